@@ -1,0 +1,3 @@
+//! Configuration: from YAML and flags to the accepted form.
+
+pub mod model;

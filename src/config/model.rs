@@ -1,0 +1,293 @@
+//! The accepted form of a configuration: checked, expanded, every default filled in.
+//!
+//! Nothing here knows YAML, files or flags, and no shorthand survives: a seed-style target is already a
+//! listener, a catch-all route and a target. Anyone may import this file; it imports nothing of ours.
+
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+/// One accepted configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Bound addresses, in the order of the file.
+    pub listeners: Vec<Listener>,
+    /// Pools of backends, in the order of the file.
+    pub targets: Vec<Target>,
+    /// Worker threads, 1 to 1,024.
+    pub workers: usize,
+    /// Client connections at once over all listeners; `None`: (descriptor limit − 200) ÷ 2.
+    pub max_connections: Option<usize>,
+    /// How long requests and tunnels may finish after SIGTERM; zero: they are cut at once.
+    pub shutdown_timeout: Duration,
+    /// Where access records go; `None`: nowhere.
+    pub access_log: Option<AccessLog>,
+    /// Lowest level of events that are logged.
+    pub log_level: LogLevel,
+    /// Peers whose forwarding headers are kept instead of replaced.
+    pub trusted_proxies: Vec<IpNet>,
+}
+
+/// A set of bound addresses that speak one protocol.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listener {
+    /// The name of the target it was written under.
+    pub name: String,
+    /// What is spoken on it.
+    pub protocol: Protocol,
+    /// Where it is bound; `"*:8080"` gives two entries, v6 then v4.
+    pub binds: Vec<Bind>,
+    /// Rules in order; the first that matches wins.
+    pub routes: Vec<Route>,
+    /// What one request may cost.
+    pub limits: Limits,
+    /// How long a client may take.
+    pub client_timeouts: ClientTimeouts,
+    /// Which headers tell the backend about the client.
+    pub forwarded: Forwarded,
+}
+
+/// One address to bind.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Bind {
+    /// A TCP address; port 0 lets the system choose.
+    Tcp(SocketAddr),
+    /// A unix stream socket at this path.
+    Unix(PathBuf),
+}
+
+/// What a listener and its target speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Bytes are relayed as they come.
+    Tcp,
+    /// HTTP/1.1 and HTTP/1.0.
+    Http,
+}
+
+/// Which requests go to which target. Today every route is a catch-all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// Index into [`Config::targets`].
+    pub target: usize,
+}
+
+/// A named pool of backends with one balancing policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// The key it was written under.
+    pub name: String,
+    /// What its backends speak.
+    pub protocol: Protocol,
+    /// How a backend is chosen.
+    pub balance: Balance,
+    /// How backends are probed; `None` (`health_check: off`): they count as healthy.
+    pub health: Option<HealthCheck>,
+    /// How long backends may take.
+    pub timeouts: Timeouts,
+    /// Protocols that a client may upgrade to, in lower case. Default: `websocket`.
+    pub upgrade: Vec<String>,
+    /// In the order of the file.
+    pub backends: Vec<Backend>,
+}
+
+/// The balancing algorithms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Balance {
+    /// Each backend in turn, exactly, over all workers.
+    RoundRobin,
+}
+
+impl Balance {
+    /// Every algorithm with the name it has in a config file.
+    pub const ALL: &'static [(&'static str, Balance)] = &[("round_robin", Balance::RoundRobin)];
+}
+
+/// One address inside a target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backend {
+    /// Unique inside the target; defaults to the written `host:port`.
+    pub name: String,
+    /// Where it is.
+    pub address: BackendAddress,
+    /// What its probe asks for with GET; `None`: the probe is a TCP connect.
+    pub probe_path: Option<String>,
+}
+
+/// Where a backend is, as written; names are resolved later and again and again.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum BackendAddress {
+    /// A literal address or a name, and a port from 1 to 65,535.
+    Host {
+        /// An IP address (v6 without brackets) or a DNS name.
+        host: String,
+        /// The TCP port.
+        port: u16,
+    },
+    /// A unix stream socket at this path.
+    Unix(PathBuf),
+}
+
+impl std::fmt::Display for BackendAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            BackendAddress::Host { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            BackendAddress::Host { host, port } => write!(f, "{host}:{port}"),
+            BackendAddress::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// An active check.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HealthCheck {
+    /// From the end of one probe to the start of the next, before jitter. Default 2 s.
+    pub interval: Duration,
+    /// A probe that takes longer has failed. Default 1 s.
+    pub timeout: Duration,
+    /// Good probes in a row that bring a backend back. Default 2.
+    pub rise: u32,
+    /// Bad probes in a row that take a backend out. Default 3.
+    pub fall: u32,
+    /// Statuses that count as good. Default 200-399.
+    pub expect: Vec<RangeInclusive<u16>>,
+    /// The Host header of the probe; `None`: the backend's address.
+    pub host: Option<String>,
+}
+
+/// How long a backend may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// To accept a connection. Default 3 s.
+    pub connect: Duration,
+    /// From the end of the request head to the first byte of the answer. Default 60 s.
+    pub first_byte: Duration,
+    /// Between bytes of a body, in either direction. Default 60 s.
+    pub idle: Duration,
+    /// Silence on a TCP connection or an upgraded one. Default 1 h.
+    pub tunnel: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Timeouts {
+            connect: Duration::from_secs(3),
+            first_byte: Duration::from_secs(60),
+            idle: Duration::from_secs(60),
+            tunnel: Duration::from_secs(3600),
+        }
+    }
+}
+
+/// How long a client may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientTimeouts {
+    /// From the first byte of a request (or the accept) to the end of its head. Default 10 s.
+    pub head: Duration,
+    /// Silence between two requests. Default 60 s.
+    pub keep_alive: Duration,
+    /// Between bytes of a body, in either direction. The target's `idle`. Default 60 s.
+    pub idle: Duration,
+    /// Silence on a TCP connection or an upgraded one. The target's `tunnel`. Default 1 h.
+    pub tunnel: Duration,
+}
+
+impl Default for ClientTimeouts {
+    fn default() -> Self {
+        ClientTimeouts {
+            head: Duration::from_secs(10),
+            keep_alive: Duration::from_secs(60),
+            idle: Duration::from_secs(60),
+            tunnel: Duration::from_secs(3600),
+        }
+    }
+}
+
+/// What one request may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a request head, 1 KiB to 64 KiB. Default 32 KiB.
+    pub head_size: usize,
+    /// Header lines of a request, 1 to 1,000. Default 100.
+    pub headers: usize,
+    /// Bytes of a request body; `None` (`off`, the default): any.
+    pub body: Option<u64>,
+    /// Bytes per second that a request body must keep up on average once it has had 20 s; 0: any. Default 240.
+    pub body_rate: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { head_size: 32 * 1024, headers: 100, body: None, body_rate: 240 }
+    }
+}
+
+/// Which headers tell the backend about the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Forwarded {
+    /// `X-Forwarded-For`, `X-Forwarded-Proto`, `X-Forwarded-Host`. The default.
+    #[default]
+    XForwarded,
+    /// `Forwarded` (RFC 7239).
+    Rfc7239,
+    /// None; what an untrusted client sent is still removed.
+    Off,
+}
+
+/// Where access records go and how they look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessLog {
+    /// The destination.
+    pub path: LogPath,
+    /// The form of a line.
+    pub format: LogFormat,
+}
+
+/// A log's destination.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogPath {
+    /// Standard output (`stdout` or `-`).
+    Stdout,
+    /// Appended to a file.
+    File(PathBuf),
+}
+
+/// The form of an access line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum LogFormat {
+    /// One line to read. The default.
+    #[default]
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// Lowest level of events that are logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum LogLevel {
+    /// Only what needs someone to act.
+    Error,
+    /// What may need someone to act.
+    Warn,
+    /// Transitions: a backend went down, a listener was bound. The default.
+    #[default]
+    Info,
+    /// Reasons behind single requests.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+impl LogLevel {
+    /// Every level with the name it has in a config file.
+    pub const ALL: &'static [(&'static str, LogLevel)] = &[
+        ("error", LogLevel::Error),
+        ("warn", LogLevel::Warn),
+        ("info", LogLevel::Info),
+        ("debug", LogLevel::Debug),
+        ("trace", LogLevel::Trace),
+    ];
+}

@@ -1,0 +1,5 @@
+//! evenkeel: an L4/L7 load balancer.
+
+pub mod config;
+pub mod message;
+pub mod tick;

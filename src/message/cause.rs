@@ -1,0 +1,158 @@
+//! Why a request or a connection ended as it did: one closed list, one exhaustive table.
+//!
+//! The table says who is at fault, what the client gets and what the log calls it. There is no wildcard
+//! arm, so a new cause does not compile until somebody has answered all three.
+
+/// Who is at fault; decides what counts against a backend and what may be retried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// Nobody.
+    Nobody,
+    /// The client: what it sent, or that it left.
+    Client,
+    /// This process or machine: limits, shortage, no eligible backend.
+    Local,
+    /// The backend.
+    Backend,
+}
+
+macro_rules! causes {
+    ($($(#[$doc:meta])* $variant:ident = $token:literal, $status:literal, $blame:ident, $text:literal;)*) => {
+        /// Why a request or a connection ended as it did.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Cause {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Cause {
+            /// Every cause, in the order of its number.
+            pub const ALL: &'static [Cause] = &[$(Cause::$variant,)*];
+
+            /// The name in logs, metrics and error answers; stable, lower case with underscores.
+            #[must_use]
+            pub const fn token(self) -> &'static str {
+                match self { $(Cause::$variant => $token,)* }
+            }
+
+            /// The status of the answer we write ourselves. 499 is for logs only: nobody is there to read it.
+            #[must_use]
+            pub const fn status(self) -> u16 {
+                match self { $(Cause::$variant => $status,)* }
+            }
+
+            /// Who is at fault.
+            #[must_use]
+            pub const fn blame(self) -> Blame {
+                match self { $(Cause::$variant => Blame::$blame,)* }
+            }
+
+            /// One sentence for the client. It reveals nothing internal.
+            #[must_use]
+            pub const fn text(self) -> &'static str {
+                match self { $(Cause::$variant => $text,)* }
+            }
+        }
+    };
+}
+
+causes! {
+    /// Nothing went wrong.
+    #[default]
+    Done = "-", 200, Nobody, "Done.";
+
+    /// The request line or a header line breaks RFC 9112.
+    BadHead = "bad_head", 400, Client, "The request head is malformed.";
+    /// Host is missing, repeated or invalid.
+    BadHost = "bad_host", 400, Client, "The request needs exactly one valid Host.";
+    /// Content-Length is not one plain number.
+    BadLength = "bad_length", 400, Client, "Content-Length must be one plain number.";
+    /// Content-Length and Transfer-Encoding together.
+    LengthConflict = "length_conflict", 400, Client, "Content-Length and Transfer-Encoding exclude each other.";
+    /// Transfer-Encoding that is malformed or not allowed here.
+    BadTransferEncoding = "bad_transfer_encoding", 400, Client, "Transfer-Encoding may only be chunked, once.";
+    /// A transfer coding we do not implement.
+    UnknownTransferCoding = "unknown_transfer_coding", 501, Client, "Only the transfer coding chunked is implemented.";
+    /// A chunk or a trailer breaks RFC 9112 §7.1.
+    BadChunk = "bad_chunk", 400, Client, "The chunked body is malformed.";
+    /// An HTTP version other than 1.0 and 1.1.
+    BadVersion = "bad_version", 505, Client, "Only HTTP/1.0 and HTTP/1.1 are spoken here.";
+    /// CONNECT is never forwarded.
+    ConnectMethod = "connect_method", 405, Client, "CONNECT is not allowed here.";
+    /// The request line alone is over the head limit.
+    TargetTooLong = "target_too_long", 414, Client, "The request target is too long.";
+    /// The head is over `limits.head_size`.
+    HeadTooLarge = "head_too_large", 431, Client, "The request head is too large.";
+    /// More header lines than `limits.headers`.
+    TooManyHeaders = "too_many_headers", 431, Client, "The request has too many header lines.";
+    /// The body is over `limits.body`.
+    BodyTooLarge = "body_too_large", 413, Client, "The request body is too large.";
+    /// The head was not complete in time.
+    HeadTimeout = "head_timeout", 408, Client, "The request head did not arrive in time.";
+    /// The body came too slowly or stopped.
+    BodyTimeout = "body_timeout", 408, Client, "The request body did not arrive in time.";
+    /// The client took no bytes for the idle timeout.
+    ClientStalled = "client_stalled", 499, Client, "The client stopped reading.";
+    /// The client closed or reset before its answer was complete.
+    ClientGone = "client_gone", 499, Client, "The client left.";
+
+    /// No backend is eligible.
+    NoBackend = "no_backend", 503, Local, "No backend is available.";
+    /// No backend had its first verdict in time.
+    NoVerdict = "no_verdict", 503, Local, "No backend has been checked yet.";
+    /// Over `max_connections`.
+    TooManyConnections = "too_many_connections", 503, Local, "Too many connections.";
+    /// Out of descriptors, ports, memory or buffers.
+    LocalShortage = "local_shortage", 503, Local, "A local resource ran out.";
+    /// Cut because the shutdown deadline passed.
+    Shutdown = "shutdown", 503, Local, "The service is shutting down.";
+    /// A bug of ours.
+    Internal = "internal", 500, Local, "An internal error occurred.";
+
+    /// Every backend tried refused the connection or could not be reached.
+    ConnectFailed = "connect_failed", 503, Backend, "No backend could be reached.";
+    /// A backend did not accept in time.
+    ConnectTimeout = "connect_timeout", 504, Backend, "The backend did not accept a connection in time.";
+    /// A backend closed or reset before its answer began.
+    BackendClosed = "backend_closed", 502, Backend, "The backend closed the connection without an answer.";
+    /// No byte of the answer in time.
+    FirstByteTimeout = "first_byte_timeout", 504, Backend, "The backend did not answer in time.";
+    /// The answer's head breaks RFC 9112 or is too large.
+    BadAnswer = "bad_answer", 502, Backend, "The backend's answer is malformed.";
+    /// 101 without or against a matching request.
+    BadUpgrade = "bad_upgrade", 502, Backend, "The backend switched protocols unasked.";
+    /// The answer's body broke its framing.
+    BadAnswerBody = "bad_answer_body", 502, Backend, "The backend's answer broke off.";
+    /// The backend closed or reset in the middle of a body.
+    AnswerCut = "answer_cut", 502, Backend, "The backend's answer broke off.";
+    /// The backend was silent in the middle of a body.
+    AnswerStalled = "answer_stalled", 504, Backend, "The backend stopped in the middle of its answer.";
+
+    /// A tunnel was silent for its whole idle time.
+    TunnelIdle = "tunnel_idle", 200, Nobody, "The connection was idle for too long.";
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.token())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_unique_and_statuses_fit_the_blame() {
+        let mut seen = std::collections::HashSet::new();
+        for &cause in Cause::ALL {
+            assert!(seen.insert(cause.token()), "{} twice", cause.token());
+            let class = cause.status() / 100;
+            match cause.blame() {
+                Blame::Nobody => assert_eq!(class, 2, "{cause}"),
+                Blame::Client => assert!(class == 4 || matches!(cause.status(), 501 | 505), "{cause}"),
+                Blame::Local | Blame::Backend => assert_eq!(class, 5, "{cause}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! One fixed-size value per request or connection: what happened, when, and why it ended.
+//!
+//! Plain data without allocation. The access log is its first reader; metrics are the second. Text that
+//! varies (path, host) stays in the request's `Head` and is handed to readers beside the Record.
+
+use std::net::IpAddr;
+
+use super::Cause;
+use crate::tick::Tick;
+
+/// A listener's place in the snapshot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ListenerId(pub u16);
+
+/// A target's place in the snapshot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TargetId(pub u16);
+
+/// A backend's number, given once by the registry and never reused while the process lives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct BackendId(pub u32);
+
+/// How many attempts a Record keeps; later ones overwrite the last.
+pub const ATTEMPTS: usize = 4;
+
+/// One try on one backend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attempt {
+    /// Which backend.
+    pub backend: BackendId,
+    /// How it ended; [`Cause::Done`] when its answer was used.
+    pub outcome: Cause,
+    /// It went out on a pooled connection.
+    pub reused: bool,
+    /// The backend was chosen.
+    pub picked: Tick,
+    /// The connection stood; equal to `picked` on a pooled one.
+    pub connected: Tick,
+    /// The last byte of the request head was written.
+    pub sent: Tick,
+    /// The first byte of the answer came; zero: none did.
+    pub first_byte: Tick,
+    /// It ended.
+    pub end: Tick,
+}
+
+/// What a Record is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// One HTTP request.
+    #[default]
+    Http,
+    /// An HTTP request that became a tunnel.
+    Upgrade,
+    /// One TCP connection.
+    Tcp,
+}
+
+/// What happened to one request or connection. A zero [`Tick`] means: did not happen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Request, tunnel or TCP connection.
+    pub kind: Kind,
+    /// The client's address; `None` on a unix socket.
+    pub client: Option<(IpAddr, u16)>,
+    /// Where it came in.
+    pub listener: ListenerId,
+    /// Where it was routed.
+    pub target: Option<TargetId>,
+    /// Number of the request; printed as 32 hex digits. Zero: none was given.
+    pub id: u128,
+    /// The status that was sent to the client; 0: none.
+    pub status: u16,
+    /// Why it ended.
+    pub cause: Cause,
+    /// The connection was accepted.
+    pub accepted: Tick,
+    /// The first byte of this request came.
+    pub started: Tick,
+    /// The head was complete.
+    pub head_read: Tick,
+    /// A target was chosen.
+    pub routed: Tick,
+    /// The last byte of the answer was handed to the kernel, or the end of a tunnel.
+    pub done: Tick,
+    /// Body bytes from the client.
+    pub bytes_in: u64,
+    /// Body bytes to the client.
+    pub bytes_out: u64,
+    /// Attempts made; may exceed [`ATTEMPTS`].
+    pub attempts_made: u8,
+    /// The first attempts.
+    pub attempts: [Attempt; ATTEMPTS],
+}
+
+impl Record {
+    /// Starts an attempt on `backend` at `now` and gives its entry.
+    pub fn attempt(&mut self, backend: BackendId, now: Tick) -> &mut Attempt {
+        let place = usize::from(self.attempts_made).min(ATTEMPTS - 1);
+        self.attempts_made = self.attempts_made.saturating_add(1);
+        let attempt = &mut self.attempts[place];
+        *attempt = Attempt { backend, picked: now, ..Attempt::default() };
+        attempt
+    }
+
+    /// The latest attempt, if one was made.
+    pub fn last_attempt(&mut self) -> Option<&mut Attempt> {
+        let place = usize::from(self.attempts_made).checked_sub(1)?.min(ATTEMPTS - 1);
+        Some(&mut self.attempts[place])
+    }
+
+    /// The attempts that are kept, oldest first.
+    #[must_use]
+    pub fn kept_attempts(&self) -> &[Attempt] {
+        &self.attempts[..usize::from(self.attempts_made).min(ATTEMPTS)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fifth_attempt_overwrites_the_fourth() {
+        let mut record = Record::default();
+        assert!(record.last_attempt().is_none());
+        for number in 0..5 {
+            record.attempt(BackendId(number), Tick(u64::from(number)));
+        }
+        let kept: Vec<u32> = record.kept_attempts().iter().map(|a| a.backend.0).collect();
+        assert_eq!(kept, [0, 1, 2, 4]);
+        assert_eq!(record.attempts_made, 5);
+        assert_eq!(record.last_attempt().map(|a| a.backend), Some(BackendId(4)));
+    }
+}
