@@ -2,4 +2,6 @@
 
 pub mod config;
 pub mod message;
+pub mod net;
+pub mod proxy;
 pub mod tick;

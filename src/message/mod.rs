@@ -1,9 +1,27 @@
-//! What a request is made of: head, body, the cause it ended with, the record it leaves.
+//! What a request is made of: head, framing, the cause it ended with, the record it leaves.
 //!
 //! No sockets and no clock. Everything above speaks in these words.
 
 mod cause;
+mod field;
+mod head;
 mod record;
+pub mod status;
 
 pub use cause::{Blame, Cause};
+pub use field::Field;
+pub use head::{Head, Line, Span, Version, tokens};
 pub use record::{ATTEMPTS, Attempt, BackendId, Kind, ListenerId, Record, TargetId};
+
+/// How the length of a body is known (RFC 9112 §6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// There is no body, not even an empty one to announce.
+    None,
+    /// Exactly so many bytes.
+    Length(u64),
+    /// Chunks, then trailers.
+    Chunked,
+    /// Answers only: everything until the connection closes.
+    UntilClose,
+}

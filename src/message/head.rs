@@ -1,0 +1,286 @@
+//! The head of a request or an answer: one buffer of HTTP/1.1 lines and an index over it.
+//!
+//! The buffer always holds valid lines (`name: value\r\n`), whoever made it: a parser, a decoder of another
+//! protocol, or ourselves. Writing HTTP/1.1 is then a copy of runs, and no map of headers is ever built.
+//! Offsets are `u32`: a head is at most 64 KiB.
+
+use super::Field;
+
+/// A range of bytes inside a [`Head`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// First byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    /// The span from `start` to `end`; a head is bounded far below 4 GiB.
+    #[must_use]
+    pub fn new(start: usize, end: usize) -> Span {
+        Span { start: u32::try_from(start).unwrap_or(u32::MAX), end: u32::try_from(end).unwrap_or(u32::MAX) }
+    }
+
+    fn range(self) -> std::ops::Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// One header line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    /// What it is, if we know it.
+    pub field: Field,
+    /// The whole line including CRLF.
+    pub whole: Span,
+    /// The name.
+    pub name: Span,
+    /// The value without white space around it.
+    pub value: Span,
+}
+
+/// The two versions that exist on the wire of HTTP/1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Version {
+    /// HTTP/1.0: no chunked coding, no 1xx, closes unless asked not to.
+    Http10,
+    /// HTTP/1.1.
+    #[default]
+    Http11,
+}
+
+/// A request head or an answer's head.
+#[derive(Debug, Default)]
+pub struct Head {
+    bytes: Vec<u8>,
+    lines: Vec<Line>,
+    /// Version of the message as it came.
+    pub version: Version,
+    /// Status of an answer, 100-999; 0 in a request.
+    pub status: u16,
+    method: Span,
+    target: Span,
+    path: Span,
+    authority: Span,
+    reason: Span,
+    connection: bool,
+    about_client: bool,
+}
+
+impl Head {
+    /// An empty head; [`Head::clear`] makes a used one empty again and keeps its memory.
+    #[must_use]
+    pub fn new() -> Head {
+        Head::default()
+    }
+
+    /// A request head from parts. `authority` becomes Host. The parts must be valid already.
+    #[must_use]
+    pub fn request(method: &str, target: &str, authority: &str) -> Head {
+        let mut head = Head::new();
+        head.bytes.extend_from_slice(format!("{method} {target} HTTP/1.1\r\n").as_bytes());
+        head.method = Span::new(0, method.len());
+        head.target = Span::new(method.len() + 1, method.len() + 1 + target.len());
+        head.path = head.target;
+        head.push(b"host", authority.as_bytes());
+        head.set_authority_from_host();
+        head
+    }
+
+    /// An answer's head from its status.
+    #[must_use]
+    pub fn answer(status: u16) -> Head {
+        let mut head = Head::new();
+        head.bytes.extend_from_slice(format!("HTTP/1.1 {status} ").as_bytes());
+        let start = head.bytes.len();
+        head.bytes.extend_from_slice(super::status::reason(status).as_bytes());
+        head.reason = Span::new(start, head.bytes.len());
+        head.bytes.extend_from_slice(b"\r\n");
+        head.status = status;
+        head
+    }
+
+    /// Forgets everything, keeps the memory.
+    pub fn clear(&mut self) {
+        let (mut bytes, mut lines) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.lines));
+        bytes.clear();
+        lines.clear();
+        *self = Head { bytes, lines, ..Head::default() };
+    }
+
+    /// Takes over the bytes of a whole head; the caller then indexes them with the other functions.
+    pub fn load(&mut self, bytes: &[u8]) {
+        self.clear();
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Notes where a request line's parts are.
+    pub fn set_request_line(&mut self, method: Span, target: Span, path: Span, authority: Span) {
+        (self.method, self.target, self.path, self.authority) = (method, target, path, authority);
+    }
+
+    /// Notes where a status line's reason is.
+    pub fn set_reason(&mut self, reason: Span) {
+        self.reason = reason;
+    }
+
+    /// Notes a line that stands in the loaded bytes.
+    pub fn index(&mut self, line: Line) {
+        self.connection |= line.field.is_hop_by_hop();
+        self.about_client |= line.field.is_about_client();
+        self.lines.push(line);
+    }
+
+    /// Appends a line. Name and value must be valid: a token, and a value without CTL.
+    pub fn push(&mut self, name: &[u8], value: &[u8]) {
+        // A loaded head ends with an empty line; nothing reads it, so appending after the last line is enough.
+        let start = self.lines.last().map_or(self.start_line_end(), |line| line.whole.end as usize);
+        self.bytes.truncate(start);
+        self.bytes.extend_from_slice(name);
+        self.bytes.extend_from_slice(b": ");
+        self.bytes.extend_from_slice(value);
+        self.bytes.extend_from_slice(b"\r\n");
+        let value_start = start + name.len() + 2;
+        self.index(Line {
+            field: Field::classify(name),
+            whole: Span::new(start, self.bytes.len()),
+            name: Span::new(start, start + name.len()),
+            value: Span::new(value_start, value_start + value.len()),
+        });
+    }
+
+    fn start_line_end(&self) -> usize {
+        self.bytes.windows(2).position(|pair| pair == b"\r\n").map_or(self.bytes.len(), |at| at + 2)
+    }
+
+    /// Takes the authority from Host, when the target did not carry one.
+    pub fn set_authority_from_host(&mut self) {
+        if self.authority == Span::default() {
+            let host = self.lines.iter().find(|line| line.field == Field::Host);
+            self.authority = host.map_or(Span::default(), |line| line.value);
+        }
+    }
+
+    /// The bytes of a span.
+    #[must_use]
+    pub fn at(&self, span: Span) -> &[u8] {
+        self.bytes.get(span.range()).unwrap_or_default()
+    }
+
+    /// The method, as written (methods are case-sensitive).
+    #[must_use]
+    pub fn method(&self) -> &[u8] {
+        self.at(self.method)
+    }
+
+    /// The request target as written.
+    #[must_use]
+    pub fn target(&self) -> &[u8] {
+        self.at(self.target)
+    }
+
+    /// Path and query, from whichever form the target had; `*` for `OPTIONS *`.
+    #[must_use]
+    pub fn path(&self) -> &[u8] {
+        self.at(self.path)
+    }
+
+    /// The authority: of an absolute target, else of Host.
+    #[must_use]
+    pub fn authority(&self) -> &[u8] {
+        self.at(self.authority)
+    }
+
+    /// The reason phrase of an answer.
+    #[must_use]
+    pub fn reason(&self) -> &[u8] {
+        self.at(self.reason)
+    }
+
+    /// Every header line, in order.
+    #[must_use]
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// Name and value of a line.
+    #[must_use]
+    pub fn pair(&self, line: &Line) -> (&[u8], &[u8]) {
+        (self.at(line.name), self.at(line.value))
+    }
+
+    /// The value of the first line with this field.
+    #[must_use]
+    pub fn value(&self, field: Field) -> Option<&[u8]> {
+        self.values(field).next()
+    }
+
+    /// The values of all lines with this field.
+    pub fn values(&self, field: Field) -> impl Iterator<Item = &[u8]> {
+        self.lines.iter().filter(move |line| line.field == field).map(|line| self.at(line.value))
+    }
+
+    /// The value of the first line named `name`, in any case.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<&[u8]> {
+        let line = self.lines.iter().find(|line| self.at(line.name).eq_ignore_ascii_case(name.as_bytes()))?;
+        Some(self.at(line.value))
+    }
+
+    /// True when a field of one connection only is present.
+    #[must_use]
+    pub fn has_hop_by_hop(&self) -> bool {
+        self.connection
+    }
+
+    /// True when a field about the client is present.
+    #[must_use]
+    pub fn has_about_client(&self) -> bool {
+        self.about_client
+    }
+
+    /// True for methods defined as idempotent (RFC 9110 §9.2.2): they may be repeated.
+    #[must_use]
+    pub fn is_idempotent(&self) -> bool {
+        matches!(self.method(), b"GET" | b"HEAD" | b"PUT" | b"DELETE" | b"OPTIONS" | b"TRACE")
+    }
+
+    /// Whether `token` stands in a comma-separated list of any line with this field, in any case.
+    #[must_use]
+    pub fn lists(&self, field: Field, token: &[u8]) -> bool {
+        self.values(field).flat_map(tokens).any(|item| item.eq_ignore_ascii_case(token))
+    }
+}
+
+/// The items of a comma-separated list, without white space around them and without empty ones.
+pub fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|item| !item.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_built_head_reads_back() {
+        let mut head = Head::request("GET", "/a?b=c", "h:1");
+        head.push(b"Connection", b"x, Close ,,y");
+        assert_eq!(
+            (head.method(), head.path(), head.authority()),
+            (&b"GET"[..], &b"/a?b=c"[..], &b"h:1"[..])
+        );
+        assert!(head.lists(Field::Connection, b"close") && head.lists(Field::Connection, b"Y"));
+        assert!(!head.lists(Field::Connection, b"clos"));
+        assert!(head.has_hop_by_hop() && !head.has_about_client());
+        assert_eq!(head.named("HOST"), Some(&b"h:1"[..]));
+        head.clear();
+        assert!(head.lines().is_empty() && head.method().is_empty() && !head.has_hop_by_hop());
+    }
+
+    #[test]
+    fn an_answer_carries_its_reason() {
+        let head = Head::answer(404);
+        assert_eq!((head.status, head.reason()), (404, &b"Not Found"[..]));
+    }
+}

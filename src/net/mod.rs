@@ -1,0 +1,14 @@
+//! Sockets, buffers and time: the I/O edge, without any protocol.
+//!
+//! Everything is `!Send` by use: a worker's thread owns its sockets, buffers and deadlines.
+
+pub mod buffer;
+pub mod connect;
+pub mod deadline;
+pub mod relay;
+pub mod socket;
+pub mod stream;
+
+pub use buffer::{Buffer, FreeList};
+pub use deadline::{Deadline, Ticker, now};
+pub use stream::Stream;

@@ -1,0 +1,151 @@
+//! Listening sockets and the options of every socket.
+//!
+//! Each worker has its own socket per address in one SO_REUSEPORT group, so that the kernel spreads new
+//! connections. Before a group is made the address is bound once *without* that option: otherwise a second
+//! instance would silently join the group and take half of the traffic.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+
+/// Connections the kernel may hold for us between the handshake and our accept.
+pub const BACKLOG: i32 = 4096;
+
+/// Dead peers are noticed after `TIME` plus three unanswered probes, `INTERVAL` apart.
+const KEEPALIVE_TIME: Duration = Duration::from_secs(60);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
+
+/// Sets keepalive: a peer that vanished without a word is noticed in two minutes instead of never.
+///
+/// # Errors
+/// What the system reports.
+pub fn set_keepalive(socket: &SockRef<'_>) -> io::Result<()> {
+    let keepalive =
+        TcpKeepalive::new().with_time(KEEPALIVE_TIME).with_interval(KEEPALIVE_INTERVAL).with_retries(3);
+    socket.set_tcp_keepalive(&keepalive)
+}
+
+/// Binds `address` once without SO_REUSEPORT and gives the address that the system chose (for port 0). The
+/// socket that is returned holds the claim; it does not listen.
+///
+/// # Errors
+/// `AddrInUse` when anybody else has the address, also another instance of this program.
+pub fn claim(address: SocketAddr) -> io::Result<(Socket, SocketAddr)> {
+    let socket = tcp_socket(address)?;
+    socket.bind(&address.into())?;
+    let bound = socket.local_addr()?.as_socket().unwrap_or(address);
+    // From here on our own sockets may join; the claim itself was exclusive.
+    socket.set_reuse_port(true)?;
+    Ok((socket, bound))
+}
+
+/// A non-blocking listening socket in the SO_REUSEPORT group of `address`. Accepted sockets inherit
+/// `TCP_NODELAY` and keepalive, which saves system calls per connection.
+///
+/// # Errors
+/// What the system reports.
+pub fn listen(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let socket = tcp_socket(address)?;
+    socket.set_reuse_port(true)?;
+    socket.set_tcp_nodelay(true)?;
+    set_keepalive(&SockRef::from(&socket))?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+fn tcp_socket(address: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        // "*:80" is two sockets of ours; a v6 socket that also took v4 would collide with the other one.
+        socket.set_only_v6(true)?;
+    }
+    Ok(socket)
+}
+
+/// A non-blocking unix listening socket. A socket file that nobody listens on any more is replaced.
+///
+/// # Errors
+/// `AddrInUse` when somebody still listens there, or what the system reports.
+pub fn listen_unix(path: &Path) -> io::Result<UnixListener> {
+    let listener = match UnixListener::bind(path) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            if std::os::unix::net::UnixStream::connect(path).is_ok() {
+                return Err(error);
+            }
+            std::fs::remove_file(path)?;
+            UnixListener::bind(path)?
+        }
+        other => other?,
+    };
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Stops new handshakes on a listening TCP socket while letting those under way finish, so that everything
+/// that reached us can be accepted before the socket is closed. Closing alone would reset a connection whose
+/// handshake completes between our last accept and the close.
+///
+/// The filter drops segments that carry SYN without ACK; their senders try again a second later and find
+/// either nobody (refused) or our successor.
+///
+/// # Errors
+/// What the system reports, for instance where filters are not allowed.
+pub fn refuse_handshakes(listener: &impl std::os::fd::AsFd) -> io::Result<()> {
+    // Classic BPF over the TCP header: A = byte 13 (flags); A &= SYN|ACK; A == SYN ? drop : keep.
+    let filter = [
+        socket2::SockFilter::new(0x30, 0, 0, 13),
+        socket2::SockFilter::new(0x54, 0, 0, 0x12),
+        socket2::SockFilter::new(0x15, 0, 1, 0x02),
+        socket2::SockFilter::new(0x06, 0, 0, 0),
+        socket2::SockFilter::new(0x06, 0, 0, u32::MAX),
+    ];
+    SockRef::from(listener).attach_filter(&filter)
+}
+
+/// Raises the soft limit of descriptors to the hard one and gives the limit in force.
+///
+/// # Errors
+/// What the system reports.
+pub fn raise_descriptor_limit() -> io::Result<u64> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let hard = limit.maximum.unwrap_or(u64::MAX);
+    if limit.current != limit.maximum {
+        setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?;
+    }
+    Ok(hard)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_claim_of_an_address_in_use_is_refused() {
+        let any = "127.0.0.1:0".parse().expect("an address");
+        let (claim_held, bound) = claim(any).expect("a free port");
+        let _listening = listen(bound).expect("joins the group");
+        drop(claim_held);
+        let error = claim(bound).expect_err("taken");
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn after_refusing_handshakes_what_was_connected_can_still_be_accepted() {
+        let (_claim, bound) = claim("127.0.0.1:0".parse().expect("an address")).expect("a free port");
+        let listener = listen(bound).expect("listening");
+        let _early = std::net::TcpStream::connect(bound).expect("connects");
+        refuse_handshakes(&listener).expect("filters are allowed for one's own sockets");
+        let late = std::net::TcpStream::connect_timeout(&bound, Duration::from_millis(50));
+        assert!(late.is_err(), "a new handshake is not answered");
+        assert!(listener.accept().is_ok(), "the early one is still there");
+        assert!(listener.accept().is_err(), "and no other");
+    }
+}

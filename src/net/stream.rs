@@ -1,0 +1,107 @@
+//! A connected byte stream of whatever kind, for both sides of the proxy.
+//!
+//! One enum instead of a boxed trait: the kinds are few, and a read through a match costs nothing.
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+/// A connected stream.
+pub enum Stream {
+    /// TCP.
+    Tcp(TcpStream),
+    /// A unix stream socket.
+    Unix(UnixStream),
+}
+
+macro_rules! each {
+    ($stream:expr, $inner:ident => $body:expr) => {
+        match $stream {
+            Stream::Tcp($inner) => $body,
+            Stream::Unix($inner) => $body,
+        }
+    };
+}
+
+impl Stream {
+    /// The peer's address; `None` on a unix socket or when the peer is gone.
+    #[must_use]
+    pub fn peer(&self) -> Option<SocketAddr> {
+        match self {
+            Stream::Tcp(tcp) => tcp.peer_addr().ok(),
+            Stream::Unix(_) => None,
+        }
+    }
+
+    /// Reads once.
+    ///
+    /// # Errors
+    /// What the socket reports.
+    pub fn poll_read(&mut self, cx: &mut Context<'_>, space: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        each!(self, inner => Pin::new(inner).poll_read(cx, space))
+    }
+
+    /// Writes once.
+    ///
+    /// # Errors
+    /// What the socket reports.
+    pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        each!(self, inner => Pin::new(inner).poll_write(cx, bytes))
+    }
+
+    /// Writes several pieces at once.
+    ///
+    /// # Errors
+    /// What the socket reports.
+    pub fn poll_write_vectored(
+        &mut self,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        each!(self, inner => Pin::new(inner).poll_write_vectored(cx, parts))
+    }
+
+    /// Says that we have sent our last byte.
+    ///
+    /// # Errors
+    /// What the socket reports.
+    pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self, inner => Pin::new(inner).poll_shutdown(cx))
+    }
+
+    /// Ready when a read would not wait: bytes, the end, or an error. Costs no system call.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self, inner => inner.poll_read_ready(cx))
+    }
+
+    /// True when the runtime has already seen something to read or the end: a connection that should be
+    /// silent is not. Costs no system call, and so may be one turn of the event loop late.
+    #[must_use]
+    pub fn is_readable_now(&self) -> bool {
+        self.poll_readable(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    /// Asks the kernel, with one system call, whether a connection that should be silent is silent and open.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        let mut byte = [0u8; 1];
+        let flags = rustix::net::RecvFlags::PEEK | rustix::net::RecvFlags::DONTWAIT;
+        let peeked = each!(self, inner => rustix::net::recv(inner, &mut byte, flags));
+        matches!(peeked, Err(rustix::io::Errno::AGAIN))
+    }
+
+    /// Makes closing reset the connection, so that the peer sees an abort and not an end.
+    pub fn reset_on_close(&self) {
+        if let Stream::Tcp(tcp) = self {
+            // A failure leaves an ordinary close, which framing still shows to be incomplete.
+            let _ = socket2::SockRef::from(tcp).set_linger(Some(std::time::Duration::ZERO));
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! The chunked coding (RFC 9112 §7.1), scanned where it lies.
+//!
+//! [`Chunks::scan`] walks over a piece of input and says which part of it is body. In *raw* mode the chunk
+//! lines in between belong to it, so that a whole buffer of chunks goes on untouched; the last chunk never
+//! does: the sender writes an end of its own, after the trailers were checked. A line is only looked at when
+//! it is complete, so a size can't be misread across two reads.
+
+use crate::message::Field;
+
+use super::parse::{is_control, is_token};
+
+/// Longest chunk line, extensions included.
+const LINE: usize = 1024;
+/// Most bytes of a trailer section.
+const TRAILERS: usize = 8 * 1024;
+/// Most digits of a chunk size.
+const DIGITS: usize = 15;
+
+/// The message broke the chunked coding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum At {
+    /// At the start of a chunk line.
+    #[default]
+    Size,
+    /// Inside a chunk; so many bytes are left.
+    Data(u64),
+    /// At the CRLF behind a chunk.
+    DataEnd,
+    /// At the start of a trailer line or of the empty line at the end.
+    Trailers,
+    /// Behind the end.
+    Done,
+}
+
+/// What a scan found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scanned {
+    /// Start of what may go on.
+    pub start: usize,
+    /// End of what may go on.
+    pub end: usize,
+    /// Bytes that are dealt with; those behind are needed again, with more behind them.
+    pub consumed: usize,
+}
+
+/// Where we are in a chunked body.
+#[derive(Debug, Default)]
+pub struct Chunks {
+    at: At,
+    trailers: Vec<u8>,
+    /// Bytes of content seen so far, without chunk lines.
+    pub content: u64,
+}
+
+impl Chunks {
+    /// True behind the end of the body.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.at == At::Done
+    }
+
+    /// The trailer lines, each with its CRLF; complete once the body is done.
+    #[must_use]
+    pub fn trailers(&self) -> &[u8] {
+        &self.trailers
+    }
+
+    /// Scans `input` as far as it is complete. Unless `raw`, content is moved together in place, over the
+    /// chunk lines that stood between.
+    ///
+    /// # Errors
+    /// [`Malformed`]; nothing behind that point can be understood.
+    pub fn scan(&mut self, input: &mut [u8], raw: bool) -> Result<Scanned, Malformed> {
+        let mut found = Scanned::default();
+        let mut any = raw;
+        let mut pos = 0;
+        loop {
+            match self.at {
+                At::Size => {
+                    let Some(line) = complete_line(&input[pos..], LINE)? else { break };
+                    let size = chunk_size(line)?;
+                    let length = line.len() + 2;
+                    if size == 0 {
+                        // In raw mode the last chunk line stays behind: `found.end` does not move.
+                        self.at = At::Trailers;
+                    } else {
+                        self.at = At::Data(size);
+                        if raw {
+                            found.end = pos + length;
+                        }
+                    }
+                    pos += length;
+                }
+                At::Data(left) => {
+                    let count = usize::try_from(left).unwrap_or(usize::MAX).min(input.len() - pos);
+                    if count == 0 {
+                        break;
+                    }
+                    if raw {
+                        found.end = pos + count;
+                    } else if any {
+                        input.copy_within(pos..pos + count, found.end);
+                        found.end += count;
+                    } else {
+                        (found.start, found.end, any) = (pos, pos + count, true);
+                    }
+                    pos += count;
+                    self.content += count as u64;
+                    let left = left - count as u64;
+                    self.at = if left == 0 { At::DataEnd } else { At::Data(left) };
+                }
+                At::DataEnd => match input.get(pos..pos + 2) {
+                    Some(b"\r\n") => {
+                        pos += 2;
+                        self.at = At::Size;
+                        if raw {
+                            found.end = pos;
+                        }
+                    }
+                    Some(_) => return Err(Malformed),
+                    None if input.get(pos).is_some_and(|&byte| byte != b'\r') => return Err(Malformed),
+                    None => break,
+                },
+                At::Trailers => {
+                    let Some(line) = complete_line(&input[pos..], TRAILERS)? else { break };
+                    pos += line.len() + 2;
+                    if line.is_empty() {
+                        self.at = At::Done;
+                        break;
+                    }
+                    check_trailer(line)?;
+                    self.trailers.extend_from_slice(line);
+                    self.trailers.extend_from_slice(b"\r\n");
+                    if self.trailers.len() > TRAILERS {
+                        return Err(Malformed);
+                    }
+                }
+                At::Done => break,
+            }
+        }
+        found.consumed = pos;
+        Ok(found)
+    }
+}
+
+/// The line at the start of `input` without its CRLF, once it is there.
+fn complete_line(input: &[u8], longest: usize) -> Result<Option<&[u8]>, Malformed> {
+    match memchr::memchr(b'\n', input) {
+        Some(feed) if feed == 0 || input[feed - 1] != b'\r' || feed > longest => Err(Malformed),
+        Some(feed) => Ok(Some(&input[..feed - 1])),
+        None if input.len() > longest => Err(Malformed),
+        None => Ok(None),
+    }
+}
+
+/// The size in a chunk line: hex digits directly followed by the end or `;`. Extensions are dropped from
+/// meaning, not from the bytes, so they must be free of control bytes.
+fn chunk_size(line: &[u8]) -> Result<u64, Malformed> {
+    let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    if digits == 0 || digits > DIGITS {
+        return Err(Malformed);
+    }
+    match line.get(digits) {
+        None => {}
+        Some(b';') if !line[digits..].iter().any(|&byte| is_control(byte)) => {}
+        Some(_) => return Err(Malformed),
+    }
+    let text = std::str::from_utf8(&line[..digits]).map_err(|_| Malformed)?;
+    u64::from_str_radix(text, 16).map_err(|_| Malformed)
+}
+
+/// A trailer line is a header line, and none that changes framing, routing or what we say about the client
+/// (RFC 9110 §6.5.1).
+fn check_trailer(line: &[u8]) -> Result<(), Malformed> {
+    let colon = memchr::memchr(b':', line).ok_or(Malformed)?;
+    let (name, value) = line.split_at(colon);
+    if name.is_empty()
+        || !name.iter().all(|&byte| is_token(byte))
+        || value.iter().any(|&byte| is_control(byte))
+    {
+        return Err(Malformed);
+    }
+    let field = match Field::classify(name) {
+        Field::Other => Field::classify_alias(name),
+        known => known,
+    };
+    let framing = matches!(
+        field,
+        Field::ContentLength | Field::TransferEncoding | Field::Host | Field::Trailer | Field::Expect
+    );
+    if framing || field.is_hop_by_hop() || field.is_about_client() { Err(Malformed) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode(text: &str, raw: bool) -> Result<(String, Chunks, usize), Malformed> {
+        let mut bytes = text.as_bytes().to_vec();
+        let mut chunks = Chunks::default();
+        let found = chunks.scan(&mut bytes, raw)?;
+        Ok((String::from_utf8_lossy(&bytes[found.start..found.end]).into_owned(), chunks, found.consumed))
+    }
+
+    const TWO: &str = "3\r\nabc\r\nA;x=\"y\"\r\n0123456789\r\n0\r\nT: v\r\n\r\nGET";
+
+    #[test]
+    fn content_is_moved_together_and_the_end_is_found() {
+        let (content, chunks, consumed) = decode(TWO, false).expect("valid");
+        assert_eq!((content.as_str(), consumed), ("abc0123456789", TWO.len() - 3));
+        assert_eq!((chunks.is_done(), chunks.trailers(), chunks.content), (true, &b"T: v\r\n"[..], 13));
+    }
+
+    #[test]
+    fn raw_keeps_chunk_lines_but_not_the_last() {
+        let (content, chunks, consumed) = decode(TWO, true).expect("valid");
+        assert_eq!((content.as_str(), consumed), ("3\r\nabc\r\nA;x=\"y\"\r\n0123456789\r\n", TWO.len() - 3));
+        assert!(chunks.is_done());
+    }
+
+    #[test]
+    fn any_split_gives_the_same() {
+        for raw in [false, true] {
+            let (expected, ..) = decode(TWO, raw).expect("valid");
+            for step in 1..TWO.len() {
+                let (mut chunks, mut held, mut out) = (Chunks::default(), Vec::new(), Vec::new());
+                for piece in TWO.as_bytes().chunks(step) {
+                    held.extend_from_slice(piece);
+                    let found = chunks.scan(&mut held, raw).expect("valid");
+                    out.extend_from_slice(&held[found.start..found.end]);
+                    held.drain(..found.consumed);
+                }
+                assert_eq!(String::from_utf8_lossy(&out), expected, "step {step}, raw {raw}");
+                assert!(chunks.is_done() && held == b"GET", "step {step}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_refused() {
+        for bad in [
+            "5 \r\nabcde\r\n",
+            " 5\r\nabcde\r\n",
+            "+5\r\nabcde\r\n",
+            "0x5\r\nabcde\r\n",
+            "\r\n",
+            ";a\r\n",
+            "5\nabcde\r\n",
+            "5;a\nb\r\nabcde\r\n",
+            "5;a\0\r\nabcde\r\n",
+            "3\r\nabcd\r\n",
+            "3\r\nabc\n",
+            "3\r\nabcX",
+            "1234567890123456\r\n",
+            "5;\rx\r\nabcde",
+            "0\r\nContent-Length: 5\r\n\r\n",
+            "0\r\nX_Forwarded_For: 5\r\n\r\n",
+            "0\r\nHost: a\r\n\r\n",
+            "0\r\nA : b\r\n\r\n",
+            "0\r\n: b\r\n\r\n",
+            "0\r\nA: b\n\r\n",
+            "0\r\nno colon\r\n\r\n",
+            "0\r\nA: b\r\n fold\r\n\r\n",
+        ] {
+            assert!(matches!(decode(bad, false), Err(Malformed)), "{bad:?}");
+            assert!(matches!(decode(bad, true), Err(Malformed)), "{bad:?} raw");
+        }
+        let long = format!("5;{}\r\nabcde\r\n", "a".repeat(2000));
+        assert!(decode(&long, false).is_err());
+        assert!(decode(&"1".repeat(2000), false).is_err());
+        assert!(decode(&format!("0\r\n{}\r\n", "A: b\r\n".repeat(3000)), false).is_err());
+    }
+}

@@ -1,0 +1,161 @@
+//! How long a body is (RFC 9112 §6.3), and refusal of every message where two readers could disagree.
+
+use crate::message::{Cause, Field, Framing, Head, Version, status, tokens};
+
+/// The framing of a request's body.
+///
+/// # Errors
+/// The cause that the client is told; its connection closes.
+pub fn request(head: &Head) -> Result<Framing, Cause> {
+    let length = length(head).map_err(|()| Cause::BadLength)?;
+    let coding = coding(head)?;
+    match (length, coding) {
+        (Some(_), Some(())) => Err(Cause::LengthConflict),
+        (None, Some(())) if head.version == Version::Http10 => Err(Cause::BadTransferEncoding),
+        (None, Some(())) => Ok(Framing::Chunked),
+        (Some(length), None) => Ok(Framing::Length(length)),
+        (None, None) => Ok(Framing::None),
+    }
+}
+
+/// The framing of an answer to a request with this method.
+///
+/// # Errors
+/// [`Cause::BadAnswer`].
+pub fn answer(head: &Head, to_head_request: bool) -> Result<Framing, Cause> {
+    let length = length(head).map_err(|()| Cause::BadAnswer)?;
+    let coding = coding(head).map_err(|_| Cause::BadAnswer)?;
+    let framing = match (length, coding) {
+        (Some(_), Some(())) => return Err(Cause::BadAnswer),
+        (None, Some(())) if head.version == Version::Http10 => return Err(Cause::BadAnswer),
+        (None, Some(())) => Framing::Chunked,
+        (Some(length), None) => Framing::Length(length),
+        (None, None) => Framing::UntilClose,
+    };
+    Ok(if to_head_request || status::has_no_body(head.status) { Framing::None } else { framing })
+}
+
+/// The one Content-Length, if there is one: digits only, fits 63 bits, not repeated, no list.
+fn length(head: &Head) -> Result<Option<u64>, ()> {
+    let mut values = head.values(Field::ContentLength);
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some()
+        || value.is_empty()
+        || value.len() > 19
+        || !value.iter().all(u8::is_ascii_digit)
+    {
+        return Err(());
+    }
+    let number = value.iter().fold(0u64, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+    if number > i64::MAX as u64 { Err(()) } else { Ok(Some(number)) }
+}
+
+/// Whether the transfer coding is chunked: the single value, once.
+fn coding(head: &Head) -> Result<Option<()>, Cause> {
+    let mut values = head.values(Field::TransferEncoding);
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(Cause::BadTransferEncoding);
+    }
+    if value.eq_ignore_ascii_case(b"chunked") {
+        return Ok(Some(()));
+    }
+    // A well-formed coding that we do not have is 501 (RFC 9112 §6.1); everything else is 400.
+    let known = [&b"gzip"[..], b"x-gzip", b"deflate", b"compress", b"x-compress", b"identity"];
+    let unknown = tokens(value).all(|item| known.iter().any(|name| item.eq_ignore_ascii_case(name)));
+    Err(if unknown && !value.is_empty() { Cause::UnknownTransferCoding } else { Cause::BadTransferEncoding })
+}
+
+/// Whether the sender of `head` will keep the connection open after this message (RFC 9112 §9.3).
+#[must_use]
+pub fn keeps_alive(head: &Head) -> bool {
+    if !head.has_hop_by_hop() {
+        return head.version == Version::Http11;
+    }
+    if head.lists(Field::Connection, b"close") {
+        return false;
+    }
+    head.version == Version::Http11 || head.lists(Field::Connection, b"keep-alive")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(lines: &[(&str, &str)]) -> Head {
+        let mut head = Head::request("POST", "/", "h");
+        for (name, value) in lines {
+            head.push(name.as_bytes(), value.as_bytes());
+        }
+        head
+    }
+
+    #[test]
+    fn requests() {
+        let cases: &[(&[(&str, &str)], Result<Framing, Cause>)] = &[
+            (&[], Ok(Framing::None)),
+            (&[("Content-Length", "0")], Ok(Framing::Length(0))),
+            (&[("Content-Length", "9223372036854775807")], Ok(Framing::Length(i64::MAX as u64))),
+            (&[("Content-Length", "9223372036854775808")], Err(Cause::BadLength)),
+            (&[("Content-Length", "18446744073709551616")], Err(Cause::BadLength)),
+            (&[("Content-Length", "")], Err(Cause::BadLength)),
+            (&[("Content-Length", "+1")], Err(Cause::BadLength)),
+            (&[("Content-Length", "1, 1")], Err(Cause::BadLength)),
+            (&[("Content-Length", "1"), ("Content-Length", "1")], Err(Cause::BadLength)),
+            (&[("Transfer-Encoding", "Chunked")], Ok(Framing::Chunked)),
+            (&[("Transfer-Encoding", "chunked,")], Err(Cause::BadTransferEncoding)),
+            (&[("Transfer-Encoding", "chunked, chunked")], Err(Cause::BadTransferEncoding)),
+            (&[("Transfer-Encoding", "xchunked")], Err(Cause::BadTransferEncoding)),
+            (&[("Transfer-Encoding", "")], Err(Cause::BadTransferEncoding)),
+            (&[("Transfer-Encoding", "gzip")], Err(Cause::UnknownTransferCoding)),
+            (
+                &[("Transfer-Encoding", "chunked"), ("Transfer-Encoding", "chunked")],
+                Err(Cause::BadTransferEncoding),
+            ),
+            (&[("Transfer-Encoding", "chunked"), ("Content-Length", "3")], Err(Cause::LengthConflict)),
+        ];
+        for (lines, expected) in cases {
+            assert_eq!(request(&head(lines)), *expected, "{lines:?}");
+        }
+        let mut old = head(&[("Transfer-Encoding", "chunked")]);
+        old.version = Version::Http10;
+        assert_eq!(request(&old), Err(Cause::BadTransferEncoding));
+    }
+
+    #[test]
+    fn answers() {
+        let of = |status: u16, lines: &[(&str, &str)], to_head: bool| {
+            let mut head = Head::answer(status);
+            for (name, value) in lines {
+                head.push(name.as_bytes(), value.as_bytes());
+            }
+            answer(&head, to_head)
+        };
+        assert_eq!(of(200, &[("Content-Length", "5")], false), Ok(Framing::Length(5)));
+        assert_eq!(of(200, &[("Content-Length", "5")], true), Ok(Framing::None));
+        assert_eq!(of(304, &[("Content-Length", "5")], false), Ok(Framing::None));
+        assert_eq!(of(200, &[], false), Ok(Framing::UntilClose));
+        assert_eq!(of(200, &[("Transfer-Encoding", "chunked")], false), Ok(Framing::Chunked));
+        assert_eq!(of(200, &[("Transfer-Encoding", "gzip, chunked")], false), Err(Cause::BadAnswer));
+        let both = [("Transfer-Encoding", "chunked"), ("Content-Length", "5")];
+        assert_eq!(of(200, &both, false), Err(Cause::BadAnswer));
+        assert_eq!(of(200, &both, true), Err(Cause::BadAnswer));
+        assert_eq!(
+            of(200, &[("Content-Length", "5"), ("Content-Length", "6")], false),
+            Err(Cause::BadAnswer)
+        );
+    }
+
+    #[test]
+    fn keep_alive_by_version_and_word() {
+        let mut one = head(&[]);
+        assert!(keeps_alive(&one));
+        one.push(b"Connection", b"foo, Close");
+        assert!(!keeps_alive(&one));
+        let mut old = head(&[]);
+        old.version = Version::Http10;
+        assert!(!keeps_alive(&old));
+        old.push(b"Connection", b"Keep-Alive");
+        assert!(keeps_alive(&old));
+    }
+}

@@ -1,0 +1,10 @@
+//! HTTP/1.0 and 1.1 on the wire (RFC 9112), in both directions.
+//!
+//! `parse` and `framing` read heads, `chunk` and `decode` read bodies, `write` makes heads, `transmit` sends
+//! messages. None of them knows what a target is.
+
+pub mod chunk;
+pub mod decode;
+pub mod framing;
+pub mod parse;
+pub mod write;

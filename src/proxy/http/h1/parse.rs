@@ -1,0 +1,436 @@
+//! Bytes to [`Head`], strictly (RFC 9112 §§2-5).
+//!
+//! Heads are forwarded by copying runs of their bytes, so everything that another parser could read
+//! differently is refused here and never repaired: bare LF, folded lines, blanks before the colon, control
+//! bytes, odd targets. httparse finds the parts; the checks around it close what it leaves open.
+
+use std::mem::MaybeUninit;
+
+use crate::message::{Cause, Field, Head, Line, Span, Version};
+
+/// Header lines that are parsed without touching the heap.
+const ON_STACK: usize = 128;
+
+/// Where the end of a head was looked for so far, so that a head that drips in is not scanned twice.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Search {
+    /// Everything before this has been looked at; it is the start of a line.
+    line: usize,
+}
+
+impl Search {
+    /// The length of the head at the start of `bytes`, once it is complete. `None`: more bytes are needed.
+    ///
+    /// # Errors
+    /// [`Cause::BadHead`] as soon as a line does not end with CRLF; [`Cause::TargetTooLong`] and
+    /// [`Cause::HeadTooLarge`] when `limit` bytes were not enough.
+    pub fn find(&mut self, bytes: &[u8], limit: usize) -> Result<Option<usize>, Cause> {
+        while let Some(found) = memchr::memchr(b'\n', &bytes[self.line..]) {
+            let feed = self.line + found;
+            if found == 0 || bytes[feed - 1] != b'\r' {
+                return Err(Cause::BadHead);
+            }
+            let empty = found == 1;
+            let first = self.line == 0;
+            self.line = feed + 1;
+            if feed >= limit {
+                return Err(if first { Cause::TargetTooLong } else { Cause::HeadTooLarge });
+            }
+            // One empty line before a request line is tolerated (RFC 9112 §2.2); it is skipped by the parser.
+            if empty && !first {
+                return if self.line == 4 { Err(Cause::BadHead) } else { Ok(Some(self.line)) };
+            }
+        }
+        if bytes.len() >= limit {
+            return Err(if self.line == 0 { Cause::TargetTooLong } else { Cause::HeadTooLarge });
+        }
+        Ok(None)
+    }
+}
+
+/// Indexes a complete request head into `head`.
+///
+/// # Errors
+/// The cause that the client is told.
+pub fn request(bytes: &[u8], headers: usize, head: &mut Head) -> Result<(), Cause> {
+    let bytes = bytes.strip_prefix(b"\r\n").unwrap_or(bytes);
+    if !bytes.first().is_some_and(|&byte| is_token(byte)) {
+        return Err(Cause::BadHead);
+    }
+    head.load(bytes);
+    with_room(headers, |room| {
+        let mut parsed = httparse::Request::new(&mut []);
+        match parsed.parse_with_uninit_headers(bytes, room) {
+            Ok(httparse::Status::Complete(_)) => {}
+            Ok(httparse::Status::Partial) => return Err(Cause::BadHead),
+            Err(error) => return Err(explain(error, bytes)),
+        }
+        let (method, target) = (parsed.method.unwrap_or_default(), parsed.path.unwrap_or_default());
+        head.version = version(parsed.version);
+        let line_end = method.len() + 1 + target.len() + 1 + "HTTP/1.1".len();
+        if bytes.get(line_end..line_end + 2) != Some(b"\r\n") {
+            return Err(Cause::BadHead);
+        }
+        let start = method.len() + 1;
+        let (path, authority) = target_parts(method, target)?;
+        head.set_request_line(
+            Span::new(0, method.len()),
+            Span::new(start, start + target.len()),
+            Span::new(start + path.start, start + path.end),
+            authority.map_or(Span::default(), |range| Span::new(start + range.start, start + range.end)),
+        );
+        lines(bytes, line_end + 2, parsed.headers, head)
+    })?;
+    host(head)
+}
+
+/// Indexes a complete answer's head into `head`.
+///
+/// # Errors
+/// [`Cause::BadAnswer`].
+pub fn answer(bytes: &[u8], head: &mut Head) -> Result<(), Cause> {
+    head.load(bytes);
+    with_room(ON_STACK * 4, |room| {
+        let mut parsed = httparse::Response::new(&mut []);
+        let config = httparse::ParserConfig::default();
+        match config.parse_response_with_uninit_headers(&mut parsed, bytes, room) {
+            Ok(httparse::Status::Complete(_)) => {}
+            Ok(httparse::Status::Partial) | Err(_) => return Err(Cause::BadAnswer),
+        }
+        head.version = version(parsed.version);
+        head.status = parsed.code.filter(|code| (100..=999).contains(code)).ok_or(Cause::BadAnswer)?;
+        let line_end = memchr::memchr(b'\r', bytes).ok_or(Cause::BadAnswer)?;
+        let reason = bytes.get("HTTP/1.1 200 ".len()..line_end).unwrap_or_default();
+        if reason.iter().any(|&byte| is_control(byte)) || bytes.get(line_end + 1) != Some(&b'\n') {
+            return Err(Cause::BadAnswer);
+        }
+        head.set_reason(Span::new(line_end - reason.len(), line_end));
+        lines(bytes, line_end + 2, parsed.headers, head)
+    })
+    .map_err(|_| Cause::BadAnswer)
+}
+
+type Room<'a, 'b> = &'a mut [MaybeUninit<httparse::Header<'b>>];
+
+/// Runs `parse` with room for `count` header lines: on the stack when it fits.
+fn with_room<'b>(
+    count: usize,
+    parse: impl for<'a> FnOnce(Room<'a, 'b>) -> Result<(), Cause>,
+) -> Result<(), Cause> {
+    if count <= ON_STACK {
+        let mut room = [const { MaybeUninit::uninit() }; ON_STACK];
+        parse(&mut room[..count])
+    } else {
+        let mut room: Vec<_> = std::iter::repeat_with(MaybeUninit::uninit).take(count).collect();
+        parse(&mut room)
+    }
+}
+
+fn version(minor: Option<u8>) -> Version {
+    if minor == Some(0) { Version::Http10 } else { Version::Http11 }
+}
+
+/// Tells a wrong version from a wrong head: httparse says the same of `HTTP/2.0` and of garbage.
+fn explain(error: httparse::Error, bytes: &[u8]) -> Cause {
+    match error {
+        httparse::Error::TooManyHeaders => Cause::TooManyHeaders,
+        httparse::Error::Version => {
+            let line = bytes.split(|&byte| byte == b'\r').next().unwrap_or_default();
+            let last = line.rsplit(|&byte| byte == b' ').next().unwrap_or_default();
+            let wellformed = line.split(|&byte| byte == b' ').count() == 3
+                && last.len() == 8
+                && last.starts_with(b"HTTP/")
+                && last[5].is_ascii_digit()
+                && last[6] == b'.'
+                && last[7].is_ascii_digit();
+            if wellformed { Cause::BadVersion } else { Cause::BadHead }
+        }
+        httparse::Error::HeaderName
+        | httparse::Error::HeaderValue
+        | httparse::Error::NewLine
+        | httparse::Error::Status
+        | httparse::Error::Token => Cause::BadHead,
+    }
+}
+
+/// Checks that the lines tile the head exactly, and indexes them. Whatever httparse skipped (folds, bare LF)
+/// would leave a gap here.
+fn lines(bytes: &[u8], start: usize, parsed: &[httparse::Header<'_>], head: &mut Head) -> Result<(), Cause> {
+    let mut at = start;
+    for header in parsed {
+        let name_end = at + header.name.len();
+        if bytes.get(at..name_end) != Some(header.name.as_bytes()) || bytes.get(name_end) != Some(&b':') {
+            return Err(Cause::BadHead);
+        }
+        if header.name.is_empty() {
+            return Err(Cause::BadHead);
+        }
+        let value_start = skip_blanks(bytes, name_end + 1);
+        let value_end = value_start + header.value.len();
+        let end = skip_blanks(bytes, value_end);
+        if bytes.get(end..end + 2) != Some(b"\r\n") || bytes.get(value_start..value_end) != Some(header.value)
+        {
+            return Err(Cause::BadHead);
+        }
+        head.index(Line {
+            field: field(header.name.as_bytes())?,
+            whole: Span::new(at, end + 2),
+            name: Span::new(at, name_end),
+            value: Span::new(value_start, value_end),
+        });
+        at = end + 2;
+    }
+    if bytes.get(at..) == Some(b"\r\n") { Ok(()) } else { Err(Cause::BadHead) }
+}
+
+/// What a name stands for, also to a backend that reads `_` as `-`. An alias of a framing field is refused:
+/// such a backend would frame the message by it.
+fn field(name: &[u8]) -> Result<Field, Cause> {
+    match Field::classify(name) {
+        Field::Other => match Field::classify_alias(name) {
+            Field::Host | Field::ContentLength | Field::TransferEncoding => Err(Cause::BadHead),
+            alias if alias.is_about_client() => Ok(Field::ClientAlias),
+            _ => Ok(Field::Other),
+        },
+        known => Ok(known),
+    }
+}
+
+fn skip_blanks(bytes: &[u8], from: usize) -> usize {
+    let blanks =
+        bytes.get(from..).unwrap_or_default().iter().take_while(|&&byte| byte == b' ' || byte == b'\t');
+    from + blanks.count()
+}
+
+type Range = std::ops::Range<usize>;
+
+/// Path and authority inside a target, by its form (RFC 9112 §3.2).
+fn target_parts(method: &str, target: &str) -> Result<(Range, Option<Range>), Cause> {
+    let bytes = target.as_bytes();
+    if !bytes.iter().all(|&byte| matches!(byte, b'!' | b'$'..=b';' | b'=' | b'?'..=b'~')) {
+        return Err(Cause::BadHead);
+    }
+    if method == "CONNECT" {
+        return if is_authority(bytes) { Ok((0..0, Some(0..bytes.len()))) } else { Err(Cause::BadHead) };
+    }
+    if bytes.first() == Some(&b'/') {
+        return Ok((0..bytes.len(), None));
+    }
+    if bytes == b"*" {
+        return if method == "OPTIONS" { Ok((0..1, None)) } else { Err(Cause::BadHead) };
+    }
+    let after_scheme = ["http://", "https://"].iter().find_map(|scheme| {
+        let start = bytes.get(..scheme.len())?;
+        start.eq_ignore_ascii_case(scheme.as_bytes()).then_some(scheme.len())
+    });
+    let start = after_scheme.ok_or(Cause::BadHead)?;
+    let length = bytes[start..].iter().position(|&byte| byte == b'/' || byte == b'?');
+    let end = length.map_or(bytes.len(), |length| start + length);
+    if !is_authority(&bytes[start..end]) {
+        return Err(Cause::BadHost);
+    }
+    Ok((end..bytes.len(), Some(start..end)))
+}
+
+/// RFC 9110 §7.2 and RFC 9112 §3.2: HTTP/1.1 needs exactly one valid Host.
+fn host(head: &mut Head) -> Result<(), Cause> {
+    let mut hosts = head.values(Field::Host);
+    let (first, second) = (hosts.next(), hosts.next());
+    drop(hosts);
+    match first {
+        Some(host) if second.is_none() && is_authority(host) => {
+            head.set_authority_from_host();
+            Ok(())
+        }
+        None if head.version == Version::Http10 => Ok(()),
+        Some(_) | None => Err(Cause::BadHost),
+    }
+}
+
+/// `host[:port]` (RFC 3986 §3.2 without userinfo): a name, a v4 address or a v6 address in brackets.
+#[must_use]
+pub fn is_authority(bytes: &[u8]) -> bool {
+    let (host, port) = match bytes.strip_prefix(b"[") {
+        Some(rest) => match rest.iter().position(|&byte| byte == b']') {
+            Some(end) => {
+                let inner = std::str::from_utf8(&rest[..end]).unwrap_or_default();
+                if inner.parse::<std::net::Ipv6Addr>().is_err() {
+                    return false;
+                }
+                (&rest[..end], &rest[end + 1..])
+            }
+            None => return false,
+        },
+        None => bytes.split_at(bytes.iter().position(|&byte| byte == b':').unwrap_or(bytes.len())),
+    };
+    let in_brackets = bytes.first() == Some(&b'[');
+    let host_ok = !host.is_empty()
+        && (in_brackets
+            || host.iter().all(|&byte| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte)));
+    let port_ok = match port.strip_prefix(b":") {
+        Some(digits) => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
+        None => port.is_empty(),
+    };
+    host_ok && port_ok
+}
+
+/// RFC 9110 §5.6.2.
+#[must_use]
+pub fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// Control bytes that no value may hold; a tab is none.
+#[must_use]
+pub fn is_control(byte: u8) -> bool {
+    (byte < b' ' && byte != b'\t') || byte == 0x7f
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Head, Cause> {
+        let mut head = Head::new();
+        let length = Search::default().find(text.as_bytes(), 32 * 1024)?.ok_or(Cause::HeadTimeout)?;
+        request(&text.as_bytes()[..length], 100, &mut head)?;
+        Ok(head)
+    }
+
+    fn refuse(text: &str) -> Cause {
+        parse(text).expect_err(text)
+    }
+
+    #[test]
+    fn a_plain_request_is_indexed() {
+        let head = parse("GET /a?b HTTP/1.1\r\nHost: x:80\r\nAccept:*/*  \r\nEmpty:\r\n\r\n").expect("valid");
+        assert_eq!((head.method(), head.path(), head.authority()), (&b"GET"[..], &b"/a?b"[..], &b"x:80"[..]));
+        assert_eq!((head.named("accept"), head.named("empty")), (Some(&b"*/*"[..]), Some(&b""[..])));
+        assert_eq!(head.version, Version::Http11);
+    }
+
+    #[test]
+    fn line_ends_are_crlf_and_one_empty_line_may_lead() {
+        for bad in [
+            "GET / HTTP/1.1\nHost: x\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: x\n\r\n",
+            "\nGET / HTTP/1.1\r\n\r\n",
+            "\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: x\r\n\n",
+            " GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: x\r\nA: b\rc\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n",
+        ] {
+            assert_eq!(refuse(bad), Cause::BadHead, "{bad:?}");
+        }
+        assert!(parse("\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n").is_ok());
+    }
+
+    #[test]
+    fn versions() {
+        assert_eq!(refuse("GET / HTTP/2.0\r\nHost: x\r\n\r\n"), Cause::BadVersion);
+        assert_eq!(refuse("GET / HTTP/1.2\r\nHost: x\r\n\r\n"), Cause::BadVersion);
+        assert_eq!(refuse("GET / HTTP/01.1\r\nHost: x\r\n\r\n"), Cause::BadHead);
+        assert_eq!(refuse("GET / http/1.1\r\nHost: x\r\n\r\n"), Cause::BadHead);
+        assert_eq!(refuse("GET /\r\nHost: x\r\n\r\n"), Cause::BadHead);
+        assert!(parse("GET / HTTP/1.0\r\n\r\n").is_ok());
+    }
+
+    #[test]
+    fn targets_have_four_forms() {
+        for bad in [
+            "GET  / HTTP/1.1",
+            "GET /a b HTTP/1.1",
+            "GET /#a HTTP/1.1",
+            "GET /<a> HTTP/1.1",
+            "GET /\"a HTTP/1.1",
+            "GET a HTTP/1.1",
+            "GET * HTTP/1.1",
+            "G(T / HTTP/1.1",
+            "GET /\u{e9} HTTP/1.1",
+            "CONNECT / HTTP/1.1",
+            "GET ftp://x/ HTTP/1.1",
+        ] {
+            assert_eq!(refuse(&format!("{bad}\r\nHost: x\r\n\r\n")), Cause::BadHead, "{bad:?}");
+        }
+        let head = parse("GET http://a:1/p?q HTTP/1.1\r\nHost: b\r\n\r\n").expect("absolute form");
+        assert_eq!((head.authority(), head.path()), (&b"a:1"[..], &b"/p?q"[..]));
+        assert_eq!(parse("GET http://a HTTP/1.1\r\nHost: b\r\n\r\n").expect("no path").path(), b"");
+        assert_eq!(parse("OPTIONS * HTTP/1.1\r\nHost: b\r\n\r\n").expect("star").path(), b"*");
+        assert_eq!(refuse("GET http://u@a/ HTTP/1.1\r\nHost: b\r\n\r\n"), Cause::BadHost);
+    }
+
+    #[test]
+    fn exactly_one_valid_host() {
+        for bad in [
+            "",
+            "Host: a\r\nHost: a\r\n",
+            "Host:\r\n",
+            "Host: a b\r\n",
+            "Host: a/b\r\n",
+            "Host: u@a\r\n",
+            "Host: a:b\r\n",
+            "Host: a:1:2\r\n",
+            "Host: [::1\r\n",
+            "Host: [x]\r\n",
+            "Host: a,b:99999999\r\n",
+        ] {
+            assert_eq!(refuse(&format!("GET / HTTP/1.1\r\n{bad}\r\n")), Cause::BadHost, "{bad:?}");
+        }
+        assert!(parse("GET / HTTP/1.1\r\nHost: [::1]:80\r\n\r\n").is_ok());
+    }
+
+    #[test]
+    fn names_are_tokens_directly_before_the_colon() {
+        for bad in ["A : b", ": b", "A", "A\0: b", "A: b\0c", "A: b\x7f", "Content-Length\u{a0}: 3", " A: b"]
+        {
+            assert_eq!(
+                refuse(&format!("GET / HTTP/1.1\r\nHost: x\r\n{bad}\r\n\r\n")),
+                Cause::BadHead,
+                "{bad:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn limits_name_what_was_too_long() {
+        let mut head = Head::new();
+        let many = format!("GET / HTTP/1.1\r\nHost: x\r\n{}\r\n", "A: b\r\n".repeat(100));
+        assert_eq!(request(many.as_bytes(), 100, &mut head), Err(Cause::TooManyHeaders));
+        assert_eq!(request(many.as_bytes(), 101, &mut head), Ok(()));
+        let wide = format!("GET / HTTP/1.1\r\nHost: x\r\n{}\r\n", "A: b\r\n".repeat(300));
+        assert_eq!(request(wide.as_bytes(), 301, &mut head), Ok(()));
+        let long = format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "a".repeat(2000));
+        assert_eq!(Search::default().find(long.as_bytes(), 1024), Err(Cause::TargetTooLong));
+        assert_eq!(Search::default().find(many.as_bytes(), 256), Err(Cause::HeadTooLarge));
+    }
+
+    #[test]
+    fn a_head_that_drips_in_is_found_where_a_whole_one_is() {
+        let text = b"\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\nrest";
+        let mut search = Search::default();
+        let found = (0..text.len()).find_map(|end| search.find(&text[..end], 1024).expect("valid"));
+        assert_eq!(found, Some(text.len() - 4));
+    }
+
+    #[test]
+    fn answers_are_as_strict() {
+        let mut head = Head::new();
+        assert_eq!(answer(b"HTTP/1.1 200 OK\r\nA: b\r\n\r\n", &mut head), Ok(()));
+        assert_eq!((head.status, head.reason()), (200, &b"OK"[..]));
+        assert_eq!(answer(b"HTTP/1.0 404\r\n\r\n", &mut head), Ok(()));
+        assert_eq!((head.status, head.reason(), head.version), (404, &b""[..], Version::Http10));
+        for bad in [
+            &b"HTTP/1.1 099 No\r\n\r\n"[..],
+            b"HTTP/1.1 20 OK\r\n\r\n",
+            b"HTTP/2.0 200 OK\r\n\r\n",
+            b"ICY 200 OK\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nA : b\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nA: b\0\r\n\r\n",
+            b"\r\nHTTP/1.1 200 OK\r\n\r\n",
+        ] {
+            assert_eq!(answer(bad, &mut head), Err(Cause::BadAnswer), "{:?}", String::from_utf8_lossy(bad));
+        }
+    }
+}
