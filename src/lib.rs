@@ -1,5 +1,7 @@
 //! evenkeel: an L4/L7 load balancer.
 
 pub mod config;
+pub mod events;
 pub mod message;
+pub mod route;
 pub mod tick;
