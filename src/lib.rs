@@ -4,4 +4,5 @@ pub mod config;
 pub mod events;
 pub mod message;
 pub mod route;
+pub mod target;
 pub mod tick;
