@@ -1,0 +1,115 @@
+//! One log line per transition, never one per probe or per request.
+//!
+//! Each kind of event has one function and one wording, so that whoever greps for a line in an incident
+//! finds every place that can write it. Callers are in `probe` today; webhooks will read the same values.
+
+use std::fmt;
+
+/// A backend changed its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackendChange<'a> {
+    /// The target's name.
+    pub target: &'a str,
+    /// The backend's name inside the target.
+    pub backend: &'a str,
+    /// The state it left: `unknown`, `up` or `down`.
+    pub from: &'a str,
+    /// The state it is in now.
+    pub to: &'a str,
+    /// What the deciding input said.
+    pub reason: &'a str,
+    /// It gets no traffic any more: the line is a warning.
+    pub lost: bool,
+}
+
+impl fmt::Display for BackendChange<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BackendChange { target, backend, from, to, reason, lost: _ } = self;
+        write!(f, "backend {target}/{backend} is {to} (was {from}): {reason}")
+    }
+}
+
+/// Logs a backend's transition: a warning when it was lost, information otherwise.
+pub fn backend_changed(change: &BackendChange<'_>) {
+    let BackendChange { target, backend, from, to, reason, lost } = change;
+    if *lost {
+        tracing::warn!(target, backend, from, to, reason, "{change}");
+    } else {
+        tracing::info!(target, backend, from, to, reason, "{change}");
+    }
+}
+
+/// Logs that a backend could not be probed for want of a local resource; its last verdict stands.
+///
+/// Called once per stretch of shortage, not once per probe.
+pub fn probe_starved(target: &str, backend: &str, reason: &str) {
+    tracing::warn!(
+        target,
+        backend,
+        reason,
+        "cannot probe backend {target}/{backend}, its verdict stands: {reason}"
+    );
+}
+
+/// Logs that a name which had addresses no longer resolves; the last good ones stay in use.
+///
+/// Called once per stretch of failures, not once per lookup.
+pub fn name_lost(host: &str, reason: &str) {
+    tracing::warn!(host, reason, "cannot resolve {host}, its last addresses stay in use: {reason}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOST: BackendChange<'_> = BackendChange {
+        target: "web",
+        backend: "10.0.0.7:80",
+        from: "up",
+        to: "down",
+        reason: "connection refused",
+        lost: true,
+    };
+
+    #[test]
+    fn a_line_names_the_backend_both_states_and_the_reason() {
+        assert_eq!(LOST.to_string(), "backend web/10.0.0.7:80 is down (was up): connection refused");
+    }
+
+    #[test]
+    #[allow(clippy::unwrap_used, reason = "a test")]
+    fn losing_a_backend_is_a_warning_and_gaining_one_is_not() {
+        use std::io::Write;
+        use std::sync::{Arc, Mutex};
+
+        #[derive(Clone, Default)]
+        struct Lines(Arc<Mutex<Vec<u8>>>);
+        impl Write for Lines {
+            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+                self.0.lock().unwrap().write(bytes)
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let subscriber =
+            tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        tracing::subscriber::with_default(subscriber, || {
+            backend_changed(&LOST);
+            backend_changed(&BackendChange {
+                from: "down",
+                to: "up",
+                reason: "2 good probes",
+                lost: false,
+                ..LOST
+            });
+        });
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let [lost, gained]: [&str; 2] = text.lines().collect::<Vec<_>>().try_into().unwrap();
+        assert!(lost.contains("WARN") && lost.contains("is down (was up): connection refused"), "{lost}");
+        assert!(gained.contains("INFO") && gained.contains("is up (was down): 2 good probes"), "{gained}");
+    }
+}

@@ -1,0 +1,278 @@
+//! One address inside a target, with the live state that outlives a reload.
+//!
+//! The words that requests touch are atomics with cache lines of their own; why a backend is up or down
+//! sits behind a mutex that only the control runtime and status readers take. Only the registry makes
+//! backends, only `TargetState` changes their health.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+
+use super::Padded;
+use super::ejection::Ejection;
+use super::health::threshold::Threshold;
+use super::state::{Decision, Health, Input, Inputs, Probe, Resolution, decide};
+use crate::config::model::{self, BackendAddress};
+use crate::message::BackendId;
+use crate::tick::{Tick, nanos};
+
+/// An address that a connection can be opened to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Endpoint {
+    /// TCP over v4 or v6.
+    Tcp(SocketAddr),
+    /// A unix stream socket.
+    Unix(Arc<Path>),
+}
+
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Endpoint::Tcp(address) => address.fmt(f),
+            Endpoint::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// One address inside a target.
+#[derive(Debug)]
+pub struct Backend {
+    /// Its number, never reused while the process lives.
+    pub id: BackendId,
+    /// Its name inside the target, as in the config.
+    pub name: Arc<str>,
+    /// `target/name`: the same on every node with the same config.
+    pub identity: Arc<str>,
+    /// Where it is, as written.
+    pub address: BackendAddress,
+    /// What its probe asks for with GET; `None`: the probe is a TCP connect.
+    pub probe_path: Option<Arc<str>>,
+    /// Idle connections to it in the pools of all workers: their shared credit. Only the pools write it.
+    pub idle_connections: Padded<AtomicU32>,
+    in_flight: Padded<AtomicU32>,
+    endpoints: ArcSwap<Arc<[Endpoint]>>,
+    health: AtomicU8,
+    generation: AtomicU32,
+    idle_close: AtomicU64,
+    pub(super) ejection: Ejection,
+    detail: Mutex<Detail>,
+}
+
+/// What the health of a backend rests on.
+#[derive(Debug)]
+pub(super) struct Detail {
+    pub(super) inputs: Inputs,
+    pub(super) threshold: Threshold,
+    pub(super) decision: Decision,
+}
+
+impl Backend {
+    /// A backend of `target` that was never seen before; `probed`: it is unknown until its first probe.
+    pub(super) fn new(id: BackendId, target: &str, config: &model::Backend, probed: bool) -> Backend {
+        let endpoints = literal(&config.address);
+        let inputs = Inputs {
+            name: if endpoints.is_empty() {
+                Input::new(Resolution::Pending, "the name is being resolved", Tick::ZERO)
+            } else {
+                Input::new(Resolution::Resolved, "a literal address", Tick::ZERO)
+            },
+            probe: probe_input(probed),
+        };
+        let decision = decide(&inputs);
+        Backend {
+            id,
+            name: config.name.as_str().into(),
+            identity: format!("{target}/{}", config.name).into(),
+            address: config.address.clone(),
+            probe_path: config.probe_path.as_deref().map(Arc::from),
+            idle_connections: Padded::default(),
+            in_flight: Padded::default(),
+            endpoints: ArcSwap::from_pointee(endpoints.into()),
+            health: AtomicU8::new(decision.health as u8),
+            generation: AtomicU32::new(0),
+            idle_close: AtomicU64::new(u64::MAX),
+            ejection: Ejection::default(),
+            detail: Mutex::new(Detail { inputs, threshold: Threshold::default(), decision }),
+        }
+    }
+
+    /// Whether `config` still means this backend; if not, a reload makes a new one.
+    pub(super) fn is_still(&self, config: &model::Backend) -> bool {
+        *self.name == *config.name
+            && self.address == config.address
+            && self.probe_path.as_deref() == config.probe_path.as_deref()
+    }
+
+    /// Its state at this moment.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        match self.health.load(Ordering::Relaxed) {
+            0 => Health::Unknown,
+            1 => Health::Up,
+            _ => Health::Down,
+        }
+    }
+
+    /// Its addresses in order of preference; none while its name has not been resolved.
+    #[must_use]
+    pub fn endpoints(&self) -> Arc<[Endpoint]> {
+        Arc::clone(&self.endpoints.load())
+    }
+
+    /// The `nth` of its addresses, counted from 0; `None` past the last. A connect tries 0, then 1, ….
+    #[must_use]
+    pub fn endpoint(&self, nth: usize) -> Option<Endpoint> {
+        self.endpoints.load().get(nth).cloned()
+    }
+
+    /// Attempts that hold a lease on it, over all workers.
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Grows by one (wrapping) when it goes down, is removed or changes its addresses. A pooled connection
+    /// remembers the value it was opened under and is closed when the two differ.
+    #[must_use]
+    pub fn generation(&self) -> u32 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Notes that it closed a kept-alive connection that had been idle for `age`.
+    pub fn note_idle_close(&self, age: Duration) {
+        self.idle_close.fetch_min(nanos(age), Ordering::Relaxed);
+    }
+
+    /// The shortest idle age at which it was seen closing a kept-alive connection; `u64::MAX` nanoseconds
+    /// when it never was.
+    #[must_use]
+    pub fn idle_close(&self) -> Duration {
+        Duration::from_nanos(self.idle_close.load(Ordering::Relaxed))
+    }
+
+    /// Whether its latest probe contradicted the verdict in force, so that the next is due earlier.
+    #[must_use]
+    pub fn in_doubt(&self) -> bool {
+        self.detail().threshold.in_doubt()
+    }
+
+    /// The port of a backend that was written as a host.
+    pub(super) fn port(&self) -> Option<u16> {
+        match &self.address {
+            BackendAddress::Host { port, .. } => Some(*port),
+            BackendAddress::Unix(_) => None,
+        }
+    }
+
+    pub(super) fn detail(&self) -> MutexGuard<'_, Detail> {
+        // A panic in between leaves plain values behind, each valid by itself.
+        self.detail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Publishes the health that [`Detail`] has come to.
+    pub(super) fn publish(&self, health: Health) {
+        self.health.store(health as u8, Ordering::Relaxed);
+    }
+
+    /// Replaces the addresses. Says whether they changed; another order of the same ones is no change,
+    /// since resolvers rotate their answers.
+    pub(super) fn readdress(&self, addresses: &[IpAddr]) -> bool {
+        let Some(port) = self.port() else { return false };
+        let mut fresh: Vec<Endpoint> = Vec::with_capacity(addresses.len());
+        for &address in addresses {
+            let endpoint = Endpoint::Tcp(SocketAddr::new(address, port));
+            if !fresh.contains(&endpoint) {
+                fresh.push(endpoint);
+            }
+        }
+        let known = self.endpoints();
+        if known.len() == fresh.len() && fresh.iter().all(|endpoint| known.contains(endpoint)) {
+            return false;
+        }
+        self.endpoints.store(Arc::new(fresh.into()));
+        true
+    }
+
+    /// Makes the pools drop the connections they keep to it.
+    pub(super) fn retire_connections(&self) {
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    pub(super) fn enter(&self) {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn leave(&self) {
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What the probe says before its first verdict.
+pub(super) fn probe_input(probed: bool) -> Input<Probe> {
+    if probed {
+        Input::new(Probe::Pending, "not probed yet", Tick::ZERO)
+    } else {
+        Input::new(Probe::Off, "health_check is off", Tick::ZERO)
+    }
+}
+
+/// The endpoints of an address that needs no lookup; none for a name.
+fn literal(address: &BackendAddress) -> Vec<Endpoint> {
+    match address {
+        BackendAddress::Host { host, port } => {
+            host.parse::<IpAddr>().map(|ip| Endpoint::Tcp(SocketAddr::new(ip, *port))).into_iter().collect()
+        }
+        BackendAddress::Unix(path) => vec![Endpoint::Unix(Arc::from(path.as_path()))],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::fixtures::{host, named};
+
+    #[test]
+    fn literals_have_an_endpoint_from_the_start_and_names_none() {
+        let backend = |address| Backend::new(BackendId(1), "web", &named("a", address), true);
+        let v6 = backend(host("::1", 80));
+        assert_eq!(v6.endpoint(0).map(|e| e.to_string()).as_deref(), Some("[::1]:80"));
+        assert_eq!(v6.endpoint(1), None);
+        let unix = backend(BackendAddress::Unix("/run/app.sock".into()));
+        assert_eq!(unix.endpoints()[0].to_string(), "unix:/run/app.sock");
+        let name = backend(host("app.internal", 80));
+        assert!(name.endpoints().is_empty() && name.health() == Health::Unknown);
+        assert_eq!(&*name.identity, "web/a");
+    }
+
+    #[test]
+    fn without_probing_a_literal_is_up_and_a_name_waits_for_its_addresses() {
+        let backend = |address| Backend::new(BackendId(1), "web", &named("a", address), false).health();
+        assert_eq!(backend(host("127.0.0.1", 80)), Health::Up);
+        assert_eq!(backend(host("app.internal", 80)), Health::Unknown);
+    }
+
+    #[test]
+    fn another_order_of_the_same_addresses_is_no_change() {
+        let backend = Backend::new(BackendId(1), "web", &named("a", host("app.internal", 80)), true);
+        let ip = |last| IpAddr::from([10, 0, 0, last]);
+        assert!(backend.readdress(&[ip(1), ip(2), ip(1)]));
+        assert_eq!(backend.endpoints().len(), 2);
+        assert!(!backend.readdress(&[ip(2), ip(1)]));
+        assert_eq!(backend.endpoint(0), Some(Endpoint::Tcp((ip(1), 80).into())));
+        assert!(backend.readdress(&[ip(2)]));
+    }
+
+    #[test]
+    fn the_shortest_idle_close_is_kept() {
+        let backend = Backend::new(BackendId(1), "web", &named("a", host("127.0.0.1", 80)), true);
+        assert_eq!(backend.idle_close(), Duration::from_nanos(u64::MAX));
+        for millis in [900, 50, 700] {
+            backend.note_idle_close(Duration::from_millis(millis));
+        }
+        assert_eq!(backend.idle_close(), Duration::from_millis(50));
+    }
+}

@@ -1,0 +1,45 @@
+//! Targets for the tests of this folder.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Registry, Target};
+use crate::config::model::{self, BackendAddress, Balance, HealthCheck, Protocol, Timeouts};
+
+pub(super) fn host(host: &str, port: u16) -> BackendAddress {
+    BackendAddress::Host { host: host.into(), port }
+}
+
+pub(super) fn named(name: &str, address: BackendAddress) -> model::Backend {
+    model::Backend { name: name.into(), address, probe_path: None }
+}
+
+/// A target `web` with backends `b0`, `b1`, … that are up from the start.
+pub(super) fn unprobed(backends: u16) -> model::Target {
+    model::Target {
+        name: "web".into(),
+        protocol: Protocol::Http,
+        balance: Balance::RoundRobin,
+        health: None,
+        timeouts: Timeouts::default(),
+        upgrade: Vec::new(),
+        backends: (0..backends).map(|n| named(&format!("b{n}"), host("127.0.0.1", 1000 + n))).collect(),
+    }
+}
+
+/// The same with probes: unknown at first, rise 2, fall 3.
+pub(super) fn probed(backends: u16) -> model::Target {
+    let health = HealthCheck {
+        interval: Duration::from_secs(2),
+        timeout: Duration::from_secs(1),
+        rise: 2,
+        fall: 3,
+        expect: vec![200..=399],
+        host: None,
+    };
+    model::Target { health: Some(health), ..unprobed(backends) }
+}
+
+pub(super) fn target(config: &model::Target) -> Arc<Target> {
+    Registry::new().apply(std::slice::from_ref(config)).remove(0)
+}

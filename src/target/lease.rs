@@ -1,0 +1,98 @@
+//! The right to use a backend for one attempt.
+
+use std::sync::Arc;
+
+use super::Backend;
+use crate::tick::Tick;
+
+/// What came of an attempt, as far as the backend is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It answered (or, on TCP, accepted): its ejection ends.
+    Success,
+    /// No connection could be opened to it: it is ejected.
+    ConnectFailed,
+    /// It took the connection and then failed. Breaker and outlier detection will count it.
+    Failed,
+    /// Not its doing: a local shortage, a client's abort. Nothing is learned.
+    Neutral,
+}
+
+/// The right to use a backend for one attempt: counted in flight until it is dropped.
+///
+/// [`Lease::finish`] says what came of it; dropping it without is [`Outcome::Neutral`].
+#[derive(Debug)]
+#[must_use = "a dropped lease no longer counts as in flight"]
+pub struct Lease {
+    backend: Arc<Backend>,
+    picked: Tick,
+    trial: bool,
+}
+
+impl Lease {
+    pub(super) fn new(backend: &Arc<Backend>, trial: bool, picked: Tick) -> Lease {
+        backend.enter();
+        Lease { backend: Arc::clone(backend), picked, trial }
+    }
+
+    /// The backend it is for.
+    #[must_use]
+    pub fn backend(&self) -> &Arc<Backend> {
+        &self.backend
+    }
+
+    /// Whether this attempt finds out if an ejected backend is back. It should go out on a fresh
+    /// connection: a pooled one says nothing about connecting.
+    #[must_use]
+    pub fn is_trial(&self) -> bool {
+        self.trial
+    }
+
+    /// Ends the attempt at `now` with `outcome`.
+    pub fn finish(self, outcome: Outcome, now: Tick) {
+        match outcome {
+            Outcome::Success => self.backend.ejection.succeed(self.picked),
+            Outcome::ConnectFailed => self.backend.ejection.fail(self.trial, now),
+            Outcome::Failed | Outcome::Neutral => {}
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.backend.leave();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::BackendId;
+    use crate::target::fixtures::{host, named};
+
+    #[test]
+    fn a_lease_counts_once_whichever_way_it_ends() {
+        let backend = Arc::new(Backend::new(BackendId(1), "web", &named("a", host("127.0.0.1", 80)), false));
+        let first = Lease::new(&backend, false, Tick(1));
+        let second = Lease::new(&backend, false, Tick(1));
+        assert_eq!(backend.in_flight(), 2);
+        first.finish(Outcome::Failed, Tick(2));
+        assert_eq!(backend.in_flight(), 1);
+        drop(second);
+        assert_eq!(backend.in_flight(), 0);
+        assert_eq!(backend.ejection.word().until(), None);
+    }
+
+    #[test]
+    fn only_a_failed_connect_ejects() {
+        let backend = Arc::new(Backend::new(BackendId(1), "web", &named("a", host("127.0.0.1", 80)), false));
+        for outcome in [Outcome::Success, Outcome::Failed, Outcome::Neutral] {
+            Lease::new(&backend, false, Tick(1)).finish(outcome, Tick(1));
+            assert_eq!(backend.ejection.word().until(), None, "{outcome:?}");
+        }
+        Lease::new(&backend, false, Tick(1)).finish(Outcome::ConnectFailed, Tick(1));
+        assert!(backend.ejection.word().until().is_some());
+        Lease::new(&backend, false, Tick(9)).finish(Outcome::Success, Tick(9));
+        assert_eq!(backend.ejection.word().until(), None);
+    }
+}

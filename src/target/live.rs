@@ -1,0 +1,299 @@
+//! The live state of a target: its members, the set that may be picked, and the word that it changed.
+//!
+//! `probe` reports here, one mutex serialises it, and the live set is rebuilt and swapped whole, in config
+//! order, only when eligibility changed. Requests read the set without a lock.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+
+use super::Backend;
+use super::backend::{Detail, probe_input};
+use super::balance::Balancer;
+use super::state::{Health, Input, Probe, Resolution, decide};
+use crate::config::model::HealthCheck;
+use crate::tick::Tick;
+
+/// What one probe says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The backend passed.
+    Good,
+    /// It did not, for this reason: a short text for people.
+    Bad(Arc<str>),
+}
+
+/// A backend went from one state to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transition {
+    /// The state it left.
+    pub from: Health,
+    /// The state it is in.
+    pub to: Health,
+    /// Why.
+    pub reason: Arc<str>,
+}
+
+/// What requests pick from. Never changed, only replaced.
+#[derive(Debug, Default)]
+pub(super) struct Live {
+    /// Eligible backends in config order.
+    pub(super) eligible: Vec<Arc<Backend>>,
+    /// How many members have no verdict yet.
+    pub(super) unknown: usize,
+}
+
+/// The live state of a target; it survives reloads.
+#[derive(Debug, Default)]
+pub struct TargetState {
+    pub(super) balancer: Balancer,
+    pub(super) live: ArcSwap<Live>,
+    members: Mutex<Members>,
+    changed: Notify,
+}
+
+/// Who belongs to the target and how many probes turn a verdict.
+#[derive(Debug, Default)]
+struct Members {
+    backends: Vec<Arc<Backend>>,
+    rise: u32,
+    fall: u32,
+}
+
+impl TargetState {
+    /// A future that resolves at the next change of the live set.
+    ///
+    /// It counts from this call on, polled or not: take it, *then* pick again, then await it, and no
+    /// change is missed.
+    pub fn changed(&self) -> Notified<'_> {
+        self.changed.notified()
+    }
+
+    /// Takes in one probe of `backend`. Gives the transition when the backend's state changed.
+    pub fn report(&self, backend: &Backend, verdict: Verdict, now: Tick) -> Option<Transition> {
+        let members = self.members();
+        let (rise, fall) = (members.rise, members.fall);
+        self.update(&members, backend, |detail| {
+            let good = verdict == Verdict::Good;
+            let first = detail.threshold.standing().is_none();
+            let turned = detail.threshold.judge(good, rise, fall).is_some();
+            let probe = &mut detail.inputs.probe;
+            match verdict {
+                Verdict::Good if turned => {
+                    let reason = if first { "the first probe passed".into() } else { passed(rise) };
+                    *probe = Input::new(Probe::Good, reason, now);
+                }
+                Verdict::Bad(reason) if turned => *probe = Input::new(Probe::Bad, reason, now),
+                // Status readers see why it fails now, not only why it first failed.
+                Verdict::Bad(reason) if probe.word == Probe::Bad => probe.reason = reason,
+                Verdict::Good | Verdict::Bad(_) => {}
+            }
+        })
+    }
+
+    /// Takes in one lookup of `backend`'s name: its addresses, or why there are none.
+    ///
+    /// After a failed lookup, or one without addresses, the last good ones stay; a backend that never had
+    /// any is down. Gives the transition when the backend's state changed.
+    pub fn resolve(
+        &self,
+        backend: &Backend,
+        found: Result<&[IpAddr], Arc<str>>,
+        now: Tick,
+    ) -> Option<Transition> {
+        let members = self.members();
+        let known = !backend.endpoints().is_empty();
+        let (word, reason) = match found {
+            Ok([]) | Err(_) if known => return None,
+            Ok([]) => (Resolution::Failed, "name does not resolve: no addresses".into()),
+            Err(reason) => (Resolution::Failed, reason),
+            Ok(addresses) => {
+                if backend.readdress(addresses) && known {
+                    backend.retire_connections();
+                }
+                (Resolution::Resolved, "the name resolves".into())
+            }
+        };
+        self.update(&members, backend, |detail| {
+            let name = &mut detail.inputs.name;
+            let since = if name.word == word { name.since } else { now };
+            *name = Input { word, reason, since };
+        })
+    }
+
+    /// Makes `backends` the members, in this order, judged by `health` from now on. Says which of the
+    /// members so far are not among them.
+    pub(super) fn replace(
+        &self,
+        backends: Vec<Arc<Backend>>,
+        health: Option<&HealthCheck>,
+    ) -> Vec<Arc<Backend>> {
+        let mut members = self.members();
+        (members.rise, members.fall) = health.map_or((1, 1), |health| (health.rise, health.fall));
+        for backend in &backends {
+            let mut detail = backend.detail();
+            let was_probed = detail.inputs.probe.word != Probe::Off;
+            if was_probed != health.is_some() {
+                detail.inputs.probe = probe_input(health.is_some());
+                detail.threshold = super::health::threshold::Threshold::default();
+                detail.decision = decide(&detail.inputs);
+                backend.publish(detail.decision.health);
+            }
+        }
+        let mut gone = std::mem::replace(&mut members.backends, backends);
+        gone.retain(|old| !members.backends.iter().any(|new| Arc::ptr_eq(old, new)));
+        self.rebuild(&members);
+        gone
+    }
+
+    /// The members in config order.
+    pub(super) fn backends(&self) -> Vec<Arc<Backend>> {
+        self.members().backends.clone()
+    }
+
+    fn members(&self) -> MutexGuard<'_, Members> {
+        // A panic in between leaves a live set that the next report rebuilds.
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes what `backend`'s state rests on, and everything that follows from it.
+    fn update(
+        &self,
+        members: &Members,
+        backend: &Backend,
+        change: impl FnOnce(&mut Detail),
+    ) -> Option<Transition> {
+        let mut detail = backend.detail();
+        let from = detail.decision.health;
+        change(&mut detail);
+        detail.decision = decide(&detail.inputs);
+        let (to, reason) = (detail.decision.health, Arc::clone(&detail.decision.reason));
+        drop(detail);
+        if from == to {
+            return None;
+        }
+        backend.publish(to);
+        match to {
+            // A probe has just connected to it; a pick need not find out again.
+            Health::Up => backend.ejection.clear(),
+            Health::Down => backend.retire_connections(),
+            Health::Unknown => {}
+        }
+        self.rebuild(members);
+        Some(Transition { from, to, reason })
+    }
+
+    /// Swaps in the live set that follows from the members' states, then wakes whoever waits for it.
+    fn rebuild(&self, members: &Members) {
+        let mut live = Live::default();
+        for backend in &members.backends {
+            match backend.health() {
+                Health::Up => live.eligible.push(Arc::clone(backend)),
+                Health::Unknown => live.unknown += 1,
+                Health::Down => {}
+            }
+        }
+        self.live.store(Arc::new(live));
+        self.changed.notify_waiters();
+    }
+}
+
+fn passed(rise: u32) -> String {
+    match rise {
+        0 | 1 => "a probe passed".into(),
+        more => format!("{more} probes in a row passed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::Target;
+    use crate::target::fixtures::{host, probed, target, unprobed};
+
+    fn bad(reason: &str) -> Verdict {
+        Verdict::Bad(reason.into())
+    }
+
+    fn live(target: &Target) -> Vec<String> {
+        target.state.live.load().eligible.iter().map(|backend| backend.name.to_string()).collect()
+    }
+
+    #[test]
+    fn the_live_set_follows_the_verdicts_in_config_order() {
+        let target = target(&probed(3));
+        let [a, b, c] = &target.backends[..] else { panic!("three backends") };
+        let report = |backend, verdict, now| target.state.report(backend, verdict, Tick(now));
+        assert!(live(&target).is_empty());
+        let transition = report(c, Verdict::Good, 1).expect("first verdict");
+        assert_eq!((transition.from, transition.to), (Health::Unknown, Health::Up));
+        assert_eq!(&*transition.reason, "the first probe passed");
+        report(b, bad("connection refused"), 2).expect("first verdict");
+        report(a, Verdict::Good, 3).expect("first verdict");
+        assert_eq!(live(&target), ["b0", "b2"]);
+        assert_eq!(target.state.live.load().unknown, 0);
+
+        // rise 2, fall 3
+        assert_eq!(report(b, Verdict::Good, 4), None);
+        assert_eq!(
+            report(b, Verdict::Good, 5).map(|t| t.reason.to_string()).as_deref(),
+            Some("2 probes in a row passed")
+        );
+        assert_eq!(live(&target), ["b0", "b1", "b2"]);
+        let generation = a.generation();
+        assert_eq!(report(a, bad("status 500"), 6), None);
+        assert_eq!(report(a, bad("status 500"), 7), None);
+        assert_eq!(a.generation(), generation);
+        assert_eq!(
+            report(a, bad("timeout after 1s"), 8).map(|t| t.reason.to_string()).as_deref(),
+            Some("timeout after 1s")
+        );
+        assert_eq!(a.generation(), generation + 1);
+        assert_eq!(live(&target), ["b1", "b2"]);
+    }
+
+    #[test]
+    fn a_report_that_changes_nothing_swaps_nothing() {
+        let target = target(&probed(1));
+        target.state.report(&target.backends[0], Verdict::Good, Tick(1));
+        let before = target.state.live.load_full();
+        target.state.report(&target.backends[0], Verdict::Good, Tick(2));
+        target.state.report(&target.backends[0], bad("x"), Tick(3));
+        assert!(Arc::ptr_eq(&before, &target.state.live.load_full()));
+    }
+
+    #[test]
+    fn a_name_is_down_until_it_resolves_and_keeps_its_last_addresses() {
+        let mut config = unprobed(1);
+        config.backends[0].address = host("app.internal", 80);
+        let target = target(&config);
+        let backend = &target.backends[0];
+        let lookup = |found, now| target.state.resolve(backend, found, Tick(now));
+        let ip = [IpAddr::from([10, 0, 0, 1])];
+
+        let failed = lookup(Err("name does not resolve: nothing there".into()), 1).expect("a transition");
+        assert_eq!((failed.to, &*failed.reason), (Health::Down, "name does not resolve: nothing there"));
+        assert_eq!(lookup(Ok(&[]), 2), None);
+        assert_eq!(lookup(Ok(&ip), 3).map(|t| t.to), Some(Health::Up));
+        assert_eq!(live(&target), ["b0"]);
+        let generation = backend.generation();
+
+        assert_eq!(lookup(Err("name does not resolve: gone".into()), 4), None);
+        assert_eq!(lookup(Ok(&[]), 5), None);
+        assert_eq!(lookup(Ok(&ip), 6), None);
+        assert_eq!((backend.endpoints().len(), backend.generation()), (1, generation));
+        assert_eq!(lookup(Ok(&[IpAddr::from([10, 0, 0, 2])]), 7), None);
+        assert_eq!(backend.generation(), generation + 1, "other addresses retire connections");
+    }
+
+    #[tokio::test]
+    async fn a_change_before_the_first_poll_is_not_missed() {
+        let target = target(&probed(1));
+        let changed = target.state.changed();
+        target.state.report(&target.backends[0], Verdict::Good, Tick(1));
+        tokio::time::timeout(std::time::Duration::from_secs(5), changed).await.expect("notified");
+    }
+}

@@ -1,0 +1,31 @@
+//! Pools of backends: who may be picked, who is picked, and what came of it.
+//!
+//! `proxy` calls [`Target::pick`] and gets a [`Lease`]; `probe` reports verdicts and addresses to
+//! [`TargetState`]; `server` owns the [`Registry`]. Nothing here opens a socket, reads a clock or knows
+//! what HTTP is: every decision is a function of state and a [`crate::tick::Tick`].
+
+mod backend;
+pub mod balance;
+pub mod ejection;
+pub mod health;
+mod lease;
+mod live;
+mod padded;
+mod pick;
+mod registry;
+pub mod state;
+mod status;
+mod tried;
+
+pub use backend::{Backend, Endpoint};
+pub use lease::{Lease, Outcome};
+pub use live::{TargetState, Transition, Verdict};
+pub use padded::Padded;
+pub use pick::{Pick, Target};
+pub use registry::Registry;
+pub use state::{Health, Source};
+pub use status::BackendStatus;
+pub use tried::Tried;
+
+#[cfg(test)]
+mod fixtures;

@@ -1,0 +1,151 @@
+//! Every backend and every target's live state, by identity, alive across reloads.
+//!
+//! `server` owns it and calls [`Registry::apply`] once per accepted config, one at a time. Nothing on the
+//! request path comes here: a snapshot holds the objects themselves.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use dashmap::DashMap;
+
+use super::{Backend, Target, TargetState};
+use crate::config::model;
+use crate::message::{BackendId, TargetId};
+
+/// Every backend and every target's live state.
+#[derive(Debug, Default)]
+pub struct Registry {
+    /// By `target/name`.
+    backends: DashMap<Arc<str>, Arc<Backend>>,
+    /// By the target's name.
+    states: DashMap<Arc<str>, Arc<TargetState>>,
+    next: AtomicU32,
+}
+
+impl Registry {
+    /// An empty registry.
+    #[must_use]
+    pub fn new() -> Registry {
+        Registry::default()
+    }
+
+    /// Makes `targets` the current ones and gives them in the same order.
+    ///
+    /// A backend with the same identity, address and probe path stays the same object; so does the state
+    /// of a target with the same name. Backends that are gone retire their pooled connections.
+    pub fn apply(&self, targets: &[model::Target]) -> Vec<Arc<Target>> {
+        let mut kept = HashSet::new();
+        let built = (0..).zip(targets).map(|(place, config)| {
+            let backends: Vec<_> =
+                config.backends.iter().map(|backend| self.backend(config, backend)).collect();
+            kept.extend(backends.iter().map(|backend| backend.id));
+            let name: Arc<str> = config.name.as_str().into();
+            let state = Arc::clone(&self.states.entry(Arc::clone(&name)).or_default());
+            for gone in state.replace(backends.clone(), config.health.as_ref()) {
+                gone.retire_connections();
+            }
+            Arc::new(Target { id: TargetId(place), name, config: config.clone(), state, backends })
+        });
+        let built: Vec<_> = built.collect();
+        // Whole targets that are gone: their states keep their live sets for requests that still hold them.
+        self.backends.retain(|_, backend| kept.contains(&backend.id));
+        self.states.retain(|name, state| {
+            let stays = built.iter().any(|target| target.name == *name);
+            if !stays {
+                state.backends().iter().for_each(|backend| backend.retire_connections());
+            }
+            stays
+        });
+        built
+    }
+
+    /// Every current backend, in the order of their numbers.
+    #[must_use]
+    pub fn backends(&self) -> Vec<Arc<Backend>> {
+        let mut backends: Vec<_> = self.backends.iter().map(|entry| Arc::clone(entry.value())).collect();
+        backends.sort_by_key(|backend| backend.id.0);
+        backends
+    }
+
+    fn backend(&self, target: &model::Target, config: &model::Backend) -> Arc<Backend> {
+        let identity = format!("{}/{}", target.name, config.name);
+        if let Some(known) = self.backends.get(identity.as_str())
+            && known.is_still(config)
+        {
+            return Arc::clone(&known);
+        }
+        let id = BackendId(self.next.fetch_add(1, Ordering::Relaxed));
+        let backend = Arc::new(Backend::new(id, &target.name, config, target.health.is_some()));
+        self.backends.insert(Arc::clone(&backend.identity), Arc::clone(&backend));
+        backend
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::fixtures::{host, probed, unprobed};
+    use crate::target::state::Health;
+    use crate::target::{Pick, Tried, Verdict};
+    use crate::tick::Tick;
+
+    fn names(target: &Target) -> Vec<&str> {
+        target.backends.iter().map(|backend| &*backend.name).collect()
+    }
+
+    #[test]
+    fn a_second_apply_keeps_objects_states_and_numbers() {
+        let registry = Registry::new();
+        let before = registry.apply(&[probed(3)]);
+        before[0].state.report(&before[0].backends[1], Verdict::Good, Tick(1));
+        let mut config = probed(4);
+        config.backends.remove(0);
+        config.backends.swap(0, 1);
+        let after = registry.apply(&[config]);
+        assert_eq!(names(&after[0]), ["b2", "b1", "b3"]);
+        assert!(Arc::ptr_eq(&before[0].state, &after[0].state));
+        assert!(Arc::ptr_eq(&before[0].backends[1], &after[0].backends[1]));
+        assert_eq!(after[0].backends[1].health(), Health::Up);
+        assert_eq!(after[0].backends[2].id, BackendId(3));
+        assert_eq!(before[0].backends[0].generation(), 1, "a removed backend retires its connections");
+        assert_eq!(before[0].backends[1].generation(), 0);
+        assert_eq!(registry.backends().len(), 3);
+    }
+
+    #[test]
+    fn another_address_under_the_same_name_is_another_backend() {
+        let registry = Registry::new();
+        let before = registry.apply(&[unprobed(2)]);
+        let mut config = unprobed(2);
+        config.backends[0].address = host("10.9.9.9", 80);
+        let after = registry.apply(&[config]);
+        assert_eq!(after[0].backends[0].id, BackendId(2));
+        assert_eq!(before[0].backends[0].generation(), 1);
+        assert_eq!(registry.backends().iter().map(|backend| backend.id.0).collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn a_removed_target_retires_its_connections_and_still_serves_who_holds_it() {
+        let registry = Registry::new();
+        let before = registry.apply(&[unprobed(1)]);
+        assert!(registry.apply(&[]).is_empty());
+        assert_eq!(before[0].backends[0].generation(), 1);
+        assert!(matches!(before[0].pick(&Tried::new(), Tick(1)), Pick::Lease(_)));
+        assert!(registry.backends().is_empty());
+    }
+
+    #[test]
+    fn switching_probing_off_makes_a_down_backend_healthy_and_on_makes_it_unknown() {
+        let registry = Registry::new();
+        let probing = registry.apply(&[probed(1)]);
+        let backend = &probing[0].backends[0];
+        probing[0].state.report(backend, Verdict::Bad("timeout after 1s".into()), Tick(1));
+        let off = registry.apply(&[unprobed(1)]);
+        assert_eq!(backend.health(), Health::Up);
+        assert!(matches!(off[0].pick(&Tried::new(), Tick(2)), Pick::Lease(_)));
+        let on = registry.apply(&[probed(1)]);
+        assert!(matches!(on[0].pick(&Tried::new(), Tick(3)), Pick::Unknown));
+        assert!(Arc::ptr_eq(backend, &on[0].backends[0]));
+    }
+}

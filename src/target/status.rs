@@ -1,0 +1,65 @@
+//! What status readers see of a backend.
+
+use std::sync::Arc;
+
+use super::Backend;
+use super::state::{Health, Source};
+use crate::tick::Tick;
+
+/// One backend at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackendStatus {
+    /// Its name inside the target.
+    pub name: Arc<str>,
+    /// Its state.
+    pub health: Health,
+    /// The input that decided it.
+    pub source: Source,
+    /// That input's reason.
+    pub reason: Arc<str>,
+    /// Since when the state holds; zero: since the process started or the backend was added.
+    pub since: Tick,
+    /// Attempts that hold a lease on it.
+    pub in_flight: u32,
+    /// The end of its passive ejection; in the past while no pick came by; `None`: not ejected.
+    pub ejected_until: Option<Tick>,
+}
+
+impl BackendStatus {
+    pub(super) fn of(backend: &Backend) -> BackendStatus {
+        let decision = backend.detail().decision.clone();
+        BackendStatus {
+            name: Arc::clone(&backend.name),
+            health: decision.health,
+            source: decision.source,
+            reason: decision.reason,
+            since: decision.since,
+            in_flight: backend.in_flight(),
+            ejected_until: backend.ejection.word().until(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::fixtures::{probed, target};
+    use crate::target::{Outcome, Pick, Tried, Verdict};
+
+    #[test]
+    fn a_status_tells_the_state_the_reason_and_the_load() {
+        let target = target(&probed(2));
+        target.state.report(&target.backends[0], Verdict::Bad("timeout after 1s".into()), Tick(7));
+        target.state.report(&target.backends[0], Verdict::Bad("connection refused".into()), Tick(8));
+        target.state.report(&target.backends[1], Verdict::Good, Tick(9));
+        let Pick::Lease(first) = target.pick(&Tried::new(), Tick(10)) else { panic!("b1 is up") };
+        let Pick::Lease(_held) = target.pick(&Tried::new(), Tick(10)) else { panic!("b1 is up") };
+        first.finish(Outcome::ConnectFailed, Tick(8));
+
+        let status = target.status();
+        assert_eq!((&*status[0].name, status[0].health, status[0].since), ("b0", Health::Down, Tick(7)));
+        assert_eq!(&*status[0].reason, "connection refused", "the latest reason");
+        assert_eq!((status[1].health, status[1].in_flight), (Health::Up, 1));
+        assert_eq!(status[1].ejected_until, Some(Tick(1_000_000_008)));
+    }
+}
