@@ -7,4 +7,5 @@ pub mod chunk;
 pub mod decode;
 pub mod framing;
 pub mod parse;
+pub mod transmit;
 pub mod write;

@@ -1,0 +1,120 @@
+//! A body, wherever it comes from: one enum of sources that are polled for the next piece.
+//!
+//! `exchange` and `forward` hand bodies on without looking inside. A piece is a buffer that goes back to its
+//! list when its reader is done with it, so a body never piles up.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use crate::message::{Cause, Framing};
+use crate::net::{Buffer, FreeList};
+
+use super::client::Client;
+use super::reply::Reply;
+
+/// A body.
+pub enum Body {
+    /// None.
+    Empty,
+    /// One in memory: our own answers, and everything on the edge that speaks no wire.
+    Memory(Memory),
+    /// What a client sends.
+    Client(Rc<Client>),
+    /// What a backend answers; carries the rest of the request with it.
+    Reply(Box<Reply>),
+}
+
+/// A body in memory, with trailers.
+pub struct Memory {
+    /// What is left.
+    pub pieces: VecDeque<Vec<u8>>,
+    /// Trailer lines, each with its CRLF.
+    pub trailers: Vec<u8>,
+    /// How it presents its length.
+    pub framing: Framing,
+    /// Where its buffers come from.
+    pub buffers: FreeList,
+}
+
+impl Memory {
+    /// One piece of known length.
+    #[must_use]
+    pub fn whole(bytes: Vec<u8>, buffers: FreeList) -> Memory {
+        let framing = Framing::Length(bytes.len() as u64);
+        let pieces = if bytes.is_empty() { VecDeque::new() } else { VecDeque::from([bytes]) };
+        Memory { pieces, trailers: Vec::new(), framing, buffers }
+    }
+}
+
+impl Body {
+    /// How its length is known.
+    #[must_use]
+    pub fn framing(&self) -> Framing {
+        match self {
+            Body::Empty => Framing::None,
+            Body::Memory(memory) => memory.framing,
+            Body::Client(client) => client.framing(),
+            Body::Reply(reply) => reply.framing(),
+        }
+    }
+
+    /// True when nothing is left.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        match self {
+            Body::Empty => true,
+            Body::Memory(memory) => memory.pieces.is_empty(),
+            Body::Client(client) => client.is_body_done(),
+            Body::Reply(reply) => reply.is_done(),
+        }
+    }
+
+    /// Asks for the chunks as they came instead of their content. True when that is what will come.
+    pub fn set_raw(&mut self) -> bool {
+        match self {
+            Body::Empty | Body::Memory(_) => false,
+            Body::Client(client) => client.set_raw(),
+            Body::Reply(reply) => reply.set_raw(),
+        }
+    }
+
+    /// Trailer lines, each with its CRLF; empty until the body is done.
+    #[must_use]
+    pub fn trailers(&self) -> Vec<u8> {
+        match self {
+            Body::Empty => Vec::new(),
+            Body::Memory(memory) => memory.trailers.clone(),
+            Body::Client(client) => client.trailers(),
+            Body::Reply(reply) => reply.trailers().to_vec(),
+        }
+    }
+
+    /// Goes on with whatever must go on beside the body: the rest of the request of an answer.
+    pub fn drive(&mut self, cx: &mut Context<'_>) {
+        match self {
+            Body::Reply(reply) => reply.drive(cx),
+            Body::Empty | Body::Memory(_) | Body::Client(_) => {}
+        }
+    }
+
+    /// The next piece, never an empty one; `None` at the end.
+    ///
+    /// # Errors
+    /// Why the body can't be read on.
+    pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Buffer>, Cause>> {
+        match self {
+            Body::Empty => Poll::Ready(Ok(None)),
+            Body::Memory(memory) => {
+                let Some(mut bytes) = memory.pieces.pop_front() else { return Poll::Ready(Ok(None)) };
+                let piece = memory.buffers.filled(&bytes);
+                if piece.len() < bytes.len() {
+                    memory.pieces.push_front(bytes.split_off(piece.len()));
+                }
+                Poll::Ready(Ok(Some(piece)))
+            }
+            Body::Client(client) => client.poll_piece(cx),
+            Body::Reply(reply) => reply.poll_piece(cx),
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! One worker's idle connections to backends.
+//!
+//! The limits hold for the process: 1,000 in all, 300 per backend, 90 s. They are kept without a shared write
+//! per request: a worker holds *credit*, taken from the shared counter in small lots when it puts a connection
+//! in, and given back by the sweep when it is not needed. The sum of all credit never exceeds a limit, so
+//! neither do the connections.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use crate::message::BackendId;
+use crate::net::Stream;
+use crate::target::Backend;
+use crate::telemetry::cells::Cells;
+use crate::tick::Tick;
+
+/// Idle connections of the process.
+pub const TOTAL: u32 = 1000;
+/// Idle connections to one backend.
+pub const PER_BACKEND: u32 = 300;
+/// Longest idle time.
+pub const IDLE: Duration = Duration::from_secs(90);
+/// A request that may not be repeated takes a connection at most this long idle.
+const RECENT: Duration = Duration::from_secs(1);
+/// How much credit is taken at once.
+const LOT: u32 = 8;
+
+/// What a request needs of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Any: if it turns out to be closed, the request is repeated.
+    Repeatable,
+    /// One that surely is open: the request can't be repeated.
+    Once,
+}
+
+#[derive(Default)]
+struct Credit {
+    held: u32,
+}
+
+impl Credit {
+    /// Makes room for one more than `used`. False: the limit is reached.
+    fn grow(&mut self, used: usize, shared: &AtomicU32, limit: u32) -> bool {
+        if used < self.held as usize {
+            return true;
+        }
+        let taken = shared.fetch_update(Ordering::AcqRel, Ordering::Acquire, |sum| {
+            let room = limit.saturating_sub(sum).min(LOT);
+            (room > 0).then_some(sum + room)
+        });
+        let Ok(before) = taken else { return false };
+        self.held += limit.saturating_sub(before).min(LOT);
+        true
+    }
+
+    /// Gives back what is more than a lot above `used`.
+    fn shrink(&mut self, used: usize, shared: &AtomicU32) {
+        let used = u32::try_from(used).unwrap_or(u32::MAX);
+        let wanted = used.div_ceil(LOT) * LOT;
+        if self.held > wanted {
+            shared.fetch_sub(self.held - wanted, Ordering::AcqRel);
+            self.held = wanted;
+        }
+    }
+}
+
+struct Idle {
+    stream: Stream,
+    since: Tick,
+    keep_for: Duration,
+    generation: u32,
+}
+
+struct Shelf {
+    backend: Arc<Backend>,
+    /// The most recently used is last.
+    idle: Vec<Idle>,
+    credit: Credit,
+}
+
+/// One worker's idle connections.
+pub struct Pool {
+    shelves: RefCell<HashMap<BackendId, Shelf>>,
+    total: Arc<AtomicU32>,
+    credit: RefCell<Credit>,
+    count: std::cell::Cell<usize>,
+}
+
+impl Pool {
+    /// An empty pool; `total` is the process's counter.
+    #[must_use]
+    pub fn new(total: Arc<AtomicU32>) -> Pool {
+        Pool { shelves: RefCell::default(), total, credit: RefCell::default(), count: std::cell::Cell::new(0) }
+    }
+
+    /// Idle connections in this worker.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count.get()
+    }
+
+    /// True when it holds none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The most recently used connection to `backend` that is fit for use; unfit ones are closed on the way.
+    #[must_use]
+    pub fn take(&self, cells: &Cells, backend: &Backend, need: Need, now: Tick) -> Option<Stream> {
+        let mut shelves = self.shelves.borrow_mut();
+        let shelf = shelves.get_mut(&backend.id)?;
+        let generation = backend.generation();
+        while let Some(idle) = shelf.idle.last() {
+            let age = now.since(idle.since);
+            if need == Need::Once && age > RECENT.min(backend.idle_close() / 2) {
+                // Older ones are fit for requests that can be repeated.
+                return None;
+            }
+            let idle = shelf.idle.pop()?;
+            self.count.set(self.count.get() - 1);
+            if idle.generation != generation || age > idle.keep_for {
+                cells.pool.closed_idle.increment();
+            } else if idle.stream.is_readable_now() || (need == Need::Once && !idle.stream.is_silent()) {
+                // Bytes nobody asked for, or the end: either way it is not to be used.
+                backend.note_idle_close(age);
+                cells.pool.discarded_stale.increment();
+            } else {
+                cells.pool.reused.increment();
+                return Some(idle.stream);
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection for the next request, or closes it when a limit is reached or the backend has
+    /// changed since `generation`. `keep_for`: what the backend said of its own patience.
+    pub fn put(
+        &self,
+        cells: &Cells,
+        backend: &Arc<Backend>,
+        stream: Stream,
+        keep_for: Option<Duration>,
+        generation: u32,
+        now: Tick,
+    ) {
+        // One second less than promised, so that we are the first to close.
+        let keep_for = keep_for.map_or(IDLE, |promised| promised.saturating_sub(Duration::from_secs(1)).min(IDLE));
+        if backend.generation() != generation || keep_for.is_zero() {
+            cells.pool.closed_idle.increment();
+            return;
+        }
+        let mut shelves = self.shelves.borrow_mut();
+        let shelf = shelves.entry(backend.id).or_insert_with(|| Shelf {
+            backend: Arc::clone(backend),
+            idle: Vec::new(),
+            credit: Credit::default(),
+        });
+        let room = self.credit.borrow_mut().grow(self.count.get(), &self.total, TOTAL)
+            && shelf.credit.grow(shelf.idle.len(), &backend.idle_connections, PER_BACKEND);
+        if !room {
+            cells.pool.closed_idle.increment();
+            return;
+        }
+        shelf.idle.push(Idle { stream, since: now, keep_for, generation });
+        self.count.set(self.count.get() + 1);
+    }
+
+    /// Closes what is too old, what the backend has closed, and what belongs to a backend that failed or is
+    /// gone. Every second.
+    pub fn sweep(&self, cells: &Cells, now: Tick) {
+        let mut shelves = self.shelves.borrow_mut();
+        shelves.retain(|_, shelf| {
+            let backend = &shelf.backend;
+            let generation = backend.generation();
+            shelf.idle.retain(|idle| {
+                let age = now.since(idle.since);
+                if idle.stream.is_readable_now() {
+                    backend.note_idle_close(age);
+                    cells.pool.discarded_stale.increment();
+                    false
+                } else if idle.generation != generation || age > idle.keep_for {
+                    cells.pool.closed_idle.increment();
+                    false
+                } else {
+                    true
+                }
+            });
+            shelf.credit.shrink(shelf.idle.len(), &backend.idle_connections);
+            !shelf.idle.is_empty()
+        });
+        let count = shelves.values().map(|shelf| shelf.idle.len()).sum();
+        self.count.set(count);
+        self.credit.borrow_mut().shrink(count, &self.total);
+    }
+
+    /// Closes everything: descriptors are needed elsewhere, or the worker ends.
+    pub fn clear(&self, cells: &Cells) {
+        for shelf in self.shelves.borrow_mut().values_mut() {
+            for _ in shelf.idle.drain(..) {
+                cells.pool.closed_idle.increment();
+            }
+            shelf.credit.shrink(0, &shelf.backend.idle_connections);
+        }
+        self.count.set(0);
+        self.credit.borrow_mut().shrink(0, &self.total);
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        for shelf in self.shelves.borrow_mut().values_mut() {
+            shelf.credit.shrink(0, &shelf.backend.idle_connections);
+        }
+        self.credit.borrow_mut().shrink(0, &self.total);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credit_never_exceeds_the_limit_over_all_workers() {
+        let shared = AtomicU32::new(0);
+        let (mut one, mut two) = (Credit::default(), Credit::default());
+        let fill = |credit: &mut Credit, from: usize| (from..).take_while(|&used| credit.grow(used, &shared, 20)).count();
+        assert_eq!(fill(&mut one, 0), 20);
+        assert_eq!(fill(&mut two, 0), 0);
+        one.shrink(9, &shared);
+        assert_eq!((one.held, shared.load(Ordering::Acquire)), (16, 16));
+        assert_eq!(fill(&mut two, 0), 4);
+        one.shrink(0, &shared);
+        two.shrink(0, &shared);
+        assert_eq!(shared.load(Ordering::Acquire), 0);
+    }
+}
