@@ -2,4 +2,5 @@
 
 pub mod config;
 pub mod message;
+pub mod telemetry;
 pub mod tick;
