@@ -6,5 +6,7 @@ pub mod message;
 pub mod net;
 pub mod proxy;
 pub mod route;
+pub mod snapshot;
 pub mod target;
+pub mod telemetry;
 pub mod tick;

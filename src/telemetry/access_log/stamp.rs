@@ -1,0 +1,139 @@
+//! Wall-clock time of a Tick, as RFC 3339 text.
+//!
+//! The calendar is worked out once per second and worker; the rest is copying 19 bytes and three digits.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::digits;
+use crate::tick::{Tick, nanos};
+
+/// The wall clock at [`Tick::ZERO`]: nanoseconds since 1970-01-01 UTC. Good until the year 2554.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WallStart(pub u64);
+
+impl WallStart {
+    /// From one look at both clocks: at `now` the wall clock showed `wall`. Look again now and then and
+    /// the log follows corrections of the wall clock. Times before 1970 count as 1970.
+    #[must_use]
+    pub fn at(now: Tick, wall: SystemTime) -> WallStart {
+        let since_1970 = wall.duration_since(UNIX_EPOCH).map_or(0, nanos);
+        WallStart(since_1970.saturating_sub(now.0))
+    }
+}
+
+/// The last second written, as text.
+#[derive(Debug)]
+pub(super) struct Stamp {
+    second: u64,
+    text: [u8; 19],
+}
+
+impl Default for Stamp {
+    fn default() -> Self {
+        Stamp { second: 0, text: *b"1970-01-01T00:00:00" }
+    }
+}
+
+impl Stamp {
+    /// Appends `at` as `2026-11-20T11:38:40.123Z`.
+    pub(super) fn write(&mut self, out: &mut Vec<u8>, start: WallStart, at: Tick) {
+        let nanos = start.0.saturating_add(at.0);
+        let second = nanos / 1_000_000_000;
+        if second != self.second {
+            self.second = second;
+            self.text = render(second);
+        }
+        out.extend_from_slice(&self.text);
+        out.push(b'.');
+        digits::write_padded(out, nanos / 1_000_000 % 1000, 3);
+        out.push(b'Z');
+    }
+}
+
+/// `second` after 1970 in UTC (proleptic Gregorian calendar, no leap seconds), without a fraction.
+fn render(second: u64) -> [u8; 19] {
+    let (year, month, day) = civil(second / 86_400);
+    let rest = second % 86_400;
+    let mut text = *b"0000-00-00T00:00:00";
+    let fields = [
+        (0, 4, year),
+        (5, 2, month),
+        (8, 2, day),
+        (11, 2, rest / 3600),
+        (14, 2, rest / 60 % 60),
+        (17, 2, rest % 60),
+    ];
+    for (place, width, mut value) in fields {
+        for digit in text[place..place + width].iter_mut().rev() {
+            *digit = digits::ascii(value % 10);
+            value /= 10;
+        }
+    }
+    text
+}
+
+/// Year, month and day of a day counted from 1970-01-01.
+///
+/// Years are taken to begin in March, so that the leap day is the last one; 400 years have 146,097 days.
+fn civil(day: u64) -> (u64, u64, u64) {
+    let shifted = day + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * of_year + 2) / 153;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    (year, month, of_year - (153 * march_month + 2) / 5 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn text(stamp: &mut Stamp, second: u64, nanos: u64) -> String {
+        let mut out = Vec::new();
+        stamp.write(&mut out, WallStart(second * 1_000_000_000), Tick(nanos));
+        String::from_utf8(out).expect("ASCII")
+    }
+
+    #[test]
+    fn known_seconds() {
+        let mut stamp = Stamp::default();
+        assert_eq!(text(&mut stamp, 0, 0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(text(&mut stamp, 951_782_400, 0), "2000-02-29T00:00:00.000Z");
+        assert_eq!(text(&mut stamp, 1_709_251_199, 999_999_999), "2024-02-29T23:59:59.999Z");
+        assert_eq!(text(&mut stamp, 1_709_251_199, 1_000_000_000), "2024-03-01T00:00:00.000Z");
+        assert_eq!(text(&mut stamp, 4_102_444_799, 7_000_000), "2099-12-31T23:59:59.007Z");
+        assert_eq!(text(&mut stamp, 4_107_542_400, 0), "2100-03-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn every_day_for_six_hundred_years_follows_its_predecessor() {
+        let (mut year, mut month, mut day) = (1970, 1, 1);
+        for number in 0..365 * 600 {
+            assert_eq!(civil(number), (year, month, day));
+            let leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+            let length = match month {
+                2 => 28 + u64::from(leap),
+                4 | 6 | 9 | 11 => 30,
+                _ => 31,
+            };
+            day += 1;
+            if day > length {
+                (month, day) = (month + 1, 1);
+            }
+            if month > 12 {
+                (year, month) = (year + 1, 1);
+            }
+        }
+    }
+
+    #[test]
+    fn a_start_is_the_wall_clock_less_the_tick() {
+        let wall = UNIX_EPOCH + Duration::from_secs(100);
+        assert_eq!(WallStart::at(Tick(30_000_000_000), wall), WallStart(70_000_000_000));
+        assert_eq!(WallStart::at(Tick(5), UNIX_EPOCH - Duration::from_secs(1)), WallStart(0));
+    }
+}
