@@ -5,7 +5,6 @@
 //! bytes wait to be written. Callers: TCP targets and upgraded HTTP connections.
 
 use std::cell::Cell;
-use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -43,44 +42,52 @@ pub struct Early {
     pub backend: Option<Buffer>,
 }
 
-/// Copies until both directions ended, one side failed, or `idle` passed without a byte.
-pub async fn relay(
-    client: &mut Stream,
-    backend: &mut Stream,
-    early: Early,
-    buffers: &FreeList,
-    deadline: &Deadline,
+/// A relay under way. It borrows its streams for one poll at a time.
+pub struct Relay<'a> {
+    up: Direction,
+    down: Direction,
+    buffers: &'a FreeList,
+    deadline: &'a Deadline,
     idle: Duration,
-    moved: &Moved,
-) -> End {
-    let mut up = Direction::new(early.client);
-    let mut down = Direction::new(early.backend);
-    deadline.set(idle);
-    let end = poll_fn(|cx| {
+    moved: &'a Moved,
+}
+
+impl<'a> Relay<'a> {
+    /// A relay that ends after `idle` without a byte; `deadline` is used for that.
+    #[must_use]
+    pub fn new(
+        early: Early,
+        buffers: &'a FreeList,
+        deadline: &'a Deadline,
+        idle: Duration,
+        moved: &'a Moved,
+    ) -> Self {
+        deadline.set(idle);
+        let (up, down) = (Direction::new(early.client), Direction::new(early.backend));
+        Relay { up, down, buffers, deadline, idle, moved }
+    }
+
+    /// Copies until both directions ended, one side failed, or nothing moved for the idle time.
+    pub fn poll(&mut self, cx: &mut Context<'_>, client: &mut Stream, backend: &mut Stream) -> Poll<End> {
+        let moved = self.moved;
         let before = moved.up.get() + moved.down.get();
-        let up_done = match up.poll(cx, client, backend, buffers, &moved.up) {
-            Poll::Ready(Ok(())) => true,
-            Poll::Ready(Err(Side::Source(error))) => return Poll::Ready(End::Client(error)),
-            Poll::Ready(Err(Side::Sink(error))) => return Poll::Ready(End::Backend(error)),
-            Poll::Pending => false,
-        };
-        let down_done = match down.poll(cx, backend, client, buffers, &moved.down) {
-            Poll::Ready(Ok(())) => true,
-            Poll::Ready(Err(Side::Source(error))) => return Poll::Ready(End::Backend(error)),
-            Poll::Ready(Err(Side::Sink(error))) => return Poll::Ready(End::Client(error)),
-            Poll::Pending => false,
-        };
-        if up_done && down_done {
-            return Poll::Ready(End::Closed);
+        let up = self.up.poll(cx, client, backend, self.buffers, &moved.up);
+        let down = self.down.poll(cx, backend, client, self.buffers, &moved.down);
+        match (up, down) {
+            (Poll::Ready(Err(Side::Source(error))), _) | (_, Poll::Ready(Err(Side::Sink(error)))) => {
+                return Poll::Ready(End::Client(error));
+            }
+            (Poll::Ready(Err(Side::Sink(error))), _) | (_, Poll::Ready(Err(Side::Source(error)))) => {
+                return Poll::Ready(End::Backend(error));
+            }
+            (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => return Poll::Ready(End::Closed),
+            (Poll::Pending, _) | (_, Poll::Pending) => {}
         }
         if moved.up.get() + moved.down.get() != before {
-            deadline.set(idle);
+            self.deadline.set(self.idle);
         }
-        deadline.poll(cx).map(|()| End::Idle)
-    })
-    .await;
-    deadline.clear();
-    end
+        self.deadline.poll(cx).map(|()| End::Idle)
+    }
 }
 
 enum Side {

@@ -1,2 +1,108 @@
-//! x
+//! From an accepted connection to a backend and back.
+//!
+//! `http` and `tcp` do not know each other; what they share is here: the worker's own things, and the ledger
+//! that turns what happened into a Record on every way out.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use rand::rngs::SmallRng;
+use rand::{RngExt as _, SeedableRng as _};
+
+use crate::net::deadline::wall_start;
+use crate::net::{FreeList, Ticker};
+use crate::snapshot::Snapshot;
+use crate::telemetry::access_log::{Handle, WallStart};
+use crate::telemetry::cells::Cells;
+use crate::tick::Tick;
+
+pub mod dial;
 pub mod http;
+pub mod ledger;
+pub mod lend;
+pub mod tcp;
+
+use http::pool::Pool;
+
+/// What belongs to one worker and is used by all of its connections.
+pub struct WorkerCtx {
+    /// The config in force.
+    pub snapshot: Arc<Snapshot>,
+    /// Relay buffers.
+    pub buffers: FreeList,
+    /// Deadlines.
+    pub ticker: Rc<Ticker>,
+    /// Idle connections to backends.
+    pub pool: Pool,
+    /// Metric cells.
+    pub cells: Arc<Cells>,
+    /// The access log, if there is one.
+    pub log: RefCell<Option<Handle>>,
+    /// Chunks may be passed on as they came; off only to show that nothing depends on it.
+    pub raw_relay: bool,
+    draining: Cell<bool>,
+    random: RefCell<SmallRng>,
+    date: RefCell<(u64, String)>,
+}
+
+impl WorkerCtx {
+    /// The things of a new worker.
+    #[must_use]
+    pub fn new(
+        snapshot: Arc<Snapshot>,
+        pool: Pool,
+        cells: Arc<Cells>,
+        log: Option<Handle>,
+        raw_relay: bool,
+    ) -> Rc<WorkerCtx> {
+        Rc::new(WorkerCtx {
+            snapshot,
+            buffers: FreeList::new(),
+            ticker: Ticker::new(),
+            pool,
+            cells,
+            log: RefCell::new(log),
+            raw_relay,
+            draining: Cell::new(false),
+            random: RefCell::new(SmallRng::from_rng(&mut rand::rng())),
+            date: RefCell::new((u64::MAX, String::new())),
+        })
+    }
+
+    /// Connections finish what they do and start nothing new.
+    pub fn drain(&self) {
+        self.draining.set(true);
+        self.ticker.wake_all();
+    }
+
+    /// True once the worker drains.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.draining.get()
+    }
+
+    /// A number for a request; unique in practice, of no meaning.
+    #[must_use]
+    pub fn request_id(&self) -> u128 {
+        self.random.borrow_mut().random()
+    }
+
+    /// Calls `use_it` with the value of a Date field for now. The text is made once per second.
+    pub fn with_date<T>(&self, now: Tick, use_it: impl FnOnce(&[u8]) -> T) -> T {
+        let wall: SystemTime = wall_start() + Duration::from_nanos(now.0);
+        let second = wall.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |span| span.as_secs());
+        let mut date = self.date.borrow_mut();
+        if date.0 != second {
+            *date = (second, httpdate::fmt_http_date(wall));
+        }
+        use_it(date.1.as_bytes())
+    }
+
+    /// The wall clock at tick zero, for the access log.
+    #[must_use]
+    pub fn wall(&self) -> WallStart {
+        WallStart::at(Tick::ZERO, wall_start())
+    }
+}

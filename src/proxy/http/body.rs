@@ -26,6 +26,7 @@ pub enum Body {
 }
 
 /// A body in memory, with trailers.
+#[derive(Clone)]
 pub struct Memory {
     /// What is left.
     pub pieces: VecDeque<Vec<u8>>,
@@ -48,6 +49,27 @@ impl Memory {
 }
 
 impl Body {
+    /// The same body for another attempt, as long as nothing of it was used.
+    #[must_use]
+    pub fn again(&self) -> Option<Body> {
+        match self {
+            Body::Empty => Some(Body::Empty),
+            Body::Memory(memory) => Some(Body::Memory(memory.clone())),
+            Body::Client(client) => (client.content() == 0).then(|| Body::Client(Rc::clone(client))),
+            Body::Reply(_) => None,
+        }
+    }
+
+    /// Bytes of content that passed so far.
+    #[must_use]
+    pub fn content(&self) -> u64 {
+        match self {
+            Body::Empty | Body::Memory(_) => 0,
+            Body::Client(client) => client.content(),
+            Body::Reply(reply) => reply.content(),
+        }
+    }
+
     /// How its length is known.
     #[must_use]
     pub fn framing(&self) -> Framing {

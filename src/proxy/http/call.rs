@@ -12,9 +12,9 @@ use crate::tick::Tick;
 
 use super::Body;
 use super::h1::decode::{Broken, Decoder};
+use super::h1::framing;
 use super::h1::parse::{self, Search};
 use super::h1::transmit::{Failed, Transmit};
-use super::h1::framing;
 
 /// 1xx heads that are passed on for one request; a backend that sends more is broken.
 const INTERIM: u8 = 32;
@@ -142,7 +142,12 @@ impl Call {
     ///
     /// # Errors
     /// See [`Silence`].
-    pub fn poll_head(&mut self, cx: &mut Context<'_>, head: &mut Head, to_head: bool) -> Poll<Result<(), Silence>> {
+    pub fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        head: &mut Head,
+        to_head: bool,
+    ) -> Poll<Result<(), Silence>> {
         if let Err(cause) = self.drive(cx) {
             return Poll::Ready(Err(self.silence(cause)));
         }
@@ -158,7 +163,9 @@ impl Call {
                             self.held = None;
                         }
                         return Poll::Ready(
-                            outcome.and_then(|()| self.judge(head, to_head)).map_err(|cause| self.silence(cause)),
+                            outcome
+                                .and_then(|()| self.judge(head, to_head))
+                                .map_err(|cause| self.silence(cause)),
                         );
                     }
                     Err(_) => return Poll::Ready(Err(self.silence(Cause::BadAnswer))),
@@ -197,7 +204,8 @@ impl Call {
         self.in_body = true;
         self.framing = framing::answer(head, to_head)?;
         self.decoder = Decoder::new(self.framing);
-        self.keeps_alive = framing::keeps_alive(head) && self.framing != Framing::UntilClose && head.status != 101;
+        self.keeps_alive =
+            framing::keeps_alive(head) && self.framing != Framing::UntilClose && head.status != 101;
         self.keep_for = keep_alive_timeout(head);
         Ok(())
     }
@@ -232,10 +240,14 @@ impl Call {
             (true, _) | (_, true) => self.patience.idle,
         };
         self.deadline.set_if_clear(span);
-        self.deadline.poll(cx).map(|()| if self.in_body { Cause::AnswerStalled } else { Cause::FirstByteTimeout })
+        self.deadline
+            .poll(cx)
+            .map(|()| if self.in_body { Cause::AnswerStalled } else { Cause::FirstByteTimeout })
     }
 
-    fn silence(&self, cause: Cause) -> Silence {
+    /// That there is no answer, for this cause.
+    #[must_use]
+    pub fn silence(&self, cause: Cause) -> Silence {
         Silence { cause, unsent: self.written == 0, answered: self.answered }
     }
 
@@ -259,7 +271,8 @@ impl Call {
     /// The connection and for how long the backend keeps it open, if it may serve another request: request and
     /// answer are complete, both want it, and not a byte is left over (RFC 9112 §9.3).
     pub fn into_idle(self) -> Option<(Stream, Option<Duration>)> {
-        let clean = self.sending.is_none() && !self.unsendable && self.held.is_none() && self.decoder.is_done();
+        let clean =
+            self.sending.is_none() && !self.unsendable && self.held.is_none() && self.decoder.is_done();
         (clean && self.keeps_alive).then_some((self.stream, self.keep_for))
     }
 

@@ -1,2 +1,21 @@
-//! x
+//! HTTP: one pipeline (`exchange` → `forward`) between an edge that faces the client and pooled connections to
+//! backends.
+//!
+//! `connection` and `wire` speak HTTP/1 with the client; `call` and `reply` with a backend; both over `h1`.
+//! `memory` is the edge without a wire.
+
+pub mod body;
+pub mod call;
+pub mod client;
+pub mod connection;
+pub mod edge;
+pub mod exchange;
+pub mod forward;
 pub mod h1;
+pub mod memory;
+pub mod own;
+pub mod pool;
+pub mod reply;
+pub mod wire;
+
+pub use body::Body;

@@ -94,7 +94,12 @@ impl Pool {
     /// An empty pool; `total` is the process's counter.
     #[must_use]
     pub fn new(total: Arc<AtomicU32>) -> Pool {
-        Pool { shelves: RefCell::default(), total, credit: RefCell::default(), count: std::cell::Cell::new(0) }
+        Pool {
+            shelves: RefCell::default(),
+            total,
+            credit: RefCell::default(),
+            count: std::cell::Cell::new(0),
+        }
     }
 
     /// Idle connections in this worker.
@@ -149,7 +154,8 @@ impl Pool {
         now: Tick,
     ) {
         // One second less than promised, so that we are the first to close.
-        let keep_for = keep_for.map_or(IDLE, |promised| promised.saturating_sub(Duration::from_secs(1)).min(IDLE));
+        let keep_for =
+            keep_for.map_or(IDLE, |promised| promised.saturating_sub(Duration::from_secs(1)).min(IDLE));
         if backend.generation() != generation || keep_for.is_zero() {
             cells.pool.closed_idle.increment();
             return;
@@ -228,7 +234,9 @@ mod tests {
     fn credit_never_exceeds_the_limit_over_all_workers() {
         let shared = AtomicU32::new(0);
         let (mut one, mut two) = (Credit::default(), Credit::default());
-        let fill = |credit: &mut Credit, from: usize| (from..).take_while(|&used| credit.grow(used, &shared, 20)).count();
+        let fill = |credit: &mut Credit, from: usize| {
+            (from..).take_while(|&used| credit.grow(used, &shared, 20)).count()
+        };
         assert_eq!(fill(&mut one, 0), 20);
         assert_eq!(fill(&mut two, 0), 0);
         one.shrink(9, &shared);

@@ -141,7 +141,7 @@ impl Transmit {
         if self.ended && chunked {
             let end = if self.piece.is_some() { &mut self.tail } else { &mut self.front };
             end.extend_from_slice(b"0\r\n");
-            end.extend_from_slice(body.trailers());
+            end.extend_from_slice(&body.trailers());
             end.extend_from_slice(b"\r\n");
         }
     }

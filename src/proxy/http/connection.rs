@@ -1,0 +1,209 @@
+//! An HTTP/1 client connection from accept to close.
+//!
+//! Between requests it holds neither buffers nor the state of an exchange: that lives in a future of its own,
+//! made when the first byte of a request is there.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Poll, ready};
+use std::time::Duration;
+
+use crate::message::{Cause, Framing, Head, Record};
+use crate::net::{Stream, now};
+use crate::proxy::WorkerCtx;
+use crate::proxy::ledger::Ledger;
+use crate::snapshot::Listener;
+
+use super::Body;
+use super::client::Client;
+use super::edge::After;
+use super::exchange::{exchange, refuse};
+use super::h1::framing;
+use super::h1::parse::{self, Search};
+use super::wire::Wire;
+
+/// A draining worker closes a connection that has been silent for this long.
+const DRAIN_SILENCE: Duration = Duration::from_secs(1);
+/// What a client may still send after its last answer.
+const LINGER_BYTES: usize = 256 * 1024;
+/// For how long.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// Serves a connection to its end. `record` holds what is known of the client.
+pub async fn serve(ctx: Rc<WorkerCtx>, listener: &Listener, stream: Stream, record: Record) {
+    let config = &listener.config;
+    let client = Client::new(stream, &ctx.ticker, ctx.buffers.clone(), config.limits, config.client_timeouts);
+    let client = Rc::new(client);
+    let mut patience = client.timeouts.head;
+    loop {
+        if !client.has_held() && !speaks_again(&ctx, &client, patience).await {
+            return;
+        }
+        patience = client.timeouts.keep_alive;
+        match Box::pin(serve_one(&ctx, listener, &client, record)).await {
+            Some(After::KeepOpen) => {}
+            Some(After::Linger) => return linger(&client).await,
+            Some(After::Abort) => return client.stream().reset_on_close(),
+            None => return,
+        }
+    }
+}
+
+/// Turns a connection away that there is no room for.
+pub async fn turn_away(ctx: Rc<WorkerCtx>, listener: &Listener, stream: Stream, record: Record) {
+    let config = &listener.config;
+    let client = Client::new(stream, &ctx.ticker, ctx.buffers.clone(), config.limits, config.client_timeouts);
+    let client = Rc::new(client);
+    let head = Head::new();
+    let mut ledger =
+        Ledger::new(&ctx, None, Record { id: ctx.request_id(), listener: listener.id, ..record });
+    let mut wire = Wire::new(&ctx, Rc::clone(&client), &head);
+    refuse(&ctx, &mut wire, &mut ledger, &head, Cause::TooManyConnections).await;
+    drop(ledger);
+    linger(&client).await;
+}
+
+/// Waits for the first byte of a request. False: the connection is to be closed instead.
+async fn speaks_again(ctx: &WorkerCtx, client: &Client, patience: Duration) -> bool {
+    client.reading.set(patience);
+    let mut draining = false;
+    poll_fn(|cx| {
+        if client.poll_readable(cx).is_ready() {
+            return Poll::Ready(true);
+        }
+        if ctx.is_draining() && !draining {
+            draining = true;
+            client.reading.set(DRAIN_SILENCE.min(patience));
+        }
+        client.reading.poll(cx).map(|()| false)
+    })
+    .await
+}
+
+/// Reads one request and serves it. `None`: the connection ended, and there is nobody to tell.
+async fn serve_one(
+    ctx: &Rc<WorkerCtx>,
+    listener: &Listener,
+    client: &Rc<Client>,
+    record: Record,
+) -> Option<After> {
+    let mut record = Record { started: now(), listener: listener.id, ..record };
+    let mut head = Head::new();
+    let read = read_head(client, &mut head).await?;
+    record.head_read = now();
+    let framing = read.and_then(|()| {
+        let framing = framing::request(&head)?;
+        match (framing, client.limits.body) {
+            (Framing::Length(length), Some(limit)) if length > limit => Err(Cause::BodyTooLarge),
+            _ => Ok(framing),
+        }
+    });
+    let mut wire = Wire::new(ctx, Rc::clone(client), &head);
+    let after = match framing {
+        Ok(framing) => {
+            client.start_body(framing);
+            let body = if framing == Framing::None { Body::Empty } else { Body::Client(Rc::clone(client)) };
+            exchange(ctx, listener, &mut wire, &head, body, record).await
+        }
+        Err(cause) => {
+            let mut ledger = Ledger::new(ctx, Some(&head), Record { id: ctx.request_id(), ..record });
+            refuse(ctx, &mut wire, &mut ledger, &head, cause).await
+        }
+    };
+    client.reading.clear();
+    if after == After::KeepOpen && !client.is_body_done() && !discard_body(client).await {
+        return Some(After::Linger);
+    }
+    Some(if after == After::KeepOpen && client.has_ended() { After::Linger } else { after })
+}
+
+/// Reads a whole head. The outer `None`: the client closed, or was silent, without a byte of one.
+async fn read_head(client: &Client, head: &mut Head) -> Option<Result<(), Cause>> {
+    let mut search = Search::default();
+    client.reading.set(client.timeouts.head);
+    let outcome = loop {
+        let found = client.with_held(|held| match held {
+            Some(buffer) => search.find(buffer.data(), client.limits.head_size),
+            None => Ok(None),
+        });
+        match found {
+            Err(cause) => break Some(Err(cause)),
+            Ok(Some(length)) => {
+                break Some(client.with_held(|held| {
+                    let Some(buffer) = held else { return Err(Cause::Internal) };
+                    let outcome = parse::request(&buffer.data()[..length], client.limits.headers, head);
+                    buffer.consume(length);
+                    if buffer.is_empty() {
+                        *held = None;
+                    }
+                    outcome
+                }));
+            }
+            Ok(None) => {}
+        }
+        let filled = poll_fn(|cx| {
+            if let Poll::Ready(outcome) = client.poll_fill(cx) {
+                return Poll::Ready(Some(outcome));
+            }
+            client.reading.poll(cx).map(|()| None)
+        })
+        .await;
+        match filled {
+            Some(Ok(count)) if count > 0 => {}
+            Some(Ok(_)) if client.has_held() => break Some(Err(Cause::ClientGone)),
+            None if client.has_held() => break Some(Err(Cause::HeadTimeout)),
+            Some(Ok(_) | Err(_)) | None => break None,
+        }
+    };
+    client.reading.clear();
+    outcome
+}
+
+/// Reads the rest of a request's body that nobody wants, within bounds. True: the connection may go on.
+async fn discard_body(client: &Client) -> bool {
+    let mut room = LINGER_BYTES;
+    client.writing.set(LINGER);
+    let outcome = poll_fn(|cx| {
+        loop {
+            if client.writing.poll(cx).is_ready() {
+                return Poll::Ready(false);
+            }
+            match ready!(client.poll_piece(cx)) {
+                Ok(Some(piece)) if piece.len() <= room => room -= piece.len(),
+                Ok(None) => return Poll::Ready(true),
+                Ok(Some(_)) | Err(_) => return Poll::Ready(false),
+            }
+        }
+    })
+    .await;
+    client.writing.clear();
+    outcome
+}
+
+/// Closes without resetting the answer away: says that we are done, then reads for a while what the client had
+/// already sent (RFC 9112 §9.6). When nothing is there a plain close does the same and costs nothing.
+async fn linger(client: &Client) {
+    if client.is_body_done() && !client.has_held() && !client.stream().is_readable_now() {
+        return;
+    }
+    client.reading.set(LINGER);
+    let mut room = LINGER_BYTES;
+    let mut shut = false;
+    poll_fn(|cx| {
+        if !shut {
+            if ready!(client.stream().poll_shutdown(cx)).is_err() {
+                return Poll::Ready(());
+            }
+            shut = true;
+        }
+        loop {
+            client.with_held(|held| *held = None);
+            match client.poll_fill(cx) {
+                Poll::Ready(Ok(count)) if count > 0 && count <= room => room -= count,
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => return client.reading.poll(cx),
+            }
+        }
+    })
+    .await;
+}

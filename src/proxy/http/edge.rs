@@ -1,0 +1,64 @@
+//! What the pipeline asks of the protocol that the client speaks.
+//!
+//! Two protocols stand here: HTTP/1 on a socket, and one that speaks no wire at all (`memory`), by which tests
+//! drive the same pipeline and which keeps it free of sockets. HTTP/2 will be the third.
+
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::message::{Cause, Head};
+use crate::net::relay::{End, Moved};
+use crate::net::{Buffer, Stream};
+
+use super::Body;
+
+/// What becomes of the client's connection after an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// It may carry the next request.
+    KeepOpen,
+    /// It is closed once what the client still sends was read, within bounds: closing on unread bytes would
+    /// reset the answer away.
+    Linger,
+    /// It is closed at once, and so that the client sees an abort: the answer is not complete.
+    Abort,
+}
+
+/// An answer that was not sent to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsent {
+    /// Why.
+    pub cause: Cause,
+    /// A byte of it is out, so no other answer can take its place.
+    pub started: bool,
+}
+
+/// The client's side of an exchange.
+#[allow(async_fn_in_trait, reason = "both implementers are ours and stay on one thread")]
+pub trait Edge {
+    /// Ready when the client has left while nothing is read from or written to it.
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()>;
+
+    /// Passes a 1xx head on.
+    ///
+    /// # Errors
+    /// [`Cause::ClientGone`] or [`Cause::ClientStalled`].
+    async fn interim(&mut self, head: &Head) -> Result<(), Cause>;
+
+    /// Sends an answer. `last`: the connection must not carry another request.
+    ///
+    /// # Errors
+    /// See [`Unsent`].
+    async fn answer(&mut self, head: &Head, body: &mut Body, last: bool) -> Result<After, Unsent>;
+
+    /// Sends the 101 and relays bytes both ways until the tunnel ends. `early`: what the backend sent behind
+    /// its head.
+    async fn tunnel(
+        &mut self,
+        head: &Head,
+        backend: &mut Stream,
+        early: Option<Buffer>,
+        idle: Duration,
+        moved: &Moved,
+    ) -> End;
+}

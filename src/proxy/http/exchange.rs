@@ -1,0 +1,155 @@
+//! THE PIPELINE: one request from its head to the last byte of its answer. There is no other.
+//!
+//! Reads as the list of what happens: record → route → access (later) → cache (later) → forward → answer. Each
+//! step continues or answers. It sees heads and bodies and never a socket, so whatever protocol the client
+//! speaks, what is decided here is decided alike.
+
+use std::rc::Rc;
+
+use crate::message::{Blame, Cause, Field, Head, Kind, Record, tokens};
+use crate::net::relay::{End, Moved};
+use crate::net::{Stream, now};
+use crate::proxy::WorkerCtx;
+use crate::proxy::ledger::Ledger;
+use crate::snapshot::Listener;
+use crate::target::{Outcome, Target};
+
+use super::Body;
+use super::edge::{After, Edge, Unsent};
+use super::forward::{Answer, Request, forward};
+use super::h1::write::About;
+use super::own;
+
+/// Serves one request. `record` holds what is known from before its head was complete.
+pub async fn exchange<E: Edge>(
+    ctx: &Rc<WorkerCtx>,
+    listener: &Listener,
+    edge: &mut E,
+    head: &Head,
+    body: Body,
+    record: Record,
+) -> After {
+    let mut ledger = Ledger::new(ctx, Some(head), record);
+    ledger.record.listener = listener.id;
+    if ledger.record.id == 0 {
+        ledger.record.id = ctx.request_id();
+    }
+    if head.method() == b"CONNECT" {
+        return refuse(ctx, edge, &mut ledger, head, Cause::ConnectMethod).await;
+    }
+    let target = &ctx.snapshot.targets[listener.router.find()];
+    ledger.record.target = Some(target.id);
+    ledger.record.routed = now();
+
+    let client = ledger.record.client.map(|(address, _)| address);
+    let about = About {
+        kind: listener.config.forwarded,
+        client,
+        trusted: client.is_some_and(|address| ctx.snapshot.trusts(address)),
+        scheme: "http",
+        id: ledger.record.id,
+    };
+    let request = Request { head, body: &body, upgrade: wanted_upgrade(head, target), about };
+    let answer = forward(ctx, target, edge, &request, &mut ledger.record).await;
+    let after = match answer {
+        Ok(Answer::Reply(head_back, reply)) => reply_to(ctx, edge, &mut ledger, head, head_back, reply).await,
+        Ok(Answer::Tunnel(head_back, call, lease)) => {
+            let (mut backend, early) = call.into_tunnel();
+            let moved = Moved::default();
+            let idle = target.config.timeouts.tunnel;
+            ledger.record.kind = Kind::Upgrade;
+            ledger.record.status = head_back.status;
+            let end = edge.tunnel(&head_back, &mut backend, early, idle, &moved).await;
+            (ledger.record.bytes_in, ledger.record.bytes_out) = (moved.up.get(), moved.down.get());
+            lease.finish(Outcome::Success, now());
+            close_tunnel(&mut ledger, &end, &backend)
+        }
+        Err(cause) => refuse(ctx, edge, &mut ledger, head, cause).await,
+    };
+    if ledger.record.kind == Kind::Http {
+        ledger.record.bytes_in = body.content();
+    }
+    if let Some(attempt) = ledger.record.last_attempt() {
+        attempt.end = now();
+    }
+    after
+}
+
+/// The protocol that the client asks to switch to, if it is one that we pass on (RFC 9110 §7.8).
+fn wanted_upgrade<'a>(head: &'a Head, target: &Target) -> Option<&'a [u8]> {
+    if !head.has_hop_by_hop() || !head.lists(Field::Connection, b"upgrade") {
+        return None;
+    }
+    let allowed = &target.config.upgrade;
+    let offered = head.values(Field::Upgrade).flat_map(tokens);
+    offered.into_iter().find(|name| allowed.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes())))
+}
+
+async fn reply_to<E: Edge>(
+    ctx: &Rc<WorkerCtx>,
+    edge: &mut E,
+    ledger: &mut Ledger<'_>,
+    head: &Head,
+    head_back: Head,
+    mut reply: Body,
+) -> After {
+    ledger.record.status = head_back.status;
+    let sent = edge.answer(&head_back, &mut reply, false).await;
+    ledger.record.bytes_out = reply.content();
+    match sent {
+        Ok(after) => {
+            ledger.settle(Cause::Done);
+            after
+        }
+        Err(Unsent { cause, started }) => {
+            if let Some(attempt) = ledger.record.last_attempt() {
+                attempt.outcome = cause;
+            }
+            if !started && cause != Cause::ClientGone {
+                // Not a byte is out: the client can still be told.
+                drop(reply);
+                return refuse(ctx, edge, ledger, head, cause).await;
+            }
+            ledger.settle(cause);
+            After::Abort
+        }
+    }
+}
+
+/// Answers in our own words.
+pub async fn refuse<E: Edge>(
+    ctx: &WorkerCtx,
+    edge: &mut E,
+    ledger: &mut Ledger<'_>,
+    head: &Head,
+    cause: Cause,
+) -> After {
+    ledger.settle(cause);
+    if cause == Cause::ClientGone {
+        return After::Abort;
+    }
+    let (answer, mut body) = own::answer(cause, ledger.record.id, head.method() == b"HEAD", &ctx.buffers);
+    // After a client's mistake nothing that follows on its connection can be trusted.
+    let last = cause.blame() == Blame::Client;
+    match edge.answer(&answer, &mut body, last).await {
+        Ok(after) => {
+            ledger.record.status = answer.status;
+            after
+        }
+        Err(_) => After::Abort,
+    }
+}
+
+fn close_tunnel(ledger: &mut Ledger<'_>, end: &End, backend: &Stream) -> After {
+    let (cause, after) = match end {
+        End::Closed => (Cause::Done, After::Linger),
+        End::Idle => (Cause::TunnelIdle, After::Linger),
+        End::Client(_) => {
+            backend.reset_on_close();
+            (Cause::ClientGone, After::Abort)
+        }
+        End::Backend(_) => (Cause::AnswerCut, After::Abort),
+    };
+    ledger.settle(cause);
+    after
+}

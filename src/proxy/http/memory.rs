@@ -1,0 +1,72 @@
+//! The edge that speaks no wire: heads and bodies in memory.
+//!
+//! It drives the same pipeline as HTTP/1 does, in tests and wherever an answer is wanted without a socket. It
+//! stands where HTTP/2 and HTTP/3 will, and keeps `exchange` honest: what needed a socket would not compile.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::message::{Cause, Head};
+use crate::net::relay::{End, Moved};
+use crate::net::{Buffer, Stream};
+
+use super::Body;
+use super::edge::{After, Edge, Unsent};
+
+/// Collects what a client would have been sent.
+#[derive(Default)]
+pub struct MemoryEdge {
+    /// Statuses of 1xx heads, in order.
+    pub interims: Vec<u16>,
+    /// Status of the final answer; 0: none came.
+    pub status: u16,
+    /// Name and value of its header lines.
+    pub fields: Vec<(String, String)>,
+    /// Its content.
+    pub content: Vec<u8>,
+    /// Its trailer lines.
+    pub trailers: Vec<u8>,
+    /// The client is gone from the start.
+    pub gone: bool,
+}
+
+impl Edge for MemoryEdge {
+    fn poll_gone(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        if self.gone { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    async fn interim(&mut self, head: &Head) -> Result<(), Cause> {
+        self.interims.push(head.status);
+        Ok(())
+    }
+
+    async fn answer(&mut self, head: &Head, body: &mut Body, last: bool) -> Result<After, Unsent> {
+        loop {
+            match poll_fn(|cx| body.poll_piece(cx)).await {
+                Ok(Some(piece)) => self.content.extend_from_slice(piece.data()),
+                Ok(None) => break,
+                Err(cause) => return Err(Unsent { cause, started: self.status != 0 }),
+            }
+            self.status = head.status;
+        }
+        self.status = head.status;
+        self.trailers = body.trailers();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        self.fields =
+            head.lines().iter().map(|line| head.pair(line)).map(|(n, v)| (text(n), text(v))).collect();
+        Ok(if last { After::Linger } else { After::KeepOpen })
+    }
+
+    async fn tunnel(
+        &mut self,
+        head: &Head,
+        _: &mut Stream,
+        _: Option<Buffer>,
+        _: Duration,
+        _: &Moved,
+    ) -> End {
+        self.status = head.status;
+        End::Closed
+    }
+}

@@ -1,0 +1,139 @@
+//! The edge of the pipeline that speaks HTTP/1 to a client.
+
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::message::{Cause, Field, Framing, Head, Version};
+use crate::net::relay::{Early, End, Moved, Relay};
+use crate::net::{Buffer, Stream, now};
+use crate::proxy::WorkerCtx;
+
+use super::Body;
+use super::client::Client;
+use super::edge::{After, Edge, Unsent};
+use super::h1::framing;
+use super::h1::transmit::{Failed, Transmit};
+use super::h1::write::{self, Persistence};
+
+/// One request on an HTTP/1 connection.
+pub struct Wire<'a> {
+    ctx: &'a WorkerCtx,
+    client: Rc<Client>,
+    version: Version,
+    keeps_alive: bool,
+    /// The client waits for a 100 before it sends its body.
+    expects: bool,
+}
+
+impl<'a> Wire<'a> {
+    /// The edge for the request with this head.
+    #[must_use]
+    pub fn new(ctx: &'a WorkerCtx, client: Rc<Client>, head: &Head) -> Wire<'a> {
+        Wire {
+            ctx,
+            client,
+            version: head.version,
+            keeps_alive: framing::keeps_alive(head),
+            expects: head.value(Field::Expect).is_some(),
+        }
+    }
+
+    async fn send(&self, transmit: &mut Transmit, body: &mut Body) -> Result<(), Unsent> {
+        let client = &self.client;
+        let mut written = 0;
+        let outcome = poll_fn(|cx| {
+            let polled = transmit.poll(cx, body, |cx, parts| client.poll_write(cx, parts));
+            let progress = transmit.written() != written;
+            written = transmit.written();
+            let cause = match polled {
+                Poll::Ready(Ok(())) => return Poll::Ready(Ok(())),
+                Poll::Ready(Err(Failed::Source(cause))) => cause,
+                Poll::Ready(Err(Failed::Sink(_))) => Cause::ClientGone,
+                Poll::Pending => {
+                    let blocked = transmit.is_blocked();
+                    if progress || !blocked {
+                        client.writing.clear();
+                    }
+                    if blocked {
+                        client.writing.set_if_clear(client.timeouts.idle);
+                        std::task::ready!(client.writing.poll(cx));
+                        Cause::ClientStalled
+                    } else {
+                        std::task::ready!(client.poll_gone(cx));
+                        Cause::ClientGone
+                    }
+                }
+            };
+            Poll::Ready(Err(cause))
+        })
+        .await;
+        client.writing.clear();
+        outcome.map_err(|cause| Unsent { cause, started: transmit.written() > 0 })
+    }
+
+    async fn send_head(&self, head: &Head, persistence: Persistence) -> Result<(), Cause> {
+        let mut out = Vec::with_capacity(256);
+        write::answer(&mut out, head, Framing::None, persistence, b"");
+        let mut transmit = Transmit::new(out, Framing::None, &mut Body::Empty, false);
+        self.send(&mut transmit, &mut Body::Empty).await.map_err(|unsent| unsent.cause)
+    }
+}
+
+impl Edge for Wire<'_> {
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.client.poll_gone(cx)
+    }
+
+    async fn interim(&mut self, head: &Head) -> Result<(), Cause> {
+        if self.version == Version::Http10 {
+            return Ok(());
+        }
+        if head.status == 100 {
+            self.expects = false;
+        }
+        self.send_head(head, Persistence::Implied).await
+    }
+
+    async fn answer(&mut self, head: &Head, body: &mut Body, last: bool) -> Result<After, Unsent> {
+        let framing = match body.framing() {
+            Framing::Chunked if self.version == Version::Http10 => Framing::UntilClose,
+            other => other,
+        };
+        // A client that was never told to go on may send its body or not (RFC 9110 §10.1.1): only a close
+        // keeps the two readings apart.
+        let unsure = self.expects && !self.client.is_body_done();
+        let close =
+            last || unsure || !self.keeps_alive || framing == Framing::UntilClose || self.ctx.is_draining();
+        let persistence = match (close, self.version) {
+            (true, _) => Persistence::Close,
+            (false, Version::Http10) => Persistence::KeepAlive,
+            (false, Version::Http11) => Persistence::Implied,
+        };
+        let mut out = Vec::with_capacity(1024);
+        self.ctx.with_date(now(), |date| write::answer(&mut out, head, framing, persistence, date));
+        let mut transmit = Transmit::new(out, framing, body, self.ctx.raw_relay);
+        self.send(&mut transmit, body).await?;
+        Ok(if close { After::Linger } else { After::KeepOpen })
+    }
+
+    async fn tunnel(
+        &mut self,
+        head: &Head,
+        backend: &mut Stream,
+        early: Option<Buffer>,
+        idle: Duration,
+        moved: &Moved,
+    ) -> End {
+        if self.send_head(head, Persistence::Upgrade).await.is_err() {
+            return End::Client(io::ErrorKind::BrokenPipe.into());
+        }
+        let client = &self.client;
+        client.reading.clear();
+        let early = Early { client: client.with_held(Option::take), backend: early };
+        let mut relay = Relay::new(early, &client.buffers, &client.reading, idle, moved);
+        poll_fn(|cx| relay.poll(cx, &mut client.stream(), backend)).await
+    }
+}

@@ -1,0 +1,58 @@
+//! The Record of one request or connection, written down however it ends.
+//!
+//! Dropping the ledger completes it: also when the task was cut by the end of the process or by a panic.
+
+use std::rc::Rc;
+
+use super::WorkerCtx;
+use crate::message::{Cause, Field, Head, Record};
+use crate::net::now;
+use crate::telemetry::access_log::Line;
+use crate::tick::Tick;
+
+/// A Record in the making.
+pub struct Ledger<'a> {
+    ctx: Rc<WorkerCtx>,
+    head: Option<&'a Head>,
+    settled: bool,
+    /// What is known so far.
+    pub record: Record,
+}
+
+impl<'a> Ledger<'a> {
+    /// Starts a Record. `head`: what the client asked, for the access log.
+    #[must_use]
+    pub fn new(ctx: &Rc<WorkerCtx>, head: Option<&'a Head>, record: Record) -> Ledger<'a> {
+        Ledger { ctx: Rc::clone(ctx), head, settled: false, record }
+    }
+
+    /// Notes how it ended.
+    pub fn settle(&mut self, cause: Cause) {
+        self.record.cause = cause;
+        self.settled = true;
+    }
+}
+
+impl Drop for Ledger<'_> {
+    fn drop(&mut self) {
+        if !self.settled {
+            // Nobody said how it ended: the task was dropped in the middle.
+            self.record.cause = if std::thread::panicking() { Cause::Internal } else { Cause::Shutdown };
+        }
+        if self.record.done == Tick::ZERO {
+            self.record.done = now();
+        }
+        self.ctx.cells.record(&self.record);
+        if let Some(log) = self.ctx.log.borrow_mut().as_mut() {
+            let field = |field| self.head.and_then(|head| head.value(field)).unwrap_or_default();
+            let line = Line {
+                method: self.head.map_or(&[][..], Head::method),
+                target: self.head.map_or(&[][..], Head::path),
+                host: self.head.map_or(&[][..], Head::authority),
+                user_agent: field(Field::UserAgent),
+                referer: field(Field::Referer),
+            };
+            log.write(&self.record, &line, &self.ctx.snapshot.names, self.ctx.wall());
+        }
+    }
+}
