@@ -3,6 +3,7 @@
 pub mod config;
 pub mod events;
 pub mod message;
+pub mod probe;
 pub mod route;
 pub mod target;
 pub mod tick;
