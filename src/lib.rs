@@ -4,6 +4,7 @@ pub mod config;
 pub mod events;
 pub mod message;
 pub mod net;
+pub mod probe;
 pub mod proxy;
 pub mod route;
 pub mod snapshot;

@@ -214,15 +214,27 @@ mod tests {
 
     #[test]
     fn one_of_many_threads_gets_the_trial() {
-        for round in 0..200 {
-            let ejection = Ejection::default();
-            ejection.fail(false, at(round));
-            let trials: usize = std::thread::scope(|scope| {
-                let ask = || usize::from(ejection.admit(at(round + 1)) == Admission::Trial);
-                let threads: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
-                threads.into_iter().map(|thread| thread.join().expect("no panic")).sum()
-            });
-            assert_eq!(trials, 1);
-        }
+        let ejections: Vec<Ejection> = (0..50_000).map(|_| Ejection::default()).collect();
+        ejections.iter().for_each(|ejection| ejection.fail(false, at(1)));
+        let start = std::sync::Barrier::new(4);
+        let ask = || {
+            start.wait();
+            ejections.iter().filter(|ejection| ejection.admit(at(2)) == Admission::Trial).count()
+        };
+        let trials: usize = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).sum()
+        });
+        assert_eq!(trials, ejections.len());
+    }
+
+    #[test]
+    fn a_word_that_changed_under_a_pick_is_not_overwritten() {
+        let ejection = Ejection::default();
+        ejection.fail(false, at(1));
+        let seen = ejection.word();
+        ejection.succeed(at(2));
+        assert!(!ejection.replace(seen, seen.admit(at(2)).1));
+        assert_eq!(ejection.admit(at(2)), Admission::Open);
     }
 }

@@ -277,9 +277,10 @@ mod tests {
         let failed = lookup(Err("name does not resolve: nothing there".into()), 1).expect("a transition");
         assert_eq!((failed.to, &*failed.reason), (Health::Down, "name does not resolve: nothing there"));
         assert_eq!(lookup(Ok(&[]), 2), None);
+        let generation = backend.generation();
         assert_eq!(lookup(Ok(&ip), 3).map(|t| t.to), Some(Health::Up));
         assert_eq!(live(&target), ["b0"]);
-        let generation = backend.generation();
+        assert_eq!(backend.generation(), generation, "first addresses: there is nothing to retire");
 
         assert_eq!(lookup(Err("name does not resolve: gone".into()), 4), None);
         assert_eq!(lookup(Ok(&[]), 5), None);

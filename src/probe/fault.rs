@@ -1,0 +1,96 @@
+//! Why a connect, a request or a lookup failed: whose fault it is, in a few words.
+
+use std::io::{self, ErrorKind};
+
+use rustix::io::Errno;
+
+use super::Finding;
+
+/// What running out of something of ours looks like; none of it says anything about a backend.
+const SHORTAGES: [(Errno, &str); 5] = [
+    (Errno::MFILE, "out of descriptors (EMFILE)"),
+    (Errno::NFILE, "out of descriptors on this machine (ENFILE)"),
+    (Errno::NOBUFS, "out of socket buffers (ENOBUFS)"),
+    (Errno::NOMEM, "out of memory (ENOMEM)"),
+    (Errno::ADDRNOTAVAIL, "no local address or port left (EADDRNOTAVAIL)"),
+];
+
+/// The shortage that `error` stands for, if it does.
+pub(super) fn shortage(error: &io::Error) -> Option<&'static str> {
+    let code = error.raw_os_error()?;
+    SHORTAGES.iter().find(|(errno, _)| errno.raw_os_error() == code).map(|&(_, text)| text)
+}
+
+/// `error` in a few words.
+pub(super) fn words(error: &io::Error) -> String {
+    let known = match error.kind() {
+        ErrorKind::ConnectionRefused => "connection refused",
+        ErrorKind::ConnectionReset => "connection reset",
+        ErrorKind::BrokenPipe => "connection closed by the backend",
+        ErrorKind::HostUnreachable => "host unreachable",
+        ErrorKind::NetworkUnreachable => "network unreachable",
+        ErrorKind::TimedOut => "connection timed out",
+        ErrorKind::PermissionDenied => "permission denied",
+        ErrorKind::NotFound => "no such socket",
+        // The kinds are an open list; the system's text is the best that is left.
+        _ => return error.to_string(),
+    };
+    known.to_owned()
+}
+
+/// What a failed connect, or one that broke off, says about a backend.
+pub(super) fn of_io(error: &io::Error) -> Finding {
+    match shortage(error) {
+        Some(text) => Finding::Starved(text.into()),
+        None => Finding::bad(words(error)),
+    }
+}
+
+/// What a failed HTTP exchange says about a backend.
+pub(super) fn of_http(error: &hyper::Error) -> Finding {
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        if let Some(error) = cause.downcast_ref::<io::Error>() {
+            return of_io(error);
+        }
+        source = cause.source();
+    }
+    // hyper has a question for this only in servers; a test notices when the text changes.
+    if error.is_parse() && error.to_string() == "message head is too large" {
+        Finding::bad("the answer's head is too large")
+    } else if error.is_incomplete_message() || error.is_canceled() || error.is_closed() {
+        Finding::bad("closed without an answer")
+    } else {
+        // A parse error, or bytes before the request was sent: whatever it speaks, it is something else.
+        Finding::bad("not HTTP")
+    }
+}
+
+/// Why a lookup failed, without the preamble that every such text has.
+pub(super) fn of_lookup(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.strip_prefix("failed to lookup address information: ").unwrap_or(&text).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_local_shortage_is_told_from_a_refusal() {
+        for (errno, text) in SHORTAGES {
+            let error = io::Error::from_raw_os_error(errno.raw_os_error());
+            assert_eq!(of_io(&error), Finding::Starved(text.into()));
+        }
+        let refused = io::Error::from_raw_os_error(Errno::CONNREFUSED.raw_os_error());
+        assert_eq!(of_io(&refused), Finding::bad("connection refused"));
+        assert_eq!(shortage(&io::Error::other("text only")), None);
+    }
+
+    #[test]
+    fn a_lookup_error_is_short() {
+        let long = "failed to lookup address information: Name or service not known";
+        assert_eq!(of_lookup(&io::Error::other(long)), "Name or service not known");
+        assert_eq!(of_lookup(&io::Error::other("odd")), "odd");
+    }
+}

@@ -1,0 +1,162 @@
+//! Health I/O: one task per backend that probes it, one per name that resolves it.
+//!
+//! `server` calls [`start`] on the control runtime once per accepted config. What a row of probes amounts
+//! to is decided in `target`; this folder opens sockets, asks the resolver and words the reasons.
+
+mod check;
+mod fault;
+mod name;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::model::HealthCheck;
+use crate::events::{self, BackendChange};
+use crate::target::health::schedule;
+use crate::target::{Backend, Health, Target, Transition, Verdict};
+use crate::tick::Tick;
+use check::Check;
+pub use name::Resolver;
+
+/// What one attempt to learn something about a backend came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Finding {
+    /// The backend passed or failed.
+    Verdict(Verdict),
+    /// This machine could not even ask, for want of the named resource: no word about the backend.
+    Starved(Arc<str>),
+}
+
+impl Finding {
+    fn bad(reason: impl Into<Arc<str>>) -> Finding {
+        Finding::Verdict(Verdict::Bad(reason.into()))
+    }
+}
+
+/// Starts probing and resolving the backends of `targets` with the system's resolver.
+///
+/// Must be called inside a tokio runtime with timers and I/O. Every first probe starts at once and no task
+/// waits for another; a target with health checks off gets no probes, its names are still resolved. The
+/// tasks end when `cancel` is cancelled or the set is dropped; one that ends earlier has panicked.
+pub fn start<C>(targets: &[Arc<Target>], clock: C, cancel: &CancellationToken) -> JoinSet<()>
+where
+    C: Fn() -> Tick + Clone + Send + Sync + 'static,
+{
+    start_with(targets, &Resolver::System, clock, cancel)
+}
+
+/// [`start`] with a resolver of the caller's choice.
+pub fn start_with<C>(
+    targets: &[Arc<Target>],
+    resolver: &Resolver,
+    clock: C,
+    cancel: &CancellationToken,
+) -> JoinSet<()>
+where
+    C: Fn() -> Tick + Clone + Send + Sync + 'static,
+{
+    let mut tasks = JoinSet::new();
+    let mut names: BTreeMap<&str, name::Follower<C>> = BTreeMap::new();
+    for target in targets {
+        for backend in &target.backends {
+            let subject =
+                Subject { target: Arc::clone(target), backend: Arc::clone(backend), clock: clock.clone() };
+            let resolved = name::of(&backend.address).map(|host| {
+                let follower = names.entry(host).or_insert_with(|| name::Follower::new(host, resolver));
+                follower.add(subject.clone())
+            });
+            if let Some(health) = target.config.health.clone() {
+                spawn(&mut tasks, cancel, watch(subject, health, resolved));
+            }
+        }
+    }
+    for follower in names.into_values() {
+        spawn(&mut tasks, cancel, follower.run());
+    }
+    tasks
+}
+
+fn spawn(
+    tasks: &mut JoinSet<()>,
+    cancel: &CancellationToken,
+    work: impl Future<Output = ()> + Send + 'static,
+) {
+    let cancel = cancel.clone();
+    tasks.spawn(async move {
+        // None: it was cancelled, which is how all of them end.
+        cancel.run_until_cancelled(work).await;
+    });
+}
+
+/// The backend a task is about.
+#[derive(Clone)]
+struct Subject<C> {
+    target: Arc<Target>,
+    backend: Arc<Backend>,
+    clock: C,
+}
+
+impl<C: Fn() -> Tick> Subject<C> {
+    fn now(&self) -> Tick {
+        (self.clock)()
+    }
+
+    /// Logs what a report has changed, if anything.
+    fn announce(&self, transition: Option<Transition>) {
+        let Some(Transition { from, to, reason }) = transition else { return };
+        events::backend_changed(&BackendChange {
+            target: &self.target.name,
+            backend: &self.backend.name,
+            from: from.as_str(),
+            to: to.as_str(),
+            reason: &reason,
+            lost: to == Health::Down,
+        });
+    }
+
+    /// Takes in one probe. `starved` remembers whether the last one could not be made.
+    fn take(&self, finding: Finding, starved: &mut bool) {
+        match finding {
+            Finding::Verdict(verdict) => {
+                *starved = false;
+                self.announce(self.target.state.report(&self.backend, verdict, self.now()));
+            }
+            Finding::Starved(reason) => {
+                if !std::mem::replace(starved, true) {
+                    events::probe_starved(&self.target.name, &self.backend.name, &reason);
+                }
+            }
+        }
+    }
+}
+
+/// Probes one backend for ever, as soon as it has an address.
+async fn watch<C: Fn() -> Tick>(
+    subject: Subject<C>,
+    health: HealthCheck,
+    resolved: Option<watch::Receiver<bool>>,
+) {
+    if let Some(mut resolved) = resolved
+        && resolved.wait_for(|&resolved| resolved).await.is_err()
+    {
+        // The name's task is gone, and with it the process's reason to probe.
+        return;
+    }
+    let check = Check::new(&subject.backend, &health);
+    let mut starved = false;
+    loop {
+        let started = Instant::now();
+        let finding = check.run(&subject.backend.endpoints()).await;
+        subject.take(finding, &mut starved);
+        let in_doubt = subject.backend.in_doubt();
+        sleep(schedule::wait(health.interval, started.elapsed(), in_doubt, rand::random())).await;
+    }
+}
+
+#[cfg(test)]
+mod tests;
