@@ -45,7 +45,7 @@ fn obey(query: &str, door: &Door) -> Result<(), String> {
     let state = &door.state;
     let mut behaviour: Behaviour = state.lasting().as_ref().clone();
     let mut changed = false;
-    let (mut health, mut stop) = (None, false);
+    let (mut health, mut cut, mut stop) = (None, false, false);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         match (key, value) {
@@ -56,7 +56,7 @@ fn obey(query: &str, door: &Door) -> Result<(), String> {
             ("health", "up") => health = Some(true),
             ("health", "down") => health = Some(false),
             ("health", _) => return Err(format!("{pair}: up or down is expected")),
-            ("close-idle", _) => state.cut_idle(),
+            ("close-idle", _) => cut = true,
             ("refuse", _) => stop = true,
             _ => {
                 behaviour.set(key, value).map_err(|error| error.to_string())?;
@@ -69,6 +69,9 @@ fn obey(query: &str, door: &Door) -> Result<(), String> {
     }
     if let Some(healthy) = health {
         state.set_healthy(healthy);
+    }
+    if cut {
+        state.cut_idle();
     }
     if stop {
         door.stop_accepting();

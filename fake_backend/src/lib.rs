@@ -41,6 +41,7 @@ mod control;
 mod door;
 mod fake;
 mod http;
+mod limit;
 mod pattern;
 mod record;
 mod running;
@@ -53,6 +54,7 @@ mod wire;
 
 pub use behaviour::{Behaviour, Ending, FAULTS, Fault, Pace, TcpMode};
 pub use fake::Fake;
+pub use limit::raise_descriptor_limit;
 pub use pattern::{pattern, pattern_byte};
 pub use record::Recorded;
 pub use running::{Running, TooLate};

@@ -12,9 +12,9 @@ use tokio_util::sync::DropGuard;
 
 use crate::behaviour::Behaviour;
 use crate::door::Door;
-use crate::record::Recorded;
+use crate::record::{Recorded, Recorder};
 use crate::socket::Place;
-use crate::state::Stats;
+use crate::state::{Protocol, Stats};
 
 /// A fake that runs. All methods may be called from any thread; none blocks but [`Self::wait_for_blocking`].
 #[derive(Debug)]
@@ -76,6 +76,16 @@ impl Running {
         }
     }
 
+    /// Where it listens, as a URL: `http://127.0.0.1:8080`, `tcp://127.0.0.1:9090`, or `unix:/path`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        match (&self.door.place, self.door.state.protocol) {
+            (Place::Tcp(address), Protocol::Http) => format!("http://{address}"),
+            (Place::Tcp(address), Protocol::Tcp) => format!("tcp://{address}"),
+            (Place::Unix(path), _) => format!("unix:{}", path.display()),
+        }
+    }
+
     /// Its name, as in `Hello from <id>`.
     #[must_use]
     pub fn id(&self) -> &str {
@@ -131,13 +141,13 @@ impl Running {
     /// A copy of the recorded requests, oldest first; empty without [`Fake::record`](crate::Fake::record).
     #[must_use]
     pub fn last_requests(&self) -> Vec<Recorded> {
-        self.door.state.recorder.as_ref().map_or_else(Vec::new, crate::record::Recorder::copy)
+        self.door.state.recorder.as_ref().map_or_else(Vec::new, Recorder::copy)
     }
 
     /// The recorded requests, oldest first; the record starts afresh.
     #[must_use]
     pub fn take_requests(&self) -> Vec<Recorded> {
-        self.door.state.recorder.as_ref().map_or_else(Vec::new, crate::record::Recorder::take)
+        self.door.state.recorder.as_ref().map_or_else(Vec::new, Recorder::take)
     }
 
     /// Waits until the counters fulfil the condition.
@@ -149,19 +159,7 @@ impl Running {
         condition: impl Fn(&Stats) -> bool,
         deadline: Duration,
     ) -> Result<Stats, TooLate> {
-        let watching = async {
-            loop {
-                // Registered before the look, so that no change falls between the two.
-                let mut changed = std::pin::pin!(self.door.state.changed());
-                changed.as_mut().enable();
-                let stats = self.stats();
-                if condition(&stats) {
-                    return stats;
-                }
-                changed.await;
-            }
-        };
-        let waited = tokio::time::timeout(deadline, watching).await;
+        let waited = tokio::time::timeout(deadline, self.door.state.watch(condition)).await;
         waited.map_err(|_| TooLate { waited: deadline, stats: self.stats() })
     }
 

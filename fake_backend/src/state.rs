@@ -1,7 +1,7 @@
 //! What a running fake shares with its connections: its name, its behaviour now, its counters, its dice. One
 //! `Arc<State>` per fake, held by `Running`, the accept loop and every connection.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub struct Stats {
     pub requests: u64,
     /// Requests to a health path.
     pub probes: u64,
-    /// Answers sent to their end, health paths not counted.
+    /// Requests treated to their end, as well or badly as the behaviour meant; health paths not counted.
     pub answers: u64,
     /// Requests the client did not wait for: it closed or reset before the answer was out.
     pub aborted: u64,
@@ -83,8 +83,10 @@ pub(crate) struct State {
     healthy: AtomicBool,
     dice: Mutex<StdRng>,
     counters: Counters,
-    /// Told about every change of a counter.
+    /// Told about every change of a counter while someone waits for one.
     changed: Notify,
+    /// How many wait: without any, counting costs one atomic addition.
+    watchers: AtomicUsize,
     /// Told when the behaviour changes, so that idle connections look at their idle time again.
     replanned: Notify,
     /// Told when idle connections are to close.
@@ -104,6 +106,7 @@ impl State {
             dice: Mutex::new(StdRng::seed_from_u64(seed)),
             counters: Counters::default(),
             changed: Notify::new(),
+            watchers: AtomicUsize::new(0),
             replanned: Notify::new(),
             idle_cut: Notify::new(),
         };
@@ -170,8 +173,11 @@ impl State {
 
     /// Adds to one counter and wakes whoever waits for it.
     pub(crate) fn add(&self, counter: impl FnOnce(&Counters) -> &AtomicU64, amount: u64) -> u64 {
-        let now = counter(&self.counters).fetch_add(amount, Ordering::Relaxed) + amount;
-        self.changed.notify_waiters();
+        // Sequentially consistent with `watch`: either the watcher is seen here, or it sees the new count.
+        let now = counter(&self.counters).fetch_add(amount, Ordering::SeqCst) + amount;
+        if self.watchers.load(Ordering::SeqCst) > 0 {
+            self.changed.notify_waiters();
+        }
         now
     }
 
@@ -181,7 +187,7 @@ impl State {
     }
 
     pub(crate) fn stats(&self) -> Stats {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let read = |counter: &AtomicU64| counter.load(Ordering::SeqCst);
         let counters = &self.counters;
         // Closed is read before accepted, so the difference is never negative.
         let closed = read(&counters.closed);
@@ -199,8 +205,18 @@ impl State {
         }
     }
 
-    pub(crate) fn changed(&self) -> tokio::sync::futures::Notified<'_> {
-        self.changed.notified()
+    /// Waits until the counters fulfil the condition.
+    pub(crate) async fn watch(&self, condition: impl Fn(&Stats) -> bool) -> Stats {
+        let _watching = Watching::new(&self.watchers);
+        loop {
+            // Made before the look, so that it hears of every change after it.
+            let changed = self.changed.notified();
+            let stats = self.stats();
+            if condition(&stats) {
+                return stats;
+            }
+            changed.await;
+        }
     }
 
     pub(crate) fn replanned(&self) -> tokio::sync::futures::Notified<'_> {
@@ -218,6 +234,22 @@ impl State {
     /// Whether this path (without its query) is one for health.
     pub(crate) fn is_health(&self, path: &str) -> bool {
         self.health_paths.iter().any(|health| health == path)
+    }
+}
+
+/// One more watcher, until dropped.
+struct Watching<'a>(&'a AtomicUsize);
+
+impl<'a> Watching<'a> {
+    fn new(watchers: &'a AtomicUsize) -> Self {
+        watchers.fetch_add(1, Ordering::SeqCst);
+        Self(watchers)
+    }
+}
+
+impl Drop for Watching<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

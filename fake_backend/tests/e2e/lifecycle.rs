@@ -88,11 +88,23 @@ fn a_thread_of_its_own_serves_callers_without_a_runtime() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.ends_with("Hello from t"));
+    drop(stream);
     fake.wait_for_blocking(|stats| stats.requests == 1 && stats.open == 0, SOON).unwrap();
     fake.stop();
     assert!(std::net::TcpStream::connect(fake.addr()).is_err());
     fake.restart().unwrap();
     assert!(std::net::TcpStream::connect(fake.addr()).is_ok());
+}
+
+#[test]
+fn a_local_runtime_will_do() {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build_local(Default::default()).unwrap();
+    runtime.block_on(async {
+        let fake = Fake::http("l").start().await.unwrap();
+        assert_eq!(Client::connect(fake.addr()).await.get("/").await.text(), "Hello from l");
+        assert_eq!(fake.url(), format!("http://{}", fake.addr()));
+    });
 }
 
 #[tokio::test]
