@@ -1,0 +1,152 @@
+//! The listening socket of one fake and its accept loop: opened, shut (connects are refused), opened again on
+//! the same port, and the end of all connections. Driven by `Running`, and by `control` at a request's word.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+
+use crate::socket::{Listener, Place};
+use crate::state::{Protocol, State, lock};
+use crate::wire::Wire;
+use crate::{http, tcp};
+
+/// The pause after a failed accept: descriptors are short, or the network is.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// A fake's way in.
+#[derive(Debug)]
+pub(crate) struct Door {
+    /// Where it listens, with the port it got.
+    pub(crate) place: Place,
+    pub(crate) state: Arc<State>,
+    runtime: Handle,
+    leaf: Mutex<Leaf>,
+}
+
+/// What changes when the door opens and shuts.
+#[derive(Debug)]
+struct Leaf {
+    /// Kept while shut: it holds the port.
+    listener: Arc<Listener>,
+    /// Ends the accept loop.
+    accepting: CancellationToken,
+    /// Ends every connection.
+    connections: CancellationToken,
+}
+
+impl Door {
+    /// Binds and, unless `shut`, accepts, with all tasks on `runtime`.
+    pub(crate) fn open(
+        place: &Place,
+        state: Arc<State>,
+        runtime: Handle,
+        shut: bool,
+    ) -> io::Result<Arc<Self>> {
+        let _context = runtime.enter();
+        let (listener, place) = Listener::open(place)?;
+        let leaf = Leaf {
+            listener: Arc::new(listener),
+            accepting: CancellationToken::new(),
+            connections: CancellationToken::new(),
+        };
+        let door = Arc::new(Self { place, state, runtime: runtime.clone(), leaf: Mutex::new(leaf) });
+        if shut {
+            door.stop_accepting();
+        } else {
+            door.accept(&lock(&door.leaf), &door);
+        }
+        Ok(door)
+    }
+
+    /// Refuses new connections; those open go on.
+    pub(crate) fn stop_accepting(&self) {
+        let leaf = lock(&self.leaf);
+        leaf.accepting.cancel();
+        leaf.listener.shut();
+    }
+
+    /// Refuses new connections and drops those open.
+    pub(crate) fn stop(&self) {
+        self.stop_accepting();
+        lock(&self.leaf).connections.cancel();
+    }
+
+    /// Listens again where it did. Nothing happens when it never stopped.
+    pub(crate) fn restart(self: &Arc<Self>) -> io::Result<()> {
+        let mut leaf = lock(&self.leaf);
+        if !leaf.accepting.is_cancelled() {
+            return Ok(());
+        }
+        let _context = self.runtime.enter();
+        // The old socket holds the port until the new one has it.
+        leaf.listener = Arc::new(Listener::open(&self.place)?.0);
+        leaf.accepting = CancellationToken::new();
+        if leaf.connections.is_cancelled() {
+            leaf.connections = CancellationToken::new();
+        }
+        self.accept(&leaf, self);
+        Ok(())
+    }
+
+    fn accept(&self, leaf: &Leaf, door: &Arc<Self>) {
+        let (listener, connections) = (leaf.listener.clone(), leaf.connections.clone());
+        let accepting = leaf.accepting.clone();
+        // Weak: a door that is gone needs no accept loop, and the loop must not keep it.
+        let door = Arc::downgrade(door);
+        let state = self.state.clone();
+        self.runtime.spawn(async move {
+            loop {
+                let accepted = tokio::select! {
+                    biased;
+                    () = accepting.cancelled() => return,
+                    accepted = listener.accept() => accepted,
+                };
+                match accepted {
+                    Ok(stream) => {
+                        let number = state.count(|counters| &counters.connections);
+                        let wire = Wire::new(stream, state.clone(), number);
+                        tokio::spawn(serve(wire, Open(state.clone()), door.clone(), connections.clone()));
+                    }
+                    Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+                }
+            }
+        });
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.stop();
+        if let Place::Unix(path) = &self.place {
+            // Someone may have removed it already.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// One open connection, counted as closed on every way out.
+#[derive(Debug)]
+struct Open(Arc<State>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.count(|counters| &counters.closed);
+    }
+}
+
+async fn serve(mut wire: Wire, open: Open, door: std::sync::Weak<Door>, cut: CancellationToken) {
+    let state = open.0.clone();
+    // Declared first, so dropped last: the socket is closed before the connection counts as closed.
+    let _open = open;
+    let conversation = async move {
+        let ending = match state.protocol {
+            Protocol::Http => http::serve(&mut wire, &state, &door).await,
+            Protocol::Tcp => tcp::serve(&mut wire, &state).await,
+        };
+        wire.end(ending).await;
+    };
+    cut.run_until_cancelled(conversation).await;
+}

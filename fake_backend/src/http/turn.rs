@@ -1,0 +1,342 @@
+//! One request and its answer: read the head, obey the behaviour of the moment, answer what the path asks for,
+//! and decide whether the connection goes on. Every way a well-behaved answer takes is here; the others are in
+//! `fault` and `upgrade`.
+
+use std::io;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use super::answer::{Answer, Content, Shape};
+use super::body::{Body, Framing};
+use super::path::{self, Wish};
+use super::request::Request;
+use super::{fault, upgrade};
+use crate::behaviour::{Behaviour, Ending, Fault};
+use crate::control;
+use crate::door::Door;
+use crate::state::State;
+use crate::wire::Wire;
+
+/// Bytes read at a time for a head.
+const READ: usize = 4 * 1024;
+
+/// What comes after a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// The next request.
+    Again,
+    /// The connection's end.
+    End(Ending),
+}
+
+/// One request, from its head to the end of its answer.
+pub(crate) struct Turn<'a> {
+    pub(crate) wire: &'a mut Wire,
+    pub(crate) state: &'a Arc<State>,
+    pub(crate) request: Request,
+    pub(crate) behaviour: Arc<Behaviour>,
+    body: Body,
+    /// The request's number in the record.
+    recorded: Option<u64>,
+    health: bool,
+}
+
+/// Takes one turn.
+pub(crate) async fn take(wire: &mut Wire, state: &Arc<State>, door: &Weak<Door>) -> Next {
+    let taken = async {
+        let Some(request) = read_head(wire).await? else { return Ok(Next::End(Ending::Close)) };
+        wire.consume(request.head.len());
+        let is_control = state.control && request.path == control::PATH;
+        let health = !is_control && state.is_health(&request.path);
+        if !is_control {
+            state.count(|counters| if health { &counters.probes } else { &counters.requests });
+        }
+        let spared = is_control || (health && state.behaviour().spares_health);
+        let behaviour = if spared { Arc::default() } else { state.take_behaviour() };
+        let recorder = state.recorder.as_ref().filter(|_| !is_control);
+        let recorded = recorder.map(|recorder| recorder.begin(&request.head, wire.number));
+        let body = Body::new(request.framing);
+        let mut turn = Turn { wire: &mut *wire, state, request, behaviour, body, recorded, health };
+        if is_control {
+            turn.read_body().await?;
+            let (status, text) = control::answer(&turn.request.method, &turn.request.query, door);
+            return turn.send(&Answer::text(status, text)).await;
+        }
+        let next = turn.run().await?;
+        if !health {
+            state.count(|counters| &counters.answers);
+        }
+        Ok(next)
+    };
+    let error: io::Error = match taken.await {
+        Ok(next) => return next,
+        Err(error) => error,
+    };
+    if error.kind() != io::ErrorKind::InvalidData {
+        state.count(|counters| &counters.aborted);
+        return Next::End(Ending::Close);
+    }
+    state.count(|counters| &counters.malformed);
+    let answer = Answer::text(400, error.to_string());
+    let bytes = answer.head(&state.id, "Connection: close\r\n") + &error.to_string();
+    // A peer that sent such a thing may be gone already.
+    let _ = wire.send(bytes.as_bytes()).await;
+    Next::End(Ending::Close)
+}
+
+/// The next head; `None` when the peer ends between two requests. A wrong head is `InvalidData`.
+async fn read_head(wire: &mut Wire) -> io::Result<Option<Request>> {
+    loop {
+        let parsed = Request::parse(wire.pending());
+        if let Some(request) = parsed.map_err(|reason| io::Error::new(io::ErrorKind::InvalidData, reason))? {
+            return Ok(Some(request));
+        }
+        let between = wire.pending().is_empty();
+        match wire.fill(READ).await {
+            Ok(0) | Err(_) if between => return Ok(None),
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+impl Turn<'_> {
+    async fn run(&mut self) -> io::Result<Next> {
+        if self.behaviour.fault == Some(Fault::Hang) {
+            return self.hang().await;
+        }
+        if self.health && self.behaviour.status == 200 && self.behaviour.fault.is_none() {
+            self.read_body().await?;
+            self.wait(Duration::ZERO).await;
+            let (status, text) = if self.state.healthy() { (200, "healthy") } else { (503, "unhealthy") };
+            return self.send(&Answer::text(status, text)).await;
+        }
+        let behaviour = self.behaviour.clone();
+        let wish = path::wish(&self.request, &self.state.id);
+        let wish = if behaviour.status == 200 { wish } else { Wish::Greeting };
+        let wire_fault = behaviour.fault.as_ref().filter(|fault| !fault.is_mid_body());
+        if let Some(fault) = wire_fault {
+            self.read_body().await?;
+            self.wait(Duration::ZERO).await;
+            return fault::misbehave(self, fault).await;
+        }
+        if behaviour.answers_early && !self.body.is_complete() {
+            let answer = self.answer_to(wish);
+            self.wait(answer.delay).await;
+            let next = self.send(&answer).await?;
+            if next == Next::Again {
+                self.read_body().await?;
+            }
+            return Ok(next);
+        }
+        match wish {
+            Wish::Upgrade { frames } => {
+                self.wait(Duration::ZERO).await;
+                upgrade::switch(self, frames).await
+            }
+            Wish::Echo if behaviour.fault.is_none() => {
+                self.wait(Duration::ZERO).await;
+                self.echo().await
+            }
+            Wish::Greeting | Wish::Answer(_) | Wish::Echo | Wish::Count => {
+                self.read_body().await?;
+                let answer = self.answer_to(wish);
+                self.wait(answer.delay).await;
+                self.send(&answer).await
+            }
+        }
+    }
+
+    /// Reads whatever comes until the client leaves. That counts as a request it did not wait for.
+    async fn hang(&mut self) -> io::Result<Next> {
+        self.read_body().await?;
+        self.wire.drain().await?;
+        Err(io::ErrorKind::UnexpectedEof.into())
+    }
+
+    fn answer_to(&self, wish: Wish) -> Answer {
+        let behaviour = &self.behaviour;
+        match wish {
+            Wish::Answer(answer) => *answer,
+            Wish::Count => Answer::text(200, self.body.received.to_string()),
+            Wish::Greeting | Wish::Echo | Wish::Upgrade { .. } => {
+                let mut answer = Answer::text(behaviour.status, self.greeting());
+                if let Some(size) = behaviour.size {
+                    answer.content = Content::Pattern(self.state.draw_size(size));
+                }
+                answer
+            }
+        }
+    }
+
+    /// What an ordinary answer says.
+    pub(crate) fn greeting(&self) -> String {
+        format!("Hello from {}", self.state.id)
+    }
+
+    /// Waits for the behaviour's latency and this delay.
+    async fn wait(&self, delay: Duration) {
+        let latency = self.state.draw_latency(self.behaviour.latency).unwrap_or_default();
+        let whole = latency.saturating_add(delay);
+        if !whole.is_zero() {
+            tokio::time::sleep(whole).await;
+        }
+    }
+
+    /// Sends `100 Continue` when the client waits for it.
+    async fn invite(&mut self) -> io::Result<()> {
+        let waits = self.request.expects_continue && !self.request.old && !self.body.is_complete();
+        if waits && self.behaviour.sends_continue && self.body.received == 0 && self.wire.pending().is_empty()
+        {
+            self.wire.send(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+        }
+        Ok(())
+    }
+
+    /// Reads the body to its end.
+    async fn read_body(&mut self) -> io::Result<()> {
+        if !self.behaviour.answers_early {
+            self.invite().await?;
+        }
+        let mut data = Vec::new();
+        loop {
+            data.clear();
+            self.read_piece(&mut data).await?;
+            if self.body.is_complete() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads some of the body and records it.
+    async fn read_piece(&mut self, data: &mut Vec<u8>) -> io::Result<()> {
+        self.body.read(self.wire, data).await?;
+        if let (Some(recorder), Some(number)) = (&self.state.recorder, self.recorded) {
+            recorder.extend(number, data);
+            if self.body.is_complete() {
+                recorder.finish(number, &self.body.trailers);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the connection may go on after an answer of this shape.
+    fn goes_on(&self, shape: Shape) -> bool {
+        let unsure_of_body =
+            self.behaviour.answers_early && self.request.expects_continue && !self.body.is_complete();
+        self.request.keep_alive && !self.behaviour.close && shape != Shape::UntilClose && !unsure_of_body
+    }
+
+    /// The header lines about the connection.
+    pub(crate) fn connection_lines(&self, goes_on: bool) -> String {
+        match (goes_on, self.behaviour.keep_alive_timeout) {
+            (false, _) => "Connection: close\r\n".to_owned(),
+            (true, Some(seconds)) => format!("Keep-Alive: timeout={seconds}\r\nConnection: keep-alive\r\n"),
+            (true, None) if self.request.old => "Connection: keep-alive\r\n".to_owned(),
+            (true, None) => String::new(),
+        }
+    }
+
+    /// Sends the answer, or with a fault in its middle the first half of it.
+    async fn send(&mut self, answer: &Answer) -> io::Result<Next> {
+        let goes_on = self.goes_on(answer.shape);
+        let mut bytes = answer.before.clone();
+        bytes.extend_from_slice(answer.head(&self.state.id, &self.connection_lines(goes_on)).as_bytes());
+        let ending = match self.behaviour.fault {
+            Some(Fault::CloseMidBody) => Some(Ending::Close),
+            Some(Fault::ResetMidBody) => Some(Ending::Reset),
+            Some(_) | None => None,
+        };
+        let bodiless = answer.is_bodiless() || self.request.method == "HEAD";
+        let length = match (bodiless, ending) {
+            (true, _) => 0,
+            (false, None) => answer.content.length(),
+            (false, Some(_)) => answer.content.length() / 2,
+        };
+        let chunked = matches!(answer.shape, Shape::Chunked { .. });
+        let pace = answer.pace.or(self.behaviour.pace);
+        match &answer.content {
+            // One write for the whole answer, as real servers do.
+            Content::Bytes(text) if pace.is_none() && !chunked => {
+                bytes.extend_from_slice(
+                    &text[..usize::try_from(length).unwrap_or(text.len()).min(text.len())],
+                );
+                self.wire.send(&bytes).await?;
+            }
+            Content::Bytes(text) => {
+                self.wire.send(&bytes).await?;
+                self.send_paced(
+                    &text[..usize::try_from(length).unwrap_or(text.len()).min(text.len())],
+                    pace,
+                    chunked,
+                )
+                .await?;
+            }
+            Content::Pattern(_) => {
+                self.wire.send(&bytes).await?;
+                self.wire.send_pattern(0, length, pace, chunked).await?;
+            }
+        }
+        if let Some(ending) = ending {
+            return Ok(Next::End(ending));
+        }
+        if let (Shape::Chunked { trailer }, false) = (answer.shape, bodiless) {
+            let trailer = if trailer { format!("X-Trailer: {}\r\n", self.state.id) } else { String::new() };
+            self.wire.send(format!("0\r\n{trailer}\r\n").as_bytes()).await?;
+        }
+        Ok(if goes_on { Next::Again } else { Next::End(Ending::Close) })
+    }
+
+    async fn send_paced(
+        &mut self,
+        text: &[u8],
+        pace: Option<crate::behaviour::Pace>,
+        chunked: bool,
+    ) -> io::Result<()> {
+        let most = pace.map_or(usize::MAX, |pace| usize::try_from(pace.bytes).unwrap_or(usize::MAX)).max(1);
+        for piece in text.chunks(most.min(text.len().max(1))) {
+            self.wire.send_piece(piece, chunked).await?;
+            if let Some(pace) = pace {
+                tokio::time::sleep(pace.every).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the request's body back as it comes, framed as it came.
+    async fn echo(&mut self) -> io::Result<Next> {
+        let goes_on = self.goes_on(Shape::Length);
+        let framing = match self.request.framing {
+            Framing::Length(length) => format!("Content-Length: {length}\r\n"),
+            Framing::Chunked => "Transfer-Encoding: chunked\r\n".to_owned(),
+        };
+        self.invite().await?;
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n{framing}X-Backend: {}\r\n{}\r\n",
+            self.state.id,
+            self.connection_lines(goes_on)
+        );
+        self.wire.send(head.as_bytes()).await?;
+        let silent = self.request.method == "HEAD";
+        let chunked = self.request.framing == Framing::Chunked;
+        let mut data = Vec::new();
+        loop {
+            data.clear();
+            self.read_piece(&mut data).await?;
+            if !data.is_empty() && !silent {
+                self.wire.send_piece(&data, chunked).await?;
+            }
+            if self.body.is_complete() {
+                break;
+            }
+        }
+        if chunked && !silent {
+            let mut end = b"0\r\n".to_vec();
+            end.extend_from_slice(&self.body.trailers);
+            end.extend_from_slice(b"\r\n");
+            self.wire.send(&end).await?;
+        }
+        Ok(if goes_on { Next::Again } else { Next::End(Ending::Close) })
+    }
+}
