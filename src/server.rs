@@ -1,0 +1,330 @@
+//! The composition root: binds, starts workers and probes, hands out addresses, waits for the end.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::runtime::Runtime;
+
+use crate::config::model::{Bind, Config};
+use crate::net::{now, socket};
+use crate::probe;
+use crate::shutdown::Shutdown;
+use crate::snapshot::Snapshot;
+use crate::target::{Registry, Target};
+use crate::telemetry::access_log::AccessLog;
+use crate::telemetry::cells::{Cells, Readings};
+use crate::worker::{self, Ended, Plan, Room, Socket, SocketKind};
+
+/// Descriptors kept for everything that is not a client or its backend.
+const HEADROOM: u64 = 200;
+/// How long the access log may take to write its rest.
+const LAST_LINES: Duration = Duration::from_secs(2);
+
+/// Why a server does not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// An address can't be bound.
+    #[error("listener {listener}: can't bind {address}: {error}{}", hint(.error))]
+    Bind {
+        /// Its name.
+        listener: String,
+        /// The address.
+        address: Bound,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The access log can't be opened.
+    #[error("{0}")]
+    AccessLog(io::Error),
+    /// A runtime or thread can't be started.
+    #[error("can't start: {0}")]
+    System(#[from] io::Error),
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => " (another process, perhaps another evenkeel, has it)",
+        io::ErrorKind::PermissionDenied => " (ports below 1024 need a privilege)",
+        _ => "",
+    }
+}
+
+/// An address that is bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// TCP, with the port the system chose where 0 was asked for.
+    Tcp(SocketAddr),
+    /// A unix socket.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Bound::Tcp(address) => address.fmt(f),
+            Bound::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// What tests and measurements may change; users may not.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Chunks may be passed on as they came.
+    pub raw_relay: bool,
+}
+
+impl Default for Options {
+    /// As shipped, unless the variable `EVENKEEL_RAW_RELAY` is `off`.
+    fn default() -> Self {
+        Options { raw_relay: std::env::var_os("EVENKEEL_RAW_RELAY").is_none_or(|value| value != "off") }
+    }
+}
+
+/// A running server. Dropping it cuts everything.
+pub struct Server {
+    bound: Vec<(String, Bound)>,
+    snapshot: Arc<Snapshot>,
+    cells: Vec<Arc<Cells>>,
+    shutdown: Shutdown,
+    ended: mpsc::Receiver<thread::Result<io::Result<Ended>>>,
+    threads: Vec<thread::JoinHandle<()>>,
+    control: Option<Runtime>,
+    log: Option<AccessLog>,
+    room: Arc<Room>,
+}
+
+impl Server {
+    /// Binds everything, then starts; any failure leaves nothing behind.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn start(config: &Config, options: Options) -> Result<Server, StartError> {
+        let descriptors = socket::raise_descriptor_limit().unwrap_or(1024);
+        let affordable =
+            usize::try_from(descriptors.saturating_sub(HEADROOM) / 2).unwrap_or(usize::MAX).max(1);
+        let room = Room::new(config.max_connections.unwrap_or(affordable));
+        tracing::info!(
+            descriptors,
+            max_connections = room.limit(),
+            workers = config.workers,
+            "descriptor budget"
+        );
+        if room.limit() > affordable {
+            tracing::warn!(affordable, "max_connections is more than the descriptor limit allows for");
+        }
+        warn_of_small_backlog();
+
+        let registry = Registry::new();
+        let snapshot = Arc::new(Snapshot::new(config, &registry));
+        let (bound, mut sockets) = bind(config)?;
+        let log =
+            config.access_log.as_ref().map(AccessLog::start).transpose().map_err(StartError::AccessLog)?;
+        let control = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("evenkeel-control")
+            .enable_all()
+            .build()?;
+        let shutdown = Shutdown::new();
+        let idle_total = Arc::new(AtomicU32::new(0));
+        let (report, ended) = mpsc::channel();
+        let mut server = Server {
+            bound,
+            snapshot: Arc::clone(&snapshot),
+            cells: Vec::new(),
+            shutdown: shutdown.clone(),
+            ended,
+            threads: Vec::new(),
+            control: Some(control),
+            log,
+            room: Arc::clone(&room),
+        };
+        server.start_probes();
+        for index in 0..config.workers {
+            let cells = Arc::new(Cells::default());
+            server.cells.push(Arc::clone(&cells));
+            let plan = Plan {
+                snapshot: Arc::clone(&snapshot),
+                sockets: sockets.pop().unwrap_or_default(),
+                log: server.log.as_ref().map(|log| log.handle(Arc::clone(&cells))),
+                cells,
+                idle_total: Arc::clone(&idle_total),
+                room: Arc::clone(&room),
+                shutdown: shutdown.clone(),
+                patience: config.shutdown_timeout,
+                raw_relay: options.raw_relay,
+            };
+            let report = report.clone();
+            let thread = thread::Builder::new().name(format!("evenkeel-{index}")).spawn(move || {
+                let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| worker::run(plan)));
+                // Nobody listens any more once the server was dropped.
+                let _ = report.send(outcome);
+            })?;
+            server.threads.push(thread);
+        }
+        for (listener, address) in &server.bound {
+            tracing::info!(listener, %address, "listening");
+        }
+        Ok(server)
+    }
+
+    fn start_probes(&self) {
+        let Some(control) = &self.control else { return };
+        let _inside = control.enter();
+        let mut probes = probe::start(&self.snapshot.targets, now, &self.shutdown.cut);
+        let cut = self.shutdown.cut.clone();
+        control.spawn(async move {
+            while let Some(ended) = probes.join_next().await {
+                if ended.is_err() && !cut.is_cancelled() {
+                    tracing::error!("a probe has ended by a panic; its backend keeps its last state");
+                }
+            }
+        });
+    }
+
+    /// Listener names with the addresses that were bound, in config order.
+    #[must_use]
+    pub fn bound(&self) -> &[(String, Bound)] {
+        &self.bound
+    }
+
+    /// The targets in force, with their live state.
+    #[must_use]
+    pub fn targets(&self) -> &[Arc<Target>] {
+        &self.snapshot.targets
+    }
+
+    /// What all workers have counted so far.
+    #[must_use]
+    pub fn readings(&self) -> Readings {
+        Readings::sum(&self.cells)
+    }
+
+    /// What each worker has counted so far.
+    #[must_use]
+    pub fn readings_by_worker(&self) -> Vec<Readings> {
+        self.cells.iter().map(|cells| Readings::sum(std::slice::from_ref(cells))).collect()
+    }
+
+    /// Client connections open now.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.room.taken()
+    }
+
+    /// The signals by which it ends; [`Shutdown::advance`] is the next step.
+    #[must_use]
+    pub fn shutdown(&self) -> Shutdown {
+        self.shutdown.clone()
+    }
+
+    /// The runtime for everything that is not a request.
+    #[must_use]
+    pub fn control(&self) -> Option<&tokio::runtime::Handle> {
+        self.control.as_ref().map(Runtime::handle)
+    }
+
+    /// Waits until every worker has ended, and says what was cut. A worker that fails ends the others.
+    ///
+    /// # Errors
+    /// A worker failed or panicked.
+    pub fn wait(mut self) -> io::Result<Ended> {
+        let mut total = Ended::default();
+        let mut failure = None;
+        for _ in 0..self.threads.len() {
+            match self.ended.recv() {
+                Ok(Ok(Ok(ended))) => total.cut += ended.cut,
+                Ok(Ok(Err(error))) => failure = Some(error),
+                Ok(Err(_)) | Err(_) => failure = Some(io::Error::other("a worker thread panicked")),
+            }
+            if failure.is_some() {
+                self.shutdown.drain.cancel();
+                self.shutdown.cut.cancel();
+            }
+        }
+        self.finish();
+        failure.map_or(Ok(total), Err)
+    }
+
+    fn finish(&mut self) {
+        self.shutdown.drain.cancel();
+        self.shutdown.cut.cancel();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+        if let Some(control) = self.control.take() {
+            control.shutdown_background();
+        }
+        if let Some(log) = self.log.take()
+            && let Err(error) = log.close(LAST_LINES)
+        {
+            tracing::warn!(%error, "the access log did not take its last lines");
+        }
+        for (_, bound) in &self.bound {
+            if let Bound::Unix(path) = bound {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+type Everything = (Vec<(String, Bound)>, Vec<Vec<Socket>>);
+
+/// Binds every address once per worker.
+fn bind(config: &Config) -> Result<Everything, StartError> {
+    let mut bound = Vec::new();
+    let mut sockets: Vec<Vec<Socket>> = std::iter::repeat_with(Vec::new).take(config.workers).collect();
+    for (index, listener) in config.listeners.iter().enumerate() {
+        for bind in &listener.binds {
+            let (name, result) = match bind {
+                Bind::Tcp(address) => (Bound::Tcp(*address), bind_tcp(*address, index, &mut sockets)),
+                Bind::Unix(path) => (Bound::Unix(path.clone()), bind_unix(path.clone(), index, &mut sockets)),
+            };
+            match result {
+                Ok(address) => bound.push((listener.name.clone(), address)),
+                Err(error) => {
+                    return Err(StartError::Bind { listener: listener.name.clone(), address: name, error });
+                }
+            }
+        }
+    }
+    Ok((bound, sockets))
+}
+
+fn bind_tcp(address: SocketAddr, listener: usize, sockets: &mut [Vec<Socket>]) -> io::Result<Bound> {
+    let (_claim, address) = socket::claim(address)?;
+    for of_worker in sockets {
+        of_worker.push(Socket { listener, kind: SocketKind::Tcp(socket::listen(address)?) });
+    }
+    Ok(Bound::Tcp(address))
+}
+
+fn bind_unix(path: PathBuf, listener: usize, sockets: &mut [Vec<Socket>]) -> io::Result<Bound> {
+    let socket = socket::listen_unix(&path)?;
+    for of_worker in sockets {
+        of_worker.push(Socket { listener, kind: SocketKind::Unix(socket.try_clone()?) });
+    }
+    Ok(Bound::Unix(path))
+}
+
+fn warn_of_small_backlog() {
+    let read = std::fs::read_to_string("/proc/sys/net/core/somaxconn");
+    if let Some(most) = read.ok().and_then(|text| text.trim().parse::<i32>().ok())
+        && most < socket::BACKLOG
+    {
+        tracing::warn!(most, wanted = socket::BACKLOG, "net.core.somaxconn caps the backlog of listeners");
+    }
+}

@@ -1,0 +1,29 @@
+//! How the process is told to end: first politely, then not.
+
+use tokio_util::sync::CancellationToken;
+
+/// The two signals; clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Shutdown {
+    /// Accept nothing new, finish what is under way.
+    pub drain: CancellationToken,
+    /// Cut what is still under way.
+    pub cut: CancellationToken,
+}
+
+impl Shutdown {
+    /// Nobody has asked for anything yet.
+    #[must_use]
+    pub fn new() -> Shutdown {
+        Shutdown::default()
+    }
+
+    /// The next step: drains at the first call, cuts at the second.
+    pub fn advance(&self) {
+        if self.drain.is_cancelled() {
+            self.cut.cancel();
+        } else {
+            self.drain.cancel();
+        }
+    }
+}

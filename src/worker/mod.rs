@@ -1,0 +1,120 @@
+//! One thread with its own runtime, its own listening sockets, pools, buffers and cells.
+//!
+//! Workers share nothing on the way of a request but the backends' live state. `server` starts them; they end
+//! when told to drain and nothing is left, when the time for that is up, or when told to cut.
+
+mod listen;
+mod room;
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::task::spawn_local;
+use tokio_util::task::TaskTracker;
+
+use crate::net::now;
+use crate::proxy::WorkerCtx;
+use crate::proxy::http::pool::Pool;
+use crate::shutdown::Shutdown;
+use crate::snapshot::Snapshot;
+use crate::telemetry::access_log;
+use crate::telemetry::cells::Cells;
+
+pub use listen::{Socket, SocketKind};
+pub use room::Room;
+
+/// How often pools are swept.
+const SWEEP: Duration = Duration::from_secs(1);
+/// How often access records are handed to the writer.
+const FLUSH: Duration = Duration::from_millis(250);
+
+/// Everything a worker is started with.
+pub struct Plan {
+    /// The config in force.
+    pub snapshot: Arc<Snapshot>,
+    /// Its listening sockets.
+    pub sockets: Vec<Socket>,
+    /// Its metric cells.
+    pub cells: Arc<Cells>,
+    /// Its end of the access log.
+    pub log: Option<access_log::Handle>,
+    /// The process's counter of idle upstream connections.
+    pub idle_total: Arc<AtomicU32>,
+    /// The process's room for client connections.
+    pub room: Arc<Room>,
+    /// How it is told to end.
+    pub shutdown: Shutdown,
+    /// How long draining may take.
+    pub patience: Duration,
+    /// See [`WorkerCtx::raw_relay`].
+    pub raw_relay: bool,
+}
+
+/// How a worker ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// Connections that were cut.
+    pub cut: usize,
+}
+
+/// Runs a worker on the calling thread until it ends.
+///
+/// # Errors
+/// The runtime or a listening socket can't be set up.
+pub fn run(plan: Plan) -> io::Result<Ended> {
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
+    let outcome = runtime.block_on(serve(plan));
+    // Drops every task that is left; each leaves its record as cut.
+    drop(runtime);
+    outcome
+}
+
+async fn serve(plan: Plan) -> io::Result<Ended> {
+    let pool = Pool::new(plan.idle_total);
+    let ctx = WorkerCtx::new(plan.snapshot, pool, plan.cells, plan.log, plan.raw_relay);
+    let tracker = TaskTracker::new();
+    let ticker = Rc::clone(&ctx.ticker);
+    spawn_local(async move { ticker.run().await });
+    spawn_local(housekeep(Rc::clone(&ctx)));
+    let mut accepting = Vec::new();
+    for socket in plan.sockets {
+        let loop_of = listen::Loop::new(Rc::clone(&ctx), Arc::clone(&plan.room), tracker.clone(), socket)?;
+        accepting.push(spawn_local(loop_of.run()));
+    }
+
+    plan.shutdown.drain.cancelled().await;
+    ctx.drain();
+    let finish = async {
+        for each in accepting {
+            // A panic in an accept loop was logged by the hook; there is nothing to finish in it.
+            let _ = each.await;
+        }
+        tracker.close();
+        tracker.wait().await;
+    };
+    tokio::select! {
+        () = finish => {}
+        () = tokio::time::sleep(plan.patience) => {}
+        () = plan.shutdown.cut.cancelled() => {}
+    }
+    ctx.pool.clear(&ctx.cells);
+    Ok(Ended { cut: tracker.len() })
+}
+
+async fn housekeep(ctx: Rc<WorkerCtx>) {
+    let mut turn = 0u32;
+    loop {
+        tokio::time::sleep(FLUSH).await;
+        if let Some(log) = ctx.log.borrow_mut().as_mut() {
+            log.flush();
+        }
+        turn = turn.wrapping_add(1);
+        if u128::from(turn) % (SWEEP.as_millis() / FLUSH.as_millis()) == 0 {
+            ctx.pool.sweep(&ctx.cells, now());
+        }
+    }
+}

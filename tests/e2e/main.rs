@@ -1,0 +1,12 @@
+//! End-to-end tests: real sockets, the library's server, in-process backends.
+//!
+//! One binary for all of them, so that they link once. `EVENKEEL_RAW_RELAY=off` runs the same tests without
+//! the raw relay.
+#![allow(
+    clippy::unwrap_used,
+    unreachable_pub,
+    reason = "a test says what it expects by failing; it has no public"
+)]
+
+mod spine;
+mod support;

@@ -1,0 +1,161 @@
+//! A raw HTTP/1 client that shows every byte.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+
+use super::PATIENCE;
+
+/// A connection on which the test writes what it likes.
+pub struct Client {
+    pub socket: TcpStream,
+    held: Vec<u8>,
+}
+
+/// One answer.
+#[derive(Debug, Clone, Default)]
+pub struct Answer {
+    pub status: u16,
+    /// The head with its start line, as it came.
+    pub head: String,
+    pub body: Vec<u8>,
+    /// Lines behind the last chunk.
+    pub trailers: String,
+    /// The connection ended before the answer did.
+    pub cut: bool,
+}
+
+impl Answer {
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The value of the first header line called `name`.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().skip(1).find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            key.eq_ignore_ascii_case(name).then_some(value.trim())
+        })
+    }
+}
+
+impl Client {
+    pub fn connect(address: SocketAddr) -> Client {
+        let socket = TcpStream::connect(address).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_write_timeout(Some(PATIENCE)).unwrap();
+        socket.set_nodelay(true).unwrap();
+        Client { socket, held: Vec::new() }
+    }
+
+    /// Writes; a peer that has closed is no failure here.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Client {
+        let _ = self.socket.write_all(bytes.as_ref());
+        self
+    }
+
+    /// `GET path` on a connection that stays open.
+    pub fn get(&mut self, path: &str) -> Answer {
+        self.send(format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n")).answer()
+    }
+
+    pub fn finish_sending(&self) {
+        let _ = self.socket.shutdown(Shutdown::Write);
+    }
+
+    /// Reads one answer to anything but HEAD.
+    pub fn answer(&mut self) -> Answer {
+        self.read_answer(false)
+    }
+
+    /// Reads one answer to HEAD.
+    pub fn answer_to_head(&mut self) -> Answer {
+        self.read_answer(true)
+    }
+
+    fn read_answer(&mut self, to_head: bool) -> Answer {
+        let mut answer = Answer::default();
+        let Some(end) = self.fill_until(|held| find(held, b"\r\n\r\n")) else {
+            answer.cut = true;
+            answer.head = String::from_utf8_lossy(&self.held).into_owned();
+            return answer;
+        };
+        answer.head = String::from_utf8(self.held.drain(..end + 4).collect()).unwrap();
+        answer.status = answer.head.get(9..12).and_then(|code| code.parse().ok()).unwrap_or(0);
+        if to_head || matches!(answer.status, 100..200 | 204 | 304) {
+            return answer;
+        }
+        let length = answer.header("content-length").map(|value| value.parse::<usize>().unwrap());
+        if answer.header("transfer-encoding").is_some() {
+            self.read_chunks(&mut answer);
+        } else if let Some(length) = length {
+            answer.cut = self.fill_until(|held| (held.len() >= length).then_some(length)).is_none();
+            answer.body = self.held.drain(..length.min(self.held.len())).collect();
+        } else {
+            self.fill_until(|_| None);
+            answer.body = std::mem::take(&mut self.held);
+        }
+        answer
+    }
+
+    fn read_chunks(&mut self, answer: &mut Answer) {
+        loop {
+            let Some(end) = self.fill_until(|held| find(held, b"\r\n")) else { break };
+            let line: Vec<u8> = self.held.drain(..end + 2).collect();
+            let digits: String =
+                line.iter().map(|&byte| byte as char).take_while(char::is_ascii_hexdigit).collect();
+            let size = usize::from_str_radix(&digits, 16).unwrap();
+            if size == 0 {
+                loop {
+                    let Some(end) = self.fill_until(|held| find(held, b"\r\n")) else { break };
+                    let line: Vec<u8> = self.held.drain(..end + 2).collect();
+                    if line == b"\r\n" {
+                        return;
+                    }
+                    answer.trailers.push_str(&String::from_utf8_lossy(&line));
+                }
+                break;
+            }
+            if self.fill_until(|held| (held.len() >= size + 2).then_some(size)).is_none() {
+                answer.body.append(&mut self.held);
+                break;
+            }
+            answer.body.extend(self.held.drain(..size));
+            assert_eq!(self.held.drain(..2).collect::<Vec<_>>(), b"\r\n");
+        }
+        answer.cut = true;
+    }
+
+    /// Everything until the peer closes or resets.
+    pub fn rest(&mut self) -> Vec<u8> {
+        self.fill_until(|_| None);
+        std::mem::take(&mut self.held)
+    }
+
+    /// True when the peer has closed and nothing more came.
+    pub fn is_closed(&mut self) -> bool {
+        self.rest().is_empty()
+    }
+
+    fn fill_until(&mut self, done: impl Fn(&[u8]) -> Option<usize>) -> Option<usize> {
+        loop {
+            if let Some(at) = done(&self.held) {
+                return Some(at);
+            }
+            let mut space = [0u8; 16 * 1024];
+            match self.socket.read(&mut space) {
+                Ok(0) => return None,
+                Ok(count) => self.held.extend_from_slice(&space[..count]),
+                Err(error) => {
+                    let late =
+                        matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut);
+                    assert!(!late, "nothing came in time; so far: {:?}", String::from_utf8_lossy(&self.held));
+                    return None;
+                }
+            }
+        }
+    }
+}
+
+fn find(held: &[u8], what: &[u8]) -> Option<usize> {
+    held.windows(what.len()).position(|window| window == what)
+}

@@ -1,0 +1,117 @@
+//! What the tests share: a server, a raw client, and waiting for a condition.
+
+mod client;
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use evenkeel::config::model::{
+    Backend, BackendAddress, Balance, Bind, ClientTimeouts, Config, Forwarded, HealthCheck, Limits, Listener,
+    LogLevel, Protocol, Route, Target, Timeouts,
+};
+use evenkeel::server::{Bound, Options, Server};
+use fake_backend::{Fake, Running};
+
+pub use client::{Answer, Client};
+
+/// Nothing in a test may take longer.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Polls until `condition` holds; fails the test when it does not in time.
+pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// So many HTTP backends, called `fake-1`, `fake-2`, ….
+pub fn fakes(count: usize) -> Vec<Running> {
+    (1..=count).map(|number| Fake::http(format!("fake-{number}")).start_in_thread().unwrap()).collect()
+}
+
+/// A backend at an address.
+pub fn backend(address: SocketAddr) -> Backend {
+    let (host, port) = (address.ip().to_string(), address.port());
+    Backend { name: address.to_string(), address: BackendAddress::Host { host, port }, probe_path: None }
+}
+
+/// One target called `web` on a free port, two workers, health checks off.
+pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
+    Config {
+        listeners: vec![Listener {
+            name: "web".into(),
+            protocol,
+            binds: vec![Bind::Tcp("127.0.0.1:0".parse().unwrap())],
+            routes: vec![Route { target: 0 }],
+            limits: Limits::default(),
+            client_timeouts: ClientTimeouts::default(),
+            forwarded: Forwarded::default(),
+        }],
+        targets: vec![Target {
+            name: "web".into(),
+            protocol,
+            balance: Balance::RoundRobin,
+            health: None,
+            timeouts: Timeouts::default(),
+            upgrade: vec!["websocket".into()],
+            backends: backends.iter().copied().map(backend).collect(),
+        }],
+        workers: 2,
+        max_connections: None,
+        shutdown_timeout: Duration::from_secs(10),
+        access_log: None,
+        log_level: LogLevel::Info,
+        trusted_proxies: Vec::new(),
+    }
+}
+
+/// A health check that finds things out quickly.
+pub fn quick_health() -> HealthCheck {
+    HealthCheck {
+        interval: Duration::from_millis(50),
+        timeout: Duration::from_millis(500),
+        rise: 2,
+        fall: 2,
+        expect: vec![200..=399],
+        host: None,
+    }
+}
+
+/// A running server.
+pub struct Keel {
+    pub server: Server,
+}
+
+impl Keel {
+    pub fn start(config: &Config) -> Keel {
+        Keel { server: Server::start(config, Options::default()).unwrap() }
+    }
+
+    /// In front of these backends, HTTP, health checks off.
+    pub fn http(backends: &[&Running]) -> Keel {
+        Keel::with(backends, |_| ())
+    }
+
+    /// The same with changes.
+    pub fn with(backends: &[&Running], change: impl FnOnce(&mut Config)) -> Keel {
+        let addresses: Vec<_> = backends.iter().map(|running| running.addr()).collect();
+        let mut config = config(Protocol::Http, &addresses);
+        change(&mut config);
+        Keel::start(&config)
+    }
+
+    /// The first TCP address it listens on.
+    pub fn address(&self) -> SocketAddr {
+        let found = self.server.bound().iter().find_map(|(_, bound)| match bound {
+            Bound::Tcp(address) => Some(*address),
+            Bound::Unix(_) => None,
+        });
+        found.unwrap()
+    }
+
+    pub fn client(&self) -> Client {
+        Client::connect(self.address())
+    }
+}
