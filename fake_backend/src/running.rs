@@ -167,6 +167,7 @@ impl Running {
     ///
     /// # Errors
     /// When the condition is not fulfilled within `deadline`.
+    #[expect(clippy::disallowed_methods, reason = "waits for a condition outside of any runtime")]
     pub fn wait_for_blocking(
         &self,
         condition: impl Fn(&Stats) -> bool,

@@ -158,5 +158,4 @@ fn authority(address: &BackendAddress) -> String {
 }
 
 #[cfg(test)]
-#[path = "check_tests.rs"]
 mod tests;

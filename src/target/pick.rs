@@ -108,5 +108,4 @@ fn choose<'a>(
 }
 
 #[cfg(test)]
-#[path = "pick_tests.rs"]
 mod tests;

@@ -18,6 +18,10 @@ pub use client::{Answer, Client};
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Polls until `condition` holds; fails the test when it does not in time.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that waits by polling; there is no runtime here"
+)]
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {

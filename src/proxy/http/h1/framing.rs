@@ -92,7 +92,8 @@ mod tests {
 
     #[test]
     fn requests() {
-        let cases: &[(&[(&str, &str)], Result<Framing, Cause>)] = &[
+        type Lines = &'static [(&'static str, &'static str)];
+        let cases: &[(Lines, Result<Framing, Cause>)] = &[
             (&[], Ok(Framing::None)),
             (&[("Content-Length", "0")], Ok(Framing::Length(0))),
             (&[("Content-Length", "9223372036854775807")], Ok(Framing::Length(i64::MAX as u64))),
