@@ -1,5 +1,6 @@
 //! evenkeel: an L4/L7 load balancer.
 
+pub mod cli;
 pub mod config;
 pub mod events;
 pub mod message;

@@ -1,2 +1,10 @@
-//! x
-fn main() {}
+//! The `evenkeel` command.
+
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    evenkeel::cli::main()
+}

@@ -1,0 +1,22 @@
+//! `evenkeel check`: every value in force, and who said so.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use super::args::Settings;
+use super::{load, say};
+
+/// Prints the values of a right config; a wrong one is the error.
+pub(super) fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
+    let loaded = load(settings)?;
+    let rows = &loaded.effective;
+    let width = |text: fn(&crate::config::Effective) -> &str| rows.iter().map(|row| text(row).len()).max().unwrap_or(0);
+    let (path, value) = (width(|row| &row.path), width(|row| &row.value).min(40));
+    let mut text = String::new();
+    for row in rows {
+        let _ = writeln!(text, "{:path$}  {:value$}  {}", row.path, row.value, row.origin);
+    }
+    say(text.trim_end());
+    say("\nthe config is valid");
+    Ok(ExitCode::SUCCESS)
+}

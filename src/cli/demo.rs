@@ -1,0 +1,72 @@
+//! `evenkeel demo`: the main job on backends inside this process.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use fake_backend::{Fake, Running};
+
+use super::args::DemoOptions;
+use super::{logging, say, serve};
+use crate::config::{self, Flags};
+use crate::server::{Options, Server};
+
+/// How many ports behind the wanted one are tried.
+const TRIES: u16 = 100;
+
+/// Runs the demo until a signal ends it.
+pub(super) fn run(options: &DemoOptions) -> anyhow::Result<ExitCode> {
+    let web = start("fake", 3, |id| Fake::http(id).control())?;
+    let tcp = start("tcp-fake", 2, Fake::tcp)?;
+    let http_port = free_port(options.http_port, 0)?;
+    let tcp_port = free_port(options.tcp_port, http_port)?;
+    let yaml = yaml(http_port, tcp_port, &web, &tcp);
+    let loaded = config::load_text(&yaml, "demo.yaml", Path::new(""), &Flags::default(), &|_| None)?;
+    logging::start(loaded.config.log_level);
+    let server = Server::start(&loaded.config, Options::default())?;
+    say(&welcome(http_port, tcp_port, &web));
+    serve::wait(server)
+}
+
+fn start(name: &str, count: usize, make: impl Fn(String) -> Fake) -> anyhow::Result<Vec<Running>> {
+    (1..=count).map(|number| make(format!("{name}-{number}")).start_in_thread().context("a demo backend")).collect()
+}
+
+/// `wanted`, or the first free port after it that is not `other`.
+fn free_port(wanted: u16, other: u16) -> anyhow::Result<u16> {
+    (wanted..=wanted.saturating_add(TRIES))
+        .filter(|&port| port != other)
+        .find(|&port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok())
+        .with_context(|| format!("no free port from {wanted} on"))
+}
+
+/// The demo's config is a config like any other.
+fn yaml(http_port: u16, tcp_port: u16, web: &[Running], tcp: &[Running]) -> String {
+    let backends = |running: &[Running], more: &str| -> String {
+        let line = |fake: &Running| format!("      - {{name: {}, host: 127.0.0.1, port: {}{more}}}\n", fake.id(), fake.port());
+        running.iter().map(line).collect()
+    };
+    format!(
+        "health_check_interval: 1\nlogging: info\ntargets:\n  web:\n    protocol: http\n    listener: {http_port}\n    backends:\n{}  \
+         tcp:\n    protocol: tcp\n    listener: {tcp_port}\n    backends:\n{}",
+        backends(web, ", health_path: /health"),
+        backends(tcp, ""),
+    )
+}
+
+fn welcome(http_port: u16, tcp_port: u16, web: &[Running]) -> String {
+    let first = web.first().map_or(0, Running::port);
+    format!(
+        "evenkeel demo: 3 HTTP and 2 TCP backends inside this process\n\n  \
+         HTTP  http://127.0.0.1:{http_port}\n  \
+         TCP   127.0.0.1:{tcp_port}\n\n\
+         Try:\n  \
+         for i in 1 2 3 4 5; do curl -s 127.0.0.1:{http_port}; echo; done      requests rotate\n  \
+         nc 127.0.0.1 {tcp_port}                                               so do TCP connections\n  \
+         curl -X POST '127.0.0.1:{first}/_fake?health=down'             fake-1 falls ill: see the log\n  \
+         curl -X POST '127.0.0.1:{first}/_fake?health=up'               and recovers\n  \
+         curl -s 127.0.0.1:{http_port}/head                                  what a backend is told\n\n\
+         Ctrl-C ends it.\n"
+    )
+}

@@ -1,0 +1,58 @@
+//! The command line: what was typed becomes a subcommand, and its outcome an exit code.
+//!
+//! | code | meaning |
+//! |---|---|
+//! | 0 | all went well; after a shutdown: nothing was cut |
+//! | 1 | a wrong config, or the server could not start or failed |
+//! | 2 | a wrong command line |
+//! | 3 | after a shutdown: connections were cut |
+
+mod args;
+mod check;
+mod demo;
+mod logging;
+mod serve;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::config::{self, Loaded};
+use args::{Args, Command, Settings};
+
+/// Connections were cut at shutdown.
+const CUT: u8 = 3;
+
+/// Runs the command that the process was started with.
+#[must_use]
+pub fn main() -> ExitCode {
+    let args = Args::parse();
+    let outcome = match args.command {
+        Some(Command::Check(settings)) => check::run(&settings),
+        Some(Command::Demo(options)) => demo::run(&options),
+        None => load(&args.settings).and_then(|loaded| {
+            logging::start(loaded.config.log_level);
+            serve::run(&loaded.config)
+        }),
+    };
+    outcome.unwrap_or_else(|error| {
+        complain(&error);
+        ExitCode::FAILURE
+    })
+}
+
+/// Loads the config that flags and file amount to.
+fn load(settings: &Settings) -> anyhow::Result<Loaded> {
+    let env = |name: &str| std::env::var(name).ok();
+    Ok(config::load(settings.config.as_deref(), &settings.flags(), &env)?)
+}
+
+/// Prints lines for the person at the terminal. A closed pipe is no reason to fail.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stdout(), "{text}");
+}
+
+fn complain(error: &anyhow::Error) {
+    let _ = writeln!(std::io::stderr(), "{error:#}");
+}

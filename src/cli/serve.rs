@@ -1,0 +1,45 @@
+//! Serving until told to stop.
+
+use std::process::ExitCode;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::CUT;
+use crate::config::model::Config;
+use crate::server::{Options, Server};
+use crate::shutdown::Shutdown;
+
+/// Serves `config` until a signal ends it.
+pub(super) fn run(config: &Config) -> anyhow::Result<ExitCode> {
+    wait(Server::start(config, Options::default())?)
+}
+
+/// Waits for the end of `server` and says what was cut.
+pub(super) fn wait(server: Server) -> anyhow::Result<ExitCode> {
+    if let Some(control) = server.control() {
+        let _inside = control.enter();
+        for (kind, name) in [(SignalKind::terminate(), "SIGTERM"), (SignalKind::interrupt(), "SIGINT")] {
+            let signals = signal(kind)?;
+            control.spawn(obey(signals, name, server.shutdown()));
+        }
+    }
+    let ended = server.wait()?;
+    if ended.cut == 0 {
+        tracing::info!("stopped; everything was finished");
+        Ok(ExitCode::SUCCESS)
+    } else {
+        tracing::warn!(connections = ended.cut, "stopped; connections were cut");
+        Ok(ExitCode::from(CUT))
+    }
+}
+
+async fn obey(mut signals: tokio::signal::unix::Signal, name: &'static str, shutdown: Shutdown) {
+    while signals.recv().await.is_some() {
+        if shutdown.drain.is_cancelled() {
+            tracing::warn!("{name} again: cutting what is left");
+        } else {
+            tracing::info!("{name}: draining; a second signal cuts");
+        }
+        shutdown.advance();
+    }
+}
