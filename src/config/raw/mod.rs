@@ -4,6 +4,7 @@
 //! the wrong type or out of its range, and goes on. What is left is typed; `validate` makes the accepted form.
 
 mod address;
+mod backend;
 mod later;
 mod reader;
 mod shape;
@@ -15,9 +16,10 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 pub(super) use address::{BindHost, RawListener, bind_host};
+pub(super) use backend::{RawBackend, backend_url};
 pub(super) use reader::{Reader, choose, out_of_range};
 pub(super) use shape::{ALL as SHAPES, Shape};
-pub(super) use target::{RawBackend, RawHealth, RawTarget, backend_url, probe_path};
+pub(super) use target::{RawHealth, RawTarget, probe_path};
 
 use super::error::{Wrong, one_of, quoted};
 use super::model::{Balance, LogFormat, LogLevel, LogPath};
@@ -203,7 +205,7 @@ fn targets(top: &Section<'_>, reader: &mut Reader<'_>, raw: &mut Raw) {
             .hint("`servers` is short for one HTTP target named `default`; write it under `targets`");
     }
     if let Some(servers) = servers {
-        raw.targets.push(target::from_servers(servers, reader));
+        raw.targets.push(backend::from_servers(servers, reader));
     }
     let Some(targets) = targets else { return };
     match targets.node.typed() {
