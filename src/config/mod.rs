@@ -1,3 +1,188 @@
 //! Configuration: from YAML and flags to the accepted form.
+//!
+//! The way of a value: `yaml` (text → nodes with places) → `variables` (`${NAME}`) → `raw` (nodes → typed values
+//! as written) → `validate` (flags, defaults, cross-checks) → [`model`]. Every step pushes what is wrong into one
+//! report and goes on, so that one run shows every problem. Called by `cli` and later by `reload`; imports
+//! nothing of ours.
 
+mod effective;
+mod error;
 pub mod model;
+mod origin;
+mod raw;
+mod units;
+mod validate;
+mod variables;
+mod yaml;
+
+#[cfg(test)]
+mod tests;
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+pub use effective::Effective;
+pub use error::{Problem, Problems};
+pub use origin::{Origin, Place};
+
+use error::Report;
+use model::Config;
+use raw::Raw;
+
+/// A config file larger than this is a mistake, for example a log given as `--config`.
+const FILE_MAX: u64 = 64 * 1024 * 1024;
+
+/// What the command line said; every field overrides the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Flags {
+    /// `--backends`: URLs, each perhaps several with commas between them.
+    pub backends: Vec<String>,
+    /// `--port`: where the only target listens.
+    pub port: Option<u16>,
+    /// `--address`: the address of listeners that are only a port.
+    pub address: Option<String>,
+    /// `--algorithm`: for every target.
+    pub algorithm: Option<String>,
+    /// `--health-path`: what the checks of every HTTP target ask for.
+    pub health_path: Option<String>,
+    /// `--workers`: threads, 1 to 1,024.
+    pub workers: Option<usize>,
+    /// `--log-level`.
+    pub log_level: Option<String>,
+}
+
+/// An accepted configuration and where each of its values came from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded {
+    /// The accepted form.
+    pub config: Config,
+    /// Every value in force, in the order of the documentation.
+    pub effective: Vec<Effective>,
+}
+
+/// Loads a file, or the flags alone when `path` is `None`. `env` answers for the environment.
+///
+/// # Errors
+/// Every problem that was found, in the order of the file.
+pub fn load(
+    path: Option<&Path>,
+    flags: &Flags,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Loaded, Problems> {
+    let Some(path) = path else {
+        let mut report = Report::new("");
+        if flags.backends.is_empty() {
+            report.command_line("neither a config file nor backends are given").expected(
+                "`--config file.yaml`, or `--backends http://127.0.0.1:8001,http://127.0.0.1:8002`",
+            );
+            return Err(report.finish(""));
+        }
+        return accept(Raw::default(), flags, report, "");
+    };
+    let name = path.display().to_string();
+    let folder = path.parent().unwrap_or(Path::new(""));
+    match read(path) {
+        Ok(text) => load_text(&text, &name, folder, flags, env),
+        Err(fault) => Err(fault.report(&name)),
+    }
+}
+
+/// Loads a text as if it were the file `name` in `folder`.
+///
+/// # Errors
+/// Every problem that was found, in the order of the text.
+pub fn load_text(
+    text: &str,
+    name: &str,
+    folder: &Path,
+    flags: &Flags,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Loaded, Problems> {
+    let mut report = Report::new(name);
+    let Some(mut root) = yaml::read(text, &mut report) else {
+        return Err(report.finish(text));
+    };
+    variables::substitute(&mut root, env, &mut report);
+    let raw = raw::walk(&root, &mut raw::Reader::new(&mut report, folder));
+    if !raw.has_targets && flags.backends.is_empty() {
+        let message = if root.is_null() { "this file is empty" } else { "this file has no `targets`" };
+        report
+            .whole(message)
+            .expected("`targets:` with at least one target, for example\n    targets:\n      web:\n        protocol: http\n        listener: 8080\n        backends:\n          - {host: 127.0.0.1, port: 8001}");
+    }
+    accept(raw, flags, report, text)
+}
+
+/// Every key a file may have, as a path such as `targets.<name>.timeouts.connect`.
+#[must_use]
+pub fn keys() -> Vec<String> {
+    let shape = |shape: &raw::Shape| -> Vec<String> {
+        shape.keys().iter().map(|key| format!("{}{key}", shape.path())).collect()
+    };
+    raw::SHAPES.iter().flat_map(shape).collect()
+}
+
+fn accept(mut raw: Raw, flags: &Flags, mut report: Report, text: &str) -> Result<Loaded, Problems> {
+    validate::flags::merge(&mut raw, flags, &mut report);
+    let mut ledger = effective::Ledger::default();
+    let config = validate::accept(&raw, &mut report, &mut ledger);
+    if report.is_empty() {
+        Ok(Loaded { config, effective: ledger.into_rows() })
+    } else {
+        Err(report.finish(text))
+    }
+}
+
+/// Why a file gives no text.
+enum Unreadable {
+    Io(std::io::Error),
+    Folder,
+    TooLarge,
+    NotUtf8 { bytes: Vec<u8>, valid: usize },
+}
+
+fn read(path: &Path) -> Result<String, Unreadable> {
+    let facts = std::fs::metadata(path).map_err(Unreadable::Io)?;
+    if facts.is_dir() {
+        return Err(Unreadable::Folder);
+    }
+    if facts.len() > FILE_MAX {
+        return Err(Unreadable::TooLarge);
+    }
+    let bytes = std::fs::read(path).map_err(Unreadable::Io)?;
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        Unreadable::NotUtf8 { bytes: error.into_bytes(), valid }
+    })
+}
+
+impl Unreadable {
+    fn report(self, name: &str) -> Problems {
+        let mut report = Report::new(name);
+        match self {
+            Unreadable::Io(error) if error.kind() == ErrorKind::NotFound => {
+                report.whole("this config file does not exist").hint("check the path after `--config`");
+            }
+            Unreadable::Io(error) => {
+                report.whole(format!("this config file can't be read: {error}"));
+            }
+            Unreadable::Folder => {
+                report.whole("this is a folder").expected("a config file");
+            }
+            Unreadable::TooLarge => {
+                report.whole("this file is larger than 64MiB").expected("a config file");
+            }
+            Unreadable::NotUtf8 { bytes, valid } => {
+                let before = String::from_utf8_lossy(&bytes[..valid]);
+                let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+                let line = small(before.matches('\n').count() + 1);
+                let column = small(before.rsplit('\n').next().unwrap_or_default().chars().count() + 1);
+                report
+                    .at(Place { line, column, width: 1 }, "this byte is not part of a UTF-8 text")
+                    .expected("a file in UTF-8");
+                return report.finish(&String::from_utf8_lossy(&bytes));
+            }
+        }
+        report.finish("")
+    }
+}

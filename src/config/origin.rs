@@ -1,0 +1,106 @@
+//! Where a value was written, so that every message and every effective value can say so.
+//!
+//! The walker wraps each value in [`Written`]; validation carries the origin on to `evenkeel check`.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody wrote it.
+    Default,
+    /// A line of the config file.
+    File {
+        /// The file as it was named on the command line.
+        file: Arc<str>,
+        /// Counted from 1.
+        line: usize,
+    },
+    /// A line of the config file whose value was filled in from the environment.
+    Environment {
+        /// The name inside `${…}`; the first one when there are several.
+        variable: String,
+        /// The file as it was named on the command line.
+        file: Arc<str>,
+        /// Counted from 1.
+        line: usize,
+    },
+    /// A command-line flag, with its dashes.
+    Flag(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => f.write_str("default"),
+            Origin::File { file, line } => write!(f, "{file}:{line}"),
+            Origin::Environment { variable, file, line } => write!(f, "{file}:{line} (${{{variable}}})"),
+            Origin::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
+/// A stretch of one line of the config file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// Counted from 1.
+    pub line: u32,
+    /// In characters, counted from 1.
+    pub column: u32,
+    /// In characters, at least 1.
+    pub width: u32,
+}
+
+/// A value's origin and, when it stands in the file, its place there.
+#[derive(Clone, Debug)]
+pub(super) struct Spot {
+    /// Told to the user by `check`.
+    pub(super) origin: Origin,
+    /// Where a caret points; `None` for flags and defaults.
+    pub(super) place: Option<Place>,
+}
+
+impl Spot {
+    /// The spot of something nobody wrote.
+    pub(super) const NOWHERE: Spot = Spot { origin: Origin::Default, place: None };
+
+    /// The spot of a flag's value.
+    pub(super) const fn flag(name: &'static str) -> Spot {
+        Spot { origin: Origin::Flag(name), place: None }
+    }
+}
+
+/// A value that somebody wrote.
+#[derive(Clone, Debug)]
+pub(super) struct Written<T> {
+    /// The value, already of its type and in its range.
+    pub(super) value: T,
+    /// Where it was written.
+    pub(super) spot: Spot,
+}
+
+impl<T> Written<T> {
+    /// A value with its spot.
+    pub(super) const fn new(value: T, spot: Spot) -> Self {
+        Written { value, spot }
+    }
+}
+
+/// A key that must be there: absent and faulty differ, because a fault is reported once only.
+#[derive(Clone, Debug)]
+pub(super) enum Field<T> {
+    /// The key is not there.
+    Absent,
+    /// The key is there and its fault has been reported.
+    Faulty,
+    /// The key is there and good.
+    Given(Written<T>),
+}
+
+impl<T> Field<T> {
+    /// What a reader made of a key that is there: `None` means that it reported a fault.
+    pub(super) fn read(outcome: Option<Written<T>>) -> Self {
+        outcome.map_or(Field::Faulty, Field::Given)
+    }
+}

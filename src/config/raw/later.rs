@@ -1,0 +1,112 @@
+//! Words that evenkeel will know and does not know yet. They are refused by name: a key that is silently
+//! ignored is worse than one that is unknown.
+
+/// Keys whose feature comes later, with what this version does instead.
+const KEYS: &[(&str, &str)] = &[
+    ("tls", "this version does not terminate TLS"),
+    ("upstream_tls", "this version speaks no TLS to backends"),
+    ("certificates", "this version does not terminate TLS"),
+    ("acme", "this version fetches no certificates"),
+    ("cert_file", "this version does not terminate TLS"),
+    ("cert_key", "this version does not terminate TLS"),
+    ("blacklisted_ips", "this version does not refuse clients by address"),
+    ("allow", "this version does not choose clients by address"),
+    ("deny", "this version does not refuse clients by address"),
+    ("access", "this version has no access control"),
+    ("basic_auth", "this version has no access control"),
+    ("jwt", "this version has no access control"),
+    ("forward_auth", "this version has no access control"),
+    ("rate_limit", "this version limits no rates"),
+    ("cache", "this version does not cache"),
+    ("cache_enabled", "this version does not cache"),
+    ("cache_timeout_in_seconds", "this version does not cache"),
+    ("compression", "this version does not compress"),
+    ("on_dead_server_webhook", "this version calls no webhooks"),
+    ("webhooks", "this version calls no webhooks"),
+    ("breaker", "this version has no circuit breaker"),
+    ("outlier", "this version compares no backends with their siblings"),
+    ("retries", "this version tries another backend only when a connection fails"),
+    ("hedging", "this version sends each request once"),
+    ("max_in_flight", "this version does not limit requests per backend"),
+    ("queue", "this version does not queue requests"),
+    ("panic_threshold", "this version never sends requests to backends whose check failed"),
+    ("weight", "this version treats all backends alike"),
+    ("backup", "this version treats all backends alike"),
+    ("priority", "this version treats all backends alike"),
+    ("zone", "this version treats all backends alike"),
+    ("slow_start", "this version gives a recovered backend its full share at once"),
+    ("sticky", "this version keeps no client on one backend"),
+    ("hash_key", "this version keeps no client on one backend"),
+    ("mirror", "this version sends each request to one target"),
+    ("routes", "in this version each target has a listener of its own"),
+    ("listeners", "in this version each target has a listener of its own"),
+    ("hosts", "in this version a listener sends every request to its target"),
+    ("paths", "in this version a listener sends every request to its target"),
+    ("redirects", "this version rewrites nothing"),
+    ("rewrites", "this version rewrites nothing"),
+    ("headers", "this version edits no headers of your choice"),
+    ("maintenance", "this version has no maintenance page"),
+    ("proxy_protocol", "this version does not speak the PROXY protocol"),
+    ("admin", "this version has no admin interface"),
+    ("dashboard", "this version has no dashboard"),
+    ("metrics", "this version exports no metrics"),
+    ("prometheus", "this version exports no metrics"),
+    ("statsd", "this version exports no metrics"),
+    ("tracing", "this version exports no traces"),
+    ("cluster", "in this version every process stands alone"),
+    ("dns", "this version asks the system's resolver every 10 seconds"),
+    ("discovery", "this version reads backends from this file only"),
+    ("include", "this version reads one file"),
+    ("includes", "this version reads one file"),
+    ("memory", "this version has no memory limit"),
+    ("overload", "this version has no overload control but `max_connections`"),
+    ("tests", "this version does not run tests from its configuration"),
+    ("udp", "this version does not balance UDP"),
+    ("http2", "this version speaks HTTP/1.1 only"),
+    ("http3", "this version speaks HTTP/1.1 only"),
+    ("grpc", "this version speaks HTTP/1.1 only"),
+];
+
+/// Values of `protocol` that come later.
+const PROTOCOLS: &[(&str, &str)] = &[
+    ("https", "this version does not terminate TLS"),
+    ("tls", "this version does not terminate TLS"),
+    ("udp", "this version does not balance UDP"),
+    ("h2", "this version speaks HTTP/1.1 only"),
+    ("h2c", "this version speaks HTTP/1.1 only"),
+    ("http2", "this version speaks HTTP/1.1 only"),
+    ("http3", "this version speaks HTTP/1.1 only"),
+    ("grpc", "this version speaks HTTP/1.1 only"),
+];
+
+/// Algorithms that come later.
+const ALGORITHMS: &[&str] = &[
+    "least_connections",
+    "least_busy",
+    "weighted_round_robin",
+    "random",
+    "p2c",
+    "peak_ewma",
+    "ring_hash",
+    "maglev",
+    "sticky",
+];
+
+/// What this version does instead of the feature behind `key`.
+pub(super) fn key(key: &str) -> Option<&'static str> {
+    find(KEYS, key)
+}
+
+/// What this version does instead of speaking `protocol`.
+pub(super) fn protocol(protocol: &str) -> Option<&'static str> {
+    find(PROTOCOLS, protocol)
+}
+
+/// An algorithm that is planned.
+pub(super) fn algorithm(name: &str) -> bool {
+    ALGORITHMS.contains(&name)
+}
+
+fn find(table: &[(&str, &'static str)], word: &str) -> Option<&'static str> {
+    table.iter().find(|(name, _)| *name == word).map(|(_, text)| *text)
+}

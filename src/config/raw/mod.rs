@@ -1,0 +1,258 @@
+//! The written form: what the file says, value by value, before defaults, flags and cross-checks.
+//!
+//! [`walk`] goes over the tree once, reports every key that is unknown or not supported yet and every value of
+//! the wrong type or out of its range, and goes on. What is left is typed; `validate` makes the accepted form.
+
+mod address;
+mod backend;
+mod later;
+mod reader;
+mod shape;
+mod target;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+pub(super) use address::{BindHost, RawListener, bind_host};
+pub(super) use backend::{RawBackend, backend_url};
+pub(super) use reader::{Reader, choose, out_of_range};
+pub(super) use shape::{ALL as SHAPES, Shape};
+pub(super) use target::{RawHealth, RawTarget, probe_path};
+
+use super::error::{Wrong, one_of, quoted};
+use super::model::{Balance, LogFormat, LogLevel, LogPath};
+use super::origin::{Field, Spot, Written};
+use super::yaml::{Entry, Node, Typed};
+use reader::{Section, is_off};
+
+/// Most worker threads.
+pub(super) const WORKERS_MAX: u32 = 1_024;
+const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+/// A probe every few milliseconds is for tests; less would be an attack.
+const INTERVAL_MIN: Duration = Duration::from_millis(10);
+/// Most probes in a row that `rise` and `fall` can ask for.
+const COUNT_MAX: u32 = 1_000;
+
+/// The file as written.
+#[derive(Debug, Default)]
+pub(super) struct Raw {
+    pub(super) address: Option<Written<BindHost>>,
+    pub(super) workers: Option<Written<u32>>,
+    pub(super) max_connections: Option<Written<u32>>,
+    pub(super) shutdown_timeout: Option<Written<Duration>>,
+    pub(super) graceful_shutdown: Option<Written<bool>>,
+    pub(super) logging: Option<Written<LogLevel>>,
+    /// A value of `None`: `off`.
+    pub(super) access_log: Option<Written<Option<RawAccessLog>>>,
+    pub(super) trusted_proxies: Option<Written<Vec<IpNet>>>,
+    /// From `health_check_interval` or `health_check_frequency_in_seconds`.
+    pub(super) interval: Option<Written<Duration>>,
+    /// From `health_check_max_retries`.
+    pub(super) fall: Option<Written<u32>>,
+    pub(super) algorithm: Option<Written<Balance>>,
+    pub(super) targets: Vec<RawTarget>,
+    /// `targets` or `servers` is there, if only with faults inside: nothing is to be said about its absence.
+    pub(super) has_targets: bool,
+}
+
+/// `access_log` when it is not `off`.
+#[derive(Debug)]
+pub(super) struct RawAccessLog {
+    pub(super) path: Written<LogPath>,
+    pub(super) format: Option<Written<LogFormat>>,
+}
+
+/// Walks the whole tree.
+pub(super) fn walk(root: &Node, reader: &mut Reader<'_>) -> Raw {
+    let mut raw = Raw::default();
+    let Some(top) = reader.section("the file", root, &shape::TOP) else {
+        // The one fault has been reported; nothing is to be said about what is missing.
+        raw.has_targets = true;
+        return raw;
+    };
+    raw.address = top
+        .find("address")
+        .and_then(|entry| reader.parsed(entry, "an IP address such as `127.0.0.1`", bind_host));
+    raw.workers = top.find("workers").and_then(|entry| reader.whole(entry, 1..=WORKERS_MAX));
+    raw.max_connections = top.find("max_connections").and_then(|entry| reader.whole(entry, 1..=10_000_000));
+    raw.shutdown_timeout =
+        top.find("shutdown_timeout").and_then(|entry| reader.duration(entry, Duration::ZERO..=HOUR));
+    raw.graceful_shutdown = top.find("graceful_shutdown").and_then(|entry| reader.switch(entry));
+    raw.logging = top.find("logging").and_then(|entry| reader.choice(entry, LogLevel::ALL));
+    raw.access_log = top.find("access_log").and_then(|entry| access_log(entry, reader));
+    raw.trusted_proxies = top.find("trusted_proxies").and_then(|entry| networks(entry, reader));
+    raw.interval = seed_interval(&top, reader);
+    raw.fall = top.find("health_check_max_retries").and_then(|entry| reader.whole(entry, 1..=COUNT_MAX));
+    raw.algorithm = top.find("algorithm").and_then(|entry| algorithm(entry, reader));
+    targets(&top, reader, &mut raw);
+    raw
+}
+
+/// The name of a balancing algorithm.
+pub(super) fn algorithm_name(text: &str) -> Result<Balance, Wrong> {
+    choose(text, Balance::ALL).map_err(|wrong| {
+        if later::algorithm(&text.to_lowercase()) {
+            Wrong { message: format!("is {}, which is not supported yet", quoted(text)), hint: None, ..wrong }
+        } else {
+            wrong
+        }
+    })
+}
+
+fn algorithm(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Balance>> {
+    let names = one_of(Balance::ALL.iter().map(|(name, _)| *name));
+    reader.parsed(entry, &names, algorithm_name)
+}
+
+/// One key with two names: gruglb's and GoLoadBalance's.
+fn seed_interval(top: &Section<'_>, reader: &mut Reader<'_>) -> Option<Written<Duration>> {
+    let first = top.find("health_check_interval");
+    let second = top.find("health_check_frequency_in_seconds");
+    if let (Some(first), Some(second)) = (first, second) {
+        let message = format!("`{}` and `{}` mean the same", first.key, second.key);
+        reader.report.at(first.key_place.max(second.key_place), message).hint("keep one of them");
+    }
+    let read = |entry: &Entry| reader.seconds(entry, INTERVAL_MIN..=DAY);
+    first.or(second).and_then(read)
+}
+
+fn access_log(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Option<RawAccessLog>>> {
+    const EXPECTED: &str = "`off`, or a mapping with `path` and perhaps `format`";
+    let spot = reader.key_spot(entry);
+    if is_off(&entry.node) {
+        return Some(Written::new(None, reader.spot(entry)));
+    }
+    if let Typed::Text(text) = entry.node.typed() {
+        let wrong = Wrong::new(format!("is the text {}", quoted(text)), EXPECTED);
+        let spot = reader.spot(entry);
+        reader.report.wrong(
+            &spot,
+            "`access_log`",
+            wrong.hint(format!("write `access_log: {{path: {text}}}`")),
+        );
+        return None;
+    }
+    if !matches!(entry.node.typed(), Typed::Map(_)) {
+        reader.refuse(entry, EXPECTED);
+        return None;
+    }
+    let section = reader.section("`access_log`", &entry.node, &shape::ACCESS_LOG)?;
+    let formats = [("text", LogFormat::Text), ("json", LogFormat::Json)];
+    let format = section.find("format").and_then(|entry| reader.choice(entry, &formats));
+    let Some(path) = section.find("path") else {
+        reader
+            .report
+            .spot(&spot, "`access_log` does not say where to write")
+            .expected("`path: stdout` or `path: access.log`, or `access_log: off`");
+        return None;
+    };
+    let parsed = reader.parsed(path, "`stdout` or a file", |text| {
+        if text.is_empty() {
+            return Err(Wrong::new("is empty", "`stdout` or a file"));
+        }
+        Ok(text.to_owned())
+    })?;
+    let value = match parsed.value.as_str() {
+        "stdout" | "-" => LogPath::Stdout,
+        file => LogPath::File(reader.path(file)),
+    };
+    Some(Written::new(Some(RawAccessLog { path: Written::new(value, parsed.spot), format }), spot))
+}
+
+fn networks(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<IpNet>>> {
+    let items = list(entry, reader, "a list of addresses and networks such as `[127.0.0.1, 10.0.0.0/8]`")?;
+    let mut networks = Vec::with_capacity(items.len());
+    for item in items {
+        let spot = reader.spot_of(item);
+        match item.text() {
+            Some(text) => match address::network(text) {
+                Ok(network) => networks.push(network),
+                Err(wrong) => reader.report.wrong(&spot, "an entry of `trusted_proxies`", wrong),
+            },
+            None => {
+                let wrong =
+                    Wrong::new(reader::found(item), "an IP address or a network such as `10.0.0.0/8`");
+                reader.report.wrong(&spot, "an entry of `trusted_proxies`", wrong);
+            }
+        }
+    }
+    Some(Written::new(networks, reader.spot(entry)))
+}
+
+/// The items of a list; an empty value is an empty list.
+fn list<'n>(entry: &'n Entry, reader: &mut Reader<'_>, expected: &str) -> Option<&'n [Node]> {
+    match entry.node.typed() {
+        Typed::List(items) => Some(items),
+        Typed::Null => Some(&[]),
+        Typed::Bool(_) | Typed::Integer(_) | Typed::Float(_) | Typed::Text(_) | Typed::Map(_) => {
+            reader.refuse(entry, expected);
+            None
+        }
+    }
+}
+
+fn targets(top: &Section<'_>, reader: &mut Reader<'_>, raw: &mut Raw) {
+    let (targets, servers) = (top.find("targets"), top.find("servers"));
+    raw.has_targets =
+        targets.is_some() || servers.is_some() || top.is_misspelt("targets") || top.is_misspelt("servers");
+    if let (Some(targets), Some(servers)) = (targets, servers) {
+        reader
+            .report
+            .at(targets.key_place.max(servers.key_place), "`servers` and `targets` exclude each other")
+            .hint("`servers` is short for one HTTP target named `default`; write it under `targets`");
+    }
+    if let Some(servers) = servers {
+        raw.targets.push(backend::from_servers(servers, reader));
+    }
+    let Some(targets) = targets else { return };
+    match targets.node.typed() {
+        Typed::Map(entries) => {
+            if entries.is_empty() {
+                no_targets(targets, reader);
+            }
+            raw.targets.extend(entries.iter().map(|entry| target::walk(entry, reader)));
+        }
+        Typed::Null => no_targets(targets, reader),
+        Typed::Bool(_) | Typed::Integer(_) | Typed::Float(_) | Typed::Text(_) | Typed::List(_) => {
+            reader.refuse(
+                targets,
+                "a mapping from names to targets: `targets: {web: {listener: 8080, backends: […]}}`",
+            );
+        }
+    }
+}
+
+fn no_targets(entry: &Entry, reader: &mut Reader<'_>) {
+    let spot = reader.key_spot(entry);
+    reader
+        .report
+        .spot(&spot, "`targets` is empty, so there is nothing to balance")
+        .expected("at least one target with `listener` and `backends`");
+}
+
+/// The target that `servers` or `--backends` stand for.
+pub(super) fn default_target(spot: Spot, backends: Field<Vec<RawBackend>>) -> RawTarget {
+    let mut target = RawTarget::empty(Written::new("default".to_owned(), spot));
+    target.protocol = Field::Given(Written::new(super::model::Protocol::Http, Spot::NOWHERE));
+    target.listener = Field::Given(Written::new(RawListener::Port(DEFAULT_PORT), Spot::NOWHERE));
+    target.backends = backends;
+    target
+}
+
+/// Where the target `default` listens.
+pub(super) const DEFAULT_PORT: u16 = 3030;
+
+/// A unix path counted from the file's folder, and everything else as it is.
+fn placed(listener: RawListener, reader: &Reader<'_>) -> RawListener {
+    match listener {
+        RawListener::Unix(path) => RawListener::Unix(rooted(&path, reader)),
+        RawListener::Port(_) | RawListener::At(..) => listener,
+    }
+}
+
+fn rooted(path: &std::path::Path, reader: &Reader<'_>) -> PathBuf {
+    reader.path(&path.to_string_lossy())
+}

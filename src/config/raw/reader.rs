@@ -1,0 +1,374 @@
+//! Reads single values out of nodes: right type, right range, or a problem that says what was found and what
+//! belongs there. Every function returns `None` after it reported.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::later;
+use super::shape::{Shape, elsewhere, nearest};
+use crate::config::error::{Report, Wrong, one_of, quoted};
+use crate::config::origin::{Origin, Spot, Written};
+use crate::config::units;
+use crate::config::yaml::{Entry, Node, Typed, integer, truth};
+
+/// Walks nodes and collects problems.
+pub(in crate::config) struct Reader<'r> {
+    /// Where problems go.
+    pub(super) report: &'r mut Report,
+    file: Arc<str>,
+    folder: &'r Path,
+}
+
+/// The entries of one mapping whose keys have been checked.
+pub(super) struct Section<'n> {
+    entries: &'n [Entry],
+    known: &'static [&'static str],
+    misspelt: Vec<&'static str>,
+}
+
+impl<'n> Section<'n> {
+    /// The entry of a known key.
+    pub(super) fn find(&self, key: &'static str) -> Option<&'n Entry> {
+        debug_assert!(self.known.contains(&key), "`{key}` is missing in its shape");
+        self.entries.iter().find(|entry| entry.key == key)
+    }
+
+    /// An unknown key was reported that probably stands for `key`, so nothing is to be said about its absence.
+    pub(super) fn is_misspelt(&self, key: &str) -> bool {
+        self.misspelt.contains(&key)
+    }
+}
+
+impl<'r> Reader<'r> {
+    /// A reader of one file; relative paths count from `folder`.
+    pub(in crate::config) fn new(report: &'r mut Report, folder: &'r Path) -> Self {
+        let file = report.file();
+        Reader { report, file, folder }
+    }
+
+    /// A path as written, counted from the file's folder.
+    pub(super) fn path(&self, text: &str) -> PathBuf {
+        self.folder.join(text)
+    }
+
+    /// Where a value stands; a value that is not there stands at its key.
+    pub(super) fn spot(&self, entry: &Entry) -> Spot {
+        let spot = self.spot_of(&entry.node);
+        if entry.node.is_null() { Spot { place: Some(entry.key_place), ..spot } } else { spot }
+    }
+
+    /// Where a key stands.
+    pub(super) fn key_spot(&self, entry: &Entry) -> Spot {
+        let line = entry.key_place.line as usize;
+        Spot { origin: Origin::File { file: Arc::clone(&self.file), line }, place: Some(entry.key_place) }
+    }
+
+    /// Where a node stands.
+    pub(super) fn spot_of(&self, node: &Node) -> Spot {
+        let (file, line) = (Arc::clone(&self.file), node.place.line as usize);
+        let origin = match node.variable() {
+            Some(variable) => Origin::Environment { variable: variable.to_owned(), file, line },
+            None => Origin::File { file, line },
+        };
+        Spot { origin, place: Some(node.place) }
+    }
+
+    /// The mapping behind `node`, every key of which is one of `shape`. An empty value is a mapping without
+    /// entries: what is left when all lines below a key are comments.
+    pub(super) fn section<'n>(
+        &mut self,
+        subject: &str,
+        node: &'n Node,
+        shape: &Shape,
+    ) -> Option<Section<'n>> {
+        let entries: &[Entry] = match node.typed() {
+            Typed::Null => &[],
+            Typed::Map(entries) => entries,
+            Typed::Bool(_) | Typed::Integer(_) | Typed::Float(_) | Typed::Text(_) | Typed::List(_) => {
+                let spot = self.spot_of(node);
+                let keys = one_of(shape.keys.iter().copied());
+                let wrong =
+                    Wrong::new(found(node), format!("a mapping, `key: value`, with keys such as {keys}"));
+                self.report.wrong(&spot, subject, wrong);
+                return None;
+            }
+        };
+        let unknown = entries.iter().filter(|entry| !shape.keys.contains(&entry.key.as_str()));
+        let misspelt = unknown.filter_map(|entry| self.refuse_key(entry, shape)).collect();
+        Some(Section { entries, known: shape.keys, misspelt })
+    }
+
+    /// Reports an unknown key and returns the one that was probably meant.
+    fn refuse_key(&mut self, entry: &Entry, shape: &Shape) -> Option<&'static str> {
+        if entry.key.is_empty() {
+            self.report.at(entry.key_place, format!("a value without a key {}", shape.title));
+        } else if let Some(instead) = later::key(&entry.key) {
+            let message = format!("`{}` is not supported yet: {instead}", entry.key);
+            self.report.at(entry.key_place, message).hint("remove it");
+        } else {
+            let message = format!("unknown key {} {}", quoted(&entry.key), shape.title);
+            let problem = self.report.at(entry.key_place, message);
+            let meant = shape.meant(&entry.key);
+            match (meant, elsewhere(&entry.key)) {
+                (Some(meant), _) => problem.hint(format!("did you mean `{meant}`?")),
+                (None, Some(elsewhere)) => problem.hint(elsewhere),
+                (None, None) => problem.expected(one_of(shape.keys.iter().copied())),
+            };
+            return meant;
+        }
+        None
+    }
+
+    /// Reports that a value is none of what its key takes.
+    pub(super) fn refuse(&mut self, entry: &Entry, expected: impl Into<String>) {
+        let spot = self.spot(entry);
+        self.report.wrong(&spot, &subject(&entry.key), Wrong::new(found(&entry.node), expected));
+    }
+
+    /// The value of `entry` when `parse` accepts its text.
+    pub(super) fn parsed<T>(
+        &mut self,
+        entry: &Entry,
+        expected: &str,
+        parse: impl FnOnce(&str) -> Result<T, Wrong>,
+    ) -> Option<Written<T>> {
+        let is_text = matches!(entry.node.typed(), Typed::Text(_)) || entry.node.variable().is_some();
+        match entry.node.text() {
+            Some(text) if is_text => self.judged(entry, text, parse),
+            Some(_) | None => {
+                self.refuse(entry, expected);
+                None
+            }
+        }
+    }
+
+    /// Like [`Reader::parsed`], for names: somebody who writes `no` may mean Norway.
+    pub(super) fn word<T>(
+        &mut self,
+        entry: &Entry,
+        expected: &str,
+        parse: impl FnOnce(&str) -> Result<T, Wrong>,
+    ) -> Option<Written<T>> {
+        match (entry.node.typed(), entry.node.text()) {
+            (Typed::Bool(_), Some(text)) if entry.node.variable().is_none() => {
+                let spot = self.spot(entry);
+                let wrong = Wrong::new(found(&entry.node), expected);
+                let hint = format!("quote it if the word itself is meant: \"{text}\"");
+                self.report.wrong(&spot, &subject(&entry.key), wrong.hint(hint));
+                None
+            }
+            _ => self.parsed_with_numbers(entry, expected, parse),
+        }
+    }
+
+    /// Like [`Reader::parsed`], for values that may also look like a number.
+    pub(super) fn parsed_with_numbers<T>(
+        &mut self,
+        entry: &Entry,
+        expected: &str,
+        parse: impl FnOnce(&str) -> Result<T, Wrong>,
+    ) -> Option<Written<T>> {
+        match (entry.node.typed(), entry.node.text()) {
+            (Typed::Integer(_) | Typed::Float(_), Some(text)) => self.judged(entry, text, parse),
+            _ => self.parsed(entry, expected, parse),
+        }
+    }
+
+    fn judged<T>(
+        &mut self,
+        entry: &Entry,
+        text: &str,
+        parse: impl FnOnce(&str) -> Result<T, Wrong>,
+    ) -> Option<Written<T>> {
+        let spot = self.spot(entry);
+        match parse(text) {
+            Ok(value) => Some(Written::new(value, spot)),
+            Err(wrong) => {
+                self.report.wrong(&spot, &subject(&entry.key), wrong);
+                None
+            }
+        }
+    }
+
+    /// A whole number in a range.
+    pub(super) fn whole(&mut self, entry: &Entry, range: RangeInclusive<u32>) -> Option<Written<u32>> {
+        let expected = format!("a whole number from {} to {}", range.start(), range.end());
+        let number = match (entry.node.typed(), entry.node.text()) {
+            (Typed::Integer(number), _) => Some(number),
+            (_, Some(text)) if entry.node.variable().is_some() => integer(text),
+            (Typed::Text(text), _) if integer(text).is_some() => {
+                let spot = self.spot(entry);
+                let wrong = Wrong::new("is a number in quotes, which makes it a text", expected);
+                self.report.wrong(
+                    &spot,
+                    &subject(&entry.key),
+                    wrong.hint(format!("write {text} without quotes")),
+                );
+                return None;
+            }
+            _ => None,
+        };
+        let Some(number) = number else {
+            self.refuse(entry, expected);
+            return None;
+        };
+        let spot = self.spot(entry);
+        match u32::try_from(number).ok().filter(|number| range.contains(number)) {
+            Some(number) => Some(Written::new(number, spot)),
+            None => {
+                self.report.wrong(
+                    &spot,
+                    &subject(&entry.key),
+                    out_of_range(number, &expected, number < i64::from(*range.start())),
+                );
+                None
+            }
+        }
+    }
+
+    /// Yes or no.
+    pub(super) fn switch(&mut self, entry: &Entry) -> Option<Written<bool>> {
+        let value = match (entry.node.typed(), entry.node.text()) {
+            (Typed::Bool(value), _) => Some(value),
+            (_, Some(text)) if entry.node.variable().is_some() => truth(text),
+            _ => None,
+        };
+        if value.is_none() {
+            self.refuse(entry, "`true` or `false` (also `on`, `off`, `yes`, `no`)");
+        }
+        let spot = self.spot(entry);
+        value.map(|value| Written::new(value, spot))
+    }
+
+    /// A time with a unit, in a range.
+    pub(super) fn duration(
+        &mut self,
+        entry: &Entry,
+        range: RangeInclusive<Duration>,
+    ) -> Option<Written<Duration>> {
+        let expected = time_range("a time such as `250ms`, `2s`, `1m` or `1h`", &range);
+        self.parsed_with_numbers(entry, &expected, |text| {
+            let time =
+                units::duration(text).map_err(|wrong| Wrong { expected: Some(expected.clone()), ..wrong })?;
+            in_range(&time, &range, &expected, units::show_duration(time))?;
+            Ok(time)
+        })
+    }
+
+    /// A time of one of the older keys, where a bare number is seconds.
+    pub(super) fn seconds(
+        &mut self,
+        entry: &Entry,
+        range: RangeInclusive<Duration>,
+    ) -> Option<Written<Duration>> {
+        let expected = time_range("a number of seconds", &range);
+        self.parsed_with_numbers(entry, &expected, |text| {
+            let time =
+                units::seconds(text).map_err(|wrong| Wrong { expected: Some(expected.clone()), ..wrong })?;
+            in_range(&time, &range, &expected, units::show_duration(time))?;
+            Ok(time)
+        })
+    }
+
+    /// A size in a range.
+    pub(super) fn size(
+        &mut self,
+        entry: &Entry,
+        range: RangeInclusive<u64>,
+        or_off: bool,
+    ) -> Option<Written<u64>> {
+        let form = if or_off {
+            "`off` or a size such as `64KiB` or `10MiB`"
+        } else {
+            "a size such as `8KiB` or `64KiB`"
+        };
+        let expected =
+            format!("{form} ({} to {})", units::show_size(*range.start()), units::show_size(*range.end()));
+        self.parsed_with_numbers(entry, &expected, |text| {
+            let size =
+                units::size(text).map_err(|wrong| Wrong { expected: Some(expected.clone()), ..wrong })?;
+            let verdict = in_range(&size, &range, &expected, units::show_size(size));
+            verdict.map_err(|wrong| {
+                if or_off && size == 0 { wrong.hint("write `off` for no limit") } else { wrong }
+            })?;
+            Ok(size)
+        })
+    }
+
+    /// One of the names in `table`.
+    pub(super) fn choice<T: Copy>(
+        &mut self,
+        entry: &Entry,
+        table: &[(&'static str, T)],
+    ) -> Option<Written<T>> {
+        let expected = one_of(table.iter().map(|(name, _)| *name));
+        self.parsed(entry, &expected, |text| choose(text, table))
+    }
+}
+
+/// The value behind a name; upper and lower case are the same.
+pub(in crate::config) fn choose<T: Copy>(text: &str, table: &[(&'static str, T)]) -> Result<T, Wrong> {
+    let lower = text.to_lowercase();
+    if let Some((_, value)) = table.iter().find(|(name, _)| *name == lower) {
+        return Ok(*value);
+    }
+    let expected = one_of(table.iter().map(|(name, _)| *name));
+    let mut wrong = Wrong::new(format!("is {}, which does not exist", quoted(text)), expected);
+    if let Some(name) = nearest(&lower.replace('-', "_"), table.iter().map(|(name, _)| *name)) {
+        wrong = wrong.hint(format!("did you mean `{name}`?"));
+    }
+    Err(wrong)
+}
+
+/// A word that switches something off: `off`, `no` or `false`, with or without quotes.
+pub(super) fn is_off(node: &Node) -> bool {
+    match node.typed() {
+        Typed::Bool(value) => !value,
+        Typed::Text(text) => truth(text) == Some(false),
+        Typed::Null | Typed::Integer(_) | Typed::Float(_) | Typed::List(_) | Typed::Map(_) => false,
+    }
+}
+
+/// A key as the subject of a sentence.
+pub(in crate::config) fn subject(key: &str) -> String {
+    quoted(key)
+}
+
+/// What a node is, as a predicate.
+pub(super) fn found(node: &Node) -> String {
+    let text = node.text().map(quoted).unwrap_or_default();
+    match (node.typed(), node.variable()) {
+        (_, Some(variable)) => format!("is {text} (from `${{{variable}}}`)"),
+        (Typed::Null, None) => "has no value".into(),
+        (Typed::Bool(value), None) if node.text() == Some(if value { "true" } else { "false" }) => {
+            format!("is {text}")
+        }
+        (Typed::Bool(value), None) => format!("is {text}, which YAML reads as {value}"),
+        (Typed::Integer(_) | Typed::Float(_), None) => format!("is the number {text}"),
+        (Typed::Text(_), None) => format!("is the text {text}"),
+        (Typed::List(_), None) => "is a list".into(),
+        (Typed::Map(_), None) => "is a mapping (`key: value`)".into(),
+    }
+}
+
+/// The predicate of a number that its key does not take.
+pub(in crate::config) fn out_of_range(number: impl Display, expected: &str, too_small: bool) -> Wrong {
+    let side = if too_small { "too small" } else { "too large" };
+    Wrong::new(format!("is {number}, which is {side}"), expected)
+}
+
+fn in_range<T: PartialOrd>(
+    value: &T,
+    range: &RangeInclusive<T>,
+    expected: &str,
+    shown: String,
+) -> Result<(), Wrong> {
+    if range.contains(value) { Ok(()) } else { Err(out_of_range(shown, expected, value < range.start())) }
+}
+
+fn time_range(form: &str, range: &RangeInclusive<Duration>) -> String {
+    format!("{form} ({} to {})", units::show_duration(*range.start()), units::show_duration(*range.end()))
+}

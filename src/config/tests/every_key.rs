@@ -1,0 +1,180 @@
+//! Changing a key changes the configuration: one row per key, and no key without a row.
+
+use super::*;
+use crate::config::model::*;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+type Check = fn(&Config) -> bool;
+
+/// `WEB` with something added to its target.
+fn target(added: &str) -> String {
+    format!(
+        "targets: {{web: {{protocol: http, listener: 8080, {added}, backends: [{{host: a, port: 1}}]}}}}\n"
+    )
+}
+
+/// A key of `WEB`'s `health_check`, with a path so that HTTP is asked.
+fn health(key: &str) -> String {
+    target(&format!("health_check: {{path: /h, {key}}}"))
+}
+
+/// `WEB` with another backend.
+fn backend(backend: &str) -> String {
+    format!("targets: {{web: {{protocol: http, listener: 8080, backends: [{{{backend}}}]}}}}\n")
+}
+
+fn top(line: &str) -> String {
+    format!("{line}\n{WEB}")
+}
+
+fn of(config: &Config) -> (&Listener, &Target) {
+    (&config.listeners[0], &config.targets[0])
+}
+
+fn probe(config: &Config) -> &HealthCheck {
+    config.targets[0].health.as_ref().unwrap()
+}
+
+fn only_backend(config: &Config) -> &Backend {
+    &config.targets[0].backends[0]
+}
+
+fn is_host(config: &Config, host: &str, port: u16) -> bool {
+    only_backend(config).address == BackendAddress::Host { host: host.into(), port }
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn rows() -> Vec<(&'static str, String, Check)> {
+    vec![
+        ("address", top("address: 10.0.0.1"), |c| {
+            of(c).0.binds == [Bind::Tcp("10.0.0.1:8080".parse().unwrap())]
+        }),
+        ("workers", top("workers: 1000"), |c| c.workers == 1000),
+        ("max_connections", top("max_connections: 7"), |c| c.max_connections == Some(7)),
+        ("shutdown_timeout", top("shutdown_timeout: 1s"), |c| c.shutdown_timeout == SECOND),
+        ("graceful_shutdown", top("graceful_shutdown: no"), |c| c.shutdown_timeout.is_zero()),
+        ("logging", top("logging: trace"), |c| c.log_level == LogLevel::Trace),
+        ("access_log", top("access_log: {path: stdout}"), |c| c.access_log.is_some()),
+        ("access_log.path", top("access_log: {path: a.log}"), |c| {
+            c.access_log.as_ref().is_some_and(|log| matches!(log.path, LogPath::File(_)))
+        }),
+        ("access_log.format", top("access_log: {path: '-', format: json}"), |c| {
+            c.access_log.as_ref().is_some_and(|log| log.format == LogFormat::Json)
+        }),
+        ("trusted_proxies", top("trusted_proxies: [10.0.0.0/8]"), |c| {
+            c.trusted_proxies == ["10.0.0.0/8".parse().unwrap()]
+        }),
+        ("health_check_interval", top("health_check_interval: 1"), |c| probe(c).interval == SECOND),
+        ("health_check_frequency_in_seconds", top("health_check_frequency_in_seconds: 1"), |c| {
+            probe(c).interval == SECOND
+        }),
+        ("health_check_max_retries", top("health_check_max_retries: 9"), |c| probe(c).fall == 9),
+        // With one algorithm there is nothing to change to; that the key is read shows in its refusals.
+        ("algorithm", top("algorithm: round_robin\nworkers: 1000"), |c| {
+            of(c).1.balance == Balance::RoundRobin && c.workers == 1000
+        }),
+        ("servers", "servers: [http://b:2]".into(), |c| of(c).1.name == "default" && is_host(c, "b", 2)),
+        ("targets", WEB.replace("web", "other"), |c| of(c).1.name == "other" && of(c).0.name == "other"),
+        ("targets.<name>.protocol", WEB.replace("http", "TCP"), |c| {
+            of(c).0.protocol == Protocol::Tcp && of(c).1.protocol == Protocol::Tcp
+        }),
+        ("targets.<name>.listener", WEB.replace("8080", "'[::1]:81'"), |c| {
+            of(c).0.binds == [Bind::Tcp("[::1]:81".parse().unwrap())]
+        }),
+        ("targets.<name>.balance", format!("workers: 1000\n{}", target("balance: round_robin")), |c| {
+            of(c).1.balance == Balance::RoundRobin && c.workers == 1000
+        }),
+        ("targets.<name>.health_check", target("health_check: off"), |c| of(c).1.health.is_none()),
+        ("targets.<name>.health_check.interval", health("interval: 1s"), |c| probe(c).interval == SECOND),
+        ("targets.<name>.health_check.timeout", health("timeout: 5s"), |c| probe(c).timeout == 5 * SECOND),
+        ("targets.<name>.health_check.rise", health("rise: 7"), |c| probe(c).rise == 7),
+        ("targets.<name>.health_check.fall", health("fall: 7"), |c| probe(c).fall == 7),
+        ("targets.<name>.health_check.path", health("rise: 2"), |c| {
+            only_backend(c).probe_path.as_deref() == Some("/h")
+        }),
+        ("targets.<name>.health_check.expect", health("expect: [200, '301-302']"), |c| {
+            probe(c).expect == [200..=200, 301..=302]
+        }),
+        ("targets.<name>.health_check.host", health("host: w.example"), |c| {
+            probe(c).host.as_deref() == Some("w.example")
+        }),
+        ("targets.<name>.timeouts", target("timeouts: {connect: 9s}"), |c| {
+            of(c).1.timeouts.connect == 9 * SECOND
+        }),
+        ("targets.<name>.timeouts.connect", target("timeouts: {connect: 1s}"), |c| {
+            of(c).1.timeouts.connect == SECOND
+        }),
+        ("targets.<name>.timeouts.first_byte", target("timeouts: {first_byte: 1s}"), |c| {
+            of(c).1.timeouts.first_byte == SECOND
+        }),
+        ("targets.<name>.timeouts.idle", target("timeouts: {idle: 1s}"), |c| {
+            of(c).1.timeouts.idle == SECOND && of(c).0.client_timeouts.idle == SECOND
+        }),
+        ("targets.<name>.timeouts.tunnel", target("timeouts: {tunnel: 1s}"), |c| {
+            of(c).1.timeouts.tunnel == SECOND && of(c).0.client_timeouts.tunnel == SECOND
+        }),
+        ("targets.<name>.timeouts.head", target("timeouts: {head: 1s}"), |c| {
+            of(c).0.client_timeouts.head == SECOND
+        }),
+        ("targets.<name>.timeouts.keep_alive", target("timeouts: {keep_alive: 1s}"), |c| {
+            of(c).0.client_timeouts.keep_alive == SECOND
+        }),
+        ("targets.<name>.limits", target("limits: {headers: 51}"), |c| of(c).0.limits.headers == 51),
+        ("targets.<name>.limits.head_size", target("limits: {head_size: 8KiB}"), |c| {
+            of(c).0.limits.head_size == 8192
+        }),
+        ("targets.<name>.limits.headers", target("limits: {headers: 50}"), |c| of(c).0.limits.headers == 50),
+        ("targets.<name>.limits.body", target("limits: {body: 1MB}"), |c| {
+            of(c).0.limits.body == Some(1_000_000)
+        }),
+        ("targets.<name>.limits.body_rate", target("limits: {body_rate: 1KiB}"), |c| {
+            of(c).0.limits.body_rate == 1024
+        }),
+        ("targets.<name>.forwarded", target("forwarded: rfc7239"), |c| {
+            of(c).0.forwarded == Forwarded::Rfc7239
+        }),
+        ("targets.<name>.upgrade", target("upgrade: [WebSocket, x/1]"), |c| {
+            of(c).1.upgrade == ["websocket", "x/1"]
+        }),
+        ("targets.<name>.backends", WEB.replace("]", ", {host: b, port: 2}]"), |c| {
+            of(c).1.backends.len() == 2
+        }),
+        ("targets.<name>.backends[].host", backend("host: '[::1]', port: 1"), |c| is_host(c, "::1", 1)),
+        ("targets.<name>.backends[].port", backend("host: a, port: 2"), |c| is_host(c, "a", 2)),
+        ("targets.<name>.backends[].url", backend("url: http://c:3/"), |c| is_host(c, "c", 3)),
+        ("targets.<name>.backends[].name", backend("host: a, port: 1, name: 7"), |c| {
+            only_backend(c).name == "7"
+        }),
+        ("targets.<name>.backends[].health_path", backend("host: a, port: 1, health_path: /p"), |c| {
+            only_backend(c).probe_path.as_deref() == Some("/p")
+        }),
+    ]
+}
+
+#[test]
+fn each_key_changes_the_configuration() {
+    let base = config(WEB);
+    for (key, text, check) in rows() {
+        assert!(!check(&base), "the row of `{key}` holds without it");
+        assert!(check(&config(&text)), "`{key}` changed nothing:\n{text}");
+    }
+}
+
+#[test]
+fn no_key_is_without_a_row() {
+    let rows: BTreeSet<String> = rows().into_iter().map(|(key, ..)| key.to_owned()).collect();
+    let keys: BTreeSet<String> = keys().into_iter().collect();
+    assert_eq!(rows, keys);
+}
+
+#[test]
+fn both_keys_for_an_algorithm_are_read() {
+    for text in [top("algorithm: fastest"), target("balance: fastest")] {
+        assert!(
+            messages(&text, &Flags::default())[0].ends_with("is `fastest`, which does not exist"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,229 @@
+//! Times and sizes: from their written form and back. Pure text; called by the walker, flags and `check`.
+
+use std::time::Duration;
+
+use super::error::{Wrong, quoted};
+
+/// What a time looks like, for messages.
+const TIME_FORM: &str = "a time such as `250ms`, `2s`, `1m` or `1h`";
+/// What a size looks like, for messages.
+const SIZE_FORM: &str = "a size such as `512B`, `64KiB`, `10MiB` or `1GB`";
+
+/// Units of time in nanoseconds, longest name first so that `ms` is not read as `m`.
+const TIME_UNITS: &[(&str, u128)] =
+    &[("ms", 1_000_000), ("s", 1_000_000_000), ("m", 60_000_000_000), ("h", 3_600_000_000_000)];
+/// Units of size in bytes, largest first (binary before decimal of the same letter).
+const SIZE_UNITS: &[(&str, u128)] = &[
+    ("TiB", 1 << 40),
+    ("TB", 1_000_000_000_000),
+    ("GiB", 1 << 30),
+    ("GB", 1_000_000_000),
+    ("MiB", 1 << 20),
+    ("MB", 1_000_000),
+    ("KiB", 1 << 10),
+    ("KB", 1_000),
+    ("B", 1),
+];
+
+/// Reads `250ms`, `2s`, `1.5s`, `1m30s`, `1h`. A bare number is refused: nobody can tell its unit.
+pub(super) fn duration(text: &str) -> Result<Duration, Wrong> {
+    let wrong = || Wrong::new(format!("is {}, which is not a time", quoted(text)), TIME_FORM);
+    let mut rest = text;
+    let mut total: u128 = 0;
+    if rest.is_empty() {
+        return Err(wrong());
+    }
+    while !rest.is_empty() {
+        let (number, after) = leading_number(rest);
+        if number.is_empty() {
+            return Err(wrong());
+        }
+        let end = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
+        let (unit, next) = after.split_at(end);
+        if unit.is_empty() {
+            let bare = Wrong::new(format!("is {}, a number without a unit", quoted(text)), TIME_FORM);
+            return Err(bare.hint(format!("write `{text}s` for seconds or `{text}ms` for milliseconds")));
+        }
+        let Some(&(_, nanos)) = TIME_UNITS.iter().find(|(name, _)| *name == unit) else {
+            return Err(match meant_time_unit(unit) {
+                Some(meant) => wrong().hint(format!("write `{number}{meant}`")),
+                None => wrong(),
+            });
+        };
+        total = scale(number, nanos).and_then(|part| total.checked_add(part)).ok_or_else(wrong)?;
+        rest = next;
+    }
+    let nanos = u64::try_from(total)
+        .map_err(|_| Wrong::new(format!("is {}, which is too long", quoted(text)), TIME_FORM))?;
+    Ok(Duration::from_nanos(nanos))
+}
+
+/// Reads a bare number of seconds, as the older keys have it, or a time with a unit.
+pub(super) fn seconds(text: &str) -> Result<Duration, Wrong> {
+    let (number, rest) = leading_number(text);
+    if number.is_empty() || !rest.is_empty() {
+        return duration(text);
+    }
+    scale(number, 1_000_000_000)
+        .and_then(|nanos| u64::try_from(nanos).ok())
+        .map(Duration::from_nanos)
+        .ok_or_else(|| Wrong::new(format!("is {}, which is too long", quoted(text)), "a number of seconds"))
+}
+
+/// Reads `10MiB`, `64KiB`, `1GB`, and a bare number as bytes. Upper and lower case are the same.
+pub(super) fn size(text: &str) -> Result<u64, Wrong> {
+    let wrong = || Wrong::new(format!("is {}, which is not a size", quoted(text)), SIZE_FORM);
+    let (number, unit) = leading_number(text);
+    if number.is_empty() {
+        return Err(wrong());
+    }
+    let bytes = if unit.is_empty() {
+        1
+    } else if let Some(&(_, bytes)) = SIZE_UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)) {
+        bytes
+    } else {
+        let letter = unit.chars().next().map_or(' ', |c| c.to_ascii_uppercase());
+        return Err(if unit.len() == 1 && matches!(letter, 'K' | 'M' | 'G' | 'T') {
+            wrong().hint(format!(
+                "write `{number}{letter}iB` (powers of 1024) or `{number}{letter}B` (powers of 1000)"
+            ))
+        } else {
+            wrong()
+        });
+    };
+    scale(number, bytes).and_then(|bytes| u64::try_from(bytes).ok()).ok_or_else(wrong)
+}
+
+/// A time as it would be written: the longest unit that divides it.
+pub(super) fn show_duration(time: Duration) -> String {
+    let nanos = time.as_nanos();
+    let whole = TIME_UNITS.iter().rev().find(|(_, unit)| nanos != 0 && nanos.is_multiple_of(*unit));
+    match whole {
+        Some((name, unit)) => format!("{}{name}", nanos / unit),
+        None if nanos == 0 => "0s".into(),
+        None => format!("{}s", time.as_secs_f64()),
+    }
+}
+
+/// A size as it would be written: the largest unit that divides it.
+pub(super) fn show_size(bytes: u64) -> String {
+    let bytes = u128::from(bytes);
+    let whole = SIZE_UNITS.iter().find(|(_, unit)| bytes != 0 && bytes.is_multiple_of(*unit));
+    whole.map_or_else(|| format!("{bytes}B"), |(name, unit)| format!("{}{name}", bytes / unit))
+}
+
+/// Splits digits with at most one point from what follows.
+fn leading_number(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, rest) = text.split_at(end);
+    let sound = number.starts_with(|c: char| c.is_ascii_digit())
+        && number.ends_with(|c: char| c.is_ascii_digit())
+        && number.matches('.').count() <= 1;
+    if sound { (number, rest) } else { ("", text) }
+}
+
+/// `number` × `unit` in whole units of 1, exactly; `None` when it does not fit. Digits after the ninth decimal are dropped.
+fn scale(number: &str, unit: u128) -> Option<u128> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let mut total = whole.parse::<u128>().ok()?.checked_mul(unit)?;
+    let mut place = 1_u128;
+    for digit in fraction.bytes().take(9) {
+        place *= 10;
+        total = total.checked_add(unit * u128::from(digit - b'0') / place)?;
+    }
+    Some(total)
+}
+
+/// Spelled-out units.
+fn meant_time_unit(unit: &str) -> Option<&'static str> {
+    match unit.trim().to_ascii_lowercase().as_str() {
+        "s" | "sec" | "secs" | "second" | "seconds" => Some("s"),
+        "m" | "min" | "mins" | "minute" | "minutes" => Some("m"),
+        "h" | "hr" | "hour" | "hours" => Some("h"),
+        "ms" | "msec" | "millis" | "milliseconds" => Some("ms"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_exact() {
+        let table = [
+            ("250ms", 250),
+            ("2s", 2_000),
+            ("1.5s", 1_500),
+            ("0.1s", 100),
+            ("1m", 60_000),
+            ("1m30s", 90_000),
+            ("1h", 3_600_000),
+            ("1h1m1s1ms", 3_661_001),
+            ("0s", 0),
+        ];
+        for (text, millis) in table {
+            assert_eq!(duration(text).unwrap(), Duration::from_millis(millis), "{text}");
+        }
+    }
+
+    #[test]
+    fn odd_times_are_refused_with_advice() {
+        for text in
+            ["", "s", "-1s", ".5s", "5.s", "1..2s", "2 s", "1d", "1s2", "x", "9999999999999999h", "1e3s"]
+        {
+            assert!(duration(text).is_err(), "{text}");
+        }
+        assert_eq!(
+            duration("2").unwrap_err().hint.unwrap(),
+            "write `2s` for seconds or `2ms` for milliseconds"
+        );
+        assert_eq!(duration("5min").unwrap_err().hint.unwrap(), "write `5m`");
+        assert_eq!(duration("2 s").unwrap_err().hint.unwrap(), "write `2s`");
+    }
+
+    #[test]
+    fn a_bare_number_is_seconds_where_the_older_keys_allow_it() {
+        assert_eq!(seconds("2").unwrap(), Duration::from_secs(2));
+        assert_eq!(seconds("0.5").unwrap(), Duration::from_millis(500));
+        assert_eq!(seconds("250ms").unwrap(), Duration::from_millis(250));
+        assert!(seconds("two").is_err());
+        assert!(seconds("99999999999999999999").is_err());
+    }
+
+    #[test]
+    fn sizes_are_exact() {
+        let table: [(&str, u64); 9] = [
+            ("10MiB", 10 << 20),
+            ("64KiB", 64 << 10),
+            ("1GB", 1_000_000_000),
+            ("1gib", 1 << 30),
+            ("512B", 512),
+            ("512", 512),
+            ("1.5KiB", 1_536),
+            ("0", 0),
+            ("2TiB", 2 << 40),
+        ];
+        for (text, bytes) in table {
+            assert_eq!(size(text).unwrap(), bytes, "{text}");
+        }
+        for text in ["", "KiB", "-1", "1XB", "10 MiB", "99999999999TiB"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+        assert!(size("10M").unwrap_err().hint.unwrap().contains("`10MiB`"));
+    }
+
+    #[test]
+    fn what_is_shown_reads_back() {
+        for millis in [0, 1, 999, 1_000, 1_500, 60_000, 90_000, 3_600_000] {
+            let time = Duration::from_millis(millis);
+            assert_eq!(duration(&show_duration(time)).unwrap(), time);
+        }
+        for bytes in [0, 1, 240, 1_000, 1_024, 32 << 10, 10 << 20, 5_000_000] {
+            assert_eq!(size(&show_size(bytes)).unwrap(), bytes);
+        }
+        assert_eq!(show_duration(Duration::from_secs(90)), "90s");
+        assert_eq!(show_size(32 << 10), "32KiB");
+    }
+}

@@ -1,0 +1,119 @@
+//! Things that can't both be: two listeners on one address, two backends with one address or one name.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+use crate::config::error::{Report, quoted};
+use crate::config::model::{BackendAddress, Bind, Listener};
+use crate::config::origin::{Field, Spot, Written};
+use crate::config::raw::{RawBackend, RawListener, RawTarget};
+
+/// Reports every listener that can't be bound because of one before it.
+pub(super) fn listeners(raw: &[RawTarget], listeners: &[Listener], report: &mut Report) {
+    let mut by_port: HashMap<u16, Vec<(SocketAddr, usize)>> = HashMap::new();
+    let mut by_path: HashMap<&Path, usize> = HashMap::new();
+    for (index, (target, listener)) in raw.iter().zip(listeners).enumerate() {
+        let Field::Given(written) = &target.listener else { continue };
+        let mut clash = None;
+        for bind in &listener.binds {
+            match bind {
+                Bind::Tcp(address) if address.port() == 0 => {}
+                Bind::Tcp(address) => {
+                    let taken = by_port.entry(address.port()).or_default();
+                    if let Some((other, first)) =
+                        taken.iter().find(|(other, _)| overlap(other.ip(), address.ip()))
+                    {
+                        clash.get_or_insert((
+                            format!("{other}"),
+                            format!("port {} is used twice", address.port()),
+                            *first,
+                        ));
+                    }
+                    taken.push((*address, index));
+                }
+                Bind::Unix(path) => {
+                    if let Some(first) = by_path.get(path.as_path()) {
+                        let name = path.display();
+                        clash.get_or_insert((
+                            format!("unix:{name}"),
+                            format!("the socket `{name}` is used twice"),
+                            *first,
+                        ));
+                    }
+                    by_path.insert(path, index);
+                }
+            }
+        }
+        if let Some((address, message, first)) = clash {
+            let other = &raw[first].name.value;
+            let (address, line) = match &raw[first].listener {
+                Field::Given(Written { value: RawListener::At(host, port), spot }) => {
+                    (format!("{host}:{port}"), line_of(spot))
+                }
+                Field::Given(written) => (address, line_of(&written.spot)),
+                Field::Absent | Field::Faulty => (address, String::new()),
+            };
+            report
+                .spot(&written.spot, message)
+                .expected("one listener for each address")
+                .hint(format!("the target {} already listens on `{address}`{line}", quoted(other)));
+        }
+    }
+}
+
+/// Two addresses of one port that can't both be bound. IPv6 sockets are bound for IPv6 only, so the families
+/// do not meet.
+fn overlap(one: IpAddr, other: IpAddr) -> bool {
+    one.is_ipv4() == other.is_ipv4() && (one == other || one.is_unspecified() || other.is_unspecified())
+}
+
+/// Reports every backend that has the address or the name of one before it.
+pub(super) fn backends(target: &str, backends: &[RawBackend], report: &mut Report) {
+    let mut addresses: HashMap<BackendAddress, &RawBackend> = HashMap::with_capacity(backends.len());
+    let mut names: HashMap<String, &RawBackend> = HashMap::with_capacity(backends.len());
+    for backend in backends {
+        let address = backend.place.value.address.to_string();
+        let identity = identity(&backend.place.value.address);
+        if let Some(first) = addresses.get(&identity) {
+            let message = format!("the backend `{address}` is there twice in the target {}", quoted(target));
+            let line = line_of(&first.place.spot);
+            report
+                .spot(&backend.place.spot, message)
+                .hint(format!("remove one of them; the first is `{address}`{line}"));
+            continue;
+        }
+        addresses.insert(identity, backend);
+        let (name, spot) = match &backend.name {
+            Some(name) => (name.value.clone(), &name.spot),
+            None => (address, &backend.place.spot),
+        };
+        if let Some(first) = names.get(&name) {
+            let message =
+                format!("two backends of the target {} have the name {}", quoted(target), quoted(&name));
+            let line = line_of(first.name.as_ref().map_or(&first.place.spot, |name| &name.spot));
+            report
+                .spot(spot, message)
+                .hint(format!("rename one of them; the first is {}{line}", quoted(&name)));
+            continue;
+        }
+        names.insert(name, backend);
+    }
+}
+
+/// One spelling for every way to write the same address.
+fn identity(address: &BackendAddress) -> BackendAddress {
+    match address {
+        BackendAddress::Host { host, port } => {
+            let plain = host.trim_end_matches('.').to_lowercase();
+            let host = host.parse::<IpAddr>().map_or(plain, |ip| ip.to_canonical().to_string());
+            BackendAddress::Host { host, port: *port }
+        }
+        BackendAddress::Unix(path) => BackendAddress::Unix(path.clone()),
+    }
+}
+
+/// " (line 7)", or nothing for a value that is in no file.
+fn line_of(spot: &Spot) -> String {
+    spot.place.map_or_else(String::new, |place| format!(" (line {})", place.line))
+}

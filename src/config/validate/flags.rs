@@ -1,0 +1,163 @@
+//! Flags, merged into the written form before it is validated: a flag wins over the file. A flag that would
+//! change nothing, or could mean more than one target, is a problem and never silently dropped.
+
+use crate::config::Flags;
+use crate::config::error::{Report, Wrong};
+use crate::config::model::{LogLevel, Protocol};
+use crate::config::origin::{Field, Spot, Written};
+use crate::config::raw::{
+    self, BindHost, Raw, RawBackend, RawListener, RawTarget, WORKERS_MAX, backend_url, bind_host, choose,
+    out_of_range, probe_path,
+};
+
+const BACKENDS: Spot = Spot::flag("--backends");
+const PORT: Spot = Spot::flag("--port");
+const ADDRESS: Spot = Spot::flag("--address");
+const ALGORITHM: Spot = Spot::flag("--algorithm");
+const HEALTH_PATH: Spot = Spot::flag("--health-path");
+const WORKERS: Spot = Spot::flag("--workers");
+const LOG_LEVEL: Spot = Spot::flag("--log-level");
+
+/// Merges `flags` into `raw`.
+pub(in crate::config) fn merge(raw: &mut Raw, flags: &Flags, report: &mut Report) {
+    workers(raw, flags, report);
+    if let Some(level) = judged(flags.log_level.as_deref(), &LOG_LEVEL, "`--log-level`", report, |text| {
+        choose(text, LogLevel::ALL)
+    }) {
+        raw.logging = Some(level);
+    }
+    backends(raw, flags, report);
+    let address = judged(flags.address.as_deref(), &ADDRESS, "`--address`", report, bind_host);
+    port(raw, flags, address.as_ref(), report);
+    if let Some(address) = address {
+        let faulty = raw.targets.iter().any(|target| matches!(target.listener, Field::Faulty));
+        let used = raw.targets.iter().any(takes_address) || flags.port.is_some() || faulty;
+        if !used && !raw.targets.is_empty() {
+            report
+                .spot(&ADDRESS, "`--address` would change nothing: every `listener` in the file has an address of its own")
+                .hint("use `--port` too, or write only a port in the file");
+        }
+        raw.address = Some(address);
+    }
+    if let Some(algorithm) =
+        judged(flags.algorithm.as_deref(), &ALGORITHM, "`--algorithm`", report, raw::algorithm_name)
+    {
+        for target in &mut raw.targets {
+            target.balance = Some(algorithm.clone());
+        }
+        raw.algorithm = Some(algorithm);
+    }
+    if let Some(path) =
+        judged(flags.health_path.as_deref(), &HEALTH_PATH, "`--health-path`", report, probe_path)
+    {
+        health_path(raw, &path, report);
+    }
+}
+
+fn judged<T>(
+    text: Option<&str>,
+    spot: &Spot,
+    subject: &str,
+    report: &mut Report,
+    parse: impl FnOnce(&str) -> Result<T, Wrong>,
+) -> Option<Written<T>> {
+    match parse(text?) {
+        Ok(value) => Some(Written::new(value, spot.clone())),
+        Err(wrong) => {
+            report.wrong(spot, subject, wrong);
+            None
+        }
+    }
+}
+
+fn workers(raw: &mut Raw, flags: &Flags, report: &mut Report) {
+    let Some(number) = flags.workers else { return };
+    match u32::try_from(number).ok().filter(|number| (1..=WORKERS_MAX).contains(number)) {
+        Some(number) => raw.workers = Some(Written::new(number, WORKERS)),
+        None => {
+            let expected = format!("a whole number from 1 to {WORKERS_MAX}");
+            report.wrong(&WORKERS, "`--workers`", out_of_range(number, &expected, number == 0));
+        }
+    }
+}
+
+fn backends(raw: &mut Raw, flags: &Flags, report: &mut Report) {
+    if flags.backends.is_empty() {
+        return;
+    }
+    let mut backends = Vec::new();
+    let mut faulty = false;
+    for text in flags.backends.iter().flat_map(|list| list.split(',')) {
+        match judged(Some(text.trim()), &BACKENDS, "an entry of `--backends`", report, backend_url) {
+            Some(place) => backends.push(RawBackend { name: None, place, health_path: None }),
+            None => faulty = true,
+        }
+    }
+    let all_tcp = !backends.is_empty()
+        && backends.iter().all(|backend| backend.place.value.protocol == Some(Protocol::Tcp));
+    let field = if faulty { Field::Faulty } else { Field::Given(Written::new(backends, BACKENDS)) };
+    match raw.targets.as_mut_slice() {
+        [] if !raw.has_targets => {
+            let mut target = raw::default_target(BACKENDS, field);
+            if all_tcp {
+                target.protocol = Field::Given(Written::new(Protocol::Tcp, BACKENDS));
+            }
+            raw.targets.push(target);
+            raw.has_targets = true;
+        }
+        // Its fault has been reported.
+        [] => {}
+        [target] => target.backends = field,
+        many => ambiguous(&BACKENDS, "`--backends`", many.len(), report),
+    }
+}
+
+fn port(raw: &mut Raw, flags: &Flags, address: Option<&Written<BindHost>>, report: &mut Report) {
+    let Some(port) = flags.port else { return };
+    match raw.targets.as_mut_slice() {
+        [] => {}
+        [target] => {
+            // The address stays as it was written, unless the flags name one.
+            let host = match (&target.listener, address) {
+                (_, Some(address)) => Some(address.value),
+                (Field::Given(Written { value: RawListener::At(host, _), .. }), None) => Some(*host),
+                _ => None,
+            };
+            let listener = host.map_or(RawListener::Port(port), |host| RawListener::At(host, port));
+            target.listener = Field::Given(Written::new(listener, PORT));
+        }
+        many => ambiguous(&PORT, "`--port`", many.len(), report),
+    }
+}
+
+fn ambiguous(spot: &Spot, flag: &str, targets: usize, report: &mut Report) {
+    report
+        .spot(spot, format!("{flag} does not say which target it means: the file has {targets}"))
+        .expected("a file with one target")
+        .hint("change the file instead");
+}
+
+/// Listeners that are only a port are bound at the top level's address.
+fn takes_address(target: &RawTarget) -> bool {
+    matches!(&target.listener, Field::Given(Written { value: RawListener::Port(_), .. }))
+}
+
+fn health_path(raw: &mut Raw, path: &Written<String>, report: &mut Report) {
+    let mut found = raw.targets.is_empty();
+    for target in &mut raw.targets {
+        // A fault in `protocol` has been reported; whether the target would be HTTP nobody knows.
+        found |= matches!(target.protocol, Field::Faulty);
+        if !matches!(target.protocol, Field::Given(Written { value: Protocol::Http, .. })) {
+            continue;
+        }
+        found = true;
+        if let Field::Given(backends) = &mut target.backends {
+            for backend in &mut backends.value {
+                backend.health_path = Some(path.clone());
+            }
+        }
+    }
+    if !found {
+        report.spot(&HEALTH_PATH, "`--health-path` would change nothing: no target speaks http");
+    }
+}

@@ -1,0 +1,146 @@
+//! The written form → the accepted form: defaults, what one key means to another, and what can't be together.
+//!
+//! Flags are merged into the written form first ([`flags`]), so nothing below knows whether a value came from
+//! the file or the command line. Problems are collected; the result counts only when there are none.
+
+mod clashes;
+pub(super) mod flags;
+mod target;
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::effective::Ledger;
+use super::error::Report;
+use super::model::{AccessLog, Balance, Config, LogFormat, LogLevel, LogPath};
+use super::origin::{Origin, Spot, Written};
+use super::raw::{BindHost, Raw, WORKERS_MAX};
+use super::units::show_duration;
+
+/// Requests may finish for this long unless the file says otherwise.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What the top level says to every target.
+struct Shared {
+    address: Written<BindHost>,
+    interval: Option<Written<Duration>>,
+    fall: Option<Written<u32>>,
+    algorithm: Option<Written<Balance>>,
+}
+
+/// Makes the accepted form and notes every value in force.
+pub(super) fn accept(raw: &Raw, report: &mut Report, ledger: &mut Ledger) -> Config {
+    let host = BindHost::Ip(std::net::Ipv4Addr::LOCALHOST.into());
+    let host = ledger.settle("address", raw.address.as_ref(), host, ToString::to_string);
+    let address = raw.address.clone().unwrap_or_else(|| Written::new(host, Spot::NOWHERE));
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let cores = u32::try_from(cores).unwrap_or(WORKERS_MAX).clamp(1, WORKERS_MAX);
+    let workers = ledger.settle("workers", raw.workers.as_ref(), cores, ToString::to_string);
+    let max_connections = max_connections(raw, ledger);
+    let shutdown_timeout = shutdown_timeout(raw, ledger);
+    let log_level = ledger.settle("logging", raw.logging.as_ref(), LogLevel::default(), |level| {
+        name_of(LogLevel::ALL, *level).to_owned()
+    });
+    let access_log = access_log(raw, report, ledger);
+    let trusted_proxies =
+        ledger.settle("trusted_proxies", raw.trusted_proxies.as_ref(), Vec::new(), |networks| {
+            let networks: Vec<String> = networks.iter().map(ToString::to_string).collect();
+            format!("[{}]", networks.join(", "))
+        });
+    let shared = Shared {
+        address,
+        interval: raw.interval.clone(),
+        fall: raw.fall.clone(),
+        algorithm: raw.algorithm.clone(),
+    };
+    let mut listeners = Vec::with_capacity(raw.targets.len());
+    let mut targets = Vec::with_capacity(raw.targets.len());
+    for (index, target) in raw.targets.iter().enumerate() {
+        let (listener, target) = target::accept(index, target, &shared, report, ledger);
+        listeners.push(listener);
+        targets.push(target);
+    }
+    clashes::listeners(&raw.targets, &listeners, report);
+    Config {
+        listeners,
+        targets,
+        workers: workers as usize,
+        max_connections,
+        shutdown_timeout,
+        access_log,
+        log_level,
+        trusted_proxies,
+    }
+}
+
+fn max_connections(raw: &Raw, ledger: &mut Ledger) -> Option<usize> {
+    let Some(written) = &raw.max_connections else {
+        ledger.note("max_connections", "(file descriptor limit - 200) / 2", Origin::Default);
+        return None;
+    };
+    ledger.note("max_connections", written.value.to_string(), written.spot.origin.clone());
+    Some(written.value as usize)
+}
+
+/// `graceful_shutdown: false` says more than any `shutdown_timeout`.
+fn shutdown_timeout(raw: &Raw, ledger: &mut Ledger) -> Duration {
+    let graceful =
+        ledger.settle("graceful_shutdown", raw.graceful_shutdown.as_ref(), true, ToString::to_string);
+    if let (false, Some(written)) = (graceful, &raw.graceful_shutdown) {
+        ledger.note("shutdown_timeout", "0s", written.spot.origin.clone());
+        return Duration::ZERO;
+    }
+    let show = |time: &Duration| show_duration(*time);
+    ledger.settle("shutdown_timeout", raw.shutdown_timeout.as_ref(), SHUTDOWN_TIMEOUT, show)
+}
+
+fn access_log(raw: &Raw, report: &mut Report, ledger: &mut Ledger) -> Option<AccessLog> {
+    let Some(written) = &raw.access_log else {
+        ledger.note("access_log", "off", Origin::Default);
+        return None;
+    };
+    let Some(log) = &written.value else {
+        ledger.note("access_log", "off", written.spot.origin.clone());
+        return None;
+    };
+    let shown = match &log.path.value {
+        LogPath::Stdout => "stdout".to_owned(),
+        LogPath::File(path) => path.display().to_string(),
+    };
+    ledger.note("access_log.path", shown, log.path.spot.origin.clone());
+    let format = ledger.settle("access_log.format", log.format.as_ref(), LogFormat::default(), |format| {
+        match format {
+            LogFormat::Text => "text",
+            LogFormat::Json => "json",
+        }
+        .to_owned()
+    });
+    if let LogPath::File(path) = &log.path.value {
+        if path.is_dir() {
+            let message = format!("the access log `{}` is a folder", path.display());
+            report.spot(&log.path.spot, message).expected("a file");
+        } else {
+            check_folder(path, "the access log", &log.path.spot, report);
+        }
+    }
+    Some(AccessLog { path: log.path.value.clone(), format })
+}
+
+/// A file can be made, but not in a folder that is not there.
+fn check_folder(file: &Path, what: &str, spot: &Spot, report: &mut Report) {
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if !folder.is_dir() {
+        let message = format!("the folder of {what} does not exist: `{}`", folder.display());
+        report
+            .spot(spot, message)
+            .hint("make the folder; a relative path counts from the folder of the config file");
+    }
+}
+
+/// The name that a value has in a file.
+fn name_of<T: PartialEq>(table: &[(&'static str, T)], value: T) -> &'static str {
+    table.iter().find(|(_, other)| *other == value).map_or("?", |(name, _)| name)
+}

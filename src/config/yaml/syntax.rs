@@ -1,0 +1,77 @@
+//! The YAML crate's errors in words for somebody who does not know YAML's grammar.
+
+use serde_yaml::granit_parser::ErrorKind;
+
+use crate::config::error::Wrong;
+
+/// What is wrong, what would be right, what to do. The message is a whole sentence.
+pub(super) fn explain(kind: &ErrorKind) -> Wrong {
+    match kind {
+        ErrorKind::TabNotAllowed
+        | ErrorKind::TabInBlockIndentation
+        | ErrorKind::TabInIndentation
+        | ErrorKind::TabInPlainScalar
+        | ErrorKind::TabAtBlockScalarStart => {
+            Wrong::new("a tab stands where YAML allows only spaces", "spaces, for example two per level")
+        }
+        ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement => {
+            Wrong::bare("a `:` is not allowed here")
+                .hint("look at the line above: is its `:` missing, or its indentation different? A value that contains `: ` needs quotes")
+        }
+        ErrorKind::ExpectedBlockMappingKey
+        | ErrorKind::ExpectedBlockSequenceEntry
+        | ErrorKind::InvalidIndentation
+        | ErrorKind::MappingKeyNotAllowed
+        | ErrorKind::BlockSequenceEntryNotAllowed => {
+            Wrong::new(
+                "this line does not fit the lines around it",
+                "keys of one group start in the same column, and so do the `-` of one list",
+            )
+            .hint("check the indentation")
+        }
+        ErrorKind::SimpleKeyExpected | ErrorKind::InvalidSimpleKey => {
+            Wrong::new("this is not `key: value`", "a key, a colon, a space and a value")
+                .hint("a colon is missing, or the space after it")
+        }
+        ErrorKind::UnclosedQuotedScalar | ErrorKind::InvalidQuotedScalarIndent | ErrorKind::UnexpectedEof => {
+            Wrong::bare("a quote that opens above is not closed")
+                .hint("look for a line above with a single \" or '")
+        }
+        ErrorKind::UnclosedFlowCollection { open } => {
+            Wrong::bare(format!("the `{open}` that opens here is never closed"))
+        }
+        ErrorKind::UnexpectedEofFlowSequence | ErrorKind::ExpectedFlowSequenceSeparator => {
+            Wrong::new("a list in `[…]` is broken here", "`,` between its items and `]` at its end")
+        }
+        ErrorKind::UnexpectedEofFlowMapping
+        | ErrorKind::UnexpectedEofImplicitFlowMapping
+        | ErrorKind::ExpectedFlowMappingSeparator => {
+            Wrong::new("a mapping in `{…}` is broken here", "`,` between its entries and `}` at its end")
+                .hint("a value that contains `{`, `}`, `[`, `]` or `,` needs quotes there, also `${NAME}`")
+        }
+        ErrorKind::MismatchedFlowCollectionEnd { open, close } => {
+            Wrong::bare(format!("`{open}` is closed by `{close}`"))
+        }
+        ErrorKind::MisplacedFlowCollectionEnd => Wrong::bare("a bracket is closed here that was never opened"),
+        ErrorKind::UnexpectedCharacter { character } => {
+            Wrong::bare(format!("a value cannot begin with `{}`", character.escape_default()))
+                .hint("put the value in quotes")
+        }
+        ErrorKind::MissingAnchorOrAliasName => {
+            Wrong::bare("`*` and `&` have a meaning of their own at the beginning of a value")
+                .hint("put the value in quotes, for example \"*:8080\"")
+        }
+        ErrorKind::InvalidTrailingDoubleQuotedScalar | ErrorKind::InvalidTrailingSingleQuotedScalar => {
+            Wrong::bare("something follows the closing quote")
+                .hint("put the whole value in one pair of quotes")
+        }
+        ErrorKind::UnknownQuotedScalarEscape => {
+            Wrong::bare("a backslash in double quotes begins an escape, and this one does not exist")
+                .hint("use single quotes, or write \\\\ for one backslash")
+        }
+        ErrorKind::RecursionLimitExceeded => Wrong::bare("this is nested too deeply"),
+        ErrorKind::MultipleDocumentsUnsupported => Wrong::bare("a second document begins here"),
+        // The crate's list is open (`non_exhaustive`), so a last arm has to be here.
+        other => Wrong::bare(format!("this is not valid YAML: {other}")),
+    }
+}
