@@ -29,6 +29,7 @@ pub(super) struct Args {
 
 /// What to do other than serve.
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "made once per process")]
 pub(super) enum Command {
     /// Check a config and print every value in force with its origin (default, file:line or flag)
     Check(Settings),

@@ -10,7 +10,9 @@ use super::{load, say};
 pub(super) fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
     let loaded = load(settings)?;
     let rows = &loaded.effective;
-    let width = |text: fn(&crate::config::Effective) -> &str| rows.iter().map(|row| text(row).len()).max().unwrap_or(0);
+    let width = |text: fn(&crate::config::Effective) -> &str| {
+        rows.iter().map(|row| text(row).len()).max().unwrap_or(0)
+    };
     let (path, value) = (width(|row| &row.path), width(|row| &row.value).min(40));
     let mut text = String::new();
     for row in rows {

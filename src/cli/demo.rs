@@ -30,7 +30,9 @@ pub(super) fn run(options: &DemoOptions) -> anyhow::Result<ExitCode> {
 }
 
 fn start(name: &str, count: usize, make: impl Fn(String) -> Fake) -> anyhow::Result<Vec<Running>> {
-    (1..=count).map(|number| make(format!("{name}-{number}")).start_in_thread().context("a demo backend")).collect()
+    (1..=count)
+        .map(|number| make(format!("{name}-{number}")).start_in_thread().context("a demo backend"))
+        .collect()
 }
 
 /// `wanted`, or the first free port after it that is not `other`.
@@ -44,7 +46,9 @@ fn free_port(wanted: u16, other: u16) -> anyhow::Result<u16> {
 /// The demo's config is a config like any other.
 fn yaml(http_port: u16, tcp_port: u16, web: &[Running], tcp: &[Running]) -> String {
     let backends = |running: &[Running], more: &str| -> String {
-        let line = |fake: &Running| format!("      - {{name: {}, host: 127.0.0.1, port: {}{more}}}\n", fake.id(), fake.port());
+        let line = |fake: &Running| {
+            format!("      - {{name: {}, host: 127.0.0.1, port: {}{more}}}\n", fake.id(), fake.port())
+        };
         running.iter().map(line).collect()
     };
     format!(

@@ -45,6 +45,10 @@ pub struct Flags {
     pub algorithm: Option<String>,
     /// `--health-path`: what the checks of every HTTP target ask for.
     pub health_path: Option<String>,
+    /// `--health-check-frequency-in-seconds`: between the checks of every target.
+    pub health_interval: Option<u64>,
+    /// `--health-check-max-retries`: bad checks in a row that take a backend out, for every target.
+    pub health_fall: Option<u32>,
     /// `--workers`: threads, 1 to 1,024.
     pub workers: Option<usize>,
     /// `--log-level`.

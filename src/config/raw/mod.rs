@@ -30,11 +30,11 @@ use reader::{Section, is_off};
 /// Most worker threads.
 pub(super) const WORKERS_MAX: u32 = 1_024;
 const HOUR: Duration = Duration::from_secs(3600);
-const DAY: Duration = Duration::from_secs(24 * 3600);
+pub(super) const DAY: Duration = Duration::from_secs(24 * 3600);
 /// A probe every few milliseconds is for tests; less would be an attack.
-const INTERVAL_MIN: Duration = Duration::from_millis(10);
+pub(super) const INTERVAL_MIN: Duration = Duration::from_millis(10);
 /// Most probes in a row that `rise` and `fall` can ask for.
-const COUNT_MAX: u32 = 1_000;
+pub(super) const COUNT_MAX: u32 = 1_000;
 
 /// The file as written.
 #[derive(Debug, Default)]

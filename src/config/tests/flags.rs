@@ -1,5 +1,7 @@
 //! Flags alone, and flags over a file.
 
+use std::time::Duration;
+
 use super::*;
 use crate::config::model::{Bind, Protocol};
 
@@ -63,6 +65,7 @@ fn flags_override_the_file_and_check_says_so() {
         health_path: Some("/flag".into()),
         workers: Some(5),
         log_level: Some("trace".into()),
+        ..Flags::default()
     };
     let text = "address: 10.0.0.1\nworkers: 2\nlogging: info\ntargets: {web: {protocol: http, listener: 1, balance: round_robin, backends: [{host: a, port: 1, health_path: /file}]}}";
     let rows = effective(text, &flags);
@@ -174,4 +177,18 @@ fn an_unknown_algorithm_lists_the_valid_ones() {
 fn neither_file_nor_backends() {
     let text = alone(&Flags::default()).unwrap_err().to_string();
     assert!(text.contains("--config") && text.contains("--backends"), "{text}");
+}
+
+#[test]
+fn health_flags_win_over_the_target_and_are_checked() {
+    let text =
+        "targets: {a: {listener: 1, health_check: {interval: 5s, fall: 9}, backends: [{host: h, port: 1}]}}";
+    let flags = Flags { health_interval: Some(7), health_fall: Some(4), ..Flags::default() };
+    let loaded = load_text(text, "f.yaml", Path::new(""), &flags, &|_| None).expect("valid");
+    let health = loaded.config.targets[0].health.clone().expect("on");
+    assert_eq!((health.interval, health.fall), (Duration::from_secs(7), 4));
+    let flags = Flags { health_interval: Some(0), health_fall: Some(0), ..Flags::default() };
+    let problems =
+        load_text(text, "f.yaml", Path::new(""), &flags, &|_| None).expect_err("both are out of range");
+    assert_eq!(problems.list().len(), 2, "{problems}");
 }

@@ -1,6 +1,8 @@
 //! Flags, merged into the written form before it is validated: a flag wins over the file. A flag that would
 //! change nothing, or could mean more than one target, is a problem and never silently dropped.
 
+use std::time::Duration;
+
 use crate::config::Flags;
 use crate::config::error::{Report, Wrong};
 use crate::config::model::{LogLevel, Protocol};
@@ -15,6 +17,10 @@ const PORT: Spot = Spot::flag("--port");
 const ADDRESS: Spot = Spot::flag("--address");
 const ALGORITHM: Spot = Spot::flag("--algorithm");
 const HEALTH_PATH: Spot = Spot::flag("--health-path");
+const FREQUENCY: Spot = Spot::flag("--health-check-frequency-in-seconds");
+const RETRIES: Spot = Spot::flag("--health-check-max-retries");
+const FREQUENCY_NAME: &str = "`--health-check-frequency-in-seconds`";
+const RETRIES_NAME: &str = "`--health-check-max-retries`";
 const WORKERS: Spot = Spot::flag("--workers");
 const LOG_LEVEL: Spot = Spot::flag("--log-level");
 
@@ -26,6 +32,7 @@ pub(in crate::config) fn merge(raw: &mut Raw, flags: &Flags, report: &mut Report
     }) {
         raw.logging = Some(level);
     }
+    health(raw, flags, report);
     backends(raw, flags, report);
     let address = judged(flags.address.as_deref(), &ADDRESS, "`--address`", report, bind_host);
     port(raw, flags, address.as_ref(), report);
@@ -77,6 +84,28 @@ fn workers(raw: &mut Raw, flags: &Flags, report: &mut Report) {
         None => {
             let expected = format!("a whole number from 1 to {WORKERS_MAX}");
             report.wrong(&WORKERS, "`--workers`", out_of_range(number, &expected, number == 0));
+        }
+    }
+}
+
+fn health(raw: &mut Raw, flags: &Flags, report: &mut Report) {
+    if let Some(seconds) = flags.health_interval {
+        match Duration::from_secs(seconds) {
+            span if (raw::INTERVAL_MIN..=raw::DAY).contains(&span) => {
+                raw.interval = Some(Written::new(span, FREQUENCY));
+            }
+            _ => {
+                let expected = "a whole number of seconds from 1 to 86400";
+                report.wrong(&FREQUENCY, FREQUENCY_NAME, out_of_range(seconds, expected, seconds == 0));
+            }
+        }
+    }
+    if let Some(count) = flags.health_fall {
+        if (1..=raw::COUNT_MAX).contains(&count) {
+            raw.fall = Some(Written::new(count, RETRIES));
+        } else {
+            let expected = format!("a whole number from 1 to {}", raw::COUNT_MAX);
+            report.wrong(&RETRIES, RETRIES_NAME, out_of_range(count, &expected, count == 0));
         }
     }
 }

@@ -151,8 +151,8 @@ fn health(raw: &RawTarget, shared: &Shared, ledger: &mut Ledger) -> Option<Healt
         }
     };
     let time = |time: &Duration| show_duration(*time);
-    let interval = written.interval.as_ref().or(shared.interval.as_ref());
-    let fall = written.fall.as_ref().or(shared.fall.as_ref());
+    let interval = stronger(written.interval.as_ref(), shared.interval.as_ref());
+    let fall = stronger(written.fall.as_ref(), shared.fall.as_ref());
     Some(HealthCheck {
         interval: ledger.settle(path(".interval"), interval, INTERVAL, time),
         timeout: ledger.settle(path(".timeout"), written.timeout.as_ref(), TIMEOUT, time),
@@ -168,6 +168,12 @@ fn health(raw: &RawTarget, shared: &Shared, ledger: &mut Ledger) -> Option<Healt
             })
         },
     })
+}
+
+/// What the target says, else what holds for all; but a flag wins over the file.
+fn stronger<'a, T>(own: Option<&'a Written<T>>, shared: Option<&'a Written<T>>) -> Option<&'a Written<T>> {
+    let flag = shared.filter(|written| matches!(written.spot.origin, Origin::Flag(_)));
+    flag.or(own).or(shared)
 }
 
 fn show_statuses(ranges: &[RangeInclusive<u16>]) -> String {
