@@ -24,7 +24,7 @@ use super::room::{Place, Room};
 const BACK_OFF: Duration = Duration::from_millis(100);
 /// Failed accepts are logged at most this often.
 const LOG_EVERY: Duration = Duration::from_secs(10);
-/// Connections per worker that are being told that there is no room; more are closed without a word.
+/// Connections per worker that are told at leisure that there is no room; more are told in passing.
 const TURNED_AWAY: usize = 32;
 /// Handshakes that have begun may end within this time once no new ones are answered.
 const LAST_HANDSHAKES: Duration = Duration::from_millis(20);
@@ -151,7 +151,9 @@ impl Loop {
         let index = self.listener;
         let protocol = ctx.snapshot.listeners[index].config.protocol;
         if !place.is_granted() {
-            if protocol == Protocol::Http && self.turned_away.get() < TURNED_AWAY {
+            if protocol == Protocol::Http && self.turned_away.get() >= TURNED_AWAY {
+                http::connection::dismiss(&ctx, &ctx.snapshot.listeners[index], stream, record);
+            } else if protocol == Protocol::Http {
                 let count = Rc::clone(&self.turned_away);
                 count.set(count.get() + 1);
                 spawn_local(self.tracker.track_future(async move {

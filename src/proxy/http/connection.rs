@@ -5,7 +5,7 @@
 
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::{Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use crate::message::{Cause, Framing, Head, Record};
@@ -20,6 +20,8 @@ use super::edge::After;
 use super::exchange::{exchange, refuse};
 use super::h1::framing;
 use super::h1::parse::{self, Search};
+use super::h1::write::{self, Persistence};
+use super::own;
 use super::wire::Wire;
 
 /// A draining worker closes a connection that has been silent for this long.
@@ -61,6 +63,25 @@ pub async fn turn_away(ctx: Rc<WorkerCtx>, listener: &Listener, stream: Stream, 
     refuse(&ctx, &mut wire, &mut ledger, &head, Cause::TooManyConnections).await;
     drop(ledger);
     linger(&client).await;
+}
+
+/// The same for a connection that there is not even time for: one read, one write, closed. What the client had
+/// sent by now does not reset the answer away.
+pub fn dismiss(ctx: &Rc<WorkerCtx>, listener: &Listener, mut stream: Stream, record: Record) {
+    let mut ledger = Ledger::new(ctx, None, Record { id: ctx.request_id(), listener: listener.id, ..record });
+    ledger.settle(Cause::TooManyConnections);
+    let (head, body) = own::answer(Cause::TooManyConnections, ledger.record.id, false, &ctx.buffers);
+    let mut out = Vec::with_capacity(512);
+    ctx.with_date(now(), |date| write::answer(&mut out, &head, body.framing(), Persistence::Close, date));
+    if let Body::Memory(memory) = body {
+        memory.pieces.iter().for_each(|piece| out.extend_from_slice(piece));
+    }
+    let cx = &mut Context::from_waker(Waker::noop());
+    let _ = ctx.buffers.take().poll_fill(cx, &mut stream);
+    if let Poll::Ready(Ok(_)) = stream.poll_write(cx, &out) {
+        ledger.record.status = head.status;
+    }
+    let _ = stream.poll_shutdown(cx);
 }
 
 /// Waits for the first byte of a request. False: the connection is to be closed instead.
