@@ -152,7 +152,7 @@ impl Loop {
         let protocol = ctx.snapshot.listeners[index].config.protocol;
         if !place.is_granted() {
             if protocol == Protocol::Http && self.turned_away.get() >= TURNED_AWAY {
-                http::connection::dismiss(&ctx, &ctx.snapshot.listeners[index], stream, record);
+                http::connection::dismiss(&ctx, &ctx.snapshot.listeners[index], &stream, record);
             } else if protocol == Protocol::Http {
                 let count = Rc::clone(&self.turned_away);
                 count.set(count.get() + 1);

@@ -5,7 +5,7 @@
 
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use crate::message::{Cause, Framing, Head, Record};
@@ -67,7 +67,7 @@ pub async fn turn_away(ctx: Rc<WorkerCtx>, listener: &Listener, stream: Stream, 
 
 /// The same for a connection that there is not even time for: one read, one write, closed. What the client had
 /// sent by now does not reset the answer away.
-pub fn dismiss(ctx: &Rc<WorkerCtx>, listener: &Listener, mut stream: Stream, record: Record) {
+pub fn dismiss(ctx: &Rc<WorkerCtx>, listener: &Listener, stream: &Stream, record: Record) {
     let mut ledger = Ledger::new(ctx, None, Record { id: ctx.request_id(), listener: listener.id, ..record });
     ledger.settle(Cause::TooManyConnections);
     let (head, body) = own::answer(Cause::TooManyConnections, ledger.record.id, false, &ctx.buffers);
@@ -76,12 +76,9 @@ pub fn dismiss(ctx: &Rc<WorkerCtx>, listener: &Listener, mut stream: Stream, rec
     if let Body::Memory(memory) = body {
         memory.pieces.iter().for_each(|piece| out.extend_from_slice(piece));
     }
-    let cx = &mut Context::from_waker(Waker::noop());
-    let _ = ctx.buffers.take().poll_fill(cx, &mut stream);
-    if let Poll::Ready(Ok(_)) = stream.poll_write(cx, &out) {
+    if stream.dismiss(&out) {
         ledger.record.status = head.status;
     }
-    let _ = stream.poll_shutdown(cx);
 }
 
 /// Waits for the first byte of a request. False: the connection is to be closed instead.

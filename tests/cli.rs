@@ -1,0 +1,247 @@
+//! The command as users run it: real processes, real signals, real exit codes.
+#![allow(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use fake_backend::{Behaviour, Fake, Running};
+use rustix::process::{Pid, Signal, kill_process};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel");
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running command; killed when the test ends.
+struct Started {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+    seen: Vec<String>,
+}
+
+impl Started {
+    fn new(mut command: Command) -> Started {
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (send, lines) = mpsc::channel();
+        let sources: [Box<dyn Read + Send>; 2] =
+            [Box::new(child.stdout.take().unwrap()), Box::new(child.stderr.take().unwrap())];
+        for source in sources {
+            let send = send.clone();
+            std::thread::spawn(move || {
+                BufReader::new(source).lines().map_while(Result::ok).all(|line| send.send(line).is_ok())
+            });
+        }
+        Started { child, lines, seen: Vec::new() }
+    }
+
+    /// The first line from now on that contains `what`.
+    fn wait_for(&mut self, what: &str) -> String {
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) => {
+                    self.seen.push(line.clone());
+                    if line.contains(what) {
+                        return line;
+                    }
+                }
+                Err(_) => panic!("no line with {what:?} among {:#?}", self.seen),
+            }
+        }
+    }
+
+    /// Reads on until each of these was in some line.
+    fn wait_for_all(&mut self, wanted: &[&str]) {
+        for what in wanted {
+            if !self.seen.iter().any(|line| line.contains(what)) {
+                self.wait_for(what);
+            }
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    fn exit_code(&mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn evenkeel(args: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.args(args);
+    command
+}
+
+/// Exit code, standard output, standard error.
+fn outcome(args: &[&str]) -> (Option<i32>, String, String) {
+    let output = evenkeel(args).stdin(Stdio::null()).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+fn backend(id: &str) -> Running {
+    Fake::http(id).start_in_thread().unwrap()
+}
+
+/// The address in a line such as `… listening listener="web" address=127.0.0.1:4242`.
+fn address_in(line: &str) -> SocketAddr {
+    line.rsplit("address=").next().unwrap().trim().parse().unwrap()
+}
+
+fn get(address: SocketAddr) -> String {
+    let mut socket = TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.write_all(b"GET / HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    let _ = socket.read_to_string(&mut text);
+    text
+}
+
+fn body(answer: &str) -> &str {
+    answer.split("\r\n\r\n").nth(1).unwrap_or_default()
+}
+
+#[test]
+fn flags_alone_serve_and_sigterm_ends_with_0() {
+    let (one, two) = (backend("one"), backend("two"));
+    let backends = format!("{},{}", one.url(), two.url());
+    let mut lb = Started::new(evenkeel(&["--backends", &backends, "--port", "0", "--health-path", "/ping"]));
+    let address = address_in(&lb.wait_for("listening"));
+    let up = [format!("127.0.0.1:{} is up", one.port()), format!("127.0.0.1:{} is up", two.port())];
+    lb.wait_for_all(&[&up[0], &up[1]]);
+    let mut bodies: Vec<String> = (0..4).map(|_| body(&get(address)).to_owned()).collect();
+    bodies.sort();
+    assert_eq!(bodies, ["Hello from one", "Hello from one", "Hello from two", "Hello from two"]);
+    lb.signal(Signal::TERM);
+    lb.wait_for("stopped; everything was finished");
+    assert_eq!(lb.exit_code(), Some(0));
+    assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn a_second_signal_cuts_and_the_exit_code_says_so() {
+    let slow = backend("slow");
+    slow.behave(Behaviour::hang());
+    let mut lb = Started::new(evenkeel(&["--backends", &slow.url(), "--port", "0"]));
+    let address = address_in(&lb.wait_for("listening"));
+    let mut socket = TcpStream::connect(address).unwrap();
+    socket.write_all(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
+    slow.wait_for_blocking(|stats| stats.requests == 1, PATIENCE).unwrap();
+    lb.signal(Signal::INT);
+    lb.wait_for("draining");
+    lb.signal(Signal::INT);
+    let last = lb.wait_for("connections were cut");
+    assert!(last.contains("connections=1"), "{last}");
+    assert_eq!(lb.exit_code(), Some(3));
+}
+
+#[test]
+fn check_prints_values_with_their_origin() {
+    let (code, out, _) =
+        outcome(&["check", "--config", "fixtures/gruglb/example-config.yaml", "--workers", "7"]);
+    assert_eq!(code, Some(0));
+    let row = |start: &str| out.lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned();
+    assert!(row("workers").contains('7') && row("workers").ends_with("--workers"), "{out}");
+    assert!(row("targets.webServersA.listener").contains("127.0.0.1:8080"), "{out}");
+    assert!(row("targets.webServersA.listener").ends_with("example-config.yaml:33"), "{out}");
+    assert!(row("shutdown_timeout").ends_with("default"), "{out}");
+}
+
+#[test]
+fn check_of_a_wrong_file_shows_every_problem_and_fails() {
+    let (code, _, err) = outcome(&["check", "--config", "fixtures/config/invalid/twelve_faults.yaml"]);
+    assert_eq!(code, Some(1));
+    assert!(err.contains("12 problems") && err.contains("twelve_faults.yaml:2:1"), "{err}");
+    let (code, _, err) = outcome(&["--config", "no-such-file.yaml"]);
+    assert_eq!(code, Some(1));
+    assert!(err.contains("no-such-file.yaml") && err.contains("does not exist"), "{err}");
+}
+
+#[test]
+fn an_unknown_algorithm_is_an_error_that_lists_the_known_ones() {
+    let (code, _, err) = outcome(&["--backends", "http://127.0.0.1:1", "--algorithm", "fastest"]);
+    assert_eq!(code, Some(1));
+    assert!(err.contains("fastest") && err.contains("round_robin"), "{err}");
+}
+
+#[test]
+fn flags_of_features_that_are_not_there_are_refused_by_name() {
+    for flag in ["--cache-enabled", "--cache-timeout-in-seconds=5"] {
+        let (code, _, err) = outcome(&["--backends", "http://127.0.0.1:1", flag]);
+        assert_eq!(code, Some(2), "{err}");
+        assert!(err.contains("not supported yet"), "{err}");
+    }
+}
+
+#[test]
+fn a_taken_address_is_named() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let (code, _, err) = outcome(&["--backends", "http://127.0.0.1:1", "--port", &port]);
+    assert_eq!(code, Some(1));
+    assert!(err.contains(&format!("127.0.0.1:{port}")) && err.contains("in use"), "{err}");
+}
+
+#[test]
+fn the_demo_rotates_over_http_and_tcp() {
+    // Both ports are taken, so that the demo has to find others.
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let mut demo = Started::new(evenkeel(&["demo", "--http-port", &port, "--tcp-port", &port]));
+    let line = demo.wait_for("http://127.0.0.1:");
+    let http: SocketAddr = line.split("http://").nth(1).unwrap().trim().parse().unwrap();
+    let tcp: SocketAddr = demo.wait_for("TCP ").split_whitespace().nth(1).unwrap().parse().unwrap();
+    demo.wait_for_all(&["web/fake-1 is up", "web/fake-2 is up", "web/fake-3 is up"]);
+    demo.wait_for_all(&["tcp/tcp-fake-1 is up", "tcp/tcp-fake-2 is up"]);
+    let mut bodies: Vec<String> = (0..6).map(|_| body(&get(http)).to_owned()).collect();
+    bodies.sort();
+    bodies.dedup();
+    assert_eq!(bodies, ["Hello from fake-1", "Hello from fake-2", "Hello from fake-3"]);
+    let greet = || {
+        let mut text = String::new();
+        TcpStream::connect(tcp).unwrap().read_to_string(&mut text).unwrap();
+        text
+    };
+    let mut greetings = [greet(), greet()];
+    greetings.sort();
+    assert_eq!(greetings, ["Hello from tcp-fake-1", "Hello from tcp-fake-2"]);
+    demo.signal(Signal::TERM);
+    assert_eq!(demo.exit_code(), Some(0));
+}
+
+#[test]
+fn few_descriptors_mean_clean_refusals_and_recovery() {
+    let one = backend("one");
+    let mut command = Command::new("sh");
+    let line = format!("ulimit -n 240 && exec {PROGRAM} --backends {} --port 0", one.url());
+    command.args(["-c", &line]);
+    let mut lb = Started::new(command);
+    let budget = lb.wait_for("descriptor budget");
+    assert!(budget.contains("descriptors=240") && budget.contains("max_connections=20"), "{budget}");
+    let address = address_in(&lb.wait_for("listening"));
+    let mut sockets: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let (mut served, mut refused) = (0, 0);
+    for socket in &mut sockets {
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        let _ = socket.write_all(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+        let mut start = [0u8; 12];
+        match socket.read_exact(&mut start) {
+            Ok(()) if &start[9..] == b"200" => served += 1,
+            Ok(()) if &start[9..] == b"503" => refused += 1,
+            other => panic!("neither served nor told: {other:?} {start:?}"),
+        }
+    }
+    assert_eq!((served, refused), (20, 280));
+    drop(sockets);
+    while !get(address).contains("200 OK") {}
+}

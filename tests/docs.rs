@@ -1,0 +1,55 @@
+//! The documentation names everything there is.
+#![allow(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+
+use std::process::Command;
+
+use evenkeel::message::Cause;
+
+fn operations() -> String {
+    std::fs::read_to_string("docs/operations.md").unwrap()
+}
+
+#[test]
+fn every_cause_is_documented_with_its_status() {
+    let text = operations();
+    for cause in Cause::ALL {
+        let row = format!("| `{}` | {} |", cause.token(), cause.status());
+        assert!(text.contains(&row), "docs/operations.md lacks {row}");
+    }
+}
+
+#[test]
+fn every_flag_and_command_is_documented() {
+    let text = operations();
+    let mut seen = 0;
+    for args in [&["--help"][..], &["check", "--help"], &["demo", "--help"]] {
+        let help = Command::new(env!("CARGO_BIN_EXE_evenkeel")).args(args).output().unwrap();
+        let help = String::from_utf8(help.stdout).unwrap();
+        for word in help.split(|sign: char| sign.is_whitespace() || ",[]=".contains(sign)) {
+            let is_flag = word.len() > 2 && word.starts_with("--");
+            if is_flag {
+                seen += 1;
+                assert!(text.contains(&format!("`{word}")), "docs/operations.md lacks `{word}`");
+            }
+        }
+    }
+    assert!(seen > 10, "only {seen} flags were found in --help");
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let mut seen = 0;
+    let docs = std::fs::read_dir("docs").unwrap().map(|entry| entry.unwrap().path());
+    for path in docs.chain(["README.md".into(), "CHANGELOG.md".into()]) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if link.contains("://") || link.starts_with('#') {
+                continue;
+            }
+            seen += 1;
+            let file = link.split('#').next().unwrap();
+            assert!(path.parent().unwrap().join(file).exists(), "{}: {link} leads nowhere", path.display());
+        }
+    }
+    assert!(seen > 5, "only {seen} links were found");
+}
