@@ -1,17 +1,41 @@
-//! evenkeel: an L4/L7 load balancer.
+//! evenkeel: an L4/L7 load balancer, as a library.
+//!
+//! The command is a thin shell around this crate, and tests and embedders use the same parts:
+//! [`config::load`] turns a file into an accepted [`config::model::Config`], [`server::Server::start`] runs it.
+//!
+//! The modules below are listed from the bottom up. Each may import those above it in this list and none below;
+//! `docs/architecture.md` has the table and `tests/layering.rs` enforces it.
+//!
+//! ```no_run
+//! use evenkeel::{config, server};
+//!
+//! let flags = config::Flags { backends: vec!["http://127.0.0.1:8001".into()], ..Default::default() };
+//! let loaded = config::load(None, &flags, &|_| None)?;
+//! let server = server::Server::start(&loaded.config, server::Options::default())?;
+//! server.shutdown().advance();
+//! server.wait()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
-pub mod cli;
 pub mod config;
+pub mod tick;
+
 pub mod events;
 pub mod message;
 pub mod net;
-pub mod probe;
-pub mod proxy;
-pub mod route;
-pub mod server;
 pub mod shutdown;
-pub mod snapshot;
+
+pub mod route;
 pub mod target;
 pub mod telemetry;
-pub mod tick;
+
+pub mod snapshot;
+
+pub mod probe;
+pub mod proxy;
+
 pub mod worker;
+
+pub mod server;
+
+pub mod cli;
