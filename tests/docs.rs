@@ -1,9 +1,13 @@
 //! The documentation names everything there is.
 #![allow(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::process::Command;
 
+use evenkeel::config;
 use evenkeel::message::Cause;
+use evenkeel::server::{Bound, Options, Server};
 
 fn operations() -> String {
     std::fs::read_to_string("docs/operations.md").unwrap()
@@ -34,6 +38,34 @@ fn every_flag_and_command_is_documented() {
         }
     }
     assert!(seen > 10, "only {seen} flags were found in --help");
+}
+
+#[test]
+fn every_field_of_the_access_log_is_documented() {
+    let backend = fake_backend::Fake::http("one").start_in_thread().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.json");
+    let yaml = format!(
+        "access_log: {{path: {}, format: json}}\ntargets: {{web: {{protocol: http, listener: 0, backends: [{{host: 127.0.0.1, port: {}}}]}}}}",
+        path.display(),
+        backend.port(),
+    );
+    let loaded =
+        config::load_text(&yaml, "test.yaml", folder.path(), &config::Flags::default(), &|_| None).unwrap();
+    let server = Server::start(&loaded.config, Options::default()).unwrap();
+    let Bound::Tcp(address) = server.bound()[0].1.clone() else { panic!("a TCP listener") };
+    let mut socket = TcpStream::connect(address).unwrap();
+    socket.write_all(b"GET / HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n").unwrap();
+    socket.read_to_end(&mut Vec::new()).unwrap();
+    server.shutdown().advance();
+    server.wait().unwrap();
+    let line: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    let text = operations();
+    let fields = line.as_object().unwrap();
+    assert!(fields.len() > 15, "{line}");
+    for field in fields.keys() {
+        assert!(text.contains(&format!("`{field}`")), "docs/operations.md lacks the field `{field}`");
+    }
 }
 
 #[test]
