@@ -1,8 +1,8 @@
 //! The clock, and deadlines that cost next to nothing.
 //!
 //! A timer of the runtime per read costs over a thousand instructions. Here a deadline is a slot in a
-//! per-worker table that one coarse ticker looks through: setting one is a store. A deadline fires up to
-//! [`GRANULARITY`] late and never early. While nothing is set the ticker sleeps.
+//! per-worker table that one coarse ticker looks through: setting one is a store. A deadline fires up to two
+//! [`GRANULARITY`] late and never early. While nothing happens the ticker rests until the earliest deadline.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 
 use crate::tick::Tick;
 
-/// How late a deadline may fire.
+/// How often the table is looked through while deadlines are being set.
 pub const GRANULARITY: Duration = Duration::from_millis(20);
 
 static START: OnceLock<(Instant, SystemTime)> = OnceLock::new();
@@ -47,12 +47,15 @@ struct Slot {
 /// One worker's deadlines.
 pub struct Ticker {
     slots: RefCell<Slab<Slot>>,
-    /// The last reading; at most one granularity old while anything is set.
+    /// The last reading; at most one granularity old unless `resting`.
     coarse: Cell<Tick>,
     /// No set deadline is due before this.
     earliest: Cell<Tick>,
-    armed: Cell<usize>,
-    started: Notify,
+    /// Deadlines were set since the last look.
+    busy: Cell<bool>,
+    /// The ticker sleeps until the earliest deadline or the next one to be set.
+    resting: Cell<bool>,
+    stirred: Notify,
 }
 
 impl Ticker {
@@ -63,20 +66,36 @@ impl Ticker {
             slots: RefCell::default(),
             coarse: Cell::new(now()),
             earliest: Cell::new(Tick::NEVER),
-            armed: Cell::new(0),
-            started: Notify::new(),
+            busy: Cell::new(false),
+            resting: Cell::new(true),
+            stirred: Notify::new(),
         })
     }
 
     /// Looks through the table again and again; never ends.
     pub async fn run(&self) {
         loop {
-            if self.armed.get() == 0 {
-                self.started.notified().await;
+            if self.busy.replace(false) {
+                tokio::time::sleep(GRANULARITY).await;
+            } else {
+                self.rest().await;
             }
-            tokio::time::sleep(GRANULARITY).await;
             self.tick(now());
         }
+    }
+
+    /// Sleeps until there is something to do: idle connections cost no wake-ups.
+    async fn rest(&self) {
+        self.resting.set(true);
+        let stirred = self.stirred.notified();
+        if self.earliest.get() == Tick::NEVER {
+            stirred.await;
+        } else {
+            let span = self.earliest.get().since(now()).max(GRANULARITY);
+            // Either is fine: the table is looked through next.
+            let _ = tokio::time::timeout(span, stirred).await;
+        }
+        self.resting.set(false);
     }
 
     /// Wakes every connection whose deadline has come.
@@ -125,25 +144,18 @@ impl Ticker {
     }
 
     fn set(&self, key: usize, due: Tick) {
-        let mut slots = self.slots.borrow_mut();
-        let was = std::mem::replace(&mut slots[key].due, due);
-        match (was == Tick::NEVER, due == Tick::NEVER) {
-            (true, false) => {
-                self.armed.set(self.armed.get() + 1);
-                if self.armed.get() == 1 {
-                    self.started.notify_one();
-                }
-            }
-            (false, true) => self.armed.set(self.armed.get() - 1),
-            (true, true) | (false, false) => {}
+        self.slots.borrow_mut()[key].due = due;
+        if due != Tick::NEVER {
+            self.earliest.set(self.earliest.get().min(due));
+            self.busy.set(true);
         }
-        self.earliest.set(self.earliest.get().min(due));
     }
 
     /// A reading that is good enough to set a deadline by.
     fn reading(&self) -> Tick {
-        if self.armed.get() == 0 {
+        if self.resting.replace(false) {
             self.coarse.set(now());
+            self.stirred.notify_one();
         }
         self.coarse.get()
     }
@@ -225,15 +237,48 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_freed_and_counted() {
+    fn slots_are_freed() {
         let ticker = Ticker::new();
         let (one, two) = (ticker.deadline(), ticker.deadline());
         one.set(Duration::from_secs(1));
-        two.set(Duration::from_secs(1));
         one.set_if_clear(Duration::from_secs(9));
-        assert_eq!((ticker.len(), ticker.armed.get()), (2, 2));
+        assert_eq!(ticker.len(), 2);
+        assert!(one.is_set() && !two.is_set());
         drop(one);
         drop(two);
-        assert_eq!((ticker.len(), ticker.armed.get()), (0, 0));
+        assert!(ticker.is_empty());
+    }
+
+    #[test]
+    fn a_resting_ticker_reads_the_clock_before_a_deadline_is_set() {
+        let ticker = Ticker::new();
+        ticker.coarse.set(Tick(1));
+        let deadline = ticker.deadline();
+        deadline.set(Duration::from_secs(1));
+        assert!(ticker.coarse.get() > Tick(1) && !ticker.resting.get() && ticker.busy.get());
+        // While it looks through the table anyway, the last reading will do.
+        let read = ticker.coarse.get();
+        deadline.set(Duration::from_secs(2));
+        assert_eq!(ticker.coarse.get(), read);
+    }
+
+    #[test]
+    fn a_far_deadline_does_not_hide_a_near_one_set_later() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        runtime.block_on(async {
+            let ticker = Ticker::new();
+            let (far, near) = (ticker.deadline(), ticker.deadline());
+            far.set(Duration::from_secs(3600));
+            let wait = std::future::poll_fn(|cx| near.poll(cx));
+            let run = ticker.run();
+            let later = async {
+                // The ticker rests until the far one by now.
+                tokio::time::sleep(GRANULARITY * 4).await;
+                near.set(Duration::from_millis(1));
+                wait.await;
+            };
+            tokio::select! { () = run => {}, () = later => {} }
+            assert!(far.is_set() && poll(&near) && !poll(&far));
+        });
     }
 }
