@@ -89,12 +89,22 @@ pub fn request(bytes: &[u8], headers: usize, head: &mut Head) -> Result<(), Caus
 /// # Errors
 /// [`Cause::BadAnswer`].
 pub fn answer(bytes: &[u8], head: &mut Head) -> Result<(), Cause> {
+    let outcome = match answer_of(bytes, ON_STACK, head) {
+        // Rare enough to be worth a second look, and a place on the heap.
+        Err(Cause::TooManyHeaders) => answer_of(bytes, ON_STACK * 4, head),
+        other => other,
+    };
+    outcome.map_err(|_| Cause::BadAnswer)
+}
+
+fn answer_of(bytes: &[u8], headers: usize, head: &mut Head) -> Result<(), Cause> {
     head.load(bytes);
-    with_room(ON_STACK * 4, |room| {
+    with_room(headers, |room| {
         let mut parsed = httparse::Response::new(&mut []);
         let config = httparse::ParserConfig::default();
         match config.parse_response_with_uninit_headers(&mut parsed, bytes, room) {
             Ok(httparse::Status::Complete(_)) => {}
+            Err(httparse::Error::TooManyHeaders) => return Err(Cause::TooManyHeaders),
             Ok(httparse::Status::Partial) | Err(_) => return Err(Cause::BadAnswer),
         }
         head.version = version(parsed.version);
@@ -107,7 +117,6 @@ pub fn answer(bytes: &[u8], head: &mut Head) -> Result<(), Cause> {
         head.set_reason(Span::new(line_end - reason.len(), line_end));
         lines(bytes, line_end + 2, parsed.headers, head)
     })
-    .map_err(|_| Cause::BadAnswer)
 }
 
 type Room<'a, 'b> = &'a mut [MaybeUninit<httparse::Header<'b>>];
@@ -411,6 +420,15 @@ mod tests {
         let mut search = Search::default();
         let found = (0..text.len()).find_map(|end| search.find(&text[..end], 1024).expect("valid"));
         assert_eq!(found, Some(text.len() - 4));
+    }
+
+    #[test]
+    fn answers_may_have_more_lines_than_fit_on_the_stack_but_not_any_number() {
+        let mut head = Head::new();
+        let with = |count: usize| format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(count));
+        assert_eq!(answer(with(300).as_bytes(), &mut head), Ok(()));
+        assert_eq!(head.lines().len(), 300);
+        assert_eq!(answer(with(600).as_bytes(), &mut head), Err(Cause::BadAnswer));
     }
 
     #[test]
