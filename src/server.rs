@@ -99,6 +99,20 @@ pub struct Server {
     control: Option<Runtime>,
     log: Option<AccessLog>,
     room: Arc<Room>,
+    files: SocketFiles,
+}
+
+/// Paths of unix sockets that were bound; removed on drop, also when the start fails half-way.
+#[derive(Default)]
+struct SocketFiles(Vec<PathBuf>);
+
+impl Drop for SocketFiles {
+    fn drop(&mut self) {
+        for path in &self.0 {
+            // Somebody may have removed it already.
+            let _ = std::fs::remove_file(path);
+        }
+    }
 }
 
 impl Server {
@@ -124,7 +138,8 @@ impl Server {
 
         let registry = Registry::new();
         let snapshot = Arc::new(Snapshot::new(config, &registry));
-        let (bound, mut sockets) = bind(config)?;
+        let mut files = SocketFiles::default();
+        let (bound, mut sockets) = bind(config, &mut files)?;
         let log =
             config.access_log.as_ref().map(AccessLog::start).transpose().map_err(StartError::AccessLog)?;
         let control = tokio::runtime::Builder::new_multi_thread()
@@ -145,6 +160,7 @@ impl Server {
             control: Some(control),
             log,
             room: Arc::clone(&room),
+            files,
         };
         server.start_probes();
         for index in 0..config.workers {
@@ -267,11 +283,7 @@ impl Server {
         {
             tracing::warn!(%error, "the access log did not take its last lines");
         }
-        for (_, bound) in &self.bound {
-            if let Bound::Unix(path) = bound {
-                let _ = std::fs::remove_file(path);
-            }
-        }
+        drop(std::mem::take(&mut self.files));
     }
 }
 
@@ -284,14 +296,16 @@ impl Drop for Server {
 type Everything = (Vec<(String, Bound)>, Vec<Vec<Socket>>);
 
 /// Binds every address once per worker.
-fn bind(config: &Config) -> Result<Everything, StartError> {
+fn bind(config: &Config, files: &mut SocketFiles) -> Result<Everything, StartError> {
     let mut bound = Vec::new();
     let mut sockets: Vec<Vec<Socket>> = std::iter::repeat_with(Vec::new).take(config.workers).collect();
     for (index, listener) in config.listeners.iter().enumerate() {
         for bind in &listener.binds {
             let (name, result) = match bind {
                 Bind::Tcp(address) => (Bound::Tcp(*address), bind_tcp(*address, index, &mut sockets)),
-                Bind::Unix(path) => (Bound::Unix(path.clone()), bind_unix(path.clone(), index, &mut sockets)),
+                Bind::Unix(path) => {
+                    (Bound::Unix(path.clone()), bind_unix(path.clone(), index, &mut sockets, files))
+                }
             };
             match result {
                 Ok(address) => bound.push((listener.name.clone(), address)),
@@ -312,8 +326,14 @@ fn bind_tcp(address: SocketAddr, listener: usize, sockets: &mut [Vec<Socket>]) -
     Ok(Bound::Tcp(address))
 }
 
-fn bind_unix(path: PathBuf, listener: usize, sockets: &mut [Vec<Socket>]) -> io::Result<Bound> {
+fn bind_unix(
+    path: PathBuf,
+    listener: usize,
+    sockets: &mut [Vec<Socket>],
+    files: &mut SocketFiles,
+) -> io::Result<Bound> {
     let socket = socket::listen_unix(&path)?;
+    files.0.push(path.clone());
     for of_worker in sockets {
         of_worker.push(Socket { listener, kind: SocketKind::Unix(socket.try_clone()?) });
     }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use super::WorkerCtx;
 use crate::message::{Cause, Field, Head, Record};
 use crate::net::now;
+use crate::net::relay::Moved;
 use crate::telemetry::access_log::Line;
 use crate::tick::Tick;
 
@@ -14,6 +15,7 @@ use crate::tick::Tick;
 pub struct Ledger<'a> {
     ctx: Rc<WorkerCtx>,
     head: Option<&'a Head>,
+    moved: Option<&'a Moved>,
     settled: bool,
     /// What is known so far.
     pub record: Record,
@@ -23,7 +25,14 @@ impl<'a> Ledger<'a> {
     /// Starts a Record. `head`: what the client asked, for the access log.
     #[must_use]
     pub fn new(ctx: &Rc<WorkerCtx>, head: Option<&'a Head>, record: Record) -> Ledger<'a> {
-        Ledger { ctx: Rc::clone(ctx), head, settled: false, record }
+        Ledger { ctx: Rc::clone(ctx), head, moved: None, settled: false, record }
+    }
+
+    /// Adds the bytes in `moved` to the Record when it is completed: they count also when the task is cut.
+    #[must_use]
+    pub fn counting(mut self, moved: &'a Moved) -> Ledger<'a> {
+        self.moved = Some(moved);
+        self
     }
 
     /// Notes how it ended.
@@ -38,6 +47,10 @@ impl Drop for Ledger<'_> {
         if !self.settled {
             // Nobody said how it ended: the task was dropped in the middle.
             self.record.cause = if std::thread::panicking() { Cause::Internal } else { Cause::Shutdown };
+        }
+        if let Some(moved) = self.moved {
+            self.record.bytes_in += moved.up.get();
+            self.record.bytes_out += moved.down.get();
         }
         if self.record.done == Tick::ZERO {
             self.record.done = now();

@@ -51,3 +51,98 @@ pub async fn lend(
     deadline.clear();
     outcome
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::config::model::{self, BackendAddress, Balance, HealthCheck, Protocol, Timeouts};
+    use crate::net::Ticker;
+    use crate::target::{Registry, Verdict};
+
+    /// A target whose backends wait for their first verdict, and requests for at most `patience`.
+    fn unknown(backends: u16, patience: Duration) -> Arc<Target> {
+        let backend = |number: u16| model::Backend {
+            name: format!("b{number}"),
+            address: BackendAddress::Host { host: "127.0.0.1".into(), port: 1000 + number },
+            probe_path: None,
+        };
+        let health = HealthCheck {
+            interval: Duration::from_secs(60),
+            timeout: patience,
+            rise: 2,
+            fall: 3,
+            expect: vec![200..=399],
+            host: None,
+        };
+        let target = model::Target {
+            name: "web".into(),
+            protocol: Protocol::Http,
+            balance: Balance::RoundRobin,
+            health: Some(health),
+            timeouts: Timeouts::default(),
+            upgrade: Vec::new(),
+            backends: (0..backends).map(backend).collect(),
+        };
+        Registry::new().apply(&[target]).remove(0)
+    }
+
+    /// Lends while `meanwhile` runs.
+    async fn lend_while(
+        target: &Target,
+        gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
+        meanwhile: impl Future<Output = ()>,
+    ) -> Result<Option<Lease>, Cause> {
+        let ticker = Ticker::new();
+        let deadline = ticker.deadline();
+        let tried = Tried::new();
+        let lending = async { tokio::join!(lend(target, &tried, &deadline, gone), meanwhile).0 };
+        tokio::select! {
+            outcome = lending => outcome,
+            () = ticker.run() => Err(Cause::Internal),
+        }
+    }
+
+    fn stays(_: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+
+    #[tokio::test]
+    async fn a_request_waits_for_the_first_verdict_of_any_backend() {
+        let target = unknown(2, Duration::from_secs(60));
+        let report = async {
+            tokio::task::yield_now().await;
+            target.state.report(&target.backends[0], Verdict::Bad("no".into()), now());
+            tokio::task::yield_now().await;
+            target.state.report(&target.backends[1], Verdict::Good, now());
+        };
+        let lease = lend_while(&target, stays, report).await.expect("no error").expect("a lease");
+        assert_eq!(&*lease.backend().name, "b1");
+    }
+
+    #[tokio::test]
+    async fn when_all_first_verdicts_are_bad_there_is_no_backend() {
+        let target = unknown(1, Duration::from_secs(60));
+        let report = async {
+            tokio::task::yield_now().await;
+            target.state.report(&target.backends[0], Verdict::Bad("no".into()), now());
+        };
+        assert!(lend_while(&target, stays, report).await.expect("no error").is_none());
+    }
+
+    #[tokio::test]
+    async fn without_any_verdict_the_wait_ends_with_the_probe_timeout() {
+        let target = unknown(2, Duration::from_millis(30));
+        let outcome = lend_while(&target, stays, async {}).await;
+        assert_eq!(outcome.expect_err("nobody was judged"), Cause::NoVerdict);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_leaves_ends_the_wait() {
+        let target = unknown(1, Duration::from_secs(60));
+        let outcome = lend_while(&target, |_| Poll::Ready(()), async {}).await;
+        assert_eq!(outcome.expect_err("nobody waits"), Cause::ClientGone);
+    }
+}

@@ -18,34 +18,47 @@ use super::lend::lend;
 /// Backends tried for one connection.
 const ATTEMPTS: usize = 3;
 
+/// The two connections of a relay. One that is cut in the middle must not look as if it had ended.
+struct Ends {
+    client: Stream,
+    backend: Stream,
+    ended: bool,
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.client.reset_on_close();
+            self.backend.reset_on_close();
+        }
+    }
+}
+
 /// Serves one accepted connection to its end.
-pub async fn serve(ctx: Rc<WorkerCtx>, listener: &Listener, mut client: Stream, mut record: Record) {
+pub async fn serve(ctx: Rc<WorkerCtx>, listener: &Listener, client: Stream, mut record: Record) {
     record.kind = Kind::Tcp;
     record.listener = listener.id;
-    let mut ledger = Ledger::new(&ctx, None, record);
+    let moved = Moved::default();
+    let mut ledger = Ledger::new(&ctx, None, record).counting(&moved);
     let target = &ctx.snapshot.targets[listener.router.find()];
     ledger.record.target = Some(target.id);
     ledger.record.routed = now();
     let cause = match connect(&ctx, target, &mut ledger.record).await {
-        Ok((lease, mut backend)) => {
+        Ok((lease, backend)) => {
+            let mut ends = Ends { client, backend, ended: false };
             let deadline = ctx.ticker.deadline();
-            let moved = Moved::default();
             let idle = target.config.timeouts.tunnel;
             let mut relay = Relay::new(Early::default(), &ctx.buffers, &deadline, idle, &moved);
-            let end = poll_fn(|cx| relay.poll(cx, &mut client, &mut backend)).await;
-            ledger.record.bytes_in = moved.up.get();
-            ledger.record.bytes_out = moved.down.get();
+            let end = poll_fn(|cx| relay.poll(cx, &mut ends.client, &mut ends.backend)).await;
+            ends.ended = matches!(end, End::Closed | End::Idle);
             let (cause, outcome) = match end {
                 End::Closed => (Cause::Done, Outcome::Success),
                 End::Idle => (Cause::TunnelIdle, Outcome::Success),
                 End::Client(_) => (Cause::ClientGone, Outcome::Neutral),
                 End::Backend(_) => (Cause::AnswerCut, Outcome::Failed),
             };
-            if matches!(end, End::Backend(_)) {
-                client.reset_on_close();
-            }
-            if matches!(end, End::Client(_)) {
-                backend.reset_on_close();
+            if let Some(attempt) = ledger.record.last_attempt() {
+                attempt.outcome = cause;
             }
             lease.finish(outcome, now());
             cause
@@ -69,6 +82,7 @@ async fn connect(ctx: &WorkerCtx, target: &Target, record: &mut Record) -> Resul
         match dial(ctx, lease.backend(), target.config.timeouts.connect, &deadline, never_gone).await {
             Ok(stream) => {
                 attempt.connected = now();
+                lease.note_connected();
                 return Ok((lease, stream));
             }
             Err(failure) => {

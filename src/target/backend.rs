@@ -57,7 +57,8 @@ pub struct Backend {
     endpoints: ArcSwap<Arc<[Endpoint]>>,
     health: AtomicU8,
     generation: AtomicU32,
-    idle_close: AtomicU64,
+    /// Nanoseconds; see [`Backend::idle_proven`].
+    idle_proven: AtomicU64,
     pub(super) ejection: Ejection,
     detail: Mutex<Detail>,
 }
@@ -94,7 +95,7 @@ impl Backend {
             endpoints: ArcSwap::from_pointee(endpoints.into()),
             health: AtomicU8::new(decision.health as u8),
             generation: AtomicU32::new(0),
-            idle_close: AtomicU64::new(u64::MAX),
+            idle_proven: AtomicU64::new(0),
             ejection: Ejection::default(),
             detail: Mutex::new(Detail { inputs, threshold: Threshold::default(), decision }),
         }
@@ -142,16 +143,21 @@ impl Backend {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Notes that it closed a kept-alive connection that had been idle for `age`.
+    /// Notes that it closed a kept-alive connection that had been idle for `age`, at most.
     pub fn note_idle_close(&self, age: Duration) {
-        self.idle_close.fetch_min(nanos(age), Ordering::Relaxed);
+        self.idle_proven.fetch_min(nanos(age), Ordering::Relaxed);
     }
 
-    /// The shortest idle age at which it was seen closing a kept-alive connection; `u64::MAX` nanoseconds
-    /// when it never was.
+    /// Notes that a kept-alive connection to it was still open after being idle for `age`.
+    pub fn note_idle_open(&self, age: Duration) {
+        self.idle_proven.fetch_max(nanos(age), Ordering::Relaxed);
+    }
+
+    /// The longest time for which it has kept an idle connection open, since it last closed one earlier than
+    /// that; zero at first.
     #[must_use]
-    pub fn idle_close(&self) -> Duration {
-        Duration::from_nanos(self.idle_close.load(Ordering::Relaxed))
+    pub fn idle_proven(&self) -> Duration {
+        Duration::from_nanos(self.idle_proven.load(Ordering::Relaxed))
     }
 
     /// Whether its latest probe contradicted the verdict in force, so that the next is due earlier.
@@ -267,12 +273,19 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_idle_close_is_kept() {
+    fn what_is_proven_of_idle_connections_grows_and_is_disproved() {
         let backend = Backend::new(BackendId(1), "web", &named("a", host("127.0.0.1", 80)), true);
-        assert_eq!(backend.idle_close(), Duration::from_nanos(u64::MAX));
-        for millis in [900, 50, 700] {
-            backend.note_idle_close(Duration::from_millis(millis));
+        let millis = Duration::from_millis;
+        assert_eq!(backend.idle_proven(), Duration::ZERO);
+        for age in [30, 49, 20] {
+            backend.note_idle_open(millis(age));
         }
-        assert_eq!(backend.idle_close(), Duration::from_millis(50));
+        assert_eq!(backend.idle_proven(), millis(49));
+        backend.note_idle_close(millis(700));
+        assert_eq!(backend.idle_proven(), millis(49), "seen late: it says nothing");
+        backend.note_idle_close(millis(10));
+        assert_eq!(backend.idle_proven(), millis(10));
+        backend.note_idle_open(millis(60));
+        assert_eq!(backend.idle_proven(), millis(60), "a restart is not held against it for ever");
     }
 }

@@ -48,6 +48,12 @@ impl Lease {
         self.trial
     }
 
+    /// Notes that a fresh connection stands: that ends an ejection, which is about nothing else. Whether the
+    /// request succeeds may turn out much later, for a tunnel in hours.
+    pub fn note_connected(&self) {
+        self.backend.ejection.succeed(self.picked);
+    }
+
     /// Ends the attempt at `now` with `outcome`.
     pub fn finish(self, outcome: Outcome, now: Tick) {
         match outcome {
@@ -81,6 +87,19 @@ mod tests {
         drop(second);
         assert_eq!(backend.in_flight(), 0);
         assert_eq!(backend.ejection.word().until(), None);
+    }
+
+    #[test]
+    fn a_connection_that_stands_ends_the_ejection_before_the_attempt_has_ended() {
+        let backend = Arc::new(Backend::new(BackendId(1), "web", &named("a", host("127.0.0.1", 80)), false));
+        Lease::new(&backend, false, Tick(100)).finish(Outcome::ConnectFailed, Tick(100));
+        let early = Lease::new(&backend, false, Tick(50));
+        early.note_connected();
+        assert!(backend.ejection.word().until().is_some(), "it was picked before the failure");
+        let trial = Lease::new(&backend, true, Tick(2_000_000_000));
+        trial.note_connected();
+        assert_eq!(backend.ejection.word().until(), None);
+        assert_eq!(backend.in_flight(), 2);
     }
 
     #[test]

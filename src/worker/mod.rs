@@ -16,6 +16,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::spawn_local;
 use tokio_util::task::TaskTracker;
 
+use crate::message::Cause;
 use crate::net::now;
 use crate::proxy::WorkerCtx;
 use crate::proxy::http::pool::Pool;
@@ -57,8 +58,9 @@ pub struct Plan {
 /// How a worker ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// Connections that were cut.
-    pub cut: usize,
+    /// Requests, tunnels and TCP connections that were cut. Each has a record with cause `shutdown`; a
+    /// connection on which nothing was under way is closed without being counted.
+    pub cut: u64,
 }
 
 /// Runs a worker on the calling thread until it ends.
@@ -67,13 +69,15 @@ pub struct Ended {
 /// The runtime or a listening socket can't be set up.
 pub fn run(plan: Plan) -> io::Result<Ended> {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
+    let cells = Arc::clone(&plan.cells);
     let outcome = runtime.block_on(serve(plan));
-    // Drops every task that is left; each leaves its record as cut.
+    // Drops every task that is left; each leaves its record as cut. The last one to go lets go of the access
+    // log, which hands over its lines.
     drop(runtime);
-    outcome
+    outcome.map(|()| Ended { cut: cells.ended_with(Cause::Shutdown) })
 }
 
-async fn serve(plan: Plan) -> io::Result<Ended> {
+async fn serve(plan: Plan) -> io::Result<()> {
     let pool = Pool::new(plan.idle_total);
     let ctx = WorkerCtx::new(plan.snapshot, pool, plan.cells, plan.log, plan.raw_relay);
     let tracker = TaskTracker::new();
@@ -102,7 +106,7 @@ async fn serve(plan: Plan) -> io::Result<Ended> {
         () = plan.shutdown.cut.cancelled() => {}
     }
     ctx.pool.clear(&ctx.cells);
-    Ok(Ended { cut: tracker.len() })
+    Ok(())
 }
 
 async fn housekeep(ctx: Rc<WorkerCtx>) {

@@ -84,6 +84,11 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::{Cause, Record};
+    use crate::proxy::http::pool::Pool;
+    use crate::proxy::ledger::Ledger;
+    use crate::snapshot::Snapshot;
+    use crate::target::Registry;
 
     #[test]
     fn there_is_never_more_than_the_limit() {
@@ -92,5 +97,47 @@ mod tests {
         room.leave();
         assert!(room.enter());
         assert_eq!(room.taken(), 2);
+    }
+
+    /// A worker's things without a config.
+    fn context() -> Rc<WorkerCtx> {
+        use crate::config::model::{Config, LogLevel};
+        let config = Config {
+            listeners: Vec::new(),
+            targets: Vec::new(),
+            workers: 1,
+            max_connections: None,
+            shutdown_timeout: std::time::Duration::ZERO,
+            access_log: None,
+            log_level: LogLevel::Info,
+            trusted_proxies: Vec::new(),
+        };
+        let snapshot = Arc::new(Snapshot::new(&config, &Registry::new()));
+        WorkerCtx::new(snapshot, Pool::new(Arc::default()), Arc::default(), None, true)
+    }
+
+    #[test]
+    fn a_panic_in_one_connection_is_counted_and_recorded_and_ends_no_other() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build_local(tokio::runtime::LocalOptions::default())
+            .expect("a runtime");
+        let (ctx, room) = (context(), Room::new(2));
+        let connection = |breaks: bool| {
+            let (ctx, place) = (Rc::clone(&ctx), Place::take(&room, &ctx));
+            tokio::task::spawn_local(async move {
+                let _place = place;
+                let mut ledger = Ledger::new(&ctx, None, Record::default());
+                tokio::task::yield_now().await;
+                assert!(!breaks, "this panic is wanted");
+                ledger.settle(Cause::Done);
+            })
+        };
+        let (broken, whole) = runtime.block_on(async { tokio::join!(connection(true), connection(false)) });
+        assert!(broken.is_err_and(|error| error.is_panic()));
+        assert!(whole.is_ok(), "the worker goes on");
+        assert_eq!(room.taken(), 0, "both places are free again");
+        let cells = &ctx.cells;
+        assert_eq!((cells.panics.value(), cells.connections.open.value()), (1, 0));
+        assert_eq!((cells.ended_with(Cause::Internal), cells.ended_with(Cause::Done)), (1, 1));
     }
 }

@@ -8,5 +8,13 @@
     reason = "a test says what it expects by failing; it has no public"
 )]
 
+mod life_failure;
+mod life_health;
+mod life_lab;
+mod life_listener;
+mod life_pool;
+mod life_record;
+mod life_shutdown;
+mod life_tcp;
 mod spine;
 mod support;

@@ -144,14 +144,6 @@ impl Client {
         outcome
     }
 
-    /// Ready when the next read would not wait.
-    ///
-    /// # Errors
-    /// What the runtime reports.
-    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.stream.borrow().poll_readable(cx)
-    }
-
     /// Writes once.
     ///
     /// # Errors

@@ -31,6 +31,21 @@ const LINGER_BYTES: usize = 256 * 1024;
 /// For how long.
 const LINGER: Duration = Duration::from_secs(2);
 
+/// Makes a connection whose exchange is cut in the middle end in a reset: an answer that is delimited by the
+/// close, and a tunnel, would otherwise look complete (RFC 9112 §8).
+struct ResetIfCut<'a> {
+    client: &'a Client,
+    served: bool,
+}
+
+impl Drop for ResetIfCut<'_> {
+    fn drop(&mut self) {
+        if !self.served {
+            self.client.stream().reset_on_close();
+        }
+    }
+}
+
 /// Serves a connection to its end. `record` holds what is known of the client.
 pub async fn serve(ctx: Rc<WorkerCtx>, listener: &Listener, stream: Stream, record: Record) {
     let config = &listener.config;
@@ -42,7 +57,11 @@ pub async fn serve(ctx: Rc<WorkerCtx>, listener: &Listener, stream: Stream, reco
             return;
         }
         patience = client.timeouts.keep_alive;
-        match Box::pin(serve_one(&ctx, listener, &client, record)).await {
+        let mut exchange = ResetIfCut { client: &client, served: false };
+        let after = Box::pin(serve_one(&ctx, listener, &client, record)).await;
+        exchange.served = true;
+        drop(exchange);
+        match after {
             Some(After::KeepOpen) => {}
             Some(After::Linger) => return linger(&client).await,
             Some(After::Abort) => return client.stream().reset_on_close(),
@@ -62,7 +81,8 @@ pub async fn turn_away(ctx: Rc<WorkerCtx>, listener: &Listener, stream: Stream, 
     let mut wire = Wire::new(&ctx, Rc::clone(&client), &head);
     refuse(&ctx, &mut wire, &mut ledger, &head, Cause::TooManyConnections).await;
     drop(ledger);
-    linger(&client).await;
+    // Its request is still on the way: a plain close would meet it with a reset.
+    discard_input(&client).await;
 }
 
 /// The same for a connection that there is not even time for: one read, one write, closed. What the client had
@@ -86,14 +106,16 @@ async fn speaks_again(ctx: &WorkerCtx, client: &Client, patience: Duration) -> b
     client.reading.set(patience);
     let mut draining = false;
     poll_fn(|cx| {
-        if client.poll_readable(cx).is_ready() {
-            return Poll::Ready(true);
+        // A read and not a look: the runtime takes a new socket for readable until a read has shown otherwise.
+        if let Poll::Ready(outcome) = client.poll_fill(cx) {
+            return Poll::Ready(outcome.is_ok_and(|count| count > 0));
         }
         if ctx.is_draining() && !draining {
             draining = true;
             client.reading.set(DRAIN_SILENCE.min(patience));
         }
-        client.reading.poll(cx).map(|()| false)
+        // What the kernel has and the event loop has not seen yet came before our close: it is a request.
+        client.reading.poll(cx).map(|()| !client.stream().is_silent())
     })
     .await
 }
@@ -204,6 +226,11 @@ async fn linger(client: &Client) {
     if client.is_body_done() && !client.has_held() && !client.stream().is_readable_now() {
         return;
     }
+    discard_input(client).await;
+}
+
+/// Says that we are done, then reads and forgets what the client sends, within bounds.
+async fn discard_input(client: &Client) {
     client.reading.set(LINGER);
     let mut room = LINGER_BYTES;
     let mut shut = false;

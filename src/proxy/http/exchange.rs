@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use crate::message::{Blame, Cause, Field, Head, Kind, Record, tokens};
+use crate::message::{Blame, Cause, Field, Framing, Head, Kind, Record, tokens};
 use crate::net::relay::{End, Moved};
 use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
@@ -29,7 +29,9 @@ pub async fn exchange<E: Edge>(
     body: Body,
     record: Record,
 ) -> After {
-    let mut ledger = Ledger::new(ctx, Some(head), record);
+    let moved = Moved::default();
+    let mut ledger = Ledger::new(ctx, Some(head), record).counting(&moved);
+    let _upload = Upload { body: &body, moved: &moved };
     ledger.record.listener = listener.id;
     if ledger.record.id == 0 {
         ledger.record.id = ctx.request_id();
@@ -52,27 +54,49 @@ pub async fn exchange<E: Edge>(
     let request = Request { head, body: &body, upgrade: wanted_upgrade(head, target), about };
     let answer = forward(ctx, target, edge, &request, &mut ledger.record).await;
     let after = match answer {
-        Ok(Answer::Reply(head_back, reply)) => reply_to(ctx, edge, &mut ledger, head, head_back, reply).await,
+        Ok(Answer::Reply(head_back, reply)) => {
+            let reply = Download { body: reply, moved: &moved };
+            reply_to(ctx, edge, &mut ledger, head, head_back, reply).await
+        }
         Ok(Answer::Tunnel(head_back, call, lease)) => {
             let (mut backend, early) = call.into_tunnel();
-            let moved = Moved::default();
             let idle = target.config.timeouts.tunnel;
             ledger.record.kind = Kind::Upgrade;
             ledger.record.status = head_back.status;
             let end = edge.tunnel(&head_back, &mut backend, early, idle, &moved).await;
-            (ledger.record.bytes_in, ledger.record.bytes_out) = (moved.up.get(), moved.down.get());
             lease.finish(Outcome::Success, now());
             close_tunnel(&mut ledger, &end, &backend)
         }
         Err(cause) => refuse(ctx, edge, &mut ledger, head, cause).await,
     };
-    if ledger.record.kind == Kind::Http {
-        ledger.record.bytes_in = body.content();
-    }
     if let Some(attempt) = ledger.record.last_attempt() {
         attempt.end = now();
     }
     after
+}
+
+/// Counts what was read of a request's body, on every way out of an exchange.
+struct Upload<'a> {
+    body: &'a Body,
+    moved: &'a Moved,
+}
+
+impl Drop for Upload<'_> {
+    fn drop(&mut self) {
+        self.moved.up.set(self.moved.up.get() + self.body.content());
+    }
+}
+
+/// An answer's body that is counted, on every way out of an exchange.
+struct Download<'a> {
+    body: Body,
+    moved: &'a Moved,
+}
+
+impl Drop for Download<'_> {
+    fn drop(&mut self) {
+        self.moved.down.set(self.body.content());
+    }
 }
 
 /// The protocol that the client asks to switch to, if it is one that we pass on (RFC 9110 §7.8).
@@ -91,11 +115,10 @@ async fn reply_to<E: Edge>(
     ledger: &mut Ledger<'_>,
     head: &Head,
     head_back: Head,
-    mut reply: Body,
+    mut reply: Download<'_>,
 ) -> After {
     ledger.record.status = head_back.status;
-    let sent = edge.answer(&head_back, &mut reply, false).await;
-    ledger.record.bytes_out = reply.content();
+    let sent = edge.answer(&head_back, &mut reply.body, false).await;
     match sent {
         Ok(after) => {
             ledger.settle(Cause::Done);
@@ -107,7 +130,9 @@ async fn reply_to<E: Edge>(
             }
             if !started && cause != Cause::ClientGone {
                 // Not a byte is out: the client can still be told.
+                let moved = reply.moved;
                 drop(reply);
+                moved.down.set(0);
                 return refuse(ctx, edge, ledger, head, cause).await;
             }
             ledger.settle(cause);
@@ -129,11 +154,14 @@ pub async fn refuse<E: Edge>(
         return After::Abort;
     }
     let (answer, mut body) = own::answer(cause, ledger.record.id, head.method() == b"HEAD", &ctx.buffers);
-    // After a client's mistake nothing that follows on its connection can be trusted.
-    let last = cause.blame() == Blame::Client;
+    let length = if let Framing::Length(length) = body.framing() { length } else { 0 };
+    // After a client's mistake nothing that follows on its connection can be trusted; one that there is no room
+    // for is closed whatever follows.
+    let last = cause.blame() == Blame::Client || cause == Cause::TooManyConnections;
     match edge.answer(&answer, &mut body, last).await {
         Ok(after) => {
             ledger.record.status = answer.status;
+            ledger.record.bytes_out = length;
             after
         }
         Err(_) => After::Abort,
@@ -150,6 +178,9 @@ fn close_tunnel(ledger: &mut Ledger<'_>, end: &End, backend: &Stream) -> After {
         }
         End::Backend(_) => (Cause::AnswerCut, After::Abort),
     };
+    if let Some(attempt) = ledger.record.last_attempt() {
+        attempt.outcome = cause;
+    }
     ledger.settle(cause);
     after
 }

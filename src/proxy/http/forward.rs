@@ -113,7 +113,10 @@ async fn attempt<E: Edge>(
                 match dial(ctx, &backend, target.config.timeouts.connect, deadline, |cx| edge.poll_gone(cx))
                     .await
                 {
-                    Ok(stream) => stream,
+                    Ok(stream) => {
+                        lease.note_connected();
+                        stream
+                    }
                     Err(cause) => {
                         let theirs = cause.blame() == Blame::Backend;
                         lease.finish(if theirs { Outcome::ConnectFailed } else { Outcome::Neutral }, now());

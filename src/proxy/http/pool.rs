@@ -25,6 +25,8 @@ pub const PER_BACKEND: u32 = 300;
 pub const IDLE: Duration = Duration::from_secs(90);
 /// A request that may not be repeated takes a connection at most this long idle.
 const RECENT: Duration = Duration::from_secs(1);
+/// An idle time that every backend that keeps connections at all is trusted to grant.
+const TRUSTED: Duration = Duration::from_millis(10);
 /// How much credit is taken at once.
 const LOT: u32 = 8;
 
@@ -122,7 +124,7 @@ impl Pool {
         let generation = backend.generation();
         while let Some(idle) = shelf.idle.last() {
             let age = now.since(idle.since);
-            if need == Need::Once && age > RECENT.min(backend.idle_close() / 2) {
+            if need == Need::Once && age > surely_open(backend) {
                 // Older ones are fit for requests that can be repeated.
                 return None;
             }
@@ -183,6 +185,7 @@ impl Pool {
         shelves.retain(|_, shelf| {
             let backend = &shelf.backend;
             let generation = backend.generation();
+            let mut proven = Duration::ZERO;
             shelf.idle.retain(|idle| {
                 let age = now.since(idle.since);
                 if idle.stream.is_readable_now() {
@@ -193,9 +196,11 @@ impl Pool {
                     cells.pool.closed_idle.increment();
                     false
                 } else {
+                    proven = proven.max(age);
                     true
                 }
             });
+            backend.note_idle_open(proven);
             shelf.credit.shrink(shelf.idle.len(), &backend.idle_connections);
             !shelf.idle.is_empty()
         });
@@ -226,24 +231,12 @@ impl Drop for Pool {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn credit_never_exceeds_the_limit_over_all_workers() {
-        let shared = AtomicU32::new(0);
-        let (mut one, mut two) = (Credit::default(), Credit::default());
-        let fill = |credit: &mut Credit, from: usize| {
-            (from..).take_while(|&used| credit.grow(used, &shared, 20)).count()
-        };
-        assert_eq!(fill(&mut one, 0), 20);
-        assert_eq!(fill(&mut two, 0), 0);
-        one.shrink(9, &shared);
-        assert_eq!((one.held, shared.load(Ordering::Acquire)), (16, 16));
-        assert_eq!(fill(&mut two, 0), 4);
-        one.shrink(0, &shared);
-        two.shrink(0, &shared);
-        assert_eq!(shared.load(Ordering::Acquire), 0);
-    }
+/// How long a connection may have been idle so that `backend` surely does not close it at this very moment:
+/// half of the time for which it was seen to keep one. A backend that closes idle connections early can't be
+/// asked for its patience, and finding it out by failing would cost a request that can't be repeated.
+fn surely_open(backend: &Backend) -> Duration {
+    (backend.idle_proven() / 2).clamp(TRUSTED, RECENT)
 }
+
+#[cfg(test)]
+mod tests;

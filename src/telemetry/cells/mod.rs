@@ -224,6 +224,12 @@ impl Cells {
             self.backends.entry(last.backend.0).traffic.count(record);
         }
     }
+
+    /// How many records ended with this cause.
+    #[must_use]
+    pub fn ended_with(&self, cause: Cause) -> u64 {
+        self.causes[cause as usize].value()
+    }
 }
 
 /// How long opening the connection took; `None` on a pooled one and when it never stood.

@@ -1,0 +1,245 @@
+//! The rules of a pool, with real sockets and invented time.
+
+use tokio::net::UnixStream;
+
+use super::*;
+use crate::config::model::{self, BackendAddress, Balance, Protocol, Timeouts};
+use crate::target::Registry;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn at(seconds: u64) -> Tick {
+    Tick(seconds * SECOND)
+}
+
+fn millis(millis: u64) -> Tick {
+    Tick(millis * 1_000_000)
+}
+
+/// Backends that are up from the start, and the registry they live in.
+fn backends(count: u16) -> (Registry, Vec<Arc<Backend>>) {
+    let registry = Registry::new();
+    let built = registry.apply(&[target(count)]);
+    (registry, built[0].backends.clone())
+}
+
+fn target(count: u16) -> model::Target {
+    let backend = |number: u16| model::Backend {
+        name: format!("b{number}"),
+        address: BackendAddress::Host { host: "127.0.0.1".into(), port: 1000 + number },
+        probe_path: None,
+    };
+    model::Target {
+        name: "web".into(),
+        protocol: Protocol::Http,
+        balance: Balance::RoundRobin,
+        health: None,
+        timeouts: Timeouts::default(),
+        upgrade: Vec::new(),
+        backends: (0..count).map(backend).collect(),
+    }
+}
+
+/// A worker's pool with its cells, and the far ends of what was put into it.
+struct Worker {
+    pool: Pool,
+    cells: Cells,
+    far: Vec<UnixStream>,
+}
+
+impl Worker {
+    fn new(total: &Arc<AtomicU32>) -> Worker {
+        Worker { pool: Pool::new(Arc::clone(total)), cells: Cells::default(), far: Vec::new() }
+    }
+
+    fn put(&mut self, backend: &Arc<Backend>, now: Tick) {
+        self.put_for(backend, None, now);
+    }
+
+    fn put_for(&mut self, backend: &Arc<Backend>, keep_for: Option<Duration>, now: Tick) {
+        let (near, far) = UnixStream::pair().expect("a pair of sockets");
+        self.far.push(far);
+        let generation = backend.generation();
+        self.pool.put(&self.cells, backend, Stream::Unix(near), keep_for, generation, now);
+    }
+
+    /// Which of the connections that were put in is given out, by its number.
+    fn take(&self, backend: &Backend, need: Need, now: Tick) -> Option<usize> {
+        let Stream::Unix(near) = self.pool.take(&self.cells, backend, need, now)? else { return None };
+        near.try_write(b"x").expect("an open socket");
+        let mut byte = [0u8; 1];
+        self.far.iter().position(|far| rustix::io::read(far, &mut byte).is_ok_and(|count| count == 1))
+    }
+
+    /// (closed by us, found closed)
+    fn closed(&self) -> (u64, u64) {
+        (self.cells.pool.closed_idle.value(), self.cells.pool.discarded_stale.value())
+    }
+}
+
+fn shared() -> Arc<AtomicU32> {
+    Arc::default()
+}
+
+#[test]
+fn credit_never_exceeds_the_limit_over_all_workers() {
+    let shared = AtomicU32::new(0);
+    let (mut one, mut two) = (Credit::default(), Credit::default());
+    let fill = |credit: &mut Credit, from: usize| {
+        (from..).take_while(|&used| credit.grow(used, &shared, 20)).count()
+    };
+    assert_eq!(fill(&mut one, 0), 20);
+    assert_eq!(fill(&mut two, 0), 0);
+    one.shrink(9, &shared);
+    assert_eq!((one.held, shared.load(Ordering::Acquire)), (16, 16));
+    assert_eq!(fill(&mut two, 0), 4);
+    one.shrink(0, &shared);
+    two.shrink(0, &shared);
+    assert_eq!(shared.load(Ordering::Acquire), 0);
+}
+
+#[tokio::test]
+async fn the_most_recently_used_comes_first() {
+    let (_registry, backends) = backends(1);
+    let mut worker = Worker::new(&shared());
+    for second in 1..=3 {
+        worker.put(&backends[0], at(second));
+    }
+    let taken: Vec<_> = (0..4).map(|_| worker.take(&backends[0], Need::Repeatable, at(4))).collect();
+    assert_eq!(taken, [Some(2), Some(1), Some(0), None]);
+    assert_eq!((worker.cells.pool.reused.value(), worker.pool.len()), (3, 0));
+}
+
+#[tokio::test]
+async fn two_workers_keep_300_for_a_backend_and_1000_in_all() {
+    crate::net::socket::raise_descriptor_limit().expect("a limit");
+    let total = shared();
+    let (_registry, backends) = backends(5);
+    let mut workers = [Worker::new(&total), Worker::new(&total)];
+    let held = |workers: &[Worker; 2]| workers[0].pool.len() + workers[1].pool.len();
+    for number in 0..400 {
+        workers[number % 2].put(&backends[0], at(1));
+    }
+    assert_eq!(held(&workers), 300);
+    assert_eq!(workers[0].closed().0 + workers[1].closed().0, 100);
+    for backend in &backends[1..] {
+        for number in 0..300 {
+            workers[number % 2].put(backend, at(1));
+        }
+    }
+    // A last lot of one worker may hold credit that it has no use for.
+    let kept = held(&workers);
+    assert!((1000 - LOT as usize..=1000).contains(&kept), "{kept} kept");
+    assert!(total.load(Ordering::Acquire) <= TOTAL);
+
+    // One worker lets go, and the sweep makes its room available to the other.
+    workers[0].pool.clear(&workers[0].cells);
+    let before = workers[1].pool.len();
+    assert!(before < 1000);
+    for backend in &backends {
+        for _ in 0..300 {
+            workers[1].put(backend, at(2));
+        }
+    }
+    assert_eq!(workers[1].pool.len(), 1000);
+    drop(workers);
+    assert_eq!(total.load(Ordering::Acquire), 0, "every credit was given back");
+    assert!(backends.iter().all(|backend| backend.idle_connections.load(Ordering::Acquire) == 0));
+}
+
+#[tokio::test]
+async fn ninety_seconds_or_one_less_than_the_backend_promised() {
+    let (_registry, backends) = backends(1);
+    for (promised, lives) in [(None, 90), (Some(5), 4), (Some(300), 90)] {
+        let promised = promised.map(Duration::from_secs);
+        let mut worker = Worker::new(&shared());
+        worker.put_for(&backends[0], promised, at(10));
+        worker.pool.sweep(&worker.cells, at(10 + lives));
+        assert_eq!((worker.pool.len(), worker.closed()), (1, (0, 0)), "{promised:?}");
+        worker.pool.sweep(&worker.cells, at(11 + lives));
+        assert_eq!((worker.pool.len(), worker.closed()), (0, (1, 0)), "{promised:?}");
+        // Without a sweep in between it is not given out either.
+        worker.put_for(&backends[0], promised, at(10));
+        assert_eq!(worker.take(&backends[0], Need::Repeatable, at(11 + lives)), None);
+    }
+    let mut worker = Worker::new(&shared());
+    worker.put_for(&backends[0], Some(Duration::from_secs(1)), at(10));
+    assert_eq!((worker.pool.len(), worker.closed().0), (0, 1), "not worth keeping");
+}
+
+#[tokio::test]
+async fn what_may_not_be_repeated_takes_only_a_connection_used_within_a_second() {
+    let (_registry, backends) = backends(1);
+    let mut worker = Worker::new(&shared());
+    backends[0].note_idle_open(Duration::from_secs(60));
+    worker.put(&backends[0], millis(1000));
+    assert_eq!(worker.take(&backends[0], Need::Once, millis(2001)), None);
+    assert_eq!(worker.pool.len(), 1, "it stays for requests that can be repeated");
+    assert_eq!(worker.take(&backends[0], Need::Once, millis(2000)), Some(0));
+}
+
+/// Half of 50 ms used to be allowed only once a request had found out the hard way.
+#[tokio::test]
+async fn what_may_not_be_repeated_trusts_half_of_the_idle_time_that_was_seen() {
+    let (_registry, backends) = backends(1);
+    let mut worker = Worker::new(&shared());
+    let allowed = |worker: &mut Worker, age: u64| {
+        worker.put(&backends[0], millis(1000));
+        let number = worker.far.len() - 1;
+        let taken = worker.take(&backends[0], Need::Once, millis(1000 + age));
+        worker.pool.clear(&worker.cells);
+        taken == Some(number)
+    };
+    assert!(allowed(&mut worker, 10) && !allowed(&mut worker, 11), "nothing is known");
+    worker.put(&backends[0], millis(1000));
+    worker.pool.sweep(&worker.cells, millis(1050));
+    worker.pool.clear(&worker.cells);
+    assert!(allowed(&mut worker, 25) && !allowed(&mut worker, 26), "open after 50 ms");
+    worker.put(&backends[0], millis(1000));
+    worker.far.clear();
+    assert_eq!(worker.take(&backends[0], Need::Once, millis(1024)), None, "closed after 24 ms");
+    assert_eq!(worker.cells.pool.discarded_stale.value(), 1);
+    assert!(allowed(&mut worker, 12) && !allowed(&mut worker, 13));
+}
+
+#[tokio::test]
+async fn what_the_backend_has_closed_or_written_to_is_never_given_out() {
+    let (_registry, backends) = backends(1);
+    let mut worker = Worker::new(&shared());
+    for _ in 0..3 {
+        worker.put(&backends[0], at(1));
+    }
+    worker.far[1].try_write(b"HTTP/1.1 408 Request Timeout\r\n\r\n").expect("open");
+    drop(worker.far.pop());
+    // The event loop has to see it before the cheap check can.
+    tokio::task::yield_now().await;
+    assert_eq!(worker.take(&backends[0], Need::Repeatable, at(1)), Some(0));
+    assert_eq!(worker.closed(), (0, 2));
+}
+
+#[tokio::test]
+async fn connections_of_a_removed_backend_are_closed_by_the_next_sweep() {
+    let (registry, backends) = backends(2);
+    let mut worker = Worker::new(&shared());
+    for backend in &backends {
+        worker.put(backend, at(1));
+    }
+    let mut config = target(2);
+    config.backends.remove(0);
+    registry.apply(&[config]);
+    worker.pool.sweep(&worker.cells, at(1));
+    assert_eq!((worker.pool.len(), worker.closed().0), (1, 1));
+    assert_eq!(worker.take(&backends[0], Need::Repeatable, at(1)), None);
+    assert_eq!(worker.take(&backends[1], Need::Repeatable, at(1)), Some(1));
+}
+
+#[tokio::test]
+async fn what_was_opened_before_a_failure_is_not_kept() {
+    let (registry, backends) = backends(1);
+    let worker = Worker::new(&shared());
+    let generation = backends[0].generation();
+    registry.apply(&[]);
+    let (near, _far) = UnixStream::pair().expect("a pair of sockets");
+    worker.pool.put(&worker.cells, &backends[0], Stream::Unix(near), None, generation, at(1));
+    assert_eq!((worker.pool.len(), worker.closed().0), (0, 1));
+}
