@@ -22,9 +22,10 @@ pub mod dial;
 pub mod http;
 pub mod ledger;
 pub mod lend;
+pub mod pool;
 pub mod tcp;
 
-use http::pool::Pool;
+use pool::Pool;
 
 /// What belongs to one worker and is used by all of its connections.
 pub struct WorkerCtx {

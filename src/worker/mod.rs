@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 use crate::message::Cause;
 use crate::net::now;
 use crate::proxy::WorkerCtx;
-use crate::proxy::http::pool::Pool;
+use crate::proxy::pool::Pool;
 use crate::shutdown::Shutdown;
 use crate::snapshot::Snapshot;
 use crate::telemetry::access_log;

@@ -85,8 +85,8 @@ impl Drop for Place {
 mod tests {
     use super::*;
     use crate::message::{Cause, Record};
-    use crate::proxy::http::pool::Pool;
     use crate::proxy::ledger::Ledger;
+    use crate::proxy::pool::Pool;
     use crate::snapshot::Snapshot;
     use crate::target::Registry;
 

@@ -19,8 +19,8 @@ use super::Body;
 use super::call::{Call, Patience, Silence};
 use super::edge::Edge;
 use super::h1::write::{self, About};
-use super::pool::Need;
 use super::reply::Reply;
+use crate::proxy::pool::Need;
 
 /// Backends tried for one request.
 const ATTEMPTS: usize = 3;

@@ -14,7 +14,6 @@ pub mod forward;
 pub mod h1;
 pub mod memory;
 pub mod own;
-pub mod pool;
 pub mod reply;
 pub mod wire;
 
