@@ -77,6 +77,16 @@ struct Idle {
     generation: u32,
 }
 
+impl Idle {
+    /// True when there are bytes nobody asked for, or the end: either way it is not to be used.
+    ///
+    /// The runtime may take a connection for readable whose last byte was read together with those before it;
+    /// only the kernel knows. It also knows of an end that the runtime has not been told of yet.
+    fn is_broken(&self, need: Need) -> bool {
+        (need == Need::Once || self.stream.is_readable_now()) && !self.stream.is_silent()
+    }
+}
+
 struct Shelf {
     backend: Arc<Backend>,
     /// The most recently used is last.
@@ -132,8 +142,7 @@ impl Pool {
             self.count.set(self.count.get() - 1);
             if idle.generation != generation || age > idle.keep_for {
                 cells.pool.closed_idle.increment();
-            } else if idle.stream.is_readable_now() || (need == Need::Once && !idle.stream.is_silent()) {
-                // Bytes nobody asked for, or the end: either way it is not to be used.
+            } else if idle.is_broken(need) {
                 backend.note_idle_close(age);
                 cells.pool.discarded_stale.increment();
             } else {
@@ -188,7 +197,7 @@ impl Pool {
             let mut proven = Duration::ZERO;
             shelf.idle.retain(|idle| {
                 let age = now.since(idle.since);
-                if idle.stream.is_readable_now() {
+                if idle.is_broken(Need::Repeatable) {
                     backend.note_idle_close(age);
                     cells.pool.discarded_stale.increment();
                     false

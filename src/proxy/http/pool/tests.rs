@@ -217,6 +217,27 @@ async fn what_the_backend_has_closed_or_written_to_is_never_given_out() {
     assert_eq!(worker.closed(), (0, 2));
 }
 
+/// They used to be thrown away, most often after long answers.
+#[tokio::test]
+async fn a_connection_that_only_looks_readable_is_used_again() {
+    let (_registry, backends) = backends(1);
+    let mut worker = Worker::new(&shared());
+    let (near, far) = UnixStream::pair().expect("a pair of sockets");
+    far.try_write(b"x").expect("open");
+    let mut near = Stream::Unix(near);
+    let mut byte = [0u8; 1];
+    // A read that fills its buffer leaves open whether there is more.
+    std::future::poll_fn(|cx| near.poll_read(cx, &mut tokio::io::ReadBuf::new(&mut byte)))
+        .await
+        .expect("a byte");
+    assert!(near.is_readable_now(), "it looks so");
+    worker.far.push(far);
+    worker.pool.put(&worker.cells, &backends[0], near, None, backends[0].generation(), at(1));
+    worker.pool.sweep(&worker.cells, at(2));
+    assert_eq!(worker.take(&backends[0], Need::Repeatable, at(2)), Some(0));
+    assert_eq!(worker.closed(), (0, 0));
+}
+
 #[tokio::test]
 async fn connections_of_a_removed_backend_are_closed_by_the_next_sweep() {
     let (registry, backends) = backends(2);
