@@ -26,7 +26,7 @@ pub const IDLE: Duration = Duration::from_secs(90);
 /// A request that may not be repeated takes a connection at most this long idle.
 const RECENT: Duration = Duration::from_secs(1);
 /// An idle time that every backend that keeps connections at all is trusted to grant.
-const TRUSTED: Duration = Duration::from_millis(10);
+const TRUSTED: Duration = Duration::from_millis(20);
 /// How much credit is taken at once.
 const LOT: u32 = 8;
 

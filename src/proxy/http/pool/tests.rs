@@ -190,16 +190,16 @@ async fn what_may_not_be_repeated_trusts_half_of_the_idle_time_that_was_seen() {
         worker.pool.clear(&worker.cells);
         taken == Some(number)
     };
-    assert!(allowed(&mut worker, 10) && !allowed(&mut worker, 11), "nothing is known");
+    assert!(allowed(&mut worker, 20) && !allowed(&mut worker, 21), "nothing is known");
     worker.put(&backends[0], millis(1000));
-    worker.pool.sweep(&worker.cells, millis(1050));
+    worker.pool.sweep(&worker.cells, millis(1100));
     worker.pool.clear(&worker.cells);
-    assert!(allowed(&mut worker, 25) && !allowed(&mut worker, 26), "open after 50 ms");
+    assert!(allowed(&mut worker, 50) && !allowed(&mut worker, 51), "open after 100 ms");
     worker.put(&backends[0], millis(1000));
     worker.far.clear();
-    assert_eq!(worker.take(&backends[0], Need::Once, millis(1024)), None, "closed after 24 ms");
+    assert_eq!(worker.take(&backends[0], Need::Once, millis(1048)), None, "closed after 48 ms");
     assert_eq!(worker.cells.pool.discarded_stale.value(), 1);
-    assert!(allowed(&mut worker, 12) && !allowed(&mut worker, 13));
+    assert!(allowed(&mut worker, 24) && !allowed(&mut worker, 25));
 }
 
 #[tokio::test]
