@@ -26,7 +26,7 @@ pub const IDLE: Duration = Duration::from_secs(90);
 /// A request that may not be repeated takes a connection at most this long idle.
 const RECENT: Duration = Duration::from_secs(1);
 /// An idle time that every backend that keeps connections at all is trusted to grant.
-const TRUSTED: Duration = Duration::from_millis(10);
+const TRUSTED: Duration = Duration::from_millis(20);
 /// How much credit is taken at once.
 const LOT: u32 = 8;
 
@@ -75,6 +75,16 @@ struct Idle {
     since: Tick,
     keep_for: Duration,
     generation: u32,
+}
+
+impl Idle {
+    /// True when there are bytes nobody asked for, or the end: either way it is not to be used.
+    ///
+    /// The runtime may take a connection for readable whose last byte was read together with those before it;
+    /// only the kernel knows. It also knows of an end that the runtime has not been told of yet.
+    fn is_broken(&self, need: Need) -> bool {
+        (need == Need::Once || self.stream.is_readable_now()) && !self.stream.is_silent()
+    }
 }
 
 struct Shelf {
@@ -132,8 +142,7 @@ impl Pool {
             self.count.set(self.count.get() - 1);
             if idle.generation != generation || age > idle.keep_for {
                 cells.pool.closed_idle.increment();
-            } else if idle.stream.is_readable_now() || (need == Need::Once && !idle.stream.is_silent()) {
-                // Bytes nobody asked for, or the end: either way it is not to be used.
+            } else if idle.is_broken(need) {
                 backend.note_idle_close(age);
                 cells.pool.discarded_stale.increment();
             } else {
@@ -188,7 +197,7 @@ impl Pool {
             let mut proven = Duration::ZERO;
             shelf.idle.retain(|idle| {
                 let age = now.since(idle.since);
-                if idle.stream.is_readable_now() {
+                if idle.is_broken(Need::Repeatable) {
                     backend.note_idle_close(age);
                     cells.pool.discarded_stale.increment();
                     false

@@ -75,30 +75,6 @@ pub async fn exchange<E: Edge>(
     after
 }
 
-/// Counts what was read of a request's body, on every way out of an exchange.
-struct Upload<'a> {
-    body: &'a Body,
-    moved: &'a Moved,
-}
-
-impl Drop for Upload<'_> {
-    fn drop(&mut self) {
-        self.moved.up.set(self.moved.up.get() + self.body.content());
-    }
-}
-
-/// An answer's body that is counted, on every way out of an exchange.
-struct Download<'a> {
-    body: Body,
-    moved: &'a Moved,
-}
-
-impl Drop for Download<'_> {
-    fn drop(&mut self) {
-        self.moved.down.set(self.body.content());
-    }
-}
-
 /// The protocol that the client asks to switch to, if it is one that we pass on (RFC 9110 §7.8).
 fn wanted_upgrade<'a>(head: &'a Head, target: &Target) -> Option<&'a [u8]> {
     if !head.has_hop_by_hop() || !head.lists(Field::Connection, b"upgrade") {
@@ -183,4 +159,28 @@ fn close_tunnel(ledger: &mut Ledger<'_>, end: &End, backend: &Stream) -> After {
     }
     ledger.settle(cause);
     after
+}
+
+/// Counts what was read of a request's body, on every way out of an exchange.
+struct Upload<'a> {
+    body: &'a Body,
+    moved: &'a Moved,
+}
+
+impl Drop for Upload<'_> {
+    fn drop(&mut self) {
+        self.moved.up.set(self.moved.up.get() + self.body.content());
+    }
+}
+
+/// An answer's body that is counted, on every way out of an exchange.
+struct Download<'a> {
+    body: Body,
+    moved: &'a Moved,
+}
+
+impl Drop for Download<'_> {
+    fn drop(&mut self) {
+        self.moved.down.set(self.body.content());
+    }
 }
