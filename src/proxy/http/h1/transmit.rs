@@ -51,7 +51,8 @@ impl Transmit {
             tail_sent: 0,
             framing,
             raw,
-            ended: framing == Framing::None,
+            // Even without content the source is asked once: an answer's body does at its end what ends with it.
+            ended: false,
             written: 0,
         }
     }
