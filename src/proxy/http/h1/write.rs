@@ -50,8 +50,11 @@ pub fn request(
 ) {
     out.extend_from_slice(head.method());
     out.push(b' ');
-    if !matches!(head.path().first(), Some(b'/' | b'*')) {
-        out.push(b'/');
+    match head.path().first() {
+        Some(b'/' | b'*') => {}
+        // RFC 9112 §3.2.4: OPTIONS of an authority alone asks about the server.
+        None if head.method() == b"OPTIONS" => out.push(b'*'),
+        Some(_) | None => out.push(b'/'),
     }
     out.extend_from_slice(head.path());
     out.extend_from_slice(b" HTTP/1.1\r\n");
