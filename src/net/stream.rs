@@ -82,7 +82,8 @@ impl Stream {
     }
 
     /// True when the runtime has already seen something to read or the end: a connection that should be
-    /// silent is not. Costs no system call, and so may be one turn of the event loop late.
+    /// silent is not. Costs no system call, and so may be one turn of the event loop late, or wrong behind a read
+    /// that filled its buffer to the last byte: [`Stream::is_silent`] knows.
     #[must_use]
     pub fn is_readable_now(&self) -> bool {
         self.poll_readable(&mut Context::from_waker(Waker::noop())).is_ready()

@@ -129,7 +129,11 @@ impl Call {
                 self.sending = None;
                 Ok(())
             }
-            Poll::Ready(Err(Failed::Source(cause))) => Err(cause),
+            Poll::Ready(Err(Failed::Source(cause))) => {
+                self.unsendable = true;
+                self.sending = None;
+                Err(cause)
+            }
             Poll::Ready(Err(Failed::Sink(_))) => {
                 self.unsendable = true;
                 self.sending = None;
@@ -263,6 +267,12 @@ impl Call {
         &self.decoder
     }
 
+    /// True when the last byte of the request was taken by the socket.
+    #[must_use]
+    pub fn is_sent(&self) -> bool {
+        self.sending.is_none() && !self.unsendable
+    }
+
     /// See [`Decoder::set_raw`].
     pub fn set_raw(&mut self) -> bool {
         self.decoder.set_raw()
@@ -271,8 +281,7 @@ impl Call {
     /// The connection and for how long the backend keeps it open, if it may serve another request: request and
     /// answer are complete, both want it, and not a byte is left over (RFC 9112 §9.3).
     pub fn into_idle(self) -> Option<(Stream, Option<Duration>)> {
-        let clean =
-            self.sending.is_none() && !self.unsendable && self.held.is_none() && self.decoder.is_done();
+        let clean = self.is_sent() && self.held.is_none() && self.decoder.is_done();
         (clean && self.keeps_alive).then_some((self.stream, self.keep_for))
     }
 

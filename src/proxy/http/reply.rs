@@ -72,7 +72,8 @@ impl Reply {
 
     /// Goes on sending the request.
     pub fn drive(&mut self, cx: &mut Context<'_>) {
-        if let Some(call) = &mut self.call
+        if self.failed.is_none()
+            && let Some(call) = &mut self.call
             && let Err(cause) = call.drive(cx)
         {
             self.failed = Some(cause);

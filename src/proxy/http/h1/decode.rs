@@ -24,6 +24,8 @@ enum Coding {
     Chunked(Chunks),
     UntilClose,
     Done,
+    /// Malformed: nothing behind that point is ever looked at again.
+    Broken,
 }
 
 /// A body on its way in.
@@ -70,7 +72,7 @@ impl Decoder {
     pub fn content(&self) -> u64 {
         match &self.coding {
             Coding::Chunked(chunks) => chunks.content,
-            Coding::Length(_) | Coding::UntilClose | Coding::Done => self.plain,
+            Coding::Length(_) | Coding::UntilClose | Coding::Done | Coding::Broken => self.plain,
         }
     }
 
@@ -95,6 +97,9 @@ impl Decoder {
         loop {
             if self.is_done() {
                 return Poll::Ready(Ok(None));
+            }
+            if matches!(self.coding, Coding::Broken) {
+                return Poll::Ready(Err(Broken::Malformed));
             }
             if let Some(piece) = self.take(held)? {
                 return Poll::Ready(Ok(Some(piece)));
@@ -127,6 +132,7 @@ impl Decoder {
         let Some(mut buffer) = held.take() else { return Ok(None) };
         match &mut self.coding {
             Coding::Done => *held = Some(buffer),
+            Coding::Broken => return Err(Broken::Malformed),
             Coding::UntilClose => {
                 self.plain += buffer.len() as u64;
                 return Ok(Some(buffer));
@@ -142,7 +148,11 @@ impl Decoder {
                 return Ok(Some(buffer));
             }
             Coding::Chunked(chunks) => {
-                let found = chunks.scan(buffer.data_mut(), self.raw).map_err(|_| Broken::Malformed)?;
+                let Ok(found) = chunks.scan(buffer.data_mut(), self.raw) else {
+                    self.plain = chunks.content;
+                    self.coding = Coding::Broken;
+                    return Err(Broken::Malformed);
+                };
                 let done = chunks.is_done();
                 if found.consumed == 0 {
                     *held = Some(buffer);
