@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use crate::message::{Blame, Cause, Field, Framing, Head, Kind, Record, tokens};
+use crate::message::{Blame, Cause, Field, Framing, Head, Kind, Record, Version, tokens};
 use crate::net::relay::{End, Moved};
 use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
@@ -75,9 +75,11 @@ pub async fn exchange<E: Edge>(
     after
 }
 
-/// The protocol that the client asks to switch to, if it is one that we pass on (RFC 9110 §7.8).
+/// The protocol that the client asks to switch to, if it is one that we pass on. HTTP/1.0 can't ask (RFC 9110
+/// §7.8).
 fn wanted_upgrade<'a>(head: &'a Head, target: &Target) -> Option<&'a [u8]> {
-    if !head.has_hop_by_hop() || !head.lists(Field::Connection, b"upgrade") {
+    if head.version == Version::Http10 || !head.has_hop_by_hop() || !head.lists(Field::Connection, b"upgrade")
+    {
         return None;
     }
     let allowed = &target.config.upgrade;
@@ -104,7 +106,7 @@ async fn reply_to<E: Edge>(
             if let Some(attempt) = ledger.record.last_attempt() {
                 attempt.outcome = cause;
             }
-            if !started && cause != Cause::ClientGone {
+            if !started && !matches!(cause, Cause::ClientGone | Cause::ClientStalled) {
                 // Not a byte is out: the client can still be told.
                 let moved = reply.moved;
                 drop(reply);
@@ -126,7 +128,7 @@ pub async fn refuse<E: Edge>(
     cause: Cause,
 ) -> After {
     ledger.settle(cause);
-    if cause == Cause::ClientGone {
+    if matches!(cause, Cause::ClientGone | Cause::ClientStalled) {
         return After::Abort;
     }
     let (answer, mut body) = own::answer(cause, ledger.record.id, head.method() == b"HEAD", &ctx.buffers);

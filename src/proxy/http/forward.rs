@@ -140,7 +140,8 @@ async fn attempt<E: Edge>(
         }
         match outcome {
             Ok(()) if head.status == 101 => {
-                if !matches_upgrade(&head, request.upgrade) {
+                // What is left of the request's body would be taken for bytes of the tunnel.
+                if !matches_upgrade(&head, request.upgrade) || !call.is_sent() {
                     lease.finish(Outcome::Failed, now());
                     return Err(Failure { cause: Cause::BadUpgrade, next: false });
                 }
