@@ -55,7 +55,7 @@ impl Body {
         match self {
             Body::Empty => Some(Body::Empty),
             Body::Memory(memory) => Some(Body::Memory(memory.clone())),
-            Body::Client(client) => (client.content() == 0).then(|| Body::Client(Rc::clone(client))),
+            Body::Client(client) => (!client.is_body_begun()).then(|| Body::Client(Rc::clone(client))),
             Body::Reply(_) => None,
         }
     }

@@ -30,6 +30,8 @@ pub struct Client {
     framing: Cell<Framing>,
     pace: Cell<Pace>,
     ended: Cell<bool>,
+    /// A piece of the current body was handed out.
+    taken: Cell<bool>,
     /// For what the client sends.
     pub reading: Deadline,
     /// For what the client takes.
@@ -66,6 +68,7 @@ impl Client {
             framing: Cell::new(Framing::None),
             pace: Cell::default(),
             ended: Cell::new(false),
+            taken: Cell::new(false),
             reading: ticker.deadline(),
             writing: ticker.deadline(),
             buffers,
@@ -78,6 +81,7 @@ impl Client {
     pub fn start_body(&self, framing: Framing) {
         self.framing.set(framing);
         self.pace.set(Pace::default());
+        self.taken.set(false);
         *self.decoder.borrow_mut() = Decoder::new(framing);
     }
 
@@ -91,6 +95,12 @@ impl Client {
     #[must_use]
     pub fn is_body_done(&self) -> bool {
         self.decoder.borrow().is_done()
+    }
+
+    /// True once a piece of the current body was handed out. It may be framing alone, without content.
+    #[must_use]
+    pub fn is_body_begun(&self) -> bool {
+        self.taken.get()
     }
 
     /// See [`Decoder::set_raw`].
@@ -176,6 +186,7 @@ impl Client {
                 if self.limits.body.is_some_and(|limit| decoder.content() > limit) {
                     return Poll::Ready(Err(Cause::BodyTooLarge));
                 }
+                self.taken.set(self.taken.get() || piece.is_some());
                 Poll::Ready(Ok(piece))
             }
             Poll::Pending => {
@@ -194,9 +205,7 @@ impl Client {
         }
         pace.since = Some(now());
         self.pace.set(pace);
-        let earned = content.checked_div(self.limits.body_rate).map(Duration::from_secs);
-        let allowed = earned.map_or(Duration::MAX, |earned| (GRACE + earned).saturating_sub(pace.waited));
-        self.reading.set(self.timeouts.idle.min(allowed));
+        self.reading.set(self.timeouts.idle.min(allowance(content, self.limits.body_rate, pace.waited)));
     }
 
     fn arrived(&self) {
@@ -220,20 +229,47 @@ impl Client {
                 return Poll::Pending;
             }
             match ready!(self.poll_fill(cx)) {
-                Ok(0) => {
-                    self.ended.set(true);
-                    self.reading.set(HALF_CLOSED);
-                }
+                Ok(0) => self.ended.set(true),
                 Ok(_) => {}
                 Err(_) => return Poll::Ready(()),
             }
         }
+        self.reading.set_if_clear(HALF_CLOSED);
         self.reading.poll(cx)
+    }
+
+    /// Notes that a client that may be gone was written to: how that ends is waited for once more.
+    pub fn try_again(&self) {
+        if self.ended.get() {
+            self.reading.clear();
+        }
     }
 
     /// True once the client has sent its end.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.ended.get()
+    }
+}
+
+/// How much longer a client may keep us waiting inside a body of which `content` bytes came and for which we
+/// have waited `waited`: everything beyond the grace must be earned at `rate` bytes per second (0: any).
+fn allowance(content: u64, rate: u64, waited: Duration) -> Duration {
+    let earned = content.checked_div(rate).map(Duration::from_secs);
+    earned.map_or(Duration::MAX, |earned| (GRACE + earned).saturating_sub(waited))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_must_keep_its_rate_once_the_grace_is_over() {
+        let seconds = Duration::from_secs;
+        assert_eq!(allowance(0, 240, seconds(0)), GRACE);
+        assert_eq!(allowance(2400, 240, seconds(25)), seconds(5), "ten seconds more were earned");
+        assert_eq!(allowance(239, 240, seconds(20)), seconds(0), "a drip earns nothing");
+        assert_eq!(allowance(2400, 240, seconds(90)), seconds(0));
+        assert_eq!(allowance(0, 0, seconds(90)), Duration::MAX, "no rate is asked for");
     }
 }

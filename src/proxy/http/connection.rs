@@ -146,6 +146,8 @@ async fn serve_one(
             exchange(ctx, listener, &mut wire, &head, body, record).await
         }
         Err(cause) => {
+            // Where this request ends nobody knows: whatever else comes belongs to it, until the client closes.
+            client.start_body(Framing::UntilClose);
             let mut ledger = Ledger::new(ctx, Some(&head), Record { id: ctx.request_id(), ..record });
             refuse(ctx, &mut wire, &mut ledger, &head, cause).await
         }
@@ -154,7 +156,9 @@ async fn serve_one(
     if after == After::KeepOpen && !client.is_body_done() && !discard_body(client).await {
         return Some(After::Linger);
     }
-    Some(if after == After::KeepOpen && client.has_ended() { After::Linger } else { after })
+    // A client that has finished sending still gets the answers to all that it sent.
+    let last = client.has_ended() && !client.has_held();
+    Some(if after == After::KeepOpen && last { After::Linger } else { after })
 }
 
 /// Reads a whole head. The outer `None`: the client closed, or was silent, without a byte of one.
@@ -190,13 +194,18 @@ async fn read_head(client: &Client, head: &mut Head) -> Option<Result<(), Cause>
         .await;
         match filled {
             Some(Ok(count)) if count > 0 => {}
-            Some(Ok(_)) if client.has_held() => break Some(Err(Cause::ClientGone)),
-            None if client.has_held() => break Some(Err(Cause::HeadTimeout)),
+            Some(Ok(_)) if has_begun(client) => break Some(Err(Cause::ClientGone)),
+            None if has_begun(client) => break Some(Err(Cause::HeadTimeout)),
             Some(Ok(_) | Err(_)) | None => break None,
         }
     };
     client.reading.clear();
     outcome
+}
+
+/// Whether a request has begun: an empty line alone, as some clients send behind a body, is none.
+fn has_begun(client: &Client) -> bool {
+    client.with_held(|held| held.as_ref().is_some_and(|buffer| buffer.data() != b"\r\n"))
 }
 
 /// Reads the rest of a request's body that nobody wants, within bounds. True: the connection may go on.

@@ -26,6 +26,8 @@ pub struct Wire<'a> {
     keeps_alive: bool,
     /// The client waits for a 100 before it sends its body.
     expects: bool,
+    /// The client would like to switch protocols.
+    upgrades: bool,
 }
 
 impl<'a> Wire<'a> {
@@ -38,6 +40,7 @@ impl<'a> Wire<'a> {
             version: head.version,
             keeps_alive: framing::keeps_alive(head),
             expects: head.value(Field::Expect).is_some(),
+            upgrades: head.value(Field::Upgrade).is_some(),
         }
     }
 
@@ -56,6 +59,9 @@ impl<'a> Wire<'a> {
                     let blocked = transmit.is_blocked();
                     if progress || !blocked {
                         client.writing.clear();
+                    }
+                    if progress {
+                        client.try_again();
                     }
                     if blocked {
                         client.writing.set_if_clear(client.timeouts.idle);
@@ -98,15 +104,24 @@ impl Edge for Wire<'_> {
     }
 
     async fn answer(&mut self, head: &Head, body: &mut Body, last: bool) -> Result<After, Unsent> {
+        let old = self.version == Version::Http10;
         let framing = match body.framing() {
-            Framing::Chunked if self.version == Version::Http10 => Framing::UntilClose,
+            Framing::Chunked if old => Framing::UntilClose,
+            // The same for HEAD, so that the two heads stay alike.
+            Framing::None if old && head.value(Field::TransferEncoding).is_some() => Framing::UntilClose,
             other => other,
         };
         // A client that was never told to go on may send its body or not (RFC 9110 §10.1.1): only a close
         // keeps the two readings apart.
         let unsure = self.expects && !self.client.is_body_done();
-        let close =
-            last || unsure || !self.keeps_alive || framing == Framing::UntilClose || self.ctx.is_draining();
+        // Bytes sent in the hope of a tunnel are no request.
+        let early = self.upgrades && (self.client.has_held() || !self.client.stream().is_silent());
+        let close = last
+            || unsure
+            || early
+            || !self.keeps_alive
+            || framing == Framing::UntilClose
+            || self.ctx.is_draining();
         let persistence = match (close, self.version) {
             (true, _) => Persistence::Close,
             (false, Version::Http10) => Persistence::KeepAlive,
