@@ -8,6 +8,17 @@
     reason = "a test says what it expects by failing; it has no public"
 )]
 
+mod http_aborts;
+mod http_answers;
+mod http_bodies;
+mod http_connections;
+mod http_fixtures;
+mod http_forwarded;
+mod http_limits;
+mod http_memory;
+mod http_messages;
+mod http_properties;
+mod http_upgrades;
 mod life_failure;
 mod life_health;
 mod life_lab;

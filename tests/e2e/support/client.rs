@@ -9,6 +9,8 @@ use super::PATIENCE;
 pub struct Client {
     pub socket: TcpStream,
     held: Vec<u8>,
+    /// The connection ended with a reset instead of an end.
+    reset: bool,
 }
 
 /// One answer.
@@ -44,7 +46,7 @@ impl Client {
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket.set_write_timeout(Some(PATIENCE)).unwrap();
         socket.set_nodelay(true).unwrap();
-        Client { socket, held: Vec::new() }
+        Client { socket, held: Vec::new(), reset: false }
     }
 
     /// Writes; a peer that has closed is no failure here.
@@ -56,6 +58,28 @@ impl Client {
     /// `GET path` on a connection that stays open.
     pub fn get(&mut self, path: &str) -> Answer {
         self.send(format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n")).answer()
+    }
+
+    /// `POST path` with this body by `Content-Length`.
+    pub fn post(&mut self, path: &str, body: &[u8]) -> Answer {
+        let length = body.len();
+        self.send(format!("POST {path} HTTP/1.1\r\nHost: test\r\nContent-Length: {length}\r\n\r\n"));
+        self.send(body).answer()
+    }
+
+    /// Writes a whole request and reads its final answer.
+    pub fn ask(&mut self, request: &str) -> Answer {
+        self.send(request).final_answer()
+    }
+
+    /// The final answer, and before it the statuses of 1xx heads are dropped.
+    pub fn final_answer(&mut self) -> Answer {
+        loop {
+            let answer = self.answer();
+            if !(100..200).contains(&answer.status) {
+                return answer;
+            }
+        }
     }
 
     pub fn finish_sending(&self) {
@@ -93,20 +117,19 @@ impl Client {
         } else {
             self.fill_until(|_| None);
             answer.body = std::mem::take(&mut self.held);
+            answer.cut = self.reset;
         }
         answer
     }
 
     fn read_chunks(&mut self, answer: &mut Answer) {
-        loop {
-            let Some(end) = self.fill_until(|held| find(held, b"\r\n")) else { break };
+        while let Some(end) = self.fill_until(|held| find(held, b"\r\n")) {
             let line: Vec<u8> = self.held.drain(..end + 2).collect();
             let digits: String =
                 line.iter().map(|&byte| byte as char).take_while(char::is_ascii_hexdigit).collect();
             let size = usize::from_str_radix(&digits, 16).unwrap();
             if size == 0 {
-                loop {
-                    let Some(end) = self.fill_until(|held| find(held, b"\r\n")) else { break };
+                while let Some(end) = self.fill_until(|held| find(held, b"\r\n")) {
                     let line: Vec<u8> = self.held.drain(..end + 2).collect();
                     if line == b"\r\n" {
                         return;
@@ -131,6 +154,24 @@ impl Client {
         std::mem::take(&mut self.held)
     }
 
+    /// Reads exactly so many bytes; fewer when the peer ends before.
+    pub fn take(&mut self, count: usize) -> Vec<u8> {
+        self.fill_until(|held| (held.len() >= count).then_some(count));
+        self.held.drain(..count.min(self.held.len())).collect()
+    }
+
+    /// Reads up to and including this text; less when the peer ends before.
+    pub fn take_until(&mut self, text: &str) -> String {
+        let end = self.fill_until(|held| find(held, text.as_bytes()));
+        let count = end.map_or(self.held.len(), |at| at + text.len());
+        String::from_utf8_lossy(&self.held.drain(..count).collect::<Vec<_>>()).into_owned()
+    }
+
+    /// True when the peer ended the connection with a reset.
+    pub fn was_reset(&self) -> bool {
+        self.reset
+    }
+
     /// True when the peer has closed and nothing more came.
     pub fn is_closed(&mut self) -> bool {
         self.rest().is_empty()
@@ -149,6 +190,7 @@ impl Client {
                     let late =
                         matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut);
                     assert!(!late, "nothing came in time; so far: {:?}", String::from_utf8_lossy(&self.held));
+                    self.reset = true;
                     return None;
                 }
             }

@@ -1,6 +1,8 @@
 //! What the tests share: a server, a raw client, and waiting for a condition.
 
 mod client;
+pub mod fixture;
+pub mod worker;
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -33,6 +35,40 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 /// So many HTTP backends, called `fake-1`, `fake-2`, ….
 pub fn fakes(count: usize) -> Vec<Running> {
     (1..=count).map(|number| Fake::http(format!("fake-{number}")).start_in_thread().unwrap()).collect()
+}
+
+/// One HTTP backend that keeps what it receives.
+pub fn recording() -> Running {
+    Fake::http("fake-1").record().start_in_thread().unwrap()
+}
+
+/// Polls until `value` has not changed for a while, and gives it.
+pub fn settled(what: &str, mut value: impl FnMut() -> u64) -> u64 {
+    let (mut last, mut same) = (value(), 0);
+    eventually(what, || {
+        let now = value();
+        same = if now == last { same + 1 } else { 0 };
+        last = now;
+        same >= 150
+    });
+    last
+}
+
+/// A body in chunks of these sizes in turn, with trailer lines.
+pub fn chunked(body: &[u8], sizes: &[usize], trailers: &str) -> Vec<u8> {
+    let (mut out, mut rest) = (Vec::new(), body);
+    for &size in sizes.iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        let (chunk, more) = rest.split_at(size.min(rest.len()));
+        out.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+        out.extend_from_slice(chunk);
+        out.extend_from_slice(b"\r\n");
+        rest = more;
+    }
+    out.extend_from_slice(format!("0\r\n{trailers}\r\n").as_bytes());
+    out
 }
 
 /// A backend at an address.

@@ -1,0 +1,159 @@
+//! Bodies of every size and framing, in both directions at once, and that nobody's bytes pile up.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
+
+use fake_backend::{Behaviour, Fault, pattern};
+
+use super::support::{Keel, PATIENCE, chunked, fakes, recording, settled};
+
+/// Shorter than it takes to see that nothing moves any more.
+const SHORT: Duration = Duration::from_millis(100);
+/// More than all buffers between a client and a backend hold.
+const ENDLESS: u64 = 1 << 40;
+/// What the kernel and we may hold of a body that nobody reads.
+const BOUND: u64 = 64 * 1024 * 1024;
+
+#[test]
+fn answers_of_every_size_arrive_whole_in_every_framing() {
+    let backends = fakes(1);
+    let keel = Keel::http(&[&backends[0]]);
+    let mut client = keel.client();
+    for size in [0, 1, 2047, 2048, 2049, 16_384, 65_535, 65_536, 65_537, 1_000_000, 5_000_000] {
+        for framing in ["bytes", "chunked"] {
+            let answer = client.get(&format!("/{framing}/{size}"));
+            assert!(!answer.cut && answer.body == pattern(size), "{framing} {size}: {}", answer.body.len());
+        }
+    }
+    assert_eq!(backends[0].connections(), 1);
+}
+
+#[test]
+fn uploads_of_every_size_arrive_whole_in_every_framing() {
+    let backend = recording();
+    let keel = Keel::http(&[&backend]);
+    let mut client = keel.client();
+    for size in [1, 2048, 2049, 65_535, 65_536, 65_537, 1_000_000, 3_000_000] {
+        let body = pattern(size);
+        assert_eq!(client.post("/count", &body).text(), size.to_string());
+        assert!(backend.take_requests().pop().unwrap().body == body, "{size}");
+        client.send("POST /count HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n");
+        client.send(chunked(&body, &[17, 4096, 100_000], ""));
+        assert_eq!(client.answer().text(), size.to_string());
+        assert!(backend.take_requests().pop().unwrap().body == body, "{size} in chunks");
+    }
+}
+
+#[test]
+fn a_body_that_drips_in_is_passed_on_byte_by_byte() {
+    let backend = recording();
+    let keel = Keel::http(&[&backend]);
+    let mut client = keel.client();
+    let chunks = chunked(&pattern(40), &[7], "A: b\r\n");
+    client.send("POST /echo HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n");
+    for byte in &chunks {
+        client.send([*byte]);
+    }
+    let answer = client.answer();
+    assert_eq!((answer.body, answer.trailers.as_str()), (pattern(40), "A: b\r\n"));
+}
+
+#[test]
+fn an_echo_larger_than_all_buffers_streams_both_ways_at_once() {
+    let backends = fakes(1);
+    let keel = Keel::http(&[&backends[0]]);
+    let body = pattern(24_000_000);
+    for framing in ["Content-Length: 24000000", "Transfer-Encoding: chunked"] {
+        let mut client = keel.client();
+        client.send(format!("POST /echo HTTP/1.1\r\nHost: test\r\n{framing}\r\n\r\n"));
+        let mut writer = client.socket.try_clone().unwrap();
+        let answer = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let bytes =
+                    if framing.starts_with('T') { chunked(&body, &[50_000], "") } else { body.clone() };
+                writer.write_all(&bytes).unwrap();
+            });
+            client.answer()
+        });
+        assert!(!answer.cut && answer.body == body, "{framing}: {}", answer.body.len());
+    }
+}
+
+#[test]
+fn a_client_that_does_not_read_holds_the_backend_back() {
+    let backends = fakes(1);
+    // The backend's patience is over long before the client reads, but it is not the backend who is waited for.
+    let keel = Keel::with(&[&backends[0]], |config| config.targets[0].timeouts.idle = SHORT);
+    for framing in ["bytes", "chunked", "close"] {
+        let before = backends[0].stats().bytes_out;
+        let mut client = keel.client();
+        client.send(format!("GET /{framing}/{ENDLESS} HTTP/1.1\r\nHost: test\r\n\r\n"));
+        let sent = settled("the backend stops", || backends[0].stats().bytes_out) - before;
+        assert!((1..BOUND).contains(&sent), "{framing}: {sent}");
+        // What did come is right, and more follows as soon as somebody reads.
+        let taken = client.take(8_000_000);
+        let start = taken.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
+        if framing == "bytes" {
+            assert!(pattern(8_000_000).starts_with(&taken[start..]));
+        }
+        super::support::eventually("the backend goes on", || backends[0].stats().bytes_out - before > sent);
+    }
+    super::support::eventually("clients that left are noticed", || backends[0].open_connections() == 0);
+}
+
+#[test]
+fn a_backend_that_does_not_read_holds_the_client_back() {
+    let backends = fakes(1);
+    backends[0].behave(Behaviour::fault(Fault::HangUnread));
+    // The same the other way round: nobody waits for the client.
+    let keel = Keel::with(&[&backends[0]], |config| config.listeners[0].client_timeouts.idle = SHORT);
+    for framing in ["Content-Length: 1000000000000", "Transfer-Encoding: chunked"] {
+        let client = keel.client();
+        let mut socket = client.socket.try_clone().unwrap();
+        socket.write_all(format!("POST / HTTP/1.1\r\nHost: test\r\n{framing}\r\n\r\n").as_bytes()).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let piece = chunked(&pattern(60_000), &[60_000], "");
+        let piece = &piece[..piece.len() - 5];
+        let (mut total, mut offset) = (0u64, 0);
+        let sent = settled("the client stalls", || {
+            while let Ok(count) = socket.write(&piece[offset..]) {
+                total += count as u64;
+                offset = (offset + count) % piece.len();
+                assert!(total < BOUND, "{framing}: an upload nobody reads does not stall");
+            }
+            total
+        });
+        assert!(sent > 0);
+        let silent = socket.peek(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+        assert!(silent, "{framing}: neither answered nor closed");
+    }
+}
+
+#[test]
+fn a_slow_reader_gets_every_byte() {
+    let backends = fakes(1);
+    let keel = Keel::http(&[&backends[0]]);
+    let mut socket = TcpStream::connect(keel.address()).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket2::SockRef::from(&socket).set_recv_buffer_size(4096).unwrap();
+    socket.write_all(b"GET /chunked/60000 HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n").unwrap();
+    socket.shutdown(Shutdown::Write).unwrap();
+    let (mut all, mut space) = (Vec::new(), [0u8; 777]);
+    while let Ok(count @ 1..) = socket.read(&mut space) {
+        all.extend_from_slice(&space[..count]);
+    }
+    assert!(all.ends_with(b"\r\n0\r\n\r\n"), "the last chunk came");
+    let content: u64 = backends[0].stats().bytes_out;
+    assert!(content > 60_000);
+}
+
+#[test]
+fn a_body_that_is_slow_to_come_is_not_held_up() {
+    let backends = fakes(1);
+    let keel = Keel::http(&[&backends[0]]);
+    for framing in ["bytes", "chunked", "close"] {
+        let answer = keel.client().get(&format!("/{framing}/60?piece=7&every=5"));
+        assert!(!answer.cut && answer.body == pattern(60), "{framing}");
+    }
+}

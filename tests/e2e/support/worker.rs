@@ -1,0 +1,45 @@
+//! One worker's things without a worker: what drives the pipeline by itself.
+
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel::config::model::Config;
+use evenkeel::message::{Head, Record};
+use evenkeel::net::now;
+use evenkeel::proxy::WorkerCtx;
+use evenkeel::proxy::http::Body;
+use evenkeel::proxy::http::edge::After;
+use evenkeel::proxy::http::exchange::exchange;
+use evenkeel::proxy::http::memory::MemoryEdge;
+use evenkeel::proxy::pool::Pool;
+use evenkeel::server::Options;
+use evenkeel::snapshot::Snapshot;
+use evenkeel::target::Registry;
+use evenkeel::telemetry::cells::Cells;
+
+use super::PATIENCE;
+
+/// Runs `work` with the things of a worker, on a runtime like a worker's.
+pub fn run<F: Future<Output = ()>>(config: &Config, work: impl FnOnce(Rc<WorkerCtx>) -> F) {
+    let options = tokio::runtime::LocalOptions::default();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build_local(options).unwrap();
+    let snapshot = Arc::new(Snapshot::new(config, &Registry::new()));
+    runtime.block_on(async {
+        let pool = Pool::new(Arc::default());
+        let ctx =
+            WorkerCtx::new(snapshot, pool, Arc::new(Cells::default()), None, Options::default().raw_relay);
+        let ticker = Rc::clone(&ctx.ticker);
+        tokio::task::spawn_local(async move { ticker.run().await });
+        tokio::time::timeout(PATIENCE + Duration::from_secs(10), work(ctx)).await.unwrap();
+    });
+}
+
+/// One request through the pipeline, without a wire on the client's side.
+pub async fn ask(ctx: &Rc<WorkerCtx>, head: &Head, body: Body) -> (After, MemoryEdge) {
+    let mut edge = MemoryEdge::default();
+    let record = Record { started: now(), client: Some(([192, 0, 2, 7].into(), 1234)), ..Record::default() };
+    let after = exchange(ctx, &ctx.snapshot.listeners[0], &mut edge, head, body, record).await;
+    (after, edge)
+}
