@@ -416,7 +416,7 @@ mod checker {
     fn same_row_and_strangers_are_refused() {
         refused("src/target/x.rs", "use crate::route::Router;", "row 1 from `target`");
         refused("src/config/model.rs", "use crate::tick::Tick;", "row -1 from `config`");
-        refused("src/proxy/tcp.rs", "use super::pool::Pool;", "do not know each other");
+        refused("src/proxy/tcp.rs", "use super::http::pool::Pool;", "do not know each other");
         refused("src/proxy/http/pool.rs", "use crate::proxy::tcp::relay;", "do not know each other");
         refused("src/proxy/http/pool.rs", "use super::super::*;", "do not know each other");
         refused("src/proxy/tcp.rs", "use crate::proxy;", "do not know each other");
