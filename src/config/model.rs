@@ -144,7 +144,8 @@ impl std::fmt::Display for BackendAddress {
 /// An active check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HealthCheck {
-    /// From the end of one probe to the start of the next, before jitter. Default 2 s.
+    /// From the end of one probe to the start of the next, before jitter; half of it from start to start while
+    /// the latest probe contradicts the state in force. Default 2 s.
     pub interval: Duration,
     /// A probe that takes longer has failed. Default 1 s.
     pub timeout: Duration,

@@ -132,7 +132,7 @@ impl Client {
         look(&mut self.held.borrow_mut())
     }
 
-    /// Gives up the socket, with what was read from it. For tunnels.
+    /// The socket, for the length of one poll.
     #[must_use]
     pub fn stream(&self) -> std::cell::RefMut<'_, Stream> {
         self.stream.borrow_mut()

@@ -6,6 +6,7 @@
 
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 
 use crate::message::{Blame, Cause, Field, Framing, Head, Record};
@@ -13,6 +14,7 @@ use crate::net::{Deadline, Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::dial::dial;
 use crate::proxy::lend::lend;
+use crate::proxy::pool::Need;
 use crate::target::{Lease, Outcome, Target, Tried};
 
 use super::Body;
@@ -20,7 +22,6 @@ use super::call::{Call, Patience, Silence};
 use super::edge::Edge;
 use super::h1::write::{self, About};
 use super::reply::Reply;
-use crate::proxy::pool::Need;
 
 /// Backends tried for one request.
 const ATTEMPTS: usize = 3;
@@ -99,7 +100,7 @@ async fn attempt<E: Edge>(
     lease: Lease,
     deadline: &Deadline,
 ) -> Result<Answer, Failure> {
-    let backend = Rc::new(std::sync::Arc::clone(lease.backend()));
+    let backend = Arc::clone(lease.backend());
     let need = if request.is_repeatable() { Need::Repeatable } else { Need::Once };
     // A trial finds out whether a backend can be connected to; an old connection says nothing about that.
     let mut may_reuse = !lease.is_trial();
