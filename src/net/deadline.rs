@@ -131,18 +131,6 @@ impl Ticker {
         Deadline { ticker: self.clone(), key }
     }
 
-    /// Deadlines that exist, set or not.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.slots.borrow().len()
-    }
-
-    /// True when no deadline exists.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     fn set(&self, key: usize, due: Tick) {
         self.slots.borrow_mut()[key].due = due;
         if due != Tick::NEVER {
@@ -242,11 +230,11 @@ mod tests {
         let (one, two) = (ticker.deadline(), ticker.deadline());
         one.set(Duration::from_secs(1));
         one.set_if_clear(Duration::from_secs(9));
-        assert_eq!(ticker.len(), 2);
+        assert_eq!(ticker.slots.borrow().len(), 2);
         assert!(one.is_set() && !two.is_set());
         drop(one);
         drop(two);
-        assert!(ticker.is_empty());
+        assert!(ticker.slots.borrow().is_empty());
     }
 
     #[test]

@@ -3,7 +3,6 @@
 //! One enum instead of a boxed trait: the kinds are few, and a read through a match costs nothing.
 
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
@@ -28,15 +27,6 @@ macro_rules! each {
 }
 
 impl Stream {
-    /// The peer's address; `None` on a unix socket or when the peer is gone.
-    #[must_use]
-    pub fn peer(&self) -> Option<SocketAddr> {
-        match self {
-            Stream::Tcp(tcp) => tcp.peer_addr().ok(),
-            Stream::Unix(_) => None,
-        }
-    }
-
     /// Reads once.
     ///
     /// # Errors

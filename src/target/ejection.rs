@@ -41,14 +41,9 @@ impl Word {
         SPANS[place.min(SPANS.len() - 1)]
     }
 
+    /// Failures in a row, 0 to 4; 4 stands for every higher number.
     fn level(self) -> u64 {
         self.0 & LEVEL
-    }
-
-    /// Failures in a row, 0 to 4; 4 stands for every higher number.
-    #[must_use]
-    pub fn failures(self) -> u64 {
-        self.level()
     }
 
     /// The end of the ejection; `None`: not ejected. It may lie in the past while no pick came by.
@@ -168,7 +163,7 @@ mod tests {
         }
         word = word.succeed(now);
         assert_eq!(word.until(), None);
-        assert_eq!(word.fail(false, now).failures(), 1);
+        assert_eq!(word.fail(false, now).level(), 1);
     }
 
     #[test]
@@ -177,7 +172,7 @@ mod tests {
         for _ in 0..100 {
             ejection.fail(false, at(1));
         }
-        assert_eq!(ejection.word().failures(), 1);
+        assert_eq!(ejection.word().level(), 1);
         assert_eq!(ejection.word().until(), Some(at(2)));
     }
 

@@ -14,7 +14,8 @@ pub enum Health {
     /// No verdict yet; requests that find nothing else wait for it.
     #[default]
     Unknown,
-    /// It may be picked.
+    /// It may be picked, as far as its inputs go. Passive ejection is not one of them: it is read at the pick and
+    /// never empties a target.
     Up,
     /// It may not be picked.
     Down,
@@ -106,15 +107,6 @@ pub struct Decision {
     pub since: Tick,
 }
 
-impl Decision {
-    /// Whether the backend may be picked as far as the inputs go. Passive ejection is not one of them: it
-    /// is read at the pick and never empties a target.
-    #[must_use]
-    pub fn eligible(&self) -> bool {
-        self.health == Health::Up
-    }
-}
-
 /// The state that follows from `inputs`: the name first, since without an address nothing else counts.
 #[must_use]
 pub fn decide(inputs: &Inputs) -> Decision {
@@ -168,7 +160,6 @@ mod tests {
             };
             let decision = decide(&inputs);
             assert_eq!((decision.health, decision.source), (health, source), "{name:?} {probe:?}");
-            assert_eq!(decision.eligible(), health == Health::Up);
             let reason = if source == Source::Name { "by name" } else { "by probe" };
             assert_eq!((&*decision.reason, decision.since), (reason, Tick(5)));
         }

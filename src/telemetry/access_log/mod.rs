@@ -78,12 +78,6 @@ impl AccessLog {
         }
     }
 
-    /// Lines that reached the writer but not their destination (disk full, reader gone).
-    #[must_use]
-    pub fn unwritten(&self) -> u64 {
-        self.writer.unwritten()
-    }
-
     /// Writes everything that was handed over and ends the thread. Handles should be gone by then: what
     /// they hand over later is dropped. Blocks for up to `patience`; not for a worker or an async task.
     ///

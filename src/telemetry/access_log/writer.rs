@@ -4,7 +4,7 @@
 //! here when they begin and when they end, never once per line.
 
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -29,7 +29,6 @@ pub(super) struct Batch {
 #[derive(Debug, Default)]
 struct Shared {
     spare: Mutex<Vec<Vec<u8>>>,
-    unwritten: AtomicU64,
     stop: AtomicBool,
 }
 
@@ -81,10 +80,6 @@ impl Writer {
 
     pub(super) fn intake(&self) -> Intake {
         self.intake.clone()
-    }
-
-    pub(super) fn unwritten(&self) -> u64 {
-        self.intake.shared.unwritten.load(Ordering::Relaxed)
     }
 
     pub(super) fn close(self, patience: Duration) -> io::Result<()> {
@@ -146,7 +141,6 @@ impl Output {
             }
             Err((error, rest)) => {
                 let lines = count_lines(&bytes[rest..]);
-                self.shared.unwritten.fetch_add(lines, Ordering::Relaxed);
                 if self.failing.is_none() {
                     tracing::error!(%error, "access log: writing fails, records are lost");
                 }

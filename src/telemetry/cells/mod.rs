@@ -63,19 +63,6 @@ impl StatusClass {
             500.. => StatusClass::ServerError,
         }
     }
-
-    /// The name as a metric label: `1xx` to `5xx`, or `none`.
-    #[must_use]
-    pub const fn label(self) -> &'static str {
-        match self {
-            StatusClass::None => "none",
-            StatusClass::Informational => "1xx",
-            StatusClass::Success => "2xx",
-            StatusClass::Redirection => "3xx",
-            StatusClass::ClientError => "4xx",
-            StatusClass::ServerError => "5xx",
-        }
-    }
 }
 
 /// Records and bytes of one listener, target or backend.

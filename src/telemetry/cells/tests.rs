@@ -131,11 +131,18 @@ fn a_pooled_connection_has_no_connect_time() {
 
 #[test]
 fn classes_follow_the_first_digit() {
-    for (status, class) in [(0, "none"), (99, "none"), (101, "1xx"), (204, "2xx"), (399, "3xx"), (499, "4xx")]
-    {
-        assert_eq!(StatusClass::of(status).label(), class);
+    for (status, class) in [
+        (0, StatusClass::None),
+        (99, StatusClass::None),
+        (101, StatusClass::Informational),
+        (204, StatusClass::Success),
+        (399, StatusClass::Redirection),
+        (499, StatusClass::ClientError),
+        (500, StatusClass::ServerError),
+        (u16::MAX, StatusClass::ServerError),
+    ] {
+        assert_eq!(StatusClass::of(status), class, "{status}");
     }
-    assert_eq!([500, 999, u16::MAX].map(|s| StatusClass::of(s).label()), ["5xx"; 3]);
     for (number, class) in StatusClass::ALL.into_iter().enumerate() {
         assert_eq!(class as usize, number);
     }
