@@ -88,9 +88,10 @@ impl<T> Written<T> {
 }
 
 /// A key that must be there: absent and faulty differ, because a fault is reported once only.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) enum Field<T> {
     /// The key is not there.
+    #[default]
     Absent,
     /// The key is there and its fault has been reported.
     Faulty,

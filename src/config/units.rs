@@ -9,10 +9,10 @@ const TIME_FORM: &str = "a time such as `250ms`, `2s`, `1m` or `1h`";
 /// What a size looks like, for messages.
 const SIZE_FORM: &str = "a size such as `512B`, `64KiB`, `10MiB` or `1GB`";
 
-/// Units of time in nanoseconds, longest name first so that `ms` is not read as `m`.
+/// Units of time in nanoseconds, smallest first.
 const TIME_UNITS: &[(&str, u128)] =
     &[("ms", 1_000_000), ("s", 1_000_000_000), ("m", 60_000_000_000), ("h", 3_600_000_000_000)];
-/// Units of size in bytes, largest first (binary before decimal of the same letter).
+/// Units of size in bytes, largest first; a size is shown in the first that divides it.
 const SIZE_UNITS: &[(&str, u128)] = &[
     ("TiB", 1 << 40),
     ("TB", 1_000_000_000_000),

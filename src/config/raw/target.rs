@@ -60,7 +60,7 @@ pub(in crate::config) struct RawHealth {
     pub(in crate::config) timeout: Option<Written<Duration>>,
     pub(in crate::config) rise: Option<Written<u32>>,
     pub(in crate::config) fall: Option<Written<u32>>,
-    pub(in crate::config) path: Option<Written<String>>,
+    pub(in crate::config) path: Field<String>,
     pub(in crate::config) expect: Option<Written<Vec<RangeInclusive<u16>>>>,
     pub(in crate::config) host: Option<Written<String>>,
 }
@@ -195,9 +195,11 @@ fn health_check(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Option
         timeout: section.find("timeout").and_then(|entry| reader.duration(entry, MILLISECOND..=HOUR)),
         rise: section.find("rise").and_then(|entry| reader.whole(entry, 1..=COUNT_MAX)),
         fall: section.find("fall").and_then(|entry| reader.whole(entry, 1..=COUNT_MAX)),
-        path: section
-            .find("path")
-            .and_then(|entry| reader.parsed(entry, "a path such as `/health`", probe_path)),
+        path: match section.find("path") {
+            Some(entry) => Field::read(reader.parsed(entry, "a path such as `/health`", probe_path)),
+            None if section.is_misspelt("path") => Field::Faulty,
+            None => Field::Absent,
+        },
         expect: section.find("expect").and_then(|entry| expect(entry, reader)),
         host: section
             .find("host")

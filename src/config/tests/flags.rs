@@ -107,6 +107,8 @@ fn a_file_without_targets_and_backends_by_flag() {
 fn flags_that_can_not_be_meant_are_refused_by_name() {
     let two = "targets:\n  a: {listener: 1, backends: [{host: a, port: 1}]}\n  b: {listener: \"127.0.0.1:2\", backends: [{host: a, port: 1}]}";
     let one = "targets: {a: {listener: \"127.0.0.1:1\", backends: [{host: a, port: 1}]}}";
+    let off =
+        "targets: {a: {protocol: http, listener: 1, health_check: off, backends: [{host: a, port: 1}]}}";
     let table: Vec<(&str, Flags, &str)> = vec![
         (two, flags(|f| f.port = Some(1)), "`--port` does not say which target it means: the file has 2"),
         (
@@ -123,6 +125,21 @@ fn flags_that_can_not_be_meant_are_refused_by_name() {
             one,
             flags(|f| f.health_path = Some("/p".into())),
             "`--health-path` would change nothing: no target speaks http",
+        ),
+        (
+            off,
+            flags(|f| f.health_path = Some("/p".into())),
+            "`--health-path` would change nothing: `health_check` is `off`",
+        ),
+        (
+            off,
+            flags(|f| f.health_interval = Some(5)),
+            "`--health-check-frequency-in-seconds` would change nothing: `health_check` is `off` everywhere",
+        ),
+        (
+            off,
+            flags(|f| f.health_fall = Some(5)),
+            "`--health-check-max-retries` would change nothing: `health_check` is `off` everywhere",
         ),
         (
             one,

@@ -84,6 +84,43 @@ fn the_nearest_health_path_wins() {
 }
 
 #[test]
+fn a_health_path_without_checks_is_refused() {
+    let text =
+        "targets: {t: {listener: 1, health_check: off, backends: [{host: a, port: 1, health_path: /p}]}}";
+    let found = messages(text, &Flags::default());
+    assert_eq!(found, ["`health_path` has no effect, because `health_check` is `off`"]);
+}
+
+#[test]
+fn a_faulty_health_path_is_one_problem_and_not_two() {
+    for path in ["path: health", "pathh: /health"] {
+        let text = format!(
+            "targets: {{t: {{listener: 1, health_check: {{{path}, expect: 200}}, backends: [{{host: a, port: 1}}]}}}}"
+        );
+        assert_eq!(messages(&text, &Flags::default()).len(), 1, "{text}");
+    }
+}
+
+#[test]
+fn check_shows_of_health_checks_what_is_in_force() {
+    let shown = |health: &str| -> Vec<String> {
+        let text = format!("targets: {{t: {{listener: 1, {health} backends: [{{host: a, port: 1}}]}}}}");
+        let rows = effective(&text, &Flags::default());
+        rows.into_iter().filter(|row| row.contains("health") || row.contains("expect")).collect()
+    };
+    let asking = shown("health_check: {path: /p},");
+    for row in [
+        "targets.t.health_check.path = /p (t.yaml:1)",
+        "targets.t.health_check.expect = 200-399 (default)",
+        "targets.t.backends[0].health_path = /p (t.yaml:1)",
+    ] {
+        assert!(asking.iter().any(|other| other == row), "{row} is not in {asking:#?}");
+    }
+    assert!(!shown("").iter().any(|row| row.contains("expect") || row.contains("host")), "nobody asks");
+    assert_eq!(shown("health_check: off,"), ["targets.t.health_check = off (t.yaml:1)"]);
+}
+
+#[test]
 fn a_target_speaks_louder_than_the_top_level() {
     let text = "health_check_interval: 9\nhealth_check_max_retries: 9\ntargets:\n  a: {listener: 1, health_check: {interval: 1s, fall: 1}, backends: [{host: a, port: 1}]}\n  b: {listener: 2, backends: [{host: a, port: 1}]}";
     let config = config(text);
@@ -147,8 +184,6 @@ fn check_names_every_value_and_its_origin() {
             "targets.web.health_check.timeout = 1s (default)",
             "targets.web.health_check.rise = 2 (default)",
             "targets.web.health_check.fall = 3 (default)",
-            "targets.web.health_check.expect = 200-399 (default)",
-            "targets.web.health_check.host = the backend's address (default)",
             "targets.web.timeouts.connect = 1500ms (t.yaml:7)",
             "targets.web.timeouts.first_byte = 1m (default)",
             "targets.web.timeouts.idle = 1m (default)",

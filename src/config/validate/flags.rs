@@ -33,6 +33,7 @@ pub(in crate::config) fn merge(raw: &mut Raw, flags: &Flags, report: &mut Report
         raw.logging = Some(level);
     }
     health(raw, flags, report);
+    refuse_idle_health(raw, flags, report);
     backends(raw, flags, report);
     let address = judged(flags.address.as_deref(), &ADDRESS, "`--address`", report, bind_host);
     port(raw, flags, address.as_ref(), report);
@@ -110,6 +111,22 @@ fn health(raw: &mut Raw, flags: &Flags, report: &mut Report) {
     }
 }
 
+/// Nobody would notice how often nothing is checked.
+fn refuse_idle_health(raw: &Raw, flags: &Flags, report: &mut Report) {
+    if raw.targets.is_empty() || raw.targets.iter().any(|target| !is_unchecked(target)) {
+        return;
+    }
+    let frequency = flags.health_interval.map(|_| (FREQUENCY, FREQUENCY_NAME));
+    let retries = flags.health_fall.map(|_| (RETRIES, RETRIES_NAME));
+    for (spot, name) in frequency.into_iter().chain(retries) {
+        report.spot(&spot, format!("{name} would change nothing: `health_check` is `off` everywhere"));
+    }
+}
+
+fn is_unchecked(target: &RawTarget) -> bool {
+    matches!(target.health_check, Some(Written { value: None, .. }))
+}
+
 fn backends(raw: &mut Raw, flags: &Flags, report: &mut Report) {
     if flags.backends.is_empty() {
         return;
@@ -173,10 +190,15 @@ fn takes_address(target: &RawTarget) -> bool {
 
 fn health_path(raw: &mut Raw, path: &Written<String>, report: &mut Report) {
     let mut found = raw.targets.is_empty();
+    let mut unchecked = false;
     for target in &mut raw.targets {
         // A fault in `protocol` has been reported; whether the target would be HTTP nobody knows.
         found |= matches!(target.protocol, Field::Faulty);
         if !matches!(target.protocol, Field::Given(Written { value: Protocol::Http, .. })) {
+            continue;
+        }
+        if is_unchecked(target) {
+            unchecked = true;
             continue;
         }
         found = true;
@@ -187,6 +209,7 @@ fn health_path(raw: &mut Raw, path: &Written<String>, report: &mut Report) {
         }
     }
     if !found {
-        report.spot(&HEALTH_PATH, "`--health-path` would change nothing: no target speaks http");
+        let why = if unchecked { "`health_check` is `off`" } else { "no target speaks http" };
+        report.spot(&HEALTH_PATH, format!("`--health-path` would change nothing: {why}"));
     }
 }

@@ -153,21 +153,41 @@ fn health(raw: &RawTarget, shared: &Shared, ledger: &mut Ledger) -> Option<Healt
     let time = |time: &Duration| show_duration(*time);
     let interval = stronger(written.interval.as_ref(), shared.interval.as_ref());
     let fall = stronger(written.fall.as_ref(), shared.fall.as_ref());
-    Some(HealthCheck {
+    let checks = HealthCheck {
         interval: ledger.settle(path(".interval"), interval, INTERVAL, time),
         timeout: ledger.settle(path(".timeout"), written.timeout.as_ref(), TIMEOUT, time),
         rise: ledger.settle(path(".rise"), written.rise.as_ref(), RISE, ToString::to_string),
         fall: ledger.settle(path(".fall"), fall, FALL, ToString::to_string),
-        expect: ledger
-            .settle(path(".expect"), written.expect.as_ref(), vec![EXPECT], |ranges| show_statuses(ranges)),
-        host: {
-            let host =
-                written.host.as_ref().map(|host| Written::new(Some(host.value.clone()), host.spot.clone()));
-            ledger.settle(path(".host"), host.as_ref(), None, |host: &Option<String>| {
-                host.clone().unwrap_or_else(|| "the backend's address".to_owned())
-            })
-        },
-    })
+        expect: vec![EXPECT],
+        host: None,
+    };
+    if let Field::Given(common) = &written.path {
+        ledger.note(path(".path"), common.value.clone(), common.spot.origin.clone());
+    }
+    if !asks(raw) {
+        return Some(checks);
+    }
+    let expect = ledger
+        .settle(path(".expect"), written.expect.as_ref(), checks.expect, |ranges| show_statuses(ranges));
+    let host = written.host.as_ref().map(|host| Written::new(Some(host.value.clone()), host.spot.clone()));
+    let host = ledger.settle(path(".host"), host.as_ref(), None, |host: &Option<String>| {
+        host.clone().unwrap_or_else(|| "the backend's address".to_owned())
+    });
+    Some(HealthCheck { expect, host, ..checks })
+}
+
+/// Whether any check of this target asks for a path. A faulty one counts: its fault has been reported.
+fn asks(raw: &RawTarget) -> bool {
+    let of_target = matches!(
+        &raw.health_check,
+        Some(Written { value: Some(RawHealth { path: Field::Given(_) | Field::Faulty, .. }), .. })
+    );
+    let of_backend = match &raw.backends {
+        Field::Given(backends) => backends.value.iter().any(|backend| backend.health_path.is_some()),
+        Field::Faulty => true,
+        Field::Absent => false,
+    };
+    of_target || of_backend
 }
 
 /// What the target says, else what holds for all; but a flag wins over the file.
@@ -256,11 +276,11 @@ fn backends(
         }
         Field::Faulty => return Vec::new(),
     };
+    let is_off = matches!(&raw.health_check, Some(Written { value: None, .. }));
     let common = match &raw.health_check {
-        Some(Written { value: Some(health), .. }) => health.path.as_ref(),
-        Some(Written { value: None, .. }) | None => None,
+        Some(Written { value: Some(RawHealth { path: Field::Given(path), .. }), .. }) => Some(path),
+        Some(Written { value: Some(_) | None, .. }) | None => None,
     };
-    let mut any_path = false;
     let backends = written
         .value
         .iter()
@@ -274,8 +294,13 @@ fn backends(
                 ledger.settle(path("name"), backend.name.as_ref(), address.clone(), String::clone);
             ledger.note(path("address"), address, place.spot.origin.clone());
             let probe_path = backend.health_path.as_ref().or(common);
-            any_path |= probe_path.is_some();
             match probe_path {
+                Some(written) if is_off => {
+                    report
+                        .spot(&written.spot, "`health_path` has no effect, because `health_check` is `off`")
+                        .hint("remove one of them");
+                }
+                None if is_off => {}
                 Some(written) => {
                     ledger.note(path("health_path"), written.value.clone(), written.spot.origin.clone());
                 }
@@ -289,7 +314,7 @@ fn backends(
         })
         .collect();
     clashes::backends(name, &written.value, report);
-    if !any_path {
+    if !asks(raw) {
         refuse_idle_probe_keys(raw, report);
     }
     backends
