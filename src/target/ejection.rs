@@ -18,7 +18,7 @@ const LEVEL: u64 = 0b111;
 
 /// Whether a backend may be picked as far as its ejection goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admission {
+pub(super) enum Admission {
     /// It is not ejected.
     Open,
     /// Its ejection has just ended and this pick, only this one, finds out whether it is back.
@@ -29,7 +29,7 @@ pub enum Admission {
 
 /// The state of one ejection: zero (none), or its end and the failures in a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Word(u64);
+pub(super) struct Word(u64);
 
 impl Word {
     fn new(level: u64, start: Tick) -> Word {
@@ -48,7 +48,7 @@ impl Word {
 
     /// The end of the ejection; `None`: not ejected. It may lie in the past while no pick came by.
     #[must_use]
-    pub fn until(self) -> Option<Tick> {
+    pub(super) fn until(self) -> Option<Tick> {
         (self.0 != 0).then_some(Tick(self.0 & !LEVEL))
     }
 
@@ -58,7 +58,7 @@ impl Word {
 
     /// What a pick at `now` may do, and the word that a [`Admission::Trial`] must put in place first.
     #[must_use]
-    pub fn admit(self, now: Tick) -> (Admission, Word) {
+    pub(super) fn admit(self, now: Tick) -> (Admission, Word) {
         match self.until() {
             None => (Admission::Open, self),
             Some(until) if now < until => (Admission::Ejected, self),
@@ -70,7 +70,7 @@ impl Word {
     /// After a failed connect at `now`. A failure during an ejection counts only when it was the `trial`:
     /// a hundred connects refused at the same moment are one failure.
     #[must_use]
-    pub fn fail(self, trial: bool, now: Tick) -> Word {
+    pub(super) fn fail(self, trial: bool, now: Tick) -> Word {
         match self.until() {
             Some(until) if now < until && !trial => self,
             Some(_) | None => Word::new((self.level() + 1).min(SPANS.len() as u64), now),
@@ -80,25 +80,25 @@ impl Word {
     /// After a success of a lease that was picked at `picked`. One from before the ejection proves nothing:
     /// an old connection may outlive the listening socket.
     #[must_use]
-    pub fn succeed(self, picked: Tick) -> Word {
+    pub(super) fn succeed(self, picked: Tick) -> Word {
         if self.0 != 0 && picked < self.started() { self } else { Word::default() }
     }
 }
 
 /// A backend's ejection, shared by all threads.
 #[derive(Debug, Default)]
-pub struct Ejection(AtomicU64);
+pub(super) struct Ejection(AtomicU64);
 
 impl Ejection {
     /// The current word.
     #[must_use]
-    pub fn word(&self) -> Word {
+    pub(super) fn word(&self) -> Word {
         Word(self.0.load(Ordering::Relaxed))
     }
 
     /// Asks for admission at `now`; of all threads that ask after an ejection's end one gets the trial.
     #[must_use]
-    pub fn admit(&self, now: Tick) -> Admission {
+    pub(super) fn admit(&self, now: Tick) -> Admission {
         let word = self.word();
         let (admission, next) = word.admit(now);
         if admission == Admission::Trial && !self.replace(word, next) {
@@ -109,17 +109,17 @@ impl Ejection {
     }
 
     /// Notes a failed connect.
-    pub fn fail(&self, trial: bool, now: Tick) {
+    pub(super) fn fail(&self, trial: bool, now: Tick) {
         self.update(|word| word.fail(trial, now));
     }
 
     /// Notes a success of a lease picked at `picked`.
-    pub fn succeed(&self, picked: Tick) {
+    pub(super) fn succeed(&self, picked: Tick) {
         self.update(|word| word.succeed(picked));
     }
 
     /// Ends the ejection without a trial: a probe has just seen the backend come back.
-    pub fn clear(&self) {
+    pub(super) fn clear(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 

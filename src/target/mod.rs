@@ -5,15 +5,15 @@
 //! what HTTP is: every decision is a function of state and a [`crate::tick::Tick`].
 
 mod backend;
-pub mod balance;
-pub mod ejection;
+mod balance;
+mod ejection;
 pub mod health;
 mod lease;
 mod live;
 mod padded;
 mod pick;
 mod registry;
-pub mod state;
+mod state;
 mod status;
 mod tried;
 

@@ -44,7 +44,7 @@ pub enum Source {
 
 /// What is known about a backend's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resolution {
+pub(super) enum Resolution {
     /// The first lookup has not ended.
     Pending,
     /// It has addresses; a later failed lookup keeps them.
@@ -55,7 +55,7 @@ pub enum Resolution {
 
 /// What the active probe says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Probe {
+pub(super) enum Probe {
     /// Probing is switched off: it counts as healthy.
     Off,
     /// The first probe has not ended.
@@ -68,48 +68,48 @@ pub enum Probe {
 
 /// What one input says, why and since when.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Input<T> {
+pub(super) struct Input<T> {
     /// What it says.
-    pub word: T,
+    pub(super) word: T,
     /// Why, as a short text for people.
-    pub reason: Arc<str>,
+    pub(super) reason: Arc<str>,
     /// Since when it has been saying so.
-    pub since: Tick,
+    pub(super) since: Tick,
 }
 
 impl<T> Input<T> {
     /// An input that says `word` because of `reason` from `since` on.
     #[must_use]
-    pub fn new(word: T, reason: impl Into<Arc<str>>, since: Tick) -> Input<T> {
+    pub(super) fn new(word: T, reason: impl Into<Arc<str>>, since: Tick) -> Input<T> {
         Input { word, reason: reason.into(), since }
     }
 }
 
 /// Everything that has a say in a backend's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Inputs {
+pub(super) struct Inputs {
     /// Its name's resolution; `Resolved` for literal addresses and unix sockets.
-    pub name: Input<Resolution>,
+    pub(super) name: Input<Resolution>,
     /// Its probe.
-    pub probe: Input<Probe>,
+    pub(super) probe: Input<Probe>,
 }
 
 /// A backend's state and what it rests on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decision {
+pub(super) struct Decision {
     /// The state.
-    pub health: Health,
+    pub(super) health: Health,
     /// The input that decided.
-    pub source: Source,
+    pub(super) source: Source,
     /// That input's reason.
-    pub reason: Arc<str>,
+    pub(super) reason: Arc<str>,
     /// Since when the state holds.
-    pub since: Tick,
+    pub(super) since: Tick,
 }
 
 /// The state that follows from `inputs`: the name first, since without an address nothing else counts.
 #[must_use]
-pub fn decide(inputs: &Inputs) -> Decision {
+pub(super) fn decide(inputs: &Inputs) -> Decision {
     let Inputs { name, probe } = inputs;
     let by_name = |health| Decision {
         health,

@@ -10,14 +10,14 @@ use round_robin::RoundRobin;
 
 /// The words of every algorithm; one per target, alive across reloads.
 #[derive(Debug, Default)]
-pub struct Balancer {
+pub(super) struct Balancer {
     round_robin: RoundRobin,
 }
 
 impl Balancer {
     /// The next place in a live set of `live` backends by `balance`: below `live`, or 0 when it is 0.
     #[must_use]
-    pub fn place(&self, balance: Balance, live: usize) -> usize {
+    pub(super) fn place(&self, balance: Balance, live: usize) -> usize {
         match balance {
             Balance::RoundRobin => self.round_robin.place(live),
         }

@@ -1,6 +1,6 @@
 //! Each backend in turn, exactly, over all workers.
 //!
-//! One ticket counter for the whole process: whichever threads draw them, any `n` tickets in a row are
+//! One ticket counter for a target in the whole process: whichever threads draw them, any `n` tickets in a row are
 //! one turn over `n` backends. It costs a contended add per request, which is far below the syscalls
 //! around it; a counter per worker would be exact for each worker only.
 
