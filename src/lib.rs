@@ -3,8 +3,8 @@
 //! The command is a thin shell around this crate, and tests and embedders use the same parts:
 //! [`config::load`] turns a file into an accepted [`config::model::Config`], [`server::Server::start`] runs it.
 //!
-//! The modules below are listed from the bottom up. Each may import those above it in this list and none below;
-//! `docs/architecture.md` has the table and `tests/layering.rs` enforces it.
+//! The modules below are listed from the bottom up, in groups. Each may import what stands in the groups above its own
+//! and nothing else; `docs/architecture.md` has the table and `tests/layering.rs` enforces it.
 //!
 //! ```no_run
 //! use evenkeel::{config, server};

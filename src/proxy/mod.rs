@@ -1,7 +1,8 @@
 //! From an accepted connection to a backend and back.
 //!
-//! `http` and `tcp` do not know each other; what they share is here: the worker's own things, and the ledger
-//! that turns what happened into a Record on every way out.
+//! `worker` hands accepted connections to `http` and `tcp`, which do not know each other. What they share is here: the
+//! worker's own things, getting a lease (`lend`) and a connection (`dial`, `pool`), and the ledger that turns what
+//! happened into a Record on every way out.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
