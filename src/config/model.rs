@@ -68,6 +68,11 @@ pub enum Protocol {
     Http,
 }
 
+impl Protocol {
+    /// Every protocol with the name it has in a config file.
+    pub const ALL: &'static [(&'static str, Protocol)] = &[("tcp", Protocol::Tcp), ("http", Protocol::Http)];
+}
+
 /// Which requests go to which target. Today every route is a catch-all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
@@ -192,8 +197,6 @@ pub struct ClientTimeouts {
     pub keep_alive: Duration,
     /// Between bytes of a body, in either direction. The target's `idle`. Default 60 s.
     pub idle: Duration,
-    /// Silence on a TCP connection or an upgraded one. The target's `tunnel`. Default 1 h.
-    pub tunnel: Duration,
 }
 
 impl Default for ClientTimeouts {
@@ -202,7 +205,6 @@ impl Default for ClientTimeouts {
             head: Duration::from_secs(10),
             keep_alive: Duration::from_secs(60),
             idle: Duration::from_secs(60),
-            tunnel: Duration::from_secs(3600),
         }
     }
 }
@@ -238,6 +240,12 @@ pub enum Forwarded {
     Off,
 }
 
+impl Forwarded {
+    /// Every way with the name it has in a config file.
+    pub const ALL: &'static [(&'static str, Forwarded)] =
+        &[("x_forwarded", Forwarded::XForwarded), ("rfc7239", Forwarded::Rfc7239), ("off", Forwarded::Off)];
+}
+
 /// Where access records go and how they look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessLog {
@@ -264,6 +272,12 @@ pub enum LogFormat {
     Text,
     /// One JSON object per line.
     Json,
+}
+
+impl LogFormat {
+    /// Every form with the name it has in a config file.
+    pub const ALL: &'static [(&'static str, LogFormat)] =
+        &[("text", LogFormat::Text), ("json", LogFormat::Json)];
 }
 
 /// Lowest level of events that are logged.

@@ -140,8 +140,7 @@ fn access_log(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Option<R
         return None;
     }
     let section = reader.section("`access_log`", &entry.node, &shape::ACCESS_LOG)?;
-    let formats = [("text", LogFormat::Text), ("json", LogFormat::Json)];
-    let format = section.find("format").and_then(|entry| reader.choice(entry, &formats));
+    let format = section.find("format").and_then(|entry| reader.choice(entry, LogFormat::ALL));
     let Some(path) = section.find("path") else {
         reader
             .report

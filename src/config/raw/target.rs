@@ -163,7 +163,7 @@ fn protocol(text: &str) -> Result<Protocol, Wrong> {
             "`tcp` or `http`",
         ));
     }
-    super::choose(text, &[("tcp", Protocol::Tcp), ("http", Protocol::Http)])
+    super::choose(text, Protocol::ALL)
 }
 
 /// Names stand in logs, metrics and identities (`target/backend`).
@@ -302,9 +302,7 @@ fn forwarded(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Forwarded
     if is_off(&entry.node) {
         return Some(Written::new(Forwarded::Off, reader.spot(entry)));
     }
-    let names =
-        [("x_forwarded", Forwarded::XForwarded), ("rfc7239", Forwarded::Rfc7239), ("off", Forwarded::Off)];
-    reader.choice(entry, &names)
+    reader.choice(entry, Forwarded::ALL)
 }
 
 fn upgrade(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<String>>> {

@@ -109,11 +109,7 @@ fn access_log(raw: &Raw, report: &mut Report, ledger: &mut Ledger) -> Option<Acc
     };
     ledger.note("access_log.path", shown, log.path.spot.origin.clone());
     let format = ledger.settle("access_log.format", log.format.as_ref(), LogFormat::default(), |format| {
-        match format {
-            LogFormat::Text => "text",
-            LogFormat::Json => "json",
-        }
-        .to_owned()
+        name_of(LogFormat::ALL, *format).to_owned()
     });
     if let LogPath::File(path) = &log.path.value {
         if path.is_dir() {

@@ -47,12 +47,7 @@ pub(super) fn accept(
     if is_http {
         limits = self::limits(raw, ledger);
         forwarded = ledger.settle(path("forwarded"), raw.forwarded.as_ref(), forwarded, |forwarded| {
-            match forwarded {
-                Forwarded::XForwarded => "x_forwarded",
-                Forwarded::Rfc7239 => "rfc7239",
-                Forwarded::Off => "off",
-            }
-            .to_owned()
+            name_of(Forwarded::ALL, *forwarded).to_owned()
         });
         upgrade =
             ledger.settle(path("upgrade"), raw.upgrade.as_ref(), vec!["websocket".to_owned()], |protocols| {
@@ -81,14 +76,7 @@ fn protocol(raw: &RawTarget, ledger: &mut Ledger) -> Option<Protocol> {
         Field::Faulty => return None,
     };
     let path = format!("targets.{}.protocol", raw.name.value);
-    Some(ledger.settle(path, written, Protocol::Tcp, |protocol| show_protocol(*protocol).to_owned()))
-}
-
-fn show_protocol(protocol: Protocol) -> &'static str {
-    match protocol {
-        Protocol::Tcp => "tcp",
-        Protocol::Http => "http",
-    }
+    Some(ledger.settle(path, written, Protocol::Tcp, |protocol| name_of(Protocol::ALL, *protocol).to_owned()))
 }
 
 /// A key without effect is a misunderstanding, so it is refused.
@@ -229,7 +217,7 @@ fn timeouts(raw: &RawTarget, is_http: bool, ledger: &mut Ledger) -> (Timeouts, C
         settle("head", &raw.timeouts.head, &mut client.head);
         settle("keep_alive", &raw.timeouts.keep_alive, &mut client.keep_alive);
     }
-    (client.idle, client.tunnel) = (timeouts.idle, timeouts.tunnel);
+    client.idle = timeouts.idle;
     (timeouts, client)
 }
 
@@ -340,7 +328,7 @@ fn refuse_idle_probe_keys(raw: &RawTarget, report: &mut Report) {
 fn check_protocol(target: &str, backend: &RawBackend, protocol: Option<Protocol>, report: &mut Report) {
     let (Some(own), Some(protocol)) = (backend.place.value.protocol, protocol) else { return };
     if own != protocol {
-        let (own, protocol) = (show_protocol(own), show_protocol(protocol));
+        let (own, protocol) = (name_of(Protocol::ALL, own), name_of(Protocol::ALL, protocol));
         let message =
             format!("this backend speaks {own}, but the target {} speaks {protocol}", quoted(target));
         report
