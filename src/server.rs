@@ -31,7 +31,7 @@ const LAST_LINES: Duration = Duration::from_secs(2);
 #[derive(Debug, Error)]
 pub enum StartError {
     /// An address can't be bound.
-    #[error("listener {listener}: can't bind {address}: {error}{}", hint(.error))]
+    #[error("listener {listener}: can't bind {address}: {error}{}", hint(.address, .error))]
     Bind {
         /// Its name.
         listener: String,
@@ -48,10 +48,11 @@ pub enum StartError {
     System(#[from] io::Error),
 }
 
-fn hint(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => " (another process, perhaps another evenkeel, has it)",
-        io::ErrorKind::PermissionDenied => " (ports below 1024 need a privilege)",
+fn hint(address: &Bound, error: &io::Error) -> &'static str {
+    match (address, error.kind()) {
+        (_, io::ErrorKind::AddrInUse) => " (another process, perhaps another evenkeel, has it)",
+        (Bound::Tcp(_), io::ErrorKind::PermissionDenied) => " (ports below 1024 need a privilege)",
+        // The system's kinds are an open list, and its own text says the rest.
         _ => "",
     }
 }
@@ -346,5 +347,20 @@ fn warn_of_small_backlog() {
         && most < socket::BACKLOG
     {
         tracing::warn!(most, wanted = socket::BACKLOG, "net.core.somaxconn caps the backlog of listeners");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_file_that_may_not_be_made_has_nothing_to_do_with_ports() {
+        let refused = |address| {
+            let error = io::ErrorKind::PermissionDenied.into();
+            StartError::Bind { listener: "web".into(), address, error }.to_string()
+        };
+        assert!(refused(Bound::Tcp(([127, 0, 0, 1], 80).into())).contains("privilege"));
+        assert!(!refused(Bound::Unix("/run/a.sock".into())).contains("privilege"));
     }
 }
