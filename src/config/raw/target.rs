@@ -274,7 +274,7 @@ fn timeouts(
     Some(RawTimeouts {
         connect: time("connect", HOUR, false),
         first_byte: time("first_byte", DAY, true),
-        idle: time("idle", DAY, true),
+        idle: time("idle", DAY, false),
         tunnel: time("tunnel", 30 * DAY, false),
         head: time("head", HOUR, true),
         keep_alive: time("keep_alive", DAY, true),

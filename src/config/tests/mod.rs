@@ -84,11 +84,29 @@ fn the_nearest_health_path_wins() {
 }
 
 #[test]
-fn a_health_path_without_checks_is_refused() {
+fn a_health_path_may_stay_while_checks_are_off() {
     let text =
         "targets: {t: {listener: 1, health_check: off, backends: [{host: a, port: 1, health_path: /p}]}}";
-    let found = messages(text, &Flags::default());
-    assert_eq!(found, ["`health_path` has no effect, because `health_check` is `off`"]);
+    let loaded = load_text(text, "t.yaml", Path::new(""), &Flags::default(), &env).unwrap();
+    assert_eq!(loaded.config.targets[0].health, None);
+    let row = loaded.effective.iter().find(|row| row.path.ends_with("health_path")).unwrap();
+    assert_eq!(row.value, "/p (not asked for)");
+}
+
+#[test]
+fn on_a_tcp_target_idle_and_tunnel_both_bound_silence() {
+    let tunnel = |timeouts: &str| {
+        let text = format!(
+            "targets: {{t: {{listener: 1, timeouts: {timeouts}, backends: [{{host: a, port: 1}}]}}}}"
+        );
+        let loaded = load_text(&text, "t.yaml", Path::new(""), &Flags::default(), &env).unwrap();
+        loaded.config.targets[0].timeouts.tunnel.as_secs()
+    };
+    assert_eq!(tunnel("{}"), 3600);
+    assert_eq!(tunnel("{tunnel: 5s}"), 5);
+    assert_eq!(tunnel("{idle: 7s}"), 7);
+    assert_eq!((tunnel("{idle: 7s, tunnel: 5s}"), tunnel("{idle: 5s, tunnel: 7s}")), (5, 5));
+    assert_eq!(tunnel("{idle: 2h}"), 7200);
 }
 
 #[test]

@@ -84,12 +84,7 @@ fn refuse_http_keys(raw: &RawTarget, report: &mut Report) {
     for (key, spot) in &raw.http_only {
         let message =
             format!("`{key}` belongs to HTTP, but the target {} speaks tcp", quoted(&raw.name.value));
-        let hint = if *key == "idle" {
-            "`tunnel` is the idle time of a TCP connection; or set `protocol: http`"
-        } else {
-            "set `protocol: http`, or remove it"
-        };
-        report.spot(spot, message).hint(hint);
+        report.spot(spot, message).hint("set `protocol: http`, or remove it");
     }
 }
 
@@ -210,9 +205,18 @@ fn timeouts(raw: &RawTarget, is_http: bool, ledger: &mut Ledger) -> (Timeouts, C
     settle("connect", &raw.timeouts.connect, &mut timeouts.connect);
     if is_http {
         settle("first_byte", &raw.timeouts.first_byte, &mut timeouts.first_byte);
+    }
+    if is_http || raw.timeouts.idle.is_some() {
         settle("idle", &raw.timeouts.idle, &mut timeouts.idle);
     }
+    if !is_http && raw.timeouts.idle.is_some() {
+        // All that a TCP connection can be is a tunnel: both keys bound its silence, and the shorter one counts.
+        timeouts.tunnel = timeouts.idle;
+    }
     settle("tunnel", &raw.timeouts.tunnel, &mut timeouts.tunnel);
+    if !is_http && raw.timeouts.idle.is_some() {
+        timeouts.tunnel = timeouts.tunnel.min(timeouts.idle);
+    }
     if is_http {
         settle("head", &raw.timeouts.head, &mut client.head);
         settle("keep_alive", &raw.timeouts.keep_alive, &mut client.keep_alive);
@@ -283,10 +287,10 @@ fn backends(
             ledger.note(path("address"), address, place.spot.origin.clone());
             let probe_path = backend.health_path.as_ref().or(common);
             match probe_path {
+                // Checks may be off for a while; the path may stay where it is.
                 Some(written) if is_off => {
-                    report
-                        .spot(&written.spot, "`health_path` has no effect, because `health_check` is `off`")
-                        .hint("remove one of them");
+                    let value = format!("{} (not asked for)", written.value);
+                    ledger.note(path("health_path"), value, written.spot.origin.clone());
                 }
                 None if is_off => {}
                 Some(written) => {
