@@ -3,7 +3,8 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -103,15 +104,27 @@ pub struct Server {
     files: SocketFiles,
 }
 
-/// Paths of unix sockets that were bound; removed on drop, also when the start fails half-way.
+/// Unix sockets that were bound; their files are removed on drop, also when the start fails half-way.
 #[derive(Default)]
-struct SocketFiles(Vec<PathBuf>);
+struct SocketFiles(Vec<(PathBuf, FileIdentity)>);
+
+/// Which file stands at a path: device, number, and the time it was made, since numbers are used again. A
+/// change of owner or mode changes none of them.
+type FileIdentity = (u64, u64, i64, i64);
+
+fn identify(path: &Path) -> io::Result<FileIdentity> {
+    let file = std::fs::symlink_metadata(path)?;
+    Ok((file.dev(), file.ino(), file.mtime(), file.mtime_nsec()))
+}
 
 impl Drop for SocketFiles {
     fn drop(&mut self) {
-        for path in &self.0 {
-            // Somebody may have removed it already.
-            let _ = std::fs::remove_file(path);
+        for (path, ours) in &self.0 {
+            // While we drained a successor may have put its own there.
+            if identify(path).is_ok_and(|found| found == *ours) {
+                // Somebody may have removed it in between.
+                let _ = std::fs::remove_file(path);
+            }
         }
     }
 }
@@ -334,7 +347,7 @@ fn bind_unix(
     files: &mut SocketFiles,
 ) -> io::Result<Bound> {
     let socket = socket::listen_unix(&path)?;
-    files.0.push(path.clone());
+    files.0.push((path.clone(), identify(&path)?));
     for of_worker in sockets {
         of_worker.push(Socket { listener, kind: SocketKind::Unix(socket.try_clone()?) });
     }

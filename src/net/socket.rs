@@ -6,7 +6,8 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::net::UnixListener;
+use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
@@ -69,14 +70,22 @@ fn tcp_socket(address: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// A non-blocking unix listening socket. A socket file that nobody listens on any more is replaced.
+/// A non-blocking unix listening socket. A socket file that nobody listens on any more is replaced; nothing
+/// else is ever removed.
 ///
 /// # Errors
-/// `AddrInUse` when somebody still listens there, or what the system reports.
+/// `AddrInUse` when somebody still listens there, `AlreadyExists` when the file is no socket, or what the system
+/// reports.
 pub fn listen_unix(path: &Path) -> io::Result<UnixListener> {
     let listener = match UnixListener::bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            if std::os::unix::net::UnixStream::connect(path).is_ok() {
+            if !std::fs::symlink_metadata(path)?.file_type().is_socket() {
+                let kind = io::ErrorKind::AlreadyExists;
+                return Err(io::Error::new(kind, "there is a file that is no socket"));
+            }
+            // Any other failure than a refusal says nothing about whether somebody listens.
+            let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+            if !UnixStream::connect(path).is_err_and(|error| refused(&error)) {
                 return Err(error);
             }
             std::fs::remove_file(path)?;
@@ -147,5 +156,14 @@ mod tests {
         assert!(late.is_err(), "a new handshake is not answered");
         assert!(listener.accept().is_ok(), "the early one is still there");
         assert!(listener.accept().is_err(), "and no other");
+    }
+
+    #[test]
+    fn a_file_that_is_no_socket_is_never_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("precious");
+        std::fs::write(&path, "data").expect("written");
+        assert!(listen_unix(&path).is_err());
+        assert_eq!(std::fs::read_to_string(&path).expect("still there"), "data");
     }
 }

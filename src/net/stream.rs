@@ -2,12 +2,16 @@
 //!
 //! One enum instead of a boxed trait: the kinds are few, and a read through a match costs nothing.
 
+use std::future::{Future as _, poll_fn};
 use std::io::{self, IoSlice};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+
+/// What [`Stream::dismiss`] reads at most, in bytes: no peer may hold up the accept loop.
+const DISMISSED: usize = 256 * 1024;
 
 /// A connected stream.
 pub enum Stream {
@@ -76,7 +80,9 @@ impl Stream {
     /// that filled its buffer to the last byte: [`Stream::is_silent`] knows.
     #[must_use]
     pub fn is_readable_now(&self) -> bool {
-        self.poll_readable(&mut Context::from_waker(Waker::noop())).is_ready()
+        // Unconstrained: a task that has done much in this turn would be told that nothing is there.
+        let look = pin!(tokio::task::unconstrained(poll_fn(|cx| self.poll_readable(cx))));
+        look.poll(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 
     /// Asks the kernel, with one system call, whether a connection that should be silent is silent and open.
@@ -89,12 +95,16 @@ impl Stream {
     }
 
     /// Says one last thing without waiting and without the runtime, which has not yet learned that a new socket
-    /// can be written: takes what has come, sends `bytes`, ends our side. True when all of it was taken.
+    /// can be written: takes what has come, within a bound, sends `bytes`, ends our side. True when all of it was taken.
     pub fn dismiss(&self, bytes: &[u8]) -> bool {
         use rustix::net::{RecvFlags, SendFlags, Shutdown};
-        let mut space = [0u8; 4096];
+        let (mut space, mut room) = ([0u8; 4096], DISMISSED);
         each!(self, inner => {
-            while matches!(rustix::net::recv(inner, &mut space, RecvFlags::DONTWAIT), Ok((count, _)) if count > 0) {}
+            while room > 0
+                && let Ok((count @ 1.., _)) = rustix::net::recv(inner, &mut space, RecvFlags::DONTWAIT)
+            {
+                room = room.saturating_sub(count);
+            }
             let sent = rustix::net::send(inner, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
             let _ = rustix::net::shutdown(inner, Shutdown::Write);
             sent == Ok(bytes.len())
@@ -107,5 +117,36 @@ impl Stream {
             // A failure leaves an ordinary close, which framing still shows to be incomplete.
             let _ = socket2::SockRef::from(tcp).set_linger(Some(std::time::Duration::ZERO));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_dismissal_ends_however_much_there_is_to_read() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a listener");
+        let mut far = std::net::TcpStream::connect(listener.local_addr().expect("bound")).expect("connects");
+        let near = Stream::Tcp(listener.accept().await.expect("accepts").0);
+        far.set_nonblocking(true).expect("non-blocking");
+        let mut total = 0;
+        while let Ok(count) = far.write(&[0; 65_536]) {
+            total += count;
+        }
+        assert!(total > 2 * DISMISSED, "the kernel holds {total}");
+        assert!(near.dismiss(b"no"), "the answer is taken");
+        assert!(!near.is_silent(), "and not everything was read for it");
+    }
+
+    #[tokio::test]
+    async fn what_can_be_read_is_seen_also_by_a_task_that_has_done_much_already() {
+        let (near, far) = UnixStream::pair().expect("a pair of sockets");
+        drop(far);
+        near.readable().await.expect("its end has come");
+        let near = Stream::Unix(near);
+        assert!((0..1000).all(|_| near.is_readable_now()));
     }
 }

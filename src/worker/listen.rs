@@ -26,7 +26,8 @@ const BACK_OFF: Duration = Duration::from_millis(100);
 const LOG_EVERY: Duration = Duration::from_secs(10);
 /// Connections per worker that are told at leisure that there is no room; more are told in passing.
 const TURNED_AWAY: usize = 32;
-/// Handshakes that have begun may end within this time once no new ones are answered.
+/// Handshakes that have begun may end within this time once no new ones are answered, and the event loop learns
+/// of what is queued.
 const LAST_HANDSHAKES: Duration = Duration::from_millis(20);
 
 /// A listening socket and whose it is.
@@ -125,16 +126,15 @@ impl Loop {
     }
 
     async fn accept_the_rest(&mut self) {
-        if let Acceptor::Tcp(tcp) = &self.acceptor {
-            if let Err(error) = socket::refuse_handshakes(tcp) {
-                tracing::debug!(%error, "handshakes can't be refused; one may be reset at the close");
-            }
-            self.deadline.set(LAST_HANDSHAKES);
+        if let Acceptor::Tcp(tcp) = &self.acceptor
+            && let Err(error) = socket::refuse_handshakes(tcp)
+        {
+            tracing::debug!(%error, "handshakes can't be refused; one may be reset at the close");
         }
+        self.deadline.set(LAST_HANDSHAKES);
         loop {
             let accepted = poll_fn(|cx| match self.acceptor.poll(cx) {
                 Poll::Ready(accepted) => Poll::Ready(Some(accepted)),
-                Poll::Pending if !self.deadline.is_set() => Poll::Ready(None),
                 Poll::Pending => self.deadline.poll(cx).map(|()| None),
             })
             .await;
@@ -195,5 +195,63 @@ impl Loop {
         // Idle upstream connections hold descriptors that clients could use.
         self.ctx.pool.clear(&self.ctx.cells);
         tokio::time::sleep(BACK_OFF).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::model::{ClientTimeouts, Config, Forwarded, Limits, Listener, LogLevel};
+    use crate::proxy::pool::Pool;
+    use crate::snapshot::Snapshot;
+    use crate::target::Registry;
+
+    /// A worker's things with one HTTP listener that leads nowhere.
+    fn context() -> Rc<WorkerCtx> {
+        let config = Config {
+            listeners: vec![Listener {
+                name: "web".into(),
+                protocol: Protocol::Http,
+                binds: Vec::new(),
+                routes: Vec::new(),
+                limits: Limits::default(),
+                client_timeouts: ClientTimeouts::default(),
+                forwarded: Forwarded::default(),
+            }],
+            targets: Vec::new(),
+            workers: 1,
+            max_connections: None,
+            shutdown_timeout: Duration::ZERO,
+            access_log: None,
+            log_level: LogLevel::Info,
+            trusted_proxies: Vec::new(),
+        };
+        let snapshot = Arc::new(Snapshot::new(&config, &Registry::new()));
+        WorkerCtx::new(snapshot, Pool::new(Arc::default()), Arc::default(), None, true)
+    }
+
+    #[test]
+    fn a_draining_worker_accepts_what_its_event_loop_has_not_seen_yet() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build_local(tokio::runtime::LocalOptions::default())
+            .expect("a runtime");
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("web.sock");
+        runtime.block_on(async {
+            let ctx = context();
+            let ticker = Rc::clone(&ctx.ticker);
+            spawn_local(async move { ticker.run().await });
+            let kind = SocketKind::Unix(socket::listen_unix(&path).expect("listening"));
+            let socket = Socket { listener: 0, kind };
+            let accepting = Loop::new(Rc::clone(&ctx), Room::new(10), TaskTracker::new(), socket);
+            let accepting = spawn_local(accepting.expect("registered").run());
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            // From here to the drain the event loop gets no turn.
+            let _client = std::os::unix::net::UnixStream::connect(&path).expect("connects");
+            ctx.drain();
+            accepting.await.expect("no panic");
+            assert_eq!(ctx.cells.connections.accepted.value(), 1);
+        });
     }
 }

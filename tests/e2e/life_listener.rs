@@ -123,6 +123,27 @@ fn a_unix_socket_replaces_a_stale_file_but_not_a_live_instance() {
 }
 
 #[test]
+fn an_instance_that_drains_leaves_its_successors_socket_file_alone() {
+    let backends = fakes(1);
+    backends[0].behave(Behaviour::hang().times(1));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("web.sock");
+    let first = Keel::start(&on_unix(&path, backends[0].addr()));
+    let mut busy = UnixStream::connect(&path).unwrap();
+    busy.write_all(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
+    eventually("a request is under way", || backends[0].requests() == 1);
+    first.server.shutdown().advance();
+    eventually("the first one listens no more", || UnixStream::connect(&path).is_err());
+
+    let second = Keel::start(&on_unix(&path, backends[0].addr()));
+    first.server.shutdown().advance();
+    assert_eq!(first.server.wait().unwrap().cut, 1);
+    assert!(UnixStream::connect(&path).is_ok(), "the second one can still be reached");
+    end(second);
+    assert!(!path.exists(), "the file goes with its owner");
+}
+
+#[test]
 fn a_start_that_fails_leaves_no_socket_file_behind() {
     let backends = fakes(1);
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -259,3 +259,19 @@ fn an_upgraded_connection_goes_on_until_the_timeout() {
     );
     assert_eq!((&cut["bytes_in"], &cut["bytes_out"]), (&25.into(), &25.into()));
 }
+
+#[test]
+fn an_empty_line_behind_a_body_is_silence_too() {
+    let backends = fakes(1);
+    let keel = Keel::http(&[&backends[0]]);
+    let mut client = keel.client();
+    assert_eq!(client.post("/count", b"abc").text(), "3");
+    // As some old clients do (RFC 9112 section 2.2).
+    client.send("POST /count HTTP/1.1\r\nHost: test\r\nContent-Length: 3\r\n\r\nabc\r\n");
+    assert_eq!(client.answer().text(), "3");
+    let watch = Watch::start();
+    keel.server.shutdown().advance();
+    assert!(client.is_closed());
+    assert!(watch.elapsed() < Duration::from_secs(5), "{:?}", watch.elapsed());
+    assert_eq!(keel.server.wait().unwrap(), NOTHING_CUT);
+}

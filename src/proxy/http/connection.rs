@@ -53,7 +53,7 @@ pub async fn serve(ctx: Rc<WorkerCtx>, listener: &Listener, stream: Stream, reco
     let client = Rc::new(client);
     let mut patience = client.timeouts.head;
     loop {
-        if !client.has_held() && !speaks_again(&ctx, &client, patience).await {
+        if !has_begun(&client) && !speaks_again(&ctx, &client, patience).await {
             return;
         }
         patience = client.timeouts.keep_alive;

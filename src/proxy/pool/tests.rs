@@ -264,3 +264,18 @@ async fn what_was_opened_before_a_failure_is_not_kept() {
     worker.pool.put(&worker.cells, &backends[0], Stream::Unix(near), None, generation, at(1));
     assert_eq!((worker.pool.len(), worker.closed().0), (0, 1));
 }
+
+#[tokio::test]
+async fn a_sweep_finds_every_closed_connection_however_many_there_are() {
+    let (_registry, backends) = backends(1);
+    let mut worker = Worker::new(&shared());
+    for _ in 0..200 {
+        worker.put(&backends[0], at(1));
+    }
+    worker.far.clear();
+    // The event loop learns of the ends.
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    worker.pool.sweep(&worker.cells, at(2));
+    assert_eq!((worker.closed(), worker.pool.len()), ((0, 200), 0));
+    assert_eq!(backends[0].idle_proven(), Duration::ZERO, "none of them was open");
+}

@@ -34,6 +34,8 @@ pub struct Transmit {
     tail_sent: usize,
     framing: Framing,
     raw: bool,
+    /// The source was asked and has answered.
+    begun: bool,
     ended: bool,
     written: u64,
 }
@@ -51,6 +53,7 @@ impl Transmit {
             tail_sent: 0,
             framing,
             raw,
+            begun: false,
             // Even without content the source is asked once: an answer's body does at its end what ends with it.
             ended: false,
             written: 0,
@@ -83,7 +86,7 @@ impl Transmit {
         body.drive(cx);
         loop {
             let mut starved = false;
-            if !self.ended && self.piece.is_none() && self.tail_sent == self.tail.len() {
+            if !self.ended && self.wants_more() {
                 match body.poll_piece(cx) {
                     Poll::Ready(Ok(piece)) => self.stage(piece, body),
                     Poll::Ready(Err(cause)) => return Poll::Ready(Err(Failed::Source(cause))),
@@ -117,8 +120,15 @@ impl Transmit {
         }
     }
 
+    /// True when the next piece may be put in line: the first one joins the head, each other one waits until
+    /// everything before it is out. Small pieces would pile up otherwise.
+    fn wants_more(&self) -> bool {
+        !self.begun || !self.is_blocked()
+    }
+
     /// Puts the next piece, or the end, in line.
     fn stage(&mut self, piece: Option<Buffer>, body: &Body) {
+        self.begun = true;
         self.tail.clear();
         self.tail_sent = 0;
         let chunked = self.framing == Framing::Chunked;
@@ -161,5 +171,45 @@ impl Transmit {
             }
         }
         self.tail_sent += rest;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::task::Waker;
+
+    use super::*;
+    use crate::net::FreeList;
+    use crate::proxy::http::body::Memory;
+
+    #[test]
+    fn small_pieces_do_not_pile_up_while_the_socket_takes_nothing() {
+        const PIECES: usize = 100;
+        let pieces: VecDeque<_> = (0..PIECES).map(|_| vec![b'x'; 10]).collect();
+        let memory =
+            Memory { pieces, trailers: Vec::new(), framing: Framing::Chunked, buffers: FreeList::new() };
+        let mut body = Body::Memory(memory);
+        let mut transmit = Transmit::new(b"HEAD".to_vec(), Framing::Chunked, &mut body, false);
+        let mut cx = Context::from_waker(Waker::noop());
+        for _ in 0..PIECES {
+            assert!(transmit.poll(&mut cx, &mut body, |_, _| Poll::Pending).is_pending());
+        }
+        let Body::Memory(memory) = &body else { panic!("a body in memory") };
+        assert_eq!(
+            memory.pieces.len(),
+            PIECES - 1,
+            "one went out with the head; the others stay where they are"
+        );
+
+        let mut out = Vec::new();
+        let outcome = transmit.poll(&mut cx, &mut body, |_, parts| {
+            // One byte at a time: the worst that a socket does.
+            out.push(parts[0][0]);
+            Poll::Ready(Ok(1))
+        });
+        assert!(matches!(outcome, Poll::Ready(Ok(()))));
+        let expected = format!("HEAD{}0\r\n\r\n", "a\r\nxxxxxxxxxx\r\n".repeat(PIECES));
+        assert_eq!(String::from_utf8_lossy(&out), expected);
     }
 }
