@@ -149,6 +149,7 @@ fn check_names_every_value_and_its_origin() {
             "targets.web.health_check.fall = 3 (default)",
             "targets.web.health_check.expect = 200-399 (default)",
             "targets.web.health_check.host = the backend's address (default)",
+            "targets.web.health_check.path = none (default)",
             "targets.web.timeouts.connect = 1500ms (t.yaml:7)",
             "targets.web.timeouts.first_byte = 1m (default)",
             "targets.web.timeouts.idle = 1m (default)",
@@ -166,6 +167,23 @@ fn check_names_every_value_and_its_origin() {
             "targets.web.backends[0].health_path = none, a TCP connect is the check (default)",
         ]
     );
+}
+
+#[test]
+fn check_tells_what_health_checks_ask_for_and_that_none_are_made() {
+    let row = |health: &str, name: &str| {
+        let text = format!(
+            "targets: {{t: {{listener: 1, health_check: {health}, backends: [{{host: a, port: 1}}]}}}}"
+        );
+        let rows = effective(&text, &Flags::default());
+        rows.into_iter().find(|row| row.starts_with(name)).unwrap_or_default()
+    };
+    let (common, own) = ("targets.t.health_check.path", "targets.t.backends[0].health_path");
+    assert_eq!(row("{path: /a}", common), format!("{common} = /a (t.yaml:1)"));
+    assert_eq!(row("{path: /a}", own), format!("{own} = /a (t.yaml:1)"));
+    assert_eq!(row("{rise: 1}", common), format!("{common} = none (default)"));
+    assert_eq!(row("off", common), "");
+    assert_eq!(row("off", own), format!("{own} = none, health checks are off (default)"));
 }
 
 #[test]

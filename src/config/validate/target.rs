@@ -153,7 +153,7 @@ fn health(raw: &RawTarget, shared: &Shared, ledger: &mut Ledger) -> Option<Healt
     let time = |time: &Duration| show_duration(*time);
     let interval = stronger(written.interval.as_ref(), shared.interval.as_ref());
     let fall = stronger(written.fall.as_ref(), shared.fall.as_ref());
-    Some(HealthCheck {
+    let checked = HealthCheck {
         interval: ledger.settle(path(".interval"), interval, INTERVAL, time),
         timeout: ledger.settle(path(".timeout"), written.timeout.as_ref(), TIMEOUT, time),
         rise: ledger.settle(path(".rise"), written.rise.as_ref(), RISE, ToString::to_string),
@@ -167,7 +167,13 @@ fn health(raw: &RawTarget, shared: &Shared, ledger: &mut Ledger) -> Option<Healt
                 host.clone().unwrap_or_else(|| "the backend's address".to_owned())
             })
         },
-    })
+    };
+    // Backends carry what they are asked for; the row tells what holds for those without a path of their own.
+    match &written.path {
+        Some(asked) => ledger.note(path(".path"), asked.value.clone(), asked.spot.origin.clone()),
+        None => ledger.note(path(".path"), "none", Origin::Default),
+    }
+    Some(checked)
 }
 
 /// What the target says, else what holds for all; but a flag wins over the file.
@@ -256,9 +262,11 @@ fn backends(
         }
         Field::Faulty => return Vec::new(),
     };
-    let common = match &raw.health_check {
-        Some(Written { value: Some(health), .. }) => health.path.as_ref(),
-        Some(Written { value: None, .. }) | None => None,
+    let connects = "none, a TCP connect is the check";
+    let (common, unasked) = match &raw.health_check {
+        Some(Written { value: Some(health), .. }) => (health.path.as_ref(), connects),
+        Some(Written { value: None, .. }) => (None, "none, health checks are off"),
+        None => (None, connects),
     };
     let mut any_path = false;
     let backends = written
@@ -279,7 +287,7 @@ fn backends(
                 Some(written) => {
                     ledger.note(path("health_path"), written.value.clone(), written.spot.origin.clone());
                 }
-                None => ledger.note(path("health_path"), "none, a TCP connect is the check", Origin::Default),
+                None => ledger.note(path("health_path"), unasked, Origin::Default),
             }
             Backend {
                 name: backend_name,
