@@ -199,10 +199,14 @@ impl Server {
             })?;
             server.threads.push(thread);
         }
-        for (listener, address) in &server.bound {
+        Ok(server)
+    }
+
+    /// Logs a line for each address that is bound.
+    pub fn announce(&self) {
+        for (listener, address) in &self.bound {
             tracing::info!(listener, %address, "listening");
         }
-        Ok(server)
     }
 
     fn start_probes(&self) {

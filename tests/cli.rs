@@ -146,6 +146,16 @@ fn a_second_signal_cuts_and_the_exit_code_says_so() {
 }
 
 #[test]
+fn a_hangup_is_answered_with_a_line_and_ends_nothing() {
+    let one = backend("one");
+    let mut lb = Started::new(evenkeel(&["--backends", &one.url(), "--port", "0"]));
+    let address = address_in(&lb.wait_for("listening"));
+    lb.signal(Signal::HUP);
+    lb.wait_for("does not reload");
+    assert!(get(address).starts_with("HTTP/1.1 200 OK"));
+}
+
+#[test]
 fn check_prints_values_with_their_origin() {
     let (code, out, _) =
         outcome(&["check", "--config", "fixtures/gruglb/example-config.yaml", "--workers", "7"]);

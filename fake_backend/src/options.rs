@@ -15,7 +15,8 @@ messages are echoed on every path.
 
 While it runs, POST /_fake?KEY=VALUE&... changes its behaviour, where KEY is a flag from `Behaviour` without its
 dashes, or reset=1 (back to the default first), health=up|down, close-idle=1, refuse=1. GET /_fake tells the
-counters. --no-control makes /_fake a path like any other.";
+counters. --no-control makes /_fake a path like any other. Under hang-unread, close-on-accept and reset-on-accept
+no request is read, to /_fake neither: set them with `times`, or restart.";
 
 /// The command's definition.
 pub(crate) fn command() -> Command {

@@ -10,7 +10,6 @@ use fake_backend::{Fake, Running};
 use super::args::DemoOptions;
 use super::{logging, say, serve};
 use crate::config::{self, Flags};
-use crate::server::{Options, Server};
 
 /// How many ports behind the wanted one are tried.
 const TRIES: u16 = 100;
@@ -24,7 +23,7 @@ pub(super) fn run(options: &DemoOptions) -> anyhow::Result<ExitCode> {
     let yaml = yaml(http_port, tcp_port, &web, &tcp);
     let loaded = config::load_text(&yaml, "demo.yaml", Path::new(""), &Flags::default(), &|_| None)?;
     logging::start(loaded.config.log_level);
-    let server = Server::start(&loaded.config, Options::default())?;
+    let server = serve::start(&loaded.config)?;
     say(&welcome(http_port, tcp_port, &web));
     serve::wait(server)
 }

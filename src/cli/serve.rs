@@ -11,18 +11,32 @@ use crate::shutdown::Shutdown;
 
 /// Serves `config` until a signal ends it.
 pub(super) fn run(config: &Config) -> anyhow::Result<ExitCode> {
-    wait(Server::start(config, Options::default())?)
+    wait(start(config)?)
 }
 
-/// Waits for the end of `server` and says what was cut.
-pub(super) fn wait(server: Server) -> anyhow::Result<ExitCode> {
+/// Starts a server that obeys signals from the moment that it is said to listen.
+pub(super) fn start(config: &Config) -> anyhow::Result<Server> {
+    let server = Server::start(config, Options::default())?;
     if let Some(control) = server.control() {
         let _inside = control.enter();
         for (kind, name) in [(SignalKind::terminate(), "SIGTERM"), (SignalKind::interrupt(), "SIGINT")] {
             let signals = signal(kind)?;
             control.spawn(obey(signals, name, server.shutdown()));
         }
+        let mut hangups = signal(SignalKind::hangup())?;
+        control.spawn(async move {
+            // Elsewhere this reloads; ending without a drain would be the worst answer to it.
+            while hangups.recv().await.is_some() {
+                tracing::warn!("SIGHUP: this version does not reload; the config in force stays");
+            }
+        });
     }
+    server.announce();
+    Ok(server)
+}
+
+/// Waits for the end of `server` and says what was cut.
+pub(super) fn wait(server: Server) -> anyhow::Result<ExitCode> {
     let ended = server.wait()?;
     if ended.cut == 0 {
         tracing::info!("stopped; everything was finished");

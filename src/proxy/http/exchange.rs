@@ -33,9 +33,10 @@ pub async fn exchange<E: Edge>(
     let mut ledger = Ledger::new(ctx, Some(head), record).counting(&moved);
     let _upload = Upload { body: &body, moved: &moved };
     ledger.record.listener = listener.id;
-    if ledger.record.id == 0 {
-        ledger.record.id = ctx.request_id();
-    }
+    let client = ledger.record.client.map(|(address, _)| address);
+    let trusted = client.is_some_and(|address| ctx.snapshot.trusts(address));
+    let given = head.value(Field::XRequestId).filter(|_| trusted).and_then(request_number);
+    ledger.record.id = given.unwrap_or_else(|| ctx.request_id());
     if head.method() == b"CONNECT" {
         return refuse(ctx, edge, &mut ledger, head, Cause::ConnectMethod).await;
     }
@@ -43,14 +44,8 @@ pub async fn exchange<E: Edge>(
     ledger.record.target = Some(target.id);
     ledger.record.routed = now();
 
-    let client = ledger.record.client.map(|(address, _)| address);
-    let about = About {
-        kind: listener.config.forwarded,
-        client,
-        trusted: client.is_some_and(|address| ctx.snapshot.trusts(address)),
-        scheme: "http",
-        id: ledger.record.id,
-    };
+    let about =
+        About { kind: listener.config.forwarded, client, trusted, scheme: "http", id: ledger.record.id };
     let request = Request { head, body: &body, upgrade: wanted_upgrade(head, target), about };
     let answer = forward(ctx, target, edge, &request, &mut ledger.record).await;
     let after = match answer {
@@ -73,6 +68,14 @@ pub async fn exchange<E: Edge>(
         attempt.end = now();
     }
     after
+}
+
+/// The number in a request id of 32 hex digits, with the dashes of a UUID or without.
+fn request_number(text: &[u8]) -> Option<u128> {
+    let digits: Vec<u8> = text.iter().copied().filter(|&byte| byte != b'-').collect();
+    let plain = digits.len() == 32 && digits.iter().all(u8::is_ascii_hexdigit);
+    let digits = std::str::from_utf8(&digits).ok().filter(|_| plain)?;
+    u128::from_str_radix(digits, 16).ok()
 }
 
 /// The protocol that the client asks to switch to, if it is one that we pass on. HTTP/1.0 can't ask (RFC 9110
@@ -184,5 +187,25 @@ struct Download<'a> {
 impl Drop for Download<'_> {
     fn drop(&mut self) {
         self.moved.down.set(self.body.content());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_id_is_a_number_with_or_without_dashes() {
+        assert_eq!(request_number(b"000000000000000000000000000000Ab"), Some(0xab));
+        assert_eq!(request_number(b"00000000-0000-0000-0000-0000000000ab"), Some(0xab));
+        for other in [
+            &b""[..],
+            b"ab",
+            b"+00000000000000000000000000000ab",
+            b"000000000000000000000000000000xy",
+            b"\xff",
+        ] {
+            assert_eq!(request_number(other), None, "{other:?}");
+        }
     }
 }

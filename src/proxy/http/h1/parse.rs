@@ -22,9 +22,13 @@ impl Search {
     /// The length of the head at the start of `bytes`, once it is complete. `None`: more bytes are needed.
     ///
     /// # Errors
-    /// [`Cause::BadHead`] as soon as a line does not end with CRLF; [`Cause::TargetTooLong`] and
-    /// [`Cause::HeadTooLarge`] when `limit` bytes were not enough.
+    /// [`Cause::BadHead`] as soon as the first byte can't begin a head or a line does not end with CRLF;
+    /// [`Cause::TargetTooLong`] and [`Cause::HeadTooLarge`] when `limit` bytes were not enough.
     pub fn find(&mut self, bytes: &[u8], limit: usize) -> Result<Option<usize>, Cause> {
+        // A TLS ClientHello may hold no line end at all: its sender would wait for the head's deadline.
+        if self.line == 0 && bytes.first().is_some_and(|&byte| byte != b'\r' && !is_token(byte)) {
+            return Err(Cause::BadHead);
+        }
         while let Some(found) = memchr::memchr(b'\n', &bytes[self.line..]) {
             let feed = self.line + found;
             if found == 0 || bytes[feed - 1] != b'\r' {
@@ -220,7 +224,12 @@ fn target_parts(method: &str, target: &str) -> Result<(Range, Option<Range>), Ca
         return Err(Cause::BadHead);
     }
     if method == "CONNECT" {
-        return if is_authority(bytes) { Ok((0..0, Some(0..bytes.len()))) } else { Err(Cause::BadHead) };
+        // Refused in any form; only the reason could differ.
+        return if is_authority(bytes) {
+            Ok((0..0, Some(0..bytes.len())))
+        } else {
+            Err(Cause::ConnectMethod)
+        };
     }
     if bytes.first() == Some(&b'/') {
         return Ok((0..bytes.len(), None));
@@ -357,7 +366,6 @@ mod tests {
             "GET * HTTP/1.1",
             "G(T / HTTP/1.1",
             "GET /\u{e9} HTTP/1.1",
-            "CONNECT / HTTP/1.1",
             "GET ftp://x/ HTTP/1.1",
         ] {
             assert_eq!(refuse(&format!("{bad}\r\nHost: x\r\n\r\n")), Cause::BadHead, "{bad:?}");
@@ -420,6 +428,16 @@ mod tests {
         let mut search = Search::default();
         let found = (0..text.len()).find_map(|end| search.find(&text[..end], 1024).expect("valid"));
         assert_eq!(found, Some(text.len() - 4));
+    }
+
+    #[test]
+    fn what_cannot_begin_a_head_is_refused_before_its_line_ends() {
+        for begin in [&b"\x16\x03\x01"[..], b"\n", b" GET", b"\0"] {
+            assert_eq!(Search::default().find(begin, 1024), Err(Cause::BadHead), "{begin:?}");
+        }
+        for begin in [&b""[..], b"\r", b"G"] {
+            assert_eq!(Search::default().find(begin, 1024), Ok(None), "{begin:?}");
+        }
     }
 
     #[test]
