@@ -2,24 +2,8 @@
 
 use std::io::{self, ErrorKind};
 
-use rustix::io::Errno;
-
 use super::Finding;
-
-/// What running out of something of ours looks like; none of it says anything about a backend.
-const SHORTAGES: [(Errno, &str); 5] = [
-    (Errno::MFILE, "out of descriptors (EMFILE)"),
-    (Errno::NFILE, "out of descriptors on this machine (ENFILE)"),
-    (Errno::NOBUFS, "out of socket buffers (ENOBUFS)"),
-    (Errno::NOMEM, "out of memory (ENOMEM)"),
-    (Errno::ADDRNOTAVAIL, "no local address or port left (EADDRNOTAVAIL)"),
-];
-
-/// The shortage that `error` stands for, if it does.
-pub(super) fn shortage(error: &io::Error) -> Option<&'static str> {
-    let code = error.raw_os_error()?;
-    SHORTAGES.iter().find(|(errno, _)| errno.raw_os_error() == code).map(|&(_, text)| text)
-}
+use crate::net::connect::shortage;
 
 /// `error` in a few words.
 pub(super) fn words(error: &io::Error) -> String {
@@ -78,13 +62,9 @@ mod tests {
 
     #[test]
     fn every_local_shortage_is_told_from_a_refusal() {
-        for (errno, text) in SHORTAGES {
-            let error = io::Error::from_raw_os_error(errno.raw_os_error());
-            assert_eq!(of_io(&error), Finding::Starved(text.into()));
-        }
-        let refused = io::Error::from_raw_os_error(Errno::CONNREFUSED.raw_os_error());
-        assert_eq!(of_io(&refused), Finding::bad("connection refused"));
-        assert_eq!(shortage(&io::Error::other("text only")), None);
+        let of = |errno: rustix::io::Errno| of_io(&io::Error::from_raw_os_error(errno.raw_os_error()));
+        assert_eq!(of(rustix::io::Errno::MFILE), Finding::Starved("out of descriptors (EMFILE)".into()));
+        assert_eq!(of(rustix::io::Errno::CONNREFUSED), Finding::bad("connection refused"));
     }
 
     #[test]

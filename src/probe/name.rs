@@ -15,6 +15,7 @@ use tokio::time::{sleep, timeout};
 use super::{Subject, fault};
 use crate::config::model::BackendAddress;
 use crate::events;
+use crate::net::connect;
 use crate::tick::Tick;
 
 /// From the end of one lookup to the start of the next.
@@ -100,7 +101,7 @@ impl<C: Fn() -> Tick> Follower<C> {
                     None
                 }
                 // Not a word about the name, only about us: nobody is told.
-                Ok(Err(error)) if fault::shortage(&error).is_some() => None,
+                Ok(Err(error)) if connect::shortage(&error).is_some() => None,
                 Ok(Err(error)) => Some(fault::of_lookup(&error)),
                 Err(_) => Some(format!("timeout after {}", humantime::format_duration(PATIENCE))),
             };

@@ -118,6 +118,7 @@ impl Loop {
             .await;
             match accepted {
                 Some(Ok((stream, record))) => self.admit(stream, record),
+                Some(Err(error)) if is_of_one_connection(&error) => self.ctx.cells.accept_errors.increment(),
                 Some(Err(error)) => self.back_off(&error).await,
                 None => {}
             }
@@ -140,6 +141,7 @@ impl Loop {
             .await;
             match accepted {
                 Some(Ok((stream, record))) => self.admit(stream, record),
+                Some(Err(error)) if is_of_one_connection(&error) => self.ctx.cells.accept_errors.increment(),
                 Some(Err(_)) | None => return,
             }
         }
@@ -198,6 +200,12 @@ impl Loop {
     }
 }
 
+/// Errors that a connection brought with it: it left before we took it. The next accept is not concerned.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,5 +261,13 @@ mod tests {
             accepting.await.expect("no panic");
             assert_eq!(ctx.cells.connections.accepted.value(), 1);
         });
+    }
+
+    #[test]
+    fn only_a_shortage_makes_the_next_accept_wait() {
+        use rustix::io::Errno;
+        let one = |errno: Errno| is_of_one_connection(&io::Error::from_raw_os_error(errno.raw_os_error()));
+        assert!(one(Errno::CONNABORTED) && one(Errno::INTR));
+        assert!(!one(Errno::MFILE) && !one(Errno::NOBUFS) && !one(Errno::INVAL));
     }
 }
