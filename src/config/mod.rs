@@ -10,6 +10,7 @@ mod error;
 pub mod model;
 mod origin;
 mod raw;
+mod schema;
 mod units;
 mod validate;
 mod variables;
@@ -24,6 +25,7 @@ use std::path::Path;
 pub use effective::Effective;
 pub use error::{Problem, Problems};
 pub use origin::{Origin, Place};
+pub use schema::schema;
 
 use error::Report;
 use model::Config;
@@ -117,13 +119,21 @@ pub fn load_text(
     accept(raw, flags, report, text)
 }
 
-/// Every key a file may have, as a path such as `targets.<name>.timeouts.connect`.
+/// Every key a file may have, as a path such as `targets.<name>.timeouts.connect`, in the order of the
+/// documentation.
 #[must_use]
 pub fn keys() -> Vec<String> {
     let shape = |shape: &raw::Shape| -> Vec<String> {
-        shape.keys().iter().map(|key| format!("{}{key}", shape.path())).collect()
+        shape.keys().iter().map(|key| format!("{}{}", shape.path(), key.name)).collect()
     };
     raw::SHAPES.iter().flat_map(shape).collect()
+}
+
+/// Every key with its default as it would be written; `None` where there is none, or it depends on something else.
+#[must_use]
+pub fn defaults() -> Vec<(String, Option<&'static str>)> {
+    let keys = raw::SHAPES.iter().flat_map(|shape| shape.keys());
+    self::keys().into_iter().zip(keys.map(|key| key.default)).collect()
 }
 
 fn accept(mut raw: Raw, flags: &Flags, mut report: Report, text: &str) -> Result<Loaded, Problems> {

@@ -5,7 +5,7 @@ use crate::config::model::*;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-type Check = fn(&Config) -> bool;
+pub(super) type Check = fn(&Config) -> bool;
 
 /// `WEB` with something added to its target.
 fn target(added: &str) -> String {
@@ -46,7 +46,7 @@ fn is_host(config: &Config, host: &str, port: u16) -> bool {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn rows() -> Vec<(&'static str, String, Check)> {
+pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
     vec![
         ("address", top("address: 10.0.0.1"), |c| {
             of(c).0.binds == [Bind::Tcp("10.0.0.1:8080".parse().unwrap())]

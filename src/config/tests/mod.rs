@@ -5,6 +5,8 @@
 mod every_key;
 mod flags;
 mod hostile;
+mod schema;
+mod validator;
 
 use std::path::Path;
 
