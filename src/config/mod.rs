@@ -2,8 +2,8 @@
 //!
 //! The way of a value: `yaml` (text → nodes with places) → `variables` (`${NAME}`) → `raw` (nodes → typed values
 //! as written) → `validate` (flags, defaults, cross-checks) → [`model`]. Every step pushes what is wrong into one
-//! report and goes on, so that one run shows every problem. Called by `cli` and later by `reload`; imports
-//! nothing of ours.
+//! report and goes on, so that one run shows every problem. [`schema()`] tells editors beforehand. Called by `cli`
+//! and later by `reload`; imports nothing of ours.
 
 mod effective;
 mod error;
