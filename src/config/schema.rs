@@ -82,6 +82,10 @@ fn values(kind: &Kind) -> Value {
             "pattern": whole(&size_pattern(NUMBER)),
         }),
         Kind::Choice(names) => choice(&names()),
+        Kind::Numeral(names, text) => {
+            let numbers: Vec<Value> = names().into_iter().map(number).collect();
+            json!({ "anyOf": [{ "enum": numbers }, { "type": "string", "pattern": whole(text) }] })
+        }
         Kind::Text(text) => json!({ "type": "string", "pattern": whole(text) }),
         Kind::Word(text) => json!({ "type": ["string", "number"], "pattern": whole(text) }),
         Kind::OrOff(inner) => {
@@ -146,6 +150,11 @@ fn form(kind: &Kind) -> Option<String> {
     }
 }
 
+/// A number when `text` is one.
+fn number(text: &str) -> Value {
+    text.parse().map_or_else(|_| text.into(), |number: f64| number.into())
+}
+
 /// A default as it is in JSON: numbers, truth values and lists are no texts there.
 fn written(kind: &Kind, text: &str) -> Value {
     let list = || text.strip_prefix('[')?.strip_suffix(']');
@@ -154,6 +163,7 @@ fn written(kind: &Kind, text: &str) -> Value {
         Kind::Whole(..) | Kind::WholeOr(..) => {
             text.parse().map_or_else(|_| text.into(), |number: u32| number.into())
         }
+        Kind::Numeral(..) => number(text),
         Kind::List(item) | Kind::Items(item) => match list() {
             Some(items) => items
                 .split(',')

@@ -25,6 +25,8 @@ pub(super) const HOST_HEADER: &str = r#"[^\s/@,"]+"#;
 pub(super) const STATUSES: &str = r"\s*[0-9]{3}\s*(?:-\s*[0-9]{3}\s*)?";
 /// A protocol to upgrade to: a token, perhaps with a version (RFC 9110 §7.8).
 pub(super) const PROTOCOL: &str = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:/[!#$%&'*+.^_`|~0-9A-Za-z-]+)?";
+/// A version of TLS.
+pub(super) const VERSION: &str = r"(?:TLSv?)*1\.[23]";
 /// A file.
 pub(super) const FILE: &str = r".+";
 
@@ -46,6 +48,8 @@ pub(in crate::config) enum Kind {
     Size(u64, u64),
     /// One of the names that this gives; upper and lower case are the same.
     Choice(fn() -> Vec<&'static str>),
+    /// One of the names that this gives, all of which YAML reads as numbers, or a text of this form.
+    Numeral(fn() -> Vec<&'static str>, &'static str),
     /// A text of this form.
     Text(&'static str),
     /// The same, where YAML may also see a number.

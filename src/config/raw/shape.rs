@@ -4,14 +4,17 @@
 use std::time::Duration;
 
 use super::kind::Kind::{
-    Choice, Group, Items, List, Named, OneOrItems, OrOff, Seconds, Size, Switch, Text, Time, Whole, WholeOr,
-    Word,
+    Choice, Group, Items, List, Named, Numeral, OneOrItems, OrOff, Seconds, Size, Switch, Text, Time, Whole,
+    WholeOr, Word,
 };
 use super::kind::{
-    ADDRESS, FILE, HOST, HOST_HEADER, Key, LISTENER, NAME, NETWORK, PATH, PROTOCOL, STATUSES, URL, key, names,
+    ADDRESS, FILE, HOST, HOST_HEADER, Key, LISTENER, NAME, NETWORK, PATH, PROTOCOL, STATUSES, URL, VERSION,
+    key, names,
 };
+use super::target::Spoken;
 use super::{CONNECTIONS_MAX, COUNT_MAX, DAY, HOUR, INTERVAL_MIN, WORKERS_MAX};
-use crate::config::model::{Balance, Forwarded, LogFormat, LogLevel, Protocol};
+use crate::config::model::tls::{ClientAuth, TlsVersion};
+use crate::config::model::{Balance, Forwarded, LogFormat, LogLevel};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -76,12 +79,14 @@ pub(super) const TARGET: Shape = Shape {
     path: "targets.<name>.",
     needs: &[&["listener", "backends"]],
     keys: &[
-        key("protocol", Choice(|| names(Protocol::ALL)), "What clients and backends speak.").or("tcp"),
+        key("protocol", Choice(|| names(Spoken::ALL)), "What clients and backends speak.").or("tcp"),
         key(
             "listener",
             WholeOr(0, 65_535, LISTENER),
             "Where clients connect: a port, `\"address:port\"`, `\"*:port\"` or `unix:/path`.",
         ),
+        key("tls", Group(&TLS), "TLS towards clients: with `https`, or on a `tcp` target."),
+        key("upstream_tls", Group(&UPSTREAM_TLS), "TLS towards all backends of the target."),
         key("balance", Choice(|| names(Balance::ALL)), "How a backend is chosen.").or("round_robin"),
         key(
             "health_check",
@@ -103,6 +108,46 @@ pub(super) const TARGET: Shape = Shape {
         )
         .or("[websocket]"),
         key("backends", Items(&Group(&BACKEND)), "Where traffic goes."),
+    ],
+};
+
+/// A target's `tls`.
+pub(super) const TLS: Shape = Shape {
+    title: "in `tls`",
+    path: "targets.<name>.tls.",
+    needs: &[],
+    keys: &[
+        key("cert_file", Word(FILE), "The certificate, and behind it those of its issuers: a PEM file."),
+        key("cert_key", Word(FILE), "Its private key, unencrypted: a PEM file; by default in `cert_file`."),
+        key("certificates", Items(&Group(&CERTIFICATE)), "More certificates, each for the names in it."),
+        key("client_ca", Word(FILE), "Who issues the certificates that clients are asked for: a PEM file."),
+        key("client_auth", Choice(|| names(ClientAuth::ALL)), "Whether clients need one.").or("required"),
+        key("min_version", Numeral(|| names(TlsVersion::ALL), VERSION), "The oldest to speak.").or("1.2"),
+    ],
+};
+
+/// One of the certificates of `tls`.
+pub(super) const CERTIFICATE: Shape = Shape {
+    title: "in a certificate",
+    path: "targets.<name>.tls.certificates[].",
+    needs: &[&["cert_file"]],
+    keys: &[
+        key("cert_file", Word(FILE), "The certificate, and behind it those of its issuers: a PEM file."),
+        key("cert_key", Word(FILE), "Its private key, unencrypted: a PEM file; by default in `cert_file`."),
+    ],
+};
+
+/// A target's `upstream_tls`.
+pub(super) const UPSTREAM_TLS: Shape = Shape {
+    title: "in `upstream_tls`",
+    path: "targets.<name>.upstream_tls.",
+    needs: &[],
+    keys: &[
+        key("ca_file", Word(FILE), "Who issues the certificates of backends: a PEM file."),
+        key("server_name", Word(HOST), "The name in their certificates; by default the backend's host."),
+        key("client_cert", Word(FILE), "Shown to backends that ask for a certificate: a PEM file."),
+        key("client_key", Word(FILE), "Its private key: a PEM file; by default in `client_cert`."),
+        key("insecure", Switch, "`true` takes any certificate: nobody knows who the backend is.").or("false"),
     ],
 };
 
@@ -129,6 +174,7 @@ pub(super) const TIMEOUTS: Shape = Shape {
     needs: &[],
     keys: &[
         key("connect", Time(MILLISECOND, HOUR), "For a backend to accept a connection.").or("3s"),
+        key("tls", Time(MILLISECOND, HOUR), "For a TLS handshake with a client or a backend.").or("10s"),
         key("first_byte", Time(MILLISECOND, DAY), "To the first byte of an answer. For `http` only.")
             .or("1m"),
         key("idle", Time(MILLISECOND, DAY), "Silence between bytes of a body, in either direction.").or("1m"),
@@ -173,7 +219,7 @@ pub(super) const BACKEND: Shape = Shape {
 
 /// Every shape, outermost first.
 pub(in crate::config) const ALL: &[Shape] =
-    &[TOP, ACCESS_LOG, TARGET, HEALTH_CHECK, TIMEOUTS, LIMITS, BACKEND];
+    &[TOP, ACCESS_LOG, TARGET, TLS, CERTIFICATE, UPSTREAM_TLS, HEALTH_CHECK, TIMEOUTS, LIMITS, BACKEND];
 
 /// What other load balancers call our keys.
 const FOREIGN: &[(&str, &str)] = &[
@@ -202,6 +248,18 @@ const FOREIGN: &[(&str, &str)] = &[
     ("worker_connections", "max_connections"),
     ("log_level", "logging"),
     ("level", "logging"),
+    ("ssl", "tls"),
+    ("certificate", "cert_file"),
+    ("cert", "cert_file"),
+    ("crt", "cert_file"),
+    ("ssl_certificate", "cert_file"),
+    ("key", "cert_key"),
+    ("key_file", "cert_key"),
+    ("ssl_certificate_key", "cert_key"),
+    ("ca", "client_ca"),
+    ("sni", "server_name"),
+    ("backend_tls", "upstream_tls"),
+    ("verify", "insecure"),
     ("address", "host"),
     ("ip", "host"),
     ("uri", "url"),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::certificates::Certs;
 use super::every_key::rows;
 use super::validator::{faults, matches};
 use super::*;
@@ -195,7 +196,16 @@ fn web_with(path: &str, value: Value) -> Value {
         "protocol": "http", "listener": 8080, "backends": [{ "host": "a", "port": 1 }],
     } } });
     let target = &mut web["targets"]["web"];
+    let (cert, ca) = (Certs::shared().path("both.pem"), Certs::shared().path("ca.pem"));
+    let is_https = value.as_str().is_some_and(|word| word.eq_ignore_ascii_case("https"));
+    if is_https || path.starts_with("targets.<name>.tls") {
+        target["protocol"] = "https".into();
+        target["tls"] = json!({ "cert_file": cert, "certificates": [{ "cert_file": cert }] });
+    }
     match path {
+        "targets.<name>.tls.client_auth" => target["tls"]["client_ca"] = ca.into(),
+        "targets.<name>.upstream_tls.client_key" => target["upstream_tls"]["client_cert"] = cert.into(),
+        "targets.<name>.timeouts.tls" => target["upstream_tls"] = json!({}),
         "servers" => web.as_object_mut().unwrap().retain(|_, _| false),
         "access_log.format" => web["access_log"]["path"] = "stdout".into(),
         "targets.<name>.health_check.expect" | "targets.<name>.health_check.host" => {
@@ -261,6 +271,11 @@ fn ends(kind: &Kind) -> (Vec<Value>, Vec<Value>) {
         Kind::Choice(names) => {
             let right = names().into_iter().flat_map(|name| [json!(name), json!(name.to_uppercase())]);
             (right.collect(), vec![json!("no_such_name"), json!(1), json!(null), json!([])])
+        }
+        Kind::Numeral(names, _) => {
+            let right =
+                names().into_iter().flat_map(|name| [json!(name), json!(name.parse::<f64>().unwrap())]);
+            (right.collect(), vec![json!(0.5), json!(1), json!("no_such_name"), json!(null), json!([])])
         }
         Kind::OrOff(inner) => {
             let (mut right, wrong) = ends(inner);
@@ -383,6 +398,10 @@ fn what_loads_is_never_refused() {
     values.extend([0, 1, 80, 200, 65_535, 65_536, 86_400].into_iter().map(Value::from));
     values.extend([json!(null), json!(true), json!(false), json!(-1), json!(0.5), json!(7.25)]);
     values.extend([json!([]), json!({}), json!([{}]), json!([1, "2s"]), json!({ "a": 1 })]);
+    let files = ["both.pem", "ca.pem"].map(|name| Certs::shared().path(name));
+    values.extend([json!({ "cert_file": files[0] }), json!([{ "cert_file": files[0] }])]);
+    values.extend(files.map(Value::from));
+    values.extend(["required", "1.3", "TLSv1.2"].map(Value::from));
     let mut loaded = BTreeSet::new();
     for (path, _) in all() {
         for value in &values {
