@@ -249,13 +249,7 @@ impl<'r> Reader<'r> {
         entry: &Entry,
         range: RangeInclusive<Duration>,
     ) -> Option<Written<Duration>> {
-        let expected = time_range("a time such as `250ms`, `2s`, `1m` or `1h`", &range);
-        self.parsed_with_numbers(entry, &expected, |text| {
-            let time =
-                units::duration(text).map_err(|wrong| Wrong { expected: Some(expected.clone()), ..wrong })?;
-            in_range(&time, &range, &expected, units::show_duration(time))?;
-            Ok(time)
-        })
+        self.time(entry, range, "a time such as `250ms`, `2s`, `1m` or `1h`", units::duration)
     }
 
     /// A time of one of the older keys, where a bare number is seconds.
@@ -264,10 +258,21 @@ impl<'r> Reader<'r> {
         entry: &Entry,
         range: RangeInclusive<Duration>,
     ) -> Option<Written<Duration>> {
-        let expected = time_range("a number of seconds", &range);
+        self.time(entry, range, "a number of seconds", units::seconds)
+    }
+
+    /// A time in a range; `form` is what it looks like.
+    fn time(
+        &mut self,
+        entry: &Entry,
+        range: RangeInclusive<Duration>,
+        form: &str,
+        read: fn(&str) -> Result<Duration, Wrong>,
+    ) -> Option<Written<Duration>> {
+        let (least, most) = (units::show_duration(*range.start()), units::show_duration(*range.end()));
+        let expected = format!("{form} ({least} to {most})");
         self.parsed_with_numbers(entry, &expected, |text| {
-            let time =
-                units::seconds(text).map_err(|wrong| Wrong { expected: Some(expected.clone()), ..wrong })?;
+            let time = read(text).map_err(|wrong| Wrong { expected: Some(expected.clone()), ..wrong })?;
             in_range(&time, &range, &expected, units::show_duration(time))?;
             Ok(time)
         })
@@ -367,8 +372,4 @@ fn in_range<T: PartialOrd>(
     shown: String,
 ) -> Result<(), Wrong> {
     if range.contains(value) { Ok(()) } else { Err(out_of_range(shown, expected, value < range.start())) }
-}
-
-fn time_range(form: &str, range: &RangeInclusive<Duration>) -> String {
-    format!("{form} ({} to {})", units::show_duration(*range.start()), units::show_duration(*range.end()))
 }
