@@ -36,7 +36,7 @@ pub(super) const TOP: Shape = Shape {
 
 /// `access_log`.
 pub(super) const ACCESS_LOG: Shape =
-    Shape { title: "in `access_log`", path: "access_log.", keys: &["path", "format"] };
+    Shape { title: "in `access_log`", path: "access_log.", keys: &["path", "format", "sample"] };
 
 /// One target.
 pub(super) const TARGET: Shape = Shape {
@@ -114,6 +114,9 @@ const FOREIGN: &[(&str, &str)] = &[
     ("worker_connections", "max_connections"),
     ("log_level", "logging"),
     ("level", "logging"),
+    ("sampling", "sample"),
+    ("sample_rate", "sample"),
+    ("template", "format"),
     ("address", "host"),
     ("ip", "host"),
     ("uri", "url"),

@@ -63,6 +63,9 @@ fn rows() -> Vec<(&'static str, String, Check)> {
         ("access_log.format", top("access_log: {path: '-', format: json}"), |c| {
             c.access_log.as_ref().is_some_and(|log| log.format == LogFormat::Json)
         }),
+        ("access_log.sample", top("access_log: {path: '-', sample: 5%}"), |c| {
+            c.access_log.as_ref().is_some_and(|log| log.sample.millionths() == 50_000)
+        }),
         ("trusted_proxies", top("trusted_proxies: [10.0.0.0/8]"), |c| {
             c.trusted_proxies == ["10.0.0.0/8".parse().unwrap()]
         }),

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::effective::Ledger;
 use super::error::Report;
-use super::model::{AccessLog, Balance, Config, LogFormat, LogLevel, LogPath};
+use super::model::{AccessLog, Balance, Config, LogFormat, LogLevel, LogPath, Share};
 use super::origin::{Origin, Spot, Written};
 use super::raw::{BindHost, Raw, WORKERS_MAX};
 use super::units::show_duration;
@@ -108,9 +108,19 @@ fn access_log(raw: &Raw, report: &mut Report, ledger: &mut Ledger) -> Option<Acc
         LogPath::File(path) => path.display().to_string(),
     };
     ledger.note("access_log.path", shown, log.path.spot.origin.clone());
-    let format = ledger.settle("access_log.format", log.format.as_ref(), LogFormat::default(), |format| {
-        name_of(LogFormat::ALL, *format).to_owned()
-    });
+    let format =
+        ledger.settle(
+            "access_log.format",
+            log.format.as_ref(),
+            LogFormat::default(),
+            |format| match format {
+                LogFormat::Template(template) => template.text().to_owned(),
+                LogFormat::Text | LogFormat::Json | LogFormat::Common | LogFormat::Combined => {
+                    name_of(LogFormat::NAMED, format.clone()).to_owned()
+                }
+            },
+        );
+    let sample = ledger.settle("access_log.sample", log.sample.as_ref(), Share::ALL, Share::to_string);
     if let LogPath::File(path) = &log.path.value {
         if path.is_dir() {
             let message = format!("the access log `{}` is a folder", path.display());
@@ -119,7 +129,7 @@ fn access_log(raw: &Raw, report: &mut Report, ledger: &mut Ledger) -> Option<Acc
             check_folder(path, "the access log", &log.path.spot, report);
         }
     }
-    Some(AccessLog { path: log.path.value.clone(), format })
+    Some(AccessLog { path: log.path.value.clone(), format, sample })
 }
 
 /// A file can be made, but not in a folder that is not there.

@@ -7,9 +7,12 @@
 
 mod digits;
 mod escape;
-mod line;
+mod facts;
+mod form;
 mod names;
+mod sample;
 mod stamp;
+mod value;
 mod writer;
 
 use std::fs::OpenOptions;
@@ -20,13 +23,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::stamp::Stamp;
+use self::facts::Facts;
+use self::form::Form;
+use self::stamp::Stamps;
 use self::writer::{Batch, Intake, Writer};
 use super::cells::Cells;
-use crate::config::model::{self, LogFormat, LogPath};
-use crate::message::Record;
+use crate::config::model::{self, LogPath};
+use crate::message::{Head, Record};
 
-pub use line::Line;
 pub use names::Names;
 pub use stamp::WallStart;
 
@@ -38,7 +42,7 @@ const KEEP_AT_MOST: usize = 256 * 1024;
 /// The owner's end of the access log.
 #[derive(Debug)]
 pub struct AccessLog {
-    format: LogFormat,
+    form: Arc<Form>,
     writer: Writer,
 }
 
@@ -54,26 +58,23 @@ impl AccessLog {
             LogPath::Stdout => Box::new(std::fs::File::from(io::stdout().as_fd().try_clone_to_owned()?)),
             LogPath::File(path) => Box::new(open(path)?),
         };
-        AccessLog::start_on(sink, settings.format)
+        AccessLog::start_on(sink, Form::new(&settings.format, settings.sample))
     }
 
     /// Starts the writer thread on any sink. Each write gets whole lines; there is no buffer behind it.
-    ///
-    /// # Errors
-    /// The thread can't be started.
-    pub fn start_on(sink: Box<dyn Write + Send>, format: LogFormat) -> io::Result<AccessLog> {
-        Ok(AccessLog { format, writer: Writer::start(sink)? })
+    fn start_on(sink: Box<dyn Write + Send>, form: Form) -> io::Result<AccessLog> {
+        Ok(AccessLog { form: Arc::new(form), writer: Writer::start(sink)? })
     }
 
     /// A worker's end. Records it has to drop are counted in that worker's `cells`.
     #[must_use]
     pub fn handle(&self, cells: Arc<Cells>) -> Handle {
         Handle {
-            format: self.format,
+            form: Arc::clone(&self.form),
             intake: self.writer.intake(),
             cells,
             buffer: Vec::new(),
-            stamp: Stamp::default(),
+            stamps: Stamps::default(),
             lost: 0,
         }
     }
@@ -100,19 +101,20 @@ fn open(path: &Path) -> io::Result<std::fs::File> {
 /// One worker's end of the access log. Dropping it hands over what it holds.
 #[derive(Debug)]
 pub struct Handle {
-    format: LogFormat,
+    form: Arc<Form>,
     intake: Intake,
     cells: Arc<Cells>,
     buffer: Vec<u8>,
-    stamp: Stamp,
+    stamps: Stamps,
     /// Lines dropped since the last successful hand-over.
     lost: u64,
 }
 
 impl Handle {
-    /// Appends the line of a finished `record`; `line` is ignored for TCP. Never blocks; hands the buffer
-    /// over when it is large.
-    pub fn write(&mut self, record: &Record, line: &Line<'_>, names: &Names, start: WallStart) {
+    /// Appends the line of a finished `record`, unless sampling leaves it out; `head`: what the client asked,
+    /// ignored for TCP. Never blocks; hands the buffer over when it is large.
+    pub fn write(&mut self, record: &Record, head: Option<&Head>, names: &Names, start: WallStart) {
+        let Some(share) = self.form.share_of(record) else { return };
         if self.buffer.len() >= HAND_OVER_AT {
             self.flush();
             if self.buffer.len() >= KEEP_AT_MOST {
@@ -123,7 +125,8 @@ impl Handle {
         if self.buffer.capacity() == 0 {
             self.buffer = self.intake.empty_buffer(HAND_OVER_AT);
         }
-        line::write(&mut self.buffer, self.format, record, line, names, (&mut self.stamp, start));
+        let facts = Facts::new(record, head, names, share);
+        self.form.write(&mut self.buffer, &facts, (&mut self.stamps, start));
         if self.buffer.len() >= HAND_OVER_AT {
             self.flush();
         }

@@ -4,6 +4,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Condvar, Mutex};
 
 use super::*;
+use crate::config::model::{LogFormat, Share};
 use crate::telemetry::cells::Readings;
 use crate::tick::Tick;
 
@@ -63,13 +64,13 @@ impl Write for Sink {
 }
 
 fn log_to(sink: &Sink) -> AccessLog {
-    AccessLog::start_on(Box::new(sink.clone()), LogFormat::Json).expect("a thread")
+    AccessLog::start_on(Box::new(sink.clone()), Form::new(&LogFormat::Json, Share::ALL)).expect("a thread")
 }
 
 /// Writes a record that can be told by its number.
 fn write(handle: &mut Handle, number: u64) {
     let record = Record { bytes_in: number, done: Tick(1), ..Record::default() };
-    handle.write(&record, &Line::default(), &Names::default(), WallStart(0));
+    handle.write(&record, None, &Names::default(), WallStart(0));
 }
 
 /// The numbers of the records that were written, in order.
@@ -243,7 +244,8 @@ fn a_file_is_appended_to_and_private() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("access.log");
-    let settings = model::AccessLog { path: LogPath::File(path.clone()), format: LogFormat::Json };
+    let settings =
+        model::AccessLog { path: LogPath::File(path.clone()), format: LogFormat::Json, sample: Share::ALL };
     for number in 0..2 {
         let log = AccessLog::start(&settings).expect("opened");
         write(&mut log.handle(Arc::default()), number);
@@ -258,7 +260,8 @@ fn a_file_is_appended_to_and_private() {
 fn a_file_that_cannot_be_opened_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("no/such/folder.log");
-    let settings = model::AccessLog { path: LogPath::File(path), format: LogFormat::Text };
+    let settings =
+        model::AccessLog { path: LogPath::File(path), format: LogFormat::Text, sample: Share::ALL };
     let error = AccessLog::start(&settings).expect_err("no folder");
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
     assert!(error.to_string().contains("no/such/folder.log"), "{error}");
