@@ -14,7 +14,7 @@ use crate::config::Flags;
     about = "L4/L7 load balancer: one binary, one YAML file",
     after_help = "Examples:\n  evenkeel demo\n  evenkeel --backends http://127.0.0.1:8001,http://127.0.0.1:8002 --port 3030\n  \
                   evenkeel check --config evenkeel.yaml\n  evenkeel --config evenkeel.yaml\n\n\
-                  SIGTERM or SIGINT drains and ends; a second one cuts what is left.\n\
+                  SIGTERM or SIGINT drains and ends; a second one cuts what is left. SIGUSR1 reopens the access log.\n\
                   Exit codes: 0 fine, 1 wrong config or failed start, 2 wrong command line, 3 connections were cut.",
     args_conflicts_with_subcommands = true
 )]

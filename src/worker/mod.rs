@@ -116,7 +116,7 @@ async fn housekeep(ctx: Rc<WorkerCtx>) {
     loop {
         tokio::time::sleep(FLUSH).await;
         if let Some(log) = ctx.log.borrow_mut().as_mut() {
-            log.flush();
+            log.tick(now());
         }
         turn = turn.wrapping_add(1);
         if u128::from(turn) % (SWEEP.as_millis() / FLUSH.as_millis()) == 0 {

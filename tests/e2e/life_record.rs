@@ -1,6 +1,10 @@
 //! What is counted and logged, after a known mix.
 
-use evenkeel::config::model::{LogFormat, Share, Template};
+use std::io::BufRead as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use evenkeel::config::model::{AccessLog, LogFormat, LogPath, Share, Template};
 use evenkeel::message::{BackendId, Cause, ListenerId, TargetId};
 use evenkeel::telemetry::cells::StatusClass;
 use fake_backend::{Behaviour, Fake, TcpMode};
@@ -254,4 +258,43 @@ fn lines_reach_the_file_while_the_server_runs() {
     assert_eq!(keel.client().get("/").status, 200);
     eventually("a line", || log.lines().len() == 1);
     assert_eq!(keel.server.readings().access_dropped, 0);
+}
+
+/// A pipe that nobody reads takes 64 KiB and then nothing.
+#[test]
+fn every_record_is_written_or_counted_as_dropped() {
+    let backends = fakes(1);
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let keel = Keel::with(&[&backends[0]], |config| {
+        let (path, format) = (LogPath::File(pipe.clone()), LogFormat::Json);
+        config.access_log = Some(AccessLog { path, format, sample: Share::ALL });
+    });
+    let mut client = keel.client();
+    let long = "x".repeat(4000);
+    let request =
+        format!("GET /{long} HTTP/1.1\r\nHost: test\r\nUser-Agent: {long}\r\nReferer: {long}\r\n\r\n");
+    let mut asked = 0;
+    while keel.server.readings().access_dropped < 20 {
+        assert_eq!(client.send(&request).answer().status, 200);
+        asked += 1;
+        assert!(asked < 20_000, "nothing is ever dropped");
+    }
+    let source = std::io::BufReader::new(std::fs::File::open(&pipe).unwrap());
+    let written = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&written);
+    let reader = std::thread::spawn(move || {
+        for line in source.lines() {
+            serde_json::from_str::<Value>(&line.unwrap()).expect("whole lines only");
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    eventually("each is in one count", || {
+        keel.server.readings().access_dropped + written.load(Ordering::Relaxed) == asked
+    });
+    drop(client);
+    end(keel);
+    reader.join().unwrap();
+    assert!(written.load(Ordering::Relaxed) < asked);
 }
