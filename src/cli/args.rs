@@ -81,6 +81,9 @@ pub(super) struct Settings {
     /// error, warn, info, debug or trace [default: info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,
+    /// How events look: text or json [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true", value_parser = not_yet)]
     cache_enabled: Option<String>,
     #[arg(long, hide = true, value_parser = not_yet)]
@@ -105,6 +108,7 @@ impl Settings {
             health_fall: self.health_check_max_retries,
             workers: self.workers,
             log_level: self.log_level.clone(),
+            log_format: self.log_format.clone(),
         }
     }
 }

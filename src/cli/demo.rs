@@ -22,7 +22,7 @@ pub(super) fn run(options: &DemoOptions) -> anyhow::Result<ExitCode> {
     let tcp_port = free_port(options.tcp_port, http_port)?;
     let yaml = yaml(http_port, tcp_port, &web, &tcp);
     let loaded = config::load_text(&yaml, "demo.yaml", Path::new(""), &Flags::default(), &|_| None)?;
-    logging::start(loaded.config.log_level);
+    logging::start(loaded.config.log_level, loaded.config.log_format);
     let server = serve::start(&loaded.config)?;
     say(&welcome(http_port, tcp_port, &web));
     serve::wait(server)

@@ -10,6 +10,7 @@
 mod args;
 mod check;
 mod demo;
+mod json_events;
 mod logging;
 mod serve;
 
@@ -18,6 +19,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
+use crate::config::model::{Config, EventFormat};
 use crate::config::{self, Loaded};
 use args::{Args, Command, Settings};
 
@@ -31,15 +33,25 @@ pub fn main() -> ExitCode {
     let outcome = match args.command {
         Some(Command::Check(settings)) => check::run(&settings),
         Some(Command::Demo(options)) => demo::run(&options),
-        None => load(&args.settings).and_then(|loaded| {
-            logging::start(loaded.config.log_level);
-            serve::run(&loaded.config)
-        }),
+        None => load(&args.settings).and_then(|loaded| serve(&loaded.config)),
     };
     outcome.unwrap_or_else(|error| {
         complain(&error);
         ExitCode::FAILURE
     })
+}
+
+fn serve(config: &Config) -> anyhow::Result<ExitCode> {
+    logging::start(config.log_level, config.log_format);
+    let outcome = serve::run(config);
+    match (outcome, config.log_format) {
+        // Whoever collects events as JSON wants to know of the end as well.
+        (Err(error), EventFormat::Json) => {
+            tracing::error!("{error:#}");
+            Ok(ExitCode::FAILURE)
+        }
+        (outcome, EventFormat::Text | EventFormat::Json) => outcome,
+    }
 }
 
 /// Loads the config that flags and file amount to.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-pub use log::{AccessLog, LogFormat, LogPath, Share};
+pub use log::{AccessLog, EventFormat, LogFormat, LogPath, Share};
 pub use template::Template;
 
 /// One accepted configuration.
@@ -33,6 +33,8 @@ pub struct Config {
     pub access_log: Option<AccessLog>,
     /// Lowest level of events that are logged.
     pub log_level: LogLevel,
+    /// The form of events.
+    pub log_format: EventFormat,
     /// Peers whose forwarding headers are kept instead of replaced.
     pub trusted_proxies: Vec<IpNet>,
 }

@@ -4,7 +4,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::model::{ClientTimeouts, Config, Forwarded, Limits, Listener, LogLevel, Protocol};
+use crate::config::model::{
+    ClientTimeouts, Config, EventFormat, Forwarded, Limits, Listener, LogLevel, Protocol,
+};
 use crate::proxy::WorkerCtx;
 use crate::proxy::pool::Pool;
 use crate::snapshot::Snapshot;
@@ -28,6 +30,7 @@ pub(super) fn context() -> Rc<WorkerCtx> {
         shutdown_timeout: Duration::ZERO,
         access_log: None,
         log_level: LogLevel::Info,
+        log_format: EventFormat::Text,
         trusted_proxies: Vec::new(),
     };
     let snapshot = Arc::new(Snapshot::new(&config, &Registry::new()));

@@ -1,7 +1,7 @@
 //! Logs of a running process: rotation, a destination that takes nothing, the forms of events.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use fake_backend::Running;
 use rustix::process::Signal;
 
-use super::{PATIENCE, Started, address_in, backend, evenkeel};
+use super::{PATIENCE, Started, address_in, backend, evenkeel, outcome};
 
 /// Polls until `condition` holds; fails the test when it does not in time.
 #[expect(clippy::disallowed_methods, reason = "waits by polling; there is no runtime here")]
@@ -31,12 +31,20 @@ struct Lab {
 }
 
 impl Lab {
-    /// `top`: lines at the top of the config; `LOG` in them is a path in the folder.
-    fn start(top: &str, flags: &[&str]) -> Lab {
-        Lab::start_in(tempfile::tempdir().unwrap(), top, flags)
+    /// `top`: lines at the top of the config.
+    fn start(top: &str) -> Lab {
+        Lab::start_in(tempfile::tempdir().unwrap(), top)
     }
 
-    fn start_in(folder: tempfile::TempDir, top: &str, flags: &[&str]) -> Lab {
+    /// In a folder that has something in it.
+    fn start_in(folder: tempfile::TempDir, top: &str) -> Lab {
+        let mut lab = Lab::spawn(folder, top, &[]);
+        lab.address = address_in(&lab.lb.wait_for("listening"));
+        lab
+    }
+
+    /// Where it listens has still to be read from its events.
+    fn spawn(folder: tempfile::TempDir, top: &str, flags: &[&str]) -> Lab {
         let backend = backend("one");
         let target = format!(
             "workers: 2\ntargets: {{web: {{protocol: http, listener: 0, health_check: off, backends: [{{url: \"{}\"}}]}}}}\n",
@@ -44,9 +52,8 @@ impl Lab {
         );
         let config = folder.path().join("evenkeel.yaml");
         std::fs::write(&config, format!("{top}\n{target}")).unwrap();
-        let mut lb = Started::new(evenkeel(&[&["--config", config.to_str().unwrap()], flags].concat()));
-        let address = address_in(&lb.wait_for("listening"));
-        Lab { folder, lb, address, _backend: backend }
+        let lb = Started::new(evenkeel(&[&["--config", config.to_str().unwrap()], flags].concat()));
+        Lab { folder, lb, address: "127.0.0.1:0".parse().unwrap(), _backend: backend }
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -95,7 +102,7 @@ const PATHS: &str = "access_log: {path: access.log, format: '{path}'}";
 
 #[test]
 fn a_moved_log_is_reopened_and_no_line_is_lost_between_the_files() {
-    let mut lab = Lab::start(PATHS, &[]);
+    let mut lab = Lab::start(PATHS);
     let log = lab.file("access.log");
     let old: Vec<PathBuf> = (0..3).map(|round| lab.file(&format!("access.log.{round}"))).collect();
     let stop = AtomicBool::new(false);
@@ -133,7 +140,7 @@ fn a_moved_log_is_reopened_and_no_line_is_lost_between_the_files() {
 
 #[test]
 fn a_log_that_can_not_be_reopened_stays_the_old_one_and_the_reason_is_told() {
-    let mut lab = Lab::start(PATHS, &[]);
+    let mut lab = Lab::start(PATHS);
     let (log, old) = (lab.file("access.log"), lab.file("old.log"));
     std::fs::rename(&log, &old).unwrap();
     std::fs::create_dir(&log).unwrap();
@@ -157,7 +164,7 @@ fn the_signal_does_no_harm_where_there_is_no_file() {
     for (top, logged) in
         [("access_log: {path: stdout, format: '<{path}>'}", true), ("access_log: off", false)]
     {
-        let mut lab = Lab::start(top, &[]);
+        let mut lab = Lab::start(top);
         lab.lb.signal(Signal::USR1);
         lab.lb.wait_for("no access log file");
         ask(&mut lab.client(), "/still", "");
@@ -174,7 +181,7 @@ fn a_destination_that_takes_nothing_costs_lines_and_no_request() {
     let pipe = folder.path().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     // It starts although nobody reads.
-    let mut lab = Lab::start_in(folder, "access_log: {path: pipe, format: json}", &[]);
+    let mut lab = Lab::start_in(folder, "access_log: {path: pipe, format: json}");
     let mut client = lab.client();
     let more = format!("User-Agent: {0}\r\nReferer: {0}\r\n", "x".repeat(4000));
     let path = format!("/{}", "y".repeat(4000));
@@ -203,4 +210,33 @@ fn a_destination_that_takes_nothing_costs_lines_and_no_request() {
     });
     assert!(arrived < asked, "{arrived} of {asked} arrived");
     lab.end();
+}
+
+#[test]
+fn events_are_json_when_asked_for_by_file_or_flag() {
+    let parse = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
+    for (top, flags) in [("log_format: json", &[][..]), ("log_format: text", &["--log-format", "json"])] {
+        let mut lab = Lab::spawn(tempfile::tempdir().unwrap(), top, flags);
+        let listening = parse(&lab.lb.wait_for("listening"));
+        assert_eq!((&listening["level"], &listening["message"]), (&"info".into(), &"listening".into()));
+        assert_eq!(listening["fields"]["listener"], "web");
+        lab.address = listening["fields"]["address"].as_str().unwrap().parse().unwrap();
+        ask(&mut lab.client(), "/", "");
+        lab.lb.signal(Signal::TERM);
+        lab.lb.wait_for("everything was finished");
+        assert_eq!(lab.lb.exit_code(), Some(0));
+        assert!(lab.lb.seen.iter().all(|line| parse(line)["level"].is_string()), "{:?}", lab.lb.seen);
+    }
+}
+
+#[test]
+fn the_error_that_ends_a_start_is_an_event_too() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let (code, _, err) =
+        outcome(&["--backends", "http://127.0.0.1:1", "--port", &port, "--log-format", "json"]);
+    assert_eq!(code, Some(1));
+    let last: serde_json::Value = serde_json::from_str(err.lines().last().unwrap()).unwrap();
+    assert_eq!(last["level"], "error");
+    assert!(last["message"].as_str().unwrap().contains("in use"), "{last}");
 }

@@ -1,4 +1,4 @@
-//! What is logged of requests, where, and in which form.
+//! What is logged of requests and of events, where, and in which form.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -83,6 +83,22 @@ impl fmt::Display for Share {
         }
         f.write_str("%")
     }
+}
+
+/// The form of a line about an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum EventFormat {
+    /// One line to read. The default.
+    #[default]
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+impl EventFormat {
+    /// Every form with the name it has in a config file.
+    pub const ALL: &'static [(&'static str, EventFormat)] =
+        &[("text", EventFormat::Text), ("json", EventFormat::Json)];
 }
 
 #[cfg(test)]

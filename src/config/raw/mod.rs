@@ -24,7 +24,7 @@ pub(super) use shape::{ALL as SHAPES, Shape};
 pub(super) use target::{RawHealth, RawTarget, probe_path};
 
 use super::error::{Wrong, one_of, quoted};
-use super::model::{Balance, LogLevel};
+use super::model::{Balance, EventFormat, LogLevel};
 use super::origin::{Field, Spot, Written};
 use super::yaml::{Entry, Node, Typed};
 use reader::Section;
@@ -47,6 +47,7 @@ pub(super) struct Raw {
     pub(super) shutdown_timeout: Option<Written<Duration>>,
     pub(super) graceful_shutdown: Option<Written<bool>>,
     pub(super) logging: Option<Written<LogLevel>>,
+    pub(super) log_format: Option<Written<EventFormat>>,
     /// A value of `None`: `off`.
     pub(super) access_log: Option<Written<Option<RawAccessLog>>>,
     pub(super) trusted_proxies: Option<Written<Vec<IpNet>>>,
@@ -77,6 +78,7 @@ pub(super) fn walk(root: &Node, reader: &mut Reader<'_>) -> Raw {
         top.find("shutdown_timeout").and_then(|entry| reader.duration(entry, Duration::ZERO..=HOUR));
     raw.graceful_shutdown = top.find("graceful_shutdown").and_then(|entry| reader.switch(entry));
     raw.logging = top.find("logging").and_then(|entry| reader.choice(entry, LogLevel::ALL));
+    raw.log_format = top.find("log_format").and_then(|entry| reader.choice(entry, EventFormat::ALL));
     raw.access_log = top.find("access_log").and_then(|entry| access_log::walk(entry, reader));
     raw.trusted_proxies = top.find("trusted_proxies").and_then(|entry| networks(entry, reader));
     raw.interval = seed_interval(&top, reader);

@@ -23,6 +23,7 @@ pub(super) const TOP: Shape = Shape {
         "shutdown_timeout",
         "graceful_shutdown",
         "logging",
+        "log_format",
         "access_log",
         "trusted_proxies",
         "health_check_interval",

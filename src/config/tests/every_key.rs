@@ -56,6 +56,7 @@ fn rows() -> Vec<(&'static str, String, Check)> {
         ("shutdown_timeout", top("shutdown_timeout: 1s"), |c| c.shutdown_timeout == SECOND),
         ("graceful_shutdown", top("graceful_shutdown: no"), |c| c.shutdown_timeout.is_zero()),
         ("logging", top("logging: trace"), |c| c.log_level == LogLevel::Trace),
+        ("log_format", top("log_format: json"), |c| c.log_format == EventFormat::Json),
         ("access_log", top("access_log: {path: stdout}"), |c| c.access_log.is_some()),
         ("access_log.path", top("access_log: {path: a.log}"), |c| {
             c.access_log.as_ref().is_some_and(|log| matches!(log.path, LogPath::File(_)))

@@ -193,6 +193,7 @@ fn check_names_every_value_and_its_origin() {
             "graceful_shutdown = true (default)",
             "shutdown_timeout = 30s (default)",
             "logging = debug (--log-level)",
+            "log_format = text (default)",
             "access_log = off (default)",
             "trusted_proxies = [] (default)",
             "targets.web.protocol = http (t.yaml:4)",

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::effective::Ledger;
 use super::error::Report;
-use super::model::{AccessLog, Balance, Config, LogFormat, LogLevel, LogPath, Share};
+use super::model::{AccessLog, Balance, Config, EventFormat, LogFormat, LogLevel, LogPath, Share};
 use super::origin::{Origin, Spot, Written};
 use super::raw::{BindHost, Raw, WORKERS_MAX};
 use super::units::show_duration;
@@ -40,6 +40,9 @@ pub(super) fn accept(raw: &Raw, report: &mut Report, ledger: &mut Ledger) -> Con
     let shutdown_timeout = shutdown_timeout(raw, ledger);
     let log_level = ledger.settle("logging", raw.logging.as_ref(), LogLevel::default(), |level| {
         name_of(LogLevel::ALL, *level).to_owned()
+    });
+    let log_format = ledger.settle("log_format", raw.log_format.as_ref(), EventFormat::default(), |format| {
+        name_of(EventFormat::ALL, *format).to_owned()
     });
     let access_log = access_log(raw, report, ledger);
     let trusted_proxies =
@@ -69,6 +72,7 @@ pub(super) fn accept(raw: &Raw, report: &mut Report, ledger: &mut Ledger) -> Con
         shutdown_timeout,
         access_log,
         log_level,
+        log_format,
         trusted_proxies,
     }
 }
