@@ -166,6 +166,8 @@ fn a_stuck_writer_costs_lines_and_not_time() {
     sink.wait(|scene| scene.writes >= 2);
     handle.hand_over();
     assert!(handle.buffer.is_empty(), "the second write was out of the queue");
+    // With the third there is room for one more.
+    sink.wait(|scene| scene.writes >= 3);
     write(&mut handle, number);
     drop(handle);
     log.close(LONG).expect("closed");
