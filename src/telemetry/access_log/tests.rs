@@ -318,6 +318,25 @@ fn a_failed_reopening_keeps_the_old_file_and_says_why() {
 }
 
 #[test]
+fn a_line_that_was_torn_in_the_old_file_is_not_ended_in_the_new_one() {
+    let (_guard, events) = events();
+    let (old, new) = (Sink::default(), Sink::default());
+    old.change(|scene| scene.answers = vec![Ok(5), Err(io::Error::from(io::ErrorKind::StorageFull))]);
+    let log = rotating(vec![Ok(old.clone()), Ok(new.clone())]);
+    let mut handle = log.handle(Arc::default());
+    write(&mut handle, 0);
+    handle.hand_over();
+    assert!(events.recv_timeout(LONG).expect("told").contains("writing fails"));
+    log.rotation().expect("it can be reopened").reopen();
+    assert!(events.recv_timeout(LONG).expect("told").contains("reopened"));
+    write(&mut handle, 1);
+    drop(handle);
+    log.close(LONG).expect("closed");
+    assert!(new.text().starts_with('{'), "{}", new.text());
+    assert_eq!((old.text().as_str(), numbers(&new.text())), ("{\"tim", vec![1]));
+}
+
+#[test]
 fn what_is_no_file_can_not_be_reopened() {
     let log = log_to(&Sink::default());
     assert!(log.rotation().is_none());
