@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use thiserror::Error;
 use tokio::runtime::Runtime;
 
 use crate::config::model::{Bind, Config};
+use crate::events;
 use crate::net::{now, socket};
 use crate::probe;
 use crate::shutdown::Shutdown;
@@ -150,6 +151,7 @@ impl Server {
             tracing::warn!(affordable, "max_connections is more than the descriptor limit allows for");
         }
         warn_of_small_backlog();
+        warn_of_expiry(config);
 
         let registry = Registry::new();
         let tickets = Arc::new(Tickets::default());
@@ -372,6 +374,21 @@ fn bind_unix(
         of_worker.push(Socket { listener, kind: SocketKind::Unix(socket.try_clone()?) });
     }
     Ok(Bound::Unix(path))
+}
+
+/// A certificate that ends within two weeks is a night without sleep that can still be had by day.
+fn warn_of_expiry(config: &Config) {
+    const DAY: i64 = 24 * 3600;
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+    for listener in &config.listeners {
+        for identity in listener.tls.iter().flat_map(|tls| &tls.identities) {
+            let days = identity.expires.saturating_sub(now) / DAY;
+            if days < 14 {
+                events::certificate_expires(&listener.name, &identity.file, days);
+            }
+        }
+    }
 }
 
 fn warn_of_small_backlog() {

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use fake_backend::{Behaviour, Fake, Running};
+use fake_backend::{Authority, Behaviour, Fake, Running};
 use rustix::process::{Pid, Signal, kill_process};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel");
@@ -203,13 +203,15 @@ fn a_taken_address_is_named() {
 }
 
 #[test]
-fn the_demo_rotates_over_http_and_tcp() {
-    // Both ports are taken, so that the demo has to find others.
+fn the_demo_rotates_over_http_https_and_tcp() {
+    // All ports are taken, so that the demo has to find others.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let mut demo = Started::new(evenkeel(&["demo", "--http-port", &port, "--tcp-port", &port]));
+    let mut demo =
+        Started::new(evenkeel(&["demo", "--http-port", &port, "--https-port", &port, "--tcp-port", &port]));
     let line = demo.wait_for("http://127.0.0.1:");
     let http: SocketAddr = line.split("http://").nth(1).unwrap().trim().parse().unwrap();
+    let https = demo.wait_for("https://127.0.0.1:").split("https://").nth(1).unwrap().trim().to_owned();
     let tcp: SocketAddr = demo.wait_for("TCP ").split_whitespace().nth(1).unwrap().parse().unwrap();
     demo.wait_for_all(&["web/fake-1 is up", "web/fake-2 is up", "web/fake-3 is up"]);
     demo.wait_for_all(&["tcp/tcp-fake-1 is up", "tcp/tcp-fake-2 is up"]);
@@ -217,6 +219,9 @@ fn the_demo_rotates_over_http_and_tcp() {
     bodies.sort();
     bodies.dedup();
     assert_eq!(bodies, ["Hello from fake-1", "Hello from fake-2", "Hello from fake-3"]);
+    let curl = Command::new("curl").args(["-sk", &format!("https://{https}/head")]).output().unwrap();
+    let head = String::from_utf8(curl.stdout).unwrap();
+    assert!(head.contains("X-Forwarded-Proto: https\r\n"), "{head}");
     let greet = || {
         let mut text = String::new();
         TcpStream::connect(tcp).unwrap().read_to_string(&mut text).unwrap();
@@ -254,4 +259,33 @@ fn few_descriptors_mean_clean_refusals_and_recovery() {
     assert_eq!((served, refused), (20, 280));
     drop(sockets);
     while !get(address).contains("200 OK") {}
+}
+
+#[test]
+fn gruglbs_tls_example_serves_https() {
+    let (one, two) = (backend("one"), backend("two"));
+    let folder = tempfile::tempdir().unwrap();
+    let issued = Authority::new("gruglb").issue(["localhost", "127.0.0.1"]);
+    for (name, text) in [("server.crt", &issued.cert_pem), ("server.key", &issued.key_pem)] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    // Nothing but the ports differs from the published file.
+    let text = std::fs::read_to_string("fixtures/gruglb/tls-config.yaml").unwrap();
+    let text = text.replace("8443", "0").replace("8092", &one.port().to_string());
+    let config = folder.path().join("config.yaml");
+    std::fs::write(&config, text.replace("8093", &two.port().to_string())).unwrap();
+    let mut keel = Started::new(evenkeel(&["--config", config.to_str().unwrap()]));
+    let https = address_in(&keel.wait_for("listening"));
+    keel.wait_for_all(&["is up", "is up"]);
+    let curl = |more: &[&str]| {
+        let url = format!("https://{https}/");
+        let output = Command::new("curl").args(["-sk", &url]).args(more).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let mut bodies = [curl(&["--tls-max", "1.2"]), curl(&["--tlsv1.3"])];
+    bodies.sort();
+    assert_eq!(bodies, ["Hello from one", "Hello from two"]);
+    assert!(get(https).starts_with("HTTP/1.1 400") && get(https).contains("This port speaks HTTPS"));
+    keel.signal(Signal::TERM);
+    assert_eq!(keel.exit_code(), Some(0));
 }

@@ -22,6 +22,7 @@ mod tests;
 use std::io::ErrorKind;
 use std::path::Path;
 
+pub use certificate::identity_of;
 pub use effective::Effective;
 pub use error::{Problem, Problems};
 pub use origin::{Origin, Place};
