@@ -321,7 +321,7 @@ fn backends(
                 name: backend_name,
                 address: place.value.address.clone(),
                 probe_path: probe_path.map(|written| written.value.clone()),
-                tls: upstream.of(backend, report, ledger),
+                tls: upstream.of(backend, report),
             }
         })
         .collect();
