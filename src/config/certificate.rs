@@ -260,8 +260,7 @@ fn names(leaf: &X509Certificate<'_>) -> Vec<String> {
 
 fn read(file: &Path, expected: &str) -> Result<Vec<u8>, Wrong> {
     let unreadable = |error: std::io::Error| match error.kind() {
-        ErrorKind::NotFound => wrong(file, "does not exist", expected)
-            .hint("a relative path counts from the folder of the config file"),
+        ErrorKind::NotFound => wrong(file, "does not exist", expected).hint(absent(file)),
         ErrorKind::PermissionDenied => {
             wrong(file, "this user may not read", expected).hint("let the user that runs evenkeel read it")
         }
@@ -284,6 +283,18 @@ fn read(file: &Path, expected: &str) -> Result<Vec<u8>, Wrong> {
         return Err(wrong(file, why, expected));
     }
     Ok(bytes)
+}
+
+/// What whoever named a file that is not there may have meant.
+fn absent(file: &Path) -> &'static str {
+    let name = file.as_os_str().as_encoded_bytes();
+    if contains(name, b"-----BEGIN ") {
+        "the path of a file belongs here, not what is in it"
+    } else if name.starts_with(b"~") || contains(name, b"/~") {
+        "`~` has no meaning here; write `${HOME}`"
+    } else {
+        "a relative path counts from the folder of the config file"
+    }
 }
 
 /// The labels of the PEM sections, as in `-----BEGIN label-----`.

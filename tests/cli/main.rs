@@ -254,6 +254,9 @@ fn completions_know_commands_flags_and_names_for_every_shell() {
         // What clap writes for these two does not complete values.
         let proposes_values = !matches!(shell, "elvish" | "powershell");
         assert_eq!(script.contains("trace"), proposes_values, "{shell}");
+        if shell == "bash" {
+            assert!(script.contains(r#"compgen -W "text json""#), "{script}");
+        }
         // What is there to be refused is not proposed.
         assert!(!script.contains("cache"), "{shell}");
     }

@@ -245,6 +245,43 @@ fn a_byte_order_mark_does_not_hide_the_first_section() {
 }
 
 #[test]
+fn a_path_that_can_not_be_meant_so_says_what_is_wanted() {
+    let hint = |file: &str| {
+        let text = format!(
+            "targets: {{web: {{protocol: https, listener: 1, {PLAIN}, tls: {{cert_file: {file}, cert_key: a.key}}}}}}"
+        );
+        let folder = Certs::shared().0.path();
+        load_text(&text, "t.yaml", folder, &Flags::default(), &env).unwrap_err().to_string()
+    };
+    assert!(hint("'-----BEGIN CERTIFICATE-----'").contains("not what is in it"));
+    assert!(hint("~/a.pem").contains("`~` has no meaning here; write `${HOME}`"));
+}
+
+#[test]
+fn advice_about_schemes_keeps_tls() {
+    let shown = |target: &str| {
+        let text = format!("targets: {{web: {{listener: 1, {target}}}}}");
+        load_text(&text, "t.yaml", "".as_ref(), &Flags::default(), &env).unwrap_err().to_string()
+    };
+    assert!(shown("backends: [{url: 'https://a:1'}]").contains("or write `tls://…`"));
+    assert!(shown("protocol: http, backends: [{url: 'tls://a:1'}]").contains("or write `https://…`"));
+}
+
+#[test]
+fn check_says_which_backends_are_spoken_to_over_tls() {
+    let text =
+        "targets: {web: {protocol: http, listener: 1, backends: [{url: 'https://a'}, {url: 'http://b'}]}}";
+    let loaded = load_text(text, "t.yaml", "".as_ref(), &Flags::default(), &env).unwrap();
+    let value = |key: &str| {
+        let path = format!("targets.web.backends{key}");
+        loaded.effective.iter().find(|row| row.path == path).map(|row| row.value.clone()).unwrap()
+    };
+    assert_eq!((value("[0].address"), value("[1].address")), ("a:443, over TLS".into(), "b:80".into()));
+    assert_eq!(value("[0].health_path"), "none, a TLS handshake is the check");
+    assert_eq!(value("[1].health_path"), "none, a TCP connect is the check");
+}
+
+#[test]
 fn certificates_that_end_within_two_weeks_are_named_with_who_shows_them() {
     let folder = Certs::shared().0.path();
     let text = "targets:
