@@ -2,6 +2,7 @@
 
 mod client;
 pub mod fixture;
+pub mod tls;
 pub mod worker;
 
 use std::net::SocketAddr;
