@@ -34,5 +34,6 @@ mod tls_clients_certificates;
 mod tls_clients_ends;
 mod tls_clients_hostile;
 mod tls_clients_http;
+mod tls_clients_log;
 mod tls_clients_names;
 mod tls_clients_sessions;
