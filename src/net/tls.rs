@@ -17,10 +17,17 @@ use tokio::io::ReadBuf;
 
 use super::Stream;
 
+/// The alert decode_error in clear (RFC 8446 §6.2).
+const DECODE_ERROR: &[u8] = &[21, 3, 3, 0, 2, 2, 50];
+
 /// A TLS session on a stream.
 pub struct Tls {
     stream: Stream,
     session: Connection,
+    /// A byte of ours is out.
+    spoken: bool,
+    /// Said by us when the session has no words for what went wrong.
+    last_words: &'static [u8],
     /// Bytes that the caller wrote and we have not said so, because their records are not all out.
     owed: usize,
     /// Decrypted bytes that wait to be read.
@@ -72,7 +79,17 @@ impl Tls {
     }
 
     fn new(stream: Stream, session: Connection) -> Tls {
-        Tls { stream, session, owed: 0, ready: 0, ended: false, closed: false, aborted: Cell::new(false) }
+        Tls {
+            stream,
+            session,
+            spoken: false,
+            last_words: &[],
+            owed: 0,
+            ready: 0,
+            ended: false,
+            closed: false,
+            aborted: Cell::new(false),
+        }
     }
 
     /// Shakes hands. There is no time limit in here.
@@ -225,7 +242,11 @@ impl Tls {
                 Ok(count)
             }
             Err(error) => {
-                // The alert that says why; whoever does not take it now will not learn it.
+                // For a few faults rustls makes no alert. While nothing is encrypted one of ours is as good.
+                if !self.spoken && !self.session.wants_write() {
+                    self.last_words = DECODE_ERROR;
+                }
+                // The alert that says why. What there is no room for now goes out with the shutdown, if that comes.
                 let _ = self.poll_flush(cx);
                 self.closed = true;
                 Err(Broken::Protocol(error))
@@ -238,9 +259,15 @@ impl Tls {
             let mut sink = Sink { stream: &mut self.stream, cx };
             match self.session.write_tls(&mut sink) {
                 Ok(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                Ok(_) => {}
+                Ok(_) => self.spoken = true,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
                 Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        while !self.last_words.is_empty() {
+            match ready!(self.stream.poll_write(cx, self.last_words))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                count => self.last_words = &self.last_words[count..],
             }
         }
         Poll::Ready(Ok(()))
