@@ -281,7 +281,8 @@ impl Call {
     /// The connection and for how long the backend keeps it open, if it may serve another request: request and
     /// answer are complete, both want it, and not a byte is left over (RFC 9112 §9.3).
     pub fn into_idle(self) -> Option<(Stream, Option<Duration>)> {
-        let clean = self.is_sent() && self.held.is_none() && self.decoder.is_done();
+        let sent = self.is_sent();
+        let clean = sent && self.held.is_none() && !self.stream.has_leftover() && self.decoder.is_done();
         (clean && self.keeps_alive).then_some((self.stream, self.keep_for))
     }
 
