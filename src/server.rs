@@ -14,6 +14,7 @@ use thiserror::Error;
 use tokio::runtime::Runtime;
 
 use crate::config::model::{Bind, Config};
+use crate::events;
 use crate::net::{now, socket};
 use crate::probe;
 use crate::shutdown::Shutdown;
@@ -150,6 +151,7 @@ impl Server {
             tracing::warn!(affordable, "max_connections is more than the descriptor limit allows for");
         }
         warn_of_small_backlog();
+        warn_of_unverified_backends(config);
 
         let registry = Registry::new();
         let tickets = Arc::new(Tickets::default());
@@ -380,6 +382,14 @@ fn warn_of_small_backlog() {
         && most < socket::BACKLOG
     {
         tracing::warn!(most, wanted = socket::BACKLOG, "net.core.somaxconn caps the backlog of listeners");
+    }
+}
+
+fn warn_of_unverified_backends(config: &Config) {
+    for target in &config.targets {
+        if target.backends.iter().any(|backend| backend.tls.as_ref().is_some_and(|tls| tls.insecure)) {
+            events::upstream_unverified(&target.name);
+        }
     }
 }
 

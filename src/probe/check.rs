@@ -14,20 +14,21 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
 
+use super::session::Session;
 use super::{Finding, fault};
 use crate::config::model::{BackendAddress, HealthCheck};
 use crate::target::{Backend, Endpoint, Verdict};
-use crate::tls::Upstream;
 
 /// The most bytes of an answer's head. hyper allows no less than 8 KiB.
 const HEAD_SIZE: usize = 16 * 1024;
+/// The part of the timeout for which a backend that only shakes hands may still refuse our certificate.
+const AFTERTHOUGHT: u32 = 4;
 
 /// How one backend is probed.
 pub(super) struct Check {
     timeout: Duration,
-    tls: Option<Upstream>,
+    session: Option<Session>,
     question: Option<Question>,
 }
 
@@ -39,14 +40,16 @@ struct Question {
 }
 
 impl Check {
-    /// The check of `backend` by the rules of `health`: GET when it has a path, else a TCP connect.
+    /// The check of `backend` by the rules of `health`: GET when it has a path, else a TCP connect, with TLS where it
+    /// is spoken.
     pub(super) fn new(backend: &Backend, health: &HealthCheck) -> Check {
         let question = backend.probe_path.as_ref().map(|path| Question {
             path: Arc::clone(path),
             host: health.host.clone().unwrap_or_else(|| authority(&backend.address, backend.tls.is_some())),
             expect: health.expect.clone(),
         });
-        Check { timeout: health.timeout, tls: backend.tls.clone(), question }
+        let session = backend.tls.as_ref().map(Session::new);
+        Check { timeout: health.timeout, session, question }
     }
 
     /// Probes once: the first of `endpoints` that accepts a connection is judged.
@@ -69,17 +72,14 @@ impl Check {
     }
 
     async fn ask_on<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> Finding {
-        let Some(tls) = &self.tls else { return self.put(stream).await };
-        match TlsConnector::from(Arc::clone(&tls.config)).connect(tls.name.clone(), stream).await {
-            Ok(stream) => self.put(stream).await,
-            Err(error) => fault::of_tls(&error),
-        }
-    }
-
-    async fn put<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> Finding {
-        match &self.question {
-            Some(question) => question.put(stream).await,
-            None => Finding::Verdict(Verdict::Good),
+        match (&self.session, &self.question) {
+            (None, None) => Finding::Verdict(Verdict::Good),
+            (None, Some(question)) => question.put(stream).await,
+            (Some(session), question) => match (session.open(stream).await, question) {
+                (Ok(stream), Some(question)) => question.put(stream).await,
+                (Ok(stream), None) => session.judge(stream, self.timeout / AFTERTHOUGHT).await,
+                (Err(finding), _) => finding,
+            },
         }
     }
 }
