@@ -1,6 +1,7 @@
 //! What the tests share: a server, a raw client, and waiting for a condition.
 
 mod client;
+pub mod events;
 pub mod fixture;
 pub mod worker;
 
