@@ -2,7 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
+use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, PeerIncompatible};
 
 /// The longest text, in characters: much of it is the peer's.
 const LONGEST: usize = 400;
@@ -98,6 +98,10 @@ pub fn words(error: &Error, hello: bool) -> String {
                 Fault::Refused | Fault::NotTls | Fault::Other => format!("its certificate is wrong: {wrong}"),
             },
         },
+        (Error::AlertReceived(AlertDescription::ProtocolVersion), _)
+        | (Error::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13), _) => {
+            "it speaks no version of TLS from 1.2 on".to_owned()
+        }
         (Error::AlertReceived(alert), Fault::Refused) => {
             format!("it did not accept our certificate, or wants one (alert {alert:?})")
         }

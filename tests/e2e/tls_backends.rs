@@ -155,6 +155,23 @@ fn a_self_signed_certificate_is_taken_when_it_stands_in_ca_file_and_only_for_wha
 }
 
 #[test]
+fn the_certificates_between_a_backends_own_and_the_authoritys_must_come_from_the_backend() {
+    let lab = Lab::new();
+    let whole = lab.authority.intermediate("between").issue(["127.0.0.1"]);
+    let end = "-----END CERTIFICATE-----\n";
+    let alone = whole.cert_pem.split_inclusive(end).next().unwrap().to_owned();
+    assert_ne!(alone, whole.cert_pem);
+    for (cert_pem, cause) in [(whole.cert_pem.clone(), None), (alone, Some(Cause::UpstreamTlsIssuer))] {
+        let backend = start(Fake::http("fake-1"), TlsOptions::new().pem(cert_pem, whole.key_pem.clone()));
+        let answer = lab.keel(&[&backend]).client().get("/");
+        match cause {
+            None => assert_eq!(answer.status, 200),
+            Some(cause) => assert_own(&answer, cause),
+        }
+    }
+}
+
+#[test]
 fn our_certificate_is_shown_to_a_backend_that_wants_one() {
     let lab = Lab::new();
     lab.keep("keel", &lab.authority.issue_client("keel"));

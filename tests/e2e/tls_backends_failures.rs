@@ -9,7 +9,7 @@ use evenkeel::config::model::LogFormat;
 use evenkeel::message::Cause;
 use fake_backend::{Authority, Behaviour, Fake, Running, TlsFault, TlsOptions, TlsVersion};
 
-use super::life_lab::{LogFile, assert_own, end, post, reading, status, until_ended};
+use super::life_lab::{LogFile, assert_own, end, post, reading, reset_on_close, status, until_ended};
 use super::support::{Keel, events, eventually};
 use super::tls_backends_lab::{Lab, SelfSigned, start, until_left, url, urls};
 
@@ -232,14 +232,16 @@ fn bytes_before_the_handshake_end_it_and_reach_no_client() {
 #[test]
 fn what_is_no_handshake_is_told_from_one_that_is_broken() {
     let lab = Lab::new();
-    let table: [(&[u8], Cause, &str); 7] = [
+    let table: [(&[u8], Cause, &str); 9] = [
         (b"SSH-2.0-OpenSSH_9.9\r\n", Cause::UpstreamNotTls, "it does not speak TLS"),
         (b"\x4a\0\0\0\x0a8.0.36\0", Cause::UpstreamNotTls, "it does not speak TLS"),
         (b"\x16\x05\x05\0\x05hello", Cause::UpstreamNotTls, "it does not speak TLS"),
         (b"\x15\x03\x03\0\x02\x02\x28", Cause::UpstreamTls, "the alert HandshakeFailure"),
         (b"\x15\x03\x03\0\x02\x02\x70", Cause::UpstreamTls, "the alert UnrecognisedName"),
         (b"\x17\x03\x03\0\x05hello", Cause::UpstreamTls, "received unexpected message"),
+        (b"\x15\x03\x03\0\x02\x02\x46", Cause::UpstreamTls, "it speaks no version of TLS from 1.2 on"),
         (b"\x16\x03\x03", Cause::UpstreamTls, "it closed the connection in the handshake"),
+        (b"", Cause::UpstreamTls, "the connection broke in the handshake: Connection reset by peer"),
     ];
     for (bytes, cause, reason) in table {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -251,6 +253,10 @@ fn what_is_no_handshake_is_told_from_one_that_is_broken() {
                 let (mut socket, _) = listener.accept().unwrap();
                 let mut hello = [0; 4096];
                 assert!(socket.read(&mut hello).unwrap() > 0);
+                if bytes.is_empty() {
+                    reset_on_close(&socket);
+                    return;
+                }
                 socket.write_all(bytes).unwrap();
                 socket.shutdown(std::net::Shutdown::Write).unwrap();
                 // Closing with unread bytes would reset what was said away.

@@ -1,13 +1,13 @@
 //! Pooled TLS connections: reused, and never when something is left on them.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 
 use evenkeel::message::Cause;
 use fake_backend::{Behaviour, Ending, Fake, Fault, TlsFault};
 
-use super::life_lab::{post, until_ended};
-use super::support::Keel;
-use super::tls_backends_lab::{Lab, Puppet, Strings, answer, start, until_left};
+use super::life_lab::{assert_own, post, until_ended};
+use super::support::{Client, Keel, eventually};
+use super::tls_backends_lab::{Lab, Puppet, Strings, answer, start, until_left, url};
 
 #[test]
 fn connections_are_kept_and_shake_hands_once() {
@@ -175,6 +175,31 @@ fn whatever_is_left_behind_an_answer_reaches_nobody() {
             drop(backend.join().unwrap());
         });
     }
+}
+
+/// Each asks for an answer in kind and carries nothing. Enough is enough, and nobody else has to wait for it.
+#[test]
+fn a_backend_that_floods_us_with_new_keys_loses_its_connection_and_holds_up_nobody() {
+    let lab = Lab::new();
+    let (puppet, good) = (Puppet::new(&lab), lab.fake());
+    let trusted = "upstream_tls: {ca_file: ca.pem}";
+    let keel = Keel::start(&lab.config("http", trusted, &[puppet.url(), url(&good.url())]));
+    let address = keel.address();
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(move || Client::connect(address).get("/"));
+        let mut strings = puppet.accept();
+        assert!(strings.read_until("\r\n\r\n").starts_with("GET / "));
+        let other = scope.spawn(move || Client::connect(address).get("/"));
+        let mut records = 0u64;
+        eventually("it is given up", || {
+            strings.session.refresh_traffic_keys().unwrap();
+            let record = strings.pending();
+            records += 1;
+            strings.socket.write_all(&record).is_err()
+        });
+        assert_eq!(other.join().unwrap().text(), "Hello from fake-1", "behind {records} records");
+        assert_own(&asked.join().unwrap(), Cause::BackendClosed);
+    });
 }
 
 #[test]
