@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use thiserror::Error;
 use tokio::runtime::Runtime;
@@ -152,6 +152,7 @@ impl Server {
         }
         warn_of_small_backlog();
         warn_of_unverified_backends(config);
+        warn_of_expiry(config);
 
         let registry = Registry::new();
         let tickets = Arc::new(Tickets::default());
@@ -374,6 +375,21 @@ fn bind_unix(
         of_worker.push(Socket { listener, kind: SocketKind::Unix(socket.try_clone()?) });
     }
     Ok(Bound::Unix(path))
+}
+
+/// A certificate that ends within two weeks is a night without sleep that can still be had by day.
+fn warn_of_expiry(config: &Config) {
+    const DAY: i64 = 24 * 3600;
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+    for listener in &config.listeners {
+        for identity in listener.tls.iter().flat_map(|tls| &tls.identities) {
+            let days = identity.expires.saturating_sub(now) / DAY;
+            if days < 14 {
+                events::certificate_expires(&listener.name, &identity.file, days);
+            }
+        }
+    }
 }
 
 fn warn_of_small_backlog() {

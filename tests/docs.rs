@@ -22,13 +22,35 @@ fn every_cause_is_documented_with_its_status() {
     }
 }
 
+/// What `--help` of a command says; of the program itself without one.
+fn help(command: Option<&str>) -> String {
+    let help = Command::new(env!("CARGO_BIN_EXE_evenkeel")).args(command).arg("--help").output().unwrap();
+    String::from_utf8(help.stdout).unwrap()
+}
+
+/// The commands that `--help` lists.
+fn commands(help: &str) -> Vec<&str> {
+    let listed =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    // Deeper lines go on with the text of the command above.
+    let names = listed.filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')));
+    names.filter_map(|line| line.split(' ').next()).filter(|name| *name != "help").collect()
+}
+
 #[test]
 fn every_flag_and_command_is_documented() {
     let text = operations();
     let mut seen = 0;
-    for args in [&["--help"][..], &["check", "--help"], &["demo", "--help"]] {
-        let help = Command::new(env!("CARGO_BIN_EXE_evenkeel")).args(args).output().unwrap();
-        let help = String::from_utf8(help.stdout).unwrap();
+    let whole = help(None);
+    let commands = commands(&whole);
+    assert!(commands.contains(&"check") && commands.contains(&"demo"), "{commands:?}");
+    for command in &commands {
+        assert!(
+            text.contains(&format!("| `evenkeel {command}")),
+            "docs/operations.md lacks `evenkeel {command}`"
+        );
+    }
+    for help in commands.iter().map(|command| help(Some(command))).chain([whole.clone()]) {
         for word in help.split(|sign: char| sign.is_whitespace() || ",[]=".contains(sign)) {
             let is_flag = word.len() > 2 && word.starts_with("--");
             if is_flag {

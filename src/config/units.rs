@@ -112,6 +112,30 @@ pub(super) fn show_size(bytes: u64) -> String {
     whole.map_or_else(|| format!("{bytes}B"), |(name, unit)| format!("{}{name}", bytes / unit))
 }
 
+/// The expression for every text that [`duration`] reads, made of one for a number.
+pub(super) fn time_pattern(number: &str) -> String {
+    let units: Vec<&str> = TIME_UNITS.iter().map(|(name, _)| *name).collect();
+    format!("(?:{number}(?:{}))+", units.join("|"))
+}
+
+/// The expression for every text that [`size`] reads, made of one for a number.
+pub(super) fn size_pattern(number: &str) -> String {
+    let units: Vec<String> = SIZE_UNITS.iter().map(|(name, _)| any_case(name)).collect();
+    format!("{number}(?:{})?", units.join("|"))
+}
+
+/// The expression for `word` in upper, lower or mixed case.
+pub(super) fn any_case(word: &str) -> String {
+    let letter = |c: char| {
+        if c.is_ascii_alphabetic() {
+            format!("[{}{}]", c.to_ascii_uppercase(), c.to_ascii_lowercase())
+        } else {
+            c.to_string()
+        }
+    };
+    word.chars().map(letter).collect()
+}
+
 /// Splits digits with at most one point from what follows.
 fn leading_number(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

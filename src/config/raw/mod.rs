@@ -5,6 +5,7 @@
 
 mod address;
 mod backend;
+mod kind;
 mod later;
 mod reader;
 mod shape;
@@ -18,6 +19,7 @@ use ipnet::IpNet;
 
 pub(super) use address::{BindHost, RawListener, bind_host};
 pub(super) use backend::{RawBackend, backend_url};
+pub(super) use kind::{Key, Kind, NAME};
 pub(super) use reader::{Reader, choose, out_of_range};
 pub(super) use shape::{ALL as SHAPES, Shape};
 pub(super) use target::{RawHealth, RawTarget, Spoken, probe_path};
@@ -31,6 +33,8 @@ use reader::{Section, is_off};
 
 /// Most worker threads.
 pub(super) const WORKERS_MAX: u32 = 1_024;
+/// Most client connections that can be asked for.
+const CONNECTIONS_MAX: u32 = 10_000_000;
 const HOUR: Duration = Duration::from_secs(3600);
 pub(super) const DAY: Duration = Duration::from_secs(24 * 3600);
 /// A probe every few milliseconds is for tests; less would be an attack.
@@ -79,7 +83,8 @@ pub(super) fn walk(root: &Node, reader: &mut Reader<'_>) -> Raw {
         .find("address")
         .and_then(|entry| reader.parsed(entry, "an IP address such as `127.0.0.1`", bind_host));
     raw.workers = top.find("workers").and_then(|entry| reader.whole(entry, 1..=WORKERS_MAX));
-    raw.max_connections = top.find("max_connections").and_then(|entry| reader.whole(entry, 1..=10_000_000));
+    raw.max_connections =
+        top.find("max_connections").and_then(|entry| reader.whole(entry, 1..=CONNECTIONS_MAX));
     raw.shutdown_timeout =
         top.find("shutdown_timeout").and_then(|entry| reader.duration(entry, Duration::ZERO..=HOUR));
     raw.graceful_shutdown = top.find("graceful_shutdown").and_then(|entry| reader.switch(entry));

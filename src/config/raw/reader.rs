@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::kind::Key;
 use super::later;
 use super::shape::{Shape, elsewhere, nearest};
 use crate::config::error::{Report, Wrong, one_of, quoted};
@@ -25,14 +26,14 @@ pub(in crate::config) struct Reader<'r> {
 /// The entries of one mapping whose keys have been checked.
 pub(super) struct Section<'n> {
     entries: &'n [Entry],
-    known: &'static [&'static str],
+    known: &'static [Key],
     misspelt: Vec<&'static str>,
 }
 
 impl<'n> Section<'n> {
     /// The entry of a known key.
     pub(super) fn find(&self, key: &'static str) -> Option<&'n Entry> {
-        debug_assert!(self.known.contains(&key), "`{key}` is missing in its shape");
+        debug_assert!(self.known.iter().any(|known| known.name == key), "`{key}` is missing in its shape");
         self.entries.iter().find(|entry| entry.key == key)
     }
 
@@ -89,14 +90,14 @@ impl<'r> Reader<'r> {
             Typed::Map(entries) => entries,
             Typed::Bool(_) | Typed::Integer(_) | Typed::Float(_) | Typed::Text(_) | Typed::List(_) => {
                 let spot = self.spot_of(node);
-                let keys = one_of(shape.keys.iter().copied());
+                let keys = one_of(shape.names());
                 let wrong =
                     Wrong::new(found(node), format!("a mapping, `key: value`, with keys such as {keys}"));
                 self.report.wrong(&spot, subject, wrong);
                 return None;
             }
         };
-        let unknown = entries.iter().filter(|entry| !shape.keys.contains(&entry.key.as_str()));
+        let unknown = entries.iter().filter(|entry| !shape.has(&entry.key));
         let misspelt = unknown.filter_map(|entry| self.refuse_key(entry, shape)).collect();
         Some(Section { entries, known: shape.keys, misspelt })
     }
@@ -115,7 +116,7 @@ impl<'r> Reader<'r> {
             match (meant, elsewhere(&entry.key)) {
                 (Some(meant), _) => problem.hint(format!("did you mean `{meant}`?")),
                 (None, Some(elsewhere)) => problem.hint(elsewhere),
-                (None, None) => problem.expected(one_of(shape.keys.iter().copied())),
+                (None, None) => problem.expected(one_of(shape.names())),
             };
             return meant;
         }

@@ -7,7 +7,7 @@ use crate::config::model::*;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-type Check = fn(&Config) -> bool;
+pub(super) type Check = fn(&Config) -> bool;
 
 /// `WEB` with something added to its target.
 fn target(added: &str) -> String {
@@ -72,7 +72,7 @@ fn upstream_of(config: &Config) -> Option<&UpstreamTls> {
     only_backend(config).tls.as_deref()
 }
 
-fn rows() -> Vec<(&'static str, String, Check)> {
+pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
     let certs = Certs::shared();
     let more =
         format!("certificates: [{{cert_file: {}, cert_key: {}}}]", certs.path("b.pem"), certs.path("b.key"));

@@ -6,6 +6,8 @@ mod certificates;
 mod every_key;
 mod flags;
 mod hostile;
+mod schema;
+mod validator;
 
 use std::path::Path;
 
