@@ -32,7 +32,7 @@ fn every_way_to_write_a_backend_with_tls_works_and_names_the_right_host() {
     let named = "upstream_tls: {ca_file: ca.pem, server_name: App.Internal.}";
     type Written<'a> = &'a dyn Fn(&Running) -> String;
     // By its address a backend is verified too, and no name is sent (RFC 6066 §3).
-    let table: [(Fake, TlsOptions, &str, Written<'_>, Option<&str>); 7] = [
+    let table: [(Fake, TlsOptions, &str, Written<'_>, Option<&str>); 8] = [
         (Fake::http("fake-1"), lab.tls(), trusted, &|it| url(&it.url()), None),
         (Fake::http("fake-1"), lab.tls(), trusted, &host_and_port, None),
         (
@@ -43,6 +43,13 @@ fn every_way_to_write_a_backend_with_tls_works_and_names_the_right_host() {
             Some("localhost"),
         ),
         (Fake::http("fake-1"), inside(), named, &|it| url(&it.url()), Some("app.internal")),
+        (
+            Fake::http("fake-1"),
+            lab.tls().names(["*.apps.internal"]),
+            "upstream_tls: {ca_file: ca.pem, server_name: one.apps.internal}",
+            &|it| url(&it.url()),
+            Some("one.apps.internal"),
+        ),
         (
             Fake::http("fake-1"),
             lab.tls().names(["10.9.9.9"]),

@@ -11,7 +11,7 @@ use fake_backend::{Authority, Behaviour, Fake, Running, TlsFault, TlsOptions, Tl
 
 use super::life_lab::{LogFile, assert_own, end, post, reading, reset_on_close, status, until_ended};
 use super::support::{Keel, events, eventually};
-use super::tls_backends_lab::{Lab, SelfSigned, start, until_left, url, urls};
+use super::tls_backends_lab::{Lab, SelfSigned, identity, start, told_of, until_left, url, urls};
 
 /// A backend that can't be talked to.
 struct Broken {
@@ -121,6 +121,7 @@ fn every_broken_backend_has_its_cause_and_its_reason_and_costs_nothing_beside_a_
         let mut config = lab.config("http", keys, &urls(&[&backend]));
         let log = LogFile::of(&mut config, LogFormat::Json);
         let keel = Keel::start(&config);
+        let identity = identity(&keel);
         for request in ["GET /secret HTTP/1.1\r\nHost: test\r\n\r\n".to_owned(), post("/", "body")] {
             let answer = keel.client().ask(&request);
             assert_own(&answer, cause);
@@ -140,8 +141,7 @@ fn every_broken_backend_has_its_cause_and_its_reason_and_costs_nothing_beside_a_
         let records = log.records();
         assert!(records.iter().all(|record| record["cause"] == cause.token()), "{reason}: {records:?}");
 
-        let name = format!("backend web/{}", backend.addr());
-        let told = events::with(&format!("TLS with {name} failed: "));
+        let told = told_of(&identity);
         assert!(told.len() == 1 && told[0].contains("WARN"), "{reason}: once for two failures: {told:?}");
         assert!(told[0].contains(&reason), "{reason}: {told:?}");
         reasons
@@ -210,6 +210,25 @@ fn a_tcp_client_is_told_by_a_close_and_the_log_by_the_cause() {
     }
 }
 
+#[test]
+fn a_client_that_leaves_does_not_leave_a_handshake_behind() {
+    let lab = Lab::new();
+    for fault in [TlsFault::Hang, TlsFault::Half] {
+        let backend = start(Fake::http("fake-1").behave(Behaviour::tls_fault(fault)), lab.tls());
+        // Ten seconds for a handshake: what ends it here is the client.
+        let keel = lab.keel(&[&backend]);
+        let mut client = keel.client();
+        client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+        eventually("the handshake is under way", || backend.open_connections() == 1);
+        reset_on_close(&client.socket);
+        drop(client);
+        eventually("it is given up", || backend.open_connections() == 0);
+        until_ended(&keel, Cause::ClientGone, 1);
+        assert_eq!(status(&keel, 0).ejected_until, None, "{fault:?}: not the backend's doing");
+        assert!(told_of(&identity(&keel)).is_empty());
+    }
+}
+
 /// What stands in clear before the handshake must reach nobody, whatever comes behind it (CVE-2026-1642).
 #[test]
 fn bytes_before_the_handshake_end_it_and_reach_no_client() {
@@ -264,7 +283,7 @@ fn what_is_no_handshake_is_told_from_one_that_is_broken() {
             });
             assert_own(&keel.client().get("/"), cause);
         });
-        let told = events::with(&format!("backend web/{address} failed: "));
+        let told = told_of(&identity(&keel));
         assert!(told.len() == 1 && told[0].contains(reason), "{reason}: {told:?}");
     }
 }
@@ -274,7 +293,7 @@ fn a_reason_is_told_again_when_trouble_comes_back_and_not_for_every_request() {
     let lab = Lab::new();
     let backend = lab.fake();
     let keel = lab.keel(&[&backend]);
-    let told = || events::with(&format!("backend web/{} failed: ", backend.addr())).len();
+    let told = || told_of(&identity(&keel)).len();
     let mut client = keel.client();
     assert_eq!((client.get("/").status, told()), (200, 0));
     backend.behave(Behaviour::tls_fault(TlsFault::Close));

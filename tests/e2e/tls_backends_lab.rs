@@ -5,6 +5,7 @@ use std::io::Read;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use evenkeel::config::model::Config;
 use evenkeel::config::{Flags, load_text};
@@ -54,12 +55,14 @@ impl Lab {
         start(Fake::http("fake-1"), self.tls())
     }
 
-    /// The config of one target `web`, with one worker and health checks off: these keys and these backends, both in
-    /// YAML.
+    /// The config of one target, with one worker and health checks off: these keys and these backends, both in YAML.
+    /// Each target has another name, so that what is logged of it can be told from all other tests'.
     pub fn config(&self, protocol: &str, keys: &str, backends: &[String]) -> Config {
+        static NUMBER: AtomicU32 = AtomicU32::new(1);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let backends = backends.join(", ");
         let text = format!(
-            "workers: 1\ntargets: {{web: {{protocol: {protocol}, listener: '127.0.0.1:0', health_check: off, \
+            "workers: 1\ntargets: {{lab-{number}: {{protocol: {protocol}, listener: '127.0.0.1:0', health_check: off, \
              {keys}, backends: [{backends}]}}}}\n"
         );
         load(self.path(), &text)
@@ -95,6 +98,16 @@ pub fn url(url: &str) -> String {
 /// Starts a fake that records and speaks TLS.
 pub fn start(fake: Fake, tls: TlsOptions) -> Running {
     fake.record().tls(tls).start_in_thread().unwrap()
+}
+
+/// What the event log calls the first backend.
+pub fn identity(keel: &Keel) -> String {
+    keel.server.targets()[0].backends[0].identity.to_string()
+}
+
+/// What the event log has of TLS with the first backend that failed.
+pub fn told_of(identity: &str) -> Vec<String> {
+    events::with(&format!("TLS with backend {identity} failed: "))
 }
 
 /// Makes a backend close its idle connections, and waits until it has none.

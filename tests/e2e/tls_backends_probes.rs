@@ -5,7 +5,7 @@ use fake_backend::{Authority, Behaviour, Fake, Fault, Running, TlsFault, TlsVers
 
 use super::life_lab::{probe_quickly, until};
 use super::support::{Keel, events, eventually, quick_health};
-use super::tls_backends_lab::{Lab, start, urls};
+use super::tls_backends_lab::{Lab, identity, start, urls};
 
 const TRUSTED: &str = "upstream_tls: {ca_file: ca.pem}";
 
@@ -20,10 +20,10 @@ fn probed(lab: &Lab, keys: &str, backend: &Running, asks: bool) -> Keel {
     Keel::start(&config)
 }
 
-fn is_down_because(keel: &Keel, backend: &Running, reason: &str) {
+fn is_down_because(keel: &Keel, reason: &str) {
     let status = until(keel, 0, Health::Down);
     assert!(status.reason.contains(reason), "{}", status.reason);
-    let line = format!("backend web/{} is down (was unknown): {reason}", backend.addr());
+    let line = format!("backend {} is down (was unknown): {reason}", identity(keel));
     eventually("it is logged", || events::with(&line).len() == 1);
 }
 
@@ -67,7 +67,7 @@ fn what_is_wrong_with_the_certificate_is_told_in_the_transition() {
             ),
         ] {
             let backend = start(fake(asks), tls);
-            is_down_because(&probed(&lab, TRUSTED, &backend, asks), &backend, reason);
+            is_down_because(&probed(&lab, TRUSTED, &backend, asks), reason);
         }
     }
 }
@@ -83,7 +83,7 @@ fn a_backend_that_spoils_tls_is_down() {
             (TlsFault::Half, "timeout after 500ms"),
         ] {
             let backend = start(fake(asks).behave(Behaviour::tls_fault(fault)), lab.tls());
-            is_down_because(&probed(&lab, TRUSTED, &backend, asks), &backend, reason);
+            is_down_because(&probed(&lab, TRUSTED, &backend, asks), reason);
         }
     }
 }
@@ -108,7 +108,7 @@ fn a_backend_that_wants_our_certificate_is_up_with_it_and_down_without() {
             for keys in [TRUSTED.to_owned(), keys("stranger")] {
                 let backend = start(fake(asks), tls.clone());
                 let reason = "TLS: it did not accept our certificate, or wants one (alert";
-                is_down_because(&probed(&lab, &keys, &backend, asks), &backend, reason);
+                is_down_because(&probed(&lab, &keys, &backend, asks), reason);
             }
         }
     }
