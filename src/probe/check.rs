@@ -13,7 +13,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::session::Session;
 use super::{Finding, fault};
@@ -22,8 +22,6 @@ use crate::target::{Backend, Endpoint, Verdict};
 
 /// The most bytes of an answer's head. hyper allows no less than 8 KiB.
 const HEAD_SIZE: usize = 16 * 1024;
-/// The part of the timeout for which a backend that only shakes hands may still refuse our certificate.
-const AFTERTHOUGHT: u32 = 4;
 
 /// How one backend is probed.
 pub(super) struct Check {
@@ -54,30 +52,32 @@ impl Check {
 
     /// Probes once: the first of `endpoints` that accepts a connection is judged.
     pub(super) async fn run(&self, endpoints: &[Endpoint]) -> Finding {
-        match timeout(self.timeout, self.ask(endpoints)).await {
+        // Before the timeout, which would be held against a backend whose silence means consent.
+        let consent = Instant::now() + self.timeout * 9 / 10;
+        match timeout(self.timeout, self.ask(endpoints, consent)).await {
             Ok(finding) => finding,
             Err(_) => Finding::bad(format!("timeout after {}", humantime::format_duration(self.timeout))),
         }
     }
 
-    async fn ask(&self, endpoints: &[Endpoint]) -> Finding {
+    async fn ask(&self, endpoints: &[Endpoint], consent: Instant) -> Finding {
         let stream = match connect(endpoints).await {
             Ok(stream) => stream,
             Err(finding) => return finding,
         };
         match stream {
-            Stream::Tcp(stream) => self.ask_on(stream).await,
-            Stream::Unix(stream) => self.ask_on(stream).await,
+            Stream::Tcp(stream) => self.ask_on(stream, consent).await,
+            Stream::Unix(stream) => self.ask_on(stream, consent).await,
         }
     }
 
-    async fn ask_on<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> Finding {
+    async fn ask_on<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S, consent: Instant) -> Finding {
         match (&self.session, &self.question) {
             (None, None) => Finding::Verdict(Verdict::Good),
             (None, Some(question)) => question.put(stream).await,
             (Some(session), question) => match (session.open(stream).await, question) {
                 (Ok(stream), Some(question)) => question.put(stream).await,
-                (Ok(stream), None) => session.judge(stream, self.timeout / AFTERTHOUGHT).await,
+                (Ok(stream), None) => session.judge(stream, consent).await,
                 (Err(finding), _) => finding,
             },
         }

@@ -4,14 +4,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use rustls::client::{ResolvesClientCert, Resumption};
 use rustls::pki_types::ServerName;
 use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, ProtocolVersion, SignatureScheme};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -68,9 +67,9 @@ impl Session {
     }
 
     /// The verdict of a probe that only shakes hands. In TLS 1.3 a backend looks at our certificate when our side is
-    /// done already (RFC 8446 §4.4.2.4): if it has asked for one we say goodbye, and see what it says. One that says
-    /// nothing for `patience` has nothing against us.
-    pub(super) async fn judge<S>(&self, mut stream: TlsStream<S>, patience: Duration) -> Finding
+    /// done already (RFC 8446 §4.4.2.4): if it has asked for one we say goodbye, and see what it says. One that has
+    /// said nothing by `consent` has nothing against us.
+    pub(super) async fn judge<S>(&self, mut stream: TlsStream<S>, consent: Instant) -> Finding
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -79,7 +78,7 @@ impl Session {
         let late = stream.get_ref().1.protocol_version() == Some(ProtocolVersion::TLSv1_3);
         if late && self.was_asked() {
             let mut byte = [0];
-            if let Ok(Err(error)) = timeout(patience, stream.read(&mut byte)).await
+            if let Ok(Err(error)) = timeout_at(consent, stream.read(&mut byte)).await
                 && let Some(refused) = fault::of_alert(&error)
             {
                 return refused;

@@ -103,6 +103,7 @@ fn a_backend_that_wants_our_certificate_is_up_with_it_and_down_without() {
             let tls = lab.tls().versions(version, version).require_client(lab.authority.ca_pem());
             let backend = start(fake(asks), tls.clone());
             until(&probed(&lab, &keys("keel"), &backend, asks), 0, Health::Up);
+            eventually("it has noticed", || !backend.last_handshakes().is_empty());
             let facts = backend.last_handshakes()[0].outcome.clone().unwrap();
             assert_eq!(facts.client_subject.as_deref(), Some("CN=keel"));
             for keys in [TRUSTED.to_owned(), keys("stranger")] {
