@@ -10,7 +10,7 @@ use evenkeel::message::Cause;
 use fake_backend::{Authority, Behaviour, Fake, Running, TlsFault, TlsOptions, TlsVersion};
 
 use super::life_lab::{LogFile, assert_own, end, post, reading, reset_on_close, status, until_ended};
-use super::support::{Keel, events, eventually};
+use super::support::{Keel, eventually};
 use super::tls_backends_lab::{Lab, SelfSigned, identity, start, told_of, until_left, url, urls};
 
 /// A backend that can't be talked to.
