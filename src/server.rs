@@ -20,7 +20,7 @@ use crate::probe;
 use crate::shutdown::Shutdown;
 use crate::snapshot::Snapshot;
 use crate::target::{Registry, Target};
-use crate::telemetry::access_log::AccessLog;
+use crate::telemetry::access_log::{AccessLog, Rotation};
 use crate::telemetry::cells::{Cells, Readings};
 use crate::tls::{ROTATION, Tickets};
 use crate::worker::{self, Ended, Plan, Room, Socket, SocketKind};
@@ -257,7 +257,9 @@ impl Server {
     /// What all workers have counted so far.
     #[must_use]
     pub fn readings(&self) -> Readings {
-        Readings::sum(&self.cells)
+        let mut readings = Readings::sum(&self.cells);
+        readings.access_dropped += self.log.as_ref().map_or(0, AccessLog::unwritten);
+        readings
     }
 
     /// What each worker has counted so far.
@@ -276,6 +278,12 @@ impl Server {
     #[must_use]
     pub fn shutdown(&self) -> Shutdown {
         self.shutdown.clone()
+    }
+
+    /// How to reopen the access log's file; `None`: there is no file.
+    #[must_use]
+    pub fn log_rotation(&self) -> Option<Rotation> {
+        self.log.as_ref().and_then(AccessLog::rotation)
     }
 
     /// The runtime for everything that is not a request.

@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use std::process::Command;
 
 use evenkeel::config;
+use evenkeel::config::model::template::{DerivedField, LogField};
 use evenkeel::message::Cause;
 use evenkeel::server::{Bound, Options, Server};
 
@@ -87,6 +88,15 @@ fn every_field_of_the_access_log_is_documented() {
     assert!(fields.len() > 15, "{line}");
     for field in fields.keys() {
         assert!(text.contains(&format!("`{field}`")), "docs/operations.md lacks the field `{field}`");
+    }
+}
+
+#[test]
+fn every_field_of_a_template_is_documented() {
+    let text = operations();
+    let names = LogField::ALL.iter().map(|field| field.name());
+    for name in names.chain(DerivedField::ALL.iter().map(|field| field.name())) {
+        assert!(text.contains(&format!("`{name}`")), "docs/operations.md lacks the field `{name}`");
     }
 }
 

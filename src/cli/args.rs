@@ -158,6 +158,9 @@ pub(super) struct Settings {
     /// The lowest level of events that is logged [default: info]
     #[arg(long, value_name = "LEVEL", value_parser = Proposed(|| names(LogLevel::ALL)))]
     log_level: Option<String>,
+    /// How events look: text or json [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true", value_parser = not_yet)]
     cache_enabled: Option<String>,
     #[arg(long, hide = true, value_parser = not_yet)]
@@ -208,6 +211,7 @@ impl Settings {
             health_fall: self.health_check_max_retries,
             workers: self.workers,
             log_level: self.log_level.clone(),
+            log_format: self.log_format.clone(),
         }
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn run(options: &DemoOptions) -> anyhow::Result<ExitCode> {
     let yaml = yaml(http_port, tcp_port, &web, &tcp);
     let mut loaded = config::load_text(&yaml, "demo.yaml", Path::new(""), &Flags::default(), &|_| None)?;
     add_https(&mut loaded.config, https_port)?;
-    logging::start(loaded.config.log_level);
+    logging::start(loaded.config.log_level, loaded.config.log_format);
     let server = serve::start(&loaded.config)?;
     say(&welcome([http_port, https_port, tcp_port], &web));
     serve::wait(server)

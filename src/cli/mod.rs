@@ -11,6 +11,7 @@ mod args;
 mod check;
 mod completions;
 mod demo;
+mod json_events;
 mod logging;
 mod man;
 mod output;
@@ -22,6 +23,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
+use crate::config::model::{Config, EventFormat};
 use crate::config::{self, Loaded};
 use args::{Args, Command, Settings};
 
@@ -43,10 +45,7 @@ pub fn main() -> ExitCode {
         Some(Command::Completions(options)) => completions::run(&options),
         Some(Command::Man(options)) => man::run(&options),
         Some(Command::Schema) => schema::run(),
-        None => load(&args.settings).and_then(|loaded| {
-            logging::start(loaded.config.log_level);
-            serve::run(&loaded.config)
-        }),
+        None => load(&args.settings).and_then(|loaded| serve(&loaded.config)),
     };
     outcome.unwrap_or_else(|error| {
         complain(&error);
@@ -66,6 +65,19 @@ fn explain(said: &clap::Error) -> ExitCode {
             complain(&error);
             ExitCode::FAILURE
         }
+    }
+}
+
+fn serve(config: &Config) -> anyhow::Result<ExitCode> {
+    logging::start(config.log_level, config.log_format);
+    let outcome = serve::run(config);
+    match (outcome, config.log_format) {
+        // Whoever collects events as JSON wants to know of the end as well.
+        (Err(error), EventFormat::Json) => {
+            tracing::error!("{error:#}");
+            Ok(ExitCode::FAILURE)
+        }
+        (outcome, EventFormat::Text | EventFormat::Json) => outcome,
     }
 }
 

@@ -57,6 +57,8 @@ pub struct Flags {
     pub workers: Option<usize>,
     /// `--log-level`.
     pub log_level: Option<String>,
+    /// `--log-format`: of events.
+    pub log_format: Option<String>,
 }
 
 /// An accepted configuration and where each of its values came from.

@@ -82,6 +82,9 @@ fn values(kind: &Kind) -> Value {
             "pattern": whole(&size_pattern(NUMBER)),
         }),
         Kind::Choice(names) => choice(&names()),
+        Kind::ChoiceOr(names, text) => {
+            json!({ "anyOf": [choice(&names()), { "type": "string", "pattern": whole(text) }] })
+        }
         Kind::Numeral(names, text) => {
             let numbers: Vec<Value> = names().into_iter().map(number).collect();
             json!({ "anyOf": [{ "enum": numbers }, { "type": "string", "pattern": whole(text) }] })

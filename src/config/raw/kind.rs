@@ -27,6 +27,10 @@ pub(super) const STATUSES: &str = r"\s*[0-9]{3}\s*(?:-\s*[0-9]{3}\s*)?";
 pub(super) const PROTOCOL: &str = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:/[!#$%&'*+.^_`|~0-9A-Za-z-]+)?";
 /// A version of TLS.
 pub(super) const VERSION: &str = r"(?:TLSv?)*1\.[23]";
+/// A form of access records that is no name.
+pub(super) const TEMPLATE: &str = r".*[{}].*";
+/// A share in percent.
+pub(super) const SHARE: &str = r"[0-9]+(?:\.[0-9]+)?\s*%";
 /// A file.
 pub(super) const FILE: &str = r".+";
 
@@ -48,6 +52,8 @@ pub(in crate::config) enum Kind {
     Size(u64, u64),
     /// One of the names that this gives; upper and lower case are the same.
     Choice(fn() -> Vec<&'static str>),
+    /// The same, or a text of this form.
+    ChoiceOr(fn() -> Vec<&'static str>, &'static str),
     /// One of the names that this gives, all of which YAML reads as numbers, or a text of this form.
     Numeral(fn() -> Vec<&'static str>, &'static str),
     /// A text of this form.

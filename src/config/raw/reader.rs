@@ -11,7 +11,7 @@ use super::kind::Key;
 use super::later;
 use super::shape::{Shape, elsewhere, nearest};
 use crate::config::error::{Report, Wrong, one_of, quoted};
-use crate::config::origin::{Origin, Spot, Written};
+use crate::config::origin::{Origin, Place, Spot, Written};
 use crate::config::units;
 use crate::config::yaml::{Entry, Node, Typed, integer, truth};
 
@@ -59,6 +59,22 @@ impl<'r> Reader<'r> {
     pub(super) fn spot(&self, entry: &Entry) -> Spot {
         let spot = self.spot_of(&entry.node);
         if entry.node.is_null() { Spot { place: Some(entry.key_place), ..spot } } else { spot }
+    }
+
+    /// Where `width` characters stand in the text of a value, counted from 0. The whole value where that can't be
+    /// told: it came from the environment, is written with escapes, or goes over several lines.
+    pub(super) fn spot_inside(&self, entry: &Entry, start: usize, width: usize) -> Spot {
+        let spot = self.spot(entry);
+        let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let length = entry.node.text().map_or(0, |text| small(text.chars().count()));
+        let quotes = |place: Place| place.width.checked_sub(length).filter(|extra| matches!(extra, 0 | 2));
+        let inside = |place: Place| {
+            let column = place.column + quotes(place)? / 2 + small(start);
+            Some(Place { column, width: small(width), ..place })
+        };
+        let plain = entry.node.variable().is_none();
+        let place = spot.place.map(|place| if plain { inside(place).unwrap_or(place) } else { place });
+        Spot { place, ..spot }
     }
 
     /// Where a key stands.
@@ -250,13 +266,7 @@ impl<'r> Reader<'r> {
         entry: &Entry,
         range: RangeInclusive<Duration>,
     ) -> Option<Written<Duration>> {
-        let expected = time_range("a time such as `250ms`, `2s`, `1m` or `1h`", &range);
-        self.parsed_with_numbers(entry, &expected, |text| {
-            let time =
-                units::duration(text).map_err(|wrong| Wrong { expected: Some(expected.clone()), ..wrong })?;
-            in_range(&time, &range, &expected, units::show_duration(time))?;
-            Ok(time)
-        })
+        self.time(entry, range, "a time such as `250ms`, `2s`, `1m` or `1h`", units::duration)
     }
 
     /// A time of one of the older keys, where a bare number is seconds.
@@ -265,10 +275,21 @@ impl<'r> Reader<'r> {
         entry: &Entry,
         range: RangeInclusive<Duration>,
     ) -> Option<Written<Duration>> {
-        let expected = time_range("a number of seconds", &range);
+        self.time(entry, range, "a number of seconds", units::seconds)
+    }
+
+    /// A time in a range; `form` is what it looks like.
+    fn time(
+        &mut self,
+        entry: &Entry,
+        range: RangeInclusive<Duration>,
+        form: &str,
+        read: fn(&str) -> Result<Duration, Wrong>,
+    ) -> Option<Written<Duration>> {
+        let (least, most) = (units::show_duration(*range.start()), units::show_duration(*range.end()));
+        let expected = format!("{form} ({least} to {most})");
         self.parsed_with_numbers(entry, &expected, |text| {
-            let time =
-                units::seconds(text).map_err(|wrong| Wrong { expected: Some(expected.clone()), ..wrong })?;
+            let time = read(text).map_err(|wrong| Wrong { expected: Some(expected.clone()), ..wrong })?;
             in_range(&time, &range, &expected, units::show_duration(time))?;
             Ok(time)
         })
@@ -311,10 +332,10 @@ impl<'r> Reader<'r> {
 }
 
 /// The value behind a name; upper and lower case are the same.
-pub(in crate::config) fn choose<T: Copy>(text: &str, table: &[(&'static str, T)]) -> Result<T, Wrong> {
+pub(in crate::config) fn choose<T: Clone>(text: &str, table: &[(&'static str, T)]) -> Result<T, Wrong> {
     let lower = text.to_lowercase();
     if let Some((_, value)) = table.iter().find(|(name, _)| *name == lower) {
-        return Ok(*value);
+        return Ok(value.clone());
     }
     let expected = one_of(table.iter().map(|(name, _)| *name));
     let mut wrong = Wrong::new(format!("is {}, which does not exist", quoted(text)), expected);
@@ -368,8 +389,4 @@ fn in_range<T: PartialOrd>(
     shown: String,
 ) -> Result<(), Wrong> {
     if range.contains(value) { Ok(()) } else { Err(out_of_range(shown, expected, value < range.start())) }
-}
-
-fn time_range(form: &str, range: &RangeInclusive<Duration>) -> String {
-    format!("{form} ({} to {})", units::show_duration(*range.start()), units::show_duration(*range.end()))
 }

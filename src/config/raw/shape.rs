@@ -4,17 +4,17 @@
 use std::time::Duration;
 
 use super::kind::Kind::{
-    Choice, Group, Items, List, Named, Numeral, OneOrItems, OrOff, Seconds, Size, Switch, Text, Time, Whole,
-    WholeOr, Word,
+    Choice, ChoiceOr, Group, Items, List, Named, Numeral, OneOrItems, OrOff, Seconds, Size, Switch, Text,
+    Time, Whole, WholeOr, Word,
 };
 use super::kind::{
-    ADDRESS, FILE, HOST, HOST_HEADER, Key, LISTENER, NAME, NETWORK, PATH, PROTOCOL, STATUSES, URL, VERSION,
-    key, names,
+    ADDRESS, FILE, HOST, HOST_HEADER, Key, LISTENER, NAME, NETWORK, PATH, PROTOCOL, SHARE, STATUSES,
+    TEMPLATE, URL, VERSION, key, names,
 };
 use super::target::Spoken;
 use super::{CONNECTIONS_MAX, COUNT_MAX, DAY, HOUR, INTERVAL_MIN, WORKERS_MAX};
 use crate::config::model::tls::{ClientAuth, TlsVersion};
-use crate::config::model::{Balance, Forwarded, LogFormat, LogLevel};
+use crate::config::model::{Balance, EventFormat, Forwarded, LogFormat, LogLevel};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -45,6 +45,7 @@ pub(super) const TOP: Shape = Shape {
             .or("30s"),
         key("graceful_shutdown", Switch, "`false` cuts everything at once on SIGTERM.").or("true"),
         key("logging", Choice(|| names(LogLevel::ALL)), "The lowest level of events to log.").or("info"),
+        key("log_format", Choice(|| names(EventFormat::ALL)), "How events look.").or("text"),
         key("access_log", OrOff(&Group(&ACCESS_LOG)), "Records of requests and connections.").or("off"),
         key("trusted_proxies", List(&Text(NETWORK)), "Peers whose forwarding headers are kept.").or("[]"),
         key("health_check_interval", Seconds(INTERVAL_MIN, DAY), "`health_check.interval` of all targets.")
@@ -69,7 +70,13 @@ pub(super) const ACCESS_LOG: Shape = Shape {
     needs: &[&["path"]],
     keys: &[
         key("path", Text(FILE), "`stdout`, or a file to append to."),
-        key("format", Choice(|| names(LogFormat::ALL)), "How a record looks.").or("text"),
+        key(
+            "format",
+            ChoiceOr(|| names(LogFormat::NAMED), TEMPLATE),
+            "How a record looks: a name, or a text with fields such as `{status}`.",
+        )
+        .or("text"),
+        key("sample", Text(SHARE), "The share of records without errors that is kept.").or("100%"),
     ],
 };
 
@@ -260,6 +267,9 @@ const FOREIGN: &[(&str, &str)] = &[
     ("sni", "server_name"),
     ("backend_tls", "upstream_tls"),
     ("verify", "insecure"),
+    ("sampling", "sample"),
+    ("sample_rate", "sample"),
+    ("template", "format"),
     ("address", "host"),
     ("ip", "host"),
     ("uri", "url"),

@@ -207,7 +207,7 @@ fn web_with(path: &str, value: Value) -> Value {
         "targets.<name>.upstream_tls.client_key" => target["upstream_tls"]["client_cert"] = cert.into(),
         "targets.<name>.timeouts.tls" => target["upstream_tls"] = json!({}),
         "servers" => web.as_object_mut().unwrap().retain(|_, _| false),
-        "access_log.format" => web["access_log"]["path"] = "stdout".into(),
+        "access_log.format" | "access_log.sample" => web["access_log"]["path"] = "stdout".into(),
         "targets.<name>.health_check.expect" | "targets.<name>.health_check.host" => {
             target["health_check"]["path"] = "/".into();
         }
@@ -272,6 +272,7 @@ fn ends(kind: &Kind) -> (Vec<Value>, Vec<Value>) {
             let right = names().into_iter().flat_map(|name| [json!(name), json!(name.to_uppercase())]);
             (right.collect(), vec![json!("no_such_name"), json!(1), json!(null), json!([])])
         }
+        Kind::ChoiceOr(names, _) => ends(&Kind::Choice(names)),
         Kind::Numeral(names, _) => {
             let right =
                 names().into_iter().flat_map(|name| [json!(name), json!(name.parse::<f64>().unwrap())]);
@@ -401,7 +402,7 @@ fn what_loads_is_never_refused() {
     let files = ["both.pem", "ca.pem"].map(|name| Certs::shared().path(name));
     values.extend([json!({ "cert_file": files[0] }), json!([{ "cert_file": files[0] }])]);
     values.extend(files.map(Value::from));
-    values.extend(["required", "1.3", "TLSv1.2"].map(Value::from));
+    values.extend(["required", "1.3", "TLSv1.2", "5%", "{status}"].map(Value::from));
     let mut loaded = BTreeSet::new();
     for (path, _) in all() {
         for value in &values {

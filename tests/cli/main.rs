@@ -1,6 +1,8 @@
 //! The command as users run it: real processes, real signals, real exit codes.
 #![allow(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
+mod logs;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -58,6 +60,12 @@ impl Started {
                 self.wait_for(what);
             }
         }
+    }
+
+    /// Whether some line that came by now contains `what`; does not wait.
+    fn has_said(&mut self, what: &str) -> bool {
+        self.seen.extend(self.lines.try_iter());
+        self.seen.iter().any(|line| line.contains(what))
     }
 
     fn signal(&self, signal: Signal) {
