@@ -81,6 +81,15 @@ impl Stream {
         each!(self, inner => Pin::new(inner).poll_shutdown(cx), tls => tls.poll_shutdown(cx))
     }
 
+    /// Says within a TLS session that we have sent our last byte, and waits until that is out. Without TLS the
+    /// close will say it.
+    ///
+    /// # Errors
+    /// What the socket reports.
+    pub fn poll_close_notify(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self, _inner => Poll::Ready(Ok(())), tls => tls.poll_close_notify(cx))
+    }
+
     /// Ready when a read would not wait: bytes, the end, or an error. Costs no system call.
     ///
     /// # Errors

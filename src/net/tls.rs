@@ -161,16 +161,24 @@ impl Tls {
         self.owed > 0
     }
 
+    /// Says within the session that we have sent our last byte, and waits until that is out.
+    ///
+    /// # Errors
+    /// What the socket reports.
+    pub fn poll_close_notify(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.closed {
+            self.closed = true;
+            self.session.send_close_notify();
+        }
+        self.poll_flush(cx)
+    }
+
     /// Says that we have sent our last byte: with close_notify, then on the socket.
     ///
     /// # Errors
     /// What the socket reports.
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if !self.closed {
-            self.closed = true;
-            self.session.send_close_notify();
-        }
-        ready!(self.poll_flush(cx))?;
+        ready!(self.poll_close_notify(cx))?;
         self.stream.poll_shutdown(cx)
     }
 
@@ -225,6 +233,10 @@ impl Tls {
         let count = match self.session.read_tls(&mut source) {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+            // No socket reports this: it is the session, which will not hold a message of such a length.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Poll::Ready(Err(Broken::Protocol(rustls::Error::General(error.to_string()))));
+            }
             Err(error) => return Poll::Ready(Err(Broken::Closed(error))),
         };
         Poll::Ready(match self.session.process_new_packets() {
@@ -328,4 +340,8 @@ impl Write for Sink<'_, '_, '_> {
 }
 
 #[cfg(test)]
+pub(crate) mod fixture;
+#[cfg(test)]
 mod gone;
+#[cfg(test)]
+mod tests;

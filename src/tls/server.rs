@@ -101,3 +101,6 @@ impl ResolvesServerCert for Chooser {
         candidates.iter().find(usable).or(candidates.first()).map(Arc::clone)
     }
 }
+
+#[cfg(test)]
+mod tests;

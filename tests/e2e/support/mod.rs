@@ -3,6 +3,7 @@
 mod client;
 pub mod events;
 pub mod fixture;
+pub mod tls;
 pub mod worker;
 
 use std::net::SocketAddr;
