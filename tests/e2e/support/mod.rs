@@ -1,5 +1,6 @@
 //! What the tests share: a server, a raw client, and waiting for a condition.
 
+pub mod around;
 mod client;
 pub mod fixture;
 pub mod worker;
