@@ -28,4 +28,6 @@ mod life_record;
 mod life_shutdown;
 mod life_tcp;
 mod spine;
+mod stuck;
+mod stuck_lab;
 mod support;

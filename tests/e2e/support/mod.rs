@@ -3,6 +3,7 @@
 pub mod around;
 mod client;
 pub mod fixture;
+pub mod process;
 pub mod worker;
 
 use std::net::SocketAddr;
