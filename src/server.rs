@@ -21,6 +21,7 @@ use crate::snapshot::Snapshot;
 use crate::target::{Registry, Target};
 use crate::telemetry::access_log::AccessLog;
 use crate::telemetry::cells::{Cells, Readings};
+use crate::tls::{ROTATION, Tickets};
 use crate::worker::{self, Ended, Plan, Room, Socket, SocketKind};
 
 /// Descriptors kept for everything that is not a client or its backend.
@@ -151,7 +152,8 @@ impl Server {
         warn_of_small_backlog();
 
         let registry = Registry::new();
-        let snapshot = Arc::new(Snapshot::new(config, &registry));
+        let tickets = Arc::new(Tickets::default());
+        let snapshot = Arc::new(Snapshot::new(config, &registry, &tickets));
         let mut files = SocketFiles::default();
         let (bound, mut sockets) = bind(config, &mut files)?;
         let log =
@@ -177,6 +179,7 @@ impl Server {
             files,
         };
         server.start_probes();
+        server.start_rotation(tickets);
         for index in 0..config.workers {
             let cells = Arc::new(Cells::default());
             server.cells.push(Arc::clone(&cells));
@@ -219,6 +222,19 @@ impl Server {
                 if ended.is_err() && !cut.is_cancelled() {
                     tracing::error!("a probe has ended by a panic; its backend keeps its last state");
                 }
+            }
+        });
+    }
+
+    fn start_rotation(&self, tickets: Arc<Tickets>) {
+        let Some(control) = &self.control else { return };
+        control.spawn(async move {
+            let mut turns = tokio::time::interval(ROTATION);
+            // The first turn is due at once.
+            turns.tick().await;
+            loop {
+                turns.tick().await;
+                tickets.rotate();
             }
         });
     }

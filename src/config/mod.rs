@@ -5,6 +5,7 @@
 //! report and goes on, so that one run shows every problem. Called by `cli` and later by `reload`; imports
 //! nothing of ours.
 
+mod certificate;
 mod effective;
 mod error;
 pub mod model;

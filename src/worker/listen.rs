@@ -13,11 +13,12 @@ use tokio::task::spawn_local;
 use tokio_util::task::TaskTracker;
 
 use crate::config::model::Protocol;
-use crate::message::Record;
+use crate::message::{Cause, Record};
 use crate::net::{Deadline, Stream, now, socket};
-use crate::proxy::{WorkerCtx, http, tcp};
+use crate::proxy::{WorkerCtx, http};
 use crate::tick::Tick;
 
+use super::connection;
 use super::room::{Place, Room};
 
 /// After a failed accept (out of descriptors, most likely) this long passes before the next.
@@ -151,38 +152,30 @@ impl Loop {
         let place = Place::take(&self.room, &self.ctx);
         let ctx = Rc::clone(&self.ctx);
         let index = self.listener;
-        let protocol = ctx.snapshot.listeners[index].config.protocol;
-        if !place.is_granted() {
-            if protocol == Protocol::Http && self.turned_away.get() >= TURNED_AWAY {
-                http::connection::dismiss(&ctx, &ctx.snapshot.listeners[index], &stream, record);
-            } else if protocol == Protocol::Http {
-                let count = Rc::clone(&self.turned_away);
-                count.set(count.get() + 1);
-                spawn_local(self.tracker.track_future(async move {
-                    let place = place;
-                    let listener = &ctx.snapshot.listeners[index];
-                    http::connection::turn_away(Rc::clone(&ctx), listener, stream, record).await;
-                    drop(place);
-                    count.set(count.get() - 1);
-                }));
-            }
+        if place.is_granted() {
+            spawn_local(self.tracker.track_future(async move {
+                let _place = place;
+                let listener = &ctx.snapshot.listeners[index];
+                connection::serve(Rc::clone(&ctx), listener, stream, record).await;
+            }));
             return;
         }
-        match protocol {
-            Protocol::Http => {
-                spawn_local(self.tracker.track_future(async move {
-                    let _place = place;
-                    let listener = &ctx.snapshot.listeners[index];
-                    http::connection::serve(Rc::clone(&ctx), listener, stream, record).await;
-                }));
-            }
-            Protocol::Tcp => {
-                spawn_local(self.tracker.track_future(async move {
-                    let _place = place;
-                    let listener = &ctx.snapshot.listeners[index];
-                    tcp::serve(Rc::clone(&ctx), listener, stream, record).await;
-                }));
-            }
+        let listener = &ctx.snapshot.listeners[index];
+        if listener.config.protocol != Protocol::Http || listener.tls.is_some() {
+            // Nothing can be said before a handshake, and that costs more than what we are short of.
+        } else if self.turned_away.get() >= TURNED_AWAY {
+            http::connection::dismiss(&ctx, listener, &stream, record);
+        } else {
+            let count = Rc::clone(&self.turned_away);
+            count.set(count.get() + 1);
+            spawn_local(self.tracker.track_future(async move {
+                let place = place;
+                let cause = Cause::TooManyConnections;
+                let listener = &ctx.snapshot.listeners[index];
+                http::connection::turn_away(Rc::clone(&ctx), listener, stream, record, cause).await;
+                drop(place);
+                count.set(count.get() - 1);
+            }));
         }
     }
 
@@ -220,6 +213,7 @@ mod tests {
             listeners: vec![Listener {
                 name: "web".into(),
                 protocol: Protocol::Http,
+                tls: None,
                 binds: Vec::new(),
                 routes: Vec::new(),
                 limits: Limits::default(),
@@ -234,7 +228,7 @@ mod tests {
             log_level: LogLevel::Info,
             trusted_proxies: Vec::new(),
         };
-        let snapshot = Arc::new(Snapshot::new(&config, &Registry::new()));
+        let snapshot = Arc::new(Snapshot::new(&config, &Registry::new(), &crate::tls::Tickets::default()));
         WorkerCtx::new(snapshot, Pool::new(Arc::default()), Arc::default(), None, true)
     }
 

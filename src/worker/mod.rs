@@ -3,6 +3,7 @@
 //! Workers share nothing on the way of a request but the backends' live state. `server` starts them; they end
 //! when told to drain and nothing is left, when the time for that is up, or when told to cut.
 
+mod connection;
 mod listen;
 mod room;
 

@@ -112,7 +112,7 @@ mod tests {
             log_level: LogLevel::Info,
             trusted_proxies: Vec::new(),
         };
-        let snapshot = Arc::new(Snapshot::new(&config, &Registry::new()));
+        let snapshot = Arc::new(Snapshot::new(&config, &Registry::new(), &crate::tls::Tickets::default()));
         WorkerCtx::new(snapshot, Pool::new(Arc::default()), Arc::default(), None, true)
     }
 

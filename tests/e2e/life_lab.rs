@@ -45,7 +45,7 @@ pub fn probe_quickly(config: &mut Config) {
 /// A backend by host name.
 pub fn by_name(host: &str, port: u16) -> Backend {
     let address = BackendAddress::Host { host: host.into(), port };
-    Backend { name: format!("{host}:{port}"), address, probe_path: None }
+    Backend { name: format!("{host}:{port}"), address, probe_path: None, tls: None }
 }
 
 /// What the `nth` backend is now.

@@ -9,6 +9,7 @@ mod later;
 mod reader;
 mod shape;
 mod target;
+mod tls;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,7 +20,8 @@ pub(super) use address::{BindHost, RawListener, bind_host};
 pub(super) use backend::{RawBackend, backend_url};
 pub(super) use reader::{Reader, choose, out_of_range};
 pub(super) use shape::{ALL as SHAPES, Shape};
-pub(super) use target::{RawHealth, RawTarget, probe_path};
+pub(super) use target::{RawHealth, RawTarget, Spoken, probe_path};
+pub(super) use tls::{RawIdentity, RawTls, RawUpstreamTls, server_name};
 
 use super::error::{Wrong, one_of, quoted};
 use super::model::{Balance, LogFormat, LogLevel, LogPath};
@@ -235,7 +237,7 @@ fn no_targets(entry: &Entry, reader: &mut Reader<'_>) {
 /// The target that `servers` or `--backends` stand for.
 pub(super) fn default_target(spot: Spot, backends: Field<Vec<RawBackend>>) -> RawTarget {
     let mut target = RawTarget::empty(Written::new("default".to_owned(), spot));
-    target.protocol = Field::Given(Written::new(super::model::Protocol::Http, Spot::NOWHERE));
+    target.protocol = Field::Given(Written::new(Spoken::HTTP, Spot::NOWHERE));
     target.listener = Field::Given(Written::new(RawListener::Port(DEFAULT_PORT), Spot::NOWHERE));
     target.backends = backends;
     target

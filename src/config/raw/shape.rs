@@ -45,6 +45,8 @@ pub(super) const TARGET: Shape = Shape {
     keys: &[
         "protocol",
         "listener",
+        "tls",
+        "upstream_tls",
         "balance",
         "health_check",
         "timeouts",
@@ -53,6 +55,27 @@ pub(super) const TARGET: Shape = Shape {
         "upgrade",
         "backends",
     ],
+};
+
+/// A target's `tls`.
+pub(super) const TLS: Shape = Shape {
+    title: "in `tls`",
+    path: "targets.<name>.tls.",
+    keys: &["cert_file", "cert_key", "certificates", "client_ca", "client_auth", "min_version"],
+};
+
+/// One of the certificates of `tls`.
+pub(super) const CERTIFICATE: Shape = Shape {
+    title: "in a certificate",
+    path: "targets.<name>.tls.certificates[].",
+    keys: &["cert_file", "cert_key"],
+};
+
+/// A target's `upstream_tls`.
+pub(super) const UPSTREAM_TLS: Shape = Shape {
+    title: "in `upstream_tls`",
+    path: "targets.<name>.upstream_tls.",
+    keys: &["ca_file", "server_name", "client_cert", "client_key", "insecure"],
 };
 
 /// A target's `health_check`.
@@ -66,7 +89,7 @@ pub(super) const HEALTH_CHECK: Shape = Shape {
 pub(super) const TIMEOUTS: Shape = Shape {
     title: "in `timeouts`",
     path: "targets.<name>.timeouts.",
-    keys: &["connect", "first_byte", "idle", "tunnel", "head", "keep_alive"],
+    keys: &["connect", "tls", "first_byte", "idle", "tunnel", "head", "keep_alive"],
 };
 
 /// A target's `limits`.
@@ -85,7 +108,7 @@ pub(super) const BACKEND: Shape = Shape {
 
 /// Every shape, outermost first.
 pub(in crate::config) const ALL: &[Shape] =
-    &[TOP, ACCESS_LOG, TARGET, HEALTH_CHECK, TIMEOUTS, LIMITS, BACKEND];
+    &[TOP, ACCESS_LOG, TARGET, TLS, CERTIFICATE, UPSTREAM_TLS, HEALTH_CHECK, TIMEOUTS, LIMITS, BACKEND];
 
 /// What other load balancers call our keys.
 const FOREIGN: &[(&str, &str)] = &[
@@ -114,6 +137,18 @@ const FOREIGN: &[(&str, &str)] = &[
     ("worker_connections", "max_connections"),
     ("log_level", "logging"),
     ("level", "logging"),
+    ("ssl", "tls"),
+    ("certificate", "cert_file"),
+    ("cert", "cert_file"),
+    ("crt", "cert_file"),
+    ("ssl_certificate", "cert_file"),
+    ("key", "cert_key"),
+    ("key_file", "cert_key"),
+    ("ssl_certificate_key", "cert_key"),
+    ("ca", "client_ca"),
+    ("sni", "server_name"),
+    ("backend_tls", "upstream_tls"),
+    ("verify", "insecure"),
     ("address", "host"),
     ("ip", "host"),
     ("uri", "url"),

@@ -8,8 +8,8 @@ use crate::config::error::{Report, Wrong};
 use crate::config::model::{LogLevel, Protocol};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::{
-    self, BindHost, Raw, RawBackend, RawListener, RawTarget, WORKERS_MAX, backend_url, bind_host, choose,
-    out_of_range, probe_path,
+    self, BindHost, Raw, RawBackend, RawListener, RawTarget, Spoken, WORKERS_MAX, backend_url, bind_host,
+    choose, out_of_range, probe_path,
 };
 
 const BACKENDS: Spot = Spot::flag("--backends");
@@ -146,7 +146,7 @@ fn backends(raw: &mut Raw, flags: &Flags, report: &mut Report) {
         [] if !raw.has_targets => {
             let mut target = raw::default_target(BACKENDS, field);
             if all_tcp {
-                target.protocol = Field::Given(Written::new(Protocol::Tcp, BACKENDS));
+                target.protocol = Field::Given(Written::new(Spoken::TCP, BACKENDS));
             }
             raw.targets.push(target);
             raw.has_targets = true;
@@ -194,7 +194,10 @@ fn health_path(raw: &mut Raw, path: &Written<String>, report: &mut Report) {
     for target in &mut raw.targets {
         // A fault in `protocol` has been reported; whether the target would be HTTP nobody knows.
         found |= matches!(target.protocol, Field::Faulty);
-        if !matches!(target.protocol, Field::Given(Written { value: Protocol::Http, .. })) {
+        if !matches!(
+            target.protocol,
+            Field::Given(Written { value: Spoken { protocol: Protocol::Http, .. }, .. })
+        ) {
             continue;
         }
         if is_unchecked(target) {

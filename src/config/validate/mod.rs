@@ -6,6 +6,7 @@
 mod clashes;
 pub(super) mod flags;
 mod target;
+mod tls;
 
 use std::path::Path;
 use std::time::Duration;

@@ -28,6 +28,7 @@ fn target(count: u16) -> model::Target {
         name: format!("b{number}"),
         address: BackendAddress::Host { host: "127.0.0.1".into(), port: 1000 + number },
         probe_path: None,
+        tls: None,
     };
     model::Target {
         name: "web".into(),

@@ -76,7 +76,12 @@ pub fn chunked(body: &[u8], sizes: &[usize], trailers: &str) -> Vec<u8> {
 /// A backend at an address.
 pub fn backend(address: SocketAddr) -> Backend {
     let (host, port) = (address.ip().to_string(), address.port());
-    Backend { name: address.to_string(), address: BackendAddress::Host { host, port }, probe_path: None }
+    Backend {
+        name: address.to_string(),
+        address: BackendAddress::Host { host, port },
+        probe_path: None,
+        tls: None,
+    }
 }
 
 /// One target called `web` on a free port, two workers, health checks off.
@@ -85,6 +90,7 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
         listeners: vec![Listener {
             name: "web".into(),
             protocol,
+            tls: None,
             binds: vec![Bind::Tcp("127.0.0.1:0".parse().unwrap())],
             routes: vec![Route { target: 0 }],
             limits: Limits::default(),
