@@ -30,4 +30,7 @@ mod life_tcp;
 mod spine;
 mod stuck;
 mod stuck_lab;
+mod stuck_records;
+mod stuck_states;
+mod stuck_tls;
 mod support;

@@ -5,8 +5,10 @@ use std::io::{ErrorKind, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use fake_backend::{Behaviour, Ending, Fake, Fault, Running, TcpMode};
+use fake_backend::{Behaviour, Ending, Fake, Fault, Running, TcpMode, TlsOptions};
+use rustls::ClientConnection;
 
+use super::stuck_tls::Secrets;
 use super::support::process::Process;
 use super::support::{Client, eventually, settled};
 
@@ -14,13 +16,20 @@ use super::support::{Client, eventually, settled};
 const ENDLESS: u64 = 1 << 40;
 
 /// The deadlines of a target, as its keys are called.
-pub const DEADLINES: [&str; 6] = ["head", "keep_alive", "first_byte", "idle", "tunnel", "connect"];
+pub const DEADLINES: [&str; 7] = ["head", "keep_alive", "first_byte", "idle", "tunnel", "connect", "tls"];
 
 /// A process, its backends, and what is held open.
 pub struct Lab {
     pub process: Process,
     pub http: Running,
-    pub tcp: Running,
+    /// Behaves for one request as it is told; only whoever tells it asks it, and waits until that was taken.
+    told: Running,
+    tcp_told: Running,
+    /// Sends bytes that never end.
+    _source: Running,
+    /// Speaks TLS, and then answers nothing.
+    _hang: Running,
+    pub secrets: Secrets,
     /// The kernel accepts for it, and nobody ever reads.
     _mute: TcpListener,
     /// The same, for tests that accept.
@@ -36,44 +45,70 @@ impl Lab {
     pub fn start(short: &str, probe: &str) -> Lab {
         let (mute, by_hand) = (listener(), listener());
         let http = Fake::http("fake-1").start_in_thread().unwrap();
-        let tcp = Fake::tcp("fake-1").start_in_thread().unwrap();
-        let full = FullBacklog::new();
-        let timeouts = |of: &[&str]| {
-            let each = of.iter().map(|&key| format!("{key}: {}", if key == short { "150ms" } else { "1h" }));
-            each.collect::<Vec<_>>().join(", ")
-        };
+        let told = Fake::http("fake-2").start_in_thread().unwrap();
+        let tcp_told = Fake::tcp("fake-3").start_in_thread().unwrap();
+        let source = Fake::tcp("fake-4").behave(Behaviour::tcp(TcpMode::Source(ENDLESS)));
+        let source = source.start_in_thread().unwrap();
+        let hang =
+            Fake::http("fake-5").tls(TlsOptions::new()).behave(Behaviour::hang()).start_in_thread().unwrap();
+        let (full, secrets) = (FullBacklog::new(), Secrets::new());
         let mut config = String::from("workers: 1\ntargets:\n");
-        let mut target = |name: &str, protocol: &str, backend: SocketAddr, health: &str| {
-            let of = if protocol == "http" { &DEADLINES[..] } else { &DEADLINES[4..] };
+        let mut target = |name: &str, protocol: &str, backend: SocketAddr, more: &str| {
+            let keys = if protocol == "tcp" { &DEADLINES[4..] } else { &DEADLINES[..] };
+            let time = |key: &&str| if *key == short { "150ms" } else { "1h" };
+            let secured = more.contains("tls: {");
+            let keys = keys.iter().filter(|&&key| key != "tls" || secured);
+            let timeouts: Vec<_> = keys.map(|key| format!("{key}: {}", time(key))).collect();
+            let (timeouts, port) = (timeouts.join(", "), backend.port());
             config.push_str(&format!(
-                "  {name}:\n    protocol: {protocol}\n    listener: \"127.0.0.1:0\"\n    health_check: {health}\n    \
-                 timeouts: {{{}}}\n    backends: [{{host: 127.0.0.1, port: {}}}]\n",
-                timeouts(of),
-                backend.port()
+                "  {name}:\n    protocol: {protocol}\n    listener: \"127.0.0.1:0\"\n    {more}\n    \
+                 timeouts: {{{timeouts}}}\n    backends: [{{host: 127.0.0.1, port: {port}}}]\n",
             ));
         };
         let (mute_at, by_hand_at) = (mute.local_addr().unwrap(), by_hand.local_addr().unwrap());
-        target("web", "http", http.addr(), "off");
-        target("mute", "http", mute_at, "off");
-        target("full", "http", full.address, "off");
-        target("by_hand", "http", by_hand_at, "off");
-        target("tcp", "tcp", tcp.addr(), "off");
-        target("tcp_mute", "tcp", mute_at, "off");
-        target("tcp_by_hand", "tcp", by_hand_at, "off");
-        target("tcp_full", "tcp", full.address, "off");
-        let check = format!("{{path: /health, interval: 1h, timeout: {probe}}}");
+        let off = "health_check: off";
+        target("web", "http", http.addr(), off);
+        target("mute", "http", mute_at, off);
+        target("full", "http", full.address, off);
+        target("by_hand", "http", by_hand_at, off);
+        target("told", "http", told.addr(), off);
+        target("tcp_told", "tcp", tcp_told.addr(), off);
+        target("tcp_source", "tcp", source.addr(), off);
+        target("tcp_mute", "tcp", mute_at, off);
+        target("tcp_by_hand", "tcp", by_hand_at, off);
+        target("tcp_full", "tcp", full.address, off);
+        let check = format!("health_check: {{path: /health, interval: 1h, timeout: {probe}}}");
         target("probed_mute", "http", mute_at, &check);
         target("probed_full", "http", full.address, &check);
-        let connects = format!("{{interval: 1h, timeout: {probe}}}");
-        target("probed_connect", "tcp", full.address, &connects);
+        target(
+            "probed_connect",
+            "tcp",
+            full.address,
+            &format!("health_check: {{interval: 1h, timeout: {probe}}}"),
+        );
+        let to_tls = "upstream_tls: {insecure: true}";
+        target("probed_tls", "http", mute_at, &format!("{check}\n    {to_tls}"));
+        let (off_and_to, off_and_tls) =
+            (format!("{off}\n    {to_tls}"), format!("{off}\n    {}", secrets.key()));
+        target("to_tls", "http", mute_at, &off_and_to);
+        target("tcp_to_tls", "tcp", mute_at, &off_and_to);
+        target("tls_by_hand", "http", by_hand_at, &off_and_to);
+        target("tls_hang", "http", hang.addr(), &off_and_to);
+        target("https", "https", http.addr(), &off_and_tls);
+        target("tls_mute", "tcp", mute_at, &off_and_tls);
+        target("tls_source", "tcp", source.addr(), &off_and_tls);
         config.push_str(&format!(
             "  plain:\n    protocol: http\n    listener: \"127.0.0.1:0\"\n    backends: [{{host: 127.0.0.1, port: {}}}]\n",
             http.port()
         ));
         Lab {
-            process: Process::start(&config, 12),
+            process: Process::start(&config, 22),
             http,
-            tcp,
+            told,
+            tcp_told,
+            _source: source,
+            _hang: hang,
+            secrets,
             _mute: mute,
             by_hand,
             _full: full,
@@ -98,9 +133,14 @@ impl Lab {
         let bytes = answer.as_bytes().to_vec();
         let fault =
             if answer.is_empty() { Fault::Hang } else { Fault::Raw { bytes, ending: Ending::KeepOpen } };
-        self.http.behave(Behaviour::fault(fault).times(1));
-        let client = self.says("web", request);
-        eventually("the backend has the request", || self.http.behaviour() == Behaviour::default());
+        self.told(Behaviour::fault(fault), request)
+    }
+
+    /// A client that asks a backend that behaves like this.
+    pub fn told(&self, behaviour: Behaviour, request: &str) -> Client {
+        self.told.behave(behaviour.times(1));
+        let client = self.says("told", request);
+        eventually("the backend has the request", || self.told.behaviour() == Behaviour::default());
         client
     }
 
@@ -116,9 +156,9 @@ impl Lab {
 
     /// A client of a TCP backend in this mode.
     pub fn tcp_in(&self, mode: TcpMode) -> Client {
-        self.tcp.behave(Behaviour::tcp(mode).times(1));
-        let client = self.client("tcp");
-        eventually("the backend has the connection", || self.tcp.behaviour() == Behaviour::default());
+        self.tcp_told.behave(Behaviour::tcp(mode).times(1));
+        let client = self.client("tcp_told");
+        eventually("the backend has the connection", || self.tcp_told.behaviour() == Behaviour::default());
         client
     }
 
@@ -142,9 +182,29 @@ impl Lab {
         client
     }
 
-    /// The source of bytes that never end.
-    pub fn endless() -> TcpMode {
-        TcpMode::Source(ENDLESS)
+    /// A client that sends so many bytes of a ClientHello and no more.
+    pub fn hello(&self, target: &str, count: usize) -> Client {
+        let hello = self.secrets.hello();
+        let count = if count > hello.len() { hello.len() - (usize::MAX - count) } else { count };
+        let mut client = self.client(target);
+        client.send(&hello[..count]);
+        client
+    }
+
+    /// A client in a TLS session.
+    pub fn secured(&self, target: &str) -> (Client, ClientConnection) {
+        let mut client = self.client(target);
+        let session = self.secrets.shake(&mut client);
+        (client, session)
+    }
+
+    /// A client whose backend answers a ClientHello with this and no more.
+    pub fn server_hello(&mut self, request: &str, bytes: &[u8]) -> Client {
+        let client = self.says("tls_by_hand", request);
+        let mut accepted = self.by_hand.accept().unwrap().0;
+        accepted.write_all(bytes).unwrap();
+        self.held.push(accepted);
+        client
     }
 
     /// An answer that never ends is asked for; the client takes `taken` bytes of it.
