@@ -9,7 +9,7 @@ import time
 
 from lab import Backend, Client, Keel, Process
 
-HOUR = "    timeouts: {head: 1h, keep_alive: 1h, first_byte: 1h, idle: 1h, tunnel: 1h, connect: 1h}\n"
+HOUR = "    timeouts: {head: 1h, keep_alive: 1h, first_byte: 1h, idle: 1h, tunnel: 1h, connect: 1h}\n    limits: {body_rate: off}\n"
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 LENGTH = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n"
 CHUNKS = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"

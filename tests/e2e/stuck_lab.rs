@@ -60,8 +60,10 @@ impl Lab {
             let keys = keys.iter().filter(|&&key| key != "tls" || secured);
             let timeouts: Vec<_> = keys.map(|key| format!("{key}: {}", time(key))).collect();
             let (timeouts, port) = (timeouts.join(", "), backend.port());
+            // A body that stops would end after 20 seconds for being slow, whatever its deadline.
+            let limits = if protocol == "tcp" { "" } else { "limits: {body_rate: off}" };
             config.push_str(&format!(
-                "  {name}:\n    protocol: {protocol}\n    listener: \"127.0.0.1:0\"\n    {more}\n    \
+                "  {name}:\n    protocol: {protocol}\n    listener: \"127.0.0.1:0\"\n    {more}\n    {limits}\n    \
                  timeouts: {{{timeouts}}}\n    backends: [{{host: 127.0.0.1, port: {port}}}]\n",
             ));
         };
