@@ -224,13 +224,18 @@ impl Lab {
 
 /// Sends until nothing on the way takes any more.
 pub fn fill(client: Client) -> Client {
+    fill_with(client, "a")
+}
+
+/// Sends this again and again until nothing on the way takes any more.
+pub fn fill_with(client: Client, text: &str) -> Client {
     client.socket.set_nonblocking(true).unwrap();
-    let piece = [b'a'; 64 * 1024];
-    let mut total = 0;
+    let piece = text.repeat(64 * 1024 / text.len());
+    let (mut total, mut at) = (0, 0);
     settled("all buffers are full", || {
         loop {
-            match (&client.socket).write(&piece) {
-                Ok(count) => total += count as u64,
+            match (&client.socket).write(&piece.as_bytes()[at..]) {
+                Ok(count) => (total, at) = (total + count as u64, (at + count) % piece.len()),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return total,
                 // Its deadline came first.
                 Err(_) => return 0,

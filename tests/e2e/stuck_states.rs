@@ -3,7 +3,7 @@
 
 use fake_backend::TcpMode;
 
-use super::stuck_lab::{Lab, fill};
+use super::stuck_lab::{Lab, fill, fill_with};
 use super::stuck_tls::seal;
 use super::support::Client;
 
@@ -142,6 +142,9 @@ pub const STATES: &[State] = &[
     filling("takes nothing of chunks", "idle", "client_stalled", |lab| lab.asks_for_endless("chunked", 0)),
     filling("takes nothing until the close", "idle", "client_stalled", |lab| {
         lab.asks_for_endless("close", 0)
+    }),
+    filling("asks again and again and takes nothing", "idle", "client_stalled", |lab| {
+        fill_with(lab.client("web"), "GET /bytes/100000 HTTP/1.1\r\nHost: a\r\n\r\n")
     }),
     filling("has finished sending and takes nothing", "idle", "client_stalled", |lab| {
         let client = lab.asks_for_endless("bytes", 1);
