@@ -27,6 +27,20 @@ fn wrong(file: &Path, why: &str, expected: &str) -> Wrong {
     Wrong::new(format!("is {}, which {why}", quoted(&file.display().to_string())), expected)
 }
 
+/// An identity out of PEM texts instead of files, for embedders: a chain, leaf first, and its key.
+///
+/// # Errors
+/// What is wrong with them, in words.
+pub fn identity_of(certificate: &str, private: &str) -> Result<Identity, String> {
+    let name = Path::new("(in memory)");
+    let told = |wrong: Wrong| wrong.message;
+    let chain = chain_in(certificate.as_bytes(), name, CERTIFICATE).map_err(told)?;
+    let key = key_in(private.as_bytes(), name).map_err(told)?;
+    identity(name, chain, key, name).map_err(|mismatch| match mismatch {
+        Mismatch::Certificate(wrong) | Mismatch::Key(wrong) => wrong.message,
+    })
+}
+
 /// Reads the certificates of authorities: at least one, each fit to be trusted.
 pub(super) fn authorities(file: &Path) -> Result<Vec<CertificateDer<'static>>, Wrong> {
     let certificates = certificates(file, AUTHORITIES)?;
@@ -46,9 +60,12 @@ pub(super) fn chain(file: &Path) -> Result<Vec<CertificateDer<'static>>, Wrong> 
 }
 
 fn certificates(file: &Path, expected: &str) -> Result<Vec<CertificateDer<'static>>, Wrong> {
-    let bytes = read(file, expected)?;
+    chain_in(&read(file, expected)?, file, expected)
+}
+
+fn chain_in(bytes: &[u8], file: &Path, expected: &str) -> Result<Vec<CertificateDer<'static>>, Wrong> {
     let mut chain = Vec::new();
-    for certificate in CertificateDer::pem_slice_iter(&bytes) {
+    for certificate in CertificateDer::pem_slice_iter(bytes) {
         let number = chain.len() + 1;
         let certificate = certificate.map_err(|error| {
             wrong(file, &format!("has a damaged PEM section at certificate {number}: {error}"), expected)
@@ -60,7 +77,7 @@ fn certificates(file: &Path, expected: &str) -> Result<Vec<CertificateDer<'stati
         chain.push(certificate);
     }
     if chain.is_empty() {
-        return Err(no_certificate(file, &bytes, expected));
+        return Err(no_certificate(file, bytes, expected));
     }
     Ok(chain)
 }
@@ -83,17 +100,20 @@ fn no_certificate(file: &Path, bytes: &[u8], expected: &str) -> Wrong {
 
 /// Reads the private key of a file.
 pub(super) fn key(file: &Path) -> Result<Arc<dyn SigningKey>, Wrong> {
-    let bytes = read(file, KEY)?;
-    let labels = labels(&bytes);
+    key_in(&read(file, KEY)?, file)
+}
+
+fn key_in(bytes: &[u8], file: &Path) -> Result<Arc<dyn SigningKey>, Wrong> {
+    let labels = labels(bytes);
     let has = |word: &str| labels.iter().any(|label| label.contains(word));
     // PKCS #8 says so in its label, the older form in a header line.
-    if has("ENCRYPTED PRIVATE KEY") || contains(&bytes, b"Proc-Type: 4,ENCRYPTED") {
+    if has("ENCRYPTED PRIVATE KEY") || contains(bytes, b"Proc-Type: 4,ENCRYPTED") {
         let hint = format!("decrypt it: `openssl pkey -in {} -out plain.key`", file.display());
         return Err(
             wrong(file, "is encrypted, and nobody could type the password at a restart", KEY).hint(hint)
         );
     }
-    let key = match PrivateKeyDer::from_pem_slice(&bytes) {
+    let key = match PrivateKeyDer::from_pem_slice(bytes) {
         Ok(key) => key,
         Err(_) if has("PRIVATE KEY") => return Err(wrong(file, "has a private key that is damaged", KEY)),
         Err(_) if has("CERTIFICATE") => {

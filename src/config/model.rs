@@ -3,6 +3,10 @@
 //! Nothing here knows YAML, files or flags, and no shorthand survives: a seed-style target is already a
 //! listener, a catch-all route and a target. Anyone may import this file; it imports nothing of ours.
 
+mod log;
+pub mod template;
+pub mod tls;
+
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -11,7 +15,8 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-pub mod tls;
+pub use log::{AccessLog, EventFormat, LogFormat, LogPath, Share};
+pub use template::Template;
 
 use tls::{ListenerTls, UpstreamTls};
 
@@ -32,6 +37,8 @@ pub struct Config {
     pub access_log: Option<AccessLog>,
     /// Lowest level of events that are logged.
     pub log_level: LogLevel,
+    /// The form of events.
+    pub log_format: EventFormat,
     /// Peers whose forwarding headers are kept instead of replaced.
     pub trusted_proxies: Vec<IpNet>,
 }
@@ -259,40 +266,6 @@ impl Forwarded {
     /// Every way with the name it has in a config file.
     pub const ALL: &'static [(&'static str, Forwarded)] =
         &[("x_forwarded", Forwarded::XForwarded), ("rfc7239", Forwarded::Rfc7239), ("off", Forwarded::Off)];
-}
-
-/// Where access records go and how they look.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AccessLog {
-    /// The destination.
-    pub path: LogPath,
-    /// The form of a line.
-    pub format: LogFormat,
-}
-
-/// A log's destination.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LogPath {
-    /// Standard output (`stdout` or `-`).
-    Stdout,
-    /// Appended to a file.
-    File(PathBuf),
-}
-
-/// The form of an access line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum LogFormat {
-    /// One line to read. The default.
-    #[default]
-    Text,
-    /// One JSON object per line.
-    Json,
-}
-
-impl LogFormat {
-    /// Every form with the name it has in a config file.
-    pub const ALL: &'static [(&'static str, LogFormat)] =
-        &[("text", LogFormat::Text), ("json", LogFormat::Json)];
 }
 
 /// Lowest level of events that are logged.

@@ -5,10 +5,9 @@
 use std::rc::Rc;
 
 use super::WorkerCtx;
-use crate::message::{Cause, Field, Head, Record};
+use crate::message::{Cause, Head, Record};
 use crate::net::now;
 use crate::net::relay::Moved;
-use crate::telemetry::access_log::Line;
 use crate::tick::Tick;
 
 /// A Record in the making.
@@ -66,15 +65,7 @@ impl Drop for Ledger<'_> {
         }
         self.ctx.cells.record(&self.record);
         if let Some(log) = self.ctx.log.borrow_mut().as_mut() {
-            let field = |field| self.head.and_then(|head| head.value(field)).unwrap_or_default();
-            let line = Line {
-                method: self.head.map_or(&[][..], Head::method),
-                target: self.head.map_or(&[][..], Head::path),
-                host: self.head.map_or(&[][..], Head::authority),
-                user_agent: field(Field::UserAgent),
-                referer: field(Field::Referer),
-            };
-            log.write(&self.record, &line, &self.ctx.snapshot.names, self.ctx.wall());
+            log.write(&self.record, self.head, &self.ctx.snapshot.names, self.ctx.wall());
         }
     }
 }

@@ -202,35 +202,10 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::model::{ClientTimeouts, Config, Forwarded, Limits, Listener, LogLevel};
-    use crate::proxy::pool::Pool;
-    use crate::snapshot::Snapshot;
-    use crate::target::Registry;
+    use crate::worker::fixtures::context;
 
-    /// A worker's things with one HTTP listener that leads nowhere.
-    fn context() -> Rc<WorkerCtx> {
-        let config = Config {
-            listeners: vec![Listener {
-                name: "web".into(),
-                protocol: Protocol::Http,
-                tls: None,
-                binds: Vec::new(),
-                routes: Vec::new(),
-                limits: Limits::default(),
-                client_timeouts: ClientTimeouts::default(),
-                forwarded: Forwarded::default(),
-            }],
-            targets: Vec::new(),
-            workers: 1,
-            max_connections: None,
-            shutdown_timeout: Duration::ZERO,
-            access_log: None,
-            log_level: LogLevel::Info,
-            trusted_proxies: Vec::new(),
-        };
-        let snapshot = Arc::new(Snapshot::new(&config, &Registry::new(), &crate::tls::Tickets::default()));
-        WorkerCtx::new(snapshot, Pool::new(Arc::default()), Arc::default(), None, true)
-    }
+    /// Far more than an accept loop needs to end.
+    const PATIENCE: Duration = Duration::from_secs(20);
 
     #[test]
     fn a_draining_worker_accepts_what_its_event_loop_has_not_seen_yet() {
@@ -248,11 +223,12 @@ mod tests {
             let socket = Socket { listener: 0, kind };
             let accepting = Loop::new(Rc::clone(&ctx), Room::new(10), TaskTracker::new(), socket);
             let accepting = spawn_local(accepting.expect("registered").run());
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            // The loop waits for its first connection.
+            tokio::task::yield_now().await;
             // From here to the drain the event loop gets no turn.
             let _client = std::os::unix::net::UnixStream::connect(&path).expect("connects");
             ctx.drain();
-            accepting.await.expect("no panic");
+            tokio::time::timeout(PATIENCE, accepting).await.expect("the loop ends").expect("no panic");
             assert_eq!(ctx.cells.connections.accepted.value(), 1);
         });
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use evenkeel::config::model::{
-    AccessLog, Backend, BackendAddress, Config, HealthCheck, LogFormat, LogPath, Protocol,
+    AccessLog, Backend, BackendAddress, Config, HealthCheck, LogFormat, LogPath, Protocol, Share,
 };
 use evenkeel::message::{BackendId, Cause};
 use evenkeel::target::{BackendStatus, Health};
@@ -150,7 +150,7 @@ impl LogFile {
     pub fn of(config: &mut Config, format: LogFormat) -> LogFile {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("access.log");
-        config.access_log = Some(AccessLog { path: LogPath::File(path.clone()), format });
+        config.access_log = Some(AccessLog { path: LogPath::File(path.clone()), format, sample: Share::ALL });
         LogFile { _folder: folder, path }
     }
 

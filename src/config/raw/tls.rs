@@ -10,7 +10,7 @@ use super::{address, list};
 use crate::config::error::{Wrong, quoted};
 use crate::config::model::tls::{ClientAuth, TlsVersion};
 use crate::config::origin::{Field, Spot, Written};
-use crate::config::yaml::{Entry, Node};
+use crate::config::yaml::{Entry, Node, Typed};
 
 /// A certificate with its key, as written.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Raw
             list(entry, reader, "a list, each item with `cert_file` and `cert_key`").unwrap_or_default();
         certificates = items.iter().filter_map(|item| certificate(item, reader)).collect();
         is_faulty |= certificates.is_empty();
-        if items.is_empty() && entry.node.text().is_none() {
+        if matches!(entry.node.typed(), Typed::List([]) | Typed::Null) {
             reader
                 .report
                 .spot(&reader.key_spot(entry), "`certificates` is empty")

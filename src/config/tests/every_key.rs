@@ -7,7 +7,7 @@ use crate::config::model::*;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-type Check = fn(&Config) -> bool;
+pub(super) type Check = fn(&Config) -> bool;
 
 /// `WEB` with something added to its target.
 fn target(added: &str) -> String {
@@ -72,7 +72,7 @@ fn upstream_of(config: &Config) -> Option<&UpstreamTls> {
     only_backend(config).tls.as_deref()
 }
 
-fn rows() -> Vec<(&'static str, String, Check)> {
+pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
     let certs = Certs::shared();
     let more =
         format!("certificates: [{{cert_file: {}, cert_key: {}}}]", certs.path("b.pem"), certs.path("b.key"));
@@ -87,12 +87,16 @@ fn rows() -> Vec<(&'static str, String, Check)> {
         ("shutdown_timeout", top("shutdown_timeout: 1s"), |c| c.shutdown_timeout == SECOND),
         ("graceful_shutdown", top("graceful_shutdown: no"), |c| c.shutdown_timeout.is_zero()),
         ("logging", top("logging: trace"), |c| c.log_level == LogLevel::Trace),
+        ("log_format", top("log_format: json"), |c| c.log_format == EventFormat::Json),
         ("access_log", top("access_log: {path: stdout}"), |c| c.access_log.is_some()),
         ("access_log.path", top("access_log: {path: a.log}"), |c| {
             c.access_log.as_ref().is_some_and(|log| matches!(log.path, LogPath::File(_)))
         }),
         ("access_log.format", top("access_log: {path: '-', format: json}"), |c| {
             c.access_log.as_ref().is_some_and(|log| log.format == LogFormat::Json)
+        }),
+        ("access_log.sample", top("access_log: {path: '-', sample: 5%}"), |c| {
+            c.access_log.as_ref().is_some_and(|log| log.sample.millionths() == 50_000)
         }),
         ("trusted_proxies", top("trusted_proxies: [10.0.0.0/8]"), |c| {
             c.trusted_proxies == ["10.0.0.0/8".parse().unwrap()]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::config::Flags;
 use crate::config::error::{Report, Wrong};
-use crate::config::model::{LogLevel, Protocol};
+use crate::config::model::{EventFormat, LogLevel, Protocol};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::{
     self, BindHost, Raw, RawBackend, RawListener, RawTarget, Spoken, WORKERS_MAX, backend_url, bind_host,
@@ -23,6 +23,7 @@ const FREQUENCY_NAME: &str = "`--health-check-frequency-in-seconds`";
 const RETRIES_NAME: &str = "`--health-check-max-retries`";
 const WORKERS: Spot = Spot::flag("--workers");
 const LOG_LEVEL: Spot = Spot::flag("--log-level");
+const LOG_FORMAT: Spot = Spot::flag("--log-format");
 
 /// Merges `flags` into `raw`.
 pub(in crate::config) fn merge(raw: &mut Raw, flags: &Flags, report: &mut Report) {
@@ -31,6 +32,11 @@ pub(in crate::config) fn merge(raw: &mut Raw, flags: &Flags, report: &mut Report
         choose(text, LogLevel::ALL)
     }) {
         raw.logging = Some(level);
+    }
+    if let Some(format) = judged(flags.log_format.as_deref(), &LOG_FORMAT, "`--log-format`", report, |text| {
+        choose(text, EventFormat::ALL)
+    }) {
+        raw.log_format = Some(format);
     }
     health(raw, flags, report);
     refuse_idle_health(raw, flags, report);

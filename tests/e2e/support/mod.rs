@@ -10,8 +10,8 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use evenkeel::config::model::{
-    Backend, BackendAddress, Balance, Bind, ClientTimeouts, Config, Forwarded, HealthCheck, Limits, Listener,
-    LogLevel, Protocol, Route, Target, Timeouts,
+    Backend, BackendAddress, Balance, Bind, ClientTimeouts, Config, EventFormat, Forwarded, HealthCheck,
+    Limits, Listener, LogLevel, Protocol, Route, Target, Timeouts,
 };
 use evenkeel::server::{Bound, Options, Server};
 use fake_backend::{Fake, Running};
@@ -111,6 +111,7 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
         shutdown_timeout: Duration::from_secs(10),
         access_log: None,
         log_level: LogLevel::Info,
+        log_format: EventFormat::Text,
         trusted_proxies: Vec::new(),
     }
 }
