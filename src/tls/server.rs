@@ -41,7 +41,8 @@ pub fn server_config(tls: &ListenerTls, protocol: Protocol, keys: Arc<TicketKeys
     };
     let mut config = builder.with_cert_resolver(Arc::new(Chooser::new(&tls.identities)));
     config.alpn_protocols = match protocol {
-        Protocol::Http => vec![b"http/1.1".to_vec()],
+        // A client that offers only HTTP/1.0, as `curl -0` does, would be refused if we did not offer it too.
+        Protocol::Http => vec![b"http/1.1".to_vec(), b"http/1.0".to_vec()],
         // What is spoken inside is not ours to say.
         Protocol::Tcp => Vec::new(),
     };
