@@ -9,38 +9,57 @@ use fake_backend::{Behaviour, Ending, Fault, Running};
 
 use super::support::around::{Around, intact};
 use super::support::fixture::{self, Fixture};
-use super::support::{Answer, Keel, eventually, recording};
+use super::support::{Answer, Keel, PATIENCE, eventually, recording};
 
 const KEYS: &[&str] = &["rule", "what", "method", "ending", "client", "reused"];
 
-fn serving(backend: &Running) -> Keel {
+fn serving(backend: &Running, patience: Duration) -> Keel {
     Keel::with(&[backend], |config| {
         config.workers = 1;
-        config.targets[0].timeouts.first_byte = Duration::from_millis(200);
-        config.targets[0].timeouts.idle = Duration::from_millis(200);
+        config.targets[0].timeouts.first_byte = patience;
+        config.targets[0].timeouts.idle = patience;
+    })
+}
+
+/// The files, those apart in which the backend falls silent: only a deadline ends them.
+fn fixtures() -> (Vec<Fixture>, Vec<Fixture>) {
+    fixture::all("answer", KEYS).into_iter().partition(|fixture| {
+        let client = fixture.value("client");
+        client.starts_with("late ") || client.ends_with(" answer_stalled")
     })
 }
 
 #[test]
 fn every_answer_is_seen_for_what_it_is_and_what_stands_around_it_is_intact() {
     let backend = recording();
-    let keel = serving(&backend);
-    let fixtures = fixture::all("answer", KEYS);
-    let rules: BTreeSet<u8> = fixtures.iter().flat_map(Fixture::rules).collect();
+    let keel = serving(&backend, PATIENCE);
+    let (silent, fixtures) = fixtures();
+    let rules: BTreeSet<u8> = fixtures.iter().chain(&silent).flat_map(Fixture::rules).collect();
     assert!(rules.iter().copied().eq(16..=19), "every rule has a fixture: {rules:?}");
-    fixture::each(&fixtures, |fixture| {
-        match fixture.value("ending") {
-            // What stays open may be silent, or serve whatever comes next: a connection with bytes left over would then
-            // give somebody the answer to another's request.
-            "open" => {
-                exchange(&keel, &backend, fixture, Ending::KeepOpen, false);
-                exchange(&keel, &backend, fixture, Ending::Serve, false);
-            }
-            "serve" => exchange(&keel, &backend, fixture, Ending::Serve, false),
-            "close" => exchange(&keel, &backend, fixture, Ending::Close, false),
-            "reset" => exchange(&keel, &backend, fixture, Ending::Reset, false),
-            other => panic!("{}: ending can't be `{other}`", fixture.name),
+    fixture::each(&fixtures, |fixture| match fixture.value("ending") {
+        // What stays open may be silent, or serve whatever comes next: a connection with bytes left over would then
+        // give somebody the answer to another's request.
+        "open" => {
+            exchange(&keel, &backend, fixture, Ending::KeepOpen, false);
+            exchange(&keel, &backend, fixture, Ending::Serve, false);
         }
+        "serve" => exchange(&keel, &backend, fixture, Ending::Serve, false),
+        "close" => exchange(&keel, &backend, fixture, Ending::Close, false),
+        "reset" => exchange(&keel, &backend, fixture, Ending::Reset, false),
+        other => panic!("{}: ending can't be `{other}`", fixture.name),
+    });
+    assert_eq!((backend.stats().malformed, keel.server.readings().panics), (0, 0));
+}
+
+#[test]
+fn an_answer_that_falls_silent_ends_and_what_stands_around_it_is_intact() {
+    let backend = recording();
+    let keel = serving(&backend, Duration::from_millis(400));
+    let (silent, _) = fixtures();
+    assert!(silent.len() >= 8, "saw {}", silent.len());
+    fixture::each(&silent, |fixture| {
+        assert_eq!(fixture.value("ending"), "open", "{}", fixture.name);
+        exchange(&keel, &backend, fixture, Ending::KeepOpen, false);
     });
     assert_eq!((backend.stats().malformed, keel.server.readings().panics), (0, 0));
 }
@@ -48,8 +67,8 @@ fn every_answer_is_seen_for_what_it_is_and_what_stands_around_it_is_intact() {
 #[test]
 fn an_answer_that_drips_in_is_seen_for_the_same() {
     let backend = recording();
-    let keel = serving(&backend);
-    let mut fixtures = fixture::all("answer", KEYS);
+    let keel = serving(&backend, PATIENCE);
+    let (_, mut fixtures) = fixtures();
     // What is behind a reset arrives or not; what comes late, behind a whole answer, finds its connection in the pool.
     fixtures.retain(|fixture| fixture.value("ending") != "reset" && fixture.rules() != [19]);
     fixture::each(&fixtures, |fixture| {
