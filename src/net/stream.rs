@@ -117,6 +117,12 @@ impl Stream {
         matches!(peeked, Err(rustix::io::Errno::AGAIN))
     }
 
+    /// True when bytes of the peer were taken off the socket that no read has given out. Only TLS holds any back.
+    #[must_use]
+    pub fn has_leftover(&self) -> bool {
+        each!(self, _inner => false, tls => tls.has_leftover())
+    }
+
     /// The first byte that is there to be read, which stays there; `None` at the end. A TLS session shows none.
     ///
     /// # Errors

@@ -4,6 +4,8 @@
 //! last byte of its records, so "blocked" means the same here as on a plain socket: the peer does not read. A
 //! peer that ends without close_notify has cut the connection, and reading it fails (RFC 8446 §6.1).
 
+mod records;
+
 use std::cell::Cell;
 use std::io::{self, IoSlice, Read, Write};
 use std::sync::Arc;
@@ -16,6 +18,7 @@ use rustls::{ClientConfig, Connection, HandshakeKind, ProtocolVersion, ServerCon
 use tokio::io::ReadBuf;
 
 use super::Stream;
+use records::Records;
 
 /// The alert decode_error in clear (RFC 8446 §6.2).
 const DECODE_ERROR: &[u8] = &[21, 3, 3, 0, 2, 2, 50];
@@ -24,10 +27,11 @@ const DECODE_ERROR: &[u8] = &[21, 3, 3, 0, 2, 2, 50];
 pub struct Tls {
     stream: Stream,
     session: Connection,
+    records: Records,
     /// A byte of ours is out.
     spoken: bool,
-    /// Said by us when the session has no words for what went wrong.
-    last_words: &'static [u8],
+    /// What is left to say of an alert that the session does not make.
+    alert: &'static [u8],
     /// Bytes that the caller wrote and we have not said so, because their records are not all out.
     owed: usize,
     /// Decrypted bytes that wait to be read.
@@ -82,8 +86,9 @@ impl Tls {
         Tls {
             stream,
             session,
+            records: Records::default(),
             spoken: false,
-            last_words: &[],
+            alert: &[],
             owed: 0,
             ready: 0,
             ended: false,
@@ -98,7 +103,9 @@ impl Tls {
     /// See [`Broken`]. The peer has been told why, as far as it listened.
     pub fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
         loop {
-            ready!(self.poll_flush(cx)).map_err(Broken::Closed)?;
+            if let Err(error) = ready!(self.poll_flush(cx)) {
+                return self.last_words(cx).map(|told| Err(told.unwrap_or(Broken::Closed(error))));
+            }
             if !self.session.is_handshaking() {
                 return Poll::Ready(Ok(()));
             }
@@ -127,10 +134,9 @@ impl Tls {
             }
             match ready!(self.poll_records(cx)) {
                 Ok(_) => {
-                    // Answers to what came (a new key, an alert) go out with the next write at the latest.
-                    if let Poll::Ready(Err(error)) = self.poll_flush(cx) {
-                        return Poll::Ready(Err(error));
-                    }
+                    // Answers to what came (a new key, an alert) go out with the next write at the latest. A peer that
+                    // takes nothing any more may still have said something that is worth reading.
+                    let _ = self.poll_flush(cx);
                 }
                 Err(Broken::Closed(error)) => return Poll::Ready(Err(error)),
                 Err(Broken::Protocol(error)) => {
@@ -199,6 +205,13 @@ impl Tls {
         self.ready == 0 && !self.ended && self.stream.is_silent()
     }
 
+    /// True when bytes of the peer were taken off the socket that no read has given out: content, or a part of a
+    /// record, which is nothing yet and will be something.
+    #[must_use]
+    pub fn has_leftover(&self) -> bool {
+        self.ready > 0 || !self.records.is_between()
+    }
+
     /// Makes closing reset the connection, without close_notify.
     pub fn reset_on_close(&self) {
         self.aborted.set(true);
@@ -225,7 +238,7 @@ impl Tls {
 
     /// Takes in what the socket has. `Ok(0)`: it has ended.
     fn poll_records(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Broken>> {
-        let mut source = Source { stream: &mut self.stream, cx };
+        let mut source = Source { stream: &mut self.stream, records: &mut self.records, cx };
         let count = match self.session.read_tls(&mut source) {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
@@ -244,7 +257,7 @@ impl Tls {
             Err(error) => {
                 // For a few faults rustls makes no alert. While nothing is encrypted one of ours is as good.
                 if !self.spoken && !self.session.wants_write() {
-                    self.last_words = DECODE_ERROR;
+                    self.alert = DECODE_ERROR;
                 }
                 // The alert that says why. What there is no room for now goes out with the shutdown, if that comes.
                 let _ = self.poll_flush(cx);
@@ -252,6 +265,17 @@ impl Tls {
                 Err(Broken::Protocol(error))
             }
         })
+    }
+
+    /// Why a peer that takes nothing any more has gone, if it has said so before. Its end follows, so this does.
+    fn last_words(&mut self, cx: &mut Context<'_>) -> Poll<Option<Broken>> {
+        loop {
+            match ready!(self.poll_records(cx)) {
+                Ok(1..) => {}
+                Err(told @ Broken::Protocol(_)) => return Poll::Ready(Some(told)),
+                Ok(0) | Err(Broken::Closed(_)) => return Poll::Ready(None),
+            }
+        }
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -264,10 +288,10 @@ impl Tls {
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
-        while !self.last_words.is_empty() {
-            match ready!(self.stream.poll_write(cx, self.last_words))? {
+        while !self.alert.is_empty() {
+            match ready!(self.stream.poll_write(cx, self.alert))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                count => self.last_words = &self.last_words[count..],
+                count => self.alert = &self.alert[count..],
             }
         }
         Poll::Ready(Ok(()))
@@ -288,6 +312,7 @@ impl Drop for Tls {
 /// The socket as rustls reads it.
 struct Source<'s, 'c, 'w> {
     stream: &'s mut Stream,
+    records: &'s mut Records,
     cx: &'c mut Context<'w>,
 }
 
@@ -295,7 +320,10 @@ impl Read for Source<'_, '_, '_> {
     fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
         let mut space = ReadBuf::new(space);
         match self.stream.poll_read(self.cx, &mut space) {
-            Poll::Ready(outcome) => outcome.map(|()| space.filled().len()),
+            Poll::Ready(outcome) => outcome.map(|()| {
+                self.records.pass(space.filled());
+                space.filled().len()
+            }),
             Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
         }
     }
@@ -332,5 +360,7 @@ impl Write for Sink<'_, '_, '_> {
 
 #[cfg(test)]
 pub(crate) mod fixture;
+#[cfg(test)]
+mod gone;
 #[cfg(test)]
 mod tests;

@@ -157,3 +157,37 @@ fn a_body_that_is_slow_to_come_is_not_held_up() {
         assert!(!answer.cut && answer.body == pattern(60), "{framing}");
     }
 }
+
+#[test]
+fn large_heads_and_bodies_arrive_whole_while_hundreds_of_others_hold_their_buffers() {
+    let backend = recording();
+    let keel = Keel::with(&[&backend], |config| {
+        config.workers = 1;
+        config.listeners[0].limits.head_size = 64 * 1024;
+    });
+    // Each has begun a head, and so holds a buffer; from the 257th on they are small.
+    let holding: Vec<_> = (0..300)
+        .map(|_| {
+            let mut client = keel.client();
+            client.send("GET / HTTP/1.1\r\nA: ");
+            client
+        })
+        .collect();
+    super::support::eventually("all are open", || keel.server.connections() == holding.len());
+    let mut client = keel.client();
+    for length in [10_000, 16_300, 40_000, 65_000] {
+        let line = format!("X-Long: {}\r\n", "abcdefghij".repeat(length / 10));
+        let answer = client.ask(&format!("GET /head HTTP/1.1\r\nHost: test\r\n{line}\r\n"));
+        assert!(answer.status == 200 && answer.text().contains(&line), "{length}: {}", answer.head);
+        let name = "n".repeat(length);
+        let answer = client.ask(&format!("GET /head HTTP/1.1\r\nHost: test\r\n{name}: b\r\n\r\n"));
+        assert!(answer.text().contains(&format!("\r\n{name}: b\r\n")), "{length}: {}", answer.head);
+    }
+    let body = pattern(2_000_000);
+    client.send("POST /count HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n");
+    assert_eq!(client.send(chunked(&body, &[17, 16_384, 100_000], "A: b\r\n")).answer().text(), "2000000");
+    assert!(backend.take_requests().pop().unwrap().body == body);
+    for framing in ["bytes", "chunked", "close"] {
+        assert!(client.get(&format!("/{framing}/2000000")).body == body, "{framing}");
+    }
+}
