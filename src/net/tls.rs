@@ -255,8 +255,10 @@ impl Tls {
                 Ok(count)
             }
             Err(error) => {
-                // For a few faults rustls makes no alert. While nothing is encrypted one of ours is as good.
-                if !self.spoken && !self.session.wants_write() {
+                // For a few faults rustls makes no alert. While nothing is encrypted one of ours is as good. A
+                // peer's own alert is not answered.
+                let told = matches!(error, rustls::Error::AlertReceived(_));
+                if !told && !self.spoken && !self.session.wants_write() {
                     self.alert = DECODE_ERROR;
                 }
                 // The alert that says why. What there is no room for now goes out with the shutdown, if that comes.
