@@ -4,6 +4,8 @@
 //! last byte of its records, so "blocked" means the same here as on a plain socket: the peer does not read. A
 //! peer that ends without close_notify has cut the connection, and reading it fails (RFC 8446 §6.1).
 
+mod records;
+
 use std::cell::Cell;
 use std::io::{self, IoSlice, Read, Write};
 use std::sync::Arc;
@@ -16,11 +18,20 @@ use rustls::{ClientConfig, Connection, HandshakeKind, ProtocolVersion, ServerCon
 use tokio::io::ReadBuf;
 
 use super::Stream;
+use records::Records;
+
+/// The alert decode_error in clear (RFC 8446 §6.2).
+const DECODE_ERROR: &[u8] = &[21, 3, 3, 0, 2, 2, 50];
 
 /// A TLS session on a stream.
 pub struct Tls {
     stream: Stream,
     session: Connection,
+    records: Records,
+    /// A byte of ours is out.
+    spoken: bool,
+    /// What is left to say of an alert that the session does not make.
+    alert: &'static [u8],
     /// Bytes that the caller wrote and we have not said so, because their records are not all out.
     owed: usize,
     /// Decrypted bytes that wait to be read.
@@ -72,7 +83,18 @@ impl Tls {
     }
 
     fn new(stream: Stream, session: Connection) -> Tls {
-        Tls { stream, session, owed: 0, ready: 0, ended: false, closed: false, aborted: Cell::new(false) }
+        Tls {
+            stream,
+            session,
+            records: Records::default(),
+            spoken: false,
+            alert: &[],
+            owed: 0,
+            ready: 0,
+            ended: false,
+            closed: false,
+            aborted: Cell::new(false),
+        }
     }
 
     /// Shakes hands. There is no time limit in here.
@@ -81,7 +103,9 @@ impl Tls {
     /// See [`Broken`]. The peer has been told why, as far as it listened.
     pub fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
         loop {
-            ready!(self.poll_flush(cx)).map_err(Broken::Closed)?;
+            if let Err(error) = ready!(self.poll_flush(cx)) {
+                return self.last_words(cx).map(|told| Err(told.unwrap_or(Broken::Closed(error))));
+            }
             if !self.session.is_handshaking() {
                 return Poll::Ready(Ok(()));
             }
@@ -110,10 +134,9 @@ impl Tls {
             }
             match ready!(self.poll_records(cx)) {
                 Ok(_) => {
-                    // Answers to what came (a new key, an alert) go out with the next write at the latest.
-                    if let Poll::Ready(Err(error)) = self.poll_flush(cx) {
-                        return Poll::Ready(Err(error));
-                    }
+                    // Answers to what came (a new key, an alert) go out with the next write at the latest. A peer that
+                    // takes nothing any more may still have said something that is worth reading.
+                    let _ = self.poll_flush(cx);
                 }
                 Err(Broken::Closed(error)) => return Poll::Ready(Err(error)),
                 Err(Broken::Protocol(error)) => {
@@ -147,16 +170,24 @@ impl Tls {
         self.owed > 0
     }
 
+    /// Says within the session that we have sent our last byte, and waits until that is out.
+    ///
+    /// # Errors
+    /// What the socket reports.
+    pub fn poll_close_notify(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.closed {
+            self.closed = true;
+            self.session.send_close_notify();
+        }
+        self.poll_flush(cx)
+    }
+
     /// Says that we have sent our last byte: with close_notify, then on the socket.
     ///
     /// # Errors
     /// What the socket reports.
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if !self.closed {
-            self.closed = true;
-            self.session.send_close_notify();
-        }
-        ready!(self.poll_flush(cx))?;
+        ready!(self.poll_close_notify(cx))?;
         self.stream.poll_shutdown(cx)
     }
 
@@ -172,6 +203,13 @@ impl Tls {
     #[must_use]
     pub fn is_silent(&self) -> bool {
         self.ready == 0 && !self.ended && self.stream.is_silent()
+    }
+
+    /// True when bytes of the peer were taken off the socket that no read has given out: content, or a part of a
+    /// record, which is nothing yet and will be something.
+    #[must_use]
+    pub fn has_leftover(&self) -> bool {
+        self.ready > 0 || !self.records.is_between()
     }
 
     /// Makes closing reset the connection, without close_notify.
@@ -200,10 +238,14 @@ impl Tls {
 
     /// Takes in what the socket has. `Ok(0)`: it has ended.
     fn poll_records(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Broken>> {
-        let mut source = Source { stream: &mut self.stream, cx };
+        let mut source = Source { stream: &mut self.stream, records: &mut self.records, cx };
         let count = match self.session.read_tls(&mut source) {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+            // No socket reports this: it is the session, which will not hold a message of such a length.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Poll::Ready(Err(Broken::Protocol(rustls::Error::General(error.to_string()))));
+            }
             Err(error) => return Poll::Ready(Err(Broken::Closed(error))),
         };
         Poll::Ready(match self.session.process_new_packets() {
@@ -213,7 +255,13 @@ impl Tls {
                 Ok(count)
             }
             Err(error) => {
-                // The alert that says why; whoever does not take it now will not learn it.
+                // For a few faults rustls makes no alert. While nothing is encrypted one of ours is as good. A
+                // peer's own alert is not answered.
+                let told = matches!(error, rustls::Error::AlertReceived(_));
+                if !told && !self.spoken && !self.session.wants_write() {
+                    self.alert = DECODE_ERROR;
+                }
+                // The alert that says why. What there is no room for now goes out with the shutdown, if that comes.
                 let _ = self.poll_flush(cx);
                 self.closed = true;
                 Err(Broken::Protocol(error))
@@ -221,14 +269,31 @@ impl Tls {
         })
     }
 
+    /// Why a peer that takes nothing any more has gone, if it has said so before. Its end follows, so this does.
+    fn last_words(&mut self, cx: &mut Context<'_>) -> Poll<Option<Broken>> {
+        loop {
+            match ready!(self.poll_records(cx)) {
+                Ok(1..) => {}
+                Err(told @ Broken::Protocol(_)) => return Poll::Ready(Some(told)),
+                Ok(0) | Err(Broken::Closed(_)) => return Poll::Ready(None),
+            }
+        }
+    }
+
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.session.wants_write() {
             let mut sink = Sink { stream: &mut self.stream, cx };
             match self.session.write_tls(&mut sink) {
                 Ok(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                Ok(_) => {}
+                Ok(_) => self.spoken = true,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
                 Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        while !self.alert.is_empty() {
+            match ready!(self.stream.poll_write(cx, self.alert))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                count => self.alert = &self.alert[count..],
             }
         }
         Poll::Ready(Ok(()))
@@ -249,6 +314,7 @@ impl Drop for Tls {
 /// The socket as rustls reads it.
 struct Source<'s, 'c, 'w> {
     stream: &'s mut Stream,
+    records: &'s mut Records,
     cx: &'c mut Context<'w>,
 }
 
@@ -256,7 +322,10 @@ impl Read for Source<'_, '_, '_> {
     fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
         let mut space = ReadBuf::new(space);
         match self.stream.poll_read(self.cx, &mut space) {
-            Poll::Ready(outcome) => outcome.map(|()| space.filled().len()),
+            Poll::Ready(outcome) => outcome.map(|()| {
+                self.records.pass(space.filled());
+                space.filled().len()
+            }),
             Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
         }
     }
@@ -290,3 +359,10 @@ impl Write for Sink<'_, '_, '_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+pub(crate) mod fixture;
+#[cfg(test)]
+mod gone;
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,11 @@
 //! What the tests share: a server, a raw client, and waiting for a condition.
 
+pub mod around;
 mod client;
+pub mod events;
 pub mod fixture;
+pub mod process;
+pub mod tls;
 pub mod worker;
 
 use std::net::SocketAddr;
