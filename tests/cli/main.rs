@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use fake_backend::{Authority, Behaviour, Fake, Running};
 use rustix::process::{Pid, Signal, kill_process};
@@ -173,6 +173,23 @@ fn check_prints_values_with_their_origin() {
     assert!(row("targets.webServersA.listener").contains("127.0.0.1:8080"), "{out}");
     assert!(row("targets.webServersA.listener").ends_with("example-config.yaml:33"), "{out}");
     assert!(row("shutdown_timeout").ends_with("default"), "{out}");
+}
+
+#[test]
+fn check_warns_of_a_certificate_that_ends_soon() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+    params.not_after = (SystemTime::now() + Duration::from_secs(3 * 24 * 3600 + 3600)).into();
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = params.self_signed(&key).unwrap().pem();
+    std::fs::write(folder.path().join("both.pem"), certificate + &key.serialize_pem()).unwrap();
+    let config = folder.path().join("evenkeel.yaml");
+    let text = "targets: {web: {protocol: https, listener: 1, tls: {cert_file: both.pem}, backends: [{host: a, port: 1}]}}";
+    std::fs::write(&config, text).unwrap();
+    let (code, out, err) = outcome(&["check", "--config", config.to_str().unwrap()]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    let end = "both.pem of web expires in 3 days\nthe config is valid\n";
+    assert!(out.contains("\nwarning: the certificate ") && out.ends_with(end), "{out}");
 }
 
 #[test]
