@@ -402,10 +402,8 @@ fn warn_of_small_backlog() {
 }
 
 fn warn_of_unverified_backends(config: &Config) {
-    for target in &config.targets {
-        if target.backends.iter().any(|backend| backend.tls.as_ref().is_some_and(|tls| tls.insecure)) {
-            events::upstream_unverified(&target.name);
-        }
+    for target in config.unverified() {
+        events::upstream_unverified(target);
     }
 }
 

@@ -25,6 +25,10 @@ pub(super) fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
         let (file, days) = (identity.file.display(), identity.days_left(now));
         let _ = writeln!(text, "warning: the certificate {file} of {owner} expires in {days} days");
     }
+    for target in loaded.config.unverified() {
+        let _ =
+            writeln!(text, "warning: the backends of {target} are not verified (`upstream_tls.insecure`)");
+    }
     text += "the config is valid\n";
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)

@@ -60,6 +60,13 @@ impl Config {
         });
         to_clients.chain(to_backends).filter(|(_, identity)| identity.days_left(now) < DAYS).collect()
     }
+
+    /// Names of the targets that take any certificate from their backends.
+    pub fn unverified(&self) -> impl Iterator<Item = &str> {
+        let is_open = |backend: &Backend| backend.tls.as_ref().is_some_and(|tls| tls.insecure);
+        let open = self.targets.iter().filter(move |target| target.backends.iter().any(is_open));
+        open.map(|target| target.name.as_str())
+    }
 }
 
 /// A set of bound addresses that speak one protocol.

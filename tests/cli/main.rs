@@ -176,7 +176,7 @@ fn check_prints_values_with_their_origin() {
 }
 
 #[test]
-fn check_warns_of_a_certificate_that_ends_soon() {
+fn check_warns_of_certificates_that_end_soon_and_of_backends_that_are_not_verified() {
     let folder = tempfile::tempdir().unwrap();
     let mut params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
     params.not_after = (SystemTime::now() + Duration::from_secs(3 * 24 * 3600 + 3600)).into();
@@ -184,11 +184,15 @@ fn check_warns_of_a_certificate_that_ends_soon() {
     let certificate = params.self_signed(&key).unwrap().pem();
     std::fs::write(folder.path().join("both.pem"), certificate + &key.serialize_pem()).unwrap();
     let config = folder.path().join("evenkeel.yaml");
-    let text = "targets: {web: {protocol: https, listener: 1, tls: {cert_file: both.pem}, backends: [{host: a, port: 1}]}}";
+    let text = "targets: {web: {protocol: https, listener: 1, tls: {cert_file: both.pem},
+        upstream_tls: {insecure: true}, backends: [{host: a, port: 1}]}}";
     std::fs::write(&config, text).unwrap();
     let (code, out, err) = outcome(&["check", "--config", config.to_str().unwrap()]);
     assert_eq!((code, err.as_str()), (Some(0), ""));
-    let end = "both.pem of web expires in 3 days\nthe config is valid\n";
+    let end = "both.pem of web expires in 3 days
+warning: the backends of web are not verified (`upstream_tls.insecure`)
+the config is valid
+";
     assert!(out.contains("\nwarning: the certificate ") && out.ends_with(end), "{out}");
 }
 
