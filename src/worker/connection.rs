@@ -22,6 +22,8 @@ use crate::tls::{certificate_lines, is_certificate_fault};
 
 /// The first byte of every TLS connection: a handshake record (RFC 8446 §5.1).
 const HANDSHAKE: u8 = 22;
+/// A handshake that has begun when the worker drains may take this long.
+const DRAIN_HANDSHAKE: Duration = Duration::from_secs(3);
 /// What a client may still send after it was told why there is no session.
 const LINGER_BYTES: usize = 64 * 1024;
 /// For how long.
@@ -82,23 +84,28 @@ async fn secure(
         return None;
     }
     record.started = now();
-    let mut ledger = Ledger::new(ctx, None, *record);
     let mut session = match Tls::server(stream, Arc::clone(config)) {
         Ok(session) => Box::new(session),
         Err(error) => {
             tracing::error!(listener = listener.config.name, %error, "no TLS session can be made");
-            ledger.settle(Cause::Internal);
+            Ledger::new(ctx, None, *record).settle(Cause::Internal);
             return None;
         }
     };
+    let mut hurried = false;
     let outcome = poll_fn(|cx| match session.poll_handshake(cx) {
         Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
-        Poll::Pending => deadline.poll(cx).map(|()| None),
+        Poll::Pending => {
+            if ctx.is_draining() && !hurried {
+                hurried = true;
+                deadline.set(DRAIN_HANDSHAKE.min(patience));
+            }
+            deadline.poll(cx).map(|()| None)
+        }
     })
     .await;
     let (cause, broken) = match outcome {
         Some(Ok(())) => {
-            ledger.withdraw();
             record.secured = now();
             let version = session.version();
             record.tls = Some(TlsSession {
@@ -115,11 +122,11 @@ async fn secure(
             (if ours { Cause::ClientCertificate } else { Cause::TlsHandshake }, Some(error.to_string()))
         }
     };
-    ledger.settle(cause);
-    drop(ledger);
-    let client = record.client.map(|(address, _)| address);
+    // Not before: a handshake that is cut by the end of the process was no request yet, so nothing was lost.
+    Ledger::new(ctx, None, *record).settle(cause);
+    let client = record.client.map(|(address, _)| tracing::field::display(address));
     let error = broken.unwrap_or_default();
-    tracing::debug!(listener = listener.config.name, ?client, %cause, error, "TLS handshake failed");
+    tracing::debug!(listener = listener.config.name, client, %cause, error, "TLS handshake failed");
     // Who was told nothing has nothing to read.
     if !matches!(cause, Cause::TlsTimeout | Cause::ClientGone) {
         part(session, &deadline).await;
