@@ -1,7 +1,7 @@
 //! What the tests share: a server, a raw client, and waiting for a condition.
 
 mod client;
-pub mod fixture;
+pub use fuzz_cases::fixture;
 pub mod worker;
 
 use std::net::SocketAddr;
