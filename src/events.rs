@@ -4,6 +4,7 @@
 //! finds every place that can write it. Callers are in `probe` today; webhooks will read the same values.
 
 use std::fmt;
+use std::path::Path;
 
 /// A backend changed its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,12 @@ pub fn probe_starved(target: &str, backend: &str, reason: &str) {
         reason,
         "cannot probe backend {target}/{backend}, its verdict stands: {reason}"
     );
+}
+
+/// Logs that a certificate ends soon: it is still shown, and somebody should renew it.
+pub fn certificate_expires(listener: &str, file: &Path, days: i64) {
+    let file = file.display();
+    tracing::warn!(listener, %file, days, "the certificate {file} of {listener} expires in {days} days");
 }
 
 /// Logs that a name which had addresses no longer resolves; the last good ones stay in use.

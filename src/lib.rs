@@ -24,6 +24,7 @@ pub mod events;
 pub mod message;
 pub mod net;
 pub mod shutdown;
+pub mod tls;
 
 pub mod route;
 pub mod target;

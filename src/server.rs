@@ -8,19 +8,21 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use thiserror::Error;
 use tokio::runtime::Runtime;
 
 use crate::config::model::{Bind, Config};
+use crate::events;
 use crate::net::{now, socket};
 use crate::probe;
 use crate::shutdown::Shutdown;
 use crate::snapshot::Snapshot;
 use crate::target::{Registry, Target};
-use crate::telemetry::access_log::AccessLog;
+use crate::telemetry::access_log::{AccessLog, Rotation};
 use crate::telemetry::cells::{Cells, Readings};
+use crate::tls::{ROTATION, Tickets};
 use crate::worker::{self, Ended, Plan, Room, Socket, SocketKind};
 
 /// Descriptors kept for everything that is not a client or its backend.
@@ -149,9 +151,11 @@ impl Server {
             tracing::warn!(affordable, "max_connections is more than the descriptor limit allows for");
         }
         warn_of_small_backlog();
+        warn_of_expiry(config);
 
         let registry = Registry::new();
-        let snapshot = Arc::new(Snapshot::new(config, &registry));
+        let tickets = Arc::new(Tickets::default());
+        let snapshot = Arc::new(Snapshot::new(config, &registry, &tickets));
         let mut files = SocketFiles::default();
         let (bound, mut sockets) = bind(config, &mut files)?;
         let log =
@@ -177,6 +181,7 @@ impl Server {
             files,
         };
         server.start_probes();
+        server.start_rotation(tickets);
         for index in 0..config.workers {
             let cells = Arc::new(Cells::default());
             server.cells.push(Arc::clone(&cells));
@@ -223,6 +228,19 @@ impl Server {
         });
     }
 
+    fn start_rotation(&self, tickets: Arc<Tickets>) {
+        let Some(control) = &self.control else { return };
+        control.spawn(async move {
+            let mut turns = tokio::time::interval(ROTATION);
+            // The first turn is due at once.
+            turns.tick().await;
+            loop {
+                turns.tick().await;
+                tickets.rotate();
+            }
+        });
+    }
+
     /// Listener names with the addresses that were bound, in config order.
     #[must_use]
     pub fn bound(&self) -> &[(String, Bound)] {
@@ -238,7 +256,9 @@ impl Server {
     /// What all workers have counted so far.
     #[must_use]
     pub fn readings(&self) -> Readings {
-        Readings::sum(&self.cells)
+        let mut readings = Readings::sum(&self.cells);
+        readings.access_dropped += self.log.as_ref().map_or(0, AccessLog::unwritten);
+        readings
     }
 
     /// What each worker has counted so far.
@@ -257,6 +277,12 @@ impl Server {
     #[must_use]
     pub fn shutdown(&self) -> Shutdown {
         self.shutdown.clone()
+    }
+
+    /// How to reopen the access log's file; `None`: there is no file.
+    #[must_use]
+    pub fn log_rotation(&self) -> Option<Rotation> {
+        self.log.as_ref().and_then(AccessLog::rotation)
     }
 
     /// The runtime for everything that is not a request.
@@ -356,6 +382,21 @@ fn bind_unix(
         of_worker.push(Socket { listener, kind: SocketKind::Unix(socket.try_clone()?) });
     }
     Ok(Bound::Unix(path))
+}
+
+/// A certificate that ends within two weeks is a night without sleep that can still be had by day.
+fn warn_of_expiry(config: &Config) {
+    const DAY: i64 = 24 * 3600;
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+    for listener in &config.listeners {
+        for identity in listener.tls.iter().flat_map(|tls| &tls.identities) {
+            let days = identity.expires.saturating_sub(now) / DAY;
+            if days < 14 {
+                events::certificate_expires(&listener.name, &identity.file, days);
+            }
+        }
+    }
 }
 
 fn warn_of_small_backlog() {

@@ -7,12 +7,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
+use rustls::ServerConfig;
 
 use crate::config::model;
 use crate::message::ListenerId;
 use crate::route::Router;
 use crate::target::{Registry, Target};
 use crate::telemetry::access_log::Names;
+use crate::tls::{Tickets, server_config};
 
 /// One listener, ready for use.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub struct Listener {
     pub id: ListenerId,
     /// Its policies.
     pub config: model::Listener,
+    /// What TLS sessions of its clients are made with; `None`: plain.
+    pub tls: Option<Arc<ServerConfig>>,
     /// Its routes.
     pub router: Router,
 }
@@ -38,15 +42,17 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Builds the snapshot of `config`; targets keep what `registry` knows of them.
+    /// Builds the snapshot of `config`; targets keep what `registry` knows of them, and listeners their keys in
+    /// `tickets`.
     #[must_use]
-    pub fn new(config: &model::Config, registry: &Registry) -> Snapshot {
+    pub fn new(config: &model::Config, registry: &Registry, tickets: &Tickets) -> Snapshot {
         let targets = registry.apply(&config.targets);
         let listeners: Vec<Listener> = (0..)
             .zip(&config.listeners)
             .map(|(place, listener)| Listener {
                 id: ListenerId(place),
                 config: listener.clone(),
+                tls: listener.tls.as_ref().map(|tls| server_config(tls, listener.protocol, tickets.of(tls))),
                 router: Router::new(listener),
             })
             .collect();

@@ -124,6 +124,19 @@ fn documented_defaults_are_the_defaults() {
 }
 
 #[test]
+fn documented_defaults_are_those_that_editors_show() {
+    let rows = documented();
+    for (key, default) in config::defaults() {
+        let (_, documented) = rows.iter().find(|(row, _)| *row == key).expect("every key has a row");
+        match default {
+            Some(default) => assert_eq!(*documented, format!("`{default}`"), "the default of `{key}`"),
+            // A default in words, or none.
+            None => assert!(!documented.starts_with('`'), "`{key}` has the default {documented}"),
+        }
+    }
+}
+
+#[test]
 fn the_example_loads_and_shows_every_key() {
     let path = Path::new("example-config.yaml");
     if let Err(problems) = load(path) {

@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use std::process::Command;
 
 use evenkeel::config;
+use evenkeel::config::model::template::{DerivedField, LogField};
 use evenkeel::message::Cause;
 use evenkeel::server::{Bound, Options, Server};
 
@@ -22,13 +23,35 @@ fn every_cause_is_documented_with_its_status() {
     }
 }
 
+/// What `--help` of a command says; of the program itself without one.
+fn help(command: Option<&str>) -> String {
+    let help = Command::new(env!("CARGO_BIN_EXE_evenkeel")).args(command).arg("--help").output().unwrap();
+    String::from_utf8(help.stdout).unwrap()
+}
+
+/// The commands that `--help` lists.
+fn commands(help: &str) -> Vec<&str> {
+    let listed =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    // Deeper lines go on with the text of the command above.
+    let names = listed.filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')));
+    names.filter_map(|line| line.split(' ').next()).filter(|name| *name != "help").collect()
+}
+
 #[test]
 fn every_flag_and_command_is_documented() {
     let text = operations();
     let mut seen = 0;
-    for args in [&["--help"][..], &["check", "--help"], &["demo", "--help"]] {
-        let help = Command::new(env!("CARGO_BIN_EXE_evenkeel")).args(args).output().unwrap();
-        let help = String::from_utf8(help.stdout).unwrap();
+    let whole = help(None);
+    let commands = commands(&whole);
+    assert!(commands.contains(&"check") && commands.contains(&"demo"), "{commands:?}");
+    for command in &commands {
+        assert!(
+            text.contains(&format!("| `evenkeel {command}")),
+            "docs/operations.md lacks `evenkeel {command}`"
+        );
+    }
+    for help in commands.iter().map(|command| help(Some(command))).chain([whole.clone()]) {
         for word in help.split(|sign: char| sign.is_whitespace() || ",[]=".contains(sign)) {
             let is_flag = word.len() > 2 && word.starts_with("--");
             if is_flag {
@@ -65,6 +88,15 @@ fn every_field_of_the_access_log_is_documented() {
     assert!(fields.len() > 15, "{line}");
     for field in fields.keys() {
         assert!(text.contains(&format!("`{field}`")), "docs/operations.md lacks the field `{field}`");
+    }
+}
+
+#[test]
+fn every_field_of_a_template_is_documented() {
+    let text = operations();
+    let names = LogField::ALL.iter().map(|field| field.name());
+    for name in names.chain(DerivedField::ALL.iter().map(|field| field.name())) {
+        assert!(text.contains(&format!("`{name}`")), "docs/operations.md lacks the field `{name}`");
     }
 }
 

@@ -20,6 +20,8 @@ pub struct Behaviour {
     pub pace: Option<Pace>,
     /// What goes wrong.
     pub fault: Option<Fault>,
+    /// What goes wrong below: with TLS itself. Nothing, at a fake without TLS.
+    pub tls_fault: Option<TlsFault>,
     /// Each answer carries `Connection: close` and is the last one on its connection.
     pub close: bool,
     /// Advertises `Keep-Alive: timeout=N`, in seconds.
@@ -45,6 +47,7 @@ impl Default for Behaviour {
             size: None,
             pace: None,
             fault: None,
+            tls_fault: None,
             close: false,
             keep_alive_timeout: None,
             idle_close: None,
@@ -67,6 +70,12 @@ impl Behaviour {
     #[must_use]
     pub fn fault(fault: Fault) -> Self {
         Self { fault: Some(fault), ..Self::default() }
+    }
+
+    /// Spoils TLS in this way.
+    #[must_use]
+    pub fn tls_fault(fault: TlsFault) -> Self {
+        Self { tls_fault: Some(fault), ..Self::default() }
     }
 
     /// Accepts and reads, and never answers.
@@ -248,6 +257,35 @@ pub enum Fault {
         ending: Ending,
     },
 }
+
+/// One way to spoil TLS. All but the last show before any request, so each uses up one of `times` with a
+/// connection, and `/_fake` cannot be reached meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsFault {
+    /// Sends an answer in clear before it has seen a byte, then goes on with the handshake.
+    TalkFirst,
+    /// Reads, never answers the ClientHello, leaves when the client does.
+    Hang,
+    /// Sends a ServerHello's first half, then nothing.
+    Half,
+    /// Closes when the ClientHello comes.
+    Close,
+    /// Speaks in clear, like a server without TLS.
+    Plain,
+    /// Ends connections with a FIN alone, so that nobody can tell the end from a cut (RFC 8446 §6.1). It holds
+    /// for every connection that ends while this is the behaviour.
+    NoCloseNotify,
+}
+
+/// Every [`TlsFault`] with its name in flags and control requests.
+pub const TLS_FAULTS: &[(&str, TlsFault)] = &[
+    ("talk-first", TlsFault::TalkFirst),
+    ("hang", TlsFault::Hang),
+    ("half", TlsFault::Half),
+    ("close", TlsFault::Close),
+    ("plain", TlsFault::Plain),
+    ("no-close-notify", TlsFault::NoCloseNotify),
+];
 
 impl Fault {
     /// Whether the answer begins as it should and breaks in its body.

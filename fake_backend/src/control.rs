@@ -17,7 +17,7 @@ pub(crate) fn answer(method: &str, query: &str, door: &Weak<Door>) -> (u16, Stri
         "GET" => {
             let stats = state.stats();
             let text = format!(
-                "id={}\nhealthy={}\nconnections={}\nopen={}\nrequests={}\nprobes={}\nanswers={}\naborted={}\nmalformed={}\nbytes_in={}\nbytes_out={}\n",
+                "id={}\nhealthy={}\nconnections={}\nopen={}\nrequests={}\nprobes={}\nanswers={}\naborted={}\nmalformed={}\nbytes_in={}\nbytes_out={}\nhandshakes={}\nresumed={}\nfailed_handshakes={}\n",
                 state.id,
                 state.healthy(),
                 stats.connections,
@@ -28,7 +28,10 @@ pub(crate) fn answer(method: &str, query: &str, door: &Weak<Door>) -> (u16, Stri
                 stats.aborted,
                 stats.malformed,
                 stats.bytes_in,
-                stats.bytes_out
+                stats.bytes_out,
+                stats.handshakes,
+                stats.resumed,
+                stats.failed_handshakes
             );
             (200, text)
         }

@@ -8,8 +8,11 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use crate::socket::{Listener, Place};
+use crate::behaviour::Ending;
+use crate::socket::{Listener, Place, Socket};
 use crate::state::{Protocol, State, lock};
+use crate::stream::Stream;
+use crate::tls::{self, Met};
 use crate::wire::Wire;
 use crate::{http, tcp};
 
@@ -105,10 +108,10 @@ impl Door {
                     accepted = listener.accept() => accepted,
                 };
                 match accepted {
-                    Ok(stream) => {
+                    Ok(socket) => {
                         let number = state.count(|counters| &counters.connections);
-                        let wire = Wire::new(stream, state.clone(), number);
-                        tokio::spawn(serve(wire, Open(state.clone()), door.clone(), connections.clone()));
+                        let open = Open(state.clone());
+                        tokio::spawn(serve(socket, number, open, door.clone(), connections.clone()));
                     }
                     Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
                 }
@@ -137,12 +140,20 @@ impl Drop for Open {
     }
 }
 
-async fn serve(mut wire: Wire, open: Open, door: std::sync::Weak<Door>, cut: CancellationToken) {
+async fn serve(socket: Socket, number: u64, open: Open, door: std::sync::Weak<Door>, cut: CancellationToken) {
     let state = open.0.clone();
     // Declared first, so dropped last: the socket is closed before the connection counts as closed.
     let _open = open;
     let conversation = async move {
+        // Boxed, so that a connection does not carry the room of its handshake for good.
+        let (stream, facts, failed) = match Box::pin(tls::meet(socket, &state, number)).await {
+            Met::Clear(socket) => (Stream::Clear(socket), None, false),
+            Met::Secure(stream, facts) => (Stream::Secure(stream), Some(facts), false),
+            Met::Failed(socket) => (Stream::Clear(socket), None, true),
+        };
+        let mut wire = Wire::new(stream, state.clone(), number, facts);
         let ending = match state.protocol {
+            _ if failed => Ending::Close,
             Protocol::Http => http::serve(&mut wire, &state, &door).await,
             Protocol::Tcp => tcp::serve(&mut wire, &state).await,
         };

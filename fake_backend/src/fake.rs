@@ -15,6 +15,7 @@ use crate::record::Recorder;
 use crate::running::Running;
 use crate::socket::Place;
 use crate::state::{Protocol, State};
+use crate::tls::TlsOptions;
 
 /// A fake that does not run yet. By default it listens on `127.0.0.1`, on a port the kernel chooses.
 ///
@@ -37,6 +38,7 @@ pub struct Fake {
     record: bool,
     refusing: bool,
     seed: Option<u64>,
+    tls: Option<TlsOptions>,
 }
 
 impl Fake {
@@ -66,6 +68,7 @@ impl Fake {
             record: false,
             refusing: false,
             seed: None,
+            tls: None,
         }
     }
 
@@ -114,6 +117,20 @@ impl Fake {
         Self { record: true, ..self }
     }
 
+    /// Speaks TLS; clients trust [`Running::ca_pem`].
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(async {
+    /// use fake_backend::{Fake, TlsOptions};
+    /// let backend = Fake::http("fake-1").tls(TlsOptions::new()).start().await?;
+    /// assert!(backend.url().starts_with("https://127.0.0.1:"));
+    /// # std::io::Result::Ok(()) }).expect("it starts");
+    /// ```
+    #[must_use]
+    pub fn tls(self, options: TlsOptions) -> Self {
+        Self { tls: Some(options), ..self }
+    }
+
     /// Lets requests to `/_fake` change the behaviour, see the [crate's documentation](crate). Off by default.
     #[must_use]
     pub fn control(self) -> Self {
@@ -135,7 +152,7 @@ impl Fake {
     /// Starts on the runtime of the caller.
     ///
     /// # Errors
-    /// When the address cannot be read or bound.
+    /// When the address cannot be read or bound, or a certificate that was given is of no use.
     #[expect(clippy::unused_async, reason = "the caller proves with its await that a runtime is there")]
     pub async fn start(self) -> io::Result<Running> {
         self.start_on(&Handle::current())
@@ -144,7 +161,7 @@ impl Fake {
     /// Starts on this runtime.
     ///
     /// # Errors
-    /// When the address cannot be read or bound.
+    /// When the address cannot be read or bound, or a certificate that was given is of no use.
     pub fn start_on(self, runtime: &Handle) -> io::Result<Running> {
         Ok(Running::new(self.open(runtime.clone())?, None))
     }
@@ -152,7 +169,7 @@ impl Fake {
     /// Starts on a thread of its own, for callers without a runtime; the thread ends with the [`Running`].
     ///
     /// # Errors
-    /// When the address cannot be read or bound, or no thread can be started.
+    /// Like [`Self::start`], and when no thread can be started.
     pub fn start_in_thread(self) -> io::Result<Running> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
@@ -175,6 +192,11 @@ impl Fake {
             state.health_paths = paths;
         }
         state.set_healthy(self.healthy);
+        let address = match &place {
+            Place::Tcp(address) => Some(address.ip()),
+            Place::Unix(_) => None,
+        };
+        state.tls = self.tls.map(|tls| tls.build(address, self.protocol == Protocol::Http)).transpose()?;
         Door::open(&place, Arc::new(state), runtime, self.refusing)
     }
 }

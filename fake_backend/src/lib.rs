@@ -29,6 +29,12 @@
 //! `/bytes`, `/chunked` and `/close` take `?piece=BYTES&every=MILLISECONDS` for a slow body. On every path
 //! `Upgrade: websocket` gets its `101`, and then each WebSocket message back.
 //!
+//! # TLS
+//!
+//! [`Fake::tls`] puts TLS 1.2 and 1.3 in front of either kind. The certificate is made at the start by an
+//! [`Authority`], which tests may also use on their own; handshakes are counted and, with [`Fake::record`],
+//! told in detail. [`TlsFault`]s spoil them.
+//!
 //! # Control by request
 //!
 //! Where it is allowed ([`Fake::control`]; off by default), `POST /_fake?status=500&times=3` changes the
@@ -49,10 +55,12 @@ mod setting;
 mod socket;
 mod spread;
 mod state;
+mod stream;
 mod tcp;
+mod tls;
 mod wire;
 
-pub use behaviour::{Behaviour, Ending, FAULTS, Fault, Pace, TcpMode};
+pub use behaviour::{Behaviour, Ending, FAULTS, Fault, Pace, TLS_FAULTS, TcpMode, TlsFault};
 pub use fake::Fake;
 pub use limit::raise_descriptor_limit;
 pub use pattern::{pattern, pattern_byte};
@@ -61,3 +69,4 @@ pub use running::{Running, TooLate};
 pub use setting::{SETTINGS, SettingError};
 pub use spread::{Spread, SpreadError};
 pub use state::{Protocol, Stats};
+pub use tls::{Authority, Handshake, Issued, Leaf, TlsFacts, TlsOptions, TlsVersion};

@@ -18,8 +18,9 @@ fn main() -> Result<()> {
         raise_descriptor_limit();
         let mut running = Vec::new();
         for (fake, place) in options::fakes(&arguments)? {
-            running.push(fake.start().await.with_context(|| format!("cannot listen on {place}"))?);
+            running.push(fake.start().await.with_context(|| format!("cannot start on {place}"))?);
         }
+        options::write_ca(&arguments, &running)?;
         tell(&running, arguments.get_flag("list"))?;
         tokio::select! {
             _ = interrupt.recv() => {}

@@ -1,12 +1,16 @@
 //! The command line: clap's definitions and their way into fakes. The flags about behaviour are made from
-//! [`SETTINGS`], so flags, control requests and their texts cannot part.
+//! [`SETTINGS`], so flags, control requests and their texts cannot part. The flags about TLS are in [`tls`].
+
+mod tls;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use anyhow::{Context, Result, ensure};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use fake_backend::{Behaviour, FAULTS, Fake, Protocol, SETTINGS};
+use fake_backend::{Behaviour, FAULTS, Fake, Protocol, SETTINGS, TLS_FAULTS};
+
+pub(crate) use tls::write_ca;
 
 const AFTER: &str = "\
 An HTTP fake answers `Hello from <id>` to everything but the paths /health, /ping, /echo, /count, /head,
@@ -15,8 +19,12 @@ messages are echoed on every path.
 
 While it runs, POST /_fake?KEY=VALUE&... changes its behaviour, where KEY is a flag from `Behaviour` without its
 dashes, or reset=1 (back to the default first), health=up|down, close-idle=1, refuse=1. GET /_fake tells the
-counters. --no-control makes /_fake a path like any other. Under hang-unread, close-on-accept and reset-on-accept
-no request is read, to /_fake neither: set them with `times`, or restart.";
+counters. --no-control makes /_fake a path like any other. Under hang-unread, close-on-accept, reset-on-accept
+and every --tls-fault but no-close-notify no request is read, to /_fake neither: set them with `times`, or
+restart.
+
+With --tls the certificate is made at the start, for localhost, 127.0.0.1, ::1 and --address, by an authority
+made then too; --tls-ca-out FILE is what `curl --cacert FILE` wants.";
 
 /// The command's definition.
 pub(crate) fn command() -> Command {
@@ -66,10 +74,15 @@ pub(crate) fn command() -> Command {
                 .value_parser(value_parser!(u64))
                 .help("Makes drawn latencies and sizes repeatable"),
         );
+    let command = tls::arguments().into_iter().fold(command, Command::arg);
     SETTINGS.iter().fold(command, |command, (key, help)| {
         let mut help = capitalised(help);
-        if *key == "fault" {
-            let names: Vec<_> = FAULTS.iter().map(|(name, _)| *name).collect();
+        let names: Vec<_> = match *key {
+            "fault" => FAULTS.iter().map(|(name, _)| *name).collect(),
+            "tls-fault" => TLS_FAULTS.iter().map(|(name, _)| *name).collect(),
+            _ => Vec::new(),
+        };
+        if !names.is_empty() {
             help = format!("{help}: {}", names.join(", "));
         }
         command.arg(Arg::new(*key).long(*key).value_name("VALUE").help(help).help_heading("Behaviour"))
@@ -98,6 +111,7 @@ pub(crate) fn fakes(arguments: &ArgMatches) -> Result<Vec<(Fake, SocketAddr)>> {
     let port = *arguments.get_one::<u16>("port").context("--port is required")?;
     let count = arguments.get_one::<u32>("count").copied();
     let spread = arguments.get_flag("spread-addresses");
+    let tls = tls::options(arguments)?;
     let mut fakes = Vec::new();
     for number in 0..count.unwrap_or(1) {
         let name = count.map_or_else(|| id.clone(), |_| format!("{id}-{}", number + 1));
@@ -111,6 +125,9 @@ pub(crate) fn fakes(arguments: &ArgMatches) -> Result<Vec<(Fake, SocketAddr)>> {
         }
         if arguments.get_flag("unhealthy") {
             fake = fake.unhealthy();
+        }
+        if let Some(tls) = &tls {
+            fake = fake.tls(tls.clone());
         }
         if !arguments.get_flag("no-control") {
             fake = fake.control();

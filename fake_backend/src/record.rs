@@ -2,9 +2,11 @@
 //! request arrives, so that a test sees half a body when half has come; off unless `Fake::record` was called.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// At most so many requests are kept; the oldest go first.
+use crate::tls::{Handshake, TlsFacts};
+
+/// At most so many requests and so many handshakes are kept; the oldest go first.
 const KEPT: usize = 16_384;
 /// At most so many bytes of one body are kept.
 const KEPT_BODY: usize = 4 * 1024 * 1024;
@@ -22,6 +24,8 @@ pub struct Recorded {
     pub complete: bool,
     /// Which connection it came on: 1 for the first one accepted.
     pub connection: u64,
+    /// What that connection's TLS handshake agreed upon.
+    pub tls: Option<Arc<TlsFacts>>,
 }
 
 impl Recorded {
@@ -55,17 +59,18 @@ struct Kept {
     /// The number of the request at the front of the queue.
     first: u64,
     requests: VecDeque<Recorded>,
+    handshakes: VecDeque<Handshake>,
 }
 
 impl Recorder {
     /// Starts a request; the number names it in the other calls.
-    pub(crate) fn begin(&self, head: &[u8], connection: u64) -> u64 {
+    pub(crate) fn begin(&self, head: &[u8], connection: u64, tls: Option<Arc<TlsFacts>>) -> u64 {
         let mut kept = self.lock();
         if kept.requests.len() == KEPT {
             kept.requests.pop_front();
             kept.first += 1;
         }
-        kept.requests.push_back(Recorded { head: head.to_vec(), connection, ..Recorded::default() });
+        kept.requests.push_back(Recorded { head: head.to_vec(), connection, tls, ..Recorded::default() });
         kept.first + kept.requests.len() as u64 - 1
     }
 
@@ -85,12 +90,26 @@ impl Recorder {
         });
     }
 
-    /// A copy of everything kept.
+    /// Keeps a handshake.
+    pub(crate) fn shook(&self, handshake: Handshake) {
+        let mut kept = self.lock();
+        if kept.handshakes.len() == KEPT {
+            kept.handshakes.pop_front();
+        }
+        kept.handshakes.push_back(handshake);
+    }
+
+    /// A copy of every handshake kept.
+    pub(crate) fn handshakes(&self) -> Vec<Handshake> {
+        self.lock().handshakes.iter().cloned().collect()
+    }
+
+    /// A copy of every request kept.
     pub(crate) fn copy(&self) -> Vec<Recorded> {
         self.lock().requests.iter().cloned().collect()
     }
 
-    /// Everything kept; the recorder starts afresh.
+    /// Every request kept; the record of them starts afresh.
     pub(crate) fn take(&self) -> Vec<Recorded> {
         let mut kept = self.lock();
         kept.first += kept.requests.len() as u64;

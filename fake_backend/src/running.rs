@@ -15,6 +15,7 @@ use crate::door::Door;
 use crate::record::{Recorded, Recorder};
 use crate::socket::Place;
 use crate::state::{Protocol, Stats};
+use crate::tls::Handshake;
 
 /// A fake that runs. All methods may be called from any thread; none blocks but [`Self::wait_for_blocking`].
 #[derive(Debug)]
@@ -76,14 +77,27 @@ impl Running {
         }
     }
 
-    /// Where it listens, as a URL: `http://127.0.0.1:8080`, `tcp://127.0.0.1:9090`, or `unix:/path`.
+    /// Where it listens, as a URL: `http://127.0.0.1:8080`, `tcp://127.0.0.1:9090`, with TLS `https://` and
+    /// `tls://`, or `unix:/path`.
     #[must_use]
     pub fn url(&self) -> String {
-        match (&self.door.place, self.door.state.protocol) {
-            (Place::Tcp(address), Protocol::Http) => format!("http://{address}"),
-            (Place::Tcp(address), Protocol::Tcp) => format!("tcp://{address}"),
-            (Place::Unix(path), _) => format!("unix:{}", path.display()),
-        }
+        let address = match &self.door.place {
+            Place::Tcp(address) => address,
+            Place::Unix(path) => return format!("unix:{}", path.display()),
+        };
+        let scheme = match (self.door.state.protocol, &self.door.state.tls) {
+            (Protocol::Http, None) => "http",
+            (Protocol::Http, Some(_)) => "https",
+            (Protocol::Tcp, None) => "tcp",
+            (Protocol::Tcp, Some(_)) => "tls",
+        };
+        format!("{scheme}://{address}")
+    }
+
+    /// The CA certificate to trust, in PEM; none without TLS, or with a certificate that was given.
+    #[must_use]
+    pub fn ca_pem(&self) -> Option<&str> {
+        self.door.state.tls.as_ref()?.ca_pem.as_deref()
     }
 
     /// Its name, as in `Hello from <id>`.
@@ -148,6 +162,12 @@ impl Running {
     #[must_use]
     pub fn take_requests(&self) -> Vec<Recorded> {
         self.door.state.recorder.as_ref().map_or_else(Vec::new, Recorder::take)
+    }
+
+    /// A copy of the recorded TLS handshakes, oldest first; empty without [`Fake::record`](crate::Fake::record).
+    #[must_use]
+    pub fn last_handshakes(&self) -> Vec<Handshake> {
+        self.door.state.recorder.as_ref().map_or_else(Vec::new, Recorder::handshakes)
     }
 
     /// Waits until the counters fulfil the condition.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::behaviour::{Behaviour, FAULTS, Pace, TcpMode};
+use crate::behaviour::{Behaviour, FAULTS, Pace, TLS_FAULTS, TcpMode};
 use crate::spread::Spread;
 
 /// Why a pair was not understood.
@@ -31,6 +31,7 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ("piece", "sends bodies so many bytes at a time"),
     ("every", "milliseconds between two pieces"),
     ("fault", "the name of a fault, or `none`"),
+    ("tls-fault", "the name of a way to spoil TLS, or `none`"),
     ("close", "1: each answer ends its connection"),
     ("keep-alive", "advertises `Keep-Alive: timeout=` with so many seconds"),
     ("idle-close", "closes connections that are silent for so many milliseconds"),
@@ -83,13 +84,8 @@ impl Behaviour {
                 let bytes = self.pace.map_or(1, |pace| pace.bytes);
                 self.pace = Some(Pace { bytes, every: Duration::from_millis(whole()?) });
             }
-            "fault" if value == "none" => self.fault = None,
-            "fault" => {
-                let known = FAULTS.iter().find(|(name, _)| *name == value);
-                let names = || FAULTS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-                let fault = known.map(|(_, fault)| fault.clone());
-                self.fault = Some(fault.ok_or_else(|| wrong(&format!("none or one of: {}", names())))?);
-            }
+            "fault" => self.fault = named(FAULTS, value).map_err(|expected| wrong(&expected))?,
+            "tls-fault" => self.tls_fault = named(TLS_FAULTS, value).map_err(|expected| wrong(&expected))?,
             "close" => self.close = switch()?,
             "keep-alive" => self.keep_alive_timeout = Some(whole()?),
             "idle-close" => self.idle_close = Some(Duration::from_millis(whole()?)),
@@ -109,6 +105,16 @@ impl Behaviour {
         }
         Ok(())
     }
+}
+
+/// The one of this name, `none` of them, or what would have been right.
+fn named<T: Clone>(known: &[(&str, T)], value: &str) -> Result<Option<T>, String> {
+    if value == "none" {
+        return Ok(None);
+    }
+    let found = known.iter().find(|(name, _)| *name == value).map(|(_, one)| one.clone());
+    let names = || known.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    found.map(Some).ok_or_else(|| format!("none or one of: {}", names()))
 }
 
 /// The distribution with one of its numbers changed; the other starts at 1.

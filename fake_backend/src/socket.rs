@@ -1,13 +1,14 @@
-//! Listening and connected sockets, TCP or Unix, behind one pair of types. `door` opens and shuts listeners,
-//! `wire` reads and writes streams.
+//! Listening and connected sockets, TCP or Unix, behind one pair of types. `door` opens and shuts listeners;
+//! a connected socket goes into a `stream`, with TLS around it or not.
 
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
-use socket2::{Domain, SockRef, Socket, Type};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use socket2::{Domain, SockRef, Type};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 /// Connections the kernel may complete before they are accepted.
@@ -58,14 +59,14 @@ impl Listener {
     }
 
     /// The next connection.
-    pub(crate) async fn accept(&self) -> io::Result<Stream> {
+    pub(crate) async fn accept(&self) -> io::Result<Socket> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 stream.set_nodelay(true)?;
-                Ok(Stream::Tcp(stream))
+                Ok(Socket::Tcp(stream))
             }
-            Self::Unix(listener) => Ok(Stream::Unix(listener.accept().await?.0)),
+            Self::Unix(listener) => Ok(Socket::Unix(listener.accept().await?.0)),
         }
     }
 
@@ -82,8 +83,8 @@ impl Listener {
 }
 
 /// A TCP socket bound to this address and not listening.
-fn bound(address: SocketAddr) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+fn bound(address: SocketAddr) -> io::Result<socket2::Socket> {
+    let socket = socket2::Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
     Ok(socket)
@@ -91,59 +92,43 @@ fn bound(address: SocketAddr) -> io::Result<Socket> {
 
 /// A connected socket.
 #[derive(Debug)]
-pub(crate) enum Stream {
+pub(crate) enum Socket {
     /// TCP.
     Tcp(TcpStream),
     /// A Unix stream socket.
     Unix(UnixStream),
 }
 
-impl Stream {
-    /// Waits for data, the peer's end or an error, holding no buffer.
-    pub(crate) async fn readable(&self) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.readable().await,
-            Self::Unix(stream) => stream.readable().await,
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
         }
     }
 
-    /// Waits for a reset, whatever data may wait to be read.
-    pub(crate) async fn broken(&self) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.ready(Interest::ERROR).await.map(|_| ()),
-            Self::Unix(stream) => stream.ready(Interest::ERROR).await.map(|_| ()),
-        }
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // Nothing is held back: a write has reached the kernel.
+        Poll::Ready(Ok(()))
     }
 
-    /// Appends what can be read, up to the buffer's spare capacity; 0 is the peer's end.
-    pub(crate) async fn read(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.read_buf(buffer).await,
-            Self::Unix(stream) => stream.read_buf(buffer).await,
-        }
-    }
-
-    /// Writes some of the bytes.
-    pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.write(bytes).await,
-            Self::Unix(stream) => stream.write(bytes).await,
-        }
-    }
-
-    /// Sends FIN.
-    pub(crate) async fn finish(&mut self) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.shutdown().await,
-            Self::Unix(stream) => stream.shutdown().await,
-        }
-    }
-
-    /// Makes the close that follows a reset.
-    pub(crate) fn reset_on_close(&self) {
-        if let Self::Tcp(stream) = self {
-            // A socket the peer has already reset cannot take the option and needs no second reset.
-            let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Unix(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }
 }

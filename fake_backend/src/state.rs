@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use crate::behaviour::Behaviour;
 use crate::record::Recorder;
 use crate::spread::Spread;
+use crate::tls::{Handshake, Setup};
 
 /// The longest latency that is ever drawn: an hour.
 const LONGEST: f64 = 3_600_000.0;
@@ -44,10 +45,16 @@ pub struct Stats {
     pub aborted: u64,
     /// Requests that broke the rules of RFC 9112; each was answered 400 and its connection closed.
     pub malformed: u64,
-    /// Bytes read from all connections.
+    /// Bytes read from all connections; those of TLS itself do not count.
     pub bytes_in: u64,
-    /// Bytes written to all connections.
+    /// Bytes written to all connections; those of TLS itself do not count.
     pub bytes_out: u64,
+    /// TLS handshakes that succeeded.
+    pub handshakes: u64,
+    /// Those of them that took up an earlier session.
+    pub resumed: u64,
+    /// Connections to a fake with TLS that ended before their handshake was done, whoever's fault it was.
+    pub failed_handshakes: u64,
 }
 
 /// The growing numbers behind [`Stats`].
@@ -62,6 +69,9 @@ pub(crate) struct Counters {
     pub(crate) malformed: AtomicU64,
     pub(crate) bytes_in: AtomicU64,
     pub(crate) bytes_out: AtomicU64,
+    pub(crate) handshakes: AtomicU64,
+    pub(crate) resumed: AtomicU64,
+    pub(crate) failed_handshakes: AtomicU64,
 }
 
 /// Which behaviour holds: one for good, and perhaps one for the next few requests.
@@ -79,6 +89,8 @@ pub(crate) struct State {
     pub(crate) health_paths: Vec<String>,
     pub(crate) control: bool,
     pub(crate) recorder: Option<Recorder>,
+    /// What handshakes need; none for a fake that speaks in clear.
+    pub(crate) tls: Option<Setup>,
     plan: Mutex<Plan>,
     healthy: AtomicBool,
     dice: Mutex<StdRng>,
@@ -101,6 +113,7 @@ impl State {
             health_paths: vec!["/health".to_owned(), "/ping".to_owned()],
             control: false,
             recorder: None,
+            tls: None,
             plan: Mutex::new(Plan { lasting: Arc::new(Behaviour::default()), passing: None }),
             healthy: AtomicBool::new(true),
             dice: Mutex::new(StdRng::seed_from_u64(seed)),
@@ -186,6 +199,22 @@ impl State {
         self.add(counter, 1)
     }
 
+    /// Counts a handshake that is over, and records it.
+    pub(crate) fn shook(&self, handshake: Handshake) {
+        // Recorded first: who waits for the counter then finds the record.
+        let resumed = handshake.outcome.as_ref().ok().map(|facts| facts.resumed);
+        if let Some(recorder) = &self.recorder {
+            recorder.shook(handshake);
+        }
+        if resumed == Some(true) {
+            self.count(|counters| &counters.resumed);
+        }
+        self.count(|counters| match resumed {
+            Some(_) => &counters.handshakes,
+            None => &counters.failed_handshakes,
+        });
+    }
+
     pub(crate) fn stats(&self) -> Stats {
         let read = |counter: &AtomicU64| counter.load(Ordering::SeqCst);
         let counters = &self.counters;
@@ -202,6 +231,9 @@ impl State {
             malformed: read(&counters.malformed),
             bytes_in: read(&counters.bytes_in),
             bytes_out: read(&counters.bytes_out),
+            handshakes: read(&counters.handshakes),
+            resumed: read(&counters.resumed),
+            failed_handshakes: read(&counters.failed_handshakes),
         }
     }
 

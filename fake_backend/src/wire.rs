@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
-use crate::behaviour::{Ending, Pace};
+use crate::behaviour::{Ending, Pace, TlsFault};
 use crate::pattern::{SLICE, pattern_slice};
-use crate::socket::Stream;
 use crate::state::State;
+use crate::stream::Stream;
+use crate::tls::TlsFacts;
 
 /// How long an ordered close waits for the peer's end, and how much it reads meanwhile: closing with unread
 /// bytes would reset the connection and take the answer away.
@@ -35,11 +36,13 @@ pub(crate) struct Wire {
     state: Arc<State>,
     /// 1 for the first connection this fake accepted.
     pub(crate) number: u64,
+    /// What its handshake agreed upon.
+    pub(crate) tls: Option<Arc<TlsFacts>>,
 }
 
 impl Wire {
-    pub(crate) fn new(stream: Stream, state: Arc<State>, number: u64) -> Self {
-        Self { stream, input: Vec::new(), used: 0, state, number }
+    pub(crate) fn new(stream: Stream, state: Arc<State>, number: u64, tls: Option<Arc<TlsFacts>>) -> Self {
+        Self { stream, input: Vec::new(), used: 0, state, number, tls }
     }
 
     /// What was read and not used yet.
@@ -125,9 +128,10 @@ impl Wire {
         self.send(&chunk).await
     }
 
-    /// Sends FIN; reading goes on.
+    /// Sends FIN, under TLS behind a close_notify; reading goes on.
     pub(crate) async fn finish(&mut self) -> io::Result<()> {
-        self.stream.finish().await
+        let notify = self.state.behaviour().tls_fault != Some(TlsFault::NoCloseNotify);
+        self.stream.finish(notify).await
     }
 
     /// Waits for a request with no buffer. Between two requests no longer than the behaviour of the moment

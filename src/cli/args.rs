@@ -1,10 +1,60 @@
-//! What can be typed.
+//! What can be typed. The texts behind the options are blocks, each a line that ends with a colon and what is
+//! indented below it: the man pages make sections of them.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Arg, Args as ClapArgs, Parser, Subcommand, ValueHint};
+use clap_complete::Shell;
 
 use crate::config::Flags;
+use crate::config::model::{Balance, LogLevel};
+
+const EXAMPLES: &str = "Examples:
+  evenkeel demo
+  evenkeel --backends http://127.0.0.1:8001,http://127.0.0.1:8002 --port 3030
+  evenkeel check --config evenkeel.yaml
+  evenkeel --config evenkeel.yaml
+
+Signals:
+  SIGTERM, SIGINT  drain and end; a second one cuts what is left
+
+Exit status:
+  0  all went well; after a shutdown: nothing was cut
+  1  a wrong config, a failed start, or output that could not be written
+  2  a wrong command line
+  3  connections were cut at the shutdown";
+
+const CHECK_EXAMPLES: &str = "Examples:
+  evenkeel check --config evenkeel.yaml
+  evenkeel check --config evenkeel.yaml --workers 4
+  evenkeel check --backends http://127.0.0.1:8001 --port 3030
+
+Exit status:
+  0  the config is valid
+  1  it is not, and every problem was shown; or the output could not be written";
+
+const DEMO_EXAMPLES: &str = "Examples:
+  evenkeel demo
+  evenkeel demo --http-port 8000 --tcp-port 9000";
+
+const COMPLETIONS_EXAMPLES: &str = "Examples:
+  evenkeel completions bash > ~/.local/share/bash-completion/completions/evenkeel
+  evenkeel completions zsh > ~/.zfunc/_evenkeel
+  evenkeel completions fish > ~/.config/fish/completions/evenkeel.fish
+  evenkeel completions elvish >> ~/.config/elvish/rc.elv
+  evenkeel completions powershell >> $PROFILE";
+
+const MAN_EXAMPLES: &str = "Examples:
+  evenkeel man | man -l -
+  evenkeel man --dir ~/.local/share/man/man1";
+
+const SCHEMA_EXAMPLES: &str = "Examples:
+  evenkeel schema > evenkeel.schema.json
+
+In a config file:
+  # yaml-language-server: $schema=evenkeel.schema.json";
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -12,10 +62,7 @@ use crate::config::Flags;
     name = "evenkeel",
     version,
     about = "L4/L7 load balancer: one binary, one YAML file",
-    after_help = "Examples:\n  evenkeel demo\n  evenkeel --backends http://127.0.0.1:8001,http://127.0.0.1:8002 --port 3030\n  \
-                  evenkeel check --config evenkeel.yaml\n  evenkeel --config evenkeel.yaml\n\n\
-                  SIGTERM or SIGINT drains and ends; a second one cuts what is left.\n\
-                  Exit codes: 0 fine, 1 wrong config or failed start, 2 wrong command line, 3 connections were cut.",
+    after_help = EXAMPLES,
     args_conflicts_with_subcommands = true
 )]
 pub(super) struct Args {
@@ -32,9 +79,36 @@ pub(super) struct Args {
 #[allow(clippy::large_enum_variant, reason = "made once per process")]
 pub(super) enum Command {
     /// Check a config and print every value in force with its origin (default, file:line or flag)
+    #[command(after_help = CHECK_EXAMPLES)]
     Check(Settings),
     /// Run on backends inside this process, to try things out
+    #[command(after_help = DEMO_EXAMPLES)]
     Demo(DemoOptions),
+    /// Print completions for a shell
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions(CompletionsOptions),
+    /// Print the manual page, or write one for each command
+    #[command(after_help = MAN_EXAMPLES)]
+    Man(ManOptions),
+    /// Print the JSON Schema of a config file, for editors
+    #[command(after_help = SCHEMA_EXAMPLES)]
+    Schema,
+}
+
+/// Options of `completions`.
+#[derive(Debug, ClapArgs)]
+pub(super) struct CompletionsOptions {
+    /// The shell to complete in
+    #[arg(value_name = "SHELL")]
+    pub(super) shell: Shell,
+}
+
+/// Options of `man`.
+#[derive(Debug, ClapArgs)]
+pub(super) struct ManOptions {
+    /// Write evenkeel.1 and a page for each command into this folder; it is made if it is not there
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(super) dir: Option<PathBuf>,
 }
 
 /// Options of the demo.
@@ -43,6 +117,9 @@ pub(super) struct DemoOptions {
     /// Where HTTP listens; the next free port if it is taken
     #[arg(long, value_name = "PORT", default_value_t = 8080)]
     pub(super) http_port: u16,
+    /// Where HTTPS is served, or the next free port
+    #[arg(long, value_name = "PORT", default_value_t = 8443)]
+    pub(super) https_port: u16,
     /// Where TCP listens; the next free port if it is taken
     #[arg(long, value_name = "PORT", default_value_t = 9090)]
     pub(super) tcp_port: u16,
@@ -52,7 +129,7 @@ pub(super) struct DemoOptions {
 #[derive(Debug, ClapArgs)]
 pub(super) struct Settings {
     /// The YAML file
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) config: Option<PathBuf>,
     /// Backends as URLs with commas between them
     #[arg(long, visible_alias = "servers", value_name = "URL,...", value_delimiter = ',')]
@@ -63,8 +140,8 @@ pub(super) struct Settings {
     /// Address of listeners that are only a port [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS")]
     address: Option<String>,
-    /// How a backend is chosen, for every target: round_robin
-    #[arg(long, value_name = "NAME")]
+    /// How a backend is chosen, for every target [default: round_robin]
+    #[arg(long, value_name = "NAME", value_parser = Proposed(|| names(Balance::ALL)))]
     algorithm: Option<String>,
     /// What health checks of HTTP targets ask for [default: a TCP connect]
     #[arg(long, value_name = "PATH")]
@@ -78,9 +155,12 @@ pub(super) struct Settings {
     /// Worker threads [default: one per core]
     #[arg(long, value_name = "COUNT")]
     workers: Option<usize>,
-    /// error, warn, info, debug or trace [default: info]
-    #[arg(long, value_name = "LEVEL")]
+    /// The lowest level of events that is logged [default: info]
+    #[arg(long, value_name = "LEVEL", value_parser = Proposed(|| names(LogLevel::ALL)))]
     log_level: Option<String>,
+    /// How events look: text or json [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true", value_parser = not_yet)]
     cache_enabled: Option<String>,
     #[arg(long, hide = true, value_parser = not_yet)]
@@ -90,6 +170,32 @@ pub(super) struct Settings {
 /// Flags of features that are not there are refused by name: ignoring them would promise what is not done.
 fn not_yet(_: &str) -> Result<String, String> {
     Err("not supported yet: this version does not cache answers".to_owned())
+}
+
+fn names<T>(table: &[(&'static str, T)]) -> Vec<&'static str> {
+    table.iter().map(|(name, _)| *name).collect()
+}
+
+/// Names that help and completions propose. Any other word passes too: `config` refuses it, together with every
+/// other problem there is.
+#[derive(Clone)]
+struct Proposed(fn() -> Vec<&'static str>);
+
+impl TypedValueParser for Proposed {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.0)().into_iter().map(PossibleValue::new)))
+    }
 }
 
 impl Settings {
@@ -105,6 +211,7 @@ impl Settings {
             health_fall: self.health_check_max_retries,
             workers: self.workers,
             log_level: self.log_level.clone(),
+            log_format: self.log_format.clone(),
         }
     }
 }

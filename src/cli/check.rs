@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use super::args::Settings;
-use super::{load, say};
+use super::{load, output};
 
 /// Prints the values of a right config; a wrong one is the error.
 pub(super) fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
@@ -18,7 +18,7 @@ pub(super) fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
     for row in rows {
         let _ = writeln!(text, "{:path$}  {:value$}  {}", row.path, row.value, row.origin);
     }
-    say(text.trim_end());
-    say("\nthe config is valid");
+    text += "\nthe config is valid\n";
+    output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }

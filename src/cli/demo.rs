@@ -3,12 +3,15 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context as _;
-use fake_backend::{Fake, Running};
+use fake_backend::{Authority, Fake, Running};
 
 use super::args::DemoOptions;
 use super::{logging, say, serve};
+use crate::config::model::tls::{ListenerTls, TlsVersion};
+use crate::config::model::{Bind, Config, Listener};
 use crate::config::{self, Flags};
 
 /// How many ports behind the wanted one are tried.
@@ -18,13 +21,15 @@ const TRIES: u16 = 100;
 pub(super) fn run(options: &DemoOptions) -> anyhow::Result<ExitCode> {
     let web = start("fake", 3, |id| Fake::http(id).control())?;
     let tcp = start("tcp-fake", 2, Fake::tcp)?;
-    let http_port = free_port(options.http_port, 0)?;
-    let tcp_port = free_port(options.tcp_port, http_port)?;
+    let http_port = free_port(options.http_port, &[])?;
+    let https_port = free_port(options.https_port, &[http_port])?;
+    let tcp_port = free_port(options.tcp_port, &[http_port, https_port])?;
     let yaml = yaml(http_port, tcp_port, &web, &tcp);
-    let loaded = config::load_text(&yaml, "demo.yaml", Path::new(""), &Flags::default(), &|_| None)?;
-    logging::start(loaded.config.log_level);
+    let mut loaded = config::load_text(&yaml, "demo.yaml", Path::new(""), &Flags::default(), &|_| None)?;
+    add_https(&mut loaded.config, https_port)?;
+    logging::start(loaded.config.log_level, loaded.config.log_format);
     let server = serve::start(&loaded.config)?;
-    say(&welcome(http_port, tcp_port, &web));
+    say(&welcome([http_port, https_port, tcp_port], &web));
     serve::wait(server)
 }
 
@@ -34,10 +39,26 @@ fn start(name: &str, count: usize, make: impl Fn(String) -> Fake) -> anyhow::Res
         .collect()
 }
 
-/// `wanted`, or the first free port after it that is not `other`.
-fn free_port(wanted: u16, other: u16) -> anyhow::Result<u16> {
+/// The web target over TLS too, with a certificate that nobody but this process has ever seen.
+fn add_https(config: &mut Config, port: u16) -> anyhow::Result<()> {
+    let issued = Authority::new("evenkeel demo").issue(["localhost", "127.0.0.1", "::1"]);
+    let identity = config::identity_of(&issued.cert_pem, &issued.key_pem).map_err(anyhow::Error::msg)?;
+    let web = config.listeners.first().context("the demo has a web target")?;
+    let tls = ListenerTls { identities: vec![Arc::new(identity)], clients: None, oldest: TlsVersion::V12 };
+    let secured = Listener {
+        name: "web-https".to_owned(),
+        tls: Some(Arc::new(tls)),
+        binds: vec![Bind::Tcp((Ipv4Addr::LOCALHOST, port).into())],
+        ..web.clone()
+    };
+    config.listeners.push(secured);
+    Ok(())
+}
+
+/// `wanted`, or the first free port after it that is none of `others`.
+fn free_port(wanted: u16, others: &[u16]) -> anyhow::Result<u16> {
     (wanted..=wanted.saturating_add(TRIES))
-        .filter(|&port| port != other)
+        .filter(|port| !others.contains(port))
         .find(|&port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok())
         .with_context(|| format!("no free port from {wanted} on"))
 }
@@ -58,14 +79,16 @@ fn yaml(http_port: u16, tcp_port: u16, web: &[Running], tcp: &[Running]) -> Stri
     )
 }
 
-fn welcome(http_port: u16, tcp_port: u16, web: &[Running]) -> String {
+fn welcome([http_port, https_port, tcp_port]: [u16; 3], web: &[Running]) -> String {
     let first = web.first().map_or(0, Running::port);
     format!(
         "evenkeel demo: 3 HTTP and 2 TCP backends inside this process\n\n  \
-         HTTP  http://127.0.0.1:{http_port}\n  \
-         TCP   127.0.0.1:{tcp_port}\n\n\
+         HTTP   http://127.0.0.1:{http_port}\n  \
+         HTTPS  https://127.0.0.1:{https_port}\n  \
+         TCP    127.0.0.1:{tcp_port}\n\n\
          Try:\n  \
          for i in 1 2 3 4 5; do curl -s 127.0.0.1:{http_port}; echo; done      requests rotate\n  \
+         curl -sk --proto-default https 127.0.0.1:{https_port}                  the certificate is made up, hence -k\n  \
          nc 127.0.0.1 {tcp_port}                                               so do TCP connections\n  \
          curl -X POST '127.0.0.1:{first}/_fake?health=down'             fake-1 falls ill: see the log\n  \
          curl -X POST '127.0.0.1:{first}/_fake?health=up'               and recovers\n  \

@@ -4,10 +4,11 @@ use std::io::IsTerminal as _;
 
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::config::model::LogLevel;
+use super::json_events::JsonEvents;
+use crate::config::model::{EventFormat, LogLevel};
 
-/// Starts logging at `level`. A second call changes nothing.
-pub(super) fn start(level: LogLevel) {
+/// Starts logging from `level` on. A second call changes nothing.
+pub(super) fn start(level: LogLevel, format: EventFormat) {
     let filter = match level {
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn => LevelFilter::WARN,
@@ -21,7 +22,10 @@ pub(super) fn start(level: LogLevel) {
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false);
     // An embedder may have a subscriber of its own.
-    let _ = subscriber.try_init();
+    let _ = match format {
+        EventFormat::Text => subscriber.try_init(),
+        EventFormat::Json => subscriber.event_format(JsonEvents).try_init(),
+    };
     std::panic::set_hook(Box::new(|panic| {
         tracing::error!(%panic, "a task panicked; its connection is closed");
     }));

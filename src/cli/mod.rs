@@ -3,14 +3,19 @@
 //! | code | meaning |
 //! |---|---|
 //! | 0 | all went well; after a shutdown: nothing was cut |
-//! | 1 | a wrong config, or the server could not start or failed |
+//! | 1 | a wrong config, or the server could not start or failed, or output could not be written |
 //! | 2 | a wrong command line |
 //! | 3 | after a shutdown: connections were cut |
 
 mod args;
 mod check;
+mod completions;
 mod demo;
+mod json_events;
 mod logging;
+mod man;
+mod output;
+mod schema;
 mod serve;
 
 use std::io::Write;
@@ -18,28 +23,62 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
+use crate::config::model::{Config, EventFormat};
 use crate::config::{self, Loaded};
 use args::{Args, Command, Settings};
 
+/// The command line makes no sense.
+const WRONG_COMMAND_LINE: u8 = 2;
 /// Connections were cut at shutdown.
 const CUT: u8 = 3;
 
 /// Runs the command that the process was started with.
 #[must_use]
 pub fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(said) => return explain(&said),
+    };
     let outcome = match args.command {
         Some(Command::Check(settings)) => check::run(&settings),
         Some(Command::Demo(options)) => demo::run(&options),
-        None => load(&args.settings).and_then(|loaded| {
-            logging::start(loaded.config.log_level);
-            serve::run(&loaded.config)
-        }),
+        Some(Command::Completions(options)) => completions::run(&options),
+        Some(Command::Man(options)) => man::run(&options),
+        Some(Command::Schema) => schema::run(),
+        None => load(&args.settings).and_then(|loaded| serve(&loaded.config)),
     };
     outcome.unwrap_or_else(|error| {
         complain(&error);
         ExitCode::FAILURE
     })
+}
+
+/// Says what is wrong with the command line, or what `--help` and `--version` ask for: to clap both are errors.
+fn explain(said: &clap::Error) -> ExitCode {
+    let printed = said.print().and_then(|()| std::io::stdout().flush());
+    if said.use_stderr() {
+        return ExitCode::from(WRONG_COMMAND_LINE);
+    }
+    match output::judge(printed) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(config: &Config) -> anyhow::Result<ExitCode> {
+    logging::start(config.log_level, config.log_format);
+    let outcome = serve::run(config);
+    match (outcome, config.log_format) {
+        // Whoever collects events as JSON wants to know of the end as well.
+        (Err(error), EventFormat::Json) => {
+            tracing::error!("{error:#}");
+            Ok(ExitCode::FAILURE)
+        }
+        (outcome, EventFormat::Text | EventFormat::Json) => outcome,
+    }
 }
 
 /// Loads the config that flags and file amount to.
@@ -48,7 +87,7 @@ fn load(settings: &Settings) -> anyhow::Result<Loaded> {
     Ok(config::load(settings.config.as_deref(), &settings.flags(), &env)?)
 }
 
-/// Prints lines for the person at the terminal. A closed pipe is no reason to fail.
+/// Prints lines for the person at the terminal. What serves goes on when nobody reads them.
 fn say(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }

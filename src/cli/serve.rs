@@ -2,12 +2,13 @@
 
 use std::process::ExitCode;
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::CUT;
 use crate::config::model::Config;
 use crate::server::{Options, Server};
 use crate::shutdown::Shutdown;
+use crate::telemetry::access_log::Rotation;
 
 /// Serves `config` until a signal ends it.
 pub(super) fn run(config: &Config) -> anyhow::Result<ExitCode> {
@@ -30,6 +31,8 @@ pub(super) fn start(config: &Config) -> anyhow::Result<Server> {
                 tracing::warn!("SIGHUP: this version does not reload; the config in force stays");
             }
         });
+        let moves = signal(SignalKind::user_defined1())?;
+        control.spawn(rotate(moves, server.log_rotation()));
     }
     server.announce();
     Ok(server)
@@ -47,7 +50,7 @@ pub(super) fn wait(server: Server) -> anyhow::Result<ExitCode> {
     }
 }
 
-async fn obey(mut signals: tokio::signal::unix::Signal, name: &'static str, shutdown: Shutdown) {
+async fn obey(mut signals: Signal, name: &'static str, shutdown: Shutdown) {
     while signals.recv().await.is_some() {
         if shutdown.drain.is_cancelled() {
             tracing::warn!("{name} again: cutting what is left");
@@ -55,5 +58,15 @@ async fn obey(mut signals: tokio::signal::unix::Signal, name: &'static str, shut
             tracing::info!("{name}: draining; a second signal cuts");
         }
         shutdown.advance();
+    }
+}
+
+/// Reopens the access log whenever somebody has moved its file away.
+async fn rotate(mut signals: Signal, log: Option<Rotation>) {
+    while signals.recv().await.is_some() {
+        match &log {
+            Some(log) => log.reopen(),
+            None => tracing::info!("SIGUSR1: there is no access log file to reopen"),
+        }
     }
 }

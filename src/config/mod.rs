@@ -2,14 +2,16 @@
 //!
 //! The way of a value: `yaml` (text → nodes with places) → `variables` (`${NAME}`) → `raw` (nodes → typed values
 //! as written) → `validate` (flags, defaults, cross-checks) → [`model`]. Every step pushes what is wrong into one
-//! report and goes on, so that one run shows every problem. Called by `cli` and later by `reload`; imports
-//! nothing of ours.
+//! report and goes on, so that one run shows every problem. [`schema()`] tells editors beforehand. Called by `cli`
+//! and later by `reload`; imports nothing of ours.
 
+mod certificate;
 mod effective;
 mod error;
 pub mod model;
 mod origin;
 mod raw;
+mod schema;
 mod units;
 mod validate;
 mod variables;
@@ -21,9 +23,11 @@ mod tests;
 use std::io::ErrorKind;
 use std::path::Path;
 
+pub use certificate::identity_of;
 pub use effective::Effective;
 pub use error::{Problem, Problems};
 pub use origin::{Origin, Place};
+pub use schema::schema;
 
 use error::Report;
 use model::Config;
@@ -53,6 +57,8 @@ pub struct Flags {
     pub workers: Option<usize>,
     /// `--log-level`.
     pub log_level: Option<String>,
+    /// `--log-format`: of events.
+    pub log_format: Option<String>,
 }
 
 /// An accepted configuration and where each of its values came from.
@@ -117,13 +123,21 @@ pub fn load_text(
     accept(raw, flags, report, text)
 }
 
-/// Every key a file may have, as a path such as `targets.<name>.timeouts.connect`.
+/// Every key a file may have, as a path such as `targets.<name>.timeouts.connect`, in the order of the
+/// documentation.
 #[must_use]
 pub fn keys() -> Vec<String> {
     let shape = |shape: &raw::Shape| -> Vec<String> {
-        shape.keys().iter().map(|key| format!("{}{key}", shape.path())).collect()
+        shape.keys().iter().map(|key| format!("{}{}", shape.path(), key.name)).collect()
     };
     raw::SHAPES.iter().flat_map(shape).collect()
+}
+
+/// Every key with its default as it would be written; `None` where there is none, or it depends on something else.
+#[must_use]
+pub fn defaults() -> Vec<(String, Option<&'static str>)> {
+    let keys = raw::SHAPES.iter().flat_map(|shape| shape.keys());
+    self::keys().into_iter().zip(keys.map(|key| key.default)).collect()
 }
 
 fn accept(mut raw: Raw, flags: &Flags, mut report: Report, text: &str) -> Result<Loaded, Problems> {

@@ -3,12 +3,22 @@
 //! Nothing here knows YAML, files or flags, and no shorthand survives: a seed-style target is already a
 //! listener, a catch-all route and a target. Anyone may import this file; it imports nothing of ours.
 
+mod log;
+pub mod template;
+pub mod tls;
+
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
+
+pub use log::{AccessLog, EventFormat, LogFormat, LogPath, Share};
+pub use template::Template;
+
+use tls::{ListenerTls, UpstreamTls};
 
 /// One accepted configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +37,8 @@ pub struct Config {
     pub access_log: Option<AccessLog>,
     /// Lowest level of events that are logged.
     pub log_level: LogLevel,
+    /// The form of events.
+    pub log_format: EventFormat,
     /// Peers whose forwarding headers are kept instead of replaced.
     pub trusted_proxies: Vec<IpNet>,
 }
@@ -38,6 +50,8 @@ pub struct Listener {
     pub name: String,
     /// What is spoken on it.
     pub protocol: Protocol,
+    /// TLS towards clients; `None`: plain.
+    pub tls: Option<Arc<ListenerTls>>,
     /// Where it is bound; `"*:8080"` gives two entries, v6 then v4.
     pub binds: Vec<Bind>,
     /// Rules in order; the first that matches wins.
@@ -112,7 +126,7 @@ impl Balance {
 }
 
 /// One address inside a target.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Backend {
     /// Unique inside the target; defaults to the written `host:port`.
     pub name: String,
@@ -120,6 +134,8 @@ pub struct Backend {
     pub address: BackendAddress,
     /// What its probe asks for with GET; `None`: the probe is a TCP connect.
     pub probe_path: Option<String>,
+    /// TLS towards it, for requests and probes; `None`: plain.
+    pub tls: Option<Arc<UpstreamTls>>,
 }
 
 /// Where a backend is, as written; names are resolved later and again and again.
@@ -169,6 +185,8 @@ pub struct HealthCheck {
 pub struct Timeouts {
     /// To accept a connection. Default 3 s.
     pub connect: Duration,
+    /// For the TLS handshake with a backend. Default 10 s.
+    pub tls: Duration,
     /// From the end of the request head to the first byte of the answer. Default 60 s.
     pub first_byte: Duration,
     /// Between bytes of a body, in either direction. Default 60 s.
@@ -181,6 +199,7 @@ impl Default for Timeouts {
     fn default() -> Self {
         Timeouts {
             connect: Duration::from_secs(3),
+            tls: Duration::from_secs(10),
             first_byte: Duration::from_secs(60),
             idle: Duration::from_secs(60),
             tunnel: Duration::from_secs(3600),
@@ -191,6 +210,8 @@ impl Default for Timeouts {
 /// How long a client may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientTimeouts {
+    /// From the accept to the end of the TLS handshake. The target's `tls`. Default 10 s.
+    pub tls: Duration,
     /// From the first byte of a request (or the accept) to the end of its head. Default 10 s.
     pub head: Duration,
     /// Silence between two requests. Default 60 s.
@@ -202,6 +223,7 @@ pub struct ClientTimeouts {
 impl Default for ClientTimeouts {
     fn default() -> Self {
         ClientTimeouts {
+            tls: Duration::from_secs(10),
             head: Duration::from_secs(10),
             keep_alive: Duration::from_secs(60),
             idle: Duration::from_secs(60),
@@ -244,40 +266,6 @@ impl Forwarded {
     /// Every way with the name it has in a config file.
     pub const ALL: &'static [(&'static str, Forwarded)] =
         &[("x_forwarded", Forwarded::XForwarded), ("rfc7239", Forwarded::Rfc7239), ("off", Forwarded::Off)];
-}
-
-/// Where access records go and how they look.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AccessLog {
-    /// The destination.
-    pub path: LogPath,
-    /// The form of a line.
-    pub format: LogFormat,
-}
-
-/// A log's destination.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LogPath {
-    /// Standard output (`stdout` or `-`).
-    Stdout,
-    /// Appended to a file.
-    File(PathBuf),
-}
-
-/// The form of an access line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum LogFormat {
-    /// One line to read. The default.
-    #[default]
-    Text,
-    /// One JSON object per line.
-    Json,
-}
-
-impl LogFormat {
-    /// Every form with the name it has in a config file.
-    pub const ALL: &'static [(&'static str, LogFormat)] =
-        &[("text", LogFormat::Text), ("json", LogFormat::Json)];
 }
 
 /// Lowest level of events that are logged.

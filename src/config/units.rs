@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use super::error::{Wrong, quoted};
+use super::model::Share;
 
 /// What a time looks like, for messages.
 const TIME_FORM: &str = "a time such as `250ms`, `2s`, `1m` or `1h`";
 /// What a size looks like, for messages.
 const SIZE_FORM: &str = "a size such as `512B`, `64KiB`, `10MiB` or `1GB`";
+/// What a share looks like, for messages.
+pub(super) const SHARE_FORM: &str = "a share in percent from `0.0001%` to `100%`";
 
 /// Units of time in nanoseconds, smallest first.
 const TIME_UNITS: &[(&str, u128)] =
@@ -94,6 +97,23 @@ pub(super) fn size(text: &str) -> Result<u64, Wrong> {
     scale(number, bytes).and_then(|bytes| u64::try_from(bytes).ok()).ok_or_else(wrong)
 }
 
+/// Reads `1%`, `0.5%`. A bare number is refused: 0.1 may mean a tenth or a thousandth.
+pub(super) fn share(text: &str) -> Result<Share, Wrong> {
+    let (number, unit) = leading_number(text);
+    if number.is_empty() {
+        return Err(Wrong::new(format!("is {}, which is not a share", quoted(text)), SHARE_FORM));
+    }
+    if unit.is_empty() {
+        let bare = Wrong::new(format!("is {}, a number without `%`", quoted(text)), SHARE_FORM);
+        return Err(bare.hint("one in ten is `10%`, one in a thousand is `0.1%`"));
+    }
+    let millionths = scale(number, 10_000).filter(|_| unit == "%");
+    let share = millionths.map(|count| u32::try_from(count).ok().and_then(Share::from_millionths));
+    share
+        .ok_or_else(|| Wrong::new(format!("is {}, which is not a share", quoted(text)), SHARE_FORM))?
+        .ok_or_else(|| Wrong::new(format!("is {}, which is out of range", quoted(text)), SHARE_FORM))
+}
+
 /// A time as it would be written: the longest unit that divides it.
 pub(super) fn show_duration(time: Duration) -> String {
     let nanos = time.as_nanos();
@@ -110,6 +130,30 @@ pub(super) fn show_size(bytes: u64) -> String {
     let bytes = u128::from(bytes);
     let whole = SIZE_UNITS.iter().find(|(_, unit)| bytes != 0 && bytes.is_multiple_of(*unit));
     whole.map_or_else(|| format!("{bytes}B"), |(name, unit)| format!("{}{name}", bytes / unit))
+}
+
+/// The expression for every text that [`duration`] reads, made of one for a number.
+pub(super) fn time_pattern(number: &str) -> String {
+    let units: Vec<&str> = TIME_UNITS.iter().map(|(name, _)| *name).collect();
+    format!("(?:{number}(?:{}))+", units.join("|"))
+}
+
+/// The expression for every text that [`size`] reads, made of one for a number.
+pub(super) fn size_pattern(number: &str) -> String {
+    let units: Vec<String> = SIZE_UNITS.iter().map(|(name, _)| any_case(name)).collect();
+    format!("{number}(?:{})?", units.join("|"))
+}
+
+/// The expression for `word` in upper, lower or mixed case.
+pub(super) fn any_case(word: &str) -> String {
+    let letter = |c: char| {
+        if c.is_ascii_alphabetic() {
+            format!("[{}{}]", c.to_ascii_uppercase(), c.to_ascii_lowercase())
+        } else {
+            c.to_string()
+        }
+    };
+    word.chars().map(letter).collect()
 }
 
 /// Splits digits with at most one point from what follows.
@@ -212,6 +256,22 @@ mod tests {
             assert!(size(text).is_err(), "{text}");
         }
         assert!(size("10M").unwrap_err().hint.unwrap().contains("`10MiB`"));
+    }
+
+    #[test]
+    fn shares_are_exact() {
+        let table =
+            [("1%", 10_000), ("0.5%", 5_000), ("100%", 1_000_000), ("0.0001%", 1), ("33.3333%", 333_333)];
+        for (text, millionths) in table {
+            assert_eq!(share(text).unwrap().millionths(), millionths, "{text}");
+            assert_eq!(share(text).unwrap().to_string(), text);
+        }
+        for text in
+            ["", "%", "-1%", "0%", "0.00001%", "100.0001%", "1 %", "1%%", "1/100", "9999999999999999%"]
+        {
+            assert!(share(text).is_err(), "{text}");
+        }
+        assert!(share("0.1").unwrap_err().hint.unwrap().contains("`10%`"));
     }
 
     #[test]

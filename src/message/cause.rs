@@ -89,6 +89,14 @@ causes! {
     BodyTooLarge = "body_too_large", 413, Client, "The request body is too large.";
     /// The head was not complete in time.
     HeadTimeout = "head_timeout", 408, Client, "The request head did not arrive in time.";
+    /// Plain HTTP on a port that speaks HTTPS.
+    PlainHttp = "plain_http", 400, Client, "This port speaks HTTPS. Use https:// instead of http://.";
+    /// The TLS handshake with the client failed; nobody is there to read an answer.
+    TlsHandshake = "tls_handshake", 400, Client, "The TLS handshake failed.";
+    /// The TLS handshake with the client was not complete in time.
+    TlsTimeout = "tls_timeout", 408, Client, "The TLS handshake was not complete in time.";
+    /// The client had no certificate, or one that did not convince.
+    ClientCertificate = "client_certificate", 400, Client, "A valid client certificate is needed.";
     /// The body came too slowly or stopped.
     BodyTimeout = "body_timeout", 408, Client, "The request body did not arrive in time.";
     /// The client took no bytes for the idle timeout.
@@ -113,6 +121,20 @@ causes! {
     ConnectFailed = "connect_failed", 503, Backend, "No backend could be reached.";
     /// A backend did not accept in time.
     ConnectTimeout = "connect_timeout", 504, Backend, "The backend did not accept a connection in time.";
+    /// The TLS handshake with a backend failed.
+    UpstreamTls = "upstream_tls", 502, Backend, "The TLS handshake with the backend failed.";
+    /// A backend's certificate is for another name.
+    UpstreamTlsName = "upstream_tls_name", 502, Backend, "The backend's certificate is for another name.";
+    /// A backend's certificate has expired or is not in force yet.
+    UpstreamTlsExpired = "upstream_tls_expired", 502, Backend, "The backend's certificate is not in force.";
+    /// A backend's certificate was issued by nobody whom we trust.
+    UpstreamTlsIssuer = "upstream_tls_issuer", 502, Backend, "The backend's certificate is not trusted.";
+    /// A backend did not accept our certificate, or wants one.
+    UpstreamTlsRefused = "upstream_tls_refused", 502, Backend, "The backend refused our certificate.";
+    /// A backend that should speak TLS does not.
+    UpstreamNotTls = "upstream_not_tls", 502, Backend, "The backend does not speak TLS.";
+    /// The TLS handshake with a backend was not complete in time.
+    UpstreamTlsTimeout = "upstream_tls_timeout", 504, Backend, "The TLS handshake with the backend was not complete in time.";
     /// A backend closed or reset before its answer began.
     BackendClosed = "backend_closed", 502, Backend, "The backend closed the connection without an answer.";
     /// No byte of the answer in time.

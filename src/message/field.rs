@@ -80,6 +80,12 @@ fields! {
     XForwardedPrefix = "x-forwarded-prefix";
     /// The client's address, by another custom.
     XRealIp = "x-real-ip";
+    /// The client's certificate (RFC 9440).
+    ClientCert = "client-cert";
+    /// What else came with it (RFC 9440).
+    ClientCertChain = "client-cert-chain";
+    /// Facts of the client's certificate, by custom.
+    XForwardedClientCert = "x-forwarded-client-cert";
     /// Number of the request.
     XRequestId = "x-request-id";
 }
@@ -114,6 +120,9 @@ impl Field {
                 | Field::XForwardedPort
                 | Field::XForwardedPrefix
                 | Field::XRealIp
+                | Field::ClientCert
+                | Field::ClientCertChain
+                | Field::XForwardedClientCert
                 | Field::XRequestId
         )
     }

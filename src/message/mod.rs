@@ -11,7 +11,7 @@ pub mod status;
 pub use cause::{Blame, Cause};
 pub use field::Field;
 pub use head::{Head, Line, Span, Version, tokens};
-pub use record::{ATTEMPTS, Attempt, BackendId, Kind, ListenerId, Record, TargetId};
+pub use record::{ATTEMPTS, Attempt, BackendId, Kind, ListenerId, Record, TargetId, TlsSession};
 
 /// How the length of a body is known (RFC 9112 §6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

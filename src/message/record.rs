@@ -56,6 +56,15 @@ pub enum Kind {
     Tcp,
 }
 
+/// What a TLS handshake with a client came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TlsSession {
+    /// `1.2` or `1.3`.
+    pub version: &'static str,
+    /// An earlier session was continued.
+    pub resumed: bool,
+}
+
 /// What happened to one request or connection. A zero [`Tick`] means: did not happen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
@@ -75,6 +84,10 @@ pub struct Record {
     pub cause: Cause,
     /// The connection was accepted.
     pub accepted: Tick,
+    /// The TLS handshake was complete.
+    pub secured: Tick,
+    /// What it came to; `None`: no TLS.
+    pub tls: Option<TlsSession>,
     /// The first byte of this request came.
     pub started: Tick,
     /// The head was complete.

@@ -8,7 +8,9 @@ pub mod deadline;
 pub mod relay;
 pub mod socket;
 pub mod stream;
+pub mod tls;
 
 pub use buffer::{Buffer, FreeList};
 pub use deadline::{Deadline, Ticker, now};
 pub use stream::Stream;
+pub use tls::Tls;

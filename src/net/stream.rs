@@ -4,11 +4,15 @@
 
 use std::future::{Future as _, poll_fn};
 use std::io::{self, IoSlice};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use rustix::net::{RecvFlags, SendFlags, recv};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+
+use super::Tls;
 
 /// What [`Stream::dismiss`] reads at most, in bytes: no peer may hold up the accept loop.
 const DISMISSED: usize = 256 * 1024;
@@ -19,13 +23,17 @@ pub enum Stream {
     Tcp(TcpStream),
     /// A unix stream socket.
     Unix(UnixStream),
+    /// A TLS session on one of the others.
+    Tls(Box<Tls>),
 }
 
+/// The same for both kinds of socket, and something else for TLS.
 macro_rules! each {
-    ($stream:expr, $inner:ident => $body:expr) => {
+    ($stream:expr, $inner:ident => $body:expr, $tls:ident => $secured:expr) => {
         match $stream {
             Stream::Tcp($inner) => $body,
             Stream::Unix($inner) => $body,
+            Stream::Tls($tls) => $secured,
         }
     };
 }
@@ -36,18 +44,18 @@ impl Stream {
     /// # Errors
     /// What the socket reports.
     pub fn poll_read(&mut self, cx: &mut Context<'_>, space: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        each!(self, inner => Pin::new(inner).poll_read(cx, space))
+        each!(self, inner => Pin::new(inner).poll_read(cx, space), tls => tls.poll_read(cx, space))
     }
 
-    /// Writes once.
+    /// Writes once. After `Pending` the next call must begin with the same bytes.
     ///
     /// # Errors
     /// What the socket reports.
     pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        each!(self, inner => Pin::new(inner).poll_write(cx, bytes))
+        each!(self, inner => Pin::new(inner).poll_write(cx, bytes), tls => tls.poll_write(cx, &[IoSlice::new(bytes)]))
     }
 
-    /// Writes several pieces at once.
+    /// Writes several pieces at once. After `Pending` the next call must begin with the same bytes.
     ///
     /// # Errors
     /// What the socket reports.
@@ -56,7 +64,13 @@ impl Stream {
         cx: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        each!(self, inner => Pin::new(inner).poll_write_vectored(cx, parts))
+        each!(self, inner => Pin::new(inner).poll_write_vectored(cx, parts), tls => tls.poll_write(cx, parts))
+    }
+
+    /// True while bytes are on their way of a write that has not been reported as done. A plain socket has none.
+    #[must_use]
+    pub fn is_writing(&self) -> bool {
+        each!(self, _inner => false, tls => tls.is_writing())
     }
 
     /// Says that we have sent our last byte.
@@ -64,7 +78,7 @@ impl Stream {
     /// # Errors
     /// What the socket reports.
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        each!(self, inner => Pin::new(inner).poll_shutdown(cx))
+        each!(self, inner => Pin::new(inner).poll_shutdown(cx), tls => tls.poll_shutdown(cx))
     }
 
     /// Ready when a read would not wait: bytes, the end, or an error. Costs no system call.
@@ -72,7 +86,7 @@ impl Stream {
     /// # Errors
     /// What the runtime reports.
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        each!(self, inner => inner.poll_read_ready(cx))
+        each!(self, inner => inner.poll_read_ready(cx), tls => tls.poll_readable(cx))
     }
 
     /// True when the runtime has already seen something to read or the end: a connection that should be
@@ -89,33 +103,62 @@ impl Stream {
     #[must_use]
     pub fn is_silent(&self) -> bool {
         let mut byte = [0u8; 1];
-        let flags = rustix::net::RecvFlags::PEEK | rustix::net::RecvFlags::DONTWAIT;
-        let peeked = each!(self, inner => rustix::net::recv(inner, &mut byte, flags));
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let peeked = each!(self, inner => recv(inner, &mut byte, flags), tls => return tls.is_silent());
         matches!(peeked, Err(rustix::io::Errno::AGAIN))
     }
 
+    /// The first byte that is there to be read, which stays there; `None` at the end. A TLS session shows none.
+    ///
+    /// # Errors
+    /// What the socket reports.
+    pub fn poll_first(&self, cx: &mut Context<'_>) -> Poll<io::Result<Option<u8>>> {
+        loop {
+            ready!(self.poll_readable(cx))?;
+            let mut byte = [0u8; 1];
+            let mut peek = |fd: BorrowedFd<'_>| Ok(recv(fd, &mut byte, RecvFlags::PEEK)?);
+            let peeked: io::Result<(usize, usize)> = each!(
+                self,
+                inner => inner.try_io(Interest::READABLE, || peek(inner.as_fd())),
+                _tls => return Poll::Ready(Ok(None))
+            );
+            match peeked {
+                Ok((0, _)) => return Poll::Ready(Ok(None)),
+                Ok(_) => return Poll::Ready(Ok(Some(byte[0]))),
+                // What the runtime took for readable was not; it knows now.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
     /// Says one last thing without waiting and without the runtime, which has not yet learned that a new socket
-    /// can be written: takes what has come, within a bound, sends `bytes`, ends our side. True when all of it was taken.
+    /// can be written: takes what has come, within a bound, sends `bytes`, ends our side. True when all of it was
+    /// taken. A TLS session is told nothing.
     pub fn dismiss(&self, bytes: &[u8]) -> bool {
-        use rustix::net::{RecvFlags, SendFlags, Shutdown};
+        use rustix::net::Shutdown;
         let (mut space, mut room) = ([0u8; 4096], DISMISSED);
         each!(self, inner => {
             while room > 0
-                && let Ok((count @ 1.., _)) = rustix::net::recv(inner, &mut space, RecvFlags::DONTWAIT)
+                && let Ok((count @ 1.., _)) = recv(inner, &mut space, RecvFlags::DONTWAIT)
             {
                 room = room.saturating_sub(count);
             }
             let sent = rustix::net::send(inner, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
             let _ = rustix::net::shutdown(inner, Shutdown::Write);
             sent == Ok(bytes.len())
-        })
+        }, _tls => false)
     }
 
     /// Makes closing reset the connection, so that the peer sees an abort and not an end.
     pub fn reset_on_close(&self) {
-        if let Stream::Tcp(tcp) = self {
+        match self {
             // A failure leaves an ordinary close, which framing still shows to be incomplete.
-            let _ = socket2::SockRef::from(tcp).set_linger(Some(std::time::Duration::ZERO));
+            Stream::Tcp(tcp) => {
+                let _ = socket2::SockRef::from(tcp).set_linger(Some(std::time::Duration::ZERO));
+            }
+            Stream::Unix(_) => {}
+            Stream::Tls(tls) => tls.reset_on_close(),
         }
     }
 }
@@ -133,10 +176,16 @@ mod tests {
         let near = Stream::Tcp(listener.accept().await.expect("accepts").0);
         far.set_nonblocking(true).expect("non-blocking");
         let mut total = 0;
-        while let Ok(count) = far.write(&[0; 65_536]) {
-            total += count;
-        }
-        assert!(total > 2 * DISMISSED, "the kernel holds {total}");
+        // The kernel's buffers grow while it moves bytes on, which takes it a moment.
+        let filled = tokio::time::timeout(std::time::Duration::from_secs(20), async {
+            while total <= 2 * DISMISSED {
+                match far.write(&[0; 65_536]) {
+                    Ok(count) => total += count,
+                    Err(_) => tokio::task::yield_now().await,
+                }
+            }
+        });
+        assert!(filled.await.is_ok(), "the kernel holds {total}");
         assert!(near.dismiss(b"no"), "the answer is taken");
         assert!(!near.is_silent(), "and not everything was read for it");
     }

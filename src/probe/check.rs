@@ -1,4 +1,4 @@
-//! One probe: connect, and for HTTP ask and judge the status, all under one timeout.
+//! One probe: connect, shake hands where TLS is spoken, and for HTTP ask and judge the status, all under one timeout.
 
 use std::io;
 use std::ops::RangeInclusive;
@@ -14,10 +14,12 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
 
 use super::{Finding, fault};
 use crate::config::model::{BackendAddress, HealthCheck};
 use crate::target::{Backend, Endpoint, Verdict};
+use crate::tls::Upstream;
 
 /// The most bytes of an answer's head. hyper allows no less than 8 KiB.
 const HEAD_SIZE: usize = 16 * 1024;
@@ -25,6 +27,7 @@ const HEAD_SIZE: usize = 16 * 1024;
 /// How one backend is probed.
 pub(super) struct Check {
     timeout: Duration,
+    tls: Option<Upstream>,
     question: Option<Question>,
 }
 
@@ -40,10 +43,10 @@ impl Check {
     pub(super) fn new(backend: &Backend, health: &HealthCheck) -> Check {
         let question = backend.probe_path.as_ref().map(|path| Question {
             path: Arc::clone(path),
-            host: health.host.clone().unwrap_or_else(|| authority(&backend.address)),
+            host: health.host.clone().unwrap_or_else(|| authority(&backend.address, backend.tls.is_some())),
             expect: health.expect.clone(),
         });
-        Check { timeout: health.timeout, question }
+        Check { timeout: health.timeout, tls: backend.tls.clone(), question }
     }
 
     /// Probes once: the first of `endpoints` that accepts a connection is judged.
@@ -59,10 +62,24 @@ impl Check {
             Ok(stream) => stream,
             Err(finding) => return finding,
         };
-        let Some(question) = &self.question else { return Finding::Verdict(Verdict::Good) };
         match stream {
-            Stream::Tcp(stream) => question.put(stream).await,
-            Stream::Unix(stream) => question.put(stream).await,
+            Stream::Tcp(stream) => self.ask_on(stream).await,
+            Stream::Unix(stream) => self.ask_on(stream).await,
+        }
+    }
+
+    async fn ask_on<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> Finding {
+        let Some(tls) = &self.tls else { return self.put(stream).await };
+        match TlsConnector::from(Arc::clone(&tls.config)).connect(tls.name.clone(), stream).await {
+            Ok(stream) => self.put(stream).await,
+            Err(error) => fault::of_tls(&error),
+        }
+    }
+
+    async fn put<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> Finding {
+        match &self.question {
+            Some(question) => question.put(stream).await,
+            None => Finding::Verdict(Verdict::Good),
         }
     }
 }
@@ -147,10 +164,11 @@ async fn connect(endpoints: &[Endpoint]) -> Result<Stream, Finding> {
 }
 
 /// The Host of a probe: `host:port`, without the port where HTTP implies it (RFC 9110 §7.2).
-fn authority(address: &BackendAddress) -> String {
+fn authority(address: &BackendAddress, tls: bool) -> String {
+    let implied = if tls { 443 } else { 80 };
     match address {
-        BackendAddress::Host { host, port: 80 } if host.contains(':') => format!("[{host}]"),
-        BackendAddress::Host { host, port: 80 } => host.clone(),
+        BackendAddress::Host { host, port } if *port == implied && host.contains(':') => format!("[{host}]"),
+        BackendAddress::Host { host, port } if *port == implied => host.clone(),
         BackendAddress::Host { .. } => address.to_string(),
         // A path is no authority; servers on unix sockets rarely look at it.
         BackendAddress::Unix(_) => "localhost".to_owned(),

@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind};
 
 use super::Finding;
 use crate::net::connect::shortage;
+use crate::tls::Fault;
 
 /// `error` in a few words.
 pub(super) fn words(error: &io::Error) -> String {
@@ -28,6 +29,26 @@ pub(super) fn of_io(error: &io::Error) -> Finding {
         Some(text) => Finding::Starved(text.into()),
         None => Finding::bad(words(error)),
     }
+}
+
+/// What a failed TLS handshake says about a backend.
+pub(super) fn of_tls(error: &io::Error) -> Finding {
+    let Some(broken) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) else {
+        return match of_io(error) {
+            Finding::Verdict(_) if error.kind() == ErrorKind::UnexpectedEof => {
+                Finding::bad("TLS: closed in the handshake")
+            }
+            other => other,
+        };
+    };
+    Finding::bad(match Fault::of(broken) {
+        Fault::Name => "TLS: its certificate is for another name".to_owned(),
+        Fault::Expired => "TLS: its certificate has expired or is not in force yet".to_owned(),
+        Fault::Issuer => "TLS: its certificate was issued by nobody whom we trust".to_owned(),
+        Fault::Refused => "TLS: it did not accept our certificate, or wants one".to_owned(),
+        Fault::NotTls => "it does not speak TLS".to_owned(),
+        Fault::Other => format!("TLS: {broken}"),
+    })
 }
 
 /// What a failed HTTP exchange says about a backend.

@@ -27,6 +27,7 @@ fn target(health: Option<HealthCheck>, addresses: Vec<BackendAddress>, path: Opt
         name: address.to_string(),
         address,
         probe_path: path.map(str::to_owned),
+        tls: None,
     });
     let config = model::Target {
         name: "web".into(),

@@ -5,10 +5,9 @@
 use std::rc::Rc;
 
 use super::WorkerCtx;
-use crate::message::{Cause, Field, Head, Record};
+use crate::message::{Cause, Head, Record};
 use crate::net::now;
 use crate::net::relay::Moved;
-use crate::telemetry::access_log::Line;
 use crate::tick::Tick;
 
 /// A Record in the making.
@@ -17,6 +16,7 @@ pub struct Ledger<'a> {
     head: Option<&'a Head>,
     moved: Option<&'a Moved>,
     settled: bool,
+    withdrawn: bool,
     /// What is known so far.
     pub record: Record,
 }
@@ -25,7 +25,7 @@ impl<'a> Ledger<'a> {
     /// Starts a Record. `head`: what the client asked, for the access log.
     #[must_use]
     pub fn new(ctx: &Rc<WorkerCtx>, head: Option<&'a Head>, record: Record) -> Ledger<'a> {
-        Ledger { ctx: Rc::clone(ctx), head, moved: None, settled: false, record }
+        Ledger { ctx: Rc::clone(ctx), head, moved: None, settled: false, withdrawn: false, record }
     }
 
     /// Adds the bytes in `moved` to the Record when it is completed: they count also when the task is cut.
@@ -33,6 +33,11 @@ impl<'a> Ledger<'a> {
     pub fn counting(mut self, moved: &'a Moved) -> Ledger<'a> {
         self.moved = Some(moved);
         self
+    }
+
+    /// Leaves no Record: what it began with goes on in another.
+    pub fn withdraw(mut self) {
+        self.withdrawn = true;
     }
 
     /// Notes how it ended.
@@ -44,6 +49,9 @@ impl<'a> Ledger<'a> {
 
 impl Drop for Ledger<'_> {
     fn drop(&mut self) {
+        if self.withdrawn {
+            return;
+        }
         if !self.settled {
             // Nobody said how it ended: the task was dropped in the middle.
             self.record.cause = if std::thread::panicking() { Cause::Internal } else { Cause::Shutdown };
@@ -57,15 +65,7 @@ impl Drop for Ledger<'_> {
         }
         self.ctx.cells.record(&self.record);
         if let Some(log) = self.ctx.log.borrow_mut().as_mut() {
-            let field = |field| self.head.and_then(|head| head.value(field)).unwrap_or_default();
-            let line = Line {
-                method: self.head.map_or(&[][..], Head::method),
-                target: self.head.map_or(&[][..], Head::path),
-                host: self.head.map_or(&[][..], Head::authority),
-                user_agent: field(Field::UserAgent),
-                referer: field(Field::Referer),
-            };
-            log.write(&self.record, &line, &self.ctx.snapshot.names, self.ctx.wall());
+            log.write(&self.record, self.head, &self.ctx.snapshot.names, self.ctx.wall());
         }
     }
 }

@@ -68,6 +68,7 @@ mod tests {
             name: format!("b{number}"),
             address: BackendAddress::Host { host: "127.0.0.1".into(), port: 1000 + number },
             probe_path: None,
+            tls: None,
         };
         let health = HealthCheck {
             interval: Duration::from_secs(60),

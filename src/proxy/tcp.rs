@@ -79,7 +79,7 @@ async fn connect(ctx: &WorkerCtx, target: &Target, record: &mut Record) -> Resul
         let never_gone = |_: &mut std::task::Context<'_>| Poll::Pending;
         let Some(lease) = lend(target, &tried, &deadline, never_gone).await? else { break };
         let attempt = record.attempt(lease.backend().id, now());
-        match dial(ctx, lease.backend(), target.config.timeouts.connect, &deadline, never_gone).await {
+        match dial(ctx, lease.backend(), &target.config.timeouts, &deadline, never_gone).await {
             Ok(stream) => {
                 attempt.connected = now();
                 lease.note_connected();

@@ -38,6 +38,7 @@ mod tests {
         let mut listener = Listener {
             name: "web".into(),
             protocol: Protocol::Http,
+            tls: None,
             binds: Vec::new(),
             routes: vec![Route { target: 3 }, Route { target: 1 }],
             limits: Limits::default(),

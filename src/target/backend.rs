@@ -16,9 +16,11 @@ use super::Padded;
 use super::ejection::Ejection;
 use super::health::threshold::Threshold;
 use super::state::{Decision, Health, Input, Inputs, Probe, Resolution, decide};
+use crate::config::model::tls::UpstreamTls;
 use crate::config::model::{self, BackendAddress};
 use crate::message::BackendId;
 use crate::tick::{Tick, nanos};
+use crate::tls::Upstream;
 
 /// An address that a connection can be opened to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -51,6 +53,10 @@ pub struct Backend {
     pub address: BackendAddress,
     /// What its probe asks for with GET; `None`: the probe is a TCP connect.
     pub probe_path: Option<Arc<str>>,
+    /// TLS towards it; `None`: plain.
+    pub tls: Option<Upstream>,
+    /// What `tls` was made of.
+    tls_settings: Option<Arc<UpstreamTls>>,
     /// Idle connections to it in the pools of all workers: their shared credit. Only the pools write it.
     pub idle_connections: Padded<AtomicU32>,
     in_flight: Padded<AtomicU32>,
@@ -73,7 +79,13 @@ pub(super) struct Detail {
 
 impl Backend {
     /// A backend of `target` that was never seen before; `probed`: it is unknown until its first probe.
-    pub(super) fn new(id: BackendId, target: &str, config: &model::Backend, probed: bool) -> Backend {
+    pub(super) fn new(
+        id: BackendId,
+        target: &str,
+        config: &model::Backend,
+        probed: bool,
+        tls: Option<Upstream>,
+    ) -> Backend {
         let endpoints = literal(&config.address);
         let inputs = Inputs {
             name: if endpoints.is_empty() {
@@ -90,6 +102,8 @@ impl Backend {
             identity: format!("{target}/{}", config.name).into(),
             address: config.address.clone(),
             probe_path: config.probe_path.as_deref().map(Arc::from),
+            tls,
+            tls_settings: config.tls.clone(),
             idle_connections: Padded::default(),
             in_flight: Padded::default(),
             endpoints: ArcSwap::from_pointee(endpoints.into()),
@@ -106,6 +120,7 @@ impl Backend {
         *self.name == *config.name
             && self.address == config.address
             && self.probe_path.as_deref() == config.probe_path.as_deref()
+            && self.tls_settings == config.tls
     }
 
     /// Its state at this moment.
@@ -243,7 +258,7 @@ mod tests {
 
     #[test]
     fn literals_have_an_endpoint_from_the_start_and_names_none() {
-        let backend = |address| Backend::new(BackendId(1), "web", &named("a", address), true);
+        let backend = |address| Backend::new(BackendId(1), "web", &named("a", address), true, None);
         let v6 = backend(host("::1", 80));
         assert_eq!(v6.endpoint(0).map(|e| e.to_string()).as_deref(), Some("[::1]:80"));
         assert_eq!(v6.endpoint(1), None);
@@ -256,14 +271,14 @@ mod tests {
 
     #[test]
     fn without_probing_a_literal_is_up_and_a_name_waits_for_its_addresses() {
-        let backend = |address| Backend::new(BackendId(1), "web", &named("a", address), false).health();
+        let backend = |address| Backend::new(BackendId(1), "web", &named("a", address), false, None).health();
         assert_eq!(backend(host("127.0.0.1", 80)), Health::Up);
         assert_eq!(backend(host("app.internal", 80)), Health::Unknown);
     }
 
     #[test]
     fn another_order_of_the_same_addresses_is_no_change() {
-        let backend = Backend::new(BackendId(1), "web", &named("a", host("app.internal", 80)), true);
+        let backend = Backend::new(BackendId(1), "web", &named("a", host("app.internal", 80)), true, None);
         let ip = |last| IpAddr::from([10, 0, 0, last]);
         assert!(backend.readdress(&[ip(1), ip(2), ip(1)]));
         assert_eq!(backend.endpoints().len(), 2);
@@ -274,7 +289,7 @@ mod tests {
 
     #[test]
     fn what_is_proven_of_idle_connections_grows_and_is_disproved() {
-        let backend = Backend::new(BackendId(1), "web", &named("a", host("127.0.0.1", 80)), true);
+        let backend = Backend::new(BackendId(1), "web", &named("a", host("127.0.0.1", 80)), true, None);
         let millis = Duration::from_millis;
         assert_eq!(backend.idle_proven(), Duration::ZERO);
         for age in [30, 49, 20] {

@@ -11,7 +11,7 @@ pub(super) fn host(host: &str, port: u16) -> BackendAddress {
 }
 
 pub(super) fn named(name: &str, address: BackendAddress) -> model::Backend {
-    model::Backend { name: name.into(), address, probe_path: None }
+    model::Backend { name: name.into(), address, probe_path: None, tls: None }
 }
 
 /// A target `web` with backends `b0`, `b1`, … that are up from the start.

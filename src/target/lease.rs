@@ -78,7 +78,8 @@ mod tests {
 
     #[test]
     fn a_lease_counts_once_whichever_way_it_ends() {
-        let backend = Arc::new(Backend::new(BackendId(1), "web", &named("a", host("127.0.0.1", 80)), false));
+        let backend =
+            Arc::new(Backend::new(BackendId(1), "web", &named("a", host("127.0.0.1", 80)), false, None));
         let first = Lease::new(&backend, false, Tick(1));
         let second = Lease::new(&backend, false, Tick(1));
         assert_eq!(backend.in_flight(), 2);
@@ -91,7 +92,8 @@ mod tests {
 
     #[test]
     fn a_connection_that_stands_ends_the_ejection_before_the_attempt_has_ended() {
-        let backend = Arc::new(Backend::new(BackendId(1), "web", &named("a", host("127.0.0.1", 80)), false));
+        let backend =
+            Arc::new(Backend::new(BackendId(1), "web", &named("a", host("127.0.0.1", 80)), false, None));
         Lease::new(&backend, false, Tick(100)).finish(Outcome::ConnectFailed, Tick(100));
         let early = Lease::new(&backend, false, Tick(50));
         early.note_connected();
@@ -104,7 +106,8 @@ mod tests {
 
     #[test]
     fn only_a_failed_connect_ejects() {
-        let backend = Arc::new(Backend::new(BackendId(1), "web", &named("a", host("127.0.0.1", 80)), false));
+        let backend =
+            Arc::new(Backend::new(BackendId(1), "web", &named("a", host("127.0.0.1", 80)), false, None));
         for outcome in [Outcome::Success, Outcome::Failed, Outcome::Neutral] {
             Lease::new(&backend, false, Tick(1)).finish(outcome, Tick(1));
             assert_eq!(backend.ejection.word().until(), None, "{outcome:?}");

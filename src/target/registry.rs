@@ -12,6 +12,7 @@ use dashmap::DashMap;
 use super::{Backend, Target, TargetState};
 use crate::config::model;
 use crate::message::{BackendId, TargetId};
+use crate::tls::{Roots, Upstream};
 
 /// Every backend and every target's live state.
 #[derive(Debug, Default)]
@@ -32,13 +33,14 @@ impl Registry {
 
     /// Makes `targets` the current ones and gives them in the same order.
     ///
-    /// A backend with the same identity, address and probe path stays the same object; so does the state
+    /// A backend with the same identity, address, probe path and TLS stays the same object; so does the state
     /// of a target with the same name. Backends that are gone retire their pooled connections.
     pub fn apply(&self, targets: &[model::Target]) -> Vec<Arc<Target>> {
         let mut kept = HashSet::new();
+        let roots = Roots::default();
         let built = (0..).zip(targets).map(|(place, config)| {
             let backends: Vec<_> =
-                config.backends.iter().map(|backend| self.backend(config, backend)).collect();
+                config.backends.iter().map(|backend| self.backend(config, backend, &roots)).collect();
             kept.extend(backends.iter().map(|backend| backend.id));
             let name: Arc<str> = config.name.as_str().into();
             let state = Arc::clone(&self.states.entry(Arc::clone(&name)).or_default());
@@ -60,7 +62,7 @@ impl Registry {
         built
     }
 
-    fn backend(&self, target: &model::Target, config: &model::Backend) -> Arc<Backend> {
+    fn backend(&self, target: &model::Target, config: &model::Backend, roots: &Roots) -> Arc<Backend> {
         let identity = format!("{}/{}", target.name, config.name);
         if let Some(known) = self.backends.get(identity.as_str())
             && known.is_still(config)
@@ -68,7 +70,8 @@ impl Registry {
             return Arc::clone(&known);
         }
         let id = BackendId(self.next.fetch_add(1, Ordering::Relaxed));
-        let backend = Arc::new(Backend::new(id, &target.name, config, target.health.is_some()));
+        let tls = config.tls.as_ref().map(|tls| Upstream::new(tls, target.protocol, roots));
+        let backend = Arc::new(Backend::new(id, &target.name, config, target.health.is_some(), tls));
         self.backends.insert(Arc::clone(&backend.identity), Arc::clone(&backend));
         backend
     }

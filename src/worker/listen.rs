@@ -13,11 +13,12 @@ use tokio::task::spawn_local;
 use tokio_util::task::TaskTracker;
 
 use crate::config::model::Protocol;
-use crate::message::Record;
+use crate::message::{Cause, Record};
 use crate::net::{Deadline, Stream, now, socket};
-use crate::proxy::{WorkerCtx, http, tcp};
+use crate::proxy::{WorkerCtx, http};
 use crate::tick::Tick;
 
+use super::connection;
 use super::room::{Place, Room};
 
 /// After a failed accept (out of descriptors, most likely) this long passes before the next.
@@ -151,38 +152,30 @@ impl Loop {
         let place = Place::take(&self.room, &self.ctx);
         let ctx = Rc::clone(&self.ctx);
         let index = self.listener;
-        let protocol = ctx.snapshot.listeners[index].config.protocol;
-        if !place.is_granted() {
-            if protocol == Protocol::Http && self.turned_away.get() >= TURNED_AWAY {
-                http::connection::dismiss(&ctx, &ctx.snapshot.listeners[index], &stream, record);
-            } else if protocol == Protocol::Http {
-                let count = Rc::clone(&self.turned_away);
-                count.set(count.get() + 1);
-                spawn_local(self.tracker.track_future(async move {
-                    let place = place;
-                    let listener = &ctx.snapshot.listeners[index];
-                    http::connection::turn_away(Rc::clone(&ctx), listener, stream, record).await;
-                    drop(place);
-                    count.set(count.get() - 1);
-                }));
-            }
+        if place.is_granted() {
+            spawn_local(self.tracker.track_future(async move {
+                let _place = place;
+                let listener = &ctx.snapshot.listeners[index];
+                connection::serve(Rc::clone(&ctx), listener, stream, record).await;
+            }));
             return;
         }
-        match protocol {
-            Protocol::Http => {
-                spawn_local(self.tracker.track_future(async move {
-                    let _place = place;
-                    let listener = &ctx.snapshot.listeners[index];
-                    http::connection::serve(Rc::clone(&ctx), listener, stream, record).await;
-                }));
-            }
-            Protocol::Tcp => {
-                spawn_local(self.tracker.track_future(async move {
-                    let _place = place;
-                    let listener = &ctx.snapshot.listeners[index];
-                    tcp::serve(Rc::clone(&ctx), listener, stream, record).await;
-                }));
-            }
+        let listener = &ctx.snapshot.listeners[index];
+        if listener.config.protocol != Protocol::Http || listener.tls.is_some() {
+            // Nothing can be said before a handshake, and that costs more than what we are short of.
+        } else if self.turned_away.get() >= TURNED_AWAY {
+            http::connection::dismiss(&ctx, listener, &stream, record);
+        } else {
+            let count = Rc::clone(&self.turned_away);
+            count.set(count.get() + 1);
+            spawn_local(self.tracker.track_future(async move {
+                let place = place;
+                let cause = Cause::TooManyConnections;
+                let listener = &ctx.snapshot.listeners[index];
+                http::connection::turn_away(Rc::clone(&ctx), listener, stream, record, cause).await;
+                drop(place);
+                count.set(count.get() - 1);
+            }));
         }
     }
 
@@ -209,34 +202,10 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::model::{ClientTimeouts, Config, Forwarded, Limits, Listener, LogLevel};
-    use crate::proxy::pool::Pool;
-    use crate::snapshot::Snapshot;
-    use crate::target::Registry;
+    use crate::worker::fixtures::context;
 
-    /// A worker's things with one HTTP listener that leads nowhere.
-    fn context() -> Rc<WorkerCtx> {
-        let config = Config {
-            listeners: vec![Listener {
-                name: "web".into(),
-                protocol: Protocol::Http,
-                binds: Vec::new(),
-                routes: Vec::new(),
-                limits: Limits::default(),
-                client_timeouts: ClientTimeouts::default(),
-                forwarded: Forwarded::default(),
-            }],
-            targets: Vec::new(),
-            workers: 1,
-            max_connections: None,
-            shutdown_timeout: Duration::ZERO,
-            access_log: None,
-            log_level: LogLevel::Info,
-            trusted_proxies: Vec::new(),
-        };
-        let snapshot = Arc::new(Snapshot::new(&config, &Registry::new()));
-        WorkerCtx::new(snapshot, Pool::new(Arc::default()), Arc::default(), None, true)
-    }
+    /// Far more than an accept loop needs to end.
+    const PATIENCE: Duration = Duration::from_secs(20);
 
     #[test]
     fn a_draining_worker_accepts_what_its_event_loop_has_not_seen_yet() {
@@ -254,11 +223,12 @@ mod tests {
             let socket = Socket { listener: 0, kind };
             let accepting = Loop::new(Rc::clone(&ctx), Room::new(10), TaskTracker::new(), socket);
             let accepting = spawn_local(accepting.expect("registered").run());
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            // The loop waits for its first connection.
+            tokio::task::yield_now().await;
             // From here to the drain the event loop gets no turn.
             let _client = std::os::unix::net::UnixStream::connect(&path).expect("connects");
             ctx.drain();
-            accepting.await.expect("no panic");
+            tokio::time::timeout(PATIENCE, accepting).await.expect("the loop ends").expect("no panic");
             assert_eq!(ctx.cells.connections.accepted.value(), 1);
         });
     }

@@ -3,6 +3,9 @@
 //! Workers share nothing on the way of a request but the backends' live state. `server` starts them; they end
 //! when told to drain and nothing is left, when the time for that is up, or when told to cut.
 
+mod connection;
+#[cfg(test)]
+mod fixtures;
 mod listen;
 mod room;
 
@@ -114,7 +117,7 @@ async fn housekeep(ctx: Rc<WorkerCtx>) {
     loop {
         tokio::time::sleep(FLUSH).await;
         if let Some(log) = ctx.log.borrow_mut().as_mut() {
-            log.flush();
+            log.tick(now());
         }
         turn = turn.wrapping_add(1);
         if u128::from(turn) % (SWEEP.as_millis() / FLUSH.as_millis()) == 0 {

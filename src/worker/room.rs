@@ -86,9 +86,7 @@ mod tests {
     use super::*;
     use crate::message::{Cause, Record};
     use crate::proxy::ledger::Ledger;
-    use crate::proxy::pool::Pool;
-    use crate::snapshot::Snapshot;
-    use crate::target::Registry;
+    use crate::worker::fixtures::context;
 
     #[test]
     fn there_is_never_more_than_the_limit() {
@@ -97,23 +95,6 @@ mod tests {
         room.leave();
         assert!(room.enter());
         assert_eq!(room.taken(), 2);
-    }
-
-    /// A worker's things without a config.
-    fn context() -> Rc<WorkerCtx> {
-        use crate::config::model::{Config, LogLevel};
-        let config = Config {
-            listeners: Vec::new(),
-            targets: Vec::new(),
-            workers: 1,
-            max_connections: None,
-            shutdown_timeout: std::time::Duration::ZERO,
-            access_log: None,
-            log_level: LogLevel::Info,
-            trusted_proxies: Vec::new(),
-        };
-        let snapshot = Arc::new(Snapshot::new(&config, &Registry::new()));
-        WorkerCtx::new(snapshot, Pool::new(Arc::default()), Arc::default(), None, true)
     }
 
     #[test]

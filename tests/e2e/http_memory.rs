@@ -141,7 +141,7 @@ fn sending(ctx: &WorkerCtx, bytes: &[u8], raw: bool) -> (Rc<Client>, tokio::net:
     assert_eq!(theirs.try_write(bytes).unwrap(), bytes.len());
     let listener = &ctx.snapshot.listeners[0].config;
     let (limits, timeouts) = (listener.limits, listener.client_timeouts);
-    let client = Client::new(Stream::Unix(ours), &ctx.ticker, ctx.buffers.clone(), limits, timeouts);
+    let client = Client::new(Stream::Unix(ours), None, &ctx.ticker, ctx.buffers.clone(), limits, timeouts);
     client.start_body(Framing::Chunked);
     assert!(!raw || client.set_raw());
     (Rc::new(client), theirs)

@@ -143,7 +143,7 @@ proptest! {
         if head.method() == b"CONNECT" {
             return Ok(());
         }
-        let about = About { kind: Forwarded::Off, client: None, trusted: false, scheme: "http", id: 7 };
+        let about = About { kind: Forwarded::Off, client: None, trusted: false, scheme: "http", certificate: b"", id: 7 };
         let mut out = Vec::new();
         write::request(&mut out, &head, framed, None, &about, "fallback");
         let Some((again, length)) = read(&out) else {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use evenkeel::config::model::{
-    AccessLog, Backend, BackendAddress, Config, HealthCheck, LogFormat, LogPath, Protocol,
+    AccessLog, Backend, BackendAddress, Config, HealthCheck, LogFormat, LogPath, Protocol, Share,
 };
 use evenkeel::message::{BackendId, Cause};
 use evenkeel::target::{BackendStatus, Health};
@@ -45,7 +45,7 @@ pub fn probe_quickly(config: &mut Config) {
 /// A backend by host name.
 pub fn by_name(host: &str, port: u16) -> Backend {
     let address = BackendAddress::Host { host: host.into(), port };
-    Backend { name: format!("{host}:{port}"), address, probe_path: None }
+    Backend { name: format!("{host}:{port}"), address, probe_path: None, tls: None }
 }
 
 /// What the `nth` backend is now.
@@ -150,7 +150,7 @@ impl LogFile {
     pub fn of(config: &mut Config, format: LogFormat) -> LogFile {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("access.log");
-        config.access_log = Some(AccessLog { path: LogPath::File(path.clone()), format });
+        config.access_log = Some(AccessLog { path: LogPath::File(path.clone()), format, sample: Share::ALL });
         LogFile { _folder: folder, path }
     }
 

@@ -1,6 +1,10 @@
 //! What is counted and logged, after a known mix.
 
-use evenkeel::config::model::LogFormat;
+use std::io::BufRead as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use evenkeel::config::model::{AccessLog, LogFormat, LogPath, Share, Template};
 use evenkeel::message::{BackendId, Cause, ListenerId, TargetId};
 use evenkeel::telemetry::cells::StatusClass;
 use fake_backend::{Behaviour, Fake, TcpMode};
@@ -151,6 +155,78 @@ fn the_access_log_in_text_says_the_same() {
     assert!(lines[0].ends_with(" agent=\"agent/1\" referer=\"http://r/\""), "{}", lines[0]);
 }
 
+/// What stands before and behind the time in brackets.
+fn around_the_time(line: &str) -> (&str, &str) {
+    let (before, rest) = line.split_once('[').unwrap();
+    let (time, after) = rest.split_once(']').unwrap();
+    assert!(time.len() == 26 && time.ends_with(" +0000"), "{line}");
+    (before, after)
+}
+
+#[test]
+fn the_access_log_in_the_combined_form_fits_the_tools_that_read_it() {
+    let (_log, lines) = known_mix(LogFormat::Combined);
+    let told: Vec<_> = lines.iter().map(|line| around_the_time(line)).collect();
+    assert_eq!(
+        told,
+        [
+            ("127.0.0.1 - - ", " \"GET /one?x=1 HTTP/1.1\" 200 17 \"http://r/\" \"agent/1\""),
+            ("127.0.0.1 - - ", " \"GET /two HTTP/1.1\" 200 17 \"http://r/\" \"agent/1\""),
+            ("127.0.0.1 - - ", " \"POST /three HTTP/1.1\" 499 0 \"-\" \"-\""),
+            ("127.0.0.1 - - ", " \"HEAD /four HTTP/1.1\" 503 0 \"-\" \"-\""),
+        ]
+    );
+}
+
+#[test]
+fn a_template_has_fields_and_headers_of_the_request() {
+    let form = "{method} {path} {status} {header.referer} \"{header.USER-AGENT}\" {{{header.none}}}";
+    let (_log, lines) = known_mix(LogFormat::Template(Template::parse(form).unwrap()));
+    assert_eq!(
+        lines,
+        [
+            "GET /one?x=1 200 http://r/ \"agent/1\" {-}",
+            "GET /two 200 http://r/ \"agent/1\" {-}",
+            "POST /three - - \"-\" {-}",
+            "HEAD /four 503 - \"-\" {-}",
+        ]
+    );
+}
+
+/// With this share and these numbers the choice is fixed.
+#[test]
+fn sampling_goes_by_the_request_id_and_never_leaves_out_an_error() {
+    let backends = fakes(1);
+    let mut log = None;
+    let keel = Keel::with(&[&backends[0]], |config| {
+        config.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
+        log = Some(LogFile::of(config, LogFormat::Json));
+        config.access_log.as_mut().unwrap().sample = Share::from_millionths(250_000).unwrap();
+    });
+    let mut client = keel.client();
+    for round in 0..2 {
+        for number in 1..=40 {
+            let path = if number == 40 { "/status/500" } else { "/" };
+            let answer = client.send(format!(
+                "GET {path} HTTP/1.1\r\nHost: test\r\nX-Request-Id: {number:032x}\r\nX-Round: {round}\r\n\r\n"
+            ));
+            assert_ne!(answer.answer().status, 0);
+        }
+    }
+    eventually("all are counted", || keel.server.readings().requests() == 80);
+    end(keel);
+    let records = log.unwrap().records();
+    let ids: Vec<&str> = records.iter().map(|record| record["id"].as_str().unwrap()).collect();
+    let (first, second) = ids.split_at(ids.len() / 2);
+    assert_eq!(first, second, "the same numbers, the same choice");
+    assert!((5..=20).contains(&first.len()), "{first:?}");
+    for record in &records {
+        let rate = if record["status"] == 500 { 1.0 } else { 0.25 };
+        assert_eq!(record["sample_rate"].as_f64(), Some(rate), "{record}");
+    }
+    assert_eq!(records.iter().filter(|record| record["status"] == 500).count(), 2);
+}
+
 #[test]
 fn a_tcp_connection_is_one_line() {
     let backends = tcp_fakes(1, |fake| fake.behave(Behaviour::tcp(TcpMode::GreetAtEnd)));
@@ -182,4 +258,43 @@ fn lines_reach_the_file_while_the_server_runs() {
     assert_eq!(keel.client().get("/").status, 200);
     eventually("a line", || log.lines().len() == 1);
     assert_eq!(keel.server.readings().access_dropped, 0);
+}
+
+/// A pipe that nobody reads takes 64 KiB and then nothing.
+#[test]
+fn every_record_is_written_or_counted_as_dropped() {
+    let backends = fakes(1);
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let keel = Keel::with(&[&backends[0]], |config| {
+        let (path, format) = (LogPath::File(pipe.clone()), LogFormat::Json);
+        config.access_log = Some(AccessLog { path, format, sample: Share::ALL });
+    });
+    let mut client = keel.client();
+    let long = "x".repeat(4000);
+    let request =
+        format!("GET /{long} HTTP/1.1\r\nHost: test\r\nUser-Agent: {long}\r\nReferer: {long}\r\n\r\n");
+    let mut asked = 0;
+    while keel.server.readings().access_dropped < 20 {
+        assert_eq!(client.send(&request).answer().status, 200);
+        asked += 1;
+        assert!(asked < 20_000, "nothing is ever dropped");
+    }
+    let source = std::io::BufReader::new(std::fs::File::open(&pipe).unwrap());
+    let written = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&written);
+    let reader = std::thread::spawn(move || {
+        for line in source.lines() {
+            serde_json::from_str::<Value>(&line.unwrap()).expect("whole lines only");
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    eventually("each is in one count", || {
+        keel.server.readings().access_dropped + written.load(Ordering::Relaxed) == asked
+    });
+    drop(client);
+    end(keel);
+    reader.join().unwrap();
+    assert!(written.load(Ordering::Relaxed) < asked);
 }

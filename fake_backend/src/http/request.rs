@@ -33,6 +33,10 @@ pub(crate) type Fault = &'static str;
 impl Request {
     /// The head at the start of `bytes`, or `None` when it is not complete yet.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Self>, Fault> {
+        // A ClientHello has no empty line to wait for.
+        if bytes.first().is_some_and(|&byte| byte.is_ascii_control() && byte != b'\r' && byte != b'\n') {
+            return Err("the first byte is no HTTP");
+        }
         let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
             return if bytes.len() > LONGEST_HEAD { Err("the head is too long") } else { Ok(None) };
         };

@@ -54,7 +54,7 @@ pub(crate) async fn take(wire: &mut Wire, state: &Arc<State>, door: &Weak<Door>)
         let spared = is_control || (health && state.behaviour().spares_health);
         let behaviour = if spared { Arc::default() } else { state.take_behaviour() };
         let recorder = state.recorder.as_ref().filter(|_| !is_control);
-        let recorded = recorder.map(|recorder| recorder.begin(&request.head, wire.number));
+        let recorded = recorder.map(|recorder| recorder.begin(&request.head, wire.number, wire.tls.clone()));
         let body = Body::new(request.framing);
         let mut turn = Turn { wire: &mut *wire, state, request, behaviour, body, recorded, health };
         if is_control {

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -12,8 +12,8 @@ use tokio::time::timeout;
 pub(crate) const SOON: Duration = Duration::from_secs(10);
 
 /// A connection and what was read from it and not used.
-pub(crate) struct Client {
-    pub(crate) stream: TcpStream,
+pub(crate) struct Client<S = TcpStream> {
+    pub(crate) stream: S,
     pub(crate) input: Vec<u8>,
 }
 
@@ -41,11 +41,25 @@ impl Answer {
 
 impl Client {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
-        Self { stream: TcpStream::connect(address).await.unwrap(), input: Vec::new() }
+        Self::over(TcpStream::connect(address).await.unwrap())
+    }
+
+    /// Whether the peer is silent for a moment: nothing arrives and nothing ends.
+    pub(crate) async fn is_quiet(&mut self) -> bool {
+        let mut byte = [0];
+        self.input.is_empty()
+            && timeout(Duration::from_millis(50), self.stream.peek(&mut byte)).await.is_err()
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
+    pub(crate) fn over(stream: S) -> Self {
+        Self { stream, input: Vec::new() }
     }
 
     pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.stream.write_all(bytes.as_ref()).await.unwrap();
+        self.stream.flush().await.unwrap();
     }
 
     pub(crate) async fn finish(&mut self) {
@@ -105,13 +119,6 @@ impl Client {
                 Err(error) => return Err(error.kind()),
             }
         }
-    }
-
-    /// Whether the peer is silent for a moment: nothing arrives and nothing ends.
-    pub(crate) async fn is_quiet(&mut self) -> bool {
-        let mut byte = [0];
-        self.input.is_empty()
-            && timeout(Duration::from_millis(50), self.stream.peek(&mut byte)).await.is_err()
     }
 }
 

@@ -48,6 +48,7 @@ fn address(line: &str) -> std::net::SocketAddr {
         .next()
         .unwrap()
         .trim_start_matches("http://")
+        .trim_start_matches("https://")
         .trim_start_matches("tcp://")
         .parse()
         .unwrap()
@@ -153,4 +154,52 @@ fn help_explains_every_key() {
         assert!(help.contains(&format!("--{key} ")), "{key} is not in:\n{help}");
     }
     assert!(help.contains("/_fake") && help.contains("--no-control"), "{help}");
+}
+
+#[tokio::test]
+async fn tls_flags_make_or_take_a_certificate() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (ca, cert, key) = (file("ca.pem"), file("cert.pem"), file("key.pem"));
+    let mut process =
+        Process::start(&["--id", "s", "--port", "0", "--count", "2", "--list", "--tls", "--tls-ca-out", &ca]);
+    let first = process.line();
+    assert!(first.starts_with("s-1 listens on https://127.0.0.1:"), "{first}");
+    let authority = std::fs::read_to_string(&ca).unwrap();
+    for line in [first, process.line()] {
+        let mut client = crate::tls::trusting(&authority, address(&line)).await.unwrap();
+        assert!(client.get("/").await.text().starts_with("Hello from s-"));
+    }
+
+    let authority = fake_backend::Authority::new("mine");
+    let issued = authority.issue(["localhost"]);
+    std::fs::write(&cert, issued.cert_pem).unwrap();
+    std::fs::write(&key, issued.key_pem).unwrap();
+    let mut process = Process::start(&[
+        "--port",
+        "0",
+        "--tls",
+        "--tls-cert",
+        &cert,
+        "--tls-key",
+        &key,
+        "--tls-version",
+        "1.2",
+    ]);
+    let mut client = crate::tls::trusting(authority.ca_pem(), address(&process.line())).await.unwrap();
+    assert_eq!(client.get("/").await.text(), "Hello from fake");
+    assert_eq!(client.stream.get_ref().1.protocol_version(), Some(rustls::ProtocolVersion::TLSv1_2));
+
+    let mut process = Process::start(&["--port", "0", "--tls", "--tls-fault", "close"]);
+    assert_eq!(
+        crate::tls::trusting("", address(&process.line())).await.err().unwrap().kind(),
+        std::io::ErrorKind::UnexpectedEof
+    );
+
+    let (text, _) = refusal(&["--port", "0", "--tls", "--tls-cert", &key, "--tls-key", &key]);
+    assert!(text.contains("the certificate: there is no CERTIFICATE in it"), "{text}");
+    let (text, _) = refusal(&["--port", "0", "--tls", "--tls-client-ca", &file("none")]);
+    assert!(text.contains("--tls-client-ca: cannot read "), "{text}");
+    let (text, _) = refusal(&["--port", "0", "--tls-ca-out", &ca]);
+    assert!(text.contains("--tls"), "{text}");
 }

@@ -8,3 +8,5 @@ mod faults;
 mod http;
 mod lifecycle;
 mod tcp;
+mod tls;
+mod tls_faults;

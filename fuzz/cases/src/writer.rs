@@ -14,11 +14,12 @@ use crate::strict::{self, Field};
 pub(crate) const HOST: &str = "backend:1";
 
 /// What a backend is told about a client by default.
-pub(crate) const ABOUT: About = About {
+pub(crate) const ABOUT: About<'_> = About {
     kind: Forwarded::XForwarded,
     client: Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7))),
     trusted: false,
     scheme: "http",
+    certificate: b"",
     id: 0xab,
 };
 
@@ -44,13 +45,17 @@ const ABOUT_CLIENT: &[&str] = &[
     "x-forwarded-port",
     "x-forwarded-prefix",
     "x-real-ip",
+    "client-cert",
+    "client-cert-chain",
+    "x-forwarded-client-cert",
     "x-request-id",
 ];
 /// Fields that a Connection line can't take away.
 const PROTECTED: &[&str] = &["host", "content-length", "transfer-encoding", "via", "trailer", "date"];
 
 /// A head, parsed and written. The first byte says whose and how: bits 0 and 1 choose the headers about the client,
-/// bit 2 trusts it, bits 3 and 4 are its address, bit 5 is an answer, bit 6 an upgrade (or a HEAD).
+/// bit 2 trusts it, bits 3 and 4 are its address, bit 5 is an answer, bit 6 an upgrade (or a HEAD), bit 7 a client
+/// certificate.
 pub fn head_writer(bytes: &[u8]) {
     let Some((&choice, bytes)) = bytes.split_first() else { return };
     let bit = |number: u32| choice >> number & 1 == 1;
@@ -68,11 +73,21 @@ pub fn head_writer(bytes: &[u8]) {
         1 => Some(IpAddr::V6(Ipv6Addr::LOCALHOST)),
         _ => None,
     };
-    request(bytes, &About { kind, client, trusted: bit(2), ..ABOUT }, bit(6).then_some(&b"websocket"[..]));
+    let certificate = if bit(7) { &b"Client-Cert: :MAA=:\r\n"[..] } else { b"" };
+    request(
+        bytes,
+        &About { kind, client, certificate, trusted: bit(2), ..ABOUT },
+        bit(6).then_some(&b"websocket"[..]),
+    );
 }
 
 /// The head that a backend gets.
-pub(crate) fn sent_request(head: &Head, framing: Framing, upgrade: Option<&[u8]>, about: &About) -> Vec<u8> {
+pub(crate) fn sent_request(
+    head: &Head,
+    framing: Framing,
+    upgrade: Option<&[u8]>,
+    about: &About<'_>,
+) -> Vec<u8> {
     let mut out = Vec::new();
     write::request(&mut out, head, framing, upgrade, about, HOST);
     out
@@ -104,7 +119,7 @@ pub(crate) fn with_body(mut out: Vec<u8>, framing: Framing, body: &Whole, raw: b
     out
 }
 
-fn request(bytes: &[u8], about: &About, upgrade: Option<&[u8]>) {
+fn request(bytes: &[u8], about: &About<'_>, upgrade: Option<&[u8]>) {
     let Some(Ok((head, framing, _))) = ours::head(bytes, Side::Request, HEADERS) else { return };
     if head.method() == b"CONNECT" {
         return;
@@ -143,7 +158,8 @@ fn request(bytes: &[u8], about: &About, upgrade: Option<&[u8]>) {
     for (name, _) in added {
         let name = lower(name);
         assert!(
-            ours.contains(&name.as_str()) || ["x-forwarded-host", "x-request-id"].contains(&name.as_str()),
+            ours.contains(&name.as_str())
+                || ["x-forwarded-host", "x-request-id", "client-cert"].contains(&name.as_str()),
             "`{name}` was added: {}",
             shown(&out)
         );

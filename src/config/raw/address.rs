@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use ipnet::{IpNet, Ipv4Net};
 
 use crate::config::error::{Wrong, quoted};
+use crate::config::model::Protocol;
 use crate::config::yaml::integer;
 
 /// Longest path of a unix socket, in bytes; the kernel's `sun_path` has 108 with its final zero.
@@ -105,17 +106,33 @@ pub(in crate::config) fn bind_host(text: &str) -> Result<BindHost, Wrong> {
 /// Where a URL points: host and port, or a unix path as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::config) enum Url {
-    /// `http://host[:port]`.
-    Http(String, u16),
-    /// `tcp://host:port`.
-    Tcp(String, u16),
+    /// `http://host[:port]` and its like.
+    Host(Scheme, String, u16),
     /// `unix:/path`.
     Unix(PathBuf),
 }
 
+/// What is spoken at a URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::config) struct Scheme {
+    pub(in crate::config) name: &'static str,
+    pub(in crate::config) protocol: Protocol,
+    pub(in crate::config) tls: bool,
+    /// What a missing port means.
+    port: Option<u16>,
+}
+
+const SCHEMES: [Scheme; 4] = [
+    Scheme { name: "http", protocol: Protocol::Http, tls: false, port: Some(80) },
+    Scheme { name: "https", protocol: Protocol::Http, tls: true, port: Some(443) },
+    Scheme { name: "tcp", protocol: Protocol::Tcp, tls: false, port: None },
+    Scheme { name: "tls", protocol: Protocol::Tcp, tls: true, port: None },
+];
+
 /// Reads a backend's URL.
 pub(in crate::config) fn url(text: &str) -> Result<Url, Wrong> {
-    const FORM: &str = "`http://host:port`, `tcp://host:port` or `unix:/path`";
+    const FORM: &str =
+        "`http://host:port`, `https://host:port`, `tcp://host:port`, `tls://host:port` or `unix:/path`";
     let wrong = |why: &str| Wrong::new(format!("is {}, {why}", quoted(text)), FORM);
     if let Some(path) = text.strip_prefix("unix:") {
         return unix_path(path).map(Url::Unix).map_err(|why| wrong(&why));
@@ -124,14 +141,9 @@ pub(in crate::config) fn url(text: &str) -> Result<Url, Wrong> {
         return Err(wrong("which has no scheme").hint(format!("write `http://{text}` or `tcp://{text}`")));
     };
     let scheme = scheme.to_ascii_lowercase();
-    match scheme.as_str() {
-        "http" | "tcp" => {}
-        "https" | "tls" => {
-            let message = format!("is {}: TLS to backends is not supported yet", quoted(text));
-            return Err(Wrong::new(message, FORM));
-        }
-        _ => return Err(wrong("whose scheme does not exist")),
-    }
+    let Some(scheme) = SCHEMES.into_iter().find(|known| known.name == scheme) else {
+        return Err(wrong("whose scheme does not exist"));
+    };
     let rest = rest.strip_suffix('/').unwrap_or(rest);
     if rest.contains('@') {
         return Err(wrong("which has a user in it").hint("credentials are not sent to backends"));
@@ -150,19 +162,17 @@ pub(in crate::config) fn url(text: &str) -> Result<Url, Wrong> {
             .and_then(|port| u16::try_from(port).ok())
             .filter(|port| *port != 0)
             .ok_or_else(|| wrong("whose port is no number from 1 to 65535"))?,
-        None if scheme == "http" => 80,
-        None => return Err(wrong("which has no port")),
+        None => scheme.port.ok_or_else(|| wrong("which has no port"))?,
     };
     if written_host.contains(':') && !written_host.starts_with('[') {
-        return Err(
-            wrong("an IPv6 address without brackets").hint(format!("write `{scheme}://[address]:port`"))
-        );
+        return Err(wrong("an IPv6 address without brackets")
+            .hint(format!("write `{}://[address]:port`", scheme.name)));
     }
     let host = host(written_host).map_err(|inner| Wrong {
         hint: inner.hint,
         ..wrong("whose host is neither an IP address nor a host name")
     })?;
-    Ok(if scheme == "http" { Url::Http(host, port) } else { Url::Tcp(host, port) })
+    Ok(Url::Host(scheme, host, port))
 }
 
 /// Reads a backend's host: an IP address (IPv6 with or without brackets) or a DNS name.
@@ -295,12 +305,15 @@ mod tests {
 
     #[test]
     fn urls() {
+        let [http, https, tcp, tls] = SCHEMES;
         let table = [
-            ("http://a", Url::Http("a".into(), 80)),
-            ("http://a:8001/", Url::Http("a".into(), 8001)),
-            ("HTTP://[::1]:8001", Url::Http("::1".into(), 8001)),
-            ("http://[::1]", Url::Http("::1".into(), 80)),
-            ("tcp://10.0.0.7:5432", Url::Tcp("10.0.0.7".into(), 5432)),
+            ("http://a", Url::Host(http, "a".into(), 80)),
+            ("http://a:8001/", Url::Host(http, "a".into(), 8001)),
+            ("HTTP://[::1]:8001", Url::Host(http, "::1".into(), 8001)),
+            ("http://[::1]", Url::Host(http, "::1".into(), 80)),
+            ("https://a", Url::Host(https, "a".into(), 443)),
+            ("tcp://10.0.0.7:5432", Url::Host(tcp, "10.0.0.7".into(), 5432)),
+            ("tls://a:5432", Url::Host(tls, "a".into(), 5432)),
             ("unix:/run/a.sock", Url::Unix("/run/a.sock".into())),
         ];
         for (text, value) in table {
@@ -309,7 +322,7 @@ mod tests {
         for text in [
             "",
             "a:80",
-            "https://a",
+            "tls://a",
             "ftp://a",
             "http://",
             "http://a:0",

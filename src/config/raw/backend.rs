@@ -23,6 +23,8 @@ pub(in crate::config) struct RawPlace {
     pub(in crate::config) address: BackendAddress,
     /// `None` when it was written as `host` and `port`, or is a unix socket.
     pub(in crate::config) protocol: Option<Protocol>,
+    /// Whether its URL asks for TLS; `None` as above.
+    pub(in crate::config) tls: Option<bool>,
 }
 
 /// Walks a target's `backends`.
@@ -69,7 +71,7 @@ fn backend(item: &Node, reader: &mut Reader<'_>) -> Option<RawBackend> {
             let (host, port) = (host?, port?);
             let port_number = u16::try_from(port.value).ok()?;
             let address = BackendAddress::Host { host: host.value, port: port_number };
-            Written::new(RawPlace { address, protocol: None }, host.spot)
+            Written::new(RawPlace { address, protocol: None, tls: None }, host.spot)
         }
         (Some(url), Some(other), _) | (Some(url), None, Some(other)) => {
             let message = format!("{} and {} in one backend", subject(&url.key), subject(&other.key));
@@ -129,12 +131,11 @@ pub(super) fn from_servers(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget 
 /// Reads a backend's URL; a unix path is left as written.
 pub(in crate::config) fn backend_url(text: &str) -> Result<RawPlace, Wrong> {
     Ok(match address::url(text)? {
-        Url::Http(host, port) => {
-            RawPlace { address: BackendAddress::Host { host, port }, protocol: Some(Protocol::Http) }
-        }
-        Url::Tcp(host, port) => {
-            RawPlace { address: BackendAddress::Host { host, port }, protocol: Some(Protocol::Tcp) }
-        }
-        Url::Unix(path) => RawPlace { address: BackendAddress::Unix(path), protocol: None },
+        Url::Host(scheme, host, port) => RawPlace {
+            address: BackendAddress::Host { host, port },
+            protocol: Some(scheme.protocol),
+            tls: Some(scheme.tls),
+        },
+        Url::Unix(path) => RawPlace { address: BackendAddress::Unix(path), protocol: None, tls: None },
     })
 }

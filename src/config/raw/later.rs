@@ -3,12 +3,7 @@
 
 /// Keys whose feature comes later, with what this version does instead.
 const KEYS: &[(&str, &str)] = &[
-    ("tls", "this version does not terminate TLS"),
-    ("upstream_tls", "this version speaks no TLS to backends"),
-    ("certificates", "this version does not terminate TLS"),
     ("acme", "this version fetches no certificates"),
-    ("cert_file", "this version does not terminate TLS"),
-    ("cert_key", "this version does not terminate TLS"),
     ("blacklisted_ips", "this version does not refuse clients by address"),
     ("allow", "this version does not choose clients by address"),
     ("deny", "this version does not refuse clients by address"),
@@ -69,8 +64,6 @@ const KEYS: &[(&str, &str)] = &[
 
 /// Values of `protocol` that come later.
 const PROTOCOLS: &[(&str, &str)] = &[
-    ("https", "this version does not terminate TLS"),
-    ("tls", "this version does not terminate TLS"),
     ("udp", "this version does not balance UDP"),
     ("h2", "this version speaks HTTP/1.1 only"),
     ("h2c", "this version speaks HTTP/1.1 only"),

@@ -3,32 +3,40 @@
 //! [`walk`] goes over the tree once, reports every key that is unknown or not supported yet and every value of
 //! the wrong type or out of its range, and goes on. What is left is typed; `validate` makes the accepted form.
 
+mod access_log;
 mod address;
 mod backend;
+mod kind;
 mod later;
 mod reader;
 mod shape;
 mod target;
+mod tls;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
 
+pub(super) use access_log::RawAccessLog;
 pub(super) use address::{BindHost, RawListener, bind_host};
 pub(super) use backend::{RawBackend, backend_url};
+pub(super) use kind::{Key, Kind, NAME};
 pub(super) use reader::{Reader, choose, out_of_range};
 pub(super) use shape::{ALL as SHAPES, Shape};
-pub(super) use target::{RawHealth, RawTarget, probe_path};
+pub(super) use target::{RawHealth, RawTarget, Spoken, probe_path};
+pub(super) use tls::{RawIdentity, RawTls, RawUpstreamTls, server_name};
 
 use super::error::{Wrong, one_of, quoted};
-use super::model::{Balance, LogFormat, LogLevel, LogPath};
+use super::model::{Balance, EventFormat, LogLevel};
 use super::origin::{Field, Spot, Written};
 use super::yaml::{Entry, Node, Typed};
-use reader::{Section, is_off};
+use reader::Section;
 
 /// Most worker threads.
 pub(super) const WORKERS_MAX: u32 = 1_024;
+/// Most client connections that can be asked for.
+const CONNECTIONS_MAX: u32 = 10_000_000;
 const HOUR: Duration = Duration::from_secs(3600);
 pub(super) const DAY: Duration = Duration::from_secs(24 * 3600);
 /// A probe every few milliseconds is for tests; less would be an attack.
@@ -45,6 +53,7 @@ pub(super) struct Raw {
     pub(super) shutdown_timeout: Option<Written<Duration>>,
     pub(super) graceful_shutdown: Option<Written<bool>>,
     pub(super) logging: Option<Written<LogLevel>>,
+    pub(super) log_format: Option<Written<EventFormat>>,
     /// A value of `None`: `off`.
     pub(super) access_log: Option<Written<Option<RawAccessLog>>>,
     pub(super) trusted_proxies: Option<Written<Vec<IpNet>>>,
@@ -56,13 +65,6 @@ pub(super) struct Raw {
     pub(super) targets: Vec<RawTarget>,
     /// `targets` or `servers` is there, if only with faults inside: nothing is to be said about its absence.
     pub(super) has_targets: bool,
-}
-
-/// `access_log` when it is not `off`.
-#[derive(Debug)]
-pub(super) struct RawAccessLog {
-    pub(super) path: Written<LogPath>,
-    pub(super) format: Option<Written<LogFormat>>,
 }
 
 /// Walks the whole tree.
@@ -77,12 +79,14 @@ pub(super) fn walk(root: &Node, reader: &mut Reader<'_>) -> Raw {
         .find("address")
         .and_then(|entry| reader.parsed(entry, "an IP address such as `127.0.0.1`", bind_host));
     raw.workers = top.find("workers").and_then(|entry| reader.whole(entry, 1..=WORKERS_MAX));
-    raw.max_connections = top.find("max_connections").and_then(|entry| reader.whole(entry, 1..=10_000_000));
+    raw.max_connections =
+        top.find("max_connections").and_then(|entry| reader.whole(entry, 1..=CONNECTIONS_MAX));
     raw.shutdown_timeout =
         top.find("shutdown_timeout").and_then(|entry| reader.duration(entry, Duration::ZERO..=HOUR));
     raw.graceful_shutdown = top.find("graceful_shutdown").and_then(|entry| reader.switch(entry));
     raw.logging = top.find("logging").and_then(|entry| reader.choice(entry, LogLevel::ALL));
-    raw.access_log = top.find("access_log").and_then(|entry| access_log(entry, reader));
+    raw.log_format = top.find("log_format").and_then(|entry| reader.choice(entry, EventFormat::ALL));
+    raw.access_log = top.find("access_log").and_then(|entry| access_log::walk(entry, reader));
     raw.trusted_proxies = top.find("trusted_proxies").and_then(|entry| networks(entry, reader));
     raw.interval = seed_interval(&top, reader);
     raw.fall = top.find("health_check_max_retries").and_then(|entry| reader.whole(entry, 1..=COUNT_MAX));
@@ -117,48 +121,6 @@ fn seed_interval(top: &Section<'_>, reader: &mut Reader<'_>) -> Option<Written<D
     }
     let read = |entry: &Entry| reader.seconds(entry, INTERVAL_MIN..=DAY);
     first.or(second).and_then(read)
-}
-
-fn access_log(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Option<RawAccessLog>>> {
-    const EXPECTED: &str = "`off`, or a mapping with `path` and perhaps `format`";
-    let spot = reader.key_spot(entry);
-    if is_off(&entry.node) {
-        return Some(Written::new(None, reader.spot(entry)));
-    }
-    if let Typed::Text(text) = entry.node.typed() {
-        let wrong = Wrong::new(format!("is the text {}", quoted(text)), EXPECTED);
-        let spot = reader.spot(entry);
-        reader.report.wrong(
-            &spot,
-            "`access_log`",
-            wrong.hint(format!("write `access_log: {{path: {text}}}`")),
-        );
-        return None;
-    }
-    if !matches!(entry.node.typed(), Typed::Map(_)) {
-        reader.refuse(entry, EXPECTED);
-        return None;
-    }
-    let section = reader.section("`access_log`", &entry.node, &shape::ACCESS_LOG)?;
-    let format = section.find("format").and_then(|entry| reader.choice(entry, LogFormat::ALL));
-    let Some(path) = section.find("path") else {
-        reader
-            .report
-            .spot(&spot, "`access_log` does not say where to write")
-            .expected("`path: stdout` or `path: access.log`, or `access_log: off`");
-        return None;
-    };
-    let parsed = reader.parsed(path, "`stdout` or a file", |text| {
-        if text.is_empty() {
-            return Err(Wrong::new("is empty", "`stdout` or a file"));
-        }
-        Ok(text.to_owned())
-    })?;
-    let value = match parsed.value.as_str() {
-        "stdout" | "-" => LogPath::Stdout,
-        file => LogPath::File(reader.path(file)),
-    };
-    Some(Written::new(Some(RawAccessLog { path: Written::new(value, parsed.spot), format }), spot))
 }
 
 fn networks(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<IpNet>>> {
@@ -235,7 +197,7 @@ fn no_targets(entry: &Entry, reader: &mut Reader<'_>) {
 /// The target that `servers` or `--backends` stand for.
 pub(super) fn default_target(spot: Spot, backends: Field<Vec<RawBackend>>) -> RawTarget {
     let mut target = RawTarget::empty(Written::new("default".to_owned(), spot));
-    target.protocol = Field::Given(Written::new(super::model::Protocol::Http, Spot::NOWHERE));
+    target.protocol = Field::Given(Written::new(Spoken::HTTP, Spot::NOWHERE));
     target.listener = Field::Given(Written::new(RawListener::Port(DEFAULT_PORT), Spot::NOWHERE));
     target.backends = backends;
     target

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::kind::Key;
 use super::later;
 use super::shape::{Shape, elsewhere, nearest};
 use crate::config::error::{Report, Wrong, one_of, quoted};
-use crate::config::origin::{Origin, Spot, Written};
+use crate::config::origin::{Origin, Place, Spot, Written};
 use crate::config::units;
 use crate::config::yaml::{Entry, Node, Typed, integer, truth};
 
@@ -25,14 +26,14 @@ pub(in crate::config) struct Reader<'r> {
 /// The entries of one mapping whose keys have been checked.
 pub(super) struct Section<'n> {
     entries: &'n [Entry],
-    known: &'static [&'static str],
+    known: &'static [Key],
     misspelt: Vec<&'static str>,
 }
 
 impl<'n> Section<'n> {
     /// The entry of a known key.
     pub(super) fn find(&self, key: &'static str) -> Option<&'n Entry> {
-        debug_assert!(self.known.contains(&key), "`{key}` is missing in its shape");
+        debug_assert!(self.known.iter().any(|known| known.name == key), "`{key}` is missing in its shape");
         self.entries.iter().find(|entry| entry.key == key)
     }
 
@@ -58,6 +59,22 @@ impl<'r> Reader<'r> {
     pub(super) fn spot(&self, entry: &Entry) -> Spot {
         let spot = self.spot_of(&entry.node);
         if entry.node.is_null() { Spot { place: Some(entry.key_place), ..spot } } else { spot }
+    }
+
+    /// Where `width` characters stand in the text of a value, counted from 0. The whole value where that can't be
+    /// told: it came from the environment, is written with escapes, or goes over several lines.
+    pub(super) fn spot_inside(&self, entry: &Entry, start: usize, width: usize) -> Spot {
+        let spot = self.spot(entry);
+        let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let length = entry.node.text().map_or(0, |text| small(text.chars().count()));
+        let quotes = |place: Place| place.width.checked_sub(length).filter(|extra| matches!(extra, 0 | 2));
+        let inside = |place: Place| {
+            let column = place.column + quotes(place)? / 2 + small(start);
+            Some(Place { column, width: small(width), ..place })
+        };
+        let plain = entry.node.variable().is_none();
+        let place = spot.place.map(|place| if plain { inside(place).unwrap_or(place) } else { place });
+        Spot { place, ..spot }
     }
 
     /// Where a key stands.
@@ -89,14 +106,14 @@ impl<'r> Reader<'r> {
             Typed::Map(entries) => entries,
             Typed::Bool(_) | Typed::Integer(_) | Typed::Float(_) | Typed::Text(_) | Typed::List(_) => {
                 let spot = self.spot_of(node);
-                let keys = one_of(shape.keys.iter().copied());
+                let keys = one_of(shape.names());
                 let wrong =
                     Wrong::new(found(node), format!("a mapping, `key: value`, with keys such as {keys}"));
                 self.report.wrong(&spot, subject, wrong);
                 return None;
             }
         };
-        let unknown = entries.iter().filter(|entry| !shape.keys.contains(&entry.key.as_str()));
+        let unknown = entries.iter().filter(|entry| !shape.has(&entry.key));
         let misspelt = unknown.filter_map(|entry| self.refuse_key(entry, shape)).collect();
         Some(Section { entries, known: shape.keys, misspelt })
     }
@@ -115,7 +132,7 @@ impl<'r> Reader<'r> {
             match (meant, elsewhere(&entry.key)) {
                 (Some(meant), _) => problem.hint(format!("did you mean `{meant}`?")),
                 (None, Some(elsewhere)) => problem.hint(elsewhere),
-                (None, None) => problem.expected(one_of(shape.keys.iter().copied())),
+                (None, None) => problem.expected(one_of(shape.names())),
             };
             return meant;
         }
@@ -249,13 +266,7 @@ impl<'r> Reader<'r> {
         entry: &Entry,
         range: RangeInclusive<Duration>,
     ) -> Option<Written<Duration>> {
-        let expected = time_range("a time such as `250ms`, `2s`, `1m` or `1h`", &range);
-        self.parsed_with_numbers(entry, &expected, |text| {
-            let time =
-                units::duration(text).map_err(|wrong| Wrong { expected: Some(expected.clone()), ..wrong })?;
-            in_range(&time, &range, &expected, units::show_duration(time))?;
-            Ok(time)
-        })
+        self.time(entry, range, "a time such as `250ms`, `2s`, `1m` or `1h`", units::duration)
     }
 
     /// A time of one of the older keys, where a bare number is seconds.
@@ -264,10 +275,21 @@ impl<'r> Reader<'r> {
         entry: &Entry,
         range: RangeInclusive<Duration>,
     ) -> Option<Written<Duration>> {
-        let expected = time_range("a number of seconds", &range);
+        self.time(entry, range, "a number of seconds", units::seconds)
+    }
+
+    /// A time in a range; `form` is what it looks like.
+    fn time(
+        &mut self,
+        entry: &Entry,
+        range: RangeInclusive<Duration>,
+        form: &str,
+        read: fn(&str) -> Result<Duration, Wrong>,
+    ) -> Option<Written<Duration>> {
+        let (least, most) = (units::show_duration(*range.start()), units::show_duration(*range.end()));
+        let expected = format!("{form} ({least} to {most})");
         self.parsed_with_numbers(entry, &expected, |text| {
-            let time =
-                units::seconds(text).map_err(|wrong| Wrong { expected: Some(expected.clone()), ..wrong })?;
+            let time = read(text).map_err(|wrong| Wrong { expected: Some(expected.clone()), ..wrong })?;
             in_range(&time, &range, &expected, units::show_duration(time))?;
             Ok(time)
         })
@@ -310,10 +332,10 @@ impl<'r> Reader<'r> {
 }
 
 /// The value behind a name; upper and lower case are the same.
-pub(in crate::config) fn choose<T: Copy>(text: &str, table: &[(&'static str, T)]) -> Result<T, Wrong> {
+pub(in crate::config) fn choose<T: Clone>(text: &str, table: &[(&'static str, T)]) -> Result<T, Wrong> {
     let lower = text.to_lowercase();
     if let Some((_, value)) = table.iter().find(|(name, _)| *name == lower) {
-        return Ok(*value);
+        return Ok(value.clone());
     }
     let expected = one_of(table.iter().map(|(name, _)| *name));
     let mut wrong = Wrong::new(format!("is {}, which does not exist", quoted(text)), expected);
@@ -367,8 +389,4 @@ fn in_range<T: PartialOrd>(
     shown: String,
 ) -> Result<(), Wrong> {
     if range.contains(value) { Ok(()) } else { Err(out_of_range(shown, expected, value < range.start())) }
-}
-
-fn time_range(form: &str, range: &RangeInclusive<Duration>) -> String {
-    format!("{form} ({} to {})", units::show_duration(*range.start()), units::show_duration(*range.end()))
 }

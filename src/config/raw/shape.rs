@@ -1,5 +1,23 @@
-//! Which keys exist where. The walker refuses every other key; `config::keys` hands the list to the tests
-//! that keep the documentation complete.
+//! Which keys exist where, and what each takes. The walker refuses every other key; `config::keys` hands the list
+//! to the tests that keep the documentation complete, and the JSON Schema is made of it.
+
+use std::time::Duration;
+
+use super::kind::Kind::{
+    Choice, ChoiceOr, Group, Items, List, Named, Numeral, OneOrItems, OrOff, Seconds, Size, Switch, Text,
+    Time, Whole, WholeOr, Word,
+};
+use super::kind::{
+    ADDRESS, FILE, HOST, HOST_HEADER, Key, LISTENER, NAME, NETWORK, PATH, PROTOCOL, SHARE, STATUSES,
+    TEMPLATE, URL, VERSION, key, names,
+};
+use super::target::Spoken;
+use super::{CONNECTIONS_MAX, COUNT_MAX, DAY, HOUR, INTERVAL_MIN, WORKERS_MAX};
+use crate::config::model::tls::{ClientAuth, TlsVersion};
+use crate::config::model::{Balance, EventFormat, Forwarded, LogFormat, LogLevel};
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// One kind of mapping in the file.
 #[derive(Debug)]
@@ -8,50 +26,135 @@ pub(in crate::config) struct Shape {
     pub(super) title: &'static str,
     /// Where it stands: empty at the top, else with a dot at its end.
     pub(super) path: &'static str,
-    /// Its keys in the order of the documentation.
-    pub(super) keys: &'static [&'static str],
+    /// Sets of keys of which exactly one must be there as a whole; empty when none must.
+    pub(super) needs: &'static [&'static [&'static str]],
+    /// Its keys in the order of the documentation, one in a line.
+    pub(super) keys: &'static [Key],
 }
 
 /// The file itself.
 pub(super) const TOP: Shape = Shape {
     title: "at the top level",
     path: "",
+    needs: &[&["targets"], &["servers"]],
     keys: &[
-        "address",
-        "workers",
-        "max_connections",
-        "shutdown_timeout",
-        "graceful_shutdown",
-        "logging",
-        "access_log",
-        "trusted_proxies",
-        "health_check_interval",
-        "health_check_frequency_in_seconds",
-        "health_check_max_retries",
-        "algorithm",
-        "servers",
-        "targets",
+        key("address", Text(ADDRESS), "Where listeners are bound that are a port alone.").or("127.0.0.1"),
+        key("workers", Whole(1, WORKERS_MAX), "Threads that carry traffic; by default one per core."),
+        key("max_connections", Whole(1, CONNECTIONS_MAX), "Client connections at once, over all listeners."),
+        key("shutdown_timeout", Time(Duration::ZERO, HOUR), "How long requests may finish after SIGTERM.")
+            .or("30s"),
+        key("graceful_shutdown", Switch, "`false` cuts everything at once on SIGTERM.").or("true"),
+        key("logging", Choice(|| names(LogLevel::ALL)), "The lowest level of events to log.").or("info"),
+        key("log_format", Choice(|| names(EventFormat::ALL)), "How events look.").or("text"),
+        key("access_log", OrOff(&Group(&ACCESS_LOG)), "Records of requests and connections.").or("off"),
+        key("trusted_proxies", List(&Text(NETWORK)), "Peers whose forwarding headers are kept.").or("[]"),
+        key("health_check_interval", Seconds(INTERVAL_MIN, DAY), "`health_check.interval` of all targets.")
+            .or("2s"),
+        key(
+            "health_check_frequency_in_seconds",
+            Seconds(INTERVAL_MIN, DAY),
+            "The same under GoLoadBalance's name.",
+        )
+        .or("2s"),
+        key("health_check_max_retries", Whole(1, COUNT_MAX), "`health_check.fall` of all targets.").or("3"),
+        key("algorithm", Choice(|| names(Balance::ALL)), "`balance` of all targets.").or("round_robin"),
+        key("servers", Items(&Text(URL)), "Backends of one HTTP target on port 3030, instead of `targets`."),
+        key("targets", Named(&TARGET), "What is balanced: names, each with a listener and backends."),
     ],
 };
 
 /// `access_log`.
-pub(super) const ACCESS_LOG: Shape =
-    Shape { title: "in `access_log`", path: "access_log.", keys: &["path", "format"] };
+pub(super) const ACCESS_LOG: Shape = Shape {
+    title: "in `access_log`",
+    path: "access_log.",
+    needs: &[&["path"]],
+    keys: &[
+        key("path", Text(FILE), "`stdout`, or a file to append to."),
+        key(
+            "format",
+            ChoiceOr(|| names(LogFormat::NAMED), TEMPLATE),
+            "How a record looks: a name, or a text with fields such as `{status}`.",
+        )
+        .or("text"),
+        key("sample", Text(SHARE), "The share of records without errors that is kept.").or("100%"),
+    ],
+};
 
 /// One target.
 pub(super) const TARGET: Shape = Shape {
     title: "in a target",
     path: "targets.<name>.",
+    needs: &[&["listener", "backends"]],
     keys: &[
-        "protocol",
-        "listener",
-        "balance",
-        "health_check",
-        "timeouts",
-        "limits",
-        "forwarded",
-        "upgrade",
-        "backends",
+        key("protocol", Choice(|| names(Spoken::ALL)), "What clients and backends speak.").or("tcp"),
+        key(
+            "listener",
+            WholeOr(0, 65_535, LISTENER),
+            "Where clients connect: a port, `\"address:port\"`, `\"*:port\"` or `unix:/path`.",
+        ),
+        key("tls", Group(&TLS), "TLS towards clients: with `https`, or on a `tcp` target."),
+        key("upstream_tls", Group(&UPSTREAM_TLS), "TLS towards all backends of the target."),
+        key("balance", Choice(|| names(Balance::ALL)), "How a backend is chosen.").or("round_robin"),
+        key(
+            "health_check",
+            OrOff(&Group(&HEALTH_CHECK)),
+            "How backends are checked; `off` counts all as healthy.",
+        ),
+        key("timeouts", Group(&TIMEOUTS), "How long backends and clients may take."),
+        key("limits", Group(&LIMITS), "What one request may cost. For `http` only."),
+        key(
+            "forwarded",
+            OrOff(&Choice(|| names(Forwarded::ALL))),
+            "Which headers tell the backend about the client. For `http` only.",
+        )
+        .or("x_forwarded"),
+        key(
+            "upgrade",
+            OrOff(&List(&Word(PROTOCOL))),
+            "Protocols that clients may upgrade to. For `http` only.",
+        )
+        .or("[websocket]"),
+        key("backends", Items(&Group(&BACKEND)), "Where traffic goes."),
+    ],
+};
+
+/// A target's `tls`.
+pub(super) const TLS: Shape = Shape {
+    title: "in `tls`",
+    path: "targets.<name>.tls.",
+    needs: &[],
+    keys: &[
+        key("cert_file", Word(FILE), "The certificate, and behind it those of its issuers: a PEM file."),
+        key("cert_key", Word(FILE), "Its private key, unencrypted: a PEM file; by default in `cert_file`."),
+        key("certificates", Items(&Group(&CERTIFICATE)), "More certificates, each for the names in it."),
+        key("client_ca", Word(FILE), "Who issues the certificates that clients are asked for: a PEM file."),
+        key("client_auth", Choice(|| names(ClientAuth::ALL)), "Whether clients need one.").or("required"),
+        key("min_version", Numeral(|| names(TlsVersion::ALL), VERSION), "The oldest to speak.").or("1.2"),
+    ],
+};
+
+/// One of the certificates of `tls`.
+pub(super) const CERTIFICATE: Shape = Shape {
+    title: "in a certificate",
+    path: "targets.<name>.tls.certificates[].",
+    needs: &[&["cert_file"]],
+    keys: &[
+        key("cert_file", Word(FILE), "The certificate, and behind it those of its issuers: a PEM file."),
+        key("cert_key", Word(FILE), "Its private key, unencrypted: a PEM file; by default in `cert_file`."),
+    ],
+};
+
+/// A target's `upstream_tls`.
+pub(super) const UPSTREAM_TLS: Shape = Shape {
+    title: "in `upstream_tls`",
+    path: "targets.<name>.upstream_tls.",
+    needs: &[],
+    keys: &[
+        key("ca_file", Word(FILE), "Who issues the certificates of backends: a PEM file."),
+        key("server_name", Word(HOST), "The name in their certificates; by default the backend's host."),
+        key("client_cert", Word(FILE), "Shown to backends that ask for a certificate: a PEM file."),
+        key("client_key", Word(FILE), "Its private key: a PEM file; by default in `client_cert`."),
+        key("insecure", Switch, "`true` takes any certificate: nobody knows who the backend is.").or("false"),
     ],
 };
 
@@ -59,33 +162,71 @@ pub(super) const TARGET: Shape = Shape {
 pub(super) const HEALTH_CHECK: Shape = Shape {
     title: "in `health_check`",
     path: "targets.<name>.health_check.",
-    keys: &["interval", "timeout", "rise", "fall", "path", "expect", "host"],
+    needs: &[],
+    keys: &[
+        key("interval", Time(INTERVAL_MIN, DAY), "The pause between two checks of a backend.").or("2s"),
+        key("timeout", Time(MILLISECOND, HOUR), "A check that takes longer has failed.").or("1s"),
+        key("rise", Whole(1, COUNT_MAX), "Good checks in a row that bring a backend back.").or("2"),
+        key("fall", Whole(1, COUNT_MAX), "Failed checks in a row that take a backend out.").or("3"),
+        key("path", Text(PATH), "What to GET; without a path a check is a TCP connect."),
+        key("expect", OneOrItems(&WholeOr(100, 599, STATUSES)), "Statuses that count as good.").or("200-399"),
+        key("host", Word(HOST_HEADER), "The Host header of the check; by default the backend's address."),
+    ],
 };
 
 /// A target's `timeouts`.
 pub(super) const TIMEOUTS: Shape = Shape {
     title: "in `timeouts`",
     path: "targets.<name>.timeouts.",
-    keys: &["connect", "first_byte", "idle", "tunnel", "head", "keep_alive"],
+    needs: &[],
+    keys: &[
+        key("connect", Time(MILLISECOND, HOUR), "For a backend to accept a connection.").or("3s"),
+        key("tls", Time(MILLISECOND, HOUR), "For a TLS handshake with a client or a backend.").or("10s"),
+        key("first_byte", Time(MILLISECOND, DAY), "To the first byte of an answer. For `http` only.")
+            .or("1m"),
+        key("idle", Time(MILLISECOND, DAY), "Silence between bytes of a body, in either direction.").or("1m"),
+        key("tunnel", Time(MILLISECOND, MONTH), "Silence on a TCP connection or an upgraded one.").or("1h"),
+        key("head", Time(MILLISECOND, HOUR), "For a client to send a request head. For `http` only.")
+            .or("10s"),
+        key("keep_alive", Time(MILLISECOND, DAY), "Silence between two requests. For `http` only.").or("1m"),
+    ],
 };
 
 /// A target's `limits`.
 pub(super) const LIMITS: Shape = Shape {
     title: "in `limits`",
     path: "targets.<name>.limits.",
-    keys: &["head_size", "headers", "body", "body_rate"],
+    needs: &[],
+    keys: &[
+        key("head_size", Size(1 << 10, 64 << 10), "Bytes of a request head.").or("32KiB"),
+        key("headers", Whole(1, 1_000), "Header lines of a request.").or("100"),
+        key("body", OrOff(&Size(1, 1 << 50)), "Bytes of a request body.").or("off"),
+        key("body_rate", OrOff(&Size(1, 1 << 30)), "Bytes per second that a request body must keep up.")
+            .or("240B"),
+    ],
 };
 
 /// One backend.
 pub(super) const BACKEND: Shape = Shape {
     title: "in a backend",
     path: "targets.<name>.backends[].",
-    keys: &["host", "port", "url", "name", "health_path"],
+    needs: &[&["host", "port"], &["url"]],
+    keys: &[
+        key("host", Word(HOST), "An IP address or a host name."),
+        key("port", Whole(1, 65_535), "Its port."),
+        key(
+            "url",
+            Text(URL),
+            "Host and port in one value: `http://host:port`, `tcp://host:port` or `unix:/path`.",
+        ),
+        key("name", Word(NAME), "What it is called in logs; by default the written `host:port`."),
+        key("health_path", Text(PATH), "What its checks GET, instead of the target's `health_check.path`."),
+    ],
 };
 
 /// Every shape, outermost first.
 pub(in crate::config) const ALL: &[Shape] =
-    &[TOP, ACCESS_LOG, TARGET, HEALTH_CHECK, TIMEOUTS, LIMITS, BACKEND];
+    &[TOP, ACCESS_LOG, TARGET, TLS, CERTIFICATE, UPSTREAM_TLS, HEALTH_CHECK, TIMEOUTS, LIMITS, BACKEND];
 
 /// What other load balancers call our keys.
 const FOREIGN: &[(&str, &str)] = &[
@@ -114,6 +255,21 @@ const FOREIGN: &[(&str, &str)] = &[
     ("worker_connections", "max_connections"),
     ("log_level", "logging"),
     ("level", "logging"),
+    ("ssl", "tls"),
+    ("certificate", "cert_file"),
+    ("cert", "cert_file"),
+    ("crt", "cert_file"),
+    ("ssl_certificate", "cert_file"),
+    ("key", "cert_key"),
+    ("key_file", "cert_key"),
+    ("ssl_certificate_key", "cert_key"),
+    ("ca", "client_ca"),
+    ("sni", "server_name"),
+    ("backend_tls", "upstream_tls"),
+    ("verify", "insecure"),
+    ("sampling", "sample"),
+    ("sample_rate", "sample"),
+    ("template", "format"),
     ("address", "host"),
     ("ip", "host"),
     ("uri", "url"),
@@ -127,23 +283,38 @@ impl Shape {
         self.path
     }
 
+    /// Sets of keys of which exactly one must be there as a whole.
+    pub(in crate::config) const fn needs(&self) -> &'static [&'static [&'static str]] {
+        self.needs
+    }
+
     /// Its keys in the order of the documentation.
-    pub(in crate::config) const fn keys(&self) -> &'static [&'static str] {
+    pub(in crate::config) const fn keys(&self) -> &'static [Key] {
         self.keys
+    }
+
+    /// The names of its keys.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.keys.iter().map(|key| key.name)
+    }
+
+    /// Whether it has this key.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.keys.iter().any(|key| key.name == name)
     }
 
     /// The key of this shape that somebody who wrote `key` probably meant.
     pub(super) fn meant(&self, key: &str) -> Option<&'static str> {
         let lower = key.to_lowercase().replace('-', "_");
-        let foreign = FOREIGN.iter().find(|(word, ours)| *word == lower && self.keys.contains(ours));
-        foreign.map(|(_, ours)| *ours).or_else(|| nearest(&lower, self.keys.iter().copied()))
+        let foreign = FOREIGN.iter().find(|(word, ours)| *word == lower && self.has(ours));
+        foreign.map(|(_, ours)| *ours).or_else(|| nearest(&lower, self.names()))
     }
 }
 
 /// Where a key stands that is known, but not where it was written.
 pub(super) fn elsewhere(key: &str) -> Option<String> {
     let lower = key.to_lowercase().replace('-', "_");
-    let shape = ALL.iter().find(|shape| shape.keys.contains(&lower.as_str()))?;
+    let shape = ALL.iter().find(|shape| shape.has(&lower))?;
     Some(format!("`{lower}` exists, but as `{}{lower}`; check the indentation", shape.path))
 }
 
@@ -180,10 +351,10 @@ mod tests {
     #[test]
     fn no_planned_key_hides_a_key_that_exists() {
         for shape in ALL {
-            for key in shape.keys {
-                let both = super::super::later::key(key).is_some();
+            for name in shape.names() {
+                let both = super::super::later::key(name).is_some();
                 // `headers` is a limit here and a table of header edits there; known keys are looked up first.
-                assert!(!both || *key == "headers", "{key}");
+                assert!(!both || name == "headers", "{name}");
             }
         }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::address::{self, RawListener};
 use super::backend::{self, RawBackend};
 use super::reader::{Reader, found, is_off};
+use super::tls::{self, RawTls, RawUpstreamTls};
 use super::{COUNT_MAX, DAY, HOUR, INTERVAL_MIN, later, list, placed, shape};
 use crate::config::error::{Wrong, quoted};
 use crate::config::model::{Balance, Forwarded, Protocol};
@@ -16,12 +17,30 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 /// Longest name of a target, a backend or an upgrade protocol.
 const NAME_MAX: usize = 128;
 
+/// What `protocol` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::config) struct Spoken {
+    pub(in crate::config) protocol: Protocol,
+    /// Over TLS: `https`. A TCP target is secured by having `tls`.
+    pub(in crate::config) is_https: bool,
+}
+
+impl Spoken {
+    pub(in crate::config) const HTTP: Spoken = Spoken { protocol: Protocol::Http, is_https: false };
+    pub(in crate::config) const TCP: Spoken = Spoken { protocol: Protocol::Tcp, is_https: false };
+    /// Everything with the name it has in a config file.
+    pub(in crate::config) const ALL: &'static [(&'static str, Spoken)] =
+        &[("tcp", Spoken::TCP), ("http", Spoken::HTTP), ("https", Spoken { is_https: true, ..Spoken::HTTP })];
+}
+
 /// One target.
 #[derive(Debug)]
 pub(in crate::config) struct RawTarget {
     pub(in crate::config) name: Written<String>,
-    pub(in crate::config) protocol: Field<Protocol>,
+    pub(in crate::config) protocol: Field<Spoken>,
     pub(in crate::config) listener: Field<RawListener>,
+    pub(in crate::config) tls: Field<RawTls>,
+    pub(in crate::config) upstream_tls: Field<RawUpstreamTls>,
     pub(in crate::config) balance: Option<Written<Balance>>,
     /// A value of `None`: `off`.
     pub(in crate::config) health_check: Option<Written<Option<RawHealth>>>,
@@ -41,6 +60,8 @@ impl RawTarget {
             name,
             protocol: Field::Absent,
             listener: Field::Absent,
+            tls: Field::Absent,
+            upstream_tls: Field::Absent,
             balance: None,
             health_check: None,
             timeouts: RawTimeouts::default(),
@@ -69,6 +90,7 @@ pub(in crate::config) struct RawHealth {
 #[derive(Debug, Default)]
 pub(in crate::config) struct RawTimeouts {
     pub(in crate::config) connect: Option<Written<Duration>>,
+    pub(in crate::config) tls: Option<Written<Duration>>,
     pub(in crate::config) first_byte: Option<Written<Duration>>,
     pub(in crate::config) idle: Option<Written<Duration>>,
     pub(in crate::config) tunnel: Option<Written<Duration>>,
@@ -109,7 +131,7 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
         target.backends = Field::Faulty;
     }
     if let Some(entry) = section.find("protocol") {
-        target.protocol = Field::read(reader.parsed(entry, "`tcp` or `http`", protocol));
+        target.protocol = Field::read(reader.parsed(entry, "`tcp`, `http` or `https`", protocol));
     }
     if let Some(entry) = section.find("listener") {
         let read = reader.parsed_with_numbers(
@@ -118,6 +140,16 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
             address::listener,
         );
         target.listener = Field::read(read.map(|read| Written::new(placed(read.value, reader), read.spot)));
+    }
+    if let Some(entry) = section.find("tls") {
+        target.tls = Field::read(tls::walk(entry, reader));
+    } else if section.is_misspelt("tls") {
+        target.tls = Field::Faulty;
+    }
+    if let Some(entry) = section.find("upstream_tls") {
+        target.upstream_tls = Field::read(tls::walk_upstream(entry, reader));
+    } else if section.is_misspelt("upstream_tls") {
+        target.upstream_tls = Field::Faulty;
     }
     target.balance = section.find("balance").and_then(|entry| super::algorithm(entry, reader));
     target.health_check = section.find("health_check").and_then(|entry| health_check(entry, reader));
@@ -155,15 +187,18 @@ pub(in crate::config) fn probe_path(text: &str) -> Result<String, Wrong> {
     Ok(text.to_owned())
 }
 
-fn protocol(text: &str) -> Result<Protocol, Wrong> {
+fn protocol(text: &str) -> Result<Spoken, Wrong> {
     let lower = text.to_lowercase();
     if let Some(instead) = later::protocol(&lower) {
         return Err(Wrong::new(
             format!("is {}, which is not supported yet: {instead}", quoted(text)),
-            "`tcp` or `http`",
+            "`tcp`, `http` or `https`",
         ));
     }
-    super::choose(text, Protocol::ALL)
+    super::choose(text, Spoken::ALL).map_err(|wrong| match lower.as_str() {
+        "tls" | "ssl" => wrong.hint("write `protocol: tcp` with `tls`, or `protocol: https`"),
+        _ => wrong,
+    })
 }
 
 /// Names stand in logs, metrics and identities (`target/backend`).
@@ -273,6 +308,7 @@ fn timeouts(
     };
     Some(RawTimeouts {
         connect: time("connect", HOUR, false),
+        tls: time("tls", HOUR, false),
         first_byte: time("first_byte", DAY, true),
         idle: time("idle", DAY, false),
         tunnel: time("tunnel", 30 * DAY, false),

@@ -1,11 +1,13 @@
 //! Changing a key changes the configuration: one row per key, and no key without a row.
 
+use super::certificates::Certs;
 use super::*;
+use crate::config::model::tls::*;
 use crate::config::model::*;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-type Check = fn(&Config) -> bool;
+pub(super) type Check = fn(&Config) -> bool;
 
 /// `WEB` with something added to its target.
 fn target(added: &str) -> String {
@@ -46,7 +48,36 @@ fn is_host(config: &Config, host: &str, port: u16) -> bool {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn rows() -> Vec<(&'static str, String, Check)> {
+/// `WEB` over TLS, with something added to `tls`.
+fn https(added: &str) -> String {
+    let certs = Certs::shared();
+    let (cert, key) = (certs.path("a.pem"), certs.path("a.key"));
+    target(&format!("tls: {{cert_file: {cert}, cert_key: {key}, {added}}}")).replace("http,", "https,")
+}
+
+fn upstream(added: &str) -> String {
+    target(&format!("upstream_tls: {{{added}}}"))
+}
+
+fn names(config: &Config) -> Vec<Vec<String>> {
+    let tls = of(config).0.tls.iter();
+    tls.flat_map(|tls| &tls.identities).map(|identity| identity.names.clone()).collect()
+}
+
+fn clients(config: &Config) -> Option<&ClientCertificates> {
+    of(config).0.tls.as_ref()?.clients.as_ref()
+}
+
+fn upstream_of(config: &Config) -> Option<&UpstreamTls> {
+    only_backend(config).tls.as_deref()
+}
+
+pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
+    let certs = Certs::shared();
+    let more =
+        format!("certificates: [{{cert_file: {}, cert_key: {}}}]", certs.path("b.pem"), certs.path("b.key"));
+    let ca = format!("client_ca: {}", certs.path("ca.pem"));
+    let identity = format!("client_cert: {}, client_key: {}", certs.path("a.pem"), certs.path("a.key"));
     vec![
         ("address", top("address: 10.0.0.1"), |c| {
             of(c).0.binds == [Bind::Tcp("10.0.0.1:8080".parse().unwrap())]
@@ -56,12 +87,16 @@ fn rows() -> Vec<(&'static str, String, Check)> {
         ("shutdown_timeout", top("shutdown_timeout: 1s"), |c| c.shutdown_timeout == SECOND),
         ("graceful_shutdown", top("graceful_shutdown: no"), |c| c.shutdown_timeout.is_zero()),
         ("logging", top("logging: trace"), |c| c.log_level == LogLevel::Trace),
+        ("log_format", top("log_format: json"), |c| c.log_format == EventFormat::Json),
         ("access_log", top("access_log: {path: stdout}"), |c| c.access_log.is_some()),
         ("access_log.path", top("access_log: {path: a.log}"), |c| {
             c.access_log.as_ref().is_some_and(|log| matches!(log.path, LogPath::File(_)))
         }),
         ("access_log.format", top("access_log: {path: '-', format: json}"), |c| {
             c.access_log.as_ref().is_some_and(|log| log.format == LogFormat::Json)
+        }),
+        ("access_log.sample", top("access_log: {path: '-', sample: 5%}"), |c| {
+            c.access_log.as_ref().is_some_and(|log| log.sample.millionths() == 50_000)
         }),
         ("trusted_proxies", top("trusted_proxies: [10.0.0.0/8]"), |c| {
             c.trusted_proxies == ["10.0.0.0/8".parse().unwrap()]
@@ -82,6 +117,44 @@ fn rows() -> Vec<(&'static str, String, Check)> {
         }),
         ("targets.<name>.listener", WEB.replace("8080", "'[::1]:81'"), |c| {
             of(c).0.binds == [Bind::Tcp("[::1]:81".parse().unwrap())]
+        }),
+        ("targets.<name>.tls", https(""), |c| of(c).0.tls.is_some()),
+        ("targets.<name>.tls.cert_file", https(""), |c| names(c) == [["localhost"]]),
+        ("targets.<name>.tls.cert_key", https(""), |c| names(c).len() == 1),
+        ("targets.<name>.tls.certificates", https(&more), |c| names(c).len() == 2),
+        ("targets.<name>.tls.certificates[].cert_file", https(&more), |c| {
+            names(c).get(1).is_some_and(|names| names == &["shop.example"])
+        }),
+        ("targets.<name>.tls.certificates[].cert_key", https(&more), |c| names(c).len() == 2),
+        ("targets.<name>.tls.client_ca", https(&ca), |c| {
+            clients(c).is_some_and(|clients| clients.auth == ClientAuth::Required)
+        }),
+        ("targets.<name>.tls.client_auth", https(&format!("{ca}, client_auth: optional")), |c| {
+            clients(c).is_some_and(|clients| clients.auth == ClientAuth::Optional)
+        }),
+        ("targets.<name>.tls.min_version", https("min_version: 1.3"), |c| {
+            of(c).0.tls.as_ref().is_some_and(|tls| tls.oldest == TlsVersion::V13)
+        }),
+        ("targets.<name>.upstream_tls", upstream(""), |c| upstream_of(c).is_some()),
+        (
+            "targets.<name>.upstream_tls.ca_file",
+            upstream(&format!("ca_file: {}", certs.path("ca.pem"))),
+            |c| upstream_of(c).is_some_and(|tls| tls.authorities.is_some()),
+        ),
+        ("targets.<name>.upstream_tls.server_name", upstream("server_name: b.example"), |c| {
+            upstream_of(c).is_some_and(|tls| tls.name.to_str() == "b.example")
+        }),
+        ("targets.<name>.upstream_tls.client_cert", upstream(&identity), |c| {
+            upstream_of(c).is_some_and(|tls| tls.identity.is_some())
+        }),
+        ("targets.<name>.upstream_tls.client_key", upstream(&identity), |c| {
+            upstream_of(c).is_some_and(|tls| tls.identity.is_some())
+        }),
+        ("targets.<name>.upstream_tls.insecure", upstream("insecure: true"), |c| {
+            upstream_of(c).is_some_and(|tls| tls.insecure)
+        }),
+        ("targets.<name>.timeouts.tls", target("upstream_tls: {}, timeouts: {tls: 1s}"), |c| {
+            of(c).1.timeouts.tls == SECOND && of(c).0.client_timeouts.tls == SECOND
         }),
         ("targets.<name>.balance", format!("workers: 1000\n{}", target("balance: round_robin")), |c| {
             of(c).1.balance == Balance::RoundRobin && c.workers == 1000

@@ -43,6 +43,7 @@ fn every_flag_alone_changes_the_configuration() {
     assert_eq!(with(|flags| flags.address = Some("*".into())).listeners[0].binds.len(), 2);
     assert_eq!(with(|flags| flags.workers = Some(7)).workers, 7);
     assert_eq!(with(|flags| flags.log_level = Some("WARN".into())).log_level, model::LogLevel::Warn);
+    assert_eq!(with(|flags| flags.log_format = Some("JSON".into())).log_format, model::EventFormat::Json);
     assert_eq!(
         with(|flags| flags.health_path = Some("/p".into())).targets[0].backends[0].probe_path.as_deref(),
         Some("/p")
@@ -65,14 +66,16 @@ fn flags_override_the_file_and_check_says_so() {
         health_path: Some("/flag".into()),
         workers: Some(5),
         log_level: Some("trace".into()),
+        log_format: Some("json".into()),
         ..Flags::default()
     };
-    let text = "address: 10.0.0.1\nworkers: 2\nlogging: info\ntargets: {web: {protocol: http, listener: 1, balance: round_robin, backends: [{host: a, port: 1, health_path: /file}]}}";
+    let text = "address: 10.0.0.1\nworkers: 2\nlogging: info\nlog_format: text\ntargets: {web: {protocol: http, listener: 1, balance: round_robin, backends: [{host: a, port: 1, health_path: /file}]}}";
     let rows = effective(text, &flags);
     for row in [
         "address = [::1] (--address)",
         "workers = 5 (--workers)",
         "logging = trace (--log-level)",
+        "log_format = json (--log-format)",
         "targets.web.listener = [::1]:99 (--port)",
         "targets.web.balance = round_robin (--algorithm)",
         "targets.web.backends[0].address = z:9 (--backends)",
@@ -163,6 +166,7 @@ fn flags_that_can_not_be_meant_are_refused_by_name() {
             "`--workers` is 18446744073709551615, which is too large",
         ),
         (WEB, flags(|f| f.log_level = Some("loud".into())), "`--log-level` is `loud`, which does not exist"),
+        (WEB, flags(|f| f.log_format = Some("xml".into())), "`--log-format` is `xml`, which does not exist"),
         (
             WEB,
             flags(|f| f.algorithm = Some("fastest".into())),

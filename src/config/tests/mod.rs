@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
+mod certificates;
 mod every_key;
 mod flags;
 mod hostile;
+mod schema;
+mod validator;
 
 use std::path::Path;
 
@@ -193,6 +196,7 @@ fn check_names_every_value_and_its_origin() {
             "graceful_shutdown = true (default)",
             "shutdown_timeout = 30s (default)",
             "logging = debug (--log-level)",
+            "log_format = text (default)",
             "access_log = off (default)",
             "trusted_proxies = [] (default)",
             "targets.web.protocol = http (t.yaml:4)",
@@ -266,4 +270,22 @@ fn routes_lead_to_the_target_of_their_listener() {
     for listener in &config.listeners {
         assert_eq!(config.targets[listener.routes[0].target].name, listener.name);
     }
+}
+
+#[test]
+fn a_fault_inside_a_template_has_its_own_place_where_that_can_be_told() {
+    let place = |value: &str| {
+        let text = format!("access_log: {{path: stdout, format: {value}}}\n{WEB}");
+        let problems = load_with(&text, &Flags::default()).unwrap_err();
+        let place = problems.list()[0].place.unwrap();
+        (place.column, place.width)
+    };
+    // The value begins at column 36.
+    assert_eq!(place("'é {statu}'"), (39, 7));
+    assert_eq!(place("\"a\\t{statu}\""), (36, 12), "an escape moves what follows");
+    assert_eq!(place("'${WORD} {statu}'"), (36, 17), "nobody sees what the environment said");
+    let block =
+        load_with(&format!("access_log:\n  path: stdout\n  format: a {{statu}}\n{WEB}"), &Flags::default());
+    let place = block.unwrap_err().list()[0].place.unwrap();
+    assert_eq!((place.line, place.column, place.width), (3, 13, 7));
 }

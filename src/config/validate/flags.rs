@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use crate::config::Flags;
 use crate::config::error::{Report, Wrong};
-use crate::config::model::{LogLevel, Protocol};
+use crate::config::model::{EventFormat, LogLevel, Protocol};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::{
-    self, BindHost, Raw, RawBackend, RawListener, RawTarget, WORKERS_MAX, backend_url, bind_host, choose,
-    out_of_range, probe_path,
+    self, BindHost, Raw, RawBackend, RawListener, RawTarget, Spoken, WORKERS_MAX, backend_url, bind_host,
+    choose, out_of_range, probe_path,
 };
 
 const BACKENDS: Spot = Spot::flag("--backends");
@@ -23,6 +23,7 @@ const FREQUENCY_NAME: &str = "`--health-check-frequency-in-seconds`";
 const RETRIES_NAME: &str = "`--health-check-max-retries`";
 const WORKERS: Spot = Spot::flag("--workers");
 const LOG_LEVEL: Spot = Spot::flag("--log-level");
+const LOG_FORMAT: Spot = Spot::flag("--log-format");
 
 /// Merges `flags` into `raw`.
 pub(in crate::config) fn merge(raw: &mut Raw, flags: &Flags, report: &mut Report) {
@@ -31,6 +32,11 @@ pub(in crate::config) fn merge(raw: &mut Raw, flags: &Flags, report: &mut Report
         choose(text, LogLevel::ALL)
     }) {
         raw.logging = Some(level);
+    }
+    if let Some(format) = judged(flags.log_format.as_deref(), &LOG_FORMAT, "`--log-format`", report, |text| {
+        choose(text, EventFormat::ALL)
+    }) {
+        raw.log_format = Some(format);
     }
     health(raw, flags, report);
     refuse_idle_health(raw, flags, report);
@@ -146,7 +152,7 @@ fn backends(raw: &mut Raw, flags: &Flags, report: &mut Report) {
         [] if !raw.has_targets => {
             let mut target = raw::default_target(BACKENDS, field);
             if all_tcp {
-                target.protocol = Field::Given(Written::new(Protocol::Tcp, BACKENDS));
+                target.protocol = Field::Given(Written::new(Spoken::TCP, BACKENDS));
             }
             raw.targets.push(target);
             raw.has_targets = true;
@@ -194,7 +200,10 @@ fn health_path(raw: &mut Raw, path: &Written<String>, report: &mut Report) {
     for target in &mut raw.targets {
         // A fault in `protocol` has been reported; whether the target would be HTTP nobody knows.
         found |= matches!(target.protocol, Field::Faulty);
-        if !matches!(target.protocol, Field::Given(Written { value: Protocol::Http, .. })) {
+        if !matches!(
+            target.protocol,
+            Field::Given(Written { value: Spoken { protocol: Protocol::Http, .. }, .. })
+        ) {
             continue;
         }
         if is_unchecked(target) {

@@ -6,13 +6,14 @@
 mod clashes;
 pub(super) mod flags;
 mod target;
+mod tls;
 
 use std::path::Path;
 use std::time::Duration;
 
 use super::effective::Ledger;
 use super::error::Report;
-use super::model::{AccessLog, Balance, Config, LogFormat, LogLevel, LogPath};
+use super::model::{AccessLog, Balance, Config, EventFormat, LogFormat, LogLevel, LogPath, Share};
 use super::origin::{Origin, Spot, Written};
 use super::raw::{BindHost, Raw, WORKERS_MAX};
 use super::units::show_duration;
@@ -40,6 +41,9 @@ pub(super) fn accept(raw: &Raw, report: &mut Report, ledger: &mut Ledger) -> Con
     let shutdown_timeout = shutdown_timeout(raw, ledger);
     let log_level = ledger.settle("logging", raw.logging.as_ref(), LogLevel::default(), |level| {
         name_of(LogLevel::ALL, *level).to_owned()
+    });
+    let log_format = ledger.settle("log_format", raw.log_format.as_ref(), EventFormat::default(), |format| {
+        name_of(EventFormat::ALL, *format).to_owned()
     });
     let access_log = access_log(raw, report, ledger);
     let trusted_proxies =
@@ -69,6 +73,7 @@ pub(super) fn accept(raw: &Raw, report: &mut Report, ledger: &mut Ledger) -> Con
         shutdown_timeout,
         access_log,
         log_level,
+        log_format,
         trusted_proxies,
     }
 }
@@ -108,9 +113,19 @@ fn access_log(raw: &Raw, report: &mut Report, ledger: &mut Ledger) -> Option<Acc
         LogPath::File(path) => path.display().to_string(),
     };
     ledger.note("access_log.path", shown, log.path.spot.origin.clone());
-    let format = ledger.settle("access_log.format", log.format.as_ref(), LogFormat::default(), |format| {
-        name_of(LogFormat::ALL, *format).to_owned()
-    });
+    let format =
+        ledger.settle(
+            "access_log.format",
+            log.format.as_ref(),
+            LogFormat::default(),
+            |format| match format {
+                LogFormat::Template(template) => template.text().to_owned(),
+                LogFormat::Text | LogFormat::Json | LogFormat::Common | LogFormat::Combined => {
+                    name_of(LogFormat::NAMED, format.clone()).to_owned()
+                }
+            },
+        );
+    let sample = ledger.settle("access_log.sample", log.sample.as_ref(), Share::ALL, Share::to_string);
     if let LogPath::File(path) = &log.path.value {
         if path.is_dir() {
             let message = format!("the access log `{}` is a folder", path.display());
@@ -119,7 +134,7 @@ fn access_log(raw: &Raw, report: &mut Report, ledger: &mut Ledger) -> Option<Acc
             check_folder(path, "the access log", &log.path.spot, report);
         }
     }
-    Some(AccessLog { path: log.path.value.clone(), format })
+    Some(AccessLog { path: log.path.value.clone(), format, sample })
 }
 
 /// A file can be made, but not in a folder that is not there.

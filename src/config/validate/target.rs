@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::{Shared, clashes, name_of};
+use super::{Shared, clashes, name_of, tls};
 use crate::config::effective::Ledger;
 use crate::config::error::{Report, quoted};
 use crate::config::model::{
@@ -12,7 +12,7 @@ use crate::config::model::{
     Target, Timeouts,
 };
 use crate::config::origin::{Field, Origin, Written};
-use crate::config::raw::{BindHost, RawBackend, RawHealth, RawListener, RawTarget};
+use crate::config::raw::{BindHost, RawBackend, RawHealth, RawListener, RawTarget, Spoken};
 use crate::config::units::{show_duration, show_size};
 
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -31,18 +31,26 @@ pub(super) fn accept(
 ) -> (Listener, Target) {
     let name = &raw.name.value;
     let path = |key: &str| format!("targets.{name}.{key}");
-    let protocol = protocol(raw, ledger);
+    let spoken = spoken(raw, ledger);
+    let protocol = spoken.map(|spoken| spoken.protocol);
     let is_http = protocol == Some(Protocol::Http);
     if protocol == Some(Protocol::Tcp) {
         refuse_http_keys(raw, report);
     }
     let binds = binds(raw, shared, report, ledger);
+    let tls = tls::listener(raw, spoken, report, ledger);
+    let upstream = tls::upstream(raw, report, ledger);
     let algorithm = raw.balance.as_ref().or(shared.algorithm.as_ref());
     let balance = ledger.settle(path("balance"), algorithm, Balance::RoundRobin, |balance| {
         name_of(Balance::ALL, *balance).to_owned()
     });
     let health = health(raw, shared, ledger);
-    let (timeouts, client_timeouts) = timeouts(raw, is_http, ledger);
+    let is_secured = tls::is_wanted(raw);
+    if let (false, Some(written)) = (is_secured, &raw.timeouts.tls) {
+        let message = format!("`tls` in `timeouts` has no effect: the target {} uses no TLS", quoted(name));
+        report.spot(&written.spot, message).hint("remove it");
+    }
+    let (timeouts, client_timeouts) = timeouts(raw, is_http, is_secured, ledger);
     let (mut limits, mut forwarded, mut upgrade) = (Limits::default(), Forwarded::default(), Vec::new());
     if is_http {
         limits = self::limits(raw, ledger);
@@ -54,12 +62,13 @@ pub(super) fn accept(
                 if protocols.is_empty() { "off".to_owned() } else { format!("[{}]", protocols.join(", ")) }
             });
     }
-    let backends = backends(raw, protocol, report, ledger);
+    let backends = backends(raw, protocol, &upstream, report, ledger);
     // A fault in `protocol` has been reported, so what stands here instead is never used.
     let protocol = protocol.unwrap_or(Protocol::Tcp);
     let listener = Listener {
         name: name.clone(),
         protocol,
+        tls,
         binds,
         routes: vec![Route { target: index }],
         limits,
@@ -69,14 +78,14 @@ pub(super) fn accept(
     (listener, Target { name: name.clone(), protocol, balance, health, timeouts, upgrade, backends })
 }
 
-fn protocol(raw: &RawTarget, ledger: &mut Ledger) -> Option<Protocol> {
+fn spoken(raw: &RawTarget, ledger: &mut Ledger) -> Option<Spoken> {
     let written = match &raw.protocol {
         Field::Given(written) => Some(written),
         Field::Absent => None,
         Field::Faulty => return None,
     };
     let path = format!("targets.{}.protocol", raw.name.value);
-    Some(ledger.settle(path, written, Protocol::Tcp, |protocol| name_of(Protocol::ALL, *protocol).to_owned()))
+    Some(ledger.settle(path, written, Spoken::TCP, |spoken| name_of(Spoken::ALL, *spoken).to_owned()))
 }
 
 /// A key without effect is a misunderstanding, so it is refused.
@@ -196,13 +205,21 @@ fn show_statuses(ranges: &[RangeInclusive<u16>]) -> String {
     }
 }
 
-fn timeouts(raw: &RawTarget, is_http: bool, ledger: &mut Ledger) -> (Timeouts, ClientTimeouts) {
+fn timeouts(
+    raw: &RawTarget,
+    is_http: bool,
+    is_secured: bool,
+    ledger: &mut Ledger,
+) -> (Timeouts, ClientTimeouts) {
     let (mut timeouts, mut client) = (Timeouts::default(), ClientTimeouts::default());
     let mut settle = |key: &str, written: &Option<Written<Duration>>, value: &mut Duration| {
         let path = format!("targets.{}.timeouts.{key}", raw.name.value);
         *value = ledger.settle(path, written.as_ref(), *value, |time| show_duration(*time));
     };
     settle("connect", &raw.timeouts.connect, &mut timeouts.connect);
+    if is_secured {
+        settle("tls", &raw.timeouts.tls, &mut timeouts.tls);
+    }
     if is_http {
         settle("first_byte", &raw.timeouts.first_byte, &mut timeouts.first_byte);
     }
@@ -222,6 +239,7 @@ fn timeouts(raw: &RawTarget, is_http: bool, ledger: &mut Ledger) -> (Timeouts, C
         settle("keep_alive", &raw.timeouts.keep_alive, &mut client.keep_alive);
     }
     client.idle = timeouts.idle;
+    client.tls = timeouts.tls;
     (timeouts, client)
 }
 
@@ -248,6 +266,7 @@ fn limits(raw: &RawTarget, ledger: &mut Ledger) -> Limits {
 fn backends(
     raw: &RawTarget,
     protocol: Option<Protocol>,
+    upstream: &tls::Upstream<'_>,
     report: &mut Report,
     ledger: &mut Ledger,
 ) -> Vec<Backend> {
@@ -302,6 +321,7 @@ fn backends(
                 name: backend_name,
                 address: place.value.address.clone(),
                 probe_path: probe_path.map(|written| written.value.clone()),
+                tls: upstream.of(backend, report, ledger),
             }
         })
         .collect();
@@ -332,7 +352,8 @@ fn refuse_idle_probe_keys(raw: &RawTarget, report: &mut Report) {
 fn check_protocol(target: &str, backend: &RawBackend, protocol: Option<Protocol>, report: &mut Report) {
     let (Some(own), Some(protocol)) = (backend.place.value.protocol, protocol) else { return };
     if own != protocol {
-        let (own, protocol) = (name_of(Protocol::ALL, own), name_of(Protocol::ALL, protocol));
+        let name = |protocol| name_of(Protocol::ALL, protocol);
+        let (own, protocol) = (name(own), name(protocol));
         let message =
             format!("this backend speaks {own}, but the target {} speaks {protocol}", quoted(target));
         report

@@ -16,7 +16,7 @@ use serde_saphyr::granit_parser::{Event, Options, Parser, ScalarStyle, Span, Tag
 
 use super::error::Report;
 use super::origin::Place;
-pub(super) use scalar::{Scalar, Typed, integer, truth};
+pub(super) use scalar::{FALSE_WORDS, Scalar, TRUE_WORDS, Typed, integer, truth};
 
 /// Deepest nesting; a config needs seven levels. Bounds every recursion over the tree, also through aliases.
 const MAX_DEPTH: usize = 64;

@@ -79,12 +79,21 @@ pub(in crate::config) fn plain(text: &str) -> Typed<'_> {
     }
 }
 
+/// Words for yes.
+pub(in crate::config) const TRUE_WORDS: &[&str] =
+    &["true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"];
+/// Words for no.
+pub(in crate::config) const FALSE_WORDS: &[&str] =
+    &["false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"];
+
 /// The truth value that a word stands for.
 pub(in crate::config) fn truth(text: &str) -> Option<bool> {
-    match text {
-        "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(true),
-        "false" | "False" | "FALSE" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => Some(false),
-        _ => None,
+    if TRUE_WORDS.contains(&text) {
+        Some(true)
+    } else if FALSE_WORDS.contains(&text) {
+        Some(false)
+    } else {
+        None
     }
 }
 

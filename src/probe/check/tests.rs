@@ -14,7 +14,7 @@ fn check(path: Option<&str>, timeout: Duration) -> Check {
         host: "app.internal:81".into(),
         expect: vec![200..=399, 418..=418],
     });
-    Check { timeout, question }
+    Check { timeout, tls: None, question }
 }
 
 /// Serves one connection: reads a request head, writes `answer`, keeps the connection open when `hold`.
@@ -168,10 +168,10 @@ async fn a_path_or_host_that_no_request_can_carry_is_a_bad_verdict() {
 
 #[test]
 fn the_host_header_names_the_backend() {
-    let host = |host: &str, port| authority(&BackendAddress::Host { host: host.into(), port });
+    let host = |host: &str, port| authority(&BackendAddress::Host { host: host.into(), port }, false);
     assert_eq!(host("app.internal", 8080), "app.internal:8080");
     assert_eq!(host("app.internal", 80), "app.internal");
     assert_eq!(host("::1", 8080), "[::1]:8080");
     assert_eq!(host("::1", 80), "[::1]");
-    assert_eq!(authority(&BackendAddress::Unix("/run/app.sock".into())), "localhost");
+    assert_eq!(authority(&BackendAddress::Unix("/run/app.sock".into()), false), "localhost");
 }

@@ -252,7 +252,7 @@ impl Call {
     /// That there is no answer, for this cause.
     #[must_use]
     pub fn silence(&self, cause: Cause) -> Silence {
-        Silence { cause, unsent: self.written == 0, answered: self.answered }
+        Silence { cause, unsent: self.written == 0 && !self.stream.is_writing(), answered: self.answered }
     }
 
     /// The body's framing, once the head is there.

@@ -5,6 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use crate::message::{Cause, Framing};
 use crate::net::{Buffer, Deadline, FreeList, Stream, Ticker, now};
 use crate::tick::Tick;
 
+use super::edge::Secured;
 use super::h1::decode::{Broken, Decoder};
 
 /// How long a body may take before `limits.body_rate` counts.
@@ -32,6 +34,8 @@ pub struct Client {
     ended: Cell<bool>,
     /// A piece of the current body was handed out.
     taken: Cell<bool>,
+    /// What its TLS session says; `None`: there is none.
+    pub secured: Option<Rc<Secured>>,
     /// For what the client sends.
     pub reading: Deadline,
     /// For what the client takes.
@@ -56,7 +60,8 @@ impl Client {
     #[must_use]
     pub fn new(
         stream: Stream,
-        ticker: &std::rc::Rc<Ticker>,
+        secured: Option<Rc<Secured>>,
+        ticker: &Rc<Ticker>,
         buffers: FreeList,
         limits: Limits,
         timeouts: ClientTimeouts,
@@ -69,6 +74,7 @@ impl Client {
             pace: Cell::default(),
             ended: Cell::new(false),
             taken: Cell::new(false),
+            secured,
             reading: ticker.deadline(),
             writing: ticker.deadline(),
             buffers,

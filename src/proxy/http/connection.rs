@@ -16,7 +16,7 @@ use crate::snapshot::Listener;
 
 use super::Body;
 use super::client::Client;
-use super::edge::After;
+use super::edge::{After, Secured};
 use super::exchange::{exchange, refuse};
 use super::h1::framing;
 use super::h1::parse::{self, Search};
@@ -47,9 +47,16 @@ impl Drop for ResetIfCut<'_> {
 }
 
 /// Serves a connection to its end. `record` holds what is known of the client.
-pub async fn serve(ctx: Rc<WorkerCtx>, listener: &Listener, stream: Stream, record: Record) {
+pub async fn serve(
+    ctx: Rc<WorkerCtx>,
+    listener: &Listener,
+    stream: Stream,
+    secured: Option<Rc<Secured>>,
+    record: Record,
+) {
     let config = &listener.config;
-    let client = Client::new(stream, &ctx.ticker, ctx.buffers.clone(), config.limits, config.client_timeouts);
+    let client =
+        Client::new(stream, secured, &ctx.ticker, ctx.buffers.clone(), config.limits, config.client_timeouts);
     let client = Rc::new(client);
     let mut patience = client.timeouts.head;
     loop {
@@ -70,16 +77,23 @@ pub async fn serve(ctx: Rc<WorkerCtx>, listener: &Listener, stream: Stream, reco
     }
 }
 
-/// Turns a connection away that there is no room for.
-pub async fn turn_away(ctx: Rc<WorkerCtx>, listener: &Listener, stream: Stream, record: Record) {
+/// Turns a connection away for which there is no room, or which speaks plainly where TLS is spoken.
+pub async fn turn_away(
+    ctx: Rc<WorkerCtx>,
+    listener: &Listener,
+    stream: Stream,
+    record: Record,
+    cause: Cause,
+) {
     let config = &listener.config;
-    let client = Client::new(stream, &ctx.ticker, ctx.buffers.clone(), config.limits, config.client_timeouts);
+    let client =
+        Client::new(stream, None, &ctx.ticker, ctx.buffers.clone(), config.limits, config.client_timeouts);
     let client = Rc::new(client);
     let head = Head::new();
     let mut ledger =
         Ledger::new(&ctx, None, Record { id: ctx.request_id(), listener: listener.id, ..record });
     let mut wire = Wire::new(&ctx, Rc::clone(&client), &head);
-    refuse(&ctx, &mut wire, &mut ledger, &head, Cause::TooManyConnections).await;
+    refuse(&ctx, &mut wire, &mut ledger, &head, cause).await;
     drop(ledger);
     // Its request is still on the way: a plain close would meet it with a reset.
     discard_input(&client).await;

@@ -3,6 +3,7 @@
 //! Two protocols stand here: HTTP/1 on a socket, and one that speaks no wire at all (`memory`), by which tests
 //! drive the same pipeline and which keeps it free of sockets. HTTP/2 will be the third.
 
+use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -33,9 +34,19 @@ pub struct Unsent {
     pub started: bool,
 }
 
+/// What a TLS session says about the client; the same for all requests of a connection.
+#[derive(Debug, Default)]
+pub struct Secured {
+    /// Header lines about its verified certificate; empty: it showed none.
+    pub certificate: Box<[u8]>,
+}
+
 /// The client's side of an exchange.
 #[allow(async_fn_in_trait, reason = "both implementers are ours and stay on one thread")]
 pub trait Edge {
+    /// What is known from its TLS session; `None`: it came without TLS.
+    fn secured(&self) -> Option<Rc<Secured>>;
+
     /// Ready when the client has left while nothing is read from or written to it.
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 

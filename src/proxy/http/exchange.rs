@@ -44,8 +44,15 @@ pub async fn exchange<E: Edge>(
     ledger.record.target = Some(target.id);
     ledger.record.routed = now();
 
-    let about =
-        About { kind: listener.config.forwarded, client, trusted, scheme: "http", id: ledger.record.id };
+    let secured = edge.secured();
+    let about = About {
+        kind: listener.config.forwarded,
+        client,
+        trusted,
+        scheme: if secured.is_some() { "https" } else { "http" },
+        certificate: secured.as_deref().map_or(&[], |secured| &*secured.certificate),
+        id: ledger.record.id,
+    };
     let request = Request { head, body: &body, upgrade: wanted_upgrade(head, target), about };
     let answer = forward(ctx, target, edge, &request, &mut ledger.record).await;
     let after = match answer {

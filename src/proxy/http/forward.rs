@@ -35,7 +35,7 @@ pub struct Request<'a> {
     /// The protocol it may switch to.
     pub upgrade: Option<&'a [u8]>,
     /// What the backend is told about the client.
-    pub about: About,
+    pub about: About<'a>,
 }
 
 /// What a backend said.
@@ -111,9 +111,7 @@ async fn attempt<E: Edge>(
         let stream = match pooled {
             Some(stream) => stream,
             None => {
-                match dial(ctx, &backend, target.config.timeouts.connect, deadline, |cx| edge.poll_gone(cx))
-                    .await
-                {
+                match dial(ctx, &backend, &target.config.timeouts, deadline, |cx| edge.poll_gone(cx)).await {
                     Ok(stream) => {
                         lease.note_connected();
                         stream

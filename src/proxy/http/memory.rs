@@ -4,6 +4,7 @@
 //! stands where HTTP/2 and HTTP/3 will, and keeps `exchange` honest: what needed a socket would not compile.
 
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::net::relay::{End, Moved};
 use crate::net::{Buffer, Stream};
 
 use super::Body;
-use super::edge::{After, Edge, Unsent};
+use super::edge::{After, Edge, Secured, Unsent};
 
 /// Collects what a client would have been sent.
 #[derive(Default)]
@@ -32,6 +33,10 @@ pub struct MemoryEdge {
 }
 
 impl Edge for MemoryEdge {
+    fn secured(&self) -> Option<Rc<Secured>> {
+        None
+    }
+
     fn poll_gone(&mut self, _: &mut Context<'_>) -> Poll<()> {
         if self.gone { Poll::Ready(()) } else { Poll::Pending }
     }

@@ -13,7 +13,7 @@ use crate::proxy::WorkerCtx;
 
 use super::Body;
 use super::client::Client;
-use super::edge::{After, Edge, Unsent};
+use super::edge::{After, Edge, Secured, Unsent};
 use super::h1::framing;
 use super::h1::transmit::{Failed, Transmit};
 use super::h1::write::{self, Persistence};
@@ -77,7 +77,8 @@ impl<'a> Wire<'a> {
         })
         .await;
         client.writing.clear();
-        outcome.map_err(|cause| Unsent { cause, started: transmit.written() > 0 })
+        let started = transmit.written() > 0 || client.stream().is_writing();
+        outcome.map_err(|cause| Unsent { cause, started })
     }
 
     async fn send_head(&self, head: &Head, persistence: Persistence) -> Result<(), Cause> {
@@ -89,6 +90,10 @@ impl<'a> Wire<'a> {
 }
 
 impl Edge for Wire<'_> {
+    fn secured(&self) -> Option<Rc<Secured>> {
+        self.client.secured.clone()
+    }
+
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.client.poll_gone(cx)
     }

@@ -28,6 +28,7 @@ fn target(count: u16) -> model::Target {
         name: format!("b{number}"),
         address: BackendAddress::Host { host: "127.0.0.1".into(), port: 1000 + number },
         probe_path: None,
+        tls: None,
     };
     model::Target {
         name: "web".into(),
@@ -69,6 +70,24 @@ impl Worker {
         near.try_write(b"x").expect("an open socket");
         let mut byte = [0u8; 1];
         self.far.iter().position(|far| rustix::io::read(far, &mut byte).is_ok_and(|count| count == 1))
+    }
+
+    /// Waits until the event loop has learned that `count` of the connections can be read.
+    async fn learn(&self, count: usize) {
+        let readable = || {
+            let shelves = self.pool.shelves.borrow();
+            shelves
+                .values()
+                .flat_map(|shelf| &shelf.idle)
+                .filter(|idle| idle.stream.is_readable_now())
+                .count()
+        };
+        let learned = async {
+            while readable() < count {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), learned).await.expect("the event loop learns of it");
     }
 
     /// (closed by us, found closed)
@@ -211,8 +230,7 @@ async fn what_the_backend_has_closed_or_written_to_is_never_given_out() {
     }
     worker.far[1].try_write(b"HTTP/1.1 408 Request Timeout\r\n\r\n").expect("open");
     drop(worker.far.pop());
-    // The event loop has to see it before the cheap check can.
-    tokio::task::yield_now().await;
+    worker.learn(2).await;
     assert_eq!(worker.take(&backends[0], Need::Repeatable, at(1)), Some(0));
     assert_eq!(worker.closed(), (0, 2));
 }
@@ -273,8 +291,7 @@ async fn a_sweep_finds_every_closed_connection_however_many_there_are() {
         worker.put(&backends[0], at(1));
     }
     worker.far.clear();
-    // The event loop learns of the ends.
-    tokio::time::sleep(Duration::from_millis(1)).await;
+    worker.learn(200).await;
     worker.pool.sweep(&worker.cells, at(2));
     assert_eq!((worker.closed(), worker.pool.len()), ((0, 200), 0));
     assert_eq!(backends[0].idle_proven(), Duration::ZERO, "none of them was open");

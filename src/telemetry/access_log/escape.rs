@@ -4,22 +4,27 @@
 //! sent. Values are cut at [`MAX_VALUE`] bytes and then end in `...`, so nobody can bloat the log.
 
 use super::digits::HEX;
+use crate::config::model::template::Slot;
 
 /// Bytes of a value that are logged; longer ones are cut.
 pub(super) const MAX_VALUE: usize = 4096;
 
-/// Appends `value` for the text form inside quotes: printable ASCII as it is, every other byte and `"`
-/// and `\` as `\xNN`.
-pub(super) fn write_quoted(out: &mut Vec<u8>, value: &[u8]) {
-    write_text(out, value, |byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\');
+/// Appends `value` to a line of text: printable ASCII as it is; every other byte, `"`, `\` and the byte at which
+/// `slot` ends as `\xNN`. A blank stays where it ends nothing.
+pub(super) fn write_free(out: &mut Vec<u8>, value: &[u8], slot: Slot) {
+    write_text(out, value, slot, slot.keeps_blanks());
 }
 
-/// Appends `value` for the text form as one word: like [`write_quoted`], and a blank as `\x20`.
-pub(super) fn write_word(out: &mut Vec<u8>, value: &[u8]) {
-    write_text(out, value, |byte| matches!(byte, b'!'..=b'~') && byte != b'"' && byte != b'\\');
+/// The same for a value that is one word: a blank becomes `\x20` wherever it stands.
+pub(super) fn write_word(out: &mut Vec<u8>, value: &[u8], slot: Slot) {
+    write_text(out, value, slot, false);
 }
 
-fn write_text(out: &mut Vec<u8>, value: &[u8], plain: impl Fn(u8) -> bool) {
+fn write_text(out: &mut Vec<u8>, value: &[u8], slot: Slot, blanks: bool) {
+    let first = if blanks { b' ' } else { b'!' };
+    let plain = |byte: u8| {
+        (first..=b'~').contains(&byte) && byte != b'"' && byte != b'\\' && Some(byte) != slot.until
+    };
     let (mut rest, cut) = shorten(value);
     while !rest.is_empty() {
         // Runs of plain bytes are nearly everything, and one copy each.
@@ -32,7 +37,7 @@ fn write_text(out: &mut Vec<u8>, value: &[u8], plain: impl Fn(u8) -> bool) {
         }
     }
     if cut {
-        out.extend_from_slice(b"...");
+        out.extend_from_slice(if slot.until == Some(b'.') { br"\x2e\x2e\x2e" } else { b"..." });
     }
 }
 
@@ -105,6 +110,17 @@ mod tests {
 
     use super::*;
 
+    const OPEN: Slot = Slot { until: None, quoted: false };
+    const QUOTED: Slot = Slot { until: Some(b'"'), quoted: true };
+
+    fn quoted(out: &mut Vec<u8>, value: &[u8]) {
+        write_free(out, value, QUOTED);
+    }
+
+    fn word(out: &mut Vec<u8>, value: &[u8]) {
+        write_word(out, value, QUOTED);
+    }
+
     fn on(write: impl Fn(&mut Vec<u8>, &[u8]), value: &[u8]) -> String {
         let mut out = Vec::new();
         write(&mut out, value);
@@ -114,11 +130,27 @@ mod tests {
     #[test]
     fn text_escapes_all_but_printable_ascii() {
         assert_eq!(
-            on(write_quoted, b"a b\"c\\d\r\n\x1b[2J\x7f\xff\xc3\xa9"),
+            on(quoted, b"a b\"c\\d\r\n\x1b[2J\x7f\xff\xc3\xa9"),
             r"a b\x22c\x5cd\x0d\x0a\x1b[2J\x7f\xff\xc3\xa9"
         );
-        assert_eq!(on(write_word, b"a b"), r"a\x20b");
-        assert_eq!(on(write_word, b""), "");
+        assert_eq!(on(word, b"a b"), r"a\x20b");
+        assert_eq!(on(word, b""), "");
+    }
+
+    #[test]
+    fn what_ends_a_value_is_never_in_it() {
+        let at = |slot: Slot| {
+            let mut out = Vec::new();
+            write_free(&mut out, b"a b|c.", slot);
+            String::from_utf8(out).expect("ASCII")
+        };
+        assert_eq!(at(OPEN), r"a\x20b|c.");
+        assert_eq!(at(Slot { until: Some(b'|'), quoted: false }), r"a\x20b\x7cc.");
+        assert_eq!(at(Slot { until: Some(b'|'), quoted: true }), r"a b\x7cc.");
+        assert_eq!(at(Slot { until: Some(b' '), quoted: true }), r"a\x20b|c.");
+        let mut out = Vec::new();
+        write_word(&mut out, &[b'.'; MAX_VALUE + 1], Slot { until: Some(b'.'), quoted: true });
+        assert!(!out.contains(&b'.'), "not even by what tells that it was cut");
     }
 
     #[test]
@@ -135,20 +167,30 @@ mod tests {
     #[test]
     fn long_values_are_cut_between_characters() {
         let long = vec![b'a'; MAX_VALUE + 1];
-        assert_eq!(on(write_word, &long), format!("{}...", "a".repeat(MAX_VALUE)));
-        assert_eq!(on(write_word, &long[1..]), "a".repeat(MAX_VALUE));
+        assert_eq!(on(word, &long), format!("{}...", "a".repeat(MAX_VALUE)));
+        assert_eq!(on(word, &long[1..]), "a".repeat(MAX_VALUE));
         let accents = "é".repeat(MAX_VALUE);
         let torn = format!("x{accents}");
         assert_eq!(on(write_json, torn.as_bytes()), format!("\"x{}...\"", "é".repeat(MAX_VALUE / 2 - 1)));
-        assert_eq!(on(write_quoted, &vec![0x80; MAX_VALUE + 9]).len(), 4 * MAX_VALUE + 3);
+        assert_eq!(on(quoted, &vec![0x80; MAX_VALUE + 9]).len(), 4 * MAX_VALUE + 3);
     }
 
     proptest! {
         #[test]
-        fn any_bytes_stay_inside_their_field(value in prop::collection::vec(any::<u8>(), 0..5000)) {
-            let word = on(write_word, &value);
+        fn any_bytes_stay_inside_their_field(
+            value in prop::collection::vec(any::<u8>(), 0..5000), until: Option<u8>, inside: bool,
+        ) {
+            let slot = Slot { until, quoted: inside };
+            let mut free = Vec::new();
+            write_free(&mut free, &value, slot);
+            prop_assert!(free.iter().all(|byte| matches!(byte, b' '..=b'~') && *byte != b'"'));
+            prop_assert!(slot.keeps_blanks() || !free.contains(&b' '));
+            // A backslash, `x` and hex digits are the one escape that a value can't do without.
+            let ends = until.filter(|byte| !byte.is_ascii_hexdigit() && !b"\\x".contains(byte));
+            prop_assert!(ends.is_none_or(|byte| !free.contains(&byte)));
+            let word = on(word, &value);
             prop_assert!(word.bytes().all(|byte| matches!(byte, b'!'..=b'~') && byte != b'"'));
-            let quoted = on(write_quoted, &value);
+            let quoted = on(quoted, &value);
             prop_assert!(quoted.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'"'));
             let json = on(write_json, &value);
             let back: String = serde_json::from_str(&json).expect("valid JSON");

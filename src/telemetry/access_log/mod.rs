@@ -3,30 +3,36 @@
 //! A worker formats into its own buffer ([`Handle`]). When that is large enough, or at a tick, it is handed
 //! over a bounded queue to the one writer thread, which does the system calls. When the writer falls
 //! behind, lines are kept for a while, then dropped and counted. [`AccessLog`] is the owner's end: `server`
-//! starts it before the workers and closes it after them.
+//! starts it before the workers and closes it after them. [`Rotation`] is for whoever obeys signals.
 
 mod digits;
 mod escape;
-mod line;
+mod facts;
+mod form;
+mod loss;
 mod names;
+mod sample;
 mod stamp;
+mod value;
 mod writer;
 
 use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::stamp::Stamp;
-use self::writer::{Batch, Intake, Writer};
+use self::facts::Facts;
+use self::form::Form;
+use self::stamp::Stamps;
+use self::writer::{Intake, Open, Sink, Writer};
 use super::cells::Cells;
-use crate::config::model::{self, LogFormat, LogPath};
-use crate::message::Record;
+use crate::config::model::{self, LogPath};
+use crate::message::{Head, Record};
+use crate::tick::Tick;
 
-pub use line::Line;
 pub use names::Names;
 pub use stamp::WallStart;
 
@@ -38,44 +44,74 @@ const KEEP_AT_MOST: usize = 256 * 1024;
 /// The owner's end of the access log.
 #[derive(Debug)]
 pub struct AccessLog {
-    format: LogFormat,
+    form: Arc<Form>,
     writer: Writer,
+    /// The destination has a path that can be opened again.
+    rotates: bool,
+}
+
+/// A way to say that the file was moved away. Clones say the same.
+#[derive(Clone, Debug)]
+pub struct Rotation(Intake);
+
+impl Rotation {
+    /// Makes the writer open its path again, soon: what was handed over before goes to the old file, what comes
+    /// later to the new one. When that fails the old file stays in use. The outcome is logged. Never blocks.
+    pub fn reopen(&self) {
+        self.0.reopen();
+    }
 }
 
 impl AccessLog {
     /// Opens the destination and starts the writer thread. A file is appended to; a new one gets mode 0640
-    /// (less the umask), because addresses and paths of clients are personal.
+    /// (less the umask), because addresses and paths of clients are personal. A named pipe needs no reader yet.
     ///
     /// # Errors
     /// The destination can't be opened (the message names it) or the thread can't be started.
     pub fn start(settings: &model::AccessLog) -> io::Result<AccessLog> {
-        let sink: Box<dyn Write + Send> = match &settings.path {
-            // Not `io::stdout()` itself: its lock and its line buffer are of no use here.
-            LogPath::Stdout => Box::new(std::fs::File::from(io::stdout().as_fd().try_clone_to_owned()?)),
-            LogPath::File(path) => Box::new(open(path)?),
-        };
-        AccessLog::start_on(sink, settings.format)
+        let form = Form::new(&settings.format, settings.sample);
+        match &settings.path {
+            LogPath::Stdout => {
+                // Not `io::stdout()` itself: its lock and its line buffer are of no use here.
+                let file = std::fs::File::from(io::stdout().as_fd().try_clone_to_owned()?);
+                AccessLog::start_on(Box::new(file), None, form)
+            }
+            LogPath::File(path) => {
+                let sink = open(path)?;
+                let path = path.clone();
+                AccessLog::start_on(sink, Some(Box::new(move || open(&path))), form)
+            }
+        }
     }
 
     /// Starts the writer thread on any sink. Each write gets whole lines; there is no buffer behind it.
-    ///
-    /// # Errors
-    /// The thread can't be started.
-    pub fn start_on(sink: Box<dyn Write + Send>, format: LogFormat) -> io::Result<AccessLog> {
-        Ok(AccessLog { format, writer: Writer::start(sink)? })
+    fn start_on(sink: Sink, open: Option<Open>, form: Form) -> io::Result<AccessLog> {
+        let rotates = open.is_some();
+        Ok(AccessLog { form: Arc::new(form), writer: Writer::start(sink, open)?, rotates })
     }
 
     /// A worker's end. Records it has to drop are counted in that worker's `cells`.
     #[must_use]
     pub fn handle(&self, cells: Arc<Cells>) -> Handle {
         Handle {
-            format: self.format,
+            form: Arc::clone(&self.form),
             intake: self.writer.intake(),
             cells,
             buffer: Vec::new(),
-            stamp: Stamp::default(),
-            lost: 0,
+            stamps: Stamps::default(),
         }
+    }
+
+    /// How to reopen the file; `None`: the destination is no file.
+    #[must_use]
+    pub fn rotation(&self) -> Option<Rotation> {
+        self.rotates.then(|| Rotation(self.writer.intake()))
+    }
+
+    /// Records that were handed over and could not be written. Those that workers dropped are in their cells.
+    #[must_use]
+    pub fn unwritten(&self) -> u64 {
+        self.writer.intake().loss().in_writer()
     }
 
     /// Writes everything that was handed over and ends the thread. Handles should be gone by then: what
@@ -88,33 +124,33 @@ impl AccessLog {
     }
 }
 
-fn open(path: &Path) -> io::Result<std::fs::File> {
-    OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o640)
-        .open(path)
-        .map_err(|error| io::Error::new(error.kind(), format!("access log {}: {error}", path.display())))
+fn open(path: &Path) -> io::Result<Sink> {
+    // A pipe is opened for both directions: it waits for no reader then, and a reader may come and go.
+    let is_pipe = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
+    let file = OpenOptions::new().append(true).read(is_pipe).create(true).mode(0o640).open(path);
+    match file {
+        Ok(file) => Ok(Box::new(file)),
+        Err(error) => Err(io::Error::new(error.kind(), format!("access log {}: {error}", path.display()))),
+    }
 }
 
 /// One worker's end of the access log. Dropping it hands over what it holds.
 #[derive(Debug)]
 pub struct Handle {
-    format: LogFormat,
+    form: Arc<Form>,
     intake: Intake,
     cells: Arc<Cells>,
     buffer: Vec<u8>,
-    stamp: Stamp,
-    /// Lines dropped since the last successful hand-over.
-    lost: u64,
+    stamps: Stamps,
 }
 
 impl Handle {
-    /// Appends the line of a finished `record`; `line` is ignored for TCP. Never blocks; hands the buffer
-    /// over when it is large.
-    pub fn write(&mut self, record: &Record, line: &Line<'_>, names: &Names, start: WallStart) {
+    /// Appends the line of a finished `record`, unless sampling leaves it out; `head`: what the client asked,
+    /// ignored for TCP. Never blocks; hands the buffer over when it is large.
+    pub fn write(&mut self, record: &Record, head: Option<&Head>, names: &Names, start: WallStart) {
+        let Some(share) = self.form.share_of(record) else { return };
         if self.buffer.len() >= HAND_OVER_AT {
-            self.flush();
+            self.hand_over();
             if self.buffer.len() >= KEEP_AT_MOST {
                 self.count_lost(1);
                 return;
@@ -123,34 +159,38 @@ impl Handle {
         if self.buffer.capacity() == 0 {
             self.buffer = self.intake.empty_buffer(HAND_OVER_AT);
         }
-        line::write(&mut self.buffer, self.format, record, line, names, (&mut self.stamp, start));
+        let facts = Facts::new(record, head, names, share);
+        self.form.write(&mut self.buffer, &facts, (&mut self.stamps, start));
         if self.buffer.len() >= HAND_OVER_AT {
-            self.flush();
+            self.hand_over();
         }
     }
 
-    /// Hands over what there is; the worker calls this every 250 ms or so and at its end. When the queue is
-    /// full the lines stay here for the next call.
-    pub fn flush(&mut self) {
+    /// Hands over what there is and logs now and then what was lost; the worker calls this every 250 ms or so. When
+    /// the queue is full the lines stay here for the next call.
+    pub fn tick(&mut self, now: Tick) {
+        self.hand_over();
+        self.intake.loss().tell(now);
+    }
+
+    fn hand_over(&mut self) {
         if self.buffer.is_empty() {
             return;
         }
-        let batch = Batch { bytes: std::mem::take(&mut self.buffer), lost: std::mem::take(&mut self.lost) };
-        if let Err(back) = self.intake.offer(batch) {
-            self.buffer = back.bytes;
-            self.lost = back.lost;
+        if let Err(back) = self.intake.offer(std::mem::take(&mut self.buffer)) {
+            self.buffer = back;
         }
     }
 
-    fn count_lost(&mut self, lines: u64) {
-        self.lost += lines;
+    fn count_lost(&self, lines: u64) {
+        self.intake.loss().add(lines);
         self.cells.access_dropped.add(lines);
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.flush();
+        self.hand_over();
         // Whatever is still here has no further chance.
         self.count_lost(writer::count_lines(&self.buffer));
     }

@@ -1,6 +1,6 @@
-//! Wall-clock time of a Tick, as RFC 3339 text.
+//! Wall-clock time of a Tick as text: RFC 3339, or as in the Common Log Format.
 //!
-//! The calendar is worked out once per second and worker; the rest is copying 19 bytes and three digits.
+//! The calendar is worked out once per second and worker; the rest is copying bytes.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -21,55 +21,88 @@ impl WallStart {
     }
 }
 
-/// The last second written, as text.
-#[derive(Debug)]
-pub(super) struct Stamp {
-    second: u64,
-    text: [u8; 19],
+/// The last seconds written, as text.
+#[derive(Debug, Default)]
+pub(super) struct Stamps {
+    rfc: Cached<19>,
+    common: Cached<26>,
 }
 
-impl Default for Stamp {
-    fn default() -> Self {
-        Stamp { second: 0, text: *b"1970-01-01T00:00:00" }
-    }
-}
-
-impl Stamp {
-    /// Appends `at` as `2026-11-20T11:38:40.123Z`.
+impl Stamps {
+    /// Appends `at` as `2026-11-20T11:38:40.123Z` (RFC 3339).
     pub(super) fn write(&mut self, out: &mut Vec<u8>, start: WallStart, at: Tick) {
         let nanos = start.0.saturating_add(at.0);
-        let second = nanos / 1_000_000_000;
-        if second != self.second {
-            self.second = second;
-            self.text = render(second);
-        }
-        out.extend_from_slice(&self.text);
+        out.extend_from_slice(self.rfc.text(nanos, render_rfc));
         out.push(b'.');
         digits::write_padded(out, nanos / 1_000_000 % 1000, 3);
         out.push(b'Z');
     }
+
+    /// Appends `at` as `20/Nov/2026:11:38:40 +0000`, the time of the Common Log Format.
+    pub(super) fn write_common(&mut self, out: &mut Vec<u8>, start: WallStart, at: Tick) {
+        out.extend_from_slice(self.common.text(start.0.saturating_add(at.0), render_common));
+    }
+}
+
+/// The text of one second.
+#[derive(Debug)]
+struct Cached<const N: usize> {
+    second: Option<u64>,
+    text: [u8; N],
+}
+
+impl<const N: usize> Default for Cached<N> {
+    fn default() -> Self {
+        Cached { second: None, text: [0; N] }
+    }
+}
+
+impl<const N: usize> Cached<N> {
+    fn text(&mut self, nanos: u64, render: fn(u64) -> [u8; N]) -> &[u8; N] {
+        let second = nanos / 1_000_000_000;
+        if self.second != Some(second) {
+            (self.second, self.text) = (Some(second), render(second));
+        }
+        &self.text
+    }
 }
 
 /// `second` after 1970 in UTC (proleptic Gregorian calendar, no leap seconds), without a fraction.
-fn render(second: u64) -> [u8; 19] {
+fn render_rfc(second: u64) -> [u8; 19] {
     let (year, month, day) = civil(second / 86_400);
-    let rest = second % 86_400;
     let mut text = *b"0000-00-00T00:00:00";
-    let fields = [
-        (0, 4, year),
-        (5, 2, month),
-        (8, 2, day),
-        (11, 2, rest / 3600),
-        (14, 2, rest / 60 % 60),
-        (17, 2, rest % 60),
-    ];
-    for (place, width, mut value) in fields {
+    put(&mut text, &[(0, 4, year), (5, 2, month), (8, 2, day)]);
+    put_time(&mut text, 11, second);
+    text
+}
+
+/// The same with the day first and the month as a word.
+fn render_common(second: u64) -> [u8; 26] {
+    const MONTHS: &[u8; 36] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
+    let (year, month, day) = civil(second / 86_400);
+    let mut text = *b"00/Jan/0000:00:00:00 +0000";
+    put(&mut text, &[(0, 2, day), (7, 4, year)]);
+    // A month is 1 to 12.
+    let name = (month as usize - 1) * 3;
+    text[3..6].copy_from_slice(&MONTHS[name..name + 3]);
+    put_time(&mut text, 12, second);
+    text
+}
+
+/// Hours, minutes and seconds as `00:00:00` from `place` on.
+fn put_time(text: &mut [u8], place: usize, second: u64) {
+    let rest = second % 86_400;
+    put(text, &[(place, 2, rest / 3600), (place + 3, 2, rest / 60 % 60), (place + 6, 2, rest % 60)]);
+}
+
+/// Numbers at their places: (place, width, value).
+fn put(text: &mut [u8], numbers: &[(usize, usize, u64)]) {
+    for &(place, width, mut value) in numbers {
         for digit in text[place..place + width].iter_mut().rev() {
             *digit = digits::ascii(value % 10);
             value /= 10;
         }
     }
-    text
 }
 
 /// Year, month and day of a day counted from 1970-01-01.
@@ -92,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    fn text(stamp: &mut Stamp, second: u64, nanos: u64) -> String {
+    fn text(stamp: &mut Stamps, second: u64, nanos: u64) -> String {
         let mut out = Vec::new();
         stamp.write(&mut out, WallStart(second * 1_000_000_000), Tick(nanos));
         String::from_utf8(out).expect("ASCII")
@@ -100,13 +133,27 @@ mod tests {
 
     #[test]
     fn known_seconds() {
-        let mut stamp = Stamp::default();
+        let mut stamp = Stamps::default();
         assert_eq!(text(&mut stamp, 0, 0), "1970-01-01T00:00:00.000Z");
         assert_eq!(text(&mut stamp, 951_782_400, 0), "2000-02-29T00:00:00.000Z");
         assert_eq!(text(&mut stamp, 1_709_251_199, 999_999_999), "2024-02-29T23:59:59.999Z");
         assert_eq!(text(&mut stamp, 1_709_251_199, 1_000_000_000), "2024-03-01T00:00:00.000Z");
         assert_eq!(text(&mut stamp, 4_102_444_799, 7_000_000), "2099-12-31T23:59:59.007Z");
         assert_eq!(text(&mut stamp, 4_107_542_400, 0), "2100-03-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn the_common_form_of_known_seconds() {
+        let mut stamp = Stamps::default();
+        let mut text = |second: u64| {
+            let mut out = Vec::new();
+            stamp.write_common(&mut out, WallStart(second * 1_000_000_000), Tick(999_999_999));
+            String::from_utf8(out).expect("ASCII")
+        };
+        assert_eq!(text(971_186_136), "10/Oct/2000:13:55:36 +0000");
+        assert_eq!(text(0), "01/Jan/1970:00:00:00 +0000");
+        assert_eq!(text(1_735_689_599), "31/Dec/2024:23:59:59 +0000");
+        assert_eq!(text(1_709_164_800), "29/Feb/2024:00:00:00 +0000");
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! The way of a line from a worker to its destination.
 
+use std::io::Write;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Condvar, Mutex};
 
 use super::*;
+use crate::config::model::{LogFormat, Share};
 use crate::telemetry::cells::Readings;
 use crate::tick::Tick;
 
@@ -63,13 +65,14 @@ impl Write for Sink {
 }
 
 fn log_to(sink: &Sink) -> AccessLog {
-    AccessLog::start_on(Box::new(sink.clone()), LogFormat::Json).expect("a thread")
+    AccessLog::start_on(Box::new(sink.clone()), None, Form::new(&LogFormat::Json, Share::ALL))
+        .expect("a thread")
 }
 
 /// Writes a record that can be told by its number.
 fn write(handle: &mut Handle, number: u64) {
     let record = Record { bytes_in: number, done: Tick(1), ..Record::default() };
-    handle.write(&record, &Line::default(), &Names::default(), WallStart(0));
+    handle.write(&record, None, &Names::default(), WallStart(0));
 }
 
 /// The numbers of the records that were written, in order.
@@ -119,10 +122,10 @@ fn a_tick_hands_over_a_small_buffer() {
     let log = log_to(&sink);
     let mut handle = log.handle(Arc::default());
     write(&mut handle, 1);
-    handle.flush();
+    handle.hand_over();
     sink.wait(|scene| scene.written.ends_with(b"\n"));
     assert_eq!(numbers(&sink.text()), [1]);
-    handle.flush();
+    handle.hand_over();
     assert_eq!(sink.change(|scene| scene.writes), 1, "nothing to hand over, nothing written");
 }
 
@@ -136,7 +139,7 @@ fn a_stuck_writer_costs_lines_and_not_time() {
     let mut handle = log.handle(Arc::clone(&cells));
     // The writer hangs in its first write before anything is lost, so no slot becomes free in between.
     write(&mut handle, 0);
-    handle.flush();
+    handle.hand_over();
     sink.wait(|scene| scene.writes == 1);
     let mut number = 1;
     while cells.access_dropped.value() < 10 {
@@ -145,21 +148,33 @@ fn a_stuck_writer_costs_lines_and_not_time() {
         assert!(number < 1_000_000, "nothing is ever dropped");
     }
     let kept = number - 10;
+    // Whoever looks at the events learns of it while the writer still hangs, and not again and again.
+    let second = |number: u64| Tick(number * 1_000_000_000);
+    handle.tick(second(1));
+    write(&mut handle, u64::MAX);
+    handle.tick(second(10));
+    let told: Vec<String> = events.try_iter().collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("records were dropped") && told[0].contains("dropped=10"), "{told:?}");
+    handle.tick(second(11));
+    let told: Vec<String> = events.try_iter().collect();
+    assert!(told.len() == 1 && told[0].contains("dropped=1"), "{told:?}");
+    handle.tick(second(99));
     assert!(handle.buffer.len() < KEEP_AT_MOST + 1024);
     sink.change(|scene| scene.stuck = false);
-    // The queue empties; then the buffer that was kept goes, with the news of what was lost.
+    // The queue empties; then the buffer that was kept goes.
     sink.wait(|scene| scene.writes >= 2);
-    handle.flush();
+    handle.hand_over();
     assert!(handle.buffer.is_empty(), "the second write was out of the queue");
+    // With the third there is room for one more.
+    sink.wait(|scene| scene.writes >= 3);
     write(&mut handle, number);
     drop(handle);
     log.close(LONG).expect("closed");
     let expected: Vec<u64> = (0..kept).chain([number]).collect();
-    assert_eq!(numbers(&sink.text()), expected, "the ten after a full buffer are gone, no others");
-    assert_eq!(Readings::sum(&[cells]).access_dropped, 10);
-    let told: Vec<String> = events.try_iter().collect();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("records were dropped") && told[0].contains("lost=10"), "{told:?}");
+    assert_eq!(numbers(&sink.text()), expected, "the eleven after a full buffer are gone, no others");
+    assert_eq!(Readings::sum(&[cells]).access_dropped, 11);
+    assert_eq!(events.try_iter().count(), 0, "everything was told");
 }
 
 #[test]
@@ -183,7 +198,7 @@ fn close_does_not_wait_longer_than_asked() {
     let log = log_to(&sink);
     let mut handle = log.handle(Arc::default());
     write(&mut handle, 0);
-    handle.flush();
+    handle.hand_over();
     sink.wait(|scene| scene.writes == 1);
     let error = log.close(Duration::from_millis(20)).expect_err("stuck");
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
@@ -205,21 +220,127 @@ fn a_failing_destination_is_told_once_and_tears_no_later_line() {
     // Five bytes of 0 are taken; 1 and 2 fail at the line feed that is to end the torn line.
     for (number, writes) in [(0, 3), (1, 4), (2, 5)] {
         write(&mut handle, number);
-        handle.flush();
+        handle.hand_over();
         sink.wait(|scene| scene.writes == writes);
     }
     write(&mut handle, 3);
-    handle.flush();
+    handle.hand_over();
     sink.wait(|scene| scene.written.len() > 6);
     drop(handle);
+    assert_eq!(log.unwritten(), 3);
     log.close(LONG).expect("closed");
     let text = sink.text();
     let (torn, whole) = text.split_once('\n').expect("two lines");
     assert_eq!((torn, numbers(whole)), ("{\"tim", vec![3]));
     let told: Vec<String> = events.try_iter().collect();
-    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(told.len(), 3, "{told:?}");
     assert!(told[0].contains("writing fails"), "{told:?}");
-    assert!(told[1].contains("works again") && told[1].contains("lost=3"), "{told:?}");
+    assert!(told[1].contains("works again"), "{told:?}");
+    assert!(told[2].contains("records were dropped") && told[2].contains("dropped=3"), "{told:?}");
+}
+
+/// A log on sinks that are opened one after the other; an error is what opening gives.
+fn rotating(sinks: Vec<io::Result<Sink>>) -> AccessLog {
+    let sinks = Mutex::new(sinks.into_iter());
+    let open = move || -> io::Result<writer::Sink> {
+        Ok(Box::new(sinks.lock().expect("no panic").next().expect("asked once per sink")?))
+    };
+    let first = open().expect("the first");
+    let form = Form::new(&LogFormat::Json, Share::ALL);
+    AccessLog::start_on(first, Some(Box::new(open)), form).expect("a thread")
+}
+
+#[test]
+fn what_was_handed_over_before_a_reopening_goes_to_the_old_file_and_nothing_is_lost() {
+    let (_guard, events) = events();
+    let (old, new) = (Sink::default(), Sink::default());
+    old.change(|scene| scene.stuck = true);
+    let log = rotating(vec![Ok(old.clone()), Ok(new.clone())]);
+    let mut handle = log.handle(Arc::default());
+    // The writer hangs in the first; the others wait in the queue.
+    for number in 0..3 {
+        write(&mut handle, number);
+        handle.hand_over();
+    }
+    old.wait(|scene| scene.writes == 1);
+    log.rotation().expect("it can be reopened").reopen();
+    old.change(|scene| scene.stuck = false);
+    assert!(events.recv_timeout(LONG).expect("told").contains("reopened"));
+    for number in 3..6 {
+        write(&mut handle, number);
+    }
+    drop(handle);
+    log.close(LONG).expect("closed");
+    assert_eq!((numbers(&old.text()), numbers(&new.text())), (vec![0, 1, 2], vec![3, 4, 5]));
+}
+
+#[test]
+fn a_sleeping_writer_reopens_at_once_and_again_and_again() {
+    let (_guard, events) = events();
+    let sinks: Vec<Sink> = (0..4).map(|_| Sink::default()).collect();
+    let log = rotating(sinks.iter().cloned().map(Ok).collect());
+    let rotation = log.rotation().expect("it can be reopened");
+    let mut handle = log.handle(Arc::default());
+    for number in 0..3 {
+        write(&mut handle, number);
+        handle.hand_over();
+        rotation.reopen();
+        assert!(events.recv_timeout(LONG).expect("told").contains("reopened"));
+    }
+    log.close(LONG).expect("closed");
+    let written: Vec<_> = sinks.iter().map(|sink| numbers(&sink.text())).collect();
+    assert_eq!(written, [vec![0], vec![1], vec![2], vec![]]);
+}
+
+#[test]
+fn a_failed_reopening_keeps_the_old_file_and_says_why() {
+    let (_guard, events) = events();
+    let (old, new) = (Sink::default(), Sink::default());
+    let refused = Err(io::Error::other("access log x.log: no"));
+    let log = rotating(vec![Ok(old.clone()), refused, Ok(new.clone())]);
+    let rotation = log.rotation().expect("it can be reopened");
+    let mut handle = log.handle(Arc::default());
+    rotation.reopen();
+    let told = events.recv_timeout(LONG).expect("told");
+    assert!(
+        told.contains("ERROR") && told.contains("old file stays") && told.contains("x.log: no"),
+        "{told}"
+    );
+    write(&mut handle, 0);
+    handle.hand_over();
+    old.wait(|scene| scene.written.ends_with(b"\n"));
+    rotation.reopen();
+    assert!(events.recv_timeout(LONG).expect("told").contains("reopened"));
+    write(&mut handle, 1);
+    drop(handle);
+    log.close(LONG).expect("closed");
+    assert_eq!((numbers(&old.text()), numbers(&new.text())), (vec![0], vec![1]));
+}
+
+#[test]
+fn a_line_that_was_torn_in_the_old_file_is_not_ended_in_the_new_one() {
+    let (_guard, events) = events();
+    let (old, new) = (Sink::default(), Sink::default());
+    old.change(|scene| scene.answers = vec![Ok(5), Err(io::Error::from(io::ErrorKind::StorageFull))]);
+    let log = rotating(vec![Ok(old.clone()), Ok(new.clone())]);
+    let mut handle = log.handle(Arc::default());
+    write(&mut handle, 0);
+    handle.hand_over();
+    assert!(events.recv_timeout(LONG).expect("told").contains("writing fails"));
+    log.rotation().expect("it can be reopened").reopen();
+    assert!(events.recv_timeout(LONG).expect("told").contains("reopened"));
+    write(&mut handle, 1);
+    drop(handle);
+    log.close(LONG).expect("closed");
+    assert!(new.text().starts_with('{'), "{}", new.text());
+    assert_eq!((old.text().as_str(), numbers(&new.text())), ("{\"tim", vec![1]));
+}
+
+#[test]
+fn what_is_no_file_can_not_be_reopened() {
+    let log = log_to(&Sink::default());
+    assert!(log.rotation().is_none());
+    log.close(LONG).expect("closed");
 }
 
 #[test]
@@ -230,7 +351,7 @@ fn buffers_come_back() {
     assert_eq!(handle.buffer.capacity(), 0, "an idle worker owns no buffer");
     write(&mut handle, 0);
     let first = handle.buffer.as_ptr();
-    handle.flush();
+    handle.hand_over();
     assert_eq!(handle.buffer.capacity(), 0);
     // The buffer is back before the thread ends.
     log.close(LONG).expect("closed");
@@ -243,7 +364,8 @@ fn a_file_is_appended_to_and_private() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("access.log");
-    let settings = model::AccessLog { path: LogPath::File(path.clone()), format: LogFormat::Json };
+    let settings =
+        model::AccessLog { path: LogPath::File(path.clone()), format: LogFormat::Json, sample: Share::ALL };
     for number in 0..2 {
         let log = AccessLog::start(&settings).expect("opened");
         write(&mut log.handle(Arc::default()), number);
@@ -258,7 +380,8 @@ fn a_file_is_appended_to_and_private() {
 fn a_file_that_cannot_be_opened_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("no/such/folder.log");
-    let settings = model::AccessLog { path: LogPath::File(path), format: LogFormat::Text };
+    let settings =
+        model::AccessLog { path: LogPath::File(path), format: LogFormat::Text, sample: Share::ALL };
     let error = AccessLog::start(&settings).expect_err("no folder");
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
     assert!(error.to_string().contains("no/such/folder.log"), "{error}");

@@ -1,7 +1,8 @@
 //! The thread that writes, and the queue in front of it.
 //!
 //! Workers only ever try: to put a batch into the queue, to take an empty buffer back. Failures are logged
-//! here when they begin and when they end, never once per line.
+//! here when they begin and when they end, never once per line. A file is opened anew when somebody asks for it:
+//! that is how a log is rotated.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::loss::Loss;
+
 /// Batches that wait at most; with batches of mostly 32 KiB this is about 4 MiB, at worst 32 MiB.
 pub(super) const QUEUE: usize = 128;
 /// Empty buffers that are kept for reuse.
@@ -17,19 +20,21 @@ const SPARE: usize = 32;
 /// Larger buffers are not kept: they grew while the writer was behind.
 const SPARE_CAPACITY: usize = 64 * 1024;
 
+/// Takes lines.
+pub(super) type Sink = Box<dyn Write + Send>;
+/// Opens the destination once more.
+pub(super) type Open = Box<dyn Fn() -> io::Result<Sink> + Send>;
+
 /// Whole lines from one worker.
-#[derive(Debug)]
-pub(super) struct Batch {
-    pub(super) bytes: Vec<u8>,
-    /// Lines that the worker dropped before these.
-    pub(super) lost: u64,
-}
+pub(super) type Batch = Vec<u8>;
 
 /// What both ends see.
 #[derive(Debug, Default)]
 struct Shared {
     spare: Mutex<Vec<Vec<u8>>>,
     stop: AtomicBool,
+    reopen: AtomicBool,
+    loss: Loss,
 }
 
 /// A worker's way in.
@@ -45,6 +50,22 @@ impl Intake {
         self.queue.try_send(batch).map_err(|error| match error {
             mpsc::TrySendError::Full(batch) | mpsc::TrySendError::Disconnected(batch) => batch,
         })
+    }
+
+    /// What never arrived.
+    pub(super) fn loss(&self) -> &Loss {
+        &self.shared.loss
+    }
+
+    /// Asks the writer to open its destination anew behind what was handed over by now.
+    pub(super) fn reopen(&self) {
+        self.shared.reopen.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Wakes a writer that sleeps. When the queue is full it is awake.
+    fn wake(&self) {
+        let _ = self.offer(Batch::new());
     }
 
     /// A used buffer if one is at hand without waiting, else a new one of `capacity`.
@@ -64,11 +85,12 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(sink: Box<dyn Write + Send>) -> io::Result<Writer> {
+    /// Starts the thread on `sink`; `open` makes the next one when somebody asks for it.
+    pub(super) fn start(sink: Sink, open: Option<Open>) -> io::Result<Writer> {
         let (queue, batches) = mpsc::sync_channel(QUEUE);
         let (alive, ended) = mpsc::sync_channel(0);
         let shared = Arc::new(Shared::default());
-        let mut output = Output { sink, torn: false, failing: None, shared: Arc::clone(&shared) };
+        let mut output = Output { sink, open, torn: false, failing: false, shared: Arc::clone(&shared) };
         // Events of this thread go where those of its starter go: that is how a test sees them.
         let events = tracing::dispatcher::get_default(tracing::Dispatch::clone);
         let thread = std::thread::Builder::new().name("access log".into()).spawn(move || {
@@ -84,9 +106,11 @@ impl Writer {
 
     pub(super) fn close(self, patience: Duration) -> io::Result<()> {
         self.intake.shared.stop.store(true, Ordering::Release);
-        // Wakes a writer that sleeps. When the queue is full it is awake, and looks at `stop` when empty.
-        let _ = self.intake.offer(Batch { bytes: Vec::new(), lost: 0 });
-        match self.ended.recv_timeout(patience) {
+        // A writer with a full queue looks at `stop` when it is empty.
+        self.intake.wake();
+        let ended = self.ended.recv_timeout(patience);
+        self.intake.loss().tell_rest();
+        match ended {
             Err(RecvTimeoutError::Timeout) => {
                 Err(io::Error::new(io::ErrorKind::TimedOut, "the access log's destination takes no bytes"))
             }
@@ -99,11 +123,12 @@ impl Writer {
 
 /// The writer thread's state.
 struct Output {
-    sink: Box<dyn Write + Send>,
+    sink: Sink,
+    open: Option<Open>,
     /// The last write broke off inside a line.
     torn: bool,
-    /// Lines lost since writing began to fail; `None`: it works.
-    failing: Option<u64>,
+    /// The last write failed, and that was logged.
+    failing: bool,
     shared: Arc<Shared>,
 }
 
@@ -111,6 +136,11 @@ impl Output {
     fn run(&mut self, batches: &Receiver<Batch>) {
         while let Some(batch) = self.next(batches) {
             self.put(batch);
+            if self.shared.reopen.swap(false, Ordering::AcqRel) {
+                // What was handed over before still belongs to the old file; more than that may be there by now.
+                batches.try_iter().take(QUEUE).for_each(|batch| self.put(batch));
+                self.reopen();
+            }
         }
         if let Err(error) = self.sink.flush() {
             tracing::error!(%error, "access log: flush failed");
@@ -129,22 +159,19 @@ impl Output {
         batches.recv().ok()
     }
 
-    fn put(&mut self, Batch { mut bytes, lost }: Batch) {
-        if lost > 0 {
-            tracing::warn!(lost, "access log: the writer was behind, records were dropped");
-        }
+    fn put(&mut self, mut bytes: Batch) {
         match self.write(&bytes) {
+            Ok(()) if bytes.is_empty() => {}
             Ok(()) => {
-                if let Some(lost) = self.failing.take() {
-                    tracing::warn!(lost, "access log: writing works again");
+                if std::mem::take(&mut self.failing) {
+                    tracing::warn!("access log: writing works again");
                 }
             }
             Err((error, rest)) => {
-                let lines = count_lines(&bytes[rest..]);
-                if self.failing.is_none() {
+                if !std::mem::replace(&mut self.failing, true) {
                     tracing::error!(%error, "access log: writing fails, records are lost");
                 }
-                self.failing = Some(self.failing.unwrap_or(0) + lines);
+                self.shared.loss.add_in_writer(count_lines(&bytes[rest..]));
             }
         }
         bytes.clear();
@@ -152,6 +179,23 @@ impl Output {
             let mut spare = self.shared.spare.lock().unwrap_or_else(PoisonError::into_inner);
             if spare.len() < SPARE {
                 spare.push(bytes);
+            }
+        }
+    }
+
+    /// Goes on in a newly opened destination, or in the old one if that fails.
+    fn reopen(&mut self) {
+        let Some(open) = &self.open else { return };
+        match open() {
+            Ok(sink) => {
+                if let Err(error) = std::mem::replace(&mut self.sink, sink).flush() {
+                    tracing::error!(%error, "access log: flush of the old file failed");
+                }
+                self.torn = false;
+                tracing::info!("access log: reopened");
+            }
+            Err(error) => {
+                tracing::error!(%error, "access log: can't be reopened, the old file stays in use");
             }
         }
     }

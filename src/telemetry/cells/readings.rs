@@ -122,7 +122,7 @@ pub struct Readings {
     pub accept_errors: u64,
     /// Tasks that ended in a panic.
     pub panics: u64,
-    /// Access records dropped by workers.
+    /// Access records that never reached their destination.
     pub access_dropped: u64,
     /// Attempts after the first.
     pub retries: u64,

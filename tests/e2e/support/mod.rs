@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use evenkeel::config::model::{
-    Backend, BackendAddress, Balance, Bind, ClientTimeouts, Config, Forwarded, HealthCheck, Limits, Listener,
-    LogLevel, Protocol, Route, Target, Timeouts,
+    Backend, BackendAddress, Balance, Bind, ClientTimeouts, Config, EventFormat, Forwarded, HealthCheck,
+    Limits, Listener, LogLevel, Protocol, Route, Target, Timeouts,
 };
 use evenkeel::server::{Bound, Options, Server};
 use fake_backend::{Fake, Running};
@@ -74,7 +74,12 @@ pub fn chunked(body: &[u8], sizes: &[usize], trailers: &str) -> Vec<u8> {
 /// A backend at an address.
 pub fn backend(address: SocketAddr) -> Backend {
     let (host, port) = (address.ip().to_string(), address.port());
-    Backend { name: address.to_string(), address: BackendAddress::Host { host, port }, probe_path: None }
+    Backend {
+        name: address.to_string(),
+        address: BackendAddress::Host { host, port },
+        probe_path: None,
+        tls: None,
+    }
 }
 
 /// One target called `web` on a free port, two workers, health checks off.
@@ -83,6 +88,7 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
         listeners: vec![Listener {
             name: "web".into(),
             protocol,
+            tls: None,
             binds: vec![Bind::Tcp("127.0.0.1:0".parse().unwrap())],
             routes: vec![Route { target: 0 }],
             limits: Limits::default(),
@@ -103,6 +109,7 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
         shutdown_timeout: Duration::from_secs(10),
         access_log: None,
         log_level: LogLevel::Info,
+        log_format: EventFormat::Text,
         trusted_proxies: Vec::new(),
     }
 }

@@ -18,6 +18,7 @@ use evenkeel::server::Options;
 use evenkeel::snapshot::Snapshot;
 use evenkeel::target::Registry;
 use evenkeel::telemetry::cells::Cells;
+use evenkeel::tls::Tickets;
 
 use super::PATIENCE;
 
@@ -25,7 +26,7 @@ use super::PATIENCE;
 pub fn run<F: Future<Output = ()>>(config: &Config, work: impl FnOnce(Rc<WorkerCtx>) -> F) {
     let options = tokio::runtime::LocalOptions::default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build_local(options).unwrap();
-    let snapshot = Arc::new(Snapshot::new(config, &Registry::new()));
+    let snapshot = Arc::new(Snapshot::new(config, &Registry::new(), &Tickets::default()));
     runtime.block_on(async {
         let pool = Pool::new(Arc::default());
         let ctx =

@@ -12,7 +12,7 @@ use crate::message::{Field, Framing, Head, Line, Version, status, tokens};
 
 /// What a backend is told about the client.
 #[derive(Clone, Copy, Debug)]
-pub struct About {
+pub struct About<'a> {
     /// By which headers.
     pub kind: Forwarded,
     /// The peer's address; `None` on a unix socket.
@@ -21,6 +21,8 @@ pub struct About {
     pub trusted: bool,
     /// `http` or `https`.
     pub scheme: &'static str,
+    /// Header lines about the client's verified certificate; empty: there are none.
+    pub certificate: &'a [u8],
     /// Number of the request.
     pub id: u128,
 }
@@ -45,7 +47,7 @@ pub fn request(
     head: &Head,
     framing: Framing,
     upgrade: Option<&[u8]>,
-    about: &About,
+    about: &About<'_>,
     host: &str,
 ) {
     out.extend_from_slice(head.method());
@@ -165,7 +167,7 @@ fn is_nominated(head: &Head, item: &Line) -> bool {
 }
 
 /// Of a trusted peer's fields: those that stand as they are. The rest is merged with ours in `add_about`.
-fn is_kept(field: Field, about: &About) -> bool {
+fn is_kept(field: Field, about: &About<'_>) -> bool {
     match about.kind {
         Forwarded::XForwarded => field != Field::XForwardedFor,
         Forwarded::Rfc7239 => field != Field::Forwarded,
@@ -187,7 +189,7 @@ fn add_framing(out: &mut Vec<u8>, head: &Head, framing: Framing) {
     }
 }
 
-fn add_about(out: &mut Vec<u8>, head: &Head, about: &About) {
+fn add_about(out: &mut Vec<u8>, head: &Head, about: &About<'_>) {
     let has = |field| about.trusted && head.value(field).is_some();
     match about.kind {
         Forwarded::XForwarded => {
@@ -215,6 +217,9 @@ fn add_about(out: &mut Vec<u8>, head: &Head, about: &About) {
         }
         Forwarded::Off => {}
     }
+    if !has(Field::ClientCert) && !has(Field::XForwardedClientCert) {
+        out.extend_from_slice(about.certificate);
+    }
     if !has(Field::XRequestId) {
         out.extend_from_slice(b"X-Request-Id: ");
         push_id(out, about.id);
@@ -228,7 +233,7 @@ fn add_merged(
     name: &[u8],
     head: &Head,
     field: Field,
-    about: &About,
+    about: &About<'_>,
     ours: impl FnOnce(&mut Text<'_>, IpAddr),
 ) {
     let start = out.len();
@@ -301,15 +306,16 @@ pub fn push_id(out: &mut Vec<u8>, id: u128) {
 mod tests {
     use super::*;
 
-    const ABOUT: About = About {
+    const ABOUT: About<'_> = About {
         kind: Forwarded::XForwarded,
         client: Some(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7))),
         trusted: false,
         scheme: "http",
+        certificate: b"",
         id: 0xab,
     };
 
-    fn written(text: &str, about: &About, upgrade: Option<&[u8]>) -> String {
+    fn written(text: &str, about: &About<'_>, upgrade: Option<&[u8]>) -> String {
         let mut head = Head::new();
         super::super::parse::request(text.as_bytes(), 100, &mut head).expect("valid");
         let framing = super::super::framing::request(&head).expect("valid");

@@ -1,13 +1,15 @@
 //! The command as users run it: real processes, real signals, real exit codes.
 #![allow(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
+mod logs;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use fake_backend::{Behaviour, Fake, Running};
+use fake_backend::{Authority, Behaviour, Fake, Running};
 use rustix::process::{Pid, Signal, kill_process};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel");
@@ -58,6 +60,12 @@ impl Started {
                 self.wait_for(what);
             }
         }
+    }
+
+    /// Whether some line that came by now contains `what`; does not wait.
+    fn has_said(&mut self, what: &str) -> bool {
+        self.seen.extend(self.lines.try_iter());
+        self.seen.iter().any(|line| line.contains(what))
     }
 
     fn signal(&self, signal: Signal) {
@@ -177,6 +185,135 @@ fn check_of_a_wrong_file_shows_every_problem_and_fails() {
     assert!(err.contains("no-such-file.yaml") && err.contains("does not exist"), "{err}");
 }
 
+/// The commands that `--help` lists.
+fn commands() -> Vec<String> {
+    let (_, help, _) = outcome(&["--help"]);
+    let listed =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    // Deeper lines go on with the text of the command above.
+    let names = listed.filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')));
+    names
+        .filter_map(|line| line.split(' ').next())
+        .filter(|name| *name != "help")
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn help_of_every_command_shows_an_example() {
+    assert_eq!(commands(), ["check", "demo", "completions", "man", "schema"]);
+    for command in commands() {
+        let (code, help, _) = outcome(&[&command, "--help"]);
+        assert_eq!(code, Some(0), "{command}");
+        assert!(help.contains(&format!("Examples:\n  evenkeel {command}")), "{help}");
+    }
+    let (code, version, _) = outcome(&["--version"]);
+    assert_eq!((code, version), (Some(0), format!("evenkeel {}\n", env!("CARGO_PKG_VERSION"))));
+}
+
+/// Everything that prints and ends.
+const PRINTING: &[&[&str]] = &[
+    &["check", "--config", "example-config.yaml"],
+    &["completions", "bash"],
+    &["man"],
+    &["schema"],
+    &["--help"],
+    &["check", "--help"],
+    &["--version"],
+];
+
+#[test]
+fn output_that_could_not_be_written_is_a_failure() {
+    for args in PRINTING {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = evenkeel(args).stdin(Stdio::null()).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("can't write to standard output: No space left"), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn a_reader_that_went_away_is_no_failure() {
+    for args in PRINTING {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = evenkeel(args).stdin(Stdio::null()).stdout(writer).output().unwrap();
+        assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()), "{args:?}");
+    }
+}
+
+#[test]
+fn completions_know_commands_flags_and_names_for_every_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let (code, script, err) = outcome(&["completions", shell]);
+        assert_eq!((code, err.as_str()), (Some(0), ""), "{shell}");
+        for word in ["check", "schema", "health-check-max-retries", "evenkeel"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+        // What clap writes for these two does not complete values.
+        let proposes_values = !matches!(shell, "elvish" | "powershell");
+        assert_eq!(script.contains("trace"), proposes_values, "{shell}");
+        // What is there to be refused is not proposed.
+        assert!(!script.contains("cache"), "{shell}");
+    }
+    let (code, _, err) = outcome(&["completions", "tcsh"]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("tcsh") && err.contains("bash, elvish, fish, powershell, zsh"), "{err}");
+}
+
+#[test]
+fn the_manual_page_has_every_command_flag_and_exit_code() {
+    let (code, page, _) = outcome(&["man"]);
+    assert_eq!(code, Some(0));
+    assert!(page.contains("\n.TH \"EVENKEEL\" 1 "), "{page}");
+    for section in
+        ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "COMMANDS", "EXAMPLES", "SIGNALS", "\"EXIT STATUS\""]
+    {
+        assert_eq!(page.matches(&format!("\n.SH {section}\n")).count(), 1, "{section}");
+    }
+    for command in commands() {
+        assert!(page.contains(&format!("\n.SS \"evenkeel {command}\"\n")), "{command}");
+    }
+    for flag in ["config", "backends", "log\\-level", "http\\-port", "dir"] {
+        assert!(page.contains(&format!("\\fB\\-\\-{flag}\\fR")), "{flag}");
+    }
+    assert!(!page.contains("cache"), "a hidden flag");
+    assert!(page.contains("\n3  connections were cut at the shutdown\n"), "{page}");
+}
+
+#[test]
+fn manual_pages_are_written_for_each_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = folder.path().join("share/man1");
+    let (code, out, err) = outcome(&["man", "--dir", made.to_str().unwrap()]);
+    assert_eq!((code, out.as_str(), err.as_str()), (Some(0), "", ""));
+    let main = std::fs::read_to_string(made.join("evenkeel.1")).unwrap();
+    assert_eq!(main, outcome(&["man"]).1);
+    for command in commands() {
+        let page = std::fs::read_to_string(made.join(format!("evenkeel-{command}.1"))).unwrap();
+        assert!(page.contains(&format!(".TH \"EVENKEEL-{}\" 1 ", command.to_uppercase())), "{page}");
+        assert!(page.contains(".SH EXAMPLES\n.nf\nevenkeel") && page.contains("evenkeel(1)"), "{page}");
+    }
+    assert_eq!(std::fs::read_dir(&made).unwrap().count(), commands().len() + 1);
+    let (code, _, err) = outcome(&["man", "--dir", "Cargo.toml"]);
+    assert_eq!(code, Some(1));
+    assert!(err.contains("Cargo.toml"), "{err}");
+}
+
+#[test]
+fn the_schema_is_json_that_describes_a_config() {
+    let (code, out, err) = outcome(&["schema"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert!(out.ends_with("}\n"), "{out}");
+    let schema: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    assert_eq!(schema["additionalProperties"], false);
+    let target = &schema["properties"]["targets"]["additionalProperties"];
+    assert_eq!(target["required"], serde_json::json!(["listener", "backends"]));
+    assert_eq!(target["properties"]["timeouts"]["properties"]["connect"]["default"], "3s");
+}
+
 #[test]
 fn an_unknown_algorithm_is_an_error_that_lists_the_known_ones() {
     let (code, _, err) = outcome(&["--backends", "http://127.0.0.1:1", "--algorithm", "fastest"]);
@@ -203,13 +340,15 @@ fn a_taken_address_is_named() {
 }
 
 #[test]
-fn the_demo_rotates_over_http_and_tcp() {
-    // Both ports are taken, so that the demo has to find others.
+fn the_demo_rotates_over_http_https_and_tcp() {
+    // All ports are taken, so that the demo has to find others.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let mut demo = Started::new(evenkeel(&["demo", "--http-port", &port, "--tcp-port", &port]));
+    let mut demo =
+        Started::new(evenkeel(&["demo", "--http-port", &port, "--https-port", &port, "--tcp-port", &port]));
     let line = demo.wait_for("http://127.0.0.1:");
     let http: SocketAddr = line.split("http://").nth(1).unwrap().trim().parse().unwrap();
+    let https = demo.wait_for("https://127.0.0.1:").split("https://").nth(1).unwrap().trim().to_owned();
     let tcp: SocketAddr = demo.wait_for("TCP ").split_whitespace().nth(1).unwrap().parse().unwrap();
     demo.wait_for_all(&["web/fake-1 is up", "web/fake-2 is up", "web/fake-3 is up"]);
     demo.wait_for_all(&["tcp/tcp-fake-1 is up", "tcp/tcp-fake-2 is up"]);
@@ -217,6 +356,9 @@ fn the_demo_rotates_over_http_and_tcp() {
     bodies.sort();
     bodies.dedup();
     assert_eq!(bodies, ["Hello from fake-1", "Hello from fake-2", "Hello from fake-3"]);
+    let curl = Command::new("curl").args(["-sk", &format!("https://{https}/head")]).output().unwrap();
+    let head = String::from_utf8(curl.stdout).unwrap();
+    assert!(head.contains("X-Forwarded-Proto: https\r\n"), "{head}");
     let greet = || {
         let mut text = String::new();
         TcpStream::connect(tcp).unwrap().read_to_string(&mut text).unwrap();
@@ -254,4 +396,33 @@ fn few_descriptors_mean_clean_refusals_and_recovery() {
     assert_eq!((served, refused), (20, 280));
     drop(sockets);
     while !get(address).contains("200 OK") {}
+}
+
+#[test]
+fn gruglbs_tls_example_serves_https() {
+    let (one, two) = (backend("one"), backend("two"));
+    let folder = tempfile::tempdir().unwrap();
+    let issued = Authority::new("gruglb").issue(["localhost", "127.0.0.1"]);
+    for (name, text) in [("server.crt", &issued.cert_pem), ("server.key", &issued.key_pem)] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    // Nothing but the ports differs from the published file.
+    let text = std::fs::read_to_string("fixtures/gruglb/tls-config.yaml").unwrap();
+    let text = text.replace("8443", "0").replace("8092", &one.port().to_string());
+    let config = folder.path().join("config.yaml");
+    std::fs::write(&config, text.replace("8093", &two.port().to_string())).unwrap();
+    let mut keel = Started::new(evenkeel(&["--config", config.to_str().unwrap()]));
+    let https = address_in(&keel.wait_for("listening"));
+    keel.wait_for_all(&["is up", "is up"]);
+    let curl = |more: &[&str]| {
+        let url = format!("https://{https}/");
+        let output = Command::new("curl").args(["-sk", &url]).args(more).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let mut bodies = [curl(&["--tls-max", "1.2"]), curl(&["--tlsv1.3"])];
+    bodies.sort();
+    assert_eq!(bodies, ["Hello from one", "Hello from two"]);
+    assert!(get(https).starts_with("HTTP/1.1 400") && get(https).contains("This port speaks HTTPS"));
+    keel.signal(Signal::TERM);
+    assert_eq!(keel.exit_code(), Some(0));
 }

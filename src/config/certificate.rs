@@ -1,0 +1,255 @@
+//! Certificates and keys out of PEM files, with an answer to every way in which such a file can be wrong.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustls::RootCertStore;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::{CertifiedKey, SigningKey};
+use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
+
+use super::error::{Wrong, quoted};
+use super::model::tls::Identity;
+
+/// A PEM file larger than this is another file.
+const FILE_MAX: u64 = 4 * 1024 * 1024;
+
+const CERTIFICATE: &str = "a PEM file that begins with the server's own certificate";
+const AUTHORITIES: &str = "a PEM file with the certificates of authorities";
+const KEY: &str = "a PEM file with an unencrypted private key";
+
+/// What a subject that stands in the file is, for the reader of a message.
+fn wrong(file: &Path, why: &str, expected: &str) -> Wrong {
+    Wrong::new(format!("is {}, which {why}", quoted(&file.display().to_string())), expected)
+}
+
+/// An identity out of PEM texts instead of files, for embedders: a chain, leaf first, and its key.
+///
+/// # Errors
+/// What is wrong with them, in words.
+pub fn identity_of(certificate: &str, private: &str) -> Result<Identity, String> {
+    let name = Path::new("(in memory)");
+    let told = |wrong: Wrong| wrong.message;
+    let chain = chain_in(certificate.as_bytes(), name, CERTIFICATE).map_err(told)?;
+    let key = key_in(private.as_bytes(), name).map_err(told)?;
+    identity(name, chain, key, name).map_err(|mismatch| match mismatch {
+        Mismatch::Certificate(wrong) | Mismatch::Key(wrong) => wrong.message,
+    })
+}
+
+/// Reads the certificates of authorities: at least one, each fit to be trusted.
+pub(super) fn authorities(file: &Path) -> Result<Vec<CertificateDer<'static>>, Wrong> {
+    let certificates = certificates(file, AUTHORITIES)?;
+    let mut roots = RootCertStore::empty();
+    for (place, certificate) in certificates.iter().enumerate() {
+        roots.add(certificate.clone()).map_err(|_| {
+            let why = format!("has a certificate (number {}) that can't be trusted", place + 1);
+            wrong(file, &why, AUTHORITIES)
+        })?;
+    }
+    Ok(certificates)
+}
+
+/// Reads a certificate chain: at least one certificate, each well-formed.
+pub(super) fn chain(file: &Path) -> Result<Vec<CertificateDer<'static>>, Wrong> {
+    certificates(file, CERTIFICATE)
+}
+
+fn certificates(file: &Path, expected: &str) -> Result<Vec<CertificateDer<'static>>, Wrong> {
+    chain_in(&read(file, expected)?, file, expected)
+}
+
+fn chain_in(bytes: &[u8], file: &Path, expected: &str) -> Result<Vec<CertificateDer<'static>>, Wrong> {
+    let mut chain = Vec::new();
+    for certificate in CertificateDer::pem_slice_iter(bytes) {
+        let number = chain.len() + 1;
+        let certificate = certificate.map_err(|error| {
+            wrong(file, &format!("has a damaged PEM section at certificate {number}: {error}"), expected)
+        })?;
+        if X509Certificate::from_der(&certificate).is_err() {
+            let why = format!("has a certificate (number {number}) that is damaged");
+            return Err(wrong(file, &why, expected));
+        }
+        chain.push(certificate);
+    }
+    if chain.is_empty() {
+        return Err(no_certificate(file, bytes, expected));
+    }
+    Ok(chain)
+}
+
+fn no_certificate(file: &Path, bytes: &[u8], expected: &str) -> Wrong {
+    let labels = labels(bytes);
+    let has = |word: &str| labels.iter().any(|label| label.contains(word));
+    if has("PRIVATE KEY") {
+        wrong(file, "has a private key and no certificate", expected)
+            .hint("are the two files in each other's place?")
+    } else if has("REQUEST") {
+        wrong(file, "is a certificate request", expected).hint("the authority makes the certificate from it")
+    } else if labels.is_empty() && X509Certificate::from_der(bytes).is_ok() {
+        wrong(file, "is a certificate in DER", expected)
+            .hint(format!("convert it: `openssl x509 -inform der -in {}`", file.display()))
+    } else {
+        wrong(file, "has no certificate in it", expected)
+    }
+}
+
+/// Reads the private key of a file.
+pub(super) fn key(file: &Path) -> Result<Arc<dyn SigningKey>, Wrong> {
+    key_in(&read(file, KEY)?, file)
+}
+
+fn key_in(bytes: &[u8], file: &Path) -> Result<Arc<dyn SigningKey>, Wrong> {
+    let labels = labels(bytes);
+    let has = |word: &str| labels.iter().any(|label| label.contains(word));
+    // PKCS #8 says so in its label, the older form in a header line.
+    if has("ENCRYPTED PRIVATE KEY") || contains(bytes, b"Proc-Type: 4,ENCRYPTED") {
+        let hint = format!("decrypt it: `openssl pkey -in {} -out plain.key`", file.display());
+        return Err(
+            wrong(file, "is encrypted, and nobody could type the password at a restart", KEY).hint(hint)
+        );
+    }
+    let key = match PrivateKeyDer::from_pem_slice(bytes) {
+        Ok(key) => key,
+        Err(_) if has("PRIVATE KEY") => return Err(wrong(file, "has a private key that is damaged", KEY)),
+        Err(_) if has("CERTIFICATE") => {
+            return Err(wrong(file, "has a certificate and no private key", KEY)
+                .hint("`cert_key` names the file of the key; without it `cert_file` holds both"));
+        }
+        Err(_) => return Err(wrong(file, "has no private key in it", KEY)),
+    };
+    default_provider().key_provider.load_private_key(key).map_err(|_| {
+        let why = "has a private key that is damaged or of a kind that is not supported";
+        wrong(
+            file,
+            why,
+            "an RSA key of 2048 to 8192 bits, an ECDSA key (P-256, P-384, P-521), or an Ed25519 key",
+        )
+    })
+}
+
+/// What is wrong with two files that are each right.
+pub(super) enum Mismatch {
+    /// With the certificate.
+    Certificate(Wrong),
+    /// With the key.
+    Key(Wrong),
+}
+
+/// Joins a chain and a key that belong together and are in force now.
+pub(super) fn identity(
+    file: &Path,
+    chain: Vec<CertificateDer<'static>>,
+    key: Arc<dyn SigningKey>,
+    key_file: &Path,
+) -> Result<Identity, Mismatch> {
+    let certified = CertifiedKey::new(chain, key);
+    // A key whose public part is not known can't be compared; the first handshake would show.
+    if let Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::KeyMismatch)) =
+        certified.keys_match()
+    {
+        let later = (1..certified.cert.len()).find(|&nth| {
+            let alone = CertifiedKey::new(vec![certified.cert[nth].clone()], Arc::clone(&certified.key));
+            alone.keys_match().is_ok()
+        });
+        return Err(match later {
+            Some(nth) => Mismatch::Certificate(
+                wrong(file, &format!("has the server's own certificate in place {}", nth + 1), CERTIFICATE)
+                    .hint("the chain begins with it; its issuer follows, then the issuer's issuer"),
+            ),
+            None => {
+                let certificate = quoted(&file.display().to_string());
+                Mismatch::Key(wrong(
+                    key_file,
+                    &format!("is not the key of the certificate in {certificate}"),
+                    KEY,
+                ))
+            }
+        });
+    }
+    let Some(Ok((_, leaf))) = certified.cert.first().map(|leaf| X509Certificate::from_der(leaf)) else {
+        return Err(Mismatch::Certificate(wrong(file, "has a certificate that is damaged", CERTIFICATE)));
+    };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (begins, expires) = (leaf.validity().not_before, leaf.validity().not_after);
+    in_force(begins.timestamp(), expires.timestamp(), i64::try_from(now).unwrap_or(i64::MAX))
+        .map_err(|why| Mismatch::Certificate(wrong(file, &why, "a certificate that is in force")))?;
+    let names = names(&leaf);
+    let expires = expires.timestamp();
+    Ok(Identity { file: file.to_owned(), certified: Arc::new(certified), names, expires })
+}
+
+/// Whether a certificate is in force; times in seconds since 1970.
+fn in_force(begins: i64, expires: i64, now: i64) -> Result<(), String> {
+    let date = |seconds: i64| {
+        let since = std::time::Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+        humantime::format_rfc3339_seconds(UNIX_EPOCH + since).to_string()
+    };
+    if now > expires {
+        Err(format!("expired on {}", date(expires)))
+    } else if now < begins {
+        Err(format!("is not in force before {}", date(begins)))
+    } else {
+        Ok(())
+    }
+}
+
+/// The names a certificate is for. Without any, as in very old ones, the common name counts.
+fn names(leaf: &X509Certificate<'_>) -> Vec<String> {
+    let alternative = leaf.subject_alternative_name().ok().flatten();
+    let mut names: Vec<String> = alternative
+        .iter()
+        .flat_map(|extension| &extension.value.general_names)
+        .filter_map(|name| match name {
+            GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
+            // SNI names hosts and nothing else (RFC 6066 §3).
+            _ => None,
+        })
+        .collect();
+    if alternative.is_none() {
+        names.extend(
+            leaf.subject().iter_common_name().filter_map(|name| name.as_str().ok()).map(str::to_lowercase),
+        );
+    }
+    names
+}
+
+fn read(file: &Path, expected: &str) -> Result<Vec<u8>, Wrong> {
+    let unreadable = |error: std::io::Error| match error.kind() {
+        ErrorKind::NotFound => wrong(file, "does not exist", expected)
+            .hint("a relative path counts from the folder of the config file"),
+        ErrorKind::PermissionDenied => {
+            wrong(file, "this user may not read", expected).hint("let the user that runs evenkeel read it")
+        }
+        // The system's kinds are an open list, and its own text says the rest.
+        _ => wrong(file, &format!("can't be read: {error}"), expected),
+    };
+    let facts = std::fs::metadata(file).map_err(unreadable)?;
+    if facts.is_dir() {
+        return Err(wrong(file, "is a folder", expected));
+    }
+    if facts.len() > FILE_MAX {
+        return Err(wrong(file, "is larger than 4MiB", expected));
+    }
+    let bytes = if facts.is_file() { std::fs::read(file).map_err(unreadable)? } else { Vec::new() };
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        let why = if facts.is_file() { "is empty" } else { "is no ordinary file" };
+        return Err(wrong(file, why, expected));
+    }
+    Ok(bytes)
+}
+
+/// The labels of the PEM sections, as in `-----BEGIN label-----`.
+fn labels(bytes: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let label = |line: &str| Some(line.trim().strip_prefix("-----BEGIN ")?.strip_suffix("-----")?.to_owned());
+    text.lines().filter_map(label).collect()
+}
+
+fn contains(bytes: &[u8], what: &[u8]) -> bool {
+    memchr::memmem::find(bytes, what).is_some()
+}

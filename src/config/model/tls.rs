@@ -1,0 +1,118 @@
+//! The accepted form of TLS, on both sides. Files have been read: what stands here is what was in them.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::sign::CertifiedKey;
+
+/// TLS towards clients.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListenerTls {
+    /// Certificates with their keys, at least one. The first is shown to clients that name no host we have one
+    /// for.
+    pub identities: Vec<Arc<Identity>>,
+    /// What is asked of clients; `None`: no certificate.
+    pub clients: Option<ClientCertificates>,
+    /// The oldest version that is spoken. Default 1.2.
+    pub oldest: TlsVersion,
+}
+
+/// A certificate chain and its private key, which match.
+#[derive(Clone)]
+pub struct Identity {
+    /// Where the chain was read.
+    pub file: PathBuf,
+    /// The chain, leaf first, and the key.
+    pub certified: Arc<CertifiedKey>,
+    /// The names of the leaf in lower case, as its subjectAltName lists them; some begin with `*.`.
+    pub names: Vec<String>,
+    /// When the leaf ends, in seconds since 1970.
+    pub expires: i64,
+}
+
+impl PartialEq for Identity {
+    /// A key is what its certificate says, so equal chains have equal keys.
+    fn eq(&self, other: &Identity) -> bool {
+        self.file == other.file && self.certified.cert == other.certified.cert
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity")
+            .field("file", &self.file)
+            .field("names", &self.names)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Certificates of authorities.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Authorities {
+    /// Where they were read.
+    pub file: PathBuf,
+    /// At least one.
+    pub certificates: Vec<CertificateDer<'static>>,
+}
+
+impl fmt::Debug for Authorities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.certificates.len(), self.file.display())
+    }
+}
+
+/// What is asked of clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientCertificates {
+    /// Who may have issued their certificates.
+    pub authorities: Authorities,
+    /// Whether a client may come without one.
+    pub auth: ClientAuth,
+}
+
+/// Whether a client may come without a certificate. One that is shown must be valid either way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ClientAuth {
+    /// The handshake fails without one. The default.
+    #[default]
+    Required,
+    /// The backend is told whether there was one.
+    Optional,
+}
+
+impl ClientAuth {
+    /// Both with the name they have in a config file.
+    pub const ALL: &'static [(&'static str, ClientAuth)] =
+        &[("required", ClientAuth::Required), ("optional", ClientAuth::Optional)];
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum TlsVersion {
+    /// RFC 5246.
+    #[default]
+    V12,
+    /// RFC 8446.
+    V13,
+}
+
+impl TlsVersion {
+    /// Both with the name they have in a config file.
+    pub const ALL: &'static [(&'static str, TlsVersion)] =
+        &[("1.2", TlsVersion::V12), ("1.3", TlsVersion::V13)];
+}
+
+/// TLS towards one backend.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UpstreamTls {
+    /// Who may have issued its certificate; `None`: whom the system trusts.
+    pub authorities: Option<Authorities>,
+    /// The name that it must have, sent as SNI unless it is an address.
+    pub name: ServerName<'static>,
+    /// What is shown to a backend that asks for a certificate.
+    pub identity: Option<Arc<Identity>>,
+    /// True: whatever certificate it has is taken.
+    pub insecure: bool,
+}

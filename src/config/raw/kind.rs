@@ -1,0 +1,105 @@
+//! What a key takes, as data: the JSON Schema is made of it. The walker reads values with code of its own, and
+//! `config::tests::schema` holds the two to each other: a range or a name that differs fails there.
+
+use std::time::Duration;
+
+use super::shape::Shape;
+
+/// An IP address, `*` or one in brackets.
+pub(super) const ADDRESS: &str = r"\*|[0-9A-Fa-f:.\[\]]+";
+/// An address or a network.
+pub(super) const NETWORK: &str = r"[0-9A-Fa-f:.]+(?:/[0-9]{1,3})?";
+/// A listener that is not a bare number.
+pub(super) const LISTENER: &str = r"unix:.+|(?:[^/]+:)?[0-9]{1,5}";
+/// A backend's address or name.
+pub(super) const HOST: &str = r"\[?[0-9A-Za-z._:-]+\]?";
+/// A backend's URL.
+pub(super) const URL: &str = r"[A-Za-z]+://[^/?#@]+/?|unix:.+";
+/// The name of a target or a backend.
+pub(in crate::config) const NAME: &str = r"[^\s/]+";
+/// The path of a probe.
+pub(super) const PATH: &str = r#"/[!"$-~]*"#;
+/// A Host header.
+pub(super) const HOST_HEADER: &str = r#"[^\s/@,"]+"#;
+/// A status, or a range of them.
+pub(super) const STATUSES: &str = r"\s*[0-9]{3}\s*(?:-\s*[0-9]{3}\s*)?";
+/// A protocol to upgrade to: a token, perhaps with a version (RFC 9110 §7.8).
+pub(super) const PROTOCOL: &str = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:/[!#$%&'*+.^_`|~0-9A-Za-z-]+)?";
+/// A version of TLS.
+pub(super) const VERSION: &str = r"(?:TLSv?)*1\.[23]";
+/// A form of access records that is no name.
+pub(super) const TEMPLATE: &str = r".*[{}].*";
+/// A share in percent.
+pub(super) const SHARE: &str = r"[0-9]+(?:\.[0-9]+)?\s*%";
+/// A file.
+pub(super) const FILE: &str = r".+";
+
+/// What a key takes. Regular expressions are of the kind that ECMA-262 and RE2 read alike, and hold for whole
+/// texts; they may be wider than what the walker takes, and never narrower.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::config) enum Kind {
+    /// Yes or no.
+    Switch,
+    /// A whole number from the first to the second.
+    Whole(u32, u32),
+    /// The same, or a text of this form.
+    WholeOr(u32, u32, &'static str),
+    /// A time with a unit, from the first to the second.
+    Time(Duration, Duration),
+    /// The same, where a bare number is seconds.
+    Seconds(Duration, Duration),
+    /// Bytes, from the first to the second; a bare number will do.
+    Size(u64, u64),
+    /// One of the names that this gives; upper and lower case are the same.
+    Choice(fn() -> Vec<&'static str>),
+    /// The same, or a text of this form.
+    ChoiceOr(fn() -> Vec<&'static str>, &'static str),
+    /// One of the names that this gives, all of which YAML reads as numbers, or a text of this form.
+    Numeral(fn() -> Vec<&'static str>, &'static str),
+    /// A text of this form.
+    Text(&'static str),
+    /// The same, where YAML may also see a number.
+    Word(&'static str),
+    /// A word that switches off, or what stands inside.
+    OrOff(&'static Kind),
+    /// A list; nothing at all is an empty one.
+    List(&'static Kind),
+    /// A list with at least one item.
+    Items(&'static Kind),
+    /// One, or a list with at least one item.
+    OneOrItems(&'static Kind),
+    /// A mapping with the keys of a shape.
+    Group(&'static Shape),
+    /// A mapping from names to groups.
+    Named(&'static Shape),
+}
+
+/// One key of a shape.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::config) struct Key {
+    /// As it is written.
+    pub(in crate::config) name: &'static str,
+    /// What it takes.
+    pub(in crate::config) kind: Kind,
+    /// What it does, in one line for whoever hovers over it in an editor.
+    pub(in crate::config) text: &'static str,
+    /// What holds without it, in the form it has in a file; `None` when that depends on something else.
+    pub(in crate::config) default: Option<&'static str>,
+}
+
+/// A key without a default of its own.
+pub(super) const fn key(name: &'static str, kind: Kind, text: &'static str) -> Key {
+    Key { name, kind, text, default: None }
+}
+
+impl Key {
+    /// The same with a default.
+    pub(super) const fn or(self, default: &'static str) -> Key {
+        Key { default: Some(default), ..self }
+    }
+}
+
+/// The names in a table of the model.
+pub(super) fn names<T>(table: &'static [(&'static str, T)]) -> Vec<&'static str> {
+    table.iter().map(|(name, _)| *name).collect()
+}

@@ -1,0 +1,162 @@
+//! The written form of `tls` and `upstream_tls`. Files are named here and read by `validate`.
+
+use std::path::PathBuf;
+
+use rustls::pki_types::ServerName;
+
+use super::reader::{Reader, Section};
+use super::shape::{self, Shape};
+use super::{address, list};
+use crate::config::error::{Wrong, quoted};
+use crate::config::model::tls::{ClientAuth, TlsVersion};
+use crate::config::origin::{Field, Spot, Written};
+use crate::config::yaml::{Entry, Node, Typed};
+
+/// A certificate with its key, as written.
+#[derive(Debug)]
+pub(in crate::config) struct RawIdentity {
+    pub(in crate::config) cert: Field<PathBuf>,
+    pub(in crate::config) key: Field<PathBuf>,
+    /// Where something is said that is missing.
+    pub(in crate::config) spot: Spot,
+}
+
+impl RawIdentity {
+    /// True when a file is named, if only wrongly.
+    pub(in crate::config) fn is_written(&self) -> bool {
+        !matches!((&self.cert, &self.key), (Field::Absent, Field::Absent))
+    }
+}
+
+/// `tls`.
+#[derive(Debug)]
+pub(in crate::config) struct RawTls {
+    pub(in crate::config) identity: RawIdentity,
+    pub(in crate::config) certificates: Vec<RawIdentity>,
+    /// `certificates` is there and none of it is usable; that has been said.
+    pub(in crate::config) is_faulty: bool,
+    pub(in crate::config) client_ca: Option<Written<PathBuf>>,
+    pub(in crate::config) client_auth: Option<Written<ClientAuth>>,
+    pub(in crate::config) min_version: Option<Written<TlsVersion>>,
+}
+
+/// `upstream_tls`.
+#[derive(Debug)]
+pub(in crate::config) struct RawUpstreamTls {
+    pub(in crate::config) ca_file: Option<Written<PathBuf>>,
+    pub(in crate::config) server_name: Field<ServerName<'static>>,
+    pub(in crate::config) identity: RawIdentity,
+    pub(in crate::config) insecure: Option<Written<bool>>,
+}
+
+/// Walks `tls`.
+pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<RawTls>> {
+    let spot = reader.key_spot(entry);
+    let section = reader.section("`tls`", &entry.node, &shape::TLS)?;
+    let identity = identity(&section, ("cert_file", "cert_key"), spot.clone(), reader);
+    let mut certificates = Vec::new();
+    let mut is_faulty = section.is_misspelt("certificates") || section.is_misspelt("cert_file");
+    if let Some(entry) = section.find("certificates") {
+        let items =
+            list(entry, reader, "a list, each item with `cert_file` and `cert_key`").unwrap_or_default();
+        certificates = items.iter().filter_map(|item| certificate(item, reader)).collect();
+        is_faulty |= certificates.is_empty();
+        if matches!(entry.node.typed(), Typed::List([]) | Typed::Null) {
+            reader
+                .report
+                .spot(&reader.key_spot(entry), "`certificates` is empty")
+                .expected("at least one certificate: `certificates: [{cert_file: a.pem, cert_key: a.key}]`");
+        }
+    }
+    let raw = RawTls {
+        identity,
+        certificates,
+        is_faulty,
+        client_ca: section.find("client_ca").and_then(|entry| file(entry, reader)),
+        client_auth: section.find("client_auth").and_then(|entry| reader.choice(entry, ClientAuth::ALL)),
+        min_version: section.find("min_version").and_then(|entry| min_version(entry, reader)),
+    };
+    Some(Written::new(raw, spot))
+}
+
+/// Walks `upstream_tls`.
+pub(super) fn walk_upstream(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<RawUpstreamTls>> {
+    let spot = reader.key_spot(entry);
+    let section = reader.section("`upstream_tls`", &entry.node, &shape::UPSTREAM_TLS)?;
+    let server_name = match section.find("server_name") {
+        Some(entry) => Field::read(reader.word(entry, "a host name such as `app.internal`", server_name)),
+        None if section.is_misspelt("server_name") => Field::Faulty,
+        None => Field::Absent,
+    };
+    let raw = RawUpstreamTls {
+        ca_file: section.find("ca_file").and_then(|entry| file(entry, reader)),
+        server_name,
+        identity: identity(&section, ("client_cert", "client_key"), spot.clone(), reader),
+        insecure: section.find("insecure").and_then(|entry| reader.switch(entry)),
+    };
+    Some(Written::new(raw, spot))
+}
+
+fn certificate(item: &Node, reader: &mut Reader<'_>) -> Option<RawIdentity> {
+    let shape: &Shape = &shape::CERTIFICATE;
+    let section = reader.section("an entry of `certificates`", item, shape)?;
+    let spot = reader.spot_of(item);
+    if section.find("cert_file").is_none() && !section.is_misspelt("cert_file") {
+        let wrong = Wrong::new("has no `cert_file`", "`{cert_file: a.pem, cert_key: a.key}`");
+        reader.report.wrong(&spot, "this certificate", wrong);
+        return None;
+    }
+    Some(identity(&section, ("cert_file", "cert_key"), spot, reader))
+}
+
+fn identity(
+    section: &Section<'_>,
+    (cert, key): (&'static str, &'static str),
+    spot: Spot,
+    reader: &mut Reader<'_>,
+) -> RawIdentity {
+    let mut read = |key: &'static str| match section.find(key) {
+        Some(entry) => Field::read(file(entry, reader)),
+        None if section.is_misspelt(key) => Field::Faulty,
+        None => Field::Absent,
+    };
+    RawIdentity { cert: read(cert), key: read(key), spot }
+}
+
+fn file(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<PathBuf>> {
+    let read = reader.word(entry, "the path of a PEM file", |text| {
+        if text.is_empty() {
+            Err(Wrong::new("is empty", "the path of a PEM file"))
+        } else {
+            Ok(text.to_owned())
+        }
+    })?;
+    Some(Written::new(reader.path(&read.value), read.spot))
+}
+
+fn min_version(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<TlsVersion>> {
+    const EXPECTED: &str = "`1.2` or `1.3`";
+    reader.parsed_with_numbers(entry, EXPECTED, |text| {
+        let number = text.trim_start_matches("TLSv").trim_start_matches("TLS");
+        let known = TlsVersion::ALL.iter().find(|(name, _)| *name == number);
+        known.map(|(_, version)| *version).ok_or_else(|| {
+            let wrong = Wrong::new(format!("is {}, which is not supported", quoted(text)), EXPECTED);
+            if number.starts_with("1.") || number == "1" {
+                wrong.hint("older versions can be broken (RFC 8996)")
+            } else {
+                wrong
+            }
+        })
+    })
+}
+
+/// Reads the name that a backend's certificate must have: a DNS name or an address.
+pub(in crate::config) fn server_name(text: &str) -> Result<ServerName<'static>, Wrong> {
+    let host = address::host(text)?;
+    ServerName::try_from(host.trim_end_matches('.').to_owned()).map_err(|_| {
+        Wrong::new(
+            format!("is {}, which no certificate can be for", quoted(text)),
+            "a host name such as `app.internal`",
+        )
+    })
+}

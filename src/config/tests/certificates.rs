@@ -1,0 +1,230 @@
+//! TLS in a config file: every way in which it can be wrong has a message of its own, at the right place.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
+
+use super::*;
+
+/// Certificates and keys in a folder of their own, and files that are something else.
+pub(super) struct Certs(tempfile::TempDir);
+
+impl Certs {
+    /// The one folder of this test binary.
+    pub(super) fn shared() -> &'static Certs {
+        static SHARED: LazyLock<Certs> = LazyLock::new(Certs::new);
+        &SHARED
+    }
+
+    /// The path of a file.
+    pub(super) fn path(&self, name: &str) -> String {
+        self.0.path().join(name).display().to_string()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.0.path().join(name), text).unwrap();
+    }
+
+    fn new() -> Certs {
+        let certs = Certs(tempfile::tempdir().unwrap());
+        for (name, host) in [("a", "localhost"), ("b", "Shop.example")] {
+            let params = CertificateParams::new(vec![host.to_owned()]).unwrap();
+            certs.issue(name, params);
+        }
+        let mut authority = CertificateParams::new(Vec::new()).unwrap();
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        certs.issue("ca", authority);
+        let mut old = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        (old.not_before, old.not_after) =
+            (rcgen::date_time_ymd(2001, 1, 1), rcgen::date_time_ymd(2002, 2, 3));
+        certs.issue("old", old);
+        let mut early = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        (early.not_before, early.not_after) =
+            (rcgen::date_time_ymd(3001, 1, 1), rcgen::date_time_ymd(3002, 2, 3));
+        certs.issue("early", early);
+        let read = |name: &str| std::fs::read_to_string(certs.path(name)).unwrap();
+        certs.write("both.pem", &format!("{}{}", read("a.key"), read("a.pem")));
+        certs.write("reversed.pem", &format!("{}{}", read("ca.pem"), read("a.pem")));
+        certs.write("empty.pem", "\n");
+        certs.write("text.pem", "just some words\n");
+        certs.write(
+            "request.pem",
+            "-----BEGIN CERTIFICATE REQUEST-----\nMAA=\n-----END CERTIFICATE REQUEST-----\n",
+        );
+        certs.write("damaged.pem", "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n");
+        certs.write("broken.pem", "-----BEGIN CERTIFICATE-----\nM*A=\n-----END CERTIFICATE-----\n");
+        certs.write(
+            "locked.key",
+            "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMAA=\n-----END ENCRYPTED PRIVATE KEY-----\n",
+        );
+        certs.write(
+            "old-locked.key",
+            "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMAA=\n-----END RSA PRIVATE KEY-----\n",
+        );
+        certs.write("odd.key", "-----BEGIN PRIVATE KEY-----\nMAA=\n-----END PRIVATE KEY-----\n");
+        std::fs::create_dir(certs.0.path().join("folder")).unwrap();
+        let der = rustls::pki_types::CertificateDer::from(certs.der("a.pem"));
+        std::fs::write(certs.0.path().join("a.der"), &der).unwrap();
+        certs
+    }
+
+    fn issue(&self, name: &str, params: CertificateParams) {
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        self.write(&format!("{name}.pem"), &certificate.pem());
+        self.write(&format!("{name}.key"), &key.serialize_pem());
+    }
+
+    fn der(&self, name: &str) -> Vec<u8> {
+        use rustls::pki_types::pem::PemObject as _;
+        rustls::pki_types::CertificateDer::from_pem_file(self.0.path().join(name)).unwrap().to_vec()
+    }
+}
+
+/// The problems of one target, whose keys stand in `$`-free flow style; files are named without their folder.
+fn problems(target: &str) -> Vec<String> {
+    let folder = Certs::shared().0.path();
+    let text = format!("targets: {{web: {{listener: 8080, {target}}}}}\n");
+    let folder_text = format!("{}/", folder.display());
+    match load_text(&text, "t.yaml", folder, &Flags::default(), &env) {
+        Ok(_) => Vec::new(),
+        Err(problems) => problems.list().iter().map(|one| one.message.replace(&folder_text, "")).collect(),
+    }
+}
+
+const PLAIN: &str = "backends: [{host: a, port: 1}]";
+
+#[test]
+fn every_broken_set_up_has_a_message_of_its_own() {
+    let cert = |cert: &str, key: &str| {
+        format!("protocol: https, {PLAIN}, tls: {{cert_file: {cert}, cert_key: {key}}}")
+    };
+    let client = |added: &str| {
+        format!("protocol: https, {PLAIN}, tls: {{cert_file: a.pem, cert_key: a.key, {added}}}")
+    };
+    let upstream = |added: &str| format!("protocol: http, {PLAIN}, upstream_tls: {{{added}}}");
+    let table = [
+        (cert("no.pem", "a.key"), "`cert_file` is `no.pem`, which does not exist"),
+        (cert("empty.pem", "a.key"), "`cert_file` is `empty.pem`, which is empty"),
+        (cert("folder", "a.key"), "`cert_file` is `folder`, which is a folder"),
+        (cert("text.pem", "a.key"), "`cert_file` is `text.pem`, which has no certificate in it"),
+        (cert("a.key", "a.key"), "`cert_file` is `a.key`, which has a private key and no certificate"),
+        (cert("request.pem", "a.key"), "`cert_file` is `request.pem`, which is a certificate request"),
+        (cert("a.der", "a.key"), "`cert_file` is `a.der`, which is a certificate in DER"),
+        (
+            cert("damaged.pem", "a.key"),
+            "`cert_file` is `damaged.pem`, which has a certificate (number 1) that is damaged",
+        ),
+        (
+            cert("reversed.pem", "a.key"),
+            "`cert_file` is `reversed.pem`, which has the server's own certificate in place 2",
+        ),
+        (cert("old.pem", "old.key"), "`cert_file` is `old.pem`, which expired on 2002-02-03T00:00:00Z"),
+        (
+            cert("early.pem", "early.key"),
+            "`cert_file` is `early.pem`, which is not in force before 3001-01-01T00:00:00Z",
+        ),
+        (cert("a.pem", "no.key"), "`cert_key` is `no.key`, which does not exist"),
+        (cert("a.pem", "a.pem"), "`cert_key` is `a.pem`, which has a certificate and no private key"),
+        (
+            cert("a.pem", "locked.key"),
+            "`cert_key` is `locked.key`, which is encrypted, and nobody could type the password at a restart",
+        ),
+        (
+            cert("a.pem", "old-locked.key"),
+            "`cert_key` is `old-locked.key`, which is encrypted, and nobody could type the password at a restart",
+        ),
+        (
+            cert("a.pem", "odd.key"),
+            "`cert_key` is `odd.key`, which has a private key that is damaged or of a kind that is not supported",
+        ),
+        (cert("a.pem", "text.pem"), "`cert_key` is `text.pem`, which has no private key in it"),
+        (cert("a.pem", "b.key"), "`cert_key` is `b.key`, which is not the key of the certificate in `a.pem`"),
+        (client("client_ca: no.pem"), "`client_ca` is `no.pem`, which does not exist"),
+        (client("client_ca: a.key"), "`client_ca` is `a.key`, which has a private key and no certificate"),
+        (client("client_auth: required"), "`client_auth` has no effect without `client_ca`"),
+        (client("min_version: 1.1"), "`min_version` is `1.1`, which is not supported"),
+        (client("certificates: []"), "`certificates` is empty"),
+        (client("certificates: [{cert_key: b.key}]"), "this certificate has no `cert_file`"),
+        (format!("protocol: https, {PLAIN}"), "the target `web` speaks https and has no `tls`"),
+        (
+            format!("protocol: https, {PLAIN}, tls: {{}}"),
+            "the `tls` of the target `web` names no certificate",
+        ),
+        (
+            format!("protocol: https, {PLAIN}, tls: {{cert_key: a.key}}"),
+            "there is a `cert_key` and no `cert_file`",
+        ),
+        (
+            format!("protocol: http, {PLAIN}, tls: {{cert_file: a.pem, cert_key: a.key}}"),
+            "`tls` belongs to https, but the target `web` speaks http",
+        ),
+        (upstream("ca_file: empty.pem"), "`ca_file` is `empty.pem`, which is empty"),
+        (
+            upstream("client_cert: a.pem, client_key: b.key"),
+            "`client_key` is `b.key`, which is not the key of the certificate in `a.pem`",
+        ),
+        (upstream("client_key: a.key"), "there is a `client_key` and no `client_cert`"),
+        (
+            upstream("server_name: 'a b'"),
+            "`server_name` is `a b`, which is neither an IP address nor a host name",
+        ),
+        (
+            upstream("ca_file: ca.pem, insecure: true"),
+            "`ca_file` has no effect, because `insecure: true` takes any certificate",
+        ),
+        (
+            "protocol: http, upstream_tls: {}, backends: [{url: 'http://a:1'}]".into(),
+            "this backend is written without TLS, but the target `web` has `upstream_tls`",
+        ),
+        (
+            "protocol: http, upstream_tls: {}, backends: [{url: 'unix:/a.sock'}]".into(),
+            "a backend on a unix socket has no name that a certificate could be for",
+        ),
+        (
+            format!("protocol: http, {PLAIN}, timeouts: {{tls: 1s}}"),
+            "`tls` in `timeouts` has no effect: the target `web` uses no TLS",
+        ),
+    ];
+    let mut seen = BTreeSet::new();
+    for (target, message) in &table {
+        assert_eq!(problems(target), [*message], "{target}");
+        seen.insert(message);
+    }
+    assert_eq!(seen.len(), table.len(), "no two are alike");
+}
+
+#[test]
+fn a_damaged_pem_section_is_named_by_its_number() {
+    let found =
+        problems(&format!("protocol: https, {PLAIN}, tls: {{cert_file: broken.pem, cert_key: a.key}}"));
+    assert!(found[0].contains("has a damaged PEM section at certificate 1"), "{found:?}");
+}
+
+#[test]
+fn both_files_of_a_pair_are_judged_in_one_run() {
+    let found =
+        problems(&format!("protocol: https, {PLAIN}, tls: {{cert_file: no.pem, cert_key: locked.key}}"));
+    assert_eq!(found.len(), 2, "{found:?}");
+}
+
+#[test]
+fn one_file_may_hold_both_and_names_are_lower_case() {
+    let folder = Certs::shared().0.path();
+    let text = "targets: {web: {listener: 1, backends: [{host: a, port: 1}], tls: {cert_file: both.pem,
+        certificates: [{cert_file: b.pem, cert_key: b.key}]}}}";
+    let loaded = load_text(text, "t.yaml", folder, &Flags::default(), &env).unwrap();
+    let tls = loaded.config.listeners[0].tls.clone().unwrap();
+    assert_eq!(tls.identities[0].names, ["localhost"]);
+    assert_eq!(tls.identities[1].names, ["shop.example"]);
+}
+
+#[test]
+fn an_https_url_alone_is_tls_and_others_stay_plain() {
+    let text = "targets: {web: {protocol: http, listener: 1, backends: [{url: 'https://A.example.'}, {host: b, port: 1}]}}";
+    let backends = config(text).targets[0].backends.clone();
+    let tls = backends[0].tls.clone().unwrap();
+    assert_eq!((tls.name.to_str().into_owned(), tls.insecure), ("A.example".to_owned(), false));
+    assert_eq!(backends[1].tls, None);
+}

@@ -1,0 +1,467 @@
+//! The JSON Schema says what the walker does: every key, every range, every name; and it refuses no file that loads.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::certificates::Certs;
+use super::every_key::rows;
+use super::validator::{faults, matches};
+use super::*;
+use crate::config::raw::{Key, Kind, SHAPES};
+use crate::config::units::{show_duration, show_size};
+use crate::config::yaml::{self, Node, Typed};
+
+/// How an editor may understand a file.
+#[derive(Clone, Copy, Debug)]
+enum Reading {
+    /// As evenkeel does, after the environment: `off` is `false`.
+    Ours,
+    /// As YAML 1.2 does, before it: `off` and `${NAME}` are texts.
+    Plain,
+}
+
+/// A config text as JSON.
+fn read(text: &str, reading: Reading) -> Value {
+    let mut report = Report::new("t.yaml");
+    let mut root = yaml::read(text, &mut report).unwrap();
+    if let Reading::Ours = reading {
+        variables::substitute(&mut root, &env, &mut report);
+    }
+    value(&root, reading)
+}
+
+fn value(node: &Node, reading: Reading) -> Value {
+    // What came from the environment takes the type that its key wants.
+    let from_variable = node.variable().and_then(|_| node.text()?.parse::<u64>().ok());
+    if let Some(number) = from_variable {
+        return number.into();
+    }
+    match (node.typed(), reading) {
+        (Typed::Null, _) => Value::Null,
+        (Typed::Bool(_), Reading::Plain) if !matches!(node.text(), Some("true" | "false")) => {
+            node.text().into()
+        }
+        (Typed::Bool(truth), _) => truth.into(),
+        (Typed::Integer(number), _) => number.into(),
+        (Typed::Float(number), _) => number.into(),
+        (Typed::Text(text), _) => text.into(),
+        (Typed::List(items), _) => items.iter().map(|item| value(item, reading)).collect(),
+        (Typed::Map(entries), _) => {
+            Value::Object(entries.iter().map(|e| (e.key.clone(), value(&e.node, reading))).collect())
+        }
+    }
+}
+
+/// The texts of a folder of fixtures with their names.
+fn fixtures(folder: &str) -> Vec<(String, String)> {
+    let mut texts: Vec<(String, String)> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .map(|path| (path.display().to_string(), std::fs::read_to_string(&path).unwrap()))
+        .collect();
+    texts.sort();
+    assert!(!texts.is_empty(), "no fixtures in {folder}");
+    texts
+}
+
+#[test]
+fn the_schema_has_every_key_and_no_other() {
+    fn collect(schema: &Value, path: &str, found: &mut Vec<String>) {
+        for (key, inner) in schema["properties"].as_object().into_iter().flatten() {
+            let here = format!("{path}{key}");
+            assert!(inner["description"].as_str().is_some_and(|text| text.contains(' ')), "{here}");
+            collect(inner, &format!("{here}."), found);
+            collect(&inner["additionalProperties"], &format!("{here}.<name>."), found);
+            collect(&inner["items"], &format!("{here}[]."), found);
+            for choice in inner["anyOf"].as_array().into_iter().flatten() {
+                collect(choice, &format!("{here}."), found);
+            }
+            found.push(here);
+        }
+    }
+    let mut found = Vec::new();
+    collect(&schema(), "", &mut found);
+    let mut known = keys();
+    assert!(known.len() > 40, "only {} keys", known.len());
+    known.sort();
+    found.sort();
+    assert_eq!(found, known);
+}
+
+#[test]
+fn every_mapping_of_the_schema_is_closed() {
+    fn look(schema: &Value, seen: &mut usize) {
+        if schema.get("properties").is_some() {
+            assert_eq!(schema["additionalProperties"], json!(false), "{schema}");
+            *seen += 1;
+        }
+        let inner = match schema {
+            Value::Object(object) => object.values().collect(),
+            Value::Array(items) => items.iter().collect(),
+            _ => Vec::new(),
+        };
+        inner.into_iter().for_each(|schema| look(schema, seen));
+    }
+    let mut seen = 0;
+    look(&schema(), &mut seen);
+    assert_eq!(seen, SHAPES.len());
+}
+
+#[test]
+fn files_that_load_are_valid() {
+    let schema = schema();
+    let mut texts = fixtures("fixtures/config/valid");
+    texts.extend(fixtures("fixtures/gruglb"));
+    let example = "example-config.yaml";
+    texts.push((example.into(), std::fs::read_to_string(example).unwrap()));
+    texts.extend(rows().into_iter().map(|(key, text, _)| (key.to_owned(), text)));
+    for (name, text) in texts {
+        for reading in [Reading::Ours, Reading::Plain] {
+            assert_eq!(faults(&schema, &read(&text, reading)), [""; 0], "{name}, {reading:?}");
+        }
+    }
+}
+
+#[test]
+fn wrong_types_and_unknown_keys_are_refused_where_they_stand() {
+    let table: [(&str, &[&str]); 4] = [
+        (
+            "wrong_types",
+            &[
+                "access_log",
+                "address",
+                "graceful_shutdown",
+                "logging",
+                "max_connections",
+                "targets.api",
+                "targets.mail.backends[0]",
+                "targets.mail.backends[1].host",
+                "targets.mail.backends[1].port",
+                "targets.mail.backends[2].host",
+                "targets.mail.backends[2].port",
+                "targets.web.backends",
+                "targets.web.health_check",
+                "targets.web.limits.body",
+                "targets.web.limits.headers",
+                "targets.web.listener",
+                "targets.web.protocol",
+                "targets.web.timeouts",
+                "targets.web.upgrade",
+                "trusted_proxies",
+                "workers",
+            ],
+        ),
+        (
+            "unknown_keys",
+            &[
+                "targets.api.backends[0]",
+                "targets.api.backends[0].address",
+                "targets.api.backends[0].prot",
+                "targets.web",
+                "targets.web.interval",
+                "targets.web.listen",
+                "targets.web.protocl",
+                "targets.web.servers",
+                "upstreams",
+            ],
+        ),
+        (
+            "units",
+            &[
+                "shutdown_timeout",
+                "targets.web.health_check.interval",
+                "targets.web.health_check.timeout",
+                "targets.web.limits.body",
+                "targets.web.limits.body_rate",
+                "targets.web.limits.head_size",
+                "targets.web.timeouts.connect",
+                "targets.web.timeouts.first_byte",
+                "targets.web.timeouts.head",
+            ],
+        ),
+        ("servers_and_targets", &["", "servers[1]"]),
+    ];
+    for (name, wanted) in table {
+        let text = std::fs::read_to_string(format!("fixtures/config/invalid/{name}.yaml")).unwrap();
+        assert_eq!(faults(&schema(), &read(&text, Reading::Ours)), wanted, "{name}");
+    }
+}
+
+/// `WEB` as JSON with `value` at a key, and what that key needs around it.
+fn web_with(path: &str, value: Value) -> Value {
+    let mut web = json!({ "targets": { "web": {
+        "protocol": "http", "listener": 8080, "backends": [{ "host": "a", "port": 1 }],
+    } } });
+    let target = &mut web["targets"]["web"];
+    let (cert, ca) = (Certs::shared().path("both.pem"), Certs::shared().path("ca.pem"));
+    let is_https = value.as_str().is_some_and(|word| word.eq_ignore_ascii_case("https"));
+    if is_https || path.starts_with("targets.<name>.tls") {
+        target["protocol"] = "https".into();
+        target["tls"] = json!({ "cert_file": cert, "certificates": [{ "cert_file": cert }] });
+    }
+    match path {
+        "targets.<name>.tls.client_auth" => target["tls"]["client_ca"] = ca.into(),
+        "targets.<name>.upstream_tls.client_key" => target["upstream_tls"]["client_cert"] = cert.into(),
+        "targets.<name>.timeouts.tls" => target["upstream_tls"] = json!({}),
+        "servers" => web.as_object_mut().unwrap().retain(|_, _| false),
+        "access_log.format" | "access_log.sample" => web["access_log"]["path"] = "stdout".into(),
+        "targets.<name>.health_check.expect" | "targets.<name>.health_check.host" => {
+            target["health_check"]["path"] = "/".into();
+        }
+        "targets.<name>.backends[].url" => target["backends"][0] = json!({}),
+        _ => {}
+    }
+    let pointer = format!("/{}", path.replace("<name>", "web").replace("[]", ".0").replace('.', "/"));
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    // The groups on the way are made by naming them.
+    let parent = parent.split('/').skip(1).fold(&mut web, |at, step| match step.parse::<usize>() {
+        Ok(index) => &mut at[index],
+        Err(_) => &mut at[step],
+    });
+    parent[key] = value;
+    web
+}
+
+/// Every key with its path.
+fn all() -> impl Iterator<Item = (String, &'static Key)> {
+    SHAPES
+        .iter()
+        .flat_map(|shape| shape.keys().iter().map(|key| (format!("{}{}", shape.path(), key.name), key)))
+}
+
+/// Whether this JSON, which is YAML too, loads.
+fn loads(value: &Value) -> bool {
+    load_with(&value.to_string(), &Flags::default()).is_ok()
+}
+
+/// What is right for a kind at its ends, and what is just beyond them.
+fn ends(kind: &Kind) -> (Vec<Value>, Vec<Value>) {
+    let times = |least: Duration, most: Duration| {
+        let step = Duration::from_millis(1);
+        let show = |time: Duration| Value::from(show_duration(time));
+        let below = least.checked_sub(step).map(show);
+        (vec![show(least), show(most)], below.into_iter().chain([show(most + step)]).collect())
+    };
+    match *kind {
+        Kind::Switch => (vec![json!(true), json!(false)], vec![json!(1), json!("maybe"), json!(null)]),
+        Kind::Whole(least, most) => {
+            let (below, above) = (i64::from(least) - 1, i64::from(most) + 1);
+            let wrong = vec![json!(below), json!(above), json!(1.5), json!("1"), json!([1]), json!(true)];
+            (vec![json!(least), json!(most)], wrong)
+        }
+        Kind::WholeOr(least, most, _) => {
+            let (below, above) = (i64::from(least) - 1, i64::from(most) + 1);
+            (vec![json!(least), json!(most)], vec![json!(below), json!(above), json!({}), json!("x")])
+        }
+        Kind::Time(least, most) => times(least, most),
+        Kind::Seconds(least, most) => {
+            let (mut right, mut wrong) = times(least, most);
+            right.extend([json!(least.as_secs_f64()), json!(most.as_secs())]);
+            wrong.extend([json!(0), json!(most.as_secs() + 1), json!("soon")]);
+            (right, wrong)
+        }
+        Kind::Size(least, most) => {
+            let right = vec![json!(least), json!(most), show_size(least).into(), show_size(most).into()];
+            let wrong = vec![json!(least - 1), json!(most + 1), show_size(most + 1).into(), json!("10 MB")];
+            (right, wrong)
+        }
+        Kind::Choice(names) => {
+            let right = names().into_iter().flat_map(|name| [json!(name), json!(name.to_uppercase())]);
+            (right.collect(), vec![json!("no_such_name"), json!(1), json!(null), json!([])])
+        }
+        Kind::ChoiceOr(names, _) => ends(&Kind::Choice(names)),
+        Kind::Numeral(names, _) => {
+            let right =
+                names().into_iter().flat_map(|name| [json!(name), json!(name.parse::<f64>().unwrap())]);
+            (right.collect(), vec![json!(0.5), json!(1), json!("no_such_name"), json!(null), json!([])])
+        }
+        Kind::OrOff(inner) => {
+            let (mut right, wrong) = ends(inner);
+            right.extend([json!("off"), json!(false), json!("NO")]);
+            (right, wrong)
+        }
+        Kind::List(item) | Kind::Items(item) => {
+            (Vec::new(), vec![json!("x"), json!(1), json!({}), json!([{ "x": 1 }]), list_of(item)])
+        }
+        Kind::OneOrItems(item) => {
+            let (right, wrong) = ends(item);
+            let lists = |values: &[Value]| values.iter().map(|value| json!([value])).collect::<Vec<_>>();
+            ([lists(&right), right].concat(), [lists(&wrong), wrong, vec![json!([])]].concat())
+        }
+        Kind::Text(_) => (Vec::new(), vec![json!(""), json!(1), json!(true), json!(null), json!(["/x"])]),
+        Kind::Word(_) => (Vec::new(), vec![json!(""), json!(true), json!(null), json!({})]),
+        Kind::Group(_) | Kind::Named(_) => {
+            (Vec::new(), vec![json!("x"), json!(1), json!([]), json!({ "no such": 1 })])
+        }
+    }
+}
+
+/// A list with an item that is wrong.
+fn list_of(item: &Kind) -> Value {
+    json!([ends(item).1.first().unwrap()])
+}
+
+#[test]
+fn ranges_and_names_of_the_schema_are_those_of_the_walker() {
+    let schema = schema();
+    let (mut right_seen, mut wrong_seen) = (0, 0);
+    for (path, key) in all() {
+        let (right, wrong) = ends(&key.kind);
+        for value in right {
+            let config = web_with(&path, value);
+            assert_eq!(faults(&schema, &config), [""; 0], "{config}");
+            if let Err(problems) = load_with(&config.to_string(), &Flags::default()) {
+                panic!("the table of keys takes what the walker refuses: {problems}");
+            }
+            right_seen += 1;
+        }
+        for value in wrong {
+            // A schema can't bound a text that stands for a time or a size; the walker does.
+            let unseen =
+                matches!(&value, Value::String(text) if text.starts_with(|c: char| c.is_ascii_digit()));
+            let config = web_with(&path, value);
+            assert!(!loads(&config), "the walker takes what the table of keys does not: {config}");
+            assert!(unseen || !faults(&schema, &config).is_empty(), "the schema takes {config}");
+            wrong_seen += 1;
+        }
+    }
+    assert!(right_seen > 80 && wrong_seen > 150, "only {right_seen} and {wrong_seen} values were tried");
+}
+
+#[test]
+fn what_loads_is_never_refused() {
+    let schema = schema();
+    let texts = [
+        "",
+        " ",
+        "off",
+        "on",
+        "No",
+        "tcp",
+        "HTTP",
+        "0",
+        "1",
+        "8080",
+        "0.5",
+        "5s",
+        "1m30s",
+        "1.5h",
+        "250MS",
+        "64kib",
+        "1.5KB",
+        "1e3",
+        "/",
+        "/a?b",
+        "/ä",
+        "a",
+        "a.b.",
+        "a b",
+        "a/b",
+        "::1",
+        "[::1]",
+        "[::1]:80",
+        "*",
+        "*:80",
+        "10.0.0.1",
+        "10.0.0.0/8",
+        "fd00::/8",
+        "127.0.0.1:80",
+        "http://a",
+        "HTTP://a:1/",
+        "http://[::1]:1",
+        "tcp://a:1",
+        "unix:/tmp",
+        "200",
+        "200-399",
+        " 200 - 399 ",
+        "stdout",
+        "-",
+        "x.log",
+        "websocket",
+        "tls/1.3",
+        "x_forwarded",
+        "round_robin",
+        "json",
+        "trace",
+        "${PORT}",
+        "${WORD}",
+        "${SWITCH}",
+        "a${WORD}",
+        "${UNSET:-/x}",
+        "$${",
+        "ä",
+    ];
+    let mut values: Vec<Value> = texts.into_iter().map(Value::from).collect();
+    values.extend(values.clone().into_iter().map(|value| json!([value])));
+    values.extend([0, 1, 80, 200, 65_535, 65_536, 86_400].into_iter().map(Value::from));
+    values.extend([json!(null), json!(true), json!(false), json!(-1), json!(0.5), json!(7.25)]);
+    values.extend([json!([]), json!({}), json!([{}]), json!([1, "2s"]), json!({ "a": 1 })]);
+    let files = ["both.pem", "ca.pem"].map(|name| Certs::shared().path(name));
+    values.extend([json!({ "cert_file": files[0] }), json!([{ "cert_file": files[0] }])]);
+    values.extend(files.map(Value::from));
+    values.extend(["required", "1.3", "TLSv1.2", "5%", "{status}"].map(Value::from));
+    let mut loaded = BTreeSet::new();
+    for (path, _) in all() {
+        for value in &values {
+            let config = web_with(&path, value.clone());
+            if loads(&config) {
+                assert_eq!(faults(&schema, &config), [""; 0], "{config}");
+                loaded.insert(path.clone());
+            }
+        }
+    }
+    let never: Vec<String> = keys().into_iter().filter(|key| !loaded.contains(key)).collect();
+    // Any target and any backend needs more than these values have.
+    assert_eq!(never, ["targets", "targets.<name>.backends"], "no value was right for these");
+}
+
+#[test]
+fn defaults_of_the_schema_are_what_holds_without_a_key() {
+    let mut seen = 0;
+    for (path, key) in all().filter(|(_, key)| key.default.is_some()) {
+        let written = schema_of(&path)["default"].clone();
+        let with = web_with(&path, written);
+        let mut without = with.clone();
+        let pointer = format!("/{}", path.replace("<name>", "web").replace("[]", "/0").replace('.', "/"));
+        let (parent, _) = pointer.rsplit_once('/').unwrap();
+        without.pointer_mut(parent).unwrap().as_object_mut().unwrap().remove(key.name);
+        assert_eq!(config(&with.to_string()), config(&without.to_string()), "the default of `{path}`");
+        seen += 1;
+    }
+    assert!(seen > 25, "only {seen} defaults were compared");
+}
+
+/// The schema of one key.
+fn schema_of(path: &str) -> Value {
+    let steps = path.replace("[]", "").replace("<name>.", "");
+    steps.split('.').fold(schema(), |schema, step| {
+        let inside = |schema: &Value| {
+            let of_name = schema.pointer(&format!("/additionalProperties/properties/{step}"));
+            let of_item = schema.pointer(&format!("/items/properties/{step}"));
+            schema.pointer(&format!("/properties/{step}")).or(of_name).or(of_item).cloned()
+        };
+        let choices = schema["anyOf"].as_array().into_iter().flatten();
+        inside(&schema).or_else(|| choices.map(inside).next_back().flatten()).unwrap()
+    })
+}
+
+mod patterns {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::config::units;
+
+    proptest! {
+        /// The schema's idea of a time or a size is the reader's.
+        #[test]
+        fn read_what_the_units_read(text in "[0-9]{0,3}[.]?[0-9]{0,2}( |ms|s|m|h|d|k|K|kB|KiB|mib|B|x){0,2}[0-9]{0,2}(s|m|)") {
+            let time = schema_of("shutdown_timeout");
+            let size = schema_of("targets.<name>.limits.head_size");
+            prop_assert_eq!(matches(&time["pattern"], &text), units::duration(&text).is_ok());
+            prop_assert_eq!(matches(&size["pattern"], &text), units::size(&text).is_ok());
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! `tls` and `upstream_tls`: reads the files they name and checks that everything fits together.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::name_of;
+use crate::config::certificate::{self, Mismatch};
+use crate::config::effective::Ledger;
+use crate::config::error::{Report, quoted};
+use crate::config::model::tls::{
+    Authorities, ClientAuth, ClientCertificates, Identity, ListenerTls, TlsVersion, UpstreamTls,
+};
+use crate::config::model::{BackendAddress, Protocol};
+use crate::config::origin::{Field, Origin, Written};
+use crate::config::raw::{RawBackend, RawIdentity, RawTarget, RawTls, RawUpstreamTls, Spoken, server_name};
+
+/// Whether a target speaks TLS on any side, as far as its keys say.
+pub(super) fn is_wanted(raw: &RawTarget) -> bool {
+    let by_url = match &raw.backends {
+        Field::Given(backends) => backends.value.iter().any(|backend| backend.place.value.tls == Some(true)),
+        Field::Faulty | Field::Absent => false,
+    };
+    by_url || !matches!(raw.tls, Field::Absent) || !matches!(raw.upstream_tls, Field::Absent)
+}
+
+/// TLS of a target's listener, if it has any.
+pub(super) fn listener(
+    raw: &RawTarget,
+    spoken: Option<Spoken>,
+    report: &mut Report,
+    ledger: &mut Ledger,
+) -> Option<Arc<ListenerTls>> {
+    let name = quoted(&raw.name.value);
+    let written = match (&raw.tls, spoken) {
+        (Field::Given(written), Some(Spoken { protocol: Protocol::Http, is_https: false })) => {
+            let message = format!("`tls` belongs to https, but the target {name} speaks http");
+            report.spot(&written.spot, message).hint("set `protocol: https`");
+            written
+        }
+        (Field::Given(written), _) => written,
+        (Field::Absent, Some(Spoken { is_https: true, .. })) => {
+            let spot = if let Field::Given(written) = &raw.protocol { &written.spot } else { &raw.name.spot };
+            report
+                .spot(spot, format!("the target {name} speaks https and has no `tls`"))
+                .expected("`tls: {cert_file: server.pem, cert_key: server.key}`");
+            return None;
+        }
+        (Field::Absent | Field::Faulty, _) => return None,
+    };
+    let tls = &written.value;
+    let path = |key: &str| format!("targets.{}.tls.{key}", raw.name.value);
+    let mut identities = Vec::new();
+    if tls.identity.is_written() {
+        identities.extend(identity(&tls.identity, SERVER, report, ledger, &path("")));
+    }
+    for (index, certificate) in tls.certificates.iter().enumerate() {
+        let path = path(&format!("certificates[{index}]."));
+        identities.extend(identity(certificate, SERVER, report, ledger, &path));
+    }
+    if !tls.identity.is_written() && tls.certificates.is_empty() && !tls.is_faulty {
+        report
+            .spot(&written.spot, format!("the `tls` of the target {name} names no certificate"))
+            .expected("`cert_file` and `cert_key`, or `certificates`");
+    }
+    let oldest = ledger.settle(path("min_version"), tls.min_version.as_ref(), TlsVersion::V12, |version| {
+        name_of(TlsVersion::ALL, *version).to_owned()
+    });
+    let clients = clients(tls, report, ledger, &path);
+    Some(Arc::new(ListenerTls { identities, clients, oldest }))
+}
+
+fn clients(
+    tls: &RawTls,
+    report: &mut Report,
+    ledger: &mut Ledger,
+    path: &impl Fn(&str) -> String,
+) -> Option<ClientCertificates> {
+    let Some(file) = &tls.client_ca else {
+        if let Some(written) = &tls.client_auth {
+            report
+                .spot(&written.spot, "`client_auth` has no effect without `client_ca`")
+                .hint("add `client_ca: ca.pem`, the certificates of those who may issue client certificates");
+        }
+        return None;
+    };
+    let authorities = authorities(file, "`client_ca`", report, ledger, path("client_ca"));
+    let auth = ledger.settle(path("client_auth"), tls.client_auth.as_ref(), ClientAuth::Required, |auth| {
+        name_of(ClientAuth::ALL, *auth).to_owned()
+    });
+    authorities.map(|authorities| ClientCertificates { authorities, auth })
+}
+
+/// What the backends of a target are spoken to with.
+pub(super) struct Upstream<'r> {
+    raw: Option<&'r RawUpstreamTls>,
+    target: &'r str,
+    authorities: Option<Authorities>,
+    identity: Option<Arc<Identity>>,
+    insecure: bool,
+    is_faulty: bool,
+}
+
+/// Reads what `upstream_tls` names.
+pub(super) fn upstream<'r>(raw: &'r RawTarget, report: &mut Report, ledger: &mut Ledger) -> Upstream<'r> {
+    let target = raw.name.value.as_str();
+    let mut upstream = Upstream {
+        raw: None,
+        target,
+        authorities: None,
+        identity: None,
+        insecure: false,
+        is_faulty: matches!(raw.upstream_tls, Field::Faulty),
+    };
+    let Field::Given(written) = &raw.upstream_tls else { return upstream };
+    let tls = &written.value;
+    let path = |key: &str| format!("targets.{target}.upstream_tls.{key}");
+    upstream.raw = Some(tls);
+    if let Some(file) = &tls.ca_file {
+        upstream.authorities = authorities(file, "`ca_file`", report, ledger, path("ca_file"));
+    } else {
+        ledger.note(path("ca_file"), "the system's", Origin::Default);
+    }
+    if tls.identity.is_written() {
+        upstream.identity = identity(&tls.identity, CLIENT, report, ledger, &path(""));
+    }
+    upstream.insecure = ledger.settle(path("insecure"), tls.insecure.as_ref(), false, ToString::to_string);
+    if let (true, Some(file)) = (upstream.insecure, &tls.ca_file) {
+        report
+            .spot(&file.spot, "`ca_file` has no effect, because `insecure: true` takes any certificate")
+            .hint("remove `insecure`: backends are then verified by this file");
+    }
+    upstream
+}
+
+impl Upstream<'_> {
+    /// TLS towards one backend, if it is to be used.
+    pub(super) fn of(
+        &self,
+        backend: &RawBackend,
+        report: &mut Report,
+        ledger: &mut Ledger,
+    ) -> Option<Arc<UpstreamTls>> {
+        let place = &backend.place;
+        match (place.value.tls, self.raw) {
+            (Some(false), Some(_)) => {
+                let message = format!(
+                    "this backend is written without TLS, but the target {} has `upstream_tls`",
+                    quoted(self.target)
+                );
+                report
+                    .spot(&place.spot, message)
+                    .hint("write `https://` or `tls://`, or remove `upstream_tls`");
+                return None;
+            }
+            (Some(false) | None, None) => return None,
+            (Some(true), None) if self.is_faulty => return None,
+            (Some(true), _) | (None, Some(_)) => {}
+        }
+        let written = self.raw.map(|raw| &raw.server_name);
+        let path = format!("targets.{}.upstream_tls.server_name", self.target);
+        let name = match (written, &place.value.address) {
+            (Some(Field::Given(name)), _) => {
+                ledger.note(path, name.value.to_str(), name.spot.origin.clone());
+                name.value.clone()
+            }
+            (Some(Field::Faulty), _) => return None,
+            (Some(Field::Absent) | None, BackendAddress::Host { host, .. }) => match server_name(host) {
+                Ok(name) => name,
+                Err(wrong) => {
+                    report.wrong(&place.spot, "the host of a backend with TLS", wrong);
+                    return None;
+                }
+            },
+            (Some(Field::Absent) | None, BackendAddress::Unix(_)) => {
+                report
+                    .spot(
+                        &place.spot,
+                        "a backend on a unix socket has no name that a certificate could be for",
+                    )
+                    .expected("`server_name` in `upstream_tls`");
+                return None;
+            }
+        };
+        Some(Arc::new(UpstreamTls {
+            authorities: self.authorities.clone(),
+            name,
+            identity: self.identity.clone(),
+            insecure: self.insecure,
+        }))
+    }
+}
+
+/// What the two keys of an identity are called.
+type Keys = (&'static str, &'static str);
+const SERVER: Keys = ("cert_file", "cert_key");
+const CLIENT: Keys = ("client_cert", "client_key");
+
+fn identity(
+    raw: &RawIdentity,
+    (cert_name, key_name): Keys,
+    report: &mut Report,
+    ledger: &mut Ledger,
+    path: &str,
+) -> Option<Arc<Identity>> {
+    let cert = match &raw.cert {
+        Field::Given(cert) => cert,
+        Field::Faulty => return None,
+        Field::Absent => {
+            report
+                .spot(&raw.spot, format!("there is a `{key_name}` and no `{cert_name}`"))
+                .expected(format!("`{cert_name}`, the PEM file with the certificate"));
+            return None;
+        }
+    };
+    // A file with both is what many tools make.
+    let key = match &raw.key {
+        Field::Given(key) => key,
+        Field::Faulty => return None,
+        Field::Absent => cert,
+    };
+    let key_name = if matches!(raw.key, Field::Absent) { cert_name } else { key_name };
+    ledger.note(format!("{path}{cert_name}"), cert.value.display().to_string(), cert.spot.origin.clone());
+    let chain = certificate::chain(&cert.value)
+        .map_err(|wrong| report.wrong(&cert.spot, &format!("`{cert_name}`"), wrong));
+    let private = certificate::key(&key.value)
+        .map_err(|wrong| report.wrong(&key.spot, &format!("`{key_name}`"), wrong));
+    let (Ok(chain), Ok(private)) = (chain, private) else { return None };
+    match certificate::identity(&cert.value, chain, private, &key.value) {
+        Ok(identity) => Some(Arc::new(identity)),
+        Err(Mismatch::Certificate(wrong)) => {
+            report.wrong(&cert.spot, &format!("`{cert_name}`"), wrong);
+            None
+        }
+        Err(Mismatch::Key(wrong)) => {
+            report.wrong(&key.spot, &format!("`{key_name}`"), wrong);
+            None
+        }
+    }
+}
+
+fn authorities(
+    file: &Written<PathBuf>,
+    subject: &str,
+    report: &mut Report,
+    ledger: &mut Ledger,
+    path: String,
+) -> Option<Authorities> {
+    ledger.note(path, file.value.display().to_string(), file.spot.origin.clone());
+    match certificate::authorities(&file.value) {
+        Ok(certificates) => Some(Authorities { file: file.value.clone(), certificates }),
+        Err(wrong) => {
+            report.wrong(&file.spot, subject, wrong);
+            None
+        }
+    }
+}

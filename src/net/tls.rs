@@ -1,0 +1,292 @@
+//! TLS on a connected stream, driven by readiness like any other stream.
+//!
+//! The session is rustls; this file moves its records. A write is reported as done when the kernel has taken the
+//! last byte of its records, so "blocked" means the same here as on a plain socket: the peer does not read. A
+//! peer that ends without close_notify has cut the connection, and reading it fails (RFC 8446 §6.1).
+
+use std::cell::Cell;
+use std::io::{self, IoSlice, Read, Write};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+
+use rustls::client::ClientConnection;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::server::ServerConnection;
+use rustls::{ClientConfig, Connection, HandshakeKind, ProtocolVersion, ServerConfig};
+use tokio::io::ReadBuf;
+
+use super::Stream;
+
+/// A TLS session on a stream.
+pub struct Tls {
+    stream: Stream,
+    session: Connection,
+    /// Bytes that the caller wrote and we have not said so, because their records are not all out.
+    owed: usize,
+    /// Decrypted bytes that wait to be read.
+    ready: usize,
+    /// The peer has said that it is done.
+    ended: bool,
+    /// We have said it, or can't any more.
+    closed: bool,
+    aborted: Cell<bool>,
+}
+
+/// Why there is no session.
+#[derive(Debug)]
+pub enum Broken {
+    /// The peer closed, or the socket failed.
+    Closed(io::Error),
+    /// The peer's messages are wrong, or it was told to go away.
+    Protocol(rustls::Error),
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Broken::Closed(error) => error.fmt(f),
+            Broken::Protocol(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Tls {
+    /// The server's side of a session that has not begun.
+    ///
+    /// # Errors
+    /// The config can't serve anybody.
+    pub fn server(stream: Stream, config: Arc<ServerConfig>) -> Result<Tls, rustls::Error> {
+        ServerConnection::new(config).map(|session| Tls::new(stream, session.into()))
+    }
+
+    /// The client's side of a session that has not begun, with a server that proves to be `name`.
+    ///
+    /// # Errors
+    /// The config can't be used for this name.
+    pub fn client(
+        stream: Stream,
+        config: Arc<ClientConfig>,
+        name: ServerName<'static>,
+    ) -> Result<Tls, rustls::Error> {
+        ClientConnection::new(config, name).map(|session| Tls::new(stream, session.into()))
+    }
+
+    fn new(stream: Stream, session: Connection) -> Tls {
+        Tls { stream, session, owed: 0, ready: 0, ended: false, closed: false, aborted: Cell::new(false) }
+    }
+
+    /// Shakes hands. There is no time limit in here.
+    ///
+    /// # Errors
+    /// See [`Broken`]. The peer has been told why, as far as it listened.
+    pub fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        loop {
+            ready!(self.poll_flush(cx)).map_err(Broken::Closed)?;
+            if !self.session.is_handshaking() {
+                return Poll::Ready(Ok(()));
+            }
+            match ready!(self.poll_records(cx)) {
+                Ok(0) => return Poll::Ready(Err(Broken::Closed(io::ErrorKind::UnexpectedEof.into()))),
+                Ok(_) => {}
+                Err(broken) => return Poll::Ready(Err(broken)),
+            }
+        }
+    }
+
+    /// Reads decrypted bytes once.
+    ///
+    /// # Errors
+    /// What the socket reports, a broken record, or an end without close_notify.
+    pub fn poll_read(&mut self, cx: &mut Context<'_>, space: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        loop {
+            match self.session.reader().read(space.initialize_unfilled()) {
+                Ok(count) => {
+                    space.advance(count);
+                    self.ready = self.ready.saturating_sub(count);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+            match ready!(self.poll_records(cx)) {
+                Ok(_) => {
+                    // Answers to what came (a new key, an alert) go out with the next write at the latest.
+                    if let Poll::Ready(Err(error)) = self.poll_flush(cx) {
+                        return Poll::Ready(Err(error));
+                    }
+                }
+                Err(Broken::Closed(error)) => return Poll::Ready(Err(error)),
+                Err(Broken::Protocol(error)) => {
+                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
+                }
+            }
+        }
+    }
+
+    /// Writes once. After `Pending` the next call must begin with the same bytes: they are on their way.
+    ///
+    /// # Errors
+    /// What the socket reports.
+    pub fn poll_write(&mut self, cx: &mut Context<'_>, parts: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        if self.owed == 0 {
+            ready!(self.poll_flush(cx))?;
+            self.owed = self.session.writer().write_vectored(parts)?;
+        }
+        ready!(self.poll_flush(cx))?;
+        Poll::Ready(Ok(std::mem::take(&mut self.owed)))
+    }
+
+    /// What is below, for last words when there is no session.
+    pub fn socket(&mut self) -> &mut Stream {
+        &mut self.stream
+    }
+
+    /// True while bytes of a write are on their way that was not reported as done.
+    #[must_use]
+    pub fn is_writing(&self) -> bool {
+        self.owed > 0
+    }
+
+    /// Says that we have sent our last byte: with close_notify, then on the socket.
+    ///
+    /// # Errors
+    /// What the socket reports.
+    pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.closed {
+            self.closed = true;
+            self.session.send_close_notify();
+        }
+        ready!(self.poll_flush(cx))?;
+        self.stream.poll_shutdown(cx)
+    }
+
+    /// Ready when a read would probably not wait. A part of a record makes the socket readable, and no byte.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.ready > 0 || self.ended { Poll::Ready(Ok(())) } else { self.stream.poll_readable(cx) }
+    }
+
+    /// True when nothing was decrypted that nobody has read, and the socket is silent and open.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        self.ready == 0 && !self.ended && self.stream.is_silent()
+    }
+
+    /// Makes closing reset the connection, without close_notify.
+    pub fn reset_on_close(&self) {
+        self.aborted.set(true);
+        self.stream.reset_on_close();
+    }
+
+    /// The version that was agreed on.
+    #[must_use]
+    pub fn version(&self) -> Option<ProtocolVersion> {
+        self.session.protocol_version()
+    }
+
+    /// True when the session continues an earlier one.
+    #[must_use]
+    pub fn is_resumed(&self) -> bool {
+        self.session.handshake_kind() == Some(HandshakeKind::Resumed)
+    }
+
+    /// The peer's certificate, if it has shown one and it was verified.
+    #[must_use]
+    pub fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {
+        self.session.peer_certificates()?.first()
+    }
+
+    /// Takes in what the socket has. `Ok(0)`: it has ended.
+    fn poll_records(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Broken>> {
+        let mut source = Source { stream: &mut self.stream, cx };
+        let count = match self.session.read_tls(&mut source) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+            Err(error) => return Poll::Ready(Err(Broken::Closed(error))),
+        };
+        Poll::Ready(match self.session.process_new_packets() {
+            Ok(state) => {
+                self.ready = state.plaintext_bytes_to_read();
+                self.ended = state.peer_has_closed();
+                Ok(count)
+            }
+            Err(error) => {
+                // The alert that says why; whoever does not take it now will not learn it.
+                let _ = self.poll_flush(cx);
+                self.closed = true;
+                Err(Broken::Protocol(error))
+            }
+        })
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.session.wants_write() {
+            let mut sink = Sink { stream: &mut self.stream, cx };
+            match self.session.write_tls(&mut sink) {
+                Ok(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for Tls {
+    fn drop(&mut self) {
+        // A clean close says so; a session that never stood, or was cut in the middle of a write, has nothing
+        // to say.
+        if !self.closed && !self.aborted.get() && !self.session.is_handshaking() && self.owed == 0 {
+            self.session.send_close_notify();
+            let _ = self.poll_flush(&mut Context::from_waker(Waker::noop()));
+        }
+    }
+}
+
+/// The socket as rustls reads it.
+struct Source<'s, 'c, 'w> {
+    stream: &'s mut Stream,
+    cx: &'c mut Context<'w>,
+}
+
+impl Read for Source<'_, '_, '_> {
+    fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
+        let mut space = ReadBuf::new(space);
+        match self.stream.poll_read(self.cx, &mut space) {
+            Poll::Ready(outcome) => outcome.map(|()| space.filled().len()),
+            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+}
+
+/// The socket as rustls writes it.
+struct Sink<'s, 'c, 'w> {
+    stream: &'s mut Stream,
+    cx: &'c mut Context<'w>,
+}
+
+impl Sink<'_, '_, '_> {
+    fn taken(polled: Poll<io::Result<usize>>) -> io::Result<usize> {
+        match polled {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+}
+
+impl Write for Sink<'_, '_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Sink::taken(self.stream.poll_write(self.cx, bytes))
+    }
+
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        Sink::taken(self.stream.poll_write_vectored(self.cx, parts))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

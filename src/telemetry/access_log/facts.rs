@@ -1,0 +1,160 @@
+//! What a line can say about one record, field by field.
+//!
+//! Nothing is looked up before a line asks for it: a form without Referer never searches a head for one.
+
+use crate::config::model::Share;
+use crate::config::model::template::{DerivedField, LogField, Slot};
+use crate::message::{Attempt, Cause, Field, Head, Kind, Record, Version};
+use crate::telemetry::cells::{connect_time, first_byte_time, span};
+use crate::tick::Tick;
+
+use super::names::Names;
+use super::value::{Clock, Value, write_ip};
+use super::{digits, escape};
+
+/// A record with what stands beside it.
+#[derive(Clone, Copy)]
+pub(super) struct Facts<'a> {
+    record: &'a Record,
+    /// `None`: a TCP connection, or a request of which nothing was read.
+    head: Option<&'a Head>,
+    names: &'a Names,
+    last: Option<&'a Attempt>,
+    /// When the request began.
+    start: Tick,
+    /// The share of records like this one that is logged.
+    share: Share,
+}
+
+impl<'a> Facts<'a> {
+    /// The facts about `record`. A TCP connection has no head, whatever is passed.
+    pub(super) fn new(
+        record: &'a Record,
+        head: Option<&'a Head>,
+        names: &'a Names,
+        share: Share,
+    ) -> Facts<'a> {
+        Facts {
+            record,
+            head: head.filter(|_| record.kind != Kind::Tcp),
+            names,
+            last: record.kept_attempts().last(),
+            start: if record.started == Tick::ZERO { record.accepted } else { record.started },
+            share,
+        }
+    }
+
+    /// The value of a field. A new field is one line here and one in [`LogField`].
+    pub(super) fn value(&self, field: LogField) -> Value<'a> {
+        let Facts { record, names, last, .. } = *self;
+        match field {
+            LogField::Time => Value::Time(self.start),
+            LogField::Kind => Value::Token(kind_word(record.kind)),
+            LogField::Client => {
+                Value::or_absent(record.client, |(address, port)| Value::Client(address, port))
+            }
+            LogField::Listener => Value::Name(record.listener.0.into(), names.listener(record.listener)),
+            LogField::Target => {
+                Value::or_absent(record.target, |id| Value::Name(id.0.into(), names.target(id)))
+            }
+            LogField::Backend => {
+                Value::or_absent(last, |last| Value::Name(last.backend.0, names.backend(last.backend)))
+            }
+            LogField::Method => Value::word(self.of_head(Head::method)),
+            LogField::Path => Value::word(self.of_head(Head::path)),
+            LogField::Host => Value::word(self.of_head(Head::authority)),
+            LogField::Status => Value::or_absent(self.sent(), Value::Number),
+            LogField::Cause => Value::or_absent(self.cause(), |cause| Value::Token(cause.token())),
+            LogField::BytesIn => Value::Number(record.bytes_in),
+            LogField::BytesOut => Value::Number(record.bytes_out),
+            LogField::Duration => Value::or_absent(span(self.start, record.done), Value::Millis),
+            LogField::Connect => Value::or_absent(last.and_then(connect_time), Value::Millis),
+            LogField::FirstByte => Value::or_absent(last.and_then(first_byte_time), Value::Millis),
+            LogField::Attempts => Value::Number(record.attempts_made.into()),
+            LogField::Reused => Value::or_absent(last, |last| Value::Flag(last.reused)),
+            LogField::Tls => Value::or_absent(record.tls, |tls| Value::Token(tls.version)),
+            LogField::TlsResumed => Value::or_absent(record.tls, |tls| Value::Flag(tls.resumed)),
+            LogField::Handshake => {
+                let handshake = record.tls.and_then(|_| span(record.accepted, record.secured));
+                Value::or_absent(handshake, Value::Millis)
+            }
+            LogField::Id => Value::or_absent(Some(record.id).filter(|&id| id != 0), Value::Id),
+            LogField::UserAgent => Value::free(self.header(Field::UserAgent)),
+            LogField::Referer => Value::free(self.header(Field::Referer)),
+            LogField::SampleRate => Value::Share(self.share),
+        }
+    }
+
+    /// The value of the first header of this name.
+    pub(super) fn named(&self, name: &str) -> Value<'a> {
+        Value::free(self.head.and_then(|head| head.named(name)).unwrap_or_default())
+    }
+
+    /// Appends a field in another form.
+    pub(super) fn write_derived(&self, out: &mut Vec<u8>, field: DerivedField, slot: Slot, clock: Clock<'_>) {
+        let client = self.record.client;
+        match field {
+            DerivedField::TimeCommon => clock.0.write_common(out, clock.1, self.start),
+            DerivedField::ClientIp => match client {
+                Some((address, _)) => write_ip(out, address),
+                None => out.push(b'-'),
+            },
+            DerivedField::ClientPort => match client {
+                Some((_, port)) => digits::write(out, port.into()),
+                None => out.push(b'-'),
+            },
+            DerivedField::Request => self.write_request(out, Head::target, slot, true),
+            DerivedField::MethodPath => self.write_request(out, Head::path, slot, false),
+            DerivedField::Code => {
+                digits::write(out, self.sent().unwrap_or_else(|| self.record.cause.status().into()));
+            }
+        }
+    }
+
+    /// Method, one form of the target, perhaps the version; `-` alone when there is none of them.
+    fn write_request(&self, out: &mut Vec<u8>, target: fn(&Head) -> &[u8], slot: Slot, versioned: bool) {
+        let head = self.head.filter(|head| !head.method().is_empty() || !target(head).is_empty());
+        let Some(head) = head else {
+            out.push(b'-');
+            return;
+        };
+        let blank = if slot.keeps_blanks() { " " } else { "\\x20" };
+        escape::write_word(out, head.method(), slot);
+        out.extend_from_slice(blank.as_bytes());
+        escape::write_word(out, target(head), slot);
+        if versioned {
+            out.extend_from_slice(blank.as_bytes());
+            out.extend_from_slice(match head.version {
+                Version::Http10 => b"HTTP/1.0",
+                Version::Http11 => b"HTTP/1.1",
+            });
+        }
+    }
+
+    fn of_head(&self, part: fn(&Head) -> &[u8]) -> &'a [u8] {
+        self.head.map_or(&[][..], part)
+    }
+
+    fn header(&self, field: Field) -> &'a [u8] {
+        self.head.and_then(|head| head.value(field)).unwrap_or_default()
+    }
+
+    /// A status that was sent.
+    fn sent(&self) -> Option<u64> {
+        Some(u64::from(self.record.status)).filter(|&status| status != 0)
+    }
+
+    /// A cause other than success.
+    fn cause(&self) -> Option<Cause> {
+        Some(self.record.cause).filter(|&cause| cause != Cause::Done)
+    }
+}
+
+/// The word for a kind of record.
+const fn kind_word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Http => "http",
+        Kind::Upgrade => "upgrade",
+        Kind::Tcp => "tcp",
+    }
+}

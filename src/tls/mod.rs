@@ -1,0 +1,25 @@
+//! What TLS sessions are made with, on both sides: configs, certificates, tickets, and the words for failures.
+//!
+//! Files were read and checked by `config`, so nothing here can fail but a peer. `snapshot` and `target` keep what
+//! is made here; `net::tls` moves the records.
+
+mod client;
+mod facts;
+mod server;
+mod tickets;
+
+use std::sync::Arc;
+
+use rustls::crypto::CryptoProvider;
+
+pub use client::{Fault, Roots, Upstream};
+pub use facts::certificate_lines;
+pub use server::{is_certificate_fault, server_config};
+pub use tickets::{BadKeys, ROTATION, TicketKeys, Tickets};
+
+/// The one provider of cryptography. rustls' own choice of a process-wide default is never asked for.
+///
+/// Key exchange prefers X25519MLKEM768, so that what is recorded today stays secret from a quantum computer.
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}

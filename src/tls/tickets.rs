@@ -1,0 +1,244 @@
+//! Keys of session tickets (RFC 8446 §4.6.1, RFC 5077), which all workers share.
+//!
+//! A ticket is a session sealed for ourselves: the name of a key, a nonce, the sealed session. Three keys stand at
+//! any time: the current one seals, the previous one still opens, and the next one opens too, because another
+//! process with the same keys may have rotated a moment earlier. Each identity with its client-certificate policy
+//! has keys of its own, so no session is resumed where its client would have been asked for something else.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::digest;
+use rustls::server::ProducesTickets;
+use thiserror::Error;
+
+use crate::config::model::tls::{ClientAuth, ListenerTls};
+
+/// How often the keys move on.
+pub const ROTATION: Duration = Duration::from_secs(6 * 3600);
+
+const NAME: usize = 16;
+const SECRET: usize = 32;
+/// Bytes of an exported key: its name and its secret.
+const EXPORTED: usize = NAME + SECRET;
+
+struct Key {
+    name: [u8; NAME],
+    secret: [u8; SECRET],
+    sealing: LessSafeKey,
+}
+
+impl Key {
+    fn new(name: [u8; NAME], secret: [u8; SECRET]) -> Key {
+        let unbound = UnboundKey::new(&AES_256_GCM, &secret).expect("a secret of the right length");
+        Key { name, secret, sealing: LessSafeKey::new(unbound) }
+    }
+
+    fn random() -> Key {
+        Key::new(random(), random())
+    }
+}
+
+fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    // The system's generator; without it there would be no TLS at all.
+    aws_lc_rs::rand::fill(&mut bytes).expect("the system gives random bytes");
+    bytes
+}
+
+#[derive(Clone)]
+struct Keys {
+    previous: Arc<Key>,
+    current: Arc<Key>,
+    next: Arc<Key>,
+}
+
+/// Exported keys that can't be taken in.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("ticket keys are three of {EXPORTED} bytes each")]
+pub struct BadKeys;
+
+/// The keys of one identity and client-certificate policy.
+pub struct TicketKeys {
+    keys: ArcSwap<Keys>,
+}
+
+impl fmt::Debug for TicketKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TicketKeys")
+    }
+}
+
+impl Default for TicketKeys {
+    fn default() -> Self {
+        let key = || Arc::new(Key::random());
+        TicketKeys { keys: ArcSwap::from_pointee(Keys { previous: key(), current: key(), next: key() }) }
+    }
+}
+
+impl TicketKeys {
+    /// Moves on: the next key becomes the current one. Tickets of the key before the current one are worthless
+    /// from now on.
+    pub fn rotate(&self) {
+        let keys = self.keys.load_full();
+        let (previous, current) = (Arc::clone(&keys.current), Arc::clone(&keys.next));
+        self.keys.store(Arc::new(Keys { previous, current, next: Arc::new(Key::random()) }));
+    }
+
+    /// The three keys, previous first, for another process or node. They are secrets: they open every session
+    /// that was sealed with them.
+    #[must_use]
+    pub fn export(&self) -> Vec<u8> {
+        let keys = self.keys.load();
+        let three = [&keys.previous, &keys.current, &keys.next];
+        three.iter().flat_map(|key| key.name.iter().chain(&key.secret)).copied().collect()
+    }
+
+    /// Takes over what [`TicketKeys::export`] gave.
+    ///
+    /// # Errors
+    /// It is not that; the keys stay as they were.
+    pub fn inject(&self, exported: &[u8]) -> Result<(), BadKeys> {
+        let key = |nth: usize| -> Result<Arc<Key>, BadKeys> {
+            let bytes = exported.get(nth * EXPORTED..(nth + 1) * EXPORTED).ok_or(BadKeys)?;
+            let (name, secret) = bytes.split_at(NAME);
+            Ok(Arc::new(Key::new(
+                name.try_into().map_err(|_| BadKeys)?,
+                secret.try_into().map_err(|_| BadKeys)?,
+            )))
+        };
+        if exported.len() != 3 * EXPORTED {
+            return Err(BadKeys);
+        }
+        self.keys.store(Arc::new(Keys { previous: key(0)?, current: key(1)?, next: key(2)? }));
+        Ok(())
+    }
+}
+
+impl ProducesTickets for TicketKeys {
+    fn enabled(&self) -> bool {
+        true
+    }
+
+    /// A ticket is good for at least one rotation, and a client may be told no more than that.
+    fn lifetime(&self) -> u32 {
+        u32::try_from(ROTATION.as_secs()).unwrap_or(u32::MAX)
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        let key = Arc::clone(&self.keys.load().current);
+        // Random nonces of 96 bits are safe for 2^32 tickets of one key; six hours do not see so many.
+        let nonce: [u8; NONCE_LEN] = random();
+        let mut ticket = Vec::with_capacity(NAME + NONCE_LEN + plain.len() + AES_256_GCM.tag_len());
+        ticket.extend_from_slice(&key.name);
+        ticket.extend_from_slice(&nonce);
+        ticket.extend_from_slice(plain);
+        let sealed = &mut ticket[NAME + NONCE_LEN..];
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let tag = key.sealing.seal_in_place_separate_tag(nonce, Aad::from(key.name), sealed).ok()?;
+        ticket.extend_from_slice(tag.as_ref());
+        Some(ticket)
+    }
+
+    fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
+        let (name, rest) = ticket.split_at_checked(NAME)?;
+        let (nonce, sealed) = rest.split_at_checked(NONCE_LEN)?;
+        let keys = self.keys.load();
+        // The name is no secret: it stands in every ticket.
+        let key = [&keys.current, &keys.previous, &keys.next].into_iter().find(|key| key.name == name)?;
+        let mut sealed = sealed.to_vec();
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let length = key.sealing.open_in_place(nonce, Aad::from(key.name), &mut sealed).ok()?.len();
+        sealed.truncate(length);
+        Some(sealed)
+    }
+}
+
+/// The ticket keys of the process, alive across reloads.
+#[derive(Debug, Default)]
+pub struct Tickets {
+    keys: Mutex<HashMap<[u8; 32], Arc<TicketKeys>>>,
+}
+
+impl Tickets {
+    /// The keys for what a listener shows and asks for: the same for listeners that do so alike.
+    #[must_use]
+    pub fn of(&self, tls: &ListenerTls) -> Arc<TicketKeys> {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(keys.entry(policy(tls)).or_default())
+    }
+
+    /// Moves all keys on.
+    pub fn rotate(&self) {
+        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.values().for_each(|keys| keys.rotate());
+    }
+}
+
+/// What must be alike for a session to be resumed: certificates, authorities, and what is asked of clients.
+fn policy(tls: &ListenerTls) -> [u8; 32] {
+    let mut digest = digest::Context::new(&digest::SHA256);
+    let mut add = |bytes: &[u8]| {
+        digest.update(&(bytes.len() as u64).to_be_bytes());
+        digest.update(bytes);
+    };
+    add(&[tls.oldest as u8]);
+    for identity in &tls.identities {
+        identity.certified.cert.first().into_iter().for_each(|leaf| add(leaf));
+    }
+    if let Some(clients) = &tls.clients {
+        add(match clients.auth {
+            ClientAuth::Required => b"required",
+            ClientAuth::Optional => b"optional",
+        });
+        clients.authorities.certificates.iter().for_each(|authority| add(authority));
+    }
+    let mut policy = [0; 32];
+    policy.copy_from_slice(digest.finish().as_ref());
+    policy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ticket_lives_through_one_rotation_and_no_more() {
+        let keys = TicketKeys::default();
+        let ticket = keys.encrypt(b"a session").expect("sealed");
+        assert!(!ticket.windows(9).any(|part| part == b"a session"), "it is sealed");
+        for _ in 0..2 {
+            assert_eq!(keys.decrypt(&ticket).as_deref(), Some(&b"a session"[..]));
+            keys.rotate();
+        }
+        assert_eq!(keys.decrypt(&ticket), None);
+    }
+
+    #[test]
+    fn two_processes_with_the_same_keys_open_each_others_tickets_also_across_a_rotation() {
+        let (ours, theirs) = (TicketKeys::default(), TicketKeys::default());
+        let before = theirs.encrypt(b"x").expect("sealed");
+        assert_eq!(ours.decrypt(&before), None);
+        theirs.inject(&ours.export()).expect("three keys");
+        theirs.rotate();
+        let early = theirs.encrypt(b"x").expect("sealed");
+        assert!(ours.decrypt(&early).is_some(), "the next key is known already");
+        assert_eq!(theirs.inject(&ours.export()[1..]), Err(BadKeys));
+    }
+
+    #[test]
+    fn no_altered_or_cut_ticket_is_opened() {
+        let keys = TicketKeys::default();
+        let ticket = keys.encrypt(b"a session").expect("sealed");
+        for at in 0..ticket.len() {
+            let mut altered = ticket.clone();
+            altered[at] ^= 1;
+            assert_eq!(keys.decrypt(&altered), None, "byte {at}");
+            assert_eq!(keys.decrypt(&ticket[..at]), None, "{at} bytes");
+        }
+    }
+}

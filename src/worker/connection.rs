@@ -1,0 +1,142 @@
+//! One accepted connection: TLS if its listener wants it, then the listener's protocol.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Poll, ready};
+use std::time::Duration;
+
+use rustls::{ProtocolVersion, ServerConfig};
+use tokio::io::ReadBuf;
+
+use crate::config::model::Protocol;
+use crate::message::{Cause, Kind, Record, TlsSession};
+use crate::net::tls::Broken;
+use crate::net::{Deadline, Stream, Tls, now};
+use crate::proxy::http::edge::Secured;
+use crate::proxy::ledger::Ledger;
+use crate::proxy::{WorkerCtx, http, tcp};
+use crate::snapshot::Listener;
+use crate::tls::{certificate_lines, is_certificate_fault};
+
+/// The first byte of every TLS connection: a handshake record (RFC 8446 §5.1).
+const HANDSHAKE: u8 = 22;
+/// What a client may still send after it was told why there is no session.
+const LINGER_BYTES: usize = 64 * 1024;
+/// For how long.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// Serves a connection to its end.
+pub(super) async fn serve(ctx: Rc<WorkerCtx>, listener: &Listener, stream: Stream, mut record: Record) {
+    let mut secured = None;
+    let stream = match &listener.tls {
+        None => stream,
+        Some(config) => match Box::pin(secure(&ctx, listener, config, stream, &mut record)).await {
+            Some((session, facts)) => {
+                secured = Some(facts);
+                Stream::Tls(session)
+            }
+            None => return,
+        },
+    };
+    match listener.config.protocol {
+        Protocol::Http => http::connection::serve(ctx, listener, stream, secured, record).await,
+        Protocol::Tcp => tcp::serve(ctx, listener, stream, record).await,
+    }
+}
+
+/// Shakes hands. `None`: there is no session, and what could be said and recorded of that was.
+async fn secure(
+    ctx: &Rc<WorkerCtx>,
+    listener: &Listener,
+    config: &Arc<ServerConfig>,
+    stream: Stream,
+    record: &mut Record,
+) -> Option<(Box<Tls>, Rc<Secured>)> {
+    record.listener = listener.id;
+    let protocol = listener.config.protocol;
+    record.kind = if protocol == Protocol::Tcp { Kind::Tcp } else { Kind::Http };
+    let deadline = ctx.ticker.deadline();
+    deadline.set(listener.config.client_timeouts.tls);
+    // Who connects and says nothing leaves no record, with TLS or without.
+    let first = poll_fn(|cx| match stream.poll_first(cx) {
+        Poll::Ready(outcome) => Poll::Ready(outcome.ok().flatten()),
+        Poll::Pending => deadline.poll(cx).map(|()| None),
+    })
+    .await?;
+    if protocol == Protocol::Http && first != HANDSHAKE && first.is_ascii_graphic() {
+        let record = Record { started: now(), ..*record };
+        http::connection::turn_away(Rc::clone(ctx), listener, stream, record, Cause::PlainHttp).await;
+        return None;
+    }
+    record.started = now();
+    let mut ledger = Ledger::new(ctx, None, *record);
+    let mut session = match Tls::server(stream, Arc::clone(config)) {
+        Ok(session) => Box::new(session),
+        Err(error) => {
+            tracing::error!(listener = listener.config.name, %error, "no TLS session can be made");
+            ledger.settle(Cause::Internal);
+            return None;
+        }
+    };
+    let outcome = poll_fn(|cx| match session.poll_handshake(cx) {
+        Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
+        Poll::Pending => deadline.poll(cx).map(|()| None),
+    })
+    .await;
+    let (cause, broken) = match outcome {
+        Some(Ok(())) => {
+            ledger.withdraw();
+            record.secured = now();
+            let version = session.version();
+            record.tls = Some(TlsSession {
+                version: if version == Some(ProtocolVersion::TLSv1_3) { "1.3" } else { "1.2" },
+                resumed: session.is_resumed(),
+            });
+            let certificate = session.peer_certificate().map(|leaf| certificate_lines(leaf).into());
+            return Some((session, Rc::new(Secured { certificate: certificate.unwrap_or_default() })));
+        }
+        None => (Cause::TlsTimeout, None),
+        Some(Err(Broken::Closed(error))) => (Cause::ClientGone, Some(error.to_string())),
+        Some(Err(Broken::Protocol(error))) => {
+            let ours = is_certificate_fault(&error);
+            (if ours { Cause::ClientCertificate } else { Cause::TlsHandshake }, Some(error.to_string()))
+        }
+    };
+    ledger.settle(cause);
+    drop(ledger);
+    let client = record.client.map(|(address, _)| address);
+    let error = broken.unwrap_or_default();
+    tracing::debug!(listener = listener.config.name, ?client, %cause, error, "TLS handshake failed");
+    part(session, &deadline).await;
+    None
+}
+
+/// Ends our side and reads for a while what the client still sends, which would otherwise reset our last words
+/// away.
+async fn part(mut session: Box<Tls>, deadline: &Deadline) {
+    let mut room = LINGER_BYTES;
+    let mut shut = false;
+    deadline.set(LINGER);
+    let stream = session.socket();
+    poll_fn(|cx| {
+        if !shut && stream.poll_shutdown(cx).is_ready() {
+            shut = true;
+        }
+        loop {
+            let mut space = [0u8; 2048];
+            let mut space = ReadBuf::new(&mut space);
+            match stream.poll_read(cx, &mut space) {
+                Poll::Ready(Ok(())) if !space.filled().is_empty() && space.filled().len() <= room => {
+                    room -= space.filled().len();
+                }
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => {
+                    ready!(deadline.poll(cx));
+                    return Poll::Ready(());
+                }
+            }
+        }
+    })
+    .await;
+}

@@ -1,0 +1,40 @@
+//! What the tests of this folder share.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::model::{
+    ClientTimeouts, Config, EventFormat, Forwarded, Limits, Listener, LogLevel, Protocol,
+};
+use crate::proxy::WorkerCtx;
+use crate::proxy::pool::Pool;
+use crate::snapshot::Snapshot;
+use crate::target::Registry;
+use crate::tls::Tickets;
+
+/// A worker's things with one HTTP listener that leads nowhere.
+pub(super) fn context() -> Rc<WorkerCtx> {
+    let config = Config {
+        listeners: vec![Listener {
+            name: "web".into(),
+            protocol: Protocol::Http,
+            tls: None,
+            binds: Vec::new(),
+            routes: Vec::new(),
+            limits: Limits::default(),
+            client_timeouts: ClientTimeouts::default(),
+            forwarded: Forwarded::default(),
+        }],
+        targets: Vec::new(),
+        workers: 1,
+        max_connections: None,
+        shutdown_timeout: Duration::ZERO,
+        access_log: None,
+        log_level: LogLevel::Info,
+        log_format: EventFormat::Text,
+        trusted_proxies: Vec::new(),
+    };
+    let snapshot = Arc::new(Snapshot::new(&config, &Registry::new(), &Tickets::default()));
+    WorkerCtx::new(snapshot, Pool::new(Arc::default()), Arc::default(), None, true)
+}
