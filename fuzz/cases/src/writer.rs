@@ -218,8 +218,11 @@ fn answer(bytes: &[u8], to_head: bool, to_old_client: bool) {
         "{}",
         shown(&out)
     );
-    let twice = sent_answer(&again, framing, persistence);
-    assert_eq!(sorted_without_via(&twice), sorted_without_via(&out), "written again it is the same");
+    // Our own `Connection: close` would nominate a field of that name.
+    if head.named("close").is_none() {
+        let twice = sent_answer(&again, framing, persistence);
+        assert_eq!(sorted_without_via(&twice), sorted_without_via(&out), "written again it is the same");
+    }
 }
 
 /// The fields that go on: none of one connection, none that a Connection line names, and what `keep` says of the
