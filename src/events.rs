@@ -65,6 +65,22 @@ pub fn name_lost(host: &str, reason: &str) {
     tracing::warn!(host, reason, "cannot resolve {host}, its last addresses stay in use: {reason}");
 }
 
+/// Logs that TLS with a backend failed, and why.
+///
+/// Called once, and again only when it lasts or comes back: not once per connection.
+pub fn upstream_tls_failed(identity: &str, reason: &str) {
+    tracing::warn!(backend = identity, reason, "TLS with backend {identity} failed: {reason}");
+}
+
+/// Logs that whoever answers is taken for a backend of this target. Called once per accepted config.
+pub fn upstream_unverified(target: &str) {
+    tracing::warn!(
+        target,
+        "target {target}: `upstream_tls.insecure` is true, so its backends are not verified: whoever can redirect \
+         their traffic can read and change it"
+    );
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -151,6 +151,7 @@ impl Server {
             tracing::warn!(affordable, "max_connections is more than the descriptor limit allows for");
         }
         warn_of_small_backlog();
+        warn_of_unverified_backends(config);
         warn_of_expiry(config);
 
         let registry = Registry::new();
@@ -405,6 +406,14 @@ fn warn_of_small_backlog() {
         && most < socket::BACKLOG
     {
         tracing::warn!(most, wanted = socket::BACKLOG, "net.core.somaxconn caps the backlog of listeners");
+    }
+}
+
+fn warn_of_unverified_backends(config: &Config) {
+    for target in &config.targets {
+        if target.backends.iter().any(|backend| backend.tls.as_ref().is_some_and(|tls| tls.insecure)) {
+            events::upstream_unverified(&target.name);
+        }
     }
 }
 

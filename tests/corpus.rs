@@ -76,14 +76,9 @@ fn every_target_has_its_corpus_and_no_folder_is_left_over() {
     }
 }
 
-/// Keys of the two folders of fixtures.
-const REQUEST: &[&str] =
-    &["rule", "what", "status", "cause", "backend", "sees", "hides", "body", "trailer", "answers"];
-const ANSWER: &[&str] = &["rule", "what", "method", "ending", "client"];
-
 #[test]
 fn every_request_of_the_fixtures() {
-    for fixture in fixture::all("request", REQUEST) {
+    for fixture in fixture::all("request", fixture::REQUEST) {
         run(&fixture.name, fuzz_cases::request_head, &fixture.bytes);
         run(&fixture.name, fuzz_cases::differential, &[b"0", &fixture.bytes[..]].concat());
         // Both kinds of headers about the client, trusted and not, with an upgrade and without.
@@ -95,7 +90,7 @@ fn every_request_of_the_fixtures() {
 
 #[test]
 fn every_answer_of_the_fixtures() {
-    for fixture in fixture::all("answer", ANSWER) {
+    for fixture in fixture::all("answer", fixture::ANSWER) {
         let choice = if fixture.find("method") == Some("HEAD") { b"2" } else { b"1" };
         run(&fixture.name, fuzz_cases::response_head, &fixture.bytes);
         run(&fixture.name, fuzz_cases::differential, &[choice, &fixture.bytes[..]].concat());
@@ -107,7 +102,8 @@ fn every_answer_of_the_fixtures() {
 
 #[test]
 fn every_body_of_the_fixtures() {
-    let messages = [fixture::all("request", REQUEST), fixture::all("answer", ANSWER)].concat();
+    let messages =
+        [fixture::all("request", fixture::REQUEST), fixture::all("answer", fixture::ANSWER)].concat();
     let mut seen = 0;
     for fixture in messages {
         let end = fixture.bytes.windows(4).position(|four| four == b"\r\n\r\n");

@@ -117,3 +117,42 @@ fn links_between_documents_lead_somewhere() {
     }
     assert!(seen > 5, "only {seen} links were found");
 }
+
+/// Whether a name in which `*` stands for anything fits.
+fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((start, rest)) => {
+            let Some(name) = name.strip_prefix(start) else { return false };
+            (0..=name.len()).filter(|&at| name.is_char_boundary(at)).any(|at| fits(rest, &name[at..]))
+        }
+    }
+}
+
+#[test]
+fn every_test_that_security_names_exists() {
+    let text = std::fs::read_to_string("docs/security.md").unwrap();
+    let table = text.split("| what happened | tests |").nth(1).unwrap().split("\n## ").next().unwrap();
+    let names = |folder: &str, suffix: &str| -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        entries.filter_map(|name| Some(name.to_str()?.strip_suffix(suffix)?.to_owned())).collect()
+    };
+    let mut known = names("fixtures/http/request", ".txt");
+    known.extend(names("fixtures/http/answer", ".txt").iter().map(|name| format!("answer/{name}")));
+    for module in names("tests/e2e", ".rs") {
+        let source = std::fs::read_to_string(format!("tests/e2e/{module}.rs")).unwrap();
+        let functions = source.split("#[test]\nfn ").skip(1).filter_map(|rest| rest.split('(').next());
+        known.extend(functions.map(|name| format!("{module}::{name}")));
+    }
+    let mut seen = 0;
+    for row in table.lines().filter(|row| row.starts_with("| ")) {
+        let tests = row.split(" | ").nth(1).unwrap();
+        for name in tests.split('`').skip(1).step_by(2) {
+            // Bars have names of one word.
+            let is_bar = ["stuck", "slow-head", "slow-body", "slow-read"].contains(&name);
+            assert!(is_bar || known.iter().any(|known| fits(name, known)), "there is no `{name}`: {row}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 50, "saw {seen}");
+}

@@ -12,6 +12,7 @@ import threading
 import time
 
 sys.dont_write_bytecode = True
+import hostile  # noqa: E402
 from lab import Backend, Client, Keel, Process, accepts, free_port, together, wait_until  # noqa: E402
 
 FAILED = []
@@ -260,7 +261,7 @@ def shutdown():
 
 
 BARS = {"bombardier": bombardier, "large": large, "idle": idle, "ulimit": ulimit, "kill": kill, "refusing": refusing,
-        "sick": sick, "idle-close": idle_close, "shutdown": shutdown}
+        "sick": sick, "idle-close": idle_close, "shutdown": shutdown, **hostile.bars(verdict)}
 
 if __name__ == "__main__":
     wanted = sys.argv[1:] or list(BARS)

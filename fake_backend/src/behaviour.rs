@@ -181,6 +181,8 @@ pub enum Ending {
     Close,
     /// RST at once (SO_LINGER 0). A Unix socket just closes.
     Reset,
+    /// Not at all: an HTTP fake serves the next request on it. Elsewhere the same as `KeepOpen`.
+    Serve,
 }
 
 /// What a TCP fake does with each connection.
@@ -249,7 +251,7 @@ pub enum Fault {
     InformationalFlood,
     /// A NUL byte in a header's value.
     NulInHeader,
-    /// Exactly these bytes, then this ending.
+    /// Exactly these bytes, at the behaviour's pace if it has one, then this ending.
     Raw {
         /// What is sent instead of an answer.
         bytes: Vec<u8>,

@@ -183,7 +183,7 @@ impl Wire {
     pub(crate) async fn end(mut self, ending: Ending) {
         match ending {
             Ending::Reset => self.stream.reset_on_close(),
-            Ending::KeepOpen => {
+            Ending::KeepOpen | Ending::Serve => {
                 // The peer's end or reset is all there is to wait for.
                 let _ = self.drain().await;
             }

@@ -1,9 +1,10 @@
 //! Relay buffers from a per-worker free list.
 //!
 //! A buffer is taken when a socket has become readable and goes back when it is empty, so an idle connection
-//! owns none. 64 KiB: with 16 KiB a large body costs twice the CPU.
+//! owns none. 64 KiB: with 16 KiB a large body costs twice the CPU. But whoever stops reading keeps a buffer for as long as
+//! it likes, so a worker that has many out hands out small ones: thousands of slow clients must not cost 64 KiB each.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -12,8 +13,15 @@ use tokio::io::ReadBuf;
 
 use super::Stream;
 
-/// Bytes of one buffer.
+/// Bytes of one buffer, at most.
 pub const SIZE: usize = 64 * 1024;
+
+/// Bytes of a buffer that is taken while [`MANY`] are out. It grows to [`SIZE`] when that is not enough for one unit: a head, a
+/// chunk line.
+const SMALL: usize = 16 * 1024;
+
+/// So many buffers of one worker are handed out large.
+const MANY: usize = 256;
 
 /// Buffers kept for the next taker; more than these go back to the allocator.
 const KEPT: usize = 64;
@@ -21,7 +29,15 @@ const KEPT: usize = 64;
 /// One worker's spare buffers.
 #[derive(Clone, Default)]
 pub struct FreeList {
-    spare: Rc<RefCell<Vec<Box<[u8]>>>>,
+    shelves: Rc<Shelves>,
+}
+
+#[derive(Default)]
+struct Shelves {
+    large: RefCell<Vec<Box<[u8]>>>,
+    small: RefCell<Vec<Box<[u8]>>>,
+    /// Buffers that somebody holds.
+    out: Cell<usize>,
 }
 
 impl FreeList {
@@ -34,15 +50,22 @@ impl FreeList {
     /// An empty buffer.
     #[must_use]
     pub fn take(&self) -> Buffer {
-        let spare = self.spare.borrow_mut().pop();
-        let bytes = spare.unwrap_or_else(|| vec![0; SIZE].into_boxed_slice());
+        self.of(if self.shelves.out.get() < MANY { SIZE } else { SMALL })
+    }
+
+    /// An empty buffer of this size, one of the two.
+    fn of(&self, size: usize) -> Buffer {
+        let shelf = if size == SIZE { &self.shelves.large } else { &self.shelves.small };
+        let spare = shelf.borrow_mut().pop();
+        let bytes = spare.unwrap_or_else(|| vec![0; size].into_boxed_slice());
+        self.shelves.out.set(self.shelves.out.get() + 1);
         Buffer { bytes, start: 0, end: 0, home: self.clone() }
     }
 
     /// A buffer that holds `content`, of at most [`SIZE`] bytes; more is cut off.
     #[must_use]
     pub fn filled(&self, content: &[u8]) -> Buffer {
-        let mut buffer = self.take();
+        let mut buffer = if content.len() > SMALL { self.of(SIZE) } else { self.take() };
         let length = content.len().min(SIZE);
         buffer.bytes[..length].copy_from_slice(&content[..length]);
         buffer.end = length;
@@ -85,7 +108,7 @@ impl Buffer {
     /// True when nothing more can be read into it.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.start == 0 && self.end == self.bytes.len()
+        self.start == 0 && self.end == SIZE
     }
 
     /// Drops the first `count` bytes.
@@ -116,6 +139,12 @@ impl Buffer {
         } else if self.end == self.bytes.len() && self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
+        } else if self.end == self.bytes.len() && self.end < SIZE {
+            // What it holds is one unit that has to be seen whole.
+            let mut grown = self.home.of(SIZE);
+            grown.bytes[..self.end].copy_from_slice(&self.bytes);
+            grown.end = self.end;
+            *self = grown;
         }
         let mut space = ReadBuf::new(&mut self.bytes[self.end..]);
         ready!(stream.poll_read(cx, &mut space))?;
@@ -127,7 +156,10 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let mut spare = self.home.spare.borrow_mut();
+        let shelves = &self.home.shelves;
+        shelves.out.set(shelves.out.get() - 1);
+        let shelf = if self.bytes.len() == SIZE { &shelves.large } else { &shelves.small };
+        let mut spare = shelf.borrow_mut();
         if spare.len() < KEPT {
             spare.push(std::mem::take(&mut self.bytes));
         }
@@ -142,10 +174,37 @@ mod tests {
     fn a_dropped_buffer_is_used_again_and_comes_back_empty() {
         let list = FreeList::new();
         let buffer = list.filled(b"hello");
-        assert_eq!((buffer.data(), list.spare.borrow().len()), (&b"hello"[..], 0));
+        let spare = || list.shelves.large.borrow().len();
+        assert_eq!((buffer.data(), spare()), (&b"hello"[..], 0));
         drop(buffer);
-        assert_eq!(list.spare.borrow().len(), 1);
+        assert_eq!(spare(), 1);
         assert!(list.take().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_has_many_out_hands_out_small_ones_that_grow_when_they_must() {
+        let list = FreeList::new();
+        let mut out: Vec<_> = (0..MANY).map(|_| list.take()).collect();
+        assert!(out.iter().all(|buffer| buffer.bytes.len() == SIZE));
+        let mut small = list.take();
+        assert_eq!((small.bytes.len(), list.filled(&[b'x'; SMALL + 1]).len()), (SMALL, SMALL + 1));
+
+        let (near, mut far) = tokio::net::UnixStream::pair().expect("a pair of sockets");
+        let sent: Vec<u8> = (0..SIZE).map(|at| (at % 251) as u8).collect();
+        let expected = sent.clone();
+        let writer = tokio::spawn(async move { tokio::io::AsyncWriteExt::write_all(&mut far, &sent).await });
+        let mut near = Stream::Unix(near);
+        while !small.is_full() {
+            let count = std::future::poll_fn(|cx| small.poll_fill(cx, &mut near)).await.expect("reads");
+            assert!(count > 0, "what is not full takes more");
+        }
+        assert!(small.data() == expected && small.bytes.len() == SIZE);
+        writer.await.expect("no panic").expect("writes");
+
+        drop(small);
+        out.clear();
+        assert_eq!(list.shelves.out.get(), 0, "all came back");
+        assert_eq!(list.take().bytes.len(), SIZE);
     }
 
     #[test]

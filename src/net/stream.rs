@@ -81,6 +81,15 @@ impl Stream {
         each!(self, inner => Pin::new(inner).poll_shutdown(cx), tls => tls.poll_shutdown(cx))
     }
 
+    /// Says within a TLS session that we have sent our last byte, and waits until that is out. Without TLS the
+    /// close will say it.
+    ///
+    /// # Errors
+    /// What the socket reports.
+    pub fn poll_close_notify(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self, _inner => Poll::Ready(Ok(())), tls => tls.poll_close_notify(cx))
+    }
+
     /// Ready when a read would not wait: bytes, the end, or an error. Costs no system call.
     ///
     /// # Errors
@@ -106,6 +115,12 @@ impl Stream {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         let peeked = each!(self, inner => recv(inner, &mut byte, flags), tls => return tls.is_silent());
         matches!(peeked, Err(rustix::io::Errno::AGAIN))
+    }
+
+    /// True when bytes of the peer were taken off the socket that no read has given out. Only TLS holds any back.
+    #[must_use]
+    pub fn has_leftover(&self) -> bool {
+        each!(self, _inner => false, tls => tls.has_leftover())
     }
 
     /// The first byte that is there to be read, which stays there; `None` at the end. A TLS session shows none.

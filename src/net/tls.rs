@@ -4,6 +4,8 @@
 //! last byte of its records, so "blocked" means the same here as on a plain socket: the peer does not read. A
 //! peer that ends without close_notify has cut the connection, and reading it fails (RFC 8446 §6.1).
 
+mod records;
+
 use std::cell::Cell;
 use std::io::{self, IoSlice, Read, Write};
 use std::sync::Arc;
@@ -16,11 +18,13 @@ use rustls::{ClientConfig, Connection, HandshakeKind, ProtocolVersion, ServerCon
 use tokio::io::ReadBuf;
 
 use super::Stream;
+use records::Records;
 
 /// A TLS session on a stream.
 pub struct Tls {
     stream: Stream,
     session: Connection,
+    records: Records,
     /// Bytes that the caller wrote and we have not said so, because their records are not all out.
     owed: usize,
     /// Decrypted bytes that wait to be read.
@@ -72,7 +76,16 @@ impl Tls {
     }
 
     fn new(stream: Stream, session: Connection) -> Tls {
-        Tls { stream, session, owed: 0, ready: 0, ended: false, closed: false, aborted: Cell::new(false) }
+        Tls {
+            stream,
+            session,
+            records: Records::default(),
+            owed: 0,
+            ready: 0,
+            ended: false,
+            closed: false,
+            aborted: Cell::new(false),
+        }
     }
 
     /// Shakes hands. There is no time limit in here.
@@ -81,7 +94,9 @@ impl Tls {
     /// See [`Broken`]. The peer has been told why, as far as it listened.
     pub fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
         loop {
-            ready!(self.poll_flush(cx)).map_err(Broken::Closed)?;
+            if let Err(error) = ready!(self.poll_flush(cx)) {
+                return self.last_words(cx).map(|told| Err(told.unwrap_or(Broken::Closed(error))));
+            }
             if !self.session.is_handshaking() {
                 return Poll::Ready(Ok(()));
             }
@@ -110,10 +125,9 @@ impl Tls {
             }
             match ready!(self.poll_records(cx)) {
                 Ok(_) => {
-                    // Answers to what came (a new key, an alert) go out with the next write at the latest.
-                    if let Poll::Ready(Err(error)) = self.poll_flush(cx) {
-                        return Poll::Ready(Err(error));
-                    }
+                    // Answers to what came (a new key, an alert) go out with the next write at the latest. A peer that
+                    // takes nothing any more may still have said something that is worth reading.
+                    let _ = self.poll_flush(cx);
                 }
                 Err(Broken::Closed(error)) => return Poll::Ready(Err(error)),
                 Err(Broken::Protocol(error)) => {
@@ -147,16 +161,24 @@ impl Tls {
         self.owed > 0
     }
 
+    /// Says within the session that we have sent our last byte, and waits until that is out.
+    ///
+    /// # Errors
+    /// What the socket reports.
+    pub fn poll_close_notify(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.closed {
+            self.closed = true;
+            self.session.send_close_notify();
+        }
+        self.poll_flush(cx)
+    }
+
     /// Says that we have sent our last byte: with close_notify, then on the socket.
     ///
     /// # Errors
     /// What the socket reports.
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if !self.closed {
-            self.closed = true;
-            self.session.send_close_notify();
-        }
-        ready!(self.poll_flush(cx))?;
+        ready!(self.poll_close_notify(cx))?;
         self.stream.poll_shutdown(cx)
     }
 
@@ -172,6 +194,13 @@ impl Tls {
     #[must_use]
     pub fn is_silent(&self) -> bool {
         self.ready == 0 && !self.ended && self.stream.is_silent()
+    }
+
+    /// True when bytes of the peer were taken off the socket that no read has given out: content, or a part of a
+    /// record, which is nothing yet and will be something.
+    #[must_use]
+    pub fn has_leftover(&self) -> bool {
+        self.ready > 0 || !self.records.is_between()
     }
 
     /// Makes closing reset the connection, without close_notify.
@@ -200,10 +229,14 @@ impl Tls {
 
     /// Takes in what the socket has. `Ok(0)`: it has ended.
     fn poll_records(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Broken>> {
-        let mut source = Source { stream: &mut self.stream, cx };
+        let mut source = Source { stream: &mut self.stream, records: &mut self.records, cx };
         let count = match self.session.read_tls(&mut source) {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+            // No socket reports this: it is the session, which will not hold a message of such a length.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Poll::Ready(Err(Broken::Protocol(rustls::Error::General(error.to_string()))));
+            }
             Err(error) => return Poll::Ready(Err(Broken::Closed(error))),
         };
         Poll::Ready(match self.session.process_new_packets() {
@@ -219,6 +252,17 @@ impl Tls {
                 Err(Broken::Protocol(error))
             }
         })
+    }
+
+    /// Why a peer that takes nothing any more has gone, if it has said so before. Its end follows, so this does.
+    fn last_words(&mut self, cx: &mut Context<'_>) -> Poll<Option<Broken>> {
+        loop {
+            match ready!(self.poll_records(cx)) {
+                Ok(1..) => {}
+                Err(told @ Broken::Protocol(_)) => return Poll::Ready(Some(told)),
+                Ok(0) | Err(Broken::Closed(_)) => return Poll::Ready(None),
+            }
+        }
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -249,6 +293,7 @@ impl Drop for Tls {
 /// The socket as rustls reads it.
 struct Source<'s, 'c, 'w> {
     stream: &'s mut Stream,
+    records: &'s mut Records,
     cx: &'c mut Context<'w>,
 }
 
@@ -256,7 +301,10 @@ impl Read for Source<'_, '_, '_> {
     fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
         let mut space = ReadBuf::new(space);
         match self.stream.poll_read(self.cx, &mut space) {
-            Poll::Ready(outcome) => outcome.map(|()| space.filled().len()),
+            Poll::Ready(outcome) => outcome.map(|()| {
+                self.records.pass(space.filled());
+                space.filled().len()
+            }),
             Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
         }
     }
@@ -290,3 +338,10 @@ impl Write for Sink<'_, '_, '_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+pub(crate) mod fixture;
+#[cfg(test)]
+mod gone;
+#[cfg(test)]
+mod tests;

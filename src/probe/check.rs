@@ -13,13 +13,12 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
+use tokio::time::{Instant, timeout};
 
+use super::session::Session;
 use super::{Finding, fault};
 use crate::config::model::{BackendAddress, HealthCheck};
 use crate::target::{Backend, Endpoint, Verdict};
-use crate::tls::Upstream;
 
 /// The most bytes of an answer's head. hyper allows no less than 8 KiB.
 const HEAD_SIZE: usize = 16 * 1024;
@@ -27,7 +26,7 @@ const HEAD_SIZE: usize = 16 * 1024;
 /// How one backend is probed.
 pub(super) struct Check {
     timeout: Duration,
-    tls: Option<Upstream>,
+    session: Option<Session>,
     question: Option<Question>,
 }
 
@@ -39,47 +38,48 @@ struct Question {
 }
 
 impl Check {
-    /// The check of `backend` by the rules of `health`: GET when it has a path, else a TCP connect.
+    /// The check of `backend` by the rules of `health`: GET when it has a path, else a TCP connect, with TLS where it
+    /// is spoken.
     pub(super) fn new(backend: &Backend, health: &HealthCheck) -> Check {
         let question = backend.probe_path.as_ref().map(|path| Question {
             path: Arc::clone(path),
             host: health.host.clone().unwrap_or_else(|| authority(&backend.address, backend.tls.is_some())),
             expect: health.expect.clone(),
         });
-        Check { timeout: health.timeout, tls: backend.tls.clone(), question }
+        let session = backend.tls.as_ref().map(Session::new);
+        Check { timeout: health.timeout, session, question }
     }
 
     /// Probes once: the first of `endpoints` that accepts a connection is judged.
     pub(super) async fn run(&self, endpoints: &[Endpoint]) -> Finding {
-        match timeout(self.timeout, self.ask(endpoints)).await {
+        // Before the timeout, which would be held against a backend whose silence means consent.
+        let consent = Instant::now() + self.timeout * 9 / 10;
+        match timeout(self.timeout, self.ask(endpoints, consent)).await {
             Ok(finding) => finding,
             Err(_) => Finding::bad(format!("timeout after {}", humantime::format_duration(self.timeout))),
         }
     }
 
-    async fn ask(&self, endpoints: &[Endpoint]) -> Finding {
+    async fn ask(&self, endpoints: &[Endpoint], consent: Instant) -> Finding {
         let stream = match connect(endpoints).await {
             Ok(stream) => stream,
             Err(finding) => return finding,
         };
         match stream {
-            Stream::Tcp(stream) => self.ask_on(stream).await,
-            Stream::Unix(stream) => self.ask_on(stream).await,
+            Stream::Tcp(stream) => self.ask_on(stream, consent).await,
+            Stream::Unix(stream) => self.ask_on(stream, consent).await,
         }
     }
 
-    async fn ask_on<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> Finding {
-        let Some(tls) = &self.tls else { return self.put(stream).await };
-        match TlsConnector::from(Arc::clone(&tls.config)).connect(tls.name.clone(), stream).await {
-            Ok(stream) => self.put(stream).await,
-            Err(error) => fault::of_tls(&error),
-        }
-    }
-
-    async fn put<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> Finding {
-        match &self.question {
-            Some(question) => question.put(stream).await,
-            None => Finding::Verdict(Verdict::Good),
+    async fn ask_on<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S, consent: Instant) -> Finding {
+        match (&self.session, &self.question) {
+            (None, None) => Finding::Verdict(Verdict::Good),
+            (None, Some(question)) => question.put(stream).await,
+            (Some(session), question) => match (session.open(stream).await, question) {
+                (Ok(stream), Some(question)) => question.put(stream).await,
+                (Ok(stream), None) => session.judge(stream, consent).await,
+                (Err(finding), _) => finding,
+            },
         }
     }
 }

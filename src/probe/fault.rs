@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 
 use super::Finding;
 use crate::net::connect::shortage;
-use crate::tls::Fault;
+use crate::tls;
 
 /// `error` in a few words.
 pub(super) fn words(error: &io::Error) -> String {
@@ -31,24 +31,23 @@ pub(super) fn of_io(error: &io::Error) -> Finding {
     }
 }
 
-/// What a failed TLS handshake says about a backend.
-pub(super) fn of_tls(error: &io::Error) -> Finding {
-    let Some(broken) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) else {
-        return match of_io(error) {
-            Finding::Verdict(_) if error.kind() == ErrorKind::UnexpectedEof => {
-                Finding::bad("TLS: closed in the handshake")
-            }
-            other => other,
-        };
-    };
-    Finding::bad(match Fault::of(broken) {
-        Fault::Name => "TLS: its certificate is for another name".to_owned(),
-        Fault::Expired => "TLS: its certificate has expired or is not in force yet".to_owned(),
-        Fault::Issuer => "TLS: its certificate was issued by nobody whom we trust".to_owned(),
-        Fault::Refused => "TLS: it did not accept our certificate, or wants one".to_owned(),
-        Fault::NotTls => "it does not speak TLS".to_owned(),
-        Fault::Other => format!("TLS: {broken}"),
-    })
+/// What a failed TLS handshake says about a backend. `hello`: its ServerHello had come.
+pub(super) fn of_handshake(error: &io::Error, hello: bool) -> Finding {
+    match (broken(error), error.kind()) {
+        (Some(broken), _) => Finding::bad(format!("TLS: {}", tls::words(broken, hello))),
+        (None, ErrorKind::UnexpectedEof) => Finding::bad("TLS: closed in the handshake"),
+        // The kinds are an open list.
+        (None, _) => of_io(error),
+    }
+}
+
+/// What a backend says about our certificate behind the handshake, if `error` is such a word.
+pub(super) fn of_alert(error: &io::Error) -> Option<Finding> {
+    matches!(broken(error), Some(rustls::Error::AlertReceived(_))).then(|| of_handshake(error, true))
+}
+
+fn broken(error: &io::Error) -> Option<&rustls::Error> {
+    error.get_ref()?.downcast_ref()
 }
 
 /// What a failed HTTP exchange says about a backend.
@@ -56,7 +55,7 @@ pub(super) fn of_http(error: &hyper::Error) -> Finding {
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
         if let Some(error) = cause.downcast_ref::<io::Error>() {
-            return of_io(error);
+            return if broken(error).is_some() { of_handshake(error, true) } else { of_io(error) };
         }
         source = cause.source();
     }

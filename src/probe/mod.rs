@@ -6,6 +6,7 @@
 mod check;
 mod fault;
 mod name;
+mod session;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,17 +1,19 @@
 //! Opening a connection to a backend: its addresses in turn under one deadline, then TLS under another.
 
 use std::future::{Future, poll_fn};
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::WorkerCtx;
 use crate::config::model::Timeouts;
+use crate::events;
 use crate::message::Cause;
 use crate::net::tls::Broken;
-use crate::net::{Deadline, Stream, Tls, connect};
+use crate::net::{Deadline, Stream, Tls, connect, now};
 use crate::target::{Backend, Endpoint};
-use crate::tls::{Fault, Upstream};
+use crate::tls::{Fault, Upstream, words};
 
 /// Opens a connection to `backend`. `gone` is polled beside; when it is ready nobody needs the connection.
 ///
@@ -40,7 +42,16 @@ pub async fn dial(
     let outcome = match (connected, &backend.tls) {
         (Ok(stream), Some(tls)) => {
             deadline.set(patience.tls);
-            within(deadline, Cause::UpstreamTlsTimeout, gone, Box::pin(secure(tls, stream, backend))).await
+            let work = Box::pin(secure(tls, stream, backend));
+            let secured = within(deadline, Cause::UpstreamTlsTimeout, gone, work).await;
+            if matches!(secured, Err(Cause::UpstreamTlsTimeout)) {
+                complain(
+                    backend,
+                    tls,
+                    &format!("no handshake in {}", humantime::format_duration(patience.tls)),
+                );
+            }
+            secured
         }
         (connected, _) => connected,
     };
@@ -71,25 +82,62 @@ async fn try_all(backend: &Backend) -> Result<Stream, Cause> {
 
 /// Shakes hands with a backend and makes sure that it is the right one.
 async fn secure(tls: &Upstream, stream: Stream, backend: &Backend) -> Result<Stream, Cause> {
-    let failed = |broken: Broken| {
-        tracing::debug!(backend = %backend.identity, error = %broken, "TLS handshake failed");
-        match broken {
-            Broken::Closed(error) if connect::is_shortage(&error) => Cause::LocalShortage,
-            Broken::Closed(_) => Cause::UpstreamTls,
-            Broken::Protocol(error) => match Fault::of(&error) {
-                Fault::Name => Cause::UpstreamTlsName,
-                Fault::Expired => Cause::UpstreamTlsExpired,
-                Fault::Issuer => Cause::UpstreamTlsIssuer,
-                Fault::Refused => Cause::UpstreamTlsRefused,
-                Fault::NotTls => Cause::UpstreamNotTls,
-                Fault::Other => Cause::UpstreamTls,
-            },
-        }
-    };
     let session = Tls::client(stream, Arc::clone(&tls.config), tls.name.clone());
-    let mut session = Box::new(session.map_err(|error| failed(Broken::Protocol(error)))?);
-    poll_fn(|cx| session.poll_handshake(cx)).await.map_err(failed)?;
-    Ok(Stream::Tls(session))
+    let mut session = match session {
+        Ok(session) => Box::new(session),
+        Err(error) => return Err(wrong(backend, tls, &error, false)),
+    };
+    match poll_fn(|cx| session.poll_handshake(cx)).await {
+        Ok(()) => Ok(Stream::Tls(session)),
+        Err(Broken::Protocol(error)) => Err(wrong(backend, tls, &error, session.version().is_some())),
+        Err(Broken::Closed(error)) if connect::is_shortage(&error) => Err(Cause::LocalShortage),
+        Err(Broken::Closed(error)) => {
+            let reason = match error.kind() {
+                io::ErrorKind::UnexpectedEof => "it closed the connection in the handshake".to_owned(),
+                // The system's text is the best that is left.
+                _ => format!("the connection broke in the handshake: {error}"),
+            };
+            complain(backend, tls, &reason);
+            Err(Cause::UpstreamTls)
+        }
+    }
+}
+
+/// The cause if `error`, met where a backend's first byte was awaited, says that it has refused the handshake. In TLS
+/// 1.3 our side is done with it before the backend has looked at our certificate (RFC 8446 §4.4.2.4).
+#[must_use]
+pub fn refusal(backend: &Backend, error: &io::Error) -> Option<Cause> {
+    let tls = backend.tls.as_ref()?;
+    let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
+    matches!(error, rustls::Error::AlertReceived(_)).then(|| wrong(backend, tls, error, true))
+}
+
+/// Notes that a backend has accepted us: its first byte came on a fresh connection.
+pub fn accepted(backend: &Backend) {
+    if let Some(tls) = &backend.tls {
+        tls.complaint.settle();
+    }
+}
+
+fn wrong(backend: &Backend, tls: &Upstream, error: &rustls::Error, hello: bool) -> Cause {
+    complain(backend, tls, &words(error, hello));
+    match Fault::of(error, hello) {
+        Fault::Name => Cause::UpstreamTlsName,
+        Fault::Expired => Cause::UpstreamTlsExpired,
+        Fault::Issuer => Cause::UpstreamTlsIssuer,
+        Fault::Refused => Cause::UpstreamTlsRefused,
+        Fault::NotTls => Cause::UpstreamNotTls,
+        Fault::Other => Cause::UpstreamTls,
+    }
+}
+
+/// Tells the operator now and then, and whoever debugs each time.
+fn complain(backend: &Backend, tls: &Upstream, reason: &str) {
+    if tls.complaint.is_due(now()) {
+        events::upstream_tls_failed(&backend.identity, reason);
+    } else {
+        tracing::debug!(backend = %backend.identity, reason, "TLS failed again");
+    }
 }
 
 /// Runs `work` until it is done, its time is up, or nobody wants it any more.

@@ -11,7 +11,7 @@ use crate::snapshot::Listener;
 use crate::target::{Lease, Outcome, Target};
 
 use super::WorkerCtx;
-use super::dial::dial;
+use super::dial::{self, dial};
 use super::ledger::Ledger;
 use super::lend::lend;
 
@@ -51,11 +51,23 @@ pub async fn serve(ctx: Rc<WorkerCtx>, listener: &Listener, client: Stream, mut 
             let mut relay = Relay::new(Early::default(), &ctx.buffers, &deadline, idle, &moved);
             let end = poll_fn(|cx| relay.poll(cx, &mut ends.client, &mut ends.backend)).await;
             ends.ended = matches!(end, End::Closed | End::Idle);
+            let silent = moved.down.get() == 0;
+            if !silent {
+                dial::accepted(lease.backend());
+            }
             let (cause, outcome) = match end {
                 End::Closed => (Cause::Done, Outcome::Success),
                 End::Idle => (Cause::TunnelIdle, Outcome::Success),
                 End::Client(_) => (Cause::ClientGone, Outcome::Neutral),
-                End::Backend(_) => (Cause::AnswerCut, Outcome::Failed),
+                End::Backend(error) => {
+                    match Some(error)
+                        .filter(|_| silent)
+                        .and_then(|error| dial::refusal(lease.backend(), &error))
+                    {
+                        Some(cause) => (cause, Outcome::ConnectFailed),
+                        None => (Cause::AnswerCut, Outcome::Failed),
+                    }
+                }
             };
             if let Some(attempt) = ledger.record.last_attempt() {
                 attempt.outcome = cause;

@@ -66,6 +66,7 @@ impl Registry {
         let identity = format!("{}/{}", target.name, config.name);
         if let Some(known) = self.backends.get(identity.as_str())
             && known.is_still(config)
+            && known.tls.as_ref().is_none_or(|tls| tls.is_for(target.protocol))
         {
             return Arc::clone(&known);
         }
@@ -80,6 +81,7 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::model::tls::UpstreamTls;
     use crate::target::fixtures::{host, probed, unprobed};
     use crate::target::state::Health;
     use crate::target::{Pick, Tried, Verdict};
@@ -119,6 +121,37 @@ mod tests {
         assert_eq!(before[0].backends[0].generation(), 1);
         let known: HashSet<u32> = registry.backends.iter().map(|backend| backend.id.0).collect();
         assert_eq!(known, HashSet::from([1, 2]));
+    }
+
+    /// A pooled connection or a session that was made with other settings must never be used.
+    #[test]
+    fn another_tls_setting_is_another_backend() {
+        let settings = |name: &'static str, insecure| {
+            let name = rustls::pki_types::ServerName::try_from(name).expect("a name");
+            Some(Arc::new(UpstreamTls { authorities: None, name, identity: None, insecure }))
+        };
+        let registry = Registry::new();
+        let mut config = unprobed(1);
+        let mut apply = |change: &dyn Fn(&mut model::Target)| {
+            change(&mut config);
+            Arc::clone(&registry.apply(std::slice::from_ref(&config))[0].backends[0])
+        };
+        let plain = apply(&|_| ());
+        let a = apply(&|config| config.backends[0].tls = settings("a.example", true));
+        let same = apply(&|config| config.backends[0].tls = settings("a.example", true));
+        assert!(Arc::ptr_eq(&a, &same), "equal settings keep the object and its sessions");
+        let b = apply(&|config| config.backends[0].tls = settings("b.example", true));
+        let verified = apply(&|config| config.backends[0].tls = settings("b.example", false));
+        let tcp = apply(&|config| config.protocol = model::Protocol::Tcp);
+        let ids: Vec<u32> = [&plain, &a, &b, &verified, &tcp].map(|backend| backend.id.0).to_vec();
+        assert_eq!(ids, [0, 1, 2, 3, 4]);
+        for gone in [&plain, &a, &b, &verified] {
+            assert_eq!(gone.generation(), 1, "its pooled connections are retired");
+        }
+        assert_eq!(tcp.generation(), 0);
+        let offered =
+            |backend: &Backend| backend.tls.as_ref().map_or(0, |tls| tls.config.alpn_protocols.len());
+        assert_eq!((offered(&verified), offered(&tcp)), (1, 0), "no HTTP is offered to a tcp backend");
     }
 
     #[test]

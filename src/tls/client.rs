@@ -1,6 +1,7 @@
-//! The client's side, towards backends: whom we trust, how we prove who we are, and what failed.
+//! The client's side, towards backends: whom we trust and how we prove who we are.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
@@ -8,14 +9,10 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::SingleCertAndKey;
-use rustls::{
-    AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore,
-    SignatureScheme,
-};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use x509_parser::prelude::{FromDer as _, X509Certificate, X509Version};
 
-use x509_parser::prelude::{FromDer as _, X509Certificate};
-
-use super::provider;
+use super::{Complaint, provider};
 use crate::config::model::Protocol;
 use crate::config::model::tls::{Authorities, UpstreamTls};
 
@@ -32,16 +29,47 @@ impl Roots {
             return Arc::clone(self.0.get_or_init(|| Arc::new(system())));
         };
         let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(authorities.certificates.iter().cloned());
+        let issuers = authorities.certificates.iter().filter(|certificate| may_issue(certificate));
+        roots.add_parsable_certificates(issuers.cloned());
         Arc::new(roots)
     }
 }
 
-/// The system's store; Mozilla's list, as of the build, on a machine without one.
+/// Whether a certificate of `ca_file` may vouch for others. A backend's own certificate may stand there as well: it is
+/// taken as it is ([`Trusting`]), and whoever has its key must not be able to make certificates for its neighbours.
+fn may_issue(certificate: &CertificateDer<'_>) -> bool {
+    let Ok((_, parsed)) = X509Certificate::from_der(certificate) else { return false };
+    match parsed.basic_constraints() {
+        Ok(Some(constraints)) => constraints.value.ca,
+        // Old authorities say it with the key's usage, and version 1 can't say it at all.
+        Ok(None) => {
+            let signs = parsed.key_usage().ok().flatten().is_some_and(|usage| usage.value.key_cert_sign());
+            signs || parsed.version() == X509Version::V1
+        }
+        Err(_) => false,
+    }
+}
+
+/// Where an operator says whom to trust; rustls-native-certs reads them as OpenSSL does.
+const CHOICES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
+
+/// The system's store, or the operator's.
 fn system() -> RootCertStore {
+    let found = rustls_native_certs::load_native_certs();
+    for error in &found.errors {
+        tracing::warn!(%error, "some of the trusted certificates can't be read");
+    }
+    trusted(found.certs, CHOICES.iter().any(|name| std::env::var_os(name).is_some()))
+}
+
+/// Whom to trust when these were found. On a machine without any it is Mozilla's list, as of the build; never when the
+/// operator has `chosen` another.
+fn trusted(found: Vec<CertificateDer<'static>>, chosen: bool) -> RootCertStore {
     let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if roots.is_empty() {
+    roots.add_parsable_certificates(found);
+    if roots.is_empty() && chosen {
+        tracing::warn!("{} give no certificate: no backend can be verified", CHOICES.join(" and "));
+    } else if roots.is_empty() {
         tracing::warn!("this system has no trusted certificates; Mozilla's list is used instead");
         roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     }
@@ -55,6 +83,9 @@ pub struct Upstream {
     pub config: Arc<ClientConfig>,
     /// The name that the certificate must have.
     pub name: ServerName<'static>,
+    /// What operators have been told of failed handshakes.
+    pub complaint: Arc<Complaint>,
+    protocol: Protocol,
 }
 
 impl Upstream {
@@ -67,14 +98,12 @@ impl Upstream {
         let verifier: Arc<dyn ServerCertVerifier> = if tls.insecure {
             Arc::new(TakesAny(provider()))
         } else {
-            let trusted = tls.authorities.as_ref();
-            let verifier = WebPkiServerVerifier::builder_with_provider(roots.of(trusted), provider()).build();
-            let verifier =
-                verifier.expect("config refuses a file without authorities, and the system's list has one");
-            match trusted {
-                None => verifier,
-                Some(trusted) => Arc::new(Pinning { verifier, pins: trusted.certificates.clone() }),
-            }
+            let chosen = tls.authorities.as_ref();
+            Arc::new(Trusting {
+                chains: chains(roots.of(chosen)),
+                pins: chosen.map(|chosen| chosen.certificates.clone()).unwrap_or_default(),
+                provider: provider(),
+            })
         };
         let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
         let mut config = match &tls.identity {
@@ -87,19 +116,33 @@ impl Upstream {
             Protocol::Http => vec![b"http/1.1".to_vec()],
             Protocol::Tcp => Vec::new(),
         };
-        Upstream { config: Arc::new(config), name: tls.name.clone() }
+        Upstream { config: Arc::new(config), name: tls.name.clone(), complaint: Arc::default(), protocol }
+    }
+
+    /// Whether it was made for a backend that speaks `protocol`.
+    #[must_use]
+    pub fn is_for(&self, protocol: Protocol) -> bool {
+        self.protocol == protocol
     }
 }
 
-/// Also takes a certificate that stands in `ca_file` itself. Self-signed ones, as `openssl req -x509` makes them,
-/// call themselves an authority, and a verifier of chains refuses an authority at the end of one.
-#[derive(Debug)]
-struct Pinning {
-    verifier: Arc<WebPkiServerVerifier>,
-    pins: Vec<CertificateDer<'static>>,
+/// What verifies chains up to `roots`; `None` when there is nobody who could have issued one.
+fn chains(roots: Arc<RootCertStore>) -> Option<Arc<WebPkiServerVerifier>> {
+    // Without revocation lists an empty store is all that can be wrong.
+    WebPkiServerVerifier::builder_with_provider(roots, provider()).build().ok()
 }
 
-impl ServerCertVerifier for Pinning {
+/// Takes what an authority has issued, and a certificate that stands in `ca_file` itself. Self-signed ones, as
+/// `openssl req -x509` makes them, call themselves an authority, and a verifier of chains refuses an authority at the
+/// end of one.
+#[derive(Debug)]
+struct Trusting {
+    chains: Option<Arc<WebPkiServerVerifier>>,
+    pins: Vec<CertificateDer<'static>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Trusting {
     fn verify_server_cert(
         &self,
         leaf: &CertificateDer<'_>,
@@ -109,16 +152,23 @@ impl ServerCertVerifier for Pinning {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         if !self.pins.iter().any(|pin| pin == leaf) {
-            return self.verifier.verify_server_cert(leaf, chain, name, ocsp, now);
+            return match &self.chains {
+                Some(chains) => chains.verify_server_cert(leaf, chain, name, ocsp, now),
+                None => Err(Error::InvalidCertificate(CertificateError::UnknownIssuer)),
+            };
         }
         let (_, parsed) = X509Certificate::from_der(leaf)
             .map_err(|_| Error::InvalidCertificate(CertificateError::BadEncoding))?;
-        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        if now > parsed.validity().not_after.timestamp() {
-            return Err(Error::InvalidCertificate(CertificateError::Expired));
+        let at = |time: i64| {
+            UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(time).unwrap_or_default()))
+        };
+        let not_before = at(parsed.validity().not_before.timestamp());
+        let not_after = at(parsed.validity().not_after.timestamp());
+        if now > not_after {
+            return Err(CertificateError::ExpiredContext { time: now, not_after }.into());
         }
-        if now < parsed.validity().not_before.timestamp() {
-            return Err(Error::InvalidCertificate(CertificateError::NotValidYet));
+        if now < not_before {
+            return Err(CertificateError::NotValidYetContext { time: now, not_before }.into());
         }
         verify_server_name(&ParsedCertificate::try_from(leaf)?, name)?;
         Ok(ServerCertVerified::assertion())
@@ -130,7 +180,12 @@ impl ServerCertVerifier for Pinning {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.verifier.verify_tls12_signature(message, certificate, signature)
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn verify_tls13_signature(
@@ -139,11 +194,16 @@ impl ServerCertVerifier for Pinning {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.verifier.verify_tls13_signature(message, certificate, signature)
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.verifier.supported_verify_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 
@@ -186,53 +246,5 @@ impl ServerCertVerifier for TakesAny {
     }
 }
 
-/// Why there is no session with a backend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// Its certificate is for another name.
-    Name,
-    /// Its certificate has expired, or is not in force yet.
-    Expired,
-    /// Nobody whom we trust has issued its certificate.
-    Issuer,
-    /// It did not accept our certificate, or wants one.
-    Refused,
-    /// What it sent is not TLS.
-    NotTls,
-    /// Anything else: no common version or suite, a broken message, a certificate that is wrong otherwise.
-    Other,
-}
-
-impl Fault {
-    /// What `error` means.
-    #[must_use]
-    pub fn of(error: &Error) -> Fault {
-        match error {
-            Error::InvalidCertificate(wrong) => match wrong {
-                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                    Fault::Name
-                }
-                CertificateError::Expired
-                | CertificateError::ExpiredContext { .. }
-                | CertificateError::NotValidYet
-                | CertificateError::NotValidYetContext { .. } => Fault::Expired,
-                CertificateError::UnknownIssuer => Fault::Issuer,
-                // rustls' list is open.
-                _ => Fault::Other,
-            },
-            Error::AlertReceived(
-                AlertDescription::CertificateRequired
-                | AlertDescription::BadCertificate
-                | AlertDescription::UnsupportedCertificate
-                | AlertDescription::CertificateExpired
-                | AlertDescription::CertificateRevoked
-                | AlertDescription::CertificateUnknown
-                | AlertDescription::UnknownCA
-                | AlertDescription::AccessDenied,
-            ) => Fault::Refused,
-            Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType) => Fault::NotTls,
-            // rustls' list is open.
-            _ => Fault::Other,
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

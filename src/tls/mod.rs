@@ -4,7 +4,9 @@
 //! is made here; `net::tls` moves the records.
 
 mod client;
+mod complaint;
 mod facts;
+mod fault;
 mod server;
 mod tickets;
 
@@ -12,8 +14,10 @@ use std::sync::Arc;
 
 use rustls::crypto::CryptoProvider;
 
-pub use client::{Fault, Roots, Upstream};
+pub use client::{Roots, Upstream};
+pub use complaint::Complaint;
 pub use facts::certificate_lines;
+pub use fault::{Fault, words};
 pub use server::{is_certificate_fault, server_config};
 pub use tickets::{BadKeys, ROTATION, TicketKeys, Tickets};
 

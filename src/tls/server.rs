@@ -3,13 +3,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::server::{ClientHello, ResolvesServerCert, ServerSessionMemoryCache, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
 
 use super::{TicketKeys, provider};
 use crate::config::model::Protocol;
 use crate::config::model::tls::{ClientAuth, Identity, ListenerTls, TlsVersion};
+
+/// Sessions of TLS 1.2 kept per listener, for clients that take no tickets.
+const SESSIONS: usize = 1024;
 
 const BOTH: &[&SupportedProtocolVersion] = &[&version::TLS13, &version::TLS12];
 const NEW: &[&SupportedProtocolVersion] = &[&version::TLS13];
@@ -46,7 +49,8 @@ pub fn server_config(tls: &ListenerTls, protocol: Protocol, keys: Arc<TicketKeys
         // What is spoken inside is not ours to say.
         Protocol::Tcp => Vec::new(),
     };
-    config.session_storage = Arc::new(NoServerSessionStorage {});
+    // For clients of TLS 1.2 that take no tickets, curl among them.
+    config.session_storage = ServerSessionMemoryCache::new(SESSIONS);
     config.ticketer = keys;
     Arc::new(config)
 }
@@ -101,3 +105,6 @@ impl ResolvesServerCert for Chooser {
         candidates.iter().find(usable).or(candidates.first()).map(Arc::clone)
     }
 }
+
+#[cfg(test)]
+mod tests;

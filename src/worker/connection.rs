@@ -13,6 +13,7 @@ use crate::config::model::Protocol;
 use crate::message::{Cause, Kind, Record, TlsSession};
 use crate::net::tls::Broken;
 use crate::net::{Deadline, Stream, Tls, now};
+use crate::proxy::http::connection::DRAIN_SILENCE;
 use crate::proxy::http::edge::Secured;
 use crate::proxy::ledger::Ledger;
 use crate::proxy::{WorkerCtx, http, tcp};
@@ -57,13 +58,24 @@ async fn secure(
     let protocol = listener.config.protocol;
     record.kind = if protocol == Protocol::Tcp { Kind::Tcp } else { Kind::Http };
     let deadline = ctx.ticker.deadline();
-    deadline.set(listener.config.client_timeouts.tls);
-    // Who connects and says nothing leaves no record, with TLS or without.
+    let patience = listener.config.client_timeouts.tls;
+    deadline.set(patience);
+    // Who connects and says nothing leaves no record, with TLS or without, and does not hold up a drain.
+    let mut hurried = false;
     let first = poll_fn(|cx| match stream.poll_first(cx) {
         Poll::Ready(outcome) => Poll::Ready(outcome.ok().flatten()),
-        Poll::Pending => deadline.poll(cx).map(|()| None),
+        Poll::Pending => {
+            if ctx.is_draining() && !hurried {
+                hurried = true;
+                deadline.set(DRAIN_SILENCE.min(patience));
+            }
+            deadline.poll(cx).map(|()| None)
+        }
     })
     .await?;
+    if hurried {
+        deadline.set(patience);
+    }
     if protocol == Protocol::Http && first != HANDSHAKE && first.is_ascii_graphic() {
         let record = Record { started: now(), ..*record };
         http::connection::turn_away(Rc::clone(ctx), listener, stream, record, Cause::PlainHttp).await;
@@ -108,7 +120,10 @@ async fn secure(
     let client = record.client.map(|(address, _)| address);
     let error = broken.unwrap_or_default();
     tracing::debug!(listener = listener.config.name, ?client, %cause, error, "TLS handshake failed");
-    part(session, &deadline).await;
+    // Who was told nothing has nothing to read.
+    if !matches!(cause, Cause::TlsTimeout | Cause::ClientGone) {
+        part(session, &deadline).await;
+    }
     None
 }
 
@@ -118,15 +133,15 @@ async fn part(mut session: Box<Tls>, deadline: &Deadline) {
     let mut room = LINGER_BYTES;
     let mut shut = false;
     deadline.set(LINGER);
-    let stream = session.socket();
     poll_fn(|cx| {
-        if !shut && stream.poll_shutdown(cx).is_ready() {
+        // An alert that there was no room for goes out first.
+        if !shut && session.poll_shutdown(cx).is_ready() {
             shut = true;
         }
         loop {
             let mut space = [0u8; 2048];
             let mut space = ReadBuf::new(&mut space);
-            match stream.poll_read(cx, &mut space) {
+            match session.socket().poll_read(cx, &mut space) {
                 Poll::Ready(Ok(())) if !space.filled().is_empty() && space.filled().len() <= room => {
                     room -= space.filled().len();
                 }

@@ -1,65 +1,124 @@
 //! Every answer of a hostile backend in `fixtures/http/answer`: the client sees a 502 or a visibly cut answer,
-//! never a clean one that is wrong, and the next client sees nothing of it.
+//! never a clean one that is wrong, and nobody else sees anything of it (see `support::around`).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fake_backend::{Behaviour, Ending, Fault};
+use evenkeel::message::Cause;
+use fake_backend::{Behaviour, Ending, Fault, Running};
 
+use super::support::around::{Around, intact};
 use super::support::fixture::{self, Fixture};
-use super::support::{Answer, Keel, recording};
+use super::support::{Answer, Keel, PATIENCE, eventually, recording};
 
-const KEYS: &[&str] = &["rule", "what", "method", "ending", "client"];
-
-#[test]
-fn every_answer_is_seen_for_what_it_is_and_the_next_is_intact() {
-    let backend = recording();
-    let keel = Keel::with(&[&backend], |config| {
+fn serving(backend: &Running, patience: Duration) -> Keel {
+    Keel::with(&[backend], |config| {
         config.workers = 1;
-        config.targets[0].timeouts.first_byte = Duration::from_millis(200);
-        config.targets[0].timeouts.idle = Duration::from_millis(200);
-    });
-    let fixtures = fixture::all("answer", KEYS);
-    let rules: BTreeSet<u8> = fixtures.iter().flat_map(Fixture::rules).collect();
-    assert!(rules.iter().copied().eq(16..=19), "every rule has a fixture: {rules:?}");
-    for fixture in &fixtures {
-        let name = &fixture.name;
-        let ending = match fixture.value("ending") {
-            "open" => Ending::KeepOpen,
-            "close" => Ending::Close,
-            "reset" => Ending::Reset,
-            other => panic!("{name}: ending can't be `{other}`"),
-        };
-        let method = fixture.value("method");
-        let mut client = keel.client();
-        // A POST is not repeated when its backend closes; a first request makes sure of a pooled connection.
-        assert_eq!(client.get("/").text(), "Hello from fake-1");
-        let fault = Fault::Raw { bytes: fixture.bytes.clone(), ending };
-        backend.behave(Behaviour::fault(fault));
-        client.send(format!("{method} /bad HTTP/1.1\r\nHost: test\r\n\r\n"));
-        let answer = loop {
-            let answer = if method == "HEAD" { client.answer_to_head() } else { client.answer() };
-            if !(100..200).contains(&answer.status) {
-                break answer;
-            }
-        };
-        backend.behave(Behaviour::default());
-        judge(fixture, &answer, method);
-        if answer.header("connection") == Some("close") || answer.cut {
-            assert!(client.is_closed(), "{name}: bytes behind the end");
-        } else {
-            assert_eq!(client.get("/").text(), "Hello from fake-1", "{name}: the same client");
-        }
-        let mut next = keel.client();
-        for _ in 0..2 {
-            let answer = next.get("/");
-            assert_eq!((answer.status, answer.text().as_str()), (200, "Hello from fake-1"), "behind {name}");
-        }
-    }
-    assert_eq!(backend.stats().malformed, 0);
+        config.targets[0].timeouts.first_byte = patience;
+        config.targets[0].timeouts.idle = patience;
+    })
 }
 
-fn judge(fixture: &Fixture, answer: &Answer, method: &str) {
+/// The files, those apart in which the backend falls silent: only a deadline ends them.
+fn fixtures() -> (Vec<Fixture>, Vec<Fixture>) {
+    fixture::all("answer", fixture::ANSWER).into_iter().partition(|fixture| {
+        let client = fixture.value("client");
+        client.starts_with("late ") || client.ends_with(" answer_stalled")
+    })
+}
+
+#[test]
+fn every_answer_is_seen_for_what_it_is_and_what_stands_around_it_is_intact() {
+    let backend = recording();
+    let keel = serving(&backend, PATIENCE);
+    let (silent, fixtures) = fixtures();
+    let rules: BTreeSet<u8> = fixtures.iter().chain(&silent).flat_map(Fixture::rules).collect();
+    assert!(rules.iter().copied().eq(16..=19), "every rule has a fixture: {rules:?}");
+    fixture::each(&fixtures, |fixture| match fixture.value("ending") {
+        // What stays open may be silent, or serve whatever comes next: a connection with bytes left over would then
+        // give somebody the answer to another's request.
+        "open" => {
+            exchange(&keel, &backend, fixture, Ending::KeepOpen, false);
+            exchange(&keel, &backend, fixture, Ending::Serve, false);
+        }
+        "serve" => exchange(&keel, &backend, fixture, Ending::Serve, false),
+        "close" => exchange(&keel, &backend, fixture, Ending::Close, false),
+        "reset" => exchange(&keel, &backend, fixture, Ending::Reset, false),
+        other => panic!("{}: ending can't be `{other}`", fixture.name),
+    });
+    assert_eq!((backend.stats().malformed, keel.server.readings().panics), (0, 0));
+}
+
+#[test]
+fn an_answer_that_falls_silent_ends_and_what_stands_around_it_is_intact() {
+    let backend = recording();
+    let keel = serving(&backend, Duration::from_millis(400));
+    let (silent, _) = fixtures();
+    assert!(silent.len() >= 8, "saw {}", silent.len());
+    fixture::each(&silent, |fixture| {
+        assert_eq!(fixture.value("ending"), "open", "{}", fixture.name);
+        exchange(&keel, &backend, fixture, Ending::KeepOpen, false);
+    });
+    assert_eq!((backend.stats().malformed, keel.server.readings().panics), (0, 0));
+}
+
+#[test]
+fn an_answer_that_drips_in_is_seen_for_the_same() {
+    let backend = recording();
+    let keel = serving(&backend, PATIENCE);
+    let (_, mut fixtures) = fixtures();
+    // What is behind a reset arrives or not; what comes late, behind a whole answer, finds its connection in the pool.
+    fixtures.retain(|fixture| fixture.value("ending") != "reset" && fixture.rules() != [19]);
+    fixture::each(&fixtures, |fixture| {
+        let ending = if fixture.value("ending") == "close" { Ending::Close } else { Ending::Serve };
+        exchange(&keel, &backend, fixture, ending, true);
+    });
+    assert_eq!((backend.stats().malformed, keel.server.readings().panics), (0, 0));
+}
+
+/// One hostile exchange and all that is to be said of it.
+fn exchange(keel: &Keel, backend: &Running, fixture: &Fixture, ending: Ending, drips: bool) {
+    let name = &fixture.name;
+    let around = Around::begin(keel, backend, name);
+    let fault = Fault::Raw { bytes: fixture.bytes.clone(), ending };
+    let mut behaviour = Behaviour::fault(fault);
+    if drips {
+        behaviour = behaviour.pace(fixture.bytes.len() as u64 / 20 + 1, Duration::from_millis(1));
+    }
+    let ended = || {
+        let readings = keel.server.readings();
+        Cause::ALL.iter().map(|&cause| readings.ended_with(cause)).collect::<Vec<_>>()
+    };
+    let before = ended();
+    backend.behave(behaviour);
+    let method = fixture.value("method");
+    let mut client = keel.client();
+    client.send(format!("{method} /bad HTTP/1.1\r\nHost: test\r\n\r\n"));
+    let answer = loop {
+        let answer = if method == "HEAD" { client.answer_to_head() } else { client.answer() };
+        if !(100..200).contains(&answer.status) {
+            break answer;
+        }
+    };
+    backend.behave(Behaviour::default());
+    let cause = judge(fixture, &answer, method);
+    eventually(name, || ended()[cause as usize] > before[cause as usize]);
+    let seen = backend.take_requests();
+    // The pooled connection is where it happens; a GET that is closed without a byte goes out once more.
+    assert_eq!(seen.first().map(|seen| seen.connection), Some(around.pooled), "{name}");
+    assert!(seen.len() <= 2 && seen.iter().all(|seen| seen.head.ends_with(b"\r\n\r\n")), "{name}: {seen:?}");
+    if answer.header("connection") == Some("close") || answer.cut {
+        assert!(client.is_closed(), "{name}: bytes behind the end");
+    } else {
+        intact(&mut client, backend, &format!("same-{name}"));
+    }
+    let next = around.end();
+    let reused = seen.iter().any(|seen| seen.connection == next);
+    assert_eq!(reused, fixture.find("reused") == Some("yes"), "{name}: used again");
+}
+
+/// Holds the client's answer against the file, and gives the cause that must have been written down.
+fn judge(fixture: &Fixture, answer: &Answer, method: &str) -> Cause {
     let name = &fixture.name;
     let mut words = fixture.value("client").splitn(3, ' ');
     let (kind, second, third) = (words.next().unwrap(), words.next(), words.next());
@@ -80,6 +139,12 @@ fn judge(fixture: &Fixture, answer: &Answer, method: &str) {
     }
     assert!(method == "HEAD" || kind != "refused" || answer.text().contains(second.unwrap()), "{name}");
     assert!(!answer.text().contains("127.0.0.1"), "{name}: {}", answer.text());
+    assert!(!answer.text().contains("poison"), "{name}: {}", answer.text());
+    if kind == "whole" {
+        return Cause::Done;
+    }
+    let found = Cause::ALL.iter().find(|cause| Some(cause.token()) == second);
+    *found.unwrap_or_else(|| panic!("{name}: no cause is called {second:?}"))
 }
 
 #[test]
@@ -94,6 +159,46 @@ fn what_a_backend_sends_before_it_is_asked_is_discarded() {
     assert_eq!(client.get("/").text(), "hello");
     assert_eq!(client.get("/").text(), "Hello from fake-1");
     assert_eq!(backend.connections(), 2, "the dirty connection was not used again");
+}
+
+#[test]
+fn what_a_backend_sends_into_a_pooled_connection_is_discarded() {
+    let (ask, asked) = std::sync::mpsc::channel();
+    let (tell, told) = std::sync::mpsc::channel();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let backend = std::thread::spawn(move || {
+        let mut connections = Vec::new();
+        for text in ["first", "second"] {
+            let (mut socket, _) = listener.accept().unwrap();
+            let mut seen = Vec::new();
+            while !seen.ends_with(b"\r\n\r\n") {
+                let mut space = [0u8; 1000];
+                let count = std::io::Read::read(&mut socket, &mut space).unwrap();
+                seen.extend_from_slice(&space[..count]);
+            }
+            let answer = |text: &str| {
+                let length = text.len();
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{text}").into_bytes()
+            };
+            std::io::Write::write_all(&mut socket, &answer(text)).unwrap();
+            if text == "first" {
+                asked.recv().unwrap();
+                std::io::Write::write_all(&mut socket, &answer("poison")).unwrap();
+                tell.send(()).unwrap();
+            }
+            connections.push(socket);
+        }
+    });
+    let mut config = super::support::config(evenkeel::config::model::Protocol::Http, &[address]);
+    config.workers = 1;
+    let keel = Keel::start(&config);
+    let mut client = keel.client();
+    assert_eq!(client.get("/").text(), "first");
+    ask.send(()).unwrap();
+    told.recv().unwrap();
+    assert_eq!(keel.client().get("/").text(), "second");
+    backend.join().unwrap();
 }
 
 #[test]

@@ -9,7 +9,7 @@ use fake_backend::{Behaviour, Fault, pattern};
 use super::support::{Keel, PATIENCE, chunked, fakes, recording, settled};
 
 /// Shorter than it takes to see that nothing moves any more.
-const SHORT: Duration = Duration::from_millis(100);
+const SHORT: Duration = Duration::from_millis(500);
 /// More than all buffers between a client and a backend hold.
 const ENDLESS: u64 = 1 << 40;
 /// What the kernel and we may hold of a body that nobody reads.
@@ -89,6 +89,8 @@ fn a_client_that_does_not_read_holds_the_backend_back() {
         let before = backends[0].stats().bytes_out;
         let mut client = keel.client();
         client.send(format!("GET /{framing}/{ENDLESS} HTTP/1.1\r\nHost: test\r\n\r\n"));
+        // Twice, so that more than the backend's patience passes while nothing moves.
+        settled("the backend stops", || backends[0].stats().bytes_out);
         let sent = settled("the backend stops", || backends[0].stats().bytes_out) - before;
         assert!((1..BOUND).contains(&sent), "{framing}: {sent}");
         // What did come is right, and more follows as soon as somebody reads.
@@ -155,5 +157,39 @@ fn a_body_that_is_slow_to_come_is_not_held_up() {
     for framing in ["bytes", "chunked", "close"] {
         let answer = keel.client().get(&format!("/{framing}/60?piece=7&every=5"));
         assert!(!answer.cut && answer.body == pattern(60), "{framing}");
+    }
+}
+
+#[test]
+fn large_heads_and_bodies_arrive_whole_while_hundreds_of_others_hold_their_buffers() {
+    let backend = recording();
+    let keel = Keel::with(&[&backend], |config| {
+        config.workers = 1;
+        config.listeners[0].limits.head_size = 64 * 1024;
+    });
+    // Each has begun a head, and so holds a buffer; from the 257th on they are small.
+    let holding: Vec<_> = (0..300)
+        .map(|_| {
+            let mut client = keel.client();
+            client.send("GET / HTTP/1.1\r\nA: ");
+            client
+        })
+        .collect();
+    super::support::eventually("all are open", || keel.server.connections() == holding.len());
+    let mut client = keel.client();
+    for length in [10_000, 16_300, 40_000, 65_000] {
+        let line = format!("X-Long: {}\r\n", "abcdefghij".repeat(length / 10));
+        let answer = client.ask(&format!("GET /head HTTP/1.1\r\nHost: test\r\n{line}\r\n"));
+        assert!(answer.status == 200 && answer.text().contains(&line), "{length}: {}", answer.head);
+        let name = "n".repeat(length);
+        let answer = client.ask(&format!("GET /head HTTP/1.1\r\nHost: test\r\n{name}: b\r\n\r\n"));
+        assert!(answer.text().contains(&format!("\r\n{name}: b\r\n")), "{length}: {}", answer.head);
+    }
+    let body = pattern(2_000_000);
+    client.send("POST /count HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n");
+    assert_eq!(client.send(chunked(&body, &[17, 16_384, 100_000], "A: b\r\n")).answer().text(), "2000000");
+    assert!(backend.take_requests().pop().unwrap().body == body);
+    for framing in ["bytes", "chunked", "close"] {
+        assert!(client.get(&format!("/{framing}/2000000")).body == body, "{framing}");
     }
 }

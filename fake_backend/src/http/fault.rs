@@ -64,8 +64,15 @@ pub(crate) async fn misbehave(turn: &mut Turn<'_>, fault: &Fault) -> io::Result<
             (head(&format!("X-Bad: a\0b\r\nContent-Length: {length}\r\n")) + &greeting, Ending::KeepOpen)
         }
         Fault::Raw { bytes, ending } => {
-            turn.wire.send(bytes).await?;
-            return Ok(Next::End(*ending));
+            let pace = turn.behaviour.pace;
+            let most = pace.map_or(usize::MAX, |pace| usize::try_from(pace.bytes).unwrap_or(usize::MAX));
+            for piece in bytes.chunks(most.max(1)) {
+                turn.wire.send(piece).await?;
+                if let Some(pace) = pace {
+                    tokio::time::sleep(pace.every).await;
+                }
+            }
+            return Ok(if *ending == Ending::Serve { Next::Again } else { Next::End(*ending) });
         }
         Fault::SlowHead => return send_slowly(turn, right.as_bytes()).await,
         Fault::EndlessHead => return send_for_ever(turn, &id).await,

@@ -3,7 +3,14 @@
 //! In the bytes a line's end in the file means nothing; `\r`, `\n`, `\t`, `\0`, `\\` and `\xNN` are what they
 //! look like, and `\{N:text}` is `text` N times. See the README beside the files.
 
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
+
+/// The keys of a request.
+pub const REQUEST: &[&str] =
+    &["rule", "what", "status", "cause", "backend", "sees", "hides", "body", "trailer", "answers"];
+/// The keys of an answer.
+pub const ANSWER: &[&str] = &["rule", "what", "method", "ending", "client", "reused"];
 
 /// One file.
 #[derive(Clone, Debug)]
@@ -24,6 +31,12 @@ impl Fixture {
     /// The value of a key.
     pub fn value(&self, key: &str) -> &str {
         self.find(key).unwrap_or_else(|| panic!("{} says nothing of `{key}`", self.name))
+    }
+
+    /// The values of a key, unescaped as the bytes are.
+    pub fn texts(&self, key: &str) -> impl Iterator<Item = String> {
+        self.all(key)
+            .map(|value| String::from_utf8(unescape(value.as_bytes(), &self.name)).expect("keys hold text"))
     }
 
     /// The values of a key that may be there more than once.
@@ -48,6 +61,16 @@ pub fn all(folder: &str, keys: &[&str]) -> Vec<Fixture> {
     paths.sort();
     assert!(paths.len() > 10, "saw {} fixtures in {folder}", paths.len());
     paths.iter().map(|path| read(path, keys)).collect()
+}
+
+/// Runs `judge` on each and fails once, with the name of every one that failed.
+pub fn each(fixtures: &[Fixture], judge: impl Fn(&Fixture)) {
+    let failed: Vec<&str> = fixtures
+        .iter()
+        .filter(|fixture| std::panic::catch_unwind(AssertUnwindSafe(|| judge(fixture))).is_err())
+        .map(|fixture| fixture.name.as_str())
+        .collect();
+    assert!(failed.is_empty(), "{} of {} failed: {failed:#?}", failed.len(), fixtures.len());
 }
 
 fn read(path: &Path, known: &[&str]) -> Fixture {

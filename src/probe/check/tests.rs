@@ -14,7 +14,7 @@ fn check(path: Option<&str>, timeout: Duration) -> Check {
         host: "app.internal:81".into(),
         expect: vec![200..=399, 418..=418],
     });
-    Check { timeout, tls: None, question }
+    Check { timeout, session: None, question }
 }
 
 /// Serves one connection: reads a request head, writes `answer`, keeps the connection open when `hold`.
@@ -174,4 +174,9 @@ fn the_host_header_names_the_backend() {
     assert_eq!(host("::1", 8080), "[::1]:8080");
     assert_eq!(host("::1", 80), "[::1]");
     assert_eq!(authority(&BackendAddress::Unix("/run/app.sock".into()), false), "localhost");
+    let secured = |host: &str, port| authority(&BackendAddress::Host { host: host.into(), port }, true);
+    assert_eq!(secured("app.internal", 443), "app.internal");
+    assert_eq!(secured("::1", 443), "[::1]");
+    assert_eq!(secured("app.internal", 80), "app.internal:80");
+    assert_eq!(host("app.internal", 443), "app.internal:443");
 }

@@ -3,6 +3,7 @@
 //! A backend may answer before the request is complete, so reading never waits for writing. The deadline runs
 //! only while it is the backend we wait for: not while the client is slow to send or to take.
 
+use std::io;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -66,6 +67,8 @@ pub struct Silence {
     pub unsent: bool,
     /// A byte of an answer came.
     pub answered: bool,
+    /// What the connection broke with, if it did.
+    pub error: Option<io::Error>,
 }
 
 impl Call {
@@ -178,7 +181,7 @@ impl Call {
             if self.held.is_none() {
                 match self.stream.poll_readable(cx) {
                     Poll::Ready(Ok(())) => {}
-                    Poll::Ready(Err(_)) => return Poll::Ready(Err(self.silence(Cause::BackendClosed))),
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(self.closed(Some(error)))),
                     Poll::Pending => return self.poll_patience(cx).map(|cause| Err(self.silence(cause))),
                 }
             }
@@ -192,7 +195,7 @@ impl Call {
                         self.first_byte = now();
                     }
                 }
-                Poll::Ready(Ok(_) | Err(_)) => return Poll::Ready(Err(self.silence(Cause::BackendClosed))),
+                Poll::Ready(outcome) => return Poll::Ready(Err(self.closed(outcome.err()))),
                 Poll::Pending => return self.poll_patience(cx).map(|cause| Err(self.silence(cause))),
             }
         }
@@ -252,7 +255,12 @@ impl Call {
     /// That there is no answer, for this cause.
     #[must_use]
     pub fn silence(&self, cause: Cause) -> Silence {
-        Silence { cause, unsent: self.written == 0 && !self.stream.is_writing(), answered: self.answered }
+        let unsent = self.written == 0 && !self.stream.is_writing();
+        Silence { cause, unsent, answered: self.answered, error: None }
+    }
+
+    fn closed(&self, error: Option<io::Error>) -> Silence {
+        Silence { error, ..self.silence(Cause::BackendClosed) }
     }
 
     /// The body's framing, once the head is there.
@@ -281,7 +289,8 @@ impl Call {
     /// The connection and for how long the backend keeps it open, if it may serve another request: request and
     /// answer are complete, both want it, and not a byte is left over (RFC 9112 §9.3).
     pub fn into_idle(self) -> Option<(Stream, Option<Duration>)> {
-        let clean = self.is_sent() && self.held.is_none() && self.decoder.is_done();
+        let sent = self.is_sent();
+        let clean = sent && self.held.is_none() && !self.stream.has_leftover() && self.decoder.is_done();
         (clean && self.keeps_alive).then_some((self.stream, self.keep_for))
     }
 

@@ -25,7 +25,7 @@ use super::own;
 use super::wire::Wire;
 
 /// A draining worker closes a connection that has been silent for this long.
-const DRAIN_SILENCE: Duration = Duration::from_secs(1);
+pub const DRAIN_SILENCE: Duration = Duration::from_secs(1);
 /// What a client may still send after its last answer.
 const LINGER_BYTES: usize = 256 * 1024;
 /// For how long.
@@ -246,10 +246,19 @@ async fn discard_body(client: &Client) -> bool {
 /// Closes without resetting the answer away: says that we are done, then reads for a while what the client had
 /// already sent (RFC 9112 §9.6). When nothing is there a plain close does the same and costs nothing.
 async fn linger(client: &Client) {
-    if client.is_body_done() && !client.has_held() && !client.stream().is_readable_now() {
-        return;
+    if !client.is_body_done() || client.has_held() || client.stream().is_readable_now() {
+        return discard_input(client).await;
     }
-    discard_input(client).await;
+    // Under TLS the end is bytes too, and a client that reads slowly may have no room for them yet. Without them
+    // a whole answer looks cut.
+    poll_fn(|cx| {
+        if client.stream().poll_close_notify(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        client.writing.set_if_clear(client.timeouts.idle);
+        client.writing.poll(cx)
+    })
+    .await;
 }
 
 /// Says that we are done, then reads and forgets what the client sends, within bounds.
@@ -259,10 +268,12 @@ async fn discard_input(client: &Client) {
     let mut shut = false;
     poll_fn(|cx| {
         if !shut {
-            if ready!(client.stream().poll_shutdown(cx)).is_err() {
-                return Poll::Ready(());
+            match client.stream().poll_shutdown(cx) {
+                Poll::Ready(Ok(())) => shut = true,
+                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                // There is no room for close_notify, and perhaps there never will be.
+                Poll::Pending => return client.reading.poll(cx),
             }
-            shut = true;
         }
         loop {
             client.with_held(|held| *held = None);
@@ -275,3 +286,6 @@ async fn discard_input(client: &Client) {
     })
     .await;
 }
+
+#[cfg(test)]
+mod tests;

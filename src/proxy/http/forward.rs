@@ -2,7 +2,8 @@
 //!
 //! A backend that can't be connected to costs the request nothing but time: the next one is tried. Once bytes
 //! are out, a request is repeated only if that is provably harmless: on a pooled connection that turned out to
-//! be closed, and only if the request may be repeated or nothing of it was sent.
+//! be closed, or elsewhere when a backend refuses a TLS handshake that was complete on our side, and only if the
+//! request may be repeated or nothing of it was sent.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -12,7 +13,7 @@ use std::task::Poll;
 use crate::message::{Blame, Cause, Field, Framing, Head, Record};
 use crate::net::{Deadline, Stream, now};
 use crate::proxy::WorkerCtx;
-use crate::proxy::dial::dial;
+use crate::proxy::dial::{self, dial};
 use crate::proxy::lend::lend;
 use crate::proxy::pool::Need;
 use crate::target::{Lease, Outcome, Target, Tried};
@@ -137,6 +138,9 @@ async fn attempt<E: Edge>(
         if let Some(attempt) = record.last_attempt() {
             (attempt.sent, attempt.first_byte) = (call.sent, call.first_byte);
         }
+        if outcome.is_ok() && !reused {
+            dial::accepted(&backend);
+        }
         match outcome {
             Ok(()) if head.status == 101 => {
                 // What is left of the request's body would be taken for bytes of the tunnel.
@@ -151,10 +155,17 @@ async fn attempt<E: Edge>(
                 return Ok(Answer::Reply(head, Body::Reply(Box::new(reply))));
             }
             Err(silence) => {
-                let stale = reused && !silence.answered && silence.cause == Cause::BackendClosed;
-                if stale && (silence.unsent || request.is_repeatable()) && request.body.again().is_some() {
+                let closed = !silence.answered && silence.cause == Cause::BackendClosed;
+                let harmless =
+                    closed && (silence.unsent || request.is_repeatable()) && request.body.again().is_some();
+                if reused && harmless {
                     may_reuse = false;
                     continue;
+                }
+                let error = silence.error.as_ref().filter(|_| closed && !reused);
+                if let Some(cause) = error.and_then(|error| dial::refusal(&backend, error)) {
+                    lease.finish(Outcome::ConnectFailed, now());
+                    return Err(Failure { cause, next: harmless });
                 }
                 let theirs = silence.cause.blame() == Blame::Backend;
                 lease.finish(if theirs { Outcome::Failed } else { Outcome::Neutral }, now());

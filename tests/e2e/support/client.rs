@@ -5,11 +5,11 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 
 use super::PATIENCE;
 
-/// A connection on which the test writes what it likes.
-pub struct Client {
-    pub socket: TcpStream,
+/// A connection on which the test writes what it likes: plain, or whatever else reads and writes.
+pub struct Client<S = TcpStream> {
+    pub socket: S,
     held: Vec<u8>,
-    /// The connection ended with a reset instead of an end.
+    /// The connection ended with a reset, or under TLS without close_notify, instead of an end.
     reset: bool,
 }
 
@@ -46,11 +46,22 @@ impl Client {
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket.set_write_timeout(Some(PATIENCE)).unwrap();
         socket.set_nodelay(true).unwrap();
+        Client::over(socket)
+    }
+
+    pub fn finish_sending(&self) {
+        let _ = self.socket.shutdown(Shutdown::Write);
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    /// On a connection that stands.
+    pub fn over(socket: S) -> Client<S> {
         Client { socket, held: Vec::new(), reset: false }
     }
 
     /// Writes; a peer that has closed is no failure here.
-    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Client {
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Client<S> {
         let _ = self.socket.write_all(bytes.as_ref());
         self
     }
@@ -80,10 +91,6 @@ impl Client {
                 return answer;
             }
         }
-    }
-
-    pub fn finish_sending(&self) {
-        let _ = self.socket.shutdown(Shutdown::Write);
     }
 
     /// Reads one answer to anything but HEAD.
@@ -167,7 +174,7 @@ impl Client {
         String::from_utf8_lossy(&self.held.drain(..count).collect::<Vec<_>>()).into_owned()
     }
 
-    /// True when the peer ended the connection with a reset.
+    /// True when the peer ended the connection with a reset, or under TLS without close_notify.
     pub fn was_reset(&self) -> bool {
         self.reset
     }

@@ -1,7 +1,10 @@
 //! What the tests share: a server, a raw client, and waiting for a condition.
 
+pub mod around;
 mod client;
-pub use fuzz_cases::fixture;
+pub mod events;
+pub mod process;
+pub mod tls;
 pub mod worker;
 
 use std::net::SocketAddr;
@@ -15,6 +18,7 @@ use evenkeel::server::{Bound, Options, Server};
 use fake_backend::{Fake, Running};
 
 pub use client::{Answer, Client};
+pub use fuzz_cases::fixture;
 
 /// Nothing in a test may take longer.
 pub const PATIENCE: Duration = Duration::from_secs(20);

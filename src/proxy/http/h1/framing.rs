@@ -11,8 +11,11 @@ pub fn request(head: &Head) -> Result<Framing, Cause> {
     let coding = coding(head)?;
     match (length, coding) {
         (Some(_), Some(())) => Err(Cause::LengthConflict),
-        (None, Some(())) if head.version == Version::Http10 => Err(Cause::BadTransferEncoding),
+        (None, Some(())) if head.version == Version::Http10 || has_tab(head, Field::TransferEncoding) => {
+            Err(Cause::BadTransferEncoding)
+        }
         (None, Some(())) => Ok(Framing::Chunked),
+        (Some(_), None) if has_tab(head, Field::ContentLength) => Err(Cause::BadLength),
         (Some(length), None) => Ok(Framing::Length(length)),
         (None, None) => Ok(Framing::None),
     }
@@ -64,6 +67,12 @@ fn coding(head: &Head) -> Result<Option<()>, Cause> {
     let known = [&b"gzip"[..], b"x-gzip", b"deflate", b"compress", b"x-compress", b"identity"];
     let unknown = tokens(value).all(|item| known.iter().any(|name| item.eq_ignore_ascii_case(name)));
     Err(if unknown && !value.is_empty() { Cause::UnknownTransferCoding } else { Cause::BadTransferEncoding })
+}
+
+/// Whether a tab stands beside the value of this field. It is legal there (RFC 9110 §5.6.3), but lines are forwarded as
+/// they came, and a backend that strips blanks alone would not see what frames the message.
+fn has_tab(head: &Head, field: Field) -> bool {
+    head.lines().iter().any(|line| line.field == field && head.at(line.whole).contains(&b'\t'))
 }
 
 /// Whether the sender of `head` will keep the connection open after this message (RFC 9112 §9.3).
@@ -121,6 +130,21 @@ mod tests {
         let mut old = head(&[("Transfer-Encoding", "chunked")]);
         old.version = Version::Http10;
         assert_eq!(request(&old), Err(Cause::BadTransferEncoding));
+    }
+
+    #[test]
+    fn a_tab_beside_what_frames_a_request_is_refused() {
+        let of = |line: &str| {
+            let text = format!("POST / HTTP/1.1\r\nHost: x\r\n{line}\r\n\r\n");
+            let mut head = Head::new();
+            super::super::parse::request(text.as_bytes(), 10, &mut head).expect("well-formed");
+            request(&head)
+        };
+        assert_eq!(of("Content-Length:  5 "), Ok(Framing::Length(5)));
+        assert_eq!(of("Content-Length:\t5"), Err(Cause::BadLength));
+        assert_eq!(of("Content-Length: 5\t"), Err(Cause::BadLength));
+        assert_eq!(of("Transfer-Encoding: \tchunked"), Err(Cause::BadTransferEncoding));
+        assert_eq!(of("A:\tb"), Ok(Framing::None));
     }
 
     #[test]

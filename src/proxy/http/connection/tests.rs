@@ -1,0 +1,63 @@
+use std::io::IoSlice;
+use std::task::Context;
+
+use super::*;
+use crate::config::model::{ClientTimeouts, Limits};
+use crate::net::tls::fixture::{Far, once, pair, settle};
+use crate::net::{FreeList, Ticker};
+
+/// A client under TLS whose socket takes nothing more, and the driver of its deadlines.
+async fn full() -> (Rc<Ticker>, Client, Far) {
+    let (near, far) = pair().await;
+    let ticker = Ticker::new();
+    let (limits, timeouts) = (Limits::default(), ClientTimeouts::default());
+    let client = Client::new(Stream::Tls(Box::new(near)), None, &ticker, FreeList::new(), limits, timeouts);
+    let piece = [b'x'; 9000];
+    let write = |cx: &mut Context<'_>| client.poll_write(cx, &[IoSlice::new(&piece)]);
+    while let Poll::Ready(written) = once(write).await {
+        assert!(written.is_ok());
+    }
+    (ticker, client, far)
+}
+
+/// Each of these ends: a bug here would be a wait for ever.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[tokio::test]
+async fn a_client_that_has_no_room_for_close_notify_is_not_waited_for_for_ever() {
+    let (ticker, client, _far) = full().await;
+    let waited = tokio::time::timeout(PATIENCE, async {
+        tokio::select! { () = ticker.run() => {}, () = discard_input(&client) => {} }
+    });
+    assert!(waited.await.is_ok());
+}
+
+#[tokio::test]
+async fn a_slow_reader_gets_close_notify_once_it_has_room() {
+    let (ticker, client, mut far) = full().await;
+    let reading = async {
+        let mut all = 0;
+        loop {
+            let (came, end) = far.read();
+            all += came.len();
+            if end != Some(std::io::ErrorKind::WouldBlock) {
+                return (all, end);
+            }
+            settle().await;
+        }
+    };
+    let closing = async {
+        linger(&client).await;
+        drop(client);
+        std::future::pending::<()>().await;
+    };
+    let waited = tokio::time::timeout(PATIENCE, async {
+        tokio::select! {
+            () = ticker.run() => None,
+            () = closing => None,
+            ended = reading => Some(ended),
+        }
+    });
+    let (all, end) = waited.await.expect("in time").expect("the reader sees the end");
+    assert_eq!((all % 9000, end), (0, None), "every byte, and then a clean end");
+}
