@@ -49,9 +49,11 @@ pub fn response_head(bytes: &[u8]) {
 
 /// The length of the head at the start of `bytes`. In whatever pieces it came, it is found or refused alike.
 fn find(bytes: &[u8]) -> Option<usize> {
+    // A long line is looked through again with each piece.
+    let steps: &[usize] = if bytes.len() <= 4096 { &[1, 2, 3, 7, 64] } else { &[61, 1000] };
     for limit in [HEAD_SIZE, SMALL] {
         let at_once = Search::default().find(bytes, limit);
-        for step in [1, 2, 3, 7, 64] {
+        for &step in steps {
             let mut search = Search::default();
             let mut found = Ok(None);
             let mut end = 0;
