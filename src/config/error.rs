@@ -4,7 +4,7 @@
 //! [`Problems`]: every problem of one run, in the order of the file, each with its line and a caret under it.
 
 use std::collections::HashMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use super::origin::{Origin, Place, Spot};
@@ -46,24 +46,39 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.file, self.place) {
-            (Some(file), Some(place)) => write!(f, "{file}:{}:{}: ", place.line, place.column)?,
-            (Some(file), None) => write!(f, "{file}: ")?,
+            (Some(file), Some(place)) => write!(f, "{}:{}:{}: ", Shown(file), place.line, place.column)?,
+            (Some(file), None) => write!(f, "{}: ", Shown(file))?,
             (None, _) => f.write_str("command line: ")?,
         }
-        f.write_str(&self.message)?;
+        Shown(&self.message).fmt(f)?;
         if let (Some(place), Some((line, carets))) = (self.place, &self.snippet) {
             let number = place.line;
             let margin = number.to_string().len().max(4);
             write!(f, "\n {number:>margin$} | {line}\n {:margin$} | {carets}", "")?;
         }
         if let Some(expected) = &self.expected {
-            write!(f, "\n  expected: {expected}")?;
+            write!(f, "\n  expected: {}", Shown(expected))?;
         }
         if let Some(hint) = &self.hint {
-            write!(f, "\n  hint: {hint}")?;
+            write!(f, "\n  hint: {}", Shown(hint))?;
         }
         Ok(())
     }
+}
+
+/// Words of ours around words of the file: what is no line end and no character one can see is shown as one that
+/// is, because it could drive a terminal.
+struct Shown<'a>(&'a str);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|c| f.write_char(if c == '\n' { c } else { visible(c) }))
+    }
+}
+
+/// One visible character for each.
+fn visible(c: char) -> char {
+    if c.is_control() { '·' } else { c }
 }
 
 /// Every problem of one run, in the order of the file; those of the command line come last.
@@ -202,11 +217,11 @@ impl Report {
             (None, _) => (2, 0, 0),
         });
         self.list.dedup();
-        let lines: Vec<&str> = text.split('\n').collect();
+        let lines: Vec<&str> = lines(text).collect();
         for problem in &mut self.list {
             if let Some(place) = problem.place {
                 let line = lines.get((place.line as usize).saturating_sub(1));
-                problem.snippet = line.map(|line| snippet(line.trim_end_matches('\r'), place));
+                problem.snippet = line.map(|line| snippet(line, place));
             }
         }
         Problems { list: self.list }
@@ -217,6 +232,15 @@ impl Report {
         let last = self.list.len() - 1;
         &mut self.list[last]
     }
+}
+
+/// The lines of a text as YAML counts them: a carriage return ends one too, with or without a line feed behind it.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
+    let feeds = text.matches('\n').count();
+    text.split('\n').enumerate().flat_map(move |(index, line)| {
+        let line = if index < feeds { line.strip_suffix('\r').unwrap_or(line) } else { line };
+        line.split('\r')
+    })
 }
 
 /// The part of `line` around `place`, and carets below it. Control characters would move the carets (and
@@ -231,8 +255,7 @@ fn snippet(line: &str, place: Place) -> (String, String) {
     let lead = shown.chars().count();
     shown.extend(characters[first..last].iter().map(|&c| match c {
         '\t' => '→',
-        c if c.is_control() => '·',
-        c => c,
+        c => visible(c),
     }));
     if last < characters.len() {
         shown.push('…');
@@ -253,7 +276,7 @@ pub(super) fn one_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 
 /// A value as it is quoted in a message: one line, at most 60 characters.
 pub(super) fn quoted(text: &str) -> String {
-    let mut shown: String = text.chars().take(60).map(|c| if c.is_control() { '·' } else { c }).collect();
+    let mut shown: String = text.chars().take(60).map(visible).collect();
     if text.chars().nth(60).is_some() {
         shown.push('…');
     }
@@ -280,12 +303,32 @@ mod tests {
     }
 
     #[test]
+    fn a_carriage_return_alone_ends_a_line() {
+        let of = |text| lines(text).collect::<Vec<_>>();
+        assert_eq!(of("a\rb\r\nc\nd"), ["a", "b", "c", "d"]);
+        assert_eq!(of("a\r\r\n\r"), ["a", "", "", ""]);
+        assert_eq!(of(""), [""]);
+        let mut report = Report::new("a.yaml");
+        report.at(Place { line: 2, column: 1, width: 2 }, "wrong");
+        let text = report.finish("ab\rcd\r").to_string();
+        assert!(text.contains("a.yaml:2:1: wrong\n    2 | cd\n      | ^^"), "{text}");
+    }
+
+    #[test]
     fn a_long_line_is_cut_around_the_caret() {
         let line = format!("{}here{}", "x".repeat(300), "y".repeat(300));
         let (shown, carets) = snippet(&line, Place { line: 1, column: 301, width: 4 });
         assert_eq!(shown.chars().count(), SNIPPET_WIDTH + 2);
         let at = carets.chars().count() - 4;
         assert_eq!(shown.chars().skip(at).take(4).collect::<String>(), "here");
+    }
+
+    #[test]
+    fn no_word_of_a_file_drives_a_terminal() {
+        let mut report = Report::new("a\u{1b}.yaml");
+        report.whole("`\u{1b}[2J`").expected("`\u{85}`\n    or more").hint("`\r`");
+        let text = report.finish("").to_string();
+        assert_eq!(text, "a·.yaml: `·[2J`\n  expected: `·`\n    or more\n  hint: `·`\n\n1 problem");
     }
 
     #[test]

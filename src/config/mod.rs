@@ -193,8 +193,8 @@ impl Unreadable {
             Unreadable::NotUtf8 { bytes, valid } => {
                 let before = String::from_utf8_lossy(&bytes[..valid]);
                 let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-                let line = small(before.matches('\n').count() + 1);
-                let column = small(before.rsplit('\n').next().unwrap_or_default().chars().count() + 1);
+                let line = small(error::lines(&before).count());
+                let column = small(error::lines(&before).last().unwrap_or_default().chars().count() + 1);
                 report
                     .at(Place { line, column, width: 1 }, "this byte is not part of a UTF-8 text")
                     .expected("a file in UTF-8");

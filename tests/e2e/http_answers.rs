@@ -11,8 +11,6 @@ use super::support::around::{Around, intact};
 use super::support::fixture::{self, Fixture};
 use super::support::{Answer, Keel, PATIENCE, eventually, recording};
 
-const KEYS: &[&str] = &["rule", "what", "method", "ending", "client", "reused"];
-
 fn serving(backend: &Running, patience: Duration) -> Keel {
     Keel::with(&[backend], |config| {
         config.workers = 1;
@@ -23,7 +21,7 @@ fn serving(backend: &Running, patience: Duration) -> Keel {
 
 /// The files, those apart in which the backend falls silent: only a deadline ends them.
 fn fixtures() -> (Vec<Fixture>, Vec<Fixture>) {
-    fixture::all("answer", KEYS).into_iter().partition(|fixture| {
+    fixture::all("answer", fixture::ANSWER).into_iter().partition(|fixture| {
         let client = fixture.value("client");
         client.starts_with("late ") || client.ends_with(" answer_stalled")
     })

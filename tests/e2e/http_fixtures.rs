@@ -11,9 +11,6 @@ use super::support::around::{Around, intact};
 use super::support::fixture::{self, Fixture};
 use super::support::{Answer, Client, Keel, eventually, recording};
 
-const KEYS: &[&str] =
-    &["rule", "what", "status", "cause", "backend", "sees", "hides", "body", "trailer", "answers"];
-
 /// What no fixture may ever get served.
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
 
@@ -31,7 +28,7 @@ fn serving(backend: &Running) -> Keel {
 fn every_request_gets_its_verdict_and_what_stands_around_it_is_intact() {
     let backend = recording();
     let keel = serving(&backend);
-    let fixtures = fixture::all("request", KEYS);
+    let fixtures = fixture::all("request", fixture::REQUEST);
     let rules: BTreeSet<u8> = fixtures.iter().flat_map(Fixture::rules).collect();
     assert!(rules.iter().copied().eq(1..=15), "every rule has a fixture: {rules:?}");
     fixture::each(&fixtures, |fixture| {
@@ -46,7 +43,7 @@ fn every_request_gets_its_verdict_and_what_stands_around_it_is_intact() {
 fn a_request_that_drips_in_gets_the_same_verdict() {
     let backend = recording();
     let keel = serving(&backend);
-    fixture::each(&fixture::all("request", KEYS), |fixture| {
+    fixture::each(&fixture::all("request", fixture::REQUEST), |fixture| {
         exchange(&keel, &backend, fixture, |client| {
             // Long ones in larger pieces, so that there are never many.
             for piece in fixture.bytes.chunks(fixture.bytes.len() / 500 + 1) {
@@ -61,7 +58,7 @@ fn a_request_that_drips_in_gets_the_same_verdict() {
 fn nothing_that_follows_a_refused_request_is_served() {
     let backend = recording();
     let keel = serving(&backend);
-    let mut refused = fixture::all("request", KEYS);
+    let mut refused = fixture::all("request", fixture::REQUEST);
     refused.retain(|fixture| fixture.value("backend") != "served");
     assert!(refused.len() > 150, "saw {}", refused.len());
     fixture::each(&refused, |fixture| {
@@ -82,7 +79,7 @@ fn what_is_refused_in_the_head_costs_no_connection_to_the_backend() {
     let backend = recording();
     let keel = serving(&backend);
     keel.client().get("/");
-    let fixtures = fixture::all("request", KEYS);
+    let fixtures = fixture::all("request", fixture::REQUEST);
     let refused: Vec<_> = fixtures.iter().filter(|f| f.value("backend") == "untouched").collect();
     assert!(refused.len() > 100, "saw {}", refused.len());
     for fixture in &refused {

@@ -3,7 +3,6 @@
 pub mod around;
 mod client;
 pub mod events;
-pub mod fixture;
 pub mod process;
 pub mod tls;
 pub mod worker;
@@ -19,6 +18,7 @@ use evenkeel::server::{Bound, Options, Server};
 use fake_backend::{Fake, Running};
 
 pub use client::{Answer, Client};
+pub use fuzz_cases::fixture;
 
 /// Nothing in a test may take longer.
 pub const PATIENCE: Duration = Duration::from_secs(20);

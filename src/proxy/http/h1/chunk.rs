@@ -157,7 +157,7 @@ fn complete_line(input: &[u8], longest: usize) -> Result<Option<&[u8]>, Malforme
 }
 
 /// The size in a chunk line: hex digits directly followed by the end or `;`. Extensions are dropped from
-/// meaning, not from the bytes, so they must be free of control bytes.
+/// meaning, not from the bytes that go on, so they must be what everybody reads as extensions.
 fn chunk_size(line: &[u8]) -> Result<u64, Malformed> {
     let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     if digits == 0 || digits > DIGITS {
@@ -165,11 +165,54 @@ fn chunk_size(line: &[u8]) -> Result<u64, Malformed> {
     }
     match line.get(digits) {
         None => {}
-        Some(b';') if !line[digits..].iter().any(|&byte| is_control(byte)) => {}
+        Some(b';') if are_extensions(&line[digits..]) => {}
         Some(_) => return Err(Malformed),
     }
     let text = std::str::from_utf8(&line[..digits]).map_err(|_| Malformed)?;
     u64::from_str_radix(text, 16).map_err(|_| Malformed)
+}
+
+/// `*( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )` (RFC 9112 §7.1.1).
+fn are_extensions(mut rest: &[u8]) -> bool {
+    while !rest.is_empty() {
+        let Some(named) = skip_blanks(rest).strip_prefix(b";").map(skip_blanks) else { return false };
+        let Some(behind) = skip_token(named) else { return false };
+        rest = match skip_blanks(behind).strip_prefix(b"=").map(skip_blanks) {
+            None => behind,
+            Some(value) => {
+                let end = if value.first() == Some(&b'"') { skip_quoted(value) } else { skip_token(value) };
+                let Some(behind) = end else { return false };
+                behind
+            }
+        };
+    }
+    true
+}
+
+fn skip_blanks(bytes: &[u8]) -> &[u8] {
+    let count = bytes.iter().take_while(|&&byte| byte == b' ' || byte == b'\t').count();
+    &bytes[count..]
+}
+
+/// What stands behind the token that `bytes` begins with.
+fn skip_token(bytes: &[u8]) -> Option<&[u8]> {
+    let count = bytes.iter().take_while(|&&byte| is_token(byte)).count();
+    (count > 0).then(|| &bytes[count..])
+}
+
+/// What stands behind the quoted string that `bytes` begins with (RFC 9110 §5.6.4).
+fn skip_quoted(bytes: &[u8]) -> Option<&[u8]> {
+    let mut escaped = false;
+    for (at, &byte) in bytes.iter().enumerate().skip(1) {
+        match byte {
+            _ if is_control(byte) => return None,
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return Some(&bytes[at + 1..]),
+            _ => {}
+        }
+    }
+    None
 }
 
 /// A trailer line is a header line, and none that changes framing, routing or what we say about the client
@@ -240,6 +283,15 @@ mod tests {
     }
 
     #[test]
+    fn extensions_are_names_with_values_perhaps() {
+        for good in [";a", ";a=b", "; a = \"b;\\\"=\" ;c", ";\ta=\"\";b=\"\t\u{e4}\""] {
+            let text = format!("5{good}\r\nabcde\r\n0{good}\r\n\r\n");
+            let (content, chunks, _) = decode(&text, false).expect(good);
+            assert!(content == "abcde" && chunks.is_done(), "{good}");
+        }
+    }
+
+    #[test]
     fn what_is_refused() {
         for bad in [
             "5 \r\nabcde\r\n",
@@ -251,6 +303,13 @@ mod tests {
             "5\nabcde\r\n",
             "5;a\nb\r\nabcde\r\n",
             "5;a\0\r\nabcde\r\n",
+            "5;\r\nabcde\r\n",
+            "5;a?b\r\nabcde\r\n",
+            "5;a=\r\nabcde\r\n",
+            "5;a=\"b\r\nabcde\r\n",
+            "5;a=\"b\\\"\r\nabcde\r\n",
+            "5;a=\"b\"c\r\nabcde\r\n",
+            "5;a \r\nabcde\r\n",
             "3\r\nabcd\r\n",
             "3\r\nabc\n",
             "3\r\nabcX",

@@ -284,12 +284,19 @@ pub fn is_authority(bytes: &[u8]) -> bool {
     let in_brackets = bytes.first() == Some(&b'[');
     let host_ok = !host.is_empty()
         && (in_brackets
-            || host.iter().all(|&byte| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte)));
+            || host.iter().all(|&byte| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte)))
+        && are_escapes_whole(host);
     let port_ok = match port.strip_prefix(b":") {
         Some(digits) => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
         None => port.is_empty(),
     };
     host_ok && port_ok
+}
+
+/// Every `%` begins an escape (RFC 3986 §2.1): what else it could be is guessed differently.
+fn are_escapes_whole(bytes: &[u8]) -> bool {
+    let mut behind = bytes.split(|&byte| byte == b'%').skip(1);
+    behind.all(|rest| rest.get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)))
 }
 
 /// RFC 9110 §5.6.2.

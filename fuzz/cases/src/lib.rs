@@ -1,0 +1,35 @@
+//! What must hold for any input, whoever made it up.
+//!
+//! Each function below takes the bytes of one case and panics when something does not hold. The targets in
+//! `fuzz/fuzz_targets` call them from a fuzzer, `tests/corpus.rs` with every file of `fuzz/corpus` and every
+//! message of `fixtures/http`. [`strict`] is a second reader of HTTP/1.1, made from the RFCs alone.
+//!
+//! Some cases begin with one byte that chooses between variants; the rest is the message or the text as it is.
+
+mod chunk;
+mod differential;
+pub mod fixture;
+mod heads;
+mod ours;
+pub mod strict;
+mod writer;
+mod yaml;
+
+pub use chunk::chunk;
+pub use differential::differential;
+pub use heads::{request_head, response_head};
+pub use writer::head_writer;
+pub use yaml::yaml;
+
+/// What runs one case.
+pub type Check = fn(&[u8]);
+
+/// Every target, by the name of its folder in `fuzz/corpus`.
+pub const TARGETS: &[(&str, Check)] = &[
+    ("request_head", request_head),
+    ("response_head", response_head),
+    ("chunk", chunk),
+    ("head_writer", head_writer),
+    ("yaml", yaml),
+    ("differential", differential),
+];
