@@ -9,7 +9,7 @@ use clap::{Arg, Args as ClapArgs, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 use crate::config::Flags;
-use crate::config::model::{Balance, LogLevel};
+use crate::config::model::{Balance, EventFormat, LogLevel};
 
 const EXAMPLES: &str = "Examples:
   evenkeel demo
@@ -19,6 +19,7 @@ const EXAMPLES: &str = "Examples:
 
 Signals:
   SIGTERM, SIGINT  drain and end; a second one cuts what is left
+  SIGUSR1          reopen the file of the access log
 
 Exit status:
   0  all went well; after a shutdown: nothing was cut
@@ -117,7 +118,7 @@ pub(super) struct DemoOptions {
     /// Where HTTP listens; the next free port if it is taken
     #[arg(long, value_name = "PORT", default_value_t = 8080)]
     pub(super) http_port: u16,
-    /// Where HTTPS is served, or the next free port
+    /// Where HTTPS listens; the next free port if it is taken
     #[arg(long, value_name = "PORT", default_value_t = 8443)]
     pub(super) https_port: u16,
     /// Where TCP listens; the next free port if it is taken
@@ -158,8 +159,8 @@ pub(super) struct Settings {
     /// The lowest level of events that is logged [default: info]
     #[arg(long, value_name = "LEVEL", value_parser = Proposed(|| names(LogLevel::ALL)))]
     log_level: Option<String>,
-    /// How events look: text or json [default: text]
-    #[arg(long, value_name = "FORMAT")]
+    /// How events look [default: text]
+    #[arg(long, value_name = "FORMAT", value_parser = Proposed(|| names(EventFormat::ALL)))]
     log_format: Option<String>,
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true", value_parser = not_yet)]
     cache_enabled: Option<String>,

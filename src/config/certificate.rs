@@ -22,7 +22,7 @@ const CERTIFICATE: &str = "a PEM file that begins with the server's own certific
 const AUTHORITIES: &str = "a PEM file with the certificates of authorities";
 const KEY: &str = "a PEM file with an unencrypted private key";
 
-/// What a subject that stands in the file is, for the reader of a message.
+/// That a key names this file, and why it is of no use.
 fn wrong(file: &Path, why: &str, expected: &str) -> Wrong {
     Wrong::new(format!("is {}, which {why}", quoted(&file.display().to_string())), expected)
 }
