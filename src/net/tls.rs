@@ -20,11 +20,18 @@ use tokio::io::ReadBuf;
 use super::Stream;
 use records::Records;
 
+/// The alert decode_error in clear (RFC 8446 §6.2).
+const DECODE_ERROR: &[u8] = &[21, 3, 3, 0, 2, 2, 50];
+
 /// A TLS session on a stream.
 pub struct Tls {
     stream: Stream,
     session: Connection,
     records: Records,
+    /// A byte of ours is out.
+    spoken: bool,
+    /// What is left to say of an alert that the session does not make.
+    alert: &'static [u8],
     /// Bytes that the caller wrote and we have not said so, because their records are not all out.
     owed: usize,
     /// Decrypted bytes that wait to be read.
@@ -80,6 +87,8 @@ impl Tls {
             stream,
             session,
             records: Records::default(),
+            spoken: false,
+            alert: &[],
             owed: 0,
             ready: 0,
             ended: false,
@@ -246,7 +255,13 @@ impl Tls {
                 Ok(count)
             }
             Err(error) => {
-                // The alert that says why; whoever does not take it now will not learn it.
+                // For a few faults rustls makes no alert. While nothing is encrypted one of ours is as good. A
+                // peer's own alert is not answered.
+                let told = matches!(error, rustls::Error::AlertReceived(_));
+                if !told && !self.spoken && !self.session.wants_write() {
+                    self.alert = DECODE_ERROR;
+                }
+                // The alert that says why. What there is no room for now goes out with the shutdown, if that comes.
                 let _ = self.poll_flush(cx);
                 self.closed = true;
                 Err(Broken::Protocol(error))
@@ -270,9 +285,15 @@ impl Tls {
             let mut sink = Sink { stream: &mut self.stream, cx };
             match self.session.write_tls(&mut sink) {
                 Ok(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                Ok(_) => {}
+                Ok(_) => self.spoken = true,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
                 Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        while !self.alert.is_empty() {
+            match ready!(self.stream.poll_write(cx, self.alert))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                count => self.alert = &self.alert[count..],
             }
         }
         Poll::Ready(Ok(()))

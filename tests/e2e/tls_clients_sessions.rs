@@ -11,7 +11,7 @@ use evenkeel::server::Bound;
 use evenkeel::tls::{TicketKeys, Tickets, server_config};
 use fake_backend::{Authority, Issued};
 use rustls::client::{
-    ClientSessionMemoryCache, ClientSessionStore, Resumption, Tls12ClientSessionValue,
+    ClientSessionMemoryCache, ClientSessionStore, Resumption, Tls12ClientSessionValue, Tls12Resumption,
     Tls13ClientSessionValue,
 };
 use rustls::pki_types::ServerName;
@@ -190,6 +190,48 @@ fn a_session_with_a_certificate_still_has_it_when_it_is_resumed() {
         assert!(told.len() == 2 && told[0] == told[1], "{told:?}");
         assert!(told[0].1[0].contains("Subject=\"CN=alice\""), "{told:?}");
     }
+}
+
+/// A client of TLS 1.2 that asks for no ticket, as curl does.
+fn ticketless(authority: &Authority, identity: Option<&Issued>) -> Arc<ClientConfig> {
+    let mut config = client_config(&[authority.ca_pem()], TLS12, identity);
+    config.resumption = Resumption::in_memory_sessions(8).tls12_resumption(Tls12Resumption::SessionIdOnly);
+    Arc::new(config)
+}
+
+#[test]
+fn a_client_of_tls_1_2_without_tickets_is_resumed_with_what_it_has_shown() {
+    let backend = recording();
+    let more = ", client_ca: ca.pem, client_auth: optional";
+    let secure = Secure::with(Protocol::Http, &[&backend], more, |_| ());
+    let alice = secure.authority.issue_client("alice");
+    for identity in [None, Some(&alice)] {
+        let config = ticketless(&secure.authority, identity);
+        assert!(!visit(secure.keel.address(), &config, "localhost").unwrap());
+        let resumed = (0..20).filter(|_| visit(secure.keel.address(), &config, "localhost").unwrap()).count();
+        assert_eq!(resumed, 20, "whichever worker it met");
+        for seen in backend.take_requests() {
+            assert_eq!(seen.header("client-cert").len(), usize::from(identity.is_some()));
+        }
+    }
+}
+
+#[test]
+fn a_session_without_a_ticket_is_of_no_use_at_another_listener() {
+    let backends = fakes(1);
+    let authority = Authority::new("test authority");
+    let issued = authority.issue(["localhost"]);
+    let serve = |more: &str| {
+        let mut config = config(Protocol::Http, &[backends[0].addr()]);
+        config.listeners[0].tls = Some(showing(&issued, &authority, more));
+        Keel::start(&config)
+    };
+    let (open, asking) = (serve(""), serve(", client_ca: ca.pem"));
+    let client = ticketless(&authority, None);
+    visit(open.address(), &client, "localhost").unwrap();
+    assert!(visit(open.address(), &client, "localhost").unwrap());
+    visit(asking.address(), &client, "localhost").expect_err("no certificate, no session");
+    until_ended(&asking, Cause::ClientCertificate, 1);
 }
 
 /// Gives the other side everything that one wants to send.
