@@ -58,24 +58,8 @@ async fn secure(
     let protocol = listener.config.protocol;
     record.kind = if protocol == Protocol::Tcp { Kind::Tcp } else { Kind::Http };
     let deadline = ctx.ticker.deadline();
-    let patience = listener.config.client_timeouts.tls;
-    deadline.set(patience);
-    // Who connects and says nothing leaves no record, with TLS or without, and does not hold up a drain.
-    let mut hurried = false;
-    let first = poll_fn(|cx| match stream.poll_first(cx) {
-        Poll::Ready(outcome) => Poll::Ready(outcome.ok().flatten()),
-        Poll::Pending => {
-            if ctx.is_draining() && !hurried {
-                hurried = true;
-                deadline.set(DRAIN_SILENCE.min(patience));
-            }
-            deadline.poll(cx).map(|()| None)
-        }
-    })
-    .await?;
-    if hurried {
-        deadline.set(patience);
-    }
+    // Who connects and says nothing leaves no record, with TLS or without.
+    let first = first_byte(ctx, &stream, &deadline, listener.config.client_timeouts.tls).await?;
     if protocol == Protocol::Http && first != HANDSHAKE && first.is_ascii_graphic() {
         let record = Record { started: now(), ..*record };
         http::connection::turn_away(Rc::clone(ctx), listener, stream, record, Cause::PlainHttp).await;
@@ -110,10 +94,10 @@ async fn secure(
         }
         None => (Cause::TlsTimeout, None),
         Some(Err(Broken::Closed(error))) => (Cause::ClientGone, Some(error.to_string())),
-        Some(Err(Broken::Protocol(error))) => {
-            let ours = is_certificate_fault(&error);
-            (if ours { Cause::ClientCertificate } else { Cause::TlsHandshake }, Some(error.to_string()))
+        Some(Err(Broken::Protocol(error))) if is_certificate_fault(&error) => {
+            (Cause::ClientCertificate, Some(error.to_string()))
         }
+        Some(Err(Broken::Protocol(error))) => (Cause::TlsHandshake, Some(error.to_string())),
     };
     ledger.settle(cause);
     drop(ledger);
@@ -125,6 +109,28 @@ async fn secure(
         part(session, &deadline).await;
     }
     None
+}
+
+/// The first byte that the client has sent, which stays there. `None`: it has left, or was silent for `patience`, or for
+/// less while the worker drains. Else `deadline` is set for the whole handshake.
+async fn first_byte(ctx: &WorkerCtx, stream: &Stream, deadline: &Deadline, patience: Duration) -> Option<u8> {
+    deadline.set(patience);
+    let mut hurried = false;
+    let first = poll_fn(|cx| match stream.poll_first(cx) {
+        Poll::Ready(outcome) => Poll::Ready(outcome.ok().flatten()),
+        Poll::Pending => {
+            if ctx.is_draining() && !hurried {
+                hurried = true;
+                deadline.set(DRAIN_SILENCE.min(patience));
+            }
+            deadline.poll(cx).map(|()| None)
+        }
+    })
+    .await;
+    if hurried {
+        deadline.set(patience);
+    }
+    first
 }
 
 /// Ends our side and reads for a while what the client still sends, which would otherwise reset our last words
