@@ -53,9 +53,11 @@ pub fn probe_starved(target: &str, backend: &str, reason: &str) {
 }
 
 /// Logs that a certificate ends soon: it is still shown, and somebody should renew it.
-pub fn certificate_expires(listener: &str, file: &Path, days: i64) {
+///
+/// `owner` is the listener or the target that shows it.
+pub fn certificate_expires(owner: &str, file: &Path, days: i64) {
     let file = file.display();
-    tracing::warn!(listener, %file, days, "the certificate {file} of {listener} expires in {days} days");
+    tracing::warn!(owner, %file, days, "the certificate {file} of {owner} expires in {days} days");
 }
 
 /// Logs that a name which had addresses no longer resolves; the last good ones stay in use.

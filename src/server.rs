@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use thiserror::Error;
 use tokio::runtime::Runtime;
@@ -385,18 +385,10 @@ fn bind_unix(
     Ok(Bound::Unix(path))
 }
 
-/// A certificate that ends within two weeks is a night without sleep that can still be had by day.
 fn warn_of_expiry(config: &Config) {
-    const DAY: i64 = 24 * 3600;
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
-    for listener in &config.listeners {
-        for identity in listener.tls.iter().flat_map(|tls| &tls.identities) {
-            let days = identity.expires.saturating_sub(now) / DAY;
-            if days < 14 {
-                events::certificate_expires(&listener.name, &identity.file, days);
-            }
-        }
+    let now = SystemTime::now();
+    for (owner, identity) in config.expiring(now) {
+        events::certificate_expires(owner, &identity.file, identity.days_left(now));
     }
 }
 
@@ -410,10 +402,8 @@ fn warn_of_small_backlog() {
 }
 
 fn warn_of_unverified_backends(config: &Config) {
-    for target in &config.targets {
-        if target.backends.iter().any(|backend| backend.tls.as_ref().is_some_and(|tls| tls.insecure)) {
-            events::upstream_unverified(&target.name);
-        }
+    for target in config.unverified() {
+        events::upstream_unverified(target);
     }
 }
 

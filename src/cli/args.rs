@@ -19,7 +19,7 @@ const EXAMPLES: &str = "Examples:
 
 Signals:
   SIGTERM, SIGINT  drain and end; a second one cuts what is left
-  SIGUSR1          reopen the file of the access log
+  SIGUSR1          open the file of the access log anew, after a rotation
 
 Exit status:
   0  all went well; after a shutdown: nothing was cut

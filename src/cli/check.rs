@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use super::args::Settings;
 use super::{load, output};
@@ -18,7 +19,17 @@ pub(super) fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
     for row in rows {
         let _ = writeln!(text, "{:path$}  {:value$}  {}", row.path, row.value, row.origin);
     }
-    text += "\nthe config is valid\n";
+    text += "\n";
+    let now = SystemTime::now();
+    for (owner, identity) in loaded.config.expiring(now) {
+        let (file, days) = (identity.file.display(), identity.days_left(now));
+        let _ = writeln!(text, "warning: the certificate {file} of {owner} expires in {days} days");
+    }
+    for target in loaded.config.unverified() {
+        let _ =
+            writeln!(text, "warning: the backends of {target} are not verified (`upstream_tls.insecure`)");
+    }
+    text += "the config is valid\n";
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustls::RootCertStore;
 use rustls::crypto::aws_lc_rs::default_provider;
-use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::{CertifiedKey, SigningKey};
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
@@ -21,6 +21,11 @@ const FILE_MAX: u64 = 4 * 1024 * 1024;
 const CERTIFICATE: &str = "a PEM file that begins with the server's own certificate";
 const AUTHORITIES: &str = "a PEM file with the certificates of authorities";
 const KEY: &str = "a PEM file with an unencrypted private key";
+
+/// What some editors put in front of a text (U+FEFF); PEM readers would miss the first section.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+/// The object identifier `pkcs7-data` in DER: a PKCS #12 bundle begins with a few lengths and this.
+const PKCS7_DATA: &[u8] = b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x01";
 
 /// That a key names this file, and why it is of no use.
 fn wrong(file: &Path, why: &str, expected: &str) -> Wrong {
@@ -68,7 +73,8 @@ fn chain_in(bytes: &[u8], file: &Path, expected: &str) -> Result<Vec<Certificate
     for certificate in CertificateDer::pem_slice_iter(bytes) {
         let number = chain.len() + 1;
         let certificate = certificate.map_err(|error| {
-            wrong(file, &format!("has a damaged PEM section at certificate {number}: {error}"), expected)
+            let why = damage(&error);
+            wrong(file, &format!("has a damaged PEM section at certificate {number}: {why}"), expected)
         })?;
         if X509Certificate::from_der(&certificate).is_err() {
             let why = format!("has a certificate (number {number}) that is damaged");
@@ -82,6 +88,26 @@ fn chain_in(bytes: &[u8], file: &Path, expected: &str) -> Result<Vec<Certificate
     Ok(chain)
 }
 
+fn damage(error: &pem::Error) -> String {
+    match error {
+        pem::Error::MissingSectionEnd { .. } => "its END line is missing, the file may be cut off".into(),
+        pem::Error::IllegalSectionStart { .. } => "its BEGIN line has no end".into(),
+        // An open list; these texts are made for readers.
+        other => other.to_string(),
+    }
+}
+
+fn is_bundle(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&0x30) && contains(&bytes[..bytes.len().min(64)], PKCS7_DATA)
+}
+
+fn bundle(file: &Path, expected: &str) -> Wrong {
+    wrong(file, "is a PKCS #12 bundle", expected).hint(format!(
+        "convert it: `openssl pkcs12 -in {} -nodes -out both.pem`, which then holds certificate and key",
+        file.display()
+    ))
+}
+
 fn no_certificate(file: &Path, bytes: &[u8], expected: &str) -> Wrong {
     let labels = labels(bytes);
     let has = |word: &str| labels.iter().any(|label| label.contains(word));
@@ -92,7 +118,9 @@ fn no_certificate(file: &Path, bytes: &[u8], expected: &str) -> Wrong {
         wrong(file, "is a certificate request", expected).hint("the authority makes the certificate from it")
     } else if labels.is_empty() && X509Certificate::from_der(bytes).is_ok() {
         wrong(file, "is a certificate in DER", expected)
-            .hint(format!("convert it: `openssl x509 -inform der -in {}`", file.display()))
+            .hint(format!("convert it: `openssl x509 -inform der -in {} -out cert.pem`", file.display()))
+    } else if is_bundle(bytes) {
+        bundle(file, expected)
     } else {
         wrong(file, "has no certificate in it", expected)
     }
@@ -115,10 +143,22 @@ fn key_in(bytes: &[u8], file: &Path) -> Result<Arc<dyn SigningKey>, Wrong> {
     }
     let key = match PrivateKeyDer::from_pem_slice(bytes) {
         Ok(key) => key,
+        Err(_) if has("OPENSSH PRIVATE KEY") => {
+            let hint = format!("convert a copy of it: `ssh-keygen -p -m pkcs8 -f {}`", file.display());
+            return Err(wrong(file, "has a private key in the form of OpenSSH", KEY).hint(hint));
+        }
         Err(_) if has("PRIVATE KEY") => return Err(wrong(file, "has a private key that is damaged", KEY)),
         Err(_) if has("CERTIFICATE") => {
             return Err(wrong(file, "has a certificate and no private key", KEY)
                 .hint("`cert_key` names the file of the key; without it `cert_file` holds both"));
+        }
+        Err(_) if has("PUBLIC KEY") => {
+            return Err(wrong(file, "has a public key and no private key", KEY));
+        }
+        Err(_) if is_bundle(bytes) => return Err(bundle(file, KEY)),
+        Err(_) if PrivateKeyDer::try_from(bytes).is_ok() => {
+            let hint = format!("convert it: `openssl pkey -inform der -in {} -out key.pem`", file.display());
+            return Err(wrong(file, "is a private key in DER", KEY).hint(hint));
         }
         Err(_) => return Err(wrong(file, "has no private key in it", KEY)),
     };
@@ -166,7 +206,7 @@ pub(super) fn identity(
                 Mismatch::Key(wrong(
                     key_file,
                     &format!("is not the key of the certificate in {certificate}"),
-                    KEY,
+                    "the private key that the certificate was made for",
                 ))
             }
         });
@@ -220,8 +260,7 @@ fn names(leaf: &X509Certificate<'_>) -> Vec<String> {
 
 fn read(file: &Path, expected: &str) -> Result<Vec<u8>, Wrong> {
     let unreadable = |error: std::io::Error| match error.kind() {
-        ErrorKind::NotFound => wrong(file, "does not exist", expected)
-            .hint("a relative path counts from the folder of the config file"),
+        ErrorKind::NotFound => wrong(file, "does not exist", expected).hint(absent(file)),
         ErrorKind::PermissionDenied => {
             wrong(file, "this user may not read", expected).hint("let the user that runs evenkeel read it")
         }
@@ -235,12 +274,27 @@ fn read(file: &Path, expected: &str) -> Result<Vec<u8>, Wrong> {
     if facts.len() > FILE_MAX {
         return Err(wrong(file, "is larger than 4MiB", expected));
     }
-    let bytes = if facts.is_file() { std::fs::read(file).map_err(unreadable)? } else { Vec::new() };
+    let mut bytes = if facts.is_file() { std::fs::read(file).map_err(unreadable)? } else { Vec::new() };
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
+    }
     if bytes.iter().all(u8::is_ascii_whitespace) {
         let why = if facts.is_file() { "is empty" } else { "is no ordinary file" };
         return Err(wrong(file, why, expected));
     }
     Ok(bytes)
+}
+
+/// What whoever named a file that is not there may have meant.
+fn absent(file: &Path) -> &'static str {
+    let name = file.as_os_str().as_encoded_bytes();
+    if contains(name, b"-----BEGIN ") {
+        "the path of a file belongs here, not what is in it"
+    } else if name.starts_with(b"~") || contains(name, b"/~") {
+        "`~` has no meaning here; write `${HOME}`"
+    } else {
+        "a relative path counts from the folder of the config file"
+    }
 }
 
 /// The labels of the PEM sections, as in `-----BEGIN label-----`.

@@ -11,14 +11,14 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ipnet::IpNet;
 
 pub use log::{AccessLog, EventFormat, LogFormat, LogPath, Share};
 pub use template::Template;
 
-use tls::{ListenerTls, UpstreamTls};
+use tls::{Identity, ListenerTls, UpstreamTls};
 
 /// One accepted configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +41,32 @@ pub struct Config {
     pub log_format: EventFormat,
     /// Peers whose forwarding headers are kept instead of replaced.
     pub trusted_proxies: Vec<IpNet>,
+}
+
+impl Config {
+    /// Our own certificates that end within two weeks, each with the listener or target that shows it: a night
+    /// without sleep that can still be had by day.
+    #[must_use]
+    pub fn expiring(&self, now: SystemTime) -> Vec<(&str, &Identity)> {
+        const DAYS: i64 = 14;
+        let to_clients = self.listeners.iter().flat_map(|listener| {
+            let identities = listener.tls.iter().flat_map(|tls| &tls.identities);
+            identities.map(|identity| (listener.name.as_str(), &**identity))
+        });
+        let to_backends = self.targets.iter().filter_map(|target| {
+            // One target has one `upstream_tls`.
+            let tls = target.backends.iter().find_map(|backend| backend.tls.as_ref())?;
+            Some((target.name.as_str(), tls.identity.as_deref()?))
+        });
+        to_clients.chain(to_backends).filter(|(_, identity)| identity.days_left(now) < DAYS).collect()
+    }
+
+    /// Names of the targets that take any certificate from their backends.
+    pub fn unverified(&self) -> impl Iterator<Item = &str> {
+        let is_open = |backend: &Backend| backend.tls.as_ref().is_some_and(|tls| tls.insecure);
+        let open = self.targets.iter().filter(move |target| target.backends.iter().any(is_open));
+        open.map(|target| target.name.as_str())
+    }
 }
 
 /// A set of bound addresses that speak one protocol.

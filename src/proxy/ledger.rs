@@ -16,7 +16,6 @@ pub struct Ledger<'a> {
     head: Option<&'a Head>,
     moved: Option<&'a Moved>,
     settled: bool,
-    withdrawn: bool,
     /// What is known so far.
     pub record: Record,
 }
@@ -25,7 +24,7 @@ impl<'a> Ledger<'a> {
     /// Starts a Record. `head`: what the client asked, for the access log.
     #[must_use]
     pub fn new(ctx: &Rc<WorkerCtx>, head: Option<&'a Head>, record: Record) -> Ledger<'a> {
-        Ledger { ctx: Rc::clone(ctx), head, moved: None, settled: false, withdrawn: false, record }
+        Ledger { ctx: Rc::clone(ctx), head, moved: None, settled: false, record }
     }
 
     /// Adds the bytes in `moved` to the Record when it is completed: they count also when the task is cut.
@@ -33,11 +32,6 @@ impl<'a> Ledger<'a> {
     pub fn counting(mut self, moved: &'a Moved) -> Ledger<'a> {
         self.moved = Some(moved);
         self
-    }
-
-    /// Leaves no Record: what it began with goes on in another.
-    pub fn withdraw(mut self) {
-        self.withdrawn = true;
     }
 
     /// Notes how it ended.
@@ -49,9 +43,6 @@ impl<'a> Ledger<'a> {
 
 impl Drop for Ledger<'_> {
     fn drop(&mut self) {
-        if self.withdrawn {
-            return;
-        }
         if !self.settled {
             // Nobody said how it ended: the task was dropped in the middle.
             self.record.cause = if std::thread::panicking() { Cause::Internal } else { Cause::Shutdown };

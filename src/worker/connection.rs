@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Poll, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use rustls::{ProtocolVersion, ServerConfig};
@@ -22,6 +22,8 @@ use crate::tls::{certificate_lines, is_certificate_fault};
 
 /// The first byte of every TLS connection: a handshake record (RFC 8446 §5.1).
 const HANDSHAKE: u8 = 22;
+/// A handshake that has begun when the worker drains may take this long.
+const DRAIN_HANDSHAKE: Duration = Duration::from_secs(3);
 /// What a client may still send after it was told why there is no session.
 const LINGER_BYTES: usize = 64 * 1024;
 /// For how long.
@@ -58,31 +60,29 @@ async fn secure(
     let protocol = listener.config.protocol;
     record.kind = if protocol == Protocol::Tcp { Kind::Tcp } else { Kind::Http };
     let deadline = ctx.ticker.deadline();
+    let patience = listener.config.client_timeouts.tls;
+    deadline.set(patience);
     // Who connects and says nothing leaves no record, with TLS or without.
-    let first = first_byte(ctx, &stream, &deadline, listener.config.client_timeouts.tls).await?;
+    let silence = DRAIN_SILENCE.min(patience);
+    let first = in_time(ctx, &deadline, silence, |cx| stream.poll_first(cx)).await?.ok().flatten()?;
     if protocol == Protocol::Http && first != HANDSHAKE && first.is_ascii_graphic() {
         let record = Record { started: now(), ..*record };
         http::connection::turn_away(Rc::clone(ctx), listener, stream, record, Cause::PlainHttp).await;
         return None;
     }
     record.started = now();
-    let mut ledger = Ledger::new(ctx, None, *record);
     let mut session = match Tls::server(stream, Arc::clone(config)) {
         Ok(session) => Box::new(session),
         Err(error) => {
             tracing::error!(listener = listener.config.name, %error, "no TLS session can be made");
-            ledger.settle(Cause::Internal);
+            Ledger::new(ctx, None, *record).settle(Cause::Internal);
             return None;
         }
     };
-    let outcome = poll_fn(|cx| match session.poll_handshake(cx) {
-        Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
-        Poll::Pending => deadline.poll(cx).map(|()| None),
-    })
-    .await;
+    let handshake = DRAIN_HANDSHAKE.min(patience);
+    let outcome = in_time(ctx, &deadline, handshake, |cx| session.poll_handshake(cx)).await;
     let (cause, broken) = match outcome {
         Some(Ok(())) => {
-            ledger.withdraw();
             record.secured = now();
             let version = session.version();
             record.tls = Some(TlsSession {
@@ -99,11 +99,11 @@ async fn secure(
         }
         Some(Err(Broken::Protocol(error))) => (Cause::TlsHandshake, Some(error.to_string())),
     };
-    ledger.settle(cause);
-    drop(ledger);
-    let client = record.client.map(|(address, _)| address);
+    // Not before: a handshake that is cut by the end of the process was no request yet, so nothing was lost.
+    Ledger::new(ctx, None, *record).settle(cause);
+    let client = record.client.map(|(address, _)| tracing::field::display(address));
     let error = broken.unwrap_or_default();
-    tracing::debug!(listener = listener.config.name, ?client, %cause, error, "TLS handshake failed");
+    tracing::debug!(listener = listener.config.name, client, %cause, error, "TLS handshake failed");
     // Who was told nothing has nothing to read.
     if !matches!(cause, Cause::TlsTimeout | Cause::ClientGone) {
         part(session, &deadline).await;
@@ -111,26 +111,25 @@ async fn secure(
     None
 }
 
-/// The first byte that the client has sent, which stays there. `None`: it has left, or was silent for `patience`, or for
-/// less while the worker drains. Else `deadline` is set for the whole handshake.
-async fn first_byte(ctx: &WorkerCtx, stream: &Stream, deadline: &Deadline, patience: Duration) -> Option<u8> {
-    deadline.set(patience);
+/// Waits until `poll` is ready. `None`: `deadline` came first, which is `hurry` from when the worker drains.
+async fn in_time<T>(
+    ctx: &WorkerCtx,
+    deadline: &Deadline,
+    hurry: Duration,
+    mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+) -> Option<T> {
     let mut hurried = false;
-    let first = poll_fn(|cx| match stream.poll_first(cx) {
-        Poll::Ready(outcome) => Poll::Ready(outcome.ok().flatten()),
+    poll_fn(|cx| match poll(cx) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
         Poll::Pending => {
             if ctx.is_draining() && !hurried {
                 hurried = true;
-                deadline.set(DRAIN_SILENCE.min(patience));
+                deadline.set(hurry);
             }
             deadline.poll(cx).map(|()| None)
         }
     })
-    .await;
-    if hurried {
-        deadline.set(patience);
-    }
-    first
+    .await
 }
 
 /// Ends our side and reads for a while what the client still sends, which would otherwise reset our last words

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use fake_backend::{Authority, Behaviour, Fake, Running};
 use rustix::process::{Pid, Signal, kill_process};
@@ -193,6 +193,27 @@ fn check_prints_values_with_their_origin() {
 }
 
 #[test]
+fn check_warns_of_certificates_that_end_soon_and_of_backends_that_are_not_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+    params.not_after = (SystemTime::now() + Duration::from_secs(3 * 24 * 3600 + 3600)).into();
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = params.self_signed(&key).unwrap().pem();
+    std::fs::write(folder.path().join("both.pem"), certificate + &key.serialize_pem()).unwrap();
+    let config = folder.path().join("evenkeel.yaml");
+    let text = "targets: {web: {protocol: https, listener: 1, tls: {cert_file: both.pem},
+        upstream_tls: {insecure: true}, backends: [{host: a, port: 1}]}}";
+    std::fs::write(&config, text).unwrap();
+    let (code, out, err) = outcome(&["check", "--config", config.to_str().unwrap()]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    let end = "both.pem of web expires in 3 days
+warning: the backends of web are not verified (`upstream_tls.insecure`)
+the config is valid
+";
+    assert!(out.contains("\nwarning: the certificate ") && out.ends_with(end), "{out}");
+}
+
+#[test]
 fn check_of_a_wrong_file_shows_every_problem_and_fails() {
     let (code, _, err) = outcome(&["check", "--config", "fixtures/config/invalid/twelve_faults.yaml"]);
     assert_eq!(code, Some(1));
@@ -271,6 +292,9 @@ fn completions_know_commands_flags_and_names_for_every_shell() {
         // What clap writes for these two does not complete values.
         let proposes_values = !matches!(shell, "elvish" | "powershell");
         assert_eq!(script.contains("trace"), proposes_values, "{shell}");
+        if shell == "bash" {
+            assert!(script.contains(r#"compgen -W "text json""#), "{script}");
+        }
         // What is there to be refused is not proposed.
         assert!(!script.contains("cache"), "{shell}");
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::sign::CertifiedKey;
@@ -46,6 +47,15 @@ impl fmt::Debug for Identity {
             .field("file", &self.file)
             .field("names", &self.names)
             .finish_non_exhaustive()
+    }
+}
+
+impl Identity {
+    /// Days until the leaf ends, rounded down; negative when it has ended.
+    #[must_use]
+    pub fn days_left(&self, now: SystemTime) -> i64 {
+        let since = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        self.expires.saturating_sub(i64::try_from(since).unwrap_or(i64::MAX)).div_euclid(24 * 3600)
     }
 }
 

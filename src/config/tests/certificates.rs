@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
+use std::time::{Duration, SystemTime};
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
@@ -66,6 +67,22 @@ impl Certs {
         std::fs::create_dir(certs.0.path().join("folder")).unwrap();
         let der = rustls::pki_types::CertificateDer::from(certs.der("a.pem"));
         std::fs::write(certs.0.path().join("a.der"), &der).unwrap();
+        std::fs::write(certs.0.path().join("key.der"), certs.key_der("a.key")).unwrap();
+        // The first bytes of what `openssl pkcs12 -export` makes.
+        let bundle =
+            b"\x30\x82\x04\x1a\x02\x01\x03\x30\x82\x03\xd0\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x01\xa0";
+        std::fs::write(certs.0.path().join("bundle.p12"), bundle).unwrap();
+        certs.write("public.pem", "-----BEGIN PUBLIC KEY-----\nMAA=\n-----END PUBLIC KEY-----\n");
+        certs.write(
+            "ssh.key",
+            "-----BEGIN OPENSSH PRIVATE KEY-----\nMAA=\n-----END OPENSSH PRIVATE KEY-----\n",
+        );
+        certs.write("cut.pem", &read("a.pem")[..200]);
+        certs.write("marked.pem", &format!("\u{feff}{}", read("a.pem").replace('\n', "\r\n")));
+        certs.write("marked.key", &format!("\u{feff}{}", read("a.key")));
+        let mut soon = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        soon.not_after = (SystemTime::now() + Duration::from_secs(3 * 24 * 3600 + 3600)).into();
+        certs.issue("soon", soon);
         certs
     }
 
@@ -79,6 +96,12 @@ impl Certs {
     fn der(&self, name: &str) -> Vec<u8> {
         use rustls::pki_types::pem::PemObject as _;
         rustls::pki_types::CertificateDer::from_pem_file(self.0.path().join(name)).unwrap().to_vec()
+    }
+
+    fn key_der(&self, name: &str) -> Vec<u8> {
+        use rustls::pki_types::pem::PemObject as _;
+        let key = rustls::pki_types::PrivateKeyDer::from_pem_file(self.0.path().join(name)).unwrap();
+        key.secret_der().to_vec()
     }
 }
 
@@ -140,6 +163,18 @@ fn every_broken_set_up_has_a_message_of_its_own() {
             "`cert_key` is `odd.key`, which has a private key that is damaged or of a kind that is not supported",
         ),
         (cert("a.pem", "text.pem"), "`cert_key` is `text.pem`, which has no private key in it"),
+        (cert("a.pem", "key.der"), "`cert_key` is `key.der`, which is a private key in DER"),
+        (
+            cert("a.pem", "public.pem"),
+            "`cert_key` is `public.pem`, which has a public key and no private key",
+        ),
+        (cert("a.pem", "ssh.key"), "`cert_key` is `ssh.key`, which has a private key in the form of OpenSSH"),
+        (cert("a.pem", "bundle.p12"), "`cert_key` is `bundle.p12`, which is a PKCS #12 bundle"),
+        (cert("bundle.p12", "a.key"), "`cert_file` is `bundle.p12`, which is a PKCS #12 bundle"),
+        (
+            cert("cut.pem", "a.key"),
+            "`cert_file` is `cut.pem`, which has a damaged PEM section at certificate 1: its END line is missing, the file may be cut off",
+        ),
         (cert("a.pem", "b.key"), "`cert_key` is `b.key`, which is not the key of the certificate in `a.pem`"),
         (client("client_ca: no.pem"), "`client_ca` is `no.pem`, which does not exist"),
         (client("client_ca: a.key"), "`client_ca` is `a.key`, which has a private key and no certificate"),
@@ -200,6 +235,107 @@ fn a_damaged_pem_section_is_named_by_its_number() {
     let found =
         problems(&format!("protocol: https, {PLAIN}, tls: {{cert_file: broken.pem, cert_key: a.key}}"));
     assert!(found[0].contains("has a damaged PEM section at certificate 1"), "{found:?}");
+}
+
+#[test]
+fn a_byte_order_mark_does_not_hide_the_first_section() {
+    let found =
+        problems(&format!("protocol: https, {PLAIN}, tls: {{cert_file: marked.pem, cert_key: marked.key}}"));
+    assert_eq!(found, [""; 0]);
+}
+
+#[test]
+fn a_path_that_can_not_be_meant_so_says_what_is_wanted() {
+    let hint = |file: &str| {
+        let text = format!(
+            "targets: {{web: {{protocol: https, listener: 1, {PLAIN}, tls: {{cert_file: {file}, cert_key: a.key}}}}}}"
+        );
+        let folder = Certs::shared().0.path();
+        load_text(&text, "t.yaml", folder, &Flags::default(), &env).unwrap_err().to_string()
+    };
+    assert!(hint("'-----BEGIN CERTIFICATE-----'").contains("not what is in it"));
+    assert!(hint("~/a.pem").contains("`~` has no meaning here; write `${HOME}`"));
+}
+
+#[test]
+fn advice_about_schemes_keeps_tls() {
+    let shown = |target: &str| {
+        let text = format!("targets: {{web: {{listener: 1, {target}}}}}");
+        load_text(&text, "t.yaml", "".as_ref(), &Flags::default(), &env).unwrap_err().to_string()
+    };
+    assert!(shown("backends: [{url: 'https://a:1'}]").contains("or write `tls://…`"));
+    assert!(shown("protocol: http, backends: [{url: 'tls://a:1'}]").contains("or write `https://…`"));
+}
+
+#[test]
+fn check_says_which_backends_are_spoken_to_over_tls() {
+    let text =
+        "targets: {web: {protocol: http, listener: 1, backends: [{url: 'https://a'}, {url: 'http://b'}]}}";
+    let loaded = load_text(text, "t.yaml", "".as_ref(), &Flags::default(), &env).unwrap();
+    let value = |key: &str| {
+        let path = format!("targets.web.backends{key}");
+        loaded.effective.iter().find(|row| row.path == path).map(|row| row.value.clone()).unwrap()
+    };
+    assert_eq!((value("[0].address"), value("[1].address")), ("a:443, over TLS".into(), "b:80".into()));
+    assert_eq!(value("[0].health_path"), "none, a TLS handshake is the check");
+    assert_eq!(value("[1].health_path"), "none, a TCP connect is the check");
+}
+
+#[test]
+fn certificates_that_end_within_two_weeks_are_named_with_who_shows_them() {
+    let folder = Certs::shared().0.path();
+    let text = "targets:
+  web: {protocol: https, listener: 1, backends: [{host: a, port: 1}],
+    tls: {cert_file: soon.pem, cert_key: soon.key}}
+  api: {protocol: http, listener: 2, backends: [{host: a, port: 1}, {host: b, port: 1}],
+    upstream_tls: {client_cert: soon.pem, client_key: soon.key}}
+  fresh: {protocol: https, listener: 3, backends: [{host: a, port: 1}], tls: {cert_file: a.pem, cert_key: a.key}}
+";
+    let config = load_text(text, "t.yaml", folder, &Flags::default(), &env).unwrap().config;
+    let now = SystemTime::now();
+    let found: Vec<_> = config.expiring(now).iter().map(|(who, one)| (*who, one.days_left(now))).collect();
+    assert_eq!(found, [("web", 3), ("api", 3)]);
+}
+
+#[test]
+fn check_shows_everything_that_decides_about_tls() {
+    let folder = Certs::shared().0.path();
+    let rows = |target: &str| -> Vec<String> {
+        let text = format!("targets: {{web: {{{target}}}}}");
+        let loaded = load_text(&text, "t.yaml", folder, &Flags::default(), &env).unwrap();
+        let all =
+            loaded.effective.iter().filter(|row| row.path.contains("tls.") && !row.path.contains("timeouts"));
+        let place = format!("{}/", folder.display());
+        all.map(|row| format!("{} {} {}", row.path, row.value.replace(&place, ""), row.origin)).collect()
+    };
+    let listener = rows(
+        "protocol: https, listener: 1, backends: [{host: a, port: 1}], tls: {cert_file: a.pem, cert_key: a.key, certificates: [{cert_file: both.pem}]}",
+    );
+    assert_eq!(
+        listener,
+        [
+            "targets.web.tls.cert_file a.pem t.yaml:1",
+            "targets.web.tls.cert_key a.key t.yaml:1",
+            "targets.web.tls.certificates[0].cert_file both.pem t.yaml:1",
+            "targets.web.tls.certificates[0].cert_key both.pem default",
+            "targets.web.tls.min_version 1.2 default",
+        ]
+    );
+    let upstream = [
+        "targets.web.upstream_tls.ca_file the system's default",
+        "targets.web.upstream_tls.server_name the backend's host default",
+        "targets.web.upstream_tls.insecure false default",
+    ];
+    assert_eq!(rows("protocol: http, listener: 1, backends: [{url: 'https://a'}]"), upstream, "by URL alone");
+    assert_eq!(
+        rows("protocol: http, listener: 1, backends: [{host: a, port: 1}], upstream_tls: {}"),
+        upstream
+    );
+    let named = rows(
+        "protocol: http, listener: 1, backends: [{host: a, port: 1}, {host: b, port: 1}], upstream_tls: {server_name: c}",
+    );
+    assert_eq!(named[1], "targets.web.upstream_tls.server_name c t.yaml:1");
+    assert_eq!(named.len(), 3, "once, however many backends there are: {named:?}");
 }
 
 #[test]

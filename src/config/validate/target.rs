@@ -303,7 +303,9 @@ fn backends(
             let address = place.value.address.to_string();
             let backend_name =
                 ledger.settle(path("name"), backend.name.as_ref(), address.clone(), String::clone);
-            ledger.note(path("address"), address, place.spot.origin.clone());
+            let tls = upstream.of(backend, report);
+            let shown = if tls.is_some() { format!("{address}, over TLS") } else { address };
+            ledger.note(path("address"), shown, place.spot.origin.clone());
             let probe_path = backend.health_path.as_ref().or(common);
             match probe_path {
                 // Checks may be off for a while; the path may stay where it is.
@@ -315,13 +317,20 @@ fn backends(
                 Some(written) => {
                     ledger.note(path("health_path"), written.value.clone(), written.spot.origin.clone());
                 }
-                None => ledger.note(path("health_path"), "none, a TCP connect is the check", Origin::Default),
+                None => {
+                    let check = if tls.is_some() { "TLS handshake" } else { "TCP connect" };
+                    ledger.note(
+                        path("health_path"),
+                        format!("none, a {check} is the check"),
+                        Origin::Default,
+                    );
+                }
             }
             Backend {
                 name: backend_name,
                 address: place.value.address.clone(),
                 probe_path: probe_path.map(|written| written.value.clone()),
-                tls: upstream.of(backend, report, ledger),
+                tls,
             }
         })
         .collect();
@@ -350,14 +359,22 @@ fn refuse_idle_probe_keys(raw: &RawTarget, report: &mut Report) {
 
 /// A URL's scheme says the same as the target's `protocol`, or one of them is a mistake.
 fn check_protocol(target: &str, backend: &RawBackend, protocol: Option<Protocol>, report: &mut Report) {
-    let (Some(own), Some(protocol)) = (backend.place.value.protocol, protocol) else { return };
+    let place = &backend.place.value;
+    let (Some(own), Some(protocol)) = (place.protocol, protocol) else { return };
     if own != protocol {
         let name = |protocol| name_of(Protocol::ALL, protocol);
+        // Advice never takes encryption away.
+        let scheme = match (protocol, place.tls) {
+            (Protocol::Http, Some(true)) => "https",
+            (Protocol::Http, _) => "http",
+            (Protocol::Tcp, Some(true)) => "tls",
+            (Protocol::Tcp, _) => "tcp",
+        };
         let (own, protocol) = (name(own), name(protocol));
         let message =
             format!("this backend speaks {own}, but the target {} speaks {protocol}", quoted(target));
         report
             .spot(&backend.place.spot, message)
-            .hint(format!("set `protocol: {own}` for the target, or write `{protocol}://…`"));
+            .hint(format!("set `protocol: {own}` for the target, or write `{scheme}://…`"));
     }
 }

@@ -16,11 +16,17 @@ use crate::config::raw::{RawBackend, RawIdentity, RawTarget, RawTls, RawUpstream
 
 /// Whether a target speaks TLS on any side, as far as its keys say.
 pub(super) fn is_wanted(raw: &RawTarget) -> bool {
-    let by_url = match &raw.backends {
+    is_spoken_to_backends(raw)
+        || !matches!(raw.tls, Field::Absent)
+        || !matches!(raw.upstream_tls, Field::Absent)
+}
+
+/// Whether the URL of any backend says so.
+fn is_spoken_to_backends(raw: &RawTarget) -> bool {
+    match &raw.backends {
         Field::Given(backends) => backends.value.iter().any(|backend| backend.place.value.tls == Some(true)),
         Field::Faulty | Field::Absent => false,
-    };
-    by_url || !matches!(raw.tls, Field::Absent) || !matches!(raw.upstream_tls, Field::Absent)
+    }
 }
 
 /// TLS of a target's listener, if it has any.
@@ -100,6 +106,10 @@ pub(super) struct Upstream<'r> {
     is_faulty: bool,
 }
 
+/// How `check` shows that nobody wrote them.
+const SYSTEM: &str = "the system's";
+const HOST: &str = "the backend's host";
+
 /// Reads what `upstream_tls` names.
 pub(super) fn upstream<'r>(raw: &'r RawTarget, report: &mut Report, ledger: &mut Ledger) -> Upstream<'r> {
     let target = raw.name.value.as_str();
@@ -111,14 +121,27 @@ pub(super) fn upstream<'r>(raw: &'r RawTarget, report: &mut Report, ledger: &mut
         insecure: false,
         is_faulty: matches!(raw.upstream_tls, Field::Faulty),
     };
-    let Field::Given(written) = &raw.upstream_tls else { return upstream };
-    let tls = &written.value;
     let path = |key: &str| format!("targets.{target}.upstream_tls.{key}");
+    let Field::Given(written) = &raw.upstream_tls else {
+        if is_spoken_to_backends(raw) {
+            ledger.note(path("ca_file"), SYSTEM, Origin::Default);
+            ledger.note(path("server_name"), HOST, Origin::Default);
+            ledger.note(path("insecure"), "false", Origin::Default);
+        }
+        return upstream;
+    };
+    let tls = &written.value;
     upstream.raw = Some(tls);
     if let Some(file) = &tls.ca_file {
         upstream.authorities = authorities(file, "`ca_file`", report, ledger, path("ca_file"));
     } else {
-        ledger.note(path("ca_file"), "the system's", Origin::Default);
+        ledger.note(path("ca_file"), SYSTEM, Origin::Default);
+    }
+    match &tls.server_name {
+        Field::Given(name) => {
+            ledger.note(path("server_name"), name.value.to_str(), name.spot.origin.clone());
+        }
+        Field::Faulty | Field::Absent => ledger.note(path("server_name"), HOST, Origin::Default),
     }
     if tls.identity.is_written() {
         upstream.identity = identity(&tls.identity, CLIENT, report, ledger, &path(""));
@@ -134,12 +157,7 @@ pub(super) fn upstream<'r>(raw: &'r RawTarget, report: &mut Report, ledger: &mut
 
 impl Upstream<'_> {
     /// TLS towards one backend, if it is to be used.
-    pub(super) fn of(
-        &self,
-        backend: &RawBackend,
-        report: &mut Report,
-        ledger: &mut Ledger,
-    ) -> Option<Arc<UpstreamTls>> {
+    pub(super) fn of(&self, backend: &RawBackend, report: &mut Report) -> Option<Arc<UpstreamTls>> {
         let place = &backend.place;
         match (place.value.tls, self.raw) {
             (Some(false), Some(_)) => {
@@ -157,12 +175,8 @@ impl Upstream<'_> {
             (Some(true), _) | (None, Some(_)) => {}
         }
         let written = self.raw.map(|raw| &raw.server_name);
-        let path = format!("targets.{}.upstream_tls.server_name", self.target);
         let name = match (written, &place.value.address) {
-            (Some(Field::Given(name)), _) => {
-                ledger.note(path, name.value.to_str(), name.spot.origin.clone());
-                name.value.clone()
-            }
+            (Some(Field::Given(name)), _) => name.value.clone(),
             (Some(Field::Faulty), _) => return None,
             (Some(Field::Absent) | None, BackendAddress::Host { host, .. }) => match server_name(host) {
                 Ok(name) => name,
@@ -197,7 +211,7 @@ const CLIENT: Keys = ("client_cert", "client_key");
 
 fn identity(
     raw: &RawIdentity,
-    (cert_name, key_name): Keys,
+    (cert_name, written_key): Keys,
     report: &mut Report,
     ledger: &mut Ledger,
     path: &str,
@@ -207,7 +221,7 @@ fn identity(
         Field::Faulty => return None,
         Field::Absent => {
             report
-                .spot(&raw.spot, format!("there is a `{key_name}` and no `{cert_name}`"))
+                .spot(&raw.spot, format!("there is a `{written_key}` and no `{cert_name}`"))
                 .expected(format!("`{cert_name}`, the PEM file with the certificate"));
             return None;
         }
@@ -218,8 +232,13 @@ fn identity(
         Field::Faulty => return None,
         Field::Absent => cert,
     };
-    let key_name = if matches!(raw.key, Field::Absent) { cert_name } else { key_name };
+    let key_name = if matches!(raw.key, Field::Absent) { cert_name } else { written_key };
     ledger.note(format!("{path}{cert_name}"), cert.value.display().to_string(), cert.spot.origin.clone());
+    let key_origin = match &raw.key {
+        Field::Given(key) => key.spot.origin.clone(),
+        Field::Faulty | Field::Absent => Origin::Default,
+    };
+    ledger.note(format!("{path}{written_key}"), key.value.display().to_string(), key_origin);
     let chain = certificate::chain(&cert.value)
         .map_err(|wrong| report.wrong(&cert.spot, &format!("`{cert_name}`"), wrong));
     let private = certificate::key(&key.value)
