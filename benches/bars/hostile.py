@@ -15,7 +15,7 @@ LENGTH = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n"
 CHUNKS = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 UPGRADE = b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
 
-# What a client sends before it stops. tests/e2e/stuck.rs has the same states, and shows what ends each of them.
+# What a client sends before it stops. tests/e2e/stuck_states.rs has these states and more, with what ends each of them.
 SAID = [b"", b"\r\n", b"GE", b"GET /a", b"GET / HTTP/1", b"GET / HTTP/1.1\r", b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\nHo",
         b"GET / HTTP/1.1\r\nHost: a", b"GET / HTTP/1.1\r\nHost: a\r", b"GET / HTTP/1.1\r\nHost: a\r\n\r", GET, GET + b"\r\n",
         GET + b"GET /b HT", LENGTH, LENGTH + b"abcde", CHUNKS, CHUNKS + b"5", CHUNKS + b"5\r", CHUNKS + b"5;a=", CHUNKS + b"5\r\nab",

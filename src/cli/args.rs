@@ -118,7 +118,7 @@ pub(super) struct DemoOptions {
     /// Where HTTP listens; the next free port if it is taken
     #[arg(long, value_name = "PORT", default_value_t = 8080)]
     pub(super) http_port: u16,
-    /// Where HTTPS is served, or the next free port
+    /// Where HTTPS listens; the next free port if it is taken
     #[arg(long, value_name = "PORT", default_value_t = 8443)]
     pub(super) https_port: u16,
     /// Where TCP listens; the next free port if it is taken

@@ -27,7 +27,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The object identifier `pkcs7-data` in DER: a PKCS #12 bundle begins with a few lengths and this.
 const PKCS7_DATA: &[u8] = b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x01";
 
-/// What a subject that stands in the file is, for the reader of a message.
+/// That a key names this file, and why it is of no use.
 fn wrong(file: &Path, why: &str, expected: &str) -> Wrong {
     Wrong::new(format!("is {}, which {why}", quoted(&file.display().to_string())), expected)
 }

@@ -2,7 +2,7 @@
 //!
 //! An editor sees a file before its variables are filled in, and perhaps with another idea of what `off` is. So
 //! every single value may also be a text with `${…}` in it, and what evenkeel reads as `off` or as a truth value
-//! may be a word or a truth value. A file that loads is never refused; what one can't say in a schema (an end
+//! may be a word or a truth value. A file that loads is never refused; what a schema can't say (an end
 //! before a beginning, a port taken twice) is left to `evenkeel check`.
 
 use serde_json::{Map, Value, json};

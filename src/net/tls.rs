@@ -40,6 +40,7 @@ pub struct Tls {
     ended: bool,
     /// We have said it, or can't any more.
     closed: bool,
+    /// Closing is meant to be seen as a cut: without close_notify.
     aborted: Cell<bool>,
 }
 

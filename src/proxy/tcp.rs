@@ -60,10 +60,9 @@ pub async fn serve(ctx: Rc<WorkerCtx>, listener: &Listener, client: Stream, mut 
                 End::Idle => (Cause::TunnelIdle, Outcome::Success),
                 End::Client(_) => (Cause::ClientGone, Outcome::Neutral),
                 End::Backend(error) => {
-                    match Some(error)
-                        .filter(|_| silent)
-                        .and_then(|error| dial::refusal(lease.backend(), &error))
-                    {
+                    // Behind its first byte an alert says nothing about the handshake.
+                    let refusal = if silent { dial::refusal(lease.backend(), &error) } else { None };
+                    match refusal {
                         Some(cause) => (cause, Outcome::ConnectFailed),
                         None => (Cause::AnswerCut, Outcome::Failed),
                     }

@@ -36,7 +36,7 @@ impl Roots {
 }
 
 /// Whether a certificate of `ca_file` may vouch for others. A backend's own certificate may stand there as well: it is
-/// taken as it is ([`Trusting`]), and whoever has its key must not be able to make certificates for its neighbours.
+/// taken as it is ([`Whom`]), and whoever has its key must not be able to make certificates for its neighbours.
 fn may_issue(certificate: &CertificateDer<'_>) -> bool {
     let Ok((_, parsed)) = X509Certificate::from_der(certificate) else { return false };
     match parsed.basic_constraints() {
@@ -95,17 +95,8 @@ impl Upstream {
         let builder = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
             .expect("the provider has suites for both versions");
-        let verifier: Arc<dyn ServerCertVerifier> = if tls.insecure {
-            Arc::new(TakesAny(provider()))
-        } else {
-            let chosen = tls.authorities.as_ref();
-            Arc::new(Trusting {
-                chains: chains(roots.of(chosen)),
-                pins: chosen.map(|chosen| chosen.certificates.clone()).unwrap_or_default(),
-                provider: provider(),
-            })
-        };
-        let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
+        let verifier = Verifier { whom: Whom::of(tls, roots), provider: provider() };
+        let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
         let mut config = match &tls.identity {
             None => builder.with_no_client_auth(),
             Some(identity) => builder
@@ -132,17 +123,36 @@ fn chains(roots: Arc<RootCertStore>) -> Option<Arc<WebPkiServerVerifier>> {
     WebPkiServerVerifier::builder_with_provider(roots, provider()).build().ok()
 }
 
-/// Takes what an authority has issued, and a certificate that stands in `ca_file` itself. Self-signed ones, as
-/// `openssl req -x509` makes them, call themselves an authority, and a verifier of chains refuses an authority at the
-/// end of one.
+/// Whose certificates are taken.
 #[derive(Debug)]
-struct Trusting {
-    chains: Option<Arc<WebPkiServerVerifier>>,
-    pins: Vec<CertificateDer<'static>>,
+enum Whom {
+    /// Everybody's: `insecure: true`.
+    Anyone,
+    /// What an authority has issued, and a certificate that stands in `ca_file` itself. Self-signed ones, as
+    /// `openssl req -x509` makes them, call themselves an authority, and a verifier of chains refuses an authority
+    /// at the end of one.
+    Trusted { chains: Option<Arc<WebPkiServerVerifier>>, pins: Vec<CertificateDer<'static>> },
+}
+
+impl Whom {
+    fn of(tls: &UpstreamTls, roots: &Roots) -> Whom {
+        if tls.insecure {
+            return Whom::Anyone;
+        }
+        let chosen = tls.authorities.as_ref();
+        let pins = chosen.map(|chosen| chosen.certificates.clone()).unwrap_or_default();
+        Whom::Trusted { chains: chains(roots.of(chosen)), pins }
+    }
+}
+
+/// Judges the certificates of a backend. That it has the key of what it shows is proven whomever we trust.
+#[derive(Debug)]
+struct Verifier {
+    whom: Whom,
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Trusting {
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
         leaf: &CertificateDer<'_>,
@@ -151,27 +161,16 @@ impl ServerCertVerifier for Trusting {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if !self.pins.iter().any(|pin| pin == leaf) {
-            return match &self.chains {
-                Some(chains) => chains.verify_server_cert(leaf, chain, name, ocsp, now),
-                None => Err(Error::InvalidCertificate(CertificateError::UnknownIssuer)),
-            };
+        match &self.whom {
+            Whom::Anyone => Ok(ServerCertVerified::assertion()),
+            Whom::Trusted { pins, .. } if pins.iter().any(|pin| pin == leaf) => verify_pin(leaf, name, now),
+            Whom::Trusted { chains: Some(chains), .. } => {
+                chains.verify_server_cert(leaf, chain, name, ocsp, now)
+            }
+            Whom::Trusted { chains: None, .. } => {
+                Err(Error::InvalidCertificate(CertificateError::UnknownIssuer))
+            }
         }
-        let (_, parsed) = X509Certificate::from_der(leaf)
-            .map_err(|_| Error::InvalidCertificate(CertificateError::BadEncoding))?;
-        let at = |time: i64| {
-            UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(time).unwrap_or_default()))
-        };
-        let not_before = at(parsed.validity().not_before.timestamp());
-        let not_after = at(parsed.validity().not_after.timestamp());
-        if now > not_after {
-            return Err(CertificateError::ExpiredContext { time: now, not_after }.into());
-        }
-        if now < not_before {
-            return Err(CertificateError::NotValidYetContext { time: now, not_before }.into());
-        }
-        verify_server_name(&ParsedCertificate::try_from(leaf)?, name)?;
-        Ok(ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(
@@ -207,43 +206,26 @@ impl ServerCertVerifier for Trusting {
     }
 }
 
-/// Takes any certificate: `insecure: true`. That the peer has its key is still proven.
-#[derive(Debug)]
-struct TakesAny(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for TakesAny {
-    fn verify_server_cert(
-        &self,
-        _leaf: &CertificateDer<'_>,
-        _chain: &[CertificateDer<'_>],
-        _name: &ServerName<'_>,
-        _ocsp: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
+/// Judges a certificate that stands in `ca_file` itself: its dates and its name are all that can be wrong.
+fn verify_pin(
+    leaf: &CertificateDer<'_>,
+    name: &ServerName<'_>,
+    now: UnixTime,
+) -> Result<ServerCertVerified, Error> {
+    let (_, parsed) = X509Certificate::from_der(leaf)
+        .map_err(|_| Error::InvalidCertificate(CertificateError::BadEncoding))?;
+    let at =
+        |time: i64| UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(time).unwrap_or_default()));
+    let not_before = at(parsed.validity().not_before.timestamp());
+    let not_after = at(parsed.validity().not_after.timestamp());
+    if now > not_after {
+        return Err(CertificateError::ExpiredContext { time: now, not_after }.into());
     }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    if now < not_before {
+        return Err(CertificateError::NotValidYetContext { time: now, not_before }.into());
     }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
+    verify_server_name(&ParsedCertificate::try_from(leaf)?, name)?;
+    Ok(ServerCertVerified::assertion())
 }
 
 #[cfg(test)]

@@ -64,8 +64,9 @@ pub fn is_certificate_fault(error: &rustls::Error) -> bool {
 /// Chooses a certificate by the name that the client asks for (SNI, RFC 6066 §3).
 #[derive(Debug)]
 struct Chooser {
-    /// By name; those that begin with `*.` without the star.
+    /// By name.
     exact: HashMap<String, Vec<Arc<CertifiedKey>>>,
+    /// By name without its star: `.example.com`.
     wildcard: HashMap<String, Vec<Arc<CertifiedKey>>>,
     /// For everybody else: the first, and those with the same names (another kind of key).
     default: Vec<Arc<CertifiedKey>>,

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Poll, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use rustls::{ProtocolVersion, ServerConfig};
@@ -62,22 +62,9 @@ async fn secure(
     let deadline = ctx.ticker.deadline();
     let patience = listener.config.client_timeouts.tls;
     deadline.set(patience);
-    // Who connects and says nothing leaves no record, with TLS or without, and does not hold up a drain.
-    let mut hurried = false;
-    let first = poll_fn(|cx| match stream.poll_first(cx) {
-        Poll::Ready(outcome) => Poll::Ready(outcome.ok().flatten()),
-        Poll::Pending => {
-            if ctx.is_draining() && !hurried {
-                hurried = true;
-                deadline.set(DRAIN_SILENCE.min(patience));
-            }
-            deadline.poll(cx).map(|()| None)
-        }
-    })
-    .await?;
-    if hurried {
-        deadline.set(patience);
-    }
+    // Who connects and says nothing leaves no record, with TLS or without.
+    let silence = DRAIN_SILENCE.min(patience);
+    let first = in_time(ctx, &deadline, silence, |cx| stream.poll_first(cx)).await?.ok().flatten()?;
     if protocol == Protocol::Http && first != HANDSHAKE && first.is_ascii_graphic() {
         let record = Record { started: now(), ..*record };
         http::connection::turn_away(Rc::clone(ctx), listener, stream, record, Cause::PlainHttp).await;
@@ -92,18 +79,8 @@ async fn secure(
             return None;
         }
     };
-    let mut hurried = false;
-    let outcome = poll_fn(|cx| match session.poll_handshake(cx) {
-        Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
-        Poll::Pending => {
-            if ctx.is_draining() && !hurried {
-                hurried = true;
-                deadline.set(DRAIN_HANDSHAKE.min(patience));
-            }
-            deadline.poll(cx).map(|()| None)
-        }
-    })
-    .await;
+    let handshake = DRAIN_HANDSHAKE.min(patience);
+    let outcome = in_time(ctx, &deadline, handshake, |cx| session.poll_handshake(cx)).await;
     let (cause, broken) = match outcome {
         Some(Ok(())) => {
             record.secured = now();
@@ -117,10 +94,10 @@ async fn secure(
         }
         None => (Cause::TlsTimeout, None),
         Some(Err(Broken::Closed(error))) => (Cause::ClientGone, Some(error.to_string())),
-        Some(Err(Broken::Protocol(error))) => {
-            let ours = is_certificate_fault(&error);
-            (if ours { Cause::ClientCertificate } else { Cause::TlsHandshake }, Some(error.to_string()))
+        Some(Err(Broken::Protocol(error))) if is_certificate_fault(&error) => {
+            (Cause::ClientCertificate, Some(error.to_string()))
         }
+        Some(Err(Broken::Protocol(error))) => (Cause::TlsHandshake, Some(error.to_string())),
     };
     // Not before: a handshake that is cut by the end of the process was no request yet, so nothing was lost.
     Ledger::new(ctx, None, *record).settle(cause);
@@ -132,6 +109,27 @@ async fn secure(
         part(session, &deadline).await;
     }
     None
+}
+
+/// Waits until `poll` is ready. `None`: `deadline` came first, which is `hurry` from when the worker drains.
+async fn in_time<T>(
+    ctx: &WorkerCtx,
+    deadline: &Deadline,
+    hurry: Duration,
+    mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+) -> Option<T> {
+    let mut hurried = false;
+    poll_fn(|cx| match poll(cx) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending => {
+            if ctx.is_draining() && !hurried {
+                hurried = true;
+                deadline.set(hurry);
+            }
+            deadline.poll(cx).map(|()| None)
+        }
+    })
+    .await
 }
 
 /// Ends our side and reads for a while what the client still sends, which would otherwise reset our last words

@@ -5,22 +5,11 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
 
 use fake_backend::Running;
 use rustix::process::Signal;
 
-use super::{PATIENCE, Started, address_in, backend, evenkeel, outcome};
-
-/// Polls until `condition` holds; fails the test when it does not in time.
-#[expect(clippy::disallowed_methods, reason = "waits by polling; there is no runtime here")]
-fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < PATIENCE, "not in time: {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
+use super::{PATIENCE, Started, address_in, backend, evenkeel, eventually, outcome};
 
 /// A process with a config of its own in front of one backend.
 struct Lab {

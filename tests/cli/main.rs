@@ -1,19 +1,31 @@
 //! The command as users run it: real processes, real signals, real exit codes.
 #![allow(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
+mod https;
 mod logs;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use fake_backend::{Authority, Behaviour, Fake, Running};
 use rustix::process::{Pid, Signal, kill_process};
+use rustls::ALL_VERSIONS;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel");
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Polls until `condition` holds; fails the test when it does not in time.
+#[expect(clippy::disallowed_methods, reason = "waits by polling; there is no runtime here")]
+fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
 
 /// A running command; killed when the test ends.
 struct Started {
@@ -73,7 +85,12 @@ impl Started {
     }
 
     fn exit_code(&mut self) -> Option<i32> {
-        self.child.wait().unwrap().code()
+        let mut ended = None;
+        eventually("it ends", || {
+            ended = self.child.try_wait().unwrap();
+            ended.is_some()
+        });
+        ended.and_then(|status| status.code())
     }
 }
 
@@ -372,7 +389,8 @@ fn the_demo_rotates_over_http_https_and_tcp() {
         Started::new(evenkeel(&["demo", "--http-port", &port, "--https-port", &port, "--tcp-port", &port]));
     let line = demo.wait_for("http://127.0.0.1:");
     let http: SocketAddr = line.split("http://").nth(1).unwrap().trim().parse().unwrap();
-    let https = demo.wait_for("https://127.0.0.1:").split("https://").nth(1).unwrap().trim().to_owned();
+    let line = demo.wait_for("https://127.0.0.1:");
+    let https: SocketAddr = line.split("https://").nth(1).unwrap().trim().parse().unwrap();
     let tcp: SocketAddr = demo.wait_for("TCP ").split_whitespace().nth(1).unwrap().parse().unwrap();
     demo.wait_for_all(&["web/fake-1 is up", "web/fake-2 is up", "web/fake-3 is up"]);
     demo.wait_for_all(&["tcp/tcp-fake-1 is up", "tcp/tcp-fake-2 is up"]);
@@ -380,8 +398,7 @@ fn the_demo_rotates_over_http_https_and_tcp() {
     bodies.sort();
     bodies.dedup();
     assert_eq!(bodies, ["Hello from fake-1", "Hello from fake-2", "Hello from fake-3"]);
-    let curl = Command::new("curl").args(["-sk", &format!("https://{https}/head")]).output().unwrap();
-    let head = String::from_utf8(curl.stdout).unwrap();
+    let head = https::get(https, https::credulous(), "/head");
     assert!(head.contains("X-Forwarded-Proto: https\r\n"), "{head}");
     let greet = || {
         let mut text = String::new();
@@ -419,14 +436,15 @@ fn few_descriptors_mean_clean_refusals_and_recovery() {
     }
     assert_eq!((served, refused), (20, 280));
     drop(sockets);
-    while !get(address).contains("200 OK") {}
+    eventually("there is room again", || get(address).contains("200 OK"));
 }
 
 #[test]
 fn gruglbs_tls_example_serves_https() {
     let (one, two) = (backend("one"), backend("two"));
     let folder = tempfile::tempdir().unwrap();
-    let issued = Authority::new("gruglb").issue(["localhost", "127.0.0.1"]);
+    let authority = Authority::new("gruglb");
+    let issued = authority.issue(["localhost", "127.0.0.1"]);
     for (name, text) in [("server.crt", &issued.cert_pem), ("server.key", &issued.key_pem)] {
         std::fs::write(folder.path().join(name), text).unwrap();
     }
@@ -438,12 +456,9 @@ fn gruglbs_tls_example_serves_https() {
     let mut keel = Started::new(evenkeel(&["--config", config.to_str().unwrap()]));
     let https = address_in(&keel.wait_for("listening"));
     keel.wait_for_all(&["is up", "is up"]);
-    let curl = |more: &[&str]| {
-        let url = format!("https://{https}/");
-        let output = Command::new("curl").args(["-sk", &url]).args(more).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
-    let mut bodies = [curl(&["--tls-max", "1.2"]), curl(&["--tlsv1.3"])];
+    let over =
+        |version| body(&https::get(https, https::trusting(authority.ca_pem(), version), "/")).to_owned();
+    let mut bodies: Vec<String> = ALL_VERSIONS.iter().map(|&version| over(version)).collect();
     bodies.sort();
     assert_eq!(bodies, ["Hello from one", "Hello from two"]);
     assert!(get(https).starts_with("HTTP/1.1 400") && get(https).contains("This port speaks HTTPS"));

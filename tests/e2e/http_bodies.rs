@@ -8,7 +8,7 @@ use fake_backend::{Behaviour, Fault, pattern};
 
 use super::support::{Keel, PATIENCE, chunked, fakes, recording, settled};
 
-/// Shorter than it takes to see that nothing moves any more.
+/// Shorter than it takes to see twice that nothing moves any more.
 const SHORT: Duration = Duration::from_millis(500);
 /// More than all buffers between a client and a backend hold.
 const ENDLESS: u64 = 1 << 40;

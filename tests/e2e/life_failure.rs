@@ -238,7 +238,7 @@ fn rotation_stays_exact_when_a_backend_leaves_and_returns() {
     assert_eq!(counts(240), [80, 80, 80]);
 }
 
-/// The first connection to it used to stay the only one per ejection span until it ended.
+/// Were it ejected until its trial connection ends, that would stay the only one for as long as it is open.
 #[test]
 fn a_backend_that_is_back_gets_its_share_while_its_trial_connection_is_still_open() {
     let backends =

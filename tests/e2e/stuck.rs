@@ -6,15 +6,7 @@
 
 use super::stuck_lab::{DEADLINES, Lab};
 use super::stuck_states::STATES;
-use super::support::{Client, eventually};
-
-/// The causes in the access log of the requests on this connection.
-fn causes(lab: &Lab, client: &Client) -> Vec<String> {
-    let address = client.socket.local_addr().unwrap().to_string();
-    let records = lab.process.records();
-    let mine = records.iter().filter(|record| record["client"] == address.as_str());
-    mine.map(|record| record["cause"].as_str().unwrap_or("-").to_owned()).collect()
-}
+use super::support::eventually;
 
 /// Everything that waits for the deadline called `short` ends with its cause, and nothing else does.
 fn ends(short: &str) {
@@ -28,13 +20,13 @@ fn ends(short: &str) {
         if state.cause.is_empty() {
             let came = client.rest();
             assert!(!came.starts_with(b"HTTP") && !client.was_reset(), "{}: {came:?}", state.name);
-            assert!(causes(&lab, &client).iter().all(|cause| cause == "-"), "{}", state.name);
+            assert!(lab.causes(&client).iter().all(|cause| cause == "-"), "{}", state.name);
         } else {
-            eventually(state.name, || causes(&lab, &client).last().is_some_and(|cause| cause == state.cause));
+            eventually(state.name, || lab.causes(&client).last().is_some_and(|cause| cause == state.cause));
         }
     }
     for (state, client) in &others {
-        let waits = causes(&lab, client).iter().all(|cause| cause == "-");
+        let waits = lab.causes(client).iter().all(|cause| cause == "-");
         assert!(waits, "{short} has ended `{}`, which waits for {}", state.name, state.deadline);
     }
     assert_eq!(lab.good(), 200);
@@ -124,7 +116,7 @@ fn all_of_them_at_once_cost_nothing() {
         quiet == 3
     });
     for (state, client) in &held {
-        assert!(causes(&lab, client).iter().all(|cause| cause == "-"), "`{}` has ended", state.name);
+        assert!(lab.causes(client).iter().all(|cause| cause == "-"), "`{}` has ended", state.name);
     }
     assert_eq!(lab.good(), 200);
 }

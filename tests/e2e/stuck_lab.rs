@@ -2,7 +2,8 @@
 //! even read.
 
 use std::io::{ErrorKind, Write as _};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use fake_backend::{Behaviour, Ending, Fake, Fault, Running, TcpMode, TlsOptions};
@@ -55,7 +56,7 @@ impl Lab {
         let mut config = String::from("workers: 1\ntargets:\n");
         let mut target = |name: &str, protocol: &str, backend: SocketAddr, more: &str| {
             let keys = if protocol == "tcp" { &DEADLINES[4..] } else { &DEADLINES[..] };
-            let time = |key: &&str| if *key == short { "500ms" } else { "1h" };
+            let time = |key: &&str| if *key == short { "1s" } else { "1h" };
             let secured = more.contains("tls: {");
             let keys = keys.iter().filter(|&&key| key != "tls" || secured);
             let timeouts: Vec<_> = keys.map(|key| format!("{key}: {}", time(key))).collect();
@@ -118,9 +119,20 @@ impl Lab {
         }
     }
 
-    /// A client of this target.
+    /// A client of this target, with an address of its own by which its records are told.
     pub fn client(&self, target: &str) -> Client {
-        Client::connect(self.process.address(target))
+        static CLIENTS: AtomicU32 = AtomicU32::new(1);
+        let number = CLIENTS.fetch_add(1, Ordering::Relaxed);
+        let own = Ipv4Addr::from_bits(Ipv4Addr::new(127, 1, 0, 0).to_bits() + number);
+        Client::connect_from(own, self.process.address(target))
+    }
+
+    /// The causes in the access log of what this client has asked; `-`: all was well.
+    pub fn causes(&self, client: &Client) -> Vec<String> {
+        let address = client.socket.local_addr().unwrap().to_string();
+        let records = self.process.records();
+        let own = records.iter().filter(|record| record["client"] == address.as_str());
+        own.map(|record| record["cause"].as_str().unwrap_or("-").to_owned()).collect()
     }
 
     /// A client that sends this and no more.

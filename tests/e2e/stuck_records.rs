@@ -3,7 +3,7 @@
 
 use super::stuck_lab::Lab;
 use super::stuck_tls::seal;
-use super::support::{Client, eventually};
+use super::support::eventually;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -20,14 +20,6 @@ fn served(lab: &Lab) {
         let _ = std::io::Read::read_to_end(&mut session.reader(), &mut plain);
     }
     assert!(plain.starts_with(b"HTTP/1.1 200 OK\r\n"));
-}
-
-/// The last cause in the access log for this connection.
-fn cause(lab: &Lab, client: &Client) -> Option<String> {
-    let address = client.socket.local_addr().unwrap().to_string();
-    let records = lab.process.records();
-    let mine = records.iter().rfind(|record| record["client"] == address.as_str())?;
-    Some(mine["cause"].as_str().unwrap_or("-").to_owned())
 }
 
 fn no_panic(lab: &Lab) {
@@ -65,7 +57,7 @@ fn what_is_no_handshake_ends_its_connection_and_no_other() {
         })
         .collect();
     for ((name, _, expected), client) in cases.iter().zip(ended) {
-        eventually(name, || cause(&lab, &client).is_some_and(|cause| cause == *expected));
+        eventually(name, || lab.causes(&client) == [*expected]);
     }
     no_panic(&lab);
 }
@@ -86,12 +78,10 @@ fn a_client_hello_with_any_byte_wrong_ends_its_connection_and_no_other() {
         (at, client)
     });
     for (at, client) in ended.collect::<Vec<_>>() {
-        eventually("it is written down", || cause(&lab, &client).is_some());
-        let cause = cause(&lab, &client).unwrap_or_default();
-        assert!(
-            ["tls_handshake", "client_gone", "plain_http"].contains(&cause.as_str()),
-            "byte {at}: {cause}"
-        );
+        eventually("it is written down", || !lab.causes(&client).is_empty());
+        let causes = lab.causes(&client);
+        let [cause] = &causes[..] else { panic!("byte {at}: {causes:?}") };
+        assert!(["tls_handshake", "client_gone", "plain_http"].contains(&cause.as_str()), "{at}: {cause}");
     }
     served(&lab);
     no_panic(&lab);

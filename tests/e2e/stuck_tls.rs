@@ -4,11 +4,11 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use fake_backend::Authority;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection};
 
 use super::support::Client;
+use super::support::tls::{BOTH, client_config};
 
 /// A certificate for evenkeel, and clients that trust it.
 pub struct Secrets {
@@ -23,14 +23,7 @@ impl Secrets {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("cert.pem"), issued.cert_pem).unwrap();
         std::fs::write(folder.path().join("key.pem"), issued.key_pem).unwrap();
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(authority.ca_pem().as_bytes()).unwrap()).unwrap();
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let config = client_config(&[authority.ca_pem()], BOTH, None);
         Secrets { folder, config: Arc::new(config) }
     }
 

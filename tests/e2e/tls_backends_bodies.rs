@@ -132,7 +132,7 @@ fn upload_until_answered(address: SocketAddr) -> Answer {
     })
 }
 
-/// A backend that has answered and left used to lose its answer: what could not be written to it counted first.
+/// A backend may answer and leave: its answer counts before what can't be written to it any more.
 #[test]
 fn an_answer_that_comes_while_the_upload_is_stuck_reaches_the_client() {
     let lab = Lab::new();

@@ -23,6 +23,8 @@ struct Broken {
 }
 
 const TRUSTED: &str = "upstream_tls: {ca_file: ca.pem}";
+/// Long enough for the good backend beside one that is silent.
+const SHORT: &str = "500ms";
 const SHOWING: &str = "upstream_tls: {ca_file: ca.pem, client_cert: stranger.pem, client_key: stranger.key}";
 
 fn broken(tls: TlsOptions, cause: Cause, reason: &str) -> Broken {
@@ -100,8 +102,8 @@ fn every_broken_backend(lab: &Lab) -> Vec<Broken> {
         ),
         spoiled(lab, TlsFault::Plain, Cause::UpstreamNotTls, "it does not speak TLS"),
         spoiled(lab, TlsFault::TalkFirst, Cause::UpstreamNotTls, "it does not speak TLS"),
-        spoiled(lab, TlsFault::Hang, Cause::UpstreamTlsTimeout, "no handshake in 200ms"),
-        spoiled(lab, TlsFault::Half, Cause::UpstreamTlsTimeout, "no handshake in 200ms"),
+        spoiled(lab, TlsFault::Hang, Cause::UpstreamTlsTimeout, "no handshake in 500ms"),
+        spoiled(lab, TlsFault::Half, Cause::UpstreamTlsTimeout, "no handshake in 500ms"),
         spoiled(lab, TlsFault::Close, Cause::UpstreamTls, "it closed the connection in the handshake"),
     ];
     for version in [TlsVersion::Tls12, TlsVersion::Tls13] {
@@ -117,7 +119,9 @@ fn every_broken_backend_has_its_cause_and_its_reason_and_costs_nothing_beside_a_
     let good = start(Fake::http("good"), lab.tls());
     let mut reasons = BTreeSet::new();
     for Broken { backend, keys, cause, reason } in every_broken_backend(&lab) {
-        let keys = &format!("{keys}, timeouts: {{tls: 200ms}}");
+        // Short only where nothing else ends the handshake.
+        let patience = if cause == Cause::UpstreamTlsTimeout { SHORT } else { "10s" };
+        let keys = &format!("{keys}, timeouts: {{tls: {patience}}}");
         let mut config = lab.config("http", keys, &urls(&[&backend]));
         let log = LogFile::of(&mut config, LogFormat::Json);
         let keel = Keel::start(&config);
@@ -149,7 +153,7 @@ fn every_broken_backend_has_its_cause_and_its_reason_and_costs_nothing_beside_a_
 
         let keel = Keel::start(&lab.config(
             "http",
-            &format!("{TRUSTED}, timeouts: {{tls: 200ms}}"),
+            &format!("{TRUSTED}, timeouts: {{tls: {patience}}}"),
             &urls(&[&backend, &good]),
         ));
         let mut client = keel.client();

@@ -114,7 +114,7 @@ fn bytes_behind_an_answer_in_the_same_record_end_the_connection() {
 /// What a puppet sends with an answer, and what it sends before it is asked again.
 type Leftover = fn(&mut Strings) -> (Vec<u8>, Vec<u8>);
 
-/// The second half of a record used to be taken for the answer to the next request.
+/// The second half of a record must not pass for the answer to the next request.
 #[test]
 fn whatever_is_left_behind_an_answer_reaches_nobody() {
     let lab = Lab::new();

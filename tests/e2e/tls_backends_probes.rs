@@ -1,21 +1,33 @@
 //! Health checks of backends with TLS: the settings of the traffic, and reasons in words.
 
+use std::time::Duration;
+
+use evenkeel::config::model::HealthCheck;
 use evenkeel::target::Health;
 use fake_backend::{Authority, Behaviour, Fake, Fault, Running, TlsFault, TlsVersion};
 
-use super::life_lab::{probe_quickly, until};
-use super::support::{Keel, events, eventually, quick_health};
+use super::life_lab::{probe, until};
+use super::support::{Keel, PATIENCE, events, eventually, quick_health};
 use super::tls_backends_lab::{Lab, identity, start, urls};
 
 const TRUSTED: &str = "upstream_tls: {ca_file: ca.pem}";
 
+/// Where only its timeout ends a probe, or its end is what is waited for.
+const SHORT: Duration = Duration::from_millis(500);
+
 /// In front of this backend, probed: with GET /health, or by a handshake alone.
 fn probed(lab: &Lab, keys: &str, backend: &Running, asks: bool) -> Keel {
+    probed_within(PATIENCE, lab, keys, backend, asks)
+}
+
+/// The same with this timeout of a probe.
+fn probed_within(timeout: Duration, lab: &Lab, keys: &str, backend: &Running, asks: bool) -> Keel {
     let mut config = lab.config(if asks { "http" } else { "tcp" }, keys, &urls(&[backend]));
+    let health = HealthCheck { timeout, ..quick_health() };
     if asks {
-        probe_quickly(&mut config);
+        probe(&mut config, health);
     } else {
-        config.targets[0].health = Some(quick_health());
+        config.targets[0].health = Some(health);
     }
     Keel::start(&config)
 }
@@ -83,13 +95,14 @@ fn a_backend_that_spoils_tls_is_down() {
             (TlsFault::Half, "timeout after 500ms"),
         ] {
             let backend = start(fake(asks).behave(Behaviour::tls_fault(fault)), lab.tls());
-            is_down_because(&probed(&lab, TRUSTED, &backend, asks), reason);
+            let timeout = if fault == TlsFault::Half { SHORT } else { PATIENCE };
+            is_down_because(&probed_within(timeout, &lab, TRUSTED, &backend, asks), reason);
         }
     }
 }
 
-/// In TLS 1.3 a backend looks at our certificate when our side of the handshake is done: a probe that asks nothing used
-/// to be content with that.
+/// In TLS 1.3 a backend looks at our certificate when our side of the handshake is done: a probe that asks nothing has to
+/// wait for what it says.
 #[test]
 fn a_backend_that_wants_our_certificate_is_up_with_it_and_down_without() {
     let lab = Lab::new();
@@ -124,6 +137,6 @@ fn a_backend_that_is_silent_behind_the_handshake_is_up() {
     let tls = lab.tls().ask_client(lab.authority.ca_pem());
     let backend = start(Fake::tcp("fake-1").behave(silent), tls);
     for keys in [TRUSTED, "upstream_tls: {ca_file: ca.pem, client_cert: keel.pem, client_key: keel.key}"] {
-        until(&probed(&lab, keys, &backend, false), 0, Health::Up);
+        until(&probed_within(SHORT, &lab, keys, &backend, false), 0, Health::Up);
     }
 }

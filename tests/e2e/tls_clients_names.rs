@@ -6,16 +6,15 @@ use evenkeel::config::model::Protocol;
 use evenkeel::message::Cause;
 use fake_backend::{Authority, Issued};
 use rcgen::{CertificateParams, KeyPair, PKCS_RSA_SHA256, RsaKeySize};
+use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::crypto::aws_lc_rs::{default_provider, kx_group};
-use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
 use rustls::{
-    AlertDescription, ClientConfig, NamedGroup, ProtocolVersion, RootCertStore, SignatureScheme,
-    SupportedProtocolVersion,
+    AlertDescription, ClientConfig, NamedGroup, ProtocolVersion, SignatureScheme, SupportedProtocolVersion,
 };
 
 use super::life_lab::until_ended;
 use super::support::tls::{
-    BOTH, Secure, TLS12, TLS13, TlsSocket, alert, client_config, first_der, listener_tls,
+    BOTH, Secure, TLS12, TLS13, TlsSocket, alert, client_config, client_config_of, first_der, listener_tls,
 };
 use super::support::{Keel, config, fakes};
 
@@ -148,21 +147,7 @@ fn knowing(
     // Tests end; rustls wants them for ever.
     provider.signature_verification_algorithms =
         WebPkiSupportedAlgorithms { all: all.all, mapping: Box::leak(mapping.into_boxed_slice()) };
-    with_provider(provider, roots, versions)
-}
-
-fn with_provider(
-    provider: CryptoProvider,
-    roots: &[&str],
-    versions: &[&'static SupportedProtocolVersion],
-) -> ClientConfig {
-    let mut store = RootCertStore::empty();
-    roots.iter().for_each(|pem| store.add(first_der(pem)).unwrap());
-    ClientConfig::builder_with_provider(Arc::new(provider))
-        .with_protocol_versions(versions)
-        .unwrap()
-        .with_root_certificates(store)
-        .with_no_client_auth()
+    client_config_of(provider, roots, versions, None)
 }
 
 #[test]
@@ -242,6 +227,6 @@ fn a_recent_client_gets_a_key_exchange_that_outlasts_quantum_computers() {
     // One that offers both and has guessed the old one is served as well, and one that knows no other too.
     let mut provider = default_provider();
     provider.kx_groups = vec![kx_group::X25519];
-    let old = with_provider(provider, &[secure.authority.ca_pem()], BOTH);
+    let old = client_config_of(provider, &[secure.authority.ca_pem()], BOTH, None);
     assert_eq!(group(&secure.open_with(&Arc::new(old))), NamedGroup::X25519);
 }

@@ -15,7 +15,9 @@ use rustls::client::{
     Tls13ClientSessionValue,
 };
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, HandshakeKind, NamedGroup, ServerConfig, ServerConnection};
+use rustls::{
+    ClientConfig, ClientConnection, Connection, HandshakeKind, NamedGroup, ServerConfig, ServerConnection,
+};
 
 use super::life_lab::until_ended;
 use super::support::tls::{
@@ -99,16 +101,19 @@ impl ClientSessionStore for Confused {
     }
 }
 
+/// A listener with this certificate and more keys; `ca.pem` is that of the authority.
+fn showing(issued: &Issued, authority: &Authority, more: &str) -> Arc<ListenerTls> {
+    let files =
+        [("a.pem", issued.cert_pem.as_str()), ("a.key", &issued.key_pem), ("ca.pem", authority.ca_pem())];
+    listener_tls(&format!("cert_file: a.pem, cert_key: a.key{more}"), &files)
+}
+
 #[test]
 fn a_ticket_of_an_open_listener_opens_none_that_asks_for_a_certificate() {
     let backend = recording();
     let authority = Authority::new("test authority");
     let issued = authority.issue(["localhost"]);
-    let with = |more: &str| {
-        let files =
-            [("a.pem", issued.cert_pem.as_str()), ("a.key", &issued.key_pem), ("ca.pem", authority.ca_pem())];
-        listener_tls(&format!("cert_file: a.pem, cert_key: a.key{more}"), &files)
-    };
+    let with = |more: &str| showing(&issued, &authority, more);
     let mut config = config(Protocol::Http, &[backend.addr()]);
     // The same certificate for all: only what is asked of clients differs.
     config.listeners[0].tls = Some(with(""));
@@ -155,9 +160,8 @@ fn a_ticket_for_one_name_is_not_taken_for_another() {
     let backends = fakes(1);
     let authority = Authority::new("test authority");
     let issued = authority.issue(["a.test", "b.test"]);
-    let files = [("a.pem", issued.cert_pem.as_str()), ("a.key", &issued.key_pem)];
     let mut config = config(Protocol::Http, &[backends[0].addr()]);
-    config.listeners[0].tls = Some(listener_tls("cert_file: a.pem, cert_key: a.key", &files));
+    config.listeners[0].tls = Some(showing(&issued, &authority, ""));
     let keel = Keel::start(&config);
     for versions in [TLS12, TLS13] {
         let mut client = client_config(&[authority.ca_pem()], versions, None);
@@ -217,12 +221,9 @@ fn a_session_without_a_ticket_is_of_no_use_at_another_listener() {
     let backends = fakes(1);
     let authority = Authority::new("test authority");
     let issued = authority.issue(["localhost"]);
-    let files =
-        [("a.pem", issued.cert_pem.as_str()), ("a.key", &issued.key_pem), ("ca.pem", authority.ca_pem())];
     let serve = |more: &str| {
         let mut config = config(Protocol::Http, &[backends[0].addr()]);
-        config.listeners[0].tls =
-            Some(listener_tls(&format!("cert_file: a.pem, cert_key: a.key{more}"), &files));
+        config.listeners[0].tls = Some(showing(&issued, &authority, more));
         Keel::start(&config)
     };
     let (open, asking) = (serve(""), serve(", client_ca: ca.pem"));
@@ -233,30 +234,28 @@ fn a_session_without_a_ticket_is_of_no_use_at_another_listener() {
     until_ended(&asking, Cause::ClientCertificate, 1);
 }
 
+/// Gives the other side everything that one wants to send.
+fn pass(from: &mut Connection, to: &mut Connection) -> Result<(), rustls::Error> {
+    let mut wire = Vec::new();
+    while from.wants_write() {
+        from.write_tls(&mut wire).unwrap();
+    }
+    let mut rest = &wire[..];
+    while !rest.is_empty() {
+        to.read_tls(&mut rest).unwrap();
+        to.process_new_packets()?;
+    }
+    Ok(())
+}
+
 /// Both ends in memory: what the server says of the handshake.
 fn shake(client: &Arc<ClientConfig>, server: &Arc<ServerConfig>) -> Result<HandshakeKind, rustls::Error> {
     let name = ServerName::try_from("localhost").unwrap();
-    let mut client = ClientConnection::new(Arc::clone(client), name).unwrap();
-    let mut server = ServerConnection::new(Arc::clone(server)).unwrap();
+    let mut client: Connection = ClientConnection::new(Arc::clone(client), name).unwrap().into();
+    let mut server: Connection = ServerConnection::new(Arc::clone(server)).unwrap().into();
     while client.wants_write() || server.wants_write() {
-        let mut wire = Vec::new();
-        while client.wants_write() {
-            client.write_tls(&mut wire).unwrap();
-        }
-        let mut rest = &wire[..];
-        while !rest.is_empty() {
-            server.read_tls(&mut rest).unwrap();
-            server.process_new_packets()?;
-        }
-        let mut wire = Vec::new();
-        while server.wants_write() {
-            server.write_tls(&mut wire).unwrap();
-        }
-        let mut rest = &wire[..];
-        while !rest.is_empty() {
-            client.read_tls(&mut rest).unwrap();
-            client.process_new_packets()?;
-        }
+        pass(&mut client, &mut server)?;
+        pass(&mut server, &mut client)?;
     }
     Ok(server.handshake_kind().unwrap())
 }
@@ -308,11 +307,7 @@ fn a_ticket_of_which_nothing_can_be_made_costs_a_full_handshake_and_nothing_else
 fn listeners_share_keys_exactly_when_they_show_and_ask_the_same() {
     let authority = Authority::new("test authority");
     let issued = authority.issue(["localhost"]);
-    let with = |more: &str| {
-        let files =
-            [("a.pem", issued.cert_pem.as_str()), ("a.key", &issued.key_pem), ("ca.pem", authority.ca_pem())];
-        listener_tls(&format!("cert_file: a.pem, cert_key: a.key{more}"), &files)
-    };
+    let with = |more: &str| showing(&issued, &authority, more);
     let tickets = Tickets::default();
     let same = |one: &ListenerTls, other: &ListenerTls| Arc::ptr_eq(&tickets.of(one), &tickets.of(other));
     assert!(same(&with(""), &with("")), "also after a reload");
@@ -322,9 +317,6 @@ fn listeners_share_keys_exactly_when_they_show_and_ask_the_same() {
     assert!(!same(&with(""), &with(", min_version: '1.3'")));
     assert!(!same(&with(""), &more_tls(&authority, "")), "another certificate");
     let other = Authority::new("other authority");
-    let asking = |ca: &str| {
-        let files = [("a.pem", issued.cert_pem.as_str()), ("a.key", &issued.key_pem), ("ca.pem", ca)];
-        listener_tls("cert_file: a.pem, cert_key: a.key, client_ca: ca.pem", &files)
-    };
-    assert!(!same(&asking(authority.ca_pem()), &asking(other.ca_pem())), "another authority");
+    let asking = |authority| showing(&issued, authority, ", client_ca: ca.pem");
+    assert!(!same(&asking(&authority), &asking(&other)), "another authority");
 }

@@ -27,7 +27,8 @@ pub struct Identity {
     pub file: PathBuf,
     /// The chain, leaf first, and the key.
     pub certified: Arc<CertifiedKey>,
-    /// The names of the leaf in lower case, as its subjectAltName lists them; some begin with `*.`.
+    /// The host names of the leaf in lower case: those in its subjectAltName, or its common name where it has
+    /// none. Some begin with `*.`.
     pub names: Vec<String>,
     /// When the leaf ends, in seconds since 1970.
     pub expires: i64,

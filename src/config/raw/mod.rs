@@ -37,8 +37,10 @@ use reader::Section;
 pub(super) const WORKERS_MAX: u32 = 1_024;
 /// Most client connections that can be asked for.
 const CONNECTIONS_MAX: u32 = 10_000_000;
+const MILLISECOND: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 pub(super) const DAY: Duration = Duration::from_secs(24 * 3600);
+const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 /// A probe every few milliseconds is for tests; less would be an attack.
 pub(super) const INTERVAL_MIN: Duration = Duration::from_millis(10);
 /// Most probes in a row that `rise` and `fall` can ask for.

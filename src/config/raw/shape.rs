@@ -12,12 +12,9 @@ use super::kind::{
     TEMPLATE, URL, VERSION, key, names,
 };
 use super::target::Spoken;
-use super::{CONNECTIONS_MAX, COUNT_MAX, DAY, HOUR, INTERVAL_MIN, WORKERS_MAX};
+use super::{CONNECTIONS_MAX, COUNT_MAX, DAY, HOUR, INTERVAL_MIN, MILLISECOND, MONTH, WORKERS_MAX};
 use crate::config::model::tls::{ClientAuth, TlsVersion};
 use crate::config::model::{Balance, EventFormat, Forwarded, LogFormat, LogLevel};
-
-const MILLISECOND: Duration = Duration::from_millis(1);
-const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// One kind of mapping in the file.
 #[derive(Debug)]
@@ -217,7 +214,7 @@ pub(super) const BACKEND: Shape = Shape {
         key(
             "url",
             Text(URL),
-            "Host and port in one value: `http://host:port`, `tcp://host:port` or `unix:/path`.",
+            "Host and port in one value: `http://host:port` (`https`, `tcp`, `tls`) or `unix:/path`.",
         ),
         key("name", Word(NAME), "What it is called in logs; by default the written `host:port`."),
         key("health_path", Text(PATH), "What its checks GET, instead of the target's `health_check.path`."),
@@ -266,7 +263,6 @@ const FOREIGN: &[(&str, &str)] = &[
     ("ca", "client_ca"),
     ("sni", "server_name"),
     ("backend_tls", "upstream_tls"),
-    ("verify", "insecure"),
     ("sampling", "sample"),
     ("sample_rate", "sample"),
     ("template", "format"),

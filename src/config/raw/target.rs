@@ -7,13 +7,12 @@ use super::address::{self, RawListener};
 use super::backend::{self, RawBackend};
 use super::reader::{Reader, found, is_off};
 use super::tls::{self, RawTls, RawUpstreamTls};
-use super::{COUNT_MAX, DAY, HOUR, INTERVAL_MIN, later, list, placed, shape};
+use super::{COUNT_MAX, DAY, HOUR, INTERVAL_MIN, MILLISECOND, MONTH, later, list, placed, shape};
 use crate::config::error::{Wrong, quoted};
 use crate::config::model::{Balance, Forwarded, Protocol};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::yaml::{Entry, Node, Typed};
 
-const MILLISECOND: Duration = Duration::from_millis(1);
 /// Longest name of a target, a backend or an upgrade protocol.
 const NAME_MAX: usize = 128;
 
@@ -311,7 +310,7 @@ fn timeouts(
         tls: time("tls", HOUR, false),
         first_byte: time("first_byte", DAY, true),
         idle: time("idle", DAY, false),
-        tunnel: time("tunnel", 30 * DAY, false),
+        tunnel: time("tunnel", MONTH, false),
         head: time("head", HOUR, true),
         keep_alive: time("keep_alive", DAY, true),
     })

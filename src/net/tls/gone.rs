@@ -25,7 +25,7 @@ fn client() -> (Tls, UnixStream) {
 /// The fatal alert `access_denied`.
 const DENIED: &[u8] = b"\x15\x03\x03\0\x02\x02\x31";
 
-/// It used to be told as a broken pipe.
+/// Its word says more than the broken pipe that our next write meets.
 #[tokio::test]
 async fn an_alert_is_heard_although_its_sender_takes_nothing_any_more() {
     let (mut session, mut far) = client();
@@ -44,7 +44,7 @@ async fn a_peer_that_goes_without_a_word_has_closed() {
     assert!(matches!(broken, Broken::Closed(_)), "{broken}");
 }
 
-/// Half a record was no reason to keep a connection from being used again.
+/// Were the connection used again, the other part would be read as an answer.
 #[tokio::test]
 async fn a_part_of_a_record_is_something_left() {
     let (mut session, mut far) = client();

@@ -197,7 +197,7 @@ async fn what_may_not_be_repeated_takes_only_a_connection_used_within_a_second()
     assert_eq!(worker.take(&backends[0], Need::Once, millis(2000)), Some(0));
 }
 
-/// Half of 50 ms used to be allowed only once a request had found out the hard way.
+/// Half of 50 ms is allowed before any request has found out the hard way.
 #[tokio::test]
 async fn what_may_not_be_repeated_trusts_half_of_the_idle_time_that_was_seen() {
     let (_registry, backends) = backends(1);
@@ -235,7 +235,7 @@ async fn what_the_backend_has_closed_or_written_to_is_never_given_out() {
     assert_eq!(worker.closed(), (0, 2));
 }
 
-/// They used to be thrown away, most often after long answers.
+/// Most often it happens after long answers.
 #[tokio::test]
 async fn a_connection_that_only_looks_readable_is_used_again() {
     let (_registry, backends) = backends(1);

@@ -33,15 +33,16 @@ impl Own {
     }
 }
 
-fn trusting(pins: &[&Own]) -> Trusting {
+fn trusting(pins: &[&Own]) -> Verifier {
     let pins: Vec<_> = pins.iter().map(|own| own.der.clone()).collect();
     let authorities = Authorities { file: "ca.pem".into(), certificates: pins.clone() };
-    Trusting { chains: chains(Roots::default().of(Some(&authorities))), pins, provider: provider() }
+    let chains = chains(Roots::default().of(Some(&authorities)));
+    Verifier { whom: Whom::Trusted { chains, pins }, provider: provider() }
 }
 
 /// The fault at `now`, in seconds since 1970, and its words; `None`: the certificate is taken.
 fn judged(
-    verifier: &Trusting,
+    verifier: &Verifier,
     leaf: &CertificateDer<'_>,
     name: &'static str,
     now: u64,
@@ -117,8 +118,8 @@ fn mozillas_list_is_for_machines_without_any_and_never_in_the_place_of_a_chosen_
     let authority = Own::new(true).der;
     assert_eq!(trusted(vec![authority.clone()], true).len(), 1);
     assert_eq!(trusted(vec![authority], false).len(), 1);
-    let nobody =
-        Trusting { chains: chains(Arc::new(RootCertStore::empty())), pins: Vec::new(), provider: provider() };
+    let chains = chains(Arc::new(RootCertStore::empty()));
+    let nobody = Verifier { whom: Whom::Trusted { chains, pins: Vec::new() }, provider: provider() };
     let (fault, _) = judged(&nobody, &Own::new(false).der, "app.internal", NOW).expect("nobody is trusted");
     assert_eq!(fault, Fault::Issuer);
 }

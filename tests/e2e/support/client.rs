@@ -1,7 +1,9 @@
 //! A raw HTTP/1 client that shows every byte.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+
+use socket2::{Domain, Socket, Type};
 
 use super::PATIENCE;
 
@@ -42,7 +44,18 @@ impl Answer {
 
 impl Client {
     pub fn connect(address: SocketAddr) -> Client {
-        let socket = TcpStream::connect(address).unwrap();
+        Client::patient(TcpStream::connect(address).unwrap())
+    }
+
+    /// From this address of its own: two clients of different listeners may have the same port.
+    pub fn connect_from(own: Ipv4Addr, address: SocketAddr) -> Client {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from((own, 0)).into()).unwrap();
+        socket.connect(&address.into()).unwrap();
+        Client::patient(socket.into())
+    }
+
+    fn patient(socket: TcpStream) -> Client {
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket.set_write_timeout(Some(PATIENCE)).unwrap();
         socket.set_nodelay(true).unwrap();

@@ -10,6 +10,7 @@ use evenkeel::config::model::tls::ListenerTls;
 use evenkeel::config::model::{Config, Protocol};
 use evenkeel::config::{Flags, load_text};
 use fake_backend::{Authority, Issued, Running};
+use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -144,9 +145,19 @@ pub fn client_config(
     versions: &[&'static SupportedProtocolVersion],
     identity: Option<&Issued>,
 ) -> ClientConfig {
+    client_config_of(default_provider(), roots, versions, identity)
+}
+
+/// The same for a client that knows what this provider knows.
+pub fn client_config_of(
+    provider: CryptoProvider,
+    roots: &[&str],
+    versions: &[&'static SupportedProtocolVersion],
+    identity: Option<&Issued>,
+) -> ClientConfig {
     let mut store = RootCertStore::empty();
     roots.iter().for_each(|pem| store.add(first_der(pem)).unwrap());
-    let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+    let builder = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(versions)
         .unwrap()
         .with_root_certificates(store);
