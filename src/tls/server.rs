@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use rustls::server::{ClientHello, ResolvesServerCert, ServerSessionMemoryCache, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
+use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
 
+use super::sessions::InForce;
 use super::{TicketKeys, provider};
 use crate::config::model::Protocol;
 use crate::config::model::tls::{ClientAuth, Identity, ListenerTls, TlsVersion};
@@ -20,11 +22,21 @@ const NEW: &[&SupportedProtocolVersion] = &[&version::TLS13];
 /// The config of a listener that speaks `protocol`. Sessions are resumed by tickets of `keys`; there is no 0-RTT.
 #[must_use]
 pub fn server_config(tls: &ListenerTls, protocol: Protocol, keys: Arc<TicketKeys>) -> Arc<ServerConfig> {
+    server_config_by(tls, protocol, keys, Arc::new(DefaultTimeProvider))
+}
+
+/// The same by another clock.
+pub(super) fn server_config_by(
+    tls: &ListenerTls,
+    protocol: Protocol,
+    keys: Arc<TicketKeys>,
+    clock: Arc<dyn TimeProvider>,
+) -> Arc<ServerConfig> {
     let versions = match tls.oldest {
         TlsVersion::V12 => BOTH,
         TlsVersion::V13 => NEW,
     };
-    let builder = ServerConfig::builder_with_provider(provider())
+    let builder = ServerConfig::builder_with_details(provider(), Arc::clone(&clock))
         .with_protocol_versions(versions)
         .expect("the provider has suites for both versions");
     let builder = match &tls.clients {
@@ -50,8 +62,14 @@ pub fn server_config(tls: &ListenerTls, protocol: Protocol, keys: Arc<TicketKeys
         Protocol::Tcp => Vec::new(),
     };
     // For clients of TLS 1.2 that take no tickets, curl among them.
-    config.session_storage = ServerSessionMemoryCache::new(SESSIONS);
-    config.ticketer = keys;
+    let sessions = ServerSessionMemoryCache::new(SESSIONS);
+    if tls.clients.is_some() {
+        config.session_storage = Arc::new(InForce { sessions, clock: Arc::clone(&clock) });
+        config.ticketer = Arc::new(InForce { sessions: keys, clock });
+    } else {
+        config.session_storage = sessions;
+        config.ticketer = keys;
+    }
     Arc::new(config)
 }
 
