@@ -1,6 +1,7 @@
 //! The client's side, towards backends: whom we trust and how we prove who we are.
 
-use std::sync::{Arc, OnceLock};
+use std::cell::{OnceCell, RefCell};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -19,19 +20,32 @@ use crate::config::model::tls::{Authorities, UpstreamTls};
 /// Sessions kept for resumption per backend.
 const SESSIONS: usize = 64;
 
-/// Whom the system trusts, read when first asked for.
+/// Certificates as they were read.
+type Certificates = Arc<[CertificateDer<'static>]>;
+
+/// Whom to trust: each list is made when first asked for, and once for all backends that share it.
 #[derive(Debug, Default)]
-pub struct Roots(OnceLock<Arc<RootCertStore>>);
+pub struct Roots {
+    system: OnceCell<Arc<RootCertStore>>,
+    chosen: RefCell<Vec<(Certificates, Arc<RootCertStore>)>>,
+}
 
 impl Roots {
     fn of(&self, authorities: Option<&Authorities>) -> Arc<RootCertStore> {
         let Some(authorities) = authorities else {
-            return Arc::clone(self.0.get_or_init(|| Arc::new(system())));
+            return Arc::clone(self.system.get_or_init(|| Arc::new(system())));
         };
+        let mut chosen = self.chosen.borrow_mut();
+        if let Some((_, roots)) = chosen.iter().find(|(from, _)| Arc::ptr_eq(from, &authorities.certificates))
+        {
+            return Arc::clone(roots);
+        }
         let mut roots = RootCertStore::empty();
         let issuers = authorities.certificates.iter().filter(|certificate| may_issue(certificate));
         roots.add_parsable_certificates(issuers.cloned());
-        Arc::new(roots)
+        let roots = Arc::new(roots);
+        chosen.push((Arc::clone(&authorities.certificates), Arc::clone(&roots)));
+        roots
     }
 }
 
@@ -101,7 +115,7 @@ impl Upstream {
             let chosen = tls.authorities.as_ref();
             Arc::new(Trusting {
                 chains: chains(roots.of(chosen)),
-                pins: chosen.map(|chosen| chosen.certificates.clone()).unwrap_or_default(),
+                pins: chosen.map(|chosen| Arc::clone(&chosen.certificates)),
                 provider: provider(),
             })
         };
@@ -138,7 +152,8 @@ fn chains(roots: Arc<RootCertStore>) -> Option<Arc<WebPkiServerVerifier>> {
 #[derive(Debug)]
 struct Trusting {
     chains: Option<Arc<WebPkiServerVerifier>>,
-    pins: Vec<CertificateDer<'static>>,
+    /// Those of `ca_file`.
+    pins: Option<Certificates>,
     provider: Arc<CryptoProvider>,
 }
 
@@ -151,7 +166,7 @@ impl ServerCertVerifier for Trusting {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if !self.pins.iter().any(|pin| pin == leaf) {
+        if !self.pins.iter().any(|pins| pins.contains(leaf)) {
             return match &self.chains {
                 Some(chains) => chains.verify_server_cert(leaf, chain, name, ocsp, now),
                 None => Err(Error::InvalidCertificate(CertificateError::UnknownIssuer)),

@@ -35,8 +35,12 @@ impl Own {
 
 fn trusting(pins: &[&Own]) -> Trusting {
     let pins: Vec<_> = pins.iter().map(|own| own.der.clone()).collect();
-    let authorities = Authorities { file: "ca.pem".into(), certificates: pins.clone() };
-    Trusting { chains: chains(Roots::default().of(Some(&authorities))), pins, provider: provider() }
+    let authorities = Authorities { file: "ca.pem".into(), certificates: pins.into() };
+    Trusting {
+        chains: chains(Roots::default().of(Some(&authorities))),
+        pins: Some(authorities.certificates),
+        provider: provider(),
+    }
 }
 
 /// The fault at `now`, in seconds since 1970, and its words; `None`: the certificate is taken.
@@ -118,7 +122,22 @@ fn mozillas_list_is_for_machines_without_any_and_never_in_the_place_of_a_chosen_
     assert_eq!(trusted(vec![authority.clone()], true).len(), 1);
     assert_eq!(trusted(vec![authority], false).len(), 1);
     let nobody =
-        Trusting { chains: chains(Arc::new(RootCertStore::empty())), pins: Vec::new(), provider: provider() };
+        Trusting { chains: chains(Arc::new(RootCertStore::empty())), pins: None, provider: provider() };
     let (fault, _) = judged(&nobody, &Own::new(false).der, "app.internal", NOW).expect("nobody is trusted");
     assert_eq!(fault, Fault::Issuer);
+}
+
+#[test]
+fn backends_that_trust_the_same_file_hold_it_once() {
+    let key = KeyPair::generate().expect("randomness");
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = params.self_signed(&key).expect("signed").der().clone();
+    let read = || Authorities { file: "ca.pem".into(), certificates: [authority.clone()].into() };
+    let (one, other) = (read(), read());
+    let roots = Roots::default();
+    let first = roots.of(Some(&one));
+    assert!(Arc::ptr_eq(&first, &roots.of(Some(&one.clone()))));
+    assert!(!Arc::ptr_eq(&first, &roots.of(Some(&other))), "another reading is another list");
+    assert_eq!(first.len(), 1);
 }

@@ -67,7 +67,7 @@ impl Lab {
         let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
         let certified = Arc::new(CertifiedKey::new(vec![leaf], any_supported_type(&key).expect("P-256")));
         let identity = Identity { file: "a.pem".into(), certified, names: Vec::new(), expires: 0 };
-        let authorities = Authorities { file: "ca.pem".into(), certificates: vec![authority.clone()] };
+        let authorities = Authorities { file: "ca.pem".into(), certificates: [authority.clone()].into() };
         let tls = ListenerTls {
             identities: vec![Arc::new(identity)],
             clients: Some(ClientCertificates { authorities, auth: ClientAuth::Required }),
