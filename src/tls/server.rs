@@ -16,6 +16,10 @@ use crate::config::model::tls::{ClientAuth, Identity, ListenerTls, TlsVersion};
 /// Sessions of TLS 1.2 kept per listener, for clients that take no tickets.
 const SESSIONS: usize = 1024;
 
+/// Bytes of authorities' names that a client is told of, to help it choose a certificate. A longer list fits no handshake
+/// message (64 KiB), and saying none of them is allowed (RFC 8446 §4.2.4, RFC 5246 §7.4.4).
+const HINTS: usize = 16 * 1024;
+
 const BOTH: &[&SupportedProtocolVersion] = &[&version::TLS13, &version::TLS12];
 const NEW: &[&SupportedProtocolVersion] = &[&version::TLS13];
 
@@ -44,7 +48,9 @@ pub(super) fn server_config_by(
         Some(clients) => {
             let mut roots = RootCertStore::empty();
             roots.add_parsable_certificates(clients.authorities.certificates.iter().cloned());
+            let named: usize = roots.subjects().iter().map(|name| name.as_ref().len()).sum();
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider());
+            let verifier = if named > HINTS { verifier.clear_root_hint_subjects() } else { verifier };
             let verifier = match clients.auth {
                 ClientAuth::Required => verifier,
                 ClientAuth::Optional => verifier.allow_unauthenticated(),

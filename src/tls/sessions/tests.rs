@@ -46,6 +46,11 @@ struct Lab {
 
 impl Lab {
     fn new() -> Lab {
+        Lab::trusting(Vec::new())
+    }
+
+    /// The same with `others` who may issue certificates of clients, too.
+    fn trusting(mut others: Vec<CertificateDer<'static>>) -> Lab {
         let key = KeyPair::generate().expect("randomness");
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -67,7 +72,8 @@ impl Lab {
         let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
         let certified = Arc::new(CertifiedKey::new(vec![leaf], any_supported_type(&key).expect("P-256")));
         let identity = Identity { file: "a.pem".into(), certified, names: Vec::new(), expires: 0 };
-        let authorities = Authorities { file: "ca.pem".into(), certificates: [authority.clone()].into() };
+        others.push(authority.clone());
+        let authorities = Authorities { file: "ca.pem".into(), certificates: others.into() };
         let tls = ListenerTls {
             identities: vec![Arc::new(identity)],
             clients: Some(ClientCertificates { authorities, auth: ClientAuth::Required }),
@@ -164,6 +170,23 @@ fn a_chain_that_no_ticket_can_hold_is_taken_and_not_resumed() {
                 assert_ne!(kind, HandshakeKind::Resumed, "{length}, {versions:?}");
             }
         }
+    }
+}
+
+#[test]
+fn authorities_whose_names_fit_no_message_are_trusted_and_not_told() {
+    let key = KeyPair::generate().expect("randomness");
+    let authority = |nth: u32| {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(rcgen::DnType::OrganizationName, format!("{nth:01000}"));
+        params.self_signed(&key).expect("signed").der().clone()
+    };
+    for versions in VERSIONS {
+        let lab = Lab::trusting((0..70).map(authority).collect());
+        let client = Arc::new(lab.client(versions, None));
+        let kind = lab.shake(&client).unwrap_or_else(|error| panic!("{versions:?}: {error}"));
+        assert_ne!(kind, HandshakeKind::Resumed);
     }
 }
 
