@@ -8,11 +8,16 @@ use super::stuck_lab::{DEADLINES, Lab};
 use super::stuck_states::STATES;
 use super::support::{Client, eventually};
 
-/// The causes in the access log of the requests on this connection.
+/// The causes in the access log of the requests on this connection. Two connections may have the same port at our end, if
+/// their listeners differ.
 fn causes(lab: &Lab, client: &Client) -> Vec<String> {
-    let address = client.socket.local_addr().unwrap().to_string();
+    let (address, peer) = (client.socket.local_addr().unwrap().to_string(), client.socket.peer_addr().ok());
     let records = lab.process.records();
-    let mine = records.iter().filter(|record| record["client"] == address.as_str());
+    let mine = records.iter().filter(|record| {
+        record["client"] == address.as_str()
+            // A connection that was reset has no peer any more.
+            && peer.is_none_or(|peer| lab.process.address(record["listener"].as_str().unwrap()) == peer)
+    });
     mine.map(|record| record["cause"].as_str().unwrap_or("-").to_owned()).collect()
 }
 
