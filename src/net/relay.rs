@@ -129,9 +129,10 @@ impl Direction {
             } else if self.ended {
                 if !self.shut {
                     match ready!(sink.poll_shutdown(cx)) {
-                        // The sink may have closed already: the end has reached it either way.
                         Ok(()) => {}
-                        Err(error) if error.kind() == io::ErrorKind::NotConnected => {}
+                        // The sink may have closed already, and under TLS our end is bytes that it does not take any
+                        // more. Whether it had finished, reading from it tells.
+                        Err(error) if is_closed(&error) => {}
                         Err(error) => return Poll::Ready(Err(Side::Sink(error))),
                     }
                     self.shut = true;
@@ -146,5 +147,61 @@ impl Direction {
                 }
             }
         }
+    }
+}
+
+/// The other side is not there any more.
+fn is_closed(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected};
+    matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+    use crate::net::Ticker;
+    use crate::net::tls::fixture::{once, pair, settle};
+
+    /// A relay between a TLS client that has done `before` and gone, and a backend that has answered nothing and ended: how it
+    /// ended, and what the backend got.
+    async fn relayed(before: impl FnOnce(&mut crate::net::tls::fixture::Far)) -> (End, Vec<u8>) {
+        let (near, mut far) = pair().await;
+        let mut client = Stream::Tls(Box::new(near));
+        before(&mut far);
+        drop(far);
+        let (near, mut backend_end) = UnixStream::pair().expect("a pair of sockets");
+        near.set_nonblocking(true).expect("non-blocking");
+        backend_end.shutdown(std::net::Shutdown::Write).expect("open");
+        let mut backend = Stream::Unix(tokio::net::UnixStream::from_std(near).expect("inside of a runtime"));
+        let (ticker, buffers, moved) = (Ticker::new(), FreeList::new(), Moved::default());
+        let deadline = ticker.deadline();
+        let mut relay = Relay::new(Early::default(), &buffers, &deadline, Duration::from_secs(60), &moved);
+        for _ in 0..100 {
+            settle().await;
+            if let Poll::Ready(end) = once(|cx| relay.poll(cx, &mut client, &mut backend)).await {
+                drop(backend);
+                let mut got = Vec::new();
+                backend_end.read_to_end(&mut got).expect("an end");
+                return (end, got);
+            }
+        }
+        panic!("it does not end");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_has_said_its_end_and_gone_has_not_failed() {
+        let (end, got) = relayed(|far| {
+            far.write(b"last words");
+            far.session.send_close_notify();
+            far.send();
+        })
+        .await;
+        assert!(matches!(end, End::Closed), "{end:?}");
+        assert_eq!(got, b"last words");
+        let (end, _) = relayed(|far| far.write(b"half of")).await;
+        assert!(matches!(end, End::Client(_)), "{end:?}");
     }
 }

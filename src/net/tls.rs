@@ -304,8 +304,10 @@ impl Tls {
 impl Drop for Tls {
     fn drop(&mut self) {
         // A clean close says so; a session that never stood, or was cut in the middle of a write, has nothing
-        // to say.
-        if !self.closed && !self.aborted.get() && !self.session.is_handshaking() && self.owed == 0 {
+        // to say. Nor has one that a panic ends: it may be the session that broke, and a second panic in here would
+        // end the process.
+        let cut = self.aborted.get() || self.owed > 0 || std::thread::panicking();
+        if !self.closed && !cut && !self.session.is_handshaking() {
             self.session.send_close_notify();
             let _ = self.poll_flush(&mut Context::from_waker(Waker::noop()));
         }

@@ -1,6 +1,7 @@
 //! The client's side, towards backends: whom we trust and how we prove who we are.
 
-use std::sync::{Arc, OnceLock};
+use std::cell::{OnceCell, RefCell};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -19,19 +20,32 @@ use crate::config::model::tls::{Authorities, UpstreamTls};
 /// Sessions kept for resumption per backend.
 const SESSIONS: usize = 64;
 
-/// Whom the system trusts, read when first asked for.
+/// Certificates as they were read.
+type Certificates = Arc<[CertificateDer<'static>]>;
+
+/// Whom to trust: each list is made when first asked for, and once for all backends that share it.
 #[derive(Debug, Default)]
-pub struct Roots(OnceLock<Arc<RootCertStore>>);
+pub struct Roots {
+    system: OnceCell<Arc<RootCertStore>>,
+    chosen: RefCell<Vec<(Certificates, Arc<RootCertStore>)>>,
+}
 
 impl Roots {
     fn of(&self, authorities: Option<&Authorities>) -> Arc<RootCertStore> {
         let Some(authorities) = authorities else {
-            return Arc::clone(self.0.get_or_init(|| Arc::new(system())));
+            return Arc::clone(self.system.get_or_init(|| Arc::new(system())));
         };
+        let mut chosen = self.chosen.borrow_mut();
+        if let Some((_, roots)) = chosen.iter().find(|(from, _)| Arc::ptr_eq(from, &authorities.certificates))
+        {
+            return Arc::clone(roots);
+        }
         let mut roots = RootCertStore::empty();
         let issuers = authorities.certificates.iter().filter(|certificate| may_issue(certificate));
         roots.add_parsable_certificates(issuers.cloned());
-        Arc::new(roots)
+        let roots = Arc::new(roots);
+        chosen.push((Arc::clone(&authorities.certificates), Arc::clone(&roots)));
+        roots
     }
 }
 
@@ -131,7 +145,7 @@ enum Whom {
     /// What an authority has issued, and a certificate that stands in `ca_file` itself. Self-signed ones, as
     /// `openssl req -x509` makes them, call themselves an authority, and a verifier of chains refuses an authority
     /// at the end of one.
-    Trusted { chains: Option<Arc<WebPkiServerVerifier>>, pins: Vec<CertificateDer<'static>> },
+    Trusted { chains: Option<Arc<WebPkiServerVerifier>>, pins: Option<Certificates> },
 }
 
 impl Whom {
@@ -140,7 +154,7 @@ impl Whom {
             return Whom::Anyone;
         }
         let chosen = tls.authorities.as_ref();
-        let pins = chosen.map(|chosen| chosen.certificates.clone()).unwrap_or_default();
+        let pins = chosen.map(|chosen| Arc::clone(&chosen.certificates));
         Whom::Trusted { chains: chains(roots.of(chosen)), pins }
     }
 }
@@ -163,7 +177,7 @@ impl ServerCertVerifier for Verifier {
     ) -> Result<ServerCertVerified, Error> {
         match &self.whom {
             Whom::Anyone => Ok(ServerCertVerified::assertion()),
-            Whom::Trusted { pins, .. } if pins.iter().any(|pin| pin == leaf) => verify_pin(leaf, name, now),
+            Whom::Trusted { pins: Some(pins), .. } if pins.contains(leaf) => verify_pin(leaf, name, now),
             Whom::Trusted { chains: Some(chains), .. } => {
                 chains.verify_server_cert(leaf, chain, name, ocsp, now)
             }

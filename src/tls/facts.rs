@@ -3,7 +3,9 @@
 use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use x509_parser::objects::{oid_registry, oid2abbrev};
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
+use x509_parser::x509::X509Name;
 
 /// Header lines about a certificate that was verified: `Client-Cert` (RFC 9440), the whole of it, and
 /// `X-Forwarded-Client-Cert` in the form that Envoy gave it, for whoever wants names without a parser.
@@ -15,7 +17,7 @@ pub fn certificate_lines(certificate: &[u8]) -> Vec<u8> {
         lines.extend_from_slice(format!("{byte:02x}").as_bytes());
     }
     if let Ok((_, parsed)) = X509Certificate::from_der(certificate) {
-        element(&mut lines, "Subject", &parsed.subject().to_string());
+        element(&mut lines, "Subject", &subject(parsed.subject()));
         let alternative = parsed.subject_alternative_name().ok().flatten();
         for name in alternative.iter().flat_map(|extension| &extension.value.general_names) {
             match name {
@@ -28,6 +30,52 @@ pub fn certificate_lines(certificate: &[u8]) -> Vec<u8> {
     }
     lines.extend_from_slice(b"\r\n");
     lines
+}
+
+/// A name as RFC 4514 writes it, the first part first. A comma inside of a value must not look like the one between two:
+/// an authority that has signed `a, O=admins` as somebody's common name has not said that they are one.
+fn subject(name: &X509Name<'_>) -> String {
+    let mut text = String::new();
+    for rdn in name.iter_rdn() {
+        for (place, attribute) in rdn.iter().enumerate() {
+            text.push_str(match (text.is_empty(), place) {
+                (true, _) => "",
+                (false, 0) => ", ",
+                (false, _) => " + ",
+            });
+            match oid2abbrev(attribute.attr_type(), oid_registry()) {
+                Ok(known) => text.push_str(known),
+                Err(_) => text.push_str(&attribute.attr_type().to_id_string()),
+            }
+            text.push('=');
+            match attribute.as_str() {
+                Ok(value) => escape(&mut text, value),
+                // In an encoding of old: as it stands, in hex.
+                Err(_) => {
+                    text.push('#');
+                    attribute.as_slice().iter().for_each(|byte| text.push_str(&format!("{byte:02x}")));
+                }
+            }
+        }
+    }
+    text
+}
+
+/// One value of a name (RFC 4514 §2.4).
+fn escape(text: &mut String, value: &str) {
+    let last = value.chars().count().saturating_sub(1);
+    for (place, character) in value.chars().enumerate() {
+        let special = match character {
+            ',' | '+' | '"' | '\\' | '<' | '>' | ';' | '=' => true,
+            ' ' => place == 0 || place == last,
+            '#' => place == 0,
+            _ => false,
+        };
+        if special {
+            text.push('\\');
+        }
+        text.push(character);
+    }
 }
 
 /// One `;key="value"`. Whatever an authority has signed, it can't end the value or the line.
@@ -52,6 +100,25 @@ mod tests {
         let mut lines = Vec::new();
         element(&mut lines, "Subject", "CN=a\"; b\\\r\nX: ü");
         assert_eq!(lines, b";Subject=\"CN=a\\\"; b\\\\%0D%0AX: %C3%BC\"");
+    }
+
+    #[test]
+    fn a_comma_in_a_name_does_not_begin_another_part_of_it() {
+        let mut params = rcgen::CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        let said = [
+            (rcgen::DnType::OrganizationName, " users "),
+            (rcgen::DnType::CommonName, "mallory, O=admins+OU=\"root\""),
+        ];
+        said.into_iter().for_each(|(kind, value)| params.distinguished_name.push(kind, value));
+        let key = rcgen::KeyPair::generate().expect("randomness");
+        let certificate = params.self_signed(&key).expect("signed");
+        let (_, parsed) = X509Certificate::from_der(certificate.der()).expect("a certificate");
+        let expected = r#"O=\ users\ , CN=mallory\, O\=admins\+OU\=\"root\""#;
+        assert_eq!(subject(parsed.subject()), expected);
+        let lines = String::from_utf8(certificate_lines(certificate.der())).expect("ascii");
+        let quoted = expected.replace('\\', r"\\").replace('"', r#"\""#);
+        assert!(lines.contains(&format!(";Subject=\"{quoted}\"")), "{lines}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod complaint;
 mod facts;
 mod fault;
 mod server;
+mod sessions;
 mod tickets;
 
 use std::sync::Arc;

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use rustls::server::{ClientHello, ResolvesServerCert, ServerSessionMemoryCache, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
+use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
 
+use super::sessions::InForce;
 use super::{TicketKeys, provider};
 use crate::config::model::Protocol;
 use crate::config::model::tls::{ClientAuth, Identity, ListenerTls, TlsVersion};
@@ -14,17 +16,31 @@ use crate::config::model::tls::{ClientAuth, Identity, ListenerTls, TlsVersion};
 /// Sessions of TLS 1.2 kept per listener, for clients that take no tickets.
 const SESSIONS: usize = 1024;
 
+/// Bytes of authorities' names that a client is told of, to help it choose a certificate. A longer list fits no handshake
+/// message (64 KiB), and saying none of them is allowed (RFC 8446 §4.2.4, RFC 5246 §7.4.4).
+const HINTS: usize = 16 * 1024;
+
 const BOTH: &[&SupportedProtocolVersion] = &[&version::TLS13, &version::TLS12];
 const NEW: &[&SupportedProtocolVersion] = &[&version::TLS13];
 
 /// The config of a listener that speaks `protocol`. Sessions are resumed by tickets of `keys`; there is no 0-RTT.
 #[must_use]
 pub fn server_config(tls: &ListenerTls, protocol: Protocol, keys: Arc<TicketKeys>) -> Arc<ServerConfig> {
+    server_config_by(tls, protocol, keys, Arc::new(DefaultTimeProvider))
+}
+
+/// The same by another clock.
+pub(super) fn server_config_by(
+    tls: &ListenerTls,
+    protocol: Protocol,
+    keys: Arc<TicketKeys>,
+    clock: Arc<dyn TimeProvider>,
+) -> Arc<ServerConfig> {
     let versions = match tls.oldest {
         TlsVersion::V12 => BOTH,
         TlsVersion::V13 => NEW,
     };
-    let builder = ServerConfig::builder_with_provider(provider())
+    let builder = ServerConfig::builder_with_details(provider(), Arc::clone(&clock))
         .with_protocol_versions(versions)
         .expect("the provider has suites for both versions");
     let builder = match &tls.clients {
@@ -32,7 +48,9 @@ pub fn server_config(tls: &ListenerTls, protocol: Protocol, keys: Arc<TicketKeys
         Some(clients) => {
             let mut roots = RootCertStore::empty();
             roots.add_parsable_certificates(clients.authorities.certificates.iter().cloned());
+            let named: usize = roots.subjects().iter().map(|name| name.as_ref().len()).sum();
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider());
+            let verifier = if named > HINTS { verifier.clear_root_hint_subjects() } else { verifier };
             let verifier = match clients.auth {
                 ClientAuth::Required => verifier,
                 ClientAuth::Optional => verifier.allow_unauthenticated(),
@@ -50,8 +68,14 @@ pub fn server_config(tls: &ListenerTls, protocol: Protocol, keys: Arc<TicketKeys
         Protocol::Tcp => Vec::new(),
     };
     // For clients of TLS 1.2 that take no tickets, curl among them.
-    config.session_storage = ServerSessionMemoryCache::new(SESSIONS);
-    config.ticketer = keys;
+    let sessions = ServerSessionMemoryCache::new(SESSIONS);
+    if tls.clients.is_some() {
+        config.session_storage = Arc::new(InForce { sessions, clock: Arc::clone(&clock) });
+        config.ticketer = Arc::new(InForce { sessions: keys, clock });
+    } else {
+        config.session_storage = sessions;
+        config.ticketer = keys;
+    }
     Arc::new(config)
 }
 

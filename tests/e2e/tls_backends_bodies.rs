@@ -8,7 +8,7 @@ use evenkeel::config::model::Config;
 use evenkeel::message::Cause;
 use fake_backend::{Behaviour, Fake, Fault, Running, pattern};
 
-use super::life_lab::{assert_own, until_ended};
+use super::life_lab::{assert_own, end, until_ended};
 use super::support::{Answer, Client, Keel, chunked, eventually};
 use super::tls_backends_lab::{Lab, Puppet, keel_relaying, load, start, url, urls};
 
@@ -19,7 +19,7 @@ const LARGE: usize = 10_000_000;
 /// `backend`: http → https and https → https in one.
 struct Chain {
     front: Keel,
-    _back: Keel,
+    back: Keel,
 }
 
 impl Chain {
@@ -33,7 +33,7 @@ impl Chain {
         let back = keel_relaying(&load(lab.path(), &text), raw_relay);
         let middle = url(&format!("https://{}", back.address()));
         let front = keel_relaying(&lab.config("http", TRUSTED, &[middle]), raw_relay);
-        Chain { front, _back: back }
+        Chain { front, back }
     }
 }
 
@@ -94,6 +94,22 @@ fn a_tunnel_through_tls_carries_bytes_both_ways_and_each_end() {
     assert_eq!(client.rest(), b"last");
     assert!(!client.was_reset());
     eventually("the backend's connection is closed", || backend.open_connections() == 0);
+}
+
+#[test]
+fn a_tunnel_that_a_shutdown_cuts_does_not_look_ended_to_the_backend() {
+    let lab = Lab::new();
+    let backend = lab.fake();
+    let chain = Chain::new(&lab, &backend, true);
+    let mut client = chain.front.client();
+    client.send("GET /upgrade HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    assert_eq!(client.answer().status, 101);
+    client.send("half of a message");
+    assert_eq!(client.take(17), b"half of a message");
+    // One signal drains, the second cuts.
+    chain.front.server.shutdown().advance();
+    assert_eq!(end(chain.front).cut, 1);
+    until_ended(&chain.back, Cause::ClientGone, 1);
 }
 
 #[test]

@@ -64,8 +64,8 @@ impl Identity {
 pub struct Authorities {
     /// Where they were read.
     pub file: PathBuf,
-    /// At least one.
-    pub certificates: Vec<CertificateDer<'static>>,
+    /// At least one. Shared by all backends of a target: the system's own list is some 200 KiB.
+    pub certificates: Arc<[CertificateDer<'static>]>,
 }
 
 impl fmt::Debug for Authorities {

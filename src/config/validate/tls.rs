@@ -266,7 +266,7 @@ fn authorities(
 ) -> Option<Authorities> {
     ledger.note(path, file.value.display().to_string(), file.spot.origin.clone());
     match certificate::authorities(&file.value) {
-        Ok(certificates) => Some(Authorities { file: file.value.clone(), certificates }),
+        Ok(certificates) => Some(Authorities { file: file.value.clone(), certificates: certificates.into() }),
         Err(wrong) => {
             report.wrong(&file.spot, subject, wrong);
             None

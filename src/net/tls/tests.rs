@@ -61,6 +61,17 @@ async fn an_abort_does_not_look_like_an_end() {
 }
 
 #[tokio::test]
+async fn a_panic_does_not_look_like_an_end() {
+    let (near, mut far) = pair().await;
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+        let _near = near;
+        panic!("this panic is wanted");
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(far.read().1, Some(io::ErrorKind::UnexpectedEof));
+}
+
+#[tokio::test]
 async fn a_write_that_is_cut_in_the_middle_does_not_look_like_an_end() {
     let (mut near, mut far) = pair().await;
     let (written, piece) = fill(&mut near).await;

@@ -61,13 +61,15 @@ pub async fn exchange<E: Edge>(
             reply_to(ctx, edge, &mut ledger, head, head_back, reply).await
         }
         Ok(Answer::Tunnel(head_back, call, lease)) => {
-            let (mut backend, early) = call.into_tunnel();
+            let (backend, early) = call.into_tunnel();
+            let mut far = Far { backend, ended: false };
             let idle = target.config.timeouts.tunnel;
             ledger.record.kind = Kind::Upgrade;
             ledger.record.status = head_back.status;
-            let end = edge.tunnel(&head_back, &mut backend, early, idle, &moved).await;
+            let end = edge.tunnel(&head_back, &mut far.backend, early, idle, &moved).await;
+            far.ended = matches!(end, End::Closed | End::Idle);
             lease.finish(Outcome::Success, now());
-            close_tunnel(&mut ledger, &end, &backend)
+            close_tunnel(&mut ledger, &end)
         }
         Err(cause) => refuse(ctx, edge, &mut ledger, head, cause).await,
     };
@@ -156,14 +158,11 @@ pub async fn refuse<E: Edge>(
     }
 }
 
-fn close_tunnel(ledger: &mut Ledger<'_>, end: &End, backend: &Stream) -> After {
+fn close_tunnel(ledger: &mut Ledger<'_>, end: &End) -> After {
     let (cause, after) = match end {
         End::Closed => (Cause::Done, After::Linger),
         End::Idle => (Cause::TunnelIdle, After::Linger),
-        End::Client(_) => {
-            backend.reset_on_close();
-            (Cause::ClientGone, After::Abort)
-        }
+        End::Client(_) => (Cause::ClientGone, After::Abort),
         End::Backend(_) => (Cause::AnswerCut, After::Abort),
     };
     if let Some(attempt) = ledger.record.last_attempt() {
@@ -171,6 +170,21 @@ fn close_tunnel(ledger: &mut Ledger<'_>, end: &End, backend: &Stream) -> After {
     }
     ledger.settle(cause);
     after
+}
+
+/// The backend's side of a tunnel. One that is cut in the middle, also by the end of the process, must not look as if it had
+/// ended.
+struct Far {
+    backend: Stream,
+    ended: bool,
+}
+
+impl Drop for Far {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.backend.reset_on_close();
+        }
+    }
 }
 
 /// Counts what was read of a request's body, on every way out of an exchange.

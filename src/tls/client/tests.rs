@@ -35,9 +35,9 @@ impl Own {
 
 fn trusting(pins: &[&Own]) -> Verifier {
     let pins: Vec<_> = pins.iter().map(|own| own.der.clone()).collect();
-    let authorities = Authorities { file: "ca.pem".into(), certificates: pins.clone() };
+    let authorities = Authorities { file: "ca.pem".into(), certificates: pins.into() };
     let chains = chains(Roots::default().of(Some(&authorities)));
-    Verifier { whom: Whom::Trusted { chains, pins }, provider: provider() }
+    Verifier { whom: Whom::Trusted { chains, pins: Some(authorities.certificates) }, provider: provider() }
 }
 
 /// The fault at `now`, in seconds since 1970, and its words; `None`: the certificate is taken.
@@ -119,7 +119,22 @@ fn mozillas_list_is_for_machines_without_any_and_never_in_the_place_of_a_chosen_
     assert_eq!(trusted(vec![authority.clone()], true).len(), 1);
     assert_eq!(trusted(vec![authority], false).len(), 1);
     let chains = chains(Arc::new(RootCertStore::empty()));
-    let nobody = Verifier { whom: Whom::Trusted { chains, pins: Vec::new() }, provider: provider() };
+    let nobody = Verifier { whom: Whom::Trusted { chains, pins: None }, provider: provider() };
     let (fault, _) = judged(&nobody, &Own::new(false).der, "app.internal", NOW).expect("nobody is trusted");
     assert_eq!(fault, Fault::Issuer);
+}
+
+#[test]
+fn backends_that_trust_the_same_file_hold_it_once() {
+    let key = KeyPair::generate().expect("randomness");
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = params.self_signed(&key).expect("signed").der().clone();
+    let read = || Authorities { file: "ca.pem".into(), certificates: [authority.clone()].into() };
+    let (one, other) = (read(), read());
+    let roots = Roots::default();
+    let first = roots.of(Some(&one));
+    assert!(Arc::ptr_eq(&first, &roots.of(Some(&one.clone()))));
+    assert!(!Arc::ptr_eq(&first, &roots.of(Some(&other))), "another reading is another list");
+    assert_eq!(first.len(), 1);
 }
