@@ -18,10 +18,10 @@ pub const SIZE: usize = 64 * 1024;
 
 /// Bytes of a buffer that is taken while [`MANY`] are out. It grows to [`SIZE`] when that is not enough for one unit: a head, a
 /// chunk line.
-const SMALL: usize = 16 * 1024;
+const SMALL: usize = 4 * 1024;
 
 /// So many buffers of one worker are handed out large.
-const MANY: usize = 256;
+const MANY: usize = 128;
 
 /// Buffers kept for the next taker; more than these go back to the allocator.
 const KEPT: usize = 64;

@@ -167,7 +167,7 @@ fn large_heads_and_bodies_arrive_whole_while_hundreds_of_others_hold_their_buffe
         config.workers = 1;
         config.listeners[0].limits.head_size = 64 * 1024;
     });
-    // Each has begun a head, and so holds a buffer; from the 257th on they are small.
+    // Each has begun a head, and so holds a buffer; from the 129th on they are small.
     let holding: Vec<_> = (0..300)
         .map(|_| {
             let mut client = keel.client();
