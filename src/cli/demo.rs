@@ -81,18 +81,24 @@ fn yaml(http_port: u16, tcp_port: u16, web: &[Running], tcp: &[Running]) -> Stri
 
 fn welcome([http_port, https_port, tcp_port]: [u16; 3], web: &[Running]) -> String {
     let first = web.first().map_or(0, Running::port);
+    let lines = [
+        (format!("for i in 1 2 3 4 5; do curl -s 127.0.0.1:{http_port}; echo; done"), "requests rotate"),
+        (
+            format!("curl -sk --proto-default https 127.0.0.1:{https_port}"),
+            "the certificate is made up, hence -k",
+        ),
+        (format!("nc 127.0.0.1 {tcp_port}"), "TCP connections rotate too"),
+        (format!("curl -X POST '127.0.0.1:{first}/_fake?health=down'"), "fake-1 falls ill: see the log"),
+        (format!("curl -X POST '127.0.0.1:{first}/_fake?health=up'"), "and recovers"),
+        (format!("curl -s 127.0.0.1:{http_port}/head"), "what a backend is told"),
+    ];
+    let lines: String = lines.iter().map(|(line, about)| format!("  {line:<64}{about}\n")).collect();
     format!(
         "evenkeel demo: 3 HTTP and 2 TCP backends inside this process\n\n  \
          HTTP   http://127.0.0.1:{http_port}\n  \
          HTTPS  https://127.0.0.1:{https_port}\n  \
          TCP    127.0.0.1:{tcp_port}\n\n\
-         Try:\n  \
-         for i in 1 2 3 4 5; do curl -s 127.0.0.1:{http_port}; echo; done      requests rotate\n  \
-         curl -sk --proto-default https 127.0.0.1:{https_port}                  the certificate is made up, hence -k\n  \
-         nc 127.0.0.1 {tcp_port}                                               so do TCP connections\n  \
-         curl -X POST '127.0.0.1:{first}/_fake?health=down'             fake-1 falls ill: see the log\n  \
-         curl -X POST '127.0.0.1:{first}/_fake?health=up'               and recovers\n  \
-         curl -s 127.0.0.1:{http_port}/head                                  what a backend is told\n\n\
+         Try:\n{lines}\n\
          Ctrl-C ends it.\n"
     )
 }
