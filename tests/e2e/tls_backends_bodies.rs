@@ -39,11 +39,7 @@ impl Chain {
 
 /// Sends all of `bytes` while the answer is read.
 fn exchange(client: &mut Client, bytes: &[u8]) -> Answer {
-    let mut writer = client.socket.try_clone().unwrap();
-    std::thread::scope(|scope| {
-        scope.spawn(move || writer.write_all(bytes).unwrap());
-        client.final_answer()
-    })
+    client.while_sending(bytes, Client::final_answer)
 }
 
 #[test]
@@ -84,12 +80,7 @@ fn a_tunnel_through_tls_carries_bytes_both_ways_and_each_end() {
     assert_eq!(client.answer().status, 101);
     assert_eq!(client.take(5), b"early");
     let body = pattern(3_000_000);
-    let mut writer = client.socket.try_clone().unwrap();
-    let echoed = std::thread::scope(|scope| {
-        scope.spawn(|| writer.write_all(&body).unwrap());
-        client.take(body.len())
-    });
-    assert!(echoed == body);
+    assert!(client.while_sending(&body, |client| client.take(body.len())) == body);
     client.send("last").finish_sending();
     assert_eq!(client.rest(), b"last");
     assert!(!client.was_reset());

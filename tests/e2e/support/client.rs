@@ -65,6 +65,15 @@ impl Client {
     pub fn finish_sending(&self) {
         let _ = self.socket.shutdown(Shutdown::Write);
     }
+
+    /// Sends all of `bytes` while `read` reads: neither waits for the other.
+    pub fn while_sending<T>(&mut self, bytes: &[u8], read: impl FnOnce(&mut Client) -> T) -> T {
+        let mut writer = self.socket.try_clone().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(move || writer.write_all(bytes).unwrap());
+            read(self)
+        })
+    }
 }
 
 impl<S: Read + Write> Client<S> {
