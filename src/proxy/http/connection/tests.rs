@@ -20,6 +20,15 @@ async fn full() -> (Rc<Ticker>, Rc<Client>, Far) {
     (ticker, client, far)
 }
 
+#[test]
+fn an_idle_connection_is_small() {
+    fn of_future<F>(_: fn(Rc<Client>) -> F) -> usize {
+        size_of::<F>()
+    }
+    let (future, client) = (of_future(serve), size_of::<Client>());
+    assert!(future <= 136 && client <= 304, "{future} bytes in its task, {client} beside it");
+}
+
 /// Each of these ends: a bug here would be a wait for ever.
 const PATIENCE: Duration = Duration::from_secs(10);
 
