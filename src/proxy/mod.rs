@@ -93,11 +93,10 @@ impl WorkerCtx {
 
     /// Calls `use_it` with the value of a Date field for now. The text is made once per second.
     pub fn with_date<T>(&self, now: Tick, use_it: impl FnOnce(&[u8]) -> T) -> T {
-        let wall: SystemTime = wall_start() + Duration::from_nanos(now.0);
-        let second = wall.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |span| span.as_secs());
+        let second = wall_start().saturating_add(now.0) / 1_000_000_000;
         let mut date = self.date.borrow_mut();
         if date.0 != second {
-            *date = (second, httpdate::fmt_http_date(wall));
+            *date = (second, httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(second)));
         }
         use_it(date.1.as_bytes())
     }
@@ -105,6 +104,6 @@ impl WorkerCtx {
     /// The wall clock at tick zero, for the access log.
     #[must_use]
     pub fn wall(&self) -> WallStart {
-        WallStart::at(Tick::ZERO, wall_start())
+        WallStart(wall_start())
     }
 }

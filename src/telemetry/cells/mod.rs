@@ -9,8 +9,6 @@ mod histogram;
 mod readings;
 mod table;
 
-use std::time::Duration;
-
 use self::table::Table;
 use crate::message::{Attempt, Blame, Cause, Record};
 use crate::tick::Tick;
@@ -219,19 +217,19 @@ impl Cells {
     }
 }
 
-/// How long opening the connection took; `None` on a pooled one and when it never stood.
-pub(super) fn connect_time(attempt: &Attempt) -> Option<Duration> {
+/// Nanoseconds that opening the connection took; `None` on a pooled one and when it never stood.
+pub(super) fn connect_time(attempt: &Attempt) -> Option<u64> {
     if attempt.reused { None } else { span(attempt.picked, attempt.connected) }
 }
 
-/// From the last byte of the request head to the first byte of the answer; `None` when none came.
-pub(super) fn first_byte_time(attempt: &Attempt) -> Option<Duration> {
+/// Nanoseconds from the last byte of the request head to the first byte of the answer; `None` when none came.
+pub(super) fn first_byte_time(attempt: &Attempt) -> Option<u64> {
     span(attempt.sent, attempt.first_byte)
 }
 
-/// The time between two points; `None` when one of them did not happen.
-pub(super) fn span(from: Tick, to: Tick) -> Option<Duration> {
-    (from != Tick::ZERO && to != Tick::ZERO).then(|| to.since(from))
+/// The nanoseconds between two points; `None` when one of them did not happen.
+pub(super) fn span(from: Tick, to: Tick) -> Option<u64> {
+    (from != Tick::ZERO && to != Tick::ZERO).then(|| to.0.saturating_sub(from.0))
 }
 
 #[cfg(test)]
