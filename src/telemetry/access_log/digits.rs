@@ -37,19 +37,15 @@ pub(super) fn write(room: Room<'_>, value: u64) -> Left<'_> {
         0..10 => put(room, &[ascii(value)]),
         10..100 => put(room, &pair(value)),
         100..1000 => put(room, &triple(value)),
+        1000..10_000 => put(put(room, &pair(value / 100))?, &pair(value)),
+        10_000..100_000 => put(put(room, &triple(value / 100))?, &pair(value)),
         _ => write_long(room, value),
     }
 }
 
-/// A value of four digits or more.
+/// A value of more digits.
 fn write_long(room: Room<'_>, mut value: u64) -> Left<'_> {
-    let length = match value {
-        0..10_000 => 4,
-        10_000..100_000 => 5,
-        100_000..1_000_000 => 6,
-        _ => value.ilog10() as usize + 1,
-    };
-    let (here, rest) = room.split_at_mut_checked(length)?;
+    let (here, rest) = room.split_at_mut_checked(value.checked_ilog10().map_or(1, |log| log as usize + 1))?;
     let mut pairs = here.rchunks_exact_mut(2);
     for place in &mut pairs {
         place.copy_from_slice(&pair(value));
@@ -73,15 +69,28 @@ pub(super) fn write_millis(room: Room<'_>, nanos: u64) -> Left<'_> {
 /// Writes `value` as 32 lower-case hex digits.
 #[inline]
 pub(super) fn write_hex(room: Room<'_>, value: u128) -> Left<'_> {
-    let mut text = [0; 32];
-    for (two, byte) in text.chunks_exact_mut(2).zip(value.to_be_bytes()) {
-        two.copy_from_slice(&[hex(byte >> 4), hex(byte & 15)]);
+    let mut text = [[0; 8]; 4];
+    for (eight, place) in text.iter_mut().zip([96, 64, 32, 0]) {
+        // Four bytes at a time, the first of them highest.
+        *eight = eight_digits((value >> place) as u32).to_be_bytes();
     }
-    put(room, &text)
+    put(room, text.as_flattened())
 }
 
-/// The digit of a value from 0 to 15. Arithmetic and not a table, so that many are made at a time.
-#[inline]
+/// Eight hex digits in one number, the first of them highest.
+const fn eight_digits(value: u32) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    // Four bits into each byte.
+    let mut bytes = value as u64;
+    bytes = (bytes | bytes << 16) & 0x0000_ffff_0000_ffff;
+    bytes = (bytes | bytes << 8) & 0x00ff_00ff_00ff_00ff;
+    bytes = (bytes | bytes << 4) & 0x0f0f_0f0f_0f0f_0f0f;
+    // 1 in each byte that is above nine.
+    let letters = ((bytes + 6 * ONES) >> 4) & ONES;
+    bytes + b'0' as u64 * ONES + (b'a' - b'0' - 10) as u64 * letters
+}
+
+/// The digit of a value from 0 to 15.
 pub(super) const fn hex(value: u8) -> u8 {
     value + b'0' + if value > 9 { b'a' - b'0' - 10 } else { 0 }
 }

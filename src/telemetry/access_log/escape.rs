@@ -23,15 +23,20 @@ pub(super) fn write_word<'a>(room: Room<'a>, value: &[u8], slot: Slot) -> Left<'
 
 fn write_text<'a>(room: Room<'a>, value: &[u8], slot: Slot, blanks: bool) -> Left<'a> {
     let set = Plain { first: if blanks { b' ' } else { b'!' }, until: slot.until.unwrap_or(b'"') };
-    let (value, cut) = shorten(value);
-    let room = if set.has_all(value) { put(room, value)? } else { write_escaped(room, value, set)? };
-    match slot.until {
-        _ if !cut => Some(room),
-        Some(b'.') => put(room, br"\x2e\x2e\x2e"),
-        _ => put(room, b"..."),
+    if value.len() > MAX_VALUE {
+        let (value, _) = shorten(value);
+        let room = write_escaped(room, value, set)?;
+        return put(room, if slot.until == Some(b'.') { br"\x2e\x2e\x2e" } else { b"..." });
+    }
+    if set.copy(value, room.get_mut(..value.len())?) {
+        room.get_mut(value.len()..)
+    } else {
+        write_escaped(room, value, set)
     }
 }
 
+/// The same for a value that has something to escape.
+#[cold]
 fn write_escaped<'a>(mut room: Room<'a>, mut rest: &[u8], set: Plain) -> Left<'a> {
     while !rest.is_empty() {
         // Runs of plain bytes are nearly everything, and one copy each.
@@ -52,9 +57,20 @@ fn write_escaped<'a>(mut room: Room<'a>, mut rest: &[u8], set: Plain) -> Left<'a
 /// direction marks that would change how a line is shown: those become `\uNNNN`. Each invalid sequence
 /// becomes one `\ufffd`.
 pub(super) fn write_json<'a>(room: Room<'a>, value: &[u8]) -> Left<'a> {
-    if value.len() <= MAX_VALUE && JSON.has_all(value) {
-        return put(put(put(room, b"\"")?, value)?, b"\"");
+    if value.len() > MAX_VALUE {
+        return write_json_escaped(room, value);
     }
+    let [open, inside @ .., close] = room.get_mut(..value.len() + 2)? else { return None };
+    if !JSON.copy(value, inside) {
+        return write_json_escaped(room, value);
+    }
+    (*open, *close) = (b'"', b'"');
+    room.get_mut(value.len() + 2..)
+}
+
+/// The same for a value that has to be cut or has something to escape.
+#[cold]
+fn write_json_escaped<'a>(room: Room<'a>, value: &[u8]) -> Left<'a> {
     let (value, cut) = shorten(value);
     let mut room = put(room, b"\"")?;
     for chunk in value.utf8_chunks() {
@@ -103,8 +119,8 @@ struct Plain {
 /// Those of JSON.
 const JSON: Plain = Plain { first: b' ', until: b'"' };
 
-/// Bytes that are looked at together.
-const WIDE: usize = 16;
+/// Eight bytes of 1.
+const ONES: u64 = 0x0101_0101_0101_0101;
 
 impl Plain {
     #[inline(always)]
@@ -112,33 +128,56 @@ impl Plain {
         (byte >= self.first) & (byte <= b'~') & (byte != b'"') & (byte != b'\\') & (byte != self.until)
     }
 
-    /// Whether all of these bytes are such.
+    /// Copies `from` to `to`, which is as long, and tells whether all of it is plain; if not, what was copied means
+    /// nothing. Pieces of one length overlap, so that no byte is left to look at alone.
     #[inline(always)]
-    fn has_all(self, value: &[u8]) -> bool {
-        let (wide, rest) = value.as_chunks::<WIDE>();
-        let wide_ones = wide.iter().all(|chunk| self.has_chunk(chunk));
-        // The rest overlaps what was looked at already, or is filled up with bytes that are fine.
-        wide_ones
-            && match value.last_chunk::<WIDE>() {
-                _ if rest.is_empty() => true,
-                Some(last) => self.has_chunk(last),
-                None => self.has_few(rest),
+    fn copy(self, from: &[u8], to: &mut [u8]) -> bool {
+        if let (Some(last), Some(end)) = (from.last_chunk::<16>(), to.last_chunk_mut()) {
+            *end = *last;
+            let mut all = self.has_sixteen(last);
+            for (from, to) in from.as_chunks().0.iter().zip(to.as_chunks_mut().0) {
+                *to = *from;
+                all &= self.has_sixteen(from);
             }
+            return all;
+        }
+        if let (Some(first), Some(last)) = (from.first_chunk::<8>(), from.last_chunk::<8>()) {
+            to.first_chunk_mut().into_iter().for_each(|start| *start = *first);
+            to.last_chunk_mut().into_iter().for_each(|end| *end = *last);
+            return self.has_eight(u64::from_ne_bytes(*first)) & self.has_eight(u64::from_ne_bytes(*last));
+        }
+        if let (Some(first), Some(last)) = (from.first_chunk::<4>(), from.last_chunk::<4>()) {
+            to.first_chunk_mut().into_iter().for_each(|start| *start = *first);
+            to.last_chunk_mut().into_iter().for_each(|end| *end = *last);
+            let [first, last] = [first, last].map(|four| u64::from(u32::from_ne_bytes(*four)));
+            return self.has_eight(first << 32 | last);
+        }
+        let mut all = true;
+        for (from, to) in from.iter().zip(to) {
+            *to = *from;
+            all &= self.has(*from);
+        }
+        all
     }
 
     /// No branch inside: the compiler makes one comparison of all bytes out of each.
     #[inline(always)]
-    fn has_chunk<const N: usize>(self, chunk: &[u8; N]) -> bool {
-        chunk.iter().fold(true, |all, &byte| all & self.has(byte))
+    fn has_sixteen(self, bytes: &[u8; 16]) -> bool {
+        bytes.iter().fold(true, |all, &byte| all & self.has(byte))
     }
 
-    /// Fewer than [`WIDE`] bytes.
+    /// Eight bytes in one number. In each step a byte that is not plain, and only such a one, gets its highest bit:
+    /// what a carry or a borrow does to its neighbour matters no more then.
     #[inline(always)]
-    fn has_few(self, few: &[u8]) -> bool {
-        match (few.first_chunk::<8>(), few.last_chunk::<8>()) {
-            (Some(first), Some(last)) => self.has_chunk(first) & self.has_chunk(last),
-            _ => few.iter().all(|&byte| self.has(byte)),
-        }
+    const fn has_eight(self, bytes: u64) -> bool {
+        // What is not ASCII is never plain.
+        let until = if self.until < 0x80 { self.until } else { b'"' };
+        let low = bytes.wrapping_sub(ONES * self.first as u64);
+        let delete = bytes.wrapping_add(ONES);
+        let quote = (bytes ^ (ONES * b'"' as u64)).wrapping_sub(ONES);
+        let backslash = (bytes ^ (ONES * b'\\' as u64)).wrapping_sub(ONES);
+        let end = (bytes ^ (ONES * until as u64)).wrapping_sub(ONES);
+        (bytes | low | delete | quote | backslash | end) & (ONES << 7) == 0
     }
 }
 
@@ -220,15 +259,17 @@ mod tests {
     /// Every byte at every place of values that are looked at in every way.
     #[test]
     fn a_set_has_all_of_its_bytes_and_no_other() {
-        for set in [JSON, Plain { first: b'!', until: b'|' }] {
-            for length in [1, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 40] {
+        for set in [JSON, Plain { first: b'!', until: b'|' }, Plain { first: b' ', until: 0xc3 }] {
+            for length in [1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 40] {
                 for (byte, place) in (0..=255).flat_map(|byte| (0..length).map(move |place| (byte, place))) {
-                    let mut value = vec![b'x'; length];
+                    let (mut value, mut copied) = (vec![b'x'; length], vec![0; length]);
                     value[place] = byte;
-                    assert_eq!(set.has_all(&value), set.has(byte), "{byte} at {place} of {length}");
+                    let plain = set.copy(&value, &mut copied);
+                    assert_eq!(plain, set.has(byte), "{byte} at {place} of {length}");
+                    assert!(!plain || copied == value, "{byte} at {place} of {length}");
                 }
             }
-            assert!(set.has_all(b""));
+            assert!(set.copy(b"", &mut []));
         }
     }
 

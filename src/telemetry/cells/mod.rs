@@ -192,7 +192,7 @@ impl Cells {
         self.retries.add(u64::from(record.attempts_made.saturating_sub(1)));
 
         let attempts = record.kept_attempts();
-        for attempt in attempts {
+        for (place, attempt) in attempts.iter().enumerate() {
             let cells = self.backends.entry(attempt.backend.0);
             cells.attempts.increment();
             if attempt.outcome.blame() == Blame::Backend {
@@ -204,9 +204,9 @@ impl Cells {
             if let Some(first_byte) = first_byte_time(attempt) {
                 stages.first_byte.record(first_byte);
             }
-        }
-        if let Some(last) = attempts.last() {
-            self.backends.entry(last.backend.0).traffic.count(record);
+            if place + 1 == attempts.len() {
+                cells.traffic.count(record);
+            }
         }
     }
 
