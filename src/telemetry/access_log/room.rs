@@ -45,7 +45,7 @@ pub(super) struct Batch {
 
 impl Batch {
     /// An empty one with the first room.
-    pub(super) fn new() -> Batch {
+    pub(super) fn with_room() -> Batch {
         Batch { bytes: vec![0; FIRST_ROOM], used: 0 }
     }
 
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_line_that_does_not_fit_is_written_again_in_more_room() {
-        let mut batch = Batch::new();
+        let mut batch = Batch::with_room();
         let long = vec![b'x'; FIRST_ROOM / 3];
         for _ in 0..4 {
             batch.append(|room| put(put(room, &long)?, b"\n"));

@@ -6,6 +6,7 @@
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use super::names::Name;
 use super::room::{Left, Room, put, put_either, put_front};
 use super::stamp::{Stamps, WallStart};
 use super::{digits, escape};
@@ -29,7 +30,7 @@ pub(super) enum Value<'a> {
     /// A word of our own, harmless as it is.
     Token(&'static str),
     /// A number with the name it has in the config, if it has one.
-    Name(u32, Option<&'a str>),
+    Name(u32, Option<&'a Name>),
     /// A stranger's bytes that are one word.
     Word(&'a [u8]),
     /// A stranger's bytes that may well have blanks.
@@ -69,7 +70,7 @@ impl<'a> Value<'a> {
         match self {
             Value::Absent => put(room, b"-"),
             Value::Flag(flag) => put_either(room, flag, [b"yes", b"no"]),
-            Value::Name(_, Some(name)) => escape::write_word(room, name.as_bytes(), slot),
+            Value::Name(_, Some(name)) => escape::write_word(room, name.text().as_bytes(), slot),
             Value::Word(bytes) => escape::write_word(room, bytes, slot),
             Value::Free(bytes) => escape::write_free(room, bytes, slot),
             other => other.write_plain(room, clock),
@@ -82,7 +83,7 @@ impl<'a> Value<'a> {
         match self {
             Value::Absent => put(room, b"null"),
             Value::Flag(flag) => put_either(room, flag, [b"true", b"false"]),
-            Value::Name(_, Some(name)) => escape::write_json(room, name.as_bytes()),
+            Value::Name(_, Some(name)) => name.write_json(room),
             Value::Word(bytes) | Value::Free(bytes) => escape::write_json(room, bytes),
             Value::Number(_) | Value::Millis(_) | Value::Share(_) => self.write_plain(room, clock),
             // The text of these has no character that means anything to JSON.

@@ -69,7 +69,7 @@ impl Intake {
     /// A used batch if one is at hand without waiting, else a new one.
     pub(super) fn empty_batch(&self) -> Batch {
         let spare = self.shared.spare.try_lock().ok().and_then(|mut spare| spare.pop());
-        spare.unwrap_or_else(Batch::new)
+        spare.unwrap_or_else(Batch::with_room)
     }
 }
 

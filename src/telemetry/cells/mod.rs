@@ -72,8 +72,8 @@ struct TrafficCells {
 }
 
 impl TrafficCells {
-    fn count(&self, record: &Record) {
-        self.by_class[StatusClass::of(record.status) as usize].increment();
+    fn count(&self, record: &Record, class: StatusClass) {
+        self.by_class[class as usize].increment();
         self.bytes_in.add(record.bytes_in);
         self.bytes_out.add(record.bytes_out);
     }
@@ -175,11 +175,12 @@ impl Cells {
     /// from `picked` to `connected` of attempts that opened a connection, first byte from `sent` to
     /// `first_byte`. Only the owning worker calls this.
     pub fn record(&self, record: &Record) {
-        self.listeners.entry(u32::from(record.listener.0)).count(record);
+        let class = StatusClass::of(record.status);
+        self.listeners.entry(u32::from(record.listener.0)).count(record, class);
         let stages = match record.target {
             Some(target) => {
                 let cells = self.targets.entry(u32::from(target.0));
-                cells.traffic.count(record);
+                cells.traffic.count(record, class);
                 &cells.stages
             }
             None => &self.unrouted,
@@ -205,7 +206,7 @@ impl Cells {
                 stages.first_byte.record(first_byte);
             }
             if place + 1 == attempts.len() {
-                cells.traffic.count(record);
+                cells.traffic.count(record, class);
             }
         }
     }
