@@ -20,6 +20,8 @@ use crate::telemetry::cells::Cells;
 use crate::tick::Tick;
 
 pub mod dial;
+#[cfg(test)]
+pub(crate) mod fixtures;
 pub mod http;
 pub mod ledger;
 pub mod lend;

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 
 use evenkeel::config::model::Protocol;
-use evenkeel::message::{Cause, Framing, Head};
+use evenkeel::message::{Cause, Framing, Head, Peer};
 use evenkeel::net::Stream;
 use evenkeel::proxy::WorkerCtx;
 use evenkeel::proxy::http::Body;
@@ -136,15 +136,13 @@ fn an_upgrade_becomes_a_tunnel() {
 }
 
 /// A client connection that has sent these bytes of a chunked body.
-fn sending(ctx: &WorkerCtx, bytes: &[u8], raw: bool) -> (Rc<Client>, tokio::net::UnixStream) {
+fn sending(ctx: &Rc<WorkerCtx>, bytes: &[u8], raw: bool) -> (Rc<Client>, tokio::net::UnixStream) {
     let (ours, theirs) = tokio::net::UnixStream::pair().unwrap();
     assert_eq!(theirs.try_write(bytes).unwrap(), bytes.len());
-    let listener = &ctx.snapshot.listeners[0].config;
-    let (limits, timeouts) = (listener.limits, listener.client_timeouts);
-    let client = Client::new(Stream::Unix(ours), None, &ctx.ticker, ctx.buffers.clone(), limits, timeouts);
+    let client = Client::new(Rc::clone(ctx), Stream::Unix(ours), Peer::default(), None);
     client.start_body(Framing::Chunked);
     assert!(!raw || client.set_raw());
-    (Rc::new(client), theirs)
+    (client, theirs)
 }
 
 #[test]
