@@ -16,15 +16,25 @@ pub async fn lend(
     target: &Target,
     tried: &Tried,
     deadline: &Deadline,
-    mut gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
+    gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
 ) -> Result<Option<Lease>, Cause> {
     match target.pick(tried, now()) {
-        Pick::Lease(lease) => return Ok(Some(lease)),
-        Pick::None => return Ok(None),
+        Pick::Lease(lease) => Ok(Some(lease)),
+        Pick::None => Ok(None),
         // Whoever has been somewhere already has waited enough.
-        Pick::Unknown if !tried.is_empty() => return Ok(None),
-        Pick::Unknown => {}
+        Pick::Unknown if !tried.is_empty() => Ok(None),
+        // Boxed: few requests wait, and the others must not pay for its size.
+        Pick::Unknown => Box::pin(wait(target, tried, deadline, gone)).await,
     }
+}
+
+/// Waits until one of a target's backends has its first verdict, then picks.
+async fn wait(
+    target: &Target,
+    tried: &Tried,
+    deadline: &Deadline,
+    mut gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
+) -> Result<Option<Lease>, Cause> {
     deadline.set(target.patience());
     let outcome = loop {
         // Listening starts before the pick, so that a change between the two is not missed.

@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 
+use crate::message::Head;
 use crate::net::deadline::wall_start;
 use crate::net::{FreeList, Ticker};
 use crate::snapshot::Snapshot;
@@ -24,9 +25,11 @@ pub mod http;
 pub mod ledger;
 pub mod lend;
 pub mod pool;
+pub mod spare;
 pub mod tcp;
 
 use pool::Pool;
+use spare::Shelf;
 
 /// What belongs to one worker and is used by all of its connections.
 pub struct WorkerCtx {
@@ -34,6 +37,10 @@ pub struct WorkerCtx {
     pub snapshot: Arc<Snapshot>,
     /// Relay buffers.
     pub buffers: FreeList,
+    /// Heads, of requests and answers.
+    pub heads: Shelf<Head>,
+    /// Heads as bytes, on their way out.
+    pub outgoing: Shelf<Vec<u8>>,
     /// Deadlines.
     pub ticker: Rc<Ticker>,
     /// Idle connections to backends.
@@ -62,6 +69,8 @@ impl WorkerCtx {
         Rc::new(WorkerCtx {
             snapshot,
             buffers: FreeList::new(),
+            heads: Shelf::default(),
+            outgoing: Shelf::default(),
             ticker: Ticker::new(),
             pool,
             cells,

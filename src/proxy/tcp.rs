@@ -89,7 +89,7 @@ async fn connect(ctx: &WorkerCtx, target: &Target, record: &mut Record) -> Resul
     for _ in 0..ATTEMPTS {
         let never_gone = |_: &mut std::task::Context<'_>| Poll::Pending;
         let Some(lease) = lend(target, &tried, &deadline, never_gone).await? else { break };
-        let attempt = record.attempt(lease.backend().id, now());
+        let attempt = record.attempt(lease.backend().id, lease.picked());
         match dial(ctx, lease.backend(), &target.config.timeouts, &deadline, never_gone).await {
             Ok(stream) => {
                 attempt.connected = now();

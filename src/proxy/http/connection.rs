@@ -52,7 +52,7 @@ pub async fn serve(
     listener: &Listener,
     stream: Stream,
     secured: Option<Rc<Secured>>,
-    record: Record,
+    mut record: Record,
 ) {
     let config = &listener.config;
     let client =
@@ -65,7 +65,7 @@ pub async fn serve(
         }
         patience = client.timeouts.keep_alive;
         let mut exchange = ResetIfCut { client: &client, served: false };
-        let after = Box::pin(serve_one(&ctx, listener, &client, record)).await;
+        let after = Box::pin(serve_one(&ctx, listener, &client, &mut record)).await;
         exchange.served = true;
         drop(exchange);
         match after {
@@ -139,10 +139,10 @@ async fn serve_one(
     ctx: &Rc<WorkerCtx>,
     listener: &Listener,
     client: &Rc<Client>,
-    record: Record,
+    record: &mut Record,
 ) -> Option<After> {
-    let mut record = Record { started: now(), listener: listener.id, ..record };
-    let mut head = Head::new();
+    (record.started, record.listener) = (now(), listener.id);
+    let mut head = ctx.heads.take();
     let read = read_head(client, &mut head).await?;
     record.head_read = now();
     let framing = read.and_then(|()| {
@@ -162,8 +162,8 @@ async fn serve_one(
         Err(cause) => {
             // Where this request ends nobody knows: whatever else comes belongs to it, until the client closes.
             client.start_body(Framing::UntilClose);
-            let mut ledger = Ledger::new(ctx, Some(&head), Record { id: ctx.request_id(), ..record });
-            refuse(ctx, &mut wire, &mut ledger, &head, cause).await
+            let mut ledger = Ledger::new(ctx, Some(&head), Record { id: ctx.request_id(), ..*record });
+            Box::pin(refuse(ctx, &mut wire, &mut ledger, &head, cause)).await
         }
     };
     client.reading.clear();
