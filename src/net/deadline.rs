@@ -133,8 +133,9 @@ impl Ticker {
         Deadline { ticker: self.clone(), key: Cell::new(NO_SLOT) }
     }
 
-    /// A reading that is good enough to set a deadline by.
-    fn reading(&self) -> Tick {
+    /// A reading of the clock that may be [`GRANULARITY`] old.
+    #[must_use]
+    pub fn reading(&self) -> Tick {
         if self.resting.replace(false) {
             self.coarse.set(now());
             self.stirred.notify_one();

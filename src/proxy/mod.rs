@@ -53,7 +53,14 @@ pub struct WorkerCtx {
     pub raw_relay: bool,
     draining: Cell<bool>,
     random: RefCell<SmallRng>,
-    date: RefCell<(u64, String)>,
+    date: RefCell<Date>,
+}
+
+/// The value of a Date field, and from when on it is an old one.
+#[derive(Default)]
+struct Date {
+    until: Tick,
+    text: String,
 }
 
 impl WorkerCtx {
@@ -78,7 +85,7 @@ impl WorkerCtx {
             raw_relay,
             draining: Cell::new(false),
             random: RefCell::new(SmallRng::from_rng(&mut rand::rng())),
-            date: RefCell::new((u64::MAX, String::new())),
+            date: RefCell::default(),
         })
     }
 
@@ -101,14 +108,16 @@ impl WorkerCtx {
     }
 
     /// Calls `use_it` with the value of a Date field for now. The text is made once per second.
-    pub fn with_date<T>(&self, now: Tick, use_it: impl FnOnce(&[u8]) -> T) -> T {
-        let wall: SystemTime = wall_start() + Duration::from_nanos(now.0);
-        let second = wall.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |span| span.as_secs());
+    pub fn with_date<T>(&self, use_it: impl FnOnce(&[u8]) -> T) -> T {
+        let now = self.ticker.reading();
         let mut date = self.date.borrow_mut();
-        if date.0 != second {
-            *date = (second, httpdate::fmt_http_date(wall));
+        if now >= date.until {
+            let wall: SystemTime = wall_start() + Duration::from_nanos(now.0);
+            let past = wall.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |span| span.subsec_nanos());
+            date.until = now.after(Duration::from_secs(1) - Duration::from_nanos(u64::from(past)));
+            date.text = httpdate::fmt_http_date(wall);
         }
-        use_it(date.1.as_bytes())
+        use_it(date.text.as_bytes())
     }
 
     /// The wall clock at tick zero, for the access log.

@@ -39,7 +39,8 @@ pub async fn serve(ctx: Rc<WorkerCtx>, listener: &Listener, client: Stream, mut 
     record.kind = Kind::Tcp;
     record.listener = listener.id;
     let moved = Moved::default();
-    let mut ledger = Ledger::new(&ctx, None, record).counting(&moved);
+    let mut ledger = Ledger::new(&ctx, None, record);
+    ledger.count(&moved);
     let target = &ctx.snapshot.targets[listener.router.find()];
     ledger.record.target = Some(target.id);
     ledger.record.routed = now();
@@ -88,7 +89,7 @@ async fn connect(ctx: &WorkerCtx, target: &Target, record: &mut Record) -> Resul
     let mut cause = Cause::NoBackend;
     for _ in 0..ATTEMPTS {
         let never_gone = |_: &mut std::task::Context<'_>| Poll::Pending;
-        let Some(lease) = lend(target, &tried, &deadline, never_gone).await? else { break };
+        let Some(lease) = lend(target, &tried, &deadline, now(), never_gone).await? else { break };
         let attempt = record.attempt(lease.backend().id, lease.picked());
         match dial(ctx, lease.backend(), &target.config.timeouts, &deadline, never_gone).await {
             Ok(stream) => {

@@ -106,7 +106,7 @@ pub fn dismiss(ctx: &Rc<WorkerCtx>, listener: &Listener, stream: &Stream, record
     ledger.settle(Cause::TooManyConnections);
     let (head, body) = own::answer(Cause::TooManyConnections, ledger.record.id, false, &ctx.buffers);
     let mut out = Vec::with_capacity(512);
-    ctx.with_date(now(), |date| write::answer(&mut out, &head, body.framing(), Persistence::Close, date));
+    ctx.with_date(|date| write::answer(&mut out, &head, body.framing(), Persistence::Close, date));
     if let Body::Memory(memory) = body {
         memory.pieces.iter().for_each(|piece| out.extend_from_slice(piece));
     }
@@ -178,7 +178,7 @@ async fn serve_one(
 /// Reads a whole head. The outer `None`: the client closed, or was silent, without a byte of one.
 async fn read_head(client: &Client, head: &mut Head) -> Option<Result<(), Cause>> {
     let mut search = Search::default();
-    client.reading.set(client.timeouts.head);
+    let mut waits = false;
     let outcome = loop {
         let found = client.with_held(|held| match held {
             Some(buffer) => search.find(buffer.data(), client.limits.head_size),
@@ -198,6 +198,10 @@ async fn read_head(client: &Client, head: &mut Head) -> Option<Result<(), Cause>
                 }));
             }
             Ok(None) => {}
+        }
+        if !waits {
+            waits = true;
+            client.reading.set(client.timeouts.head);
         }
         let filled = poll_fn(|cx| {
             if let Poll::Ready(outcome) = client.poll_fill(cx) {

@@ -33,7 +33,8 @@ pub async fn exchange<E: Edge>(
     record: &Record,
 ) -> After {
     let moved = Moved::default();
-    let mut ledger = Ledger::new(ctx, Some(head), *record).counting(&moved);
+    let mut ledger = Ledger::new(ctx, Some(head), *record);
+    ledger.count(&moved);
     let _upload = Upload { body: &body, moved: &moved };
     ledger.record.listener = listener.id;
     let client = ledger.record.client.map(|(address, _)| address);

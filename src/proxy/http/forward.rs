@@ -70,7 +70,11 @@ pub async fn forward<E: Edge>(
     let mut tried = Tried::new();
     let mut cause = Cause::NoBackend;
     for _ in 0..ATTEMPTS {
-        let Some(lease) = lend(target, &tried, &deadline, |cx| edge.poll_gone(cx)).await? else { break };
+        // Nothing has been waited for since the target was chosen.
+        let picked = if tried.is_empty() { record.routed } else { now() };
+        let Some(lease) = lend(target, &tried, &deadline, picked, |cx| edge.poll_gone(cx)).await? else {
+            break;
+        };
         tried.insert(lease.backend().id);
         record.attempt(lease.backend().id, lease.picked());
         let outcome = attempt(ctx, target, edge, request, record, lease, &deadline).await;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::message::{Cause, Field, Framing, Head, Version};
 use crate::net::relay::{Early, End, Moved, Relay};
-use crate::net::{Buffer, Stream, now};
+use crate::net::{Buffer, Stream};
 use crate::proxy::WorkerCtx;
 
 use super::Body;
@@ -133,13 +133,7 @@ impl Edge for Wire<'_> {
             (false, Version::Http11) => Persistence::Implied,
         };
         let mut out = self.ctx.outgoing.take();
-        let mut write = |date: &[u8]| write::answer(&mut out, head, framing, persistence, date);
-        // Most backends say it themselves; then there is no need to ask the clock.
-        if head.value(Field::Date).is_some() {
-            write(b"")
-        } else {
-            self.ctx.with_date(now(), write)
-        }
+        self.ctx.with_date(|date| write::answer(&mut out, head, framing, persistence, date));
         let mut transmit = Transmit::new(out, framing, body, self.ctx.raw_relay);
         self.send(&mut transmit, body).await?;
         Ok(if close { After::Linger } else { After::KeepOpen })
