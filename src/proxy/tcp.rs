@@ -38,7 +38,8 @@ pub async fn serve(ctx: Rc<WorkerCtx>, client: Stream, peer: Peer) {
     let listener = &ctx.snapshot.listeners[usize::from(peer.listener.0)];
     let moved = Moved::default();
     let record = Record { kind: Kind::Tcp, ..peer.record() };
-    let mut ledger = Ledger::new(&ctx, None, record).counting(&moved);
+    let mut ledger = Ledger::new(&ctx, None, record);
+    ledger.count(&moved);
     let target = &ctx.snapshot.targets[listener.router.find()];
     ledger.record.target = Some(target.id);
     ledger.record.routed = now();
@@ -87,8 +88,8 @@ async fn connect(ctx: &WorkerCtx, target: &Target, record: &mut Record) -> Resul
     let mut cause = Cause::NoBackend;
     for _ in 0..ATTEMPTS {
         let never_gone = |_: &mut std::task::Context<'_>| Poll::Pending;
-        let Some(lease) = lend(target, &tried, &deadline, never_gone).await? else { break };
-        let attempt = record.attempt(lease.backend().id, now());
+        let Some(lease) = lend(target, &tried, &deadline, now(), never_gone).await? else { break };
+        let attempt = record.attempt(lease.backend().id, lease.picked());
         match dial(ctx, lease.backend(), &target.config.timeouts, &deadline, never_gone).await {
             Ok(stream) => {
                 attempt.connected = now();

@@ -183,8 +183,9 @@ impl Loop {
             let listener = &self.ctx.snapshot.listeners[usize::from(self.listener.0)].config.name;
             tracing::warn!(listener, %error, "accept failed; new connections wait");
         }
-        // Idle upstream connections hold descriptors that clients could use.
+        // Idle upstream connections and spare pipes hold descriptors that clients could use.
         self.ctx.pool.clear(&self.ctx.cells);
+        self.ctx.buffers.pipes.clear();
         tokio::time::sleep(BACK_OFF).await;
     }
 }

@@ -49,7 +49,8 @@ fn a_body_without_a_length_becomes_chunks_with_trailers() {
             framing: Framing::Chunked,
             buffers: ctx.buffers.clone(),
         };
-        let (_, edge) = ask(&ctx, &Head::request("POST", "/echo", "test"), Body::Memory(body)).await;
+        let (_, edge) =
+            ask(&ctx, &Head::request("POST", "/echo", "test"), Body::Memory(Box::new(body))).await;
         let expected: Vec<u8> = [pattern(100_000), b"end".to_vec()].concat();
         assert!(edge.status == 200 && edge.content == expected, "{}", edge.content.len());
         assert_eq!(edge.trailers, b"X-Sum: 42\r\n");
@@ -66,7 +67,7 @@ fn a_body_of_known_length_says_so() {
     let backend = recording();
     run(&config(Protocol::Http, &[backend.addr()]), async |ctx| {
         for size in [0, 1, 200_000] {
-            let body = Body::Memory(Memory::whole(pattern(size), ctx.buffers.clone()));
+            let body = Body::Memory(Box::new(Memory::whole(pattern(size), ctx.buffers.clone())));
             let (_, edge) = ask(&ctx, &Head::request("PUT", "/count", "test"), body).await;
             assert_eq!((edge.status, edge.content), (200, size.to_string().into_bytes()));
         }
@@ -117,7 +118,7 @@ fn a_client_that_is_gone_is_not_waited_for() {
         let listener = &ctx.snapshot.listeners[0];
         let record = evenkeel::message::Record::default();
         let exchange = evenkeel::proxy::http::exchange::exchange;
-        let after = exchange(&ctx, listener, &mut edge, &head, Body::Empty, record).await;
+        let after = exchange(&ctx, listener, &mut edge, &head, Body::Empty, &record).await;
         assert_eq!((after, edge.status), (After::Abort, 0));
     });
 }

@@ -167,7 +167,7 @@ impl Client {
         let mut held = self.held.borrow_mut();
         let mut stream = self.stream.borrow_mut();
         if held.is_none() {
-            ready!(stream.poll_readable(cx))?;
+            ready!(stream.poll_awaited(cx))?;
         }
         let mut buffer = held.take().unwrap_or_else(|| self.ctx.buffers.take());
         let outcome = buffer.poll_fill(cx, &mut stream);

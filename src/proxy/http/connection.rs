@@ -85,7 +85,7 @@ pub fn dismiss(ctx: &Rc<WorkerCtx>, stream: &Stream, peer: &Peer) {
     ledger.settle(Cause::TooManyConnections);
     let (head, body) = own::answer(Cause::TooManyConnections, ledger.record.id, false, &ctx.buffers);
     let mut out = Vec::with_capacity(512);
-    ctx.with_date(now(), |date| write::answer(&mut out, &head, body.framing(), Persistence::Close, date));
+    ctx.with_date(|date| write::answer(&mut out, &head, body.framing(), Persistence::Close, date));
     if let Body::Memory(memory) = body {
         memory.pieces.iter().for_each(|piece| out.extend_from_slice(piece));
     }
@@ -117,7 +117,7 @@ async fn speaks_again(client: &Client, patience: Duration) -> bool {
 async fn serve_one(client: &Rc<Client>) -> Option<After> {
     let ctx = &client.ctx;
     let started = now();
-    let mut head = Head::new();
+    let mut head = ctx.heads.take();
     let read = read_head(client, &mut head).await?;
     let framing = read.and_then(|()| {
         let framing = framing::request(&head)?;
@@ -132,13 +132,13 @@ async fn serve_one(client: &Rc<Client>) -> Option<After> {
         Ok(framing) => {
             client.start_body(framing);
             let body = if framing == Framing::None { Body::Empty } else { Body::Client(Rc::clone(client)) };
-            exchange(ctx, client.listener(), &mut wire, &head, body, record).await
+            exchange(ctx, client.listener(), &mut wire, &head, body, &record).await
         }
         Err(cause) => {
             // Where this request ends nobody knows: whatever else comes belongs to it, until the client closes.
             client.start_body(Framing::UntilClose);
             let mut ledger = Ledger::new(ctx, Some(&head), Record { id: ctx.request_id(), ..record });
-            refuse(ctx, &mut wire, &mut ledger, &head, cause).await
+            Box::pin(refuse(ctx, &mut wire, &mut ledger, &head, cause)).await
         }
     };
     client.reading.clear();
@@ -153,7 +153,7 @@ async fn serve_one(client: &Rc<Client>) -> Option<After> {
 /// Reads a whole head. The outer `None`: the client closed, or was silent, without a byte of one.
 async fn read_head(client: &Client, head: &mut Head) -> Option<Result<(), Cause>> {
     let mut search = Search::default();
-    client.reading.set(client.timeouts().head);
+    let mut waits = false;
     let outcome = loop {
         let found = client.with_held(|held| match held {
             Some(buffer) => search.find(buffer.data(), client.limits().head_size),
@@ -173,6 +173,10 @@ async fn read_head(client: &Client, head: &mut Head) -> Option<Result<(), Cause>
                 }));
             }
             Ok(None) => {}
+        }
+        if !waits {
+            waits = true;
+            client.reading.set(client.timeouts().head);
         }
         let filled = poll_fn(|cx| {
             if let Poll::Ready(outcome) = client.poll_fill(cx) {
