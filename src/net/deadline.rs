@@ -8,8 +8,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::OnceLock;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
+use rustix::time::{ClockId, clock_gettime};
 use slab::Slab;
 use tokio::sync::Notify;
 
@@ -18,24 +19,37 @@ use crate::tick::Tick;
 /// How often the table is looked through while deadlines are being set.
 pub const GRANULARITY: Duration = Duration::from_millis(20);
 
-static START: OnceLock<(Instant, SystemTime)> = OnceLock::new();
+/// The two clocks when the first of them was first read, in nanoseconds: monotonic, and since 1970.
+static START: OnceLock<(u64, u64)> = OnceLock::new();
 
 #[allow(clippy::disallowed_methods, reason = "the one place that reads the clock")]
-fn start() -> &'static (Instant, SystemTime) {
-    START.get_or_init(|| (Instant::now(), SystemTime::now()))
+fn start() -> (u64, u64) {
+    *START.get_or_init(|| {
+        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        (monotonic(), wall.map_or(0, crate::tick::nanos))
+    })
+}
+
+/// The clock that nobody sets, in nanoseconds. Not `Instant`: the difference of two of those costs several times as
+/// much as the reading.
+fn monotonic() -> u64 {
+    let reading = clock_gettime(ClockId::Monotonic);
+    // It begins at zero when the machine starts, so neither part is ever negative.
+    reading.tv_sec.cast_unsigned() * 1_000_000_000 + reading.tv_nsec.cast_unsigned()
 }
 
 /// The time since the process started (strictly: since this was first asked).
 #[must_use]
-#[allow(clippy::disallowed_methods, reason = "the one place that reads the clock")]
 pub fn now() -> Tick {
+    let (start, _) = start();
     // One nanosecond more, so that a real reading is never Tick::ZERO, which a Record reads as "did not happen".
-    Tick(crate::tick::nanos(start().0.elapsed()).saturating_add(1))
+    Tick(monotonic().saturating_sub(start) + 1)
 }
 
-/// The wall clock at tick zero: add a [`Tick`] to get a date.
+/// The wall clock at tick zero, in nanoseconds since 1970: add a [`Tick`] to get a date. A clock before 1970 counts
+/// as 1970.
 #[must_use]
-pub fn wall_start() -> SystemTime {
+pub fn wall_start() -> u64 {
     start().1
 }
 
@@ -216,6 +230,15 @@ mod tests {
 
     fn poll(deadline: &Deadline) -> bool {
         deadline.poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    #[test]
+    fn the_clock_begins_above_zero_and_never_goes_back() {
+        let readings: Vec<Tick> = (0..1000).map(|_| now()).collect();
+        assert!(readings[0] > Tick::ZERO && readings.is_sorted(), "{readings:?}");
+        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, crate::tick::nanos);
+        let day = 86_400_000_000_000;
+        assert!(wall.abs_diff(wall_start() + now().0) < day, "a tick is a date");
     }
 
     #[test]

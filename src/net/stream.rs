@@ -159,28 +159,53 @@ impl Stream {
         each!(self, _inner => false, tls => tls.has_leftover())
     }
 
+    /// True for a socket without TLS: what is sent is what was given.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        !matches!(self, Stream::Tls(_))
+    }
+
+    /// Calls `operate` on a plain socket whenever the runtime takes it for ready, until it does not say that it would have to
+    /// wait.
+    ///
+    /// # Errors
+    /// What `operate` reports; `Unsupported` for a TLS session, which is not all in its socket.
+    pub(super) fn poll_io<T>(
+        &self,
+        cx: &mut Context<'_>,
+        interest: Interest,
+        mut operate: impl FnMut(BorrowedFd<'_>) -> io::Result<T>,
+    ) -> Poll<io::Result<T>> {
+        loop {
+            let outcome = each!(
+                self,
+                inner => {
+                    ready!(if interest.is_readable() { inner.poll_read_ready(cx) } else { inner.poll_write_ready(cx) })?;
+                    inner.try_io(interest, || operate(inner.as_fd()))
+                },
+                _tls => return Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
+            );
+            match outcome {
+                // What the runtime took for ready was not; it knows now.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                outcome => return Poll::Ready(outcome),
+            }
+        }
+    }
+
     /// The first byte that is there to be read, which stays there; `None` at the end. A TLS session shows none.
     ///
     /// # Errors
     /// What the socket reports.
     pub fn poll_first(&self, cx: &mut Context<'_>) -> Poll<io::Result<Option<u8>>> {
-        loop {
-            ready!(self.poll_readable(cx))?;
-            let mut byte = [0u8; 1];
-            let mut peek = |fd: BorrowedFd<'_>| Ok(recv(fd, &mut byte, RecvFlags::PEEK)?);
-            let peeked: io::Result<(usize, usize)> = each!(
-                self,
-                inner => inner.try_io(Interest::READABLE, || peek(inner.as_fd())),
-                _tls => return Poll::Ready(Ok(None))
-            );
-            match peeked {
-                Ok((0, _)) => return Poll::Ready(Ok(None)),
-                Ok(_) => return Poll::Ready(Ok(Some(byte[0]))),
-                // What the runtime took for readable was not; it knows now.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Poll::Ready(Err(error)),
-            }
+        if !self.is_plain() {
+            return self.poll_readable(cx).map_ok(|()| None);
         }
+        self.poll_io(cx, Interest::READABLE, |socket| {
+            let mut byte = [0u8; 1];
+            let (count, _) = recv(socket, &mut byte, RecvFlags::PEEK)?;
+            Ok((count > 0).then_some(byte[0]))
+        })
     }
 
     /// Says one last thing without waiting and without the runtime, which has not yet learned that a new socket

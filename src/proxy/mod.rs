@@ -21,6 +21,8 @@ use crate::telemetry::cells::Cells;
 use crate::tick::Tick;
 
 pub mod dial;
+#[cfg(test)]
+pub(crate) mod fixtures;
 pub mod http;
 pub mod ledger;
 pub mod lend;
@@ -53,14 +55,7 @@ pub struct WorkerCtx {
     pub raw_relay: bool,
     draining: Cell<bool>,
     random: RefCell<SmallRng>,
-    date: RefCell<Date>,
-}
-
-/// The value of a Date field, and from when on it is an old one.
-#[derive(Default)]
-struct Date {
-    until: Tick,
-    text: String,
+    date: RefCell<(u64, String)>,
 }
 
 impl WorkerCtx {
@@ -85,7 +80,7 @@ impl WorkerCtx {
             raw_relay,
             draining: Cell::new(false),
             random: RefCell::new(SmallRng::from_rng(&mut rand::rng())),
-            date: RefCell::default(),
+            date: RefCell::new((u64::MAX, String::new())),
         })
     }
 
@@ -109,20 +104,17 @@ impl WorkerCtx {
 
     /// Calls `use_it` with the value of a Date field for now. The text is made once per second.
     pub fn with_date<T>(&self, use_it: impl FnOnce(&[u8]) -> T) -> T {
-        let now = self.ticker.reading();
+        let second = wall_start().saturating_add(self.ticker.reading().0) / 1_000_000_000;
         let mut date = self.date.borrow_mut();
-        if now >= date.until {
-            let wall: SystemTime = wall_start() + Duration::from_nanos(now.0);
-            let past = wall.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |span| span.subsec_nanos());
-            date.until = now.after(Duration::from_secs(1) - Duration::from_nanos(u64::from(past)));
-            date.text = httpdate::fmt_http_date(wall);
+        if date.0 != second {
+            *date = (second, httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(second)));
         }
-        use_it(date.text.as_bytes())
+        use_it(date.1.as_bytes())
     }
 
     /// The wall clock at tick zero, for the access log.
     #[must_use]
     pub fn wall(&self) -> WallStart {
-        WallStart::at(Tick::ZERO, wall_start())
+        WallStart(wall_start())
     }
 }

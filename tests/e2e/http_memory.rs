@@ -4,14 +4,16 @@ use std::future::poll_fn;
 use std::rc::Rc;
 
 use evenkeel::config::model::Protocol;
-use evenkeel::message::{Cause, Framing, Head};
+use evenkeel::message::{Cause, Framing, Head, Peer};
 use evenkeel::net::Stream;
 use evenkeel::proxy::WorkerCtx;
 use evenkeel::proxy::http::Body;
 use evenkeel::proxy::http::body::Memory;
 use evenkeel::proxy::http::client::Client;
 use evenkeel::proxy::http::edge::After;
+use evenkeel::proxy::http::exchange::{Arrival, exchange};
 use evenkeel::proxy::http::memory::MemoryEdge;
+use evenkeel::tick::Tick;
 use fake_backend::{Behaviour, Fault, pattern};
 
 use super::support::worker::{ask, run};
@@ -116,9 +118,8 @@ fn a_client_that_is_gone_is_not_waited_for() {
         let mut edge = MemoryEdge { gone: true, ..MemoryEdge::default() };
         let head = Head::request("GET", "/", "test");
         let listener = &ctx.snapshot.listeners[0];
-        let record = evenkeel::message::Record::default();
-        let exchange = evenkeel::proxy::http::exchange::exchange;
-        let after = exchange(&ctx, listener, &mut edge, &head, Body::Empty, &record).await;
+        let arrival = Arrival { peer: &Peer::default(), started: Tick(1), head_read: Tick(1) };
+        let after = exchange(&ctx, listener, &mut edge, &head, Body::Empty, arrival).await;
         assert_eq!((after, edge.status), (After::Abort, 0));
     });
 }
@@ -137,15 +138,13 @@ fn an_upgrade_becomes_a_tunnel() {
 }
 
 /// A client connection that has sent these bytes of a chunked body.
-fn sending(ctx: &WorkerCtx, bytes: &[u8], raw: bool) -> (Rc<Client>, tokio::net::UnixStream) {
+fn sending(ctx: &Rc<WorkerCtx>, bytes: &[u8], raw: bool) -> (Rc<Client>, tokio::net::UnixStream) {
     let (ours, theirs) = tokio::net::UnixStream::pair().unwrap();
     assert_eq!(theirs.try_write(bytes).unwrap(), bytes.len());
-    let listener = &ctx.snapshot.listeners[0].config;
-    let (limits, timeouts) = (listener.limits, listener.client_timeouts);
-    let client = Client::new(Stream::Unix(ours), None, &ctx.ticker, ctx.buffers.clone(), limits, timeouts);
+    let client = Client::new(Rc::clone(ctx), Stream::Unix(ours), Peer::default(), None);
     client.start_body(Framing::Chunked);
     assert!(!raw || client.set_raw());
-    (Rc::new(client), theirs)
+    (client, theirs)
 }
 
 #[test]

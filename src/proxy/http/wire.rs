@@ -64,7 +64,7 @@ impl<'a> Wire<'a> {
                         client.try_again();
                     }
                     if blocked {
-                        client.writing.set_if_clear(client.timeouts.idle);
+                        client.writing.set_if_clear(client.timeouts().idle);
                         std::task::ready!(client.writing.poll(cx));
                         Cause::ClientStalled
                     } else {
@@ -153,7 +153,7 @@ impl Edge for Wire<'_> {
         let client = &self.client;
         client.reading.clear();
         let early = Early { client: client.with_held(Option::take), backend: early };
-        let mut relay = Relay::new(early, &client.buffers, &client.reading, idle, moved);
+        let mut relay = Relay::new(early, &client.ctx.buffers, &client.reading, idle, moved);
         poll_fn(|cx| relay.poll(cx, &mut client.stream(), backend)).await
     }
 }
