@@ -55,7 +55,17 @@ pub struct WorkerCtx {
     pub raw_relay: bool,
     draining: Cell<bool>,
     random: RefCell<SmallRng>,
-    date: RefCell<(u64, String)>,
+    date: RefCell<Date>,
+}
+
+/// In nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+
+/// The value of a Date field, and from when on it is an old one.
+#[derive(Default)]
+struct Date {
+    until: Tick,
+    text: String,
 }
 
 impl WorkerCtx {
@@ -80,7 +90,7 @@ impl WorkerCtx {
             raw_relay,
             draining: Cell::new(false),
             random: RefCell::new(SmallRng::from_rng(&mut rand::rng())),
-            date: RefCell::new((u64::MAX, String::new())),
+            date: RefCell::default(),
         })
     }
 
@@ -104,12 +114,15 @@ impl WorkerCtx {
 
     /// Calls `use_it` with the value of a Date field for now. The text is made once per second.
     pub fn with_date<T>(&self, use_it: impl FnOnce(&[u8]) -> T) -> T {
-        let second = wall_start().saturating_add(self.ticker.reading().0) / 1_000_000_000;
+        let now = self.ticker.reading();
         let mut date = self.date.borrow_mut();
-        if date.0 != second {
-            *date = (second, httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(second)));
+        if now >= date.until {
+            let wall = wall_start().saturating_add(now.0);
+            date.until = now.after(Duration::from_nanos(SECOND - wall % SECOND));
+            let whole = Duration::from_secs(wall / SECOND);
+            date.text = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + whole);
         }
-        use_it(date.1.as_bytes())
+        use_it(date.text.as_bytes())
     }
 
     /// The wall clock at tick zero, for the access log.

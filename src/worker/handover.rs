@@ -155,7 +155,11 @@ mod tests {
         assert_eq!(choice(60, &[30, 20, 25]), Some(1));
         assert_eq!(choice(3000, &[2000]), Some(0));
         assert_eq!(choice(1000, &[990, 0, 980]), Some(1));
-        assert_eq!(choose(60, 100, [57, 55].into_iter()), None, "the counters of others may be ahead of the total");
+        assert_eq!(
+            choose(60, 100, [57, 55].into_iter()),
+            None,
+            "the counters of others may be ahead of the total"
+        );
     }
 
     #[test]

@@ -239,7 +239,11 @@ fn a_worker_that_has_far_more_connections_than_the_other_gives_new_ones_away() {
     eventually("all are on the first worker", || (open(0), open(1)) == (20, 0));
     let before = accepted(0);
     let more: Vec<Client> = (0..10).map(|_| served()).collect();
-    assert_eq!((open(0), open(1)), (20, 10), "none of these went where a fair hash would have sent half of them");
+    assert_eq!(
+        (open(0), open(1)),
+        (20, 10),
+        "none of these went where a fair hash would have sent half of them"
+    );
     assert_eq!(accepted(0), before, "each counts once, where it is served");
     assert_eq!(keel.server.connections(), 30);
     drop((clients, more));
