@@ -1,6 +1,8 @@
 //! What evenkeel is measured with. One file per subcommand; none of them knows evenkeel.
 
 mod backend;
+mod certificate;
+mod drive;
 mod message;
 
 use clap::{Parser, Subcommand};
@@ -17,10 +19,16 @@ struct Rig {
 enum Command {
     /// Answer every HTTP/1 request with the same bytes, as cheaply as one thread can
     Backend(backend::Options),
+    /// Make a certificate and its key
+    Certificate(certificate::Options),
+    /// Send exactly so many HTTP/1 requests, always in the same order
+    Drive(drive::Options),
 }
 
 fn main() -> anyhow::Result<()> {
     match Rig::parse().command {
         Command::Backend(options) => backend::run(&options),
+        Command::Certificate(options) => certificate::run(&options),
+        Command::Drive(options) => drive::run(&options),
     }
 }
