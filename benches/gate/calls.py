@@ -3,6 +3,7 @@
 import collections
 import pathlib
 import re
+import subprocess
 
 from lab import Failure
 
@@ -16,6 +17,17 @@ GROUPS = {
 GROUP_OF = {call: group for group, calls in GROUPS.items() for call in calls}
 # A worker wakes itself, or is woken, by eight bytes to an eventfd: how often depends on who runs when.
 WAKE = re.compile(r'write\(\d+, "\\1\\0\\0\\0\\0\\0\\0\\0", 8\)')
+
+
+def check():
+    """Whether strace may trace here at all."""
+    tried = subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], capture_output=True, text=True)
+    if tried.returncode != 0:
+        raise Failure(
+            f"strace can't trace here: {tried.stderr.strip()}\n"
+            "System calls can only be counted where ptrace is permitted: in a container, start it with "
+            "--cap-add=SYS_PTRACE; on a machine, look at /proc/sys/kernel/yama/ptrace_scope (3 forbids it)"
+        )
 
 
 def measure(lab, scenario):
@@ -36,7 +48,7 @@ def children(strace):
     """What strace started."""
     found = pathlib.Path(f"/proc/{strace.pid}/task/{strace.pid}/children").read_text().split()
     if not found:
-        raise Failure("strace has no child: is ptrace permitted here?")
+        raise Failure("strace has no child to count")
     return [int(pid) for pid in found]
 
 

@@ -49,7 +49,7 @@ class Figures:
         kept = self.tables.setdefault(scenario, {}).setdefault("kept", {})
         if any(row.name != "instructions" for row in rows):
             self.tables[scenario]["kept"] = {name: kept[name] for name in kept if name == "instructions"}
-        self.tables[scenario]["kept"] |= {row.name: row.value for row in rows}
+        self.tables[scenario]["kept"] |= {row.name: row.value for row in rows if row.value}
         if profile:
             PROFILES.mkdir(exist_ok=True)
             lines = [f"{round(cost):6} {name}" for name, cost in sorted(profile.items(), key=order) if cost >= LEAST]

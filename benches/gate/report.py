@@ -74,11 +74,11 @@ def rows(scenario, measured, figures):
 
 
 def growth(profile, before):
-    """Where more is spent than what is kept."""
-    if not before:
-        return top(profile, 30)
+    """Where more is spent than what is kept; when that is nowhere, where it is spent at all."""
     grown = {name: cost - before.get(name, 0) for name, cost in profile.items()}
     grown = {name: more for name, more in grown.items() if more >= kept.LEAST}
+    if not before or not grown:
+        return top(profile, 30)
     lines = [f"    {more:+9.0f}  {name}" for name, more in sorted(grown.items(), key=kept.order)[:30]]
     shrunk = sum(before.values()) - sum(min(cost, profile.get(name, 0)) for name, cost in before.items())
     lines.append(f"    {-shrunk:+9.0f}  functions that got cheaper")
