@@ -1,0 +1,74 @@
+"""What is measured in rounds, as data: the load, the backends, and the budgets by peer."""
+
+from dataclasses import dataclass, field
+
+import load
+from lab import agreed, check
+from process import Program
+from report import Row
+
+BODY = 128
+LARGE = 64 * 1024
+# Where no budget against a peer is given: ahead of it.
+AHEAD = 1.0
+
+
+@dataclass
+class Scenario:
+    """One row measured in rounds; `load` is called with the lab and a running proxy."""
+
+    name: str
+    text: str
+    load: object
+    haproxy: float = AHEAD
+    nginx: float = AHEAD
+    mode: str = "http"
+    backend: list = field(default_factory=list)
+    length: int = BODY
+    threads: int = 1
+
+    def run(self, lab):
+        points = lab.backends("--body", self.length, *self.backend)
+        sides = lab.begin(self.mode, points, self.threads)
+        row = Row(self.name, self.text, budgets={"haproxy": self.haproxy, "nginx": self.nginx})
+        for side in sides:
+            tls = lab.files[0] if self.mode == "https" else None
+            check(side, tls, self.length)
+            if self.name == "upload":
+                check(side, tls, method="POST", body=b"x" * 1024**2)
+            if tls:
+                row.notes.append(f"{side.name}: {agreed(side, tls)}")
+        row.cells = lab.rounds(sides, lambda side: self.load(lab, side))
+        row.memory = {side.name: side.program.memory_kib("VmHWM") for side in sides}
+        Program.end_all()
+        return row
+
+
+def url(side, scheme="http"):
+    return f"{scheme}://localhost:{side.port}/" if scheme == "https" else f"http://127.0.0.1:{side.port}/"
+
+
+def keep_alive(connections, scheme="http"):
+    return lambda lab, side: load.wrk(url(side, scheme), lab.load_cores, lab.options.seconds, connections)
+
+
+def close(lab, side):
+    return load.bombard(url(side), lab.load_cores, 125, lab.options.seconds, headers=["Connection: close"])
+
+
+def upload(lab, side):
+    return load.upload(url(side), lab.load_cores, lab.options.seconds, 16, lab.upload)
+
+
+SCENARIOS = [
+    Scenario("keep-alive-1", "keep-alive, 1 connection", keep_alive(1)),
+    Scenario("keep-alive-64", "keep-alive, 64 connections", keep_alive(64), haproxy=1.20),
+    Scenario("keep-alive-512", "keep-alive, 512 connections", keep_alive(512), haproxy=1.40),
+    Scenario("close", "Connection: close, 125 connections", close, haproxy=1.0, nginx=0.97),
+    Scenario("64k", "answers of 64 KiB, 64 connections", keep_alive(64), haproxy=1.35, length=LARGE),
+    Scenario("64k-chunked", "chunked answers of 64 KiB, 64 connections", keep_alive(64), haproxy=1.35, length=LARGE,
+             backend=["--chunked"]),
+    Scenario("upload", "uploads of 1 MiB, 16 connections", upload, haproxy=1.5),
+    Scenario("2-threads", "two threads, keep-alive, 64 connections", keep_alive(64), haproxy=1.15, threads=2),
+    Scenario("2-threads-close", "two threads, Connection: close, 125 connections", close, haproxy=1.2, threads=2),
+]
