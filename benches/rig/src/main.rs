@@ -1,7 +1,11 @@
 //! What evenkeel is measured with. One file per subcommand; none of them knows evenkeel.
 
 mod backend;
+mod bulk;
+mod clock;
+mod echo;
 mod message;
+mod pingpong;
 
 use clap::{Parser, Subcommand};
 
@@ -17,10 +21,16 @@ struct Rig {
 enum Command {
     /// Answer every HTTP/1 request with the same bytes, as cheaply as one thread can
     Backend(backend::Options),
+    /// Send as many bytes as go through, in both directions
+    Bulk(bulk::Options),
+    /// Send small messages back and forth
+    Pingpong(pingpong::Options),
 }
 
 fn main() -> anyhow::Result<()> {
     match Rig::parse().command {
         Command::Backend(options) => backend::run(&options),
+        Command::Bulk(options) => bulk::run(&options),
+        Command::Pingpong(options) => pingpong::run(&options),
     }
 }
