@@ -4,7 +4,6 @@ import http.client
 import os
 import socket
 import ssl
-import time
 
 import machine
 from process import Failure, Program, accepts, free_port, wait_until
@@ -22,6 +21,7 @@ class Lab:
         self.upload = os.path.join(folder, "upload")
         with open(self.upload, "wb") as file:
             file.write(b"x" * 1024**2)
+        self.log = os.path.join(folder, "load.log")
         self.count = 0
 
     def place(self, name):
@@ -51,19 +51,25 @@ class Lab:
             seen[host] = seen.get(host, 0) + 1
         return points
 
-    def begin(self, mode, backends, threads=1):
-        """Every proxy in front of these backends."""
+    def server(self, kind):
+        """The other side of `rig pingpong` and `rig bulk`."""
+        port = free_port()
+        program = self.rig(kind, "--serve", f"127.0.0.1:{port}")
+        wait_until(kind, lambda: accepts(port) or not program.alive())
+        return [("127.0.0.1", port)]
+
+    def begin(self, mode, backends, threads=1, kept=300, only=None, logs=False):
+        """Every proxy, or the first `only`, in front of these backends."""
         cores = self.proxy_core if threads == 1 else self.both_cores
-        site = Site(mode, backends, self.files, threads, self.options.logs, self.options.descriptors)
-        return [proxy.begin(self.place(proxy.name), site, cores) for proxy in self.proxies]
+        site = Site(mode, backends, self.files, threads, logs or self.options.logs, self.options.descriptors, kept)
+        return [proxy.begin(self.place(proxy.name), site, cores) for proxy in self.proxies[:only]]
 
     def measure(self, running, load):
         """A cell: the proxy's CPU while `load` runs, for each unit of what it did."""
         before = running.program.cpu_ns()
         seen = load(running)
-        # The proxy may still be closing what the load has left.
-        time.sleep(0.03)
-        spent = running.program.cpu_ns() - before
+        running.program.settle()
+        spent = seen.spent or running.program.cpu_ns() - before
         if not running.program.alive():
             raise Failure(f"{running.name} has ended: {running.program.text()[-500:]}")
         if not seen.units:

@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import subprocess
+import threading
 from dataclasses import dataclass
 
 from machine import bombardier
@@ -18,6 +20,7 @@ class Seen:
     errors: int
     p50: float = 0.0
     p99: float = 0.0
+    spent: float = 0.0  # the proxy's CPU ns, from loads that know when the measured time begins
 
 
 TIMES = {"us": 1, "ms": 1e3, "s": 1e6, "m": 6e7}
@@ -70,3 +73,58 @@ def upload(url, cores, seconds, connections, body):
         parts = sorted(int(line.split("\t")[2]) for line in lines)
     errors = int(found.group(2)) + int(found.group(1)) - good
     return Seen(good, micros(took) / 1e6, errors, parts[len(parts) // 2], parts[len(parts) * 99 // 100])
+
+
+def window(program, args, cores, log, seconds):
+    """Runs one of rig's loads that says `start` and `stop`: what comes before and after, connects and closes of
+    thousands of connections, is in nobody's bill. Gives what it printed last, and the proxy's CPU between the two."""
+    with open(log, "ab") as errors:
+        process = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,
+                                   start_new_session=True, preexec_fn=lambda: os.sched_setaffinity(0, cores))
+    alarm = threading.Timer(seconds + 60, process.kill)
+    alarm.start()
+    try:
+        marks = {}
+        for line in process.stdout:
+            marks[line.strip()] = program.cpu_ns()
+            last = line
+    finally:
+        alarm.cancel()
+        process.kill()
+        process.wait()
+    if "stop" not in marks:
+        with open(log) as errors:
+            raise Failure(f"{' '.join(args)}: {errors.read().strip()[-500:] or 'ended early, or not at all'}")
+    return json.loads(last), marks["stop"] - marks["start"]
+
+
+def pingpong(rig, side, cores, log, seconds, connections, *more):
+    args = [rig, "pingpong", "--connect", f"127.0.0.1:{side.port}", "--connections", str(connections), "--seconds", str(seconds), *more]
+    told, spent = window(side.program, args, cores, log, seconds)
+    return Seen(told["exchanges"], told["seconds"], told["errors"], told["p50_us"], told["p99_us"], spent)
+
+
+def bulk(rig, side, cores, log, seconds):
+    args = [rig, "bulk", "--connect", f"127.0.0.1:{side.port}", "--seconds", str(seconds)]
+    told, spent = window(side.program, args, cores, log, seconds)
+    return Seen((told["down_bytes"] + told["up_bytes"]) / 2**30, told["seconds"], told["errors"], spent=spent)
+
+
+def handshakes(rig, side, cores, authority, seconds, length, *more):
+    """One TLS connection after the other on 16 places, with one request each."""
+    def drive(count):
+        return json.loads(run([rig, "drive", f"127.0.0.1:{side.port}", "--connections", "16", "--requests", str(count), "--close",
+                               "--tls", authority, "--body", str(length), *more], cores))
+
+    # The count that takes as long as was asked for: it is exact, the time need not be.
+    if not hasattr(side, "pace"):
+        told = drive(800)
+        side.pace = told["requests"] / told["seconds"]
+    before = side.program.cpu_ns()
+    told = drive(max(160, int(side.pace * seconds)))
+    resumed = told["resumed"]
+    if ("--resume" in more) != (resumed > 0.9 * told["requests"]):
+        raise Failure(f"{side.name} resumed {resumed} of {told['requests']} sessions")
+    # Ends of connections are still on their way.
+    side.program.settle()
+    return Seen(told["requests"], told["seconds"], told["errors"], told["p50_us"], told["p99_us"], side.program.cpu_ns() - before)

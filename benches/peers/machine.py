@@ -81,11 +81,20 @@ def said(*args):
 def version(kind, program):
     """The version of a peer or tool in one word, so far as it says one."""
     text = said(program, {"haproxy": "-v", "nginx": "-v", "wrk": "-v"}.get(kind, "--version"))
+    if kind == "bombardier":
+        return bombardier_version(program)
     if kind == "envoy":
-        found = re.search(r"/(\d+\.\d+\.\d+)/", text)
+        found = re.search(r"/(\d+\.\d+\.\d+)/\w+/RELEASE", text)
     else:
         found = re.search(r"(\d+\.\d+[^\s,]*)", text)
     return found.group(1) if found else "unknown"
+
+
+def bombardier_version(program):
+    """Built by Go from a module it does not know its version; Go has written it into the file."""
+    with open(program, "rb") as file:
+        found = re.search(rb"codesenberg/bombardier\tv(\d[\w.]*)", file.read())
+    return found.group(1).decode() if found else "unknown"
 
 
 def describe(proxies):
@@ -97,7 +106,7 @@ def describe(proxies):
         "proxies": {proxy.name: f"{version(proxy.kind, proxy.program)}" for proxy in proxies},
         "load": {"wrk": version("wrk", "wrk"), "h2load": version("h2load", "h2load"),
                  "bombardier": version("bombardier", bombardier())},
-        "openssl": version("openssl", "openssl") if said("openssl", "--version") else said("openssl", "version").split()[1],
+        "openssl": said("openssl", "version").split()[1],
     }
 
 

@@ -95,6 +95,16 @@ class Program:
         have no ticks. (The clock of another process has this number: clock_getcpuclockid(3).)"""
         return sum(time.clock_gettime_ns(~pid << 3 | 2) for pid in self.family())
 
+    def settle(self):
+        """Waits until it rests: what the load has left may still have to be closed."""
+        before = self.cpu_ns()
+        for _ in range(100):
+            time.sleep(0.03)
+            now = self.cpu_ns()
+            if now - before < 1_000_000:
+                return
+            before = now
+
     def memory_kib(self, field):
         total = 0
         for pid in self.family():

@@ -23,11 +23,12 @@ class Proxy:
 
 
 class Site:
-    """What is asked of a proxy: mode is http, https or tcp; backends are (address, port)."""
+    """What is asked of a proxy: mode is http, https or tcp; backends are (address, port); so many idle connections to
+    them are kept, where a proxy wants a number."""
 
-    def __init__(self, mode, backends, files, threads=1, logs=False, descriptors=20000):
+    def __init__(self, mode, backends, files, threads=1, logs=False, descriptors=20000, kept=300):
         self.mode, self.backends, self.files, self.threads = mode, backends, files, threads
-        self.logs, self.descriptors = logs, descriptors
+        self.logs, self.descriptors, self.kept = logs, descriptors, kept
         self.tls = mode == "https"
 
 
@@ -96,7 +97,7 @@ def nginx(program, folder, port, site):
     """Bodies stream, as they do in the others: no temporary files. A connection may carry any number of requests:
     nginx would close it after 1,000."""
     servers = "".join(f"        server {host}:{at} max_fails=0;\n" for host, at in site.backends)
-    kept = max(300, 2 * len(site.backends))
+    kept = max(site.kept, 2 * len(site.backends))
     if site.mode == "tcp":
         body = f"""stream {{
     upstream all {{

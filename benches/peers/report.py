@@ -103,7 +103,8 @@ def summary(rows):
     head = ["row", "unit", *names]
     for peer in names[1:]:
         head += [f"{peer} ÷ ours", "budget"]
-    head.append("verdict")
+    bounded = any(row.most for row in rows)
+    head += ["at most"] * bounded + ["verdict"]
     lines = []
     for row in rows:
         line = [row.name, row.unit] + [number(row.value(name)) if name in row.cells else "–" for name in names]
@@ -113,8 +114,8 @@ def summary(rows):
                 line += [f"{middle:.2f} [{low:.2f}..{high:.2f}]", f"{row.budgets[peer]:.2f}" if row.budgets.get(peer) else "–"]
             else:
                 line += ["–", "–"]
-        if row.most:
-            line[-1 if len(names) == 1 else len(names) + 3] = f"≤ {row.most:g}"
+        if bounded:
+            line.append(f"{row.most:g}" if row.most else "–")
         lines.append(line + [row.verdict()])
     return table(head, lines)
 

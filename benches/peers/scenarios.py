@@ -15,7 +15,8 @@ AHEAD = 1.0
 
 @dataclass
 class Scenario:
-    """One row measured in rounds; `load` is called with the lab and a running proxy."""
+    """One row measured in rounds. `load` is called with the lab and a running proxy; `haproxy` and `nginx` are
+    the least ratios of their CPU to ours."""
 
     name: str
     text: str
@@ -26,12 +27,22 @@ class Scenario:
     backend: list = field(default_factory=list)
     length: int = BODY
     threads: int = 1
+    logs: bool = False
+    # The server of a load that is not HTTP.
+    server: str = ""
+    unit: str = "µs"
+    shown: object = None
 
     def run(self, lab):
-        points = lab.backends("--body", self.length, *self.backend)
-        sides = lab.begin(self.mode, points, self.threads)
-        row = Row(self.name, self.text, budgets={"haproxy": self.haproxy, "nginx": self.nginx})
+        if self.server:
+            points = lab.server(self.server)
+        else:
+            points = lab.backends("--body", self.length, *self.backend)
+        sides = lab.begin(self.mode, points, self.threads, logs=self.logs)
+        row = Row(self.name, self.text, self.unit, budgets={"haproxy": self.haproxy, "nginx": self.nginx}, shown=self.shown)
         for side in sides:
+            if self.server:
+                continue
             tls = lab.files[0] if self.mode == "https" else None
             check(side, tls, self.length)
             if self.name == "upload":
@@ -41,7 +52,7 @@ class Scenario:
         row.cells = lab.rounds(sides, lambda side: self.load(lab, side))
         row.memory = {side.name: side.program.memory_kib("VmHWM") for side in sides}
         Program.end_all()
-        return row
+        return [row]
 
 
 def url(side, scheme="http"):
@@ -60,15 +71,35 @@ def upload(lab, side):
     return load.upload(url(side), lab.load_cores, lab.options.seconds, 16, lab.upload)
 
 
+def handshakes(*more):
+    return lambda lab, side: load.handshakes(lab.options.rig, side, lab.load_cores, lab.files[0], lab.options.seconds, BODY, *more)
+
+
+def pingpong(lab, side):
+    return load.pingpong(lab.options.rig, side, lab.load_cores, lab.log, lab.options.seconds, 64)
+
+
+def bulk(lab, side):
+    return load.bulk(lab.options.rig, side, lab.load_cores, lab.log, lab.options.seconds)
+
+
 SCENARIOS = [
     Scenario("keep-alive-1", "keep-alive, 1 connection", keep_alive(1)),
     Scenario("keep-alive-64", "keep-alive, 64 connections", keep_alive(64), haproxy=1.20),
     Scenario("keep-alive-512", "keep-alive, 512 connections", keep_alive(512), haproxy=1.40),
-    Scenario("close", "Connection: close, 125 connections", close, haproxy=1.0, nginx=0.97),
+    Scenario("access-log", "keep-alive, 64 connections, each proxy with an access log", keep_alive(64), logs=True),
+    Scenario("close", "Connection: close, 125 connections", close, nginx=0.97),
     Scenario("64k", "answers of 64 KiB, 64 connections", keep_alive(64), haproxy=1.35, length=LARGE),
     Scenario("64k-chunked", "chunked answers of 64 KiB, 64 connections", keep_alive(64), haproxy=1.35, length=LARGE,
              backend=["--chunked"]),
     Scenario("upload", "uploads of 1 MiB, 16 connections", upload, haproxy=1.5),
+    Scenario("tls", "TLS, keep-alive, 64 connections", keep_alive(64, "https"), haproxy=1.20, mode="https"),
+    Scenario("tls-64k", "TLS, answers of 64 KiB, 64 connections", keep_alive(64, "https"), haproxy=1.6, mode="https", length=LARGE),
+    Scenario("tls-full", "a full TLS handshake and a request", handshakes(), haproxy=1.5, mode="https"),
+    Scenario("tls-resumed", "a resumed TLS session and a request", handshakes("--resume"), mode="https"),
+    Scenario("tcp-pingpong", "TCP, 128 bytes back and forth, 64 connections", pingpong, haproxy=0.97, mode="tcp", server="pingpong"),
+    Scenario("tcp-bulk", "TCP, as much as goes through, 2 connections each way", bulk, haproxy=2.5, mode="tcp", server="bulk",
+             unit="GiB/CPU s", shown=lambda cost: 1e6 / cost),
     Scenario("2-threads", "two threads, keep-alive, 64 connections", keep_alive(64), haproxy=1.15, threads=2),
     Scenario("2-threads-close", "two threads, Connection: close, 125 connections", close, haproxy=1.2, threads=2),
 ]

@@ -294,3 +294,17 @@ impl Connection {
         true
     }
 }
+
+/// Serves in a thread of this process, which ends with it.
+#[cfg(test)]
+pub(crate) fn start(arguments: &[&str]) -> SocketAddr {
+    use clap::FromArgMatches as _;
+
+    let command = Options::augment_args(clap::Command::new("rig"));
+    let matches = command.get_matches_from([&["backend"], arguments].concat());
+    let options = Options::from_arg_matches(&matches).unwrap();
+    let mut backend = Backend::new(Answer::new(&options)).unwrap();
+    let bound = backend.listen(&options.listen[0]).unwrap();
+    std::thread::spawn(move || backend.serve());
+    bound
+}

@@ -2,8 +2,11 @@
 
 mod backend;
 mod bulk;
+mod certificate;
 mod clock;
+mod drive;
 mod echo;
+mod idle;
 mod message;
 mod pingpong;
 
@@ -23,6 +26,12 @@ enum Command {
     Backend(backend::Options),
     /// Send as many bytes as go through, in both directions
     Bulk(bulk::Options),
+    /// Make a certificate and its key
+    Certificate(certificate::Options),
+    /// Send exactly so many HTTP/1 requests, always in the same order
+    Drive(drive::Options),
+    /// Hold connections that do nothing
+    Idle(idle::Options),
     /// Send small messages back and forth
     Pingpong(pingpong::Options),
 }
@@ -31,6 +40,9 @@ fn main() -> anyhow::Result<()> {
     match Rig::parse().command {
         Command::Backend(options) => backend::run(&options),
         Command::Bulk(options) => bulk::run(&options),
+        Command::Certificate(options) => certificate::run(&options),
+        Command::Drive(options) => drive::run(&options),
+        Command::Idle(options) => idle::run(&options),
         Command::Pingpong(options) => pingpong::run(&options),
     }
 }
