@@ -31,15 +31,15 @@ class Row:
     memory: dict = field(default_factory=dict)  # proxy: KiB, the peak of resident memory
     budgets: dict = field(default_factory=dict)
     most: float = 0.0
-    # Cells hold a cost, of which less is better; a row may show its inverse (GiB for each CPU second).
-    shown: object = None
+    # Cells hold a cost, of which less is better; a row may show this ÷ the cost (GiB for each CPU second).
+    inverse: float = 0.0
     notes: list = field(default_factory=list)
 
     def value(self, proxy):
         return statistics.median(self.show(cell.cost) for cell in self.cells[proxy])
 
     def show(self, cost):
-        return self.shown(cost) if self.shown else cost
+        return self.inverse / cost if self.inverse else cost
 
     def ratio(self, peer):
         """(q1, median, q3) of the peer's cost ÷ ours, each taken inside a round."""
@@ -97,6 +97,12 @@ def table(head, lines):
     return "\n".join([form(head), f"|{rule}|", *map(form, lines)])
 
 
+def heading(about):
+    """The machine, and the versions of all that took part."""
+    versions = [f"{name} {version}" for group in ["proxies", "load"] for name, version in about[group].items()]
+    return f"{about['machine']}\n{', '.join(versions)}, OpenSSL {about['openssl']}"
+
+
 def summary(rows):
     """The figure of each row beside the peers', the ratios, what they should be, and whether they are."""
     names = [OURS] + list(dict.fromkeys(peer for row in rows for peer in row.peers()))
@@ -134,16 +140,26 @@ def details(rows):
 
 
 def save(path, about, rows):
-    """Everything, cell by cell, for other programs."""
+    """Everything, cell by cell, for other programs and for `read`."""
     out = []
     for row in rows:
-        out.append({
-            "name": row.name, "text": row.text, "unit": row.unit, "verdict": row.verdict(), "short": row.failures() or [],
-            "values": {name: row.value(name) for name in row.cells},
-            "ratios": {peer: dict(zip(["q1", "median", "q3"], row.ratio(peer))) for peer in row.peers()},
-            "budgets": row.budgets, "most": row.most or None, "peak_rss_kib": row.memory, "notes": row.notes,
-            "cells": {name: [asdict(cell) for cell in cells] for name, cells in row.cells.items()},
-        })
+        ratios = {peer: dict(zip(["q1", "median", "q3"], row.ratio(peer))) for peer in row.peers()}
+        values = {name: row.value(name) for name in row.cells}
+        out.append({**asdict(row), "verdict": row.verdict(), "short": row.failures() or [], "values": values, "ratios": ratios})
     with open(path, "w") as file:
         json.dump({**about, "rows": out}, file, indent=1, ensure_ascii=False)
         file.write("\n")
+
+
+def read(paths):
+    """(what was said about the runs, their rows in the order of the files): a row that is in several is the last one's."""
+    abouts, rows = [], {}
+    for path in paths:
+        with open(path) as file:
+            about = json.load(file)
+        for row in about.pop("rows"):
+            known = {name: row[name] for name in Row.__dataclass_fields__}
+            known["cells"] = {name: [Cell(**cell) for cell in cells] for name, cells in row["cells"].items()}
+            rows[row["name"]] = Row(**known)
+        abouts.append(about)
+    return abouts, list(rows.values())

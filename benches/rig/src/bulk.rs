@@ -92,6 +92,10 @@ struct Count {
 fn serve(address: SocketAddr) -> Result<()> {
     let listener = TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
     say(&listener.local_addr()?.to_string())?;
+    accept_from(&listener)
+}
+
+fn accept_from(listener: &TcpListener) -> Result<()> {
     loop {
         let (mut socket, _) = listener.accept().context("accept")?;
         // A thread each: there are as few connections as it takes to fill a core.
@@ -122,5 +126,41 @@ fn take(socket: &TcpStream, taken: &AtomicU64) {
         && count > 0
     {
         taken.fetch_add(count as u64, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_byte_says_who_sends() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        // Ends with the tests.
+        thread::spawn(move || accept_from(&listener));
+        let mut down = TcpStream::connect(address).unwrap();
+        down.write_all(&[SEND_TO_ME]).unwrap();
+        let mut received = vec![0; 3 * PIECE];
+        down.read_exact(&mut received).unwrap();
+        assert!(received.iter().all(|&byte| byte == b'x'));
+        let mut up = TcpStream::connect(address).unwrap();
+        up.write_all(&[TAKE_FROM_ME]).unwrap();
+        // More than any socket buffer holds: somebody has to take it.
+        for _ in 0..64 {
+            up.write_all(&received).unwrap();
+        }
+    }
+
+    #[test]
+    fn bytes_are_counted_without_being_copied() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (taker, _) = listener.accept().unwrap();
+        sender.write_all(&vec![1; 100_000]).unwrap();
+        drop(sender);
+        let count = AtomicU64::new(0);
+        take(&taker, &count);
+        assert_eq!(count.load(Ordering::Relaxed), 100_000);
     }
 }

@@ -17,10 +17,14 @@ const LISTENER: u64 = u64::MAX;
 /// Listens, prints the address and serves until the process is ended.
 pub(crate) fn serve(address: SocketAddr) -> Result<()> {
     let listener = TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
+    say(&listener.local_addr()?.to_string())?;
+    accept_from(&listener)
+}
+
+fn accept_from(listener: &TcpListener) -> Result<()> {
     listener.set_nonblocking(true)?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
-    say(&listener.local_addr()?.to_string())?;
+    epoll::add(&epoll, listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
     let mut connections: Slab<TcpStream> = Slab::new();
     let mut events: Vec<Event> = Vec::with_capacity(MOST_EVENTS);
     let mut buffer = vec![0; 64 * 1024];
@@ -53,5 +57,30 @@ fn echo(mut socket: &TcpStream, buffer: &mut [u8]) -> bool {
         Ok(0) => false,
         Ok(count) => matches!(socket.write(&buffer[..count]), Ok(written) if written == count),
         Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_goes_back_and_an_end_costs_nobody_else() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        // Ends with the tests.
+        std::thread::spawn(move || accept_from(&listener));
+        let mut one = TcpStream::connect(address).unwrap();
+        let mut other = TcpStream::connect(address).unwrap();
+        let mut back = [0; 5];
+        for _ in 0..3 {
+            one.write_all(b"hello").unwrap();
+            one.read_exact(&mut back).unwrap();
+            assert_eq!(&back, b"hello");
+        }
+        drop(one);
+        other.write_all(b"again").unwrap();
+        other.read_exact(&mut back).unwrap();
+        assert_eq!(&back, b"again");
     }
 }

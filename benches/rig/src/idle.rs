@@ -1,6 +1,6 @@
 //! Connections that do nothing: what each of them costs is seen in the memory of whoever holds the other end.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -50,21 +50,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let sessions = options.tls.as_ref().map(|file| Sessions::new(file, &options.host, false)).transpose()?;
     let request =
         format!("GET / HTTP/1.1\r\nHost: {}\r\nUser-Agent: rig\r\nAccept: */*\r\n\r\n", options.host);
-    let mut held = Vec::with_capacity(options.connections);
-    for number in 0..options.connections {
-        let open = || -> Result<Held> {
-            let socket = TcpStream::connect(options.connect)?;
-            socket.set_read_timeout(Some(PATIENCE))?;
-            let session = sessions.as_ref().map(Sessions::begin).transpose()?;
-            let mut one = Held { socket, session };
-            one.shake_hands()?;
-            if !options.fresh {
-                one.ask(request.as_bytes())?;
-            }
-            Ok(one)
-        };
-        held.push(open().with_context(|| format!("connection {number}"))?);
-    }
+    let request = (!options.fresh).then_some(request.as_bytes());
+    let open = |number| {
+        Held::open(options.connect, sessions.as_ref(), request)
+            .with_context(|| format!("connection {number}"))
+    };
+    let held = (0..options.connections).map(open).collect::<Result<Vec<Held>>>()?;
     say("held")?;
     pause(options.seconds);
     let lost = held.iter().filter(|one| one.is_lost()).count();
@@ -72,6 +63,18 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 impl Held {
+    fn open(address: SocketAddr, sessions: Option<&Sessions>, request: Option<&[u8]>) -> Result<Held> {
+        let socket = TcpStream::connect(address)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        let session = sessions.map(Sessions::begin).transpose()?;
+        let mut held = Held { socket, session };
+        held.shake_hands()?;
+        if let Some(request) = request {
+            held.ask(request)?;
+        }
+        Ok(held)
+    }
+
     /// Ends when both sides are done; the tickets that come behind are read with the answer.
     fn shake_hands(&mut self) -> Result<()> {
         if let Some(session) = &mut self.session {
@@ -89,11 +92,19 @@ impl Held {
         }
     }
 
-    /// Whether the other side has closed it.
+    /// Whether the other side has closed it. What it may have said before, such as tickets, is read and thrown away.
     fn is_lost(&self) -> bool {
-        let quiet = self.socket.set_nonblocking(true).is_ok();
-        // What is left of a session, such as tickets, may lie there; an end may not.
-        !quiet || matches!(self.socket.peek(&mut [0]), Ok(0))
+        if self.socket.set_nonblocking(true).is_err() {
+            return true;
+        }
+        let mut buffer = [0; 4096];
+        loop {
+            match (&self.socket).read(&mut buffer) {
+                Ok(0) => return true,
+                Ok(_) => {}
+                Err(error) => return error.kind() != ErrorKind::WouldBlock,
+            }
+        }
     }
 }
 
@@ -124,4 +135,34 @@ fn exchange(stream: &mut (impl Read + Write), request: &[u8]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::backend;
+
+    #[test]
+    fn a_held_connection_has_had_its_whole_answer() {
+        let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        for arguments in [&["--body", "100000"][..], &["--body", "100000", "--chunked"], &["--body", "0"]] {
+            let held = Held::open(backend::start(arguments), None, Some(request)).unwrap();
+            held.socket.set_nonblocking(true).unwrap();
+            let left = held.socket.peek(&mut [0]).unwrap_err();
+            assert_eq!(left.kind(), ErrorKind::WouldBlock, "{arguments:?}");
+            assert!(!held.is_lost(), "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn a_connection_that_the_other_side_closes_is_lost() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let held = Held::open(listener.local_addr().unwrap(), None, None).unwrap();
+        drop(listener.accept().unwrap());
+        // Blocks until the end is there.
+        assert_eq!(held.socket.peek(&mut [0]).unwrap(), 0);
+        assert!(held.is_lost());
+    }
 }
