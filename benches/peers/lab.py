@@ -104,6 +104,16 @@ def check(running, tls=None, length=None, method="GET", body=None, count=8):
     one.close()
 
 
+def check_bytes(running, kind):
+    """The same over TCP, with the servers of rig: an echo, or a source that sends what it is asked for."""
+    with socket.create_connection(("127.0.0.1", running.port), 20) as one, one.makefile("rb") as answers:
+        for asked in [b"x" * 128, b"y" * 128] if kind == "pingpong" else [b"d"]:
+            one.sendall(asked)
+            wanted = asked if kind == "pingpong" else b"x" * 1024**2
+            if answers.read(len(wanted)) != wanted:
+                raise Failure(f"{running.name} does not give back what was sent")
+
+
 def agreed(running, authority):
     """The version and suite of a TLS session, as a client with OpenSSL's defaults agrees on it."""
     context = ssl.create_default_context(cafile=authority)

@@ -19,7 +19,8 @@ class Proxy:
         port = free_port()
         args = {"evenkeel": evenkeel, "haproxy": haproxy, "nginx": nginx, "envoy": envoy}[self.kind](self.program, folder, port, site)
         program = Program(args, cores, os.path.join(folder, "log"))
-        return Running(self, program, port)
+        records = os.path.join(folder, "log" if self.kind == "haproxy" else "access.log")
+        return Running(self, program, port, records)
 
 
 class Site:
@@ -35,8 +36,9 @@ class Site:
 class Running:
     """A proxy at work."""
 
-    def __init__(self, proxy, program, port):
-        self.proxy, self.program, self.port = proxy, program, port
+    def __init__(self, proxy, program, port, records):
+        # `records` is where its access log goes, if it has one.
+        self.proxy, self.program, self.port, self.records = proxy, program, port, records
         self.name = proxy.name
         wait_until(proxy.name, lambda: accepts(port) or not program.alive())
         if not program.alive():

@@ -1,10 +1,11 @@
 """What is measured in rounds, as data: the load, the backends, and the budgets by peer."""
 
+import os
 from dataclasses import dataclass, field
 
 import load
-from lab import agreed, check
-from process import Program
+from lab import agreed, check, check_bytes
+from process import Failure, Program
 from report import Row
 
 BODY = 128
@@ -42,21 +43,32 @@ class Scenario:
             points = lab.backends("--body", self.length, *self.backend)
         sides = lab.begin(self.mode, points, self.threads, logs=self.logs)
         row = Row(self.name, self.text, self.unit, budgets={"haproxy": self.haproxy, "nginx": self.nginx}, inverse=self.inverse)
-        found = []
+        row.notes = self.check(lab, sides)
+        row.cells = lab.rounds(sides, lambda side: self.load(lab, side))
+        row.memory = {side.name: side.program.memory_kib("VmHWM") for side in sides}
+        for side in sides if self.logs else []:
+            # No record is shorter than 50 bytes, and no cell than a second.
+            if os.path.getsize(side.records) < 50 * row.cells[side.name][0].rate:
+                raise Failure(f"{side.name} has not written what happened")
+        Program.end_all()
+        return [row]
+
+    def check(self, lab, sides):
+        """Everybody answers rightly; gives what there is to say of TLS."""
+        tls = lab.files[0] if self.mode == "https" else None
+        suites = {}
         for side in sides:
             if self.server:
+                check_bytes(side, self.server)
                 continue
-            tls = lab.files[0] if self.mode == "https" else None
             check(side, tls, self.length)
             if self.name == "upload":
                 check(side, tls, method="POST", body=b"x" * 1024**2)
             if tls:
-                found.append(self.suite or agreed(side, tls))
-        row.notes = [found[0]] if len(set(found)) == 1 else [f"{side.name}: {suite}" for side, suite in zip(sides, found)]
-        row.cells = lab.rounds(sides, lambda side: self.load(lab, side))
-        row.memory = {side.name: side.program.memory_kib("VmHWM") for side in sides}
-        Program.end_all()
-        return [row]
+                suites[side.name] = self.suite or agreed(side, tls)
+        if len(set(suites.values())) == 1:
+            return list(suites.values())[:1]
+        return [f"{name}: {suite}" for name, suite in suites.items()]
 
 
 def url(side, scheme="http"):
