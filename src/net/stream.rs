@@ -4,12 +4,11 @@
 
 use std::future::{Future as _, poll_fn};
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd as _, BorrowedFd};
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, Waker};
 
 use rustix::net::{RecvFlags, SendFlags, recv};
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::Tls;
@@ -121,30 +120,6 @@ impl Stream {
     #[must_use]
     pub fn has_leftover(&self) -> bool {
         each!(self, _inner => false, tls => tls.has_leftover())
-    }
-
-    /// The first byte that is there to be read, which stays there; `None` at the end. A TLS session shows none.
-    ///
-    /// # Errors
-    /// What the socket reports.
-    pub fn poll_first(&self, cx: &mut Context<'_>) -> Poll<io::Result<Option<u8>>> {
-        loop {
-            ready!(self.poll_readable(cx))?;
-            let mut byte = [0u8; 1];
-            let mut peek = |fd: BorrowedFd<'_>| Ok(recv(fd, &mut byte, RecvFlags::PEEK)?);
-            let peeked: io::Result<(usize, usize)> = each!(
-                self,
-                inner => inner.try_io(Interest::READABLE, || peek(inner.as_fd())),
-                _tls => return Poll::Ready(Ok(None))
-            );
-            match peeked {
-                Ok((0, _)) => return Poll::Ready(Ok(None)),
-                Ok(_) => return Poll::Ready(Ok(Some(byte[0]))),
-                // What the runtime took for readable was not; it knows now.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Poll::Ready(Err(error)),
-            }
-        }
     }
 
     /// Says one last thing without waiting and without the runtime, which has not yet learned that a new socket
