@@ -34,9 +34,6 @@ const DECODE_ERROR: &[u8] = &[21, 3, 3, 0, 2, 2, 50];
 /// What is read at once, at least: a reader with less space must not make a large record cost many calls.
 const LEAST_READ: usize = 4 * 1024;
 
-/// Records that wait for the next write to go out with it, at most in bytes.
-const MOST_WAITING: usize = 8 * 1024;
-
 /// A TLS session on a stream.
 pub struct Tls {
     stream: Stream,
@@ -130,14 +127,12 @@ impl Tls {
     /// See [`Broken`]. The peer has been told why, as far as it listened.
     pub fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
         loop {
-            let stands = !self.session.common().is_handshaking();
-            if stands && self.may_wait() {
-                return Poll::Ready(Ok(()));
-            }
+            // Also tickets, for which nobody waits, go out before anything else is done: a client that sends its request by
+            // Nagle's rule waits for our acknowledgement, which comes with them or 40 ms later.
             if let Err(error) = ready!(self.poll_flush(cx)) {
                 return self.last_words(cx).map(|told| Err(told.unwrap_or(Broken::Closed(error))));
             }
-            if stands {
+            if !self.session.common().is_handshaking() {
                 return Poll::Ready(Ok(()));
             }
             match ready!(self.poll_records(cx, &mut ReadBuf::new(&mut []))) {
@@ -146,15 +141,6 @@ impl Tls {
                 Err(broken) => return Poll::Ready(Err(broken)),
             }
         }
-    }
-
-    /// True when what is not out can wait for the first answer: the tickets of a session that stands (RFC 8446 §4.6.1) whose
-    /// client has already asked for something. Without a request they go out at once: a client that sends its request by
-    /// Nagle's rule waits for our acknowledgement, which comes with them or 40 ms later.
-    fn may_wait(&self) -> bool {
-        let server = matches!(self.session, Session::Server(_));
-        let tickets = server && self.version() == Some(ProtocolVersion::TLSv1_3);
-        tickets && !self.content.is_empty() && self.out.data().len() <= MOST_WAITING
     }
 
     /// Reads decrypted bytes once.
@@ -202,9 +188,7 @@ impl Tls {
                 let fault = rustls::Error::clone(fault);
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, fault)));
             }
-            if self.out.data().len() > MOST_WAITING {
-                ready!(self.poll_flush(cx))?;
-            }
+            ready!(self.poll_flush(cx))?;
             ready!(scratch::with(|scratch| self.poll_say(cx, parts, scratch)))?;
         }
         ready!(self.poll_flush(cx))?;
@@ -219,13 +203,11 @@ impl Tls {
         scratch: &mut Scratch,
     ) -> Poll<io::Result<()>> {
         let Scratch { outgoing, gathered, .. } = scratch;
-        outgoing.push(self.out.data());
         let said = self.session.say(&mut self.held, parts, gathered, outgoing);
         let said = said.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         if said == 0 && parts.iter().any(|part| !part.is_empty()) {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
-        self.out = Rest::default();
         self.owed = said;
         let mut sent = 0;
         while sent < outgoing.data().len() {
@@ -387,7 +369,7 @@ impl Tls {
         let Some(error) = fault else {
             // What answers the peer (an alert, a new key) goes out with the next write at the latest. A peer that takes nothing any
             // more may still have said something that is worth reading.
-            if answers && !self.session.common().is_handshaking() && !self.may_wait() {
+            if answers && !self.session.common().is_handshaking() {
                 let _ = self.poll_flush(cx);
             }
             return Ok(());

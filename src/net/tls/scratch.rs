@@ -36,11 +36,6 @@ impl Outgoing {
         self.end = 0;
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.room(bytes.len())[..bytes.len()].copy_from_slice(bytes);
-        self.end += bytes.len();
-    }
-
     /// What can be written behind what it holds: at least so many bytes, and usually more.
     pub(super) fn room(&mut self, least: usize) -> &mut [u8] {
         if self.bytes.len() < self.end + least {
