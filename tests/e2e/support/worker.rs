@@ -41,6 +41,6 @@ pub fn run<F: Future<Output = ()>>(config: &Config, work: impl FnOnce(Rc<WorkerC
 pub async fn ask(ctx: &Rc<WorkerCtx>, head: &Head, body: Body) -> (After, MemoryEdge) {
     let mut edge = MemoryEdge::default();
     let record = Record { started: now(), client: Some(([192, 0, 2, 7].into(), 1234)), ..Record::default() };
-    let after = exchange(ctx, &ctx.snapshot.listeners[0], &mut edge, head, body, record).await;
+    let after = exchange(ctx, &ctx.snapshot.listeners[0], &mut edge, head, body, &record).await;
     (after, edge)
 }
