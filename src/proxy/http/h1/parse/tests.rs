@@ -195,6 +195,13 @@ fn a_head_in_one_piece_is_read_up_to_its_end_and_within_its_limit() {
 }
 
 #[test]
+fn a_complete_head_ends_where_it_was_said_to_end() {
+    let mut head = Head::new();
+    assert_eq!(request(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n!", 100, &mut head), Err(Cause::BadHead));
+    assert_eq!(answer(b"HTTP/1.1 200 OK\r\n\r\n!", &mut head), Err(Cause::BadAnswer));
+}
+
+#[test]
 fn causes_come_in_the_order_lines_target_aliases_host() {
     for (text, cause) in [
         ("CONNECT / HTTP/1.1\r\nA : b\r\n\r\n", Cause::BadHead),

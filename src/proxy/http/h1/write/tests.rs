@@ -40,6 +40,12 @@ fn connection_fields_and_nominated_ones_stay_behind() {
 }
 
 #[test]
+fn a_word_of_the_connection_nominates_a_field_of_that_name_too() {
+    let text = "GET / HTTP/1.1\r\nHost: x\r\nClose: 1\r\nA: 2\r\nConnection: close\r\n\r\n";
+    assert_eq!(written(text, &ABOUT, None), format!("GET / HTTP/1.1\r\nHost: x\r\nA: 2\r\n{TAIL}"));
+}
+
+#[test]
 fn what_a_client_says_about_itself_is_replaced_in_every_spelling() {
     let text = "GET / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 1\r\nX_Forwarded_Proto: 2\r\nForwarded: for=3\r\nX-Real-IP: 4\r\nx-request_id: 5\r\n\
                 X-Request-Id: 6\r\nX-Forwarded-Host: 7\r\nConnection: X-Forwarded-For\r\n\r\n";
