@@ -15,6 +15,7 @@ use rustix::net::{SocketFlags, accept_with, acceptfrom_with};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
 use super::Stream;
+use super::fresh::Fresh;
 
 /// Connections the kernel may hold for us between the handshake and our accept.
 pub const BACKLOG: i32 = 4096;
@@ -109,6 +110,17 @@ pub enum Accepted {
 }
 
 impl Accepted {
+    /// A stream of the calling thread whose event loop need not know of it yet.
+    ///
+    /// # Errors
+    /// What the system reports.
+    pub fn into_fresh_stream(self) -> io::Result<Stream> {
+        match self {
+            Accepted::Tcp(tcp) => Ok(Stream::Fresh(Fresh::new(tcp))),
+            Accepted::Unix(_) => self.into_stream(),
+        }
+    }
+
     /// Hands it to the event loop of the calling thread.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::Tls;
+use super::fresh::Fresh;
 
 /// What [`Stream::dismiss`] reads at most, in bytes: no peer may hold up the accept loop.
 const DISMISSED: usize = 256 * 1024;
@@ -23,16 +24,19 @@ pub enum Stream {
     Tcp(TcpStream),
     /// A unix stream socket.
     Unix(UnixStream),
+    /// TCP, and the event loop does not know of it.
+    Fresh(Fresh),
     /// A TLS session on one of the others.
     Tls(Box<Tls>),
 }
 
-/// The same for both kinds of socket, and something else for TLS.
+/// The same for both kinds of socket, and something else for those that are fresh, and for TLS.
 macro_rules! each {
-    ($stream:expr, $inner:ident => $body:expr, $tls:ident => $secured:expr) => {
+    ($stream:expr, $inner:ident => $body:expr, $fresh:ident => $early:expr, $tls:ident => $secured:expr) => {
         match $stream {
             Stream::Tcp($inner) => $body,
             Stream::Unix($inner) => $body,
+            Stream::Fresh($fresh) => $early,
             Stream::Tls($tls) => $secured,
         }
     };
@@ -45,6 +49,12 @@ impl Stream {
     /// # Errors
     /// What the socket reports.
     pub fn poll_read(&mut self, cx: &mut Context<'_>, space: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if let Stream::Fresh(fresh) = self
+            && let Some(outcome) = fresh.read(space)
+        {
+            return Poll::Ready(outcome);
+        }
+        self.register()?;
         each!(self, inner => {
             let room = space.initialize_unfilled();
             let (most, mut count) = (room.len(), 0);
@@ -56,7 +66,7 @@ impl Stream {
                 Some(outcome) => Poll::Ready(outcome.map(|count| space.advance(count))),
                 None => Pin::new(inner).poll_read(cx, space),
             }
-        }, tls => tls.poll_read(cx, space))
+        }, _fresh => Poll::Pending, tls => tls.poll_read(cx, space))
     }
 
     /// Writes once. After `Pending` the next call must begin with the same bytes.
@@ -64,6 +74,12 @@ impl Stream {
     /// # Errors
     /// What the socket reports.
     pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if let Stream::Fresh(fresh) = self
+            && let Some(outcome) = fresh.write(&[IoSlice::new(bytes)])
+        {
+            return Poll::Ready(outcome);
+        }
+        self.register()?;
         each!(self, inner => {
             let mut count = 0;
             let tried = inner.try_io(Interest::WRITABLE, || {
@@ -74,7 +90,7 @@ impl Stream {
                 Some(outcome) => Poll::Ready(outcome),
                 None => Pin::new(inner).poll_write(cx, bytes),
             }
-        }, tls => tls.poll_write(cx, &[IoSlice::new(bytes)]))
+        }, _fresh => Poll::Pending, tls => tls.poll_write(cx, &[IoSlice::new(bytes)]))
     }
 
     /// Writes several pieces at once. After `Pending` the next call must begin with the same bytes.
@@ -86,13 +102,24 @@ impl Stream {
         cx: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        each!(self, inner => Pin::new(inner).poll_write_vectored(cx, parts), tls => tls.poll_write(cx, parts))
+        if let Stream::Fresh(fresh) = self
+            && let Some(outcome) = fresh.write(parts)
+        {
+            return Poll::Ready(outcome);
+        }
+        self.register()?;
+        each!(
+            self,
+            inner => Pin::new(inner).poll_write_vectored(cx, parts),
+            _fresh => Poll::Pending,
+            tls => tls.poll_write(cx, parts)
+        )
     }
 
     /// True while bytes are on their way of a write that has not been reported as done. A plain socket has none.
     #[must_use]
     pub fn is_writing(&self) -> bool {
-        each!(self, _inner => false, tls => tls.is_writing())
+        each!(self, _inner => false, _fresh => false, tls => tls.is_writing())
     }
 
     /// Says that we have sent our last byte.
@@ -100,7 +127,12 @@ impl Stream {
     /// # Errors
     /// What the socket reports.
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        each!(self, inner => Pin::new(inner).poll_shutdown(cx), tls => tls.poll_shutdown(cx))
+        each!(
+            self,
+            inner => Pin::new(inner).poll_shutdown(cx),
+            fresh => Poll::Ready(fresh.shutdown()),
+            tls => tls.poll_shutdown(cx)
+        )
     }
 
     /// Says within a TLS session that we have sent our last byte, and waits until that is out. Without TLS the
@@ -109,15 +141,49 @@ impl Stream {
     /// # Errors
     /// What the socket reports.
     pub fn poll_close_notify(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        each!(self, _inner => Poll::Ready(Ok(())), tls => tls.poll_close_notify(cx))
+        each!(
+            self,
+            _inner => Poll::Ready(Ok(())),
+            _fresh => Poll::Ready(Ok(())),
+            tls => tls.poll_close_notify(cx)
+        )
     }
 
-    /// Ready when a read would not wait: bytes, the end, or an error. Costs no system call.
+    /// Ready when a read would not wait: bytes, the end, or an error. Costs no system call, except that the event
+    /// loop gets to know of a socket when it has to be waited for.
     ///
     /// # Errors
     /// What the runtime reports.
-    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        each!(self, inner => inner.poll_read_ready(cx), tls => tls.poll_readable(cx))
+    pub fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Stream::Fresh(fresh) = self
+            && fresh.is_drained()
+        {
+            self.register()?;
+        }
+        self.poll_seen(cx)
+    }
+
+    /// The same of what the event loop has seen. A fresh socket counts as readable, as the runtime takes a new one
+    /// for readable: only a read shows.
+    pub(super) fn poll_seen(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self, inner => inner.poll_read_ready(cx), _fresh => Poll::Ready(Ok(())), tls => tls.poll_readable(cx))
+    }
+
+    /// True while the event loop does not know of it, so that nobody would be woken.
+    #[must_use]
+    pub fn is_fresh(&self) -> bool {
+        matches!(self, Stream::Fresh(_))
+    }
+
+    /// Makes the event loop watch the socket, if it does not yet.
+    ///
+    /// # Errors
+    /// What the system reports.
+    pub fn register(&mut self) -> io::Result<()> {
+        if let Stream::Fresh(fresh) = self {
+            *self = Stream::Tcp(fresh.register()?);
+        }
+        Ok(())
     }
 
     /// As [`Stream::poll_readable`], without counting against the task's share of its turn: for what comes once per
@@ -125,21 +191,21 @@ impl Stream {
     ///
     /// # Errors
     /// What the runtime reports.
-    pub fn poll_awaited(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if !matches!(self, Stream::Tls(_)) && self.is_readable_now() {
+    pub fn poll_awaited(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.is_plain() && self.is_readable_now() {
             return Poll::Ready(Ok(()));
         }
         self.poll_readable(cx)
     }
 
     /// True when the runtime has already seen something to read or the end: a connection that should be
-    /// silent is not. Costs no system call, and so may be one turn of the event loop late, or wrong behind a read
+    /// silent is not. Costs no system call (one on a fresh socket), and so may be one turn of the event loop late, or wrong behind a read
     /// that filled its buffer to the last byte: [`Stream::is_silent`] knows.
     #[must_use]
     pub fn is_readable_now(&self) -> bool {
-        each!(self, inner => inner.try_io(Interest::READABLE, || Ok(())).is_ok(), _tls => {
+        each!(self, inner => inner.try_io(Interest::READABLE, || Ok(())).is_ok(), _fresh => !self.is_silent(), _tls => {
             // Unconstrained: a task that has done much in this turn would be told that nothing is there.
-            let look = pin!(tokio::task::unconstrained(poll_fn(|cx| self.poll_readable(cx))));
+            let look = pin!(tokio::task::unconstrained(poll_fn(|cx| self.poll_seen(cx))));
             look.poll(&mut Context::from_waker(Waker::noop())).is_ready()
         })
     }
@@ -149,20 +215,28 @@ impl Stream {
     pub fn is_silent(&self) -> bool {
         let mut byte = [0u8; 1];
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        let peeked = each!(self, inner => recv(inner, &mut byte, flags), tls => return tls.is_silent());
+        let peeked = each!(
+            self,
+            inner => recv(inner, &mut byte, flags),
+            fresh => match fresh.socket() {
+                Some(socket) => recv(socket, &mut byte, flags),
+                None => return false,
+            },
+            tls => return tls.is_silent()
+        );
         matches!(peeked, Err(rustix::io::Errno::AGAIN))
     }
 
     /// True when bytes of the peer were taken off the socket that no read has given out. Only TLS holds any back.
     #[must_use]
     pub fn has_leftover(&self) -> bool {
-        each!(self, _inner => false, tls => tls.has_leftover())
+        each!(self, _inner => false, _fresh => false, tls => tls.has_leftover())
     }
 
-    /// True for a socket without TLS: what is sent is what was given.
+    /// True for a socket without TLS that the event loop knows: what is sent is what was given.
     #[must_use]
     pub fn is_plain(&self) -> bool {
-        !matches!(self, Stream::Tls(_))
+        matches!(self, Stream::Tcp(_) | Stream::Unix(_))
     }
 
     /// Calls `operate` on a plain socket whenever the runtime takes it for ready, until it does not say that it would have to
@@ -183,6 +257,7 @@ impl Stream {
                     ready!(if interest.is_readable() { inner.poll_read_ready(cx) } else { inner.poll_write_ready(cx) })?;
                     inner.try_io(interest, || operate(inner.as_fd()))
                 },
+                _fresh => return Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
                 _tls => return Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
             );
             match outcome {
@@ -199,16 +274,17 @@ impl Stream {
     pub fn dismiss(&self, bytes: &[u8]) -> bool {
         use rustix::net::Shutdown;
         let (mut space, mut room) = ([0u8; 4096], DISMISSED);
-        each!(self, inner => {
+        let mut leave = |socket: BorrowedFd<'_>| {
             while room > 0
-                && let Ok((count @ 1.., _)) = recv(inner, &mut space, RecvFlags::DONTWAIT)
+                && let Ok((count @ 1.., _)) = recv(socket, &mut space, RecvFlags::DONTWAIT)
             {
                 room = room.saturating_sub(count);
             }
-            let sent = send(inner, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
-            let _ = rustix::net::shutdown(inner, Shutdown::Write);
+            let sent = send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+            let _ = rustix::net::shutdown(socket, Shutdown::Write);
             sent == Ok(bytes.len())
-        }, _tls => false)
+        };
+        each!(self, inner => leave(inner.as_fd()), fresh => fresh.socket().is_some_and(|socket| leave(socket.as_fd())), _tls => false)
     }
 
     /// Makes closing reset the connection, so that the peer sees an abort and not an end.
@@ -217,6 +293,10 @@ impl Stream {
             // A failure leaves an ordinary close, which framing still shows to be incomplete.
             Stream::Tcp(tcp) => {
                 let _ = socket2::SockRef::from(tcp).set_linger(Some(std::time::Duration::ZERO));
+            }
+            Stream::Fresh(fresh) => {
+                let socket = fresh.socket().map(socket2::SockRef::from);
+                let _ = socket.map(|socket| socket.set_linger(Some(std::time::Duration::ZERO)));
             }
             Stream::Unix(_) => {}
             Stream::Tls(tls) => tls.reset_on_close(),

@@ -264,7 +264,7 @@ impl Tls {
     /// # Errors
     /// What the runtime reports.
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.has_news() { Poll::Ready(Ok(())) } else { self.stream.poll_readable(cx) }
+        if self.has_news() { Poll::Ready(Ok(())) } else { self.stream.poll_seen(cx) }
     }
 
     /// True when nothing was decrypted that nobody has read, and the socket is silent and open.

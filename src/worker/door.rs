@@ -51,11 +51,11 @@ impl Door {
     /// The event loop does not take it.
     pub(super) fn admit(&self, arrival: Arrival) -> io::Result<()> {
         let Arrival { socket, peer } = arrival;
-        let stream = socket.into_stream()?;
+        let listener = &self.ctx.snapshot.listeners[usize::from(peer.listener.0)];
+        let speaks_at_once = listener.config.protocol == Protocol::Http && listener.tls.is_none();
+        let stream = if speaks_at_once { socket.into_fresh_stream() } else { socket.into_stream() }?;
         let place = Place::take(&self.room, &self.ctx);
         let ctx = Rc::clone(&self.ctx);
-        let listener = &ctx.snapshot.listeners[usize::from(peer.listener.0)];
-        let speaks_at_once = listener.config.protocol == Protocol::Http && listener.tls.is_none();
         match (place.is_granted(), speaks_at_once) {
             // Each future is as small as it can be: thousands of them are idle.
             (true, true) => {

@@ -26,6 +26,9 @@ const GRACE: Duration = Duration::from_secs(20);
 /// show which: a write to one that is gone fails.
 const HALF_CLOSED: Duration = Duration::from_secs(1);
 
+/// An answer that comes within this time was not worth having the event loop watch the client, if it does not yet.
+const UNWATCHED: Duration = Duration::from_millis(20);
+
 /// One client connection. Thousands of them are idle: what a request needs beyond that is made for the request.
 pub struct Client {
     stream: RefCell<Stream>,
@@ -241,6 +244,14 @@ impl Client {
         // While a body is read, its reader sees the end.
         if !self.is_body_done() {
             return Poll::Pending;
+        }
+        if self.stream.borrow().is_fresh() {
+            self.reading.set_if_clear(UNWATCHED);
+            ready!(self.reading.poll(cx));
+            self.reading.clear();
+            if self.stream.borrow_mut().register().is_err() {
+                return Poll::Ready(());
+            }
         }
         while !self.ended.get() {
             if self.held.borrow().as_ref().is_some_and(Buffer::is_full) {
