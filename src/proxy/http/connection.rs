@@ -18,7 +18,7 @@ use super::client::Client;
 use super::edge::After;
 use super::exchange::{Arrival, exchange, refuse};
 use super::h1::framing;
-use super::h1::parse::{self, Search};
+use super::h1::parse::Search;
 use super::h1::write::{self, Persistence};
 use super::own;
 use super::wire::Wire;
@@ -157,23 +157,21 @@ async fn read_head(client: &Client, head: &mut Head) -> Option<Result<(), Cause>
     let mut search = Search::default();
     let mut waits = false;
     let outcome = loop {
-        let found = client.with_held(|held| match held {
-            Some(buffer) => search.find(buffer.data(), client.limits().head_size),
-            None => Ok(None),
+        let (size, headers) = (client.limits().head_size, client.limits().headers);
+        let found = client.with_held(|held| {
+            let Some(buffer) = held else { return Ok(None) };
+            let found = search.request(buffer.data(), size, headers, head);
+            if let Ok(Some(length)) = found {
+                buffer.consume(length);
+                if buffer.is_empty() {
+                    *held = None;
+                }
+            }
+            found
         });
         match found {
             Err(cause) => break Some(Err(cause)),
-            Ok(Some(length)) => {
-                break Some(client.with_held(|held| {
-                    let Some(buffer) = held else { return Err(Cause::Internal) };
-                    let outcome = parse::request(&buffer.data()[..length], client.limits().headers, head);
-                    buffer.consume(length);
-                    if buffer.is_empty() {
-                        *held = None;
-                    }
-                    outcome
-                }));
-            }
+            Ok(Some(_)) => break Some(Ok(())),
             Ok(None) => {}
         }
         if !waits {
