@@ -30,6 +30,9 @@ pub mod pool;
 pub mod spare;
 pub mod tcp;
 
+use http::client::Client;
+use http::desk::Desks;
+use http::edge::After;
 use pool::Pool;
 use spare::Shelf;
 
@@ -43,6 +46,8 @@ pub struct WorkerCtx {
     pub heads: Shelf<Head>,
     /// Heads as bytes, on their way out.
     pub outgoing: Shelf<Vec<u8>>,
+    /// Where requests are served.
+    pub desks: Desks<Rc<Client>, Option<After>>,
     /// Deadlines.
     pub ticker: Rc<Ticker>,
     /// Idle connections to backends.
@@ -83,6 +88,7 @@ impl WorkerCtx {
             buffers: FreeList::new(),
             heads: Shelf::default(),
             outgoing: Shelf::default(),
+            desks: Desks::default(),
             ticker: Ticker::new(),
             pool,
             cells,

@@ -1,7 +1,7 @@
 //! An HTTP/1 client connection from accept to close.
 //!
 //! Between requests it holds neither buffers nor the state of an exchange: that lives in a future of its own,
-//! made when the first byte of a request is there.
+//! taken when the first byte of a request is there (`desk`).
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -54,7 +54,7 @@ pub async fn serve(client: Rc<Client>) {
         }
         patience = client.timeouts().keep_alive;
         let mut exchange = ResetIfCut { client: &client, served: false };
-        let after = Box::pin(serve_one(&client)).await;
+        let after = client.ctx.desks.run(Rc::clone(&client), serve_one).await;
         exchange.served = true;
         drop(exchange);
         match after {
@@ -114,7 +114,8 @@ async fn speaks_again(client: &Client, patience: Duration) -> bool {
 }
 
 /// Reads one request and serves it. `None`: the connection ended, and there is nobody to tell.
-async fn serve_one(client: &Rc<Client>) -> Option<After> {
+async fn serve_one(client: Rc<Client>) -> Option<After> {
+    let client = &client;
     let ctx = &client.ctx;
     let started = now();
     let mut head = ctx.heads.take();
