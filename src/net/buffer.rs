@@ -1,8 +1,9 @@
 //! Relay buffers from a per-worker free list.
 //!
 //! A buffer is taken when a socket has become readable and goes back when it is empty, so an idle connection
-//! owns none. 64 KiB: with 16 KiB a large body costs twice the CPU. But whoever stops reading keeps a buffer for as long as
-//! it likes, so a worker that has many out hands out small ones: thousands of slow clients must not cost 64 KiB each.
+//! owns none. 72 KiB: with 16 KiB a large body costs twice the CPU, and what is 64 KiB in a cache or a file should come with
+//! its head or its chunk lines in one read. But whoever stops reading keeps a buffer for as long as it likes, so a worker
+//! that has many out hands out small ones: thousands of slow clients must not cost 72 KiB each.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -15,7 +16,7 @@ use super::Stream;
 use super::splice::Pipes;
 
 /// Bytes of one buffer, at most.
-pub const SIZE: usize = 64 * 1024;
+pub const SIZE: usize = 72 * 1024;
 
 /// Bytes of a buffer that is taken while [`MANY`] are out. It grows to [`SIZE`] when that is not enough for one unit: a head, a
 /// chunk line.

@@ -14,5 +14,6 @@ pub mod tls;
 
 pub use buffer::{Buffer, FreeList};
 pub use deadline::{Deadline, Ticker, now};
+pub use splice::{Piece, Pipe};
 pub use stream::Stream;
 pub use tls::Tls;

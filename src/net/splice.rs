@@ -3,7 +3,7 @@
 //! Moving much at a time costs half of what reading and writing it does, moving little costs more: [`Run`] tells
 //! when. A pipe is held only while bytes are in it and goes back to its worker's list when it is empty. Where there is
 //! none (descriptors, the system's limits, too many held for those who do not read) bytes go through a buffer as
-//! ever: nothing depends on pipes. Caller: the relay.
+//! ever: nothing depends on pipes. Callers: the relay, and bodies of known length.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -16,7 +16,7 @@ use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice
 use rustix::process::{Resource, getrlimit};
 use tokio::io::Interest;
 
-use super::Stream;
+use super::{Buffer, Stream};
 
 /// Bytes that one pipe takes. A larger one moves hardly more per second, and holds more for who does not read.
 pub const SIZE: usize = 256 * 1024;
@@ -187,6 +187,40 @@ impl Drop for Pipe {
     }
 }
 
+/// A part of a body, on its way from one connection to another.
+pub enum Piece {
+    /// Bytes.
+    Buffer(Buffer),
+    /// Bytes that nobody can look at any more.
+    Pipe(Pipe),
+}
+
+impl Piece {
+    /// Its bytes; none if they are in a pipe.
+    #[must_use]
+    pub fn data(&self) -> &[u8] {
+        match self {
+            Piece::Buffer(buffer) => buffer.data(),
+            Piece::Pipe(_) => &[],
+        }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Piece::Buffer(buffer) => buffer.len(),
+            Piece::Pipe(pipe) => pipe.held,
+        }
+    }
+
+    /// True when there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 /// True when `error` says that this cannot be spliced, and nothing about the connection.
 #[must_use]
 pub fn is_unsupported(error: &io::Error) -> bool {
@@ -199,7 +233,7 @@ pub fn is_unsupported(error: &io::Error) -> bool {
 /// Reads that must have filled their buffers, one after the other, before a direction splices.
 const LONG: u8 = 4;
 /// Less than this at a time, in bytes, is cheaper to read and write.
-const SHORT: usize = 16 * 1024;
+pub const SHORT: usize = 16 * 1024;
 
 /// How much came at a time lately in one direction, and so which way is the cheaper one.
 #[derive(Debug, Default)]
@@ -208,6 +242,12 @@ pub struct Run {
 }
 
 impl Run {
+    /// Much is known to come: the first read is enough to tell that it comes fast.
+    #[must_use]
+    pub fn announced() -> Run {
+        Run { filled: LONG - 1 }
+    }
+
     /// True when what comes next is worth a pipe.
     #[must_use]
     pub fn is_long(&self) -> bool {

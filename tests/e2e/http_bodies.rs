@@ -46,6 +46,23 @@ fn uploads_of_every_size_arrive_whole_in_every_framing() {
 }
 
 #[test]
+fn requests_behind_long_bodies_are_found_where_these_end() {
+    let backends = fakes(1);
+    let keel = Keel::http(&[&backends[0]]);
+    let mut client = keel.client();
+    let mut sent = Vec::new();
+    for size in [700_000, 73_728, 2_000_000, 90_001] {
+        sent.extend_from_slice(
+            format!("POST /count HTTP/1.1\r\nHost: test\r\nContent-Length: {size}\r\n\r\n").as_bytes(),
+        );
+        sent.extend_from_slice(&pattern(size));
+    }
+    let counts = client.while_sending(&sent, |client| [(); 4].map(|()| client.answer().text()));
+    assert_eq!(counts, ["700000", "73728", "2000000", "90001"]);
+    assert_eq!(backends[0].stats().malformed, 0);
+}
+
+#[test]
 fn a_body_that_drips_in_is_passed_on_byte_by_byte() {
     let backend = recording();
     let keel = Keel::http(&[&backend]);

@@ -1,14 +1,14 @@
 //! A body, wherever it comes from: one enum of sources that are polled for the next piece.
 //!
 //! `exchange` and `forward` hand bodies on without looking inside. A piece is a buffer that goes back to its
-//! list when its reader is done with it, so a body never piles up.
+//! list when its reader is done with it, so a body never piles up; of a long one it may also be a pipe.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use crate::message::{Cause, Framing};
-use crate::net::{Buffer, FreeList};
+use crate::net::{FreeList, Piece};
 
 use super::client::Client;
 use super::reply::Reply;
@@ -101,6 +101,15 @@ impl Body {
         }
     }
 
+    /// Whether pieces may come in pipes: their reader does not look at them and writes them to a plain socket.
+    pub fn set_pipes(&mut self, allowed: bool) {
+        match self {
+            Body::Empty | Body::Memory(_) => {}
+            Body::Client(client) => client.set_pipes(allowed),
+            Body::Reply(reply) => reply.set_pipes(allowed),
+        }
+    }
+
     /// Trailer lines, each with its CRLF; empty until the body is done.
     #[must_use]
     pub fn trailers(&self) -> Vec<u8> {
@@ -124,7 +133,7 @@ impl Body {
     ///
     /// # Errors
     /// Why the body can't be read on.
-    pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Buffer>, Cause>> {
+    pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Piece>, Cause>> {
         match self {
             Body::Empty => Poll::Ready(Ok(None)),
             Body::Memory(memory) => {
@@ -133,7 +142,7 @@ impl Body {
                 if piece.len() < bytes.len() {
                     memory.pieces.push_front(bytes.split_off(piece.len()));
                 }
-                Poll::Ready(Ok(Some(piece)))
+                Poll::Ready(Ok(Some(Piece::Buffer(piece))))
             }
             Body::Client(client) => client.poll_piece(cx),
             Body::Reply(reply) => reply.poll_piece(cx),

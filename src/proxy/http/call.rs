@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::message::{Cause, Field, Framing, Head, tokens};
-use crate::net::{Buffer, Deadline, FreeList, Stream, buffer, now};
+use crate::net::{Buffer, Deadline, FreeList, Piece, Stream, now};
 use crate::proxy::spare::Lent;
 use crate::tick::Tick;
 
@@ -20,6 +20,9 @@ use super::h1::transmit::{Failed, Transmit};
 
 /// 1xx heads that are passed on for one request; a backend that sends more is broken.
 const INTERIM: u8 = 32;
+
+/// Bytes of an answer's head, at most. They fit into one buffer.
+const HEAD: usize = 64 * 1024;
 
 /// How long a backend may take, in the two phases of an answer.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +87,7 @@ impl Call {
         deadline: Deadline,
         patience: Patience,
     ) -> Call {
+        body.set_pipes(raw && stream.is_plain());
         let transmit = Transmit::new(head, body.framing(), &mut body, raw);
         Call {
             stream,
@@ -114,10 +118,7 @@ impl Call {
     pub fn drive(&mut self, cx: &mut Context<'_>) -> Result<(), Cause> {
         let Some(sending) = &mut self.sending else { return Ok(()) };
         let stream = &mut self.stream;
-        let polled = sending.transmit.poll(cx, &mut sending.body, |cx, parts| match parts {
-            [one] => stream.poll_write(cx, one),
-            _ => stream.poll_write_vectored(cx, parts),
-        });
+        let polled = sending.transmit.poll(cx, &mut sending.body, |cx, out| out.poll_write(cx, stream));
         if sending.transmit.written() != self.written {
             if self.written == 0 {
                 self.sent = now();
@@ -161,7 +162,7 @@ impl Call {
         }
         loop {
             if let Some(buffer) = &mut self.held {
-                match self.search.answer(buffer.data(), buffer::SIZE, head) {
+                match self.search.answer(buffer.data(), HEAD, head) {
                     Ok(None) => {}
                     Ok(Some(length)) => {
                         self.search = Search::default();
@@ -218,7 +219,7 @@ impl Call {
     ///
     /// # Errors
     /// Why it can't be read on.
-    pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Buffer>, Cause>> {
+    pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Piece>, Cause>> {
         match self.decoder.poll(cx, &mut self.stream, &mut self.held, &self.buffers) {
             Poll::Ready(outcome) => {
                 self.deadline.clear();
@@ -281,6 +282,11 @@ impl Call {
     /// See [`Decoder::set_raw`].
     pub fn set_raw(&mut self) -> bool {
         self.decoder.set_raw()
+    }
+
+    /// See [`Decoder::set_pipes`].
+    pub fn set_pipes(&mut self, allowed: bool) {
+        self.decoder.set_pipes(allowed);
     }
 
     /// The connection and for how long the backend keeps it open, if it may serve another request: request and

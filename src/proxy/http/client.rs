@@ -4,20 +4,21 @@
 //! one task, through two owners; both borrow the socket for the length of one poll only.
 
 use std::cell::{Cell, RefCell};
-use std::io::{self, IoSlice};
+use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use crate::config::model::{ClientTimeouts, Limits};
 use crate::message::{Cause, Framing, Peer};
-use crate::net::{Buffer, Deadline, Stream, now};
+use crate::net::{Buffer, Deadline, Piece, Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::snapshot::Listener;
 use crate::tick::Tick;
 
 use super::edge::Secured;
 use super::h1::decode::{Broken, Decoder};
+use super::h1::transmit::Out;
 
 /// How long a body may take before `limits.body_rate` counts.
 const GRACE: Duration = Duration::from_secs(20);
@@ -133,6 +134,13 @@ impl Client {
         self.body.borrow_mut().as_mut().is_some_and(|body| body.decoder.set_raw())
     }
 
+    /// See [`Decoder::set_pipes`].
+    pub fn set_pipes(&self, allowed: bool) {
+        if let Some(body) = self.body.borrow_mut().as_mut() {
+            body.decoder.set_pipes(allowed);
+        }
+    }
+
     /// Bytes of content of the current body so far.
     #[must_use]
     pub fn content(&self) -> u64 {
@@ -182,19 +190,15 @@ impl Client {
     ///
     /// # Errors
     /// What the socket reports.
-    pub fn poll_write(&self, cx: &mut Context<'_>, parts: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
-        let mut stream = self.stream.borrow_mut();
-        match parts {
-            [one] => stream.poll_write(cx, one),
-            _ => stream.poll_write_vectored(cx, parts),
-        }
+    pub fn poll_write(&self, cx: &mut Context<'_>, out: Out<'_, '_>) -> Poll<io::Result<usize>> {
+        out.poll_write(cx, &mut self.stream.borrow_mut())
     }
 
     /// The next piece of the request's body.
     ///
     /// # Errors
     /// [`Cause::BodyTimeout`], [`Cause::BodyTooLarge`], [`Cause::BadChunk`], [`Cause::ClientGone`].
-    pub fn poll_piece(&self, cx: &mut Context<'_>) -> Poll<Result<Option<Buffer>, Cause>> {
+    pub fn poll_piece(&self, cx: &mut Context<'_>) -> Poll<Result<Option<Piece>, Cause>> {
         let mut body = self.body.borrow_mut();
         let Some(body) = body.as_deref_mut() else { return Poll::Ready(Ok(None)) };
         let mut held = self.held.borrow_mut();

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use crate::message::{Blame, Cause, Framing};
-use crate::net::{Buffer, now};
+use crate::net::{Piece, now};
 use crate::proxy::WorkerCtx;
 use crate::target::{Lease, Outcome};
 
@@ -70,6 +70,13 @@ impl Reply {
         self.call.as_mut().is_some_and(|call| call.set_raw())
     }
 
+    /// See [`super::h1::decode::Decoder::set_pipes`].
+    pub fn set_pipes(&mut self, allowed: bool) {
+        if let Some(call) = &mut self.call {
+            call.set_pipes(allowed);
+        }
+    }
+
     /// Goes on sending the request.
     pub fn drive(&mut self, cx: &mut Context<'_>) {
         if self.failed.is_none()
@@ -84,7 +91,7 @@ impl Reply {
     ///
     /// # Errors
     /// Why it can't be read on: also when the *request* broke meanwhile.
-    pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Buffer>, Cause>> {
+    pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Piece>, Cause>> {
         self.drive(cx);
         if let Some(cause) = self.failed {
             self.end(cause);

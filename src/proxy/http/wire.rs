@@ -48,7 +48,7 @@ impl<'a> Wire<'a> {
         let client = &self.client;
         let mut written = 0;
         let outcome = poll_fn(|cx| {
-            let polled = transmit.poll(cx, body, |cx, parts| client.poll_write(cx, parts));
+            let polled = transmit.poll(cx, body, |cx, out| client.poll_write(cx, out));
             let progress = transmit.written() != written;
             written = transmit.written();
             let cause = match polled {
@@ -134,6 +134,7 @@ impl Edge for Wire<'_> {
         };
         let mut out = self.ctx.outgoing.take();
         self.ctx.with_date(|date| write::answer(&mut out, head, framing, persistence, date));
+        body.set_pipes(self.ctx.raw_relay && self.client.stream().is_plain());
         let mut transmit = Transmit::new(out, framing, body, self.ctx.raw_relay);
         self.send(&mut transmit, body).await?;
         Ok(if close { After::Linger } else { After::KeepOpen })

@@ -5,6 +5,7 @@ use super::*;
 use crate::net::Ticker;
 use crate::net::tls::fixture::{Far, once, pair, settle};
 use crate::proxy::fixtures::context;
+use crate::proxy::http::h1::transmit::Out;
 
 /// A client under TLS whose socket takes nothing more, and the driver of its deadlines.
 async fn full() -> (Rc<Ticker>, Rc<Client>, Far) {
@@ -13,7 +14,7 @@ async fn full() -> (Rc<Ticker>, Rc<Client>, Far) {
     let ticker = Rc::clone(&ctx.ticker);
     let client = Client::new(ctx, Stream::Tls(Box::new(near)), Peer::default(), None);
     let piece = [b'x'; 9000];
-    let write = |cx: &mut Context<'_>| client.poll_write(cx, &[IoSlice::new(&piece)]);
+    let write = |cx: &mut Context<'_>| client.poll_write(cx, Out::Parts(&[IoSlice::new(&piece)]));
     while let Poll::Ready(written) = once(write).await {
         assert!(written.is_ok());
     }

@@ -80,9 +80,13 @@ impl Chunks {
         loop {
             match self.at {
                 At::Size => {
-                    let Some(line) = complete_line(&input[pos..], LINE)? else { break };
-                    let size = chunk_size(line)?;
-                    let length = line.len() + 2;
+                    let (size, length) = match bare_size(&input[pos..]) {
+                        Some(found) => found,
+                        None => {
+                            let Some(line) = complete_line(&input[pos..], LINE)? else { break };
+                            (chunk_size(line)?, line.len() + 2)
+                        }
+                    };
                     if size == 0 {
                         // In raw mode the last chunk line stays behind: `found.end` does not move.
                         self.at = At::Trailers;
@@ -154,6 +158,23 @@ fn complete_line(input: &[u8], longest: usize) -> Result<Option<&[u8]>, Malforme
         None if input.len() > longest => Err(Malformed),
         None => Ok(None),
     }
+}
+
+/// The size, and the bytes of the line, of a chunk line that is whole and as almost all are: digits and the CRLF. Bodies
+/// of many small chunks cost what this costs. `None`: look closer.
+fn bare_size(input: &[u8]) -> Option<(u64, usize)> {
+    let mut size = 0;
+    for (at, &byte) in input.iter().take(DIGITS + 1).enumerate() {
+        let digit = match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            b'A'..=b'F' => byte - b'A' + 10,
+            b'\r' if at > 0 && input.get(at + 1) == Some(&b'\n') => return Some((size, at + 2)),
+            _ => return None,
+        };
+        size = size << 4 | u64::from(digit);
+    }
+    None
 }
 
 /// The size in a chunk line: hex digits directly followed by the end or `;`. Extensions are dropped from
@@ -278,6 +299,20 @@ mod tests {
                 }
                 assert_eq!(String::from_utf8_lossy(&out), expected, "step {step}, raw {raw}");
                 assert!(chunks.is_done() && held == b"GET", "step {step}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_bare_size_is_what_the_closer_look_finds() {
+        for line in
+            ["0", "5", "fF0", "00000000000001A", "0000000000000001", "fffffffffffffff", "", "5;a", "5 ", "g"]
+        {
+            let text = format!("{line}\r\nabc");
+            let closer = chunk_size(line.as_bytes()).ok().filter(|_| !line.contains(';'));
+            assert_eq!(bare_size(text.as_bytes()), closer.map(|size| (size, line.len() + 2)), "{line}");
+            for cut in 0..line.len() + 2 {
+                assert_eq!(bare_size(&text.as_bytes()[..cut]), None, "{line} cut at {cut}");
             }
         }
     }

@@ -6,7 +6,8 @@ use std::io;
 use std::task::{Context, Poll, ready};
 
 use crate::message::Framing;
-use crate::net::{Buffer, FreeList, Stream};
+use crate::net::splice::{self, Run};
+use crate::net::{Buffer, FreeList, Piece, Pipe, Stream};
 
 use super::chunk::Chunks;
 
@@ -32,6 +33,9 @@ enum Coding {
 pub struct Decoder {
     coding: Coding,
     raw: bool,
+    /// Pieces may come in pipes.
+    pipes: bool,
+    run: Run,
     plain: u64,
     trailers: Vec<u8>,
 }
@@ -46,13 +50,18 @@ impl Decoder {
             Framing::Chunked => Coding::Chunked(Chunks::default()),
             Framing::UntilClose => Coding::UntilClose,
         };
-        Decoder { coding, raw: false, plain: 0, trailers: Vec::new() }
+        Decoder { coding, raw: false, pipes: false, run: Run::announced(), plain: 0, trailers: Vec::new() }
     }
 
     /// Asks for chunks as they came instead of their content. True when that is what will come.
     pub fn set_raw(&mut self) -> bool {
         self.raw = matches!(self.coding, Coding::Chunked(_));
         self.raw
+    }
+
+    /// Whether pieces may come in pipes: much is left of a known length, and comes fast.
+    pub fn set_pipes(&mut self, allowed: bool) {
+        self.pipes = allowed;
     }
 
     /// True when the whole body was taken.
@@ -93,7 +102,7 @@ impl Decoder {
         stream: &mut Stream,
         held: &mut Option<Buffer>,
         buffers: &FreeList,
-    ) -> Poll<Result<Option<Buffer>, Broken>> {
+    ) -> Poll<Result<Option<Piece>, Broken>> {
         loop {
             if self.is_done() {
                 return Poll::Ready(Ok(None));
@@ -102,12 +111,15 @@ impl Decoder {
                 return Poll::Ready(Err(Broken::Malformed));
             }
             if let Some(piece) = self.take(held)? {
-                return Poll::Ready(Ok(Some(piece)));
+                return Poll::Ready(Ok(Some(Piece::Buffer(piece))));
             }
             if self.is_done() {
                 continue;
             }
             if held.is_none() {
+                if let Some(pipe) = ready!(self.poll_pipe(cx, stream, buffers))? {
+                    return Poll::Ready(Ok(Some(Piece::Pipe(pipe))));
+                }
                 match ready!(stream.poll_readable(cx)) {
                     Ok(()) => {}
                     Err(_) => return Poll::Ready(Err(Broken::Cut)),
@@ -127,6 +139,37 @@ impl Decoder {
         }
     }
 
+    /// The next piece in a pipe, exactly of this body. `None`: it is to be read.
+    fn poll_pipe(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: &Stream,
+        buffers: &FreeList,
+    ) -> Poll<Result<Option<Pipe>, Broken>> {
+        let Coding::Length(left) = &mut self.coding else { return Poll::Ready(Ok(None)) };
+        let most = usize::try_from(*left).unwrap_or(usize::MAX);
+        if !self.pipes || !self.run.is_long() || most < splice::SHORT || !stream.is_plain() {
+            return Poll::Ready(Ok(None));
+        }
+        let Some(mut pipe) = buffers.pipes.take() else { return Poll::Ready(Ok(None)) };
+        match ready!(pipe.poll_fill(cx, stream, most)) {
+            Ok(count) => {
+                self.run.spliced(count);
+                *left -= count as u64;
+                self.plain += count as u64;
+                if *left == 0 {
+                    self.finish();
+                }
+                Poll::Ready(Ok(Some(pipe).filter(|pipe| !pipe.is_empty())))
+            }
+            Err(error) if splice::is_unsupported(&error) => {
+                self.run.end();
+                Poll::Ready(Ok(None))
+            }
+            Err(_) => Poll::Ready(Err(Broken::Cut)),
+        }
+    }
+
     /// Takes the next piece out of `held`, if a complete one is there.
     fn take(&mut self, held: &mut Option<Buffer>) -> Result<Option<Buffer>, Broken> {
         let Some(mut buffer) = held.take() else { return Ok(None) };
@@ -138,6 +181,7 @@ impl Decoder {
                 return Ok(Some(buffer));
             }
             Coding::Length(left) => {
+                self.run.read(buffer.is_filled());
                 let count = usize::try_from(*left).unwrap_or(usize::MAX).min(buffer.len());
                 *held = buffer.split_off(count);
                 *left -= count as u64;
@@ -184,5 +228,75 @@ impl From<Broken> for io::Error {
             Broken::Malformed => io::ErrorKind::InvalidData.into(),
             Broken::Cut => io::ErrorKind::UnexpectedEof.into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::UnixStream;
+
+    use super::*;
+
+    /// Takes a long body off a connection on which the next message follows at once: its bytes, whether a pipe was
+    /// used, and what of the next message was read.
+    async fn take_off(framing: Framing, sent: &'static [u8], pipes: bool) -> (Vec<u8>, bool, Vec<u8>) {
+        let (near, mut far) = UnixStream::pair().expect("a pair of sockets");
+        let (sink, mut sink_end) = UnixStream::pair().expect("a pair of sockets");
+        let (mut near, sink) = (Stream::Unix(near), Stream::Unix(sink));
+        let send = async move {
+            far.write_all(sent).await.expect("writes");
+            drop(far);
+        };
+        let take = async move {
+            let (mut decoder, buffers) = (Decoder::new(framing), FreeList::new());
+            decoder.set_pipes(pipes);
+            let (mut held, mut came, mut piped) = (None, Vec::new(), false);
+            loop {
+                match poll_fn(|cx| decoder.poll(cx, &mut near, &mut held, &buffers))
+                    .await
+                    .expect("well-formed")
+                {
+                    None => break,
+                    Some(Piece::Buffer(buffer)) => came.extend_from_slice(buffer.data()),
+                    Some(Piece::Pipe(mut pipe)) => {
+                        piped = true;
+                        while !pipe.is_empty() {
+                            let count = poll_fn(|cx| pipe.poll_drain(cx, &sink)).await.expect("moves");
+                            let at = came.len();
+                            came.resize(at + count, 0);
+                            sink_end.read_exact(&mut came[at..]).await.expect("reads");
+                        }
+                    }
+                }
+            }
+            let mut next = held.take().map_or_else(Vec::new, |buffer| buffer.data().to_vec());
+            loop {
+                let mut buffer = buffers.take();
+                match poll_fn(|cx| buffer.poll_fill(cx, &mut near)).await.expect("reads") {
+                    0 => return (came, piped, next),
+                    _ => next.extend_from_slice(buffer.data()),
+                }
+            }
+        };
+        tokio::join!(send, take).1
+    }
+
+    #[tokio::test]
+    async fn a_long_body_goes_through_pipes_to_its_last_byte_and_no_further() {
+        const LENGTH: usize = 1_500_000;
+        let mut sent: Vec<u8> = (0..LENGTH).map(|at| (at % 251) as u8).collect();
+        let body = sent.clone();
+        sent.extend_from_slice(b"GET / HTTP/1.1\r\n");
+        let sent: &'static [u8] = sent.leak();
+        for pipes in [true, false] {
+            let (came, piped, next) = take_off(Framing::Length(LENGTH as u64), sent, pipes).await;
+            assert!(came == body, "{} bytes", came.len());
+            assert_eq!((piped, next.as_slice()), (pipes, &b"GET / HTTP/1.1\r\n"[..]));
+        }
+        let (came, piped, _) = take_off(Framing::UntilClose, sent, true).await;
+        assert!(came == sent && !piped, "only what has a length");
     }
 }

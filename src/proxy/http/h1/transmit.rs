@@ -5,10 +5,10 @@
 //! short body leaves together with the head in one system call.
 
 use std::io::{self, IoSlice};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use crate::message::{Cause, Framing};
-use crate::net::Buffer;
+use crate::net::{Piece, Pipe, Stream};
 use crate::proxy::http::Body;
 use crate::proxy::spare::Lent;
 
@@ -24,12 +24,34 @@ pub enum Failed {
     Sink(io::Error),
 }
 
+/// What a message has for its socket next.
+pub enum Out<'a, 'b> {
+    /// Bytes, in one or several parts.
+    Parts(&'a [IoSlice<'b>]),
+    /// What is in a pipe.
+    Pipe(&'a mut Pipe),
+}
+
+impl Out<'_, '_> {
+    /// Writes once.
+    ///
+    /// # Errors
+    /// What the socket reports.
+    pub fn poll_write(self, cx: &mut Context<'_>, stream: &mut Stream) -> Poll<io::Result<usize>> {
+        match self {
+            Out::Parts([one]) => stream.poll_write(cx, one),
+            Out::Parts(parts) => stream.poll_write_vectored(cx, parts),
+            Out::Pipe(pipe) => pipe.poll_drain(cx, stream),
+        }
+    }
+}
+
 /// A message on its way out.
 pub struct Transmit {
     /// Head, chunk lines and short pieces.
     front: Lent<Vec<u8>>,
     front_sent: usize,
-    piece: Option<Buffer>,
+    piece: Option<Piece>,
     /// What follows the piece: the end of its chunk, the end of the body.
     tail: Vec<u8>,
     tail_sent: usize,
@@ -81,7 +103,7 @@ impl Transmit {
         &mut self,
         cx: &mut Context<'_>,
         body: &mut Body,
-        mut write: impl FnMut(&mut Context<'_>, &[IoSlice<'_>]) -> Poll<io::Result<usize>>,
+        mut write: impl FnMut(&mut Context<'_>, Out<'_, '_>) -> Poll<io::Result<usize>>,
     ) -> Poll<Result<(), Failed>> {
         // An answer's body carries the rest of the request with it: that must go on even while we can't write.
         body.drive(cx);
@@ -95,19 +117,11 @@ impl Transmit {
                 }
             }
             while self.is_blocked() {
-                let piece = self.piece.as_ref().map_or(&[][..], Buffer::data);
-                let parts = [
-                    IoSlice::new(&self.front[self.front_sent..]),
-                    IoSlice::new(piece),
-                    IoSlice::new(&self.tail[self.tail_sent..]),
-                ];
-                let first = usize::from(parts[0].is_empty());
-                let last = if !parts[2].is_empty() { 3 } else { 1 + usize::from(!piece.is_empty()) };
-                match write(cx, &parts[first.min(last - 1)..last]) {
+                match self.poll_write(cx, &mut write) {
                     Poll::Ready(Ok(0)) => {
                         return Poll::Ready(Err(Failed::Sink(io::ErrorKind::WriteZero.into())));
                     }
-                    Poll::Ready(Ok(count)) => self.sent(count),
+                    Poll::Ready(Ok(_)) => {}
                     Poll::Ready(Err(error)) => return Poll::Ready(Err(Failed::Sink(error))),
                     Poll::Pending => return Poll::Pending,
                 }
@@ -121,6 +135,40 @@ impl Transmit {
         }
     }
 
+    /// Writes once of what waits.
+    fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        write: &mut impl FnMut(&mut Context<'_>, Out<'_, '_>) -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if self.front_sent == self.front.len()
+            && let Some(Piece::Pipe(pipe)) = &mut self.piece
+        {
+            let count = ready!(write(cx, Out::Pipe(pipe)))?;
+            self.written += count as u64;
+            if pipe.is_empty() {
+                self.piece = None;
+            }
+            return Poll::Ready(Ok(count));
+        }
+        let (piece, behind) = match &self.piece {
+            // What is in a pipe goes out by itself, between the parts.
+            Some(Piece::Pipe(_)) => (&[][..], self.tail.len()),
+            Some(Piece::Buffer(buffer)) => (buffer.data(), self.tail_sent),
+            None => (&[][..], self.tail_sent),
+        };
+        let parts = [
+            IoSlice::new(&self.front[self.front_sent..]),
+            IoSlice::new(piece),
+            IoSlice::new(&self.tail[behind..]),
+        ];
+        let first = usize::from(parts[0].is_empty());
+        let last = if !parts[2].is_empty() { 3 } else { 1 + usize::from(!piece.is_empty()) };
+        let count = ready!(write(cx, Out::Parts(&parts[first.min(last - 1)..last])))?;
+        self.sent(count);
+        Poll::Ready(Ok(count))
+    }
+
     /// True when the next piece may be put in line: the first one joins the head, each other one waits until
     /// everything before it is out. Small pieces would pile up otherwise.
     fn wants_more(&self) -> bool {
@@ -128,7 +176,7 @@ impl Transmit {
     }
 
     /// Puts the next piece, or the end, in line.
-    fn stage(&mut self, piece: Option<Buffer>, body: &Body) {
+    fn stage(&mut self, piece: Option<Piece>, body: &Body) {
         self.begun = true;
         self.tail.clear();
         self.tail_sent = 0;
@@ -143,11 +191,12 @@ impl Transmit {
                 self.front.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
                 self.tail.extend_from_slice(b"\r\n");
             }
-            if piece.len() <= SMALL {
-                self.front.extend_from_slice(piece.data());
-                self.front.append(&mut self.tail);
-            } else {
-                self.piece = Some(piece);
+            match piece {
+                Piece::Buffer(buffer) if buffer.len() <= SMALL => {
+                    self.front.extend_from_slice(buffer.data());
+                    self.front.append(&mut self.tail);
+                }
+                piece => self.piece = Some(piece),
             }
         }
         if self.ended && chunked {
@@ -163,11 +212,11 @@ impl Transmit {
         let front = count.min(self.front.len() - self.front_sent);
         self.front_sent += front;
         let mut rest = count - front;
-        if let Some(piece) = &mut self.piece {
-            let taken = rest.min(piece.len());
-            piece.consume(taken);
+        if let Some(Piece::Buffer(buffer)) = &mut self.piece {
+            let taken = rest.min(buffer.len());
+            buffer.consume(taken);
             rest -= taken;
-            if piece.is_empty() {
+            if buffer.is_empty() {
                 self.piece = None;
             }
         }
@@ -207,7 +256,8 @@ mod tests {
         );
 
         let mut out = Vec::new();
-        let outcome = transmit.poll(&mut cx, &mut body, |_, parts| {
+        let outcome = transmit.poll(&mut cx, &mut body, |_, out_of| {
+            let Out::Parts(parts) = out_of else { panic!("a body in memory has no pipes") };
             // One byte at a time: the worst that a socket does.
             out.push(parts[0][0]);
             Poll::Ready(Ok(1))
