@@ -1,6 +1,7 @@
 """Rows that are more than CPU for each request: growth with backends and connections, memory of idle connections,
 added latency, and what is left behind."""
 
+import json
 import os
 import subprocess
 from dataclasses import dataclass
@@ -118,7 +119,7 @@ def held(args, lab, side):
                 raise Failure(f"{side.name}: {errors.read().strip()[-500:]}")
         side.program.settle()
         after = side.program.memory_kib("Rss")
-        return load.json.loads(process.stdout.readline())["lost"], after
+        return json.loads(process.stdout.readline())["lost"], after
     finally:
         process.kill()
         process.wait()
