@@ -183,9 +183,9 @@ impl Server {
         };
         server.start_probes();
         server.start_rotation(tickets);
-        for index in 0..config.workers {
-            let cells = Arc::new(Cells::default());
-            server.cells.push(Arc::clone(&cells));
+        server.cells.extend(std::iter::repeat_with(Arc::default).take(config.workers));
+        let ends = worker::link(&server.cells);
+        for ((index, ends), cells) in ends.into_iter().enumerate().zip(server.cells.clone()) {
             let plan = Plan {
                 snapshot: Arc::clone(&snapshot),
                 sockets: sockets.pop().unwrap_or_default(),
@@ -193,6 +193,7 @@ impl Server {
                 cells,
                 idle_total: Arc::clone(&idle_total),
                 room: Arc::clone(&room),
+                ends,
                 shutdown: shutdown.clone(),
                 patience: config.shutdown_timeout,
                 raw_relay: options.raw_relay,

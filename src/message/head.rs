@@ -109,6 +109,12 @@ impl Head {
         *self = Head { bytes, lines, ..Head::default() };
     }
 
+    /// Bytes of memory that it holds, used or not.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity() + self.lines.capacity() * size_of::<Line>()
+    }
+
     /// Takes over the bytes of a whole head; the caller then indexes them with the other functions.
     pub fn load(&mut self, bytes: &[u8]) {
         self.clear();

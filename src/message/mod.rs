@@ -5,12 +5,14 @@
 mod cause;
 mod field;
 mod head;
+mod peer;
 mod record;
 pub mod status;
 
 pub use cause::{Blame, Cause};
 pub use field::Field;
 pub use head::{Head, Line, Span, Version, tokens};
+pub use peer::Peer;
 pub use record::{ATTEMPTS, Attempt, BackendId, Kind, ListenerId, Record, TargetId, TlsSession};
 
 /// How the length of a body is known (RFC 9112 §6.3).

@@ -12,6 +12,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::ReadBuf;
 
 use super::Stream;
+use super::splice::Pipes;
 
 /// Bytes of one buffer, at most.
 pub const SIZE: usize = 64 * 1024;
@@ -26,10 +27,12 @@ const MANY: usize = 128;
 /// Buffers kept for the next taker; more than these go back to the allocator.
 const KEPT: usize = 64;
 
-/// One worker's spare buffers.
+/// One worker's spare buffers, and its pipes.
 #[derive(Clone, Default)]
 pub struct FreeList {
     shelves: Rc<Shelves>,
+    /// For long runs of bytes between plain sockets.
+    pub pipes: Pipes,
 }
 
 #[derive(Default)]
@@ -109,6 +112,12 @@ impl Buffer {
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.start == 0 && self.end == SIZE
+    }
+
+    /// True when the last read used all the space there was: more may have been left behind.
+    #[must_use]
+    pub fn is_filled(&self) -> bool {
+        self.end == self.bytes.len()
     }
 
     /// Drops the first `count` bytes.

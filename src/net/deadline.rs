@@ -8,8 +8,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::OnceLock;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
+use rustix::time::{ClockId, clock_gettime};
 use slab::Slab;
 use tokio::sync::Notify;
 
@@ -18,26 +19,42 @@ use crate::tick::Tick;
 /// How often the table is looked through while deadlines are being set.
 pub const GRANULARITY: Duration = Duration::from_millis(20);
 
-static START: OnceLock<(Instant, SystemTime)> = OnceLock::new();
+/// The two clocks when the first of them was first read, in nanoseconds: monotonic, and since 1970.
+static START: OnceLock<(u64, u64)> = OnceLock::new();
 
 #[allow(clippy::disallowed_methods, reason = "the one place that reads the clock")]
-fn start() -> &'static (Instant, SystemTime) {
-    START.get_or_init(|| (Instant::now(), SystemTime::now()))
+fn start() -> (u64, u64) {
+    *START.get_or_init(|| {
+        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        (monotonic(), wall.map_or(0, crate::tick::nanos))
+    })
+}
+
+/// The clock that nobody sets, in nanoseconds. Not `Instant`: the difference of two of those costs several times as
+/// much as the reading.
+fn monotonic() -> u64 {
+    let reading = clock_gettime(ClockId::Monotonic);
+    // It begins at zero when the machine starts, so neither part is ever negative.
+    reading.tv_sec.cast_unsigned() * 1_000_000_000 + reading.tv_nsec.cast_unsigned()
 }
 
 /// The time since the process started (strictly: since this was first asked).
 #[must_use]
-#[allow(clippy::disallowed_methods, reason = "the one place that reads the clock")]
 pub fn now() -> Tick {
+    let (start, _) = start();
     // One nanosecond more, so that a real reading is never Tick::ZERO, which a Record reads as "did not happen".
-    Tick(crate::tick::nanos(start().0.elapsed()).saturating_add(1))
+    Tick(monotonic().saturating_sub(start) + 1)
 }
 
-/// The wall clock at tick zero: add a [`Tick`] to get a date.
+/// The wall clock at tick zero, in nanoseconds since 1970: add a [`Tick`] to get a date. A clock before 1970 counts
+/// as 1970.
 #[must_use]
-pub fn wall_start() -> SystemTime {
+pub fn wall_start() -> u64 {
     start().1
 }
+
+/// The key of a deadline that has no slot yet.
+const NO_SLOT: usize = usize::MAX;
 
 struct Slot {
     due: Tick,
@@ -124,23 +141,15 @@ impl Ticker {
         }
     }
 
-    /// A new deadline, not set.
+    /// A new deadline, not set. It takes a slot when it is first set or waited for.
     #[must_use]
     pub fn deadline(self: &Rc<Self>) -> Deadline {
-        let key = self.slots.borrow_mut().insert(Slot { due: Tick::NEVER, waker: None });
-        Deadline { ticker: self.clone(), key }
+        Deadline { ticker: self.clone(), key: Cell::new(NO_SLOT) }
     }
 
-    fn set(&self, key: usize, due: Tick) {
-        self.slots.borrow_mut()[key].due = due;
-        if due != Tick::NEVER {
-            self.earliest.set(self.earliest.get().min(due));
-            self.busy.set(true);
-        }
-    }
-
-    /// A reading that is good enough to set a deadline by.
-    fn reading(&self) -> Tick {
+    /// A reading of the clock that may be [`GRANULARITY`] old.
+    #[must_use]
+    pub fn reading(&self) -> Tick {
         if self.resting.replace(false) {
             self.coarse.set(now());
             self.stirred.notify_one();
@@ -149,17 +158,21 @@ impl Ticker {
     }
 }
 
-/// One point in time that a task waits for beside its I/O. Freed on drop.
+/// One point in time that a task waits for beside its I/O. Its slot is freed on drop.
 pub struct Deadline {
     ticker: Rc<Ticker>,
-    key: usize,
+    key: Cell<usize>,
 }
 
 impl Deadline {
     /// Due `span` from now.
     pub fn set(&self, span: Duration) {
         let due = self.ticker.reading().after(span).after(GRANULARITY);
-        self.ticker.set(self.key, due);
+        self.slot(&mut self.ticker.slots.borrow_mut()).due = due;
+        if due != Tick::NEVER {
+            self.ticker.earliest.set(self.ticker.earliest.get().min(due));
+            self.ticker.busy.set(true);
+        }
     }
 
     /// As [`Deadline::set`], unless it is set already.
@@ -171,19 +184,21 @@ impl Deadline {
 
     /// Never due.
     pub fn clear(&self) {
-        self.ticker.set(self.key, Tick::NEVER);
+        if let Some(slot) = self.ticker.slots.borrow_mut().get_mut(self.key.get()) {
+            slot.due = Tick::NEVER;
+        }
     }
 
     /// True between `set` and `clear`.
     #[must_use]
     pub fn is_set(&self) -> bool {
-        self.ticker.slots.borrow()[self.key].due != Tick::NEVER
+        self.ticker.slots.borrow().get(self.key.get()).is_some_and(|slot| slot.due != Tick::NEVER)
     }
 
     /// Ready once due. Also wakes its task on [`Ticker::wake_all`].
     pub fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut slots = self.ticker.slots.borrow_mut();
-        let slot = &mut slots[self.key];
+        let slot = self.slot(&mut slots);
         if slot.due <= self.ticker.coarse.get() {
             return Poll::Ready(());
         }
@@ -192,12 +207,20 @@ impl Deadline {
         }
         Poll::Pending
     }
+
+    fn slot<'a>(&self, slots: &'a mut Slab<Slot>) -> &'a mut Slot {
+        if self.key.get() == NO_SLOT {
+            self.key.set(slots.insert(Slot { due: Tick::NEVER, waker: None }));
+        }
+        &mut slots[self.key.get()]
+    }
 }
 
 impl Drop for Deadline {
     fn drop(&mut self) {
-        self.clear();
-        self.ticker.slots.borrow_mut().remove(self.key);
+        if self.key.get() != NO_SLOT {
+            self.ticker.slots.borrow_mut().remove(self.key.get());
+        }
     }
 }
 
@@ -207,6 +230,15 @@ mod tests {
 
     fn poll(deadline: &Deadline) -> bool {
         deadline.poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    #[test]
+    fn the_clock_begins_above_zero_and_never_goes_back() {
+        let readings: Vec<Tick> = (0..1000).map(|_| now()).collect();
+        assert!(readings[0] > Tick::ZERO && readings.is_sorted(), "{readings:?}");
+        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, crate::tick::nanos);
+        let day = 86_400_000_000_000;
+        assert!(wall.abs_diff(wall_start() + now().0) < day, "a tick is a date");
     }
 
     #[test]
@@ -225,9 +257,12 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_freed() {
+    fn a_slot_is_taken_when_it_is_needed_and_freed() {
         let ticker = Ticker::new();
         let (one, two) = (ticker.deadline(), ticker.deadline());
+        one.clear();
+        assert!(!one.is_set() && ticker.slots.borrow().is_empty());
+        assert!(!poll(&two), "whoever waits is woken by a drain, so it needs a slot");
         one.set(Duration::from_secs(1));
         one.set_if_clear(Duration::from_secs(9));
         assert_eq!(ticker.slots.borrow().len(), 2);

@@ -7,6 +7,7 @@ pub mod connect;
 pub mod deadline;
 pub mod relay;
 pub mod socket;
+pub mod splice;
 pub mod stream;
 pub mod tls;
 

@@ -1,15 +1,19 @@
 //! Two streams, copied into each other until both have ended.
 //!
 //! Each direction ends on its own: the end of one side is passed on as a half-close and the other direction
-//! goes on, so "client finished sending, backend still answers" works. A direction owns a buffer only while
-//! bytes wait to be written. Callers: TCP targets and upgraded HTTP connections.
+//! goes on, so "client finished sending, backend still answers" works. A direction owns a buffer, or a pipe, only
+//! while bytes wait to be written. Callers: TCP targets and upgraded HTTP connections.
 
 use std::cell::Cell;
 use std::io;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use super::splice::{self, Pipe, Run};
 use super::{Buffer, Deadline, FreeList, Stream};
+
+/// Bytes that one direction moves before other connections of the worker get their turn.
+const TURN: usize = 4 * 1024 * 1024;
 
 /// Bytes moved so far; readable while the relay runs, and after it was cut.
 #[derive(Debug, Default)]
@@ -95,16 +99,27 @@ enum Side {
     Sink(io::Error),
 }
 
+/// Bytes that were taken from the source and wait for the sink.
+#[derive(Default)]
+enum Waiting {
+    #[default]
+    Nothing,
+    Buffer(Buffer),
+    Pipe(Pipe),
+}
+
 #[derive(Default)]
 struct Direction {
-    waiting: Option<Buffer>,
+    waiting: Waiting,
+    run: Run,
     ended: bool,
     shut: bool,
 }
 
 impl Direction {
     fn new(early: Option<Buffer>) -> Direction {
-        Direction { waiting: early.filter(|buffer| !buffer.is_empty()), ..Direction::default() }
+        let waiting = early.filter(|buffer| !buffer.is_empty()).map_or(Waiting::Nothing, Waiting::Buffer);
+        Direction { waiting, ..Direction::default() }
     }
 
     fn poll(
@@ -115,16 +130,18 @@ impl Direction {
         buffers: &FreeList,
         moved: &Cell<u64>,
     ) -> Poll<Result<(), Side>> {
+        let mut room = TURN;
         loop {
-            if let Some(buffer) = &mut self.waiting {
-                let count = ready!(sink.poll_write(cx, buffer.data())).map_err(Side::Sink)?;
+            if !matches!(self.waiting, Waiting::Nothing) {
+                let count = ready!(self.poll_pass(cx, sink)).map_err(Side::Sink)?;
                 if count == 0 {
                     return Poll::Ready(Err(Side::Sink(io::ErrorKind::WriteZero.into())));
                 }
                 moved.set(moved.get() + count as u64);
-                buffer.consume(count);
-                if buffer.is_empty() {
-                    self.waiting = None;
+                room = room.saturating_sub(count);
+                if room == 0 {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
                 }
             } else if self.ended {
                 if !self.shut {
@@ -139,14 +156,66 @@ impl Direction {
                 }
                 return Poll::Ready(Ok(()));
             } else {
-                ready!(source.poll_readable(cx)).map_err(Side::Source)?;
-                let mut buffer = buffers.take();
-                match ready!(buffer.poll_fill(cx, source)).map_err(Side::Source)? {
-                    0 => self.ended = true,
-                    _ => self.waiting = Some(buffer),
-                }
+                ready!(self.poll_take(cx, source, sink, buffers)).map_err(Side::Source)?;
             }
         }
+    }
+
+    /// Hands some of what waits to the sink.
+    fn poll_pass(&mut self, cx: &mut Context<'_>, sink: &mut Stream) -> Poll<io::Result<usize>> {
+        let (count, empty) = match &mut self.waiting {
+            Waiting::Nothing => return Poll::Ready(Ok(0)),
+            Waiting::Buffer(buffer) => {
+                let count = ready!(sink.poll_write(cx, buffer.data()))?;
+                buffer.consume(count);
+                (count, buffer.is_empty())
+            }
+            Waiting::Pipe(pipe) => {
+                let count = ready!(pipe.poll_drain(cx, sink))?;
+                (count, pipe.is_empty())
+            }
+        };
+        if empty {
+            self.waiting = Waiting::Nothing;
+        }
+        Poll::Ready(Ok(count))
+    }
+
+    /// Takes what the source has, or its end, while nothing waits.
+    fn poll_take(
+        &mut self,
+        cx: &mut Context<'_>,
+        source: &mut Stream,
+        sink: &Stream,
+        buffers: &FreeList,
+    ) -> Poll<io::Result<()>> {
+        ready!(source.poll_readable(cx))?;
+        if self.run.is_long()
+            && source.is_plain()
+            && sink.is_plain()
+            && let Some(mut pipe) = buffers.pipes.take()
+        {
+            match ready!(pipe.poll_fill(cx, source, splice::SIZE)) {
+                Ok(count) => {
+                    self.run.spliced(count);
+                    if count > 0 {
+                        self.waiting = Waiting::Pipe(pipe);
+                    }
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) if splice::is_unsupported(&error) => self.run.end(),
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        let mut buffer = buffers.take();
+        match ready!(buffer.poll_fill(cx, source))? {
+            0 => self.ended = true,
+            _ => {
+                self.run.read(buffer.is_filled());
+                self.waiting = Waiting::Buffer(buffer);
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -157,51 +226,4 @@ fn is_closed(error: &io::Error) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::Read as _;
-    use std::os::unix::net::UnixStream;
-
-    use super::*;
-    use crate::net::Ticker;
-    use crate::net::tls::fixture::{once, pair, settle};
-
-    /// A relay between a TLS client that has done `before` and gone, and a backend that has answered nothing and ended: how it
-    /// ended, and what the backend got.
-    async fn relayed(before: impl FnOnce(&mut crate::net::tls::fixture::Far)) -> (End, Vec<u8>) {
-        let (near, mut far) = pair().await;
-        let mut client = Stream::Tls(Box::new(near));
-        before(&mut far);
-        drop(far);
-        let (near, mut backend_end) = UnixStream::pair().expect("a pair of sockets");
-        near.set_nonblocking(true).expect("non-blocking");
-        backend_end.shutdown(std::net::Shutdown::Write).expect("open");
-        let mut backend = Stream::Unix(tokio::net::UnixStream::from_std(near).expect("inside of a runtime"));
-        let (ticker, buffers, moved) = (Ticker::new(), FreeList::new(), Moved::default());
-        let deadline = ticker.deadline();
-        let mut relay = Relay::new(Early::default(), &buffers, &deadline, Duration::from_secs(60), &moved);
-        for _ in 0..100 {
-            settle().await;
-            if let Poll::Ready(end) = once(|cx| relay.poll(cx, &mut client, &mut backend)).await {
-                drop(backend);
-                let mut got = Vec::new();
-                backend_end.read_to_end(&mut got).expect("an end");
-                return (end, got);
-            }
-        }
-        panic!("it does not end");
-    }
-
-    #[tokio::test]
-    async fn a_client_that_has_said_its_end_and_gone_has_not_failed() {
-        let (end, got) = relayed(|far| {
-            far.write(b"last words");
-            far.session.send_close_notify();
-            far.send();
-        })
-        .await;
-        assert!(matches!(end, End::Closed), "{end:?}");
-        assert_eq!(got, b"last words");
-        let (end, _) = relayed(|far| far.write(b"half of")).await;
-        assert!(matches!(end, End::Client(_)), "{end:?}");
-    }
-}
+mod tests;

@@ -5,13 +5,16 @@
 //! instance would silently join the group and take half of the traffic.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::net::{SocketFlags, accept_with, acceptfrom_with};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+
+use super::Stream;
 
 /// Connections the kernel may hold for us between the handshake and our accept.
 pub const BACKLOG: i32 = 4096;
@@ -95,6 +98,48 @@ pub fn listen_unix(path: &Path) -> io::Result<UnixListener> {
     };
     listener.set_nonblocking(true)?;
     Ok(listener)
+}
+
+/// An accepted connection that no event loop knows yet, so that any thread may serve it.
+pub enum Accepted {
+    /// TCP.
+    Tcp(std::net::TcpStream),
+    /// A unix stream socket.
+    Unix(UnixStream),
+}
+
+impl Accepted {
+    /// Hands it to the event loop of the calling thread.
+    ///
+    /// # Errors
+    /// What the system reports.
+    pub fn into_stream(self) -> io::Result<Stream> {
+        Ok(match self {
+            Accepted::Tcp(tcp) => Stream::Tcp(tokio::net::TcpStream::from_std(tcp)?),
+            Accepted::Unix(unix) => Stream::Unix(tokio::net::UnixStream::from_std(unix)?),
+        })
+    }
+}
+
+/// Takes a connection out of a listener's queue, with the client's address: one system call, since all options are
+/// inherited or said with it.
+///
+/// # Errors
+/// `WouldBlock` when the queue is empty, or what the system reports.
+pub fn accept_tcp(listener: &std::net::TcpListener) -> io::Result<(Accepted, Option<(IpAddr, u16)>)> {
+    let (socket, address) = acceptfrom_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?;
+    let address = address.and_then(|address| SocketAddr::try_from(address).ok());
+    let client = address.map(|address| (address.ip().to_canonical(), address.port()));
+    Ok((Accepted::Tcp(socket.into()), client))
+}
+
+/// The same for a unix socket, whose clients have no address.
+///
+/// # Errors
+/// `WouldBlock` when the queue is empty, or what the system reports.
+pub fn accept_unix(listener: &UnixListener) -> io::Result<Accepted> {
+    let socket = accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?;
+    Ok(Accepted::Unix(socket.into()))
 }
 
 /// Stops new handshakes on a listening TCP socket while letting those under way finish, so that everything

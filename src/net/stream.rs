@@ -8,7 +8,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
 
-use rustix::net::{RecvFlags, SendFlags, recv};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -39,12 +39,24 @@ macro_rules! each {
 }
 
 impl Stream {
-    /// Reads once.
+    /// Reads once. What is found at once does not count against the task's share of its turn: who reads in a loop
+    /// asks [`Stream::poll_readable`] before.
     ///
     /// # Errors
     /// What the socket reports.
     pub fn poll_read(&mut self, cx: &mut Context<'_>, space: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        each!(self, inner => Pin::new(inner).poll_read(cx, space), tls => tls.poll_read(cx, space))
+        each!(self, inner => {
+            let room = space.initialize_unfilled();
+            let (most, mut count) = (room.len(), 0);
+            let tried = inner.try_io(Interest::READABLE, || {
+                count = recv(&*inner, room, RecvFlags::empty())?.0;
+                whole(count, most)
+            });
+            match settled(tried, count) {
+                Some(outcome) => Poll::Ready(outcome.map(|count| space.advance(count))),
+                None => Pin::new(inner).poll_read(cx, space),
+            }
+        }, tls => tls.poll_read(cx, space))
     }
 
     /// Writes once. After `Pending` the next call must begin with the same bytes.
@@ -52,7 +64,17 @@ impl Stream {
     /// # Errors
     /// What the socket reports.
     pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        each!(self, inner => Pin::new(inner).poll_write(cx, bytes), tls => tls.poll_write(cx, &[IoSlice::new(bytes)]))
+        each!(self, inner => {
+            let mut count = 0;
+            let tried = inner.try_io(Interest::WRITABLE, || {
+                count = send(&*inner, bytes, SendFlags::NOSIGNAL)?;
+                whole(count, bytes.len())
+            });
+            match settled(tried, count) {
+                Some(outcome) => Poll::Ready(outcome),
+                None => Pin::new(inner).poll_write(cx, bytes),
+            }
+        }, tls => tls.poll_write(cx, &[IoSlice::new(bytes)]))
     }
 
     /// Writes several pieces at once. After `Pending` the next call must begin with the same bytes.
@@ -98,14 +120,28 @@ impl Stream {
         each!(self, inner => inner.poll_read_ready(cx), tls => tls.poll_readable(cx))
     }
 
+    /// As [`Stream::poll_readable`], without counting against the task's share of its turn: for what comes once per
+    /// request, not for a loop over a body.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn poll_awaited(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !matches!(self, Stream::Tls(_)) && self.is_readable_now() {
+            return Poll::Ready(Ok(()));
+        }
+        self.poll_readable(cx)
+    }
+
     /// True when the runtime has already seen something to read or the end: a connection that should be
     /// silent is not. Costs no system call, and so may be one turn of the event loop late, or wrong behind a read
     /// that filled its buffer to the last byte: [`Stream::is_silent`] knows.
     #[must_use]
     pub fn is_readable_now(&self) -> bool {
-        // Unconstrained: a task that has done much in this turn would be told that nothing is there.
-        let look = pin!(tokio::task::unconstrained(poll_fn(|cx| self.poll_readable(cx))));
-        look.poll(&mut Context::from_waker(Waker::noop())).is_ready()
+        each!(self, inner => inner.try_io(Interest::READABLE, || Ok(())).is_ok(), _tls => {
+            // Unconstrained: a task that has done much in this turn would be told that nothing is there.
+            let look = pin!(tokio::task::unconstrained(poll_fn(|cx| self.poll_readable(cx))));
+            look.poll(&mut Context::from_waker(Waker::noop())).is_ready()
+        })
     }
 
     /// Asks the kernel, with one system call, whether a connection that should be silent is silent and open.
@@ -123,28 +159,53 @@ impl Stream {
         each!(self, _inner => false, tls => tls.has_leftover())
     }
 
+    /// True for a socket without TLS: what is sent is what was given.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        !matches!(self, Stream::Tls(_))
+    }
+
+    /// Calls `operate` on a plain socket whenever the runtime takes it for ready, until it does not say that it would have to
+    /// wait.
+    ///
+    /// # Errors
+    /// What `operate` reports; `Unsupported` for a TLS session, which is not all in its socket.
+    pub(super) fn poll_io<T>(
+        &self,
+        cx: &mut Context<'_>,
+        interest: Interest,
+        mut operate: impl FnMut(BorrowedFd<'_>) -> io::Result<T>,
+    ) -> Poll<io::Result<T>> {
+        loop {
+            let outcome = each!(
+                self,
+                inner => {
+                    ready!(if interest.is_readable() { inner.poll_read_ready(cx) } else { inner.poll_write_ready(cx) })?;
+                    inner.try_io(interest, || operate(inner.as_fd()))
+                },
+                _tls => return Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
+            );
+            match outcome {
+                // What the runtime took for ready was not; it knows now.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                outcome => return Poll::Ready(outcome),
+            }
+        }
+    }
+
     /// The first byte that is there to be read, which stays there; `None` at the end. A TLS session shows none.
     ///
     /// # Errors
     /// What the socket reports.
     pub fn poll_first(&self, cx: &mut Context<'_>) -> Poll<io::Result<Option<u8>>> {
-        loop {
-            ready!(self.poll_readable(cx))?;
-            let mut byte = [0u8; 1];
-            let mut peek = |fd: BorrowedFd<'_>| Ok(recv(fd, &mut byte, RecvFlags::PEEK)?);
-            let peeked: io::Result<(usize, usize)> = each!(
-                self,
-                inner => inner.try_io(Interest::READABLE, || peek(inner.as_fd())),
-                _tls => return Poll::Ready(Ok(None))
-            );
-            match peeked {
-                Ok((0, _)) => return Poll::Ready(Ok(None)),
-                Ok(_) => return Poll::Ready(Ok(Some(byte[0]))),
-                // What the runtime took for readable was not; it knows now.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Poll::Ready(Err(error)),
-            }
+        if !self.is_plain() {
+            return self.poll_readable(cx).map_ok(|()| None);
         }
+        self.poll_io(cx, Interest::READABLE, |socket| {
+            let mut byte = [0u8; 1];
+            let (count, _) = recv(socket, &mut byte, RecvFlags::PEEK)?;
+            Ok((count > 0).then_some(byte[0]))
+        })
     }
 
     /// Says one last thing without waiting and without the runtime, which has not yet learned that a new socket
@@ -159,7 +220,7 @@ impl Stream {
             {
                 room = room.saturating_sub(count);
             }
-            let sent = rustix::net::send(inner, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+            let sent = send(inner, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
             let _ = rustix::net::shutdown(inner, Shutdown::Write);
             sent == Ok(bytes.len())
         }, _tls => false)
@@ -175,6 +236,21 @@ impl Stream {
             Stream::Unix(_) => {}
             Stream::Tls(tls) => tls.reset_on_close(),
         }
+    }
+}
+
+/// What to tell the runtime of `count` bytes that were moved of `most`: fewer say that the kernel has no more, or no
+/// more room, and the next attempt then waits for an event instead of finding that out by a system call.
+fn whole(count: usize, most: usize) -> io::Result<()> {
+    if 0 < count && count < most { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+}
+
+/// The outcome of an attempt that moved `count` bytes. `None`: the socket was not ready.
+fn settled(tried: io::Result<()>, count: usize) -> Option<io::Result<usize>> {
+    match tried {
+        Err(error) if count == 0 && error.kind() == io::ErrorKind::WouldBlock => None,
+        Err(error) if count == 0 => Some(Err(error)),
+        Ok(()) | Err(_) => Some(Ok(count)),
     }
 }
 

@@ -28,10 +28,8 @@ impl<'a> Ledger<'a> {
     }
 
     /// Adds the bytes in `moved` to the Record when it is completed: they count also when the task is cut.
-    #[must_use]
-    pub fn counting(mut self, moved: &'a Moved) -> Ledger<'a> {
+    pub fn count(&mut self, moved: &'a Moved) {
         self.moved = Some(moved);
-        self
     }
 
     /// Notes how it ended.

@@ -7,8 +7,9 @@ use std::task::{Context, Poll};
 use crate::message::Cause;
 use crate::net::{Deadline, now};
 use crate::target::{Lease, Pick, Target, Tried};
+use crate::tick::Tick;
 
-/// Picks a backend that is not in `tried`. `None`: there is none.
+/// Picks a backend that is not in `tried` at `now`. `None`: there is none.
 ///
 /// # Errors
 /// [`Cause::NoVerdict`] when no backend was judged in time, [`Cause::ClientGone`] when `gone` was ready first.
@@ -16,15 +17,26 @@ pub async fn lend(
     target: &Target,
     tried: &Tried,
     deadline: &Deadline,
+    now: Tick,
+    gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
+) -> Result<Option<Lease>, Cause> {
+    match target.pick(tried, now) {
+        Pick::Lease(lease) => Ok(Some(lease)),
+        Pick::None => Ok(None),
+        // Whoever has been somewhere already has waited enough.
+        Pick::Unknown if !tried.is_empty() => Ok(None),
+        // Boxed: few requests wait, and the others must not pay for its size.
+        Pick::Unknown => Box::pin(wait(target, tried, deadline, gone)).await,
+    }
+}
+
+/// Waits until one of a target's backends has its first verdict, then picks.
+async fn wait(
+    target: &Target,
+    tried: &Tried,
+    deadline: &Deadline,
     mut gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
 ) -> Result<Option<Lease>, Cause> {
-    match target.pick(tried, now()) {
-        Pick::Lease(lease) => return Ok(Some(lease)),
-        Pick::None => return Ok(None),
-        // Whoever has been somewhere already has waited enough.
-        Pick::Unknown if !tried.is_empty() => return Ok(None),
-        Pick::Unknown => {}
-    }
     deadline.set(target.patience());
     let outcome = loop {
         // Listening starts before the pick, so that a change between the two is not missed.
@@ -99,7 +111,7 @@ mod tests {
         let ticker = Ticker::new();
         let deadline = ticker.deadline();
         let tried = Tried::new();
-        let lending = async { tokio::join!(lend(target, &tried, &deadline, gone), meanwhile).0 };
+        let lending = async { tokio::join!(lend(target, &tried, &deadline, now(), gone), meanwhile).0 };
         tokio::select! {
             outcome = lending => outcome,
             () = ticker.run() => Err(Cause::Internal),

@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 
+use crate::message::Head;
 use crate::net::deadline::wall_start;
 use crate::net::{FreeList, Ticker};
 use crate::snapshot::Snapshot;
@@ -20,13 +21,17 @@ use crate::telemetry::cells::Cells;
 use crate::tick::Tick;
 
 pub mod dial;
+#[cfg(test)]
+pub(crate) mod fixtures;
 pub mod http;
 pub mod ledger;
 pub mod lend;
 pub mod pool;
+pub mod spare;
 pub mod tcp;
 
 use pool::Pool;
+use spare::Shelf;
 
 /// What belongs to one worker and is used by all of its connections.
 pub struct WorkerCtx {
@@ -34,6 +39,10 @@ pub struct WorkerCtx {
     pub snapshot: Arc<Snapshot>,
     /// Relay buffers.
     pub buffers: FreeList,
+    /// Heads, of requests and answers.
+    pub heads: Shelf<Head>,
+    /// Heads as bytes, on their way out.
+    pub outgoing: Shelf<Vec<u8>>,
     /// Deadlines.
     pub ticker: Rc<Ticker>,
     /// Idle connections to backends.
@@ -46,7 +55,17 @@ pub struct WorkerCtx {
     pub raw_relay: bool,
     draining: Cell<bool>,
     random: RefCell<SmallRng>,
-    date: RefCell<(u64, String)>,
+    date: RefCell<Date>,
+}
+
+/// In nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+
+/// The value of a Date field, and from when on it is an old one.
+#[derive(Default)]
+struct Date {
+    until: Tick,
+    text: String,
 }
 
 impl WorkerCtx {
@@ -62,6 +81,8 @@ impl WorkerCtx {
         Rc::new(WorkerCtx {
             snapshot,
             buffers: FreeList::new(),
+            heads: Shelf::default(),
+            outgoing: Shelf::default(),
             ticker: Ticker::new(),
             pool,
             cells,
@@ -69,7 +90,7 @@ impl WorkerCtx {
             raw_relay,
             draining: Cell::new(false),
             random: RefCell::new(SmallRng::from_rng(&mut rand::rng())),
-            date: RefCell::new((u64::MAX, String::new())),
+            date: RefCell::default(),
         })
     }
 
@@ -92,19 +113,21 @@ impl WorkerCtx {
     }
 
     /// Calls `use_it` with the value of a Date field for now. The text is made once per second.
-    pub fn with_date<T>(&self, now: Tick, use_it: impl FnOnce(&[u8]) -> T) -> T {
-        let wall: SystemTime = wall_start() + Duration::from_nanos(now.0);
-        let second = wall.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |span| span.as_secs());
+    pub fn with_date<T>(&self, use_it: impl FnOnce(&[u8]) -> T) -> T {
+        let now = self.ticker.reading();
         let mut date = self.date.borrow_mut();
-        if date.0 != second {
-            *date = (second, httpdate::fmt_http_date(wall));
+        if now >= date.until {
+            let wall = wall_start().saturating_add(now.0);
+            date.until = now.after(Duration::from_nanos(SECOND - wall % SECOND));
+            let whole = Duration::from_secs(wall / SECOND);
+            date.text = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + whole);
         }
-        use_it(date.1.as_bytes())
+        use_it(date.text.as_bytes())
     }
 
     /// The wall clock at tick zero, for the access log.
     #[must_use]
     pub fn wall(&self) -> WallStart {
-        WallStart::at(Tick::ZERO, wall_start())
+        WallStart(wall_start())
     }
 }

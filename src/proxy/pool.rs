@@ -7,6 +7,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -94,9 +95,28 @@ struct Shelf {
     credit: Credit,
 }
 
+/// Spreads the numbers of backends over a table. They are our own, so nobody can choose them to collide.
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u32(u32::from(byte)));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        // An odd factor with its bits well mixed: the table reads the highest and the lowest.
+        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// One worker's idle connections.
 pub struct Pool {
-    shelves: RefCell<HashMap<BackendId, Shelf>>,
+    shelves: RefCell<HashMap<BackendId, Shelf, BuildHasherDefault<Spread>>>,
     total: Arc<AtomicU32>,
     credit: RefCell<Credit>,
     count: std::cell::Cell<usize>,

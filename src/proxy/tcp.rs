@@ -4,10 +4,9 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-use crate::message::{Cause, Kind, Record};
+use crate::message::{Cause, Kind, Peer, Record};
 use crate::net::relay::{Early, End, Moved, Relay};
 use crate::net::{Stream, now};
-use crate::snapshot::Listener;
 use crate::target::{Lease, Outcome, Target};
 
 use super::WorkerCtx;
@@ -35,11 +34,12 @@ impl Drop for Ends {
 }
 
 /// Serves one accepted connection to its end.
-pub async fn serve(ctx: Rc<WorkerCtx>, listener: &Listener, client: Stream, mut record: Record) {
-    record.kind = Kind::Tcp;
-    record.listener = listener.id;
+pub async fn serve(ctx: Rc<WorkerCtx>, client: Stream, peer: Peer) {
+    let listener = &ctx.snapshot.listeners[usize::from(peer.listener.0)];
     let moved = Moved::default();
-    let mut ledger = Ledger::new(&ctx, None, record).counting(&moved);
+    let record = Record { kind: Kind::Tcp, ..peer.record() };
+    let mut ledger = Ledger::new(&ctx, None, record);
+    ledger.count(&moved);
     let target = &ctx.snapshot.targets[listener.router.find()];
     ledger.record.target = Some(target.id);
     ledger.record.routed = now();
@@ -88,8 +88,8 @@ async fn connect(ctx: &WorkerCtx, target: &Target, record: &mut Record) -> Resul
     let mut cause = Cause::NoBackend;
     for _ in 0..ATTEMPTS {
         let never_gone = |_: &mut std::task::Context<'_>| Poll::Pending;
-        let Some(lease) = lend(target, &tried, &deadline, never_gone).await? else { break };
-        let attempt = record.attempt(lease.backend().id, now());
+        let Some(lease) = lend(target, &tried, &deadline, now(), never_gone).await? else { break };
+        let attempt = record.attempt(lease.backend().id, lease.picked());
         match dial(ctx, lease.backend(), &target.config.timeouts, &deadline, never_gone).await {
             Ok(stream) => {
                 attempt.connected = now();

@@ -41,6 +41,12 @@ impl Lease {
         &self.backend
     }
 
+    /// When the backend was chosen.
+    #[must_use]
+    pub fn picked(&self) -> Tick {
+        self.picked
+    }
+
     /// Whether this attempt finds out if an ejected backend is back. It should go out on a fresh
     /// connection: a pooled one says nothing about connecting.
     #[must_use]

@@ -1,4 +1,4 @@
-//! One accepted connection: TLS if its listener wants it, then the listener's protocol.
+//! An accepted connection that does not begin with HTTP: TLS, if its listener wants that, or TCP.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -10,13 +10,14 @@ use rustls::{ProtocolVersion, ServerConfig};
 use tokio::io::ReadBuf;
 
 use crate::config::model::Protocol;
-use crate::message::{Cause, Kind, Record, TlsSession};
+use crate::message::{Cause, Kind, Peer, Record, TlsSession};
 use crate::net::tls::Broken;
 use crate::net::{Deadline, Stream, Tls, now};
-use crate::proxy::http::connection::DRAIN_SILENCE;
+use crate::proxy::http::client::Client;
+use crate::proxy::http::connection::{DRAIN_SILENCE, turn_away};
 use crate::proxy::http::edge::Secured;
 use crate::proxy::ledger::Ledger;
-use crate::proxy::{WorkerCtx, http, tcp};
+use crate::proxy::{WorkerCtx, tcp};
 use crate::snapshot::Listener;
 use crate::tls::{certificate_lines, is_certificate_fault};
 
@@ -29,22 +30,23 @@ const LINGER_BYTES: usize = 64 * 1024;
 /// For how long.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// Serves a connection to its end.
-pub(super) async fn serve(ctx: Rc<WorkerCtx>, listener: &Listener, stream: Stream, mut record: Record) {
-    let mut secured = None;
-    let stream = match &listener.tls {
-        None => stream,
-        Some(config) => match Box::pin(secure(&ctx, listener, config, stream, &mut record)).await {
-            Some((session, facts)) => {
-                secured = Some(facts);
-                Stream::Tls(session)
-            }
-            None => return,
-        },
+/// Shakes hands where the listener wants TLS, and serves a TCP connection to its end. What is left is a client that
+/// speaks HTTP; `None`: nothing is.
+pub(super) async fn greet(ctx: Rc<WorkerCtx>, stream: Stream, mut peer: Peer) -> Option<Rc<Client>> {
+    let listener = &ctx.snapshot.listeners[usize::from(peer.listener.0)];
+    let (stream, secured) = match &listener.tls {
+        None => (stream, None),
+        Some(config) => {
+            let (session, facts) = Box::pin(secure(&ctx, listener, config, stream, &mut peer)).await?;
+            (Stream::Tls(session), Some(facts))
+        }
     };
     match listener.config.protocol {
-        Protocol::Http => http::connection::serve(ctx, listener, stream, secured, record).await,
-        Protocol::Tcp => tcp::serve(ctx, listener, stream, record).await,
+        Protocol::Http => Some(Client::new(Rc::clone(&ctx), stream, peer, secured)),
+        Protocol::Tcp => {
+            tcp::serve(ctx, stream, peer).await;
+            None
+        }
     }
 }
 
@@ -54,11 +56,10 @@ async fn secure(
     listener: &Listener,
     config: &Arc<ServerConfig>,
     stream: Stream,
-    record: &mut Record,
+    peer: &mut Peer,
 ) -> Option<(Box<Tls>, Rc<Secured>)> {
-    record.listener = listener.id;
     let protocol = listener.config.protocol;
-    record.kind = if protocol == Protocol::Tcp { Kind::Tcp } else { Kind::Http };
+    let kind = if protocol == Protocol::Tcp { Kind::Tcp } else { Kind::Http };
     let deadline = ctx.ticker.deadline();
     let patience = listener.config.client_timeouts.tls;
     deadline.set(patience);
@@ -66,16 +67,17 @@ async fn secure(
     let silence = DRAIN_SILENCE.min(patience);
     let first = in_time(ctx, &deadline, silence, |cx| stream.poll_first(cx)).await?.ok().flatten()?;
     if protocol == Protocol::Http && first != HANDSHAKE && first.is_ascii_graphic() {
-        let record = Record { started: now(), ..*record };
-        http::connection::turn_away(Rc::clone(ctx), listener, stream, record, Cause::PlainHttp).await;
+        let peer = Peer { greeted: now(), ..*peer };
+        turn_away(Client::new(Rc::clone(ctx), stream, peer, None), Cause::PlainHttp).await;
         return None;
     }
-    record.started = now();
+    peer.greeted = now();
+    let record = |peer: &Peer| Record { kind, ..peer.record() };
     let mut session = match Tls::server(stream, Arc::clone(config)) {
         Ok(session) => Box::new(session),
         Err(error) => {
             tracing::error!(listener = listener.config.name, %error, "no TLS session can be made");
-            Ledger::new(ctx, None, *record).settle(Cause::Internal);
+            Ledger::new(ctx, None, record(peer)).settle(Cause::Internal);
             return None;
         }
     };
@@ -83,9 +85,9 @@ async fn secure(
     let outcome = in_time(ctx, &deadline, handshake, |cx| session.poll_handshake(cx)).await;
     let (cause, broken) = match outcome {
         Some(Ok(())) => {
-            record.secured = now();
+            peer.secured = now();
             let version = session.version();
-            record.tls = Some(TlsSession {
+            peer.tls = Some(TlsSession {
                 version: if version == Some(ProtocolVersion::TLSv1_3) { "1.3" } else { "1.2" },
                 resumed: session.is_resumed(),
             });
@@ -100,8 +102,8 @@ async fn secure(
         Some(Err(Broken::Protocol(error))) => (Cause::TlsHandshake, Some(error.to_string())),
     };
     // Not before: a handshake that is cut by the end of the process was no request yet, so nothing was lost.
-    Ledger::new(ctx, None, *record).settle(cause);
-    let client = record.client.map(|(address, _)| tracing::field::display(address));
+    Ledger::new(ctx, None, record(peer)).settle(cause);
+    let client = peer.client.map(|(address, _)| tracing::field::display(address));
     let error = broken.unwrap_or_default();
     tracing::debug!(listener = listener.config.name, client, %cause, error, "TLS handshake failed");
     // Who was told nothing has nothing to read.

@@ -1,32 +1,31 @@
-//! The accept loop: accept, take a place, spawn, forget. It never dies and does nothing slow.
+//! The accept loop: accept, let in, forget. It never dies and does nothing slow.
 
-use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::net::{TcpListener, UnixListener};
-use tokio::task::spawn_local;
-use tokio_util::task::TaskTracker;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
-use crate::config::model::Protocol;
-use crate::message::{Cause, Record};
-use crate::net::{Deadline, Stream, now, socket};
-use crate::proxy::{WorkerCtx, http};
+use crate::message::{ListenerId, Peer};
+use crate::net::socket::{self, Accepted};
+use crate::net::{Deadline, now};
+use crate::proxy::WorkerCtx;
 use crate::tick::Tick;
 
-use super::connection;
-use super::room::{Place, Room};
+use super::door::Door;
+use super::handover::{Arrival, Neighbours};
 
 /// After a failed accept (out of descriptors, most likely) this long passes before the next.
 const BACK_OFF: Duration = Duration::from_millis(100);
 /// Failed accepts are logged at most this often.
 const LOG_EVERY: Duration = Duration::from_secs(10);
-/// Connections per worker that are told at leisure that there is no room; more are told in passing.
-const TURNED_AWAY: usize = 32;
+/// So many connections are accepted before those that are there get their turn.
+const BATCH: u32 = 32;
 /// Handshakes that have begun may end within this time once no new ones are answered, and the event loop learns
 /// of what is queued.
 const LAST_HANDSHAKES: Duration = Duration::from_millis(20);
@@ -47,81 +46,98 @@ pub enum SocketKind {
     Unix(std::os::unix::net::UnixListener),
 }
 
+/// A client's address, if its kind of socket has one.
+type Address = Option<(IpAddr, u16)>;
+
 enum Acceptor {
-    Tcp(TcpListener),
-    Unix(UnixListener),
+    Tcp(AsyncFd<std::net::TcpListener>),
+    Unix(AsyncFd<std::os::unix::net::UnixListener>),
 }
 
 impl Acceptor {
-    fn poll(&self, cx: &mut Context<'_>) -> Poll<io::Result<(Stream, Record)>> {
-        let mut record = Record::default();
-        let stream = match self {
-            Acceptor::Tcp(tcp) => {
-                let (stream, peer) = ready!(tcp.poll_accept(cx))?;
-                record.client = Some((peer.ip().to_canonical(), peer.port()));
-                Stream::Tcp(stream)
-            }
-            Acceptor::Unix(unix) => Stream::Unix(ready!(unix.poll_accept(cx))?.0),
-        };
-        record.accepted = now();
-        Poll::Ready(Ok((stream, record)))
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<io::Result<(Accepted, Address)>> {
+        match self {
+            Acceptor::Tcp(tcp) => poll_accept(tcp, cx, socket::accept_tcp),
+            Acceptor::Unix(unix) => poll_accept(unix, cx, |unix| Ok((socket::accept_unix(unix)?, None))),
+        }
+    }
+}
+
+/// Has the event loop watch a listening socket. The runtime's own listeners can only accept into the event loop of
+/// their thread.
+#[allow(
+    deprecated,
+    reason = "its successor is unsafe because a type may lie about its descriptor; std's do not"
+)]
+fn watch<L: AsRawFd + Into<OwnedFd>>(listener: L) -> io::Result<AsyncFd<L>> {
+    AsyncFd::with_interest(listener, Interest::READABLE)
+}
+
+fn poll_accept<L: AsRawFd, T>(
+    listener: &AsyncFd<L>,
+    cx: &mut Context<'_>,
+    accept: impl Fn(&L) -> io::Result<T>,
+) -> Poll<io::Result<T>> {
+    loop {
+        let mut ready = ready!(listener.poll_read_ready(cx))?;
+        // An error of this kind: there was nothing, and the event loop will say when there is.
+        if let Ok(outcome) = ready.try_io(|listener| accept(listener.get_ref())) {
+            return Poll::Ready(outcome);
+        }
     }
 }
 
 /// The accept loop of one socket.
 pub(super) struct Loop {
     ctx: Rc<WorkerCtx>,
-    room: Arc<Room>,
-    tracker: TaskTracker,
-    listener: usize,
+    door: Rc<Door>,
+    neighbours: Neighbours,
+    listener: ListenerId,
     acceptor: Acceptor,
     deadline: Deadline,
-    turned_away: Rc<Cell<usize>>,
     logged: Option<Tick>,
 }
 
 impl Loop {
     pub(super) fn new(
         ctx: Rc<WorkerCtx>,
-        room: Arc<Room>,
-        tracker: TaskTracker,
+        door: Rc<Door>,
+        neighbours: Neighbours,
         socket: Socket,
     ) -> io::Result<Loop> {
         let acceptor = match socket.kind {
-            SocketKind::Tcp(tcp) => Acceptor::Tcp(TcpListener::from_std(tcp)?),
-            SocketKind::Unix(unix) => Acceptor::Unix(UnixListener::from_std(unix)?),
+            SocketKind::Tcp(tcp) => Acceptor::Tcp(watch(tcp)?),
+            SocketKind::Unix(unix) => Acceptor::Unix(watch(unix)?),
         };
         let deadline = ctx.ticker.deadline();
-        let turned_away = Rc::default();
-        Ok(Loop {
-            ctx,
-            room,
-            tracker,
-            listener: socket.listener,
-            acceptor,
-            deadline,
-            turned_away,
-            logged: None,
-        })
+        let listener = ctx.snapshot.listeners[socket.listener].id;
+        Ok(Loop { ctx, door, neighbours, listener, acceptor, deadline, logged: None })
     }
 
     /// Accepts until the worker drains, then what is queued, then closes the socket.
     pub(super) async fn run(mut self) {
+        let mut batch = 0;
         while !self.ctx.is_draining() {
             let accepted = poll_fn(|cx| {
                 if let Poll::Ready(accepted) = self.acceptor.poll(cx) {
                     return Poll::Ready(Some(accepted));
                 }
+                batch = 0;
                 // Never due; a drain wakes whoever waits on a deadline.
                 let _ = self.deadline.poll(cx);
                 if self.ctx.is_draining() { Poll::Ready(None) } else { Poll::Pending }
             })
             .await;
-            match accepted {
-                Some(Ok((stream, record))) => self.admit(stream, record),
+            match accepted.map(|accepted| accepted.and_then(|(socket, client)| self.let_in(socket, client))) {
+                Some(Ok(())) => {}
                 Some(Err(error)) if is_of_one_connection(&error) => self.ctx.cells.accept_errors.increment(),
                 Some(Err(error)) => self.back_off(&error).await,
                 None => {}
+            }
+            batch += 1;
+            if batch == BATCH {
+                batch = 0;
+                tokio::task::yield_now().await;
             }
         }
         self.accept_the_rest().await;
@@ -129,7 +145,7 @@ impl Loop {
 
     async fn accept_the_rest(&mut self) {
         if let Acceptor::Tcp(tcp) = &self.acceptor
-            && let Err(error) = socket::refuse_handshakes(tcp)
+            && let Err(error) = socket::refuse_handshakes(tcp.get_ref())
         {
             tracing::debug!(%error, "handshakes can't be refused; one may be reset at the close");
         }
@@ -140,43 +156,23 @@ impl Loop {
                 Poll::Pending => self.deadline.poll(cx).map(|()| None),
             })
             .await;
-            match accepted {
-                Some(Ok((stream, record))) => self.admit(stream, record),
+            match accepted.map(|accepted| accepted.and_then(|(socket, client)| self.let_in(socket, client))) {
+                Some(Ok(())) => {}
                 Some(Err(error)) if is_of_one_connection(&error) => self.ctx.cells.accept_errors.increment(),
                 Some(Err(_)) | None => return,
             }
         }
     }
 
-    fn admit(&self, stream: Stream, record: Record) {
-        let place = Place::take(&self.room, &self.ctx);
-        let ctx = Rc::clone(&self.ctx);
-        let index = self.listener;
-        if place.is_granted() {
-            spawn_local(self.tracker.track_future(async move {
-                let _place = place;
-                let listener = &ctx.snapshot.listeners[index];
-                connection::serve(Rc::clone(&ctx), listener, stream, record).await;
-            }));
-            return;
-        }
-        let listener = &ctx.snapshot.listeners[index];
-        if listener.config.protocol != Protocol::Http || listener.tls.is_some() {
-            // Nothing can be said before a handshake, and that costs more than what we are short of.
-        } else if self.turned_away.get() >= TURNED_AWAY {
-            http::connection::dismiss(&ctx, listener, &stream, record);
-        } else {
-            let count = Rc::clone(&self.turned_away);
-            count.set(count.get() + 1);
-            spawn_local(self.tracker.track_future(async move {
-                let place = place;
-                let cause = Cause::TooManyConnections;
-                let listener = &ctx.snapshot.listeners[index];
-                http::connection::turn_away(Rc::clone(&ctx), listener, stream, record, cause).await;
-                drop(place);
-                count.set(count.get() - 1);
-            }));
-        }
+    /// Serves a connection here, or hands it to a worker that has fewer.
+    fn let_in(&self, socket: Accepted, client: Address) -> io::Result<()> {
+        let peer = Peer { client, listener: self.listener, accepted: now(), ..Peer::default() };
+        let arrival = Arrival { socket, peer };
+        let (own, total) = self.door.loads();
+        // Where nobody has room nobody is better off, and who drains ends in his own time.
+        let stays = self.ctx.is_draining() || !self.door.has_room();
+        let kept = if stays { Some(arrival) } else { self.neighbours.relieve(arrival, own, total) };
+        kept.map_or(Ok(()), |arrival| self.door.admit(arrival))
     }
 
     async fn back_off(&mut self, error: &io::Error) {
@@ -184,11 +180,12 @@ impl Loop {
         let now = now();
         if self.logged.is_none_or(|logged| now.since(logged) >= LOG_EVERY) {
             self.logged = Some(now);
-            let listener = &self.ctx.snapshot.listeners[self.listener].config.name;
+            let listener = &self.ctx.snapshot.listeners[usize::from(self.listener.0)].config.name;
             tracing::warn!(listener, %error, "accept failed; new connections wait");
         }
-        // Idle upstream connections hold descriptors that clients could use.
+        // Idle upstream connections and spare pipes hold descriptors that clients could use.
         self.ctx.pool.clear(&self.ctx.cells);
+        self.ctx.buffers.pipes.clear();
         tokio::time::sleep(BACK_OFF).await;
     }
 }
@@ -201,8 +198,15 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use tokio::task::spawn_local;
+    use tokio_util::task::TaskTracker;
+
     use super::*;
-    use crate::worker::fixtures::context;
+    use crate::proxy::fixtures::context;
+    use crate::worker::handover::link;
+    use crate::worker::room::Room;
 
     /// Far more than an accept loop needs to end.
     const PATIENCE: Duration = Duration::from_secs(20);
@@ -221,7 +225,10 @@ mod tests {
             spawn_local(async move { ticker.run().await });
             let kind = SocketKind::Unix(socket::listen_unix(&path).expect("listening"));
             let socket = Socket { listener: 0, kind };
-            let accepting = Loop::new(Rc::clone(&ctx), Room::new(10), TaskTracker::new(), socket);
+            let door = Door::new(Rc::clone(&ctx), Room::new(10), TaskTracker::new());
+            let mut ends = link(&[Arc::clone(&ctx.cells)]);
+            let neighbours = ends.remove(0).neighbours;
+            let accepting = Loop::new(Rc::clone(&ctx), door, neighbours, socket);
             let accepting = spawn_local(accepting.expect("registered").run());
             // The loop waits for its first connection.
             tokio::task::yield_now().await;

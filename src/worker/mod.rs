@@ -4,8 +4,8 @@
 //! when told to drain and nothing is left, when the time for that is up, or when told to cut.
 
 mod connection;
-#[cfg(test)]
-mod fixtures;
+mod door;
+mod handover;
 mod listen;
 mod room;
 
@@ -28,6 +28,9 @@ use crate::snapshot::Snapshot;
 use crate::telemetry::access_log;
 use crate::telemetry::cells::Cells;
 
+use door::Door;
+
+pub use handover::{Ends, link};
 pub use listen::{Socket, SocketKind};
 pub use room::Room;
 
@@ -50,6 +53,8 @@ pub struct Plan {
     pub idle_total: Arc<AtomicU32>,
     /// The process's room for client connections.
     pub room: Arc<Room>,
+    /// By which it gives connections to other workers, and they to it.
+    pub ends: Ends,
     /// How it is told to end.
     pub shutdown: Shutdown,
     /// How long draining may take.
@@ -87,17 +92,28 @@ async fn serve(plan: Plan) -> io::Result<()> {
     let ticker = Rc::clone(&ctx.ticker);
     spawn_local(async move { ticker.run().await });
     spawn_local(housekeep(Rc::clone(&ctx)));
+    let door = Door::new(Rc::clone(&ctx), plan.room, tracker.clone());
+    let Ends { neighbours, mut mailbox } = plan.ends;
     let mut accepting = Vec::new();
     for socket in plan.sockets {
-        let loop_of = listen::Loop::new(Rc::clone(&ctx), Arc::clone(&plan.room), tracker.clone(), socket)?;
+        let loop_of = listen::Loop::new(Rc::clone(&ctx), Rc::clone(&door), neighbours.clone(), socket)?;
         accepting.push(spawn_local(loop_of.run()));
     }
+    // From here on only accept loops hold it, and the others' mailboxes end when those have.
+    drop(neighbours);
+    accepting.push(spawn_local(async move {
+        while let Some(handed) = mailbox.next().await {
+            if let Err(error) = door.admit(handed.arrival) {
+                tracing::warn!(%error, "a connection of another worker can't be served");
+            }
+        }
+    }));
 
     plan.shutdown.drain.cancelled().await;
     ctx.drain();
     let finish = async {
         for each in accepting {
-            // A panic in an accept loop was logged by the hook; there is nothing to finish in it.
+            // A panic in one of them was logged by the hook; there is nothing to finish in it.
             let _ = each.await;
         }
         tracker.close();

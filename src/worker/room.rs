@@ -85,8 +85,8 @@ impl Drop for Place {
 mod tests {
     use super::*;
     use crate::message::{Cause, Record};
+    use crate::proxy::fixtures::context;
     use crate::proxy::ledger::Ledger;
-    use crate::worker::fixtures::context;
 
     #[test]
     fn there_is_never_more_than_the_limit() {

@@ -4,14 +4,16 @@ use std::future::poll_fn;
 use std::rc::Rc;
 
 use evenkeel::config::model::Protocol;
-use evenkeel::message::{Cause, Framing, Head};
+use evenkeel::message::{Cause, Framing, Head, Peer};
 use evenkeel::net::Stream;
 use evenkeel::proxy::WorkerCtx;
 use evenkeel::proxy::http::Body;
 use evenkeel::proxy::http::body::Memory;
 use evenkeel::proxy::http::client::Client;
 use evenkeel::proxy::http::edge::After;
+use evenkeel::proxy::http::exchange::{Arrival, exchange};
 use evenkeel::proxy::http::memory::MemoryEdge;
+use evenkeel::tick::Tick;
 use fake_backend::{Behaviour, Fault, pattern};
 
 use super::support::worker::{ask, run};
@@ -49,7 +51,8 @@ fn a_body_without_a_length_becomes_chunks_with_trailers() {
             framing: Framing::Chunked,
             buffers: ctx.buffers.clone(),
         };
-        let (_, edge) = ask(&ctx, &Head::request("POST", "/echo", "test"), Body::Memory(body)).await;
+        let (_, edge) =
+            ask(&ctx, &Head::request("POST", "/echo", "test"), Body::Memory(Box::new(body))).await;
         let expected: Vec<u8> = [pattern(100_000), b"end".to_vec()].concat();
         assert!(edge.status == 200 && edge.content == expected, "{}", edge.content.len());
         assert_eq!(edge.trailers, b"X-Sum: 42\r\n");
@@ -66,7 +69,7 @@ fn a_body_of_known_length_says_so() {
     let backend = recording();
     run(&config(Protocol::Http, &[backend.addr()]), async |ctx| {
         for size in [0, 1, 200_000] {
-            let body = Body::Memory(Memory::whole(pattern(size), ctx.buffers.clone()));
+            let body = Body::Memory(Box::new(Memory::whole(pattern(size), ctx.buffers.clone())));
             let (_, edge) = ask(&ctx, &Head::request("PUT", "/count", "test"), body).await;
             assert_eq!((edge.status, edge.content), (200, size.to_string().into_bytes()));
         }
@@ -115,9 +118,8 @@ fn a_client_that_is_gone_is_not_waited_for() {
         let mut edge = MemoryEdge { gone: true, ..MemoryEdge::default() };
         let head = Head::request("GET", "/", "test");
         let listener = &ctx.snapshot.listeners[0];
-        let record = evenkeel::message::Record::default();
-        let exchange = evenkeel::proxy::http::exchange::exchange;
-        let after = exchange(&ctx, listener, &mut edge, &head, Body::Empty, record).await;
+        let arrival = Arrival { peer: &Peer::default(), started: Tick(1), head_read: Tick(1) };
+        let after = exchange(&ctx, listener, &mut edge, &head, Body::Empty, arrival).await;
         assert_eq!((after, edge.status), (After::Abort, 0));
     });
 }
@@ -136,15 +138,13 @@ fn an_upgrade_becomes_a_tunnel() {
 }
 
 /// A client connection that has sent these bytes of a chunked body.
-fn sending(ctx: &WorkerCtx, bytes: &[u8], raw: bool) -> (Rc<Client>, tokio::net::UnixStream) {
+fn sending(ctx: &Rc<WorkerCtx>, bytes: &[u8], raw: bool) -> (Rc<Client>, tokio::net::UnixStream) {
     let (ours, theirs) = tokio::net::UnixStream::pair().unwrap();
     assert_eq!(theirs.try_write(bytes).unwrap(), bytes.len());
-    let listener = &ctx.snapshot.listeners[0].config;
-    let (limits, timeouts) = (listener.limits, listener.client_timeouts);
-    let client = Client::new(Stream::Unix(ours), None, &ctx.ticker, ctx.buffers.clone(), limits, timeouts);
+    let client = Client::new(Rc::clone(ctx), Stream::Unix(ours), Peer::default(), None);
     client.start_body(Framing::Chunked);
     assert!(!raw || client.set_raw());
-    (Rc::new(client), theirs)
+    (client, theirs)
 }
 
 #[test]

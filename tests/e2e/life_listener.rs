@@ -215,3 +215,38 @@ fn two_listeners_have_their_own_protocol() {
     assert_eq!(Client::connect(*http).get("/").text(), "Hello from fake-1");
     assert_eq!(read_to_end(&mut Client::connect(*tcp).socket).unwrap(), b"Hello from fake-1");
 }
+
+#[test]
+fn a_worker_that_has_far_more_connections_than_the_other_gives_new_ones_away() {
+    let backends = fakes(1);
+    let keel = Keel::with(&[&backends[0]], |config| config.workers = 2);
+    let accepted = |worker: usize| keel.server.readings_by_worker()[worker].connections.accepted;
+    let open = |worker: usize| keel.server.readings_by_worker()[worker].connections.open;
+    let served = || {
+        let mut client = keel.client();
+        assert_eq!(client.get("/").status, 200);
+        client
+    };
+    // Chance says where each goes, until the first worker has enough; then those of the second leave.
+    let (mut clients, mut others) = (Vec::new(), Vec::new());
+    while clients.len() < 20 && others.len() < 400 {
+        let before = accepted(0);
+        let client = served();
+        let list = if accepted(0) > before { &mut clients } else { &mut others };
+        list.push(client);
+    }
+    drop(others);
+    eventually("all are on the first worker", || (open(0), open(1)) == (20, 0));
+    let before = accepted(0);
+    let more: Vec<Client> = (0..10).map(|_| served()).collect();
+    assert_eq!(
+        (open(0), open(1)),
+        (20, 10),
+        "none of these went where a fair hash would have sent half of them"
+    );
+    assert_eq!(accepted(0), before, "each counts once, where it is served");
+    assert_eq!(keel.server.connections(), 30);
+    drop((clients, more));
+    eventually("every place is given back", || keel.server.connections() == 0);
+    assert_eq!(end(keel).cut, 0);
+}

@@ -27,6 +27,7 @@ mod life_listener;
 mod life_pool;
 mod life_record;
 mod life_shutdown;
+mod life_splice;
 mod life_tcp;
 mod spine;
 mod stuck;

@@ -18,6 +18,12 @@ macro_rules! fields {
             pub const fn name(self) -> &'static str {
                 match self { $($name::$variant => $word,)* }
             }
+
+            /// What stands before its value in an object of JSON: a comma, its name in quotes, a colon.
+            #[must_use]
+            pub const fn json_key(self) -> &'static str {
+                match self { $($name::$variant => concat!(",\"", $word, "\":"),)* }
+            }
         }
     };
 }

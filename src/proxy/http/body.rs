@@ -18,7 +18,7 @@ pub enum Body {
     /// None.
     Empty,
     /// One in memory: our own answers, and everything on the edge that speaks no wire.
-    Memory(Memory),
+    Memory(Box<Memory>),
     /// What a client sends.
     Client(Rc<Client>),
     /// What a backend answers; carries the rest of the request with it.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::message::{Cause, Field, Framing, Head, tokens};
 use crate::net::{Buffer, Deadline, FreeList, Stream, buffer, now};
+use crate::proxy::spare::Lent;
 use crate::tick::Tick;
 
 use super::Body;
@@ -76,7 +77,7 @@ impl Call {
     #[must_use]
     pub fn new(
         stream: Stream,
-        head: Vec<u8>,
+        head: Lent<Vec<u8>>,
         mut body: Body,
         raw: bool,
         buffers: FreeList,
@@ -179,7 +180,7 @@ impl Call {
                 }
             }
             if self.held.is_none() {
-                match self.stream.poll_readable(cx) {
+                match self.stream.poll_awaited(cx) {
                     Poll::Ready(Ok(())) => {}
                     Poll::Ready(Err(error)) => return Poll::Ready(Err(self.closed(Some(error)))),
                     Poll::Pending => return self.poll_patience(cx).map(|cause| Err(self.silence(cause))),
@@ -288,7 +289,7 @@ impl Call {
 
     /// The connection and for how long the backend keeps it open, if it may serve another request: request and
     /// answer are complete, both want it, and not a byte is left over (RFC 9112 §9.3).
-    pub fn into_idle(self) -> Option<(Stream, Option<Duration>)> {
+    pub fn into_idle(self: Box<Self>) -> Option<(Stream, Option<Duration>)> {
         let sent = self.is_sent();
         let clean = sent && self.held.is_none() && !self.stream.has_leftover() && self.decoder.is_done();
         (clean && self.keeps_alive).then_some((self.stream, self.keep_for))
@@ -296,7 +297,7 @@ impl Call {
 
     /// The connection and what was read beyond the head, for a tunnel.
     #[must_use]
-    pub fn into_tunnel(self) -> (Stream, Option<Buffer>) {
+    pub fn into_tunnel(self: Box<Self>) -> (Stream, Option<Buffer>) {
         (self.stream, self.held)
     }
 }

@@ -10,8 +10,10 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use crate::config::model::{ClientTimeouts, Limits};
-use crate::message::{Cause, Framing};
-use crate::net::{Buffer, Deadline, FreeList, Stream, Ticker, now};
+use crate::message::{Cause, Framing, Peer};
+use crate::net::{Buffer, Deadline, Stream, now};
+use crate::proxy::WorkerCtx;
+use crate::snapshot::Listener;
 use crate::tick::Tick;
 
 use super::edge::Secured;
@@ -24,28 +26,32 @@ const GRACE: Duration = Duration::from_secs(20);
 /// show which: a write to one that is gone fails.
 const HALF_CLOSED: Duration = Duration::from_secs(1);
 
-/// One client connection.
+/// One client connection. Thousands of them are idle: what a request needs beyond that is made for the request.
 pub struct Client {
     stream: RefCell<Stream>,
     held: RefCell<Option<Buffer>>,
-    decoder: RefCell<Decoder>,
-    framing: Cell<Framing>,
-    pace: Cell<Pace>,
+    /// The body of the current request; `None`: it has none.
+    body: RefCell<Option<Box<Incoming>>>,
     ended: Cell<bool>,
-    /// A piece of the current body was handed out.
-    taken: Cell<bool>,
+    /// The worker that serves it.
+    pub ctx: Rc<WorkerCtx>,
+    /// Who it is.
+    pub peer: Peer,
     /// What its TLS session says; `None`: there is none.
     pub secured: Option<Rc<Secured>>,
     /// For what the client sends.
     pub reading: Deadline,
     /// For what the client takes.
     pub writing: Deadline,
-    /// Relay buffers.
-    pub buffers: FreeList,
-    /// What a request may cost.
-    pub limits: Limits,
-    /// How long it may take.
-    pub timeouts: ClientTimeouts,
+}
+
+/// The body of one request on its way in.
+struct Incoming {
+    framing: Framing,
+    decoder: Decoder,
+    pace: Pace,
+    /// A piece of it was handed out.
+    taken: bool,
 }
 
 /// How long we have waited for the client inside one body.
@@ -56,75 +62,84 @@ struct Pace {
 }
 
 impl Client {
-    /// A connection that was just accepted.
+    /// A connection that was just accepted, or has just shaken hands.
     #[must_use]
-    pub fn new(
-        stream: Stream,
-        secured: Option<Rc<Secured>>,
-        ticker: &Rc<Ticker>,
-        buffers: FreeList,
-        limits: Limits,
-        timeouts: ClientTimeouts,
-    ) -> Client {
-        Client {
+    pub fn new(ctx: Rc<WorkerCtx>, stream: Stream, peer: Peer, secured: Option<Rc<Secured>>) -> Rc<Client> {
+        let (reading, writing) = (ctx.ticker.deadline(), ctx.ticker.deadline());
+        Rc::new(Client {
             stream: RefCell::new(stream),
             held: RefCell::new(None),
-            decoder: RefCell::new(Decoder::new(Framing::None)),
-            framing: Cell::new(Framing::None),
-            pace: Cell::default(),
+            body: RefCell::new(None),
             ended: Cell::new(false),
-            taken: Cell::new(false),
+            ctx,
+            peer,
             secured,
-            reading: ticker.deadline(),
-            writing: ticker.deadline(),
-            buffers,
-            limits,
-            timeouts,
-        }
+            reading,
+            writing,
+        })
     }
 
-    /// Starts the body of the next request.
+    /// Where it came in.
+    #[must_use]
+    pub fn listener(&self) -> &Listener {
+        &self.ctx.snapshot.listeners[usize::from(self.peer.listener.0)]
+    }
+
+    /// What a request may cost.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.listener().config.limits
+    }
+
+    /// How long it may take.
+    #[must_use]
+    pub fn timeouts(&self) -> &ClientTimeouts {
+        &self.listener().config.client_timeouts
+    }
+
+    /// Starts the body of the next request; with [`Framing::None`] nothing is held for it.
     pub fn start_body(&self, framing: Framing) {
-        self.framing.set(framing);
-        self.pace.set(Pace::default());
-        self.taken.set(false);
-        *self.decoder.borrow_mut() = Decoder::new(framing);
+        let incoming = |framing| {
+            let decoder = Decoder::new(framing);
+            Box::new(Incoming { framing, decoder, pace: Pace::default(), taken: false })
+        };
+        *self.body.borrow_mut() = (framing != Framing::None).then(|| incoming(framing));
     }
 
     /// The framing of the current request's body.
     #[must_use]
     pub fn framing(&self) -> Framing {
-        self.framing.get()
+        self.body.borrow().as_ref().map_or(Framing::None, |body| body.framing)
     }
 
     /// True when the current body was taken whole.
     #[must_use]
     pub fn is_body_done(&self) -> bool {
-        self.decoder.borrow().is_done()
+        self.body.borrow().as_ref().is_none_or(|body| body.decoder.is_done())
     }
 
     /// True once a piece of the current body was handed out. It may be framing alone, without content.
     #[must_use]
     pub fn is_body_begun(&self) -> bool {
-        self.taken.get()
+        self.body.borrow().as_ref().is_some_and(|body| body.taken)
     }
 
     /// See [`Decoder::set_raw`].
     #[must_use]
     pub fn set_raw(&self) -> bool {
-        self.decoder.borrow_mut().set_raw()
+        self.body.borrow_mut().as_mut().is_some_and(|body| body.decoder.set_raw())
     }
 
     /// Bytes of content of the current body so far.
     #[must_use]
     pub fn content(&self) -> u64 {
-        self.decoder.borrow().content()
+        self.body.borrow().as_ref().map_or(0, |body| body.decoder.content())
     }
 
     /// The current body's trailer lines.
     #[must_use]
     pub fn trailers(&self) -> Vec<u8> {
-        self.decoder.borrow().trailers().to_vec()
+        self.body.borrow().as_ref().map_or_else(Vec::new, |body| body.decoder.trailers().to_vec())
     }
 
     /// True when bytes of the next request are here already.
@@ -152,9 +167,9 @@ impl Client {
         let mut held = self.held.borrow_mut();
         let mut stream = self.stream.borrow_mut();
         if held.is_none() {
-            ready!(stream.poll_readable(cx))?;
+            ready!(stream.poll_awaited(cx))?;
         }
-        let mut buffer = held.take().unwrap_or_else(|| self.buffers.take());
+        let mut buffer = held.take().unwrap_or_else(|| self.ctx.buffers.take());
         let outcome = buffer.poll_fill(cx, &mut stream);
         *held = Some(buffer).filter(|buffer| !buffer.is_empty());
         outcome
@@ -177,26 +192,27 @@ impl Client {
     /// # Errors
     /// [`Cause::BodyTimeout`], [`Cause::BodyTooLarge`], [`Cause::BadChunk`], [`Cause::ClientGone`].
     pub fn poll_piece(&self, cx: &mut Context<'_>) -> Poll<Result<Option<Buffer>, Cause>> {
-        let mut decoder = self.decoder.borrow_mut();
+        let mut body = self.body.borrow_mut();
+        let Some(body) = body.as_deref_mut() else { return Poll::Ready(Ok(None)) };
         let mut held = self.held.borrow_mut();
         let mut stream = self.stream.borrow_mut();
-        let polled = decoder.poll(cx, &mut stream, &mut held, &self.buffers);
+        let polled = body.decoder.poll(cx, &mut stream, &mut held, &self.ctx.buffers);
         drop((held, stream));
         match polled {
             Poll::Ready(outcome) => {
-                self.arrived();
+                self.arrived(&mut body.pace);
                 let piece = outcome.map_err(|broken| match broken {
                     Broken::Malformed => Cause::BadChunk,
                     Broken::Cut => Cause::ClientGone,
                 })?;
-                if self.limits.body.is_some_and(|limit| decoder.content() > limit) {
+                if self.limits().body.is_some_and(|limit| body.decoder.content() > limit) {
                     return Poll::Ready(Err(Cause::BodyTooLarge));
                 }
-                self.taken.set(self.taken.get() || piece.is_some());
+                body.taken |= piece.is_some();
                 Poll::Ready(Ok(piece))
             }
             Poll::Pending => {
-                self.awaited(decoder.content());
+                self.awaited(body);
                 self.reading.poll(cx).map(|()| Err(Cause::BodyTimeout))
             }
         }
@@ -204,21 +220,17 @@ impl Client {
 
     /// Only time that we spend waiting for the client counts against it: a backend that takes the body slowly
     /// is not the client's fault.
-    fn awaited(&self, content: u64) {
-        let mut pace = self.pace.get();
-        if pace.since.is_some() {
-            return;
+    fn awaited(&self, body: &mut Incoming) {
+        if body.pace.since.is_none() {
+            body.pace.since = Some(now());
+            let earned = allowance(body.decoder.content(), self.limits().body_rate, body.pace.waited);
+            self.reading.set(self.timeouts().idle.min(earned));
         }
-        pace.since = Some(now());
-        self.pace.set(pace);
-        self.reading.set(self.timeouts.idle.min(allowance(content, self.limits.body_rate, pace.waited)));
     }
 
-    fn arrived(&self) {
-        let mut pace = self.pace.get();
+    fn arrived(&self, pace: &mut Pace) {
         if let Some(since) = pace.since.take() {
             pace.waited += now().since(since);
-            self.pace.set(pace);
             self.reading.clear();
         }
     }

@@ -8,16 +8,15 @@ use std::rc::Rc;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
-use crate::message::{Cause, Framing, Head, Record};
+use crate::message::{Cause, Framing, Head, Peer, Record};
 use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::ledger::Ledger;
-use crate::snapshot::Listener;
 
 use super::Body;
 use super::client::Client;
-use super::edge::{After, Secured};
-use super::exchange::{exchange, refuse};
+use super::edge::After;
+use super::exchange::{Arrival, exchange, refuse};
 use super::h1::framing;
 use super::h1::parse::{self, Search};
 use super::h1::write::{self, Persistence};
@@ -46,30 +45,20 @@ impl Drop for ResetIfCut<'_> {
     }
 }
 
-/// Serves a connection to its end. `record` holds what is known of the client.
-pub async fn serve(
-    ctx: Rc<WorkerCtx>,
-    listener: &Listener,
-    stream: Stream,
-    secured: Option<Rc<Secured>>,
-    record: Record,
-) {
-    let config = &listener.config;
-    let client =
-        Client::new(stream, secured, &ctx.ticker, ctx.buffers.clone(), config.limits, config.client_timeouts);
-    let client = Rc::new(client);
-    let mut patience = client.timeouts.head;
+/// Serves a connection to its end.
+pub async fn serve(client: Rc<Client>) {
+    let mut patience = client.timeouts().head;
     loop {
-        if !has_begun(&client) && !speaks_again(&ctx, &client, patience).await {
+        if !has_begun(&client) && !speaks_again(&client, patience).await {
             return;
         }
-        patience = client.timeouts.keep_alive;
+        patience = client.timeouts().keep_alive;
         let mut exchange = ResetIfCut { client: &client, served: false };
-        let after = Box::pin(serve_one(&ctx, listener, &client, record)).await;
+        let after = Box::pin(serve_one(&client)).await;
         exchange.served = true;
         drop(exchange);
         match after {
-            Some(After::KeepOpen) => {}
+            Some(After::KeepOpen) => client.start_body(Framing::None),
             Some(After::Linger) => return linger(&client).await,
             Some(After::Abort) => return client.stream().reset_on_close(),
             None => return,
@@ -78,22 +67,12 @@ pub async fn serve(
 }
 
 /// Turns a connection away for which there is no room, or which speaks plainly where TLS is spoken.
-pub async fn turn_away(
-    ctx: Rc<WorkerCtx>,
-    listener: &Listener,
-    stream: Stream,
-    record: Record,
-    cause: Cause,
-) {
-    let config = &listener.config;
-    let client =
-        Client::new(stream, None, &ctx.ticker, ctx.buffers.clone(), config.limits, config.client_timeouts);
-    let client = Rc::new(client);
+pub async fn turn_away(client: Rc<Client>, cause: Cause) {
+    let ctx = &client.ctx;
     let head = Head::new();
-    let mut ledger =
-        Ledger::new(&ctx, None, Record { id: ctx.request_id(), listener: listener.id, ..record });
-    let mut wire = Wire::new(&ctx, Rc::clone(&client), &head);
-    refuse(&ctx, &mut wire, &mut ledger, &head, cause).await;
+    let mut ledger = Ledger::new(ctx, None, Record { id: ctx.request_id(), ..client.peer.record() });
+    let mut wire = Wire::new(ctx, Rc::clone(&client), &head);
+    refuse(ctx, &mut wire, &mut ledger, &head, cause).await;
     drop(ledger);
     // Its request is still on the way: a plain close would meet it with a reset.
     discard_input(&client).await;
@@ -101,12 +80,12 @@ pub async fn turn_away(
 
 /// The same for a connection that there is not even time for: one read, one write, closed. What the client had
 /// sent by now does not reset the answer away.
-pub fn dismiss(ctx: &Rc<WorkerCtx>, listener: &Listener, stream: &Stream, record: Record) {
-    let mut ledger = Ledger::new(ctx, None, Record { id: ctx.request_id(), listener: listener.id, ..record });
+pub fn dismiss(ctx: &Rc<WorkerCtx>, stream: &Stream, peer: &Peer) {
+    let mut ledger = Ledger::new(ctx, None, Record { id: ctx.request_id(), ..peer.record() });
     ledger.settle(Cause::TooManyConnections);
     let (head, body) = own::answer(Cause::TooManyConnections, ledger.record.id, false, &ctx.buffers);
     let mut out = Vec::with_capacity(512);
-    ctx.with_date(now(), |date| write::answer(&mut out, &head, body.framing(), Persistence::Close, date));
+    ctx.with_date(|date| write::answer(&mut out, &head, body.framing(), Persistence::Close, date));
     if let Body::Memory(memory) = body {
         memory.pieces.iter().for_each(|piece| out.extend_from_slice(piece));
     }
@@ -116,7 +95,7 @@ pub fn dismiss(ctx: &Rc<WorkerCtx>, listener: &Listener, stream: &Stream, record
 }
 
 /// Waits for the first byte of a request. False: the connection is to be closed instead.
-async fn speaks_again(ctx: &WorkerCtx, client: &Client, patience: Duration) -> bool {
+async fn speaks_again(client: &Client, patience: Duration) -> bool {
     client.reading.set(patience);
     let mut draining = false;
     poll_fn(|cx| {
@@ -124,7 +103,7 @@ async fn speaks_again(ctx: &WorkerCtx, client: &Client, patience: Duration) -> b
         if let Poll::Ready(outcome) = client.poll_fill(cx) {
             return Poll::Ready(outcome.is_ok_and(|count| count > 0));
         }
-        if ctx.is_draining() && !draining {
+        if client.ctx.is_draining() && !draining {
             draining = true;
             client.reading.set(DRAIN_SILENCE.min(patience));
         }
@@ -135,35 +114,32 @@ async fn speaks_again(ctx: &WorkerCtx, client: &Client, patience: Duration) -> b
 }
 
 /// Reads one request and serves it. `None`: the connection ended, and there is nobody to tell.
-async fn serve_one(
-    ctx: &Rc<WorkerCtx>,
-    listener: &Listener,
-    client: &Rc<Client>,
-    record: Record,
-) -> Option<After> {
-    let mut record = Record { started: now(), listener: listener.id, ..record };
-    let mut head = Head::new();
+async fn serve_one(client: &Rc<Client>) -> Option<After> {
+    let ctx = &client.ctx;
+    let started = now();
+    let mut head = ctx.heads.take();
     let read = read_head(client, &mut head).await?;
-    record.head_read = now();
     let framing = read.and_then(|()| {
         let framing = framing::request(&head)?;
-        match (framing, client.limits.body) {
+        match (framing, client.limits().body) {
             (Framing::Length(length), Some(limit)) if length > limit => Err(Cause::BodyTooLarge),
             _ => Ok(framing),
         }
     });
+    let arrival = Arrival { peer: &client.peer, started, head_read: now() };
     let mut wire = Wire::new(ctx, Rc::clone(client), &head);
     let after = match framing {
         Ok(framing) => {
             client.start_body(framing);
             let body = if framing == Framing::None { Body::Empty } else { Body::Client(Rc::clone(client)) };
-            exchange(ctx, listener, &mut wire, &head, body, record).await
+            exchange(ctx, client.listener(), &mut wire, &head, body, arrival).await
         }
         Err(cause) => {
             // Where this request ends nobody knows: whatever else comes belongs to it, until the client closes.
             client.start_body(Framing::UntilClose);
-            let mut ledger = Ledger::new(ctx, Some(&head), Record { id: ctx.request_id(), ..record });
-            refuse(ctx, &mut wire, &mut ledger, &head, cause).await
+            let mut ledger =
+                Ledger::new(ctx, Some(&head), Record { id: ctx.request_id(), ..arrival.record() });
+            Box::pin(refuse(ctx, &mut wire, &mut ledger, &head, cause)).await
         }
     };
     client.reading.clear();
@@ -178,10 +154,10 @@ async fn serve_one(
 /// Reads a whole head. The outer `None`: the client closed, or was silent, without a byte of one.
 async fn read_head(client: &Client, head: &mut Head) -> Option<Result<(), Cause>> {
     let mut search = Search::default();
-    client.reading.set(client.timeouts.head);
+    let mut waits = false;
     let outcome = loop {
         let found = client.with_held(|held| match held {
-            Some(buffer) => search.find(buffer.data(), client.limits.head_size),
+            Some(buffer) => search.find(buffer.data(), client.limits().head_size),
             None => Ok(None),
         });
         match found {
@@ -189,7 +165,7 @@ async fn read_head(client: &Client, head: &mut Head) -> Option<Result<(), Cause>
             Ok(Some(length)) => {
                 break Some(client.with_held(|held| {
                     let Some(buffer) = held else { return Err(Cause::Internal) };
-                    let outcome = parse::request(&buffer.data()[..length], client.limits.headers, head);
+                    let outcome = parse::request(&buffer.data()[..length], client.limits().headers, head);
                     buffer.consume(length);
                     if buffer.is_empty() {
                         *held = None;
@@ -198,6 +174,10 @@ async fn read_head(client: &Client, head: &mut Head) -> Option<Result<(), Cause>
                 }));
             }
             Ok(None) => {}
+        }
+        if !waits {
+            waits = true;
+            client.reading.set(client.timeouts().head);
         }
         let filled = poll_fn(|cx| {
             if let Poll::Ready(outcome) = client.poll_fill(cx) {
@@ -255,7 +235,7 @@ async fn linger(client: &Client) {
         if client.stream().poll_close_notify(cx).is_ready() {
             return Poll::Ready(());
         }
-        client.writing.set_if_clear(client.timeouts.idle);
+        client.writing.set_if_clear(client.timeouts().idle);
         client.writing.poll(cx)
     })
     .await;

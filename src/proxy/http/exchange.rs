@@ -6,13 +6,15 @@
 
 use std::rc::Rc;
 
-use crate::message::{Blame, Cause, Field, Framing, Head, Kind, Record, Version, tokens};
+use crate::message::{Blame, Cause, Field, Framing, Head, Kind, Peer, Record, Version, tokens};
 use crate::net::relay::{End, Moved};
 use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::ledger::Ledger;
+use crate::proxy::spare::Lent;
 use crate::snapshot::Listener;
 use crate::target::{Outcome, Target};
+use crate::tick::Tick;
 
 use super::Body;
 use super::edge::{After, Edge, Unsent};
@@ -20,17 +22,39 @@ use super::forward::{Answer, Request, forward};
 use super::h1::write::About;
 use super::own;
 
-/// Serves one request. `record` holds what is known from before its head was complete.
+/// A request that has just been read.
+#[derive(Clone, Copy)]
+pub struct Arrival<'a> {
+    /// Who asks.
+    pub peer: &'a Peer,
+    /// Its first byte came.
+    pub started: Tick,
+    /// Its head was complete.
+    pub head_read: Tick,
+}
+
+impl Arrival<'_> {
+    /// A Record that says no more than this.
+    #[must_use]
+    pub fn record(&self) -> Record {
+        Record { started: self.started, head_read: self.head_read, ..self.peer.record() }
+    }
+}
+
+/// Serves one request.
+///
+/// What few requests need is boxed, so that the others do not carry its size about.
 pub async fn exchange<E: Edge>(
     ctx: &Rc<WorkerCtx>,
     listener: &Listener,
     edge: &mut E,
     head: &Head,
     body: Body,
-    record: Record,
+    arrival: Arrival<'_>,
 ) -> After {
     let moved = Moved::default();
-    let mut ledger = Ledger::new(ctx, Some(head), record).counting(&moved);
+    let mut ledger = Ledger::new(ctx, Some(head), arrival.record());
+    ledger.count(&moved);
     let _upload = Upload { body: &body, moved: &moved };
     ledger.record.listener = listener.id;
     let client = ledger.record.client.map(|(address, _)| address);
@@ -38,22 +62,26 @@ pub async fn exchange<E: Edge>(
     let given = head.value(Field::XRequestId).filter(|_| trusted).and_then(request_number);
     ledger.record.id = given.unwrap_or_else(|| ctx.request_id());
     if head.method() == b"CONNECT" {
-        return refuse(ctx, edge, &mut ledger, head, Cause::ConnectMethod).await;
+        return Box::pin(refuse(ctx, edge, &mut ledger, head, Cause::ConnectMethod)).await;
     }
     let target = &ctx.snapshot.targets[listener.router.find()];
     ledger.record.target = Some(target.id);
     ledger.record.routed = now();
 
     let secured = edge.secured();
-    let about = About {
-        kind: listener.config.forwarded,
-        client,
-        trusted,
-        scheme: if secured.is_some() { "https" } else { "http" },
-        certificate: secured.as_deref().map_or(&[], |secured| &*secured.certificate),
-        id: ledger.record.id,
+    let request = Request {
+        head,
+        body: &body,
+        upgrade: wanted_upgrade(head, target),
+        about: About {
+            kind: listener.config.forwarded,
+            client,
+            trusted,
+            scheme: if secured.is_some() { "https" } else { "http" },
+            certificate: secured.as_deref().map_or(&[], |secured| &*secured.certificate),
+            id: ledger.record.id,
+        },
     };
-    let request = Request { head, body: &body, upgrade: wanted_upgrade(head, target), about };
     let answer = forward(ctx, target, edge, &request, &mut ledger.record).await;
     let after = match answer {
         Ok(Answer::Reply(head_back, reply)) => {
@@ -66,15 +94,17 @@ pub async fn exchange<E: Edge>(
             let idle = target.config.timeouts.tunnel;
             ledger.record.kind = Kind::Upgrade;
             ledger.record.status = head_back.status;
-            let end = edge.tunnel(&head_back, &mut far.backend, early, idle, &moved).await;
+            let end = Box::pin(edge.tunnel(&head_back, &mut far.backend, early, idle, &moved)).await;
             far.ended = matches!(end, End::Closed | End::Idle);
             lease.finish(Outcome::Success, now());
             close_tunnel(&mut ledger, &end)
         }
-        Err(cause) => refuse(ctx, edge, &mut ledger, head, cause).await,
+        Err(cause) => Box::pin(refuse(ctx, edge, &mut ledger, head, cause)).await,
     };
+    let now = now();
+    ledger.record.done = now;
     if let Some(attempt) = ledger.record.last_attempt() {
-        attempt.end = now();
+        attempt.end = now;
     }
     after
 }
@@ -104,7 +134,7 @@ async fn reply_to<E: Edge>(
     edge: &mut E,
     ledger: &mut Ledger<'_>,
     head: &Head,
-    head_back: Head,
+    head_back: Lent<Head>,
     mut reply: Download<'_>,
 ) -> After {
     ledger.record.status = head_back.status;
@@ -123,7 +153,7 @@ async fn reply_to<E: Edge>(
                 let moved = reply.moved;
                 drop(reply);
                 moved.down.set(0);
-                return refuse(ctx, edge, ledger, head, cause).await;
+                return Box::pin(refuse(ctx, edge, ledger, head, cause)).await;
             }
             ledger.settle(cause);
             After::Abort

@@ -7,8 +7,7 @@
 
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use crate::message::{Blame, Cause, Field, Framing, Head, Record};
 use crate::net::{Deadline, Stream, now};
@@ -16,6 +15,7 @@ use crate::proxy::WorkerCtx;
 use crate::proxy::dial::{self, dial};
 use crate::proxy::lend::lend;
 use crate::proxy::pool::Need;
+use crate::proxy::spare::Lent;
 use crate::target::{Lease, Outcome, Target, Tried};
 
 use super::Body;
@@ -42,9 +42,9 @@ pub struct Request<'a> {
 /// What a backend said.
 pub enum Answer {
     /// An ordinary answer.
-    Reply(Head, Body),
+    Reply(Lent<Head>, Body),
     /// It switched protocols.
-    Tunnel(Head, Box<Call>, Lease),
+    Tunnel(Lent<Head>, Box<Call>, Lease),
 }
 
 impl Request<'_> {
@@ -70,9 +70,13 @@ pub async fn forward<E: Edge>(
     let mut tried = Tried::new();
     let mut cause = Cause::NoBackend;
     for _ in 0..ATTEMPTS {
-        let Some(lease) = lend(target, &tried, &deadline, |cx| edge.poll_gone(cx)).await? else { break };
+        // Nothing has been waited for since the target was chosen.
+        let picked = if tried.is_empty() { record.routed } else { now() };
+        let Some(lease) = lend(target, &tried, &deadline, picked, |cx| edge.poll_gone(cx)).await? else {
+            break;
+        };
         tried.insert(lease.backend().id);
-        record.attempt(lease.backend().id, now());
+        record.attempt(lease.backend().id, lease.picked());
         let outcome = attempt(ctx, target, edge, request, record, lease, &deadline).await;
         if let (Some(attempt), Err(failure)) = (record.last_attempt(), &outcome) {
             (attempt.outcome, attempt.end) = (failure.cause, now());
@@ -101,18 +105,19 @@ async fn attempt<E: Edge>(
     lease: Lease,
     deadline: &Deadline,
 ) -> Result<Answer, Failure> {
-    let backend = Arc::clone(lease.backend());
+    let backend = lease.backend();
     let need = if request.is_repeatable() { Need::Repeatable } else { Need::Once };
     // A trial finds out whether a backend can be connected to; an old connection says nothing about that.
     let mut may_reuse = !lease.is_trial();
     loop {
         let generation = backend.generation();
-        let pooled = if may_reuse { ctx.pool.take(&ctx.cells, &backend, need, now()) } else { None };
+        let pooled = if may_reuse { ctx.pool.take(&ctx.cells, backend, need, lease.picked()) } else { None };
         let reused = pooled.is_some();
         let stream = match pooled {
             Some(stream) => stream,
             None => {
-                match dial(ctx, &backend, &target.config.timeouts, deadline, |cx| edge.poll_gone(cx)).await {
+                let gone = |cx: &mut Context<'_>| edge.poll_gone(cx);
+                match Box::pin(dial(ctx, backend, &target.config.timeouts, deadline, gone)).await {
                     Ok(stream) => {
                         lease.note_connected();
                         stream
@@ -133,13 +138,13 @@ async fn attempt<E: Edge>(
             return Err(Failure { cause: Cause::BackendClosed, next: false });
         };
         let mut call = start(ctx, target, request, stream, body, &lease);
-        let mut head = Head::new();
+        let mut head = ctx.heads.take();
         let outcome = await_head(edge, &mut call, &mut head, request.head.method() == b"HEAD").await;
         if let Some(attempt) = record.last_attempt() {
             (attempt.sent, attempt.first_byte) = (call.sent, call.first_byte);
         }
         if outcome.is_ok() && !reused {
-            dial::accepted(&backend);
+            dial::accepted(backend);
         }
         match outcome {
             Ok(()) if head.status == 101 => {
@@ -148,7 +153,7 @@ async fn attempt<E: Edge>(
                     lease.finish(Outcome::Failed, now());
                     return Err(Failure { cause: Cause::BadUpgrade, next: false });
                 }
-                return Ok(Answer::Tunnel(head, Box::new(call), lease));
+                return Ok(Answer::Tunnel(head, call, lease));
             }
             Ok(()) => {
                 let reply = Reply::new(Rc::clone(ctx), call, lease, generation);
@@ -163,7 +168,7 @@ async fn attempt<E: Edge>(
                     continue;
                 }
                 let error = silence.error.as_ref().filter(|_| closed && !reused);
-                if let Some(cause) = error.and_then(|error| dial::refusal(&backend, error)) {
+                if let Some(cause) = error.and_then(|error| dial::refusal(backend, error)) {
                     lease.finish(Outcome::ConnectFailed, now());
                     return Err(Failure { cause, next: harmless });
                 }
@@ -182,13 +187,15 @@ fn start(
     stream: Stream,
     body: Body,
     lease: &Lease,
-) -> Call {
-    let mut out = Vec::with_capacity(1024);
+) -> Box<Call> {
+    let mut out = ctx.outgoing.take();
     let framing = body.framing();
     write::request(&mut out, request.head, framing, request.upgrade, &request.about, &lease.backend().name);
     let timeouts = target.config.timeouts;
     let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle };
-    Call::new(stream, out, body, ctx.raw_relay, ctx.buffers.clone(), ctx.ticker.deadline(), patience)
+    let (raw, buffers, deadline) = (ctx.raw_relay, ctx.buffers.clone(), ctx.ticker.deadline());
+    // Boxed: it is moved several times on its way to the end of the answer.
+    Box::new(Call::new(stream, out, body, raw, buffers, deadline, patience))
 }
 
 /// Waits for the final head; passes 1xx heads on. The client may leave meanwhile.
@@ -207,7 +214,7 @@ async fn await_head<E: Edge>(
         if head.status >= 200 || head.status == 101 {
             return Ok(());
         }
-        edge.interim(head).await.map_err(|cause| call.silence(cause))?;
+        Box::pin(edge.interim(head)).await.map_err(|cause| call.silence(cause))?;
     }
 }
 

@@ -41,7 +41,8 @@ pub fn answer(cause: Cause, id: u128, to_head: bool, buffers: &FreeList) -> (Hea
     if cause == Cause::ConnectMethod {
         head.push(b"Allow", b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
     }
-    let body = if to_head { Body::Empty } else { Body::Memory(Memory::whole(text, buffers.clone())) };
+    let body =
+        if to_head { Body::Empty } else { Body::Memory(Box::new(Memory::whole(text, buffers.clone()))) };
     debug_assert!(to_head || body.framing() != Framing::None);
     (head, body)
 }

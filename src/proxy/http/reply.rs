@@ -14,7 +14,7 @@ use super::call::Call;
 /// The body of a backend's answer.
 pub struct Reply {
     ctx: Rc<WorkerCtx>,
-    call: Option<Call>,
+    call: Option<Box<Call>>,
     lease: Option<Lease>,
     generation: u32,
     framing: Framing,
@@ -27,7 +27,7 @@ impl Reply {
     /// The body behind the head that `call` has just read. `generation` is the backend's from before the
     /// connection was made.
     #[must_use]
-    pub fn new(ctx: Rc<WorkerCtx>, call: Call, lease: Lease, generation: u32) -> Reply {
+    pub fn new(ctx: Rc<WorkerCtx>, call: Box<Call>, lease: Lease, generation: u32) -> Reply {
         let framing = call.framing();
         Reply {
             ctx,
@@ -67,7 +67,7 @@ impl Reply {
 
     /// See [`super::h1::decode::Decoder::set_raw`].
     pub fn set_raw(&mut self) -> bool {
-        self.call.as_mut().is_some_and(Call::set_raw)
+        self.call.as_mut().is_some_and(|call| call.set_raw())
     }
 
     /// Goes on sending the request.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::message::{Cause, Field, Framing, Head, Version};
 use crate::net::relay::{Early, End, Moved, Relay};
-use crate::net::{Buffer, Stream, now};
+use crate::net::{Buffer, Stream};
 use crate::proxy::WorkerCtx;
 
 use super::Body;
@@ -64,7 +64,7 @@ impl<'a> Wire<'a> {
                         client.try_again();
                     }
                     if blocked {
-                        client.writing.set_if_clear(client.timeouts.idle);
+                        client.writing.set_if_clear(client.timeouts().idle);
                         std::task::ready!(client.writing.poll(cx));
                         Cause::ClientStalled
                     } else {
@@ -82,7 +82,7 @@ impl<'a> Wire<'a> {
     }
 
     async fn send_head(&self, head: &Head, persistence: Persistence) -> Result<(), Cause> {
-        let mut out = Vec::with_capacity(256);
+        let mut out = self.ctx.outgoing.take();
         write::answer(&mut out, head, Framing::None, persistence, b"");
         let mut transmit = Transmit::new(out, Framing::None, &mut Body::Empty, false);
         self.send(&mut transmit, &mut Body::Empty).await.map_err(|unsent| unsent.cause)
@@ -132,8 +132,8 @@ impl Edge for Wire<'_> {
             (false, Version::Http10) => Persistence::KeepAlive,
             (false, Version::Http11) => Persistence::Implied,
         };
-        let mut out = Vec::with_capacity(1024);
-        self.ctx.with_date(now(), |date| write::answer(&mut out, head, framing, persistence, date));
+        let mut out = self.ctx.outgoing.take();
+        self.ctx.with_date(|date| write::answer(&mut out, head, framing, persistence, date));
         let mut transmit = Transmit::new(out, framing, body, self.ctx.raw_relay);
         self.send(&mut transmit, body).await?;
         Ok(if close { After::Linger } else { After::KeepOpen })
@@ -153,7 +153,7 @@ impl Edge for Wire<'_> {
         let client = &self.client;
         client.reading.clear();
         let early = Early { client: client.with_held(Option::take), backend: early };
-        let mut relay = Relay::new(early, &client.buffers, &client.reading, idle, moved);
+        let mut relay = Relay::new(early, &client.ctx.buffers, &client.reading, idle, moved);
         poll_fn(|cx| relay.poll(cx, &mut client.stream(), backend)).await
     }
 }

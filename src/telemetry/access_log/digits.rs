@@ -1,8 +1,6 @@
-//! Numbers as ASCII, straight into a buffer: `write!` costs several times as much per number.
+//! Numbers as ASCII, straight into a line: `write!` costs several times as much per number.
 
-use std::time::Duration;
-
-use crate::tick::nanos;
+use super::room::{Left, Room, put};
 
 /// The digit of a value from 0 to 9.
 pub(super) const fn ascii(value: u64) -> u8 {
@@ -10,74 +8,120 @@ pub(super) const fn ascii(value: u64) -> u8 {
     b'0' + (value % 10) as u8
 }
 
-/// Appends `value` in decimal.
-pub(super) fn write(out: &mut Vec<u8>, value: u64) {
-    write_padded(out, value, 1);
-}
-
-/// Appends `value` in decimal with at least `width` digits (at most 20).
-pub(super) fn write_padded(out: &mut Vec<u8>, mut value: u64, width: usize) {
-    // u64::MAX has 20 digits.
-    let mut digits = [b'0'; 20];
-    let mut first = digits.len();
-    while value > 0 {
-        first -= 1;
-        digits[first] = ascii(value);
-        value /= 10;
+/// The two digits of every number below 100.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut value = 0;
+    while value < 100 {
+        pairs[value] = [ascii(value as u64 / 10), ascii(value as u64)];
+        value += 1;
     }
-    out.extend_from_slice(&digits[first.min(digits.len() - width.min(digits.len()))..]);
+    pairs
+};
+
+/// The last two digits of `value`.
+pub(super) fn pair(value: u64) -> [u8; 2] {
+    PAIRS[(value % 100) as usize]
 }
 
-/// Appends `span` in milliseconds with three decimals, cut to the microsecond.
-pub(super) fn write_millis(out: &mut Vec<u8>, span: Duration) {
-    let micros = nanos(span) / 1000;
-    write(out, micros / 1000);
-    out.push(b'.');
-    write_padded(out, micros % 1000, 3);
+/// The last three digits of `value`.
+pub(super) fn triple(value: u64) -> [u8; 3] {
+    let [tens, ones] = pair(value);
+    [ascii(value / 100), tens, ones]
 }
 
-/// Appends `value` as 32 lower-case hex digits.
-pub(super) fn write_hex(out: &mut Vec<u8>, value: u128) {
-    let mut text = [0; 32];
-    for (place, byte) in value.to_be_bytes().into_iter().enumerate() {
-        text[2 * place] = HEX[usize::from(byte >> 4)];
-        text[2 * place + 1] = HEX[usize::from(byte & 15)];
+/// Writes `value` in decimal.
+#[inline]
+pub(super) fn write(room: Room<'_>, value: u64) -> Left<'_> {
+    match value {
+        0..10 => put(room, &[ascii(value)]),
+        10..100 => put(room, &pair(value)),
+        100..1000 => put(room, &triple(value)),
+        1000..10_000 => put(put(room, &pair(value / 100))?, &pair(value)),
+        10_000..100_000 => put(put(room, &triple(value / 100))?, &pair(value)),
+        _ => write_long(room, value),
     }
-    out.extend_from_slice(&text);
 }
 
-/// The hex digits.
-pub(super) const HEX: &[u8; 16] = b"0123456789abcdef";
+/// A value of more digits.
+fn write_long(room: Room<'_>, mut value: u64) -> Left<'_> {
+    let (here, rest) = room.split_at_mut_checked(value.checked_ilog10().map_or(1, |log| log as usize + 1))?;
+    let mut pairs = here.rchunks_exact_mut(2);
+    for place in &mut pairs {
+        place.copy_from_slice(&pair(value));
+        value /= 100;
+    }
+    if let [first] = pairs.into_remainder() {
+        *first = ascii(value);
+    }
+    Some(rest)
+}
+
+/// Writes `nanos` in milliseconds with three decimals, cut to the microsecond.
+#[inline]
+pub(super) fn write_millis(room: Room<'_>, nanos: u64) -> Left<'_> {
+    let micros = nanos / 1000;
+    let room = write(room, micros / 1000)?;
+    let [hundreds, tens, ones] = triple(micros % 1000);
+    put(room, &[b'.', hundreds, tens, ones])
+}
+
+/// Writes `value` as 32 lower-case hex digits.
+#[inline]
+pub(super) fn write_hex(room: Room<'_>, value: u128) -> Left<'_> {
+    let mut text = [[0; 8]; 4];
+    for (eight, place) in text.iter_mut().zip([96, 64, 32, 0]) {
+        // Four bytes at a time, the first of them highest.
+        *eight = eight_digits((value >> place) as u32).to_be_bytes();
+    }
+    put(room, text.as_flattened())
+}
+
+/// Eight hex digits in one number, the first of them highest.
+const fn eight_digits(value: u32) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    // Four bits into each byte.
+    let mut bytes = value as u64;
+    bytes = (bytes | bytes << 16) & 0x0000_ffff_0000_ffff;
+    bytes = (bytes | bytes << 8) & 0x00ff_00ff_00ff_00ff;
+    bytes = (bytes | bytes << 4) & 0x0f0f_0f0f_0f0f_0f0f;
+    // 1 in each byte that is above nine.
+    let letters = ((bytes + 6 * ONES) >> 4) & ONES;
+    bytes + b'0' as u64 * ONES + (b'a' - b'0' - 10) as u64 * letters
+}
+
+/// The digit of a value from 0 to 15.
+pub(super) const fn hex(value: u8) -> u8 {
+    value + b'0' + if value > 9 { b'a' - b'0' - 10 } else { 0 }
+}
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::telemetry::access_log::room::text_of;
 
     proptest! {
         #[test]
-        fn digits_are_what_the_standard_library_prints(value: u64, long: u128, width in 0_usize..=20, nanos: u64) {
-            let mut out = Vec::new();
-            write(&mut out, value);
-            out.push(b' ');
-            write_padded(&mut out, value, width);
-            out.push(b' ');
-            write_hex(&mut out, long);
-            out.push(b' ');
-            write_millis(&mut out, Duration::from_nanos(nanos));
+        fn digits_are_what_the_standard_library_prints(value: u64, cut in 0..64, long: u128, nanos: u64) {
+            let value = value >> cut;
+            prop_assert_eq!(text_of(|room| write(room, value)), value.to_string());
+            prop_assert_eq!(text_of(|room| write_hex(room, long)), format!("{long:032x}"));
             let millis = format!("{}.{:03}", nanos / 1_000_000, nanos / 1000 % 1000);
-            let expected = format!("{value} {value:0width$} {long:032x} {millis}");
-            prop_assert_eq!(String::from_utf8(out).expect("ASCII"), expected);
+            prop_assert_eq!(text_of(|room| write_millis(room, nanos)), millis);
         }
     }
 
     #[test]
-    fn zero_has_one_digit() {
-        let mut out = Vec::new();
-        write(&mut out, 0);
-        write(&mut out, u64::MAX);
-        write_millis(&mut out, Duration::ZERO);
-        assert_eq!(out, b"0184467440737095516150.000");
+    fn every_length_has_its_digits() {
+        let edges = (0..20).flat_map(|zeros| {
+            let power = 10_u64.pow(zeros);
+            [power - 1, power, power + 1]
+        });
+        for value in edges.chain([u64::MAX]) {
+            assert_eq!(text_of(|room| write(room, value)), value.to_string());
+        }
+        assert_eq!(text_of(|room| write_millis(room, 0)), "0.000");
     }
 }

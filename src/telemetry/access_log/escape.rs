@@ -3,96 +3,182 @@
 //! A line must stay one line, a field one field, and a terminal must not be steered by what a stranger
 //! sent. Values are cut at [`MAX_VALUE`] bytes and then end in `...`, so nobody can bloat the log.
 
-use super::digits::HEX;
+use super::digits::hex;
+use super::room::{Left, Room, put};
 use crate::config::model::template::Slot;
 
 /// Bytes of a value that are logged; longer ones are cut.
 pub(super) const MAX_VALUE: usize = 4096;
 
-/// Appends `value` to a line of text: printable ASCII as it is; every other byte, `"`, `\` and the byte at which
-/// `slot` ends as `\xNN`. A blank stays where it ends nothing.
-pub(super) fn write_free(out: &mut Vec<u8>, value: &[u8], slot: Slot) {
-    write_text(out, value, slot, slot.keeps_blanks());
+/// Writes `value` as text: printable ASCII as it is; every other byte, `"`, `\` and the byte at which `slot` ends
+/// as `\xNN`. A blank stays where it ends nothing.
+pub(super) fn write_free<'a>(room: Room<'a>, value: &[u8], slot: Slot) -> Left<'a> {
+    write_text(room, value, slot, slot.keeps_blanks())
 }
 
 /// The same for a value that is one word: a blank becomes `\x20` wherever it stands.
-pub(super) fn write_word(out: &mut Vec<u8>, value: &[u8], slot: Slot) {
-    write_text(out, value, slot, false);
+pub(super) fn write_word<'a>(room: Room<'a>, value: &[u8], slot: Slot) -> Left<'a> {
+    write_text(room, value, slot, false)
 }
 
-fn write_text(out: &mut Vec<u8>, value: &[u8], slot: Slot, blanks: bool) {
-    let first = if blanks { b' ' } else { b'!' };
-    let plain = |byte: u8| {
-        (first..=b'~').contains(&byte) && byte != b'"' && byte != b'\\' && Some(byte) != slot.until
-    };
-    let (mut rest, cut) = shorten(value);
+fn write_text<'a>(room: Room<'a>, value: &[u8], slot: Slot, blanks: bool) -> Left<'a> {
+    let set = Plain { first: if blanks { b' ' } else { b'!' }, until: slot.until.unwrap_or(b'"') };
+    if value.len() > MAX_VALUE {
+        let (value, _) = shorten(value);
+        let room = write_escaped(room, value, set)?;
+        return put(room, if slot.until == Some(b'.') { br"\x2e\x2e\x2e" } else { b"..." });
+    }
+    if set.copy(value, room.get_mut(..value.len())?) {
+        room.get_mut(value.len()..)
+    } else {
+        write_escaped(room, value, set)
+    }
+}
+
+/// The same for a value that has something to escape.
+#[cold]
+fn write_escaped<'a>(mut room: Room<'a>, mut rest: &[u8], set: Plain) -> Left<'a> {
     while !rest.is_empty() {
         // Runs of plain bytes are nearly everything, and one copy each.
-        let run = rest.iter().position(|&byte| !plain(byte)).unwrap_or(rest.len());
-        out.extend_from_slice(&rest[..run]);
+        let run = rest.iter().position(|&byte| !set.has(byte)).unwrap_or(rest.len());
+        room = put(room, &rest[..run])?;
         rest = &rest[run..];
         if let Some((&byte, after)) = rest.split_first() {
-            out.extend_from_slice(&[b'\\', b'x', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+            room = put(room, &[b'\\', b'x', hex(byte >> 4), hex(byte & 15)])?;
             rest = after;
         }
     }
-    if cut {
-        out.extend_from_slice(if slot.until == Some(b'.') { br"\x2e\x2e\x2e" } else { b"..." });
-    }
+    Some(room)
 }
 
-/// Appends `value` as a JSON string with its quotes (RFC 8259 §7); always valid UTF-8.
+/// Writes `value` as a JSON string with its quotes (RFC 8259 §7); always valid UTF-8.
 ///
 /// Valid UTF-8 stays as it is, except `"`, `\`, control characters (C0, DEL, C1) and the separators and
 /// direction marks that would change how a line is shown: those become `\uNNNN`. Each invalid sequence
 /// becomes one `\ufffd`.
-pub(super) fn write_json(out: &mut Vec<u8>, value: &[u8]) {
-    let (value, cut) = shorten(value);
-    out.push(b'"');
-    if value.iter().all(|&byte| is_plain_json(byte)) {
-        out.extend_from_slice(value);
-    } else {
-        for chunk in value.utf8_chunks() {
-            write_json_text(out, chunk.valid());
-            if !chunk.invalid().is_empty() {
-                out.extend_from_slice(b"\\ufffd");
-            }
-        }
+pub(super) fn write_json<'a>(room: Room<'a>, value: &[u8]) -> Left<'a> {
+    if value.len() > MAX_VALUE {
+        return write_json_escaped(room, value);
     }
-    out.extend_from_slice(if cut { b"...\"" } else { b"\"" });
+    let [open, inside @ .., close] = room.get_mut(..value.len() + 2)? else { return None };
+    if !JSON.copy(value, inside) {
+        return write_json_escaped(room, value);
+    }
+    (*open, *close) = (b'"', b'"');
+    room.get_mut(value.len() + 2..)
 }
 
-fn write_json_text(out: &mut Vec<u8>, text: &str) {
+/// The same for a value that has to be cut or has something to escape.
+#[cold]
+fn write_json_escaped<'a>(room: Room<'a>, value: &[u8]) -> Left<'a> {
+    let (value, cut) = shorten(value);
+    let mut room = put(room, b"\"")?;
+    for chunk in value.utf8_chunks() {
+        room = write_json_text(room, chunk.valid())?;
+        if !chunk.invalid().is_empty() {
+            room = put(room, b"\\ufffd")?;
+        }
+    }
+    put(room, if cut { b"...\"" } else { b"\"" })
+}
+
+fn write_json_text<'a>(mut room: Room<'a>, text: &str) -> Left<'a> {
     let bytes = text.as_bytes();
     let mut copied = 0;
     for (place, character) in text.char_indices() {
         let plain = u8::try_from(character).map_or_else(
             // Latin-1 was decided in the other arm; this is U+0100 and above.
             |_| !matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'),
-            |latin| is_plain_json(latin) || latin >= 0xa0,
+            |latin| JSON.has(latin) || latin >= 0xa0,
         );
         if plain {
             continue;
         }
-        out.extend_from_slice(&bytes[copied..place]);
+        room = put(room, &bytes[copied..place])?;
         copied = place + character.len_utf8();
-        match character {
-            '"' | '\\' => out.extend_from_slice(&[b'\\', bytes[place]]),
+        room = match character {
+            '"' | '\\' => put(room, &[b'\\', bytes[place]])?,
             other => {
-                out.extend_from_slice(b"\\u");
                 // Everything that is escaped here lies below U+10000: four digits are enough.
-                let code = u32::from(other);
-                for shift in [12, 8, 4, 0] {
-                    out.push(HEX[(code >> shift & 15) as usize]);
-                }
+                let [.., high, low] = u32::from(other).to_be_bytes();
+                put(room, &[b'\\', b'u', hex(high >> 4), hex(high & 15), hex(low >> 4), hex(low & 15)])?
             }
-        }
+        };
     }
-    out.extend_from_slice(&bytes[copied..]);
+    put(room, &bytes[copied..])
 }
 
-fn is_plain_json(byte: u8) -> bool {
-    matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
+/// Bytes that stay as they are: printable ASCII from `first` on but for `"`, `\` and `until`.
+#[derive(Clone, Copy)]
+struct Plain {
+    /// A blank or what follows it.
+    first: u8,
+    until: u8,
+}
+
+/// Those of JSON.
+const JSON: Plain = Plain { first: b' ', until: b'"' };
+
+/// Eight bytes of 1.
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+impl Plain {
+    #[inline(always)]
+    const fn has(self, byte: u8) -> bool {
+        (byte >= self.first) & (byte <= b'~') & (byte != b'"') & (byte != b'\\') & (byte != self.until)
+    }
+
+    /// Copies `from` to `to`, which is as long, and tells whether all of it is plain; if not, what was copied means
+    /// nothing. Pieces of one length overlap, so that no byte is left to look at alone.
+    #[inline(always)]
+    fn copy(self, from: &[u8], to: &mut [u8]) -> bool {
+        if let (Some(last), Some(end)) = (from.last_chunk::<16>(), to.last_chunk_mut()) {
+            *end = *last;
+            let mut all = self.has_sixteen(last);
+            for (from, to) in from.as_chunks().0.iter().zip(to.as_chunks_mut().0) {
+                *to = *from;
+                all &= self.has_sixteen(from);
+            }
+            return all;
+        }
+        if let (Some(first), Some(last)) = (from.first_chunk::<8>(), from.last_chunk::<8>()) {
+            to.first_chunk_mut().into_iter().for_each(|start| *start = *first);
+            to.last_chunk_mut().into_iter().for_each(|end| *end = *last);
+            return self.has_eight(u64::from_ne_bytes(*first)) & self.has_eight(u64::from_ne_bytes(*last));
+        }
+        if let (Some(first), Some(last)) = (from.first_chunk::<4>(), from.last_chunk::<4>()) {
+            to.first_chunk_mut().into_iter().for_each(|start| *start = *first);
+            to.last_chunk_mut().into_iter().for_each(|end| *end = *last);
+            let [first, last] = [first, last].map(|four| u64::from(u32::from_ne_bytes(*four)));
+            return self.has_eight(first << 32 | last);
+        }
+        let mut all = true;
+        for (from, to) in from.iter().zip(to) {
+            *to = *from;
+            all &= self.has(*from);
+        }
+        all
+    }
+
+    /// No branch inside: the compiler makes one comparison of all bytes out of each.
+    #[inline(always)]
+    fn has_sixteen(self, bytes: &[u8; 16]) -> bool {
+        bytes.iter().fold(true, |all, &byte| all & self.has(byte))
+    }
+
+    /// Eight bytes in one number. In each step a byte that is not plain, and only such a one, gets its highest bit:
+    /// what a carry or a borrow does to its neighbour matters no more then.
+    #[inline(always)]
+    const fn has_eight(self, bytes: u64) -> bool {
+        // What is not ASCII is never plain.
+        let until = if self.until < 0x80 { self.until } else { b'"' };
+        let low = bytes.wrapping_sub(ONES * self.first as u64);
+        let delete = bytes.wrapping_add(ONES);
+        let quote = (bytes ^ (ONES * b'"' as u64)).wrapping_sub(ONES);
+        let backslash = (bytes ^ (ONES * b'\\' as u64)).wrapping_sub(ONES);
+        let end = (bytes ^ (ONES * until as u64)).wrapping_sub(ONES);
+        (bytes | low | delete | quote | backslash | end) & (ONES << 7) == 0
+    }
 }
 
 /// The part of `value` that is logged, and whether that is less than all. A UTF-8 character is not torn.
@@ -109,22 +195,21 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::telemetry::access_log::room::text_of;
 
     const OPEN: Slot = Slot { until: None, quoted: false };
     const QUOTED: Slot = Slot { until: Some(b'"'), quoted: true };
 
-    fn quoted(out: &mut Vec<u8>, value: &[u8]) {
-        write_free(out, value, QUOTED);
+    fn quoted<'a>(room: Room<'a>, value: &[u8]) -> Left<'a> {
+        write_free(room, value, QUOTED)
     }
 
-    fn word(out: &mut Vec<u8>, value: &[u8]) {
-        write_word(out, value, QUOTED);
+    fn word<'a>(room: Room<'a>, value: &[u8]) -> Left<'a> {
+        write_word(room, value, QUOTED)
     }
 
-    fn on(write: impl Fn(&mut Vec<u8>, &[u8]), value: &[u8]) -> String {
-        let mut out = Vec::new();
-        write(&mut out, value);
-        String::from_utf8(out).expect("always UTF-8")
+    fn on(write: impl for<'a> Fn(Room<'a>, &[u8]) -> Left<'a>, value: &[u8]) -> String {
+        text_of(|room| write(room, value))
     }
 
     #[test]
@@ -139,18 +224,14 @@ mod tests {
 
     #[test]
     fn what_ends_a_value_is_never_in_it() {
-        let at = |slot: Slot| {
-            let mut out = Vec::new();
-            write_free(&mut out, b"a b|c.", slot);
-            String::from_utf8(out).expect("ASCII")
-        };
+        let at = |slot: Slot| text_of(|room| write_free(room, b"a b|c.", slot));
         assert_eq!(at(OPEN), r"a\x20b|c.");
         assert_eq!(at(Slot { until: Some(b'|'), quoted: false }), r"a\x20b\x7cc.");
         assert_eq!(at(Slot { until: Some(b'|'), quoted: true }), r"a b\x7cc.");
         assert_eq!(at(Slot { until: Some(b' '), quoted: true }), r"a\x20b|c.");
-        let mut out = Vec::new();
-        write_word(&mut out, &[b'.'; MAX_VALUE + 1], Slot { until: Some(b'.'), quoted: true });
-        assert!(!out.contains(&b'.'), "not even by what tells that it was cut");
+        let dots = Slot { until: Some(b'.'), quoted: true };
+        let out = text_of(|room| write_word(room, &[b'.'; MAX_VALUE + 1], dots));
+        assert!(!out.contains('.'), "not even by what tells that it was cut");
     }
 
     #[test]
@@ -175,14 +256,30 @@ mod tests {
         assert_eq!(on(quoted, &vec![0x80; MAX_VALUE + 9]).len(), 4 * MAX_VALUE + 3);
     }
 
+    /// Every byte at every place of values that are looked at in every way.
+    #[test]
+    fn a_set_has_all_of_its_bytes_and_no_other() {
+        for set in [JSON, Plain { first: b'!', until: b'|' }, Plain { first: b' ', until: 0xc3 }] {
+            for length in [1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 40] {
+                for (byte, place) in (0..=255).flat_map(|byte| (0..length).map(move |place| (byte, place))) {
+                    let (mut value, mut copied) = (vec![b'x'; length], vec![0; length]);
+                    value[place] = byte;
+                    let plain = set.copy(&value, &mut copied);
+                    assert_eq!(plain, set.has(byte), "{byte} at {place} of {length}");
+                    assert!(!plain || copied == value, "{byte} at {place} of {length}");
+                }
+            }
+            assert!(set.copy(b"", &mut []));
+        }
+    }
+
     proptest! {
         #[test]
         fn any_bytes_stay_inside_their_field(
             value in prop::collection::vec(any::<u8>(), 0..5000), until: Option<u8>, inside: bool,
         ) {
             let slot = Slot { until, quoted: inside };
-            let mut free = Vec::new();
-            write_free(&mut free, &value, slot);
+            let free = text_of(|room| write_free(room, &value, slot)).into_bytes();
             prop_assert!(free.iter().all(|byte| matches!(byte, b' '..=b'~') && *byte != b'"'));
             prop_assert!(slot.keeps_blanks() || !free.contains(&b' '));
             // A backslash, `x` and hex digits are the one escape that a value can't do without.

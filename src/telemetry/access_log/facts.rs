@@ -9,6 +9,7 @@ use crate::telemetry::cells::{connect_time, first_byte_time, span};
 use crate::tick::Tick;
 
 use super::names::Names;
+use super::room::{Left, Room, put};
 use super::value::{Clock, Value, write_ip};
 use super::{digits, escape};
 
@@ -45,6 +46,9 @@ impl<'a> Facts<'a> {
     }
 
     /// The value of a field. A new field is one line here and one in [`LogField`].
+    ///
+    /// Where the field is a constant this comes down to the one line.
+    #[inline(always)]
     pub(super) fn value(&self, field: LogField) -> Value<'a> {
         let Facts { record, names, last, .. } = *self;
         match field {
@@ -90,45 +94,54 @@ impl<'a> Facts<'a> {
         Value::free(self.head.and_then(|head| head.named(name)).unwrap_or_default())
     }
 
-    /// Appends a field in another form.
-    pub(super) fn write_derived(&self, out: &mut Vec<u8>, field: DerivedField, slot: Slot, clock: Clock<'_>) {
+    /// Writes a field in another form.
+    pub(super) fn write_derived<'r>(
+        &self,
+        room: Room<'r>,
+        field: DerivedField,
+        slot: Slot,
+        clock: &mut Clock<'_>,
+    ) -> Left<'r> {
         let client = self.record.client;
         match field {
-            DerivedField::TimeCommon => clock.0.write_common(out, clock.1, self.start),
+            DerivedField::TimeCommon => put(room, clock.0.common(clock.1, self.start)),
             DerivedField::ClientIp => match client {
-                Some((address, _)) => write_ip(out, address),
-                None => out.push(b'-'),
+                Some((address, _)) => write_ip(room, address),
+                None => put(room, b"-"),
             },
             DerivedField::ClientPort => match client {
-                Some((_, port)) => digits::write(out, port.into()),
-                None => out.push(b'-'),
+                Some((_, port)) => digits::write(room, port.into()),
+                None => put(room, b"-"),
             },
-            DerivedField::Request => self.write_request(out, Head::target, slot, true),
-            DerivedField::MethodPath => self.write_request(out, Head::path, slot, false),
+            DerivedField::Request => self.write_request(room, Head::target, slot, true),
+            DerivedField::MethodPath => self.write_request(room, Head::path, slot, false),
             DerivedField::Code => {
-                digits::write(out, self.sent().unwrap_or_else(|| self.record.cause.status().into()));
+                digits::write(room, self.sent().unwrap_or_else(|| self.record.cause.status().into()))
             }
         }
     }
 
     /// Method, one form of the target, perhaps the version; `-` alone when there is none of them.
-    fn write_request(&self, out: &mut Vec<u8>, target: fn(&Head) -> &[u8], slot: Slot, versioned: bool) {
+    fn write_request<'r>(
+        &self,
+        room: Room<'r>,
+        target: fn(&Head) -> &[u8],
+        slot: Slot,
+        versioned: bool,
+    ) -> Left<'r> {
         let head = self.head.filter(|head| !head.method().is_empty() || !target(head).is_empty());
-        let Some(head) = head else {
-            out.push(b'-');
-            return;
-        };
-        let blank = if slot.keeps_blanks() { " " } else { "\\x20" };
-        escape::write_word(out, head.method(), slot);
-        out.extend_from_slice(blank.as_bytes());
-        escape::write_word(out, target(head), slot);
-        if versioned {
-            out.extend_from_slice(blank.as_bytes());
-            out.extend_from_slice(match head.version {
-                Version::Http10 => b"HTTP/1.0",
-                Version::Http11 => b"HTTP/1.1",
-            });
+        let Some(head) = head else { return put(room, b"-") };
+        let blank: &[u8] = if slot.keeps_blanks() { b" " } else { b"\\x20" };
+        let room = put(escape::write_word(room, head.method(), slot)?, blank)?;
+        let room = escape::write_word(room, target(head), slot)?;
+        if !versioned {
+            return Some(room);
         }
+        let version = match head.version {
+            Version::Http10 => b"HTTP/1.0",
+            Version::Http11 => b"HTTP/1.1",
+        };
+        put(put(room, blank)?, version)
     }
 
     fn of_head(&self, part: fn(&Head) -> &[u8]) -> &'a [u8] {

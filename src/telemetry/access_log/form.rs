@@ -1,6 +1,7 @@
 //! How records become lines: a config's `format`, made ready once for all workers.
 
 use super::facts::Facts;
+use super::room::{Left, Room, put};
 use super::sample;
 use super::value::Clock;
 use crate::config::model::template::{LogField, Piece, Source};
@@ -27,8 +28,10 @@ pub(super) struct Form {
 
 #[derive(Debug)]
 enum Layout {
-    /// Each field with what stands before its value.
-    Json(Vec<(Box<str>, LogField)>),
+    /// All fields; that of sampling only where it is on.
+    Json {
+        sampled: bool,
+    },
     Lines(Template),
 }
 
@@ -37,7 +40,7 @@ impl Form {
     pub(super) fn new(format: &LogFormat, sample: Share) -> Form {
         let sampled = sample < Share::ALL;
         let layout = match format {
-            LogFormat::Json => Layout::Json(json(sampled)),
+            LogFormat::Json => Layout::Json { sampled },
             LogFormat::Text if sampled => Layout::Lines(own(&[TEXT, TEXT_SAMPLED])),
             LogFormat::Text => Layout::Lines(own(&[TEXT])),
             LogFormat::Common => Layout::Lines(own(&[COMMON])),
@@ -52,51 +55,60 @@ impl Form {
         sample::share_of(self.sample, record)
     }
 
-    /// Appends one line with its end to `out`.
-    pub(super) fn write(&self, out: &mut Vec<u8>, facts: &Facts<'_>, (stamps, wall): Clock<'_>) {
+    /// Writes one line with its end.
+    #[inline]
+    pub(super) fn write<'r>(&self, room: Room<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
         match &self.layout {
-            Layout::Json(fields) => {
-                for (before, field) in fields {
-                    out.extend_from_slice(before.as_bytes());
-                    facts.value(*field).write_json(out, (stamps, wall));
-                }
-                out.extend_from_slice(b"}\n");
-            }
-            Layout::Lines(template) => {
-                for piece in template.pieces() {
-                    match piece {
-                        Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
-                        Piece::Value(source, slot) => match source {
-                            Source::Field(field) => {
-                                facts.value(*field).write_text(out, *slot, (stamps, wall));
-                            }
-                            Source::Derived(field) => {
-                                facts.write_derived(out, *field, *slot, (stamps, wall));
-                            }
-                            Source::Header(name) => facts.named(name).write_text(out, *slot, (stamps, wall)),
-                        },
-                    }
-                }
-                out.push(b'\n');
-            }
+            Layout::Json { sampled } => write_json(room, facts, clock, *sampled),
+            Layout::Lines(template) => write_pieces(room, template.pieces(), facts, clock),
         }
     }
+}
+
+/// Writes an object of all fields.
+fn write_json<'r>(room: Room<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>, sampled: bool) -> Left<'r> {
+    // One stretch of code without a loop, in which the length of every name is known: a name is a few stores.
+    macro_rules! members {
+        ($room:ident: $first:ident $($next:ident)*) => {{
+            let $room = put($room, b"{")?;
+            let $room = put($room, &LogField::$first.json_key().as_bytes()[1..])?;
+            let $room = facts.value(LogField::$first).write_json($room, clock)?;
+            $(
+                let $room = put($room, LogField::$next.json_key().as_bytes())?;
+                let $room = facts.value(LogField::$next).write_json($room, clock)?;
+            )*
+            $room
+        }};
+    }
+    let room = members!(room: Time Kind Client Listener Target Backend Method Path Host Status Cause BytesIn BytesOut
+        Duration Connect FirstByte Attempts Reused Tls TlsResumed Handshake Id UserAgent Referer);
+    if !sampled {
+        return put(room, b"}\n");
+    }
+    let room = put(room, LogField::SampleRate.json_key().as_bytes())?;
+    put(facts.value(LogField::SampleRate).write_json(room, clock)?, b"}\n")
+}
+
+fn write_pieces<'r>(
+    mut room: Room<'r>,
+    pieces: &[Piece],
+    facts: &Facts<'_>,
+    clock: &mut Clock<'_>,
+) -> Left<'r> {
+    for piece in pieces {
+        room = match piece {
+            Piece::Text(text) => put(room, text.as_bytes())?,
+            Piece::Value(Source::Field(field), slot) => facts.value(*field).write_text(room, *slot, clock)?,
+            Piece::Value(Source::Derived(field), slot) => facts.write_derived(room, *field, *slot, clock)?,
+            Piece::Value(Source::Header(name), slot) => facts.named(name).write_text(room, *slot, clock)?,
+        };
+    }
+    put(room, b"\n")
 }
 
 /// Our own forms are templates like any other.
 fn own(parts: &[&str]) -> Template {
     Template::parse(&parts.concat()).expect("every named form is a template; a test makes each of them")
-}
-
-fn json(sampled: bool) -> Vec<(Box<str>, LogField)> {
-    let fields = LogField::ALL.iter().filter(|&&field| sampled || field != LogField::SampleRate);
-    fields
-        .enumerate()
-        .map(|(place, &field)| {
-            let before = if place == 0 { '{' } else { ',' };
-            (format!("{before}\"{}\":", field.name()).into(), field)
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod facts;
 mod form;
 mod loss;
 mod names;
+mod room;
 mod sample;
 mod stamp;
 mod value;
@@ -26,6 +27,7 @@ use std::time::Duration;
 
 use self::facts::Facts;
 use self::form::Form;
+use self::room::Batch;
 use self::stamp::Stamps;
 use self::writer::{Intake, Open, Sink, Writer};
 use super::cells::Cells;
@@ -97,7 +99,7 @@ impl AccessLog {
             form: Arc::clone(&self.form),
             intake: self.writer.intake(),
             cells,
-            buffer: Vec::new(),
+            buffer: Batch::default(),
             stamps: Stamps::default(),
         }
     }
@@ -140,7 +142,7 @@ pub struct Handle {
     form: Arc<Form>,
     intake: Intake,
     cells: Arc<Cells>,
-    buffer: Vec<u8>,
+    buffer: Batch,
     stamps: Stamps,
 }
 
@@ -156,11 +158,12 @@ impl Handle {
                 return;
             }
         }
-        if self.buffer.capacity() == 0 {
-            self.buffer = self.intake.empty_buffer(HAND_OVER_AT);
+        if self.buffer.room() == 0 {
+            self.buffer = self.intake.empty_batch();
         }
         let facts = Facts::new(record, head, names, share);
-        self.form.write(&mut self.buffer, &facts, (&mut self.stamps, start));
+        let mut clock = (&mut self.stamps, start);
+        self.buffer.append(|room| self.form.write(room, &facts, &mut clock));
         if self.buffer.len() >= HAND_OVER_AT {
             self.hand_over();
         }
@@ -192,7 +195,7 @@ impl Drop for Handle {
     fn drop(&mut self) {
         self.hand_over();
         // Whatever is still here has no further chance.
-        self.count_lost(writer::count_lines(&self.buffer));
+        self.count_lost(writer::count_lines(self.buffer.lines()));
     }
 }
 

@@ -1,67 +1,60 @@
 //! Wall-clock time of a Tick as text: RFC 3339, or as in the Common Log Format.
 //!
-//! The calendar is worked out once per second and worker; the rest is copying bytes.
-
-use std::time::{SystemTime, UNIX_EPOCH};
+//! The calendar is worked out once per second and worker, the text once per millisecond; the rest is copying bytes.
 
 use super::digits;
-use crate::tick::{Tick, nanos};
+use crate::tick::Tick;
 
 /// The wall clock at [`Tick::ZERO`]: nanoseconds since 1970-01-01 UTC. Good until the year 2554.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WallStart(pub u64);
 
-impl WallStart {
-    /// From one look at both clocks: at `now` the wall clock showed `wall`. Look again now and then and
-    /// the log follows corrections of the wall clock. Times before 1970 count as 1970.
-    #[must_use]
-    pub fn at(now: Tick, wall: SystemTime) -> WallStart {
-        let since_1970 = wall.duration_since(UNIX_EPOCH).map_or(0, nanos);
-        WallStart(since_1970.saturating_sub(now.0))
-    }
-}
-
-/// The last seconds written, as text.
+/// The last times written, as text.
 #[derive(Debug, Default)]
 pub(super) struct Stamps {
+    millis: Cached<24>,
     rfc: Cached<19>,
     common: Cached<26>,
 }
 
 impl Stamps {
-    /// Appends `at` as `2026-11-20T11:38:40.123Z` (RFC 3339).
-    pub(super) fn write(&mut self, out: &mut Vec<u8>, start: WallStart, at: Tick) {
-        let nanos = start.0.saturating_add(at.0);
-        out.extend_from_slice(self.rfc.text(nanos, render_rfc));
-        out.push(b'.');
-        digits::write_padded(out, nanos / 1_000_000 % 1000, 3);
-        out.push(b'Z');
+    /// `at` as `2026-11-20T11:38:40.123Z` (RFC 3339).
+    #[inline]
+    pub(super) fn rfc(&mut self, start: WallStart, at: Tick) -> &[u8; 24] {
+        let Stamps { millis, rfc, .. } = self;
+        millis.text(start.0.saturating_add(at.0) / 1_000_000, |milli| {
+            let mut text = *b"0000-00-00T00:00:00.000Z";
+            text[..19].copy_from_slice(rfc.text(milli / 1000, render_rfc));
+            text[20..23].copy_from_slice(&digits::triple(milli % 1000));
+            text
+        })
     }
 
-    /// Appends `at` as `20/Nov/2026:11:38:40 +0000`, the time of the Common Log Format.
-    pub(super) fn write_common(&mut self, out: &mut Vec<u8>, start: WallStart, at: Tick) {
-        out.extend_from_slice(self.common.text(start.0.saturating_add(at.0), render_common));
+    /// `at` as `20/Nov/2026:11:38:40 +0000`, the time of the Common Log Format.
+    pub(super) fn common(&mut self, start: WallStart, at: Tick) -> &[u8; 26] {
+        self.common.text(start.0.saturating_add(at.0) / 1_000_000_000, render_common)
     }
 }
 
-/// The text of one second.
+/// The text of one point in time.
 #[derive(Debug)]
 struct Cached<const N: usize> {
-    second: Option<u64>,
+    at: Option<u64>,
     text: [u8; N],
 }
 
 impl<const N: usize> Default for Cached<N> {
     fn default() -> Self {
-        Cached { second: None, text: [0; N] }
+        Cached { at: None, text: [0; N] }
     }
 }
 
 impl<const N: usize> Cached<N> {
-    fn text(&mut self, nanos: u64, render: fn(u64) -> [u8; N]) -> &[u8; N] {
-        let second = nanos / 1_000_000_000;
-        if self.second != Some(second) {
-            (self.second, self.text) = (Some(second), render(second));
+    /// The text of `at`, whatever its unit is.
+    #[inline]
+    fn text(&mut self, at: u64, render: impl FnOnce(u64) -> [u8; N]) -> &[u8; N] {
+        if self.at != Some(at) {
+            (self.at, self.text) = (Some(at), render(at));
         }
         &self.text
     }
@@ -121,14 +114,11 @@ fn civil(day: u64) -> (u64, u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn text(stamp: &mut Stamps, second: u64, nanos: u64) -> String {
-        let mut out = Vec::new();
-        stamp.write(&mut out, WallStart(second * 1_000_000_000), Tick(nanos));
-        String::from_utf8(out).expect("ASCII")
+        let text = stamp.rfc(WallStart(second * 1_000_000_000), Tick(nanos));
+        String::from_utf8_lossy(text).into_owned()
     }
 
     #[test]
@@ -146,9 +136,8 @@ mod tests {
     fn the_common_form_of_known_seconds() {
         let mut stamp = Stamps::default();
         let mut text = |second: u64| {
-            let mut out = Vec::new();
-            stamp.write_common(&mut out, WallStart(second * 1_000_000_000), Tick(999_999_999));
-            String::from_utf8(out).expect("ASCII")
+            let text = stamp.common(WallStart(second * 1_000_000_000), Tick(999_999_999));
+            String::from_utf8_lossy(text).into_owned()
         };
         assert_eq!(text(971_186_136), "10/Oct/2000:13:55:36 +0000");
         assert_eq!(text(0), "01/Jan/1970:00:00:00 +0000");
@@ -175,12 +164,5 @@ mod tests {
                 (year, month) = (year + 1, 1);
             }
         }
-    }
-
-    #[test]
-    fn a_start_is_the_wall_clock_less_the_tick() {
-        let wall = UNIX_EPOCH + Duration::from_secs(100);
-        assert_eq!(WallStart::at(Tick(30_000_000_000), wall), WallStart(70_000_000_000));
-        assert_eq!(WallStart::at(Tick(5), UNIX_EPOCH - Duration::from_secs(1)), WallStart(0));
     }
 }

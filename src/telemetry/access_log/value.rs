@@ -1,12 +1,13 @@
 //! One value of a line, for people and for machines.
 //!
-//! Everything goes straight into the worker's buffer: no allocation, no `format!`. What is absent is `-` in
-//! text and `null` in JSON.
+//! Everything goes straight into the line: no allocation, no `format!`. What is absent is `-` in text and
+//! `null` in JSON.
 
 use std::io::Write as _;
-use std::net::IpAddr;
-use std::time::Duration;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use super::names::Name;
+use super::room::{Left, Room, put, put_either, put_front};
 use super::stamp::{Stamps, WallStart};
 use super::{digits, escape};
 use crate::config::model::Share;
@@ -20,8 +21,8 @@ pub(super) enum Value<'a> {
     Absent,
     /// A count, a status.
     Number(u64),
-    /// A time in milliseconds.
-    Millis(Duration),
+    /// Nanoseconds, shown as milliseconds.
+    Millis(u64),
     /// A request's number.
     Id(u128),
     /// Yes or no.
@@ -29,7 +30,7 @@ pub(super) enum Value<'a> {
     /// A word of our own, harmless as it is.
     Token(&'static str),
     /// A number with the name it has in the config, if it has one.
-    Name(u32, Option<&'a str>),
+    Name(u32, Option<&'a Name>),
     /// A stranger's bytes that are one word.
     Word(&'a [u8]),
     /// A stranger's bytes that may well have blanks.
@@ -47,106 +48,127 @@ pub(super) type Clock<'a> = (&'a mut Stamps, WallStart);
 
 impl<'a> Value<'a> {
     /// A value that may be absent.
+    #[inline(always)]
     pub(super) fn or_absent<T>(value: Option<T>, make: impl FnOnce(T) -> Value<'a>) -> Value<'a> {
         value.map_or(Value::Absent, make)
     }
 
     /// One word; an empty one is absent.
+    #[inline(always)]
     pub(super) fn word(bytes: &'a [u8]) -> Value<'a> {
         if bytes.is_empty() { Value::Absent } else { Value::Word(bytes) }
     }
 
     /// Bytes with blanks; empty ones are absent.
+    #[inline(always)]
     pub(super) fn free(bytes: &'a [u8]) -> Value<'a> {
         if bytes.is_empty() { Value::Absent } else { Value::Free(bytes) }
     }
 
-    /// Appends it as text that fits into `slot`.
-    pub(super) fn write_text(self, out: &mut Vec<u8>, slot: Slot, (stamps, wall): Clock<'_>) {
+    /// Writes it as text that fits into `slot`.
+    pub(super) fn write_text<'r>(self, room: Room<'r>, slot: Slot, clock: &mut Clock<'_>) -> Left<'r> {
         match self {
-            Value::Absent => out.push(b'-'),
-            Value::Number(number) => digits::write(out, number),
-            Value::Millis(span) => digits::write_millis(out, span),
-            Value::Id(id) => digits::write_hex(out, id),
-            Value::Flag(flag) => out.extend_from_slice(if flag { b"yes" } else { b"no" }),
-            Value::Token(word) => out.extend_from_slice(word.as_bytes()),
-            Value::Name(_, Some(name)) => escape::write_word(out, name.as_bytes(), slot),
-            Value::Name(number, None) => write_number(out, number),
-            Value::Word(bytes) => escape::write_word(out, bytes, slot),
-            Value::Free(bytes) => escape::write_free(out, bytes, slot),
-            Value::Time(at) => stamps.write(out, wall, at),
-            Value::Client(address, port) => write_client(out, address, port),
-            Value::Share(share) => write_share(out, share),
+            Value::Absent => put(room, b"-"),
+            Value::Flag(flag) => put_either(room, flag, [b"yes", b"no"]),
+            Value::Name(_, Some(name)) => escape::write_word(room, name.text().as_bytes(), slot),
+            Value::Word(bytes) => escape::write_word(room, bytes, slot),
+            Value::Free(bytes) => escape::write_free(room, bytes, slot),
+            other => other.write_plain(room, clock),
         }
     }
 
-    /// Appends it as a value of JSON.
-    pub(super) fn write_json(self, out: &mut Vec<u8>, clock: Clock<'_>) {
+    /// Writes it as a value of JSON.
+    #[inline(always)]
+    pub(super) fn write_json<'r>(self, room: Room<'r>, clock: &mut Clock<'_>) -> Left<'r> {
         match self {
-            Value::Absent => out.extend_from_slice(b"null"),
-            Value::Flag(flag) => out.extend_from_slice(if flag { b"true" } else { b"false" }),
-            Value::Name(_, Some(name)) => escape::write_json(out, name.as_bytes()),
-            Value::Word(bytes) | Value::Free(bytes) => escape::write_json(out, bytes),
-            Value::Number(_) | Value::Millis(_) | Value::Share(_) => {
-                self.write_text(out, Slot::default(), clock);
-            }
+            Value::Absent => put(room, b"null"),
+            Value::Flag(flag) => put_either(room, flag, [b"true", b"false"]),
+            Value::Name(_, Some(name)) => name.write_json(room),
+            Value::Word(bytes) | Value::Free(bytes) => escape::write_json(room, bytes),
+            Value::Number(_) | Value::Millis(_) | Value::Share(_) => self.write_plain(room, clock),
             // The text of these has no character that means anything to JSON.
             Value::Id(_) | Value::Token(_) | Value::Name(_, None) | Value::Time(_) | Value::Client(..) => {
-                out.push(b'"');
-                self.write_text(out, Slot::default(), clock);
-                out.push(b'"');
+                put(self.write_plain(put(room, b"\"")?, clock)?, b"\"")
             }
         }
     }
-}
 
-/// A number that has no name.
-fn write_number(out: &mut Vec<u8>, number: u32) {
-    out.push(b'#');
-    digits::write(out, number.into());
+    /// Writes a value whose text is the same everywhere.
+    #[inline(always)]
+    fn write_plain<'r>(self, room: Room<'r>, (stamps, wall): &mut Clock<'_>) -> Left<'r> {
+        match self {
+            Value::Number(number) => digits::write(room, number),
+            Value::Millis(nanos) => digits::write_millis(room, nanos),
+            Value::Id(id) => digits::write_hex(room, id),
+            Value::Token(word) => put(room, word.as_bytes()),
+            Value::Name(number, _) => digits::write(put(room, b"#")?, number.into()),
+            Value::Time(at) => put(room, stamps.rfc(*wall, at)),
+            Value::Client(address, port) => write_client(room, address, port),
+            Value::Share(share) => write_share(room, share),
+            // The callers have their own text for these.
+            Value::Absent | Value::Flag(_) | Value::Word(_) | Value::Free(_) => Some(room),
+        }
+    }
 }
 
 /// A part of 1 as a decimal number: `0.01`, `1`.
-fn write_share(out: &mut Vec<u8>, share: Share) {
+fn write_share(room: Room<'_>, share: Share) -> Left<'_> {
     if share == Share::ALL {
-        out.push(b'1');
-        return;
+        return put(room, b"1");
     }
-    out.extend_from_slice(b"0.");
-    digits::write_padded(out, share.millionths().into(), 6);
-    while out.last() == Some(&b'0') {
-        out.pop();
-    }
+    let millionths = u64::from(share.millionths());
+    let ([a, b, c], [d, e, f]) = (digits::triple(millionths / 1000), digits::triple(millionths % 1000));
+    let text = [b'0', b'.', a, b, c, d, e, f];
+    let length = text.iter().rposition(|&digit| digit != b'0').map_or(1, |last| last + 1);
+    put(room, &text[..length])
 }
 
 /// `192.0.2.1:5000` or `[2001:db8::1]:5000`; an IPv4 client of a v6 socket is written as IPv4.
-fn write_client(out: &mut Vec<u8>, address: IpAddr, port: u16) {
-    let six = address.to_canonical().is_ipv6();
-    if six {
-        out.push(b'[');
-    }
-    write_ip(out, address);
-    if six {
-        out.push(b']');
-    }
-    out.push(b':');
-    digits::write(out, port.into());
+fn write_client(room: Room<'_>, address: IpAddr, port: u16) -> Left<'_> {
+    let room = match address.to_canonical() {
+        IpAddr::V4(v4) => write_v4(room, v4)?,
+        IpAddr::V6(v6) => put(write_v6(put(room, b"[")?, v6)?, b"]")?,
+    };
+    digits::write(put(room, b":")?, port.into())
 }
 
 /// An address alone, without brackets.
-pub(super) fn write_ip(out: &mut Vec<u8>, address: IpAddr) {
+pub(super) fn write_ip(room: Room<'_>, address: IpAddr) -> Left<'_> {
     match address.to_canonical() {
-        IpAddr::V4(v4) => {
-            for (place, part) in v4.octets().into_iter().enumerate() {
-                if place > 0 {
-                    out.push(b'.');
-                }
-                digits::write(out, part.into());
-            }
-        }
-        IpAddr::V6(v6) => {
-            // Writing to a Vec cannot fail, and `Display` of an address formats on the stack.
-            let _ = write!(out, "{v6}");
-        }
+        IpAddr::V4(v4) => write_v4(room, v4),
+        IpAddr::V6(v6) => write_v6(room, v6),
     }
+}
+
+/// Each number of an IPv4 address with the dot behind it, and how long that is.
+const PARTS: [([u8; 4], u8); 256] = {
+    let mut parts = [([0; 4], 0); 256];
+    let mut value = 0;
+    while value < 256 {
+        let [hundreds, tens, ones] =
+            [digits::ascii(value / 100), digits::ascii(value / 10), digits::ascii(value)];
+        parts[value as usize] = match value {
+            0..10 => ([ones, b'.', 0, 0], 2),
+            10..100 => ([tens, ones, b'.', 0], 3),
+            _ => ([hundreds, tens, ones, b'.'], 4),
+        };
+        value += 1;
+    }
+    parts
+};
+
+fn write_v4(mut room: Room<'_>, address: Ipv4Addr) -> Left<'_> {
+    let [parts @ .., last] = address.octets();
+    for part in parts {
+        let (text, length) = &PARTS[usize::from(part)];
+        room = put_front(room, text, usize::from(*length))?;
+    }
+    let (text, length) = &PARTS[usize::from(last)];
+    put_front(room, text, usize::from(*length) - 1)
+}
+
+fn write_v6(mut room: Room<'_>, address: Ipv6Addr) -> Left<'_> {
+    // It fails only for want of room; `Display` of an address formats on the stack.
+    write!(room, "{address}").ok()?;
+    Some(room)
 }

@@ -12,26 +12,24 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::loss::Loss;
+use super::room::Batch;
 
 /// Batches that wait at most; with batches of mostly 32 KiB this is about 4 MiB, at worst 32 MiB.
 pub(super) const QUEUE: usize = 128;
-/// Empty buffers that are kept for reuse.
+/// Empty batches that are kept for reuse.
 const SPARE: usize = 32;
-/// Larger buffers are not kept: they grew while the writer was behind.
-const SPARE_CAPACITY: usize = 64 * 1024;
+/// Larger ones are not kept: they grew while the writer was behind.
+const SPARE_ROOM: usize = 64 * 1024;
 
 /// Takes lines.
 pub(super) type Sink = Box<dyn Write + Send>;
 /// Opens the destination once more.
 pub(super) type Open = Box<dyn Fn() -> io::Result<Sink> + Send>;
 
-/// Whole lines from one worker.
-pub(super) type Batch = Vec<u8>;
-
 /// What both ends see.
 #[derive(Debug, Default)]
 struct Shared {
-    spare: Mutex<Vec<Vec<u8>>>,
+    spare: Mutex<Vec<Batch>>,
     stop: AtomicBool,
     reopen: AtomicBool,
     loss: Loss,
@@ -65,13 +63,13 @@ impl Intake {
 
     /// Wakes a writer that sleeps. When the queue is full it is awake.
     fn wake(&self) {
-        let _ = self.offer(Batch::new());
+        let _ = self.offer(Batch::default());
     }
 
-    /// A used buffer if one is at hand without waiting, else a new one of `capacity`.
-    pub(super) fn empty_buffer(&self, capacity: usize) -> Vec<u8> {
+    /// A used batch if one is at hand without waiting, else a new one.
+    pub(super) fn empty_batch(&self) -> Batch {
         let spare = self.shared.spare.try_lock().ok().and_then(|mut spare| spare.pop());
-        spare.unwrap_or_else(|| Vec::with_capacity(capacity))
+        spare.unwrap_or_else(Batch::with_room)
     }
 }
 
@@ -159,9 +157,9 @@ impl Output {
         batches.recv().ok()
     }
 
-    fn put(&mut self, mut bytes: Batch) {
-        match self.write(&bytes) {
-            Ok(()) if bytes.is_empty() => {}
+    fn put(&mut self, mut batch: Batch) {
+        match self.write(batch.lines()) {
+            Ok(()) if batch.is_empty() => {}
             Ok(()) => {
                 if std::mem::take(&mut self.failing) {
                     tracing::warn!("access log: writing works again");
@@ -171,14 +169,14 @@ impl Output {
                 if !std::mem::replace(&mut self.failing, true) {
                     tracing::error!(%error, "access log: writing fails, records are lost");
                 }
-                self.shared.loss.add_in_writer(count_lines(&bytes[rest..]));
+                self.shared.loss.add_in_writer(count_lines(&batch.lines()[rest..]));
             }
         }
-        bytes.clear();
-        if bytes.capacity() > 0 && bytes.capacity() <= SPARE_CAPACITY {
+        batch.clear();
+        if batch.room() > 0 && batch.room() <= SPARE_ROOM {
             let mut spare = self.shared.spare.lock().unwrap_or_else(PoisonError::into_inner);
             if spare.len() < SPARE {
-                spare.push(bytes);
+                spare.push(batch);
             }
         }
     }

@@ -6,7 +6,6 @@
 use std::time::Duration;
 
 use super::counter::Counter;
-use crate::tick::nanos;
 
 /// Width of the narrowest buckets: 2^6 = 64 ns.
 const UNIT_BITS: u32 = 6;
@@ -32,9 +31,8 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts `span`. Only the owning worker calls this.
-    pub fn record(&self, span: Duration) {
-        let nanos = nanos(span);
+    /// Counts a time of `nanos` nanoseconds. Only the owning worker calls this.
+    pub fn record(&self, nanos: u64) {
         self.buckets[place(nanos)].increment();
         self.sum.add(nanos);
     }
@@ -137,6 +135,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::tick::nanos;
 
     #[test]
     fn buckets_touch_and_end_at_the_top() {
@@ -177,7 +176,7 @@ mod tests {
             let (left, right) = (Histogram::default(), Histogram::default());
             for (number, &value) in values.iter().enumerate() {
                 let half = if number % 2 == 0 { &left } else { &right };
-                half.record(Duration::from_nanos(value));
+                half.record(value);
             }
             let (mut reading, mut other) = (Distribution::default(), Distribution::default());
             reading.add(&left);

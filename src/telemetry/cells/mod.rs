@@ -9,8 +9,6 @@ mod histogram;
 mod readings;
 mod table;
 
-use std::time::Duration;
-
 use self::table::Table;
 use crate::message::{Attempt, Blame, Cause, Record};
 use crate::tick::Tick;
@@ -74,8 +72,8 @@ struct TrafficCells {
 }
 
 impl TrafficCells {
-    fn count(&self, record: &Record) {
-        self.by_class[StatusClass::of(record.status) as usize].increment();
+    fn count(&self, record: &Record, class: StatusClass) {
+        self.by_class[class as usize].increment();
         self.bytes_in.add(record.bytes_in);
         self.bytes_out.add(record.bytes_out);
     }
@@ -177,11 +175,12 @@ impl Cells {
     /// from `picked` to `connected` of attempts that opened a connection, first byte from `sent` to
     /// `first_byte`. Only the owning worker calls this.
     pub fn record(&self, record: &Record) {
-        self.listeners.entry(u32::from(record.listener.0)).count(record);
+        let class = StatusClass::of(record.status);
+        self.listeners.entry(u32::from(record.listener.0)).count(record, class);
         let stages = match record.target {
             Some(target) => {
                 let cells = self.targets.entry(u32::from(target.0));
-                cells.traffic.count(record);
+                cells.traffic.count(record, class);
                 &cells.stages
             }
             None => &self.unrouted,
@@ -194,7 +193,7 @@ impl Cells {
         self.retries.add(u64::from(record.attempts_made.saturating_sub(1)));
 
         let attempts = record.kept_attempts();
-        for attempt in attempts {
+        for (place, attempt) in attempts.iter().enumerate() {
             let cells = self.backends.entry(attempt.backend.0);
             cells.attempts.increment();
             if attempt.outcome.blame() == Blame::Backend {
@@ -206,9 +205,9 @@ impl Cells {
             if let Some(first_byte) = first_byte_time(attempt) {
                 stages.first_byte.record(first_byte);
             }
-        }
-        if let Some(last) = attempts.last() {
-            self.backends.entry(last.backend.0).traffic.count(record);
+            if place + 1 == attempts.len() {
+                cells.traffic.count(record, class);
+            }
         }
     }
 
@@ -219,19 +218,19 @@ impl Cells {
     }
 }
 
-/// How long opening the connection took; `None` on a pooled one and when it never stood.
-pub(super) fn connect_time(attempt: &Attempt) -> Option<Duration> {
+/// Nanoseconds that opening the connection took; `None` on a pooled one and when it never stood.
+pub(super) fn connect_time(attempt: &Attempt) -> Option<u64> {
     if attempt.reused { None } else { span(attempt.picked, attempt.connected) }
 }
 
-/// From the last byte of the request head to the first byte of the answer; `None` when none came.
-pub(super) fn first_byte_time(attempt: &Attempt) -> Option<Duration> {
+/// Nanoseconds from the last byte of the request head to the first byte of the answer; `None` when none came.
+pub(super) fn first_byte_time(attempt: &Attempt) -> Option<u64> {
     span(attempt.sent, attempt.first_byte)
 }
 
-/// The time between two points; `None` when one of them did not happen.
-pub(super) fn span(from: Tick, to: Tick) -> Option<Duration> {
-    (from != Tick::ZERO && to != Tick::ZERO).then(|| to.since(from))
+/// The nanoseconds between two points; `None` when one of them did not happen.
+pub(super) fn span(from: Tick, to: Tick) -> Option<u64> {
+    (from != Tick::ZERO && to != Tick::ZERO).then(|| to.0.saturating_sub(from.0))
 }
 
 #[cfg(test)]

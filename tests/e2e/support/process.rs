@@ -64,6 +64,13 @@ impl Process {
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
+    /// Ends of pipes that it has open.
+    pub fn pipes(&self) -> usize {
+        let descriptors = std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap();
+        let links = descriptors.filter_map(|link| std::fs::read_link(link.unwrap().path()).ok());
+        links.filter(|link| link.to_string_lossy().starts_with("pipe:")).count()
+    }
+
     /// What all of its threads have cost until now.
     pub fn cost(&self) -> Cost {
         let mut cost = Cost::default();

@@ -13,7 +13,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use connection::{Connection, Expected};
-use tls::Sessions;
+pub(crate) use tls::Sessions;
 
 /// Errors that are described; more are only counted.
 const MOST_TOLD: usize = 3;

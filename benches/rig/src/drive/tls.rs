@@ -12,14 +12,14 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 /// Sessions towards one server, with the tickets that it gave.
-pub(super) struct Sessions {
+pub(crate) struct Sessions {
     config: Arc<ClientConfig>,
     server: ServerName<'static>,
 }
 
 impl Sessions {
     /// Trusts what is in `file`. Without `resume` every handshake is a full one.
-    pub(super) fn new(file: &Path, server: &str, resume: bool) -> Result<Sessions> {
+    pub(crate) fn new(file: &Path, server: &str, resume: bool) -> Result<Sessions> {
         let mut roots = RootCertStore::empty();
         let certificates = CertificateDer::pem_file_iter(file);
         for certificate in certificates.with_context(|| format!("cannot read {}", file.display()))? {
@@ -39,7 +39,7 @@ impl Sessions {
     }
 
     /// A connection that has not sent anything yet.
-    pub(super) fn begin(&self) -> Result<ClientConnection> {
+    pub(crate) fn begin(&self) -> Result<ClientConnection> {
         Ok(ClientConnection::new(Arc::clone(&self.config), self.server.clone())?)
     }
 }

@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use crate::message::{Cause, Framing};
 use crate::net::Buffer;
 use crate::proxy::http::Body;
+use crate::proxy::spare::Lent;
 
 /// Pieces up to this size are copied behind the head instead of being written as a part of their own.
 const SMALL: usize = 2048;
@@ -26,7 +27,7 @@ pub enum Failed {
 /// A message on its way out.
 pub struct Transmit {
     /// Head, chunk lines and short pieces.
-    front: Vec<u8>,
+    front: Lent<Vec<u8>>,
     front_sent: usize,
     piece: Option<Buffer>,
     /// What follows the piece: the end of its chunk, the end of the body.
@@ -43,7 +44,7 @@ pub struct Transmit {
 impl Transmit {
     /// A message that starts with `head`. With `raw` the body's own chunk lines are passed on if it has any.
     #[must_use]
-    pub fn new(head: Vec<u8>, framing: Framing, body: &mut Body, raw: bool) -> Transmit {
+    pub fn new(head: Lent<Vec<u8>>, framing: Framing, body: &mut Body, raw: bool) -> Transmit {
         let raw = framing == Framing::Chunked && raw && body.set_raw();
         Transmit {
             front: head,
@@ -150,7 +151,7 @@ impl Transmit {
             }
         }
         if self.ended && chunked {
-            let end = if self.piece.is_some() { &mut self.tail } else { &mut self.front };
+            let end = if self.piece.is_some() { &mut self.tail } else { &mut *self.front };
             end.extend_from_slice(b"0\r\n");
             end.extend_from_slice(&body.trailers());
             end.extend_from_slice(b"\r\n");
@@ -182,6 +183,7 @@ mod tests {
     use super::*;
     use crate::net::FreeList;
     use crate::proxy::http::body::Memory;
+    use crate::proxy::spare::Shelf;
 
     #[test]
     fn small_pieces_do_not_pile_up_while_the_socket_takes_nothing() {
@@ -189,8 +191,10 @@ mod tests {
         let pieces: VecDeque<_> = (0..PIECES).map(|_| vec![b'x'; 10]).collect();
         let memory =
             Memory { pieces, trailers: Vec::new(), framing: Framing::Chunked, buffers: FreeList::new() };
-        let mut body = Body::Memory(memory);
-        let mut transmit = Transmit::new(b"HEAD".to_vec(), Framing::Chunked, &mut body, false);
+        let mut body = Body::Memory(Box::new(memory));
+        let mut head: Lent<Vec<u8>> = Shelf::default().take();
+        head.extend_from_slice(b"HEAD");
+        let mut transmit = Transmit::new(head, Framing::Chunked, &mut body, false);
         let mut cx = Context::from_waker(Waker::noop());
         for _ in 0..PIECES {
             assert!(transmit.poll(&mut cx, &mut body, |_, _| Poll::Pending).is_pending());

@@ -9,6 +9,7 @@ use super::*;
 use crate::message::{
     BackendId, Cause, Field, Head, Kind, Line, ListenerId, Record, Span, TargetId, TlsSession, Version,
 };
+use crate::telemetry::access_log::room::text_of;
 use crate::telemetry::access_log::{Names, Stamps, WallStart};
 use crate::tick::Tick;
 
@@ -75,11 +76,10 @@ fn answered() -> Record {
 }
 
 fn written(form: &Form, record: &Record, head: Option<&Head>) -> String {
-    let mut out = Vec::new();
     let names = names();
     let share = form.share_of(record).expect("it is logged");
-    form.write(&mut out, &Facts::new(record, head, &names, share), (&mut Stamps::default(), WALL));
-    String::from_utf8(out).expect("always UTF-8")
+    let facts = Facts::new(record, head, &names, share);
+    text_of(|room| form.write(room, &facts, &mut (&mut Stamps::default(), WALL)))
 }
 
 fn told(format: &LogFormat, record: &Record, head: Option<&Head>) -> String {
@@ -112,6 +112,15 @@ fn an_answered_request_in_both_forms() {
          \"duration_ms\":5.001,\"connect_ms\":0.250,\"first_byte_ms\":1.007,\"attempts\":2,\"reused\":false,\
          \"tls\":null,\"tls_resumed\":null,\"tls_ms\":null,\"id\":\"000000000000000000000000feed0001\",\"user_agent\":\"curl/8.5 (x)\",\"referer\":null}\n"
     );
+}
+
+#[test]
+fn json_has_every_field_in_the_order_of_the_documentation() {
+    let form = Form::new(&LogFormat::Json, Share::from_millionths(1).expect("in range"));
+    let text = written(&form, &Record { status: 503, ..answered() }, None);
+    let keys = LogField::ALL.iter().map(|field| format!("\"{}\":", field.name()));
+    let places: Vec<Option<usize>> = keys.map(|key| text.find(&key)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} in {text}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What the tests of this folder share.
+//! What tests of this row and the one above share.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::target::Registry;
 use crate::tls::Tickets;
 
 /// A worker's things with one HTTP listener that leads nowhere.
-pub(super) fn context() -> Rc<WorkerCtx> {
+pub(crate) fn context() -> Rc<WorkerCtx> {
     let config = Config {
         listeners: vec![Listener {
             name: "web".into(),

@@ -1,0 +1,40 @@
+//! What is known of a client before it asks anything.
+
+use std::net::IpAddr;
+
+use super::record::{ListenerId, Record, TlsSession};
+use crate::tick::Tick;
+
+/// What all Records of one connection have in common. An idle connection holds this instead of a Record, which is
+/// several times as large.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Peer {
+    /// The client's address; `None` on a unix socket.
+    pub client: Option<(IpAddr, u16)>,
+    /// Where it came in.
+    pub listener: ListenerId,
+    /// The connection was accepted.
+    pub accepted: Tick,
+    /// The first byte of a TLS handshake came.
+    pub greeted: Tick,
+    /// The TLS handshake was complete.
+    pub secured: Tick,
+    /// What it came to; `None`: no TLS.
+    pub tls: Option<TlsSession>,
+}
+
+impl Peer {
+    /// A Record that says no more than this.
+    #[must_use]
+    pub fn record(&self) -> Record {
+        Record {
+            client: self.client,
+            listener: self.listener,
+            accepted: self.accepted,
+            started: self.greeted,
+            secured: self.secured,
+            tls: self.tls,
+            ..Record::default()
+        }
+    }
+}

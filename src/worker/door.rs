@@ -1,0 +1,93 @@
+//! Where an accepted connection becomes a task: takes a place, spawns, forgets.
+
+use std::cell::Cell;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tokio::task::spawn_local;
+use tokio_util::task::TaskTracker;
+
+use crate::config::model::Protocol;
+use crate::message::Cause;
+use crate::proxy::WorkerCtx;
+use crate::proxy::http::client::Client;
+use crate::proxy::http::connection::{dismiss, serve, turn_away};
+
+use super::connection::greet;
+use super::handover::Arrival;
+use super::room::{Place, Room};
+
+/// Connections per worker that are told at leisure that there is no room; more are told in passing.
+const TURNED_AWAY: usize = 32;
+
+/// One worker's door.
+pub(super) struct Door {
+    ctx: Rc<WorkerCtx>,
+    room: Arc<Room>,
+    tracker: TaskTracker,
+    turned_away: Rc<Cell<usize>>,
+}
+
+impl Door {
+    pub(super) fn new(ctx: Rc<WorkerCtx>, room: Arc<Room>, tracker: TaskTracker) -> Rc<Door> {
+        Rc::new(Door { ctx, room, tracker, turned_away: Rc::default() })
+    }
+
+    /// Whether a connection would be served.
+    pub(super) fn has_room(&self) -> bool {
+        self.room.taken() < self.room.limit()
+    }
+
+    /// Connections open on this worker, and on all.
+    pub(super) fn loads(&self) -> (usize, usize) {
+        let own = self.ctx.cells.connections.open.value();
+        (usize::try_from(own).unwrap_or(0), self.room.taken())
+    }
+
+    /// Serves a connection, or turns it away when there is no room.
+    ///
+    /// # Errors
+    /// The event loop does not take it.
+    pub(super) fn admit(&self, arrival: Arrival) -> io::Result<()> {
+        let Arrival { socket, peer } = arrival;
+        let stream = socket.into_stream()?;
+        let place = Place::take(&self.room, &self.ctx);
+        let ctx = Rc::clone(&self.ctx);
+        let listener = &ctx.snapshot.listeners[usize::from(peer.listener.0)];
+        let speaks_at_once = listener.config.protocol == Protocol::Http && listener.tls.is_none();
+        match (place.is_granted(), speaks_at_once) {
+            // Each future is as small as it can be: thousands of them are idle.
+            (true, true) => {
+                let client = Client::new(ctx, stream, peer, None);
+                spawn_local(self.tracker.track_future(async move {
+                    let _place = place;
+                    serve(client).await;
+                }));
+            }
+            (true, false) => {
+                let greeting = Box::pin(greet(ctx, stream, peer));
+                spawn_local(self.tracker.track_future(async move {
+                    let _place = place;
+                    if let Some(client) = greeting.await {
+                        serve(client).await;
+                    }
+                }));
+            }
+            // Nothing can be said before a handshake, and that costs more than what we are short of.
+            (false, false) => {}
+            (false, true) if self.turned_away.get() >= TURNED_AWAY => dismiss(&ctx, &stream, &peer),
+            (false, true) => {
+                let count = Rc::clone(&self.turned_away);
+                count.set(count.get() + 1);
+                let client = Client::new(ctx, stream, peer, None);
+                spawn_local(self.tracker.track_future(async move {
+                    turn_away(client, Cause::TooManyConnections).await;
+                    drop(place);
+                    count.set(count.get() - 1);
+                }));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,132 @@
+//! Long transfers through TCP targets, which stay inside the kernel: whatever ends them, the bytes in a pipe are neither
+//! lost nor given to anybody else.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::thread::JoinHandle;
+
+use evenkeel::config::model::Protocol;
+use evenkeel::message::Cause;
+use evenkeel::worker::Ended;
+use fake_backend::pattern;
+
+use super::life_lab::{connect, read_to_end, reset_on_close, until_ended};
+use super::support::process::Process;
+use super::support::{Keel, PATIENCE, config, eventually};
+
+/// More than all the socket buffers on the way take.
+const LONG: usize = 32 << 20;
+
+/// A process between a client and a backend that sends, and cannot get on because the client does not read. A pipe holds bytes.
+struct Stuck {
+    process: Process,
+    client: TcpStream,
+    /// The backend's connection, once it has written all it could: `Err` if that failed.
+    backend: JoinHandle<Result<TcpStream, std::io::Error>>,
+    pipes: usize,
+}
+
+fn stuck(timeouts: &str, sends: usize) -> Stuck {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let process = Process::start(
+        &format!(
+            "workers: 1\ntargets:\n  raw:\n    protocol: tcp\n    listener: '127.0.0.1:0'\n    health_check: off\n{timeouts}    \
+             backends: [{{host: 127.0.0.1, port: {port}}}]\n"
+        ),
+        1,
+    );
+    let pipes = process.pipes();
+    let client = connect(process.address("raw"));
+    let mut socket = listener.accept().unwrap().0;
+    socket.set_write_timeout(Some(PATIENCE)).unwrap();
+    let backend = std::thread::spawn(move || socket.write_all(&pattern(sends)).map(|()| socket));
+    eventually("bytes are in a pipe", || process.pipes() == pipes + 2);
+    Stuck { process, client, backend, pipes }
+}
+
+impl Stuck {
+    fn until_recorded(&self, cause: &str) -> serde_json::Value {
+        eventually("the record is there", || !self.process.records().is_empty());
+        let record = self.process.records().remove(0);
+        assert_eq!(record["cause"], cause, "{record}");
+        record
+    }
+}
+
+#[test]
+fn the_end_comes_behind_the_bytes_in_the_pipe_and_the_pipe_is_used_again() {
+    let Stuck { process, mut client, backend, pipes } = stuck("", LONG);
+    let backend = std::thread::spawn(move || {
+        let socket = backend.join().unwrap().unwrap();
+        socket.shutdown(Shutdown::Write).unwrap();
+        socket
+    });
+    let came = read_to_end(&mut client).unwrap();
+    assert!(came == pattern(LONG), "{} bytes", came.len());
+    // The other direction goes on, as long as the backend likes.
+    let mut backend = backend.join().unwrap();
+    client.write_all(b"thanks").unwrap();
+    let mut thanks = [0; 6];
+    backend.read_exact(&mut thanks).unwrap();
+    assert_eq!(&thanks, b"thanks");
+    assert_eq!(process.pipes(), pipes + 2, "kept for the next transfer");
+}
+
+#[test]
+fn a_backends_reset_comes_behind_the_bytes_in_the_pipe() {
+    let Stuck { process, mut client, backend, pipes } = stuck("", LONG);
+    let reset = std::thread::spawn(move || reset_on_close(&backend.join().unwrap().unwrap()));
+    let came = read_to_end(&mut client).expect_err("a reset");
+    assert!(came == pattern(LONG)[..came.len()], "{} bytes", came.len());
+    reset.join().unwrap();
+    eventually("the record is there", || !process.records().is_empty());
+    assert_eq!(process.records()[0]["cause"], "answer_cut");
+    assert!(process.pipes() <= pipes + 2);
+}
+
+#[test]
+fn a_client_that_leaves_takes_the_pipe_with_it() {
+    let stuck = stuck("", LONG);
+    reset_on_close(&stuck.client);
+    stuck.client.shutdown(Shutdown::Read).unwrap();
+    let Stuck { process, client, backend, pipes } = stuck;
+    drop(client);
+    backend.join().unwrap().expect_err("nobody takes the rest");
+    eventually("the record is there", || !process.records().is_empty());
+    let record = process.records().remove(0);
+    assert_eq!(record["cause"], "client_gone", "{record}");
+    assert!(record["bytes_out"].as_u64().unwrap() < LONG as u64);
+    eventually("the pipe is closed", || process.pipes() == pipes);
+}
+
+#[test]
+fn a_transfer_that_nobody_reads_ends_with_the_tunnel_timeout() {
+    let stuck = stuck("    timeouts: {tunnel: 3s}\n", LONG);
+    let record = stuck.until_recorded("tunnel_idle");
+    assert!(record["bytes_out"].as_u64().unwrap() > 0);
+    stuck.backend.join().unwrap().expect_err("nobody takes the rest");
+    eventually("the pipe is closed", || stuck.process.pipes() == stuck.pipes);
+}
+
+#[test]
+fn a_transfer_under_way_is_finished_while_the_server_drains() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let keel = Keel::start(&config(Protocol::Tcp, &[listener.local_addr().unwrap()]));
+    let mut client = connect(keel.address());
+    let mut socket = listener.accept().unwrap().0;
+    let (begun, half_way) = std::sync::mpsc::channel();
+    let backend = std::thread::spawn(move || {
+        let sent = pattern(LONG);
+        socket.write_all(&sent[..1 << 20]).unwrap();
+        begun.send(()).unwrap();
+        socket.write_all(&sent[1 << 20..]).unwrap();
+    });
+    half_way.recv().unwrap();
+    keel.server.shutdown().advance();
+    assert!(read_to_end(&mut client).unwrap() == pattern(LONG));
+    backend.join().unwrap();
+    drop(client);
+    until_ended(&keel, Cause::Done, 1);
+    assert_eq!(keel.server.wait().unwrap(), Ended { cut: 0 });
+}
