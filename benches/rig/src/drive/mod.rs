@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use clap::Args;
 
+use crate::clock::now;
+
 use connection::{Connection, Expected};
 pub(crate) use tls::Sessions;
 
@@ -61,12 +63,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         bail!("{} of {} requests failed", driver.errors, options.requests);
     }
     Ok(())
-}
-
-/// The one place that reads the clock.
-#[expect(clippy::disallowed_methods, reason = "no test pauses the time of a measurement")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 /// One place for a connection.
