@@ -73,14 +73,18 @@ def rows(scenario, measured, figures):
     return [row(name, measured[name]) for name in names]
 
 
-def growth(profile, before):
-    """Where more is spent than what is kept; when that is nowhere, where it is spent at all."""
+def explain(profile, before, calls_only):
+    """Where more is spent than what is kept; when there is less in all, where it is spent.
+
+    A new system call shows in the functions around it, whatever became of the others.
+    """
     grown = {name: cost - before.get(name, 0) for name, cost in profile.items()}
     grown = {name: more for name, more in grown.items() if more >= kept.LEAST}
-    if not before or not grown:
+    less = sum(profile.values()) <= sum(before.values())
+    if not before or not grown or (less and not calls_only):
         return top(profile, 30)
     lines = [f"    {more:+9.0f}  {name}" for name, more in sorted(grown.items(), key=kept.order)[:30]]
-    shrunk = sum(before.values()) - sum(min(cost, profile.get(name, 0)) for name, cost in before.items())
+    shrunk = sum(max(0, cost - profile.get(name, 0)) for name, cost in before.items())
     lines.append(f"    {-shrunk:+9.0f}  functions that got cheaper")
     return "  where it grew, in instructions per request:\n" + "\n".join(lines)
 

@@ -72,10 +72,15 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(self.failed("aarch64", instructions=10_001, recv=3.0), {"instructions", "recv"})
 
     def test_what_grew_is_named(self):
-        told = report.growth({"parse": 900.0, "write": 500.0, "new": 30.0}, {"parse": 200, "write": 500})
+        told = report.explain({"parse": 900.0, "write": 500.0, "new": 30.0}, {"parse": 200, "write": 500}, False)
         self.assertRegex(told, r"\+700  parse")
         self.assertRegex(told, r"\+30  new")
         self.assertNotIn("write", told)
+
+    def test_what_is_over_the_budget_without_growth_is_told_whole(self):
+        now, before = {"parse": 900.0, "new": 30.0}, {"parse": 2000}
+        self.assertRegex(report.explain(now, before, False), r" 900  parse")
+        self.assertRegex(report.explain(now, before, True), r"\+30  new\n +-1100  functions that got cheaper")
 
     def test_functions_belong_to_modules(self):
         places = {

@@ -308,3 +308,49 @@ pub(crate) fn start(arguments: &[&str]) -> SocketAddr {
     std::thread::spawn(move || backend.serve());
     bound
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::TcpStream;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// What comes back for `requests` until the backend closes.
+    fn answers(arguments: &[&str], requests: &[&[u8]]) -> String {
+        let mut socket = TcpStream::connect(start(arguments)).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        for piece in requests {
+            socket.write_all(piece).unwrap();
+        }
+        let mut bytes = Vec::new();
+        socket.read_to_end(&mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn requests_that_come_together_or_in_pieces_are_each_answered() {
+        let requests = "GET / HTTP/1.1\r\n\r\nPOST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc\
+                        POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n\
+                        GET / HTTP/1.0\r\n\r\n";
+        let bytes: Vec<&[u8]> = requests.as_bytes().chunks(1).collect();
+        for pieces in [&[requests.as_bytes()][..], &bytes] {
+            let text = answers(&["--body", "6"], pieces);
+            assert_eq!(text.matches("HTTP/1.1 200 OK\r\n").count(), 4, "{text}");
+            assert_eq!(text.matches("\r\n\r\nevenke").count(), 4, "{text}");
+        }
+    }
+
+    #[test]
+    fn head_is_answered_without_content() {
+        let text = answers(&["--body", "6"], &[b"HEAD / HTTP/1.1\r\nConnection: close\r\n\r\n"]);
+        assert!(text.contains("Content-Length: 6\r\n") && text.ends_with("\r\n\r\n"), "{text}");
+    }
+
+    #[test]
+    fn a_closing_backend_says_so_and_drops_what_follows() {
+        let text = answers(&["--close"], &[b"GET / HTTP/1.1\r\n\r\n"]);
+        assert!(text.contains("Connection: close\r\n"), "{text}");
+    }
+}

@@ -135,7 +135,7 @@ impl Connection {
         })
     }
 
-    /// Reads once, behind `filled`. 0 is the end, and so is a reset.
+    /// Reads once, behind `filled`. 0 is the end, with or without close_notify: HTTP says where an answer ends.
     fn read(&mut self, filled: usize) -> Result<usize> {
         let room = &mut self.buffer[filled..];
         let outcome = match &mut self.transport {
@@ -144,6 +144,7 @@ impl Connection {
         };
         match outcome {
             Ok(count) => Ok(count),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(0),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 bail!("no answer within {} s", PATIENCE.as_secs())
             }

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use clap::Args;
 
+use crate::clock::now;
+
 use connection::{Connection, Expected};
 pub(crate) use tls::Sessions;
 
@@ -54,24 +56,13 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let mut driver = Driver::new(options)?;
     let begun = now();
-    let mut left = options.requests;
-    while left > 0 {
-        let wave = left.min(u64::from(options.connections));
-        driver.wave(usize::try_from(wave)?);
-        left -= wave;
-    }
+    driver.waves()?;
     let report = driver.report(now() - begun);
     writeln!(std::io::stdout().lock(), "{report}")?;
     if driver.errors > 0 {
         bail!("{} of {} requests failed", driver.errors, options.requests);
     }
     Ok(())
-}
-
-/// The one place that reads the clock.
-#[expect(clippy::disallowed_methods, reason = "no test pauses the time of a measurement")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 /// One place for a connection.
@@ -110,6 +101,17 @@ impl<'a> Driver<'a> {
             resumed: 0,
             errors: 0,
         })
+    }
+
+    /// Everything that is to be sent.
+    fn waves(&mut self) -> Result<()> {
+        let mut left = self.options.requests;
+        while left > 0 {
+            let wave = left.min(u64::from(self.options.connections));
+            self.wave(usize::try_from(wave)?);
+            left -= wave;
+        }
+        Ok(())
     }
 
     /// One request on each of the first `count` places, and then all of their answers.
@@ -207,63 +209,4 @@ fn request(options: &Options) -> Vec<u8> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::backend;
-
-    /// Runs the driver against a backend in a thread of this process, which ends with the tests.
-    fn drive(backend: &[&str], client: &[&str]) -> String {
-        let address = backend::start(backend);
-        let mut arguments = vec!["drive".to_owned(), address.to_string()];
-        arguments.extend(client.iter().map(|&argument| argument.to_owned()));
-        let options = parse::<Options>(&arguments);
-        let mut driver = Driver::new(&options).unwrap();
-        let mut left = options.requests;
-        while left > 0 {
-            let wave = left.min(u64::from(options.connections));
-            driver.wave(usize::try_from(wave).unwrap());
-            left -= wave;
-        }
-        let report = driver.report(Duration::ZERO);
-        report[..report.find(",\"seconds").unwrap()].to_owned()
-            + &report[report.find(",\"connects").unwrap()..]
-    }
-
-    fn parse<T: Args>(arguments: &[String]) -> T {
-        let command = T::augment_args(clap::Command::new("rig"));
-        T::from_arg_matches(&command.get_matches_from(arguments)).unwrap()
-    }
-
-    #[test]
-    fn exactly_so_many_requests_go_over_so_many_connections() {
-        let report = drive(&[], &["--connections", "4", "--requests", "10"]);
-        assert_eq!(report, r#"{"requests":10,"errors":0,"connects":4,"resumed":0}"#);
-    }
-
-    #[test]
-    fn a_closing_client_connects_for_each_request() {
-        let report = drive(&[], &["--connections", "4", "--requests", "10", "--close"]);
-        assert_eq!(report, r#"{"requests":10,"errors":0,"connects":10,"resumed":0}"#);
-    }
-
-    #[test]
-    fn content_is_counted_however_it_is_framed_and_in_both_directions() {
-        let client = ["--connections", "2", "--requests", "6", "--body", "100000", "--upload", "300000"];
-        for backend in [&["--body", "100000"][..], &["--body", "100000", "--chunked"]] {
-            let report = drive(backend, &client);
-            assert_eq!(report, r#"{"requests":6,"errors":0,"connects":2,"resumed":0}"#, "{backend:?}");
-        }
-    }
-
-    #[test]
-    fn a_wrong_length_is_an_error_and_costs_the_connection() {
-        let report = drive(&["--body", "11"], &["--connections", "2", "--requests", "4"]);
-        assert_eq!(report, r#"{"requests":4,"errors":4,"connects":4,"resumed":0}"#);
-    }
-
-    #[test]
-    fn a_connection_that_the_backend_closes_is_opened_anew() {
-        let report = drive(&["--close"], &["--connections", "2", "--requests", "4"]);
-        assert_eq!(report, r#"{"requests":4,"errors":0,"connects":4,"resumed":0}"#);
-    }
-}
+mod tests;
