@@ -128,11 +128,28 @@ mod tests {
         let written =
             poll_fn(|cx| near.poll_write_vectored(cx, &[IoSlice::new(b"an"), IoSlice::new(b"swer")]));
         assert_eq!(written.await.expect("writes"), 6);
-        assert!(near.is_fresh());
+        assert!(near.is_fresh() && !near.has_unread());
         drop(near);
         let mut answer = Vec::new();
         tokio::io::AsyncReadExt::read_to_end(&mut far, &mut answer).await.expect("a clean end");
         assert_eq!(answer, b"answer");
+    }
+
+    #[tokio::test]
+    async fn only_bytes_are_unread_and_not_the_end() {
+        for registered in [false, true] {
+            let (mut near, mut far) = pair().await;
+            far.write_all(b"x").await.expect("writes");
+            if registered {
+                near.register().expect("taken");
+                poll_fn(|cx| near.poll_readable(cx)).await.expect("readable");
+            }
+            assert!(near.has_unread());
+            assert_eq!(read(&mut near, 64).await, b"x");
+            drop(far);
+            poll_fn(|cx| near.poll_readable(cx)).await.expect("the end has come");
+            assert!(near.is_readable_now() && !near.has_unread());
+        }
     }
 
     #[tokio::test]

@@ -213,18 +213,38 @@ impl Stream {
     /// Asks the kernel, with one system call, whether a connection that should be silent is silent and open.
     #[must_use]
     pub fn is_silent(&self) -> bool {
+        if let Stream::Tls(tls) = self {
+            return tls.is_silent();
+        }
+        matches!(self.peek(), Err(rustix::io::Errno::AGAIN))
+    }
+
+    /// True when the peer has sent bytes that nobody has read, so that a plain close would reset our last words away.
+    /// Its end alone is none. As much a guess as [`Stream::is_readable_now`], but costs a system call where that is
+    /// true.
+    #[must_use]
+    pub fn has_unread(&self) -> bool {
+        match self {
+            Stream::Tls(_) => self.is_readable_now(),
+            Stream::Tcp(_) | Stream::Unix(_) if !self.is_readable_now() => false,
+            Stream::Tcp(_) | Stream::Unix(_) | Stream::Fresh(_) => self.peek().is_ok_and(|count| count > 0),
+        }
+    }
+
+    /// How many bytes are there to be read, up to one. A TLS session says none.
+    fn peek(&self) -> rustix::io::Result<usize> {
         let mut byte = [0u8; 1];
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        let peeked = each!(
+        let (count, _) = each!(
             self,
             inner => recv(inner, &mut byte, flags),
             fresh => match fresh.socket() {
                 Some(socket) => recv(socket, &mut byte, flags),
-                None => return false,
+                None => Err(rustix::io::Errno::NOTCONN),
             },
-            tls => return tls.is_silent()
-        );
-        matches!(peeked, Err(rustix::io::Errno::AGAIN))
+            _tls => Ok((0, 0))
+        )?;
+        Ok(count)
     }
 
     /// True when bytes of the peer were taken off the socket that no read has given out. Only TLS holds any back.

@@ -225,7 +225,7 @@ async fn discard_body(client: &Client) -> bool {
 /// Closes without resetting the answer away: says that we are done, then reads for a while what the client had
 /// already sent (RFC 9112 §9.6). When nothing is there a plain close does the same and costs nothing.
 async fn linger(client: &Client) {
-    if !client.is_body_done() || client.has_held() || client.stream().is_readable_now() {
+    if !client.is_body_done() || client.has_held() || client.stream().has_unread() {
         return discard_input(client).await;
     }
     // Under TLS the end is bytes too, and a client that reads slowly may have no room for them yet. Without them
