@@ -238,11 +238,13 @@ fn the_graph_has_nothing_that_stays_out() {
 }
 
 #[test]
-fn fake_backend_stands_alone() {
+fn fake_backend_and_rig_stand_alone() {
     let graph = Graph::read();
     let (fake, own) = (graph.id("fake_backend"), graph.id("evenkeel"));
     assert!(graph.below(own).contains(fake), "evenkeel runs it in its demo");
     assert!(!graph.below(fake).contains(own), "fake_backend must not depend on evenkeel");
+    // A measurement must not change with what it measures.
+    assert!(!graph.below(graph.id("rig")).contains(own), "rig must not depend on evenkeel");
 }
 
 #[test]

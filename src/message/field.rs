@@ -17,17 +17,7 @@ macro_rules! fields {
             $($(#[$doc])* $variant,)*
         }
 
-        impl Field {
-            /// The field that `name` spells, in any case.
-            #[must_use]
-            pub fn classify(name: &[u8]) -> Field {
-                // One comparison of lengths rules out nearly every candidate.
-                $(if name.len() == $name.len() && name.eq_ignore_ascii_case($name.as_bytes()) {
-                    return Field::$variant;
-                })*
-                Field::Other
-            }
-        }
+        const NAMES: &[(&str, Field)] = &[$(($name, Field::$variant),)*];
     };
 }
 
@@ -90,41 +80,216 @@ fields! {
     XRequestId = "x-request-id";
 }
 
-impl Field {
-    /// True for fields that speak about one connection only and are never forwarded (RFC 9110 §7.6.1).
+/// The longest name we know.
+const LONGEST: usize = 24;
+
+/// A name as numbers: its first and its last bytes, and for a long one those between. Names of one length are equal
+/// when these are.
+type Key = [u64; 3];
+
+/// `name` has at most [`LONGEST`] bytes; a longer one has no key, nor has one of a single byte.
+const fn key(name: &[u8]) -> Option<Key> {
+    match name.len() {
+        2..4 => match (name.first_chunk::<2>(), name.last_chunk::<2>()) {
+            (Some(first), Some(last)) => {
+                Some([u16::from_le_bytes(*first) as u64, u16::from_le_bytes(*last) as u64, 0])
+            }
+            _ => None,
+        },
+        4..8 => match (name.first_chunk::<4>(), name.last_chunk::<4>()) {
+            (Some(first), Some(last)) => {
+                Some([u32::from_le_bytes(*first) as u64, u32::from_le_bytes(*last) as u64, 0])
+            }
+            _ => None,
+        },
+        8..=16 => match (name.first_chunk::<8>(), name.last_chunk::<8>()) {
+            (Some(first), Some(last)) => Some([u64::from_le_bytes(*first), u64::from_le_bytes(*last), 0]),
+            _ => None,
+        },
+        17..=LONGEST => match (name.split_first_chunk::<8>(), name.last_chunk::<8>()) {
+            (Some((first, rest)), Some(last)) => match rest.first_chunk::<8>() {
+                Some(between) => Some([
+                    u64::from_le_bytes(*first),
+                    u64::from_le_bytes(*last),
+                    u64::from_le_bytes(*between),
+                ]),
+                None => None,
+            },
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A name we know. `fold` makes the letters small, and changes nothing else.
+struct Known {
+    key: Key,
+    fold: Key,
+    field: Field,
+}
+
+impl Known {
+    const fn new(name: &str, field: Field) -> Known {
+        let name = name.as_bytes();
+        let mut fold = [0; LONGEST];
+        let mut at = 0;
+        while at < name.len() {
+            assert!(!name[at].is_ascii_uppercase(), "names are written in small letters");
+            fold[at] = if name[at].is_ascii_lowercase() { 0x20 } else { 0 };
+            at += 1;
+        }
+        match (key(name), key(fold.split_at(name.len()).0)) {
+            (Some(key), Some(fold)) => Known { key, fold, field },
+            _ => panic!("a name has 2 to LONGEST bytes"),
+        }
+    }
+}
+
+/// The names in order of their lengths.
+static KNOWN: [Known; NAMES.len()] = {
+    let mut known = [const { Known::new("te", Field::Te) }; NAMES.len()];
+    let (mut length, mut filled) = (0, 0);
+    while length <= LONGEST {
+        let mut at = 0;
+        while at < NAMES.len() {
+            if NAMES[at].0.len() == length {
+                known[filled] = Known::new(NAMES[at].0, NAMES[at].1);
+                filled += 1;
+            }
+            at += 1;
+        }
+        length += 1;
+    }
+    known
+};
+
+/// Where the names of each length begin in [`KNOWN`]; those of the next length begin where they end.
+static STARTS: [u8; LONGEST + 2] = {
+    let mut starts = [0; LONGEST + 2];
+    let mut length = 0;
+    while length <= LONGEST {
+        let (mut at, mut count) = (0, 0);
+        while at < NAMES.len() {
+            count += (NAMES[at].0.len() == length) as u8;
+            at += 1;
+        }
+        starts[length + 1] = starts[length] + count;
+        length += 1;
+    }
+    starts
+};
+
+/// For each first letter, by its five low bits, the lengths of the names that begin with it: nearly every name that
+/// we don't know is told by these two.
+static LENGTHS: [u32; 32] = {
+    let mut lengths = [0; 32];
+    let mut at = 0;
+    while at < NAMES.len() {
+        let name = NAMES[at].0.as_bytes();
+        lengths[(name[0] & 31) as usize] |= 1 << name.len();
+        at += 1;
+    }
+    lengths
+};
+
+/// A set of fields; a head says with two of them what it holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fields(u32);
+
+impl Fields {
+    /// Fields that speak about one connection only and are never forwarded (RFC 9110 §7.6.1).
+    pub const HOP_BY_HOP: Fields = Fields::of(&[
+        Field::Connection,
+        Field::KeepAlive,
+        Field::ProxyConnection,
+        Field::ProxyAuthenticate,
+        Field::ProxyAuthorization,
+        Field::Te,
+        Field::Upgrade,
+        Field::Http2Settings,
+    ]);
+
+    /// Fields by which a proxy tells a backend about the client; only a trusted peer may send them.
+    pub const ABOUT_CLIENT: Fields = Fields::of(&[
+        Field::ClientAlias,
+        Field::Forwarded,
+        Field::XForwardedFor,
+        Field::XForwardedProto,
+        Field::XForwardedHost,
+        Field::XForwardedPort,
+        Field::XForwardedPrefix,
+        Field::XRealIp,
+        Field::ClientCert,
+        Field::ClientCertChain,
+        Field::XForwardedClientCert,
+        Field::XRequestId,
+    ]);
+
+    /// The set of these fields.
     #[must_use]
-    pub const fn is_hop_by_hop(self) -> bool {
-        matches!(
-            self,
-            Field::Connection
-                | Field::KeepAlive
-                | Field::ProxyConnection
-                | Field::ProxyAuthenticate
-                | Field::ProxyAuthorization
-                | Field::Te
-                | Field::Upgrade
-                | Field::Http2Settings
-        )
+    pub const fn of(fields: &[Field]) -> Fields {
+        let mut set = Fields(0);
+        let mut at = 0;
+        while at < fields.len() {
+            set.0 |= 1 << fields[at] as u32;
+            at += 1;
+        }
+        set
     }
 
-    /// True for fields by which a proxy tells a backend about the client; only a trusted peer may send them.
+    /// Whether `field` is in the set.
+    #[must_use]
+    pub const fn contains(self, field: Field) -> bool {
+        self.0 >> field as u32 & 1 == 1
+    }
+
+    /// The fields of either set.
+    #[must_use]
+    pub const fn and(self, other: Fields) -> Fields {
+        Fields(self.0 | other.0)
+    }
+
+    /// The fields of this set that are not in the other.
+    #[must_use]
+    pub const fn without(self, other: Fields) -> Fields {
+        Fields(self.0 & !other.0)
+    }
+
+    /// Whether the two sets share a field.
+    #[must_use]
+    pub const fn meets(self, other: Fields) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+// Every field has a bit.
+const _: () = assert!(NAMES.len() + 2 <= u32::BITS as usize);
+
+impl Field {
+    /// The field that `name` spells, in any case.
+    #[must_use]
+    pub fn classify(name: &[u8]) -> Field {
+        let lengths = name.first().map_or(0, |first| LENGTHS[usize::from(first & 31)]);
+        if name.len() > LONGEST || lengths >> name.len() & 1 == 0 {
+            return Field::Other;
+        }
+        let Some(found) = key(name) else { return Field::Other };
+        let same =
+            |known: &&Known| (0..found.len()).all(|word| found[word] | known.fold[word] == known.key[word]);
+        let (from, to) = (usize::from(STARTS[name.len()]), usize::from(STARTS[name.len() + 1]));
+        KNOWN[from..to].iter().find(same).map_or(Field::Other, |known| known.field)
+    }
+
+    /// True for fields of one connection: see [`Fields::HOP_BY_HOP`].
+    #[must_use]
+    pub const fn is_hop_by_hop(self) -> bool {
+        Fields::HOP_BY_HOP.contains(self)
+    }
+
+    /// True for fields about the client: see [`Fields::ABOUT_CLIENT`].
     #[must_use]
     pub const fn is_about_client(self) -> bool {
-        matches!(
-            self,
-            Field::ClientAlias
-                | Field::Forwarded
-                | Field::XForwardedFor
-                | Field::XForwardedProto
-                | Field::XForwardedHost
-                | Field::XForwardedPort
-                | Field::XForwardedPrefix
-                | Field::XRealIp
-                | Field::ClientCert
-                | Field::ClientCertChain
-                | Field::XForwardedClientCert
-                | Field::XRequestId
-        )
+        Fields::ABOUT_CLIENT.contains(self)
     }
 
     /// The field a name stands for when a backend maps `_` to `-`, as CGI and WSGI do: `X_Forwarded_For` is an
@@ -152,6 +317,39 @@ mod tests {
         assert_eq!(Field::classify(b"Content-Length"), Field::ContentLength);
         assert_eq!(Field::classify(b"content-lengths"), Field::Other);
         assert_eq!(Field::classify(b""), Field::Other);
+    }
+
+    /// The rule as it can be said in one line.
+    fn plainly(name: &[u8]) -> Field {
+        let known = NAMES.iter().find(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes()));
+        known.map_or(Field::Other, |&(_, field)| field)
+    }
+
+    #[test]
+    fn every_name_is_found_and_none_that_differs_in_a_bit() {
+        for (name, field) in NAMES {
+            assert_eq!(Field::classify(name.as_bytes()), *field, "{name}");
+            assert_eq!(Field::classify(name.to_ascii_uppercase().as_bytes()), *field, "{name}");
+            for bit in 0..name.len() * 8 {
+                let mut other = name.as_bytes().to_vec();
+                other[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!(Field::classify(&other), plainly(&other), "{}", other.escape_ascii());
+            }
+            for length in 0..name.len() {
+                let part = &name.as_bytes()[..length];
+                assert_eq!(Field::classify(part), plainly(part), "{name} cut to {length}");
+            }
+        }
+        assert_eq!(Field::classify(&[b'a'; LONGEST + 1]), Field::Other);
+    }
+
+    #[test]
+    fn sets_hold_what_was_put_in() {
+        let two = Fields::of(&[Field::Host, Field::XRequestId]);
+        assert!(two.contains(Field::Host) && two.contains(Field::XRequestId) && !two.contains(Field::Date));
+        assert!(two.meets(Fields::ABOUT_CLIENT) && !two.meets(Fields::HOP_BY_HOP));
+        assert!(!two.without(Fields::ABOUT_CLIENT).contains(Field::XRequestId));
+        assert!(two.and(Fields::HOP_BY_HOP).contains(Field::Te));
     }
 
     #[test]

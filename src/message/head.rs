@@ -4,7 +4,7 @@
 //! protocol, or ourselves. Writing HTTP/1.1 is then a copy of runs, and no map of headers is ever built.
 //! Offsets are `u32`: a head is at most 64 KiB.
 
-use super::Field;
+use super::{Field, Fields};
 
 /// A range of bytes inside a [`Head`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,7 +19,8 @@ impl Span {
     /// The span from `start` to `end`; a head is bounded far below 4 GiB.
     #[must_use]
     pub fn new(start: usize, end: usize) -> Span {
-        Span { start: u32::try_from(start).unwrap_or(u32::MAX), end: u32::try_from(end).unwrap_or(u32::MAX) }
+        debug_assert!(start <= u32::MAX as usize && end <= u32::MAX as usize);
+        Span { start: start as u32, end: end as u32 }
     }
 
     fn range(self) -> std::ops::Range<usize> {
@@ -64,9 +65,14 @@ pub struct Head {
     path: Span,
     authority: Span,
     reason: Span,
-    connection: bool,
-    about_client: bool,
+    /// Which fields there are: most questions are about one that is absent.
+    present: Fields,
+    /// Which of them are there more than once.
+    repeated: Fields,
 }
+
+/// Lines that a head has room for from the beginning.
+const ROOM: usize = 16;
 
 impl Head {
     /// An empty head; [`Head::clear`] makes a used one empty again and keeps its memory.
@@ -84,7 +90,7 @@ impl Head {
         head.target = Span::new(method.len() + 1, method.len() + 1 + target.len());
         head.path = head.target;
         head.push(b"host", authority.as_bytes());
-        head.set_authority_from_host();
+        head.authority = head.line(Field::Host).map_or(Span::default(), |line| line.value);
         head
     }
 
@@ -118,6 +124,11 @@ impl Head {
     /// Takes over the bytes of a whole head; the caller then indexes them with the other functions.
     pub fn load(&mut self, bytes: &[u8]) {
         self.clear();
+        self.fill(bytes);
+    }
+
+    /// Takes over the bytes of a whole head that was indexed already, in a cleared head.
+    pub fn fill(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
@@ -132,16 +143,23 @@ impl Head {
     }
 
     /// Notes a line that stands in the loaded bytes.
+    #[inline]
     pub fn index(&mut self, line: Line) {
-        self.connection |= line.field.is_hop_by_hop();
-        self.about_client |= line.field.is_about_client();
+        let field = Fields::of(&[line.field]);
+        if self.present.meets(field) {
+            self.repeated = self.repeated.and(field);
+        }
+        self.present = self.present.and(field);
+        if self.lines.capacity() == 0 {
+            self.lines.reserve(ROOM);
+        }
         self.lines.push(line);
     }
 
     /// Appends a line. Name and value must be valid: a token, and a value without CTL.
     pub fn push(&mut self, name: &[u8], value: &[u8]) {
         // A loaded head ends with an empty line; nothing reads it, so appending after the last line is enough.
-        let start = self.lines.last().map_or(self.start_line_end(), |line| line.whole.end as usize);
+        let start = self.lines.last().map_or(self.start_line(), |line| line.whole).end as usize;
         self.bytes.truncate(start);
         self.bytes.extend_from_slice(name);
         self.bytes.extend_from_slice(b": ");
@@ -156,15 +174,20 @@ impl Head {
         });
     }
 
-    fn start_line_end(&self) -> usize {
-        self.bytes.windows(2).position(|pair| pair == b"\r\n").map_or(self.bytes.len(), |at| at + 2)
+    /// The request line or status line of an HTTP/1.1 message, CRLF included.
+    #[must_use]
+    pub fn start_line(&self) -> Span {
+        let end = match self.status {
+            0 => self.target.end as usize + " HTTP/1.1\r\n".len(),
+            _ => self.reason.end as usize + "\r\n".len(),
+        };
+        Span::new(0, end.min(self.bytes.len()))
     }
 
-    /// Takes the authority from Host, when the target did not carry one.
-    pub fn set_authority_from_host(&mut self) {
+    /// Notes the authority that Host names, when the target did not carry one.
+    pub fn set_authority(&mut self, host: Span) {
         if self.authority == Span::default() {
-            let host = self.lines.iter().find(|line| line.field == Field::Host);
-            self.authority = host.map_or(Span::default(), |line| line.value);
+            self.authority = host;
         }
     }
 
@@ -204,6 +227,13 @@ impl Head {
         self.at(self.reason)
     }
 
+    /// Bytes of the whole head.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "an empty head has lines to ask for")]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Every header line, in order.
     #[must_use]
     pub fn lines(&self) -> &[Line] {
@@ -216,6 +246,36 @@ impl Head {
         (self.at(line.name), self.at(line.value))
     }
 
+    /// The fields there are.
+    #[must_use]
+    pub fn fields(&self) -> Fields {
+        self.present
+    }
+
+    /// True when a line has this field.
+    #[must_use]
+    pub fn has(&self, field: Field) -> bool {
+        self.present.contains(field)
+    }
+
+    /// True when more than one line has this field.
+    #[must_use]
+    pub fn repeats(&self, field: Field) -> bool {
+        self.repeated.contains(field)
+    }
+
+    /// The first line with this field.
+    #[must_use]
+    pub fn line(&self, field: Field) -> Option<Line> {
+        self.of(field).next().copied()
+    }
+
+    /// The lines with this field.
+    fn of(&self, field: Field) -> impl Iterator<Item = &Line> {
+        let lines = if self.has(field) { &*self.lines } else { &[] };
+        lines.iter().filter(move |line| line.field == field)
+    }
+
     /// The value of the first line with this field.
     #[must_use]
     pub fn value(&self, field: Field) -> Option<&[u8]> {
@@ -224,7 +284,7 @@ impl Head {
 
     /// The values of all lines with this field.
     pub fn values(&self, field: Field) -> impl Iterator<Item = &[u8]> {
-        self.lines.iter().filter(move |line| line.field == field).map(|line| self.at(line.value))
+        self.of(field).map(|line| self.at(line.value))
     }
 
     /// The value of the first line named `name`, in any case.
@@ -237,13 +297,13 @@ impl Head {
     /// True when a field of one connection only is present.
     #[must_use]
     pub fn has_hop_by_hop(&self) -> bool {
-        self.connection
+        self.present.meets(Fields::HOP_BY_HOP)
     }
 
     /// True when a field about the client is present.
     #[must_use]
     pub fn has_about_client(&self) -> bool {
-        self.about_client
+        self.present.meets(Fields::ABOUT_CLIENT)
     }
 
     /// True for methods defined as idempotent (RFC 9110 §9.2.2): they may be repeated.
@@ -280,6 +340,10 @@ mod tests {
         assert!(!head.lists(Field::Connection, b"clos"));
         assert!(head.has_hop_by_hop() && !head.has_about_client());
         assert_eq!(head.named("HOST"), Some(&b"h:1"[..]));
+        assert!(head.has(Field::Host) && !head.repeats(Field::Host) && !head.has(Field::Te));
+        head.push(b"Host", b"h:2");
+        assert!(head.repeats(Field::Host) && head.values(Field::Host).eq([&b"h:1"[..], b"h:2"]));
+        assert_eq!(head.at(head.start_line()), b"GET /a?b=c HTTP/1.1\r\n");
         head.clear();
         assert!(head.lines().is_empty() && head.method().is_empty() && !head.has_hop_by_hop());
     }
@@ -288,5 +352,6 @@ mod tests {
     fn an_answer_carries_its_reason() {
         let head = Head::answer(404);
         assert_eq!((head.status, head.reason()), (404, &b"Not Found"[..]));
+        assert_eq!(head.at(head.start_line()), b"HTTP/1.1 404 Not Found\r\n");
     }
 }

@@ -10,7 +10,7 @@ mod record;
 pub mod status;
 
 pub use cause::{Blame, Cause};
-pub use field::Field;
+pub use field::{Field, Fields};
 pub use head::{Head, Line, Span, Version, tokens};
 pub use peer::Peer;
 pub use record::{ATTEMPTS, Attempt, BackendId, Kind, ListenerId, Record, TargetId, TlsSession};

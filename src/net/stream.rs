@@ -193,21 +193,6 @@ impl Stream {
         }
     }
 
-    /// The first byte that is there to be read, which stays there; `None` at the end. A TLS session shows none.
-    ///
-    /// # Errors
-    /// What the socket reports.
-    pub fn poll_first(&self, cx: &mut Context<'_>) -> Poll<io::Result<Option<u8>>> {
-        if !self.is_plain() {
-            return self.poll_readable(cx).map_ok(|()| None);
-        }
-        self.poll_io(cx, Interest::READABLE, |socket| {
-            let mut byte = [0u8; 1];
-            let (count, _) = recv(socket, &mut byte, RecvFlags::PEEK)?;
-            Ok((count > 0).then_some(byte[0]))
-        })
-    }
-
     /// Says one last thing without waiting and without the runtime, which has not yet learned that a new socket
     /// can be written: takes what has come, within a bound, sends `bytes`, ends our side. True when all of it was
     /// taken. A TLS session is told nothing.

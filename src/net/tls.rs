@@ -3,43 +3,61 @@
 //! The session is rustls; this file moves its records. A write is reported as done when the kernel has taken the
 //! last byte of its records, so "blocked" means the same here as on a plain socket: the peer does not read. A
 //! peer that ends without close_notify has cut the connection, and reading it fails (RFC 8446 §6.1).
+//!
+//! A session that waits owns no buffer. Records come and go through space that all sessions of a thread share
+//! ([`scratch`]); only what is left of them is kept: a part of a record, content that the reader had no space for, records
+//! that the socket did not take.
 
-mod records;
+mod rest;
+mod scratch;
+mod session;
 
 use std::cell::Cell;
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use rustls::client::ClientConnection;
+use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::server::ServerConnection;
-use rustls::{ClientConfig, Connection, HandshakeKind, ProtocolVersion, ServerConfig};
+use rustls::server::UnbufferedServerConnection;
+use rustls::{ClientConfig, HandshakeKind, ProtocolVersion, ServerConfig};
 use tokio::io::ReadBuf;
 
 use super::Stream;
-use records::Records;
+use rest::Rest;
+use scratch::{MOST_HELD, MOST_READ, Scratch};
+use session::{Session, Taken};
 
 /// The alert decode_error in clear (RFC 8446 §6.2).
 const DECODE_ERROR: &[u8] = &[21, 3, 3, 0, 2, 2, 50];
 
+/// What is read at once, at least: a reader with less space must not make a large record cost many calls.
+const LEAST_READ: usize = 4 * 1024;
+
 /// A TLS session on a stream.
 pub struct Tls {
     stream: Stream,
-    session: Connection,
-    records: Records,
+    session: Session,
+    /// What was read and is not whole: a part of a record, or of a message in several.
+    held: Vec<u8>,
+    /// Nothing was taken in yet: what was read before there was a session waits in `held`, and a client has to begin.
+    fresh: bool,
+    /// Content that the reader had no space for.
+    content: Rest,
+    /// Records that the socket has not taken.
+    out: Rest,
     /// A byte of ours is out.
     spoken: bool,
     /// What is left to say of an alert that the session does not make.
     alert: &'static [u8],
     /// Bytes that the caller wrote and we have not said so, because their records are not all out.
     owed: usize,
-    /// Decrypted bytes that wait to be read.
-    ready: usize,
     /// The peer has said that it is done.
     ended: bool,
     /// We have said it, or can't any more.
     closed: bool,
+    /// What the peer has done wrong.
+    fault: Option<Box<rustls::Error>>,
     /// Closing is meant to be seen as a cut: without close_notify.
     aborted: Cell<bool>,
 }
@@ -63,12 +81,13 @@ impl std::fmt::Display for Broken {
 }
 
 impl Tls {
-    /// The server's side of a session that has not begun.
+    /// The server's side of a session that has not begun. `first` is what was read of it already.
     ///
     /// # Errors
     /// The config can't serve anybody.
-    pub fn server(stream: Stream, config: Arc<ServerConfig>) -> Result<Tls, rustls::Error> {
-        ServerConnection::new(config).map(|session| Tls::new(stream, session.into()))
+    pub fn server(stream: Stream, config: Arc<ServerConfig>, first: &[u8]) -> Result<Tls, rustls::Error> {
+        let session = Session::Server(UnbufferedServerConnection::new(config)?);
+        Ok(Tls::new(stream, session, first))
     }
 
     /// The client's side of a session that has not begun, with a server that proves to be `name`.
@@ -80,20 +99,24 @@ impl Tls {
         config: Arc<ClientConfig>,
         name: ServerName<'static>,
     ) -> Result<Tls, rustls::Error> {
-        ClientConnection::new(config, name).map(|session| Tls::new(stream, session.into()))
+        let session = Session::Client(UnbufferedClientConnection::new(config, name)?);
+        Ok(Tls::new(stream, session, &[]))
     }
 
-    fn new(stream: Stream, session: Connection) -> Tls {
+    fn new(stream: Stream, session: Session, first: &[u8]) -> Tls {
         Tls {
             stream,
             session,
-            records: Records::default(),
+            held: first.to_vec(),
+            fresh: true,
+            content: Rest::default(),
+            out: Rest::default(),
             spoken: false,
             alert: &[],
             owed: 0,
-            ready: 0,
             ended: false,
             closed: false,
+            fault: None,
             aborted: Cell::new(false),
         }
     }
@@ -104,15 +127,17 @@ impl Tls {
     /// See [`Broken`]. The peer has been told why, as far as it listened.
     pub fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
         loop {
+            // Also tickets, for which nobody waits, go out before anything else is done: a client that sends its request by
+            // Nagle's rule waits for our acknowledgement, which comes with them or 40 ms later.
             if let Err(error) = ready!(self.poll_flush(cx)) {
                 return self.last_words(cx).map(|told| Err(told.unwrap_or(Broken::Closed(error))));
             }
-            if !self.session.is_handshaking() {
+            if !self.session.common().is_handshaking() {
                 return Poll::Ready(Ok(()));
             }
-            match ready!(self.poll_records(cx)) {
-                Ok(0) => return Poll::Ready(Err(Broken::Closed(io::ErrorKind::UnexpectedEof.into()))),
-                Ok(_) => {}
+            match ready!(self.poll_records(cx, &mut ReadBuf::new(&mut []))) {
+                Ok(true) => {}
+                Ok(false) => return Poll::Ready(Err(Broken::Closed(io::ErrorKind::UnexpectedEof.into()))),
                 Err(broken) => return Poll::Ready(Err(broken)),
             }
         }
@@ -123,22 +148,28 @@ impl Tls {
     /// # Errors
     /// What the socket reports, a broken record, or an end without close_notify.
     pub fn poll_read(&mut self, cx: &mut Context<'_>, space: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if space.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        let before = space.remaining();
         loop {
-            match self.session.reader().read(space.initialize_unfilled()) {
-                Ok(count) => {
-                    space.advance(count);
-                    self.ready = self.ready.saturating_sub(count);
-                    return Poll::Ready(Ok(()));
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Poll::Ready(Err(error)),
+            if !self.content.is_empty() {
+                let count = self.content.data().len().min(space.remaining());
+                space.put_slice(&self.content.data()[..count]);
+                self.content.consume(count);
+                return Poll::Ready(Ok(()));
             }
-            match ready!(self.poll_records(cx)) {
-                Ok(_) => {
-                    // Answers to what came (a new key, an alert) go out with the next write at the latest. A peer that
-                    // takes nothing any more may still have said something that is worth reading.
-                    let _ = self.poll_flush(cx);
-                }
+            if self.ended {
+                return Poll::Ready(Ok(()));
+            }
+            let outcome = ready!(self.poll_records(cx, space));
+            // What came before a fault is good. The fault is there to be met again.
+            if space.remaining() < before {
+                return Poll::Ready(Ok(()));
+            }
+            match outcome {
+                Ok(true) => {}
+                Ok(false) => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
                 Err(Broken::Closed(error)) => return Poll::Ready(Err(error)),
                 Err(Broken::Protocol(error)) => {
                     return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
@@ -153,11 +184,47 @@ impl Tls {
     /// What the socket reports.
     pub fn poll_write(&mut self, cx: &mut Context<'_>, parts: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         if self.owed == 0 {
+            if let Some(fault) = &self.fault {
+                let fault = rustls::Error::clone(fault);
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, fault)));
+            }
             ready!(self.poll_flush(cx))?;
-            self.owed = self.session.writer().write_vectored(parts)?;
+            ready!(scratch::with(|scratch| self.poll_say(cx, parts, scratch)))?;
         }
         ready!(self.poll_flush(cx))?;
         Poll::Ready(Ok(std::mem::take(&mut self.owed)))
+    }
+
+    /// Encrypts and sends. `Pending`: what the socket did not take waits.
+    fn poll_say(
+        &mut self,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+        scratch: &mut Scratch,
+    ) -> Poll<io::Result<()>> {
+        let Scratch { outgoing, gathered, .. } = scratch;
+        let said = self.session.say(&mut self.held, parts, gathered, outgoing);
+        let said = said.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        if said == 0 && parts.iter().any(|part| !part.is_empty()) {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        self.owed = said;
+        let mut sent = 0;
+        while sent < outgoing.data().len() {
+            match self.stream.poll_write(cx, &outgoing.data()[sent..]) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(count)) => {
+                    self.spoken = true;
+                    sent += count;
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    self.out.push(&outgoing.data()[sent..]);
+                    return Poll::Pending;
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// What is below, for last words when there is no session.
@@ -178,7 +245,7 @@ impl Tls {
     pub fn poll_close_notify(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.closed {
             self.closed = true;
-            self.session.send_close_notify();
+            self.end();
         }
         self.poll_flush(cx)
     }
@@ -197,20 +264,25 @@ impl Tls {
     /// # Errors
     /// What the runtime reports.
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.ready > 0 || self.ended { Poll::Ready(Ok(())) } else { self.stream.poll_readable(cx) }
+        if self.has_news() { Poll::Ready(Ok(())) } else { self.stream.poll_readable(cx) }
     }
 
     /// True when nothing was decrypted that nobody has read, and the socket is silent and open.
     #[must_use]
     pub fn is_silent(&self) -> bool {
-        self.ready == 0 && !self.ended && self.stream.is_silent()
+        !self.has_news() && self.stream.is_silent()
+    }
+
+    /// True when a read has something to say whatever the socket does.
+    fn has_news(&self) -> bool {
+        !self.content.is_empty() || self.ended || self.fault.is_some()
     }
 
     /// True when bytes of the peer were taken off the socket that no read has given out: content, or a part of a
     /// record, which is nothing yet and will be something.
     #[must_use]
     pub fn has_leftover(&self) -> bool {
-        self.ready > 0 || !self.records.is_between()
+        !self.content.is_empty() || !self.held.is_empty()
     }
 
     /// Makes closing reset the connection, without close_notify.
@@ -222,73 +294,126 @@ impl Tls {
     /// The version that was agreed on.
     #[must_use]
     pub fn version(&self) -> Option<ProtocolVersion> {
-        self.session.protocol_version()
+        self.session.common().protocol_version()
     }
 
     /// True when the session continues an earlier one.
     #[must_use]
     pub fn is_resumed(&self) -> bool {
-        self.session.handshake_kind() == Some(HandshakeKind::Resumed)
+        self.session.common().handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
     /// The peer's certificate, if it has shown one and it was verified.
     #[must_use]
     pub fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {
-        self.session.peer_certificates()?.first()
+        self.session.common().peer_certificates()?.first()
     }
 
-    /// Takes in what the socket has. `Ok(0)`: it has ended.
-    fn poll_records(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Broken>> {
-        let mut source = Source { stream: &mut self.stream, records: &mut self.records, cx };
-        let count = match self.session.read_tls(&mut source) {
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
-            // No socket reports this: it is the session, which will not hold a message of such a length.
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                return Poll::Ready(Err(Broken::Protocol(rustls::Error::General(error.to_string()))));
-            }
-            Err(error) => return Poll::Ready(Err(Broken::Closed(error))),
-        };
-        Poll::Ready(match self.session.process_new_packets() {
-            Ok(state) => {
-                self.ready = state.plaintext_bytes_to_read();
-                self.ended = state.peer_has_closed();
-                Ok(count)
-            }
-            Err(error) => {
-                // For a few faults rustls makes no alert. While nothing is encrypted one of ours is as good. A
-                // peer's own alert is not answered.
-                let told = matches!(error, rustls::Error::AlertReceived(_));
-                if !told && !self.spoken && !self.session.wants_write() {
-                    self.alert = DECODE_ERROR;
+    /// Takes in what the socket has; content goes to `space` as long as there is any. `Ok(false)`: it has ended.
+    fn poll_records(&mut self, cx: &mut Context<'_>, space: &mut ReadBuf<'_>) -> Poll<Result<bool, Broken>> {
+        if let Some(fault) = &self.fault {
+            return Poll::Ready(Err(Broken::Protocol(rustls::Error::clone(fault))));
+        }
+        scratch::with(|scratch| {
+            let held = self.held.len();
+            let mut read = 0;
+            if !std::mem::take(&mut self.fresh) {
+                // No more than the reader can take, so that nothing is left over when it comes in bulk.
+                let most = space.remaining().clamp(LEAST_READ, MOST_READ);
+                let mut bytes = ReadBuf::new(&mut scratch.incoming[held..held + most]);
+                match self.stream.poll_read(cx, &mut bytes) {
+                    Poll::Ready(Ok(())) => read = bytes.filled().len(),
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(Broken::Closed(error))),
+                    Poll::Pending => return Poll::Pending,
                 }
-                // The alert that says why. What there is no room for now goes out with the shutdown, if that comes.
-                let _ = self.poll_flush(cx);
-                self.closed = true;
-                Err(Broken::Protocol(error))
+                if read == 0 {
+                    return Poll::Ready(Ok(false));
+                }
             }
+            scratch.incoming[..held].copy_from_slice(&self.held);
+            Poll::Ready(self.take_in(cx, held + read, space, scratch).map(|()| true))
         })
+    }
+
+    /// Takes in the first `count` bytes of what is incoming.
+    fn take_in(
+        &mut self,
+        cx: &mut Context<'_>,
+        count: usize,
+        space: &mut ReadBuf<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<(), Broken> {
+        let Scratch { incoming, outgoing, .. } = scratch;
+        let rest = &mut self.content;
+        let outcome = self.session.take_in(&mut incoming[..count], outgoing, |content| {
+            let (now, later) = content.split_at(content.len().min(space.remaining()));
+            space.put_slice(now);
+            rest.push(later);
+        });
+        let (taken, fault) = match outcome {
+            Ok(taken) if !taken.ended && count - taken.used >= MOST_HELD => {
+                (taken, Some(rustls::Error::General("a message that is too long".to_owned())))
+            }
+            Ok(taken) => (taken, None),
+            Err(error) => (Taken::default(), Some(error)),
+        };
+        let answers = !outgoing.data().is_empty();
+        self.out.push(outgoing.data());
+        self.ended = taken.ended;
+        if self.ended || fault.is_some() || taken.used == count {
+            self.held = Vec::new();
+        } else {
+            self.held.clear();
+            self.held.extend_from_slice(&incoming[taken.used..count]);
+        }
+        let Some(error) = fault else {
+            // What answers the peer (an alert, a new key) goes out with the next write at the latest. A peer that takes nothing any
+            // more may still have said something that is worth reading.
+            if answers && !self.session.common().is_handshaking() {
+                let _ = self.poll_flush(cx);
+            }
+            return Ok(());
+        };
+        // For a few faults rustls makes no alert. While nothing is encrypted one of ours is as good. A peer's own alert is
+        // not answered.
+        let told = matches!(error, rustls::Error::AlertReceived(_));
+        if !told && !self.spoken && self.out.is_empty() {
+            self.alert = DECODE_ERROR;
+        }
+        // The alert that says why. What there is no room for now goes out with the shutdown, if that comes.
+        let _ = self.poll_flush(cx);
+        self.closed = true;
+        self.fault = Some(Box::new(error.clone()));
+        Err(Broken::Protocol(error))
     }
 
     /// Why a peer that takes nothing any more has gone, if it has said so before. Its end follows, so this does.
     fn last_words(&mut self, cx: &mut Context<'_>) -> Poll<Option<Broken>> {
         loop {
-            match ready!(self.poll_records(cx)) {
-                Ok(1..) => {}
+            match ready!(self.poll_records(cx, &mut ReadBuf::new(&mut []))) {
+                Ok(true) => {}
                 Err(told @ Broken::Protocol(_)) => return Poll::Ready(Some(told)),
-                Ok(0) | Err(Broken::Closed(_)) => return Poll::Ready(None),
+                Ok(false) | Err(Broken::Closed(_)) => return Poll::Ready(None),
             }
         }
     }
 
+    /// Puts close_notify behind what is not out yet.
+    fn end(&mut self) {
+        scratch::with(|scratch| {
+            self.session.end(&mut self.held, &mut scratch.outgoing);
+            self.out.push(scratch.outgoing.data());
+        });
+    }
+
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while self.session.wants_write() {
-            let mut sink = Sink { stream: &mut self.stream, cx };
-            match self.session.write_tls(&mut sink) {
-                Ok(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                Ok(_) => self.spoken = true,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
-                Err(error) => return Poll::Ready(Err(error)),
+        while !self.out.is_empty() {
+            match ready!(self.stream.poll_write(cx, self.out.data()))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                count => {
+                    self.spoken = true;
+                    self.out.consume(count);
+                }
             }
         }
         while !self.alert.is_empty() {
@@ -307,64 +432,17 @@ impl Drop for Tls {
         // to say. Nor has one that a panic ends: it may be the session that broke, and a second panic in here would
         // end the process.
         let cut = self.aborted.get() || self.owed > 0 || std::thread::panicking();
-        if !self.closed && !cut && !self.session.is_handshaking() {
-            self.session.send_close_notify();
+        if !self.closed && !cut && !self.session.common().is_handshaking() {
+            self.end();
             let _ = self.poll_flush(&mut Context::from_waker(Waker::noop()));
         }
     }
 }
 
-/// The socket as rustls reads it.
-struct Source<'s, 'c, 'w> {
-    stream: &'s mut Stream,
-    records: &'s mut Records,
-    cx: &'c mut Context<'w>,
-}
-
-impl Read for Source<'_, '_, '_> {
-    fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
-        let mut space = ReadBuf::new(space);
-        match self.stream.poll_read(self.cx, &mut space) {
-            Poll::Ready(outcome) => outcome.map(|()| {
-                self.records.pass(space.filled());
-                space.filled().len()
-            }),
-            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
-        }
-    }
-}
-
-/// The socket as rustls writes it.
-struct Sink<'s, 'c, 'w> {
-    stream: &'s mut Stream,
-    cx: &'c mut Context<'w>,
-}
-
-impl Sink<'_, '_, '_> {
-    fn taken(polled: Poll<io::Result<usize>>) -> io::Result<usize> {
-        match polled {
-            Poll::Ready(outcome) => outcome,
-            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
-        }
-    }
-}
-
-impl Write for Sink<'_, '_, '_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Sink::taken(self.stream.poll_write(self.cx, bytes))
-    }
-
-    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        Sink::taken(self.stream.poll_write_vectored(self.cx, parts))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod fixture;
+#[cfg(test)]
+mod flow;
 #[cfg(test)]
 mod gone;
 #[cfg(test)]

@@ -23,6 +23,8 @@ use crate::tls::{certificate_lines, is_certificate_fault};
 
 /// The first byte of every TLS connection: a handshake record (RFC 8446 §5.1).
 const HANDSHAKE: u8 = 22;
+/// Bytes of a first message that are read at once. With a hybrid key exchange it has some 1,800.
+const HELLO: usize = 4096;
 /// A handshake that has begun when the worker drains may take this long.
 const DRAIN_HANDSHAKE: Duration = Duration::from_secs(3);
 /// What a client may still send after it was told why there is no session.
@@ -55,7 +57,7 @@ async fn secure(
     ctx: &Rc<WorkerCtx>,
     listener: &Listener,
     config: &Arc<ServerConfig>,
-    stream: Stream,
+    mut stream: Stream,
     peer: &mut Peer,
 ) -> Option<(Box<Tls>, Rc<Secured>)> {
     let protocol = listener.config.protocol;
@@ -65,7 +67,8 @@ async fn secure(
     deadline.set(patience);
     // Who connects and says nothing leaves no record, with TLS or without.
     let silence = DRAIN_SILENCE.min(patience);
-    let first = in_time(ctx, &deadline, silence, |cx| stream.poll_first(cx)).await?.ok().flatten()?;
+    let hello = in_time(ctx, &deadline, silence, |cx| poll_hello(&mut stream, cx)).await?.ok()?;
+    let first = *hello.first()?;
     if protocol == Protocol::Http && first != HANDSHAKE && first.is_ascii_graphic() {
         let peer = Peer { greeted: now(), ..*peer };
         turn_away(Client::new(Rc::clone(ctx), stream, peer, None), Cause::PlainHttp).await;
@@ -73,7 +76,7 @@ async fn secure(
     }
     peer.greeted = now();
     let record = |peer: &Peer| Record { kind, ..peer.record() };
-    let mut session = match Tls::server(stream, Arc::clone(config)) {
+    let mut session = match Tls::server(stream, Arc::clone(config), &hello) {
         Ok(session) => Box::new(session),
         Err(error) => {
             tracing::error!(listener = listener.config.name, %error, "no TLS session can be made");
@@ -111,6 +114,14 @@ async fn secure(
         part(session, &deadline).await;
     }
     None
+}
+
+/// What a client says first; nothing at its end. There is no session before, so that silence costs none.
+fn poll_hello(stream: &mut Stream, cx: &mut Context<'_>) -> Poll<std::io::Result<Vec<u8>>> {
+    let mut space = [0u8; HELLO];
+    let mut space = ReadBuf::new(&mut space);
+    ready!(stream.poll_read(cx, &mut space))?;
+    Poll::Ready(Ok(space.filled().to_vec()))
 }
 
 /// Waits until `poll` is ready. `None`: `deadline` came first, which is `hurry` from when the worker drains.

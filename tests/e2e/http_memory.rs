@@ -11,7 +11,9 @@ use evenkeel::proxy::http::Body;
 use evenkeel::proxy::http::body::Memory;
 use evenkeel::proxy::http::client::Client;
 use evenkeel::proxy::http::edge::After;
+use evenkeel::proxy::http::exchange::{Arrival, exchange};
 use evenkeel::proxy::http::memory::MemoryEdge;
+use evenkeel::tick::Tick;
 use fake_backend::{Behaviour, Fault, pattern};
 
 use super::support::worker::{ask, run};
@@ -116,9 +118,8 @@ fn a_client_that_is_gone_is_not_waited_for() {
         let mut edge = MemoryEdge { gone: true, ..MemoryEdge::default() };
         let head = Head::request("GET", "/", "test");
         let listener = &ctx.snapshot.listeners[0];
-        let record = evenkeel::message::Record::default();
-        let exchange = evenkeel::proxy::http::exchange::exchange;
-        let after = exchange(&ctx, listener, &mut edge, &head, Body::Empty, &record).await;
+        let arrival = Arrival { peer: &Peer::default(), started: Tick(1), head_read: Tick(1) };
+        let after = exchange(&ctx, listener, &mut edge, &head, Body::Empty, arrival).await;
         assert_eq!((after, edge.status), (After::Abort, 0));
     });
 }

@@ -15,7 +15,7 @@ use crate::tick::Tick;
 use super::Body;
 use super::h1::decode::{Broken, Decoder};
 use super::h1::framing;
-use super::h1::parse::{self, Search};
+use super::h1::parse::Search;
 use super::h1::transmit::{Failed, Transmit};
 
 /// 1xx heads that are passed on for one request; a backend that sends more is broken.
@@ -162,22 +162,18 @@ impl Call {
         }
         loop {
             if let Some(buffer) = &mut self.held {
-                match self.search.find(buffer.data(), HEAD) {
+                match self.search.answer(buffer.data(), HEAD, head) {
                     Ok(None) => {}
                     Ok(Some(length)) => {
                         self.search = Search::default();
-                        let outcome = parse::answer(&buffer.data()[..length], head);
                         buffer.consume(length);
                         if buffer.is_empty() {
                             self.held = None;
                         }
-                        return Poll::Ready(
-                            outcome
-                                .and_then(|()| self.judge(head, to_head))
-                                .map_err(|cause| self.silence(cause)),
-                        );
+                        let judged = self.judge(head, to_head);
+                        return Poll::Ready(judged.map_err(|cause| self.silence(cause)));
                     }
-                    Err(_) => return Poll::Ready(Err(self.silence(Cause::BadAnswer))),
+                    Err(cause) => return Poll::Ready(Err(self.silence(cause))),
                 }
             }
             if self.held.is_none() {

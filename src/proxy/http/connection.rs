@@ -16,9 +16,9 @@ use crate::proxy::ledger::Ledger;
 use super::Body;
 use super::client::Client;
 use super::edge::After;
-use super::exchange::{exchange, refuse};
+use super::exchange::{Arrival, exchange, refuse};
 use super::h1::framing;
-use super::h1::parse::{self, Search};
+use super::h1::parse::Search;
 use super::h1::write::{self, Persistence};
 use super::own;
 use super::wire::Wire;
@@ -126,18 +126,19 @@ async fn serve_one(client: &Rc<Client>) -> Option<After> {
             _ => Ok(framing),
         }
     });
-    let record = Record { started, head_read: now(), ..client.peer.record() };
+    let arrival = Arrival { peer: &client.peer, started, head_read: now() };
     let mut wire = Wire::new(ctx, Rc::clone(client), &head);
     let after = match framing {
         Ok(framing) => {
             client.start_body(framing);
             let body = if framing == Framing::None { Body::Empty } else { Body::Client(Rc::clone(client)) };
-            exchange(ctx, client.listener(), &mut wire, &head, body, &record).await
+            exchange(ctx, client.listener(), &mut wire, &head, body, arrival).await
         }
         Err(cause) => {
             // Where this request ends nobody knows: whatever else comes belongs to it, until the client closes.
             client.start_body(Framing::UntilClose);
-            let mut ledger = Ledger::new(ctx, Some(&head), Record { id: ctx.request_id(), ..record });
+            let mut ledger =
+                Ledger::new(ctx, Some(&head), Record { id: ctx.request_id(), ..arrival.record() });
             Box::pin(refuse(ctx, &mut wire, &mut ledger, &head, cause)).await
         }
     };
@@ -155,23 +156,21 @@ async fn read_head(client: &Client, head: &mut Head) -> Option<Result<(), Cause>
     let mut search = Search::default();
     let mut waits = false;
     let outcome = loop {
-        let found = client.with_held(|held| match held {
-            Some(buffer) => search.find(buffer.data(), client.limits().head_size),
-            None => Ok(None),
+        let (size, headers) = (client.limits().head_size, client.limits().headers);
+        let found = client.with_held(|held| {
+            let Some(buffer) = held else { return Ok(None) };
+            let found = search.request(buffer.data(), size, headers, head);
+            if let Ok(Some(length)) = found {
+                buffer.consume(length);
+                if buffer.is_empty() {
+                    *held = None;
+                }
+            }
+            found
         });
         match found {
             Err(cause) => break Some(Err(cause)),
-            Ok(Some(length)) => {
-                break Some(client.with_held(|held| {
-                    let Some(buffer) = held else { return Err(Cause::Internal) };
-                    let outcome = parse::request(&buffer.data()[..length], client.limits().headers, head);
-                    buffer.consume(length);
-                    if buffer.is_empty() {
-                        *held = None;
-                    }
-                    outcome
-                }));
-            }
+            Ok(Some(_)) => break Some(Ok(())),
             Ok(None) => {}
         }
         if !waits {

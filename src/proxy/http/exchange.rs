@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use crate::message::{Blame, Cause, Field, Framing, Head, Kind, Record, Version, tokens};
+use crate::message::{Blame, Cause, Field, Framing, Head, Kind, Peer, Record, Version, tokens};
 use crate::net::relay::{End, Moved};
 use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
@@ -14,6 +14,7 @@ use crate::proxy::ledger::Ledger;
 use crate::proxy::spare::Lent;
 use crate::snapshot::Listener;
 use crate::target::{Outcome, Target};
+use crate::tick::Tick;
 
 use super::Body;
 use super::edge::{After, Edge, Unsent};
@@ -21,7 +22,26 @@ use super::forward::{Answer, Request, forward};
 use super::h1::write::About;
 use super::own;
 
-/// Serves one request. `record` holds what is known from before its head was complete.
+/// A request that has just been read.
+#[derive(Clone, Copy)]
+pub struct Arrival<'a> {
+    /// Who asks.
+    pub peer: &'a Peer,
+    /// Its first byte came.
+    pub started: Tick,
+    /// Its head was complete.
+    pub head_read: Tick,
+}
+
+impl Arrival<'_> {
+    /// A Record that says no more than this.
+    #[must_use]
+    pub fn record(&self) -> Record {
+        Record { started: self.started, head_read: self.head_read, ..self.peer.record() }
+    }
+}
+
+/// Serves one request.
 ///
 /// What few requests need is boxed, so that the others do not carry its size about.
 pub async fn exchange<E: Edge>(
@@ -30,10 +50,10 @@ pub async fn exchange<E: Edge>(
     edge: &mut E,
     head: &Head,
     body: Body,
-    record: &Record,
+    arrival: Arrival<'_>,
 ) -> After {
     let moved = Moved::default();
-    let mut ledger = Ledger::new(ctx, Some(head), *record);
+    let mut ledger = Ledger::new(ctx, Some(head), arrival.record());
     ledger.count(&moved);
     let _upload = Upload { body: &body, moved: &moved };
     ledger.record.listener = listener.id;

@@ -5,7 +5,7 @@ use crate::net::FreeList;
 
 use super::Body;
 use super::body::Memory;
-use super::h1::write::{push_id, push_number};
+use super::h1::digits::{push_id, push_number};
 
 /// The answer for `cause`. `to_head`: the same head without the body (RFC 9110 §9.3.2).
 #[must_use]

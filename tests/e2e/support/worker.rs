@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel::config::model::Config;
-use evenkeel::message::{Head, Record};
+use evenkeel::message::{Head, Peer};
 use evenkeel::net::now;
 use evenkeel::proxy::WorkerCtx;
 use evenkeel::proxy::http::Body;
 use evenkeel::proxy::http::edge::After;
-use evenkeel::proxy::http::exchange::exchange;
+use evenkeel::proxy::http::exchange::{Arrival, exchange};
 use evenkeel::proxy::http::memory::MemoryEdge;
 use evenkeel::proxy::pool::Pool;
 use evenkeel::server::Options;
@@ -40,7 +40,8 @@ pub fn run<F: Future<Output = ()>>(config: &Config, work: impl FnOnce(Rc<WorkerC
 /// One request through the pipeline, without a wire on the client's side.
 pub async fn ask(ctx: &Rc<WorkerCtx>, head: &Head, body: Body) -> (After, MemoryEdge) {
     let mut edge = MemoryEdge::default();
-    let record = Record { started: now(), client: Some(([192, 0, 2, 7].into(), 1234)), ..Record::default() };
-    let after = exchange(ctx, &ctx.snapshot.listeners[0], &mut edge, head, body, &record).await;
+    let peer = Peer { client: Some(([192, 0, 2, 7].into(), 1234)), ..Peer::default() };
+    let arrival = Arrival { peer: &peer, started: now(), head_read: now() };
+    let after = exchange(ctx, &ctx.snapshot.listeners[0], &mut edge, head, body, arrival).await;
     (after, edge)
 }

@@ -1,12 +1,18 @@
 //! How long a body is (RFC 9112 §6.3), and refusal of every message where two readers could disagree.
 
-use crate::message::{Cause, Field, Framing, Head, Version, status, tokens};
+use crate::message::{Cause, Field, Fields, Framing, Head, Version, status, tokens};
+
+/// The fields that frame a message.
+const FRAMING: Fields = Fields::of(&[Field::ContentLength, Field::TransferEncoding]);
 
 /// The framing of a request's body.
 ///
 /// # Errors
 /// The cause that the client is told; its connection closes.
 pub fn request(head: &Head) -> Result<Framing, Cause> {
+    if !head.fields().meets(FRAMING) {
+        return Ok(Framing::None);
+    }
     let length = length(head).map_err(|()| Cause::BadLength)?;
     let coding = coding(head)?;
     match (length, coding) {
@@ -40,9 +46,8 @@ pub fn answer(head: &Head, to_head_request: bool) -> Result<Framing, Cause> {
 
 /// The one Content-Length, if there is one: digits only, fits 63 bits, not repeated, no list.
 fn length(head: &Head) -> Result<Option<u64>, ()> {
-    let mut values = head.values(Field::ContentLength);
-    let Some(value) = values.next() else { return Ok(None) };
-    if values.next().is_some()
+    let Some(value) = head.value(Field::ContentLength) else { return Ok(None) };
+    if head.repeats(Field::ContentLength)
         || value.is_empty()
         || value.len() > 19
         || !value.iter().all(u8::is_ascii_digit)
@@ -55,9 +60,8 @@ fn length(head: &Head) -> Result<Option<u64>, ()> {
 
 /// Whether the transfer coding is chunked: the single value, once.
 fn coding(head: &Head) -> Result<Option<()>, Cause> {
-    let mut values = head.values(Field::TransferEncoding);
-    let Some(value) = values.next() else { return Ok(None) };
-    if values.next().is_some() {
+    let Some(value) = head.value(Field::TransferEncoding) else { return Ok(None) };
+    if head.repeats(Field::TransferEncoding) {
         return Err(Cause::BadTransferEncoding);
     }
     if value.eq_ignore_ascii_case(b"chunked") {

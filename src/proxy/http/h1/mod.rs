@@ -1,11 +1,13 @@
 //! HTTP/1.0 and 1.1 on the wire (RFC 9112), in both directions.
 //!
-//! `parse` and `framing` read heads, `chunk` and `decode` read bodies, `write` makes heads, `transmit` sends
-//! messages. None of them knows what a target is.
+//! `parse` (by `scan`) and `framing` read heads, `chunk` and `decode` read bodies, `write` (by `digits`) makes heads,
+//! `transmit` sends messages. None of them knows what a target is.
 
 pub mod chunk;
 pub mod decode;
+pub mod digits;
 pub mod framing;
 pub mod parse;
+mod scan;
 pub mod transmit;
 pub mod write;

@@ -2,23 +2,64 @@
 //!
 //! Heads are forwarded by copying runs of their bytes, so everything that another parser could read
 //! differently is refused here and never repaired: bare LF, folded lines, blanks before the colon, control
-//! bytes, odd targets. httparse finds the parts; the checks around it close what it leaves open.
-
-use std::mem::MaybeUninit;
+//! bytes, odd targets. One pass over the bytes finds the lines, judges every byte and indexes them; it ends with
+//! the head, whatever is behind it.
 
 use crate::message::{Cause, Field, Head, Line, Span, Version};
 
-/// Header lines that are parsed without touching the heap.
-const ON_STACK: usize = 128;
+use super::scan;
+
+/// Most header lines of an answer.
+const ANSWER_LINES: usize = 512;
 
 /// Where the end of a head was looked for so far, so that a head that drips in is not scanned twice.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Search {
-    /// Everything before this has been looked at; it is the start of a line.
+    /// The start of the line in which the search goes on.
     line: usize,
+    /// There is no line end between this and the start of the line.
+    seen: usize,
 }
 
 impl Search {
+    /// Looks for a request's head at the start of `bytes`, and indexes it into `head` once it is complete: its
+    /// length. `None`: more bytes are needed.
+    ///
+    /// # Errors
+    /// Those of [`Search::find`] and of [`request`].
+    pub fn request(
+        &mut self,
+        bytes: &[u8],
+        limit: usize,
+        headers: usize,
+        head: &mut Head,
+    ) -> Result<Option<usize>, Cause> {
+        // Nearly every head comes in one piece, and is read without looking for its end before.
+        let skipped = if bytes.starts_with(b"\r\n") { 2 } else { 0 };
+        let whole = &bytes[skipped..bytes.len().min(limit.max(skipped))];
+        if self.seen == 0
+            && let Ok((length, judged)) = request_lines(whole, headers, head)
+        {
+            return judged.map(|()| Some(skipped + length));
+        }
+        let Some(length) = self.find(bytes, limit)? else { return Ok(None) };
+        request(&bytes[..length], headers, head).map(|()| Some(length))
+    }
+
+    /// The same for an answer's head.
+    ///
+    /// # Errors
+    /// [`Cause::BadAnswer`].
+    pub fn answer(&mut self, bytes: &[u8], limit: usize, head: &mut Head) -> Result<Option<usize>, Cause> {
+        if self.seen == 0
+            && let Ok((length, judged)) = answer_lines(&bytes[..bytes.len().min(limit)], head)
+        {
+            return judged.map(|()| Some(length)).map_err(|_| Cause::BadAnswer);
+        }
+        let Some(length) = self.find(bytes, limit).map_err(|_| Cause::BadAnswer)? else { return Ok(None) };
+        answer(&bytes[..length], head).map(|()| Some(length))
+    }
+
     /// The length of the head at the start of `bytes`, once it is complete. `None`: more bytes are needed.
     ///
     /// # Errors
@@ -29,14 +70,14 @@ impl Search {
         if self.line == 0 && bytes.first().is_some_and(|&byte| byte != b'\r' && !is_token(byte)) {
             return Err(Cause::BadHead);
         }
-        while let Some(found) = memchr::memchr(b'\n', &bytes[self.line..]) {
-            let feed = self.line + found;
-            if found == 0 || bytes[feed - 1] != b'\r' {
+        while let Some(found) = memchr::memchr(b'\n', &bytes[self.seen..]) {
+            let feed = self.seen + found;
+            if feed == self.line || bytes[feed - 1] != b'\r' {
                 return Err(Cause::BadHead);
             }
-            let empty = found == 1;
+            let empty = feed == self.line + 1;
             let first = self.line == 0;
-            self.line = feed + 1;
+            (self.line, self.seen) = (feed + 1, feed + 1);
             if feed >= limit {
                 return Err(if first { Cause::TargetTooLong } else { Cause::HeadTooLarge });
             }
@@ -45,6 +86,7 @@ impl Search {
                 return if self.line == 4 { Err(Cause::BadHead) } else { Ok(Some(self.line)) };
             }
         }
+        self.seen = bytes.len();
         if bytes.len() >= limit {
             return Err(if self.line == 0 { Cause::TargetTooLong } else { Cause::HeadTooLarge });
         }
@@ -58,34 +100,8 @@ impl Search {
 /// The cause that the client is told.
 pub fn request(bytes: &[u8], headers: usize, head: &mut Head) -> Result<(), Cause> {
     let bytes = bytes.strip_prefix(b"\r\n").unwrap_or(bytes);
-    if !bytes.first().is_some_and(|&byte| is_token(byte)) {
-        return Err(Cause::BadHead);
-    }
-    head.load(bytes);
-    with_room(headers, |room| {
-        let mut parsed = httparse::Request::new(&mut []);
-        match parsed.parse_with_uninit_headers(bytes, room) {
-            Ok(httparse::Status::Complete(_)) => {}
-            Ok(httparse::Status::Partial) => return Err(Cause::BadHead),
-            Err(error) => return Err(explain(error, bytes)),
-        }
-        let (method, target) = (parsed.method.unwrap_or_default(), parsed.path.unwrap_or_default());
-        head.version = version(parsed.version);
-        let line_end = method.len() + 1 + target.len() + 1 + "HTTP/1.1".len();
-        if bytes.get(line_end..line_end + 2) != Some(b"\r\n") {
-            return Err(Cause::BadHead);
-        }
-        let start = method.len() + 1;
-        let (path, authority) = target_parts(method, target)?;
-        head.set_request_line(
-            Span::new(0, method.len()),
-            Span::new(start, start + target.len()),
-            Span::new(start + path.start, start + path.end),
-            authority.map_or(Span::default(), |range| Span::new(start + range.start, start + range.end)),
-        );
-        lines(bytes, line_end + 2, parsed.headers, head)
-    })?;
-    host(head)
+    let (length, judged) = request_lines(bytes, headers, head)?;
+    if length == bytes.len() { judged } else { Err(Cause::BadHead) }
 }
 
 /// Indexes a complete answer's head into `head`.
@@ -93,137 +109,144 @@ pub fn request(bytes: &[u8], headers: usize, head: &mut Head) -> Result<(), Caus
 /// # Errors
 /// [`Cause::BadAnswer`].
 pub fn answer(bytes: &[u8], head: &mut Head) -> Result<(), Cause> {
-    let outcome = match answer_of(bytes, ON_STACK, head) {
-        // Rare enough to be worth a second look, and a place on the heap.
-        Err(Cause::TooManyHeaders) => answer_of(bytes, ON_STACK * 4, head),
-        other => other,
+    match answer_lines(bytes, head) {
+        Ok((length, Ok(()))) if length == bytes.len() => Ok(()),
+        Ok(_) | Err(_) => Err(Cause::BadAnswer),
+    }
+}
+
+/// The length of a head, and what its parts are worth.
+type Judged = (usize, Result<(), Cause>);
+
+/// Indexes the request head at the start of `bytes`, if its lines are whole and well-formed.
+fn request_lines(bytes: &[u8], headers: usize, head: &mut Head) -> Result<Judged, Cause> {
+    head.clear();
+    let behind = if bytes.starts_with(b"GET ") { &bytes[3..] } else { scan::token(bytes).0 };
+    let [b' ', target @ ..] = behind else { return Err(Cause::BadHead) };
+    let behind = scan::target(target);
+    let (method, start) = (bytes.len() - target.len() - 1, bytes.len() - target.len());
+    let end = bytes.len() - behind.len();
+    let [b' ', version @ ..] = behind else { return Err(Cause::BadHead) };
+    if method == 0 || start == end {
+        return Err(Cause::BadHead);
+    }
+    let Some((version, rest)) = version.split_first_chunk::<10>() else { return Err(Cause::BadHead) };
+    if version == b"HTTP/1.0\r\n" {
+        head.version = Version::Http10;
+    } else if version != b"HTTP/1.1\r\n" {
+        return Err(explain(version));
+    }
+    let (length, aliased) = lines(bytes.len(), rest, headers, head)?;
+    head.fill(&bytes[..length]);
+    let judged = match target_parts(&bytes[..method], &bytes[start..end]) {
+        Ok((path, authority)) => {
+            let shift = |range: Range| Span::new(start + range.start, start + range.end);
+            let authority = authority.map_or(Span::default(), shift);
+            head.set_request_line(Span::new(0, method), Span::new(start, end), shift(path), authority);
+            if aliased { Err(Cause::BadHead) } else { host(head) }
+        }
+        Err(cause) => Err(cause),
     };
-    outcome.map_err(|_| Cause::BadAnswer)
+    Ok((length, judged))
 }
 
-fn answer_of(bytes: &[u8], headers: usize, head: &mut Head) -> Result<(), Cause> {
-    head.load(bytes);
-    with_room(headers, |room| {
-        let mut parsed = httparse::Response::new(&mut []);
-        let config = httparse::ParserConfig::default();
-        match config.parse_response_with_uninit_headers(&mut parsed, bytes, room) {
-            Ok(httparse::Status::Complete(_)) => {}
-            Err(httparse::Error::TooManyHeaders) => return Err(Cause::TooManyHeaders),
-            Ok(httparse::Status::Partial) | Err(_) => return Err(Cause::BadAnswer),
-        }
-        head.version = version(parsed.version);
-        head.status = parsed.code.filter(|code| (100..=999).contains(code)).ok_or(Cause::BadAnswer)?;
-        let line_end = memchr::memchr(b'\r', bytes).ok_or(Cause::BadAnswer)?;
-        let reason = bytes.get("HTTP/1.1 200 ".len()..line_end).unwrap_or_default();
-        if reason.iter().any(|&byte| is_control(byte)) || bytes.get(line_end + 1) != Some(&b'\n') {
-            return Err(Cause::BadAnswer);
-        }
-        head.set_reason(Span::new(line_end - reason.len(), line_end));
-        lines(bytes, line_end + 2, parsed.headers, head)
-    })
-}
-
-type Room<'a, 'b> = &'a mut [MaybeUninit<httparse::Header<'b>>];
-
-/// Runs `parse` with room for `count` header lines: on the stack when it fits.
-fn with_room<'b>(
-    count: usize,
-    parse: impl for<'a> FnOnce(Room<'a, 'b>) -> Result<(), Cause>,
-) -> Result<(), Cause> {
-    if count <= ON_STACK {
-        let mut room = [const { MaybeUninit::uninit() }; ON_STACK];
-        parse(&mut room[..count])
-    } else {
-        let mut room: Vec<_> = std::iter::repeat_with(MaybeUninit::uninit).take(count).collect();
-        parse(&mut room)
+/// Indexes the answer's head at the start of `bytes`, if its lines are whole and well-formed.
+fn answer_lines(bytes: &[u8], head: &mut Head) -> Result<Judged, Cause> {
+    head.clear();
+    let (version, rest) = bytes.split_first_chunk::<9>().ok_or(Cause::BadAnswer)?;
+    if version == b"HTTP/1.0 " {
+        head.version = Version::Http10;
+    } else if version != b"HTTP/1.1 " {
+        return Err(Cause::BadAnswer);
     }
+    let (status, behind) = match rest.split_first_chunk() {
+        Some((digits @ [b'1'..=b'9', b'0'..=b'9', b'0'..=b'9'], behind)) => {
+            (digits.iter().fold(0, |number, &digit| number * 10 + u16::from(digit - b'0')), behind)
+        }
+        Some(_) | None => return Err(Cause::BadAnswer),
+    };
+    let (reason, behind) = match behind {
+        [b' ', reason @ ..] => (reason, scan::value(reason)),
+        _ => (behind, behind),
+    };
+    let [b'\r', b'\n', rest @ ..] = behind else { return Err(Cause::BadAnswer) };
+    let (start, end) = (bytes.len() - reason.len(), bytes.len() - behind.len());
+    let (length, aliased) = lines(bytes.len(), rest, ANSWER_LINES, head)?;
+    head.fill(&bytes[..length]);
+    head.status = status;
+    head.set_reason(Span::new(start, end));
+    Ok((length, if aliased { Err(Cause::BadAnswer) } else { Ok(()) }))
 }
 
-fn version(minor: Option<u8>) -> Version {
-    if minor == Some(0) { Version::Http10 } else { Version::Http11 }
-}
-
-/// Tells a wrong version from a wrong head: httparse says the same of `HTTP/2.0` and of garbage.
-fn explain(error: httparse::Error, bytes: &[u8]) -> Cause {
-    match error {
-        httparse::Error::TooManyHeaders => Cause::TooManyHeaders,
-        httparse::Error::Version => {
-            let line = bytes.split(|&byte| byte == b'\r').next().unwrap_or_default();
-            let last = line.rsplit(|&byte| byte == b' ').next().unwrap_or_default();
-            let wellformed = line.split(|&byte| byte == b' ').count() == 3
-                && last.len() == 8
-                && last.starts_with(b"HTTP/")
-                && last[5].is_ascii_digit()
-                && last[6] == b'.'
-                && last[7].is_ascii_digit();
-            if wellformed { Cause::BadVersion } else { Cause::BadHead }
-        }
-        httparse::Error::HeaderName
-        | httparse::Error::HeaderValue
-        | httparse::Error::NewLine
-        | httparse::Error::Status
-        | httparse::Error::Token => Cause::BadHead,
-    }
-}
-
-/// Checks that the lines tile the head exactly, and indexes them. Whatever httparse skipped (folds, bare LF)
-/// would leave a gap here.
-fn lines(bytes: &[u8], start: usize, parsed: &[httparse::Header<'_>], head: &mut Head) -> Result<(), Cause> {
-    let mut at = start;
-    for header in parsed {
-        let name_end = at + header.name.len();
-        if bytes.get(at..name_end) != Some(header.name.as_bytes()) || bytes.get(name_end) != Some(&b':') {
-            return Err(Cause::BadHead);
-        }
-        if header.name.is_empty() {
-            return Err(Cause::BadHead);
-        }
-        let value_start = skip_blanks(bytes, name_end + 1);
-        let value_end = value_start + header.value.len();
-        let end = skip_blanks(bytes, value_end);
-        if bytes.get(end..end + 2) != Some(b"\r\n") || bytes.get(value_start..value_end) != Some(header.value)
+/// What is wrong with the end of a request line that does not say HTTP/1.0 or HTTP/1.1.
+#[cold]
+fn explain(version: &[u8; 10]) -> Cause {
+    match version {
+        [b'H', b'T', b'T', b'P', b'/', major, b'.', minor, b'\r', _]
+            if major.is_ascii_digit() && minor.is_ascii_digit() && (*major != b'1' || *minor > b'1') =>
         {
+            Cause::BadVersion
+        }
+        _ => Cause::BadHead,
+    }
+}
+
+/// Indexes the header lines that `rest` begins with, `most` of them; `total`: the bytes up to the end of `rest`. Tells
+/// where the head ends, and whether a name stands for a framing field with a backend that reads `_` as `-`.
+fn lines(total: usize, mut rest: &[u8], most: usize, head: &mut Head) -> Result<(usize, bool), Cause> {
+    let mut aliased = false;
+    loop {
+        let line = rest;
+        if let [b'\r', b'\n', behind @ ..] = line {
+            return Ok((total - behind.len(), aliased));
+        }
+        let (colon, plain) = scan::token(line);
+        let name = &line[..line.len() - colon.len()];
+        let [b':', behind @ ..] = colon else { return Err(Cause::BadHead) };
+        let value = scan::blanks(behind);
+        let end = scan::value(value);
+        let [b'\r', b'\n', next @ ..] = end else { return Err(Cause::BadHead) };
+        if name.is_empty() {
             return Err(Cause::BadHead);
         }
+        if head.lines().len() == most {
+            return Err(Cause::TooManyHeaders);
+        }
+        let mut field = Field::classify(name);
+        if !plain && field == Field::Other {
+            field = alias(name).unwrap_or_else(|| {
+                aliased = true;
+                Field::Other
+            });
+        }
+        let (start, value_start) = (total - line.len(), total - value.len());
+        let trimmed = value[..value.len() - end.len()].trim_ascii_end();
         head.index(Line {
-            field: field(header.name.as_bytes())?,
-            whole: Span::new(at, end + 2),
-            name: Span::new(at, name_end),
-            value: Span::new(value_start, value_end),
+            field,
+            whole: Span::new(start, total - next.len()),
+            name: Span::new(start, start + name.len()),
+            value: Span::new(value_start, value_start + trimmed.len()),
         });
-        at = end + 2;
-    }
-    if bytes.get(at..) == Some(b"\r\n") { Ok(()) } else { Err(Cause::BadHead) }
-}
-
-/// What a name stands for, also to a backend that reads `_` as `-`. An alias of a framing field is refused:
-/// such a backend would frame the message by it.
-fn field(name: &[u8]) -> Result<Field, Cause> {
-    match Field::classify(name) {
-        Field::Other => match Field::classify_alias(name) {
-            Field::Host | Field::ContentLength | Field::TransferEncoding => Err(Cause::BadHead),
-            alias if alias.is_about_client() => Ok(Field::ClientAlias),
-            _ => Ok(Field::Other),
-        },
-        known => Ok(known),
+        rest = next;
     }
 }
 
-fn skip_blanks(bytes: &[u8], from: usize) -> usize {
-    let blanks =
-        bytes.get(from..).unwrap_or_default().iter().take_while(|&&byte| byte == b' ' || byte == b'\t');
-    from + blanks.count()
+/// What a name that we don't know stands for with a backend that reads `_` as `-`: a client could speak in our name
+/// to it. `None`: it would even frame the message by it.
+#[cold]
+fn alias(name: &[u8]) -> Option<Field> {
+    match Field::classify_alias(name) {
+        Field::Host | Field::ContentLength | Field::TransferEncoding => None,
+        alias if alias.is_about_client() => Some(Field::ClientAlias),
+        _ => Some(Field::Other),
+    }
 }
 
 type Range = std::ops::Range<usize>;
 
 /// Path and authority inside a target, by its form (RFC 9112 §3.2).
-fn target_parts(method: &str, target: &str) -> Result<(Range, Option<Range>), Cause> {
-    let bytes = target.as_bytes();
-    if !bytes.iter().all(|&byte| matches!(byte, b'!' | b'$'..=b';' | b'=' | b'?'..=b'~')) {
-        return Err(Cause::BadHead);
-    }
-    if method == "CONNECT" {
+fn target_parts(method: &[u8], bytes: &[u8]) -> Result<(Range, Option<Range>), Cause> {
+    if method == b"CONNECT" {
         // Refused in any form; only the reason could differ.
         return if is_authority(bytes) {
             Ok((0..0, Some(0..bytes.len())))
@@ -235,7 +258,7 @@ fn target_parts(method: &str, target: &str) -> Result<(Range, Option<Range>), Ca
         return Ok((0..bytes.len(), None));
     }
     if bytes == b"*" {
-        return if method == "OPTIONS" { Ok((0..1, None)) } else { Err(Cause::BadHead) };
+        return if method == b"OPTIONS" { Ok((0..1, None)) } else { Err(Cause::BadHead) };
     }
     let after_scheme = ["http://", "https://"].iter().find_map(|scheme| {
         let start = bytes.get(..scheme.len())?;
@@ -252,12 +275,9 @@ fn target_parts(method: &str, target: &str) -> Result<(Range, Option<Range>), Ca
 
 /// RFC 9110 §7.2 and RFC 9112 §3.2: HTTP/1.1 needs exactly one valid Host.
 fn host(head: &mut Head) -> Result<(), Cause> {
-    let mut hosts = head.values(Field::Host);
-    let (first, second) = (hosts.next(), hosts.next());
-    drop(hosts);
-    match first {
-        Some(host) if second.is_none() && is_authority(host) => {
-            head.set_authority_from_host();
+    match head.line(Field::Host) {
+        Some(line) if !head.repeats(Field::Host) && is_authority(head.at(line.value)) => {
+            head.set_authority(line.value);
             Ok(())
         }
         None if head.version == Version::Http10 => Ok(()),
@@ -268,29 +288,41 @@ fn host(head: &mut Head) -> Result<(), Cause> {
 /// `host[:port]` (RFC 3986 §3.2 without userinfo): a name, a v4 address or a v6 address in brackets.
 #[must_use]
 pub fn is_authority(bytes: &[u8]) -> bool {
-    let (host, port) = match bytes.strip_prefix(b"[") {
-        Some(rest) => match rest.iter().position(|&byte| byte == b']') {
-            Some(end) => {
-                let inner = std::str::from_utf8(&rest[..end]).unwrap_or_default();
-                if inner.parse::<std::net::Ipv6Addr>().is_err() {
-                    return false;
+    let is_name = |byte: &u8| CLASSES[usize::from(*byte)] & HOST != 0;
+    let mut rest = bytes;
+    while let [byte, behind @ ..] = rest
+        && is_name(byte)
+    {
+        rest = behind;
+    }
+    let host = &bytes[..bytes.len() - rest.len()];
+    match rest.first() {
+        None => !host.is_empty(),
+        Some(b':') => !host.is_empty() && is_port(&rest[1..]),
+        Some(b'%') => {
+            let colon = bytes.iter().position(|&byte| byte == b':').unwrap_or(bytes.len());
+            let (host, port) = bytes.split_at(colon);
+            host.iter().all(|byte| is_name(byte) || *byte == b'%')
+                && are_escapes_whole(host)
+                && (port.is_empty() || is_port(&port[1..]))
+        }
+        Some(b'[') if host.is_empty() => {
+            let Some(end) = rest.iter().position(|&byte| byte == b']') else { return false };
+            let inner = std::str::from_utf8(&rest[1..end]).unwrap_or_default();
+            inner.parse::<std::net::Ipv6Addr>().is_ok()
+                && match &rest[end + 1..] {
+                    [] => true,
+                    [b':', port @ ..] => is_port(port),
+                    _ => false,
                 }
-                (&rest[..end], &rest[end + 1..])
-            }
-            None => return false,
-        },
-        None => bytes.split_at(bytes.iter().position(|&byte| byte == b':').unwrap_or(bytes.len())),
-    };
-    let in_brackets = bytes.first() == Some(&b'[');
-    let host_ok = !host.is_empty()
-        && (in_brackets
-            || host.iter().all(|&byte| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte)))
-        && are_escapes_whole(host);
-    let port_ok = match port.strip_prefix(b":") {
-        Some(digits) => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
-        None => port.is_empty(),
-    };
-    host_ok && port_ok
+        }
+        Some(_) => false,
+    }
+}
+
+/// Digits, or none at all (RFC 3986 §3.2.3).
+fn is_port(digits: &[u8]) -> bool {
+    digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit)
 }
 
 /// Every `%` begins an escape (RFC 3986 §2.1): what else it could be is guessed differently.
@@ -299,10 +331,38 @@ fn are_escapes_whole(bytes: &[u8]) -> bool {
     behind.all(|rest| rest.get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)))
 }
 
+/// Bytes of a token (RFC 9110 §5.6.2).
+const TOKEN: u8 = 1;
+/// Bytes of a host's name that stand for themselves (RFC 3986 §3.2.2).
+const HOST: u8 = 2;
+
+/// What each byte may be a part of.
+static CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        if (byte as u8).is_ascii_alphanumeric() {
+            classes[byte] = TOKEN | HOST;
+        }
+        byte += 1;
+    }
+    let marks = [(b"!#$%&'*+-.^_`|~".as_slice(), TOKEN), (b"-._~!$&'()*+,;=".as_slice(), HOST)];
+    let mut kind = 0;
+    while kind < marks.len() {
+        let mut at = 0;
+        while at < marks[kind].0.len() {
+            classes[marks[kind].0[at] as usize] |= marks[kind].1;
+            at += 1;
+        }
+        kind += 1;
+    }
+    classes
+};
+
 /// RFC 9110 §5.6.2.
 #[must_use]
 pub fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+    CLASSES[usize::from(byte)] & TOKEN != 0
 }
 
 /// Control bytes that no value may hold; a tab is none.

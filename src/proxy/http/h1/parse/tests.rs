@@ -1,6 +1,11 @@
 //! Heads that are read, and heads that are refused.
 
+use proptest::prelude::{Strategy, any, proptest};
+use proptest::sample::select;
+
 use super::*;
+
+mod oracle;
 
 fn parse(text: &str) -> Result<Head, Cause> {
     let mut head = Head::new();
@@ -156,5 +161,192 @@ fn answers_are_as_strict() {
         b"\r\nHTTP/1.1 200 OK\r\n\r\n",
     ] {
         assert_eq!(answer(bad, &mut head), Err(Cause::BadAnswer), "{:?}", String::from_utf8_lossy(bad));
+    }
+}
+
+#[test]
+fn what_was_looked_at_is_not_looked_at_again() {
+    let mut search = Search::default();
+    let mut line = format!("GET /{}", "a".repeat(5000)).into_bytes();
+    let mut head = Head::new();
+    assert_eq!(search.request(&line, 64 * 1024, 100, &mut head), Ok(None));
+    // Whoever looked again would see the end of a line.
+    line[100..104].copy_from_slice(b"\r\n\r\n");
+    for _ in 0..3 {
+        line.extend_from_slice(&[b'a'; 100]);
+        assert_eq!(search.find(&line, 64 * 1024), Ok(None));
+        assert_eq!(search.request(&line, 64 * 1024, 100, &mut head), Ok(None));
+    }
+}
+
+#[test]
+fn a_head_in_one_piece_is_read_up_to_its_end_and_within_its_limit() {
+    let text = b"\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\nPOST / HTTP/1.1\r\n";
+    let length = text.len() - "POST / HTTP/1.1\r\n".len();
+    let read = |limit| Search::default().request(text, limit, 100, &mut Head::new());
+    assert_eq!(read(1024), Ok(Some(length)));
+    assert_eq!(read(length), Ok(Some(length)));
+    assert_eq!(read(length - 1), Err(Cause::HeadTooLarge));
+    assert_eq!(read(1), Err(Cause::TargetTooLong));
+    assert_eq!(read(0), Err(Cause::TargetTooLong));
+    let text = b"HTTP/1.1 200 OK\r\n\r\nbody";
+    let read = |limit| Search::default().answer(text, limit, &mut Head::new());
+    assert_eq!((read(1024), read(19), read(18)), (Ok(Some(19)), Ok(Some(19)), Err(Cause::BadAnswer)));
+}
+
+#[test]
+fn causes_come_in_the_order_lines_target_aliases_host() {
+    for (text, cause) in [
+        ("CONNECT / HTTP/1.1\r\nA : b\r\n\r\n", Cause::BadHead),
+        ("CONNECT / HTTP/1.1\r\nContent_Length: 1\r\n\r\n", Cause::ConnectMethod),
+        ("GET / HTTP/1.1\r\nContent_Length: 1\r\n\r\n", Cause::BadHead),
+        ("GET http:/// HTTP/1.1\r\n\r\n", Cause::BadHost),
+    ] {
+        assert_eq!(refuse(text), cause, "{text:?}");
+    }
+}
+
+const REQUESTS: &[&str] = &[
+    "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    "\r\nPOST /a?b HTTP/1.0\r\nHost:x:80\r\nContent-Length: 3\r\nX_Forwarded_For: 1\r\n\r\n",
+    "OPTIONS * HTTP/1.1\r\nHost: [::1]:80 \r\nConnection: \tclose, x\r\nX-1!: \t \r\nE:\r\n\r\n",
+    "GET http://a%20b:1/p?q HTTP/1.1\r\nHost: b\r\nUser-Agent: Mozilla/5.0 (\u{e9})\r\nTE:trailers\r\n\r\n",
+    "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\nProxy-Authorization: b  c\r\nX-Forwarded-Client-Cert: d\r\n\r\n",
+];
+
+const ANSWERS: &[&str] = &[
+    "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\n",
+    "HTTP/1.0 404\r\nServer: a\r\n\r\n",
+    "HTTP/1.1 299 \r\nTransfer-Encoding:chunked \r\nKeep-Alive: timeout=5\r\n\r\n",
+];
+
+/// What is put in the place of so many bytes, somewhere.
+type Change = (usize, usize, &'static [u8]);
+
+/// One of the texts, changed in a few places so that it may still be a head, with something behind it.
+fn changed(texts: &'static [&'static str]) -> impl Strategy<Value = Vec<u8>> {
+    const PIECES: &[&[u8]] = &[
+        b"",
+        b"",
+        b" ",
+        b"\t",
+        b"\r\n",
+        b"\r",
+        b"\n",
+        b":",
+        b"\0",
+        b"\x7f",
+        b"\x80",
+        b"\xff",
+        b"a",
+        b"Z",
+        b"-",
+        b"_",
+        b"#",
+        b"\"",
+        b"<",
+        b"/",
+        b"?",
+        b"@",
+        b"[",
+        b"]",
+        b"%",
+        b"%41",
+        b"0",
+        b"1",
+        b"2",
+        b"9",
+        b",",
+        b"HTTP/1.1",
+        b"HTTP/2.0",
+        b"A: b\r\n",
+        b"Host: y\r\n",
+        b"Host",
+        b"A: b\r\nC: d\r\nE: f\r\n",
+        b"content_length: 1\r\n",
+        b" \r\n b",
+    ];
+    const BEHIND: &[&[u8]] = &[b"", b"x", b"GET / HTTP/1.1\r\n\r\n"];
+    let change = (any::<usize>(), 0..3usize, select(PIECES));
+    let changes = proptest::collection::vec(change, 0..4);
+    (select(texts), changes, select(BEHIND)).prop_map(|(text, changes, behind)| {
+        let mut bytes = text.as_bytes().to_vec();
+        for (at, count, piece) in changes as Vec<Change> {
+            let at = at % (bytes.len() + 1);
+            let end = (at + count).min(bytes.len());
+            bytes.splice(at..end, piece.iter().copied());
+        }
+        bytes.extend_from_slice(behind);
+        bytes
+    })
+}
+
+/// The outcome of two readers of one head.
+fn same(ours: Result<(), Cause>, theirs: Result<(), Cause>, heads: (&Head, &Head)) {
+    match (ours, theirs) {
+        // We stop at a target that holds what none may; httparse may find more behind it.
+        (Err(Cause::BadHead), Err(Cause::BadVersion | Cause::TooManyHeaders)) => {}
+        _ => assert_eq!(ours, theirs),
+    }
+    if ours.is_ok() {
+        assert_eq!(format!("{:?}", heads.0), format!("{:?}", heads.1));
+    }
+}
+
+/// Reads `bytes` as they grow by `step`.
+fn in_pieces<T>(
+    bytes: &[u8],
+    step: usize,
+    mut read: impl FnMut(&[u8]) -> Result<Option<T>, Cause>,
+) -> Option<T> {
+    let mut ends = (step..bytes.len()).step_by(step).chain([bytes.len()]);
+    ends.find_map(|end| read(&bytes[..end]).map_or(Some(None), |found| found.map(Some))).flatten()
+}
+
+proptest! {
+    #![proptest_config(proptest::test_runner::Config::with_cases(4000))]
+
+    #[test]
+    fn requests_are_read_as_another_reader_reads_them(bytes in changed(REQUESTS), limit in 20usize..400) {
+        let (mut ours, mut theirs) = (Head::new(), Head::new());
+        let found = Search::default().find(&bytes, limit);
+        let expected = match found {
+            Ok(Some(length)) => {
+                let judged = request(&bytes[..length], 6, &mut ours);
+                same(judged, oracle::request(&bytes[..length], 6, &mut theirs), (&ours, &theirs));
+                judged.map(|()| Some(length))
+            }
+            other => other,
+        };
+        let mut head = Head::request("POST", "/used", "used");
+        assert_eq!(Search::default().request(&bytes, limit, 6, &mut head), expected);
+        if expected.is_ok_and(|found| found.is_some()) {
+            assert_eq!(format!("{head:?}"), format!("{ours:?}"));
+        }
+        for step in [1, 7, 50] {
+            let mut search = Search::default();
+            let read = |part: &[u8]| search.request(part, limit, 6, &mut head);
+            assert_eq!(in_pieces(&bytes, step, read), expected.ok().flatten(), "{}", bytes.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn answers_are_read_as_another_reader_reads_them(bytes in changed(ANSWERS), limit in 20usize..400) {
+        let (mut ours, mut theirs) = (Head::new(), Head::new());
+        let expected = match Search::default().find(&bytes, limit) {
+            Ok(Some(length)) => {
+                let judged = answer(&bytes[..length], &mut ours);
+                same(judged, oracle::answer(&bytes[..length], &mut theirs), (&ours, &theirs));
+                judged.map(|()| Some(length))
+            }
+            other => other.map_err(|_| Cause::BadAnswer),
+        };
+        let mut head = Head::request("POST", "/used", "used");
+        assert_eq!(Search::default().answer(&bytes, limit, &mut head), expected);
+        for step in [1, 7, 50] {
+            let mut search = Search::default();
+            let read = |part: &[u8]| search.answer(part, limit, &mut head);
+            assert_eq!(in_pieces(&bytes, step, read), expected.ok().flatten(), "{}", bytes.escape_ascii());
+        }
     }
 }

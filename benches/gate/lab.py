@@ -1,0 +1,145 @@
+"""The exchange that is measured: `rig drive` -> evenkeel -> `rig backend`, with a counter around evenkeel."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import threading
+
+# Nothing here takes this long, not even under valgrind on a busy machine.
+PATIENCE = 120
+
+
+class Failure(Exception):
+    """Something that keeps a measurement from being made; its text is for the user."""
+
+
+class Scenario:
+    """What is sent, and how many requests each of the two runs of a counter has."""
+
+    def __init__(self, name, client=(), backend=(), tls=False, instructions=(2_000, 8_000), calls=(320, 1_920)):
+        self.name = name
+        self.client = list(client)
+        self.backend = list(backend)
+        self.tls = tls
+        # Multiples of 16, the connections: the last wave is as full as the others.
+        self.instructions = instructions
+        self.calls = calls
+
+
+SCENARIOS = [
+    Scenario("keep-alive"),
+    Scenario("close", client=["--close"]),
+    Scenario("tls", tls=True),
+    Scenario("64k", client=["--body", "65536"], backend=["--body", "65536"]),
+]
+
+CONFIG = """\
+workers: 1
+access_log: {{path: {folder}/access.log, format: json}}
+targets:
+  measured:
+    protocol: {protocol}
+    listener: 127.0.0.1:0
+    health_check: off
+    {tls}
+    backends: [{{host: 127.0.0.1, port: {port}}}]
+"""
+
+
+class Process:
+    """A process that is ended with its block, and what it says line by line."""
+
+    def __init__(self, command, stream, **options):
+        self.said = []
+        options[stream] = subprocess.PIPE
+        self.process = subprocess.Popen([str(part) for part in command], text=True, errors="replace", **options)
+        self.stream = getattr(self.process, stream)
+        self.heard = threading.Condition()
+        self.listener = threading.Thread(target=self._listen, daemon=True)
+        self.listener.start()
+
+    def _listen(self):
+        for line in self.stream:
+            with self.heard:
+                self.said.append(line.rstrip("\n"))
+                self.heard.notify()
+        with self.heard:
+            self.said.append(None)
+            self.heard.notify()
+
+    def wait_for(self, pattern):
+        """The match in the first line that has one; a process that ends before is a failure."""
+        with self.heard:
+            at = 0
+            while True:
+                while at < len(self.said):
+                    if self.said[at] is None:
+                        raise Failure(f"{self.name()} ended before it listened:\n" + self.tail())
+                    if found := re.search(pattern, self.said[at]):
+                        return found
+                    at += 1
+                if not self.heard.wait(PATIENCE):
+                    raise Failure(f"{self.name()} does not get ready:\n" + self.tail())
+
+    def name(self):
+        return pathlib.Path(self.process.args[0]).name
+
+    def tail(self):
+        return "\n".join(line for line in self.said[-20:] if line is not None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.listener.join()
+        self.stream.close()
+
+
+class Lab:
+    """A folder with a certificate, and the two binaries."""
+
+    def __init__(self, evenkeel, rig, folder):
+        self.evenkeel, self.rig, self.folder = evenkeel, rig, pathlib.Path(folder)
+        subprocess.run([rig, "certificate", folder], check=True)
+
+    def run(self, scenario, requests, counter, pids=lambda process: [process.pid]):
+        """Sends `requests` through an evenkeel that runs under the command `counter`.
+
+        `pids` tells which process is evenkeel: a counter may be its parent.
+        """
+        with Process([self.rig, "backend", *scenario.backend], "stdout") as backend:
+            port = backend.wait_for(r":(\d+)$")[1]
+            config = self.folder / f"{scenario.name}.yaml"
+            tls = "tls: {cert_file: cert.pem, cert_key: key.pem}" if scenario.tls else ""
+            protocol = "https" if scenario.tls else "http"
+            config.write_text(CONFIG.format(folder=self.folder, protocol=protocol, tls=tls, port=port))
+            command = [*counter, self.evenkeel, "--config", config]
+            with Process(command, "stderr", cwd=self.folder, env=environment()) as proxy:
+                address = proxy.wait_for(r"listening .*address=(\S+)")[1]
+                self.drive(scenario, address, requests)
+                for pid in pids(proxy.process):
+                    os.kill(pid, signal.SIGINT)
+                try:
+                    code = proxy.process.wait(PATIENCE)
+                except subprocess.TimeoutExpired:
+                    raise Failure("evenkeel does not end at SIGINT:\n" + proxy.tail()) from None
+                if code != 0:
+                    raise Failure(f"evenkeel ended with {code}:\n" + proxy.tail())
+
+    def drive(self, scenario, address, requests):
+        tls = ["--tls", self.folder / "cert.pem"] if scenario.tls else []
+        command = [self.rig, "drive", address, "--requests", str(requests), *tls, *scenario.client]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        if done.returncode != 0 or json.loads(done.stdout)["errors"] != 0:
+            raise Failure(f"{scenario.name}: rig drive failed:\n{done.stdout}{done.stderr}")
+
+
+def environment():
+    """What a shell happens to set changes neither the amount of work nor what is logged."""
+    return {"PATH": os.environ.get("PATH", ""), "HOME": "/", "LC_ALL": "C"}

@@ -1,0 +1,48 @@
+//! What evenkeel is measured with. One file per subcommand; none of them knows evenkeel.
+
+mod backend;
+mod bulk;
+mod certificate;
+mod clock;
+mod drive;
+mod echo;
+mod idle;
+mod message;
+mod pingpong;
+
+use clap::{Parser, Subcommand};
+
+/// Backends and clients for measurements: they cost as little as possible and always do the same.
+#[derive(Parser)]
+#[command(version)]
+struct Rig {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Answer every HTTP/1 request with the same bytes, as cheaply as one thread can
+    Backend(backend::Options),
+    /// Send as many bytes as go through, in both directions
+    Bulk(bulk::Options),
+    /// Make a certificate and its key
+    Certificate(certificate::Options),
+    /// Send exactly so many HTTP/1 requests, always in the same order
+    Drive(drive::Options),
+    /// Hold connections that do nothing
+    Idle(idle::Options),
+    /// Send small messages back and forth
+    Pingpong(pingpong::Options),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Rig::parse().command {
+        Command::Backend(options) => backend::run(&options),
+        Command::Bulk(options) => bulk::run(&options),
+        Command::Certificate(options) => certificate::run(&options),
+        Command::Drive(options) => drive::run(&options),
+        Command::Idle(options) => idle::run(&options),
+        Command::Pingpong(options) => pingpong::run(&options),
+    }
+}

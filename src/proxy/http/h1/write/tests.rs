@@ -1,0 +1,101 @@
+//! Heads as they are written.
+
+use super::*;
+
+const ABOUT: About<'_> = About {
+    kind: Forwarded::XForwarded,
+    client: Some(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7))),
+    trusted: false,
+    scheme: "http",
+    certificate: b"",
+    id: 0xab,
+};
+
+fn written(text: &str, about: &About<'_>, upgrade: Option<&[u8]>) -> String {
+    let mut head = Head::new();
+    super::super::parse::request(text.as_bytes(), 100, &mut head).expect("valid");
+    let framing = super::super::framing::request(&head).expect("valid");
+    let mut out = Vec::new();
+    request(&mut out, &head, framing, upgrade, about, "b:1");
+    String::from_utf8(out).expect("ascii")
+}
+
+const TAIL: &str = "Via: 1.1 evenkeel\r\nX-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: x\r\nX-Request-Id: 000000000000000000000000000000ab\r\n\r\n";
+
+#[test]
+fn untouched_lines_are_copied_as_they_are() {
+    let out = written("GET /a HTTP/1.1\r\nHost:  x\r\naCCept: */* \r\n\r\n", &ABOUT, None);
+    assert_eq!(out, format!("GET /a HTTP/1.1\r\nHost:  x\r\naCCept: */* \r\n{TAIL}"));
+}
+
+#[test]
+fn connection_fields_and_nominated_ones_stay_behind() {
+    let out = written(
+        "POST / HTTP/1.1\r\nConnection: x-a\r\nHost: x\r\nX-A: 1\r\nKeep: 1\r\nX-B: 2\r\nConnection: X-B, host, content-length, Via\r\n\
+         Keep-Alive: 5\r\nProxy-Connection: a\r\nUpgrade: h2c\r\nHTTP2-Settings: a\r\nTE: gzip\r\nContent-Length: 3\r\n\r\n",
+        &ABOUT,
+        None,
+    );
+    assert_eq!(out, format!("POST / HTTP/1.1\r\nHost: x\r\nKeep: 1\r\nContent-Length: 3\r\n{TAIL}"));
+}
+
+#[test]
+fn what_a_client_says_about_itself_is_replaced_in_every_spelling() {
+    let text = "GET / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 1\r\nX_Forwarded_Proto: 2\r\nForwarded: for=3\r\nX-Real-IP: 4\r\nx-request_id: 5\r\n\
+                X-Request-Id: 6\r\nX-Forwarded-Host: 7\r\nConnection: X-Forwarded-For\r\n\r\n";
+    assert_eq!(written(text, &ABOUT, None), format!("GET / HTTP/1.1\r\nHost: x\r\n{TAIL}"));
+}
+
+#[test]
+fn a_trusted_peer_is_believed_and_joined() {
+    let text = "GET / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 1.1.1.1\r\nX-Forwarded-For: 2.2.2.2\r\nX-Forwarded-Proto: https\r\nX-Request-Id: q\r\n\r\n";
+    let out = written(text, &About { trusted: true, ..ABOUT }, None);
+    assert!(out.contains("X-Forwarded-For: 1.1.1.1, 2.2.2.2, 192.0.2.7\r\n"), "{out}");
+    assert!(out.contains("X-Forwarded-Proto: https\r\n") && !out.contains("Proto: http\r\n"), "{out}");
+    assert_eq!(out.matches("X-Request-Id").count(), 1, "{out}");
+}
+
+#[test]
+fn rfc_7239_quotes_v6() {
+    let client = Some("2001:db8::1".parse().expect("an address"));
+    let out = written(
+        "GET / HTTP/1.1\r\nHost: x:8\r\n\r\n",
+        &About { kind: Forwarded::Rfc7239, client, ..ABOUT },
+        None,
+    );
+    assert!(out.contains("\r\nForwarded: for=\"[2001:db8::1]\";proto=http;host=\"x:8\"\r\n"), "{out}");
+    assert!(!out.contains("X-Forwarded"), "{out}");
+}
+
+#[test]
+fn an_absolute_target_becomes_host() {
+    let out = written("GET http://a?q HTTP/1.1\r\nHost: b\r\n\r\n", &ABOUT, None);
+    assert!(out.starts_with("GET /?q HTTP/1.1\r\nHost: a\r\nVia"), "{out}");
+    let out = written("GET / HTTP/1.0\r\n\r\n", &ABOUT, None);
+    assert!(out.starts_with("GET / HTTP/1.1\r\nHost: b:1\r\nVia: 1.0"), "{out}");
+}
+
+#[test]
+fn upgrades_and_trailers_are_asked_for_anew() {
+    let text = "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, TE\r\nUpgrade: websocket, h2c\r\nTE: trailers, gzip\r\n\r\n";
+    assert!(
+        written(text, &ABOUT, Some(b"websocket"))
+            .contains("x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nVia")
+    );
+    assert!(written(text, &ABOUT, None).contains("x\r\nTE: trailers\r\nConnection: TE\r\nVia"));
+}
+
+#[test]
+fn answers_get_date_framing_and_persistence() {
+    let mut head = Head::answer(200);
+    head.push(b"Transfer-Encoding", b"chunked");
+    head.push(b"Connection", b"X-Hop");
+    head.push(b"X-Hop", b"1");
+    head.push(b"X-End", b"2");
+    let mut out = Vec::new();
+    answer(&mut out, &head, Framing::UntilClose, Persistence::Close, b"D");
+    assert_eq!(out, b"HTTP/1.1 200 OK\r\nX-End: 2\r\nConnection: close\r\nDate: D\r\n\r\n");
+    out.clear();
+    answer(&mut out, &Head::answer(299), Framing::Length(7), Persistence::Implied, b"D");
+    assert_eq!(out, b"HTTP/1.1 299 \r\nContent-Length: 7\r\nDate: D\r\n\r\n");
+}
