@@ -92,7 +92,7 @@ fn tail(rest: &[u8]) -> u64 {
 /// How many bytes stand before the first that a mask marks, if it marks any.
 #[inline(always)]
 fn first(mask: u64) -> usize {
-    (mask.trailing_zeros() / 8 & 7) as usize
+    ((mask.trailing_zeros() / 8) & 7) as usize
 }
 
 /// The bytes from `least` on, in a word without highest bits.
