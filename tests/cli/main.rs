@@ -382,8 +382,10 @@ fn a_taken_address_is_named() {
 
 #[test]
 fn the_demo_rotates_over_http_https_and_tcp() {
-    // All ports are taken, so that the demo has to find others.
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    // All ports are taken, so that the demo has to find others. They lie below those that the system hands out, or
+    // a connection of another test could get one between the search and its use.
+    let from = 20_000 + u16::try_from(std::process::id() % 10_000).unwrap();
+    let taken = (from..from + 1_000).find_map(|port| TcpListener::bind(("127.0.0.1", port)).ok()).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let mut demo =
         Started::new(evenkeel(&["demo", "--http-port", &port, "--https-port", &port, "--tcp-port", &port]));
