@@ -5,7 +5,7 @@
 //! peer that ends without close_notify has cut the connection, and reading it fails (RFC 8446 §6.1).
 //!
 //! A session that waits owns no buffer. Records come and go through space that all sessions of a thread share
-//! ([`scratch`]); only what is left of them is kept: a part of a record, content that the reader had no space for, records
+//! (`scratch`); only what is left of them is kept: a part of a record, content that the reader had no space for, records
 //! that the socket did not take.
 
 mod rest;
