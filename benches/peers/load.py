@@ -33,7 +33,7 @@ def micros(text):
 
 def wrk(url, cores, seconds, connections, script=None):
     """The cheapest of them: most of the load's core is left to the backends."""
-    more = ["-s", script] if script else []
+    more = ["-s", str(script)] if script else []
     printed = run(["wrk", "-t1", f"-c{connections}", f"-d{max(1, round(seconds))}s", "--timeout", "10s", "--latency", *more, url],
                   cores)
     requests, took = re.search(r"(\d+) requests in ([\d.]+\w+),", printed).groups()

@@ -1,6 +1,7 @@
 """What is measured in rounds, as data: the load, the backends, and the budgets by peer."""
 
 import os
+import pathlib
 from dataclasses import dataclass, field
 
 import load
@@ -8,6 +9,7 @@ from lab import agreed, check, check_bytes
 from process import Failure, Program
 from report import Row
 
+HERE = pathlib.Path(__file__).resolve().parent
 BODY = 128
 LARGE = 64 * 1024
 # Where no budget against a peer is given: ahead of it.
@@ -62,7 +64,7 @@ class Scenario:
                 check_bytes(side, self.server)
                 continue
             check(side, tls, self.length)
-            if self.name == "upload":
+            if self.name.startswith("upload"):
                 check(side, tls, method="POST", body=b"x" * 1024**2)
             if tls:
                 suites[side.name] = self.suite or agreed(side, tls)
@@ -84,6 +86,10 @@ def close(lab, side):
 
 
 def upload(lab, side):
+    return load.wrk(url(side), lab.load_cores, lab.options.seconds, 16, HERE / "upload.lua")
+
+
+def upload_in_pieces(lab, side):
     return load.upload(url(side), lab.load_cores, lab.options.seconds, 16, lab.upload)
 
 
@@ -110,6 +116,7 @@ SCENARIOS = [
     Scenario("64k-chunked", "chunked answers of 64 KiB, 64 connections", keep_alive(64), haproxy=1.35, length=LARGE,
              backend=["--chunked"]),
     Scenario("upload", "uploads of 1 MiB, 16 connections", upload, haproxy=1.5),
+    Scenario("upload-pieces", "the same from a client that sends little at a time", upload_in_pieces),
     Scenario("tls", "TLS, keep-alive, 64 connections", keep_alive(64, "https"), haproxy=1.20, mode="https"),
     Scenario("tls-64k", "TLS, answers of 64 KiB, 64 connections", keep_alive(64, "https"), haproxy=1.6, mode="https", length=LARGE),
     Scenario("tls-full", "a full TLS handshake and a request", handshakes(), haproxy=1.5, mode="https", suite=FIXED),
