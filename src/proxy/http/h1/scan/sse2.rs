@@ -1,0 +1,84 @@
+//! Sixteen bytes at once by SSE2, which every x86-64 has.
+//!
+//! The instructions take values and touch no memory; that the processor has them is all that a caller answers for. This
+//! module is part of a build only where the compiler takes SSE2 for granted itself.
+
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::{
+    __m128i, _mm_add_epi8, _mm_and_si128, _mm_cmpeq_epi8, _mm_cmpgt_epi8, _mm_min_epu8, _mm_movemask_epi8,
+    _mm_or_si128, _mm_set_epi64x, _mm_set1_epi8,
+};
+
+use super::Block;
+
+/// The bytes that are neither letters nor hyphens.
+#[inline(always)]
+pub(super) fn not_letters_or_hyphens(block: Block) -> u32 {
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn mask(block: Block) -> u32 {
+        let bytes = vector(block);
+        let letters = within(_mm_or_si128(bytes, all(0x20)), b'a', b'z');
+        let hyphens = _mm_cmpeq_epi8(bytes, all(b'-'));
+        bits(_mm_or_si128(letters, hyphens)) ^ 0xffff
+    }
+    // SAFETY: the processor has SSE2: this module is not built otherwise.
+    unsafe { mask(block) }
+}
+
+/// The control bytes, tabs among them.
+#[inline(always)]
+pub(super) fn controls(block: Block) -> u32 {
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn mask(block: Block) -> u32 {
+        let bytes = vector(block);
+        let low = _mm_cmpeq_epi8(_mm_min_epu8(bytes, all(0x1f)), bytes);
+        bits(_mm_or_si128(low, _mm_cmpeq_epi8(bytes, all(0x7f))))
+    }
+    // SAFETY: the processor has SSE2: this module is not built otherwise.
+    unsafe { mask(block) }
+}
+
+/// The bytes that no target holds: see [`super::target`].
+#[inline(always)]
+pub(super) fn outside_target(block: Block) -> u32 {
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn mask(block: Block) -> u32 {
+        let bytes = vector(block);
+        let visible = within(bytes, b'!', b'~');
+        let quotes = _mm_cmpeq_epi8(_mm_and_si128(bytes, all(!1)), all(b'"'));
+        let angles = _mm_cmpeq_epi8(_mm_and_si128(bytes, all(!2)), all(b'<'));
+        bits(visible) ^ 0xffff | bits(_mm_or_si128(quotes, angles))
+    }
+    // SAFETY: the processor has SSE2: this module is not built otherwise.
+    unsafe { mask(block) }
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+fn vector(block: Block) -> __m128i {
+    _mm_set_epi64x(block.high as i64, block.low as i64)
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+fn all(byte: u8) -> __m128i {
+    _mm_set1_epi8(byte as i8)
+}
+
+/// The bytes from `least` to `most`. Bytes are compared as signed numbers: `least` is moved to the least of them.
+#[inline]
+#[target_feature(enable = "sse2")]
+fn within(bytes: __m128i, least: u8, most: u8) -> __m128i {
+    let moved = _mm_add_epi8(bytes, all(0x80u8.wrapping_sub(least)));
+    _mm_cmpgt_epi8(all(0x80 + (most - least) + 1), moved)
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+fn bits(bytes: __m128i) -> u32 {
+    _mm_movemask_epi8(bytes) as u32
+}
