@@ -126,10 +126,12 @@ struct Known {
     key: Key,
     fold: Key,
     field: Field,
+    /// Where another name of the same length and first letter stands; [`NOWHERE`]: there is none.
+    next: u8,
 }
 
 impl Known {
-    const fn new(name: &str, field: Field) -> Known {
+    const fn new(name: &str, field: Field, next: u8) -> Known {
         let name = name.as_bytes();
         let mut fold = [0; LONGEST];
         let mut at = 0;
@@ -139,58 +141,36 @@ impl Known {
             at += 1;
         }
         match (key(name), key(fold.split_at(name.len()).0)) {
-            (Some(key), Some(fold)) => Known { key, fold, field },
+            (Some(key), Some(fold)) => Known { key, fold, field, next },
             _ => panic!("a name has 2 to LONGEST bytes"),
         }
     }
 }
 
-/// The names in order of their lengths.
-static KNOWN: [Known; NAMES.len()] = {
-    let mut known = [const { Known::new("te", Field::Te) }; NAMES.len()];
-    let (mut length, mut filled) = (0, 0);
-    while length <= LONGEST {
-        let mut at = 0;
-        while at < NAMES.len() {
-            if NAMES[at].0.len() == length {
-                known[filled] = Known::new(NAMES[at].0, NAMES[at].1);
-                filled += 1;
-            }
-            at += 1;
-        }
-        length += 1;
-    }
-    known
-};
+/// No place in [`KNOWN`].
+const NOWHERE: u8 = u8::MAX;
 
-/// Where the names of each length begin in [`KNOWN`]; those of the next length begin where they end.
-static STARTS: [u8; LONGEST + 2] = {
-    let mut starts = [0; LONGEST + 2];
-    let mut length = 0;
-    while length <= LONGEST {
-        let (mut at, mut count) = (0, 0);
-        while at < NAMES.len() {
-            count += (NAMES[at].0.len() == length) as u8;
-            at += 1;
-        }
-        starts[length + 1] = starts[length] + count;
-        length += 1;
-    }
-    starts
-};
+/// The place in [`KNOWN`] of a name with this first letter, by its five low bits, and this length. Nearly every name
+/// that we don't know is told by these two.
+type Places = [[u8; LONGEST + 1]; 32];
 
-/// For each first letter, by its five low bits, the lengths of the names that begin with it: nearly every name that
-/// we don't know is told by these two.
-static LENGTHS: [u32; 32] = {
-    let mut lengths = [0; 32];
+/// The names we know, and where they are found. Those of the same first letter and length are linked.
+const TABLES: ([Known; NAMES.len()], Places) = {
+    let mut known = [const { Known::new("te", Field::Te, NOWHERE) }; NAMES.len()];
+    let mut places = [[NOWHERE; LONGEST + 1]; 32];
     let mut at = 0;
     while at < NAMES.len() {
-        let name = NAMES[at].0.as_bytes();
-        lengths[(name[0] & 31) as usize] |= 1 << name.len();
+        let (name, field) = NAMES[at];
+        let place = &mut places[(name.as_bytes()[0] & 31) as usize][name.len()];
+        known[at] = Known::new(name, field, *place);
+        *place = at as u8;
         at += 1;
     }
-    lengths
+    (known, places)
 };
+
+static KNOWN: [Known; NAMES.len()] = TABLES.0;
+static PLACES: Places = TABLES.1;
 
 /// A set of fields; a head says with two of them what it holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -255,6 +235,12 @@ impl Fields {
         Fields(self.0 & !other.0)
     }
 
+    /// The fields that both sets have.
+    #[must_use]
+    pub const fn both(self, other: Fields) -> Fields {
+        Fields(self.0 & other.0)
+    }
+
     /// Whether the two sets share a field.
     #[must_use]
     pub const fn meets(self, other: Fields) -> bool {
@@ -267,17 +253,27 @@ const _: () = assert!(NAMES.len() + 2 <= u32::BITS as usize);
 
 impl Field {
     /// The field that `name` spells, in any case.
+    #[inline(always)]
     #[must_use]
     pub fn classify(name: &[u8]) -> Field {
-        let lengths = name.first().map_or(0, |first| LENGTHS[usize::from(first & 31)]);
-        if name.len() > LONGEST || lengths >> name.len() & 1 == 0 {
-            return Field::Other;
+        let lengths = name.first().map(|first| &PLACES[usize::from(first & 31)]);
+        match lengths.and_then(|places| places.get(name.len())) {
+            None | Some(&NOWHERE) => Field::Other,
+            Some(&place) => Field::compare(name, place),
         }
+    }
+
+    /// The field that `name` spells, when it stands at `place` or is linked from there.
+    #[inline(always)]
+    fn compare(name: &[u8], mut place: u8) -> Field {
         let Some(found) = key(name) else { return Field::Other };
-        let same =
-            |known: &&Known| (0..found.len()).all(|word| found[word] | known.fold[word] == known.key[word]);
-        let (from, to) = (usize::from(STARTS[name.len()]), usize::from(STARTS[name.len() + 1]));
-        KNOWN[from..to].iter().find(same).map_or(Field::Other, |known| known.field)
+        while let Some(known) = KNOWN.get(usize::from(place)) {
+            if (0..found.len()).all(|word| found[word] | known.fold[word] == known.key[word]) {
+                return known.field;
+            }
+            place = known.next;
+        }
+        Field::Other
     }
 
     /// True for fields of one connection: see [`Fields::HOP_BY_HOP`].

@@ -31,14 +31,45 @@ impl Span {
 /// One header line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Line {
+    start: u32,
+    name_end: u32,
+    value: Span,
+    end: u32,
     /// What it is, if we know it.
     pub field: Field,
+}
+
+impl Line {
+    /// The line that begins with `name` and ends, CRLF included, before `end`.
+    #[inline]
+    #[must_use]
+    pub fn new(field: Field, name: Span, value: Span, end: usize) -> Line {
+        Line { start: name.start, name_end: name.end, value, end: Span::new(0, end).end, field }
+    }
+
     /// The whole line including CRLF.
-    pub whole: Span,
+    #[must_use]
+    pub fn whole(&self) -> Span {
+        Span { start: self.start, end: self.end }
+    }
+
+    /// One past the last byte of the line.
+    #[must_use]
+    pub fn end(&self) -> usize {
+        self.end as usize
+    }
+
     /// The name.
-    pub name: Span,
+    #[must_use]
+    pub fn name(&self) -> Span {
+        Span { start: self.start, end: self.name_end }
+    }
+
     /// The value without white space around it.
-    pub value: Span,
+    #[must_use]
+    pub fn value(&self) -> Span {
+        self.value
+    }
 }
 
 /// The two versions that exist on the wire of HTTP/1.
@@ -71,7 +102,7 @@ pub struct Head {
     repeated: Fields,
 }
 
-/// Lines that a head has room for from the beginning.
+/// Lines that a head has room for from the beginning, and by how many the room grows at least.
 const ROOM: usize = 16;
 
 impl Head {
@@ -90,7 +121,7 @@ impl Head {
         head.target = Span::new(method.len() + 1, method.len() + 1 + target.len());
         head.path = head.target;
         head.push(b"host", authority.as_bytes());
-        head.authority = head.line(Field::Host).map_or(Span::default(), |line| line.value);
+        head.authority = head.line(Field::Host).map_or(Span::default(), |line| line.value());
         head
     }
 
@@ -143,14 +174,12 @@ impl Head {
     }
 
     /// Notes a line that stands in the loaded bytes.
-    #[inline]
+    #[inline(always)]
     pub fn index(&mut self, line: Line) {
         let field = Fields::of(&[line.field]);
-        if self.present.meets(field) {
-            self.repeated = self.repeated.and(field);
-        }
+        self.repeated = self.repeated.and(self.present.both(field));
         self.present = self.present.and(field);
-        if self.lines.capacity() == 0 {
+        if self.lines.len() == self.lines.capacity() {
             self.lines.reserve(ROOM);
         }
         self.lines.push(line);
@@ -159,19 +188,19 @@ impl Head {
     /// Appends a line. Name and value must be valid: a token, and a value without CTL.
     pub fn push(&mut self, name: &[u8], value: &[u8]) {
         // A loaded head ends with an empty line; nothing reads it, so appending after the last line is enough.
-        let start = self.lines.last().map_or(self.start_line(), |line| line.whole).end as usize;
+        let start = self.lines.last().map_or(self.start_line(), Line::whole).end as usize;
         self.bytes.truncate(start);
         self.bytes.extend_from_slice(name);
         self.bytes.extend_from_slice(b": ");
         self.bytes.extend_from_slice(value);
         self.bytes.extend_from_slice(b"\r\n");
         let value_start = start + name.len() + 2;
-        self.index(Line {
-            field: Field::classify(name),
-            whole: Span::new(start, self.bytes.len()),
-            name: Span::new(start, start + name.len()),
-            value: Span::new(value_start, value_start + value.len()),
-        });
+        self.index(Line::new(
+            Field::classify(name),
+            Span::new(start, start + name.len()),
+            Span::new(value_start, value_start + value.len()),
+            self.bytes.len(),
+        ));
     }
 
     /// The request line or status line of an HTTP/1.1 message, CRLF included.
@@ -182,6 +211,12 @@ impl Head {
             _ => self.reason.end as usize + "\r\n".len(),
         };
         Span::new(0, end.min(self.bytes.len()))
+    }
+
+    /// The first line and all header lines, without the empty line behind them.
+    #[must_use]
+    pub fn start_and_lines(&self) -> Span {
+        Span { start: 0, end: self.lines.last().map_or_else(|| self.start_line().end, |line| line.end) }
     }
 
     /// Notes the authority that Host names, when the target did not carry one.
@@ -243,7 +278,7 @@ impl Head {
     /// Name and value of a line.
     #[must_use]
     pub fn pair(&self, line: &Line) -> (&[u8], &[u8]) {
-        (self.at(line.name), self.at(line.value))
+        (self.at(line.name()), self.at(line.value()))
     }
 
     /// The fields there are.
@@ -265,9 +300,11 @@ impl Head {
     }
 
     /// The first line with this field.
+    #[inline]
     #[must_use]
     pub fn line(&self, field: Field) -> Option<Line> {
-        self.of(field).next().copied()
+        // Most questions are about a field that is absent.
+        if self.has(field) { self.lines.iter().find(|line| line.field == field).copied() } else { None }
     }
 
     /// The lines with this field.
@@ -277,21 +314,23 @@ impl Head {
     }
 
     /// The value of the first line with this field.
+    #[inline]
     #[must_use]
     pub fn value(&self, field: Field) -> Option<&[u8]> {
-        self.values(field).next()
+        self.line(field).map(|line| self.at(line.value))
     }
 
     /// The values of all lines with this field.
     pub fn values(&self, field: Field) -> impl Iterator<Item = &[u8]> {
-        self.of(field).map(|line| self.at(line.value))
+        self.of(field).map(|line| self.at(line.value()))
     }
 
     /// The value of the first line named `name`, in any case.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&[u8]> {
-        let line = self.lines.iter().find(|line| self.at(line.name).eq_ignore_ascii_case(name.as_bytes()))?;
-        Some(self.at(line.value))
+        let line =
+            self.lines.iter().find(|line| self.at(line.name()).eq_ignore_ascii_case(name.as_bytes()))?;
+        Some(self.at(line.value()))
     }
 
     /// True when a field of one connection only is present.

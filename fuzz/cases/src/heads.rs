@@ -91,7 +91,7 @@ fn well_formed(head: &Head, bytes: &[u8], length: usize) {
         assert!(!value.iter().any(|&byte| is_control(byte)), "{value:?}");
         assert_eq!(value, value.trim_ascii(), "blanks are no part of a value");
         assert!(head.named(&String::from_utf8_lossy(name)).is_some());
-        text.extend_from_slice(head.at(line.whole));
+        text.extend_from_slice(head.at(line.whole()));
     }
     text.extend_from_slice(b"\r\n");
     assert!(bytes[..length].ends_with(&text), "the lines are not those of the head");

@@ -67,6 +67,15 @@ pub fn push_address(out: &mut Vec<u8>, address: IpAddr) {
     }
 }
 
+/// Appends the address of a peer: an IPv4 one as such, also when a socket for both kinds has mapped it.
+#[inline]
+pub fn push_peer(out: &mut Vec<u8>, address: IpAddr) {
+    match address {
+        IpAddr::V4(address) => push_v4(out, address),
+        IpAddr::V6(address) => push_address(out, address.to_canonical()),
+    }
+}
+
 fn push_v4(out: &mut Vec<u8>, address: Ipv4Addr) {
     let mut text = [0; 16];
     let mut at = 0;
@@ -75,7 +84,10 @@ fn push_v4(out: &mut Vec<u8>, address: Ipv4Addr) {
         text[at..at + 4].copy_from_slice(&OCTETS[usize::from(octet)]);
         at += 2 + usize::from(octet > 9) + usize::from(octet > 99);
     }
-    out.extend_from_slice(&text[..at - 1]);
+    // A copy of fixed size costs less than one of the right size.
+    let end = out.len() + at - 1;
+    out.extend_from_slice(&text);
+    out.truncate(end);
 }
 
 fn push_v6(out: &mut Vec<u8>, address: Ipv6Addr) {
@@ -153,6 +165,15 @@ mod tests {
                 let address = IpAddr::from(groups);
                 assert_eq!(written(|out| push_address(out, address)), address.to_string());
             }
+        }
+    }
+
+    #[test]
+    fn a_mapped_peer_is_written_as_what_it_is() {
+        for (address, shown) in
+            [("::ffff:192.0.2.1", "192.0.2.1"), ("192.0.2.1", "192.0.2.1"), ("::1", "::1")]
+        {
+            assert_eq!(written(|out| push_peer(out, address.parse().expect("an address"))), shown);
         }
     }
 

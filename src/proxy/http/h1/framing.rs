@@ -47,20 +47,30 @@ pub fn answer(head: &Head, to_head_request: bool) -> Result<Framing, Cause> {
 /// The one Content-Length, if there is one: digits only, fits 63 bits, not repeated, no list.
 fn length(head: &Head) -> Result<Option<u64>, ()> {
     let Some(value) = head.value(Field::ContentLength) else { return Ok(None) };
-    if head.repeats(Field::ContentLength)
-        || value.is_empty()
-        || value.len() > 19
-        || !value.iter().all(u8::is_ascii_digit)
-    {
+    if head.repeats(Field::ContentLength) || value.is_empty() || value.len() > 19 {
         return Err(());
     }
-    let number = value.iter().fold(0u64, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+    let mut number = 0u64;
+    for byte in value {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return Err(());
+        }
+        number = number * 10 + u64::from(digit);
+    }
     if number > i64::MAX as u64 { Err(()) } else { Ok(Some(number)) }
 }
 
 /// Whether the transfer coding is chunked: the single value, once.
+#[inline]
 fn coding(head: &Head) -> Result<Option<()>, Cause> {
     let Some(value) = head.value(Field::TransferEncoding) else { return Ok(None) };
+    named_coding(head, value)
+}
+
+/// The same for a head that names a coding.
+#[inline(never)]
+fn named_coding(head: &Head, value: &[u8]) -> Result<Option<()>, Cause> {
     if head.repeats(Field::TransferEncoding) {
         return Err(Cause::BadTransferEncoding);
     }
@@ -76,7 +86,7 @@ fn coding(head: &Head) -> Result<Option<()>, Cause> {
 /// Whether a tab stands beside the value of this field. It is legal there (RFC 9110 §5.6.3), but lines are forwarded as
 /// they came, and a backend that strips blanks alone would not see what frames the message.
 fn has_tab(head: &Head, field: Field) -> bool {
-    head.lines().iter().any(|line| line.field == field && head.at(line.whole).contains(&b'\t'))
+    head.lines().iter().any(|line| line.field == field && head.at(line.whole()).contains(&b'\t'))
 }
 
 /// Whether the sender of `head` will keep the connection open after this message (RFC 9112 §9.3).

@@ -136,18 +136,25 @@ fn request_lines(bytes: &[u8], headers: usize, head: &mut Head) -> Result<Judged
     } else if version != b"HTTP/1.1\r\n" {
         return Err(explain(version));
     }
-    let (length, aliased) = lines(bytes.len(), rest, headers, head)?;
+    let (length, aliased) = lines(bytes, bytes.len() - rest.len(), headers, head)?;
     head.fill(&bytes[..length]);
-    let judged = match target_parts(&bytes[..method], &bytes[start..end]) {
-        Ok((path, authority)) => {
-            let shift = |range: Range| Span::new(start + range.start, start + range.end);
-            let authority = authority.map_or(Span::default(), shift);
-            head.set_request_line(Span::new(0, method), Span::new(start, end), shift(path), authority);
-            if aliased { Err(Cause::BadHead) } else { host(head) }
-        }
-        Err(cause) => Err(cause),
-    };
-    Ok((length, judged))
+    let (method_span, target_span) = (Span::new(0, method), Span::new(start, end));
+    if target.first() == Some(&b'/') && bytes[..method] != *b"CONNECT" {
+        head.set_request_line(method_span, target_span, target_span, Span::default());
+    } else {
+        let (path, authority) = match target_parts(&bytes[..method], &bytes[start..end]) {
+            Ok(parts) => parts,
+            Err(cause) => return Ok((length, Err(cause))),
+        };
+        let shift = |range: Range| Span::new(start + range.start, start + range.end);
+        head.set_request_line(
+            method_span,
+            target_span,
+            shift(path),
+            authority.map_or(Span::default(), shift),
+        );
+    }
+    Ok((length, if aliased { Err(Cause::BadHead) } else { host(head) }))
 }
 
 /// Indexes the answer's head at the start of `bytes`, if its lines are whole and well-formed.
@@ -171,7 +178,7 @@ fn answer_lines(bytes: &[u8], head: &mut Head) -> Result<Judged, Cause> {
     };
     let [b'\r', b'\n', rest @ ..] = behind else { return Err(Cause::BadAnswer) };
     let (start, end) = (bytes.len() - reason.len(), bytes.len() - behind.len());
-    let (length, aliased) = lines(bytes.len(), rest, ANSWER_LINES, head)?;
+    let (length, aliased) = lines(bytes, bytes.len() - rest.len(), ANSWER_LINES, head)?;
     head.fill(&bytes[..length]);
     head.status = status;
     head.set_reason(Span::new(start, end));
@@ -191,44 +198,94 @@ fn explain(version: &[u8; 10]) -> Cause {
     }
 }
 
-/// Indexes the header lines that `rest` begins with, `most` of them; `total`: the bytes up to the end of `rest`. Tells
-/// where the head ends, and whether a name stands for a framing field with a backend that reads `_` as `-`.
-fn lines(total: usize, mut rest: &[u8], most: usize, head: &mut Head) -> Result<(usize, bool), Cause> {
+/// Indexes the header lines that stand in `bytes` from `at` on, `most` of them. Tells where the head ends, and whether a
+/// name stands for a framing field with a backend that reads `_` as `-`.
+fn lines(bytes: &[u8], at: usize, most: usize, head: &mut Head) -> Result<(usize, bool), Cause> {
+    let (total, mut rest) = (bytes.len(), &bytes[at..]);
     let mut aliased = false;
     loop {
-        let line = rest;
-        if let [b'\r', b'\n', behind @ ..] = line {
+        rest = common_lines(total, rest, most, head);
+        if let [b'\r', b'\n', behind @ ..] = rest {
             return Ok((total - behind.len(), aliased));
         }
-        let (colon, plain) = scan::token(line);
-        let name = &line[..line.len() - colon.len()];
-        let [b':', behind @ ..] = colon else { return Err(Cause::BadHead) };
-        let value = scan::blanks(behind);
-        let end = scan::value(value);
-        let [b'\r', b'\n', next @ ..] = end else { return Err(Cause::BadHead) };
-        if name.is_empty() {
-            return Err(Cause::BadHead);
-        }
-        if head.lines().len() == most {
-            return Err(Cause::TooManyHeaders);
-        }
-        let mut field = Field::classify(name);
-        if !plain && field == Field::Other {
-            field = alias(name).unwrap_or_else(|| {
-                aliased = true;
-                Field::Other
-            });
-        }
-        let (start, value_start) = (total - line.len(), total - value.len());
-        let trimmed = value[..value.len() - end.len()].trim_ascii_end();
-        head.index(Line {
-            field,
-            whole: Span::new(start, total - next.len()),
-            name: Span::new(start, start + name.len()),
-            value: Span::new(value_start, value_start + trimmed.len()),
-        });
-        rest = next;
+        let end = uncommon(bytes, total - rest.len(), most, head, &mut aliased)?;
+        rest = &bytes[end..];
     }
+}
+
+/// Indexes the lines that `rest` begins with as long as they are common ones. Gives what is behind them. A loop of its
+/// own, so that the processor's registers hold all that it needs.
+#[inline(never)]
+fn common_lines<'a>(total: usize, mut rest: &'a [u8], most: usize, head: &mut Head) -> &'a [u8] {
+    while let Some(behind) = common(total, rest, most, head) {
+        rest = behind;
+    }
+    rest
+}
+
+/// Indexes the line at `start`, however it looks. Tells where it ends.
+#[cold]
+#[inline(never)]
+fn uncommon(
+    bytes: &[u8],
+    start: usize,
+    most: usize,
+    head: &mut Head,
+    aliased: &mut bool,
+) -> Result<usize, Cause> {
+    let (line, alias) = any(bytes, start).ok_or(Cause::BadHead)?;
+    if head.lines().len() == most {
+        return Err(Cause::TooManyHeaders);
+    }
+    head.index(line);
+    *aliased |= alias;
+    Ok(line.end())
+}
+
+/// Indexes the line at `start` if it looks as nearly all do: a name of at most 16 letters and hyphens, a colon, one
+/// blank, and a value that holds no tab, is not empty and has no other blank around it. Tells where it ends.
+#[inline(always)]
+fn common<'a>(total: usize, line: &'a [u8], most: usize, head: &mut Head) -> Option<&'a [u8]> {
+    let (name, behind) = line.split_at_checked(scan::letters_and_hyphens(line))?;
+    let (colon, behind) = behind.split_first_chunk()?;
+    if name.is_empty() || colon != b": " {
+        return None;
+    }
+    let (value, end) = behind.split_at_checked(scan::to_control(behind))?;
+    let (line_end, next) = end.split_first_chunk()?;
+    let is_trimmed = *value.first()? != b' ' && *value.last()? != b' ';
+    if line_end != b"\r\n" || !is_trimmed || head.lines().len() == most {
+        return None;
+    }
+    let start = total - line.len();
+    let name_end = start + name.len();
+    let value_end = name_end + 2 + value.len();
+    let spans = (Span::new(start, name_end), Span::new(name_end + 2, value_end));
+    head.index(Line::new(Field::classify(name), spans.0, spans.1, value_end + 2));
+    Some(next)
+}
+
+/// The header line that stands at `start`, however it looks, and whether its name stands for a framing field with a
+/// backend that reads `_` as `-`. `None`: there is no line.
+fn any(bytes: &[u8], start: usize) -> Option<(Line, bool)> {
+    let line = bytes.get(start..)?;
+    let (behind, plain) = scan::token(line);
+    let name = &line[..line.len() - behind.len()];
+    let [b':', behind @ ..] = behind else { return None };
+    let value = scan::blanks(behind);
+    let end = scan::value(value);
+    let [b'\r', b'\n', next @ ..] = end else { return None };
+    if name.is_empty() {
+        return None;
+    }
+    let (field, aliased) = match Field::classify(name) {
+        Field::Other if !plain => alias(name).map_or((Field::Other, true), |field| (field, false)),
+        field => (field, false),
+    };
+    let value_start = bytes.len() - value.len();
+    let value_end = value_start + value[..value.len() - end.len()].trim_ascii_end().len();
+    let spans = (Span::new(start, start + name.len()), Span::new(value_start, value_end));
+    Some((Line::new(field, spans.0, spans.1, bytes.len() - next.len()), aliased))
 }
 
 /// What a name that we don't know stands for with a backend that reads `_` as `-`: a client could speak in our name
@@ -244,7 +301,8 @@ fn alias(name: &[u8]) -> Option<Field> {
 
 type Range = std::ops::Range<usize>;
 
-/// Path and authority inside a target, by its form (RFC 9112 §3.2).
+/// Path and authority inside a target that is more than a path, by its form (RFC 9112 §3.2).
+#[inline(never)]
 fn target_parts(method: &[u8], bytes: &[u8]) -> Result<(Range, Option<Range>), Cause> {
     if method == b"CONNECT" {
         // Refused in any form; only the reason could differ.
@@ -253,9 +311,6 @@ fn target_parts(method: &[u8], bytes: &[u8]) -> Result<(Range, Option<Range>), C
         } else {
             Err(Cause::ConnectMethod)
         };
-    }
-    if bytes.first() == Some(&b'/') {
-        return Ok((0..bytes.len(), None));
     }
     if bytes == b"*" {
         return if method == b"OPTIONS" { Ok((0..1, None)) } else { Err(Cause::BadHead) };
@@ -276,8 +331,8 @@ fn target_parts(method: &[u8], bytes: &[u8]) -> Result<(Range, Option<Range>), C
 /// RFC 9110 §7.2 and RFC 9112 §3.2: HTTP/1.1 needs exactly one valid Host.
 fn host(head: &mut Head) -> Result<(), Cause> {
     match head.line(Field::Host) {
-        Some(line) if !head.repeats(Field::Host) && is_authority(head.at(line.value)) => {
-            head.set_authority(line.value);
+        Some(line) if !head.repeats(Field::Host) && is_authority(head.at(line.value())) => {
+            head.set_authority(line.value());
             Ok(())
         }
         None if head.version == Version::Http10 => Ok(()),

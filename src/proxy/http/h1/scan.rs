@@ -63,6 +63,20 @@ pub(super) fn token(mut rest: &[u8]) -> (&[u8], bool) {
     }
 }
 
+/// How many letters and hyphens `rest` begins with, as far as its first block shows; none when it has no whole block.
+#[inline(always)]
+pub(super) fn letters_and_hyphens(rest: &[u8]) -> usize {
+    let Some(block) = rest.first_chunk() else { return 0 };
+    (masks::not_letters_or_hyphens(Block::of(block)) | 1 << 16).trailing_zeros() as usize
+}
+
+/// How many bytes stand before the first control byte, tabs among them.
+#[inline(always)]
+pub(super) fn to_control(bytes: &[u8]) -> usize {
+    let end = skip(bytes, masks::controls);
+    bytes.len() - end.len()
+}
+
 /// What is behind the value that `rest` begins with: it ends at the first control byte, a tab being none.
 #[inline(always)]
 pub(super) fn value(mut rest: &[u8]) -> &[u8] {
@@ -126,8 +140,14 @@ mod tests {
         let (behind, found) = token(rest);
         assert_eq!((end(behind), found), (expected, plain), "{shown}");
         assert_eq!(end(value(rest)), plainly(bytes, at, is_control), "{shown}");
+        let name = rest.iter().take_while(|byte| byte.is_ascii_alphabetic() || **byte == b'-').count();
+        let name = if rest.len() < 16 { 0 } else { name.min(16) };
+        assert_eq!(letters_and_hyphens(rest), name, "{shown}");
+        let controls = |byte| is_control(byte) || byte == b'\t';
+        assert_eq!(at + to_control(rest), plainly(bytes, at, controls), "{shown}");
         assert_eq!(end(target(rest)), plainly(bytes, at, is_outside), "{shown}");
-        let blocks = rest.chunks(16).map(|part| part.first_chunk().map_or_else(|| Block::tail(part), Block::of));
+        let blocks =
+            rest.chunks(16).map(|part| part.first_chunk().map_or_else(|| Block::tail(part), Block::of));
         for block in blocks {
             assert_eq!(masks::not_letters_or_hyphens(block), words::not_letters_or_hyphens(block), "{shown}");
             assert_eq!(masks::controls(block), words::controls(block), "{shown}");

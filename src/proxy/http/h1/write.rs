@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use crate::config::model::Forwarded;
 use crate::message::{Field, Fields, Framing, Head, Line, Span, Version, status, tokens};
 
-use super::digits::{push_address, push_id, push_number};
+use super::digits::{push_id, push_number, push_peer};
 
 /// Most bytes that a head grows by, but for a certificate and a long name of a host.
 const ADDED: usize = 320;
@@ -69,29 +69,11 @@ pub fn request(
     // An absolute target overrides Host (RFC 9112 §3.2.2), so the line is written anew; Host stays first.
     let plain = matches!(head.target().first(), Some(b'/' | b'*'));
     let rewrite_host = !plain || !head.has(Field::Host);
-    let mut left_out = Fields::default();
-    if head.has_hop_by_hop() {
-        left_out = left_out.and(Fields::HOP_BY_HOP);
-    }
-    if rewrite_host {
-        left_out = left_out.and(Fields::of(&[Field::Host]));
-    }
-    if head.has_about_client() {
-        let kept = if about.trusted { kept(about.kind) } else { Fields::default() };
-        left_out = left_out.and(Fields::ABOUT_CLIENT.without(kept));
-    }
-    let mut run = Span::default();
-    if plain && head.version == Version::Http11 {
-        run = head.start_line();
+    if rewrite_host || head.version == Version::Http10 || head.has_hop_by_hop() || head.has_about_client() {
+        copy_changed(out, head, about, if rewrite_host { Some(host) } else { None });
     } else {
-        request_line(out, head);
+        out.extend_from_slice(head.at(head.start_and_lines()));
     }
-    if rewrite_host {
-        out.extend_from_slice(head.at(std::mem::take(&mut run)));
-        let authority = if head.authority().is_empty() { host.as_bytes() } else { head.authority() };
-        line(out, b"Host: ", authority);
-    }
-    copy_runs(out, head, run, left_out);
     add_framing(out, head, framing);
     if let Some(protocol) = upgrade {
         line(out, b"Connection: ", b"Upgrade");
@@ -105,8 +87,40 @@ pub fn request(
     } else {
         b"Via: 1.1 evenkeel\r\n"
     });
-    add_about(out, head, about);
-    out.extend_from_slice(b"\r\n");
+    if about.trusted || about.kind != Forwarded::XForwarded || !about.certificate.is_empty() {
+        add_about(out, head, about);
+    } else {
+        add_common_about(out, head, about);
+    }
+}
+
+/// A request's line and its fields, when they can't be copied in one piece. `host`: see [`request`]; `None`: Host goes on as
+/// it came.
+#[inline(never)]
+fn copy_changed(out: &mut Vec<u8>, head: &Head, about: &About<'_>, host: Option<&str>) {
+    let mut left_out = Fields::default();
+    if head.has_hop_by_hop() {
+        left_out = left_out.and(Fields::HOP_BY_HOP);
+    }
+    if host.is_some() {
+        left_out = left_out.and(Fields::of(&[Field::Host]));
+    }
+    if head.has_about_client() {
+        let kept = if about.trusted { kept(about.kind) } else { Fields::default() };
+        left_out = left_out.and(Fields::ABOUT_CLIENT.without(kept));
+    }
+    let mut run = Span::default();
+    if matches!(head.target().first(), Some(b'/' | b'*')) && head.version == Version::Http11 {
+        run = head.start_line();
+    } else {
+        request_line(out, head);
+    }
+    if let Some(host) = host {
+        out.extend_from_slice(head.at(std::mem::take(&mut run)));
+        let authority = if head.authority().is_empty() { host.as_bytes() } else { head.authority() };
+        line(out, b"Host: ", authority);
+    }
+    copy_runs(out, head, run, left_out);
 }
 
 /// A request line that goes on in another form than it came.
@@ -126,6 +140,37 @@ fn request_line(out: &mut Vec<u8>, head: &Head) {
 /// Appends an answer's head for a client. `date`: written when the answer has none.
 pub fn answer(out: &mut Vec<u8>, head: &Head, framing: Framing, persistence: Persistence, date: &[u8]) {
     out.reserve(head.len() + ADDED);
+    let is_changed = head.has_hop_by_hop()
+        || head.version == Version::Http10
+        || head.reason().is_empty()
+        || framing == Framing::UntilClose
+        || head.status < 200
+        || head.status == 204;
+    if is_changed {
+        copy_changed_answer(out, head, framing);
+    } else {
+        out.extend_from_slice(head.at(head.start_and_lines()));
+    }
+    add_framing(out, head, framing);
+    match persistence {
+        Persistence::Implied => {}
+        Persistence::KeepAlive => line(out, b"Connection: ", b"keep-alive"),
+        Persistence::Close => line(out, b"Connection: ", b"close"),
+        Persistence::Upgrade => {
+            line(out, b"Connection: ", b"Upgrade");
+            line(out, b"Upgrade: ", head.value(Field::Upgrade).unwrap_or_default());
+        }
+    }
+    // RFC 9110 §6.6.1: whoever receives an answer without Date and has a clock adds one.
+    if head.status >= 200 && !head.has(Field::Date) {
+        line(out, b"Date: ", date);
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// An answer's status line and its fields, when they can't be copied in one piece.
+#[inline(never)]
+fn copy_changed_answer(out: &mut Vec<u8>, head: &Head, framing: Framing) {
     let mut run = Span::default();
     if head.version == Version::Http11 && !head.reason().is_empty() {
         run = head.start_line();
@@ -150,21 +195,6 @@ pub fn answer(out: &mut Vec<u8>, head: &Head, framing: Framing, persistence: Per
         left_out = left_out.and(Fields::of(&[Field::ContentLength, Field::TransferEncoding]));
     }
     copy_runs(out, head, run, left_out);
-    add_framing(out, head, framing);
-    match persistence {
-        Persistence::Implied => {}
-        Persistence::KeepAlive => line(out, b"Connection: ", b"keep-alive"),
-        Persistence::Close => line(out, b"Connection: ", b"close"),
-        Persistence::Upgrade => {
-            line(out, b"Connection: ", b"Upgrade");
-            line(out, b"Upgrade: ", head.value(Field::Upgrade).unwrap_or_default());
-        }
-    }
-    // RFC 9110 §6.6.1: whoever receives an answer without Date and has a clock adds one.
-    if head.status >= 200 && !head.has(Field::Date) {
-        line(out, b"Date: ", date);
-    }
-    out.extend_from_slice(b"\r\n");
 }
 
 /// Copies every line but those left out, run by run. The first run goes on behind `run`.
@@ -172,8 +202,8 @@ fn copy_runs(out: &mut Vec<u8>, head: &Head, mut run: Span, left_out: Fields) {
     if !head.fields().meets(left_out.and(Fields::of(&[Field::Connection]))) {
         // The common case: everything is one run.
         if let (Some(first), Some(last)) = (head.lines().first(), head.lines().last()) {
-            let start = if run == Span::default() { first.whole.start } else { run.start };
-            run = Span { start, end: last.whole.end };
+            let start = if run == Span::default() { first.whole().start } else { run.start };
+            run = Span { start, end: last.whole().end };
         }
         return out.extend_from_slice(head.at(run));
     }
@@ -182,9 +212,9 @@ fn copy_runs(out: &mut Vec<u8>, head: &Head, mut run: Span, left_out: Fields) {
         if left_out.contains(item.field) || nominated.holds(head, item) {
             out.extend_from_slice(head.at(std::mem::take(&mut run)));
         } else if run == Span::default() {
-            run = item.whole;
+            run = item.whole();
         } else {
-            run.end = item.whole.end;
+            run.end = item.whole().end;
         }
     }
     out.extend_from_slice(head.at(run));
@@ -218,7 +248,7 @@ impl<'a> Nominated<'a> {
         if self.count == 0 || PROTECTED.contains(item.field) || item.field.is_about_client() {
             return false;
         }
-        let name = head.at(item.name);
+        let name = head.at(item.name());
         let same = |nominated: &[u8]| nominated.eq_ignore_ascii_case(name);
         match self.few.get(..self.count) {
             Some(few) => few.iter().any(|nominated| same(nominated)),
@@ -236,12 +266,11 @@ const fn kept(kind: Forwarded) -> Fields {
     }
 }
 
+#[inline(always)]
 fn add_framing(out: &mut Vec<u8>, head: &Head, framing: Framing) {
     match framing {
         Framing::Length(length) if !head.has(Field::ContentLength) => {
-            out.extend_from_slice(b"Content-Length: ");
-            push_number(out, length);
-            out.extend_from_slice(b"\r\n");
+            add_length(out, length);
         }
         Framing::Chunked if !head.has(Field::TransferEncoding) => {
             line(out, b"Transfer-Encoding: ", b"chunked");
@@ -250,11 +279,43 @@ fn add_framing(out: &mut Vec<u8>, head: &Head, framing: Framing) {
     }
 }
 
+#[inline(never)]
+fn add_length(out: &mut Vec<u8>, length: u64) {
+    out.extend_from_slice(b"Content-Length: ");
+    push_number(out, length);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// What ends nearly every request: nothing that the client said about itself stands, and there is no certificate.
+fn add_common_about(out: &mut Vec<u8>, head: &Head, about: &About<'_>) {
+    if let Some(address) = about.client {
+        out.extend_from_slice(b"X-Forwarded-For: ");
+        push_peer(out, address);
+        out.extend_from_slice(b"\r\n");
+    }
+    match about.scheme {
+        "http" => out.extend_from_slice(b"X-Forwarded-Proto: http\r\n"),
+        scheme => line(out, b"X-Forwarded-Proto: ", scheme.as_bytes()),
+    }
+    if !head.authority().is_empty() {
+        line(out, b"X-Forwarded-Host: ", head.authority());
+    }
+    add_id_and_end(out, about.id);
+}
+
+/// The number of a request, and the end of its head.
+fn add_id_and_end(out: &mut Vec<u8>, id: u128) {
+    out.extend_from_slice(b"X-Request-Id: ");
+    push_id(out, id);
+    out.extend_from_slice(b"\r\n\r\n");
+}
+
+/// All that is said about the client and the request, merged with what a trusted peer said, and the end of the head.
 fn add_about(out: &mut Vec<u8>, head: &Head, about: &About<'_>) {
     let has = |field| about.trusted && head.has(field);
     match about.kind {
         Forwarded::XForwarded => {
-            add_merged(out, b"X-Forwarded-For: ", head, Field::XForwardedFor, about, push_address);
+            add_merged(out, b"X-Forwarded-For: ", head, Field::XForwardedFor, about, push_peer);
             if !has(Field::XForwardedProto) {
                 line(out, b"X-Forwarded-Proto: ", about.scheme.as_bytes());
             }
@@ -265,9 +326,9 @@ fn add_about(out: &mut Vec<u8>, head: &Head, about: &About<'_>) {
         Forwarded::Rfc7239 => {
             add_merged(out, b"Forwarded: ", head, Field::Forwarded, about, |out, address| {
                 let (before, behind): (&[u8], &[u8]) =
-                    if address.is_ipv6() { (b"for=\"[", b"]\"") } else { (b"for=", b"") };
+                    if address.to_canonical().is_ipv6() { (b"for=\"[", b"]\"") } else { (b"for=", b"") };
                 out.extend_from_slice(before);
-                push_address(out, address);
+                push_peer(out, address);
                 out.extend_from_slice(behind);
                 out.extend_from_slice(b";proto=");
                 out.extend_from_slice(about.scheme.as_bytes());
@@ -284,10 +345,10 @@ fn add_about(out: &mut Vec<u8>, head: &Head, about: &About<'_>) {
     if !about.certificate.is_empty() && !has(Field::ClientCert) && !has(Field::XForwardedClientCert) {
         out.extend_from_slice(about.certificate);
     }
-    if !has(Field::XRequestId) {
-        out.extend_from_slice(b"X-Request-Id: ");
-        push_id(out, about.id);
+    if has(Field::XRequestId) {
         out.extend_from_slice(b"\r\n");
+    } else {
+        add_id_and_end(out, about.id);
     }
 }
 
@@ -315,7 +376,7 @@ fn add_merged(
         if out.len() > value {
             out.extend_from_slice(b", ");
         }
-        ours(out, address.to_canonical());
+        ours(out, address);
     }
     if out.len() == value {
         out.truncate(start);

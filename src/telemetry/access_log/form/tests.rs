@@ -40,7 +40,7 @@ fn head(method: &[u8], path: &[u8], host: &[u8], fields: &[(&str, &[u8])]) -> He
     let mut line = |(name, value): &(&str, &[u8])| {
         let (field, name, value) =
             (Field::classify(name.as_bytes()), add(name.as_bytes(), b": "), add(value, b"\r\n"));
-        Line { field, whole: Span { start: name.start, end: value.end + 2 }, name, value }
+        Line::new(field, name, value, value.end as usize + 2)
     };
     let lines: Vec<Line> = fields.iter().map(&mut line).collect();
     let mut head = Head::new();

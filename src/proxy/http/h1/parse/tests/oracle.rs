@@ -141,12 +141,8 @@ fn lines(bytes: &[u8], start: usize, parsed: &[httparse::Header<'_>], head: &mut
         {
             return Err(Cause::BadHead);
         }
-        head.index(Line {
-            field: field(header.name.as_bytes())?,
-            whole: Span::new(at, end + 2),
-            name: Span::new(at, name_end),
-            value: Span::new(value_start, value_end),
-        });
+        let (name, value) = (Span::new(at, name_end), Span::new(value_start, value_end));
+        head.index(Line::new(field(header.name.as_bytes())?, name, value, end + 2));
         at = end + 2;
     }
     if bytes.get(at..) == Some(b"\r\n") { Ok(()) } else { Err(Cause::BadHead) }
@@ -211,8 +207,8 @@ fn host(head: &mut Head) -> Result<(), Cause> {
     let mut hosts = head.lines().iter().filter(|line| line.field == Field::Host);
     let (first, second) = (hosts.next().copied(), hosts.next());
     match first {
-        Some(line) if second.is_none() && is_authority(head.at(line.value)) => {
-            head.set_authority(line.value);
+        Some(line) if second.is_none() && is_authority(head.at(line.value())) => {
+            head.set_authority(line.value());
             Ok(())
         }
         None if head.version == Version::Http10 => Ok(()),
