@@ -30,7 +30,7 @@ impl Block {
     }
 
     /// Fewer than sixteen bytes; zeros stand for those behind the last.
-    #[inline(never)]
+    #[inline(always)]
     fn tail(bytes: &[u8]) -> Block {
         debug_assert!(bytes.len() < 16);
         if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
