@@ -53,10 +53,20 @@ static OCTETS: [[u8; 4]; 256] = {
     texts
 };
 
+/// A request's number as 32 hex digits.
+#[inline]
+#[must_use]
+pub fn id_digits(id: u128) -> [u8; 32] {
+    let mut digits = [0; 32];
+    for (pair, byte) in digits.as_chunks_mut().0.iter_mut().zip(id.to_be_bytes()) {
+        *pair = HEX[usize::from(byte)];
+    }
+    digits
+}
+
 /// Appends a request's number as 32 hex digits.
 pub fn push_id(out: &mut Vec<u8>, id: u128) {
-    let digits = id.to_be_bytes().map(|byte| HEX[usize::from(byte)]);
-    out.extend_from_slice(digits.as_flattened());
+    out.extend_from_slice(&id_digits(id));
 }
 
 /// Appends an address, as `Display` writes it (RFC 5952).

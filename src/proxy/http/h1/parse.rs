@@ -200,16 +200,28 @@ fn explain(version: &[u8; 10]) -> Cause {
 
 /// Indexes the header lines that stand in `bytes` from `at` on, `most` of them. Tells where the head ends, and whether a
 /// name stands for a framing field with a backend that reads `_` as `-`.
+#[inline(always)]
 fn lines(bytes: &[u8], at: usize, most: usize, head: &mut Head) -> Result<(usize, bool), Cause> {
-    let (total, mut rest) = (bytes.len(), &bytes[at..]);
-    let mut aliased = false;
+    let rest = common_lines(bytes.len(), &bytes[at..], most, head);
+    let end = bytes.len() - rest.len();
+    if rest.starts_with(b"\r\n") { Ok((end + 2, false)) } else { all_lines(bytes, end, most, head) }
+}
+
+/// The same for lines of which the first is not a common one.
+#[inline(never)]
+fn all_lines(bytes: &[u8], at: usize, most: usize, head: &mut Head) -> Result<(usize, bool), Cause> {
+    let (mut rest, mut aliased) = (&bytes[at..], false);
     loop {
-        rest = common_lines(total, rest, most, head);
         if let [b'\r', b'\n', behind @ ..] = rest {
-            return Ok((total - behind.len(), aliased));
+            return Ok((bytes.len() - behind.len(), aliased));
         }
-        let end = uncommon(bytes, total - rest.len(), most, head, &mut aliased)?;
-        rest = &bytes[end..];
+        let (line, alias) = any(bytes, bytes.len() - rest.len()).ok_or(Cause::BadHead)?;
+        if head.lines().len() == most {
+            return Err(Cause::TooManyHeaders);
+        }
+        head.index(line);
+        aliased |= alias;
+        rest = common_lines(bytes.len(), &bytes[line.end()..], most, head);
     }
 }
 
@@ -223,27 +235,9 @@ fn common_lines<'a>(total: usize, mut rest: &'a [u8], most: usize, head: &mut He
     rest
 }
 
-/// Indexes the line at `start`, however it looks. Tells where it ends.
-#[cold]
-#[inline(never)]
-fn uncommon(
-    bytes: &[u8],
-    start: usize,
-    most: usize,
-    head: &mut Head,
-    aliased: &mut bool,
-) -> Result<usize, Cause> {
-    let (line, alias) = any(bytes, start).ok_or(Cause::BadHead)?;
-    if head.lines().len() == most {
-        return Err(Cause::TooManyHeaders);
-    }
-    head.index(line);
-    *aliased |= alias;
-    Ok(line.end())
-}
-
-/// Indexes the line at `start` if it looks as nearly all do: a name of at most 16 letters and hyphens, a colon, one
-/// blank, and a value that holds no tab, is not empty and has no other blank around it. Tells where it ends.
+/// Indexes a line if it looks as nearly all do: a name of at most 16 letters and hyphens, a colon, one blank, and a value
+/// that holds no tab, is not empty and has no other blank around it. Gives what is behind the line. `total`: the bytes
+/// of the head up to the end of `line`.
 #[inline(always)]
 fn common<'a>(total: usize, line: &'a [u8], most: usize, head: &mut Head) -> Option<&'a [u8]> {
     let (name, behind) = line.split_at_checked(scan::letters_and_hyphens(line))?;

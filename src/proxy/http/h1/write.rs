@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use crate::config::model::Forwarded;
 use crate::message::{Field, Fields, Framing, Head, Line, Span, Version, status, tokens};
 
-use super::digits::{push_id, push_number, push_peer};
+use super::digits::{id_digits, push_number, push_peer};
 
 /// Most bytes that a head grows by, but for a certificate and a long name of a host.
 const ADDED: usize = 320;
@@ -293,21 +293,23 @@ fn add_common_about(out: &mut Vec<u8>, head: &Head, about: &About<'_>) {
         push_peer(out, address);
         out.extend_from_slice(b"\r\n");
     }
+    let authority = head.authority();
     match about.scheme {
-        "http" => out.extend_from_slice(b"X-Forwarded-Proto: http\r\n"),
-        scheme => line(out, b"X-Forwarded-Proto: ", scheme.as_bytes()),
-    }
-    if !head.authority().is_empty() {
-        line(out, b"X-Forwarded-Host: ", head.authority());
+        _ if authority.is_empty() => line(out, b"X-Forwarded-Proto: ", about.scheme.as_bytes()),
+        "http" => line(out, b"X-Forwarded-Proto: http\r\nX-Forwarded-Host: ", authority),
+        scheme => {
+            line(out, b"X-Forwarded-Proto: ", scheme.as_bytes());
+            line(out, b"X-Forwarded-Host: ", authority);
+        }
     }
     add_id_and_end(out, about.id);
 }
 
 /// The number of a request, and the end of its head.
 fn add_id_and_end(out: &mut Vec<u8>, id: u128) {
-    out.extend_from_slice(b"X-Request-Id: ");
-    push_id(out, id);
-    out.extend_from_slice(b"\r\n\r\n");
+    let mut text = *b"X-Request-Id: 0123456789abcdef0123456789abcdef\r\n\r\n";
+    text[14..46].copy_from_slice(&id_digits(id));
+    out.extend_from_slice(&text);
 }
 
 /// All that is said about the client and the request, merged with what a trusted peer said, and the end of the head.

@@ -135,6 +135,47 @@ fn what_cannot_begin_a_head_is_refused_before_its_line_ends() {
 }
 
 #[test]
+fn common_lines_and_others_are_limited_alike() {
+    // A colon without a blank behind it makes a line an uncommon one; so does the end of what was read.
+    for line in ["Accept: anything at all\r\n", "Accept:anything at all\r\n"] {
+        for behind in ["\r\n", "\r\nmore than a block of another request"] {
+            let text = format!("GET / HTTP/1.0\r\n{}{behind}", line.repeat(5));
+            for most in 0..8 {
+                let judged = Search::default().request(text.as_bytes(), 1024, most, &mut Head::new());
+                let length = text.len() - behind.len() + 2;
+                assert_eq!(judged, if most < 5 { Err(Cause::TooManyHeaders) } else { Ok(Some(length)) });
+            }
+        }
+    }
+}
+
+#[test]
+fn a_line_is_read_alike_however_long_its_parts_are_and_whatever_is_behind_it() {
+    for name in 1..19 {
+        for value in 0..36 {
+            for (before, after) in
+                [(" ", ""), ("", ""), ("  ", ""), (" \t", ""), (" ", " "), (" ", "\t "), (" ", "\0")]
+            {
+                let line = format!("{}:{before}{}{after}\r\n", "n".repeat(name), "v".repeat(value));
+                for behind in ["", "Connection: close\r\nAccept: the rest of a head\r\n"] {
+                    let text = format!("GET / HTTP/1.1\r\nHost: x\r\n{line}{behind}\r\n");
+                    let (mut ours, mut theirs) = (Head::new(), Head::new());
+                    let judged = request(text.as_bytes(), 9, &mut ours);
+                    assert_eq!(judged, oracle::request(text.as_bytes(), 9, &mut theirs), "{text:?}");
+                    if judged.is_ok() {
+                        assert_eq!(
+                            (ours.lines(), ours.fields()),
+                            (theirs.lines(), theirs.fields()),
+                            "{text:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn answers_may_have_more_lines_than_fit_on_the_stack_but_not_any_number() {
     let mut head = Head::new();
     let with = |count: usize| format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(count));

@@ -3,7 +3,7 @@
 //! The instructions take values and touch no memory; that the processor has them is all that a caller answers for. This
 //! module is part of a build only where the compiler takes SSE2 for granted itself.
 
-#![allow(unsafe_code)]
+#![expect(unsafe_code, reason = "a call of instructions that the compiler was not told of in each caller")]
 
 use std::arch::x86_64::{
     __m128i, _mm_add_epi8, _mm_and_si128, _mm_cmpeq_epi8, _mm_cmpgt_epi8, _mm_min_epu8, _mm_movemask_epi8,

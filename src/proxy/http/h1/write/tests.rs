@@ -29,6 +29,43 @@ fn untouched_lines_are_copied_as_they_are() {
 }
 
 #[test]
+fn what_is_copied_in_one_piece_is_what_is_copied_run_by_run() {
+    let mut head = Head::new();
+    for lines in ["Host: x\r\n", "A:b\r\nHost: x\r\nContent-Length: 1\r\nC: \r\n"] {
+        super::super::parse::request(format!("GET /a HTTP/1.1\r\n{lines}\r\n").as_bytes(), 9, &mut head)
+            .expect("valid");
+        let mut out = Vec::new();
+        copy_changed(&mut out, &head, &ABOUT, None);
+        assert_eq!(out, head.at(head.start_and_lines()));
+        super::super::parse::answer(format!("HTTP/1.1 200 OK\r\n{lines}\r\n").as_bytes(), &mut head)
+            .expect("valid");
+        out.clear();
+        copy_changed_answer(&mut out, &head, Framing::None);
+        assert_eq!(out, head.at(head.start_and_lines()));
+    }
+}
+
+#[test]
+fn the_common_end_says_what_the_merged_one_says() {
+    for host in ["Host: x:80\r\n", ""] {
+        let mut head = Head::new();
+        super::super::parse::request(format!("GET / HTTP/1.0\r\n{host}\r\n").as_bytes(), 9, &mut head)
+            .expect("valid");
+        for scheme in ["http", "https"] {
+            for client in [None, Some("192.0.2.7"), Some("::ffff:192.0.2.7"), Some("2001:db8::1")] {
+                let client = client.map(|text| text.parse().expect("an address"));
+                let about = About { client, scheme, ..ABOUT };
+                let (mut common, mut merged) = (Vec::new(), Vec::new());
+                add_common_about(&mut common, &head, &about);
+                add_about(&mut merged, &head, &about);
+                assert_eq!(common.escape_ascii().to_string(), merged.escape_ascii().to_string());
+                assert!(common.ends_with(b"00ab\r\n\r\n"));
+            }
+        }
+    }
+}
+
+#[test]
 fn connection_fields_and_nominated_ones_stay_behind() {
     let out = written(
         "POST / HTTP/1.1\r\nConnection: x-a\r\nHost: x\r\nX-A: 1\r\nKeep: 1\r\nX-B: 2\r\nConnection: X-B, host, content-length, Via\r\n\
