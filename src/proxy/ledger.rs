@@ -23,6 +23,7 @@ pub struct Ledger<'a> {
 impl<'a> Ledger<'a> {
     /// Starts a Record. `head`: what the client asked, for the access log.
     #[must_use]
+    #[inline(always)]
     pub fn new(ctx: &Rc<WorkerCtx>, head: Option<&'a Head>, record: Record) -> Ledger<'a> {
         Ledger { ctx: Rc::clone(ctx), head, moved: None, settled: false, record }
     }
