@@ -62,7 +62,7 @@ pub async fn exchange<E: Edge>(
     arrival: Arrival<'_>,
 ) -> After {
     let moved = Moved::default();
-    let mut ledger = Ledger::new(ctx, Some(head), Record::default());
+    let mut ledger = Ledger::empty(ctx, Some(head));
     arrival.note_in(&mut ledger.record);
     ledger.count(&moved);
     let _upload = Upload { body: &body, moved: &moved };
