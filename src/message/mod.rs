@@ -3,6 +3,7 @@
 //! No sockets and no clock. Everything above speaks in these words.
 
 mod cause;
+mod client;
 mod field;
 mod head;
 mod peer;
@@ -10,6 +11,7 @@ mod record;
 pub mod status;
 
 pub use cause::{Blame, Cause};
+pub use client::ClientAddress;
 pub use field::{Field, Fields};
 pub use head::{Head, Line, Span, Version, tokens};
 pub use peer::Peer;

@@ -1,7 +1,6 @@
 //! What is known of a client before it asks anything.
 
-use std::net::IpAddr;
-
+use super::ClientAddress;
 use super::record::{ListenerId, Record, TlsSession};
 use crate::tick::Tick;
 
@@ -10,7 +9,7 @@ use crate::tick::Tick;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Peer {
     /// The client's address; `None` on a unix socket.
-    pub client: Option<(IpAddr, u16)>,
+    pub client: Option<ClientAddress>,
     /// Where it came in.
     pub listener: ListenerId,
     /// The connection was accepted.
@@ -27,14 +26,16 @@ impl Peer {
     /// A Record that says no more than this.
     #[must_use]
     pub fn record(&self) -> Record {
-        Record {
-            client: self.client,
-            listener: self.listener,
-            accepted: self.accepted,
-            started: self.greeted,
-            secured: self.secured,
-            tls: self.tls,
-            ..Record::default()
-        }
+        let mut record = Record::default();
+        self.note_in(&mut record);
+        record
+    }
+
+    /// Says this in a Record. One that stands where it will be used need not be moved there: it is large.
+    #[inline(always)]
+    pub fn note_in(&self, record: &mut Record) {
+        let Peer { client, listener, accepted, greeted, secured, tls } = *self;
+        (record.client, record.listener, record.accepted) = (client, listener, accepted);
+        (record.started, record.secured, record.tls) = (greeted, secured, tls);
     }
 }

@@ -3,9 +3,7 @@
 //! Plain data without allocation. The access log is its first reader; metrics are the second. Text that
 //! varies (path, host) stays in the request's `Head` and is handed to readers beside the Record.
 
-use std::net::IpAddr;
-
-use super::Cause;
+use super::{Cause, ClientAddress};
 use crate::tick::Tick;
 
 /// A listener's place in the snapshot.
@@ -71,7 +69,7 @@ pub struct Record {
     /// Request, tunnel or TCP connection.
     pub kind: Kind,
     /// The client's address; `None` on a unix socket.
-    pub client: Option<(IpAddr, u16)>,
+    pub client: Option<ClientAddress>,
     /// Where it came in.
     pub listener: ListenerId,
     /// Where it was routed.

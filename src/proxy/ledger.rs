@@ -21,10 +21,20 @@ pub struct Ledger<'a> {
 }
 
 impl<'a> Ledger<'a> {
-    /// Starts a Record. `head`: what the client asked, for the access log.
+    /// Starts a Record that says nothing yet. `head`: what the client asked, for the access log.
+    #[must_use]
+    #[inline(always)]
+    pub fn empty(ctx: &Rc<WorkerCtx>, head: Option<&'a Head>) -> Ledger<'a> {
+        // The Record is made where it stays: it is large to be moved.
+        Ledger { ctx: Rc::clone(ctx), head, moved: None, settled: false, record: Record::default() }
+    }
+
+    /// Starts with what is known of it.
     #[must_use]
     pub fn new(ctx: &Rc<WorkerCtx>, head: Option<&'a Head>, record: Record) -> Ledger<'a> {
-        Ledger { ctx: Rc::clone(ctx), head, moved: None, settled: false, record }
+        let mut ledger = Ledger::empty(ctx, head);
+        ledger.record = record;
+        ledger
     }
 
     /// Adds the bytes in `moved` to the Record when it is completed: they count also when the task is cut.

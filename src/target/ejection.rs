@@ -100,6 +100,9 @@ impl Ejection {
     #[must_use]
     pub(super) fn admit(&self, now: Tick) -> Admission {
         let word = self.word();
+        if word == Word::default() {
+            return Admission::Open;
+        }
         let (admission, next) = word.admit(now);
         if admission == Admission::Trial && !self.replace(word, next) {
             // Somebody else took the trial or changed the word: this pick goes elsewhere.

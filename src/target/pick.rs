@@ -75,36 +75,54 @@ impl Target {
     }
 }
 
-/// The backend to use out of `live`, and whether it is on trial. `place` draws a ticket.
+/// The backend to use out of `live`, and whether it is on trial. `place` draws a ticket; nearly always the first is
+/// good.
+#[inline]
 fn choose<'a>(
     live: &'a [Arc<Backend>],
     mut place: impl FnMut() -> usize,
     tried: &Tried,
     now: Tick,
 ) -> Option<(&'a Arc<Backend>, bool)> {
-    let admit = |backend: &'a Arc<Backend>| {
-        if tried.contains(backend.id) {
-            return None;
-        }
-        match backend.ejection.admit(now) {
-            Admission::Open => Some((backend, false)),
-            Admission::Trial => Some((backend, true)),
-            Admission::Ejected => None,
-        }
-    };
-    let mut start = 0;
-    for _ in 0..live.len().min(TICKETS) {
+    let first = place();
+    let found = live.get(first).and_then(|backend| admit(backend, tried, now));
+    found.or_else(|| choose_again(live, first, place, tried, now))
+}
+
+/// The same after a ticket for the place `start` was useless.
+#[cold]
+fn choose_again<'a>(
+    live: &'a [Arc<Backend>],
+    mut start: usize,
+    mut place: impl FnMut() -> usize,
+    tried: &Tried,
+    now: Tick,
+) -> Option<(&'a Arc<Backend>, bool)> {
+    for _ in 1..live.len().min(TICKETS) {
         start = place();
-        if let Some(found) = live.get(start).and_then(admit) {
+        if let Some(found) = live.get(start).and_then(|backend| admit(backend, tried, now)) {
             return Some(found);
         }
     }
     let (before, after) = live.split_at_checked(start)?;
     let mut in_turn = after.iter().chain(before);
-    in_turn.clone().find_map(admit).or_else(|| {
+    in_turn.clone().find_map(|backend| admit(backend, tried, now)).or_else(|| {
         // Ejection never empties a target.
         in_turn.find(|backend| !tried.contains(backend.id)).map(|backend| (backend, false))
     })
+}
+
+/// The backend with whether it is on trial, if it may be used.
+#[inline]
+fn admit<'a>(backend: &'a Arc<Backend>, tried: &Tried, now: Tick) -> Option<(&'a Arc<Backend>, bool)> {
+    if tried.contains(backend.id) {
+        return None;
+    }
+    match backend.ejection.admit(now) {
+        Admission::Open => Some((backend, false)),
+        Admission::Trial => Some((backend, true)),
+        Admission::Ejected => None,
+    }
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ async fn secure(
     };
     // Not before: a handshake that is cut by the end of the process was no request yet, so nothing was lost.
     Ledger::new(ctx, None, record(peer)).settle(cause);
-    let client = peer.client.map(|(address, _)| tracing::field::display(address));
+    let client = peer.client.map(|client| tracing::field::display(client.ip));
     let error = broken.unwrap_or_default();
     tracing::debug!(listener = listener.config.name, client, %cause, error, "TLS handshake failed");
     // Who was told nothing has nothing to read.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::message::{ListenerId, Peer};
+use crate::message::{ClientAddress, ListenerId, Peer};
 use crate::net::socket::{self, Accepted};
 use crate::net::{Deadline, now};
 use crate::proxy::WorkerCtx;
@@ -166,6 +166,7 @@ impl Loop {
 
     /// Serves a connection here, or hands it to a worker that has fewer.
     fn let_in(&self, socket: Accepted, client: Address) -> io::Result<()> {
+        let client = client.map(|(ip, port)| ClientAddress::new(ip, port));
         let peer = Peer { client, listener: self.listener, accepted: now(), ..Peer::default() };
         let arrival = Arrival { socket, peer };
         let (own, total) = self.door.loads();

@@ -37,7 +37,16 @@ impl Arrival<'_> {
     /// A Record that says no more than this.
     #[must_use]
     pub fn record(&self) -> Record {
-        Record { started: self.started, head_read: self.head_read, ..self.peer.record() }
+        let mut record = Record::default();
+        self.note_in(&mut record);
+        record
+    }
+
+    /// Says this in a Record.
+    #[inline(always)]
+    fn note_in(&self, record: &mut Record) {
+        self.peer.note_in(record);
+        (record.started, record.head_read) = (self.started, self.head_read);
     }
 }
 
@@ -53,11 +62,12 @@ pub async fn exchange<E: Edge>(
     arrival: Arrival<'_>,
 ) -> After {
     let moved = Moved::default();
-    let mut ledger = Ledger::new(ctx, Some(head), arrival.record());
+    let mut ledger = Ledger::empty(ctx, Some(head));
+    arrival.note_in(&mut ledger.record);
     ledger.count(&moved);
     let _upload = Upload { body: &body, moved: &moved };
     ledger.record.listener = listener.id;
-    let client = ledger.record.client.map(|(address, _)| address);
+    let client = ledger.record.client.map(|client| client.ip);
     let trusted = client.is_some_and(|address| ctx.snapshot.trusts(address));
     let given = head.value(Field::XRequestId).filter(|_| trusted).and_then(request_number);
     ledger.record.id = given.unwrap_or_else(|| ctx.request_id());

@@ -31,14 +31,24 @@ pub(super) fn triple(value: u64) -> [u8; 3] {
 }
 
 /// Writes `value` in decimal.
-#[inline]
+#[inline(always)]
 pub(super) fn write(room: Room<'_>, value: u64) -> Left<'_> {
+    if value < 10 { put(room, &[ascii(value)]) } else { write_several(room, value) }
+}
+
+/// A value of more than one digit. The texts are of known length, so each is a store or two.
+fn write_several(room: Room<'_>, value: u64) -> Left<'_> {
     match value {
-        0..10 => put(room, &[ascii(value)]),
-        10..100 => put(room, &pair(value)),
+        0..100 => put(room, &pair(value)),
         100..1000 => put(room, &triple(value)),
-        1000..10_000 => put(put(room, &pair(value / 100))?, &pair(value)),
-        10_000..100_000 => put(put(room, &triple(value / 100))?, &pair(value)),
+        1000..100_000 => {
+            let ([a, b], [c, d]) = (pair(value / 100), pair(value));
+            if value < 10_000 {
+                put(room, &[a, b, c, d])
+            } else {
+                put(room, &[ascii(value / 10_000), a, b, c, d])
+            }
+        }
         _ => write_long(room, value),
     }
 }
@@ -58,36 +68,42 @@ fn write_long(room: Room<'_>, mut value: u64) -> Left<'_> {
 }
 
 /// Writes `nanos` in milliseconds with three decimals, cut to the microsecond.
-#[inline]
+#[inline(always)]
 pub(super) fn write_millis(room: Room<'_>, nanos: u64) -> Left<'_> {
     let micros = nanos / 1000;
+    if micros >= 10_000 {
+        return write_many_millis(room, micros);
+    }
+    let ([ones, tenths], [hundredths, thousandths]) = (pair(micros / 100), pair(micros));
+    put(room, &[ones, b'.', tenths, hundredths, thousandths])
+}
+
+/// Ten milliseconds and more.
+fn write_many_millis(room: Room<'_>, micros: u64) -> Left<'_> {
     let room = write(room, micros / 1000)?;
-    let [hundreds, tens, ones] = triple(micros % 1000);
-    put(room, &[b'.', hundreds, tens, ones])
+    let [tenths, hundredths, thousandths] = triple(micros % 1000);
+    put(room, &[b'.', tenths, hundredths, thousandths])
 }
 
 /// Writes `value` as 32 lower-case hex digits.
-#[inline]
+#[inline(always)]
 pub(super) fn write_hex(room: Room<'_>, value: u128) -> Left<'_> {
-    let mut text = [[0; 8]; 4];
-    for (eight, place) in text.iter_mut().zip([96, 64, 32, 0]) {
-        // Four bytes at a time, the first of them highest.
-        *eight = eight_digits((value >> place) as u32).to_be_bytes();
-    }
-    put(room, text.as_flattened())
+    let (here, rest) = room.split_first_chunk_mut()?;
+    write_digits(here, &value.to_be_bytes());
+    Some(rest)
 }
 
-/// Eight hex digits in one number, the first of them highest.
-const fn eight_digits(value: u32) -> u64 {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    // Four bits into each byte.
-    let mut bytes = value as u64;
-    bytes = (bytes | bytes << 16) & 0x0000_ffff_0000_ffff;
-    bytes = (bytes | bytes << 8) & 0x00ff_00ff_00ff_00ff;
-    bytes = (bytes | bytes << 4) & 0x0f0f_0f0f_0f0f_0f0f;
-    // 1 in each byte that is above nine.
-    let letters = ((bytes + 6 * ONES) >> 4) & ONES;
-    bytes + b'0' as u64 * ONES + (b'a' - b'0' - 10) as u64 * letters
+/// The two hex digits of each byte. Not a part of its caller, where the bytes would be numbers: from memory the
+/// compiler takes eight of them at once.
+#[inline(never)]
+fn write_digits(text: &mut [u8; 32], bytes: &[u8; 16]) {
+    for (two, &byte) in text.as_chunks_mut().0.iter_mut().zip(bytes) {
+        // The four high bits into the first byte, the low ones into the second.
+        let nibbles = (u16::from(byte) >> 4 | u16::from(byte) << 8) & 0x0f0f;
+        // 1 in each byte that is above nine.
+        let letters = ((nibbles + 0x0606) >> 4) & 0x0101;
+        *two = (nibbles + 0x3030 + letters * u16::from(b'a' - b'0' - 10)).to_le_bytes();
+    }
 }
 
 /// The digit of a value from 0 to 15.

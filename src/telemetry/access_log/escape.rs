@@ -57,22 +57,26 @@ fn write_escaped<'a>(mut room: Room<'a>, mut rest: &[u8], set: Plain) -> Left<'a
 /// direction marks that would change how a line is shown: those become `\uNNNN`. Each invalid sequence
 /// becomes one `\ufffd`.
 pub(super) fn write_json<'a>(room: Room<'a>, value: &[u8]) -> Left<'a> {
-    if value.len() > MAX_VALUE {
-        return write_json_escaped(room, value);
+    write_json_rest(put(room, b"\"")?, value)
+}
+
+/// The same where the first quote stands already.
+pub(super) fn write_json_rest<'a>(room: Room<'a>, value: &[u8]) -> Left<'a> {
+    let length = value.len();
+    if length <= MAX_VALUE
+        && let [inside @ .., close] = room.get_mut(..length + 1)?
+        && JSON.copy(value, inside)
+    {
+        *close = b'"';
+        return room.get_mut(length + 1..);
     }
-    let [open, inside @ .., close] = room.get_mut(..value.len() + 2)? else { return None };
-    if !JSON.copy(value, inside) {
-        return write_json_escaped(room, value);
-    }
-    (*open, *close) = (b'"', b'"');
-    room.get_mut(value.len() + 2..)
+    write_json_escaped(room, value)
 }
 
 /// The same for a value that has to be cut or has something to escape.
 #[cold]
-fn write_json_escaped<'a>(room: Room<'a>, value: &[u8]) -> Left<'a> {
+fn write_json_escaped<'a>(mut room: Room<'a>, value: &[u8]) -> Left<'a> {
     let (value, cut) = shorten(value);
-    let mut room = put(room, b"\"")?;
     for chunk in value.utf8_chunks() {
         room = write_json_text(room, chunk.valid())?;
         if !chunk.invalid().is_empty() {
@@ -129,55 +133,55 @@ impl Plain {
     }
 
     /// Copies `from` to `to`, which is as long, and tells whether all of it is plain; if not, what was copied means
-    /// nothing. Pieces of one length overlap, so that no byte is left to look at alone.
+    /// nothing. Pieces of one length overlap, so that hardly a byte is looked at alone.
+    ///
+    /// It ends at the first piece that is not plain. That also keeps the compiler from making a call of `memcpy` and a
+    /// vectorised loop of this, which cost more than they save where values are as short as here.
     #[inline(always)]
     fn copy(self, from: &[u8], to: &mut [u8]) -> bool {
-        if let (Some(last), Some(end)) = (from.last_chunk::<16>(), to.last_chunk_mut()) {
+        if let (Some(last), Some(end)) = (from.last_chunk(), to.last_chunk_mut()) {
             *end = *last;
-            let mut all = self.has_sixteen(last);
             for (from, to) in from.as_chunks().0.iter().zip(to.as_chunks_mut().0) {
                 *to = *from;
-                all &= self.has_sixteen(from);
+                if !self.has_eight(u64::from_ne_bytes(*from)) {
+                    return false;
+                }
             }
-            return all;
+            return self.has_eight(u64::from_ne_bytes(*last));
         }
-        if let (Some(first), Some(last)) = (from.first_chunk::<8>(), from.last_chunk::<8>()) {
-            to.first_chunk_mut().into_iter().for_each(|start| *start = *first);
-            to.last_chunk_mut().into_iter().for_each(|end| *end = *last);
-            return self.has_eight(u64::from_ne_bytes(*first)) & self.has_eight(u64::from_ne_bytes(*last));
-        }
-        if let (Some(first), Some(last)) = (from.first_chunk::<4>(), from.last_chunk::<4>()) {
+        if let (Some(first), Some(last)) = (from.first_chunk(), from.last_chunk()) {
             to.first_chunk_mut().into_iter().for_each(|start| *start = *first);
             to.last_chunk_mut().into_iter().for_each(|end| *end = *last);
             let [first, last] = [first, last].map(|four| u64::from(u32::from_ne_bytes(*four)));
             return self.has_eight(first << 32 | last);
         }
-        let mut all = true;
         for (from, to) in from.iter().zip(to) {
             *to = *from;
-            all &= self.has(*from);
+            if !self.has(*from) {
+                return false;
+            }
         }
-        all
+        true
     }
 
-    /// No branch inside: the compiler makes one comparison of all bytes out of each.
-    #[inline(always)]
-    fn has_sixteen(self, bytes: &[u8; 16]) -> bool {
-        bytes.iter().fold(true, |all, &byte| all & self.has(byte))
-    }
-
-    /// Eight bytes in one number. In each step a byte that is not plain, and only such a one, gets its highest bit:
-    /// what a carry or a borrow does to its neighbour matters no more then.
+    /// Eight bytes in one number. In each step a byte that is not plain, and without such a one none, gets its highest
+    /// bit: what a carry or a borrow does to the neighbour of one matters no more then.
     #[inline(always)]
     const fn has_eight(self, bytes: u64) -> bool {
+        let delete = bytes.wrapping_add(ONES);
+        // It makes a backslash a DEL.
+        let backslash = (bytes ^ (ONES * (b'\\' ^ 0x7f) as u64)).wrapping_add(ONES);
+        // It swaps blank and quote and leaves the control bytes among themselves: all but the blank are low then.
+        let quote = (bytes ^ (ONES * (b'"' ^ b' ') as u64)).wrapping_sub(ONES * b'!' as u64);
         // What is not ASCII is never plain.
+        let odd = bytes | delete | backslash | quote;
+        if self.first == JSON.first && self.until == JSON.until {
+            return odd & (ONES << 7) == 0;
+        }
         let until = if self.until < 0x80 { self.until } else { b'"' };
         let low = bytes.wrapping_sub(ONES * self.first as u64);
-        let delete = bytes.wrapping_add(ONES);
-        let quote = (bytes ^ (ONES * b'"' as u64)).wrapping_sub(ONES);
-        let backslash = (bytes ^ (ONES * b'\\' as u64)).wrapping_sub(ONES);
         let end = (bytes ^ (ONES * until as u64)).wrapping_sub(ONES);
-        (bytes | low | delete | quote | backslash | end) & (ONES << 7) == 0
+        (odd | low | end) & (ONES << 7) == 0
     }
 }
 
@@ -265,7 +269,9 @@ mod tests {
                     let (mut value, mut copied) = (vec![b'x'; length], vec![0; length]);
                     value[place] = byte;
                     let plain = set.copy(&value, &mut copied);
-                    assert_eq!(plain, set.has(byte), "{byte} at {place} of {length}");
+                    let expected =
+                        (set.first..=b'~').contains(&byte) && !b"\"\\".contains(&byte) && byte != set.until;
+                    assert_eq!(plain, expected, "{byte} at {place} of {length}");
                     assert!(!plain || copied == value, "{byte} at {place} of {length}");
                 }
             }

@@ -16,13 +16,16 @@ use super::{digits, escape};
 /// A record with what stands beside it.
 #[derive(Clone, Copy)]
 pub(super) struct Facts<'a> {
-    record: &'a Record,
+    /// What happened.
+    pub(super) record: &'a Record,
     /// `None`: a TCP connection, or a request of which nothing was read.
-    head: Option<&'a Head>,
-    names: &'a Names,
-    last: Option<&'a Attempt>,
+    pub(super) head: Option<&'a Head>,
+    /// What its numbers are called.
+    pub(super) names: &'a Names,
+    /// The attempt that counts.
+    pub(super) last: Option<&'a Attempt>,
     /// When the request began.
-    start: Tick,
+    pub(super) start: Tick,
     /// The share of records like this one that is logged.
     share: Share,
 }
@@ -54,9 +57,7 @@ impl<'a> Facts<'a> {
         match field {
             LogField::Time => Value::Time(self.start),
             LogField::Kind => Value::Token(kind_word(record.kind)),
-            LogField::Client => {
-                Value::or_absent(record.client, |(address, port)| Value::Client(address, port))
-            }
+            LogField::Client => Value::or_absent(record.client.as_ref(), Value::Client),
             LogField::Listener => Value::Name(record.listener.0.into(), names.listener(record.listener)),
             LogField::Target => {
                 Value::or_absent(record.target, |id| Value::Name(id.0.into(), names.target(id)))
@@ -102,15 +103,15 @@ impl<'a> Facts<'a> {
         slot: Slot,
         clock: &mut Clock<'_>,
     ) -> Left<'r> {
-        let client = self.record.client;
+        let client = self.record.client.as_ref();
         match field {
             DerivedField::TimeCommon => put(room, clock.0.common(clock.1, self.start)),
             DerivedField::ClientIp => match client {
-                Some((address, _)) => write_ip(room, address),
+                Some(client) => write_ip(room, client),
                 None => put(room, b"-"),
             },
             DerivedField::ClientPort => match client {
-                Some((_, port)) => digits::write(room, port.into()),
+                Some(client) => digits::write(room, client.port.into()),
                 None => put(room, b"-"),
             },
             DerivedField::Request => self.write_request(room, Head::target, slot, true),

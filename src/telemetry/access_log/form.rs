@@ -2,9 +2,9 @@
 
 use super::facts::Facts;
 use super::room::{Left, Room, put};
-use super::sample;
 use super::value::Clock;
-use crate::config::model::template::{LogField, Piece, Source};
+use super::{json, sample};
+use crate::config::model::template::{Piece, Source};
 use crate::config::model::{LogFormat, Share, Template};
 use crate::message::Record;
 
@@ -59,34 +59,10 @@ impl Form {
     #[inline]
     pub(super) fn write<'r>(&self, room: Room<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
         match &self.layout {
-            Layout::Json { sampled } => write_json(room, facts, clock, *sampled),
+            Layout::Json { sampled } => json::write(room, facts, clock, *sampled),
             Layout::Lines(template) => write_pieces(room, template.pieces(), facts, clock),
         }
     }
-}
-
-/// Writes an object of all fields.
-fn write_json<'r>(room: Room<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>, sampled: bool) -> Left<'r> {
-    // One stretch of code without a loop, in which the length of every name is known: a name is a few stores.
-    macro_rules! members {
-        ($room:ident: $first:ident $($next:ident)*) => {{
-            let $room = put($room, b"{")?;
-            let $room = put($room, &LogField::$first.json_key().as_bytes()[1..])?;
-            let $room = facts.value(LogField::$first).write_json($room, clock)?;
-            $(
-                let $room = put($room, LogField::$next.json_key().as_bytes())?;
-                let $room = facts.value(LogField::$next).write_json($room, clock)?;
-            )*
-            $room
-        }};
-    }
-    let room = members!(room: Time Kind Client Listener Target Backend Method Path Host Status Cause BytesIn BytesOut
-        Duration Connect FirstByte Attempts Reused Tls TlsResumed Handshake Id UserAgent Referer);
-    if !sampled {
-        return put(room, b"}\n");
-    }
-    let room = put(room, LogField::SampleRate.json_key().as_bytes())?;
-    put(facts.value(LogField::SampleRate).write_json(room, clock)?, b"}\n")
 }
 
 fn write_pieces<'r>(

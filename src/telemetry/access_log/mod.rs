@@ -9,6 +9,7 @@ mod digits;
 mod escape;
 mod facts;
 mod form;
+mod json;
 mod loss;
 mod names;
 mod room;

@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use super::escape;
-use super::room::{Batch, Left, Room, put, put_front};
+use super::room::{Batch, put};
+use crate::config::model::template::LogField;
 use crate::message::{BackendId, ListenerId, TargetId};
 
 /// Names by number. A number without a name is printed as `#` and the number.
 ///
-/// Backend numbers are never reused, so a successor is a clone with what is new; a clone copies
-/// pointers, not text.
+/// Backend numbers are never reused, so a successor is a clone with what is new.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     listeners: Vec<Option<Name>>,
@@ -22,19 +22,19 @@ pub struct Names {
 impl Names {
     /// Names a listener; the last word counts.
     pub fn name_listener(&mut self, id: ListenerId, name: &str) {
-        put_name(&mut self.listeners, usize::from(id.0), name);
+        put_name(&mut self.listeners, usize::from(id.0), Name::new(LogField::Listener, name));
     }
 
     /// Names a target; the last word counts.
     pub fn name_target(&mut self, id: TargetId, name: &str) {
-        put_name(&mut self.targets, usize::from(id.0), name);
+        put_name(&mut self.targets, usize::from(id.0), Name::new(LogField::Target, name));
     }
 
     /// Names a backend (its name inside the target); the last word counts. Takes memory in proportion to
     /// the highest number named.
     pub fn name_backend(&mut self, id: BackendId, name: &str) {
         // A u32 fits a usize wherever this runs; the registry counts up, so the table stays dense.
-        put_name(&mut self.backends, id.0 as usize, name);
+        put_name(&mut self.backends, id.0 as usize, Name::new(LogField::Backend, name));
     }
 
     /// A listener's name, if it has one.
@@ -53,34 +53,36 @@ impl Names {
     }
 }
 
-fn put_name(names: &mut Vec<Option<Name>>, place: usize, name: &str) {
+fn put_name(names: &mut Vec<Option<Name>>, place: usize, name: Name) {
     if names.len() <= place {
         names.resize(place + 1, None);
     }
-    names[place] = Some(Name::new(name));
+    names[place] = Some(name);
 }
 
-/// Bytes that are copied for a short name, whatever its length.
-const SHORT: usize = 32;
+/// Bytes that are copied for a short member, whatever its length.
+const SHORT: usize = 48;
 
-/// A name as it is and as it stands in JSON.
+/// A name as it is and as it stands in an object of JSON.
 #[derive(Clone, Debug)]
 pub(super) struct Name {
     text: Arc<str>,
-    /// With its quotes, then filled up to [`SHORT`].
-    quoted: Arc<[u8]>,
-    /// How much of `quoted` is the name.
-    length: usize,
+    /// The member with its key and the comma before it, filled up with blanks.
+    member: [u8; SHORT],
+    /// How much of `member` counts; 0: the member is longer than that.
+    length: u8,
 }
 
 impl Name {
-    fn new(text: &str) -> Name {
+    fn new(field: LogField, text: &str) -> Name {
         let mut json = Batch::default();
-        json.append(|room| escape::write_json(room, text.as_bytes()));
-        let mut quoted = json.lines().to_vec();
-        let length = quoted.len();
-        quoted.resize(length.max(SHORT), b' ');
-        Name { text: text.into(), quoted: quoted.into(), length }
+        json.append(|room| escape::write_json(put(room, field.json_key().as_bytes())?, text.as_bytes()));
+        let mut name = Name { text: text.into(), member: [b' '; SHORT], length: 0 };
+        if let Some(member) = name.member.get_mut(..json.len()) {
+            member.copy_from_slice(json.lines());
+            name.length = u8::try_from(json.len()).expect("no longer than a short member");
+        }
+        name
     }
 
     /// As it is.
@@ -88,28 +90,28 @@ impl Name {
         &self.text
     }
 
-    /// Writes it as a string of JSON.
+    /// The member of an object with the comma before it, and how much of that counts; `None`: it is too long.
     #[inline(always)]
-    pub(super) fn write_json<'a>(&self, room: Room<'a>) -> Left<'a> {
-        match self.quoted.first_chunk::<SHORT>() {
-            Some(text) if self.length <= SHORT => put_front(room, text, self.length),
-            _ => put(room, &self.quoted[..self.length]),
-        }
+    pub(super) fn member(&self) -> Option<(&[u8; SHORT], usize)> {
+        (self.length != 0).then_some((&self.member, usize::from(self.length)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::telemetry::access_log::room::text_of;
 
     #[test]
-    fn a_name_of_any_length_is_written_as_json() {
+    fn a_short_name_is_a_member_of_json() {
         for name in
-            ["", "a", "b \"2\"", "é", &"x".repeat(29), &"x".repeat(30), &"x".repeat(31), &"x".repeat(200)]
+            ["", "a", "b \"2\"", "é", &"x".repeat(35), &"x".repeat(36), &"x".repeat(37), &"x".repeat(300)]
         {
-            let written = text_of(|room| Name::new(name).write_json(room));
-            assert_eq!(serde_json::from_str::<String>(&written).expect("a string"), name);
+            let named = Name::new(LogField::Target, name);
+            let object = serde_json::json!({ "target": name }).to_string();
+            let expected = format!(",{}", &object[1..object.len() - 1]);
+            let member = named.member().map(|(text, length)| String::from_utf8_lossy(&text[..length]));
+            assert_eq!(member.as_deref(), Some(&*expected).filter(|member| member.len() <= SHORT));
+            assert_eq!(named.text(), name);
         }
     }
 

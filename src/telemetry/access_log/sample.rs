@@ -21,7 +21,7 @@ pub(super) fn share_of(share: Share, record: &Record) -> Option<Share> {
 /// The request's number. A TCP connection has none: its time, and on a busy listener its port, tell it from others.
 fn number(record: &Record) -> u64 {
     if record.id == 0 {
-        return record.accepted.0.rotate_left(16) ^ record.client.map_or(0, |(_, port)| port.into());
+        return record.accepted.0.rotate_left(16) ^ record.client.map_or(0, |client| client.port.into());
     }
     // Both halves count: an id from elsewhere may vary in one of them only.
     let [high, low] = [(record.id >> 64) as u64, record.id as u64];
@@ -41,7 +41,7 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
     use super::*;
-    use crate::message::Kind;
+    use crate::message::{ClientAddress, Kind};
     use crate::tick::Tick;
 
     fn percent(percent: u32) -> Share {
@@ -88,7 +88,7 @@ mod tests {
             logged((1..=10_000).map(|port| Record {
                 kind: Kind::Tcp,
                 accepted: Tick(5),
-                client: Some((IpAddr::V4(Ipv4Addr::LOCALHOST), port)),
+                client: Some(ClientAddress::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)),
                 ..Record::default()
             })),
         ];

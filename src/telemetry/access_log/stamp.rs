@@ -9,9 +9,16 @@ use crate::tick::Tick;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WallStart(pub u64);
 
+/// What stands before the time in [`Stamps::opening`], and behind it.
+const OPENS: &[u8] = br#"{"time":""#;
+const GOES_ON: &[u8] = br#"","kind":""#;
+/// How long that is with the time.
+pub(super) const OPENING: usize = OPENS.len() + 24 + GOES_ON.len();
+
 /// The last times written, as text.
 #[derive(Debug, Default)]
 pub(super) struct Stamps {
+    opening: Cached<48>,
     millis: Cached<24>,
     rfc: Cached<19>,
     common: Cached<26>,
@@ -22,10 +29,19 @@ impl Stamps {
     #[inline]
     pub(super) fn rfc(&mut self, start: WallStart, at: Tick) -> &[u8; 24] {
         let Stamps { millis, rfc, .. } = self;
-        millis.text(start.0.saturating_add(at.0) / 1_000_000, |milli| {
-            let mut text = *b"0000-00-00T00:00:00.000Z";
-            text[..19].copy_from_slice(rfc.text(milli / 1000, render_rfc));
-            text[20..23].copy_from_slice(&digits::triple(milli % 1000));
+        millis.text(milli(start, at), |milli| with_millis(rfc, milli))
+    }
+
+    /// An object of JSON that begins with the time `at`, up to the value of its second member, the kind. It is
+    /// filled up to a length that takes few steps to copy: [`OPENING`] bytes count.
+    #[inline(always)]
+    pub(super) fn opening(&mut self, start: WallStart, at: Tick) -> &[u8; 48] {
+        let Stamps { opening, rfc, .. } = self;
+        opening.text(milli(start, at), |milli| {
+            let mut text = [b' '; 48];
+            text[..OPENS.len()].copy_from_slice(OPENS);
+            text[OPENS.len()..][..24].copy_from_slice(&with_millis(rfc, milli));
+            text[OPENS.len() + 24..OPENING].copy_from_slice(GOES_ON);
             text
         })
     }
@@ -34,6 +50,19 @@ impl Stamps {
     pub(super) fn common(&mut self, start: WallStart, at: Tick) -> &[u8; 26] {
         self.common.text(start.0.saturating_add(at.0) / 1_000_000_000, render_common)
     }
+}
+
+/// The millisecond since 1970 in which `at` lies.
+fn milli(start: WallStart, at: Tick) -> u64 {
+    start.0.saturating_add(at.0) / 1_000_000
+}
+
+/// The text of a millisecond since 1970.
+fn with_millis(rfc: &mut Cached<19>, milli: u64) -> [u8; 24] {
+    let mut text = *b"0000-00-00T00:00:00.000Z";
+    text[..19].copy_from_slice(rfc.text(milli / 1000, render_rfc));
+    text[20..23].copy_from_slice(&digits::triple(milli % 1000));
+    text
 }
 
 /// The text of one point in time.
@@ -51,12 +80,17 @@ impl<const N: usize> Default for Cached<N> {
 
 impl<const N: usize> Cached<N> {
     /// The text of `at`, whatever its unit is.
-    #[inline]
+    #[inline(always)]
     fn text(&mut self, at: u64, render: impl FnOnce(u64) -> [u8; N]) -> &[u8; N] {
         if self.at != Some(at) {
-            (self.at, self.text) = (Some(at), render(at));
+            self.renew(at, render);
         }
         &self.text
+    }
+
+    #[cold]
+    fn renew(&mut self, at: u64, render: impl FnOnce(u64) -> [u8; N]) {
+        (self.at, self.text) = (Some(at), render(at));
     }
 }
 
@@ -117,8 +151,11 @@ mod tests {
     use super::*;
 
     fn text(stamp: &mut Stamps, second: u64, nanos: u64) -> String {
-        let text = stamp.rfc(WallStart(second * 1_000_000_000), Tick(nanos));
-        String::from_utf8_lossy(text).into_owned()
+        let (start, at) = (WallStart(second * 1_000_000_000), Tick(nanos));
+        let text = String::from_utf8_lossy(stamp.rfc(start, at)).into_owned();
+        let opening = String::from_utf8_lossy(&stamp.opening(start, at)[..OPENING]).into_owned();
+        assert_eq!(opening, format!("{{\"time\":\"{text}\",\"kind\":\""));
+        text
     }
 
     #[test]

@@ -3,8 +3,9 @@
 //! Everything goes straight into the line: no allocation, no `format!`. What is absent is `-` in text and
 //! `null` in JSON.
 
+use std::fmt::Display;
 use std::io::Write as _;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::SocketAddr;
 
 use super::names::Name;
 use super::room::{Left, Room, put, put_either, put_front};
@@ -12,6 +13,7 @@ use super::stamp::{Stamps, WallStart};
 use super::{digits, escape};
 use crate::config::model::Share;
 use crate::config::model::template::Slot;
+use crate::message::ClientAddress;
 use crate::tick::Tick;
 
 /// A value with what is to be known to write it.
@@ -38,7 +40,7 @@ pub(super) enum Value<'a> {
     /// A point in time.
     Time(Tick),
     /// Address and port.
-    Client(IpAddr, u16),
+    Client(&'a ClientAddress),
     /// A part of all.
     Share(Share),
 }
@@ -83,7 +85,7 @@ impl<'a> Value<'a> {
         match self {
             Value::Absent => put(room, b"null"),
             Value::Flag(flag) => put_either(room, flag, [b"true", b"false"]),
-            Value::Name(_, Some(name)) => name.write_json(room),
+            Value::Name(_, Some(name)) => escape::write_json(room, name.text().as_bytes()),
             Value::Word(bytes) | Value::Free(bytes) => escape::write_json(room, bytes),
             Value::Number(_) | Value::Millis(_) | Value::Share(_) => self.write_plain(room, clock),
             // The text of these has no character that means anything to JSON.
@@ -103,7 +105,7 @@ impl<'a> Value<'a> {
             Value::Token(word) => put(room, word.as_bytes()),
             Value::Name(number, _) => digits::write(put(room, b"#")?, number.into()),
             Value::Time(at) => put(room, stamps.rfc(*wall, at)),
-            Value::Client(address, port) => write_client(room, address, port),
+            Value::Client(client) => write_client(room, client),
             Value::Share(share) => write_share(room, share),
             // The callers have their own text for these.
             Value::Absent | Value::Flag(_) | Value::Word(_) | Value::Free(_) => Some(room),
@@ -124,50 +126,24 @@ fn write_share(room: Room<'_>, share: Share) -> Left<'_> {
 }
 
 /// `192.0.2.1:5000` or `[2001:db8::1]:5000`; an IPv4 client of a v6 socket is written as IPv4.
-fn write_client(room: Room<'_>, address: IpAddr, port: u16) -> Left<'_> {
-    let room = match address.to_canonical() {
-        IpAddr::V4(v4) => write_v4(room, v4)?,
-        IpAddr::V6(v6) => put(write_v6(put(room, b"[")?, v6)?, b"]")?,
-    };
-    digits::write(put(room, b":")?, port.into())
+#[inline(always)]
+pub(super) fn write_client<'r>(room: Room<'r>, client: &ClientAddress) -> Left<'r> {
+    match client.text() {
+        Some((text, length)) => put_front(room, text, length),
+        None => write_shown(room, SocketAddr::new(client.ip, client.port)),
+    }
 }
 
 /// An address alone, without brackets.
-pub(super) fn write_ip(room: Room<'_>, address: IpAddr) -> Left<'_> {
-    match address.to_canonical() {
-        IpAddr::V4(v4) => write_v4(room, v4),
-        IpAddr::V6(v6) => write_v6(room, v6),
+pub(super) fn write_ip<'r>(room: Room<'r>, client: &ClientAddress) -> Left<'r> {
+    match client.ip_text() {
+        Some(text) => put(room, text),
+        None => write_shown(room, client.ip),
     }
 }
 
-/// Each number of an IPv4 address with the dot behind it, and how long that is.
-const PARTS: [([u8; 4], u8); 256] = {
-    let mut parts = [([0; 4], 0); 256];
-    let mut value = 0;
-    while value < 256 {
-        let [hundreds, tens, ones] =
-            [digits::ascii(value / 100), digits::ascii(value / 10), digits::ascii(value)];
-        parts[value as usize] = match value {
-            0..10 => ([ones, b'.', 0, 0], 2),
-            10..100 => ([tens, ones, b'.', 0], 3),
-            _ => ([hundreds, tens, ones, b'.'], 4),
-        };
-        value += 1;
-    }
-    parts
-};
-
-fn write_v4(mut room: Room<'_>, address: Ipv4Addr) -> Left<'_> {
-    let [parts @ .., last] = address.octets();
-    for part in parts {
-        let (text, length) = &PARTS[usize::from(part)];
-        room = put_front(room, text, usize::from(*length))?;
-    }
-    let (text, length) = &PARTS[usize::from(last)];
-    put_front(room, text, usize::from(*length) - 1)
-}
-
-fn write_v6(mut room: Room<'_>, address: Ipv6Addr) -> Left<'_> {
+#[cold]
+fn write_shown(mut room: Room<'_>, address: impl Display) -> Left<'_> {
     // It fails only for want of room; `Display` of an address formats on the stack.
     write!(room, "{address}").ok()?;
     Some(room)

@@ -1,7 +1,8 @@
 //! Entries by number, made when first asked for and never moved: grows while others read it.
 //!
-//! Floors double in size (32, 64, 128 … slots) and hang on `OnceLock`s, so growing moves nothing, takes
-//! no lock that a reader could hold, and an entry that was once seen stays where it is.
+//! The first 32 slots are at hand: most configs need no more. The floors above double in size (64, 128 … slots) and hang on
+//! `OnceLock`s, so growing moves nothing, takes no lock that a reader could hold, and an entry that was once
+//! seen stays where it is.
 
 use std::sync::OnceLock;
 
@@ -12,36 +13,52 @@ const FLOORS: usize = 16;
 /// Numbers that have an entry of their own: 2,097,120.
 pub(super) const SLOTS: u64 = FIRST * ((1 << FLOORS) - 1);
 
-type Floor<T> = Box<[OnceLock<Box<T>>]>;
+type Slot<T> = OnceLock<Box<T>>;
 
 /// Entries by number. One thread asks with [`Table::entry`]; any thread reads.
 #[derive(Debug)]
 pub(super) struct Table<T> {
-    floors: [OnceLock<Floor<T>>; FLOORS],
+    first: [Slot<T>; FIRST as usize],
+    /// Floors from the second on.
+    above: [OnceLock<Box<[Slot<T>]>>; FLOORS - 1],
     /// Shared by all numbers from [`SLOTS`] on, so that memory stays bounded whatever the numbers are.
-    rest: OnceLock<Box<T>>,
+    rest: Slot<T>,
 }
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
-        Table { floors: [const { OnceLock::new() }; FLOORS], rest: OnceLock::new() }
+        Table {
+            first: [const { OnceLock::new() }; FIRST as usize],
+            above: [const { OnceLock::new() }; FLOORS - 1],
+            rest: OnceLock::new(),
+        }
     }
 }
 
 impl<T: Default> Table<T> {
     /// The entry of `number`, made if this is the first time.
+    #[inline(always)]
     pub(super) fn entry(&self, number: u32) -> &T {
-        let Some((floor, place)) = locate(number) else {
-            return self.rest.get_or_init(Box::default);
+        let slot = match self.first.get(number as usize) {
+            Some(slot) => slot,
+            None => self.slot_above(number),
         };
-        let slots = self.floors[floor].get_or_init(|| (0..FIRST << floor).map(|_| OnceLock::new()).collect());
-        slots[place].get_or_init(Box::default)
+        slot.get_or_init(Box::default)
+    }
+
+    #[inline(never)]
+    fn slot_above(&self, number: u32) -> &Slot<T> {
+        let Some((floor, place)) = locate(number) else { return &self.rest };
+        let slots =
+            self.above[floor - 1].get_or_init(|| (0..FIRST << floor).map(|_| OnceLock::new()).collect());
+        &slots[place]
     }
 
     /// Every entry made so far with its number; the shared one comes last, as number `SLOTS`.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
-        let floors = self.floors.iter().enumerate().filter_map(|(k, floor)| Some((k, floor.get()?)));
-        let own = floors.flat_map(|(k, slots)| {
+        let floors = (1..).zip(&self.above).filter_map(|(k, floor)| Some((k, &**floor.get()?)));
+        let floors = std::iter::once((0, &self.first[..])).chain(floors);
+        let own = floors.flat_map(|(k, slots): (u32, &[Slot<T>])| {
             let first = (FIRST << k) - FIRST;
             (first..).zip(slots).filter_map(|(number, slot)| Some((number, &**slot.get()?)))
         });
@@ -51,7 +68,7 @@ impl<T: Default> Table<T> {
     }
 }
 
-/// Floor and place of `number`; `None` when it has no slot of its own.
+/// Floor, counted from the first, and place of `number`; `None` when it has no slot of its own.
 fn locate(number: u32) -> Option<(usize, usize)> {
     let shifted = u64::from(number) + FIRST;
     let floor = shifted.ilog2() - FIRST.ilog2();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel::config::model::Config;
-use evenkeel::message::{Head, Peer};
+use evenkeel::message::{ClientAddress, Head, Peer};
 use evenkeel::net::now;
 use evenkeel::proxy::WorkerCtx;
 use evenkeel::proxy::http::Body;
@@ -40,7 +40,7 @@ pub fn run<F: Future<Output = ()>>(config: &Config, work: impl FnOnce(Rc<WorkerC
 /// One request through the pipeline, without a wire on the client's side.
 pub async fn ask(ctx: &Rc<WorkerCtx>, head: &Head, body: Body) -> (After, MemoryEdge) {
     let mut edge = MemoryEdge::default();
-    let peer = Peer { client: Some(([192, 0, 2, 7].into(), 1234)), ..Peer::default() };
+    let peer = Peer { client: Some(ClientAddress::new([192, 0, 2, 7].into(), 1234)), ..Peer::default() };
     let arrival = Arrival { peer: &peer, started: now(), head_read: now() };
     let after = exchange(ctx, &ctx.snapshot.listeners[0], &mut edge, head, body, arrival).await;
     (after, edge)

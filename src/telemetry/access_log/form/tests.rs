@@ -5,9 +5,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::config::model::template::LogField;
 
 use crate::message::{
-    BackendId, Cause, Field, Head, Kind, Line, ListenerId, Record, Span, TargetId, TlsSession, Version,
+    BackendId, Cause, ClientAddress, Field, Head, Kind, Line, ListenerId, Record, Span, TargetId, TlsSession,
+    Version,
 };
 use crate::telemetry::access_log::room::text_of;
 use crate::telemetry::access_log::{Names, Stamps, WallStart};
@@ -56,7 +58,7 @@ fn usual() -> Head {
 
 fn answered() -> Record {
     let mut record = Record {
-        client: Some((IpAddr::V4(Ipv4Addr::new(192, 0, 2, 10)), 50_000)),
+        client: Some(ClientAddress::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 10)), 50_000)),
         target: Some(TargetId(0)),
         id: 0xfeed_0001,
         status: 200,
@@ -139,7 +141,7 @@ fn a_request_over_tls_says_which_and_how_long_it_took_to_agree() {
 fn a_tcp_connection_has_no_head_whatever_is_passed() {
     let mut record = Record {
         kind: Kind::Tcp,
-        client: Some((IpAddr::V6(Ipv6Addr::LOCALHOST), 9)),
+        client: Some(ClientAddress::new(IpAddr::V6(Ipv6Addr::LOCALHOST), 9)),
         target: Some(TargetId(3)),
         accepted: Tick(MS),
         done: Tick(3_601_001 * MS),
@@ -189,7 +191,7 @@ fn an_upgrade_on_a_pooled_connection_says_so() {
     let mut record = answered();
     record.kind = Kind::Upgrade;
     record.status = 101;
-    record.client = Some((IpAddr::V6(Ipv4Addr::new(10, 0, 0, 1).to_ipv6_mapped()), 1));
+    record.client = Some(ClientAddress::new(IpAddr::V6(Ipv4Addr::new(10, 0, 0, 1).to_ipv6_mapped()), 1));
     record.last_attempt().expect("made").reused = true;
     let text = told(&LogFormat::Text, &record, Some(&usual()));
     assert!(text.contains(" 10.0.0.1:1 web "), "{text}");
@@ -240,7 +242,11 @@ fn common_and_combined_are_those_of_apache_and_nginx() {
     );
     let mut old = usual();
     old.version = Version::Http10;
-    let v6 = Record { client: Some((IpAddr::V6(Ipv6Addr::LOCALHOST), 9)), bytes_out: 0, ..answered() };
+    let v6 = Record {
+        client: Some(ClientAddress::new(IpAddr::V6(Ipv6Addr::LOCALHOST), 9)),
+        bytes_out: 0,
+        ..answered()
+    };
     assert_eq!(
         told(&LogFormat::Common, &v6, Some(&old)),
         "::1 - - [20/Nov/2026:11:38:40 +0000] \"GET /a?b=c HTTP/1.0\" 200 0\n"
