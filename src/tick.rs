@@ -1,16 +1,16 @@
-//! Our own point in time: nanoseconds since the process started.
+//! Our own point in time: nanoseconds since the machine started.
 //!
 //! Decisions (`target`, later `cache` and `access`) take a [`Tick`] and never read a clock, so the same
 //! code runs under tests and in a simulator. Reading the clock is `net::deadline`'s business.
 
 use std::time::Duration;
 
-/// Nanoseconds since the process started; good for 584 years.
+/// Nanoseconds since the machine started; good for 584 years.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tick(pub u64);
 
 impl Tick {
-    /// The start of the process.
+    /// The start of the machine: before anything of ours.
     pub const ZERO: Tick = Tick(0);
     /// A point no clock reaches.
     pub const NEVER: Tick = Tick(u64::MAX);

@@ -7,13 +7,16 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::ReadBuf;
 
 use super::Stream;
+use super::plain::Moved;
 use super::splice::Pipes;
+use super::stream::receive;
 
 /// Bytes of one buffer, at most.
 pub const SIZE: usize = 72 * 1024;
@@ -32,8 +35,6 @@ const KEPT: usize = 64;
 #[derive(Clone, Default)]
 pub struct FreeList {
     shelves: Rc<Shelves>,
-    /// For long runs of bytes between plain sockets.
-    pub pipes: Pipes,
 }
 
 #[derive(Default)]
@@ -42,6 +43,7 @@ struct Shelves {
     small: RefCell<Vec<Box<[u8]>>>,
     /// Buffers that somebody holds.
     out: Cell<usize>,
+    pipes: Pipes,
 }
 
 impl FreeList {
@@ -49,6 +51,50 @@ impl FreeList {
     #[must_use]
     pub fn new() -> FreeList {
         FreeList::default()
+    }
+
+    /// An empty list with these pipes.
+    #[must_use]
+    pub fn with_pipes(pipes: Pipes) -> FreeList {
+        FreeList { shelves: Rc::new(Shelves { pipes, ..Shelves::default() }) }
+    }
+
+    /// For long runs of bytes between plain sockets.
+    #[must_use]
+    pub fn pipes(&self) -> &Pipes {
+        &self.shelves.pipes
+    }
+
+    /// Reads once behind what is in `held`. Where that is nothing a buffer is taken when there is something to read, and
+    /// goes back if that was not so. What is found at once does not count against the task's share of its turn: for what
+    /// comes once per request, not for a loop over a body. `Ok(0)`: the peer has sent its last byte.
+    ///
+    /// # Errors
+    /// What the socket reports.
+    pub fn poll_fill(
+        &self,
+        held: &mut Option<Buffer>,
+        cx: &mut Context<'_>,
+        stream: &mut Stream,
+    ) -> Poll<io::Result<usize>> {
+        let polled = match stream {
+            Stream::Tcp(socket) => socket.poll_read(cx, |socket| self.buffer(held).receive(socket)),
+            Stream::Unix(socket) => socket.poll_read(cx, |socket| self.buffer(held).receive(socket)),
+            Stream::Fresh(_) | Stream::Tls(_) => {
+                if held.is_none() {
+                    ready!(stream.poll_readable(cx))?;
+                }
+                self.buffer(held).poll_fill(cx, stream)
+            }
+        };
+        if held.as_ref().is_some_and(Buffer::is_empty) {
+            *held = None;
+        }
+        polled
+    }
+
+    fn buffer<'a>(&self, held: &'a mut Option<Buffer>) -> &'a mut Buffer {
+        held.get_or_insert_with(|| self.take())
     }
 
     /// An empty buffer.
@@ -144,27 +190,47 @@ impl Buffer {
     /// # Errors
     /// What the socket reports.
     pub fn poll_fill(&mut self, cx: &mut Context<'_>, stream: &mut Stream) -> Poll<io::Result<usize>> {
-        if self.is_empty() {
-            (self.start, self.end) = (0, 0);
-        } else if self.end == self.bytes.len() && self.start > 0 {
-            self.bytes.copy_within(self.start..self.end, 0);
-            (self.start, self.end) = (0, self.end - self.start);
-        } else if self.end == self.bytes.len() && self.end < SIZE {
-            // What it holds is one unit that has to be seen whole.
-            let mut grown = self.home.of(SIZE);
-            grown.bytes[..self.end].copy_from_slice(&self.bytes);
-            grown.end = self.end;
-            *self = grown;
-        }
-        let mut space = ReadBuf::new(&mut self.bytes[self.end..]);
+        let mut space = ReadBuf::new(self.room());
         ready!(stream.poll_read(cx, &mut space))?;
         let count = space.filled().len();
         self.end += count;
         Poll::Ready(Ok(count))
     }
+
+    /// The same from a socket that is taken for readable.
+    fn receive(&mut self, socket: BorrowedFd<'_>) -> rustix::io::Result<Moved> {
+        let moved = receive(socket, self.room())?;
+        self.end += moved.count;
+        Ok(moved)
+    }
+
+    /// The space behind what it holds.
+    #[inline]
+    fn room(&mut self) -> &mut [u8] {
+        if self.is_empty() {
+            (self.start, self.end) = (0, 0);
+        } else if self.end == self.bytes.len() {
+            self.make_room();
+        }
+        &mut self.bytes[self.end..]
+    }
+
+    /// For what it holds and what comes: one unit that has to be seen whole.
+    fn make_room(&mut self) {
+        if self.start > 0 {
+            self.bytes.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        } else if self.end < SIZE {
+            let mut grown = self.home.of(SIZE);
+            grown.bytes[..self.end].copy_from_slice(&self.bytes);
+            grown.end = self.end;
+            *self = grown;
+        }
+    }
 }
 
 impl Drop for Buffer {
+    #[inline]
     fn drop(&mut self) {
         let shelves = &self.home.shelves;
         shelves.out.set(shelves.out.get() - 1);
@@ -203,7 +269,7 @@ mod tests {
         let sent: Vec<u8> = (0..SIZE).map(|at| (at % 251) as u8).collect();
         let expected = sent.clone();
         let writer = tokio::spawn(async move { tokio::io::AsyncWriteExt::write_all(&mut far, &sent).await });
-        let mut near = Stream::Unix(near);
+        let mut near = Stream::from(near);
         while !small.is_full() {
             let count = std::future::poll_fn(|cx| small.poll_fill(cx, &mut near)).await.expect("reads");
             assert!(count > 0, "what is not full takes more");

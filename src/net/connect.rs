@@ -17,7 +17,7 @@ pub async fn tcp(address: SocketAddr) -> io::Result<Stream> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_nodelay(true)?;
     socket::set_keepalive(&socket2::SockRef::from(&socket))?;
-    Ok(Stream::Tcp(socket.connect(address).await?))
+    Ok(socket.connect(address).await?.into())
 }
 
 /// Connects to a unix stream socket.
@@ -25,7 +25,7 @@ pub async fn tcp(address: SocketAddr) -> io::Result<Stream> {
 /// # Errors
 /// What the system reports; see [`is_shortage`].
 pub async fn unix(path: &Path) -> io::Result<Stream> {
-    Ok(Stream::Unix(UnixStream::connect(path).await?))
+    Ok(UnixStream::connect(path).await?.into())
 }
 
 /// What running out of something of ours looks like; none of it says anything about a backend.

@@ -1,8 +1,9 @@
 //! The clock, and deadlines that cost next to nothing.
 //!
-//! A timer of the runtime per read costs over a thousand instructions. Here a deadline is a slot in a
-//! per-worker table that one coarse ticker looks through: setting one is a store. A deadline fires up to two
-//! [`GRANULARITY`] late and never early. While nothing happens the ticker rests until the earliest deadline.
+//! A timer of the runtime per read costs over a thousand instructions. Here setting and clearing a deadline are a store
+//! each. Who waits for one has a slot in a per-worker table that one coarse ticker looks through; the slot of a
+//! deadline that is put off again and again stays as it is and wakes its task once in between, for nothing. A deadline fires up to two
+//! [`GRANULARITY`] late and never early. While nothing happens the ticker rests until the earliest slot is due.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -19,45 +20,35 @@ use crate::tick::Tick;
 /// How often the table is looked through while deadlines are being set.
 pub const GRANULARITY: Duration = Duration::from_millis(20);
 
-/// The two clocks when the first of them was first read, in nanoseconds: monotonic, and since 1970.
-static START: OnceLock<(u64, u64)> = OnceLock::new();
-
-#[allow(clippy::disallowed_methods, reason = "the one place that reads the clock")]
-fn start() -> (u64, u64) {
-    *START.get_or_init(|| {
-        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        (monotonic(), wall.map_or(0, crate::tick::nanos))
-    })
-}
-
-/// The clock that nobody sets, in nanoseconds. Not `Instant`: the difference of two of those costs several times as
-/// much as the reading.
-fn monotonic() -> u64 {
-    let reading = clock_gettime(ClockId::Monotonic);
-    // It begins at zero when the machine starts, so neither part is ever negative.
-    reading.tv_sec.cast_unsigned() * 1_000_000_000 + reading.tv_nsec.cast_unsigned()
-}
-
-/// The time since the process started (strictly: since this was first asked).
+/// The clock that nobody sets. It begins at [`Tick::ZERO`] when the machine starts, and has left that behind when a process
+/// reads it: a Record takes that tick for "did not happen". Not `Instant`: the difference of two of those costs several
+/// times as much as the reading.
 #[must_use]
 pub fn now() -> Tick {
-    let (start, _) = start();
-    // One nanosecond more, so that a real reading is never Tick::ZERO, which a Record reads as "did not happen".
-    Tick(monotonic().saturating_sub(start) + 1)
+    let reading = clock_gettime(ClockId::Monotonic);
+    // So neither part is ever negative.
+    Tick(reading.tv_sec.cast_unsigned() * 1_000_000_000 + reading.tv_nsec.cast_unsigned())
 }
 
-/// The wall clock at tick zero, in nanoseconds since 1970: add a [`Tick`] to get a date. A clock before 1970 counts
-/// as 1970.
+/// The wall clock at tick zero, in nanoseconds since 1970, by what the two clocks said when this was first asked: add
+/// a [`Tick`] to get a date. A clock before 1970 counts as 1970.
 #[must_use]
+#[allow(clippy::disallowed_methods, reason = "the one place that reads the clock")]
 pub fn wall_start() -> u64 {
-    start().1
+    static START: OnceLock<u64> = OnceLock::new();
+    *START.get_or_init(|| {
+        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        wall.map_or(0, crate::tick::nanos).saturating_sub(now().0)
+    })
 }
 
 /// The key of a deadline that has no slot yet.
 const NO_SLOT: usize = usize::MAX;
 
 struct Slot {
+    /// When its deadline is due, or before.
     due: Tick,
+    /// `None`: it was woken.
     waker: Option<Waker>,
 }
 
@@ -66,7 +57,7 @@ pub struct Ticker {
     slots: RefCell<Slab<Slot>>,
     /// The last reading; at most one granularity old unless `resting`.
     coarse: Cell<Tick>,
-    /// No set deadline is due before this.
+    /// No slot is due before this.
     earliest: Cell<Tick>,
     /// Deadlines were set since the last look.
     busy: Cell<bool>,
@@ -141,38 +132,42 @@ impl Ticker {
         }
     }
 
-    /// A new deadline, not set. It takes a slot when it is first set or waited for.
+    /// A new deadline, not set. It takes a slot when it is first waited for.
     #[must_use]
     pub fn deadline(self: &Rc<Self>) -> Deadline {
-        Deadline { ticker: self.clone(), key: Cell::new(NO_SLOT) }
+        Deadline { ticker: self.clone(), due: Cell::new(Tick::NEVER), key: Cell::new(NO_SLOT) }
     }
 
     /// A reading of the clock that may be [`GRANULARITY`] old.
     #[must_use]
+    #[inline]
     pub fn reading(&self) -> Tick {
-        if self.resting.replace(false) {
-            self.coarse.set(now());
-            self.stirred.notify_one();
+        if self.resting.get() {
+            self.stir();
         }
         self.coarse.get()
+    }
+
+    #[cold]
+    fn stir(&self) {
+        self.resting.set(false);
+        self.coarse.set(now());
+        self.stirred.notify_one();
     }
 }
 
 /// One point in time that a task waits for beside its I/O. Its slot is freed on drop.
 pub struct Deadline {
     ticker: Rc<Ticker>,
+    due: Cell<Tick>,
     key: Cell<usize>,
 }
 
 impl Deadline {
     /// Due `span` from now.
     pub fn set(&self, span: Duration) {
-        let due = self.ticker.reading().after(span).after(GRANULARITY);
-        self.slot(&mut self.ticker.slots.borrow_mut()).due = due;
-        if due != Tick::NEVER {
-            self.ticker.earliest.set(self.ticker.earliest.get().min(due));
-            self.ticker.busy.set(true);
-        }
+        self.due.set(self.ticker.reading().after(span).after(GRANULARITY));
+        self.ticker.busy.set(true);
     }
 
     /// As [`Deadline::set`], unless it is set already.
@@ -184,35 +179,45 @@ impl Deadline {
 
     /// Never due.
     pub fn clear(&self) {
-        if let Some(slot) = self.ticker.slots.borrow_mut().get_mut(self.key.get()) {
-            slot.due = Tick::NEVER;
-        }
+        self.due.set(Tick::NEVER);
     }
 
     /// True between `set` and `clear`.
     #[must_use]
     pub fn is_set(&self) -> bool {
-        self.ticker.slots.borrow().get(self.key.get()).is_some_and(|slot| slot.due != Tick::NEVER)
+        self.due.get() != Tick::NEVER
     }
 
-    /// Ready once due. Also wakes its task on [`Ticker::wake_all`].
+    /// Ready once due. Also wakes its task on [`Ticker::wake_all`], and now and then when it was due before it was last
+    /// set.
     pub fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut slots = self.ticker.slots.borrow_mut();
-        let slot = self.slot(&mut slots);
-        if slot.due <= self.ticker.coarse.get() {
+        let due = self.due.get();
+        if due <= self.ticker.coarse.get() {
             return Poll::Ready(());
         }
-        if !slot.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-            slot.waker = Some(cx.waker().clone());
+        let mut slots = self.ticker.slots.borrow_mut();
+        let stands = slots.get(self.key.get()).is_some_and(|slot| {
+            // Whom it wakes too early comes here again.
+            slot.due <= due && slot.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()))
+        });
+        if !stands {
+            self.put_down(&mut slots, Slot { due, waker: Some(cx.waker().clone()) });
         }
         Poll::Pending
     }
 
-    fn slot<'a>(&self, slots: &'a mut Slab<Slot>) -> &'a mut Slot {
-        if self.key.get() == NO_SLOT {
-            self.key.set(slots.insert(Slot { due: Tick::NEVER, waker: None }));
+    #[inline(never)]
+    fn put_down(&self, slots: &mut Slab<Slot>, slot: Slot) {
+        if slot.due < self.ticker.earliest.get() {
+            self.ticker.earliest.set(slot.due);
+            self.ticker.busy.set(true);
+            // It may have gone to rest since the deadline was set.
+            let _ = self.ticker.reading();
         }
-        &mut slots[self.key.get()]
+        match slots.get_mut(self.key.get()) {
+            Some(own) => *own = slot,
+            None => self.key.set(slots.insert(slot)),
+        }
     }
 }
 
@@ -226,6 +231,10 @@ impl Drop for Deadline {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
     use super::*;
 
     fn poll(deadline: &Deadline) -> bool {
@@ -265,11 +274,71 @@ mod tests {
         assert!(!poll(&two), "whoever waits is woken by a drain, so it needs a slot");
         one.set(Duration::from_secs(1));
         one.set_if_clear(Duration::from_secs(9));
+        assert_eq!(ticker.slots.borrow().len(), 1);
+        assert!(one.is_set() && !two.is_set() && !poll(&one));
         assert_eq!(ticker.slots.borrow().len(), 2);
-        assert!(one.is_set() && !two.is_set());
         drop(one);
         drop(two);
         assert!(ticker.slots.borrow().is_empty());
+    }
+
+    /// Counts how often it was woken.
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn one_that_is_put_off_is_woken_once_for_nothing_and_then_in_time() {
+        let ticker = Ticker::new();
+        let (deadline, woken) = (ticker.deadline(), Arc::new(Woken::default()));
+        let waker = Waker::from(Arc::clone(&woken));
+        let poll = || deadline.poll(&mut Context::from_waker(&waker)).is_ready();
+        let count = || woken.0.load(Ordering::Relaxed);
+        let start = now();
+        for seconds in [10, 20, 30] {
+            deadline.set(Duration::from_secs(seconds));
+            assert!(!poll());
+            deadline.clear();
+        }
+        deadline.set(Duration::from_secs(30));
+        let at = |seconds| start.after(Duration::from_secs(seconds));
+        ticker.tick(at(9));
+        assert_eq!(count(), 0);
+        ticker.tick(at(11));
+        assert!(count() == 1 && !poll(), "its slot was due with the first of them");
+        ticker.tick(at(21));
+        assert_eq!(count(), 1);
+        ticker.tick(at(31));
+        assert!(count() == 2 && poll());
+        deadline.set(Duration::from_secs(30));
+        assert!(!poll());
+        deadline.set(Duration::from_secs(5));
+        assert!(!poll());
+        ticker.tick(at(37));
+        assert!(count() == 3 && poll(), "one that was brought forward is not late");
+        deadline.clear();
+        assert!(!poll());
+        ticker.wake_all();
+        assert!(count() == 4 && !poll(), "a drain reaches who waits for nothing");
+    }
+
+    #[test]
+    fn another_task_that_waits_for_it_is_the_one_that_is_woken() {
+        let ticker = Ticker::new();
+        let deadline = ticker.deadline();
+        deadline.set(Duration::from_secs(1));
+        let (first, second) = (Arc::new(Woken::default()), Arc::new(Woken::default()));
+        for woken in [&first, &second] {
+            let waker = Waker::from(Arc::clone(woken));
+            assert!(deadline.poll(&mut Context::from_waker(&waker)).is_pending());
+        }
+        ticker.tick(now().after(Duration::from_secs(2)));
+        assert_eq!((first.0.load(Ordering::Relaxed), second.0.load(Ordering::Relaxed)), (0, 1));
     }
 
     #[test]

@@ -6,6 +6,7 @@ pub mod buffer;
 pub mod connect;
 pub mod deadline;
 pub mod fresh;
+pub mod plain;
 pub mod relay;
 pub mod socket;
 pub mod splice;

@@ -193,7 +193,7 @@ impl Direction {
         if self.run.is_long()
             && source.is_plain()
             && sink.is_plain()
-            && let Some(mut pipe) = buffers.pipes.take()
+            && let Some(mut pipe) = buffers.pipes().take()
         {
             match ready!(pipe.poll_fill(cx, source, splice::SIZE)) {
                 Ok(count) => {

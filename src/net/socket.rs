@@ -127,8 +127,8 @@ impl Accepted {
     /// What the system reports.
     pub fn into_stream(self) -> io::Result<Stream> {
         Ok(match self {
-            Accepted::Tcp(tcp) => Stream::Tcp(tokio::net::TcpStream::from_std(tcp)?),
-            Accepted::Unix(unix) => Stream::Unix(tokio::net::UnixStream::from_std(unix)?),
+            Accepted::Tcp(tcp) => tokio::net::TcpStream::from_std(tcp)?.into(),
+            Accepted::Unix(unix) => tokio::net::UnixStream::from_std(unix)?.into(),
         })
     }
 }

@@ -289,7 +289,7 @@ mod tests {
         let mut pipe = pipes.take().expect("a pipe");
         let (source, mut source_end) = UnixStream::pair().expect("a pair of sockets");
         let (sink, mut sink_end) = UnixStream::pair().expect("a pair of sockets");
-        let (source, sink) = (Stream::Unix(source), Stream::Unix(sink));
+        let (source, sink) = (Stream::from(source), Stream::from(sink));
         source_end.write_all(b"0123456789").await.expect("writes");
         assert_eq!(fill(&mut pipe, &source, 6).await, 6);
         assert!(!pipe.is_empty());
@@ -325,7 +325,7 @@ mod tests {
         let mut pipe = pipes.take().expect("a pipe");
         let (source, mut source_end) = UnixStream::pair().expect("a pair of sockets");
         source_end.write_all(b"somebody's").await.expect("writes");
-        fill(&mut pipe, &Stream::Unix(source), SIZE).await;
+        fill(&mut pipe, &Stream::from(source), SIZE).await;
         drop(pipe);
         assert_eq!(pipes.counts(), (0, 0));
     }

@@ -6,14 +6,16 @@ use std::future::{Future as _, poll_fn};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, Waker};
 
+use rustix::io::writev;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::io::{AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::Tls;
 use super::fresh::Fresh;
+use super::plain::{Moved, Plain};
 
 /// What [`Stream::dismiss`] reads at most, in bytes: no peer may hold up the accept loop.
 const DISMISSED: usize = 256 * 1024;
@@ -21,9 +23,9 @@ const DISMISSED: usize = 256 * 1024;
 /// A connected stream.
 pub enum Stream {
     /// TCP.
-    Tcp(TcpStream),
+    Tcp(Plain<TcpStream>),
     /// A unix stream socket.
-    Unix(UnixStream),
+    Unix(Plain<UnixStream>),
     /// TCP, and the event loop does not know of it.
     Fresh(Fresh),
     /// A TLS session on one of the others.
@@ -42,6 +44,18 @@ macro_rules! each {
     };
 }
 
+impl From<TcpStream> for Stream {
+    fn from(socket: TcpStream) -> Stream {
+        Stream::Tcp(socket.into())
+    }
+}
+
+impl From<UnixStream> for Stream {
+    fn from(socket: UnixStream) -> Stream {
+        Stream::Unix(socket.into())
+    }
+}
+
 impl Stream {
     /// Reads once. What is found at once does not count against the task's share of its turn: who reads in a loop
     /// asks [`Stream::poll_readable`] before.
@@ -49,23 +63,15 @@ impl Stream {
     /// # Errors
     /// What the socket reports.
     pub fn poll_read(&mut self, cx: &mut Context<'_>, space: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if let Stream::Fresh(fresh) = self
-            && let Some(outcome) = fresh.read(space)
-        {
-            return Poll::Ready(outcome);
-        }
-        self.register()?;
-        each!(self, inner => {
-            let room = space.initialize_unfilled();
-            let (most, mut count) = (room.len(), 0);
-            let tried = inner.try_io(Interest::READABLE, || {
-                count = recv(&*inner, room, RecvFlags::empty())?.0;
-                whole(count, most)
-            });
-            match settled(tried, count) {
-                Some(outcome) => Poll::Ready(outcome.map(|count| space.advance(count))),
-                None => Pin::new(inner).poll_read(cx, space),
+        if let Stream::Fresh(fresh) = self {
+            if let Some(outcome) = fresh.read(space) {
+                return Poll::Ready(outcome);
             }
+            self.register()?;
+        }
+        each!(self, inner => {
+            let read = inner.poll_read(cx, |socket| receive(socket, space.initialize_unfilled()));
+            read.map_ok(|count| space.advance(count))
         }, _fresh => Poll::Pending, tls => tls.poll_read(cx, space))
     }
 
@@ -74,23 +80,20 @@ impl Stream {
     /// # Errors
     /// What the socket reports.
     pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if let Stream::Fresh(fresh) = self
-            && let Some(outcome) = fresh.write(&[IoSlice::new(bytes)])
-        {
-            return Poll::Ready(outcome);
-        }
-        self.register()?;
-        each!(self, inner => {
-            let mut count = 0;
-            let tried = inner.try_io(Interest::WRITABLE, || {
-                count = send(&*inner, bytes, SendFlags::NOSIGNAL)?;
-                whole(count, bytes.len())
-            });
-            match settled(tried, count) {
-                Some(outcome) => Poll::Ready(outcome),
-                None => Pin::new(inner).poll_write(cx, bytes),
+        if let Stream::Fresh(fresh) = self {
+            if let Some(outcome) = fresh.write(&[IoSlice::new(bytes)]) {
+                return Poll::Ready(outcome);
             }
-        }, _fresh => Poll::Pending, tls => tls.poll_write(cx, &[IoSlice::new(bytes)]))
+            self.register()?;
+        }
+        each!(
+            self,
+            inner => inner.poll_write(cx, |socket| {
+                Ok(Moved { count: send(socket, bytes, SendFlags::NOSIGNAL)?, most: bytes.len() })
+            }),
+            _fresh => Poll::Pending,
+            tls => tls.poll_write(cx, &[IoSlice::new(bytes)])
+        )
     }
 
     /// Writes several pieces at once. After `Pending` the next call must begin with the same bytes.
@@ -102,15 +105,17 @@ impl Stream {
         cx: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        if let Stream::Fresh(fresh) = self
-            && let Some(outcome) = fresh.write(parts)
-        {
-            return Poll::Ready(outcome);
+        if let Stream::Fresh(fresh) = self {
+            if let Some(outcome) = fresh.write(parts) {
+                return Poll::Ready(outcome);
+            }
+            self.register()?;
         }
-        self.register()?;
         each!(
             self,
-            inner => Pin::new(inner).poll_write_vectored(cx, parts),
+            inner => inner.poll_write(cx, |socket| {
+                Ok(Moved { count: writev(socket, parts)?, most: parts.iter().map(|part| part.len()).sum() })
+            }),
             _fresh => Poll::Pending,
             tls => tls.poll_write(cx, parts)
         )
@@ -129,7 +134,7 @@ impl Stream {
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         each!(
             self,
-            inner => Pin::new(inner).poll_shutdown(cx),
+            inner => Pin::new(inner.socket_mut()).poll_shutdown(cx),
             fresh => Poll::Ready(fresh.shutdown()),
             tls => tls.poll_shutdown(cx)
         )
@@ -166,7 +171,7 @@ impl Stream {
     /// The same of what the event loop has seen. A fresh socket counts as readable, as the runtime takes a new one
     /// for readable: only a read shows.
     pub(super) fn poll_seen(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        each!(self, inner => inner.poll_read_ready(cx), _fresh => Poll::Ready(Ok(())), tls => tls.poll_readable(cx))
+        each!(self, inner => inner.poll_readable(cx), _fresh => Poll::Ready(Ok(())), tls => tls.poll_readable(cx))
     }
 
     /// True while the event loop does not know of it, so that nobody would be woken.
@@ -181,21 +186,9 @@ impl Stream {
     /// What the system reports.
     pub fn register(&mut self) -> io::Result<()> {
         if let Stream::Fresh(fresh) = self {
-            *self = Stream::Tcp(fresh.register()?);
+            *self = fresh.register()?.into();
         }
         Ok(())
-    }
-
-    /// As [`Stream::poll_readable`], without counting against the task's share of its turn: for what comes once per
-    /// request, not for a loop over a body.
-    ///
-    /// # Errors
-    /// What the runtime reports.
-    pub fn poll_awaited(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.is_plain() && self.is_readable_now() {
-            return Poll::Ready(Ok(()));
-        }
-        self.poll_readable(cx)
     }
 
     /// True when the runtime has already seen something to read or the end: a connection that should be
@@ -203,7 +196,7 @@ impl Stream {
     /// that filled its buffer to the last byte: [`Stream::is_silent`] knows.
     #[must_use]
     pub fn is_readable_now(&self) -> bool {
-        each!(self, inner => inner.try_io(Interest::READABLE, || Ok(())).is_ok(), _fresh => !self.is_silent(), _tls => {
+        each!(self, inner => inner.is_readable_now(), _fresh => !self.is_silent(), _tls => {
             // Unconstrained: a task that has done much in this turn would be told that nothing is there.
             let look = pin!(tokio::task::unconstrained(poll_fn(|cx| self.poll_seen(cx))));
             look.poll(&mut Context::from_waker(Waker::noop())).is_ready()
@@ -268,24 +261,10 @@ impl Stream {
         &self,
         cx: &mut Context<'_>,
         interest: Interest,
-        mut operate: impl FnMut(BorrowedFd<'_>) -> io::Result<T>,
+        operate: impl FnMut(BorrowedFd<'_>) -> io::Result<T>,
     ) -> Poll<io::Result<T>> {
-        loop {
-            let outcome = each!(
-                self,
-                inner => {
-                    ready!(if interest.is_readable() { inner.poll_read_ready(cx) } else { inner.poll_write_ready(cx) })?;
-                    inner.try_io(interest, || operate(inner.as_fd()))
-                },
-                _fresh => return Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
-                _tls => return Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
-            );
-            match outcome {
-                // What the runtime took for ready was not; it knows now.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                outcome => return Poll::Ready(outcome),
-            }
-        }
+        let unsupported = || Poll::Ready(Err(io::ErrorKind::Unsupported.into()));
+        each!(self, inner => inner.poll_io(cx, interest, operate), _fresh => unsupported(), _tls => unsupported())
     }
 
     /// Says one last thing without waiting and without the runtime, which has not yet learned that a new socket
@@ -312,7 +291,7 @@ impl Stream {
         match self {
             // A failure leaves an ordinary close, which framing still shows to be incomplete.
             Stream::Tcp(tcp) => {
-                let _ = socket2::SockRef::from(tcp).set_linger(Some(std::time::Duration::ZERO));
+                let _ = socket2::SockRef::from(tcp.socket()).set_linger(Some(std::time::Duration::ZERO));
             }
             Stream::Fresh(fresh) => {
                 let socket = fresh.socket().map(socket2::SockRef::from);
@@ -324,19 +303,12 @@ impl Stream {
     }
 }
 
-/// What to tell the runtime of `count` bytes that were moved of `most`: fewer say that the kernel has no more, or no
-/// more room, and the next attempt then waits for an event instead of finding that out by a system call.
-fn whole(count: usize, most: usize) -> io::Result<()> {
-    if 0 < count && count < most { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
-}
-
-/// The outcome of an attempt that moved `count` bytes. `None`: the socket was not ready.
-fn settled(tried: io::Result<()>, count: usize) -> Option<io::Result<usize>> {
-    match tried {
-        Err(error) if count == 0 && error.kind() == io::ErrorKind::WouldBlock => None,
-        Err(error) if count == 0 => Some(Err(error)),
-        Ok(()) | Err(_) => Some(Ok(count)),
-    }
+/// Reads once into `room`.
+#[inline]
+pub(super) fn receive(socket: BorrowedFd<'_>, room: &mut [u8]) -> rustix::io::Result<Moved> {
+    let most = room.len();
+    let (count, _) = recv(socket, room, RecvFlags::empty())?;
+    Ok(Moved { count, most })
 }
 
 #[cfg(test)]
@@ -349,7 +321,7 @@ mod tests {
     async fn a_dismissal_ends_however_much_there_is_to_read() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a listener");
         let mut far = std::net::TcpStream::connect(listener.local_addr().expect("bound")).expect("connects");
-        let near = Stream::Tcp(listener.accept().await.expect("accepts").0);
+        let near = Stream::from(listener.accept().await.expect("accepts").0);
         far.set_nonblocking(true).expect("non-blocking");
         let mut total = 0;
         // The kernel's buffers grow while it moves bytes on, which takes it a moment.
@@ -371,7 +343,7 @@ mod tests {
         let (near, far) = UnixStream::pair().expect("a pair of sockets");
         drop(far);
         near.readable().await.expect("its end has come");
-        let near = Stream::Unix(near);
+        let near = Stream::from(near);
         assert!((0..1000).all(|_| near.is_readable_now()));
     }
 }

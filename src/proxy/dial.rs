@@ -30,9 +30,9 @@ pub async fn dial(
     let attempt = async {
         match try_all(backend).await {
             // Idle connections and spare pipes hold descriptors that are needed more urgently now.
-            Err(Cause::LocalShortage) if !ctx.pool.is_empty() || ctx.buffers.pipes.has_spare() => {
+            Err(Cause::LocalShortage) if !ctx.pool.is_empty() || ctx.buffers.pipes().has_spare() => {
                 ctx.pool.clear(&ctx.cells);
-                ctx.buffers.pipes.clear();
+                ctx.buffers.pipes().clear();
                 try_all(backend).await
             }
             other => other,

@@ -6,8 +6,6 @@
 //! neither do the connections.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -74,7 +72,7 @@ impl Credit {
 struct Idle {
     stream: Stream,
     since: Tick,
-    keep_for: Duration,
+    until: Tick,
     generation: u32,
 }
 
@@ -95,28 +93,36 @@ struct Shelf {
     credit: Credit,
 }
 
-/// Spreads the numbers of backends over a table. They are our own, so nobody can choose them to collide.
+/// The shelves of all backends that a worker has had connections to, by their numbers. Those are given in sequence, so
+/// this is as long as the process has had backends, and no search is needed.
 #[derive(Default)]
-struct Spread(u64);
+struct Shelves(Vec<Option<Box<Shelf>>>);
 
-impl Hasher for Spread {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u32(u32::from(byte)));
+impl Shelves {
+    fn of(&mut self, backend: BackendId) -> Option<&mut Shelf> {
+        self.0.get_mut(backend.0 as usize)?.as_deref_mut()
     }
 
-    fn write_u32(&mut self, number: u32) {
-        // An odd factor with its bits well mixed: the table reads the highest and the lowest.
-        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    /// The same, made if there is none.
+    fn for_more(&mut self, backend: &Arc<Backend>) -> &mut Shelf {
+        let place = backend.id.0 as usize;
+        if self.0.len() <= place {
+            self.0.resize_with(place + 1, || None);
+        }
+        self.0[place].get_or_insert_with(|| {
+            let backend = Arc::clone(backend);
+            Box::new(Shelf { backend, idle: Vec::new(), credit: Credit::default() })
+        })
     }
 
-    fn finish(&self) -> u64 {
-        self.0
+    fn all(&mut self) -> impl Iterator<Item = &mut Shelf> {
+        self.0.iter_mut().filter_map(Option::as_deref_mut)
     }
 }
 
 /// One worker's idle connections.
 pub struct Pool {
-    shelves: RefCell<HashMap<BackendId, Shelf, BuildHasherDefault<Spread>>>,
+    shelves: RefCell<Shelves>,
     total: Arc<AtomicU32>,
     credit: RefCell<Credit>,
     count: std::cell::Cell<usize>,
@@ -150,20 +156,19 @@ impl Pool {
     #[must_use]
     pub fn take(&self, cells: &Cells, backend: &Backend, need: Need, now: Tick) -> Option<Stream> {
         let mut shelves = self.shelves.borrow_mut();
-        let shelf = shelves.get_mut(&backend.id)?;
+        let shelf = shelves.of(backend.id)?;
         let generation = backend.generation();
         while let Some(idle) = shelf.idle.last() {
-            let age = now.since(idle.since);
-            if need == Need::Once && age > surely_open(backend) {
+            if need == Need::Once && now.since(idle.since) > surely_open(backend) {
                 // Older ones are fit for requests that can be repeated.
                 return None;
             }
             let idle = shelf.idle.pop()?;
             self.count.set(self.count.get() - 1);
-            if idle.generation != generation || age > idle.keep_for {
+            if idle.generation != generation || now > idle.until {
                 cells.pool.closed_idle.increment();
             } else if idle.is_broken(need) {
-                backend.note_idle_close(age);
+                backend.note_idle_close(now.since(idle.since));
                 cells.pool.discarded_stale.increment();
             } else {
                 cells.pool.reused.increment();
@@ -192,18 +197,14 @@ impl Pool {
             return;
         }
         let mut shelves = self.shelves.borrow_mut();
-        let shelf = shelves.entry(backend.id).or_insert_with(|| Shelf {
-            backend: Arc::clone(backend),
-            idle: Vec::new(),
-            credit: Credit::default(),
-        });
+        let shelf = shelves.for_more(backend);
         let room = self.credit.borrow_mut().grow(self.count.get(), &self.total, TOTAL)
             && shelf.credit.grow(shelf.idle.len(), &backend.idle_connections, PER_BACKEND);
         if !room {
             cells.pool.closed_idle.increment();
             return;
         }
-        shelf.idle.push(Idle { stream, since: now, keep_for, generation });
+        shelf.idle.push(Idle { stream, since: now, until: now.after(keep_for), generation });
         self.count.set(self.count.get() + 1);
     }
 
@@ -211,7 +212,7 @@ impl Pool {
     /// gone. Every second.
     pub fn sweep(&self, cells: &Cells, now: Tick) {
         let mut shelves = self.shelves.borrow_mut();
-        shelves.retain(|_, shelf| {
+        for shelf in shelves.all() {
             let backend = &shelf.backend;
             let generation = backend.generation();
             let mut proven = Duration::ZERO;
@@ -221,7 +222,7 @@ impl Pool {
                     backend.note_idle_close(age);
                     cells.pool.discarded_stale.increment();
                     false
-                } else if idle.generation != generation || age > idle.keep_for {
+                } else if idle.generation != generation || now > idle.until {
                     cells.pool.closed_idle.increment();
                     false
                 } else {
@@ -231,16 +232,19 @@ impl Pool {
             });
             backend.note_idle_open(proven);
             shelf.credit.shrink(shelf.idle.len(), &backend.idle_connections);
-            !shelf.idle.is_empty()
-        });
-        let count = shelves.values().map(|shelf| shelf.idle.len()).sum();
+        }
+        for place in &mut shelves.0 {
+            // A backend that is gone is not held on to.
+            place.take_if(|shelf| shelf.idle.is_empty());
+        }
+        let count = shelves.all().map(|shelf| shelf.idle.len()).sum();
         self.count.set(count);
         self.credit.borrow_mut().shrink(count, &self.total);
     }
 
     /// Closes everything: descriptors are needed elsewhere, or the worker ends.
     pub fn clear(&self, cells: &Cells) {
-        for shelf in self.shelves.borrow_mut().values_mut() {
+        for shelf in self.shelves.borrow_mut().all() {
             for _ in shelf.idle.drain(..) {
                 cells.pool.closed_idle.increment();
             }
@@ -253,7 +257,7 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        for shelf in self.shelves.borrow_mut().values_mut() {
+        for shelf in self.shelves.borrow_mut().all() {
             shelf.credit.shrink(0, &shelf.backend.idle_connections);
         }
         self.credit.borrow_mut().shrink(0, &self.total);

@@ -55,24 +55,26 @@ impl Door {
         let speaks_at_once = listener.config.protocol == Protocol::Http && listener.tls.is_none();
         let stream = if speaks_at_once { socket.into_fresh_stream() } else { socket.into_stream() }?;
         let place = Place::take(&self.room, &self.ctx);
+        // Held by the task itself: a future around it would be polled as often as it is.
+        let tracked = self.tracker.token();
         let ctx = Rc::clone(&self.ctx);
         match (place.is_granted(), speaks_at_once) {
             // Each future is as small as it can be: thousands of them are idle.
             (true, true) => {
                 let client = Client::new(ctx, stream, peer, None);
-                spawn_local(self.tracker.track_future(async move {
-                    let _place = place;
+                spawn_local(async move {
+                    let (_tracked, _place) = (tracked, place);
                     serve(client).await;
-                }));
+                });
             }
             (true, false) => {
                 let greeting = Box::pin(greet(ctx, stream, peer));
-                spawn_local(self.tracker.track_future(async move {
-                    let _place = place;
+                spawn_local(async move {
+                    let (_tracked, _place) = (tracked, place);
                     if let Some(client) = greeting.await {
                         serve(client).await;
                     }
-                }));
+                });
             }
             // Nothing can be said before a handshake, and that costs more than what we are short of.
             (false, false) => {}
@@ -81,11 +83,12 @@ impl Door {
                 let count = Rc::clone(&self.turned_away);
                 count.set(count.get() + 1);
                 let client = Client::new(ctx, stream, peer, None);
-                spawn_local(self.tracker.track_future(async move {
+                spawn_local(async move {
+                    let _tracked = tracked;
                     turn_away(client, Cause::TooManyConnections).await;
                     drop(place);
                     count.set(count.get() - 1);
-                }));
+                });
             }
         }
         Ok(())

@@ -186,7 +186,7 @@ impl Loop {
         }
         // Idle upstream connections and spare pipes hold descriptors that clients could use.
         self.ctx.pool.clear(&self.ctx.cells);
-        self.ctx.buffers.pipes.clear();
+        self.ctx.buffers.pipes().clear();
         tokio::time::sleep(BACK_OFF).await;
     }
 }

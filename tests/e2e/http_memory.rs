@@ -5,7 +5,6 @@ use std::rc::Rc;
 
 use evenkeel::config::model::Protocol;
 use evenkeel::message::{Cause, Framing, Head, Peer};
-use evenkeel::net::Stream;
 use evenkeel::proxy::WorkerCtx;
 use evenkeel::proxy::http::Body;
 use evenkeel::proxy::http::body::Memory;
@@ -141,7 +140,7 @@ fn an_upgrade_becomes_a_tunnel() {
 fn sending(ctx: &Rc<WorkerCtx>, bytes: &[u8], raw: bool) -> (Rc<Client>, tokio::net::UnixStream) {
     let (ours, theirs) = tokio::net::UnixStream::pair().unwrap();
     assert_eq!(theirs.try_write(bytes).unwrap(), bytes.len());
-    let client = Client::new(Rc::clone(ctx), Stream::Unix(ours), Peer::default(), None);
+    let client = Client::new(Rc::clone(ctx), ours.into(), Peer::default(), None);
     client.start_body(Framing::Chunked);
     assert!(!raw || client.set_raw());
     (client, theirs)

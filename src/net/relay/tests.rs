@@ -35,7 +35,7 @@ async fn relayed(before: impl FnOnce(&mut crate::net::tls::fixture::Far)) -> (En
     let (near, mut backend_end) = UnixStream::pair().expect("a pair of sockets");
     near.set_nonblocking(true).expect("non-blocking");
     backend_end.shutdown(std::net::Shutdown::Write).expect("open");
-    let mut backend = Stream::Unix(tokio::net::UnixStream::from_std(near).expect("inside of a runtime"));
+    let mut backend = Stream::from(tokio::net::UnixStream::from_std(near).expect("inside of a runtime"));
     let (ticker, buffers, moved) = (Ticker::new(), FreeList::new(), Moved::default());
     let deadline = ticker.deadline();
     let mut relay = Relay::new(Early::default(), &buffers, &deadline, Duration::from_secs(60), &moved);
@@ -71,7 +71,7 @@ async fn a_client_that_has_said_its_end_and_gone_has_not_failed() {
 async fn sockets(tcp: bool, narrow: bool) -> (Stream, Stream) {
     if !tcp {
         let (near, far) = tokio::net::UnixStream::pair().expect("a pair of sockets");
-        return (Stream::Unix(near), Stream::Unix(far));
+        return (near.into(), far.into());
     }
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a listener");
     let address = listener.local_addr().expect("bound");
@@ -84,7 +84,7 @@ async fn sockets(tcp: bool, narrow: bool) -> (Stream, Stream) {
             socket.set_recv_buffer_size(32 * 1024).expect("set");
         }
     }
-    (Stream::Tcp(near), Stream::Tcp(far))
+    (near.into(), far.into())
 }
 
 fn pattern(from: usize, count: usize) -> Vec<u8> {
@@ -96,11 +96,11 @@ fn pattern(from: usize, count: usize) -> Vec<u8> {
 async fn play(stream: Stream, sizes: &[usize], gulp: usize) -> usize {
     match stream {
         Stream::Tcp(tcp) => {
-            let (reader, writer) = tcp.into_split();
+            let (reader, writer) = tcp.into_socket().into_split();
             play_halves(reader, writer, sizes, gulp).await
         }
         Stream::Unix(unix) => {
-            let (reader, writer) = unix.into_split();
+            let (reader, writer) = unix.into_socket().into_split();
             play_halves(reader, writer, sizes, gulp).await
         }
         Stream::Fresh(_) | Stream::Tls(_) => 0,
@@ -167,8 +167,8 @@ fn case() -> impl Strategy<Value = Case> {
 async fn check(case: &Case) {
     let (mut client, client_end) = sockets(case.tcp[0], case.narrow).await;
     let (mut backend, backend_end) = sockets(case.tcp[1], case.narrow).await;
-    let (ticker, mut buffers, moved) = (Ticker::new(), FreeList::new(), Moved::default());
-    buffers.pipes = Pipes::new(case.pipes);
+    let (ticker, buffers, moved) =
+        (Ticker::new(), FreeList::with_pipes(Pipes::new(case.pipes)), Moved::default());
     let deadline = ticker.deadline();
     let mut relay = Relay::new(Early::default(), &buffers, &deadline, PATIENCE, &moved);
     if case.hurried {
@@ -187,7 +187,7 @@ async fn check(case: &Case) {
     let sent = [0, 1].map(|side| case.sizes[side].iter().sum::<usize>());
     assert_eq!([up, down], sent);
     assert_eq!([moved.up.get(), moved.down.get()], sent.map(|count| count as u64));
-    let (open, spare) = buffers.pipes.counts();
+    let (open, spare) = buffers.pipes().counts();
     assert!(open == spare && open <= case.pipes, "{spare} of {open} came back");
 }
 
@@ -218,7 +218,7 @@ fn much_goes_through_a_pipe_and_little_does_not() {
                 tokio::join!(relayed, play(client_end, &sizes, 1 << 20), play(backend_end, &[], 1 << 20)).2
             };
             assert_eq!(tokio::time::timeout(PATIENCE, work).await.expect("it ends"), size);
-            assert_eq!(buffers.pipes.counts(), (pipes, pipes), "for {size} bytes");
+            assert_eq!(buffers.pipes().counts(), (pipes, pipes), "for {size} bytes");
         });
     }
 }
@@ -232,12 +232,13 @@ async fn a_pipe_that_holds_bytes_of_a_relay_that_was_cut_serves_nobody_else() {
     let mut relay = Relay::new(Early::default(), &buffers, &deadline, PATIENCE, &moved);
     hurry(&mut relay);
     let Stream::Tcp(far) = &mut client_end else { panic!("it is TCP") };
+    let far = far.socket_mut();
     let stuck = async {
         loop {
             // Nobody reads at the other end.
             let _ = far.try_write(&[b'x'; 65_536]);
             assert!(once(|cx| relay.poll(cx, &mut client, &mut backend)).await.is_pending());
-            if matches!(relay.up.waiting, Waiting::Pipe(_)) && buffers.pipes.counts() == (1, 0) {
+            if matches!(relay.up.waiting, Waiting::Pipe(_)) && buffers.pipes().counts() == (1, 0) {
                 return;
             }
             hurry(&mut relay);
@@ -246,7 +247,7 @@ async fn a_pipe_that_holds_bytes_of_a_relay_that_was_cut_serves_nobody_else() {
     };
     tokio::time::timeout(PATIENCE, stuck).await.expect("a pipe with bytes in it");
     drop(relay);
-    assert_eq!(buffers.pipes.counts(), (0, 0));
+    assert_eq!(buffers.pipes().counts(), (0, 0));
 }
 
 #[tokio::test]
@@ -260,6 +261,7 @@ async fn an_urgent_byte_is_no_end() {
     let (Stream::Tcp(far), Stream::Tcp(out)) = (&mut client_end, &mut backend_end) else {
         panic!("both are TCP")
     };
+    let (far, out) = (far.socket_mut(), out.socket_mut());
     SockRef::from(&*far).send_out_of_band(b"!").expect("sends");
     far.write_all(b"what follows").await.expect("writes");
     far.shutdown().await.expect("ends");

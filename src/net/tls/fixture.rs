@@ -87,7 +87,7 @@ pub(crate) fn strangers() -> (Tls, Far) {
     let (near, far) = UnixStream::pair().expect("a pair of sockets");
     near.set_nonblocking(true).expect("non-blocking");
     far.set_nonblocking(true).expect("non-blocking");
-    let near = Stream::Unix(tokio::net::UnixStream::from_std(near).expect("inside of a runtime"));
+    let near = Stream::from(tokio::net::UnixStream::from_std(near).expect("inside of a runtime"));
     let name = ServerName::try_from("localhost").expect("a name");
     let session = ClientConnection::new(Arc::new(client), name).expect("a session");
     (Tls::server(near, Arc::new(server), &[]).expect("a session"), Far { socket: far, session })

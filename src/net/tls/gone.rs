@@ -18,7 +18,7 @@ fn client() -> (Tls, UnixStream) {
         .expect("it has suites for both versions")
         .with_root_certificates(RootCertStore::empty())
         .with_no_client_auth();
-    let session = Tls::client(Stream::Unix(near), Arc::new(config), name).expect("a session");
+    let session = Tls::client(near.into(), Arc::new(config), name).expect("a session");
     (session, far)
 }
 

@@ -176,17 +176,7 @@ impl Call {
                     Err(cause) => return Poll::Ready(Err(self.silence(cause))),
                 }
             }
-            if self.held.is_none() {
-                match self.stream.poll_awaited(cx) {
-                    Poll::Ready(Ok(())) => {}
-                    Poll::Ready(Err(error)) => return Poll::Ready(Err(self.closed(Some(error)))),
-                    Poll::Pending => return self.poll_patience(cx).map(|cause| Err(self.silence(cause))),
-                }
-            }
-            let mut buffer = self.held.take().unwrap_or_else(|| self.buffers.take());
-            let polled = buffer.poll_fill(cx, &mut self.stream);
-            self.held = Some(buffer).filter(|buffer| !buffer.is_empty());
-            match polled {
+            match self.buffers.poll_fill(&mut self.held, cx, &mut self.stream) {
                 Poll::Ready(Ok(count)) if count > 0 => {
                     if !self.answered {
                         self.answered = true;

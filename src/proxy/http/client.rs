@@ -175,15 +175,7 @@ impl Client {
     /// # Errors
     /// What the socket reports.
     pub fn poll_fill(&self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let mut held = self.held.borrow_mut();
-        let mut stream = self.stream.borrow_mut();
-        if held.is_none() {
-            ready!(stream.poll_awaited(cx))?;
-        }
-        let mut buffer = held.take().unwrap_or_else(|| self.ctx.buffers.take());
-        let outcome = buffer.poll_fill(cx, &mut stream);
-        *held = Some(buffer).filter(|buffer| !buffer.is_empty());
-        outcome
+        self.ctx.buffers.poll_fill(&mut self.held.borrow_mut(), cx, &mut self.stream.borrow_mut())
     }
 
     /// Writes once.

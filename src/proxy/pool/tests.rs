@@ -61,13 +61,13 @@ impl Worker {
         let (near, far) = UnixStream::pair().expect("a pair of sockets");
         self.far.push(far);
         let generation = backend.generation();
-        self.pool.put(&self.cells, backend, Stream::Unix(near), keep_for, generation, now);
+        self.pool.put(&self.cells, backend, near.into(), keep_for, generation, now);
     }
 
     /// Which of the connections that were put in is given out, by its number.
     fn take(&self, backend: &Backend, need: Need, now: Tick) -> Option<usize> {
         let Stream::Unix(near) = self.pool.take(&self.cells, backend, need, now)? else { return None };
-        near.try_write(b"x").expect("an open socket");
+        near.socket().try_write(b"x").expect("an open socket");
         let mut byte = [0u8; 1];
         self.far.iter().position(|far| rustix::io::read(far, &mut byte).is_ok_and(|count| count == 1))
     }
@@ -75,12 +75,8 @@ impl Worker {
     /// Waits until the event loop has learned that `count` of the connections can be read.
     async fn learn(&self, count: usize) {
         let readable = || {
-            let shelves = self.pool.shelves.borrow();
-            shelves
-                .values()
-                .flat_map(|shelf| &shelf.idle)
-                .filter(|idle| idle.stream.is_readable_now())
-                .count()
+            let mut shelves = self.pool.shelves.borrow_mut();
+            shelves.all().flat_map(|shelf| &shelf.idle).filter(|idle| idle.stream.is_readable_now()).count()
         };
         let learned = async {
             while readable() < count {
@@ -242,7 +238,7 @@ async fn a_connection_that_only_looks_readable_is_used_again() {
     let mut worker = Worker::new(&shared());
     let (near, far) = UnixStream::pair().expect("a pair of sockets");
     far.try_write(b"x").expect("open");
-    let mut near = Stream::Unix(near);
+    let mut near = Stream::from(near);
     let mut byte = [0u8; 1];
     // A read that fills its buffer leaves open whether there is more.
     std::future::poll_fn(|cx| near.poll_read(cx, &mut tokio::io::ReadBuf::new(&mut byte)))
@@ -279,7 +275,7 @@ async fn what_was_opened_before_a_failure_is_not_kept() {
     let generation = backends[0].generation();
     registry.apply(&[]);
     let (near, _far) = UnixStream::pair().expect("a pair of sockets");
-    worker.pool.put(&worker.cells, &backends[0], Stream::Unix(near), None, generation, at(1));
+    worker.pool.put(&worker.cells, &backends[0], near.into(), None, generation, at(1));
     assert_eq!((worker.pool.len(), worker.closed().0), (0, 1));
 }
 

@@ -151,7 +151,7 @@ impl Decoder {
         if !self.pipes || !self.run.is_long() || most < splice::SHORT || !stream.is_plain() {
             return Poll::Ready(Ok(None));
         }
-        let Some(mut pipe) = buffers.pipes.take() else { return Poll::Ready(Ok(None)) };
+        let Some(mut pipe) = buffers.pipes().take() else { return Poll::Ready(Ok(None)) };
         match ready!(pipe.poll_fill(cx, stream, most)) {
             Ok(count) => {
                 self.run.spliced(count);
@@ -245,7 +245,7 @@ mod tests {
     async fn take_off(framing: Framing, sent: &'static [u8], pipes: bool) -> (Vec<u8>, bool, Vec<u8>) {
         let (near, mut far) = UnixStream::pair().expect("a pair of sockets");
         let (sink, mut sink_end) = UnixStream::pair().expect("a pair of sockets");
-        let (mut near, sink) = (Stream::Unix(near), Stream::Unix(sink));
+        let (mut near, sink) = (Stream::from(near), Stream::from(sink));
         let send = async move {
             far.write_all(sent).await.expect("writes");
             drop(far);
