@@ -29,12 +29,14 @@ pub mod lend;
 pub mod pool;
 pub mod spare;
 pub mod tcp;
+pub mod turnstile;
 
 use http::client::Client;
 use http::desk::Desks;
 use http::edge::After;
 use pool::Pool;
 use spare::Shelf;
+use turnstile::Turnstile;
 
 /// What belongs to one worker and is used by all of its connections.
 pub struct WorkerCtx {
@@ -48,6 +50,8 @@ pub struct WorkerCtx {
     pub outgoing: Shelf<Vec<u8>>,
     /// Where requests are served.
     pub desks: Desks<Rc<Client>, Option<After>>,
+    /// Where requests wait to be begun.
+    pub turnstile: Turnstile,
     /// Deadlines.
     pub ticker: Rc<Ticker>,
     /// Idle connections to backends.
@@ -89,6 +93,7 @@ impl WorkerCtx {
             heads: Shelf::default(),
             outgoing: Shelf::default(),
             desks: Desks::default(),
+            turnstile: Turnstile::default(),
             ticker: Ticker::new(),
             pool,
             cells,

@@ -1,9 +1,12 @@
 //! One worker's idle connections to backends.
 //!
-//! The limits hold for the process: 1,000 in all, 300 per backend, 90 s. They are kept without a shared write
-//! per request: a worker holds *credit*, taken from the shared counter in small lots when it puts a connection
-//! in, and given back by the sweep when it is not needed. The sum of all credit never exceeds a limit, so
-//! neither do the connections.
+//! The limits hold for the process: 1,000 in all, 300 per backend, 90 s. They bound what rests, and the sweep sees
+//! to them every second. A connection that is used again within a second does not rest: to close those of a busy
+//! crowd would only make it open them again. Of both kinds there are 10,000 at most.
+//!
+//! No shared write is made per request: a worker holds *credit*, taken from the shared counters in small lots when
+//! it puts a connection in, and given back by the sweep when it is not needed. The sum of all credit never exceeds a
+//! limit, so neither do the connections.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -16,10 +19,14 @@ use crate::target::Backend;
 use crate::telemetry::cells::Cells;
 use crate::tick::Tick;
 
-/// Idle connections of the process.
+/// Resting connections of the process.
 pub const TOTAL: u32 = 1000;
-/// Idle connections to one backend.
+/// Resting connections to one backend.
 pub const PER_BACKEND: u32 = 300;
+/// Idle connections of the process, resting or not.
+pub const MOST: u32 = 10_000;
+/// A connection rests when it was not used for this long.
+const RESTS: Duration = Duration::from_secs(1);
 /// Longest idle time.
 pub const IDLE: Duration = Duration::from_secs(90);
 /// A request that may not be repeated takes a connection at most this long idle.
@@ -58,6 +65,13 @@ impl Credit {
         true
     }
 
+    /// How many more than `limit` there are over all workers, as far as a worker can tell that uses `used` of its
+    /// credit: it knows only of itself how much is left.
+    fn over(&self, used: usize, shared: &AtomicU32, limit: u32) -> u32 {
+        let spare = self.held.saturating_sub(u32::try_from(used).unwrap_or(u32::MAX));
+        shared.load(Ordering::Acquire).saturating_sub(spare).saturating_sub(limit)
+    }
+
     /// Gives back what is more than a lot above `used`.
     fn shrink(&mut self, used: usize, shared: &AtomicU32) {
         let used = u32::try_from(used).unwrap_or(u32::MAX);
@@ -93,6 +107,17 @@ struct Shelf {
     credit: Credit,
 }
 
+impl Shelf {
+    /// Closes up to `count` connections that rest, the longest resting first. How many those were.
+    fn close_resting(&mut self, count: u32, now: Tick) -> u32 {
+        let resting = self.idle.partition_point(|idle| now.since(idle.since) >= RESTS);
+        let closed = resting.min(usize::try_from(count).unwrap_or(usize::MAX));
+        self.idle.drain(..closed);
+        self.credit.shrink(self.idle.len(), &self.backend.idle_connections);
+        u32::try_from(closed).unwrap_or(u32::MAX)
+    }
+}
+
 /// The shelves of all backends that a worker has had connections to, by their numbers. Those are given in sequence, so
 /// this is as long as the process has had backends, and no search is needed.
 #[derive(Default)]
@@ -119,6 +144,8 @@ impl Shelves {
         self.0.iter_mut().filter_map(Option::as_deref_mut)
     }
 }
+
+type Shelves = HashMap<BackendId, Shelf, BuildHasherDefault<Spread>>;
 
 /// One worker's idle connections.
 pub struct Pool {
@@ -198,8 +225,8 @@ impl Pool {
         }
         let mut shelves = self.shelves.borrow_mut();
         let shelf = shelves.for_more(backend);
-        let room = self.credit.borrow_mut().grow(self.count.get(), &self.total, TOTAL)
-            && shelf.credit.grow(shelf.idle.len(), &backend.idle_connections, PER_BACKEND);
+        let room = self.credit.borrow_mut().grow(self.count.get(), &self.total, MOST)
+            && shelf.credit.grow(shelf.idle.len(), &backend.idle_connections, MOST);
         if !room {
             cells.pool.closed_idle.increment();
             return;
@@ -208,8 +235,8 @@ impl Pool {
         self.count.set(self.count.get() + 1);
     }
 
-    /// Closes what is too old, what the backend has closed, and what belongs to a backend that failed or is
-    /// gone. Every second.
+    /// Closes what is too old, what the backend has closed, what belongs to a backend that failed or is gone, and
+    /// what rests beyond the limits. Every second.
     pub fn sweep(&self, cells: &Cells, now: Tick) {
         let mut shelves = self.shelves.borrow_mut();
         for shelf in shelves.all() {
@@ -232,11 +259,25 @@ impl Pool {
             });
             backend.note_idle_open(proven);
             shelf.credit.shrink(shelf.idle.len(), &backend.idle_connections);
+            let over = shelf.credit.over(shelf.idle.len(), &shelf.backend.idle_connections, PER_BACKEND);
+            cells.pool.closed_idle.add(u64::from(shelf.close_resting(over, now)));
+        }
+        self.recount(&mut shelves);
+        let mut over = self.credit.borrow().over(self.count.get(), &self.total, TOTAL);
+        for shelf in shelves.all() {
+            let closed = shelf.close_resting(over, now);
+            cells.pool.closed_idle.add(u64::from(closed));
+            over -= closed;
         }
         for place in &mut shelves.0 {
             // A backend that is gone is not held on to.
             place.take_if(|shelf| shelf.idle.is_empty());
         }
+        self.recount(&mut shelves);
+    }
+
+    /// Counts what there is, and gives back the credit for what was closed.
+    fn recount(&self, shelves: &mut Shelves) {
         let count = shelves.all().map(|shelf| shelf.idle.len()).sum();
         self.count.set(count);
         self.credit.borrow_mut().shrink(count, &self.total);

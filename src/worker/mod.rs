@@ -92,6 +92,8 @@ async fn serve(plan: Plan) -> io::Result<()> {
     let ticker = Rc::clone(&ctx.ticker);
     spawn_local(async move { ticker.run().await });
     spawn_local(housekeep(Rc::clone(&ctx)));
+    let gate = Rc::clone(&ctx);
+    spawn_local(async move { gate.turnstile.usher().await });
     let door = Door::new(Rc::clone(&ctx), plan.room, tracker.clone());
     let Ends { neighbours, mut mailbox } = plan.ends;
     let mut accepting = Vec::new();

@@ -20,6 +20,7 @@ mod http_memory;
 mod http_messages;
 mod http_properties;
 mod http_upgrades;
+mod life_crowd;
 mod life_failure;
 mod life_health;
 mod life_lab;

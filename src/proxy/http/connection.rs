@@ -5,13 +5,14 @@
 
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::{Poll, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use crate::message::{Cause, Framing, Head, Peer, Record};
 use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::ledger::Ledger;
+use crate::proxy::turnstile::Ticket;
 
 use super::Body;
 use super::client::Client;
@@ -98,9 +99,12 @@ pub fn dismiss(ctx: &Rc<WorkerCtx>, stream: &Stream, peer: &Peer) {
 async fn speaks_again(client: &Client, patience: Duration) -> bool {
     client.reading.set(patience);
     let mut draining = false;
+    let mut ticket = Ticket::default();
     poll_fn(|cx| {
         // A read and not a look: the runtime takes a new socket for readable until a read has shown otherwise.
-        if let Poll::Ready(outcome) = client.poll_fill(cx) {
+        if may_begin(client, cx, &mut ticket)
+            && let Poll::Ready(outcome) = client.poll_fill(cx)
+        {
             return Poll::Ready(outcome.is_ok_and(|count| count > 0));
         }
         if client.ctx.is_draining() && !draining {
@@ -111,6 +115,13 @@ async fn speaks_again(client: &Client, patience: Duration) -> bool {
         client.reading.poll(cx).map(|()| !client.stream().is_silent())
     })
     .await
+}
+
+/// Whether a request, if there is one, is to be begun now.
+fn may_begin(client: &Client, cx: &mut Context<'_>, ticket: &mut Ticket) -> bool {
+    let (turnstile, inside) = (&client.ctx.turnstile, client.ctx.desks.busy());
+    turnstile.is_open(inside)
+        || client.stream().poll_awaited(cx).is_ready() && turnstile.poll_pass(cx, ticket, inside).is_ready()
 }
 
 /// Reads one request and serves it. `None`: the connection ended, and there is nobody to tell.

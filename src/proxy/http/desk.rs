@@ -28,11 +28,12 @@ struct Tray<J, D> {
 /// One worker's desks at which nobody works at the moment.
 pub struct Desks<J, D> {
     free: RefCell<Vec<Desk<J, D>>>,
+    busy: Cell<usize>,
 }
 
 impl<J, D> Default for Desks<J, D> {
     fn default() -> Desks<J, D> {
-        Desks { free: RefCell::default() }
+        Desks { free: RefCell::default(), busy: Cell::new(0) }
     }
 }
 
@@ -46,7 +47,16 @@ impl<J: 'static, D: 'static> Desks<J, D> {
         let free = self.free.borrow_mut().pop();
         let desk = free.unwrap_or_else(|| Desk::new(serve));
         desk.tray.job.set(Some(job));
+        self.busy.set(self.busy.get() + 1);
         Running { desk: Some(desk), home: self }
+    }
+}
+
+impl<J, D> Desks<J, D> {
+    /// Jobs that are being done.
+    #[must_use]
+    pub fn busy(&self) -> usize {
+        self.busy.get()
     }
 }
 
@@ -55,6 +65,12 @@ pub struct Running<'a, J, D> {
     /// `None` once the job is done.
     desk: Option<Desk<J, D>>,
     home: &'a Desks<J, D>,
+}
+
+impl<J, D> Drop for Running<'_, J, D> {
+    fn drop(&mut self) {
+        self.home.busy.set(self.home.busy.get() - 1);
+    }
 }
 
 impl<J, D> Future for Running<'_, J, D> {
@@ -112,7 +128,7 @@ mod tests {
         let (desks, alive) = (Counting::default(), Alive(Rc::new(())));
         for number in 0..3 {
             assert_eq!(desks.run((alive.clone(), number), double).await, number * 2);
-            assert_eq!((desks.free.borrow().len(), Rc::strong_count(&alive.0)), (1, 1));
+            assert_eq!((desks.free.borrow().len(), desks.busy(), Rc::strong_count(&alive.0)), (1, 0, 1));
         }
         let (one, two) =
             tokio::join!(desks.run((alive.clone(), 5), double), desks.run((alive.clone(), 7), double));
@@ -126,7 +142,8 @@ mod tests {
         let mut half = Box::pin(desks.run((alive.clone(), 2), double));
         let polled = poll_fn(|cx| Poll::Ready(half.as_mut().poll(cx))).await;
         assert!(polled.is_pending() && Rc::strong_count(&alive.0) == 2);
+        assert_eq!(desks.busy(), 1);
         drop(half);
-        assert_eq!((desks.free.borrow().len(), Rc::strong_count(&alive.0)), (0, 1));
+        assert_eq!((desks.free.borrow().len(), desks.busy(), Rc::strong_count(&alive.0)), (0, 0, 1));
     }
 }

@@ -126,40 +126,69 @@ async fn the_most_recently_used_comes_first() {
 }
 
 #[tokio::test]
-async fn two_workers_keep_300_for_a_backend_and_1000_in_all() {
+async fn two_workers_rest_with_300_for_a_backend_and_1000_in_all() {
     crate::net::socket::raise_descriptor_limit().expect("a limit");
     let total = shared();
     let (_registry, backends) = backends(5);
     let mut workers = [Worker::new(&total), Worker::new(&total)];
     let held = |workers: &[Worker; 2]| workers[0].pool.len() + workers[1].pool.len();
+    let closed = |workers: &[Worker; 2]| workers[0].closed().0 + workers[1].closed().0;
+    let sweep =
+        |workers: &[Worker; 2], now| workers.iter().for_each(|worker| worker.pool.sweep(&worker.cells, now));
     for number in 0..400 {
         workers[number % 2].put(&backends[0], at(1));
     }
-    assert_eq!(held(&workers), 300);
-    assert_eq!(workers[0].closed().0 + workers[1].closed().0, 100);
-    for backend in &backends[1..] {
-        for number in 0..300 {
-            workers[number % 2].put(backend, at(1));
-        }
-    }
-    // A last lot of one worker may hold credit that it has no use for.
+    sweep(&workers, millis(1999));
+    assert_eq!((held(&workers), closed(&workers)), (400, 0), "none of them rests");
+    sweep(&workers, at(2));
+    // A last lot of each worker may hold credit that it has no use for.
+    let lots = 2 * LOT as usize;
     let kept = held(&workers);
-    assert!((1000 - LOT as usize..=1000).contains(&kept), "{kept} kept");
-    assert!(total.load(Ordering::Acquire) <= TOTAL);
-
-    // One worker lets go, and the sweep makes its room available to the other.
-    workers[0].pool.clear(&workers[0].cells);
-    let before = workers[1].pool.len();
-    assert!(before < 1000);
-    for backend in &backends {
-        for _ in 0..300 {
-            workers[1].put(backend, at(2));
+    assert!((300 - lots..=300).contains(&kept), "{kept} kept");
+    assert_eq!(closed(&workers), 400 - kept as u64);
+    for backend in &backends[1..] {
+        for number in 0..290 {
+            workers[number % 2].put(backend, at(3));
         }
     }
-    assert_eq!(workers[1].pool.len(), 1000);
+    sweep(&workers, at(4));
+    let kept = held(&workers);
+    assert!((1000 - lots..=1000).contains(&kept), "{kept} kept");
     drop(workers);
     assert_eq!(total.load(Ordering::Acquire), 0, "every credit was given back");
     assert!(backends.iter().all(|backend| backend.idle_connections.load(Ordering::Acquire) == 0));
+}
+
+#[tokio::test]
+async fn of_too_many_the_longest_resting_are_closed() {
+    crate::net::socket::raise_descriptor_limit().expect("a limit");
+    let (_registry, backends) = backends(1);
+    let mut worker = Worker::new(&shared());
+    for number in 0..320 {
+        worker.put(&backends[0], millis(1000 + number));
+    }
+    worker.pool.sweep(&worker.cells, millis(2009));
+    assert_eq!(worker.pool.len(), 310, "ten of them rest, and twenty are too many");
+    worker.pool.sweep(&worker.cells, at(3));
+    assert_eq!((worker.pool.len(), worker.closed().0), (300, 20));
+    let taken: Vec<_> = (0..300).map(|_| worker.take(&backends[0], Need::Repeatable, at(3))).collect();
+    assert!(taken.into_iter().eq((20..320).rev().map(Some)), "those that were used last are still there");
+}
+
+#[tokio::test]
+async fn the_room_that_one_worker_gives_up_is_the_other_ones() {
+    let total = shared();
+    let (_registry, backends) = backends(1);
+    let mut workers = [Worker::new(&total), Worker::new(&total)];
+    workers[0].put(&backends[0], at(1));
+    total.fetch_add(MOST - LOT, Ordering::AcqRel);
+    workers[1].put(&backends[0], at(1));
+    assert_eq!((workers[1].pool.len(), workers[1].closed().0), (0, 1), "no more than the most there may be");
+    workers[0].pool.clear(&workers[0].cells);
+    workers[1].put(&backends[0], at(1));
+    assert_eq!(workers[1].pool.len(), 1);
+    drop(workers);
+    assert_eq!(total.load(Ordering::Acquire), MOST - LOT);
 }
 
 #[tokio::test]
