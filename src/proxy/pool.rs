@@ -145,8 +145,6 @@ impl Shelves {
     }
 }
 
-type Shelves = HashMap<BackendId, Shelf, BuildHasherDefault<Spread>>;
-
 /// One worker's idle connections.
 pub struct Pool {
     shelves: RefCell<Shelves>,
