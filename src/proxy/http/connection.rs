@@ -121,7 +121,7 @@ async fn speaks_again(client: &Client, patience: Duration) -> bool {
 fn may_begin(client: &Client, cx: &mut Context<'_>, ticket: &mut Ticket) -> bool {
     let (turnstile, inside) = (&client.ctx.turnstile, client.ctx.desks.busy());
     turnstile.is_open(inside)
-        || client.stream().poll_awaited(cx).is_ready() && turnstile.poll_pass(cx, ticket, inside).is_ready()
+        || client.stream().poll_readable(cx).is_ready() && turnstile.poll_pass(cx, ticket, inside).is_ready()
 }
 
 /// Reads one request and serves it. `None`: the connection ended, and there is nobody to tell.
