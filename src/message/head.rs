@@ -159,6 +159,7 @@ impl Head {
     }
 
     /// Takes over the bytes of a whole head that was indexed already, in a cleared head.
+    #[inline]
     pub fn fill(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }

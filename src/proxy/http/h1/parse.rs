@@ -119,6 +119,7 @@ pub fn answer(bytes: &[u8], head: &mut Head) -> Result<(), Cause> {
 type Judged = (usize, Result<(), Cause>);
 
 /// Indexes the request head at the start of `bytes`, if its lines are whole and well-formed.
+#[inline(always)]
 fn request_lines(bytes: &[u8], headers: usize, head: &mut Head) -> Result<Judged, Cause> {
     head.clear();
     let behind = if bytes.starts_with(b"GET ") { &bytes[3..] } else { scan::token(bytes).0 };
@@ -158,6 +159,7 @@ fn request_lines(bytes: &[u8], headers: usize, head: &mut Head) -> Result<Judged
 }
 
 /// Indexes the answer's head at the start of `bytes`, if its lines are whole and well-formed.
+#[inline(always)]
 fn answer_lines(bytes: &[u8], head: &mut Head) -> Result<Judged, Cause> {
     head.clear();
     let (version, rest) = bytes.split_first_chunk::<9>().ok_or(Cause::BadAnswer)?;
@@ -323,6 +325,7 @@ fn target_parts(method: &[u8], bytes: &[u8]) -> Result<(Range, Option<Range>), C
 }
 
 /// RFC 9110 §7.2 and RFC 9112 §3.2: HTTP/1.1 needs exactly one valid Host.
+#[inline(always)]
 fn host(head: &mut Head) -> Result<(), Cause> {
     match head.line(Field::Host) {
         Some(line) if !head.repeats(Field::Host) && is_authority(head.at(line.value())) => {
