@@ -457,7 +457,7 @@ fn gruglbs_tls_example_serves_https() {
     std::fs::write(&config, text.replace("8093", &two.port().to_string())).unwrap();
     let mut keel = Started::new(evenkeel(&["--config", config.to_str().unwrap()]));
     let https = address_in(&keel.wait_for("listening"));
-    keel.wait_for_all(&["is up", "is up"]);
+    keel.wait_for_all(&[&format!(":{} is up", one.port()), &format!(":{} is up", two.port())]);
     let over =
         |version| body(&https::get(https, https::trusting(authority.ca_pem(), version), "/")).to_owned();
     let mut bodies: Vec<String> = ALL_VERSIONS.iter().map(|&version| over(version)).collect();

@@ -218,7 +218,7 @@ mod tests {
         fn record()(
             client in client(),
             kind in prop_oneof![6 => Just(Kind::Http), 1 => Just(Kind::Upgrade), 1 => Just(Kind::Tcp)],
-            cause in prop_oneof![4 => Just(Cause::Done), 1 => prop::sample::select(&Cause::ALL[..])],
+            cause in prop_oneof![4 => Just(Cause::Done), 1 => prop::sample::select(Cause::ALL)],
             status in prop_oneof![6 => 100..1000_u16, 1 => any::<u16>(), 1 => Just(0)],
             id in prop_oneof![4 => any::<u128>(), 1 => Just(0)],
             (listener, target, backend) in (0..3_u16, prop::option::weighted(0.8, 0..2_u16), 0..3_u32),
