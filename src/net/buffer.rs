@@ -66,8 +66,8 @@ impl FreeList {
     }
 
     /// Reads once behind what is in `held`. Where that is nothing a buffer is taken when there is something to read, and
-    /// goes back if that was not so. What is found at once does not count against the task's share of its turn: for what
-    /// comes once per request, not for a loop over a body. `Ok(0)`: the peer has sent its last byte.
+    /// goes back if that was not so. For what is waited for once per request: what a task was woken for does not count against
+    /// its share of its turn. `Ok(0)`: the peer has sent its last byte.
     ///
     /// # Errors
     /// What the socket reports.
@@ -78,8 +78,8 @@ impl FreeList {
         stream: &mut Stream,
     ) -> Poll<io::Result<usize>> {
         let polled = match stream {
-            Stream::Tcp(socket) => socket.poll_read(cx, |socket| self.buffer(held).receive(socket)),
-            Stream::Unix(socket) => socket.poll_read(cx, |socket| self.buffer(held).receive(socket)),
+            Stream::Tcp(socket) => socket.poll_awaited(cx, |socket| self.buffer(held).receive(socket)),
+            Stream::Unix(socket) => socket.poll_awaited(cx, |socket| self.buffer(held).receive(socket)),
             Stream::Fresh(_) | Stream::Tls(_) => {
                 if held.is_none() {
                     ready!(stream.poll_readable(cx))?;

@@ -124,7 +124,7 @@ impl<S: Watched> Plain<S> {
     ) -> Poll<io::Result<usize>> {
         loop {
             if !self.is_readable_now() {
-                if self.reader.get() == cx.waker().data() {
+                if self.will_wake(cx) {
                     return Poll::Pending;
                 }
                 ready!(self.poll_readable(cx))?;
@@ -142,6 +142,28 @@ impl<S: Watched> Plain<S> {
                 Err(error) => return Poll::Ready(Err(error.into())),
             }
         }
+    }
+
+    /// As [`Plain::poll_read`], for a task that usually comes before the bytes do: it is put down by the same question
+    /// that finds out that nothing is there. When something is, and it was not put down, that counts against its share.
+    ///
+    /// # Errors
+    /// What `read` or the runtime reports.
+    #[inline]
+    pub fn poll_awaited(
+        &self,
+        cx: &mut Context<'_>,
+        read: impl FnMut(BorrowedFd<'_>) -> rustix::io::Result<Moved>,
+    ) -> Poll<io::Result<usize>> {
+        if !self.will_wake(cx) {
+            ready!(self.poll_readable(cx))?;
+        }
+        self.poll_read(cx, read)
+    }
+
+    /// True when the event loop wakes this task once there is something to read, or has.
+    fn will_wake(&self, cx: &Context<'_>) -> bool {
+        self.reader.get() == cx.waker().data()
     }
 
     /// Writes once, with `write`. Only when the last write found too little room is the runtime asked before.

@@ -63,16 +63,21 @@ impl Stream {
     /// # Errors
     /// What the socket reports.
     pub fn poll_read(&mut self, cx: &mut Context<'_>, space: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if let Stream::Fresh(fresh) = self {
-            if let Some(outcome) = fresh.read(space) {
-                return Poll::Ready(outcome);
-            }
-            self.register()?;
-        }
-        each!(self, inner => {
-            let read = inner.poll_read(cx, |socket| receive(socket, space.initialize_unfilled()));
-            read.map_ok(|count| space.advance(count))
-        }, _fresh => Poll::Pending, tls => tls.poll_read(cx, space))
+        each!(
+            self,
+            inner => {
+                let read = inner.poll_read(cx, |socket| receive(socket, space.initialize_unfilled()));
+                read.map_ok(|count| space.advance(count))
+            },
+            fresh => match fresh.read(space) {
+                Some(outcome) => Poll::Ready(outcome),
+                None => {
+                    self.register()?;
+                    self.poll_read(cx, space)
+                }
+            },
+            tls => tls.poll_read(cx, space)
+        )
     }
 
     /// Writes once. After `Pending` the next call must begin with the same bytes.
@@ -80,18 +85,18 @@ impl Stream {
     /// # Errors
     /// What the socket reports.
     pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if let Stream::Fresh(fresh) = self {
-            if let Some(outcome) = fresh.write(&[IoSlice::new(bytes)]) {
-                return Poll::Ready(outcome);
-            }
-            self.register()?;
-        }
         each!(
             self,
             inner => inner.poll_write(cx, |socket| {
                 Ok(Moved { count: send(socket, bytes, SendFlags::NOSIGNAL)?, most: bytes.len() })
             }),
-            _fresh => Poll::Pending,
+            fresh => match fresh.write(&[IoSlice::new(bytes)]) {
+                Some(outcome) => Poll::Ready(outcome),
+                None => {
+                    self.register()?;
+                    self.poll_write(cx, bytes)
+                }
+            },
             tls => tls.poll_write(cx, &[IoSlice::new(bytes)])
         )
     }
@@ -105,18 +110,18 @@ impl Stream {
         cx: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        if let Stream::Fresh(fresh) = self {
-            if let Some(outcome) = fresh.write(parts) {
-                return Poll::Ready(outcome);
-            }
-            self.register()?;
-        }
         each!(
             self,
             inner => inner.poll_write(cx, |socket| {
                 Ok(Moved { count: writev(socket, parts)?, most: parts.iter().map(|part| part.len()).sum() })
             }),
-            _fresh => Poll::Pending,
+            fresh => match fresh.write(parts) {
+                Some(outcome) => Poll::Ready(outcome),
+                None => {
+                    self.register()?;
+                    self.poll_write_vectored(cx, parts)
+                }
+            },
             tls => tls.poll_write(cx, parts)
         )
     }
