@@ -11,16 +11,16 @@ use crate::net::relay::{End, Moved};
 use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::ledger::Ledger;
-use crate::proxy::spare::Lent;
 use crate::snapshot::Listener;
 use crate::target::{Outcome, Target};
 use crate::tick::Tick;
 
 use super::Body;
 use super::edge::{After, Edge, Unsent};
-use super::forward::{Answer, Request, forward};
+use super::forward::{Errand, forward};
 use super::h1::write::About;
 use super::own;
+use super::reply::Reply;
 
 /// A request that has just been read.
 #[derive(Clone, Copy)]
@@ -69,7 +69,11 @@ pub async fn exchange<E: Edge>(
     ledger.record.routed = now();
 
     let secured = edge.secured();
-    let request = Request {
+    let mut answer = ctx.heads.take();
+    let mut errand = Errand {
+        ctx,
+        target,
+        edge: &mut *edge,
         head,
         body: &body,
         upgrade: wanted_upgrade(head, target),
@@ -81,23 +85,35 @@ pub async fn exchange<E: Edge>(
             certificate: secured.as_deref().map_or(&[], |secured| &*secured.certificate),
             id: ledger.record.id,
         },
+        answer: &mut answer,
+        record: &mut ledger.record,
     };
-    let answer = forward(ctx, target, edge, &request, &mut ledger.record).await;
-    let after = match answer {
-        Ok(Answer::Reply(head_back, reply)) => {
-            let reply = Download { body: reply, moved: &moved };
-            reply_to(ctx, edge, &mut ledger, head, head_back, reply).await
-        }
-        Ok(Answer::Tunnel(head_back, call, lease)) => {
-            let (backend, early) = call.into_tunnel();
+    let forwarded = forward(&mut errand).await;
+    let after = match forwarded {
+        Ok(call) if answer.status == 101 => {
+            let (backend, early, lease) = call.into_tunnel();
             let mut far = Far { backend, ended: false };
             let idle = target.config.timeouts.tunnel;
             ledger.record.kind = Kind::Upgrade;
-            ledger.record.status = head_back.status;
-            let end = Box::pin(edge.tunnel(&head_back, &mut far.backend, early, idle, &moved)).await;
+            ledger.record.status = answer.status;
+            let end = Box::pin(edge.tunnel(&answer, &mut far.backend, early, idle, &moved)).await;
             far.ended = matches!(end, End::Closed | End::Idle);
             lease.finish(Outcome::Success, now());
             close_tunnel(&mut ledger, &end)
+        }
+        Ok(call) => {
+            ledger.record.status = answer.status;
+            let mut reply = Download { body: Body::Reply(Reply::new(call)), moved: &moved };
+            match edge.answer(&answer, &mut reply.body, false).await {
+                Ok(after) => {
+                    ledger.settle(Cause::Done);
+                    after
+                }
+                Err(unsent) => {
+                    drop(reply);
+                    Box::pin(give_up(ctx, edge, &mut ledger, head, &moved, unsent)).await
+                }
+            }
         }
         Err(cause) => Box::pin(refuse(ctx, edge, &mut ledger, head, cause)).await,
     };
@@ -129,36 +145,26 @@ fn wanted_upgrade<'a>(head: &'a Head, target: &Target) -> Option<&'a [u8]> {
     offered.into_iter().find(|name| allowed.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes())))
 }
 
-async fn reply_to<E: Edge>(
-    ctx: &Rc<WorkerCtx>,
+/// Ends an exchange whose answer could not be sent to its end.
+async fn give_up<E: Edge>(
+    ctx: &WorkerCtx,
     edge: &mut E,
     ledger: &mut Ledger<'_>,
     head: &Head,
-    head_back: Lent<Head>,
-    mut reply: Download<'_>,
+    moved: &Moved,
+    unsent: Unsent,
 ) -> After {
-    ledger.record.status = head_back.status;
-    let sent = edge.answer(&head_back, &mut reply.body, false).await;
-    match sent {
-        Ok(after) => {
-            ledger.settle(Cause::Done);
-            after
-        }
-        Err(Unsent { cause, started }) => {
-            if let Some(attempt) = ledger.record.last_attempt() {
-                attempt.outcome = cause;
-            }
-            if !started && !matches!(cause, Cause::ClientGone | Cause::ClientStalled) {
-                // Not a byte is out: the client can still be told.
-                let moved = reply.moved;
-                drop(reply);
-                moved.down.set(0);
-                return Box::pin(refuse(ctx, edge, ledger, head, cause)).await;
-            }
-            ledger.settle(cause);
-            After::Abort
-        }
+    let Unsent { cause, started } = unsent;
+    if let Some(attempt) = ledger.record.last_attempt() {
+        attempt.outcome = cause;
     }
+    if !started && !matches!(cause, Cause::ClientGone | Cause::ClientStalled) {
+        // Not a byte is out: the client can still be told.
+        moved.down.set(0);
+        return refuse(ctx, edge, ledger, head, cause).await;
+    }
+    ledger.settle(cause);
+    After::Abort
 }
 
 /// Answers in our own words.

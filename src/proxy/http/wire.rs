@@ -1,7 +1,7 @@
 //! The edge of the pipeline that speaks HTTP/1 to a client.
 
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::Body;
 use super::client::Client;
 use super::edge::{After, Edge, Secured, Unsent};
 use super::h1::framing;
-use super::h1::transmit::{Failed, Transmit};
+use super::h1::transmit::{Failed, Out, SMALL, Transmit};
 use super::h1::write::{self, Persistence};
 
 /// One request on an HTTP/1 connection.
@@ -134,10 +134,25 @@ impl Edge for Wire<'_> {
         };
         let mut out = self.ctx.outgoing.take();
         self.ctx.with_date(|date| write::answer(&mut out, head, framing, persistence, date));
+        let after = if close { After::Linger } else { After::KeepOpen };
+        let mut written = 0;
+        // A short answer that is all here has nothing to wait for but its client.
+        if body.append_rest(&mut out, SMALL) {
+            match poll_fn(|cx| Poll::Ready(self.client.poll_write(cx, Out::Parts(&[IoSlice::new(&out)])))).await {
+                Poll::Ready(Ok(count)) if count == out.len() => return Ok(after),
+                Poll::Ready(Ok(count)) => written = count,
+                Poll::Ready(Err(_)) => {
+                    let started = self.client.stream().is_writing();
+                    return Err(Unsent { cause: Cause::ClientGone, started });
+                }
+                Poll::Pending => {}
+            }
+        }
         body.set_pipes(self.ctx.raw_relay && self.client.stream().is_plain());
         let mut transmit = Transmit::new(out, framing, body, self.ctx.raw_relay);
+        transmit.skip(written);
         self.send(&mut transmit, body).await?;
-        Ok(if close { After::Linger } else { After::KeepOpen })
+        Ok(after)
     }
 
     async fn tunnel(

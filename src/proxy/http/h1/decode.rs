@@ -139,6 +139,26 @@ impl Decoder {
         }
     }
 
+    /// Appends what is left of the body to `out`, if that is at most `most` bytes of known length and all in `held`. False:
+    /// nothing was done.
+    pub fn append_rest(&mut self, held: &mut Option<Buffer>, out: &mut Vec<u8>, most: usize) -> bool {
+        let left = match self.coding {
+            Coding::Done => return true,
+            Coding::Length(left) => usize::try_from(left).unwrap_or(usize::MAX),
+            Coding::Chunked(_) | Coding::UntilClose | Coding::Broken => return false,
+        };
+        let Some(buffer) = held else { return false };
+        let Some(rest) = buffer.data().get(..left).filter(|_| left <= most) else { return false };
+        out.extend_from_slice(rest);
+        buffer.consume(left);
+        if buffer.is_empty() {
+            *held = None;
+        }
+        self.plain += left as u64;
+        self.finish();
+        true
+    }
+
     /// The next piece in a pipe, exactly of this body. `None`: it is to be read.
     fn poll_pipe(
         &mut self,

@@ -13,7 +13,7 @@ use crate::proxy::http::Body;
 use crate::proxy::spare::Lent;
 
 /// Pieces up to this size are copied behind the head instead of being written as a part of their own.
-const SMALL: usize = 2048;
+pub const SMALL: usize = 2048;
 
 /// Which side a transmission failed on.
 #[derive(Debug)]
@@ -81,6 +81,12 @@ impl Transmit {
             ended: false,
             written: 0,
         }
+    }
+
+    /// The socket has already taken the first `count` bytes of the head.
+    pub fn skip(&mut self, count: usize) {
+        self.front_sent += count;
+        self.written += count as u64;
     }
 
     /// Bytes that the socket took.
