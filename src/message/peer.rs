@@ -27,14 +27,19 @@ impl Peer {
     /// A Record that says no more than this.
     #[must_use]
     pub fn record(&self) -> Record {
-        Record {
-            client: self.client,
-            listener: self.listener,
-            accepted: self.accepted,
-            started: self.greeted,
-            secured: self.secured,
-            tls: self.tls,
-            ..Record::default()
-        }
+        let mut record = Record::default();
+        self.begin(&mut record);
+        record
+    }
+
+    /// Makes a used Record say no more than this.
+    pub fn begin(&self, record: &mut Record) {
+        record.clear();
+        record.client = self.client;
+        record.listener = self.listener;
+        record.accepted = self.accepted;
+        record.started = self.greeted;
+        record.secured = self.secured;
+        record.tls = self.tls;
     }
 }

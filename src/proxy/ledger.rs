@@ -17,13 +17,13 @@ pub struct Ledger<'a> {
     moved: Option<&'a Moved>,
     settled: bool,
     /// What is known so far.
-    pub record: Record,
+    pub record: &'a mut Record,
 }
 
 impl<'a> Ledger<'a> {
-    /// Starts a Record. `head`: what the client asked, for the access log.
+    /// Goes on with `record`, which was just begun. `head`: what the client asked, for the access log.
     #[must_use]
-    pub fn new(ctx: &Rc<WorkerCtx>, head: Option<&'a Head>, record: Record) -> Ledger<'a> {
+    pub fn new(ctx: &Rc<WorkerCtx>, head: Option<&'a Head>, record: &'a mut Record) -> Ledger<'a> {
         Ledger { ctx: Rc::clone(ctx), head, moved: None, settled: false, record }
     }
 
@@ -52,9 +52,9 @@ impl Drop for Ledger<'_> {
         if self.record.done == Tick::ZERO {
             self.record.done = now();
         }
-        self.ctx.cells.record(&self.record);
+        self.ctx.cells.record(self.record);
         if let Some(log) = self.ctx.log.borrow_mut().as_mut() {
-            log.write(&self.record, self.head, &self.ctx.snapshot.names, self.ctx.wall());
+            log.write(self.record, self.head, &self.ctx.snapshot.names, self.ctx.wall());
         }
     }
 }

@@ -4,13 +4,11 @@ use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
-use crate::message::Head;
-
 /// Things kept for the next taker; more than these go back to the allocator.
 const KEPT: usize = 64;
 
 /// Memory that one thing may hold on to, in bytes: a single large head must not cost for ever.
-const MOST: usize = 8 * 1024;
+pub const MOST: usize = 8 * 1024;
 
 /// What can be used again.
 pub trait Reuse: Default {
@@ -18,16 +16,6 @@ pub trait Reuse: Default {
     fn clear(&mut self);
     /// Bytes of memory that it holds on to, about.
     fn held(&self) -> usize;
-}
-
-impl Reuse for Head {
-    fn clear(&mut self) {
-        Head::clear(self);
-    }
-
-    fn held(&self) -> usize {
-        self.capacity()
-    }
 }
 
 impl Reuse for Vec<u8> {

@@ -106,6 +106,8 @@ impl Call {
         mut body: Body,
         patience: Patience,
     ) -> Box<Call> {
+        // Made in its box: it is moved several times on its way to the end of the answer.
+        let place = Box::new_uninit();
         let sending = if matches!(body, Body::Empty) {
             Sending::Head(head, 0)
         } else {
@@ -114,7 +116,6 @@ impl Call {
             Sending::Message(Box::new(Message { transmit, body }))
         };
         let (ctx, deadline) = (Rc::clone(ctx), ctx.ticker.deadline());
-        // Made in its box: it is moved several times on its way to the end of the answer.
         let call = Call {
             ctx,
             lease,
@@ -138,7 +139,7 @@ impl Call {
             first_byte: Tick::ZERO,
             read: Tick::ZERO,
         };
-        Box::write(Box::new_uninit(), call)
+        Box::write(place, call)
     }
 
     /// Sends as much of the request as goes.

@@ -23,8 +23,13 @@ use super::own;
 use super::reply::Reply;
 
 /// A request that has just been read.
-#[derive(Clone, Copy)]
 pub struct Arrival<'a> {
+    /// The worker that serves it.
+    pub ctx: &'a Rc<WorkerCtx>,
+    /// Where it came in.
+    pub listener: &'a Listener,
+    /// Its head.
+    pub head: &'a Head,
     /// Who asks.
     pub peer: &'a Peer,
     /// Its first byte came.
@@ -33,31 +38,42 @@ pub struct Arrival<'a> {
     pub head_read: Tick,
 }
 
-impl Arrival<'_> {
-    /// A Record that says no more than this.
-    #[must_use]
-    pub fn record(&self) -> Record {
-        Record { started: self.started, head_read: self.head_read, ..self.peer.record() }
+impl<'a> Arrival<'a> {
+    /// Begins what becomes of it.
+    pub fn ledger(&self, record: &'a mut Record) -> Ledger<'a> {
+        self.peer.begin(record);
+        record.started = self.started;
+        record.head_read = self.head_read;
+        record.listener = self.listener.id;
+        Ledger::new(self.ctx, Some(self.head), record)
     }
+}
+
+/// Memory of one exchange that serves the next one.
+#[derive(Default)]
+pub struct Space {
+    /// The answer's head.
+    pub answer: Head,
+    /// What happens.
+    pub record: Record,
 }
 
 /// Serves one request.
 ///
 /// What few requests need is boxed, so that the others do not carry its size about.
 pub async fn exchange<E: Edge>(
-    ctx: &Rc<WorkerCtx>,
-    listener: &Listener,
+    arrival: &Arrival<'_>,
     edge: &mut E,
-    head: &Head,
     body: Body,
-    arrival: Arrival<'_>,
+    space: &mut Space,
 ) -> After {
+    let &Arrival { ctx, listener, head, .. } = arrival;
+    let Space { answer, record } = space;
     let moved = Moved::default();
-    let mut ledger = Ledger::new(ctx, Some(head), arrival.record());
+    let mut ledger = arrival.ledger(record);
     ledger.count(&moved);
     let _upload = Upload { body: &body, moved: &moved };
-    ledger.record.listener = listener.id;
-    let client = ledger.record.client.map(|(address, _)| address);
+    let client = arrival.peer.client.map(|(address, _)| address);
     let trusted = client.is_some_and(|address| ctx.snapshot.trusts(address));
     let given = head.value(Field::XRequestId).filter(|_| trusted).and_then(request_number);
     ledger.record.id = given.unwrap_or_else(|| ctx.request_id());
@@ -66,10 +82,10 @@ pub async fn exchange<E: Edge>(
     }
     let target = &ctx.snapshot.targets[listener.router.find()];
     ledger.record.target = Some(target.id);
-    ledger.record.routed = now();
+    // Nothing was waited for since.
+    ledger.record.routed = arrival.head_read;
 
     let secured = edge.secured();
-    let mut answer = ctx.heads.take();
     let mut errand = Errand {
         ctx,
         target,
@@ -85,8 +101,8 @@ pub async fn exchange<E: Edge>(
             certificate: secured.as_deref().map_or(&[], |secured| &*secured.certificate),
             id: ledger.record.id,
         },
-        answer: &mut answer,
-        record: &mut ledger.record,
+        answer: &mut *answer,
+        record: &mut *ledger.record,
     };
     let forwarded = forward(&mut errand).await;
     let after = match forwarded {
@@ -96,7 +112,7 @@ pub async fn exchange<E: Edge>(
             let idle = target.config.timeouts.tunnel;
             ledger.record.kind = Kind::Upgrade;
             ledger.record.status = answer.status;
-            let end = Box::pin(edge.tunnel(&answer, &mut far.backend, early, idle, &moved)).await;
+            let end = Box::pin(edge.tunnel(answer, &mut far.backend, early, idle, &moved)).await;
             far.ended = matches!(end, End::Closed | End::Idle);
             lease.finish(Outcome::Success, now());
             close_tunnel(&mut ledger, &end)
@@ -104,7 +120,7 @@ pub async fn exchange<E: Edge>(
         Ok(call) => {
             ledger.record.status = answer.status;
             let mut reply = Download { body: Body::Reply(Reply::new(call)), moved: &moved };
-            match edge.answer(&answer, &mut reply.body, false).await {
+            match edge.answer(answer, &mut reply.body, false).await {
                 Ok(after) => {
                     ledger.settle(Cause::Done);
                     after

@@ -21,7 +21,7 @@ use super::h1::write::{self, Persistence};
 /// One request on an HTTP/1 connection.
 pub struct Wire<'a> {
     ctx: &'a WorkerCtx,
-    client: Rc<Client>,
+    client: &'a Rc<Client>,
     version: Version,
     keeps_alive: bool,
     /// The client waits for a 100 before it sends its body.
@@ -33,9 +33,9 @@ pub struct Wire<'a> {
 impl<'a> Wire<'a> {
     /// The edge for the request with this head.
     #[must_use]
-    pub fn new(ctx: &'a WorkerCtx, client: Rc<Client>, head: &Head) -> Wire<'a> {
+    pub fn new(client: &'a Rc<Client>, head: &Head) -> Wire<'a> {
         Wire {
-            ctx,
+            ctx: &client.ctx,
             client,
             version: head.version,
             keeps_alive: framing::keeps_alive(head),
@@ -45,7 +45,7 @@ impl<'a> Wire<'a> {
     }
 
     async fn send(&self, transmit: &mut Transmit, body: &mut Body) -> Result<(), Unsent> {
-        let client = &self.client;
+        let client = self.client;
         let mut written = 0;
         let outcome = poll_fn(|cx| {
             let polled = transmit.poll(cx, body, |cx, out| client.poll_write(cx, out));
@@ -166,7 +166,7 @@ impl Edge for Wire<'_> {
         if self.send_head(head, Persistence::Upgrade).await.is_err() {
             return End::Client(io::ErrorKind::BrokenPipe.into());
         }
-        let client = &self.client;
+        let client = self.client;
         client.reading.clear();
         let early = Early { client: client.with_held(Option::take), backend: early };
         let mut relay = Relay::new(early, &client.ctx.buffers, &client.reading, idle, moved);
