@@ -2,8 +2,6 @@
 //!
 //! Dropping the ledger completes it: also when the task was cut by the end of the process or by a panic.
 
-use std::rc::Rc;
-
 use super::WorkerCtx;
 use crate::message::{Cause, Head, Record};
 use crate::net::now;
@@ -12,7 +10,7 @@ use crate::tick::Tick;
 
 /// A Record in the making.
 pub struct Ledger<'a> {
-    ctx: Rc<WorkerCtx>,
+    ctx: &'a WorkerCtx,
     head: Option<&'a Head>,
     moved: Option<&'a Moved>,
     settled: bool,
@@ -23,8 +21,8 @@ pub struct Ledger<'a> {
 impl<'a> Ledger<'a> {
     /// Goes on with `record`, which was just begun. `head`: what the client asked, for the access log.
     #[must_use]
-    pub fn new(ctx: &Rc<WorkerCtx>, head: Option<&'a Head>, record: &'a mut Record) -> Ledger<'a> {
-        Ledger { ctx: Rc::clone(ctx), head, moved: None, settled: false, record }
+    pub fn new(ctx: &'a WorkerCtx, head: Option<&'a Head>, record: &'a mut Record) -> Ledger<'a> {
+        Ledger { ctx, head, moved: None, settled: false, record }
     }
 
     /// Adds the bytes in `moved` to the Record when it is completed: they count also when the task is cut.

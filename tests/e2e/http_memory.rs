@@ -120,7 +120,7 @@ fn a_client_that_is_gone_is_not_waited_for() {
         let (listener, peer) = (&ctx.snapshot.listeners[0], &Peer::default());
         let arrival =
             Arrival { ctx: &ctx, listener, head: &head, peer, started: Tick(1), head_read: Tick(1) };
-        let after = exchange(&arrival, &mut edge, Body::Empty, &mut Space::default()).await;
+        let after = exchange(&arrival, &mut edge, &Body::Empty, &mut Space::default()).await;
         assert_eq!((after, edge.status), (After::Abort, 0));
     });
 }

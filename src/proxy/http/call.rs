@@ -103,17 +103,18 @@ impl Call {
         generation: u32,
         stream: Stream,
         head: Lent<Vec<u8>>,
-        mut body: Body,
+        body: Body,
         patience: Patience,
     ) -> Box<Call> {
         // Made in its box: it is moved several times on its way to the end of the answer.
         let place = Box::new_uninit();
-        let sending = if matches!(body, Body::Empty) {
-            Sending::Head(head, 0)
-        } else {
-            body.set_pipes(ctx.raw_relay && stream.is_plain());
-            let transmit = Transmit::new(head, body.framing(), &mut body, ctx.raw_relay);
-            Sending::Message(Box::new(Message { transmit, body }))
+        let sending = match body {
+            Body::Empty => Sending::Head(head, 0),
+            mut body => {
+                body.set_pipes(ctx.raw_relay && stream.is_plain());
+                let transmit = Transmit::new(head, body.framing(), &mut body, ctx.raw_relay);
+                Sending::Message(Box::new(Message { transmit, body }))
+            }
         };
         let (ctx, deadline) = (Rc::clone(ctx), ctx.ticker.deadline());
         let call = Call {
@@ -146,7 +147,12 @@ impl Call {
     ///
     /// # Errors
     /// The cause for which the *client's* side of it broke.
+    #[inline]
     pub fn drive(&mut self, cx: &mut Context<'_>) -> Result<(), Cause> {
+        if matches!(self.sending, Sending::Done) { Ok(()) } else { self.send(cx) }
+    }
+
+    fn send(&mut self, cx: &mut Context<'_>) -> Result<(), Cause> {
         let stream = &mut self.stream;
         let (polled, written) = match &mut self.sending {
             Sending::Done => return Ok(()),

@@ -59,7 +59,7 @@ pub async fn serve(client: Rc<Client>) {
         exchange.served = true;
         drop(exchange);
         match after {
-            Some(After::KeepOpen) => client.start_body(Framing::None),
+            Some(After::KeepOpen) => client.end_body(),
             Some(After::Linger) => return linger(&client).await,
             Some(After::Abort) => return client.stream().reset_on_close(),
             None => return,
@@ -118,7 +118,7 @@ async fn speaks_again(client: &Client, patience: Duration) -> bool {
     .await
 }
 
-/// What lies on a desk: memory of one request that serves the next one.
+/// What lies on a desk: memory of one request that serves the next one. Its request's head is empty between.
 #[derive(Default)]
 struct Papers {
     head: Head,
@@ -141,16 +141,16 @@ impl Papers {
 /// Reads one request and serves it. `None`: the connection ended, and there is nobody to tell.
 async fn serve_one(client: Rc<Client>, papers: &mut Papers) -> Option<After> {
     let client = &client;
-    papers.clear();
     let Papers { head, space } = papers;
     let started = now();
     let read = read_head(client, head).await?;
     let head_read = if read.waited { now() } else { started };
     let framing = read.outcome.and_then(|()| {
-        let framing = framing::request(head)?;
-        match (framing, client.limits().body) {
-            (Framing::Length(length), Some(limit)) if length > limit => Err(Cause::BodyTooLarge),
-            _ => Ok(framing),
+        match framing::request(head)? {
+            Framing::Length(length) if client.limits().body.is_some_and(|limit| length > limit) => {
+                Err(Cause::BodyTooLarge)
+            }
+            framing => Ok(framing),
         }
     });
     let (ctx, listener) = (&client.ctx, client.listener());
@@ -158,9 +158,13 @@ async fn serve_one(client: Rc<Client>, papers: &mut Papers) -> Option<After> {
     let mut wire = Wire::new(client, head);
     let after = match framing {
         Ok(framing) => {
-            client.start_body(framing);
-            let body = if framing == Framing::None { Body::Empty } else { Body::Client(Rc::clone(client)) };
-            exchange(&arrival, &mut wire, body, space).await
+            let body = if framing == Framing::None {
+                Body::Empty
+            } else {
+                client.start_body(framing);
+                Body::Client(Rc::clone(client))
+            };
+            exchange(&arrival, &mut wire, &body, space).await
         }
         Err(cause) => {
             // Where this request ends nobody knows: whatever else comes belongs to it, until the client closes.
@@ -170,6 +174,7 @@ async fn serve_one(client: Rc<Client>, papers: &mut Papers) -> Option<After> {
             Box::pin(refuse(ctx, &mut wire, &mut ledger, head, cause)).await
         }
     };
+    papers.clear();
     client.reading.clear();
     if after == After::KeepOpen && !client.is_body_done() && !discard_body(client).await {
         return Some(After::Linger);

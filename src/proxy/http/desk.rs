@@ -62,16 +62,13 @@ impl<J, D> Future for Running<'_, J, D> {
     type Output = D;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<D> {
-        let Some(mut desk) = self.desk.take() else { return Poll::Pending };
+        let Some(desk) = &mut self.desk else { return Poll::Pending };
         // It never ends; what it has done lies in the tray.
         let _ = desk.work.as_mut().poll(cx);
-        let Some(done) = desk.tray.done.take() else {
-            self.desk = Some(desk);
-            return Poll::Pending;
-        };
+        let Some(done) = desk.tray.done.take() else { return Poll::Pending };
         let mut free = self.home.free.borrow_mut();
         if free.len() < KEPT {
-            free.push(desk);
+            free.extend(self.desk.take());
         }
         Poll::Ready(done)
     }

@@ -64,7 +64,7 @@ pub struct Space {
 pub async fn exchange<E: Edge>(
     arrival: &Arrival<'_>,
     edge: &mut E,
-    body: Body,
+    body: &Body,
     space: &mut Space,
 ) -> After {
     let &Arrival { ctx, listener, head, .. } = arrival;
@@ -72,10 +72,10 @@ pub async fn exchange<E: Edge>(
     let moved = Moved::default();
     let mut ledger = arrival.ledger(record);
     ledger.count(&moved);
-    let _upload = Upload { body: &body, moved: &moved };
+    let _upload = Upload { body, moved: &moved };
     let client = arrival.peer.client.map(|(address, _)| address);
     let trusted = client.is_some_and(|address| ctx.snapshot.trusts(address));
-    let given = head.value(Field::XRequestId).filter(|_| trusted).and_then(request_number);
+    let given = if trusted { head.value(Field::XRequestId).and_then(request_number) } else { None };
     ledger.record.id = given.unwrap_or_else(|| ctx.request_id());
     if head.method() == b"CONNECT" {
         return Box::pin(refuse(ctx, edge, &mut ledger, head, Cause::ConnectMethod)).await;
@@ -91,7 +91,7 @@ pub async fn exchange<E: Edge>(
         target,
         edge: &mut *edge,
         head,
-        body: &body,
+        body,
         upgrade: wanted_upgrade(head, target),
         about: About {
             kind: listener.config.forwarded,

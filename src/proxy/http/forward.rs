@@ -18,7 +18,7 @@ use crate::proxy::pool::Need;
 use crate::target::{Backend, Lease, Outcome, Pick, Target, Tried};
 
 use super::Body;
-use super::call::{Call, Patience, Silence};
+use super::call::{Call, Patience};
 use super::edge::Edge;
 use super::h1::write::{self, About};
 
@@ -126,6 +126,7 @@ struct Failure {
 async fn attempt<E: Edge>(errand: &mut Errand<'_, E>, mut lease: Lease) -> Result<Box<Call>, Failure> {
     // A trial finds out whether a backend can be connected to; an old connection says nothing about that.
     let mut may_reuse = !lease.is_trial();
+    let to_head = errand.head.method() == b"HEAD";
     loop {
         let generation = lease.backend().generation();
         let pooled = if may_reuse {
@@ -157,7 +158,20 @@ async fn attempt<E: Edge>(errand: &mut Errand<'_, E>, mut lease: Lease) -> Resul
             return Err(Failure { cause: Cause::BackendClosed, next: false });
         };
         let mut call = errand.start(lease, generation, stream, body);
-        let outcome = await_head(errand, &mut call).await;
+        // The client may leave meanwhile; 1xx heads are passed on to it.
+        let outcome = loop {
+            let polled = poll_fn(|cx| match call.poll_head(cx, errand.answer, to_head) {
+                Poll::Ready(outcome) => Poll::Ready(outcome),
+                Poll::Pending => errand.edge.poll_gone(cx).map(|()| Err(call.silence(Cause::ClientGone))),
+            });
+            match polled.await {
+                Ok(()) if errand.answer.status < 200 && errand.answer.status != 101 => {}
+                outcome => break outcome,
+            }
+            if let Err(cause) = Box::pin(errand.edge.interim(errand.answer)).await {
+                break Err(call.silence(cause));
+            }
+        };
         if let Some(attempt) = errand.record.last_attempt() {
             (attempt.sent, attempt.first_byte) = (call.sent, call.first_byte);
         }
@@ -192,22 +206,6 @@ async fn attempt<E: Edge>(errand: &mut Errand<'_, E>, mut lease: Lease) -> Resul
                 return Err(Failure { cause: silence.cause, next: false });
             }
         }
-    }
-}
-
-/// Waits for the final head; passes 1xx heads on. The client may leave meanwhile.
-async fn await_head<E: Edge>(errand: &mut Errand<'_, E>, call: &mut Call) -> Result<(), Silence> {
-    let to_head = errand.head.method() == b"HEAD";
-    loop {
-        poll_fn(|cx| match call.poll_head(cx, errand.answer, to_head) {
-            Poll::Ready(outcome) => Poll::Ready(outcome),
-            Poll::Pending => errand.edge.poll_gone(cx).map(|()| Err(call.silence(Cause::ClientGone))),
-        })
-        .await?;
-        if errand.answer.status >= 200 || errand.answer.status == 101 {
-            return Ok(());
-        }
-        Box::pin(errand.edge.interim(errand.answer)).await.map_err(|cause| call.silence(cause))?;
     }
 }
 

@@ -1,7 +1,7 @@
 //! The edge of the pipeline that speaks HTTP/1 to a client.
 
 use std::future::poll_fn;
-use std::io::{self, IoSlice};
+use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::Body;
 use super::client::Client;
 use super::edge::{After, Edge, Secured, Unsent};
 use super::h1::framing;
-use super::h1::transmit::{Failed, Out, SMALL, Transmit};
+use super::h1::transmit::{Failed, SMALL, Transmit};
 use super::h1::write::{self, Persistence};
 
 /// One request on an HTTP/1 connection.
@@ -39,8 +39,8 @@ impl<'a> Wire<'a> {
             client,
             version: head.version,
             keeps_alive: framing::keeps_alive(head),
-            expects: head.value(Field::Expect).is_some(),
-            upgrades: head.value(Field::Upgrade).is_some(),
+            expects: head.has(Field::Expect),
+            upgrades: head.has(Field::Upgrade),
         }
     }
 
@@ -138,7 +138,7 @@ impl Edge for Wire<'_> {
         let mut written = 0;
         // A short answer that is all here has nothing to wait for but its client.
         if body.append_rest(&mut out, SMALL) {
-            match poll_fn(|cx| Poll::Ready(self.client.poll_write(cx, Out::Parts(&[IoSlice::new(&out)])))).await {
+            match poll_fn(|cx| Poll::Ready(self.client.stream().poll_write(cx, &out))).await {
                 Poll::Ready(Ok(count)) if count == out.len() => return Ok(after),
                 Poll::Ready(Ok(count)) => written = count,
                 Poll::Ready(Err(_)) => {

@@ -43,6 +43,6 @@ pub async fn ask(ctx: &Rc<WorkerCtx>, head: &Head, body: Body) -> (After, Memory
     let peer = Peer { client: Some(([192, 0, 2, 7].into(), 1234)), ..Peer::default() };
     let listener = &ctx.snapshot.listeners[0];
     let arrival = Arrival { ctx, listener, head, peer: &peer, started: now(), head_read: now() };
-    let after = exchange(&arrival, &mut edge, body, &mut Space::default()).await;
+    let after = exchange(&arrival, &mut edge, &body, &mut Space::default()).await;
     (after, edge)
 }
