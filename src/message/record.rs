@@ -167,7 +167,10 @@ mod tests {
         record.attempt(BackendId(1), Tick(5)).reused = true;
         record.clear();
         assert!(record.kept_attempts().is_empty() && record.last_attempt().is_none());
-        assert_eq!(*record.attempt(BackendId(2), Tick(6)), Attempt { backend: BackendId(2), picked: Tick(6), ..Attempt::default() });
+        assert_eq!(
+            *record.attempt(BackendId(2), Tick(6)),
+            Attempt { backend: BackendId(2), picked: Tick(6), ..Attempt::default() }
+        );
         assert_eq!(Record { attempts: Default::default(), attempts_made: 0, ..record }, Record::default());
     }
 

@@ -42,7 +42,7 @@ pub struct WorkerCtx {
     /// Relay buffers.
     pub buffers: FreeList,
     /// Heads as bytes, on their way out.
-    pub outgoing: Shelf<Vec<u8>>,
+    pub outgoing: Shelf,
     /// Where requests are served.
     pub desks: Desks<Rc<Client>, Option<After>>,
     /// Deadlines.

@@ -51,6 +51,7 @@ impl Memory {
 impl Body {
     /// The same body for another attempt, as long as nothing of it was used.
     #[must_use]
+    #[inline]
     pub fn again(&self) -> Option<Body> {
         match self {
             Body::Empty => Some(Body::Empty),

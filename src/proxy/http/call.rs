@@ -71,7 +71,7 @@ enum Sending {
     /// Nothing.
     Done,
     /// Its head, of which so many bytes are out. It has no body, as most.
-    Head(Lent<Vec<u8>>, usize),
+    Head(Lent, usize),
     /// Head and body.
     Message(Box<Message>),
 }
@@ -102,7 +102,7 @@ impl Call {
         lease: Lease,
         generation: u32,
         stream: Stream,
-        head: Lent<Vec<u8>>,
+        head: Lent,
         body: Body,
         patience: Patience,
     ) -> Box<Call> {
@@ -370,13 +370,11 @@ impl Call {
     }
 
     /// Closes the connection; the backend is to be used once more.
-    #[must_use]
     pub fn into_lease(self: Box<Self>) -> Lease {
         self.lease
     }
 
     /// The connection, what was read beyond the head, and the lease, for a tunnel.
-    #[must_use]
     pub fn into_tunnel(self: Box<Self>) -> (Stream, Option<Buffer>, Lease) {
         (self.stream, self.held, self.lease)
     }

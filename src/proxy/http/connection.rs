@@ -145,13 +145,11 @@ async fn serve_one(client: Rc<Client>, papers: &mut Papers) -> Option<After> {
     let started = now();
     let read = read_head(client, head).await?;
     let head_read = if read.waited { now() } else { started };
-    let framing = read.outcome.and_then(|()| {
-        match framing::request(head)? {
-            Framing::Length(length) if client.limits().body.is_some_and(|limit| length > limit) => {
-                Err(Cause::BodyTooLarge)
-            }
-            framing => Ok(framing),
+    let framing = read.outcome.and_then(|()| match framing::request(head)? {
+        Framing::Length(length) if client.limits().body.is_some_and(|limit| length > limit) => {
+            Err(Cause::BodyTooLarge)
         }
+        framing => Ok(framing),
     });
     let (ctx, listener) = (&client.ctx, client.listener());
     let arrival = Arrival { ctx, listener, head, peer: &client.peer, started, head_read };

@@ -61,12 +61,7 @@ pub struct Space {
 /// Serves one request.
 ///
 /// What few requests need is boxed, so that the others do not carry its size about.
-pub async fn exchange<E: Edge>(
-    arrival: &Arrival<'_>,
-    edge: &mut E,
-    body: &Body,
-    space: &mut Space,
-) -> After {
+pub async fn exchange<E: Edge>(arrival: &Arrival<'_>, edge: &mut E, body: &Body, space: &mut Space) -> After {
     let &Arrival { ctx, listener, head, .. } = arrival;
     let Space { answer, record } = space;
     let moved = Moved::default();

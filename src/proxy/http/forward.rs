@@ -180,8 +180,9 @@ async fn attempt<E: Edge>(errand: &mut Errand<'_, E>, mut lease: Lease) -> Resul
         }
         match outcome {
             // What is left of the request's body would be taken for bytes of the tunnel.
-            Ok(()) if errand.answer.status == 101
-                && !(matches_upgrade(errand.answer, errand.upgrade) && call.is_sent()) =>
+            Ok(())
+                if errand.answer.status == 101
+                    && !(matches_upgrade(errand.answer, errand.upgrade) && call.is_sent()) =>
             {
                 call.abandon(Outcome::Failed, now());
                 return Err(Failure { cause: Cause::BadUpgrade, next: false });
