@@ -72,6 +72,9 @@ impl Snapshot {
     /// Whether `peer` may speak for its clients. A v4 address mapped into v6 counts as v4.
     #[must_use]
     pub fn trusts(&self, peer: IpAddr) -> bool {
+        if self.trusted.is_empty() {
+            return false;
+        }
         let peer = peer.to_canonical();
         self.trusted.iter().any(|network| network.contains(&peer))
     }

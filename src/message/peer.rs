@@ -27,13 +27,13 @@ impl Peer {
     #[must_use]
     pub fn record(&self) -> Record {
         let mut record = Record::default();
-        self.note_in(&mut record);
+        self.begin(&mut record);
         record
     }
 
-    /// Says this in a Record. One that stands where it will be used need not be moved there: it is large.
-    #[inline(always)]
-    pub fn note_in(&self, record: &mut Record) {
+    /// Makes a used Record say no more than this.
+    pub fn begin(&self, record: &mut Record) {
+        record.clear();
         let Peer { client, listener, accepted, greeted, secured, tls } = *self;
         (record.client, record.listener, record.accepted) = (client, listener, accepted);
         (record.started, record.secured, record.tls) = (greeted, secured, tls);

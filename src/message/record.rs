@@ -105,6 +105,34 @@ pub struct Record {
 }
 
 impl Record {
+    /// Forgets everything. The attempts stay where nobody looks: those made are counted, and there are none.
+    pub fn clear(&mut self) {
+        let Record {
+            kind,
+            client,
+            listener,
+            target,
+            id,
+            status,
+            cause,
+            accepted,
+            secured,
+            tls,
+            started,
+            head_read,
+            routed,
+            done,
+            bytes_in,
+            bytes_out,
+            attempts_made,
+            attempts: _,
+        } = self;
+        (*kind, *client, *listener, *target, *id) = Default::default();
+        (*status, *cause, *accepted, *secured, *tls) = Default::default();
+        (*started, *head_read, *routed, *done) = Default::default();
+        (*bytes_in, *bytes_out, *attempts_made) = Default::default();
+    }
+
     /// Starts an attempt on `backend` at `now` and gives its entry.
     pub fn attempt(&mut self, backend: BackendId, now: Tick) -> &mut Attempt {
         let place = usize::from(self.attempts_made).min(ATTEMPTS - 1);
@@ -130,6 +158,19 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cleared_record_says_nothing() {
+        let mut record = Record { status: 200, id: 7, done: Tick(9), ..Record::default() };
+        record.attempt(BackendId(1), Tick(5)).reused = true;
+        record.clear();
+        assert!(record.kept_attempts().is_empty() && record.last_attempt().is_none());
+        assert_eq!(
+            *record.attempt(BackendId(2), Tick(6)),
+            Attempt { backend: BackendId(2), picked: Tick(6), ..Attempt::default() }
+        );
+        assert_eq!(Record { attempts: Default::default(), attempts_made: 0, ..record }, Record::default());
+    }
 
     #[test]
     fn a_fifth_attempt_overwrites_the_fourth() {

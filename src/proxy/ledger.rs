@@ -2,8 +2,6 @@
 //!
 //! Dropping the ledger completes it: also when the task was cut by the end of the process or by a panic.
 
-use std::rc::Rc;
-
 use super::WorkerCtx;
 use crate::message::{Cause, Head, Record};
 use crate::net::now;
@@ -12,29 +10,19 @@ use crate::tick::Tick;
 
 /// A Record in the making.
 pub struct Ledger<'a> {
-    ctx: Rc<WorkerCtx>,
+    ctx: &'a WorkerCtx,
     head: Option<&'a Head>,
     moved: Option<&'a Moved>,
     settled: bool,
     /// What is known so far.
-    pub record: Record,
+    pub record: &'a mut Record,
 }
 
 impl<'a> Ledger<'a> {
-    /// Starts a Record that says nothing yet. `head`: what the client asked, for the access log.
+    /// Goes on with `record`, which was just begun. `head`: what the client asked, for the access log.
     #[must_use]
-    #[inline(always)]
-    pub fn empty(ctx: &Rc<WorkerCtx>, head: Option<&'a Head>) -> Ledger<'a> {
-        // The Record is made where it stays: it is large to be moved.
-        Ledger { ctx: Rc::clone(ctx), head, moved: None, settled: false, record: Record::default() }
-    }
-
-    /// Starts with what is known of it.
-    #[must_use]
-    pub fn new(ctx: &Rc<WorkerCtx>, head: Option<&'a Head>, record: Record) -> Ledger<'a> {
-        let mut ledger = Ledger::empty(ctx, head);
-        ledger.record = record;
-        ledger
+    pub fn new(ctx: &'a WorkerCtx, head: Option<&'a Head>, record: &'a mut Record) -> Ledger<'a> {
+        Ledger { ctx, head, moved: None, settled: false, record }
     }
 
     /// Adds the bytes in `moved` to the Record when it is completed: they count also when the task is cut.
@@ -62,9 +50,9 @@ impl Drop for Ledger<'_> {
         if self.record.done == Tick::ZERO {
             self.record.done = now();
         }
-        self.ctx.cells.record(&self.record);
+        self.ctx.cells.record(self.record);
         if let Some(log) = self.ctx.log.borrow_mut().as_mut() {
-            log.write(&self.record, self.head, &self.ctx.snapshot.names, self.ctx.wall());
+            log.write(self.record, self.head, &self.ctx.snapshot.names, self.ctx.wall());
         }
     }
 }

@@ -12,7 +12,6 @@ use std::time::{Duration, SystemTime};
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-use crate::message::Head;
 use crate::net::deadline::wall_start;
 use crate::net::{FreeList, Ticker};
 use crate::snapshot::Snapshot;
@@ -44,10 +43,8 @@ pub struct WorkerCtx {
     pub snapshot: Arc<Snapshot>,
     /// Relay buffers.
     pub buffers: FreeList,
-    /// Heads, of requests and answers.
-    pub heads: Shelf<Head>,
     /// Heads as bytes, on their way out.
-    pub outgoing: Shelf<Vec<u8>>,
+    pub outgoing: Shelf,
     /// Where requests are served.
     pub desks: Desks<Rc<Client>, Option<After>>,
     /// Where requests wait to be begun.
@@ -90,7 +87,6 @@ impl WorkerCtx {
         Rc::new(WorkerCtx {
             snapshot,
             buffers: FreeList::new(),
-            heads: Shelf::default(),
             outgoing: Shelf::default(),
             desks: Desks::default(),
             turnstile: Turnstile::default(),

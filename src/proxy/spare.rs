@@ -1,102 +1,56 @@
-//! Memory of one request that serves the next one of the same worker.
+//! Bytes of one message on its way out whose memory serves the next one of the same worker.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
-use crate::message::Head;
-
 /// Things kept for the next taker; more than these go back to the allocator.
 const KEPT: usize = 64;
 
 /// Memory that one thing may hold on to, in bytes: a single large head must not cost for ever.
-const MOST: usize = 8 * 1024;
+pub const MOST: usize = 8 * 1024;
 
-/// What can be used again.
-pub trait Reuse: Default {
-    /// Forgets its content, keeps its memory.
-    fn clear(&mut self);
-    /// Bytes of memory that it holds on to, about.
-    fn held(&self) -> usize;
+/// One worker's spare memory.
+#[derive(Clone, Default)]
+pub struct Shelf {
+    spare: Rc<RefCell<Vec<Vec<u8>>>>,
 }
 
-impl Reuse for Head {
-    fn clear(&mut self) {
-        Head::clear(self);
-    }
-
-    fn held(&self) -> usize {
-        self.capacity()
-    }
-}
-
-impl Reuse for Vec<u8> {
-    fn clear(&mut self) {
-        Vec::clear(self);
-    }
-
-    fn held(&self) -> usize {
-        self.capacity()
-    }
-}
-
-/// One worker's spare things of a kind.
-pub struct Shelf<T> {
-    spare: Rc<RefCell<Vec<Spare<T>>>>,
-}
-
-/// Boxed, so that to pass it on is to move a pointer.
-type Spare<T> = Box<T>;
-
-impl<T: Reuse> Shelf<T> {
+impl Shelf {
     /// An empty one, either fresh or with the memory of one that was dropped.
     #[must_use]
-    pub fn take(&self) -> Lent<T> {
-        let thing = self.spare.borrow_mut().pop().unwrap_or_default();
-        Lent { thing: Some(thing), home: self.clone() }
+    pub fn take(&self) -> Lent {
+        let bytes = self.spare.borrow_mut().pop().unwrap_or_default();
+        Lent { bytes, home: self.clone() }
     }
 }
 
-impl<T> Default for Shelf<T> {
-    fn default() -> Shelf<T> {
-        Shelf { spare: Rc::default() }
+/// Bytes off a [`Shelf`]; their memory goes back when they are dropped.
+pub struct Lent {
+    bytes: Vec<u8>,
+    home: Shelf,
+}
+
+impl Deref for Lent {
+    type Target = Vec<u8>;
+
+    fn deref(&self) -> &Vec<u8> {
+        &self.bytes
     }
 }
 
-impl<T> Clone for Shelf<T> {
-    fn clone(&self) -> Shelf<T> {
-        Shelf { spare: Rc::clone(&self.spare) }
+impl DerefMut for Lent {
+    fn deref_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
     }
 }
 
-/// A thing off a [`Shelf`]; goes back when dropped.
-pub struct Lent<T: Reuse> {
-    /// `None` only within the drop.
-    thing: Option<Spare<T>>,
-    home: Shelf<T>,
-}
-
-impl<T: Reuse> Deref for Lent<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        self.thing.as_ref().expect("only the drop takes it out")
-    }
-}
-
-impl<T: Reuse> DerefMut for Lent<T> {
-    fn deref_mut(&mut self) -> &mut T {
-        self.thing.as_mut().expect("only the drop takes it out")
-    }
-}
-
-impl<T: Reuse> Drop for Lent<T> {
+impl Drop for Lent {
     fn drop(&mut self) {
-        let Some(mut thing) = self.thing.take() else { return };
         let mut spare = self.home.spare.borrow_mut();
-        if spare.len() < KEPT && thing.held() <= MOST {
-            thing.clear();
-            spare.push(thing);
+        if spare.len() < KEPT && self.bytes.capacity() <= MOST {
+            self.bytes.clear();
+            spare.push(std::mem::take(&mut self.bytes));
         }
     }
 }
@@ -107,7 +61,7 @@ mod tests {
 
     #[test]
     fn what_is_dropped_serves_the_next_taker_empty() {
-        let shelf: Shelf<Vec<u8>> = Shelf::default();
+        let shelf = Shelf::default();
         let mut first = shelf.take();
         first.extend_from_slice(b"a head");
         let memory = first.as_ptr();
@@ -119,7 +73,7 @@ mod tests {
 
     #[test]
     fn neither_many_nor_large_ones_are_kept() {
-        let shelf: Shelf<Vec<u8>> = Shelf::default();
+        let shelf = Shelf::default();
         shelf.take().reserve(MOST + 1);
         assert!(shelf.spare.borrow().is_empty());
         drop((0..=KEPT).map(|_| shelf.take()).collect::<Vec<_>>());

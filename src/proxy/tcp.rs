@@ -37,13 +37,13 @@ impl Drop for Ends {
 pub async fn serve(ctx: Rc<WorkerCtx>, client: Stream, peer: Peer) {
     let listener = &ctx.snapshot.listeners[usize::from(peer.listener.0)];
     let moved = Moved::default();
-    let record = Record { kind: Kind::Tcp, ..peer.record() };
-    let mut ledger = Ledger::new(&ctx, None, record);
+    let mut record = Record { kind: Kind::Tcp, ..peer.record() };
+    let mut ledger = Ledger::new(&ctx, None, &mut record);
     ledger.count(&moved);
     let target = &ctx.snapshot.targets[listener.router.find()];
     ledger.record.target = Some(target.id);
     ledger.record.routed = now();
-    let cause = match connect(&ctx, target, &mut ledger.record).await {
+    let cause = match connect(&ctx, target, ledger.record).await {
         Ok((lease, backend)) => {
             let mut ends = Ends { client, backend, ended: false };
             let deadline = ctx.ticker.deadline();

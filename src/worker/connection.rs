@@ -80,7 +80,7 @@ async fn secure(
         Ok(session) => Box::new(session),
         Err(error) => {
             tracing::error!(listener = listener.config.name, %error, "no TLS session can be made");
-            Ledger::new(ctx, None, record(peer)).settle(Cause::Internal);
+            Ledger::new(ctx, None, &mut record(peer)).settle(Cause::Internal);
             return None;
         }
     };
@@ -105,7 +105,7 @@ async fn secure(
         Some(Err(Broken::Protocol(error))) => (Cause::TlsHandshake, Some(error.to_string())),
     };
     // Not before: a handshake that is cut by the end of the process was no request yet, so nothing was lost.
-    Ledger::new(ctx, None, record(peer)).settle(cause);
+    Ledger::new(ctx, None, &mut record(peer)).settle(cause);
     let client = peer.client.map(|client| tracing::field::display(client.ip));
     let error = broken.unwrap_or_default();
     tracing::debug!(listener = listener.config.name, client, %cause, error, "TLS handshake failed");

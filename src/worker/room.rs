@@ -107,7 +107,8 @@ mod tests {
             let (ctx, place) = (Rc::clone(&ctx), Place::take(&room, &ctx));
             tokio::task::spawn_local(async move {
                 let _place = place;
-                let mut ledger = Ledger::new(&ctx, None, Record::default());
+                let mut record = Record::default();
+                let mut ledger = Ledger::new(&ctx, None, &mut record);
                 tokio::task::yield_now().await;
                 assert!(!breaks, "this panic is wanted");
                 ledger.settle(Cause::Done);

@@ -22,7 +22,7 @@ pub enum Body {
     /// What a client sends.
     Client(Rc<Client>),
     /// What a backend answers; carries the rest of the request with it.
-    Reply(Box<Reply>),
+    Reply(Reply),
 }
 
 /// A body in memory, with trailers.
@@ -51,6 +51,7 @@ impl Memory {
 impl Body {
     /// The same body for another attempt, as long as nothing of it was used.
     #[must_use]
+    #[inline]
     pub fn again(&self) -> Option<Body> {
         match self {
             Body::Empty => Some(Body::Empty),
@@ -118,6 +119,14 @@ impl Body {
             Body::Memory(memory) => memory.trailers.clone(),
             Body::Client(client) => client.trailers(),
             Body::Reply(reply) => reply.trailers().to_vec(),
+        }
+    }
+
+    /// Appends all of it to `out`, if it is a backend's, at most `most` bytes, and here already. False: nothing was done.
+    pub fn append_rest(&mut self, out: &mut Vec<u8>, most: usize) -> bool {
+        match self {
+            Body::Empty | Body::Memory(_) | Body::Client(_) => false,
+            Body::Reply(reply) => reply.append_rest(out, most),
         }
     }
 

@@ -4,12 +4,15 @@
 //! only while it is the backend we wait for: not while the client is slow to send or to take.
 
 use std::io;
-use std::task::{Context, Poll};
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use crate::message::{Cause, Field, Framing, Head, tokens};
-use crate::net::{Buffer, Deadline, FreeList, Piece, Stream, now};
+use crate::net::{Buffer, Deadline, Piece, Stream, now};
+use crate::proxy::WorkerCtx;
 use crate::proxy::spare::Lent;
+use crate::target::{Backend, Lease, Outcome};
 use crate::tick::Tick;
 
 use super::Body;
@@ -33,12 +36,15 @@ pub struct Patience {
     pub idle: Duration,
 }
 
-/// One request on one connection.
+/// One request on one connection, with the right to use the backend.
 pub struct Call {
+    ctx: Rc<WorkerCtx>,
+    lease: Lease,
+    /// The backend's from before the connection was made.
+    generation: u32,
     stream: Stream,
     held: Option<Buffer>,
-    buffers: FreeList,
-    sending: Option<Sending>,
+    sending: Sending,
     /// The request could not be sent to its end; the answer may still come.
     unsendable: bool,
     search: Search,
@@ -56,9 +62,21 @@ pub struct Call {
     pub sent: Tick,
     /// The first byte of the answer came.
     pub first_byte: Tick,
+    /// Bytes of the head came, and perhaps of the body.
+    read: Tick,
 }
 
-struct Sending {
+/// What is left of the request to be sent.
+enum Sending {
+    /// Nothing.
+    Done,
+    /// Its head, of which so many bytes are out. It has no body, as most.
+    Head(Lent, usize),
+    /// Head and body.
+    Message(Box<Message>),
+}
+
+struct Message {
     transmit: Transmit,
     body: Body,
 }
@@ -76,24 +94,36 @@ pub struct Silence {
 }
 
 impl Call {
-    /// A request on a connection that is silent and open.
+    /// A request on a connection that is silent and open. `generation` is the backend's from before the connection was
+    /// made.
     #[must_use]
     pub fn new(
+        ctx: &Rc<WorkerCtx>,
+        lease: Lease,
+        generation: u32,
         stream: Stream,
-        head: Lent<Vec<u8>>,
-        mut body: Body,
-        raw: bool,
-        buffers: FreeList,
-        deadline: Deadline,
+        head: Lent,
+        body: Body,
         patience: Patience,
-    ) -> Call {
-        body.set_pipes(raw && stream.is_plain());
-        let transmit = Transmit::new(head, body.framing(), &mut body, raw);
-        Call {
+    ) -> Box<Call> {
+        // Made in its box: it is moved several times on its way to the end of the answer.
+        let place = Box::new_uninit();
+        let sending = match body {
+            Body::Empty => Sending::Head(head, 0),
+            mut body => {
+                body.set_pipes(ctx.raw_relay && stream.is_plain());
+                let transmit = Transmit::new(head, body.framing(), &mut body, ctx.raw_relay);
+                Sending::Message(Box::new(Message { transmit, body }))
+            }
+        };
+        let (ctx, deadline) = (Rc::clone(ctx), ctx.ticker.deadline());
+        let call = Call {
+            ctx,
+            lease,
+            generation,
             stream,
             held: None,
-            buffers,
-            sending: Some(Sending { transmit, body }),
+            sending,
             unsendable: false,
             search: Search::default(),
             interims: 0,
@@ -108,41 +138,52 @@ impl Call {
             in_body: false,
             sent: Tick::ZERO,
             first_byte: Tick::ZERO,
-        }
+            read: Tick::ZERO,
+        };
+        Box::write(place, call)
     }
 
     /// Sends as much of the request as goes.
     ///
     /// # Errors
     /// The cause for which the *client's* side of it broke.
+    #[inline]
     pub fn drive(&mut self, cx: &mut Context<'_>) -> Result<(), Cause> {
-        let Some(sending) = &mut self.sending else { return Ok(()) };
+        if matches!(self.sending, Sending::Done) { Ok(()) } else { self.send(cx) }
+    }
+
+    fn send(&mut self, cx: &mut Context<'_>) -> Result<(), Cause> {
         let stream = &mut self.stream;
-        let polled = sending.transmit.poll(cx, &mut sending.body, |cx, out| out.poll_write(cx, stream));
-        if sending.transmit.written() != self.written {
+        let (polled, written) = match &mut self.sending {
+            Sending::Done => return Ok(()),
+            Sending::Head(head, out) => {
+                let polled = poll_rest(cx, stream, head, out);
+                (polled, *out as u64)
+            }
+            Sending::Message(message) => {
+                let Message { transmit, body } = &mut **message;
+                let polled = transmit.poll(cx, body, |cx, out| out.poll_write(cx, stream));
+                (polled, transmit.written())
+            }
+        };
+        if written != self.written {
             if self.written == 0 {
                 self.sent = now();
             }
-            self.written = sending.transmit.written();
+            self.written = written;
             self.deadline.clear();
         }
-        match polled {
-            Poll::Pending => Ok(()),
-            Poll::Ready(Ok(())) => {
+        let Poll::Ready(outcome) = polled else { return Ok(()) };
+        self.sending = Sending::Done;
+        match outcome {
+            Ok(()) => {
                 // The patience for the answer begins with the end of the request.
                 self.deadline.clear();
-                self.sending = None;
                 Ok(())
             }
-            Poll::Ready(Err(Failed::Source(cause))) => {
+            Err(failed) => {
                 self.unsendable = true;
-                self.sending = None;
-                Err(cause)
-            }
-            Poll::Ready(Err(Failed::Sink(_))) => {
-                self.unsendable = true;
-                self.sending = None;
-                Ok(())
+                if let Failed::Source(cause) = failed { Err(cause) } else { Ok(()) }
             }
         }
     }
@@ -176,11 +217,12 @@ impl Call {
                     Err(cause) => return Poll::Ready(Err(self.silence(cause))),
                 }
             }
-            match self.buffers.poll_fill(&mut self.held, cx, &mut self.stream) {
+            match self.ctx.buffers.poll_fill(&mut self.held, cx, &mut self.stream) {
                 Poll::Ready(Ok(count)) if count > 0 => {
+                    self.read = now();
                     if !self.answered {
                         self.answered = true;
-                        self.first_byte = now();
+                        self.first_byte = self.read;
                     }
                 }
                 Poll::Ready(outcome) => return Poll::Ready(Err(self.closed(outcome.err()))),
@@ -210,7 +252,7 @@ impl Call {
     /// # Errors
     /// Why it can't be read on.
     pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Piece>, Cause>> {
-        match self.decoder.poll(cx, &mut self.stream, &mut self.held, &self.buffers) {
+        match self.decoder.poll(cx, &mut self.stream, &mut self.held, &self.ctx.buffers) {
             Poll::Ready(outcome) => {
                 self.deadline.clear();
                 Poll::Ready(outcome.map_err(|broken| match broken {
@@ -222,15 +264,24 @@ impl Call {
         }
     }
 
+    /// Appends what is left of the answer's body to `out`, if that is at most `most` bytes and all here, and the request is
+    /// out. False: nothing was done.
+    pub fn append_rest(&mut self, out: &mut Vec<u8>, most: usize) -> bool {
+        self.is_sent() && self.decoder.append_rest(&mut self.held, out, most)
+    }
+
     /// Ready with a cause when the backend, and nobody else, has kept us waiting for too long.
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<Cause> {
-        let sending = self.sending.as_ref();
-        if sending.is_some_and(|sending| !sending.transmit.is_blocked()) {
-            // The client has not sent the rest of its request.
-            self.deadline.clear();
-            return Poll::Pending;
-        }
-        let span = match (self.in_body, sending.is_some()) {
+        let sending = match &self.sending {
+            Sending::Done => false,
+            Sending::Message(message) if !message.transmit.is_blocked() => {
+                // The client has not sent the rest of its request.
+                self.deadline.clear();
+                return Poll::Pending;
+            }
+            Sending::Head(..) | Sending::Message(_) => true,
+        };
+        let span = match (self.in_body, sending) {
             (false, false) => self.patience.first_byte,
             (true, _) | (_, true) => self.patience.idle,
         };
@@ -266,7 +317,7 @@ impl Call {
     /// True when the last byte of the request was taken by the socket.
     #[must_use]
     pub fn is_sent(&self) -> bool {
-        self.sending.is_none() && !self.unsendable
+        matches!(self.sending, Sending::Done) && !self.unsendable
     }
 
     /// See [`Decoder::set_raw`].
@@ -279,19 +330,61 @@ impl Call {
         self.decoder.set_pipes(allowed);
     }
 
-    /// The connection and for how long the backend keeps it open, if it may serve another request: request and
-    /// answer are complete, both want it, and not a byte is left over (RFC 9112 §9.3).
-    pub fn into_idle(self: Box<Self>) -> Option<(Stream, Option<Duration>)> {
-        let sent = self.is_sent();
-        let clean = sent && self.held.is_none() && !self.stream.has_leftover() && self.decoder.is_done();
-        (clean && self.keeps_alive).then_some((self.stream, self.keep_for))
+    /// The backend.
+    #[must_use]
+    pub fn backend(&self) -> &Backend {
+        self.lease.backend()
     }
 
-    /// The connection and what was read beyond the head, for a tunnel.
+    /// When bytes that were read together with the head came. Who has waited for the body asks the clock.
     #[must_use]
-    pub fn into_tunnel(self: Box<Self>) -> (Stream, Option<Buffer>) {
-        (self.stream, self.held)
+    pub fn read(&self) -> Tick {
+        self.read
     }
+
+    /// Ends it after the whole answer was read, at `now`. The connection goes to the pool if it may serve another request:
+    /// request and answer are complete, both want it, and not a byte is left over (RFC 9112 §9.3).
+    pub fn complete(self: Box<Self>, now: Tick) {
+        let sent = self.is_sent();
+        let clean = sent && self.held.is_none() && !self.stream.has_leftover() && self.decoder.is_done();
+        if clean && self.keeps_alive {
+            let (pool, cells) = (&self.ctx.pool, &self.ctx.cells);
+            pool.put(cells, self.lease.backend(), self.stream, self.keep_for, self.generation, now);
+        }
+        self.lease.finish(Outcome::Success, now);
+    }
+
+    /// Ends it early; the connection is closed.
+    pub fn abandon(self: Box<Self>, outcome: Outcome, now: Tick) {
+        self.lease.finish(outcome, now);
+    }
+
+    /// Closes the connection; the backend is to be used once more.
+    pub fn into_lease(self: Box<Self>) -> Lease {
+        self.lease
+    }
+
+    /// The connection, what was read beyond the head, and the lease, for a tunnel.
+    pub fn into_tunnel(self: Box<Self>) -> (Stream, Option<Buffer>, Lease) {
+        (self.stream, self.held, self.lease)
+    }
+}
+
+/// Writes what is left of `bytes` behind the first `out`, and counts it.
+fn poll_rest(
+    cx: &mut Context<'_>,
+    stream: &mut Stream,
+    bytes: &[u8],
+    out: &mut usize,
+) -> Poll<Result<(), Failed>> {
+    while *out < bytes.len() {
+        match ready!(stream.poll_write(cx, &bytes[*out..])) {
+            Ok(0) => return Poll::Ready(Err(Failed::Sink(io::ErrorKind::WriteZero.into()))),
+            Ok(count) => *out += count,
+            Err(error) => return Poll::Ready(Err(Failed::Sink(error))),
+        }
+    }
+    Poll::Ready(Ok(()))
 }
 
 /// `Keep-Alive: timeout=N` of an answer, in whole seconds.

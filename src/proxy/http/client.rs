@@ -101,13 +101,16 @@ impl Client {
         &self.listener().config.client_timeouts
     }
 
-    /// Starts the body of the next request; with [`Framing::None`] nothing is held for it.
+    /// Starts the body of the next request, if that has one.
     pub fn start_body(&self, framing: Framing) {
-        let incoming = |framing| {
-            let decoder = Decoder::new(framing);
-            Box::new(Incoming { framing, decoder, pace: Pace::default(), taken: false })
-        };
-        *self.body.borrow_mut() = (framing != Framing::None).then(|| incoming(framing));
+        let decoder = Decoder::new(framing);
+        let incoming = Incoming { framing, decoder, pace: Pace::default(), taken: false };
+        *self.body.borrow_mut() = Some(Box::new(incoming));
+    }
+
+    /// Forgets the body of the last request.
+    pub fn end_body(&self) {
+        *self.body.borrow_mut() = None;
     }
 
     /// The framing of the current request's body.

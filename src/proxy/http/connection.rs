@@ -8,16 +8,17 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use crate::message::{Cause, Framing, Head, Peer, Record};
+use crate::message::{Cause, Framing, Head, Peer};
 use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::ledger::Ledger;
+use crate::proxy::spare::MOST;
 use crate::proxy::turnstile::Ticket;
 
 use super::Body;
 use super::client::Client;
 use super::edge::After;
-use super::exchange::{Arrival, exchange, refuse};
+use super::exchange::{Arrival, Space, exchange, refuse};
 use super::h1::framing;
 use super::h1::parse::Search;
 use super::h1::write::{self, Persistence};
@@ -59,7 +60,7 @@ pub async fn serve(client: Rc<Client>) {
         exchange.served = true;
         drop(exchange);
         match after {
-            Some(After::KeepOpen) => client.start_body(Framing::None),
+            Some(After::KeepOpen) => client.end_body(),
             Some(After::Linger) => return linger(&client).await,
             Some(After::Abort) => return client.stream().reset_on_close(),
             None => return,
@@ -71,8 +72,10 @@ pub async fn serve(client: Rc<Client>) {
 pub async fn turn_away(client: Rc<Client>, cause: Cause) {
     let ctx = &client.ctx;
     let head = Head::new();
-    let mut ledger = Ledger::new(ctx, None, Record { id: ctx.request_id(), ..client.peer.record() });
-    let mut wire = Wire::new(ctx, Rc::clone(&client), &head);
+    let mut record = client.peer.record();
+    record.id = ctx.request_id();
+    let mut ledger = Ledger::new(ctx, None, &mut record);
+    let mut wire = Wire::new(&client, &head);
     refuse(ctx, &mut wire, &mut ledger, &head, cause).await;
     drop(ledger);
     // Its request is still on the way: a plain close would meet it with a reset.
@@ -82,7 +85,9 @@ pub async fn turn_away(client: Rc<Client>, cause: Cause) {
 /// The same for a connection that there is not even time for: one read, one write, closed. What the client had
 /// sent by now does not reset the answer away.
 pub fn dismiss(ctx: &Rc<WorkerCtx>, stream: &Stream, peer: &Peer) {
-    let mut ledger = Ledger::new(ctx, None, Record { id: ctx.request_id(), ..peer.record() });
+    let mut record = peer.record();
+    record.id = ctx.request_id();
+    let mut ledger = Ledger::new(ctx, None, &mut record);
     ledger.settle(Cause::TooManyConnections);
     let (head, body) = own::answer(Cause::TooManyConnections, ledger.record.id, false, &ctx.buffers);
     let mut out = Vec::with_capacity(512);
@@ -124,36 +129,61 @@ fn may_begin(client: &Client, cx: &mut Context<'_>, ticket: &mut Ticket) -> bool
         || client.stream().poll_readable(cx).is_ready() && turnstile.poll_pass(cx, ticket, inside).is_ready()
 }
 
-/// Reads one request and serves it. `None`: the connection ended, and there is nobody to tell.
-async fn serve_one(client: Rc<Client>) -> Option<After> {
-    let client = &client;
-    let ctx = &client.ctx;
-    let started = now();
-    let mut head = ctx.heads.take();
-    let read = read_head(client, &mut head).await?;
-    let framing = read.and_then(|()| {
-        let framing = framing::request(&head)?;
-        match (framing, client.limits().body) {
-            (Framing::Length(length), Some(limit)) if length > limit => Err(Cause::BodyTooLarge),
-            _ => Ok(framing),
+/// What lies on a desk: memory of one request that serves the next one. Its request's head is empty between.
+#[derive(Default)]
+struct Papers {
+    head: Head,
+    space: Space,
+}
+
+impl Papers {
+    /// Forgets what a request has left; a single large head must not cost for ever.
+    fn clear(&mut self) {
+        for head in [&mut self.head, &mut self.space.answer] {
+            if head.capacity() > MOST {
+                *head = Head::default();
+            } else {
+                head.clear();
+            }
         }
+    }
+}
+
+/// Reads one request and serves it. `None`: the connection ended, and there is nobody to tell.
+async fn serve_one(client: Rc<Client>, papers: &mut Papers) -> Option<After> {
+    let client = &client;
+    let Papers { head, space } = papers;
+    let started = now();
+    let read = read_head(client, head).await?;
+    let head_read = if read.waited { now() } else { started };
+    let framing = read.outcome.and_then(|()| match framing::request(head)? {
+        Framing::Length(length) if client.limits().body.is_some_and(|limit| length > limit) => {
+            Err(Cause::BodyTooLarge)
+        }
+        framing => Ok(framing),
     });
-    let arrival = Arrival { peer: &client.peer, started, head_read: now() };
-    let mut wire = Wire::new(ctx, Rc::clone(client), &head);
+    let (ctx, listener) = (&client.ctx, client.listener());
+    let arrival = Arrival { ctx, listener, head, peer: &client.peer, started, head_read };
+    let mut wire = Wire::new(client, head);
     let after = match framing {
         Ok(framing) => {
-            client.start_body(framing);
-            let body = if framing == Framing::None { Body::Empty } else { Body::Client(Rc::clone(client)) };
-            exchange(ctx, client.listener(), &mut wire, &head, body, arrival).await
+            let body = if framing == Framing::None {
+                Body::Empty
+            } else {
+                client.start_body(framing);
+                Body::Client(Rc::clone(client))
+            };
+            exchange(&arrival, &mut wire, &body, space).await
         }
         Err(cause) => {
             // Where this request ends nobody knows: whatever else comes belongs to it, until the client closes.
             client.start_body(Framing::UntilClose);
-            let mut ledger =
-                Ledger::new(ctx, Some(&head), Record { id: ctx.request_id(), ..arrival.record() });
-            Box::pin(refuse(ctx, &mut wire, &mut ledger, &head, cause)).await
+            let mut ledger = arrival.ledger(&mut space.record);
+            ledger.record.id = ctx.request_id();
+            Box::pin(refuse(ctx, &mut wire, &mut ledger, head, cause)).await
         }
     };
+    papers.clear();
     client.reading.clear();
     if after == After::KeepOpen && !client.is_body_done() && !discard_body(client).await {
         return Some(After::Linger);
@@ -163,10 +193,17 @@ async fn serve_one(client: Rc<Client>) -> Option<After> {
     Some(if after == After::KeepOpen && last { After::Linger } else { after })
 }
 
-/// Reads a whole head. The outer `None`: the client closed, or was silent, without a byte of one.
-async fn read_head(client: &Client, head: &mut Head) -> Option<Result<(), Cause>> {
+/// How reading a head ended.
+struct HeadRead {
+    outcome: Result<(), Cause>,
+    /// It did not come at once.
+    waited: bool,
+}
+
+/// Reads a whole head. `None`: the client closed, or was silent, without a byte of one.
+async fn read_head(client: &Client, head: &mut Head) -> Option<HeadRead> {
     let mut search = Search::default();
-    let mut waits = false;
+    let mut waited = false;
     let outcome = loop {
         let (size, headers) = (client.limits().head_size, client.limits().headers);
         let found = client.with_held(|held| {
@@ -185,8 +222,8 @@ async fn read_head(client: &Client, head: &mut Head) -> Option<Result<(), Cause>
             Ok(Some(_)) => break Some(Ok(())),
             Ok(None) => {}
         }
-        if !waits {
-            waits = true;
+        if !waited {
+            waited = true;
             client.reading.set(client.timeouts().head);
         }
         let filled = poll_fn(|cx| {
@@ -204,7 +241,7 @@ async fn read_head(client: &Client, head: &mut Head) -> Option<Result<(), Cause>
         }
     };
     client.reading.clear();
-    outcome
+    outcome.map(|outcome| HeadRead { outcome, waited })
 }
 
 /// Whether a request has begun: an empty line alone, as some clients send behind a body, is none.

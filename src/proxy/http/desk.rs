@@ -38,11 +38,12 @@ impl<J, D> Default for Desks<J, D> {
 }
 
 impl<J: 'static, D: 'static> Desks<J, D> {
-    /// Does `job` as `serve` would. All callers of one `Desks` pass the same `serve`.
-    pub fn run<F: Future<Output = D> + 'static>(
+    /// Does `job` as `serve` would, with the things that the job before left at its desk. All callers of one `Desks` pass
+    /// the same `serve`.
+    pub fn run<S: Default + 'static>(
         &self,
         job: J,
-        serve: impl Fn(J) -> F + 'static,
+        serve: impl AsyncFn(J, &mut S) -> D + 'static,
     ) -> Running<'_, J, D> {
         let free = self.free.borrow_mut().pop();
         let desk = free.unwrap_or_else(|| Desk::new(serve));
@@ -77,30 +78,28 @@ impl<J, D> Future for Running<'_, J, D> {
     type Output = D;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<D> {
-        let Some(mut desk) = self.desk.take() else { return Poll::Pending };
+        let Some(desk) = &mut self.desk else { return Poll::Pending };
         // It never ends; what it has done lies in the tray.
         let _ = desk.work.as_mut().poll(cx);
-        let Some(done) = desk.tray.done.take() else {
-            self.desk = Some(desk);
-            return Poll::Pending;
-        };
+        let Some(done) = desk.tray.done.take() else { return Poll::Pending };
         let mut free = self.home.free.borrow_mut();
         if free.len() < KEPT {
-            free.push(desk);
+            free.extend(self.desk.take());
         }
         Poll::Ready(done)
     }
 }
 
 impl<J: 'static, D: 'static> Desk<J, D> {
-    fn new<F: Future<Output = D> + 'static>(serve: impl Fn(J) -> F + 'static) -> Desk<J, D> {
+    fn new<S: Default + 'static>(serve: impl AsyncFn(J, &mut S) -> D + 'static) -> Desk<J, D> {
         let tray = Rc::new(Tray { job: Cell::new(None), done: Cell::new(None) });
         let inner = Rc::clone(&tray);
         let work = Box::pin(async move {
+            let mut things = S::default();
             loop {
                 // Whoever brings a job polls right after.
                 let job = poll_fn(|_| inner.job.take().map_or(Poll::Pending, Poll::Ready)).await;
-                let done = serve(job).await;
+                let done = serve(job, &mut things).await;
                 inner.done.set(Some(done));
             }
         });
@@ -118,21 +117,23 @@ mod tests {
 
     type Counting = Desks<(Alive, u32), u32>;
 
-    async fn double((_alive, number): (Alive, u32)) -> u32 {
+    async fn double((_alive, number): (Alive, u32), served: &mut u32) -> u32 {
         tokio::task::yield_now().await;
-        number * 2
+        *served += 1;
+        number * 2 * *served
     }
 
     #[tokio::test]
     async fn a_desk_serves_one_job_after_the_other_and_holds_nothing_between() {
         let (desks, alive) = (Counting::default(), Alive(Rc::new(())));
         for number in 0..3 {
-            assert_eq!(desks.run((alive.clone(), number), double).await, number * 2);
+            let served = number + 1;
+            assert_eq!(desks.run((alive.clone(), number), double).await, number * 2 * served, "things stay");
             assert_eq!((desks.free.borrow().len(), desks.busy(), Rc::strong_count(&alive.0)), (1, 0, 1));
         }
         let (one, two) =
             tokio::join!(desks.run((alive.clone(), 5), double), desks.run((alive.clone(), 7), double));
-        assert_eq!((one, two, desks.free.borrow().len()), (10, 14, 2));
+        assert_eq!((one, two, desks.free.borrow().len()), (40, 14, 2));
     }
 
     #[tokio::test]

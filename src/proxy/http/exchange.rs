@@ -11,20 +11,25 @@ use crate::net::relay::{End, Moved};
 use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::ledger::Ledger;
-use crate::proxy::spare::Lent;
 use crate::snapshot::Listener;
 use crate::target::{Outcome, Target};
 use crate::tick::Tick;
 
 use super::Body;
 use super::edge::{After, Edge, Unsent};
-use super::forward::{Answer, Request, forward};
+use super::forward::{Errand, forward};
 use super::h1::write::About;
 use super::own;
+use super::reply::Reply;
 
 /// A request that has just been read.
-#[derive(Clone, Copy)]
 pub struct Arrival<'a> {
+    /// The worker that serves it.
+    pub ctx: &'a Rc<WorkerCtx>,
+    /// Where it came in.
+    pub listener: &'a Listener,
+    /// Its head.
+    pub head: &'a Head,
     /// Who asks.
     pub peer: &'a Peer,
     /// Its first byte came.
@@ -33,55 +38,55 @@ pub struct Arrival<'a> {
     pub head_read: Tick,
 }
 
-impl Arrival<'_> {
-    /// A Record that says no more than this.
-    #[must_use]
-    pub fn record(&self) -> Record {
-        let mut record = Record::default();
-        self.note_in(&mut record);
-        record
+impl<'a> Arrival<'a> {
+    /// Begins what becomes of it.
+    pub fn ledger(&self, record: &'a mut Record) -> Ledger<'a> {
+        self.peer.begin(record);
+        record.started = self.started;
+        record.head_read = self.head_read;
+        record.listener = self.listener.id;
+        Ledger::new(self.ctx, Some(self.head), record)
     }
+}
 
-    /// Says this in a Record.
-    #[inline(always)]
-    fn note_in(&self, record: &mut Record) {
-        self.peer.note_in(record);
-        (record.started, record.head_read) = (self.started, self.head_read);
-    }
+/// Memory of one exchange that serves the next one.
+#[derive(Default)]
+pub struct Space {
+    /// The answer's head.
+    pub answer: Head,
+    /// What happens.
+    pub record: Record,
 }
 
 /// Serves one request.
 ///
 /// What few requests need is boxed, so that the others do not carry its size about.
-pub async fn exchange<E: Edge>(
-    ctx: &Rc<WorkerCtx>,
-    listener: &Listener,
-    edge: &mut E,
-    head: &Head,
-    body: Body,
-    arrival: Arrival<'_>,
-) -> After {
+pub async fn exchange<E: Edge>(arrival: &Arrival<'_>, edge: &mut E, body: &Body, space: &mut Space) -> After {
+    let &Arrival { ctx, listener, head, .. } = arrival;
+    let Space { answer, record } = space;
     let moved = Moved::default();
-    let mut ledger = Ledger::empty(ctx, Some(head));
-    arrival.note_in(&mut ledger.record);
+    let mut ledger = arrival.ledger(record);
     ledger.count(&moved);
-    let _upload = Upload { body: &body, moved: &moved };
-    ledger.record.listener = listener.id;
-    let client = ledger.record.client.map(|client| client.ip);
+    let _upload = Upload { body, moved: &moved };
+    let client = arrival.peer.client.map(|client| client.ip);
     let trusted = client.is_some_and(|address| ctx.snapshot.trusts(address));
-    let given = head.value(Field::XRequestId).filter(|_| trusted).and_then(request_number);
+    let given = if trusted { head.value(Field::XRequestId).and_then(request_number) } else { None };
     ledger.record.id = given.unwrap_or_else(|| ctx.request_id());
     if head.method() == b"CONNECT" {
         return Box::pin(refuse(ctx, edge, &mut ledger, head, Cause::ConnectMethod)).await;
     }
     let target = &ctx.snapshot.targets[listener.router.find()];
     ledger.record.target = Some(target.id);
-    ledger.record.routed = now();
+    // Nothing was waited for since.
+    ledger.record.routed = arrival.head_read;
 
     let secured = edge.secured();
-    let request = Request {
+    let mut errand = Errand {
+        ctx,
+        target,
+        edge: &mut *edge,
         head,
-        body: &body,
+        body,
         upgrade: wanted_upgrade(head, target),
         about: About {
             kind: listener.config.forwarded,
@@ -91,23 +96,35 @@ pub async fn exchange<E: Edge>(
             certificate: secured.as_deref().map_or(&[], |secured| &*secured.certificate),
             id: ledger.record.id,
         },
+        answer: &mut *answer,
+        record: &mut *ledger.record,
     };
-    let answer = forward(ctx, target, edge, &request, &mut ledger.record).await;
-    let after = match answer {
-        Ok(Answer::Reply(head_back, reply)) => {
-            let reply = Download { body: reply, moved: &moved };
-            reply_to(ctx, edge, &mut ledger, head, head_back, reply).await
-        }
-        Ok(Answer::Tunnel(head_back, call, lease)) => {
-            let (backend, early) = call.into_tunnel();
+    let forwarded = forward(&mut errand).await;
+    let after = match forwarded {
+        Ok(call) if answer.status == 101 => {
+            let (backend, early, lease) = call.into_tunnel();
             let mut far = Far { backend, ended: false };
             let idle = target.config.timeouts.tunnel;
             ledger.record.kind = Kind::Upgrade;
-            ledger.record.status = head_back.status;
-            let end = Box::pin(edge.tunnel(&head_back, &mut far.backend, early, idle, &moved)).await;
+            ledger.record.status = answer.status;
+            let end = Box::pin(edge.tunnel(answer, &mut far.backend, early, idle, &moved)).await;
             far.ended = matches!(end, End::Closed | End::Idle);
             lease.finish(Outcome::Success, now());
             close_tunnel(&mut ledger, &end)
+        }
+        Ok(call) => {
+            ledger.record.status = answer.status;
+            let mut reply = Download { body: Body::Reply(Reply::new(call)), moved: &moved };
+            match edge.answer(answer, &mut reply.body, false).await {
+                Ok(after) => {
+                    ledger.settle(Cause::Done);
+                    after
+                }
+                Err(unsent) => {
+                    drop(reply);
+                    Box::pin(give_up(ctx, edge, &mut ledger, head, &moved, unsent)).await
+                }
+            }
         }
         Err(cause) => Box::pin(refuse(ctx, edge, &mut ledger, head, cause)).await,
     };
@@ -139,36 +156,26 @@ fn wanted_upgrade<'a>(head: &'a Head, target: &Target) -> Option<&'a [u8]> {
     offered.into_iter().find(|name| allowed.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes())))
 }
 
-async fn reply_to<E: Edge>(
-    ctx: &Rc<WorkerCtx>,
+/// Ends an exchange whose answer could not be sent to its end.
+async fn give_up<E: Edge>(
+    ctx: &WorkerCtx,
     edge: &mut E,
     ledger: &mut Ledger<'_>,
     head: &Head,
-    head_back: Lent<Head>,
-    mut reply: Download<'_>,
+    moved: &Moved,
+    unsent: Unsent,
 ) -> After {
-    ledger.record.status = head_back.status;
-    let sent = edge.answer(&head_back, &mut reply.body, false).await;
-    match sent {
-        Ok(after) => {
-            ledger.settle(Cause::Done);
-            after
-        }
-        Err(Unsent { cause, started }) => {
-            if let Some(attempt) = ledger.record.last_attempt() {
-                attempt.outcome = cause;
-            }
-            if !started && !matches!(cause, Cause::ClientGone | Cause::ClientStalled) {
-                // Not a byte is out: the client can still be told.
-                let moved = reply.moved;
-                drop(reply);
-                moved.down.set(0);
-                return Box::pin(refuse(ctx, edge, ledger, head, cause)).await;
-            }
-            ledger.settle(cause);
-            After::Abort
-        }
+    let Unsent { cause, started } = unsent;
+    if let Some(attempt) = ledger.record.last_attempt() {
+        attempt.outcome = cause;
     }
+    if !started && !matches!(cause, Cause::ClientGone | Cause::ClientStalled) {
+        // Not a byte is out: the client can still be told.
+        moved.down.set(0);
+        return refuse(ctx, edge, ledger, head, cause).await;
+    }
+    ledger.settle(cause);
+    After::Abort
 }
 
 /// Answers in our own words.

@@ -7,28 +7,32 @@
 
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 
 use crate::message::{Blame, Cause, Field, Framing, Head, Record};
-use crate::net::{Deadline, Stream, now};
+use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::dial::{self, dial};
 use crate::proxy::lend::lend;
 use crate::proxy::pool::Need;
-use crate::proxy::spare::Lent;
-use crate::target::{Lease, Outcome, Target, Tried};
+use crate::target::{Backend, Lease, Outcome, Pick, Target, Tried};
 
 use super::Body;
-use super::call::{Call, Patience, Silence};
+use super::call::{Call, Patience};
 use super::edge::Edge;
 use super::h1::write::{self, About};
-use super::reply::Reply;
 
 /// Backends tried for one request.
 const ATTEMPTS: usize = 3;
 
-/// What is forwarded.
-pub struct Request<'a> {
+/// A request that is forwarded, and what comes back.
+pub struct Errand<'a, E> {
+    /// The worker.
+    pub ctx: &'a Rc<WorkerCtx>,
+    /// Where it goes.
+    pub target: &'a Target,
+    /// Whom it is for.
+    pub edge: &'a mut E,
     /// Its head.
     pub head: &'a Head,
     /// Its body; attempts take it with [`Body::again`].
@@ -37,56 +41,79 @@ pub struct Request<'a> {
     pub upgrade: Option<&'a [u8]>,
     /// What the backend is told about the client.
     pub about: About<'a>,
+    /// The head that comes back.
+    pub answer: &'a mut Head,
+    /// What happens on the way.
+    pub record: &'a mut Record,
 }
 
-/// What a backend said.
-pub enum Answer {
-    /// An ordinary answer.
-    Reply(Lent<Head>, Body),
-    /// It switched protocols.
-    Tunnel(Lent<Head>, Box<Call>, Lease),
-}
-
-impl Request<'_> {
+impl<E: Edge> Errand<'_, E> {
     /// True when sending it twice does no harm and is possible.
     fn is_repeatable(&self) -> bool {
         let no_body = matches!(self.body.framing(), Framing::None | Framing::Length(0));
         no_body && self.upgrade.is_none() && self.head.is_idempotent()
     }
+
+    /// The request on a connection to a backend.
+    fn start(&self, lease: Lease, generation: u32, stream: Stream, body: Body) -> Box<Call> {
+        let mut out = self.ctx.outgoing.take();
+        let host = &lease.backend().name;
+        write::request(&mut out, self.head, body.framing(), self.upgrade, &self.about, host);
+        let timeouts = &self.target.config.timeouts;
+        let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle };
+        Call::new(self.ctx, lease, generation, stream, out, body, patience)
+    }
 }
 
-/// Gets an answer to `request` from one of `target`'s backends.
+/// Gets an answer from one of a target's backends: its head is in `errand.answer`, the rest is to be had from the call. After
+/// a 101 that is a tunnel.
 ///
 /// # Errors
 /// Why there is none.
-pub async fn forward<E: Edge>(
-    ctx: &Rc<WorkerCtx>,
-    target: &Target,
-    edge: &mut E,
-    request: &Request<'_>,
-    record: &mut Record,
-) -> Result<Answer, Cause> {
-    let deadline = ctx.ticker.deadline();
+pub async fn forward<E: Edge>(errand: &mut Errand<'_, E>) -> Result<Box<Call>, Cause> {
     let mut tried = Tried::new();
     let mut cause = Cause::NoBackend;
     for _ in 0..ATTEMPTS {
         // Nothing has been waited for since the target was chosen.
-        let picked = if tried.is_empty() { record.routed } else { now() };
-        let Some(lease) = lend(target, &tried, &deadline, picked, |cx| edge.poll_gone(cx)).await? else {
-            break;
+        let picked = if tried.is_empty() { errand.record.routed } else { now() };
+        let lease = match errand.target.pick(&tried, picked) {
+            Pick::Lease(lease) => lease,
+            // Boxed: few requests wait, and the others must not pay for its size.
+            Pick::Unknown => match Box::pin(wait(errand, &tried)).await? {
+                Some(lease) => lease,
+                None => break,
+            },
+            Pick::None => break,
         };
         tried.insert(lease.backend().id);
-        record.attempt(lease.backend().id, lease.picked());
-        let outcome = attempt(ctx, target, edge, request, record, lease, &deadline).await;
-        if let (Some(attempt), Err(failure)) = (record.last_attempt(), &outcome) {
-            (attempt.outcome, attempt.end) = (failure.cause, now());
-        }
-        match outcome {
-            Err(failure) if failure.next => cause = failure.cause,
-            other => return other.map_err(|failure| failure.cause),
+        errand.record.attempt(lease.backend().id, lease.picked());
+        match attempt(errand, lease).await {
+            Ok(call) => return Ok(call),
+            Err(failure) => {
+                if let Some(attempt) = errand.record.last_attempt() {
+                    (attempt.outcome, attempt.end) = (failure.cause, now());
+                }
+                if !failure.next {
+                    return Err(failure.cause);
+                }
+                cause = failure.cause;
+            }
         }
     }
     Err(cause)
+}
+
+/// Waits for a backend's first verdict.
+async fn wait<E: Edge>(errand: &mut Errand<'_, E>, tried: &Tried) -> Result<Option<Lease>, Cause> {
+    let deadline = errand.ctx.ticker.deadline();
+    lend(errand.target, tried, &deadline, now(), |cx| errand.edge.poll_gone(cx)).await
+}
+
+/// Opens a connection.
+async fn open<E: Edge>(errand: &mut Errand<'_, E>, backend: &Backend) -> Result<Stream, Cause> {
+    let deadline = errand.ctx.ticker.deadline();
+    let timeouts = &errand.target.config.timeouts;
+    dial(errand.ctx, backend, timeouts, &deadline, |cx| errand.edge.poll_gone(cx)).await
 }
 
 /// A failed attempt.
@@ -96,125 +123,90 @@ struct Failure {
     next: bool,
 }
 
-async fn attempt<E: Edge>(
-    ctx: &Rc<WorkerCtx>,
-    target: &Target,
-    edge: &mut E,
-    request: &Request<'_>,
-    record: &mut Record,
-    lease: Lease,
-    deadline: &Deadline,
-) -> Result<Answer, Failure> {
-    let backend = lease.backend();
-    let need = if request.is_repeatable() { Need::Repeatable } else { Need::Once };
+async fn attempt<E: Edge>(errand: &mut Errand<'_, E>, mut lease: Lease) -> Result<Box<Call>, Failure> {
     // A trial finds out whether a backend can be connected to; an old connection says nothing about that.
     let mut may_reuse = !lease.is_trial();
+    let to_head = errand.head.method() == b"HEAD";
     loop {
-        let generation = backend.generation();
-        let pooled = if may_reuse { ctx.pool.take(&ctx.cells, backend, need, lease.picked()) } else { None };
+        let generation = lease.backend().generation();
+        let pooled = if may_reuse {
+            let need = if errand.is_repeatable() { Need::Repeatable } else { Need::Once };
+            errand.ctx.pool.take(&errand.ctx.cells, lease.backend(), need, lease.picked())
+        } else {
+            None
+        };
         let reused = pooled.is_some();
         let stream = match pooled {
             Some(stream) => stream,
-            None => {
-                let gone = |cx: &mut Context<'_>| edge.poll_gone(cx);
-                match Box::pin(dial(ctx, backend, &target.config.timeouts, deadline, gone)).await {
-                    Ok(stream) => {
-                        lease.note_connected();
-                        stream
-                    }
-                    Err(cause) => {
-                        let theirs = cause.blame() == Blame::Backend;
-                        lease.finish(if theirs { Outcome::ConnectFailed } else { Outcome::Neutral }, now());
-                        return Err(Failure { cause, next: theirs });
-                    }
+            None => match Box::pin(open(errand, lease.backend())).await {
+                Ok(stream) => {
+                    lease.note_connected();
+                    stream
                 }
-            }
+                Err(cause) => {
+                    let theirs = cause.blame() == Blame::Backend;
+                    lease.finish(if theirs { Outcome::ConnectFailed } else { Outcome::Neutral }, now());
+                    return Err(Failure { cause, next: theirs });
+                }
+            },
         };
-        if let Some(attempt) = record.last_attempt() {
+        if let Some(attempt) = errand.record.last_attempt() {
             attempt.reused = reused;
             attempt.connected = if reused { attempt.picked } else { now() };
         }
-        let Some(body) = request.body.again() else {
+        let Some(body) = errand.body.again() else {
             return Err(Failure { cause: Cause::BackendClosed, next: false });
         };
-        let mut call = start(ctx, target, request, stream, body, &lease);
-        let mut head = ctx.heads.take();
-        let outcome = await_head(edge, &mut call, &mut head, request.head.method() == b"HEAD").await;
-        if let Some(attempt) = record.last_attempt() {
+        let mut call = errand.start(lease, generation, stream, body);
+        // The client may leave meanwhile; 1xx heads are passed on to it.
+        let outcome = loop {
+            let polled = poll_fn(|cx| match call.poll_head(cx, errand.answer, to_head) {
+                Poll::Ready(outcome) => Poll::Ready(outcome),
+                Poll::Pending => errand.edge.poll_gone(cx).map(|()| Err(call.silence(Cause::ClientGone))),
+            });
+            match polled.await {
+                Ok(()) if errand.answer.status < 200 && errand.answer.status != 101 => {}
+                outcome => break outcome,
+            }
+            if let Err(cause) = Box::pin(errand.edge.interim(errand.answer)).await {
+                break Err(call.silence(cause));
+            }
+        };
+        if let Some(attempt) = errand.record.last_attempt() {
             (attempt.sent, attempt.first_byte) = (call.sent, call.first_byte);
         }
         if outcome.is_ok() && !reused {
-            dial::accepted(backend);
+            dial::accepted(call.backend());
         }
         match outcome {
-            Ok(()) if head.status == 101 => {
-                // What is left of the request's body would be taken for bytes of the tunnel.
-                if !matches_upgrade(&head, request.upgrade) || !call.is_sent() {
-                    lease.finish(Outcome::Failed, now());
-                    return Err(Failure { cause: Cause::BadUpgrade, next: false });
-                }
-                return Ok(Answer::Tunnel(head, call, lease));
+            // What is left of the request's body would be taken for bytes of the tunnel.
+            Ok(())
+                if errand.answer.status == 101
+                    && !(matches_upgrade(errand.answer, errand.upgrade) && call.is_sent()) =>
+            {
+                call.abandon(Outcome::Failed, now());
+                return Err(Failure { cause: Cause::BadUpgrade, next: false });
             }
-            Ok(()) => {
-                let reply = Reply::new(Rc::clone(ctx), call, lease, generation);
-                return Ok(Answer::Reply(head, Body::Reply(Box::new(reply))));
-            }
+            Ok(()) => return Ok(call),
             Err(silence) => {
                 let closed = !silence.answered && silence.cause == Cause::BackendClosed;
                 let harmless =
-                    closed && (silence.unsent || request.is_repeatable()) && request.body.again().is_some();
+                    closed && (silence.unsent || errand.is_repeatable()) && errand.body.again().is_some();
                 if reused && harmless {
                     may_reuse = false;
+                    lease = call.into_lease();
                     continue;
                 }
                 let error = silence.error.as_ref().filter(|_| closed && !reused);
-                if let Some(cause) = error.and_then(|error| dial::refusal(backend, error)) {
-                    lease.finish(Outcome::ConnectFailed, now());
+                if let Some(cause) = error.and_then(|error| dial::refusal(call.backend(), error)) {
+                    call.abandon(Outcome::ConnectFailed, now());
                     return Err(Failure { cause, next: harmless });
                 }
                 let theirs = silence.cause.blame() == Blame::Backend;
-                lease.finish(if theirs { Outcome::Failed } else { Outcome::Neutral }, now());
+                call.abandon(if theirs { Outcome::Failed } else { Outcome::Neutral }, now());
                 return Err(Failure { cause: silence.cause, next: false });
             }
         }
-    }
-}
-
-fn start(
-    ctx: &WorkerCtx,
-    target: &Target,
-    request: &Request<'_>,
-    stream: Stream,
-    body: Body,
-    lease: &Lease,
-) -> Box<Call> {
-    let mut out = ctx.outgoing.take();
-    let framing = body.framing();
-    write::request(&mut out, request.head, framing, request.upgrade, &request.about, &lease.backend().name);
-    let timeouts = target.config.timeouts;
-    let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle };
-    let (raw, buffers, deadline) = (ctx.raw_relay, ctx.buffers.clone(), ctx.ticker.deadline());
-    // Boxed: it is moved several times on its way to the end of the answer.
-    Box::new(Call::new(stream, out, body, raw, buffers, deadline, patience))
-}
-
-/// Waits for the final head; passes 1xx heads on. The client may leave meanwhile.
-async fn await_head<E: Edge>(
-    edge: &mut E,
-    call: &mut Call,
-    head: &mut Head,
-    to_head: bool,
-) -> Result<(), Silence> {
-    loop {
-        poll_fn(|cx| match call.poll_head(cx, head, to_head) {
-            Poll::Ready(outcome) => Poll::Ready(outcome),
-            Poll::Pending => edge.poll_gone(cx).map(|()| Err(call.silence(Cause::ClientGone))),
-        })
-        .await?;
-        if head.status >= 200 || head.status == 101 {
-            return Ok(());
-        }
-        Box::pin(edge.interim(head)).await.map_err(|cause| call.silence(cause))?;
     }
 }
 

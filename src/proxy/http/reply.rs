@@ -1,22 +1,19 @@
 //! The body of a backend's answer, with all that ends when it ends: the lease, the connection, the rest of the
 //! request.
 
-use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use crate::message::{Blame, Cause, Framing};
 use crate::net::{Piece, now};
-use crate::proxy::WorkerCtx;
-use crate::target::{Lease, Outcome};
+use crate::target::Outcome;
+use crate::tick::Tick;
 
 use super::call::Call;
 
 /// The body of a backend's answer.
 pub struct Reply {
-    ctx: Rc<WorkerCtx>,
+    /// `None` once it has ended.
     call: Option<Box<Call>>,
-    lease: Option<Lease>,
-    generation: u32,
     framing: Framing,
     content: u64,
     trailers: Vec<u8>,
@@ -24,21 +21,11 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The body behind the head that `call` has just read. `generation` is the backend's from before the
-    /// connection was made.
+    /// The body behind the head that `call` has just read.
     #[must_use]
-    pub fn new(ctx: Rc<WorkerCtx>, call: Box<Call>, lease: Lease, generation: u32) -> Reply {
+    pub fn new(call: Box<Call>) -> Reply {
         let framing = call.framing();
-        Reply {
-            ctx,
-            call: Some(call),
-            lease: Some(lease),
-            generation,
-            framing,
-            content: 0,
-            trailers: Vec::new(),
-            failed: None,
-        }
+        Reply { call: Some(call), framing, content: 0, trailers: Vec::new(), failed: None }
     }
 
     /// How its length is known.
@@ -100,7 +87,7 @@ impl Reply {
         let Some(call) = &mut self.call else { return Poll::Ready(Ok(None)) };
         let polled = call.poll_piece(cx);
         match &polled {
-            Poll::Ready(Ok(_)) if call.body().is_done() => self.complete(),
+            Poll::Ready(Ok(_)) if call.body().is_done() => self.complete(now()),
             Poll::Ready(Err(cause)) => {
                 let cause = *cause;
                 self.end(cause);
@@ -110,25 +97,32 @@ impl Reply {
         polled
     }
 
+    /// Appends all of it to `out`, if that is at most `most` bytes and was read together with the head. False:
+    /// nothing was done.
+    pub fn append_rest(&mut self, out: &mut Vec<u8>, most: usize) -> bool {
+        let Some(call) = &mut self.call else { return false };
+        let came = call.read();
+        let whole = self.failed.is_none() && call.append_rest(out, most);
+        if whole {
+            self.complete(came);
+        }
+        whole
+    }
+
     /// The whole answer was read: the connection may serve the next request even before the client has taken
     /// this one.
-    fn complete(&mut self) {
-        let (Some(call), Some(lease)) = (self.call.take(), self.lease.take()) else { return };
+    fn complete(&mut self, now: Tick) {
+        let Some(call) = self.call.take() else { return };
         self.content = call.body().content();
         self.trailers = call.body().trailers().to_vec();
-        let now = now();
-        if let Some((stream, keep_for)) = call.into_idle() {
-            self.ctx.pool.put(&self.ctx.cells, lease.backend(), stream, keep_for, self.generation, now);
-        }
-        lease.finish(Outcome::Success, now);
+        call.complete(now);
     }
 
     fn end(&mut self, cause: Cause) {
         self.content = self.content();
-        self.call = None;
-        if let Some(lease) = self.lease.take() {
-            let outcome = if cause.blame() == Blame::Backend { Outcome::Failed } else { Outcome::Neutral };
-            lease.finish(outcome, now());
+        if let Some(call) = self.call.take() {
+            let theirs = cause.blame() == Blame::Backend;
+            call.abandon(if theirs { Outcome::Failed } else { Outcome::Neutral }, now());
         }
     }
 }

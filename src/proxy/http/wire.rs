@@ -15,13 +15,13 @@ use super::Body;
 use super::client::Client;
 use super::edge::{After, Edge, Secured, Unsent};
 use super::h1::framing;
-use super::h1::transmit::{Failed, Transmit};
+use super::h1::transmit::{Failed, SMALL, Transmit};
 use super::h1::write::{self, Persistence};
 
 /// One request on an HTTP/1 connection.
 pub struct Wire<'a> {
     ctx: &'a WorkerCtx,
-    client: Rc<Client>,
+    client: &'a Rc<Client>,
     version: Version,
     keeps_alive: bool,
     /// The client waits for a 100 before it sends its body.
@@ -33,19 +33,19 @@ pub struct Wire<'a> {
 impl<'a> Wire<'a> {
     /// The edge for the request with this head.
     #[must_use]
-    pub fn new(ctx: &'a WorkerCtx, client: Rc<Client>, head: &Head) -> Wire<'a> {
+    pub fn new(client: &'a Rc<Client>, head: &Head) -> Wire<'a> {
         Wire {
-            ctx,
+            ctx: &client.ctx,
             client,
             version: head.version,
             keeps_alive: framing::keeps_alive(head),
-            expects: head.value(Field::Expect).is_some(),
-            upgrades: head.value(Field::Upgrade).is_some(),
+            expects: head.has(Field::Expect),
+            upgrades: head.has(Field::Upgrade),
         }
     }
 
     async fn send(&self, transmit: &mut Transmit, body: &mut Body) -> Result<(), Unsent> {
-        let client = &self.client;
+        let client = self.client;
         let mut written = 0;
         let outcome = poll_fn(|cx| {
             let polled = transmit.poll(cx, body, |cx, out| client.poll_write(cx, out));
@@ -134,10 +134,25 @@ impl Edge for Wire<'_> {
         };
         let mut out = self.ctx.outgoing.take();
         self.ctx.with_date(|date| write::answer(&mut out, head, framing, persistence, date));
+        let after = if close { After::Linger } else { After::KeepOpen };
+        let mut written = 0;
+        // A short answer that is all here has nothing to wait for but its client.
+        if body.append_rest(&mut out, SMALL) {
+            match poll_fn(|cx| Poll::Ready(self.client.stream().poll_write(cx, &out))).await {
+                Poll::Ready(Ok(count)) if count == out.len() => return Ok(after),
+                Poll::Ready(Ok(count)) => written = count,
+                Poll::Ready(Err(_)) => {
+                    let started = self.client.stream().is_writing();
+                    return Err(Unsent { cause: Cause::ClientGone, started });
+                }
+                Poll::Pending => {}
+            }
+        }
         body.set_pipes(self.ctx.raw_relay && self.client.stream().is_plain());
         let mut transmit = Transmit::new(out, framing, body, self.ctx.raw_relay);
+        transmit.skip(written);
         self.send(&mut transmit, body).await?;
-        Ok(if close { After::Linger } else { After::KeepOpen })
+        Ok(after)
     }
 
     async fn tunnel(
@@ -151,7 +166,7 @@ impl Edge for Wire<'_> {
         if self.send_head(head, Persistence::Upgrade).await.is_err() {
             return End::Client(io::ErrorKind::BrokenPipe.into());
         }
-        let client = &self.client;
+        let client = self.client;
         client.reading.clear();
         let early = Early { client: client.with_held(Option::take), backend: early };
         let mut relay = Relay::new(early, &client.ctx.buffers, &client.reading, idle, moved);

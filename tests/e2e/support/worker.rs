@@ -11,7 +11,7 @@ use evenkeel::net::now;
 use evenkeel::proxy::WorkerCtx;
 use evenkeel::proxy::http::Body;
 use evenkeel::proxy::http::edge::After;
-use evenkeel::proxy::http::exchange::{Arrival, exchange};
+use evenkeel::proxy::http::exchange::{Arrival, Space, exchange};
 use evenkeel::proxy::http::memory::MemoryEdge;
 use evenkeel::proxy::pool::Pool;
 use evenkeel::server::Options;
@@ -41,7 +41,8 @@ pub fn run<F: Future<Output = ()>>(config: &Config, work: impl FnOnce(Rc<WorkerC
 pub async fn ask(ctx: &Rc<WorkerCtx>, head: &Head, body: Body) -> (After, MemoryEdge) {
     let mut edge = MemoryEdge::default();
     let peer = Peer { client: Some(ClientAddress::new([192, 0, 2, 7].into(), 1234)), ..Peer::default() };
-    let arrival = Arrival { peer: &peer, started: now(), head_read: now() };
-    let after = exchange(ctx, &ctx.snapshot.listeners[0], &mut edge, head, body, arrival).await;
+    let listener = &ctx.snapshot.listeners[0];
+    let arrival = Arrival { ctx, listener, head, peer: &peer, started: now(), head_read: now() };
+    let after = exchange(&arrival, &mut edge, &body, &mut Space::default()).await;
     (after, edge)
 }

@@ -30,6 +30,17 @@ fn an_idle_connection_is_small() {
     assert!(future <= 136 && client <= 304, "{future} bytes in its task, {client} beside it");
 }
 
+#[test]
+fn a_desk_keeps_neither_a_head_nor_the_memory_of_a_large_one() {
+    let mut papers = Papers { head: Head::request("GET", "/", "test"), space: Space::default() };
+    papers.space.answer.push(b"X-Large", &[b'x'; MOST]);
+    papers.clear();
+    // A request that is cut within its head must not be recorded as the one before.
+    assert!(papers.head.method().is_empty() && papers.head.target().is_empty());
+    let kept = (papers.head.capacity() > 0, papers.space.answer.capacity() > 0);
+    assert_eq!(kept, (true, false));
+}
+
 /// Each of these ends: a bug here would be a wait for ever.
 const PATIENCE: Duration = Duration::from_secs(10);
 

@@ -139,6 +139,26 @@ impl Decoder {
         }
     }
 
+    /// Appends what is left of the body to `out`, if that is at most `most` bytes of known length and all in `held`. False:
+    /// nothing was done.
+    pub fn append_rest(&mut self, held: &mut Option<Buffer>, out: &mut Vec<u8>, most: usize) -> bool {
+        let left = match self.coding {
+            Coding::Done => return true,
+            Coding::Length(left) => usize::try_from(left).unwrap_or(usize::MAX),
+            Coding::Chunked(_) | Coding::UntilClose | Coding::Broken => return false,
+        };
+        let Some(buffer) = held else { return false };
+        let Some(rest) = buffer.data().get(..left).filter(|_| left <= most) else { return false };
+        out.extend_from_slice(rest);
+        buffer.consume(left);
+        if buffer.is_empty() {
+            *held = None;
+        }
+        self.plain += left as u64;
+        self.finish();
+        true
+    }
+
     /// The next piece in a pipe, exactly of this body. `None`: it is to be read.
     fn poll_pipe(
         &mut self,
@@ -282,6 +302,32 @@ mod tests {
             }
         };
         tokio::join!(send, take).1
+    }
+
+    #[test]
+    fn the_rest_of_a_body_is_appended_only_when_it_is_short_and_all_here() {
+        let buffers = FreeList::new();
+        let rest = |framing, here: &[u8], most| {
+            let mut decoder = Decoder::new(framing);
+            let mut held = Some(buffers.filled(here)).filter(|buffer| !buffer.is_empty());
+            let mut out = b"head ".to_vec();
+            let whole = decoder.append_rest(&mut held, &mut out, most);
+            assert_eq!(whole, decoder.is_done());
+            let left = held.map_or_else(Vec::new, |buffer| buffer.data().to_vec());
+            (whole, String::from_utf8(out).expect("text"), left, decoder.content())
+        };
+        let whole = |out: &str, left: &[u8], content| (true, out.to_owned(), left.to_vec(), content);
+        let nothing = |here: &[u8]| (false, "head ".to_owned(), here.to_vec(), 0);
+        assert_eq!(rest(Framing::Length(4), b"body", 4), whole("head body", b"", 4));
+        assert_eq!(rest(Framing::Length(4), b"bodyX", 4), whole("head body", b"X", 4));
+        assert_eq!(rest(Framing::None, b"X", 4), whole("head ", b"X", 0));
+        assert_eq!(rest(Framing::Length(4), b"body", 3), nothing(b"body"));
+        assert_eq!(rest(Framing::Length(4), b"bod", 4), nothing(b"bod"));
+        assert_eq!(rest(Framing::Length(u64::MAX), b"body", usize::MAX), nothing(b"body"));
+        assert_eq!(rest(Framing::UntilClose, b"body", 9), nothing(b"body"));
+        let mut chunked = Decoder::new(Framing::Chunked);
+        let mut held = Some(buffers.filled(b"0\r\n\r\n"));
+        assert!(!chunked.append_rest(&mut held, &mut Vec::new(), 9) && held.is_some());
     }
 
     #[tokio::test]

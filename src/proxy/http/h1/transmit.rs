@@ -13,7 +13,7 @@ use crate::proxy::http::Body;
 use crate::proxy::spare::Lent;
 
 /// Pieces up to this size are copied behind the head instead of being written as a part of their own.
-const SMALL: usize = 2048;
+pub const SMALL: usize = 2048;
 
 /// Which side a transmission failed on.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Out<'_, '_> {
 /// A message on its way out.
 pub struct Transmit {
     /// Head, chunk lines and short pieces.
-    front: Lent<Vec<u8>>,
+    front: Lent,
     front_sent: usize,
     piece: Option<Piece>,
     /// What follows the piece: the end of its chunk, the end of the body.
@@ -66,7 +66,7 @@ pub struct Transmit {
 impl Transmit {
     /// A message that starts with `head`. With `raw` the body's own chunk lines are passed on if it has any.
     #[must_use]
-    pub fn new(head: Lent<Vec<u8>>, framing: Framing, body: &mut Body, raw: bool) -> Transmit {
+    pub fn new(head: Lent, framing: Framing, body: &mut Body, raw: bool) -> Transmit {
         let raw = framing == Framing::Chunked && raw && body.set_raw();
         Transmit {
             front: head,
@@ -81,6 +81,12 @@ impl Transmit {
             ended: false,
             written: 0,
         }
+    }
+
+    /// The socket has already taken the first `count` bytes of the head.
+    pub fn skip(&mut self, count: usize) {
+        self.front_sent += count;
+        self.written += count as u64;
     }
 
     /// Bytes that the socket took.
@@ -235,13 +241,30 @@ mod tests {
     use crate::proxy::spare::Shelf;
 
     #[test]
+    fn what_the_socket_has_taken_before_is_not_sent_again() {
+        let mut head = Shelf::default().take();
+        head.extend_from_slice(b"HEAD");
+        let mut transmit = Transmit::new(head, Framing::None, &mut Body::Empty, false);
+        transmit.skip(3);
+        let mut out = Vec::new();
+        let outcome =
+            transmit.poll(&mut Context::from_waker(Waker::noop()), &mut Body::Empty, |_, out_of| {
+                let Out::Parts(parts) = out_of else { panic!("a head has no pipes") };
+                out.extend_from_slice(&parts[0]);
+                Poll::Ready(Ok(parts[0].len()))
+            });
+        assert!(matches!(outcome, Poll::Ready(Ok(()))));
+        assert_eq!((out.as_slice(), transmit.written()), (&b"D"[..], 4));
+    }
+
+    #[test]
     fn small_pieces_do_not_pile_up_while_the_socket_takes_nothing() {
         const PIECES: usize = 100;
         let pieces: VecDeque<_> = (0..PIECES).map(|_| vec![b'x'; 10]).collect();
         let memory =
             Memory { pieces, trailers: Vec::new(), framing: Framing::Chunked, buffers: FreeList::new() };
         let mut body = Body::Memory(Box::new(memory));
-        let mut head: Lent<Vec<u8>> = Shelf::default().take();
+        let mut head = Shelf::default().take();
         head.extend_from_slice(b"HEAD");
         let mut transmit = Transmit::new(head, Framing::Chunked, &mut body, false);
         let mut cx = Context::from_waker(Waker::noop());
