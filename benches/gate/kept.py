@@ -11,9 +11,6 @@ HEADER = """\
 # What a request may cost, held by benches/budgets (docs/testing.md says how). `budget` is decided by people; `kept`
 # and gate/profiles are what was measured last, on the machine named here, and are written by `benches/budgets --bless`.
 #
-# A `goal` is a budget that has not been reached yet: it is told and not held. What is kept is held, so that nothing gets
-# worse on the way.
-#
 # instructions  user instructions of the whole process; more than the budget, or 5 % more than what is kept, fails
 # recv, send    whatever the call is called; these and all others not named below must be exactly as kept
 # epoll_wait    and futex, wake (a thread woken through an eventfd), accept_empty: shared by requests that come
@@ -32,9 +29,6 @@ class Figures:
 
     def budget(self, scenario):
         return self.tables.get(scenario, {}).get("budget", {})
-
-    def goal(self, scenario):
-        return self.tables.get(scenario, {}).get("goal", {})
 
     def kept(self, scenario):
         """Empty on another kind of machine: its instructions are others."""
@@ -64,7 +58,7 @@ class Figures:
     def write(self):
         text = HEADER + f'machine = "{self.kept_on}"\n'
         for scenario, tables in self.tables.items():
-            for name in ("budget", "goal", "kept"):
+            for name in ("budget", "kept"):
                 if values := tables.get(name):
                     text += f"\n[{scenario}.{name}]\n"
                     text += "".join(f"{key} = {value}\n" for key, value in values.items())

@@ -17,11 +17,9 @@ ADVICE = "If it is worth it, 'benches/budgets --bless' keeps the new figures: sa
 class Row:
     """One figure with its verdict."""
 
-    def __init__(self, scenario, name, value, kept, budget, goal=None):
+    def __init__(self, scenario, name, value, kept, budget):
         self.scenario, self.name, self.value, self.kept, self.budget = scenario, name, value, kept, budget
         self.verdict, self.failed = self.judge()
-        if goal is not None:
-            self.verdict += f"; {value - goal:,} above the goal" if value > goal else "; the goal is reached: make it the budget"
 
     def judge(self):
         if self.budget is not None and self.value > self.budget:
@@ -55,7 +53,7 @@ def rows(scenario, measured, figures):
     """Rows for what was measured. A call that is kept and was not seen counts as 0."""
     if not measured:
         return []
-    kept_figures, budget, goal = figures.kept(scenario), figures.budget(scenario), figures.goal(scenario)
+    kept_figures, budget = figures.kept(scenario), figures.budget(scenario)
     measured = dict(measured)
     calls = [name for name in measured if name not in ("instructions", "all")]
     if calls:
@@ -68,7 +66,7 @@ def rows(scenario, measured, figures):
     def row(name, value):
         # Where other calls are kept, a new one is one too many.
         was = kept_figures.get(name, 0.0 if known and name != "instructions" else None)
-        return Row(scenario, name, value, was, budget.get(name), goal.get(name))
+        return Row(scenario, name, value, was, budget.get(name))
 
     order = ("instructions", "all", "recv", "send")
     names = sorted(measured, key=lambda name: (order.index(name) if name in order else len(order), name))

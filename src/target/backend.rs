@@ -1,6 +1,6 @@
 //! One address inside a target, with the live state that outlives a reload.
 //!
-//! The words that requests touch are atomics with cache lines of their own; why a backend is up or down
+//! The words that requests touch are atomics in a cache line of their own; why a backend is up or down
 //! sits behind a mutex that only the control runtime and status readers take. Only the registry makes
 //! backends, only `TargetState` changes their health.
 
@@ -40,11 +40,27 @@ impl std::fmt::Display for Endpoint {
     }
 }
 
+/// What every request touches, in one cache line. With a thousand backends each line of one has left the caches by
+/// its next turn, and with several workers each line that one of them writes has to come from there.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Hot {
+    ejection: Ejection,
+    /// Nanoseconds; see [`Backend::idle_proven`].
+    idle_proven: AtomicU64,
+    in_flight: AtomicU32,
+    generation: AtomicU32,
+}
+
 /// One address inside a target.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Backend {
+    hot: Hot,
+    // In the line that is fetched along with that one.
     /// Its number, never reused while the process lives.
     pub id: BackendId,
+    health: AtomicU8,
     /// Its name inside the target, as in the config.
     pub name: Arc<str>,
     /// `target/name`: the same on every node with the same config.
@@ -59,13 +75,7 @@ pub struct Backend {
     tls_settings: Option<Arc<UpstreamTls>>,
     /// Idle connections to it in the pools of all workers: their shared credit. Only the pools write it.
     pub idle_connections: Padded<AtomicU32>,
-    in_flight: Padded<AtomicU32>,
     endpoints: ArcSwap<Arc<[Endpoint]>>,
-    health: AtomicU8,
-    generation: AtomicU32,
-    /// Nanoseconds; see [`Backend::idle_proven`].
-    idle_proven: AtomicU64,
-    pub(super) ejection: Ejection,
     detail: Mutex<Detail>,
 }
 
@@ -97,7 +107,9 @@ impl Backend {
         };
         let decision = decide(&inputs);
         Backend {
+            hot: Hot::default(),
             id,
+            health: AtomicU8::new(decision.health as u8),
             name: config.name.as_str().into(),
             identity: format!("{target}/{}", config.name).into(),
             address: config.address.clone(),
@@ -105,12 +117,7 @@ impl Backend {
             tls,
             tls_settings: config.tls.clone(),
             idle_connections: Padded::default(),
-            in_flight: Padded::default(),
             endpoints: ArcSwap::from_pointee(endpoints.into()),
-            health: AtomicU8::new(decision.health as u8),
-            generation: AtomicU32::new(0),
-            idle_proven: AtomicU64::new(0),
-            ejection: Ejection::default(),
             detail: Mutex::new(Detail { inputs, threshold: Threshold::default(), decision }),
         }
     }
@@ -148,31 +155,31 @@ impl Backend {
     /// Attempts that hold a lease on it, over all workers.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
-        self.in_flight.load(Ordering::Relaxed)
+        self.hot.in_flight.load(Ordering::Relaxed)
     }
 
     /// Grows by one (wrapping) when it goes down, is removed or changes its addresses. A pooled connection
     /// remembers the value it was opened under and is closed when the two differ.
     #[must_use]
     pub fn generation(&self) -> u32 {
-        self.generation.load(Ordering::Acquire)
+        self.hot.generation.load(Ordering::Acquire)
     }
 
     /// Notes that it closed a kept-alive connection that had been idle for `age`, at most.
     pub fn note_idle_close(&self, age: Duration) {
-        self.idle_proven.fetch_min(nanos(age), Ordering::Relaxed);
+        self.hot.idle_proven.fetch_min(nanos(age), Ordering::Relaxed);
     }
 
     /// Notes that a kept-alive connection to it was still open after being idle for `age`.
     pub fn note_idle_open(&self, age: Duration) {
-        self.idle_proven.fetch_max(nanos(age), Ordering::Relaxed);
+        self.hot.idle_proven.fetch_max(nanos(age), Ordering::Relaxed);
     }
 
     /// The longest time for which it has kept an idle connection open, since it last closed one earlier than
     /// that; zero at first.
     #[must_use]
     pub fn idle_proven(&self) -> Duration {
-        Duration::from_nanos(self.idle_proven.load(Ordering::Relaxed))
+        Duration::from_nanos(self.hot.idle_proven.load(Ordering::Relaxed))
     }
 
     /// Whether its latest probe contradicted the verdict in force, so that the next is due earlier.
@@ -220,15 +227,20 @@ impl Backend {
 
     /// Makes the pools drop the connections they keep to it.
     pub(super) fn retire_connections(&self) {
-        self.generation.fetch_add(1, Ordering::Release);
+        self.hot.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// Whether it is passed over.
+    pub(super) fn ejection(&self) -> &Ejection {
+        &self.hot.ejection
     }
 
     pub(super) fn enter(&self) {
-        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        self.hot.in_flight.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn leave(&self) {
-        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.hot.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

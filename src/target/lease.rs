@@ -57,14 +57,14 @@ impl Lease {
     /// Notes that a fresh connection stands: that ends an ejection, which is about nothing else. Whether the
     /// request succeeds may turn out much later, for a tunnel in hours.
     pub fn note_connected(&self) {
-        self.backend.ejection.succeed(self.picked);
+        self.backend.ejection().succeed(self.picked);
     }
 
     /// Ends the attempt at `now` with `outcome`.
     pub fn finish(self, outcome: Outcome, now: Tick) {
         match outcome {
-            Outcome::Success => self.backend.ejection.succeed(self.picked),
-            Outcome::ConnectFailed => self.backend.ejection.fail(self.trial, now),
+            Outcome::Success => self.backend.ejection().succeed(self.picked),
+            Outcome::ConnectFailed => self.backend.ejection().fail(self.trial, now),
             Outcome::Failed | Outcome::Neutral => {}
         }
     }
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(backend.in_flight(), 1);
         drop(second);
         assert_eq!(backend.in_flight(), 0);
-        assert_eq!(backend.ejection.word().until(), None);
+        assert_eq!(backend.ejection().word().until(), None);
     }
 
     #[test]
@@ -103,10 +103,10 @@ mod tests {
         Lease::new(&backend, false, Tick(100)).finish(Outcome::ConnectFailed, Tick(100));
         let early = Lease::new(&backend, false, Tick(50));
         early.note_connected();
-        assert!(backend.ejection.word().until().is_some(), "it was picked before the failure");
+        assert!(backend.ejection().word().until().is_some(), "it was picked before the failure");
         let trial = Lease::new(&backend, true, Tick(2_000_000_000));
         trial.note_connected();
-        assert_eq!(backend.ejection.word().until(), None);
+        assert_eq!(backend.ejection().word().until(), None);
         assert_eq!(backend.in_flight(), 2);
     }
 
@@ -116,11 +116,11 @@ mod tests {
             Arc::new(Backend::new(BackendId(1), "web", &named("a", host("127.0.0.1", 80)), false, None));
         for outcome in [Outcome::Success, Outcome::Failed, Outcome::Neutral] {
             Lease::new(&backend, false, Tick(1)).finish(outcome, Tick(1));
-            assert_eq!(backend.ejection.word().until(), None, "{outcome:?}");
+            assert_eq!(backend.ejection().word().until(), None, "{outcome:?}");
         }
         Lease::new(&backend, false, Tick(1)).finish(Outcome::ConnectFailed, Tick(1));
-        assert!(backend.ejection.word().until().is_some());
+        assert!(backend.ejection().word().until().is_some());
         Lease::new(&backend, false, Tick(9)).finish(Outcome::Success, Tick(9));
-        assert_eq!(backend.ejection.word().until(), None);
+        assert_eq!(backend.ejection().word().until(), None);
     }
 }

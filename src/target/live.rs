@@ -178,7 +178,7 @@ impl TargetState {
         backend.publish(to);
         match to {
             // A probe has just connected to it; a pick need not find out again.
-            Health::Up => backend.ejection.clear(),
+            Health::Up => backend.ejection().clear(),
             Health::Down => backend.retire_connections(),
             Health::Unknown => {}
         }

@@ -118,7 +118,7 @@ fn admit<'a>(backend: &'a Arc<Backend>, tried: &Tried, now: Tick) -> Option<(&'a
     if tried.contains(backend.id) {
         return None;
     }
-    match backend.ejection.admit(now) {
+    match backend.ejection().admit(now) {
         Admission::Open => Some((backend, false)),
         Admission::Trial => Some((backend, true)),
         Admission::Ejected => None,

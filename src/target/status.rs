@@ -35,7 +35,7 @@ impl BackendStatus {
             reason: decision.reason,
             since: decision.since,
             in_flight: backend.in_flight(),
-            ejected_until: backend.ejection.word().until(),
+            ejected_until: backend.ejection().word().until(),
         }
     }
 }

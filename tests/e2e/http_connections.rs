@@ -16,7 +16,8 @@ fn many_clients_in_turn_use_one_connection_to_the_backend() {
     for _ in 0..20 {
         let mut client = keel.client();
         assert_eq!(client.get("/bytes/100000").body.len(), 100_000);
-        assert_eq!(client.post("/count", b"abc").text(), "3");
+        // Not a POST: after 20 ms of idleness it would take a fresh connection.
+        assert_eq!(client.get("/").status, 200);
     }
     assert_eq!((backends[0].requests(), backends[0].connections()), (40, 1));
     assert_eq!(keel.server.readings().pool.reused, 39);

@@ -12,7 +12,7 @@ use fake_backend::pattern;
 
 use super::life_lab::{connect, read_to_end, reset_on_close, until_ended};
 use super::support::process::Process;
-use super::support::{Keel, PATIENCE, config, eventually};
+use super::support::{Keel, PATIENCE, config, eventually, settled};
 
 /// More than all the socket buffers on the way take.
 const LONG: usize = 32 << 20;
@@ -41,7 +41,9 @@ fn stuck(timeouts: &str, sends: usize) -> Stuck {
     let mut socket = listener.accept().unwrap().0;
     socket.set_write_timeout(Some(PATIENCE)).unwrap();
     let backend = std::thread::spawn(move || socket.write_all(&pattern(sends)).map(|()| socket));
-    eventually("bytes are in a pipe", || process.pipes() == pipes + 2);
+    eventually("there is a pipe", || process.pipes() == pipes + 2);
+    // Nobody reads, so once the client's socket takes no more the pipe does not get empty.
+    settled("the client's socket is full", || rustix::io::ioctl_fionread(&client).unwrap());
     Stuck { process, client, backend, pipes }
 }
 

@@ -62,6 +62,7 @@ pub async fn serve(client: Rc<Client>) {
         match after {
             Some(After::KeepOpen) => client.end_body(),
             Some(After::Linger) => return linger(&client).await,
+            Some(After::Close) => return close(&client).await,
             Some(After::Abort) => return client.stream().reset_on_close(),
             None => return,
         }
@@ -273,7 +274,15 @@ async fn discard_body(client: &Client) -> bool {
 /// Closes without resetting the answer away: says that we are done, then reads for a while what the client had
 /// already sent (RFC 9112 §9.6). When nothing is there a plain close does the same and costs nothing.
 async fn linger(client: &Client) {
-    if !client.is_body_done() || client.has_held() || client.stream().has_unread() {
+    if !client.is_body_done() || client.stream().has_unread() {
+        return discard_input(client).await;
+    }
+    close(client).await;
+}
+
+/// The same for a client of which nothing more is expected: the kernel is not asked.
+async fn close(client: &Client) {
+    if client.has_held() {
         return discard_input(client).await;
     }
     // Under TLS the end is bytes too, and a client that reads slowly may have no room for them yet. Without them

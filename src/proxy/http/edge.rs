@@ -21,6 +21,8 @@ pub enum After {
     /// It is closed once what the client still sends was read, within bounds: closing on unread bytes would
     /// reset the answer away.
     Linger,
+    /// It is closed: the client has said that nothing comes behind this request, and all of that was read.
+    Close,
     /// It is closed at once, and so that the client sees an abort: the answer is not complete.
     Abort,
 }

@@ -134,7 +134,13 @@ impl Edge for Wire<'_> {
         };
         let mut out = self.ctx.outgoing.take();
         self.ctx.with_date(|date| write::answer(&mut out, head, framing, persistence, date));
-        let after = if close { After::Linger } else { After::KeepOpen };
+        // Some clients let an empty line follow a body, whatever they say.
+        let was_last = !self.keeps_alive && !last && !early && self.client.framing() == Framing::None;
+        let after = match (close, was_last) {
+            (false, _) => After::KeepOpen,
+            (true, true) => After::Close,
+            (true, false) => After::Linger,
+        };
         let mut written = 0;
         // A short answer that is all here has nothing to wait for but its client.
         if body.append_rest(&mut out, SMALL) {
