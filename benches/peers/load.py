@@ -8,7 +8,7 @@ import threading
 from dataclasses import dataclass
 
 from machine import bombardier
-from process import Failure, run
+from process import Failure, Unheard, run
 
 
 @dataclass
@@ -41,8 +41,8 @@ def wrk(url, cores, seconds, connections, script=None):
     for line in re.findall(r"Socket errors: (.*)", printed):
         errors += sum(map(int, re.findall(r"\d+", line)))
     part = dict(re.findall(r"^\s+(50|99)%\s+([\d.]+\w+)$", printed, re.M))
-    if int(requests) == 0:
-        raise Failure(f"wrk had no answer: {printed}")
+    if int(requests) == 0 or len(part) < 2:
+        raise Unheard(f"wrk had nothing to tell: {printed}")
     return Seen(int(requests), micros(took) / 1e6, errors, micros(part["50"]), micros(part["99"]))
 
 

@@ -55,6 +55,10 @@ class Failure(Exception):
     """A run that cannot go on, said in one line."""
 
 
+class Unheard(Failure):
+    """A load that had nothing to tell: the machine hardly ran it."""
+
+
 class Program:
     """A started program and the processes that it has made."""
 
