@@ -3,7 +3,8 @@
 use evenkeel::config::model::Forwarded;
 use evenkeel::message::{Field, Framing, Head, tokens};
 use evenkeel::proxy::http::h1::chunk::Chunks;
-use evenkeel::proxy::http::h1::parse::{self, Search};
+use evenkeel::proxy::http::h1::parse;
+use evenkeel::proxy::http::h1::search::Search;
 use evenkeel::proxy::http::h1::write::{self, About};
 use evenkeel::proxy::http::h1::{chunk, framing};
 use fuzz_cases::strict;

@@ -3,7 +3,8 @@
 use evenkeel::message::{Cause, Framing, Head};
 use evenkeel::proxy::http::h1::chunk::Chunks;
 use evenkeel::proxy::http::h1::framing;
-use evenkeel::proxy::http::h1::parse::{self, Search};
+use evenkeel::proxy::http::h1::parse;
+use evenkeel::proxy::http::h1::search::Search;
 
 /// Most bytes of a head: what a buffer holds.
 pub(crate) const HEAD_SIZE: usize = 64 * 1024;

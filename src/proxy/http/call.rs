@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use crate::message::{Cause, Field, Framing, Head, tokens};
+use crate::message::{Cause, Framing, Head};
 use crate::net::{Buffer, Deadline, Piece, Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::spare::Lent;
@@ -18,7 +18,7 @@ use crate::tick::Tick;
 use super::Body;
 use super::h1::decode::{Broken, Decoder};
 use super::h1::framing;
-use super::h1::parse::Search;
+use super::h1::search::Search;
 use super::h1::transmit::{Failed, Transmit};
 
 /// 1xx heads that are passed on for one request; a backend that sends more is broken.
@@ -243,7 +243,7 @@ impl Call {
         self.decoder = Decoder::new(self.framing);
         self.keeps_alive =
             framing::keeps_alive(head) && self.framing != Framing::UntilClose && head.status != 101;
-        self.keep_for = keep_alive_timeout(head);
+        self.keep_for = framing::keep_alive_timeout(head);
         Ok(())
     }
 
@@ -385,33 +385,4 @@ fn poll_rest(
         }
     }
     Poll::Ready(Ok(()))
-}
-
-/// `Keep-Alive: timeout=N` of an answer, in whole seconds.
-fn keep_alive_timeout(head: &Head) -> Option<Duration> {
-    if !head.has_hop_by_hop() {
-        return None;
-    }
-    let parameter = head.values(Field::KeepAlive).flat_map(tokens).find_map(|item| {
-        let text = std::str::from_utf8(item).ok()?;
-        let (name, value) = text.split_once('=')?;
-        name.trim().eq_ignore_ascii_case("timeout").then(|| value.trim().parse::<u32>().ok())?
-    });
-    parameter.map(|seconds| Duration::from_secs(u64::from(seconds)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_keep_alive_field_is_read_for_its_timeout() {
-        let mut head = Head::answer(200);
-        assert_eq!(keep_alive_timeout(&head), None);
-        head.push(b"Keep-Alive", b"max=100, Timeout = 5");
-        assert_eq!(keep_alive_timeout(&head), Some(Duration::from_secs(5)));
-        let mut odd = Head::answer(200);
-        odd.push(b"Keep-Alive", b"timeout=-1");
-        assert_eq!(keep_alive_timeout(&odd), None);
-    }
 }

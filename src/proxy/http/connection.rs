@@ -20,7 +20,7 @@ use super::client::Client;
 use super::edge::After;
 use super::exchange::{Arrival, Space, exchange, refuse};
 use super::h1::framing;
-use super::h1::parse::Search;
+use super::h1::search::Search;
 use super::h1::write::{self, Persistence};
 use super::own;
 use super::wire::Wire;

@@ -1,5 +1,7 @@
 //! How long a body is (RFC 9112 §6.3), and refusal of every message where two readers could disagree.
 
+use std::time::Duration;
+
 use crate::message::{Cause, Field, Fields, Framing, Head, Version, status, tokens};
 
 /// The fields that frame a message.
@@ -101,6 +103,20 @@ pub fn keeps_alive(head: &Head) -> bool {
     head.version == Version::Http11 || head.lists(Field::Connection, b"keep-alive")
 }
 
+/// `Keep-Alive: timeout=N` of an answer, in whole seconds.
+#[must_use]
+pub fn keep_alive_timeout(head: &Head) -> Option<Duration> {
+    if !head.has_hop_by_hop() {
+        return None;
+    }
+    let parameter = head.values(Field::KeepAlive).flat_map(tokens).find_map(|item| {
+        let text = std::str::from_utf8(item).ok()?;
+        let (name, value) = text.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("timeout").then(|| value.trim().parse::<u32>().ok())?
+    });
+    parameter.map(|seconds| Duration::from_secs(u64::from(seconds)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,5 +212,16 @@ mod tests {
         assert!(!keeps_alive(&old));
         old.push(b"Connection", b"Keep-Alive");
         assert!(keeps_alive(&old));
+    }
+
+    #[test]
+    fn the_keep_alive_field_is_read_for_its_timeout() {
+        let mut head = Head::answer(200);
+        assert_eq!(keep_alive_timeout(&head), None);
+        head.push(b"Keep-Alive", b"max=100, Timeout = 5");
+        assert_eq!(keep_alive_timeout(&head), Some(Duration::from_secs(5)));
+        let mut odd = Head::answer(200);
+        odd.push(b"Keep-Alive", b"timeout=-1");
+        assert_eq!(keep_alive_timeout(&odd), None);
     }
 }

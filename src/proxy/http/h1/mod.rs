@@ -1,6 +1,6 @@
 //! HTTP/1.0 and 1.1 on the wire (RFC 9112), in both directions.
 //!
-//! `parse` (by `scan`) and `framing` read heads, `chunk` and `decode` read bodies, `write` (by `digits`) makes heads,
+//! `search`, `parse` (by `scan`) and `framing` read heads, `chunk` and `decode` read bodies, `write` (by `digits`) makes heads,
 //! `transmit` sends messages. None of them knows what a target is.
 
 pub mod chunk;
@@ -9,5 +9,6 @@ pub mod digits;
 pub mod framing;
 pub mod parse;
 mod scan;
+pub mod search;
 pub mod transmit;
 pub mod write;

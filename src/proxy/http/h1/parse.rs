@@ -12,88 +12,6 @@ use super::scan;
 /// Most header lines of an answer.
 const ANSWER_LINES: usize = 512;
 
-/// Where the end of a head was looked for so far, so that a head that drips in is not scanned twice.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Search {
-    /// The start of the line in which the search goes on.
-    line: usize,
-    /// There is no line end between this and the start of the line.
-    seen: usize,
-}
-
-impl Search {
-    /// Looks for a request's head at the start of `bytes`, and indexes it into `head` once it is complete: its
-    /// length. `None`: more bytes are needed.
-    ///
-    /// # Errors
-    /// Those of [`Search::find`] and of [`request`].
-    pub fn request(
-        &mut self,
-        bytes: &[u8],
-        limit: usize,
-        headers: usize,
-        head: &mut Head,
-    ) -> Result<Option<usize>, Cause> {
-        // Nearly every head comes in one piece, and is read without looking for its end before.
-        let skipped = if bytes.starts_with(b"\r\n") { 2 } else { 0 };
-        let whole = &bytes[skipped..bytes.len().min(limit.max(skipped))];
-        if self.seen == 0
-            && let Ok((length, judged)) = request_lines(whole, headers, head)
-        {
-            return judged.map(|()| Some(skipped + length));
-        }
-        let Some(length) = self.find(bytes, limit)? else { return Ok(None) };
-        request(&bytes[..length], headers, head).map(|()| Some(length))
-    }
-
-    /// The same for an answer's head.
-    ///
-    /// # Errors
-    /// [`Cause::BadAnswer`].
-    pub fn answer(&mut self, bytes: &[u8], limit: usize, head: &mut Head) -> Result<Option<usize>, Cause> {
-        if self.seen == 0
-            && let Ok((length, judged)) = answer_lines(&bytes[..bytes.len().min(limit)], head)
-        {
-            return judged.map(|()| Some(length)).map_err(|_| Cause::BadAnswer);
-        }
-        let Some(length) = self.find(bytes, limit).map_err(|_| Cause::BadAnswer)? else { return Ok(None) };
-        answer(&bytes[..length], head).map(|()| Some(length))
-    }
-
-    /// The length of the head at the start of `bytes`, once it is complete. `None`: more bytes are needed.
-    ///
-    /// # Errors
-    /// [`Cause::BadHead`] as soon as the first byte can't begin a head or a line does not end with CRLF;
-    /// [`Cause::TargetTooLong`] and [`Cause::HeadTooLarge`] when `limit` bytes were not enough.
-    pub fn find(&mut self, bytes: &[u8], limit: usize) -> Result<Option<usize>, Cause> {
-        // A TLS ClientHello may hold no line end at all: its sender would wait for the head's deadline.
-        if self.line == 0 && bytes.first().is_some_and(|&byte| byte != b'\r' && !is_token(byte)) {
-            return Err(Cause::BadHead);
-        }
-        while let Some(found) = memchr::memchr(b'\n', &bytes[self.seen..]) {
-            let feed = self.seen + found;
-            if feed == self.line || bytes[feed - 1] != b'\r' {
-                return Err(Cause::BadHead);
-            }
-            let empty = feed == self.line + 1;
-            let first = self.line == 0;
-            (self.line, self.seen) = (feed + 1, feed + 1);
-            if feed >= limit {
-                return Err(if first { Cause::TargetTooLong } else { Cause::HeadTooLarge });
-            }
-            // One empty line before a request line is tolerated (RFC 9112 §2.2); it is skipped by the parser.
-            if empty && !first {
-                return if self.line == 4 { Err(Cause::BadHead) } else { Ok(Some(self.line)) };
-            }
-        }
-        self.seen = bytes.len();
-        if bytes.len() >= limit {
-            return Err(if self.line == 0 { Cause::TargetTooLong } else { Cause::HeadTooLarge });
-        }
-        Ok(None)
-    }
-}
-
 /// Indexes a complete request head into `head`.
 ///
 /// # Errors
@@ -116,11 +34,11 @@ pub fn answer(bytes: &[u8], head: &mut Head) -> Result<(), Cause> {
 }
 
 /// The length of a head, and what its parts are worth.
-type Judged = (usize, Result<(), Cause>);
+pub(super) type Judged = (usize, Result<(), Cause>);
 
 /// Indexes the request head at the start of `bytes`, if its lines are whole and well-formed.
 #[inline(always)]
-fn request_lines(bytes: &[u8], headers: usize, head: &mut Head) -> Result<Judged, Cause> {
+pub(super) fn request_lines(bytes: &[u8], headers: usize, head: &mut Head) -> Result<Judged, Cause> {
     head.clear();
     let behind = if bytes.starts_with(b"GET ") { &bytes[3..] } else { scan::token(bytes).0 };
     let [b' ', target @ ..] = behind else { return Err(Cause::BadHead) };
@@ -160,7 +78,7 @@ fn request_lines(bytes: &[u8], headers: usize, head: &mut Head) -> Result<Judged
 
 /// Indexes the answer's head at the start of `bytes`, if its lines are whole and well-formed.
 #[inline(always)]
-fn answer_lines(bytes: &[u8], head: &mut Head) -> Result<Judged, Cause> {
+pub(super) fn answer_lines(bytes: &[u8], head: &mut Head) -> Result<Judged, Cause> {
     head.clear();
     let (version, rest) = bytes.split_first_chunk::<9>().ok_or(Cause::BadAnswer)?;
     if version == b"HTTP/1.0 " {

@@ -3,6 +3,7 @@
 use proptest::prelude::{Strategy, any, proptest};
 use proptest::sample::select;
 
+use super::super::search::Search;
 use super::*;
 
 mod oracle;
