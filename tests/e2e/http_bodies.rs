@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
+use evenkeel::net::now;
 use fake_backend::{Behaviour, Fault, pattern};
 
 use super::support::{Keel, PATIENCE, chunked, fakes, recording, settled};
@@ -125,8 +126,9 @@ fn a_client_that_does_not_read_holds_the_backend_back() {
 fn a_backend_that_does_not_read_holds_the_client_back() {
     let backends = fakes(1);
     backends[0].behave(Behaviour::fault(Fault::HangUnread));
-    // The same the other way round: nobody waits for the client.
-    let keel = Keel::with(&[&backends[0]], |config| config.listeners[0].client_timeouts.idle = SHORT);
+    // The same the other way round: nobody waits for the client. Long enough for one that the machine keeps waiting.
+    let idle = 4 * SHORT;
+    let keel = Keel::with(&[&backends[0]], |config| config.listeners[0].client_timeouts.idle = idle);
     for framing in ["Content-Length: 1000000000000", "Transfer-Encoding: chunked"] {
         let client = keel.client();
         let mut socket = client.socket.try_clone().unwrap();
@@ -135,15 +137,20 @@ fn a_backend_that_does_not_read_holds_the_client_back() {
         let piece = chunked(&pattern(60_000), &[60_000], "");
         let piece = &piece[..piece.len() - 5];
         let (mut total, mut offset) = (0u64, 0);
-        let sent = settled("the client stalls", || {
+        let mut push = || {
             while let Ok(count) = socket.write(&piece[offset..]) {
                 total += count as u64;
                 offset = (offset + count) % piece.len();
                 assert!(total < BOUND, "{framing}: an upload nobody reads does not stall");
             }
             total
+        };
+        assert!(settled("the client stalls", &mut push) > 0);
+        let stalled = now();
+        super::support::eventually("its patience is over", || {
+            push();
+            now().since(stalled) > idle + SHORT
         });
-        assert!(sent > 0);
         let silent = socket.peek(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
         assert!(silent, "{framing}: neither answered nor closed");
     }
