@@ -3,6 +3,7 @@
 //! Nothing here knows YAML, files or flags, and no shorthand survives: a seed-style target is already a
 //! listener, a catch-all route and a target. Anyone may import this file; it imports nothing of ours.
 
+pub mod balance;
 mod log;
 pub mod template;
 pub mod tls;
@@ -15,6 +16,7 @@ use std::time::{Duration, SystemTime};
 
 use ipnet::IpNet;
 
+pub use balance::{Balance, HashKey, Policy, Portion, Sticky};
 pub use log::{AccessLog, EventFormat, LogFormat, LogPath, Share};
 pub use template::Template;
 
@@ -128,7 +130,9 @@ pub struct Target {
     /// What its backends speak.
     pub protocol: Protocol,
     /// How a backend is chosen.
-    pub balance: Balance,
+    pub balance: Policy,
+    /// The cookie that keeps a client on one backend; `None`: there is none.
+    pub sticky: Option<Sticky>,
     /// How backends are probed; `None` (`health_check: off`): they count as healthy.
     pub health: Option<HealthCheck>,
     /// How long backends may take.
@@ -137,18 +141,6 @@ pub struct Target {
     pub upgrade: Vec<String>,
     /// In the order of the file.
     pub backends: Vec<Backend>,
-}
-
-/// The balancing algorithms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Balance {
-    /// Each backend in turn, exactly, over all workers.
-    RoundRobin,
-}
-
-impl Balance {
-    /// Every algorithm with the name it has in a config file.
-    pub const ALL: &'static [(&'static str, Balance)] = &[("round_robin", Balance::RoundRobin)];
 }
 
 /// One address inside a target.
@@ -162,6 +154,8 @@ pub struct Backend {
     pub probe_path: Option<String>,
     /// TLS towards it, for requests and probes; `None`: plain.
     pub tls: Option<Arc<UpstreamTls>>,
+    /// How much it gets beside its siblings.
+    pub portion: Portion,
 }
 
 /// Where a backend is, as written; names are resolved later and again and again.

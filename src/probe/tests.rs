@@ -12,8 +12,8 @@ use tokio::net::TcpListener;
 use tokio::time::timeout;
 
 use super::*;
-use crate::config::model::{self, BackendAddress, Balance, Protocol, Timeouts};
-use crate::target::{Pick, Registry, Tried};
+use crate::config::model::{self, BackendAddress, Policy, Protocol, Timeouts};
+use crate::target::{Ask, Dice, Pick, Registry, Tried};
 use crate::tick::nanos;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -28,11 +28,13 @@ fn target(health: Option<HealthCheck>, addresses: Vec<BackendAddress>, path: Opt
         address,
         probe_path: path.map(str::to_owned),
         tls: None,
+        portion: model::Portion::default(),
     });
     let config = model::Target {
         name: "web".into(),
         protocol: Protocol::Http,
-        balance: Balance::RoundRobin,
+        balance: Policy::default(),
+        sticky: None,
         health,
         timeouts: Timeouts::default(),
         upgrade: Vec::new(),
@@ -152,13 +154,13 @@ async fn a_hung_backend_delays_no_other() {
         until(&target, number, Health::Up).await;
     }
     assert_eq!(target.backends[0].health(), Health::Unknown);
-    assert!(matches!(target.pick(&Tried::new(), Tick(1)), Pick::Lease(_)));
+    assert!(matches!(target.pick(&Ask::new(&Tried::new(), &Dice::seeded(1), Tick(1))), Pick::Lease(_)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn health_off_is_up_from_the_start_without_a_task() {
     let target = target(None, vec![host("127.0.0.1", 9)], None);
-    assert!(matches!(target.pick(&Tried::new(), Tick(1)), Pick::Lease(_)));
+    assert!(matches!(target.pick(&Ask::new(&Tried::new(), &Dice::seeded(1), Tick(1))), Pick::Lease(_)));
     let tasks = start(std::slice::from_ref(&target), clock(), &CancellationToken::new());
     assert!(tasks.is_empty());
 }
@@ -196,7 +198,7 @@ async fn a_name_is_looked_up_every_ten_seconds_and_keeps_its_last_good_addresses
     until(&target, 0, Health::Down).await;
     until(&target, 1, Health::Down).await;
     assert_eq!(&*target.status()[0].reason, "name does not resolve: Name or service not known");
-    assert!(matches!(target.pick(&Tried::new(), Tick(1)), Pick::None));
+    assert!(matches!(target.pick(&Ask::new(&Tried::new(), &Dice::seeded(1), Tick(1))), Pick::None));
 
     book.lock().expect("no panic").addresses = ips(&[1, 2]);
     assert_eq!(until(&target, 1, Health::Up).await, 10 * SECOND);

@@ -6,34 +6,32 @@ use std::task::{Context, Poll};
 
 use crate::message::Cause;
 use crate::net::{Deadline, now};
-use crate::target::{Lease, Pick, Target, Tried};
-use crate::tick::Tick;
+use crate::target::{Ask, Lease, Pick, Target};
 
-/// Picks a backend that is not in `tried` at `now`. `None`: there is none.
+/// Picks a backend for `ask`. `None`: there is none.
 ///
 /// # Errors
 /// [`Cause::NoVerdict`] when no backend was judged in time, [`Cause::ClientGone`] when `gone` was ready first.
 pub async fn lend(
     target: &Target,
-    tried: &Tried,
+    ask: &Ask<'_>,
     deadline: &Deadline,
-    now: Tick,
     gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
 ) -> Result<Option<Lease>, Cause> {
-    match target.pick(tried, now) {
+    match target.pick(ask) {
         Pick::Lease(lease) => Ok(Some(lease)),
         Pick::None => Ok(None),
         // Whoever has been somewhere already has waited enough.
-        Pick::Unknown if !tried.is_empty() => Ok(None),
+        Pick::Unknown if !ask.tried.is_empty() => Ok(None),
         // Boxed: few requests wait, and the others must not pay for its size.
-        Pick::Unknown => Box::pin(wait(target, tried, deadline, gone)).await,
+        Pick::Unknown => Box::pin(wait(target, ask, deadline, gone)).await,
     }
 }
 
 /// Waits until one of a target's backends has its first verdict, then picks.
 async fn wait(
     target: &Target,
-    tried: &Tried,
+    ask: &Ask<'_>,
     deadline: &Deadline,
     mut gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
 ) -> Result<Option<Lease>, Cause> {
@@ -41,7 +39,7 @@ async fn wait(
     let outcome = loop {
         // Listening starts before the pick, so that a change between the two is not missed.
         let mut changed = pin!(target.state.changed());
-        match target.pick(tried, now()) {
+        match target.pick(&Ask { now: now(), ..*ask }) {
             Pick::Lease(lease) => break Ok(Some(lease)),
             Pick::None => break Ok(None),
             Pick::Unknown => {}
@@ -70,9 +68,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::config::model::{self, BackendAddress, Balance, HealthCheck, Protocol, Timeouts};
+    use crate::config::model::{self, BackendAddress, HealthCheck, Policy, Protocol, Timeouts};
     use crate::net::Ticker;
-    use crate::target::{Registry, Verdict};
+    use crate::target::{Dice, Registry, Tried, Verdict};
 
     /// A target whose backends wait for their first verdict, and requests for at most `patience`.
     fn unknown(backends: u16, patience: Duration) -> Arc<Target> {
@@ -81,6 +79,7 @@ mod tests {
             address: BackendAddress::Host { host: "127.0.0.1".into(), port: 1000 + number },
             probe_path: None,
             tls: None,
+            portion: model::Portion::default(),
         };
         let health = HealthCheck {
             interval: Duration::from_secs(60),
@@ -93,7 +92,8 @@ mod tests {
         let target = model::Target {
             name: "web".into(),
             protocol: Protocol::Http,
-            balance: Balance::RoundRobin,
+            balance: Policy::default(),
+            sticky: None,
             health: Some(health),
             timeouts: Timeouts::default(),
             upgrade: Vec::new(),
@@ -110,8 +110,9 @@ mod tests {
     ) -> Result<Option<Lease>, Cause> {
         let ticker = Ticker::new();
         let deadline = ticker.deadline();
-        let tried = Tried::new();
-        let lending = async { tokio::join!(lend(target, &tried, &deadline, now(), gone), meanwhile).0 };
+        let (tried, dice) = (Tried::new(), Dice::seeded(1));
+        let ask = Ask::new(&tried, &dice, now());
+        let lending = async { tokio::join!(lend(target, &ask, &deadline, gone), meanwhile).0 };
         tokio::select! {
             outcome = lending => outcome,
             () = ticker.run() => Err(Cause::Internal),

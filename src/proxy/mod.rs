@@ -9,12 +9,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use rand::rngs::SmallRng;
-use rand::{RngExt as _, SeedableRng as _};
-
 use crate::net::deadline::wall_start;
 use crate::net::{FreeList, Ticker};
 use crate::snapshot::Snapshot;
+use crate::target::Dice;
 use crate::telemetry::access_log::{Handle, WallStart};
 use crate::telemetry::cells::Cells;
 use crate::tick::Tick;
@@ -49,6 +47,8 @@ pub struct WorkerCtx {
     pub desks: Desks<Rc<Client>, Option<After>>,
     /// Where requests wait to be begun.
     pub turnstile: Turnstile,
+    /// Chance.
+    pub dice: Dice,
     /// Deadlines.
     pub ticker: Rc<Ticker>,
     /// Idle connections to backends.
@@ -60,7 +60,6 @@ pub struct WorkerCtx {
     /// Chunks may be passed on as they came; off only to show that nothing depends on it.
     pub raw_relay: bool,
     draining: Cell<bool>,
-    random: RefCell<SmallRng>,
     date: RefCell<Date>,
 }
 
@@ -90,13 +89,13 @@ impl WorkerCtx {
             outgoing: Shelf::default(),
             desks: Desks::default(),
             turnstile: Turnstile::default(),
+            dice: Dice::new(),
             ticker: Ticker::new(),
             pool,
             cells,
             log: RefCell::new(log),
             raw_relay,
             draining: Cell::new(false),
-            random: RefCell::new(SmallRng::from_rng(&mut rand::rng())),
             date: RefCell::default(),
         })
     }
@@ -116,7 +115,7 @@ impl WorkerCtx {
     /// A number for a request; unique in practice, of no meaning.
     #[must_use]
     pub fn request_id(&self) -> u128 {
-        self.random.borrow_mut().random()
+        u128::from(self.dice.roll()) << 64 | u128::from(self.dice.roll())
     }
 
     /// Calls `use_it` with the value of a Date field for now. The text is made once per second.

@@ -7,7 +7,7 @@ use std::task::Poll;
 use crate::message::{Cause, Kind, Peer, Record};
 use crate::net::relay::{Early, End, Moved, Relay};
 use crate::net::{Stream, now};
-use crate::target::{Lease, Outcome, Target};
+use crate::target::{Ask, Lease, Outcome, Target};
 
 use super::WorkerCtx;
 use super::dial::{self, dial};
@@ -88,7 +88,8 @@ async fn connect(ctx: &WorkerCtx, target: &Target, record: &mut Record) -> Resul
     let mut cause = Cause::NoBackend;
     for _ in 0..ATTEMPTS {
         let never_gone = |_: &mut std::task::Context<'_>| Poll::Pending;
-        let Some(lease) = lend(target, &tried, &deadline, now(), never_gone).await? else { break };
+        let ask = Ask::new(&tried, &ctx.dice, now());
+        let Some(lease) = lend(target, &ask, &deadline, never_gone).await? else { break };
         let attempt = record.attempt(lease.backend().id, lease.picked());
         match dial(ctx, lease.backend(), &target.config.timeouts, &deadline, never_gone).await {
             Ok(stream) => {

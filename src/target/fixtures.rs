@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Registry, Target};
-use crate::config::model::{self, BackendAddress, Balance, HealthCheck, Protocol, Timeouts};
+use crate::config::model::{self, BackendAddress, HealthCheck, Policy, Portion, Protocol, Timeouts};
 
 pub(super) fn host(host: &str, port: u16) -> BackendAddress {
     BackendAddress::Host { host: host.into(), port }
 }
 
 pub(super) fn named(name: &str, address: BackendAddress) -> model::Backend {
-    model::Backend { name: name.into(), address, probe_path: None, tls: None }
+    model::Backend { name: name.into(), address, probe_path: None, tls: None, portion: Portion::default() }
 }
 
 /// A target `web` with backends `b0`, `b1`, … that are up from the start.
@@ -19,7 +19,8 @@ pub(super) fn unprobed(backends: u16) -> model::Target {
     model::Target {
         name: "web".into(),
         protocol: Protocol::Http,
-        balance: Balance::RoundRobin,
+        balance: Policy::default(),
+        sticky: None,
         health: None,
         timeouts: Timeouts::default(),
         upgrade: Vec::new(),

@@ -1,6 +1,7 @@
 //! The right to use a backend for one attempt.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Backend;
 use crate::tick::Tick;
@@ -58,6 +59,12 @@ impl Lease {
     /// request succeeds may turn out much later, for a tunnel in hours.
     pub fn note_connected(&self) {
         self.backend.ejection().succeed(self.picked);
+    }
+
+    /// Notes that the head of an answer came at `now`, or on TCP that the connection stands: that is how soon the backend
+    /// answers. `fault`: it is one of a failing backend (5xx). `retry_after`: how long it asks to be left alone.
+    pub fn note_answer(&self, fault: bool, retry_after: Option<Duration>, now: Tick) {
+        let _ = (fault, retry_after, now);
     }
 
     /// Ends the attempt at `now` with `outcome`.

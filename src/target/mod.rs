@@ -4,8 +4,10 @@
 //! [`TargetState`]; `server` owns the [`Registry`]. Nothing here opens a socket, reads a clock or knows
 //! what HTTP is: every decision is a function of state and a [`crate::tick::Tick`].
 
+mod ask;
 mod backend;
 mod balance;
+mod dice;
 mod ejection;
 pub mod health;
 mod lease;
@@ -17,7 +19,9 @@ mod state;
 mod status;
 mod tried;
 
+pub use ask::Ask;
 pub use backend::{Backend, Endpoint};
+pub use dice::Dice;
 pub use lease::{Lease, Outcome};
 pub use live::{TargetState, Transition, Verdict};
 pub use padded::Padded;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ejection::Admission;
-use super::{Backend, BackendStatus, Lease, TargetState, Tried};
+use super::{Ask, Backend, BackendStatus, Lease, TargetState, Tried};
 use crate::config::model;
 use crate::message::TargetId;
 use crate::tick::Tick;
@@ -46,14 +46,15 @@ pub struct Target {
 }
 
 impl Target {
-    /// Chooses a backend that is up and not in `tried`.
+    /// Chooses a backend that is up and not in `ask.tried`.
     ///
     /// An ejected backend gets one pick when its ejection ends; before that it is chosen only when there
     /// is no other.
     #[must_use]
-    pub fn pick(&self, tried: &Tried, now: Tick) -> Pick {
+    pub fn pick(&self, ask: &Ask<'_>) -> Pick {
+        let &Ask { tried, now, .. } = ask;
         let live = self.state.live.load();
-        let place = || self.state.balancer.place(self.config.balance, live.eligible.len());
+        let place = || self.state.balancer.place(self.config.balance.algorithm, live.eligible.len());
         match choose(&live.eligible, place, tried, now) {
             Some((backend, trial)) => Pick::Lease(Lease::new(backend, trial, now)),
             None if live.unknown > 0 => Pick::Unknown,

@@ -84,7 +84,7 @@ mod tests {
     use crate::config::model::tls::UpstreamTls;
     use crate::target::fixtures::{host, probed, unprobed};
     use crate::target::state::Health;
-    use crate::target::{Pick, Tried, Verdict};
+    use crate::target::{Ask, Dice, Pick, Tried, Verdict};
     use crate::tick::Tick;
 
     fn names(target: &Target) -> Vec<&str> {
@@ -160,7 +160,10 @@ mod tests {
         let before = registry.apply(&[unprobed(1)]);
         assert!(registry.apply(&[]).is_empty());
         assert_eq!(before[0].backends[0].generation(), 1);
-        assert!(matches!(before[0].pick(&Tried::new(), Tick(1)), Pick::Lease(_)));
+        assert!(matches!(
+            before[0].pick(&Ask::new(&Tried::new(), &Dice::seeded(1), Tick(1))),
+            Pick::Lease(_)
+        ));
         assert!(registry.backends.is_empty());
     }
 
@@ -172,9 +175,9 @@ mod tests {
         probing[0].state.report(backend, Verdict::Bad("timeout after 1s".into()), Tick(1));
         let off = registry.apply(&[unprobed(1)]);
         assert_eq!(backend.health(), Health::Up);
-        assert!(matches!(off[0].pick(&Tried::new(), Tick(2)), Pick::Lease(_)));
+        assert!(matches!(off[0].pick(&Ask::new(&Tried::new(), &Dice::seeded(1), Tick(2))), Pick::Lease(_)));
         let on = registry.apply(&[probed(1)]);
-        assert!(matches!(on[0].pick(&Tried::new(), Tick(3)), Pick::Unknown));
+        assert!(matches!(on[0].pick(&Ask::new(&Tried::new(), &Dice::seeded(1), Tick(3))), Pick::Unknown));
         assert!(Arc::ptr_eq(backend, &on[0].backends[0]));
     }
 }

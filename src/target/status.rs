@@ -44,7 +44,7 @@ impl BackendStatus {
 mod tests {
     use super::*;
     use crate::target::fixtures::{probed, target};
-    use crate::target::{Outcome, Pick, Tried, Verdict};
+    use crate::target::{Ask, Dice, Outcome, Pick, Tried, Verdict};
 
     #[test]
     fn a_status_tells_the_state_the_reason_and_the_load() {
@@ -52,8 +52,12 @@ mod tests {
         target.state.report(&target.backends[0], Verdict::Bad("timeout after 1s".into()), Tick(7));
         target.state.report(&target.backends[0], Verdict::Bad("connection refused".into()), Tick(8));
         target.state.report(&target.backends[1], Verdict::Good, Tick(9));
-        let Pick::Lease(first) = target.pick(&Tried::new(), Tick(10)) else { panic!("b1 is up") };
-        let Pick::Lease(_held) = target.pick(&Tried::new(), Tick(10)) else { panic!("b1 is up") };
+        let Pick::Lease(first) = target.pick(&Ask::new(&Tried::new(), &Dice::seeded(1), Tick(10))) else {
+            panic!("b1 is up")
+        };
+        let Pick::Lease(_held) = target.pick(&Ask::new(&Tried::new(), &Dice::seeded(1), Tick(10))) else {
+            panic!("b1 is up")
+        };
         first.finish(Outcome::ConnectFailed, Tick(8));
 
         let status = target.status();

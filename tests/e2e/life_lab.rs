@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use evenkeel::config::model::{
-    AccessLog, Backend, BackendAddress, Config, HealthCheck, LogFormat, LogPath, Protocol, Share,
+    AccessLog, Backend, BackendAddress, Config, HealthCheck, LogFormat, LogPath, Portion, Protocol, Share,
 };
 use evenkeel::message::{BackendId, Cause};
 use evenkeel::target::{BackendStatus, Health};
@@ -45,7 +45,13 @@ pub fn probe_quickly(config: &mut Config) {
 /// A backend by host name.
 pub fn by_name(host: &str, port: u16) -> Backend {
     let address = BackendAddress::Host { host: host.into(), port };
-    Backend { name: format!("{host}:{port}"), address, probe_path: None, tls: None }
+    Backend {
+        name: format!("{host}:{port}"),
+        address,
+        probe_path: None,
+        tls: None,
+        portion: Portion::default(),
+    }
 }
 
 /// What the `nth` backend is now.

@@ -108,7 +108,7 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         ("health_check_max_retries", top("health_check_max_retries: 9"), |c| probe(c).fall == 9),
         // With one algorithm there is nothing to change to; that the key is read shows in its refusals.
         ("algorithm", top("algorithm: round_robin\nworkers: 1000"), |c| {
-            of(c).1.balance == Balance::RoundRobin && c.workers == 1000
+            of(c).1.balance.algorithm == Balance::RoundRobin && c.workers == 1000
         }),
         ("servers", "servers: [http://b:2]".into(), |c| of(c).1.name == "default" && is_host(c, "b", 2)),
         ("targets", WEB.replace("web", "other"), |c| of(c).1.name == "other" && of(c).0.name == "other"),
@@ -157,7 +157,7 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
             of(c).1.timeouts.tls == SECOND && of(c).0.client_timeouts.tls == SECOND
         }),
         ("targets.<name>.balance", format!("workers: 1000\n{}", target("balance: round_robin")), |c| {
-            of(c).1.balance == Balance::RoundRobin && c.workers == 1000
+            of(c).1.balance.algorithm == Balance::RoundRobin && c.workers == 1000
         }),
         ("targets.<name>.health_check", target("health_check: off"), |c| of(c).1.health.is_none()),
         ("targets.<name>.health_check.interval", health("interval: 1s"), |c| probe(c).interval == SECOND),

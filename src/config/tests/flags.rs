@@ -49,7 +49,7 @@ fn every_flag_alone_changes_the_configuration() {
         Some("/p")
     );
     assert_eq!(
-        with(|flags| flags.algorithm = Some("round_robin".into())).targets[0].balance,
+        with(|flags| flags.algorithm = Some("round_robin".into())).targets[0].balance.algorithm,
         model::Balance::RoundRobin
     );
     let tcp = alone(&flags(|flags| flags.backends = vec!["tcp://a:1,tcp://b:1".into()])).unwrap();

@@ -8,8 +8,8 @@ use super::{Shared, clashes, name_of, tls};
 use crate::config::effective::Ledger;
 use crate::config::error::{Report, quoted};
 use crate::config::model::{
-    Backend, Balance, Bind, ClientTimeouts, Forwarded, HealthCheck, Limits, Listener, Protocol, Route,
-    Target, Timeouts,
+    Backend, Balance, Bind, ClientTimeouts, Forwarded, HealthCheck, Limits, Listener, Policy, Portion,
+    Protocol, Route, Target, Timeouts,
 };
 use crate::config::origin::{Field, Origin, Written};
 use crate::config::raw::{BindHost, RawBackend, RawHealth, RawListener, RawTarget, Spoken};
@@ -44,6 +44,7 @@ pub(super) fn accept(
     let balance = ledger.settle(path("balance"), algorithm, Balance::RoundRobin, |balance| {
         name_of(Balance::ALL, *balance).to_owned()
     });
+    let balance = Policy::from(balance);
     let health = health(raw, shared, ledger);
     let is_secured = tls::is_wanted(raw);
     if let (false, Some(written)) = (is_secured, &raw.timeouts.tls) {
@@ -75,7 +76,9 @@ pub(super) fn accept(
         client_timeouts,
         forwarded,
     };
-    (listener, Target { name: name.clone(), protocol, balance, health, timeouts, upgrade, backends })
+    let target =
+        Target { name: name.clone(), protocol, balance, sticky: None, health, timeouts, upgrade, backends };
+    (listener, target)
 }
 
 fn spoken(raw: &RawTarget, ledger: &mut Ledger) -> Option<Spoken> {
@@ -331,6 +334,7 @@ fn backends(
                 address: place.value.address.clone(),
                 probe_path: probe_path.map(|written| written.value.clone()),
                 tls,
+                portion: Portion::default(),
             }
         })
         .collect();

@@ -87,6 +87,8 @@ pub async fn exchange<E: Edge>(arrival: &Arrival<'_>, edge: &mut E, body: &Body,
         edge: &mut *edge,
         head,
         body,
+        key: None,
+        pin: None,
         upgrade: wanted_upgrade(head, target),
         about: About {
             kind: listener.config.forwarded,

@@ -7,6 +7,7 @@
 
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 
 use crate::message::{Blame, Cause, Field, Framing, Head, Record};
@@ -15,7 +16,8 @@ use crate::proxy::WorkerCtx;
 use crate::proxy::dial::{self, dial};
 use crate::proxy::lend::lend;
 use crate::proxy::pool::Need;
-use crate::target::{Backend, Lease, Outcome, Pick, Target, Tried};
+use crate::target::{Ask, Backend, Lease, Outcome, Pick, Target, Tried};
+use crate::tick::Tick;
 
 use super::Body;
 use super::call::{Call, Patience};
@@ -37,6 +39,10 @@ pub struct Errand<'a, E> {
     pub head: &'a Head,
     /// Its body; attempts take it with [`Body::again`].
     pub body: &'a Body,
+    /// What its backend is chosen by where the target hashes; see [`Ask::key`].
+    pub key: Option<u64>,
+    /// The backend that its cookie names.
+    pub pin: Option<&'a Arc<Backend>>,
     /// The protocol it may switch to.
     pub upgrade: Option<&'a [u8]>,
     /// What the backend is told about the client.
@@ -47,11 +53,19 @@ pub struct Errand<'a, E> {
     pub record: &'a mut Record,
 }
 
-impl<E: Edge> Errand<'_, E> {
+impl<'a, E: Edge> Errand<'a, E> {
     /// True when sending it twice does no harm and is possible.
     fn is_repeatable(&self) -> bool {
         let no_body = matches!(self.body.framing(), Framing::None | Framing::Length(0));
         no_body && self.upgrade.is_none() && self.head.is_idempotent()
+    }
+
+    /// What a pick at `now` goes by.
+    fn ask<'t>(&self, tried: &'t Tried, now: Tick) -> Ask<'t>
+    where
+        'a: 't,
+    {
+        Ask { tried, key: self.key, pin: self.pin, dice: &self.ctx.dice, now }
     }
 
     /// The request on a connection to a backend.
@@ -76,7 +90,8 @@ pub async fn forward<E: Edge>(errand: &mut Errand<'_, E>) -> Result<Box<Call>, C
     for _ in 0..ATTEMPTS {
         // Nothing has been waited for since the target was chosen.
         let picked = if tried.is_empty() { errand.record.routed } else { now() };
-        let lease = match errand.target.pick(&tried, picked) {
+        let ask = errand.ask(&tried, picked);
+        let lease = match errand.target.pick(&ask) {
             Pick::Lease(lease) => lease,
             // Boxed: few requests wait, and the others must not pay for its size.
             Pick::Unknown => match Box::pin(wait(errand, &tried)).await? {
@@ -106,7 +121,8 @@ pub async fn forward<E: Edge>(errand: &mut Errand<'_, E>) -> Result<Box<Call>, C
 /// Waits for a backend's first verdict.
 async fn wait<E: Edge>(errand: &mut Errand<'_, E>, tried: &Tried) -> Result<Option<Lease>, Cause> {
     let deadline = errand.ctx.ticker.deadline();
-    lend(errand.target, tried, &deadline, now(), |cx| errand.edge.poll_gone(cx)).await
+    let ask = errand.ask(tried, now());
+    lend(errand.target, &ask, &deadline, |cx| errand.edge.poll_gone(cx)).await
 }
 
 /// Opens a connection.

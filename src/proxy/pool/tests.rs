@@ -3,7 +3,7 @@
 use tokio::net::UnixStream;
 
 use super::*;
-use crate::config::model::{self, BackendAddress, Balance, Protocol, Timeouts};
+use crate::config::model::{self, BackendAddress, Policy, Protocol, Timeouts};
 use crate::target::Registry;
 
 const SECOND: u64 = 1_000_000_000;
@@ -29,11 +29,13 @@ fn target(count: u16) -> model::Target {
         address: BackendAddress::Host { host: "127.0.0.1".into(), port: 1000 + number },
         probe_path: None,
         tls: None,
+        portion: model::Portion::default(),
     };
     model::Target {
         name: "web".into(),
         protocol: Protocol::Http,
-        balance: Balance::RoundRobin,
+        balance: Policy::default(),
+        sticky: None,
         health: None,
         timeouts: Timeouts::default(),
         upgrade: Vec::new(),

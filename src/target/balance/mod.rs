@@ -19,7 +19,7 @@ impl Balancer {
     #[must_use]
     pub(super) fn place(&self, balance: Balance, live: usize) -> usize {
         match balance {
-            Balance::RoundRobin => self.round_robin.place(live),
+            _ => self.round_robin.place(live),
         }
     }
 }

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::*;
 use crate::target::fixtures::{probed, target, unprobed};
 use crate::target::state::Health;
-use crate::target::{Outcome, Verdict};
+use crate::target::{Dice, Outcome, Verdict};
 
 const SECOND: u64 = 1_000_000_000;
 
 fn lease(target: &Target, tried: &Tried, now: u64) -> Lease {
-    match target.pick(tried, Tick(now)) {
+    match target.pick(&Ask::new(tried, &Dice::seeded(1), Tick(now))) {
         Pick::Lease(lease) => lease,
         other => panic!("no lease but {other:?}"),
     }
@@ -81,11 +81,11 @@ fn round_robin_is_exact_over_threads_and_again_after_one_left_and_returned() {
 #[test]
 fn without_a_verdict_the_answer_is_unknown_and_with_only_bad_ones_none() {
     let target = target(&probed(2));
-    assert!(matches!(target.pick(&Tried::new(), Tick(1)), Pick::Unknown));
+    assert!(matches!(target.pick(&Ask::new(&Tried::new(), &Dice::seeded(1), Tick(1))), Pick::Unknown));
     target.state.report(&target.backends[0], Verdict::Bad("timeout after 1s".into()), Tick(1));
-    assert!(matches!(target.pick(&Tried::new(), Tick(1)), Pick::Unknown));
+    assert!(matches!(target.pick(&Ask::new(&Tried::new(), &Dice::seeded(1), Tick(1))), Pick::Unknown));
     target.state.report(&target.backends[1], Verdict::Bad("timeout after 1s".into()), Tick(1));
-    assert!(matches!(target.pick(&Tried::new(), Tick(1)), Pick::None));
+    assert!(matches!(target.pick(&Ask::new(&Tried::new(), &Dice::seeded(1), Tick(1))), Pick::None));
     assert!(target.backends.iter().all(|backend| backend.health() == Health::Down));
 }
 
@@ -95,11 +95,11 @@ fn a_tried_backend_is_not_picked_again_and_one_without_verdict_is_worth_a_wait()
     target.state.report(&target.backends[0], Verdict::Good, Tick(1));
     let mut tried = Tried::new();
     tried.insert(lease(&target, &tried, 1).backend().id);
-    assert!(matches!(target.pick(&tried, Tick(1)), Pick::Unknown));
+    assert!(matches!(target.pick(&Ask::new(&tried, &Dice::seeded(1), Tick(1))), Pick::Unknown));
     target.state.report(&target.backends[1], Verdict::Good, Tick(1));
     tried.insert(lease(&target, &tried, 1).backend().id);
     assert_eq!(tried.len(), 2);
-    assert!(matches!(target.pick(&tried, Tick(1)), Pick::None));
+    assert!(matches!(target.pick(&Ask::new(&tried, &Dice::seeded(1), Tick(1))), Pick::None));
 }
 
 #[test]
@@ -123,7 +123,9 @@ fn a_dead_backend_costs_one_connect_per_ejection_even_from_many_threads() {
         let request = || {
             let mut tried = Tried::new();
             loop {
-                let Pick::Lease(lease) = target.pick(&tried, now) else { panic!("b1 is there") };
+                let Pick::Lease(lease) = target.pick(&Ask::new(&tried, &Dice::seeded(1), now)) else {
+                    panic!("b1 is there")
+                };
                 tried.insert(lease.backend().id);
                 if &*lease.backend().name == "b1" {
                     return lease.finish(Outcome::Success, now);
@@ -159,7 +161,7 @@ fn ejection_never_empties_a_target() {
         lease.finish(Outcome::ConnectFailed, Tick(SECOND));
     }
     assert_eq!(tried.len(), 2);
-    assert!(matches!(target.pick(&tried, Tick(SECOND)), Pick::None));
+    assert!(matches!(target.pick(&Ask::new(&tried, &Dice::seeded(1), Tick(SECOND))), Pick::None));
     // A success brings one back at once.
     let back = pick_and_succeed(&target, SECOND + 1);
     assert_eq!(count((0..10).map(|_| pick_and_succeed(&target, SECOND + 2))), shares([(&back, 10)]));
@@ -184,5 +186,8 @@ fn many_ejected_backends_leave_the_last_one_reachable() {
 
 #[test]
 fn a_target_without_backends_gives_nothing() {
-    assert!(matches!(target(&unprobed(0)).pick(&Tried::new(), Tick(1)), Pick::None));
+    assert!(matches!(
+        target(&unprobed(0)).pick(&Ask::new(&Tried::new(), &Dice::seeded(1), Tick(1))),
+        Pick::None
+    ));
 }

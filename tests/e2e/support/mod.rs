@@ -11,8 +11,8 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use evenkeel::config::model::{
-    Backend, BackendAddress, Balance, Bind, ClientTimeouts, Config, EventFormat, Forwarded, HealthCheck,
-    Limits, Listener, LogLevel, Protocol, Route, Target, Timeouts,
+    Backend, BackendAddress, Bind, ClientTimeouts, Config, EventFormat, Forwarded, HealthCheck, Limits,
+    Listener, LogLevel, Policy, Portion, Protocol, Route, Target, Timeouts,
 };
 use evenkeel::server::{Bound, Options, Server};
 use fake_backend::{Fake, Running};
@@ -83,6 +83,7 @@ pub fn backend(address: SocketAddr) -> Backend {
         address: BackendAddress::Host { host, port },
         probe_path: None,
         tls: None,
+        portion: Portion::default(),
     }
 }
 
@@ -102,7 +103,8 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
         targets: vec![Target {
             name: "web".into(),
             protocol,
-            balance: Balance::RoundRobin,
+            balance: Policy::default(),
+            sticky: None,
             health: None,
             timeouts: Timeouts::default(),
             upgrade: vec!["websocket".into()],

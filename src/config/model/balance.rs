@@ -1,0 +1,148 @@
+//! How a target chooses among its backends, in the accepted form.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The balancing algorithms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Balance {
+    /// Each backend in turn, exactly, over all workers; with weights in the smooth order.
+    #[default]
+    RoundRobin,
+    /// The one with the fewest requests in flight for its weight.
+    LeastConnections,
+    /// The one with the fewest requests in flight or waiting, whatever its weight.
+    LeastBusy,
+    /// Any, as often as its weight says.
+    Random,
+    /// The less busy of two drawn at random.
+    PowerOfTwo,
+    /// The one of two drawn at random whose answers are soonest expected.
+    PeakEwma,
+    /// By a hash of the request on a ring of points, with a bound on each backend's load.
+    RingHash,
+    /// By a hash of the request in a table of even shares.
+    Maglev,
+}
+
+impl Balance {
+    /// Every algorithm with the name it has in a config file.
+    pub const ALL: &'static [(&'static str, Balance)] = &[
+        ("round_robin", Balance::RoundRobin),
+        ("least_connections", Balance::LeastConnections),
+        ("least_busy", Balance::LeastBusy),
+        ("random", Balance::Random),
+        ("power_of_two", Balance::PowerOfTwo),
+        ("peak_ewma", Balance::PeakEwma),
+        ("ring_hash", Balance::RingHash),
+        ("maglev", Balance::Maglev),
+    ];
+
+    /// Names that other load balancers have for them; they are taken as well.
+    pub const ALIASES: &'static [(&'static str, Balance)] = &[
+        ("weighted_round_robin", Balance::RoundRobin),
+        ("roundrobin", Balance::RoundRobin),
+        ("leastconn", Balance::LeastConnections),
+        ("least_conn", Balance::LeastConnections),
+        ("p2c", Balance::PowerOfTwo),
+    ];
+
+    /// Whether a hash of the request decides.
+    #[must_use]
+    pub const fn is_hash(self) -> bool {
+        matches!(self, Balance::RingHash | Balance::Maglev)
+    }
+}
+
+/// What of a request is hashed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum HashKey {
+    /// The client's address; the only one for TCP.
+    #[default]
+    ClientIp,
+    /// The path without the query.
+    Path,
+    /// The whole query.
+    Query,
+    /// One parameter of the query.
+    Parameter(String),
+    /// The first header line of this name, in lower case.
+    Header(String),
+    /// The cookie of this name.
+    Cookie(String),
+}
+
+/// How a target chooses among its backends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// By which algorithm.
+    pub algorithm: Balance,
+    /// What the hash algorithms hash. Where a request has no such thing it is the client's address.
+    pub hash_key: HashKey,
+    /// `ring_hash`: how much of the average load one backend may have, in percent, above 100; `None`: any.
+    /// Default 125.
+    pub bounded_load: Option<u32>,
+    /// How long a backend that came back takes to get its full share; zero (the default): none.
+    pub slow_start: Duration,
+    /// Where this process runs: backends of the same zone are preferred. The top-level `zone`.
+    pub zone: Option<Arc<str>>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Policy {
+            algorithm: Balance::default(),
+            hash_key: HashKey::default(),
+            bounded_load: Some(125),
+            slow_start: Duration::ZERO,
+            zone: None,
+        }
+    }
+}
+
+impl From<Balance> for Policy {
+    fn from(algorithm: Balance) -> Self {
+        Policy { algorithm, ..Policy::default() }
+    }
+}
+
+/// How much one backend gets, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Portion {
+    /// 0 to 256: how much beside its siblings; 0: only clients whose cookie names it. Default 1.
+    pub weight: u16,
+    /// Backends of a higher number get traffic only when all of a lower one are out. Default 0.
+    pub priority: u8,
+    /// Where it runs.
+    pub zone: Option<Arc<str>>,
+}
+
+impl Portion {
+    /// The priority of a `backup`: behind every number that can be written.
+    pub const BACKUP: u8 = u8::MAX;
+    /// The greatest weight.
+    pub const WEIGHT_MAX: u16 = 256;
+}
+
+impl Default for Portion {
+    fn default() -> Self {
+        Portion { weight: 1, priority: 0, zone: None }
+    }
+}
+
+/// A cookie that keeps a client on one backend.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Sticky {
+    /// Its name. Default `evenkeel`.
+    pub cookie: String,
+    /// The secret that values are made with; never shown.
+    pub key: Arc<[u8]>,
+    /// The key was made at the start because none is given: it lasts until the process ends.
+    pub is_fleeting: bool,
+}
+
+impl std::fmt::Debug for Sticky {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sticky").field("cookie", &self.cookie).finish_non_exhaustive()
+    }
+}

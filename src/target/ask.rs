@@ -1,0 +1,29 @@
+//! What is known about a request when a backend is chosen for it.
+
+use std::sync::Arc;
+
+use super::{Backend, Dice, Tried};
+use crate::tick::Tick;
+
+/// What a pick goes by.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// Where the request has been: these are not picked.
+    pub tried: &'a Tried,
+    /// A hash of what the target's `hash_key` names; `None`: chance decides.
+    pub key: Option<u64>,
+    /// The backend that the client's cookie names; it comes before any algorithm.
+    pub pin: Option<&'a Arc<Backend>>,
+    /// Chance.
+    pub dice: &'a Dice,
+    /// The moment.
+    pub now: Tick,
+}
+
+impl<'a> Ask<'a> {
+    /// A request of which nothing is known but where it has been.
+    #[must_use]
+    pub fn new(tried: &'a Tried, dice: &'a Dice, now: Tick) -> Ask<'a> {
+        Ask { tried, key: None, pin: None, dice, now }
+    }
+}

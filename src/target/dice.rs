@@ -1,0 +1,73 @@
+//! Chance, for the algorithms that need it: passed in, so that a test or a simulation repeats itself.
+
+use std::cell::RefCell;
+
+use rand::rngs::SmallRng;
+use rand::{RngExt as _, SeedableRng as _};
+
+/// A source of random numbers for one thread. Fast, and no secret.
+#[derive(Debug)]
+pub struct Dice(RefCell<SmallRng>);
+
+impl Dice {
+    /// Dice that nobody can foresee.
+    #[must_use]
+    pub fn new() -> Dice {
+        Dice(RefCell::new(SmallRng::from_rng(&mut rand::rng())))
+    }
+
+    /// Dice that always fall alike for the same `seed`.
+    #[must_use]
+    pub fn seeded(seed: u64) -> Dice {
+        Dice(RefCell::new(SmallRng::seed_from_u64(seed)))
+    }
+
+    /// 64 random bits.
+    #[must_use]
+    pub fn roll(&self) -> u64 {
+        self.0.borrow_mut().random()
+    }
+
+    /// A number below `end`, or 0 when that is 0. The bias is below `end` ÷ 2⁶⁴.
+    #[must_use]
+    pub fn below(&self, end: usize) -> usize {
+        spread(self.roll(), end)
+    }
+
+    /// True in `share` of all cases, of 0 to 1.
+    #[must_use]
+    pub fn happens(&self, share: f64) -> bool {
+        self.0.borrow_mut().random::<f64>() < share
+    }
+}
+
+impl Default for Dice {
+    fn default() -> Self {
+        Dice::new()
+    }
+}
+
+/// The place in `0..end` that `bits` stand for: equal stretches of all 64-bit numbers; 0 when `end` is 0.
+#[must_use]
+pub(super) fn spread(bits: u64, end: usize) -> usize {
+    let place = (u128::from(bits) * end as u128) >> 64;
+    usize::try_from(place).expect("below a usize")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_repeats_and_numbers_stay_below_their_end() {
+        let (one, two) = (Dice::seeded(7), Dice::seeded(7));
+        for end in 1..200 {
+            let number = one.below(end);
+            assert!(number < end);
+            assert_eq!(number, two.below(end));
+        }
+        assert_eq!(one.below(0), 0);
+        assert_eq!((spread(0, 10), spread(u64::MAX, 10), spread(1 << 63, 10)), (0, 9, 5));
+        assert!((0..100).all(|_| one.happens(1.0) && !one.happens(0.0)));
+    }
+}
