@@ -202,14 +202,22 @@ fn web_with(path: &str, value: Value) -> Value {
         target["protocol"] = "https".into();
         target["tls"] = json!({ "cert_file": cert, "certificates": [{ "cert_file": cert }] });
     }
+    if path.starts_with("targets.<name>.hash_key") {
+        target["balance"] = "maglev".into();
+    }
     match path {
         "targets.<name>.tls.client_auth" => target["tls"]["client_ca"] = ca.into(),
         "targets.<name>.upstream_tls.client_key" => target["upstream_tls"]["client_cert"] = cert.into(),
         "targets.<name>.timeouts.tls" => target["upstream_tls"] = json!({}),
+        "targets.<name>.bounded_load" => target["balance"] = "ring_hash".into(),
         "servers" => web.as_object_mut().unwrap().retain(|_, _| false),
         "access_log.format" | "access_log.sample" => web["access_log"]["path"] = "stdout".into(),
         "targets.<name>.health_check.expect" | "targets.<name>.health_check.host" => {
             target["health_check"]["path"] = "/".into();
+        }
+        // Not all backends may weigh nothing.
+        "targets.<name>.backends[].weight" => {
+            target["backends"].as_array_mut().unwrap().push(json!({ "host": "b", "port": 2 }))
         }
         "targets.<name>.backends[].url" => target["backends"][0] = json!({}),
         _ => {}
@@ -272,7 +280,17 @@ fn ends(kind: &Kind) -> (Vec<Value>, Vec<Value>) {
             let right = names().into_iter().flat_map(|name| [json!(name), json!(name.to_uppercase())]);
             (right.collect(), vec![json!("no_such_name"), json!(1), json!(null), json!([])])
         }
-        Kind::ChoiceOr(names, _) => ends(&Kind::Choice(names)),
+        Kind::ChoiceOr(names, _) | Kind::ChoiceOrGroup(names, _) => ends(&Kind::Choice(names)),
+        Kind::ChoiceAs(names, aliases) => {
+            let (right, wrong) = ends(&Kind::Choice(names));
+            ([ends(&Kind::Choice(aliases)).0, right].concat(), wrong)
+        }
+        Kind::Percent(least, most) => {
+            let wrong = vec![json!(least), json!("x%"), json!(null), json!({}), json!("-1%")];
+            let beyond = [json!(format!("{}%", least - 1)), json!(format!("{}%", most + 1))];
+            let right = vec![json!(format!("{least}%")), json!(format!("{most}%"))];
+            (right, [wrong, beyond.to_vec()].concat())
+        }
         Kind::Numeral(names, _) => {
             let right =
                 names().into_iter().flat_map(|name| [json!(name), json!(name.parse::<f64>().unwrap())]);
@@ -399,10 +417,13 @@ fn what_loads_is_never_refused() {
     values.extend([0, 1, 80, 200, 65_535, 65_536, 86_400].into_iter().map(Value::from));
     values.extend([json!(null), json!(true), json!(false), json!(-1), json!(0.5), json!(7.25)]);
     values.extend([json!([]), json!({}), json!([{}]), json!([1, "2s"]), json!({ "a": 1 })]);
+    values.extend([json!({ "header": "X-A" }), json!({ "cookie": "a", "query": "b" })]);
     let files = ["both.pem", "ca.pem"].map(|name| Certs::shared().path(name));
     values.extend([json!({ "cert_file": files[0] }), json!([{ "cert_file": files[0] }])]);
     values.extend(files.map(Value::from));
-    values.extend(["required", "1.3", "TLSv1.2", "5%", "{status}"].map(Value::from));
+    values.extend(
+        ["required", "1.3", "TLSv1.2", "5%", "125%", "{status}", "LeastConn", "query"].map(Value::from),
+    );
     let mut loaded = BTreeSet::new();
     for (path, _) in all() {
         for value in &values {
