@@ -1,7 +1,7 @@
 //! Keeps secrets out of the source lines that problems show.
 //!
 //! The walker knows where a secret stands; in a file that is no YAML nobody does, so what follows the word `key` is
-//! taken for one. A reference such as `${NAME}` is none. Called by [`super::error`] only.
+//! taken for one. A reference such as `${NAME}` is none. Called by `error` and `variables`.
 
 use super::origin::Place;
 
@@ -83,7 +83,7 @@ fn is_reference(value: &[char]) -> bool {
     let text: String = value.iter().collect();
     let bare = text.trim_end_matches([' ', '\r', '}', ',', '"', '\'']).trim_start_matches(['"', '\'']);
     let name = bare.strip_prefix("${").unwrap_or_default();
-    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    text.contains('}') && !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 #[cfg(test)]
@@ -103,6 +103,7 @@ mod tests {
             ("  - {key: \"${STICKY_KEY}\", x: 1}", "  - {key: \"${STICKY_KEY}\", x: 1}"),
             ("    key: ${KEY:-default}", "    key: ***************"),
             ("    key: ${A}b", "    key: *****"),
+            ("    key: ${A", "    key: ***"),
             ("cert_key: a.pem", "cert_key: a.pem"),
             ("keys: a", "keys: a"),
             ("monkey: a", "monkey: a"),

@@ -13,7 +13,7 @@ use crate::config::error::{Wrong, one_of, quoted};
 use crate::config::model::{Balance, HashKey, Portion};
 use crate::config::origin::{Field, Written};
 use crate::config::units;
-use crate::config::yaml::{Entry, Typed};
+use crate::config::yaml::{Entry, Node, Typed};
 
 /// Bounds of `bounded_load`, in percent. At 100 every backend would have to have the same load always.
 pub(super) const BOUND: (u32, u32) = (101, 1_000);
@@ -186,7 +186,7 @@ fn slow_start(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Duration
     if is_off(&entry.node) {
         return Some(Written::new(Duration::ZERO, reader.spot(entry)));
     }
-    reader.duration(entry, MILLISECOND..=HOUR)
+    reader.duration_or_off(entry, MILLISECOND..=HOUR)
 }
 
 /// Walks the keys of a backend that say how much it gets.
@@ -218,14 +218,13 @@ pub(super) fn sticky(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<O
         Typed::Map(entries) => entries
             .iter()
             .filter(|entry| !matches!(entry.key.as_str(), "cookie" | "key_file"))
-            .for_each(|entry| reader.report.hide(entry.node.place)),
+            .for_each(|entry| hide(&entry.node, reader)),
         Typed::Null => {}
         Typed::Bool(_) | Typed::Integer(_) | Typed::Float(_) | Typed::Text(_) | Typed::List(_) => {
-            reader.report.hide(entry.node.place);
-            let what = if matches!(entry.node.typed(), Typed::Text(_)) {
-                "is a text".to_owned()
-            } else {
-                found(&entry.node)
+            hide(&entry.node, reader);
+            let what = match entry.node.typed() {
+                Typed::Text(_) | Typed::Integer(_) | Typed::Float(_) => "is a single value".to_owned(),
+                _ => found(&entry.node),
             };
             let wrong = Wrong::new(what, "`off`, or a mapping with `cookie` and `key`");
             let spot = reader.spot(entry);
@@ -256,6 +255,16 @@ pub(super) fn sticky(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<O
         reader.report.at(place, "`key` and `key_file` in one `sticky`").hint("keep one of them");
     }
     Some(Written::new(Some(raw), spot))
+}
+
+/// Hides every text below a node. Truth values are no keys.
+fn hide(node: &Node, reader: &mut Reader<'_>) {
+    match node.typed() {
+        Typed::Text(_) | Typed::Integer(_) | Typed::Float(_) => reader.report.hide(node.place),
+        Typed::List(items) => items.iter().for_each(|item| hide(item, reader)),
+        Typed::Map(entries) => entries.iter().for_each(|entry| hide(&entry.node, reader)),
+        Typed::Null | Typed::Bool(_) => {}
+    }
 }
 
 const KEY: &str = "a secret of at least 16 bytes, best from the environment: `${STICKY_KEY}`";

@@ -7,6 +7,7 @@ mod access_log;
 mod address;
 mod backend;
 mod balance;
+mod foreign;
 mod kind;
 mod later;
 mod reader;

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::balance::{BOUND, PRIORITY_MAX};
+use super::foreign;
 use super::kind::Kind::{
     Choice, ChoiceAs, ChoiceOr, ChoiceOrGroup, Group, Items, List, Named, Numeral, OneOrItems, OrOff,
     Percent, Seconds, Size, Switch, Text, Time, Whole, WholeOr, Word,
@@ -287,82 +288,6 @@ pub(in crate::config) const ALL: &[Shape] = &[
     BACKEND,
 ];
 
-/// What other load balancers call our keys.
-const FOREIGN: &[(&str, &str)] = &[
-    ("bind", "listener"),
-    ("frontend", "listener"),
-    ("listen", "listener"),
-    ("upstream", "targets"),
-    ("upstreams", "targets"),
-    ("clusters", "targets"),
-    ("pools", "targets"),
-    ("services", "targets"),
-    ("server", "backends"),
-    ("servers", "backends"),
-    ("endpoints", "backends"),
-    ("nodes", "backends"),
-    ("members", "backends"),
-    ("lb_policy", "balance"),
-    ("policy", "balance"),
-    ("strategy", "balance"),
-    ("load_balancing", "balance"),
-    ("hash_on", "hash_key"),
-    ("hash", "hash_key"),
-    ("hash_policy", "hash_key"),
-    ("hash_balance_factor", "bounded_load"),
-    ("bounded_loads", "bounded_load"),
-    ("slowstart", "slow_start"),
-    ("warmup", "slow_start"),
-    ("session_affinity", "sticky"),
-    ("affinity", "sticky"),
-    ("stickiness", "sticky"),
-    ("sticky_cookie", "sticky"),
-    ("sticky_session", "sticky"),
-    ("sticky_sessions", "sticky"),
-    ("cookie", "sticky"),
-    ("cookie_name", "cookie"),
-    ("secret", "key"),
-    ("secret_key", "key"),
-    ("secret_file", "key_file"),
-    ("parameter", "query"),
-    ("query_parameter", "query"),
-    ("locality", "zone"),
-    ("region", "zone"),
-    ("availability_zone", "zone"),
-    ("load_balancing_weight", "weight"),
-    ("is_backup", "backup"),
-    ("fallback", "backup"),
-    ("tier", "priority"),
-    ("check", "health_check"),
-    ("timeout", "timeouts"),
-    ("threads", "workers"),
-    ("worker_processes", "workers"),
-    ("maxconn", "max_connections"),
-    ("worker_connections", "max_connections"),
-    ("log_level", "logging"),
-    ("level", "logging"),
-    ("ssl", "tls"),
-    ("certificate", "cert_file"),
-    ("cert", "cert_file"),
-    ("crt", "cert_file"),
-    ("ssl_certificate", "cert_file"),
-    ("key", "cert_key"),
-    ("key_file", "cert_key"),
-    ("ssl_certificate_key", "cert_key"),
-    ("ca", "client_ca"),
-    ("sni", "server_name"),
-    ("backend_tls", "upstream_tls"),
-    ("sampling", "sample"),
-    ("sample_rate", "sample"),
-    ("template", "format"),
-    ("address", "host"),
-    ("ip", "host"),
-    ("uri", "url"),
-    ("id", "name"),
-    ("name", "cookie"),
-    ("healthcheck_path", "health_path"),
-];
-
 impl Shape {
     /// Where it stands: empty at the top, else with a dot at its end.
     pub(in crate::config) const fn path(&self) -> &'static str {
@@ -392,8 +317,7 @@ impl Shape {
     /// The key of this shape that somebody who wrote `key` probably meant.
     pub(super) fn meant(&self, key: &str) -> Option<&'static str> {
         let lower = key.to_lowercase().replace('-', "_");
-        let foreign = FOREIGN.iter().find(|(word, ours)| *word == lower && self.has(ours));
-        foreign.map(|(_, ours)| *ours).or_else(|| nearest(&lower, self.names()))
+        foreign::ours(&lower).find(|ours| self.has(ours)).or_else(|| nearest(&lower, self.names()))
     }
 }
 

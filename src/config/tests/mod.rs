@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
+mod balance;
 mod certificates;
+mod ends;
 mod every_key;
 mod flags;
 mod hostile;
