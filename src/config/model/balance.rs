@@ -86,6 +86,12 @@ pub enum HashKey {
     Cookie(String),
 }
 
+impl HashKey {
+    /// Every kind that has a name alone in a config file; the others have a name of their own to look for.
+    pub const NAMED: &'static [(&'static str, HashKey)] =
+        &[("client_ip", HashKey::ClientIp), ("path", HashKey::Path), ("query", HashKey::Query)];
+}
+
 /// How a target chooses among its backends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
