@@ -203,9 +203,9 @@ mod tests {
             let mut model = vec![true; len];
             for (index, length, is_ready) in changes {
                 let start = index.index(len);
-                for place in start..(start + length).min(len) {
+                for (place, mark) in model.iter_mut().enumerate().skip(start).take(length) {
                     ready.set(place, is_ready);
-                    model[place] = is_ready;
+                    *mark = is_ready;
                 }
             }
             agrees(&ready, &model)?;
