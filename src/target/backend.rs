@@ -13,6 +13,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 
 use super::Padded;
+use super::answers::Answers;
 use super::board::{Board, SeatWord};
 use super::ejection::Ejection;
 use super::health::threshold::Threshold;
@@ -47,6 +48,7 @@ impl std::fmt::Display for Endpoint {
 #[repr(align(64))]
 struct Hot {
     ejection: Ejection,
+    answers: Answers,
     /// Nanoseconds; see [`Backend::idle_proven`].
     idle_proven: AtomicU64,
     in_flight: AtomicU32,
@@ -240,6 +242,11 @@ impl Backend {
     /// Whether it is passed over.
     pub(super) fn ejection(&self) -> &Ejection {
         &self.hot.ejection
+    }
+
+    /// How soon and how well it answers, as far as its target's algorithm wants to know.
+    pub(super) fn answers(&self) -> &Answers {
+        &self.hot.answers
     }
 
     /// Where it is in the live set.

@@ -1,5 +1,6 @@
 //! The right to use a backend for one attempt.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,12 +32,14 @@ pub struct Lease {
     trial: bool,
     /// The board's total has it.
     counted: bool,
+    /// An answer was noted.
+    answered: Cell<bool>,
 }
 
 impl Lease {
     pub(super) fn new(backend: &Arc<Backend>, trial: bool, picked: Tick) -> Lease {
         backend.enter();
-        Lease { backend: Arc::clone(backend), picked, trial, counted: false }
+        Lease { backend: Arc::clone(backend), picked, trial, counted: false, answered: Cell::new(false) }
     }
 
     /// The same, in the board's total as well.
@@ -80,9 +83,31 @@ impl Lease {
     }
 
     /// Notes that the head of an answer came at `now`, or on TCP that the connection stands: that is how soon the backend
-    /// answers. `fault`: it is one of a failing backend (5xx). `retry_after`: how long it asks to be left alone.
+    /// answers. `fault`: it is one of a backend that did not do its work (5xx, 429). `retry_after`: how long such a one asks to
+    /// be left alone.
+    #[inline]
     pub fn note_answer(&self, fault: bool, retry_after: Option<Duration>, now: Tick) {
-        let _ = (fault, retry_after, now);
+        if self.backend.board().wants() == Wants::Latency {
+            self.answered.set(true);
+            let answers = self.backend.answers();
+            if fault {
+                answers.note_fault(retry_after, now);
+            } else {
+                answers.note_good(now.since(self.picked), now);
+            }
+        }
+    }
+
+    /// Notes that the attempt came to nothing: by the backend's `fault`, or because nobody wanted to wait.
+    fn note_failure(&self, fault: bool, now: Tick) {
+        if self.backend.board().wants() == Wants::Latency {
+            let answers = self.backend.answers();
+            if fault {
+                answers.note_fault(None, now);
+            } else if !self.answered.get() {
+                answers.note_gone(now.since(self.picked), now);
+            }
+        }
     }
 
     /// Ends the attempt at `now` with `outcome`.
@@ -93,8 +118,10 @@ impl Lease {
                 if self.backend.ejection().fail(self.trial, now) {
                     self.backend.board().desk().refresh(&self.backend);
                 }
+                self.note_failure(true, now);
             }
-            Outcome::Failed | Outcome::Neutral => {}
+            Outcome::Failed => self.note_failure(true, now),
+            Outcome::Neutral => self.note_failure(false, now),
         }
     }
 }

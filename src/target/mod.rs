@@ -4,6 +4,7 @@
 //! [`TargetState`]; `server` owns the [`Registry`]. Nothing here opens a socket, reads a clock or knows
 //! what HTTP is: every decision is a function of state and a [`crate::tick::Tick`].
 
+mod answers;
 mod ask;
 mod backend;
 mod balance;
