@@ -8,6 +8,7 @@ pub mod body;
 pub mod call;
 pub mod client;
 pub mod connection;
+pub mod cookie;
 pub mod desk;
 pub mod edge;
 pub mod exchange;
