@@ -17,6 +17,7 @@ mod pick;
 mod registry;
 mod state;
 mod status;
+mod sticky;
 mod tried;
 
 pub use ask::Ask;
@@ -29,6 +30,7 @@ pub use pick::{Pick, Target};
 pub use registry::Registry;
 pub use state::{Health, Source};
 pub use status::BackendStatus;
+pub use sticky::Pins;
 pub use tried::Tried;
 
 #[cfg(test)]

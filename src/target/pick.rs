@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ejection::Admission;
-use super::{Ask, Backend, BackendStatus, Lease, TargetState, Tried};
+use super::{Ask, Backend, BackendStatus, Health, Lease, Pins, TargetState, Tried};
 use crate::config::model;
 use crate::message::TargetId;
 use crate::tick::Tick;
@@ -24,7 +24,8 @@ const NAME_PATIENCE: Duration = Duration::from_secs(1);
 pub enum Pick {
     /// This backend.
     Lease(Lease),
-    /// Nothing to give, but some backends have no verdict yet: wait for [`TargetState::changed`].
+    /// Nothing to give, but some backends, or the one that the client's cookie names, have no verdict yet: wait for
+    /// [`TargetState::changed`].
     Unknown,
     /// Nothing to give.
     None,
@@ -43,6 +44,8 @@ pub struct Target {
     pub state: Arc<TargetState>,
     /// Its backends in config order.
     pub backends: Vec<Arc<Backend>>,
+    /// The values of its sticky cookie; `None`: it has none.
+    pub pins: Option<Pins>,
 }
 
 impl Target {
@@ -53,6 +56,11 @@ impl Target {
     #[must_use]
     pub fn pick(&self, ask: &Ask<'_>) -> Pick {
         let &Ask { tried, now, .. } = ask;
+        if let Some(pin) = ask.pin
+            && let Some(pick) = pick_pinned(pin, ask)
+        {
+            return pick;
+        }
         let live = self.state.live.load();
         let place = || self.state.balancer.place(self.config.balance.algorithm, live.eligible.len());
         match choose(&live.eligible, place, tried, now) {
@@ -73,6 +81,18 @@ impl Target {
     #[must_use]
     pub fn status(&self) -> Vec<BackendStatus> {
         self.backends.iter().map(|backend| BackendStatus::of(backend)).collect()
+    }
+}
+
+/// What becomes of a request whose cookie names `pin`; `None`: as if it had none.
+#[inline(never)]
+fn pick_pinned(pin: &Arc<Backend>, ask: &Ask<'_>) -> Option<Pick> {
+    match pin.health() {
+        // Right after a start the first backend that is found up would else get everybody's sessions.
+        Health::Unknown => ask.tried.is_empty().then_some(Pick::Unknown),
+        Health::Up => admit(pin, ask.tried, ask.now)
+            .map(|(backend, trial)| Pick::Lease(Lease::new(backend, trial, ask.now))),
+        Health::Down => None,
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use dashmap::DashMap;
 
-use super::{Backend, Target, TargetState};
+use super::{Backend, Pins, Target, TargetState};
 use crate::config::model;
 use crate::message::{BackendId, TargetId};
 use crate::tls::{Roots, Upstream};
@@ -47,7 +47,8 @@ impl Registry {
             for gone in state.replace(backends.clone(), config.health.as_ref()) {
                 gone.retire_connections();
             }
-            Arc::new(Target { id: TargetId(place), name, config: config.clone(), state, backends })
+            let pins = config.sticky.as_ref().map(|sticky| Pins::new(sticky, &backends));
+            Arc::new(Target { id: TargetId(place), name, config: config.clone(), state, backends, pins })
         });
         let built: Vec<_> = built.collect();
         // Whole targets that are gone: their states keep their live sets for requests that still hold them.
