@@ -11,7 +11,7 @@ use std::io::Write as _;
 use std::sync::{Arc, Barrier};
 
 use evenkeel::config::model::{
-    self, Balance, BackendAddress, HealthCheck, Policy, Portion, Protocol, Timeouts,
+    self, BackendAddress, Balance, HealthCheck, Policy, Portion, Protocol, Timeouts,
 };
 use evenkeel::net::now;
 use evenkeel::target::{Ask, Dice, Lease, Pick, Registry, Target, Tried};
@@ -31,10 +31,13 @@ const GROWTH: f64 = 2.0;
 const CHECKED: (u16, u64) = (2_500, 1_000);
 
 fn main() {
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let clock = clock_cost();
     let mut short = Vec::new();
-    say("| algorithm | threads | 2: mean | p50 | p99 | 10: mean | p50 | p99 | 1,000: mean | p50 | p99 | 10,000: mean | p50 | p99 | 10,000 ÷ 10 |");
+    say(
+        "| algorithm | threads | 2: mean | p50 | p99 | 10: mean | p50 | p99 | 1,000: mean | p50 | p99 | 10,000: mean | p50 | p99 | 10,000 ÷ 10 |",
+    );
     say("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for &(name, algorithm) in Balance::ALL {
         if !wanted.is_empty() && !wanted.iter().any(|wanted| wanted == name) {
@@ -49,7 +52,9 @@ fn main() {
             let growth = figures[3].mean / figures[1].mean;
             say(&format!("| `{name}` | {threads} | {} | {growth:.2} |", cells.join(" | ")));
             if growth >= GROWTH {
-                short.push(format!("`{name}`, {threads} threads: {growth:.2} times as much, less than {GROWTH} is asked"));
+                short.push(format!(
+                    "`{name}`, {threads} threads: {growth:.2} times as much, less than {GROWTH} is asked"
+                ));
             }
         }
     }
@@ -62,7 +67,10 @@ fn main() {
             figure.mean, figure.middle, figure.late
         ));
         if figure.late > most {
-            short.push(format!("`least_connections`, {size} backends: p99 {} ns, {most} are asked", figure.late));
+            short.push(format!(
+                "`least_connections`, {size} backends: p99 {} ns, {most} are asked",
+                figure.late
+            ));
         }
     }
     say(&format!("\nNanoseconds. Reading the clock twice took {clock} ns, which are taken off p50 and p99."));

@@ -4,6 +4,7 @@
 //! [`TargetState`]; `server` owns the [`Registry`]. Nothing here opens a socket, reads a clock or knows
 //! what HTTP is: every decision is a function of state and a [`crate::tick::Tick`].
 
+mod answers;
 mod ask;
 mod backend;
 mod balance;
@@ -19,6 +20,7 @@ mod ready;
 mod registry;
 mod state;
 mod status;
+mod sticky;
 mod tier;
 mod tried;
 mod warmup;
@@ -33,6 +35,7 @@ pub use pick::{Pick, Target};
 pub use registry::Registry;
 pub use state::{Health, Source};
 pub use status::BackendStatus;
+pub use sticky::Pins;
 pub use tried::Tried;
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use super::forward::{Errand, forward};
 use super::h1::write::About;
 use super::own;
 use super::reply::Reply;
+use super::sticky;
 
 /// A request that has just been read.
 pub struct Arrival<'a> {
@@ -88,7 +89,7 @@ pub async fn exchange<E: Edge>(arrival: &Arrival<'_>, edge: &mut E, body: &Body,
         head,
         body,
         key: None,
-        pin: None,
+        pin: sticky::pin(target, head),
         upgrade: wanted_upgrade(head, target),
         about: About {
             kind: listener.config.forwarded,
@@ -102,6 +103,9 @@ pub async fn exchange<E: Edge>(arrival: &Arrival<'_>, edge: &mut E, body: &Body,
         record: &mut *ledger.record,
     };
     let forwarded = forward(&mut errand).await;
+    if let (Some(pins), Ok(call)) = (&target.pins, &forwarded) {
+        sticky::tell(errand.answer, pins, errand.pin, call.backend(), secured.is_some());
+    }
     let after = match forwarded {
         Ok(call) if answer.status == 101 => {
             let (backend, early, lease) = call.into_tunnel();

@@ -8,6 +8,7 @@ pub mod body;
 pub mod call;
 pub mod client;
 pub mod connection;
+pub mod cookie;
 pub mod desk;
 pub mod edge;
 pub mod exchange;
@@ -17,6 +18,7 @@ pub mod memory;
 pub mod own;
 pub mod reply;
 pub mod retry_after;
+pub mod sticky;
 pub mod wire;
 
 pub use body::Body;
