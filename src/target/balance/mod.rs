@@ -3,6 +3,11 @@
 //! An algorithm knows how many backends are live and its own words, nothing else; whether the backend at
 //! that place may be used (ejected, already tried) is decided by the caller, `Target::pick`.
 
+mod hashed;
+#[cfg_attr(not(test), expect(dead_code, reason = "the pick does not call it yet"))]
+pub(in crate::target) mod maglev;
+#[cfg_attr(not(test), expect(dead_code, reason = "the pick does not call it yet"))]
+pub(in crate::target) mod ring_hash;
 mod round_robin;
 
 use crate::config::model::Balance;
