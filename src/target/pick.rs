@@ -18,10 +18,6 @@ use super::{Ask, Backend, BackendStatus, Lease, Pins, TargetState};
 use crate::config::model;
 use crate::message::TargetId;
 
-/// How often a pick asks the algorithm before any backend will do. Drawing again keeps the algorithm's order among
-/// the others; after that each of them is as likely.
-const DRAWS: usize = 8;
-
 /// How long a request waits for a first verdict where no probe sets the time (names still resolve).
 const NAME_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -214,7 +210,7 @@ fn draw_again(draw: &Draw<'_>) -> Option<usize> {
     if tier.watch.ready.count() == 0 {
         return None;
     }
-    let draws = if tier.backends.len() == 1 { 0 } else { DRAWS - 1 };
+    let draws = if tier.backends.len() == 1 { 0 } else { tier.plan.draws() - 1 };
     (0..draws).find_map(|_| tier.plan.draw(draw)).or_else(|| tier.any(draw.ask))
 }
 
