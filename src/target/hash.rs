@@ -3,6 +3,8 @@
 //! It is part of what nodes agree on without talking: another function, or another release of it, would send nearly
 //! every key elsewhere. XXH3 is specified and stable since xxHash 0.8.0.
 
+use std::net::IpAddr;
+
 use xxhash_rust::xxh3::xxh3_64;
 
 /// XXH3 of `bytes`, 64 bits, seed 0.
@@ -10,6 +12,15 @@ use xxhash_rust::xxh3::xxh3_64;
 #[must_use]
 pub fn hash(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
+}
+
+/// The hash of an address. A v4 address mapped into v6 counts as v4: how a socket is bound changes no client's backend.
+#[must_use]
+pub fn hash_address(address: IpAddr) -> u64 {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => hash(&v4.octets()),
+        IpAddr::V6(v6) => hash(&v6.octets()),
+    }
 }
 
 /// The `nth` number that follows from `key`; the 0th is `key` itself.

@@ -29,7 +29,7 @@ mod warmup;
 pub use ask::Ask;
 pub use backend::{Backend, Endpoint};
 pub use dice::Dice;
-pub use hash::hash;
+pub use hash::{hash, hash_address};
 pub use lease::{Lease, Outcome};
 pub use live::{TargetState, Transition, Verdict};
 pub use padded::Padded;

@@ -19,6 +19,7 @@ use super::Body;
 use super::edge::{After, Edge, Unsent};
 use super::forward::{Errand, forward};
 use super::h1::write::About;
+use super::hash_key::{Sender, hash_key};
 use super::own;
 use super::reply::Reply;
 use super::sticky;
@@ -81,6 +82,13 @@ pub async fn exchange<E: Edge>(arrival: &Arrival<'_>, edge: &mut E, body: &Body,
     // Nothing was waited for since.
     ledger.record.routed = arrival.head_read;
 
+    let balance = &target.config.balance;
+    let key = if balance.algorithm.is_hash() {
+        let sender = Sender { peer: client, trusted, kind: listener.config.forwarded };
+        hash_key(&balance.hash_key, head, sender, |address| ctx.snapshot.trusts(address))
+    } else {
+        None
+    };
     let secured = edge.secured();
     let mut errand = Errand {
         ctx,
@@ -88,7 +96,7 @@ pub async fn exchange<E: Edge>(arrival: &Arrival<'_>, edge: &mut E, body: &Body,
         edge: &mut *edge,
         head,
         body,
-        key: None,
+        key,
         pin: sticky::pin(target, head),
         upgrade: wanted_upgrade(head, target),
         about: About {

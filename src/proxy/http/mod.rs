@@ -14,6 +14,7 @@ pub mod edge;
 pub mod exchange;
 pub mod forward;
 pub mod h1;
+pub mod hash_key;
 pub mod memory;
 pub mod own;
 pub mod reply;
