@@ -3,6 +3,7 @@
 
 mod https;
 mod logs;
+mod simulate;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
