@@ -38,7 +38,7 @@ impl Workload {
     #[must_use]
     pub fn stock() -> Vec<Workload> {
         let mut all = vec![
-            Workload::new("even", "5 backends with 4 slots, 60 % busy", vec![Fake::new(4); 5], 600.0),
+            Workload::new("even", "5 backends with 2 slots, 80 % busy", vec![Fake::new(2); 5], 400.0),
             skewed_weights(),
             one_slow(),
             failing_fast(),
@@ -63,9 +63,9 @@ impl Workload {
 }
 
 fn skewed_weights() -> Workload {
-    let sized = |weight: u16| Fake::new(u32::from(weight) * 4).weighing(weight);
+    let sized = |weight: u16| Fake::new(u32::from(weight) * 2).weighing(weight);
     let backends = [5, 3, 1, 1].map(sized).to_vec();
-    Workload::new("skewed_weights", "weights 5:3:1:1 and slots to match, 60 % busy", backends, 1_200.0)
+    Workload::new("skewed_weights", "weights 5:3:1:1 and slots to match, 80 % busy", backends, 800.0)
 }
 
 fn one_slow() -> Workload {
@@ -110,10 +110,12 @@ fn cold_start() -> [Workload; 2] {
 
 fn burst() -> Workload {
     let burst = Burst { factor: 10.0, lasts: Duration::from_millis(100), every: Duration::from_secs(1) };
-    let about = "10 times as many requests for 100 ms of each second: more than the backends can do";
+    let about =
+        "10 times as many requests, of 5 ms, for 100 ms of each second: more than the backends can do";
     Workload {
         arrivals: Arrivals::Open { rate: 300.0, burst: Some(burst) },
-        ..Workload::new("burst", about, vec![Fake::new(8); 5], 0.0)
+        classes: taking(0.005),
+        ..Workload::new("burst", about, vec![Fake::new(2); 5], 0.0)
     }
 }
 
@@ -123,8 +125,8 @@ fn hot_keys() -> Workload {
         ..Workload::new(
             "hot_keys",
             "`even`, but the busiest of 10,000 clients sends 10 % of it (Zipf)",
-            vec![Fake::new(4); 5],
-            600.0,
+            vec![Fake::new(2); 5],
+            400.0,
         )
     }
 }

@@ -143,6 +143,27 @@ fn a_closed_loop_keeps_as_many_under_way_as_it_has_clients() {
 }
 
 #[test]
+fn algorithms_differ_where_they_are_known_to() {
+    let p99 = |name, algorithm| by(&stock(name), algorithm, 30_000).p99.as_secs_f64();
+    let slow = |algorithm| p99("one_slow", algorithm);
+    assert!(slow(Balance::LeastConnections) < 0.7 * slow(Balance::RoundRobin));
+    // The same load on fewer of them is there sooner.
+    let workers = Workload { backends: vec![Fake::new(1); 100], arrivals: open(160.0), ..stock("workers") };
+    let workers = |algorithm| by(&workers, algorithm, 30_000).p99.as_secs_f64();
+    assert!(workers(Balance::LeastBusy) < 0.75 * workers(Balance::PowerOfTwo));
+    assert!(workers(Balance::PowerOfTwo) < 0.75 * workers(Balance::Random));
+    // Who fails fast looks idle.
+    let failing = by(&stock("failing_fast"), Balance::LeastConnections, 30_000);
+    assert!(failing.error_share() > 0.5, "{failing:?}");
+    // Weights that fit the slots: everybody is as busy as the others, unless the algorithm does not look at them.
+    let skewed = |algorithm| by(&stock("skewed_weights"), algorithm, 30_000).imbalance;
+    assert!(skewed(Balance::RoundRobin) < 1.1 && skewed(Balance::LeastConnections) < 1.1);
+    assert!(skewed(Balance::LeastBusy) > 1.1);
+    let cold = |name| p99(name, Balance::RoundRobin);
+    assert!(cold("cold_start_eased") < 0.3 * cold("cold_start"), "slow start spares who is cold");
+}
+
+#[test]
 fn without_backends_every_request_is_an_error() {
     let workload = plain(Vec::new(), open(100.0), 0.010);
     let report = by(&workload, Balance::RoundRobin, 10);

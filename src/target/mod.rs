@@ -7,6 +7,7 @@
 mod ask;
 mod backend;
 mod balance;
+mod board;
 mod dice;
 mod ejection;
 pub mod health;
@@ -14,10 +15,13 @@ mod lease;
 mod live;
 mod padded;
 mod pick;
+mod ready;
 mod registry;
 mod state;
 mod status;
+mod tier;
 mod tried;
+mod warmup;
 
 pub use ask::Ask;
 pub use backend::{Backend, Endpoint};

@@ -4,6 +4,7 @@
 mod https;
 mod logs;
 mod simulate;
+mod sticky_keys;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

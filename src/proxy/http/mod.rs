@@ -16,6 +16,7 @@ pub mod h1;
 pub mod memory;
 pub mod own;
 pub mod reply;
+pub mod retry_after;
 pub mod wire;
 
 pub use body::Body;
