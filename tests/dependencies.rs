@@ -31,6 +31,8 @@ const LICENCES: &[&str] = &[
     "Unicode-3.0",
     "CC0-1.0",
     "CDLA-Permissive-2.0",
+    // xxhash-rust. Like MIT, and binaries need not even name it.
+    "BSL-1.0",
 ];
 
 /// One package of the graph.

@@ -29,6 +29,7 @@ const STRANGERS: &[(&str, [&str; 2])] = &[("proxy", ["tcp", "http"])];
 /// Decisions: no sockets, no clock, no randomness of their own.
 const PURE: &[&str] = &[
     "target/balance",
+    "target/hash",
     "target/breaker",
     "target/outlier",
     "target/retry",

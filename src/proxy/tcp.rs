@@ -7,7 +7,7 @@ use std::task::Poll;
 use crate::message::{Cause, Kind, Peer, Record};
 use crate::net::relay::{Early, End, Moved, Relay};
 use crate::net::{Stream, now};
-use crate::target::{Ask, Lease, Outcome, Target};
+use crate::target::{Ask, Lease, Outcome, Target, hash_address};
 
 use super::WorkerCtx;
 use super::dial::{self, dial};
@@ -86,9 +86,11 @@ async fn connect(ctx: &WorkerCtx, target: &Target, record: &mut Record) -> Resul
     let deadline = ctx.ticker.deadline();
     let mut tried = crate::target::Tried::new();
     let mut cause = Cause::NoBackend;
+    let is_hash = target.config.balance.algorithm.is_hash();
+    let key = record.client.filter(|_| is_hash).map(|client| hash_address(client.ip));
     for _ in 0..ATTEMPTS {
         let never_gone = |_: &mut std::task::Context<'_>| Poll::Pending;
-        let ask = Ask::new(&tried, &ctx.dice, now());
+        let ask = Ask { key, ..Ask::new(&tried, &ctx.dice, now()) };
         let Some(lease) = lend(target, &ask, &deadline, never_gone).await? else { break };
         let attempt = record.attempt(lease.backend().id, lease.picked());
         match dial(ctx, lease.backend(), &target.config.timeouts, &deadline, never_gone).await {

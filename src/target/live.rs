@@ -210,8 +210,8 @@ impl TargetState {
     /// Swaps in the live set that follows from the members' states, then wakes whoever waits for it.
     fn rebuild(&self, members: &Members) {
         let unknown = members.all.iter().filter(|member| member.backend.health() == Health::Unknown).count();
-        let (tiers, rows) = tiers(&members.all, &members.policy).into_iter().unzip();
         let old = self.live.load();
+        let (tiers, rows) = tiers(&members.all, &members.policy, &old.tiers).into_iter().unzip();
         let live = Arc::new(Live { generation: old.generation + 1, tiers, unknown });
         self.board.want(wants(members.policy.algorithm));
         // Seats and live set change together, so that whoever holds the desk finds the one in the other.

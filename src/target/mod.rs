@@ -4,12 +4,14 @@
 //! [`TargetState`]; `server` owns the [`Registry`]. Nothing here opens a socket, reads a clock or knows
 //! what HTTP is: every decision is a function of state and a [`crate::tick::Tick`].
 
+mod answers;
 mod ask;
 mod backend;
 mod balance;
 mod board;
 mod dice;
 mod ejection;
+mod hash;
 pub mod health;
 mod lease;
 mod live;
@@ -19,6 +21,7 @@ mod ready;
 mod registry;
 mod state;
 mod status;
+mod sticky;
 mod tier;
 mod tried;
 mod warmup;
@@ -26,6 +29,7 @@ mod warmup;
 pub use ask::Ask;
 pub use backend::{Backend, Endpoint};
 pub use dice::Dice;
+pub use hash::{hash, hash_address};
 pub use lease::{Lease, Outcome};
 pub use live::{TargetState, Transition, Verdict};
 pub use padded::Padded;
@@ -33,6 +37,7 @@ pub use pick::{Pick, Target};
 pub use registry::Registry;
 pub use state::{Health, Source};
 pub use status::BackendStatus;
+pub use sticky::Pins;
 pub use tried::Tried;
 
 #[cfg(test)]

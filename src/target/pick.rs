@@ -14,13 +14,9 @@ use super::ejection::Admission;
 use super::live::Live;
 use super::state::Health;
 use super::tier::Tier;
-use super::{Ask, Backend, BackendStatus, Lease, TargetState};
+use super::{Ask, Backend, BackendStatus, Lease, Pins, TargetState};
 use crate::config::model;
 use crate::message::TargetId;
-
-/// How often a pick asks the algorithm before any backend will do. Drawing again keeps the algorithm's order among
-/// the others; after that each of them is as likely.
-const DRAWS: usize = 8;
 
 /// How long a request waits for a first verdict where no probe sets the time (names still resolve).
 const NAME_PATIENCE: Duration = Duration::from_secs(1);
@@ -30,7 +26,8 @@ const NAME_PATIENCE: Duration = Duration::from_secs(1);
 pub enum Pick {
     /// This backend.
     Lease(Lease),
-    /// Nothing to give, but some backends have no verdict yet: wait for [`TargetState::changed`].
+    /// Nothing to give, but some backends, or the one that the client's cookie names, have no verdict yet: wait for
+    /// [`TargetState::changed`].
     Unknown,
     /// Nothing to give.
     None,
@@ -49,6 +46,8 @@ pub struct Target {
     pub state: Arc<TargetState>,
     /// Its backends in config order.
     pub backends: Vec<Arc<Backend>>,
+    /// The values of its sticky cookie; `None`: it has none.
+    pub pins: Option<Pins>,
 }
 
 impl Target {
@@ -59,10 +58,10 @@ impl Target {
     /// is no other.
     #[must_use]
     pub fn pick(&self, ask: &Ask<'_>) -> Pick {
-        let live = self.state.live.load();
-        if let Some(lease) = ask.pin.and_then(|pin| pinned(pin, ask)) {
-            return Pick::Lease(lease);
+        if let Some(pick) = ask.pin.and_then(|pin| pinned(pin, ask)) {
+            return pick;
         }
+        let live = self.state.live.load();
         for (number, tier) in live.tiers.iter().enumerate() {
             if let Some(lease) = self.state.choose(&live, number, tier, ask) {
                 return Pick::Lease(lease);
@@ -211,15 +210,19 @@ fn draw_again(draw: &Draw<'_>) -> Option<usize> {
     if tier.watch.ready.count() == 0 {
         return None;
     }
-    let draws = if tier.backends.len() == 1 { 0 } else { DRAWS - 1 };
+    let draws = if tier.backends.len() == 1 { 0 } else { tier.plan.draws() - 1 };
     (0..draws).find_map(|_| tier.plan.draw(draw)).or_else(|| tier.any(draw.ask))
 }
 
-/// The backend of the client's cookie, in whatever tier it is, or in none: one of weight 0 has only these clients.
+/// The backend of the client's cookie, in whatever tier it is, or in none: one of weight 0 has only these clients. `None`: as
+/// if there were no cookie.
 #[cold]
-fn pinned(backend: &Arc<Backend>, ask: &Ask<'_>) -> Option<Lease> {
-    if backend.health() != Health::Up || ask.tried.contains(backend.id) {
-        return None;
+fn pinned(backend: &Arc<Backend>, ask: &Ask<'_>) -> Option<Pick> {
+    match backend.health() {
+        // Right after a start the first backend that is found up would else get everybody's sessions.
+        Health::Unknown => return ask.tried.is_empty().then_some(Pick::Unknown),
+        Health::Up if !ask.tried.contains(backend.id) => {}
+        Health::Up | Health::Down => return None,
     }
     let trial = match backend.ejection().admit(ask.now) {
         Admission::Open => false,
@@ -231,10 +234,10 @@ fn pinned(backend: &Arc<Backend>, ask: &Ask<'_>) -> Option<Lease> {
     match board.wants() {
         _ if trial => board.desk().refresh(backend),
         Wants::Order => board.desk().weigh(backend),
-        Wants::Total => return Some(lease.counted()),
+        Wants::Total => return Some(Pick::Lease(lease.counted())),
         Wants::Nothing | Wants::Latency => {}
     }
-    Some(lease)
+    Some(Pick::Lease(lease))
 }
 
 /// Any backend that was not tried, ejected or not: ejection never empties a target.

@@ -11,7 +11,7 @@ use dashmap::DashMap;
 
 use super::board::Board;
 use super::tier::Member;
-use super::{Backend, Target, TargetState};
+use super::{Backend, Pins, Target, TargetState};
 use crate::config::model;
 use crate::message::{BackendId, TargetId};
 use crate::tls::{Roots, Upstream};
@@ -53,7 +53,8 @@ impl Registry {
             for gone in state.replace(members.collect(), &config.balance, config.health.as_ref()) {
                 gone.retire_connections();
             }
-            Arc::new(Target { id: TargetId(place), name, config: config.clone(), state, backends })
+            let pins = config.sticky.as_ref().map(|sticky| Pins::new(sticky, &backends));
+            Arc::new(Target { id: TargetId(place), name, config: config.clone(), state, backends, pins })
         });
         let built: Vec<_> = built.collect();
         // Whole targets that are gone: their states keep their live sets for requests that still hold them.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::balance::Plan;
 use super::board::{Row, Watch};
+use super::hash::scaled;
 use super::state::Health;
 use super::warmup::Warmup;
 use super::{Ask, Backend};
@@ -40,6 +41,13 @@ pub(super) struct Lineup<'a> {
     pub(super) policy: &'a Policy,
 }
 
+impl Lineup<'_> {
+    /// Who may be picked, by identity, with the weights.
+    pub(super) fn live(&self) -> Vec<(&str, u16)> {
+        self.backends.iter().map(|backend| &*backend.identity).zip(self.weights.iter().copied()).collect()
+    }
+}
+
 /// Backends that are picked from together.
 #[derive(Debug)]
 pub(super) struct Tier {
@@ -53,6 +61,8 @@ pub(super) struct Tier {
     warmup: Option<Warmup>,
     /// What the algorithm has computed for them.
     pub(super) plan: Plan,
+    /// Who would be in it if all were up, by identity, with the weights.
+    configured: Vec<(Arc<str>, u16)>,
 }
 
 impl Tier {
@@ -91,7 +101,8 @@ impl Tier {
     #[cold]
     pub(super) fn any(&self, ask: &Ask<'_>) -> Option<usize> {
         let ready = &self.watch.ready;
-        let mut place = ready.select(ask.dice.below(ready.count()))?;
+        let nth = scaled(ask.key.unwrap_or_else(|| ask.dice.roll()), ready.count());
+        let mut place = ready.select(nth)?;
         // Only so many can have been tried.
         for _ in 0..=ask.tried.len() {
             if self.is_usable(place, ask) {
@@ -102,7 +113,7 @@ impl Tier {
         None
     }
 
-    fn new(members: &[&Member], policy: &Policy) -> (Tier, Row) {
+    fn new(members: &[&Member], policy: &Policy, before: &[Tier]) -> (Tier, Row) {
         let live = || members.iter().filter(|member| member.is_eligible());
         let backends: Vec<Arc<Backend>> = live().map(|member| Arc::clone(&member.backend)).collect();
         let weights: Vec<u16> = live().map(|member| member.portion.weight).collect();
@@ -114,16 +125,19 @@ impl Tier {
             backends.iter().map(|backend| backend.detail().decision.back_since).collect()
         };
         let lineup = Lineup { backends: &backends, weights: &weights, configured: &configured, policy };
-        let plan = Plan::new(policy.algorithm, &lineup);
+        let before = before.iter().find(|tier| tier.configured == configured).map(|tier| &tier.plan);
+        let plan = Plan::new(policy.algorithm, &lineup, before);
         let rank = plan.rank(&lineup);
         let watch = Arc::new(Watch::new(backends.len()));
         let row = Row::new(Arc::clone(&watch), rank);
-        (Tier { watch, warmup: Warmup::new(policy.slow_start, since), plan, weights, backends }, row)
+        let warmup = Warmup::new(policy.slow_start, since);
+        (Tier { watch, warmup, plan, configured, weights, backends }, row)
     }
 }
 
-/// The tiers that follow from the members' states, first choice first, each with what the board keeps of it.
-pub(super) fn tiers(members: &[Member], policy: &Policy) -> Vec<(Tier, Row)> {
+/// The tiers that follow from the members' states, first choice first, each with what the board keeps of it. `before`:
+/// those in force.
+pub(super) fn tiers(members: &[Member], policy: &Policy, before: &[Tier]) -> Vec<(Tier, Row)> {
     let counts = |member: &&Member| member.portion.weight > 0;
     let priorities: BTreeSet<u8> =
         members.iter().filter(counts).map(|member| member.portion.priority).collect();
@@ -133,7 +147,7 @@ pub(super) fn tiers(members: &[Member], policy: &Policy) -> Vec<(Tier, Row)> {
             members.iter().filter(counts).filter(|member| member.portion.priority == priority).collect();
         for part in by_zone(group, policy.zone.as_deref()) {
             if part.iter().any(|member| member.is_eligible()) {
-                tiers.push(Tier::new(&part, policy));
+                tiers.push(Tier::new(&part, policy, before));
             }
         }
     }

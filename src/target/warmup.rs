@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use super::Ask;
+use super::hash::again;
 use crate::tick::Tick;
 
 /// The least share of its share that a backend gets.
@@ -59,7 +60,7 @@ impl Warmup {
             None => ask.dice.happens(share),
             Some(key) => {
                 // Other bits than those that chose the place.
-                let bits = key.rotate_left(29).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let bits = again(key, u32::MAX);
                 #[allow(clippy::cast_precision_loss, reason = "53 bits fit")]
                 let draw = (bits >> 11) as f64 / (1_u64 << 53) as f64;
                 draw < share

@@ -19,8 +19,10 @@ use super::Body;
 use super::edge::{After, Edge, Unsent};
 use super::forward::{Errand, forward};
 use super::h1::write::About;
+use super::hash_key::{Sender, hash_key};
 use super::own;
 use super::reply::Reply;
+use super::sticky;
 
 /// A request that has just been read.
 pub struct Arrival<'a> {
@@ -80,6 +82,13 @@ pub async fn exchange<E: Edge>(arrival: &Arrival<'_>, edge: &mut E, body: &Body,
     // Nothing was waited for since.
     ledger.record.routed = arrival.head_read;
 
+    let balance = &target.config.balance;
+    let key = if balance.algorithm.is_hash() {
+        let sender = Sender { peer: client, trusted, kind: listener.config.forwarded };
+        hash_key(&balance.hash_key, head, sender, |address| ctx.snapshot.trusts(address))
+    } else {
+        None
+    };
     let secured = edge.secured();
     let mut errand = Errand {
         ctx,
@@ -87,8 +96,8 @@ pub async fn exchange<E: Edge>(arrival: &Arrival<'_>, edge: &mut E, body: &Body,
         edge: &mut *edge,
         head,
         body,
-        key: None,
-        pin: None,
+        key,
+        pin: sticky::pin(target, head),
         upgrade: wanted_upgrade(head, target),
         about: About {
             kind: listener.config.forwarded,
@@ -102,6 +111,9 @@ pub async fn exchange<E: Edge>(arrival: &Arrival<'_>, edge: &mut E, body: &Body,
         record: &mut *ledger.record,
     };
     let forwarded = forward(&mut errand).await;
+    if let (Some(pins), Ok(call)) = (&target.pins, &forwarded) {
+        sticky::tell(errand.answer, pins, errand.pin, call.backend(), secured.is_some());
+    }
     let after = match forwarded {
         Ok(call) if answer.status == 101 => {
             let (backend, early, lease) = call.into_tunnel();

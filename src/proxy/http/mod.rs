@@ -8,15 +8,18 @@ pub mod body;
 pub mod call;
 pub mod client;
 pub mod connection;
+pub mod cookie;
 pub mod desk;
 pub mod edge;
 pub mod exchange;
 pub mod forward;
 pub mod h1;
+pub mod hash_key;
 pub mod memory;
 pub mod own;
 pub mod reply;
 pub mod retry_after;
+pub mod sticky;
 pub mod wire;
 
 pub use body::Body;

@@ -4,6 +4,7 @@
 //! [`Draw::may`] says yes; when what it drew may not be used it answers `None` and is asked again a few times,
 //! before any backend will do. So nobody outside `may` decides who is eligible.
 
+mod hashed;
 mod least_busy;
 mod least_connections;
 mod maglev;
@@ -41,6 +42,11 @@ impl Draw<'_> {
         self.tier.may(place, self.ask)
     }
 
+    /// What is hashed; chance where the request has nothing.
+    pub(super) fn key(&self) -> u64 {
+        self.ask.key.unwrap_or_else(|| self.ask.dice.roll())
+    }
+
     /// How busy the backend at `place` would be with this request, for each unit of its weight.
     #[inline]
     pub(super) fn load(&self, place: usize) -> f64 {
@@ -53,9 +59,16 @@ impl Draw<'_> {
 pub(super) trait Algorithm: Sized {
     /// What it wants to hear of leases.
     const WANTS: Wants = Wants::Nothing;
+    /// How often it is asked before any backend will do. Another draw keeps its order among those that may be picked.
+    const DRAWS: usize = 8;
 
     /// Computes what it needs for these backends. Called on control, whenever the live set changes.
     fn new(lineup: &Lineup<'_>) -> Self;
+
+    /// The same, where this was computed for the same configured backends, perhaps with others up.
+    fn anew(&self, lineup: &Lineup<'_>) -> Self {
+        Self::new(lineup)
+    }
 
     /// A place that may be picked, or `None`: what it drew may not, another draw may be luckier.
     fn draw(&self, draw: &Draw<'_>) -> Option<usize>;
@@ -79,10 +92,13 @@ macro_rules! make_plan {
         }
 
         impl Plan {
-            /// What `algorithm` computes for `lineup`.
-            pub(super) fn new(algorithm: Balance, lineup: &Lineup<'_>) -> Plan {
-                match algorithm {
-                    $(Balance::$name => Plan(Any::$name(Algorithm::new(lineup))),)*
+            /// What `algorithm` computes for `lineup`; `before`: what was computed for the same configured backends.
+            pub(super) fn new(algorithm: Balance, lineup: &Lineup<'_>, before: Option<&Plan>) -> Plan {
+                match (algorithm, before.map(|plan| &plan.0)) {
+                    $(
+                        (Balance::$name, Some(Any::$name(before))) => Plan(Any::$name(before.anew(lineup))),
+                        (Balance::$name, _) => Plan(Any::$name(Algorithm::new(lineup))),
+                    )*
                 }
             }
 
@@ -91,6 +107,13 @@ macro_rules! make_plan {
             pub(super) fn draw(&self, draw: &Draw<'_>) -> Option<usize> {
                 match &self.0 {
                     $(Any::$name(algorithm) => algorithm.draw(draw),)*
+                }
+            }
+
+            /// See [`Algorithm::DRAWS`].
+            pub(super) fn draws(&self) -> usize {
+                match &self.0 {
+                    $(Any::$name(_) => <$file::$name as Algorithm>::DRAWS,)*
                 }
             }
 
