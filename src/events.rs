@@ -83,6 +83,15 @@ pub fn upstream_unverified(target: &str) {
     );
 }
 
+/// Logs that the sticky cookies of this target are made with a key of this process. Called once per start.
+pub fn sticky_key_made(target: &str) {
+    tracing::warn!(
+        target,
+        "target {target}: `sticky` has no `key`, so one was made: cookies last until the restart and mean nothing to \
+         another node"
+    );
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -152,6 +152,7 @@ impl Server {
         }
         warn_of_small_backlog();
         warn_of_unverified_backends(config);
+        warn_of_made_keys(config);
         warn_of_expiry(config);
 
         let registry = Registry::new();
@@ -405,6 +406,12 @@ fn warn_of_small_backlog() {
 fn warn_of_unverified_backends(config: &Config) {
     for target in config.unverified() {
         events::upstream_unverified(target);
+    }
+}
+
+fn warn_of_made_keys(config: &Config) {
+    for target in config.fleeting() {
+        events::sticky_key_made(target);
     }
 }
 

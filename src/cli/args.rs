@@ -141,7 +141,8 @@ pub(super) struct Settings {
     /// Address of listeners that are only a port [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS")]
     address: Option<String>,
-    /// How a backend is chosen, for every target [default: round_robin]
+    /// How a backend is chosen, for every target; also by the names of HAProxy and nginx, such as `leastconn`
+    /// [default: round_robin]
     #[arg(long, value_name = "NAME", value_parser = Proposed(|| names(Balance::ALL)))]
     algorithm: Option<String>,
     /// What health checks of HTTP targets ask for [default: a TCP connect]

@@ -29,6 +29,12 @@ pub(super) fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
         let _ =
             writeln!(text, "warning: the backends of {target} are not verified (`upstream_tls.insecure`)");
     }
+    for target in loaded.config.fleeting() {
+        let _ = writeln!(
+            text,
+            "warning: the sticky cookies of {target} last until the restart and hold on this node only (no `sticky.key`)"
+        );
+    }
     text += "the config is valid\n";
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
+use super::hidden;
 use super::origin::{Origin, Place, Spot};
 
 /// Longest part of a source line that is shown, in characters.
@@ -146,12 +147,14 @@ pub(super) struct Report {
     list: Vec<Problem>,
     /// Values that are known to be unusable, with the number of problems before anybody looked at them.
     broken: HashMap<Place, usize>,
+    /// Where secrets stand.
+    secrets: Vec<Place>,
 }
 
 impl Report {
     /// An empty report about `file`.
     pub(super) fn new(file: &str) -> Self {
-        Report { file: file.into(), list: Vec::new(), broken: HashMap::new() }
+        Report { file: file.into(), list: Vec::new(), broken: HashMap::new(), secrets: Vec::new() }
     }
 
     /// The file as it was named.
@@ -173,6 +176,11 @@ impl Report {
     /// What stands at `place` is unusable and that has been said; what is found wrong with it later is not.
     pub(super) fn silence(&mut self, place: Place) {
         self.broken.insert(place, self.list.len());
+    }
+
+    /// What stands at `place` is a secret; no line that is shown has it.
+    pub(super) fn hide(&mut self, place: Place) {
+        self.secrets.push(place);
     }
 
     /// A problem of the whole file.
@@ -221,7 +229,8 @@ impl Report {
         for problem in &mut self.list {
             if let Some(place) = problem.place {
                 let line = lines.get((place.line as usize).saturating_sub(1));
-                problem.snippet = line.map(|line| snippet(line, place));
+                problem.snippet =
+                    line.map(|line| snippet(&hidden::mask(line, place.line, &self.secrets), place));
             }
         }
         Problems { list: self.list }

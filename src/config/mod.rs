@@ -8,6 +8,7 @@
 mod certificate;
 mod effective;
 mod error;
+mod hidden;
 pub mod model;
 mod origin;
 mod raw;

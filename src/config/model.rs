@@ -69,6 +69,12 @@ impl Config {
         let open = self.targets.iter().filter(move |target| target.backends.iter().any(is_open));
         open.map(|target| target.name.as_str())
     }
+
+    /// Names of the targets whose sticky cookies are made with a key that nobody gave: they last until the restart.
+    pub fn fleeting(&self) -> impl Iterator<Item = &str> {
+        let is_fleeting = |target: &&Target| target.sticky.as_ref().is_some_and(|sticky| sticky.is_fleeting);
+        self.targets.iter().filter(is_fleeting).map(|target| target.name.as_str())
+    }
 }
 
 /// A set of bound addresses that speak one protocol.

@@ -75,6 +75,7 @@ fn values(kind: &Kind) -> Value {
             "maximum": most.as_secs_f64(),
             "pattern": whole(&format!("{NUMBER}|{}", time_pattern(NUMBER))),
         }),
+        Kind::Percent(..) => json!({ "type": "string", "pattern": whole("[0-9]+%") }),
         Kind::Size(least, most) => json!({
             "type": ["number", "string"],
             "minimum": least,
@@ -82,6 +83,11 @@ fn values(kind: &Kind) -> Value {
             "pattern": whole(&size_pattern(NUMBER)),
         }),
         Kind::Choice(names) => choice(&names()),
+        Kind::ChoiceAs(names, aliases) => {
+            let aliases: Vec<String> = aliases().into_iter().map(any_case).collect();
+            json!({ "anyOf": [choice(&names()), { "type": "string", "pattern": whole(&aliases.join("|")) }] })
+        }
+        Kind::ChoiceOrGroup(names, shape) => json!({ "anyOf": [choice(&names()), group(shape)] }),
         Kind::ChoiceOr(names, text) => {
             json!({ "anyOf": [choice(&names()), { "type": "string", "pattern": whole(text) }] })
         }
@@ -149,6 +155,7 @@ fn form(kind: &Kind) -> Option<String> {
             None => return None,
         }),
         Kind::Whole(least, most) => Some(format!("A whole number ({least} to {most}).")),
+        Kind::Percent(least, most) => Some(format!("A percentage ({least}% to {most}%).")),
         _ => None,
     }
 }

@@ -1,5 +1,6 @@
 //! Times and sizes: from their written form and back. Pure text; called by the walker, flags and `check`.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::error::{Wrong, quoted};
@@ -112,6 +113,30 @@ pub(super) fn share(text: &str) -> Result<Share, Wrong> {
     share
         .ok_or_else(|| Wrong::new(format!("is {}, which is not a share", quoted(text)), SHARE_FORM))?
         .ok_or_else(|| Wrong::new(format!("is {}, which is out of range", quoted(text)), SHARE_FORM))
+}
+
+/// Reads a whole number of percent in a range: `125%`. A bare number is refused: 1.25 could mean two things.
+pub(super) fn percent(text: &str, range: &RangeInclusive<u32>) -> Result<u32, Wrong> {
+    let expected = || format!("a percentage from `{}%` to `{}%`", range.start(), range.end());
+    let wrong = |why: &str| Wrong::new(format!("is {}, {why}", quoted(text)), expected());
+    let (number, unit) = leading_number(text);
+    if !number.is_empty() && unit.is_empty() {
+        let meant = match number.parse::<u32>() {
+            Ok(whole) => Some(u128::from(whole)),
+            Err(_) => scale(number, 100),
+        };
+        let bare = wrong("a number without `%`");
+        let within = |percent: &u128| u32::try_from(*percent).is_ok_and(|percent| range.contains(&percent));
+        return Err(match meant.filter(within) {
+            Some(percent) => bare.hint(format!("write `{percent}%`")),
+            None => bare,
+        });
+    }
+    if number.is_empty() || number.contains('.') || unit != "%" {
+        return Err(wrong("which is not a whole percentage"));
+    }
+    let percent = number.parse::<u32>().ok().filter(|percent| range.contains(percent));
+    percent.ok_or_else(|| wrong("which is out of range"))
 }
 
 /// A time as it would be written: the longest unit that divides it.
@@ -272,6 +297,19 @@ mod tests {
             assert!(share(text).is_err(), "{text}");
         }
         assert!(share("0.1").unwrap_err().hint.unwrap().contains("`10%`"));
+    }
+
+    #[test]
+    fn percentages_are_whole_and_in_range() {
+        let read = |text| percent(text, &(101..=1_000));
+        assert_eq!([read("101%").unwrap(), read("125%").unwrap(), read("1000%").unwrap()], [101, 125, 1_000]);
+        for text in ["", "%", "100%", "1001%", "125.5%", "125 %", "-125%", "9999999999%", "125%%", "x"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+        for text in ["125", "1.25"] {
+            assert_eq!(read(text).unwrap_err().hint.unwrap(), "write `125%`", "{text}");
+        }
+        assert_eq!(read("1").unwrap_err().hint, None);
     }
 
     #[test]

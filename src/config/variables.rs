@@ -4,6 +4,7 @@
 //! `$${` stands for a literal `${`; a `$` before anything else is itself. Keys are left alone.
 
 use super::error::{Report, quoted};
+use super::hidden;
 use super::yaml::{Node, Value};
 
 /// The environment, handed in so that tests have their own.
@@ -11,12 +12,18 @@ pub(super) type Environment<'e> = &'e dyn Fn(&str) -> Option<String>;
 
 /// Fills in every variable below `node`. What can't be filled in is reported and left as it is.
 pub(super) fn substitute(node: &mut Node, environment: Environment<'_>, report: &mut Report) {
+    fill(node, false, environment, report);
+}
+
+/// The same below a key whose value `is_secret`, or is none.
+fn fill(node: &mut Node, is_secret: bool, environment: Environment<'_>, report: &mut Report) {
     match &mut node.value {
         Value::Scalar(scalar) => {
             if !scalar.text.contains("${") {
                 return;
             }
-            match expand(&scalar.text, environment) {
+            let shown = if is_secret { |_: &str| "this value".to_owned() } else { quoted };
+            match expand(&scalar.text, environment, shown) {
                 Ok((text, variable)) => {
                     scalar.text = text;
                     scalar.variable = variable;
@@ -28,9 +35,13 @@ pub(super) fn substitute(node: &mut Node, environment: Environment<'_>, report: 
                 }
             }
         }
-        Value::List(items) => items.iter_mut().for_each(|item| substitute(item, environment, report)),
+        Value::List(items) => {
+            items.iter_mut().for_each(|item| fill(item, is_secret, environment, report));
+        }
         Value::Map(entries) => {
-            entries.iter_mut().for_each(|entry| substitute(&mut entry.node, environment, report));
+            for entry in entries {
+                fill(&mut entry.node, hidden::is_secret(&entry.key), environment, report);
+            }
         }
     }
 }
@@ -42,8 +53,12 @@ struct Fault {
     hint: String,
 }
 
-/// The text with its variables filled in and the name of the first one.
-fn expand(text: &str, environment: Environment<'_>) -> Result<(String, Option<String>), Fault> {
+/// The text with its variables filled in and the name of the first one. A fault quotes it as `shown` says.
+fn expand(
+    text: &str,
+    environment: Environment<'_>,
+    shown: fn(&str) -> String,
+) -> Result<(String, Option<String>), Fault> {
     let mut result = String::with_capacity(text.len());
     let mut first = None;
     let mut rest = text;
@@ -58,7 +73,7 @@ fn expand(text: &str, environment: Environment<'_>) -> Result<(String, Option<St
         result.push_str(before);
         let Some(end) = after.find('}') else {
             return Err(Fault {
-                message: format!("`${{` without `}}` in {}", quoted(text)),
+                message: format!("`${{` without `}}` in {}", shown(text)),
                 hint: "write `$${` if the two characters themselves are meant".into(),
             });
         };
@@ -67,7 +82,7 @@ fn expand(text: &str, environment: Environment<'_>) -> Result<(String, Option<St
             inside.split_once(":-").map_or((inside, None), |(name, default)| (name, Some(default)));
         if !is_name(name) || default.is_some_and(|default| default.contains("${")) {
             return Err(Fault {
-                message: format!("{} is not a variable", quoted(&format!("${{{inside}}}"))),
+                message: format!("{} is not a variable", shown(&format!("${{{inside}}}"))),
                 hint: "write `${NAME}` or `${NAME:-default}`; a name has letters, digits and `_`, a default has no `${`".into(),
             });
         }
@@ -125,16 +140,16 @@ mod tests {
             ("${NONE:-a:-b}", "a:-b"),
         ];
         for (text, result) in table {
-            assert_eq!(expand(text, &env).unwrap().0, result, "{text}");
+            assert_eq!(expand(text, &env, quoted).unwrap().0, result, "{text}");
         }
-        assert_eq!(expand("${NONE:-x}${PORT}", &env).unwrap().1.unwrap(), "NONE");
-        assert_eq!(expand("$${PORT}", &env).unwrap().1, None);
+        assert_eq!(expand("${NONE:-x}${PORT}", &env, quoted).unwrap().1.unwrap(), "NONE");
+        assert_eq!(expand("$${PORT}", &env, quoted).unwrap().1, None);
     }
 
     #[test]
     fn the_forms_that_do_not() {
         for text in ["${NONE}", "${", "${PORT", "${}", "${1A}", "${A B}", "${A:-${PORT}}", "${A-b}"] {
-            assert!(expand(text, &env).is_err(), "{text}");
+            assert!(expand(text, &env, quoted).is_err(), "{text}");
         }
     }
 

@@ -28,7 +28,7 @@ pub async fn lend(
     }
 }
 
-/// Waits until one of a target's backends has its first verdict, then picks.
+/// Waits until one of a target's backends, or the one that the client's cookie names, has its first verdict, then picks.
 async fn wait(
     target: &Target,
     ask: &Ask<'_>,
@@ -54,8 +54,17 @@ async fn wait(
             gone(cx).map(|()| Err(Cause::ClientGone))
         })
         .await;
-        if let Err(cause) = waited {
-            break Err(cause);
+        match waited {
+            Ok(()) => {}
+            // The one backend that it waited for has no verdict; others may have one.
+            Err(Cause::NoVerdict) if ask.pin.is_some() => {
+                break match target.pick(&Ask { pin: None, now: now(), ..*ask }) {
+                    Pick::Lease(lease) => Ok(Some(lease)),
+                    Pick::None => Ok(None),
+                    Pick::Unknown => Err(Cause::NoVerdict),
+                };
+            }
+            Err(cause) => break Err(cause),
         }
     };
     deadline.clear();
@@ -108,10 +117,21 @@ mod tests {
         gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
         meanwhile: impl Future<Output = ()>,
     ) -> Result<Option<Lease>, Cause> {
+        lend_pinned(target, None, gone, meanwhile).await
+    }
+
+    /// The same for a client whose cookie names the `pin`-th backend.
+    async fn lend_pinned(
+        target: &Target,
+        pin: Option<usize>,
+        gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
+        meanwhile: impl Future<Output = ()>,
+    ) -> Result<Option<Lease>, Cause> {
         let ticker = Ticker::new();
         let deadline = ticker.deadline();
         let (tried, dice) = (Tried::new(), Dice::seeded(1));
-        let ask = Ask::new(&tried, &dice, now());
+        let pin = pin.map(|place| &target.backends[place]);
+        let ask = Ask { pin, ..Ask::new(&tried, &dice, now()) };
         let lending = async { tokio::join!(lend(target, &ask, &deadline, gone), meanwhile).0 };
         tokio::select! {
             outcome = lending => outcome,
@@ -150,6 +170,41 @@ mod tests {
     async fn without_any_verdict_the_wait_ends_with_the_probe_timeout() {
         let target = unknown(2, Duration::from_millis(30));
         let outcome = lend_while(&target, stays, async {}).await;
+        assert_eq!(outcome.expect_err("nobody was judged"), Cause::NoVerdict);
+    }
+
+    #[tokio::test]
+    async fn a_pinned_request_waits_for_its_own_backend() {
+        let target = unknown(3, Duration::from_secs(60));
+        target.state.report(&target.backends[0], Verdict::Good, now());
+        let report = async {
+            tokio::task::yield_now().await;
+            target.state.report(&target.backends[2], Verdict::Good, now());
+            tokio::task::yield_now().await;
+            target.state.report(&target.backends[1], Verdict::Good, now());
+        };
+        let lease = lend_pinned(&target, Some(1), stays, report).await.expect("no error").expect("a lease");
+        assert_eq!(&*lease.backend().name, "b1");
+    }
+
+    #[tokio::test]
+    async fn a_pinned_request_goes_elsewhere_when_its_backend_is_bad_or_not_judged_in_time() {
+        let target = unknown(2, Duration::from_secs(60));
+        let report = async {
+            tokio::task::yield_now().await;
+            target.state.report(&target.backends[0], Verdict::Good, now());
+            target.state.report(&target.backends[1], Verdict::Bad("no".into()), now());
+        };
+        let lease = lend_pinned(&target, Some(1), stays, report).await.expect("no error").expect("a lease");
+        assert_eq!(&*lease.backend().name, "b0");
+
+        let target = unknown(2, Duration::from_millis(30));
+        target.state.report(&target.backends[0], Verdict::Good, now());
+        let lease = lend_pinned(&target, Some(1), stays, async {}).await.expect("no error").expect("a lease");
+        assert_eq!(&*lease.backend().name, "b0");
+
+        let target = unknown(2, Duration::from_millis(30));
+        let outcome = lend_pinned(&target, Some(1), stays, async {}).await;
         assert_eq!(outcome.expect_err("nobody was judged"), Cause::NoVerdict);
     }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 
 use super::Padded;
+use super::board::{Board, SeatWord};
 use super::ejection::Ejection;
 use super::health::threshold::Threshold;
 use super::state::{Decision, Health, Input, Inputs, Probe, Resolution, decide};
@@ -61,6 +62,9 @@ pub struct Backend {
     /// Its number, never reused while the process lives.
     pub id: BackendId,
     health: AtomicU8,
+    /// Where leases of its target report.
+    board: Arc<Board>,
+    seat: SeatWord,
     /// Its name inside the target, as in the config.
     pub name: Arc<str>,
     /// `target/name`: the same on every node with the same config.
@@ -88,12 +92,12 @@ pub(super) struct Detail {
 }
 
 impl Backend {
-    /// A backend of `target` that was never seen before; `probed`: it is unknown until its first probe.
+    /// A backend of `target` that was never seen before.
     pub(super) fn new(
         id: BackendId,
-        target: &str,
+        target: &model::Target,
         config: &model::Backend,
-        probed: bool,
+        board: &Arc<Board>,
         tls: Option<Upstream>,
     ) -> Backend {
         let endpoints = literal(&config.address);
@@ -103,15 +107,18 @@ impl Backend {
             } else {
                 Input::new(Resolution::Resolved, "a literal address", Tick::ZERO)
             },
-            probe: probe_input(probed),
+            probe: probe_input(target.health.is_some()),
+            was_away: false,
         };
         let decision = decide(&inputs);
         Backend {
             hot: Hot::default(),
             id,
             health: AtomicU8::new(decision.health as u8),
+            board: Arc::clone(board),
+            seat: SeatWord::default(),
             name: config.name.as_str().into(),
-            identity: format!("{target}/{}", config.name).into(),
+            identity: format!("{}/{}", target.name, config.name).into(),
             address: config.address.clone(),
             probe_path: config.probe_path.as_deref().map(Arc::from),
             tls,
@@ -235,12 +242,24 @@ impl Backend {
         &self.hot.ejection
     }
 
-    pub(super) fn enter(&self) {
-        self.hot.in_flight.fetch_add(1, Ordering::Relaxed);
+    /// Where it is in the live set.
+    pub(super) fn seat(&self) -> &SeatWord {
+        &self.seat
     }
 
+    /// Where leases of its target report.
+    pub(super) fn board(&self) -> &Board {
+        &self.board
+    }
+
+    /// Counts one more lease. Whoever keeps an order of loads is told by the caller.
+    pub(super) fn enter(&self) {
+        self.hot.in_flight.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Counts one lease less.
     pub(super) fn leave(&self) {
-        self.hot.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.hot.in_flight.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -266,11 +285,11 @@ fn literal(address: &BackendAddress) -> Vec<Endpoint> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::fixtures::{host, named};
+    use crate::target::fixtures::{alone, host, probed, unprobed};
 
     #[test]
     fn literals_have_an_endpoint_from_the_start_and_names_none() {
-        let backend = |address| Backend::new(BackendId(1), "web", &named("a", address), true, None);
+        let backend = |address| alone(&probed(0), address);
         let v6 = backend(host("::1", 80));
         assert_eq!(v6.endpoint(0).map(|e| e.to_string()).as_deref(), Some("[::1]:80"));
         assert_eq!(v6.endpoint(1), None);
@@ -283,14 +302,14 @@ mod tests {
 
     #[test]
     fn without_probing_a_literal_is_up_and_a_name_waits_for_its_addresses() {
-        let backend = |address| Backend::new(BackendId(1), "web", &named("a", address), false, None).health();
+        let backend = |address| alone(&unprobed(0), address).health();
         assert_eq!(backend(host("127.0.0.1", 80)), Health::Up);
         assert_eq!(backend(host("app.internal", 80)), Health::Unknown);
     }
 
     #[test]
     fn another_order_of_the_same_addresses_is_no_change() {
-        let backend = Backend::new(BackendId(1), "web", &named("a", host("app.internal", 80)), true, None);
+        let backend = alone(&probed(0), host("app.internal", 80));
         let ip = |last| IpAddr::from([10, 0, 0, last]);
         assert!(backend.readdress(&[ip(1), ip(2), ip(1)]));
         assert_eq!(backend.endpoints().len(), 2);
@@ -301,7 +320,7 @@ mod tests {
 
     #[test]
     fn what_is_proven_of_idle_connections_grows_and_is_disproved() {
-        let backend = Backend::new(BackendId(1), "web", &named("a", host("127.0.0.1", 80)), true, None);
+        let backend = alone(&probed(0), host("127.0.0.1", 80));
         let millis = Duration::from_millis;
         assert_eq!(backend.idle_proven(), Duration::ZERO);
         for age in [30, 49, 20] {

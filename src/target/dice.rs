@@ -5,6 +5,8 @@ use std::cell::RefCell;
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 
+use super::hash::scaled;
+
 /// A source of random numbers for one thread. Fast, and no secret.
 #[derive(Debug)]
 pub struct Dice(RefCell<SmallRng>);
@@ -31,7 +33,7 @@ impl Dice {
     /// A number below `end`, or 0 when that is 0. The bias is below `end` ÷ 2⁶⁴.
     #[must_use]
     pub fn below(&self, end: usize) -> usize {
-        spread(self.roll(), end)
+        scaled(self.roll(), end)
     }
 
     /// True in `share` of all cases, of 0 to 1.
@@ -47,13 +49,6 @@ impl Default for Dice {
     }
 }
 
-/// The place in `0..end` that `bits` stand for: equal stretches of all 64-bit numbers; 0 when `end` is 0.
-#[must_use]
-pub(super) fn spread(bits: u64, end: usize) -> usize {
-    let place = (u128::from(bits) * end as u128) >> 64;
-    usize::try_from(place).expect("below a usize")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,7 +62,6 @@ mod tests {
             assert_eq!(number, two.below(end));
         }
         assert_eq!(one.below(0), 0);
-        assert_eq!((spread(0, 10), spread(u64::MAX, 10), spread(1 << 63, 10)), (0, 9, 5));
         assert!((0..100).all(|_| one.happens(1.0) && !one.happens(0.0)));
     }
 }

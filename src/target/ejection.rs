@@ -111,14 +111,14 @@ impl Ejection {
         admission
     }
 
-    /// Notes a failed connect.
-    pub(super) fn fail(&self, trial: bool, now: Tick) {
-        self.update(|word| word.fail(trial, now));
+    /// Notes a failed connect. Says whether that changed something.
+    pub(super) fn fail(&self, trial: bool, now: Tick) -> bool {
+        self.update(|word| word.fail(trial, now))
     }
 
-    /// Notes a success of a lease picked at `picked`.
-    pub(super) fn succeed(&self, picked: Tick) {
-        self.update(|word| word.succeed(picked));
+    /// Notes a success of a lease picked at `picked`. Says whether that changed something.
+    pub(super) fn succeed(&self, picked: Tick) -> bool {
+        self.update(|word| word.succeed(picked))
     }
 
     /// Ends the ejection without a trial: a probe has just seen the backend come back.
@@ -130,13 +130,16 @@ impl Ejection {
         self.0.compare_exchange(word.0, next.0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    fn update(&self, change: impl Fn(Word) -> Word) {
+    fn update(&self, change: impl Fn(Word) -> Word) -> bool {
         loop {
             let word = self.word();
             let next = change(word);
             // The usual case, a success without an ejection, is one shared load and no store.
-            if next == word || self.replace(word, next) {
-                return;
+            if next == word {
+                return false;
+            }
+            if self.replace(word, next) {
+                return true;
             }
         }
     }
@@ -213,7 +216,9 @@ mod tests {
     #[test]
     fn one_of_many_threads_gets_the_trial() {
         let ejections: Vec<Ejection> = (0..50_000).map(|_| Ejection::default()).collect();
-        ejections.iter().for_each(|ejection| ejection.fail(false, at(1)));
+        for ejection in &ejections {
+            ejection.fail(false, at(1));
+        }
         let start = std::sync::Barrier::new(4);
         let ask = || {
             start.wait();

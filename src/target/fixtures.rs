@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Registry, Target};
+use super::{Backend, Registry, Target};
 use crate::config::model::{self, BackendAddress, HealthCheck, Policy, Portion, Protocol, Timeouts};
+use crate::message::BackendId;
 
 pub(super) fn host(host: &str, port: u16) -> BackendAddress {
     BackendAddress::Host { host: host.into(), port }
@@ -43,4 +44,9 @@ pub(super) fn probed(backends: u16) -> model::Target {
 
 pub(super) fn target(config: &model::Target) -> Arc<Target> {
     Registry::new().apply(std::slice::from_ref(config)).remove(0)
+}
+
+/// A backend of `target` without siblings and without a seat.
+pub(super) fn alone(target: &model::Target, address: BackendAddress) -> Backend {
+    Backend::new(BackendId(1), target, &named("a", address), &Arc::default(), None)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Backend;
+use super::board::Wants;
 use crate::tick::Tick;
 
 /// What came of an attempt, as far as the backend is concerned.
@@ -28,12 +29,23 @@ pub struct Lease {
     backend: Arc<Backend>,
     picked: Tick,
     trial: bool,
+    /// The board's total has it.
+    counted: bool,
 }
 
 impl Lease {
     pub(super) fn new(backend: &Arc<Backend>, trial: bool, picked: Tick) -> Lease {
         backend.enter();
-        Lease { backend: Arc::clone(backend), picked, trial }
+        Lease { backend: Arc::clone(backend), picked, trial, counted: false }
+    }
+
+    /// The same, in the board's total as well.
+    pub(super) fn counted(mut self) -> Lease {
+        if !self.counted {
+            self.backend.board().count();
+            self.counted = true;
+        }
+        self
     }
 
     /// The backend it is for.
@@ -58,7 +70,13 @@ impl Lease {
     /// Notes that a fresh connection stands: that ends an ejection, which is about nothing else. Whether the
     /// request succeeds may turn out much later, for a tunnel in hours.
     pub fn note_connected(&self) {
-        self.backend.ejection().succeed(self.picked);
+        self.succeed();
+    }
+
+    fn succeed(&self) {
+        if self.backend.ejection().succeed(self.picked) {
+            self.backend.board().desk().refresh(&self.backend);
+        }
     }
 
     /// Notes that the head of an answer came at `now`, or on TCP that the connection stands: that is how soon the backend
@@ -70,8 +88,12 @@ impl Lease {
     /// Ends the attempt at `now` with `outcome`.
     pub fn finish(self, outcome: Outcome, now: Tick) {
         match outcome {
-            Outcome::Success => self.backend.ejection().succeed(self.picked),
-            Outcome::ConnectFailed => self.backend.ejection().fail(self.trial, now),
+            Outcome::Success => self.succeed(),
+            Outcome::ConnectFailed => {
+                if self.backend.ejection().fail(self.trial, now) {
+                    self.backend.board().desk().refresh(&self.backend);
+                }
+            }
             Outcome::Failed | Outcome::Neutral => {}
         }
     }
@@ -80,19 +102,24 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.backend.leave();
+        let board = self.backend.board();
+        if self.counted {
+            board.discount();
+        }
+        if board.wants() == Wants::Order {
+            board.desk().weigh(&self.backend);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::BackendId;
-    use crate::target::fixtures::{host, named};
+    use crate::target::fixtures::{alone, host, unprobed};
 
     #[test]
     fn a_lease_counts_once_whichever_way_it_ends() {
-        let backend =
-            Arc::new(Backend::new(BackendId(1), "web", &named("a", host("127.0.0.1", 80)), false, None));
+        let backend = Arc::new(alone(&unprobed(0), host("127.0.0.1", 80)));
         let first = Lease::new(&backend, false, Tick(1));
         let second = Lease::new(&backend, false, Tick(1));
         assert_eq!(backend.in_flight(), 2);
@@ -105,8 +132,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_stands_ends_the_ejection_before_the_attempt_has_ended() {
-        let backend =
-            Arc::new(Backend::new(BackendId(1), "web", &named("a", host("127.0.0.1", 80)), false, None));
+        let backend = Arc::new(alone(&unprobed(0), host("127.0.0.1", 80)));
         Lease::new(&backend, false, Tick(100)).finish(Outcome::ConnectFailed, Tick(100));
         let early = Lease::new(&backend, false, Tick(50));
         early.note_connected();
@@ -119,8 +145,7 @@ mod tests {
 
     #[test]
     fn only_a_failed_connect_ejects() {
-        let backend =
-            Arc::new(Backend::new(BackendId(1), "web", &named("a", host("127.0.0.1", 80)), false, None));
+        let backend = Arc::new(alone(&unprobed(0), host("127.0.0.1", 80)));
         for outcome in [Outcome::Success, Outcome::Failed, Outcome::Neutral] {
             Lease::new(&backend, false, Tick(1)).finish(outcome, Tick(1));
             assert_eq!(backend.ejection().word().until(), None, "{outcome:?}");

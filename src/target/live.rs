@@ -3,6 +3,7 @@
 //! `probe` reports here, one mutex serialises it, and the live set is rebuilt and swapped whole, in config
 //! order, only when eligibility changed. Requests read the set without a lock.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,9 +13,12 @@ use tokio::sync::futures::Notified;
 
 use super::Backend;
 use super::backend::{Detail, probe_input};
-use super::balance::Balancer;
+use super::balance::{Cursor, wants};
+use super::board::{Board, Seat};
 use super::state::{Health, Input, Probe, Resolution, decide};
-use crate::config::model::HealthCheck;
+use super::tier::{Member, Tier, tiers};
+use crate::config::model::{HealthCheck, Policy};
+use crate::message::BackendId;
 use crate::tick::Tick;
 
 /// What one probe says.
@@ -40,25 +44,35 @@ pub struct Transition {
 /// What requests pick from. Never changed, only replaced.
 #[derive(Debug, Default)]
 pub(super) struct Live {
-    /// Eligible backends in config order.
-    pub(super) eligible: Vec<Arc<Backend>>,
+    /// Which live set of its target it is, counted from 0.
+    pub(super) generation: u64,
+    /// Eligible backends, first choice first.
+    pub(super) tiers: Vec<Tier>,
     /// How many members have no verdict yet.
     pub(super) unknown: usize,
+}
+
+impl Live {
+    fn backends(&self) -> impl Iterator<Item = &Arc<Backend>> {
+        self.tiers.iter().flat_map(|tier| &tier.backends)
+    }
 }
 
 /// The live state of a target; it survives reloads.
 #[derive(Debug, Default)]
 pub struct TargetState {
-    pub(super) balancer: Balancer,
+    pub(super) cursor: Cursor,
+    pub(super) board: Arc<Board>,
     pub(super) live: ArcSwap<Live>,
     members: Mutex<Members>,
     changed: Notify,
 }
 
-/// Who belongs to the target and how many probes turn a verdict.
+/// Who belongs to the target, how one of them is chosen, and how many probes turn a verdict.
 #[derive(Debug, Default)]
 struct Members {
-    backends: Vec<Arc<Backend>>,
+    all: Vec<Member>,
+    policy: Policy,
     rise: u32,
     fall: u32,
 }
@@ -124,16 +138,18 @@ impl TargetState {
         })
     }
 
-    /// Makes `backends` the members, in this order, judged by `health` from now on. Says which of the
+    /// Makes `all` the members, in this order, chosen by `policy` and judged by `health` from now on. Says which of the
     /// members so far are not among them.
     pub(super) fn replace(
         &self,
-        backends: Vec<Arc<Backend>>,
+        all: Vec<Member>,
+        policy: &Policy,
         health: Option<&HealthCheck>,
     ) -> Vec<Arc<Backend>> {
         let mut members = self.members();
         (members.rise, members.fall) = health.map_or((1, 1), |health| (health.rise, health.fall));
-        for backend in &backends {
+        members.policy = policy.clone();
+        for Member { backend, .. } in &all {
             let mut detail = backend.detail();
             let was_probed = detail.inputs.probe.word != Probe::Off;
             if was_probed != health.is_some() {
@@ -143,15 +159,16 @@ impl TargetState {
                 backend.publish(detail.decision.health);
             }
         }
-        let mut gone = std::mem::replace(&mut members.backends, backends);
-        gone.retain(|old| !members.backends.iter().any(|new| Arc::ptr_eq(old, new)));
+        let gone = std::mem::replace(&mut members.all, all).into_iter().map(|member| member.backend);
+        let stays: HashSet<BackendId> = members.all.iter().map(|member| member.backend.id).collect();
+        let gone = gone.filter(|backend| !stays.contains(&backend.id)).collect();
         self.rebuild(&members);
         gone
     }
 
     /// The members in config order.
     pub(super) fn backends(&self) -> Vec<Arc<Backend>> {
-        self.members().backends.clone()
+        self.members().all.iter().map(|member| Arc::clone(&member.backend)).collect()
     }
 
     fn members(&self) -> MutexGuard<'_, Members> {
@@ -170,6 +187,10 @@ impl TargetState {
         let from = detail.decision.health;
         change(&mut detail);
         detail.decision = decide(&detail.inputs);
+        if from == Health::Down && detail.decision.health == Health::Up && !detail.inputs.was_away {
+            detail.inputs.was_away = true;
+            detail.decision = decide(&detail.inputs);
+        }
         let (to, reason) = (detail.decision.health, Arc::clone(&detail.decision.reason));
         drop(detail);
         if from == to {
@@ -188,15 +209,24 @@ impl TargetState {
 
     /// Swaps in the live set that follows from the members' states, then wakes whoever waits for it.
     fn rebuild(&self, members: &Members) {
-        let mut live = Live::default();
-        for backend in &members.backends {
-            match backend.health() {
-                Health::Up => live.eligible.push(Arc::clone(backend)),
-                Health::Unknown => live.unknown += 1,
-                Health::Down => {}
+        let unknown = members.all.iter().filter(|member| member.backend.health() == Health::Unknown).count();
+        let old = self.live.load();
+        let (tiers, rows) = tiers(&members.all, &members.policy, &old.tiers).into_iter().unzip();
+        let live = Arc::new(Live { generation: old.generation + 1, tiers, unknown });
+        self.board.want(wants(members.policy.algorithm));
+        // Seats and live set change together, so that whoever holds the desk finds the one in the other.
+        let mut desk = self.board.desk();
+        let left = std::mem::replace(&mut desk.rows, rows);
+        desk.generation = live.generation;
+        old.backends().for_each(|backend| desk.seat(backend, None));
+        for (tier, backends) in (0..).zip(live.tiers.iter().map(|tier| &tier.backends)) {
+            for (place, backend) in (0..).zip(backends) {
+                desk.seat(backend, Some(Seat { tier, place }));
             }
         }
-        self.live.store(Arc::new(live));
+        self.live.store(live);
+        drop(desk);
+        drop(left);
         self.changed.notify_waiters();
     }
 }
@@ -219,7 +249,7 @@ mod tests {
     }
 
     fn live(target: &Target) -> Vec<String> {
-        target.state.live.load().eligible.iter().map(|backend| backend.name.to_string()).collect()
+        target.state.live.load().backends().map(|backend| backend.name.to_string()).collect()
     }
 
     #[test]

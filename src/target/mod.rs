@@ -4,9 +4,11 @@
 //! [`TargetState`]; `server` owns the [`Registry`]. Nothing here opens a socket, reads a clock or knows
 //! what HTTP is: every decision is a function of state and a [`crate::tick::Tick`].
 
+mod answers;
 mod ask;
 mod backend;
 mod balance;
+mod board;
 mod dice;
 mod ejection;
 mod hash;
@@ -15,10 +17,14 @@ mod lease;
 mod live;
 mod padded;
 mod pick;
+mod ready;
 mod registry;
 mod state;
 mod status;
+mod sticky;
+mod tier;
 mod tried;
+mod warmup;
 
 pub use ask::Ask;
 pub use backend::{Backend, Endpoint};
@@ -31,6 +37,7 @@ pub use pick::{Pick, Target};
 pub use registry::Registry;
 pub use state::{Health, Source};
 pub use status::BackendStatus;
+pub use sticky::Pins;
 pub use tried::Tried;
 
 #[cfg(test)]

@@ -1,20 +1,22 @@
 //! Choosing a backend for one attempt.
 //!
-//! A pick reads one immutable live set, draws tickets and looks at each backend's ejection word: no lock,
-//! no wake-up, and no scan unless eight tickets in a row were useless.
+//! A pick reads one immutable live set and the words of the board: nothing is locked, but by the algorithms that need
+//! an exact order of loads. Nobody who is out turns it into a scan: down backends are not in the live set, ejected ones
+//! are looked past through a bitmap.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::balance::Draw;
+use super::board::Wants;
 use super::ejection::Admission;
-use super::{Ask, Backend, BackendStatus, Lease, TargetState, Tried};
+use super::live::Live;
+use super::state::Health;
+use super::tier::Tier;
+use super::{Ask, Backend, BackendStatus, Lease, Pins, TargetState};
 use crate::config::model;
 use crate::message::TargetId;
-use crate::tick::Tick;
-
-/// How many tickets a pick draws before it scans. Drawing again keeps the load even among the others: a
-/// scan would give an ejected backend's whole share to its neighbour.
-const TICKETS: usize = 8;
 
 /// How long a request waits for a first verdict where no probe sets the time (names still resolve).
 const NAME_PATIENCE: Duration = Duration::from_secs(1);
@@ -24,7 +26,8 @@ const NAME_PATIENCE: Duration = Duration::from_secs(1);
 pub enum Pick {
     /// This backend.
     Lease(Lease),
-    /// Nothing to give, but some backends have no verdict yet: wait for [`TargetState::changed`].
+    /// Nothing to give, but some backends, or the one that the client's cookie names, have no verdict yet: wait for
+    /// [`TargetState::changed`].
     Unknown,
     /// Nothing to give.
     None,
@@ -43,20 +46,29 @@ pub struct Target {
     pub state: Arc<TargetState>,
     /// Its backends in config order.
     pub backends: Vec<Arc<Backend>>,
+    /// The values of its sticky cookie; `None`: it has none.
+    pub pins: Option<Pins>,
 }
 
 impl Target {
-    /// Chooses a backend that is up and not in `ask.tried`.
+    /// Chooses a backend that is up and not in `ask.tried`: the one that the client's cookie names, else one of the first
+    /// tier in which there is somebody, by the target's algorithm.
     ///
     /// An ejected backend gets one pick when its ejection ends; before that it is chosen only when there
     /// is no other.
     #[must_use]
     pub fn pick(&self, ask: &Ask<'_>) -> Pick {
-        let &Ask { tried, now, .. } = ask;
+        if let Some(pick) = ask.pin.and_then(|pin| pinned(pin, ask)) {
+            return pick;
+        }
         let live = self.state.live.load();
-        let place = || self.state.balancer.place(self.config.balance.algorithm, live.eligible.len());
-        match choose(&live.eligible, place, tried, now) {
-            Some((backend, trial)) => Pick::Lease(Lease::new(backend, trial, now)),
+        for (number, tier) in live.tiers.iter().enumerate() {
+            if let Some(lease) = self.state.choose(&live, number, tier, ask) {
+                return Pick::Lease(lease);
+            }
+        }
+        match last_resort(&live, ask) {
+            Some(lease) => Pick::Lease(lease),
             None if live.unknown > 0 => Pick::Unknown,
             None => Pick::None,
         }
@@ -76,55 +88,174 @@ impl Target {
     }
 }
 
-/// The backend to use out of `live`, and whether it is on trial. `place` draws a ticket; nearly always the first is
-/// good.
-#[inline]
-fn choose<'a>(
-    live: &'a [Arc<Backend>],
-    mut place: impl FnMut() -> usize,
-    tried: &Tried,
-    now: Tick,
-) -> Option<(&'a Arc<Backend>, bool)> {
-    let first = place();
-    let found = live.get(first).and_then(|backend| admit(backend, tried, now));
-    found.or_else(|| choose_again(live, first, place, tried, now))
-}
-
-/// The same after a ticket for the place `start` was useless.
-#[cold]
-fn choose_again<'a>(
-    live: &'a [Arc<Backend>],
-    mut start: usize,
-    mut place: impl FnMut() -> usize,
-    tried: &Tried,
-    now: Tick,
-) -> Option<(&'a Arc<Backend>, bool)> {
-    for _ in 1..live.len().min(TICKETS) {
-        start = place();
-        if let Some(found) = live.get(start).and_then(|backend| admit(backend, tried, now)) {
-            return Some(found);
+impl TargetState {
+    /// A backend of `tier`, which is the one of this `number` in `live`.
+    #[inline]
+    fn choose(&self, live: &Live, number: usize, tier: &Tier, ask: &Ask<'_>) -> Option<Lease> {
+        if tier.watch.is_due(ask.now)
+            && let Some(lease) = self.trial(number, ask)
+        {
+            return Some(lease);
         }
+        let wants = self.board.wants();
+        if wants == Wants::Order {
+            return self.least(live, number, ask);
+        }
+        let draw = Draw { tier, state: self, ask };
+        let place = tier.plan.draw(&draw).or_else(|| draw_again(&draw))?;
+        let lease = Lease::new(tier.backends.get(place)?, false, ask.now);
+        Some(if wants == Wants::Total { lease.counted() } else { lease })
     }
-    let (before, after) = live.split_at_checked(start)?;
-    let mut in_turn = after.iter().chain(before);
-    in_turn.clone().find_map(|backend| admit(backend, tried, now)).or_else(|| {
-        // Ejection never empties a target.
-        in_turn.find(|backend| !tried.contains(backend.id)).map(|backend| (backend, false))
-    })
+
+    /// The least busy backend of the tier of this `number`: found, counted and put in its new place in the order before
+    /// another thread looks.
+    fn least(&self, live: &Live, number: usize, ask: &Ask<'_>) -> Option<Lease> {
+        let mut desk = self.board.desk();
+        let newer;
+        let live = if desk.generation == live.generation {
+            live
+        } else {
+            newer = self.live.load();
+            &newer
+        };
+        let tier = live.tiers.get(number)?;
+        let rank = desk.rows.get_mut(number)?.rank.as_mut()?;
+        let mut lease = None;
+        let mut take = |place: usize| {
+            let backend = tier.backends.get(place)?;
+            lease = Some(Lease::new(backend, false, ask.now));
+            Some(backend.in_flight())
+        };
+        let mut cold = Cold::default();
+        let found = rank.pick(|place| {
+            let usable = tier.is_usable(place, ask) && !cold.is_less_busy_than(tier, place);
+            (usable && !cold.spares(tier, place, ask)).then(|| take(place))?
+        });
+        if found.is_none() {
+            // Not counted as a turn, so the place is set by hand.
+            let place = cold.place.or_else(|| tier.any(ask))?;
+            rank.set(place, take(place));
+        }
+        lease
+    }
+
+    /// The attempt that finds out whether an ejected backend is back, once its ejection has ended.
+    #[cold]
+    fn trial(&self, number: usize, ask: &Ask<'_>) -> Option<Lease> {
+        let mut desk = self.board.desk();
+        let live = self.live.load();
+        let tier = live.tiers.get(number)?;
+        let row = desk.rows.get_mut(number)?;
+        let mut tried = Vec::new();
+        let mut lease = None;
+        while let Some(Reverse((until, place))) = row.ends.peek().copied() {
+            if until > ask.now {
+                break;
+            }
+            row.ends.pop();
+            let Some(backend) = tier.backends.get(place as usize) else { continue };
+            // Of another ejection, or of one that has ended: its own entry, if there is one, is in the heap.
+            if backend.ejection().word().until() != Some(until) {
+                continue;
+            }
+            if ask.tried.contains(backend.id) {
+                tried.push(Reverse((until, place)));
+                continue;
+            }
+            if backend.ejection().admit(ask.now) == Admission::Trial {
+                row.ends.extend(backend.ejection().word().until().map(|until| Reverse((until, place))));
+                lease = Some(Lease::new(backend, true, ask.now));
+                break;
+            }
+        }
+        row.ends.extend(tried);
+        row.note_due();
+        lease
+    }
 }
 
-/// The backend with whether it is on trial, if it may be used.
-#[inline]
-fn admit<'a>(backend: &'a Arc<Backend>, tried: &Tried, now: Tick) -> Option<(&'a Arc<Backend>, bool)> {
-    if tried.contains(backend.id) {
+/// A backend at a part of its share (`slow_start`), under an algorithm that goes by load: at the half of its share each of
+/// its requests counts as two.
+#[derive(Default)]
+struct Cold {
+    place: Option<usize>,
+    load: f64,
+}
+
+impl Cold {
+    /// Whether the backend at `place` is passed over because it is cold; the least busy of these is remembered. One
+    /// that has nothing to do is taken as often as its share says.
+    fn spares(&mut self, tier: &Tier, place: usize, ask: &Ask<'_>) -> bool {
+        let share = tier.share(place, ask.now);
+        let load = tier.load(place) / share;
+        if share >= 1.0 || load == 0.0 && ask.dice.happens(share) {
+            return false;
+        }
+        if load > 0.0 && (self.place.is_none() || load < self.load) {
+            *self = Cold { place: Some(place), load };
+        }
+        true
+    }
+
+    /// Whether the one that is remembered is to be taken before the one at `place`.
+    fn is_less_busy_than(&self, tier: &Tier, place: usize) -> bool {
+        self.place.is_some() && self.load < tier.load(place)
+    }
+}
+
+/// The same as [`Plan::draw`](super::balance::Plan::draw) after it drew somebody who may not be picked.
+#[cold]
+fn draw_again(draw: &Draw<'_>) -> Option<usize> {
+    let tier = draw.tier;
+    if tier.watch.ready.count() == 0 {
         return None;
     }
-    match backend.ejection().admit(now) {
-        Admission::Open => Some((backend, false)),
-        Admission::Trial => Some((backend, true)),
-        Admission::Ejected => None,
-    }
+    let draws = if tier.backends.len() == 1 { 0 } else { tier.plan.draws() - 1 };
+    (0..draws).find_map(|_| tier.plan.draw(draw)).or_else(|| tier.any(draw.ask))
 }
 
+/// The backend of the client's cookie, in whatever tier it is, or in none: one of weight 0 has only these clients. `None`: as
+/// if there were no cookie.
+#[cold]
+fn pinned(backend: &Arc<Backend>, ask: &Ask<'_>) -> Option<Pick> {
+    match backend.health() {
+        // Right after a start the first backend that is found up would else get everybody's sessions.
+        Health::Unknown => return ask.tried.is_empty().then_some(Pick::Unknown),
+        Health::Up if !ask.tried.contains(backend.id) => {}
+        Health::Up | Health::Down => return None,
+    }
+    let trial = match backend.ejection().admit(ask.now) {
+        Admission::Open => false,
+        Admission::Trial => true,
+        Admission::Ejected => return None,
+    };
+    let lease = Lease::new(backend, trial, ask.now);
+    let board = backend.board();
+    match board.wants() {
+        _ if trial => board.desk().refresh(backend),
+        Wants::Order => board.desk().weigh(backend),
+        Wants::Total => return Some(Pick::Lease(lease.counted())),
+        Wants::Nothing | Wants::Latency => {}
+    }
+    Some(Pick::Lease(lease))
+}
+
+/// Any backend that was not tried, ejected or not: ejection never empties a target.
+#[cold]
+fn last_resort(live: &Live, ask: &Ask<'_>) -> Option<Lease> {
+    let in_tier = |tier: &Tier| {
+        let (before, after) = tier.backends.split_at_checked(ask.dice.below(tier.backends.len()))?;
+        let backend = after.iter().chain(before).find(|backend| !ask.tried.contains(backend.id))?;
+        let lease = Lease::new(backend, false, ask.now);
+        if backend.board().wants() == Wants::Order {
+            backend.board().desk().weigh(backend);
+        }
+        Some(lease)
+    };
+    live.tiers.iter().find_map(in_tier)
+}
+
+#[cfg(test)]
+mod policies;
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use dashmap::DashMap;
 
-use super::{Backend, Target, TargetState};
+use super::board::Board;
+use super::tier::Member;
+use super::{Backend, Pins, Target, TargetState};
 use crate::config::model;
 use crate::message::{BackendId, TargetId};
 use crate::tls::{Roots, Upstream};
@@ -39,15 +41,20 @@ impl Registry {
         let mut kept = HashSet::new();
         let roots = Roots::default();
         let built = (0..).zip(targets).map(|(place, config)| {
-            let backends: Vec<_> =
-                config.backends.iter().map(|backend| self.backend(config, backend, &roots)).collect();
-            kept.extend(backends.iter().map(|backend| backend.id));
             let name: Arc<str> = config.name.as_str().into();
             let state = Arc::clone(&self.states.entry(Arc::clone(&name)).or_default());
-            for gone in state.replace(backends.clone(), config.health.as_ref()) {
+            let backend = |backend| self.backend(config, backend, &state.board, &roots);
+            let backends: Vec<_> = config.backends.iter().map(backend).collect();
+            kept.extend(backends.iter().map(|backend| backend.id));
+            let members = backends.iter().zip(&config.backends).map(|(backend, config)| Member {
+                backend: Arc::clone(backend),
+                portion: config.portion.clone(),
+            });
+            for gone in state.replace(members.collect(), &config.balance, config.health.as_ref()) {
                 gone.retire_connections();
             }
-            Arc::new(Target { id: TargetId(place), name, config: config.clone(), state, backends })
+            let pins = config.sticky.as_ref().map(|sticky| Pins::new(sticky, &backends));
+            Arc::new(Target { id: TargetId(place), name, config: config.clone(), state, backends, pins })
         });
         let built: Vec<_> = built.collect();
         // Whole targets that are gone: their states keep their live sets for requests that still hold them.
@@ -62,7 +69,13 @@ impl Registry {
         built
     }
 
-    fn backend(&self, target: &model::Target, config: &model::Backend, roots: &Roots) -> Arc<Backend> {
+    fn backend(
+        &self,
+        target: &model::Target,
+        config: &model::Backend,
+        board: &Arc<Board>,
+        roots: &Roots,
+    ) -> Arc<Backend> {
         let identity = format!("{}/{}", target.name, config.name);
         if let Some(known) = self.backends.get(identity.as_str())
             && known.is_still(config)
@@ -72,7 +85,7 @@ impl Registry {
         }
         let id = BackendId(self.next.fetch_add(1, Ordering::Relaxed));
         let tls = config.tls.as_ref().map(|tls| Upstream::new(tls, target.protocol, roots));
-        let backend = Arc::new(Backend::new(id, &target.name, config, target.health.is_some(), tls));
+        let backend = Arc::new(Backend::new(id, target, config, board, tls));
         self.backends.insert(Arc::clone(&backend.identity), Arc::clone(&backend));
         backend
     }

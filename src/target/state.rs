@@ -92,6 +92,9 @@ pub(super) struct Inputs {
     pub(super) name: Input<Resolution>,
     /// Its probe.
     pub(super) probe: Input<Probe>,
+    /// It has been down and may be cold when it comes back. A first verdict is no return: at the start of a process
+    /// all backends get one.
+    pub(super) was_away: bool,
 }
 
 /// A backend's state and what it rests on.
@@ -105,32 +108,35 @@ pub(super) struct Decision {
     pub(super) reason: Arc<str>,
     /// Since when the state holds.
     pub(super) since: Tick,
+    /// Since when it is back, if it was away: it gets its share little by little where `slow_start` says so.
+    pub(super) back_since: Option<Tick>,
 }
 
 /// The state that follows from `inputs`: the name first, since without an address nothing else counts.
 #[must_use]
 pub(super) fn decide(inputs: &Inputs) -> Decision {
-    let Inputs { name, probe } = inputs;
+    let Inputs { name, probe, was_away } = inputs;
     let by_name = |health| Decision {
         health,
         source: Source::Name,
         reason: Arc::clone(&name.reason),
         since: name.since,
+        back_since: None,
     };
     match (name.word, probe.word) {
         (Resolution::Failed, _) => by_name(Health::Down),
         (Resolution::Pending, _) => by_name(Health::Unknown),
-        (Resolution::Resolved, word) => Decision {
-            health: match word {
+        (Resolution::Resolved, word) => {
+            let health = match word {
                 Probe::Off | Probe::Good => Health::Up,
                 Probe::Pending => Health::Unknown,
                 Probe::Bad => Health::Down,
-            },
-            source: Source::Probe,
-            reason: Arc::clone(&probe.reason),
+            };
             // With probing off the state began when the name got its addresses.
-            since: probe.since.max(name.since),
-        },
+            let since = probe.since.max(name.since);
+            let back_since = (*was_away && health == Health::Up).then_some(since);
+            Decision { health, source: Source::Probe, reason: Arc::clone(&probe.reason), since, back_since }
+        }
     }
 }
 
@@ -157,8 +163,12 @@ mod tests {
             let inputs = Inputs {
                 name: Input::new(name, "by name", Tick(5)),
                 probe: Input::new(probe, "by probe", Tick(3)),
+                was_away: false,
             };
             let decision = decide(&inputs);
+            assert_eq!(decision.back_since, None);
+            let back = decide(&Inputs { was_away: true, ..inputs });
+            assert_eq!(back.back_since, (health == Health::Up).then_some(Tick(5)), "{name:?} {probe:?}");
             assert_eq!((decision.health, decision.source), (health, source), "{name:?} {probe:?}");
             let reason = if source == Source::Name { "by name" } else { "by probe" };
             assert_eq!((&*decision.reason, decision.since), (reason, Tick(5)));

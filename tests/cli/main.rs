@@ -3,6 +3,7 @@
 
 mod https;
 mod logs;
+mod sticky_keys;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

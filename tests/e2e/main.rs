@@ -31,6 +31,7 @@ mod life_shutdown;
 mod life_splice;
 mod life_tcp;
 mod spine;
+mod sticky;
 mod stuck;
 mod stuck_lab;
 mod stuck_records;

@@ -3,41 +3,55 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The balancing algorithms.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Balance {
-    /// Each backend in turn, exactly, over all workers; with weights in the smooth order.
-    #[default]
-    RoundRobin,
-    /// The one with the fewest requests in flight for its weight.
-    LeastConnections,
-    /// The one with the fewest requests in flight or waiting, whatever its weight.
-    LeastBusy,
-    /// Any, as often as its weight says.
-    Random,
-    /// The less busy of two drawn at random.
-    PowerOfTwo,
-    /// The one of two drawn at random whose answers are soonest expected.
-    PeakEwma,
-    /// By a hash of the request on a ring of points, with a bound on each backend's load.
-    RingHash,
-    /// By a hash of the request in a table of even shares.
-    Maglev,
+/// THE REGISTRY: one line per algorithm, with its name in a config file and its file in `target::balance`. The macro
+/// that is called with the table makes of it what it needs: here the enum and the names, there the calls.
+macro_rules! algorithms {
+    ($make:ident) => {
+        $make! {
+            /// Each backend in turn, exactly, over all workers; with weights in the smooth order.
+            RoundRobin "round_robin" round_robin,
+            /// The one with the fewest requests in flight for its weight.
+            LeastConnections "least_connections" least_connections,
+            /// The one with the fewest requests in flight or waiting, whatever its weight.
+            LeastBusy "least_busy" least_busy,
+            /// Any, as often as its weight says.
+            Random "random" random,
+            /// The less busy of two drawn at random.
+            PowerOfTwo "power_of_two" power_of_two,
+            /// The one of two drawn at random whose answer is expected sooner.
+            PeakEwma "peak_ewma" peak_ewma,
+            /// By a hash of the request on a ring of points, with a bound on each backend's load.
+            RingHash "ring_hash" ring_hash,
+            /// By a hash of the request in a table of even shares.
+            Maglev "maglev" maglev,
+        }
+    };
+}
+pub(crate) use algorithms;
+
+macro_rules! make_enum {
+    ($($(#[$doc:meta])* $name:ident $text:literal $file:ident,)*) => {
+        /// The balancing algorithms.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Balance {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Balance {
+            /// Every algorithm with the name it has in a config file.
+            pub const ALL: &'static [(&'static str, Balance)] = &[$(($text, Balance::$name)),*];
+        }
+    };
+}
+algorithms!(make_enum);
+
+impl Default for Balance {
+    fn default() -> Self {
+        Balance::RoundRobin
+    }
 }
 
 impl Balance {
-    /// Every algorithm with the name it has in a config file.
-    pub const ALL: &'static [(&'static str, Balance)] = &[
-        ("round_robin", Balance::RoundRobin),
-        ("least_connections", Balance::LeastConnections),
-        ("least_busy", Balance::LeastBusy),
-        ("random", Balance::Random),
-        ("power_of_two", Balance::PowerOfTwo),
-        ("peak_ewma", Balance::PeakEwma),
-        ("ring_hash", Balance::RingHash),
-        ("maglev", Balance::Maglev),
-    ];
-
     /// Names that other load balancers have for them; they are taken as well.
     pub const ALIASES: &'static [(&'static str, Balance)] = &[
         ("weighted_round_robin", Balance::RoundRobin),
@@ -70,6 +84,12 @@ pub enum HashKey {
     Header(String),
     /// The cookie of this name.
     Cookie(String),
+}
+
+impl HashKey {
+    /// Every kind that has a name alone in a config file; the others have a name of their own to look for.
+    pub const NAMED: &'static [(&'static str, HashKey)] =
+        &[("client_ip", HashKey::ClientIp), ("path", HashKey::Path), ("query", HashKey::Query)];
 }
 
 /// How a target chooses among its backends.

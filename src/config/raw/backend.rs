@@ -1,6 +1,7 @@
 //! The written form of backends: those of a target, and GoLoadBalance's `servers`.
 
 use super::address::{self, Url};
+use super::balance::{self, RawPortion};
 use super::reader::{Reader, found, subject};
 use super::target::{RawTarget, name, probe_path};
 use super::{list, rooted, shape};
@@ -15,6 +16,14 @@ pub(in crate::config) struct RawBackend {
     pub(in crate::config) name: Option<Written<String>>,
     pub(in crate::config) place: Written<RawPlace>,
     pub(in crate::config) health_path: Option<Written<String>>,
+    pub(in crate::config) portion: RawPortion,
+}
+
+impl RawBackend {
+    /// A backend of which nothing is known but where it is.
+    pub(in crate::config) fn at(place: Written<RawPlace>) -> Self {
+        RawBackend { name: None, place, health_path: None, portion: RawPortion::default() }
+    }
 }
 
 /// Where a backend is, and what its URL said about the protocol.
@@ -56,6 +65,7 @@ fn backend(item: &Node, reader: &mut Reader<'_>) -> Option<RawBackend> {
     let health_path = section
         .find("health_path")
         .and_then(|entry| reader.parsed(entry, "a path such as `/health`", probe_path));
+    let portion = balance::portion(&section, reader);
     let (url, host, port) = (section.find("url"), section.find("host"), section.find("port"));
     let place = match (url, host, port) {
         (Some(url), None, None) => {
@@ -98,7 +108,7 @@ fn backend(item: &Node, reader: &mut Reader<'_>) -> Option<RawBackend> {
             return None;
         }
     };
-    Some(RawBackend { name, place, health_path })
+    Some(RawBackend { name, place, health_path, portion })
 }
 
 /// Walks GoLoadBalance's `servers`: a list of URLs.
@@ -118,7 +128,7 @@ pub(super) fn from_servers(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget 
         match backend_url(text) {
             Ok(place) => {
                 let place = Written::new(place, spot);
-                backends.push(RawBackend { name: None, place, health_path: None });
+                backends.push(RawBackend::at(place));
             }
             Err(wrong) => reader.report.wrong(&spot, "an entry of `servers`", wrong),
         }

@@ -21,6 +21,12 @@ pub(in crate::config) const NAME: &str = r"[^\s/]+";
 pub(super) const PATH: &str = r#"/[!"$-~]*"#;
 /// A Host header.
 pub(super) const HOST_HEADER: &str = r#"[^\s/@,"]+"#;
+/// The name of a header or a cookie (RFC 9110 §5.6.2).
+pub(super) const TOKEN: &str = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+";
+/// The name of a parameter in a query (RFC 3986 §3.4).
+pub(super) const PARAMETER: &str = r#"[!"$%'-<>-~]+"#;
+/// A secret of at least 16 bytes; a character may be four of them.
+pub(super) const SECRET: &str = r"[\s\S]{4,}";
 /// A status, or a range of them.
 pub(super) const STATUSES: &str = r"\s*[0-9]{3}\s*(?:-\s*[0-9]{3}\s*)?";
 /// A protocol to upgrade to: a token, perhaps with a version (RFC 9110 §7.8).
@@ -48,12 +54,18 @@ pub(in crate::config) enum Kind {
     Time(Duration, Duration),
     /// The same, where a bare number is seconds.
     Seconds(Duration, Duration),
+    /// A whole number of percent, from the first to the second.
+    Percent(u32, u32),
     /// Bytes, from the first to the second; a bare number will do.
     Size(u64, u64),
     /// One of the names that this gives; upper and lower case are the same.
     Choice(fn() -> Vec<&'static str>),
     /// The same, or a text of this form.
     ChoiceOr(fn() -> Vec<&'static str>, &'static str),
+    /// One of the names that the first gives, or one of those that other programs have for them.
+    ChoiceAs(fn() -> Vec<&'static str>, fn() -> Vec<&'static str>),
+    /// One of the names that this gives, or a mapping with the keys of a shape.
+    ChoiceOrGroup(fn() -> Vec<&'static str>, &'static Shape),
     /// One of the names that this gives, all of which YAML reads as numbers, or a text of this form.
     Numeral(fn() -> Vec<&'static str>, &'static str),
     /// A text of this form.

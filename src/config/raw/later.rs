@@ -25,13 +25,6 @@ const KEYS: &[(&str, &str)] = &[
     ("max_in_flight", "this version does not limit requests per backend"),
     ("queue", "this version does not queue requests"),
     ("panic_threshold", "this version never sends requests to backends whose check failed"),
-    ("weight", "this version treats all backends alike"),
-    ("backup", "this version treats all backends alike"),
-    ("priority", "this version treats all backends alike"),
-    ("zone", "this version treats all backends alike"),
-    ("slow_start", "this version gives a recovered backend its full share at once"),
-    ("sticky", "this version keeps no client on one backend"),
-    ("hash_key", "this version keeps no client on one backend"),
     ("mirror", "this version sends each request to one target"),
     ("routes", "in this version each target has a listener of its own"),
     ("listeners", "in this version each target has a listener of its own"),
@@ -72,19 +65,6 @@ const PROTOCOLS: &[(&str, &str)] = &[
     ("grpc", "this version speaks HTTP/1.1 only"),
 ];
 
-/// Algorithms that come later.
-const ALGORITHMS: &[&str] = &[
-    "least_connections",
-    "least_busy",
-    "weighted_round_robin",
-    "random",
-    "p2c",
-    "peak_ewma",
-    "ring_hash",
-    "maglev",
-    "sticky",
-];
-
 /// What this version does instead of the feature behind `key`.
 pub(super) fn key(key: &str) -> Option<&'static str> {
     find(KEYS, key)
@@ -93,11 +73,6 @@ pub(super) fn key(key: &str) -> Option<&'static str> {
 /// What this version does instead of speaking `protocol`.
 pub(super) fn protocol(protocol: &str) -> Option<&'static str> {
     find(PROTOCOLS, protocol)
-}
-
-/// An algorithm that is planned.
-pub(super) fn algorithm(name: &str) -> bool {
-    ALGORITHMS.contains(&name)
 }
 
 fn find(table: &[(&str, &'static str)], word: &str) -> Option<&'static str> {

@@ -6,6 +6,8 @@
 mod access_log;
 mod address;
 mod backend;
+mod balance;
+mod foreign;
 mod kind;
 mod later;
 mod reader;
@@ -14,6 +16,7 @@ mod target;
 mod tls;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -21,13 +24,14 @@ use ipnet::IpNet;
 pub(super) use access_log::RawAccessLog;
 pub(super) use address::{BindHost, RawListener, bind_host};
 pub(super) use backend::{RawBackend, backend_url};
+pub(super) use balance::{RawSticky, Secret, algorithm_name, strong};
 pub(super) use kind::{Key, Kind, NAME};
 pub(super) use reader::{Reader, choose, out_of_range};
 pub(super) use shape::{ALL as SHAPES, Shape};
 pub(super) use target::{RawHealth, RawTarget, Spoken, probe_path};
 pub(super) use tls::{RawIdentity, RawTls, RawUpstreamTls, server_name};
 
-use super::error::{Wrong, one_of, quoted};
+use super::error::Wrong;
 use super::model::{Balance, EventFormat, LogLevel};
 use super::origin::{Field, Spot, Written};
 use super::yaml::{Entry, Node, Typed};
@@ -63,7 +67,9 @@ pub(super) struct Raw {
     pub(super) interval: Option<Written<Duration>>,
     /// From `health_check_max_retries`.
     pub(super) fall: Option<Written<u32>>,
-    pub(super) algorithm: Option<Written<Balance>>,
+    /// Where this process runs.
+    pub(super) zone: Option<Written<Arc<str>>>,
+    pub(super) algorithm: Field<Balance>,
     pub(super) targets: Vec<RawTarget>,
     /// `targets` or `servers` is there, if only with faults inside: nothing is to be said about its absence.
     pub(super) has_targets: bool,
@@ -92,25 +98,14 @@ pub(super) fn walk(root: &Node, reader: &mut Reader<'_>) -> Raw {
     raw.trusted_proxies = top.find("trusted_proxies").and_then(|entry| networks(entry, reader));
     raw.interval = seed_interval(&top, reader);
     raw.fall = top.find("health_check_max_retries").and_then(|entry| reader.whole(entry, 1..=COUNT_MAX));
-    raw.algorithm = top.find("algorithm").and_then(|entry| algorithm(entry, reader));
+    raw.zone = top.find("zone").and_then(|entry| balance::zone(entry, reader));
+    raw.algorithm = match top.find("algorithm") {
+        Some(entry) => Field::read(balance::algorithm(entry, reader)),
+        None if top.is_misspelt("algorithm") => Field::Faulty,
+        None => Field::Absent,
+    };
     targets(&top, reader, &mut raw);
     raw
-}
-
-/// The name of a balancing algorithm.
-pub(super) fn algorithm_name(text: &str) -> Result<Balance, Wrong> {
-    choose(text, Balance::ALL).map_err(|wrong| {
-        if later::algorithm(&text.to_lowercase()) {
-            Wrong { message: format!("is {}, which is not supported yet", quoted(text)), hint: None, ..wrong }
-        } else {
-            wrong
-        }
-    })
-}
-
-fn algorithm(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Balance>> {
-    let names = one_of(Balance::ALL.iter().map(|(name, _)| *name));
-    reader.parsed(entry, &names, algorithm_name)
 }
 
 /// One key with two names: gruglb's and GoLoadBalance's.
@@ -143,6 +138,12 @@ fn networks(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<IpNet>
         }
     }
     Some(Written::new(networks, reader.spot(entry)))
+}
+
+/// A token (RFC 9110 §5.6.2).
+fn is_token(text: &str) -> bool {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    !text.is_empty() && text.bytes().all(fits)
 }
 
 /// The items of a list; an empty value is an empty list.

@@ -269,6 +269,15 @@ impl<'r> Reader<'r> {
         self.time(entry, range, "a time such as `250ms`, `2s`, `1m` or `1h`", units::duration)
     }
 
+    /// The same for a key that also takes `off`, which is not there.
+    pub(super) fn duration_or_off(
+        &mut self,
+        entry: &Entry,
+        range: RangeInclusive<Duration>,
+    ) -> Option<Written<Duration>> {
+        self.time(entry, range, "`off`, or a time such as `250ms`, `2s` or `1m`", units::duration)
+    }
+
     /// A time of one of the older keys, where a bare number is seconds.
     pub(super) fn seconds(
         &mut self,

@@ -3,18 +3,20 @@
 
 use std::time::Duration;
 
+use super::balance::{BOUND, PRIORITY_MAX};
+use super::foreign;
 use super::kind::Kind::{
-    Choice, ChoiceOr, Group, Items, List, Named, Numeral, OneOrItems, OrOff, Seconds, Size, Switch, Text,
-    Time, Whole, WholeOr, Word,
+    Choice, ChoiceAs, ChoiceOr, ChoiceOrGroup, Group, Items, List, Named, Numeral, OneOrItems, OrOff,
+    Percent, Seconds, Size, Switch, Text, Time, Whole, WholeOr, Word,
 };
 use super::kind::{
-    ADDRESS, FILE, HOST, HOST_HEADER, Key, LISTENER, NAME, NETWORK, PATH, PROTOCOL, SHARE, STATUSES,
-    TEMPLATE, URL, VERSION, key, names,
+    ADDRESS, FILE, HOST, HOST_HEADER, Key, Kind, LISTENER, NAME, NETWORK, PARAMETER, PATH, PROTOCOL, SECRET,
+    SHARE, STATUSES, TEMPLATE, TOKEN, URL, VERSION, key, names,
 };
 use super::target::Spoken;
 use super::{CONNECTIONS_MAX, COUNT_MAX, DAY, HOUR, INTERVAL_MIN, MILLISECOND, MONTH, WORKERS_MAX};
 use crate::config::model::tls::{ClientAuth, TlsVersion};
-use crate::config::model::{Balance, EventFormat, Forwarded, LogFormat, LogLevel};
+use crate::config::model::{Balance, EventFormat, Forwarded, HashKey, LogFormat, LogLevel, Portion};
 
 /// One kind of mapping in the file.
 #[derive(Debug)]
@@ -54,7 +56,8 @@ pub(super) const TOP: Shape = Shape {
         )
         .or("2s"),
         key("health_check_max_retries", Whole(1, COUNT_MAX), "`health_check.fall` of all targets.").or("3"),
-        key("algorithm", Choice(|| names(Balance::ALL)), "`balance` of all targets.").or("round_robin"),
+        key("zone", Word(NAME), "Where this process runs: backends of the same `zone` are preferred."),
+        key("algorithm", ALGORITHM, "`balance` of all targets.").or("round_robin"),
         key("servers", Items(&Text(URL)), "Backends of one HTTP target on port 3030, instead of `targets`."),
         key("targets", Named(&TARGET), "What is balanced: names, each with a listener and backends."),
     ],
@@ -91,7 +94,24 @@ pub(super) const TARGET: Shape = Shape {
         ),
         key("tls", Group(&TLS), "TLS towards clients: with `https`, or on a `tcp` target."),
         key("upstream_tls", Group(&UPSTREAM_TLS), "TLS towards all backends of the target."),
-        key("balance", Choice(|| names(Balance::ALL)), "How a backend is chosen.").or("round_robin"),
+        key("balance", ALGORITHM, "How a backend is chosen.").or("round_robin"),
+        key("algorithm", ALGORITHM, "The same as `balance`.").or("round_robin"),
+        key(
+            "hash_key",
+            ChoiceOrGroup(|| names(HashKey::NAMED), &HASH_KEY),
+            "What of a request is hashed. For `ring_hash` and `maglev` only.",
+        )
+        .or("client_ip"),
+        key(
+            "bounded_load",
+            OrOff(&Percent(BOUND.0, BOUND.1)),
+            "How much of the average load one backend may have. For `ring_hash` only.",
+        )
+        .or("125%"),
+        key("slow_start", OrOff(&Time(MILLISECOND, HOUR)), "How long until a backend has its full share.")
+            .or("off"),
+        key("sticky", OrOff(&Group(&STICKY)), "A cookie keeps each client on one backend. For `http` only.")
+            .or("off"),
         key(
             "health_check",
             OrOff(&Group(&HEALTH_CHECK)),
@@ -112,6 +132,33 @@ pub(super) const TARGET: Shape = Shape {
         )
         .or("[websocket]"),
         key("backends", Items(&Group(&BACKEND)), "Where traffic goes."),
+    ],
+};
+
+/// The names of algorithms.
+const ALGORITHM: Kind = ChoiceAs(|| names(Balance::ALL), || names(Balance::ALIASES));
+
+/// A target's `hash_key`.
+pub(super) const HASH_KEY: Shape = Shape {
+    title: "in `hash_key`",
+    path: "targets.<name>.hash_key.",
+    needs: &[&["header"], &["cookie"], &["query"]],
+    keys: &[
+        key("header", Word(TOKEN), "The first header line of this name."),
+        key("cookie", Word(TOKEN), "The cookie of this name."),
+        key("query", Word(PARAMETER), "The parameter of this name in the query."),
+    ],
+};
+
+/// A target's `sticky`.
+pub(super) const STICKY: Shape = Shape {
+    title: "in `sticky`",
+    path: "targets.<name>.sticky.",
+    needs: &[],
+    keys: &[
+        key("cookie", Word(TOKEN), "The name of the cookie.").or("evenkeel"),
+        key("key", Word(SECRET), "The secret that its values are made with, at least 16 bytes."),
+        key("key_file", Word(FILE), "A file that is this secret."),
     ],
 };
 
@@ -218,59 +265,27 @@ pub(super) const BACKEND: Shape = Shape {
         ),
         key("name", Word(NAME), "What it is called in logs; by default the written `host:port`."),
         key("health_path", Text(PATH), "What its checks GET, instead of the target's `health_check.path`."),
+        key("weight", Whole(0, Portion::WEIGHT_MAX as u32), "How much it gets beside its siblings.").or("1"),
+        key("backup", Switch, "`true`: gets traffic when all others are out.").or("false"),
+        key("priority", Whole(0, PRIORITY_MAX), "Gets traffic when all of a lower number are out.").or("0"),
+        key("zone", Word(NAME), "Where it runs."),
     ],
 };
 
 /// Every shape, outermost first.
-pub(in crate::config) const ALL: &[Shape] =
-    &[TOP, ACCESS_LOG, TARGET, TLS, CERTIFICATE, UPSTREAM_TLS, HEALTH_CHECK, TIMEOUTS, LIMITS, BACKEND];
-
-/// What other load balancers call our keys.
-const FOREIGN: &[(&str, &str)] = &[
-    ("bind", "listener"),
-    ("frontend", "listener"),
-    ("listen", "listener"),
-    ("upstream", "targets"),
-    ("upstreams", "targets"),
-    ("clusters", "targets"),
-    ("pools", "targets"),
-    ("services", "targets"),
-    ("server", "backends"),
-    ("servers", "backends"),
-    ("endpoints", "backends"),
-    ("nodes", "backends"),
-    ("members", "backends"),
-    ("lb_policy", "balance"),
-    ("policy", "balance"),
-    ("strategy", "balance"),
-    ("algorithm", "balance"),
-    ("check", "health_check"),
-    ("timeout", "timeouts"),
-    ("threads", "workers"),
-    ("worker_processes", "workers"),
-    ("maxconn", "max_connections"),
-    ("worker_connections", "max_connections"),
-    ("log_level", "logging"),
-    ("level", "logging"),
-    ("ssl", "tls"),
-    ("certificate", "cert_file"),
-    ("cert", "cert_file"),
-    ("crt", "cert_file"),
-    ("ssl_certificate", "cert_file"),
-    ("key", "cert_key"),
-    ("key_file", "cert_key"),
-    ("ssl_certificate_key", "cert_key"),
-    ("ca", "client_ca"),
-    ("sni", "server_name"),
-    ("backend_tls", "upstream_tls"),
-    ("sampling", "sample"),
-    ("sample_rate", "sample"),
-    ("template", "format"),
-    ("address", "host"),
-    ("ip", "host"),
-    ("uri", "url"),
-    ("id", "name"),
-    ("healthcheck_path", "health_path"),
+pub(in crate::config) const ALL: &[Shape] = &[
+    TOP,
+    ACCESS_LOG,
+    TARGET,
+    HASH_KEY,
+    STICKY,
+    TLS,
+    CERTIFICATE,
+    UPSTREAM_TLS,
+    HEALTH_CHECK,
+    TIMEOUTS,
+    LIMITS,
+    BACKEND,
 ];
 
 impl Shape {
@@ -302,8 +317,7 @@ impl Shape {
     /// The key of this shape that somebody who wrote `key` probably meant.
     pub(super) fn meant(&self, key: &str) -> Option<&'static str> {
         let lower = key.to_lowercase().replace('-', "_");
-        let foreign = FOREIGN.iter().find(|(word, ours)| *word == lower && self.has(ours));
-        foreign.map(|(_, ours)| *ours).or_else(|| nearest(&lower, self.names()))
+        foreign::ours(&lower).find(|ours| self.has(ours)).or_else(|| nearest(&lower, self.names()))
     }
 }
 

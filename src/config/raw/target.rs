@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use super::address::{self, RawListener};
 use super::backend::{self, RawBackend};
+use super::balance::{self, RawPolicy, RawSticky};
 use super::reader::{Reader, found, is_off};
 use super::tls::{self, RawTls, RawUpstreamTls};
 use super::{COUNT_MAX, DAY, HOUR, INTERVAL_MIN, MILLISECOND, MONTH, later, list, placed, shape};
 use crate::config::error::{Wrong, quoted};
-use crate::config::model::{Balance, Forwarded, Protocol};
+use crate::config::model::{Forwarded, Protocol};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::yaml::{Entry, Node, Typed};
 
@@ -40,7 +41,9 @@ pub(in crate::config) struct RawTarget {
     pub(in crate::config) listener: Field<RawListener>,
     pub(in crate::config) tls: Field<RawTls>,
     pub(in crate::config) upstream_tls: Field<RawUpstreamTls>,
-    pub(in crate::config) balance: Option<Written<Balance>>,
+    pub(in crate::config) policy: RawPolicy,
+    /// A value of `None`: `off`.
+    pub(in crate::config) sticky: Option<Written<Option<RawSticky>>>,
     /// A value of `None`: `off`.
     pub(in crate::config) health_check: Option<Written<Option<RawHealth>>>,
     pub(in crate::config) timeouts: RawTimeouts,
@@ -61,7 +64,8 @@ impl RawTarget {
             listener: Field::Absent,
             tls: Field::Absent,
             upstream_tls: Field::Absent,
-            balance: None,
+            policy: RawPolicy::default(),
+            sticky: None,
             health_check: None,
             timeouts: RawTimeouts::default(),
             limits: RawLimits::default(),
@@ -150,7 +154,11 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
     } else if section.is_misspelt("upstream_tls") {
         target.upstream_tls = Field::Faulty;
     }
-    target.balance = section.find("balance").and_then(|entry| super::algorithm(entry, reader));
+    target.policy = balance::policy(&section, reader);
+    if let Some(entry) = section.find("sticky") {
+        target.http_only.push(("sticky", reader.key_spot(entry)));
+        target.sticky = balance::sticky(entry, reader);
+    }
     target.health_check = section.find("health_check").and_then(|entry| health_check(entry, reader));
     if let Some(entry) = section.find("timeouts") {
         target.timeouts = timeouts(entry, reader, &mut target.http_only).unwrap_or_default();
@@ -349,11 +357,7 @@ fn upgrade(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<String>
     for item in items {
         let text = item.text().unwrap_or_default().to_ascii_lowercase();
         // RFC 9110 §7.8: a protocol name is a token, perhaps with a version after a slash.
-        let token = |text: &str| {
-            !text.is_empty()
-                && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
-        };
-        let wrong = if !text.split('/').all(token) || text.matches('/').count() > 1 {
+        let wrong = if !text.split('/').all(super::is_token) || text.matches('/').count() > 1 {
             Wrong::new(found(item), "the name of a protocol such as `websocket`")
         } else if text == "h2c" {
             Wrong::bare("is `h2c`, which is not supported: such a request is served over HTTP/1.1")

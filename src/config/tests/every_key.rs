@@ -106,10 +106,8 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
             probe(c).interval == SECOND
         }),
         ("health_check_max_retries", top("health_check_max_retries: 9"), |c| probe(c).fall == 9),
-        // With one algorithm there is nothing to change to; that the key is read shows in its refusals.
-        ("algorithm", top("algorithm: round_robin\nworkers: 1000"), |c| {
-            of(c).1.balance.algorithm == Balance::RoundRobin && c.workers == 1000
-        }),
+        ("algorithm", top("algorithm: random"), |c| of(c).1.balance.algorithm == Balance::Random),
+        ("zone", top("zone: eu-1a"), |c| of(c).1.balance.zone.as_deref() == Some("eu-1a")),
         ("servers", "servers: [http://b:2]".into(), |c| of(c).1.name == "default" && is_host(c, "b", 2)),
         ("targets", WEB.replace("web", "other"), |c| of(c).1.name == "other" && of(c).0.name == "other"),
         ("targets.<name>.protocol", WEB.replace("http", "TCP"), |c| {
@@ -156,9 +154,40 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         ("targets.<name>.timeouts.tls", target("upstream_tls: {}, timeouts: {tls: 1s}"), |c| {
             of(c).1.timeouts.tls == SECOND && of(c).0.client_timeouts.tls == SECOND
         }),
-        ("targets.<name>.balance", format!("workers: 1000\n{}", target("balance: round_robin")), |c| {
-            of(c).1.balance.algorithm == Balance::RoundRobin && c.workers == 1000
+        ("targets.<name>.balance", target("balance: LeastConn"), |c| {
+            of(c).1.balance.algorithm == Balance::LeastConnections
         }),
+        ("targets.<name>.algorithm", target("algorithm: peak_ewma"), |c| {
+            of(c).1.balance.algorithm == Balance::PeakEwma
+        }),
+        ("targets.<name>.hash_key", target("balance: maglev, hash_key: query"), |c| {
+            of(c).1.balance.hash_key == HashKey::Query
+        }),
+        ("targets.<name>.hash_key.header", target("balance: maglev, hash_key: {header: X-User}"), |c| {
+            of(c).1.balance.hash_key == HashKey::Header("x-user".into())
+        }),
+        ("targets.<name>.hash_key.cookie", target("balance: maglev, hash_key: {cookie: Id}"), |c| {
+            of(c).1.balance.hash_key == HashKey::Cookie("Id".into())
+        }),
+        ("targets.<name>.hash_key.query", target("balance: ring_hash, hash_key: {query: 'u[]'}"), |c| {
+            of(c).1.balance.hash_key == HashKey::Parameter("u[]".into())
+        }),
+        ("targets.<name>.bounded_load", target("balance: ring_hash, bounded_load: 110%"), |c| {
+            of(c).1.balance.bounded_load == Some(110)
+        }),
+        ("targets.<name>.slow_start", target("slow_start: 1s"), |c| of(c).1.balance.slow_start == SECOND),
+        ("targets.<name>.sticky", target("sticky: {}"), |c| of(c).1.sticky.is_some()),
+        ("targets.<name>.sticky.cookie", target("sticky: {cookie: app}"), |c| {
+            of(c).1.sticky.as_ref().is_some_and(|sticky| sticky.cookie == "app")
+        }),
+        ("targets.<name>.sticky.key", target("sticky: {key: 0123456789abcdef}"), |c| {
+            of(c).1.sticky.as_ref().is_some_and(|sticky| *sticky.key == *b"0123456789abcdef")
+        }),
+        (
+            "targets.<name>.sticky.key_file",
+            target(&format!("sticky: {{key_file: {}}}", certs.path("a.key"))),
+            |c| of(c).1.sticky.as_ref().is_some_and(|sticky| sticky.key.starts_with(b"-----BEGIN")),
+        ),
         ("targets.<name>.health_check", target("health_check: off"), |c| of(c).1.health.is_none()),
         ("targets.<name>.health_check.interval", health("interval: 1s"), |c| probe(c).interval == SECOND),
         ("targets.<name>.health_check.timeout", health("timeout: 5s"), |c| probe(c).timeout == 5 * SECOND),
@@ -220,6 +249,18 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         ("targets.<name>.backends[].name", backend("host: a, port: 1, name: 7"), |c| {
             only_backend(c).name == "7"
         }),
+        ("targets.<name>.backends[].weight", backend("host: a, port: 1, weight: 256"), |c| {
+            only_backend(c).portion.weight == 256
+        }),
+        ("targets.<name>.backends[].backup", backend("host: a, port: 1, backup: yes"), |c| {
+            only_backend(c).portion.priority == Portion::BACKUP
+        }),
+        ("targets.<name>.backends[].priority", backend("host: a, port: 1, priority: 254"), |c| {
+            only_backend(c).portion.priority == 254
+        }),
+        ("targets.<name>.backends[].zone", backend("host: a, port: 1, zone: eu-1b"), |c| {
+            only_backend(c).portion.zone.as_deref() == Some("eu-1b")
+        }),
         ("targets.<name>.backends[].health_path", backend("host: a, port: 1, health_path: /p"), |c| {
             only_backend(c).probe_path.as_deref() == Some("/p")
         }),
@@ -243,8 +284,8 @@ fn no_key_is_without_a_row() {
 }
 
 #[test]
-fn both_keys_for_an_algorithm_are_read() {
-    for text in [top("algorithm: fastest"), target("balance: fastest")] {
+fn every_key_for_an_algorithm_is_read() {
+    for text in [top("algorithm: fastest"), target("balance: fastest"), target("algorithm: fastest")] {
         assert!(
             messages(&text, &Flags::default())[0].ends_with("is `fastest`, which does not exist"),
             "{text}"

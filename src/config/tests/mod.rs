@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
+mod balance;
 mod certificates;
+mod ends;
 mod every_key;
 mod flags;
 mod hostile;
@@ -199,9 +201,12 @@ fn check_names_every_value_and_its_origin() {
             "log_format = text (default)",
             "access_log = off (default)",
             "trusted_proxies = [] (default)",
+            "zone = none (default)",
             "targets.web.protocol = http (t.yaml:4)",
             "targets.web.listener = 127.0.0.1:8080 (t.yaml:5)",
             "targets.web.balance = round_robin (default)",
+            "targets.web.slow_start = off (default)",
+            "targets.web.sticky = off (default)",
             "targets.web.health_check.interval = 2s (default)",
             "targets.web.health_check.timeout = 1s (default)",
             "targets.web.health_check.rise = 2 (default)",
@@ -221,6 +226,8 @@ fn check_names_every_value_and_its_origin() {
             "targets.web.backends[0].name = a:1 (default)",
             "targets.web.backends[0].address = a:1 (t.yaml:9)",
             "targets.web.backends[0].health_path = none, a TCP connect is the check (default)",
+            "targets.web.backends[0].weight = 1 (default)",
+            "targets.web.backends[0].priority = 0 (default)",
         ]
     );
 }

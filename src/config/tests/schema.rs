@@ -1,16 +1,15 @@
 //! The JSON Schema says what the walker does: every key, every range, every name; and it refuses no file that loads.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::certificates::Certs;
+use super::ends::ends;
 use super::every_key::rows;
 use super::validator::{faults, matches};
 use super::*;
-use crate::config::raw::{Key, Kind, SHAPES};
-use crate::config::units::{show_duration, show_size};
+use crate::config::raw::{Key, SHAPES};
 use crate::config::yaml::{self, Node, Typed};
 
 /// How an editor may understand a file.
@@ -202,14 +201,22 @@ fn web_with(path: &str, value: Value) -> Value {
         target["protocol"] = "https".into();
         target["tls"] = json!({ "cert_file": cert, "certificates": [{ "cert_file": cert }] });
     }
+    if path.starts_with("targets.<name>.hash_key") {
+        target["balance"] = "maglev".into();
+    }
     match path {
         "targets.<name>.tls.client_auth" => target["tls"]["client_ca"] = ca.into(),
         "targets.<name>.upstream_tls.client_key" => target["upstream_tls"]["client_cert"] = cert.into(),
         "targets.<name>.timeouts.tls" => target["upstream_tls"] = json!({}),
+        "targets.<name>.bounded_load" => target["balance"] = "ring_hash".into(),
         "servers" => web.as_object_mut().unwrap().retain(|_, _| false),
         "access_log.format" | "access_log.sample" => web["access_log"]["path"] = "stdout".into(),
         "targets.<name>.health_check.expect" | "targets.<name>.health_check.host" => {
             target["health_check"]["path"] = "/".into();
+        }
+        // Not all backends may weigh nothing.
+        "targets.<name>.backends[].weight" => {
+            target["backends"].as_array_mut().unwrap().push(json!({ "host": "b", "port": 2 }))
         }
         "targets.<name>.backends[].url" => target["backends"][0] = json!({}),
         _ => {}
@@ -235,73 +242,6 @@ fn all() -> impl Iterator<Item = (String, &'static Key)> {
 /// Whether this JSON, which is YAML too, loads.
 fn loads(value: &Value) -> bool {
     load_with(&value.to_string(), &Flags::default()).is_ok()
-}
-
-/// What is right for a kind at its ends, and what is just beyond them.
-fn ends(kind: &Kind) -> (Vec<Value>, Vec<Value>) {
-    let times = |least: Duration, most: Duration| {
-        let step = Duration::from_millis(1);
-        let show = |time: Duration| Value::from(show_duration(time));
-        let below = least.checked_sub(step).map(show);
-        (vec![show(least), show(most)], below.into_iter().chain([show(most + step)]).collect())
-    };
-    match *kind {
-        Kind::Switch => (vec![json!(true), json!(false)], vec![json!(1), json!("maybe"), json!(null)]),
-        Kind::Whole(least, most) => {
-            let (below, above) = (i64::from(least) - 1, i64::from(most) + 1);
-            let wrong = vec![json!(below), json!(above), json!(1.5), json!("1"), json!([1]), json!(true)];
-            (vec![json!(least), json!(most)], wrong)
-        }
-        Kind::WholeOr(least, most, _) => {
-            let (below, above) = (i64::from(least) - 1, i64::from(most) + 1);
-            (vec![json!(least), json!(most)], vec![json!(below), json!(above), json!({}), json!("x")])
-        }
-        Kind::Time(least, most) => times(least, most),
-        Kind::Seconds(least, most) => {
-            let (mut right, mut wrong) = times(least, most);
-            right.extend([json!(least.as_secs_f64()), json!(most.as_secs())]);
-            wrong.extend([json!(0), json!(most.as_secs() + 1), json!("soon")]);
-            (right, wrong)
-        }
-        Kind::Size(least, most) => {
-            let right = vec![json!(least), json!(most), show_size(least).into(), show_size(most).into()];
-            let wrong = vec![json!(least - 1), json!(most + 1), show_size(most + 1).into(), json!("10 MB")];
-            (right, wrong)
-        }
-        Kind::Choice(names) => {
-            let right = names().into_iter().flat_map(|name| [json!(name), json!(name.to_uppercase())]);
-            (right.collect(), vec![json!("no_such_name"), json!(1), json!(null), json!([])])
-        }
-        Kind::ChoiceOr(names, _) => ends(&Kind::Choice(names)),
-        Kind::Numeral(names, _) => {
-            let right =
-                names().into_iter().flat_map(|name| [json!(name), json!(name.parse::<f64>().unwrap())]);
-            (right.collect(), vec![json!(0.5), json!(1), json!("no_such_name"), json!(null), json!([])])
-        }
-        Kind::OrOff(inner) => {
-            let (mut right, wrong) = ends(inner);
-            right.extend([json!("off"), json!(false), json!("NO")]);
-            (right, wrong)
-        }
-        Kind::List(item) | Kind::Items(item) => {
-            (Vec::new(), vec![json!("x"), json!(1), json!({}), json!([{ "x": 1 }]), list_of(item)])
-        }
-        Kind::OneOrItems(item) => {
-            let (right, wrong) = ends(item);
-            let lists = |values: &[Value]| values.iter().map(|value| json!([value])).collect::<Vec<_>>();
-            ([lists(&right), right].concat(), [lists(&wrong), wrong, vec![json!([])]].concat())
-        }
-        Kind::Text(_) => (Vec::new(), vec![json!(""), json!(1), json!(true), json!(null), json!(["/x"])]),
-        Kind::Word(_) => (Vec::new(), vec![json!(""), json!(true), json!(null), json!({})]),
-        Kind::Group(_) | Kind::Named(_) => {
-            (Vec::new(), vec![json!("x"), json!(1), json!([]), json!({ "no such": 1 })])
-        }
-    }
-}
-
-/// A list with an item that is wrong.
-fn list_of(item: &Kind) -> Value {
-    json!([ends(item).1.first().unwrap()])
 }
 
 #[test]
@@ -399,10 +339,13 @@ fn what_loads_is_never_refused() {
     values.extend([0, 1, 80, 200, 65_535, 65_536, 86_400].into_iter().map(Value::from));
     values.extend([json!(null), json!(true), json!(false), json!(-1), json!(0.5), json!(7.25)]);
     values.extend([json!([]), json!({}), json!([{}]), json!([1, "2s"]), json!({ "a": 1 })]);
+    values.extend([json!({ "header": "X-A" }), json!({ "cookie": "a", "query": "b" })]);
     let files = ["both.pem", "ca.pem"].map(|name| Certs::shared().path(name));
     values.extend([json!({ "cert_file": files[0] }), json!([{ "cert_file": files[0] }])]);
     values.extend(files.map(Value::from));
-    values.extend(["required", "1.3", "TLSv1.2", "5%", "{status}"].map(Value::from));
+    values.extend(
+        ["required", "1.3", "TLSv1.2", "5%", "125%", "{status}", "LeastConn", "query"].map(Value::from),
+    );
     let mut loaded = BTreeSet::new();
     for (path, _) in all() {
         for value in &values {

@@ -57,9 +57,9 @@ pub(in crate::config) fn merge(raw: &mut Raw, flags: &Flags, report: &mut Report
         judged(flags.algorithm.as_deref(), &ALGORITHM, "`--algorithm`", report, raw::algorithm_name)
     {
         for target in &mut raw.targets {
-            target.balance = Some(algorithm.clone());
+            target.policy.algorithm = Field::Given(algorithm.clone());
         }
-        raw.algorithm = Some(algorithm);
+        raw.algorithm = Field::Given(algorithm);
     }
     if let Some(path) =
         judged(flags.health_path.as_deref(), &HEALTH_PATH, "`--health-path`", report, probe_path)
@@ -141,7 +141,7 @@ fn backends(raw: &mut Raw, flags: &Flags, report: &mut Report) {
     let mut faulty = false;
     for text in flags.backends.iter().flat_map(|list| list.split(',')) {
         match judged(Some(text.trim()), &BACKENDS, "an entry of `--backends`", report, backend_url) {
-            Some(place) => backends.push(RawBackend { name: None, place, health_path: None }),
+            Some(place) => backends.push(RawBackend::at(place)),
             None => faulty = true,
         }
     }

@@ -3,18 +3,20 @@
 //! Flags are merged into the written form first ([`flags`]), so nothing below knows whether a value came from
 //! the file or the command line. Problems are collected; the result counts only when there are none.
 
+mod balance;
 mod clashes;
 pub(super) mod flags;
 mod target;
 mod tls;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::effective::Ledger;
 use super::error::Report;
 use super::model::{AccessLog, Balance, Config, EventFormat, LogFormat, LogLevel, LogPath, Share};
-use super::origin::{Origin, Spot, Written};
+use super::origin::{Field, Origin, Spot, Written};
 use super::raw::{BindHost, Raw, WORKERS_MAX};
 use super::units::show_duration;
 
@@ -26,7 +28,8 @@ struct Shared {
     address: Written<BindHost>,
     interval: Option<Written<Duration>>,
     fall: Option<Written<u32>>,
-    algorithm: Option<Written<Balance>>,
+    algorithm: Field<Balance>,
+    zone: Option<Arc<str>>,
 }
 
 /// Makes the accepted form and notes every value in force.
@@ -56,6 +59,7 @@ pub(super) fn accept(raw: &Raw, report: &mut Report, ledger: &mut Ledger) -> Con
         interval: raw.interval.clone(),
         fall: raw.fall.clone(),
         algorithm: raw.algorithm.clone(),
+        zone: zone(raw, ledger),
     };
     let mut listeners = Vec::with_capacity(raw.targets.len());
     let mut targets = Vec::with_capacity(raw.targets.len());
@@ -76,6 +80,16 @@ pub(super) fn accept(raw: &Raw, report: &mut Report, ledger: &mut Ledger) -> Con
         log_format,
         trusted_proxies,
     }
+}
+
+/// Where this process runs.
+fn zone(raw: &Raw, ledger: &mut Ledger) -> Option<Arc<str>> {
+    let Some(written) = &raw.zone else {
+        ledger.note("zone", "none", Origin::Default);
+        return None;
+    };
+    ledger.note("zone", written.value.to_string(), written.spot.origin.clone());
+    Some(Arc::clone(&written.value))
 }
 
 fn max_connections(raw: &Raw, ledger: &mut Ledger) -> Option<usize> {

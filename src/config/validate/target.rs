@@ -4,12 +4,12 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::{Shared, clashes, name_of, tls};
+use super::{Shared, balance, clashes, name_of, tls};
 use crate::config::effective::Ledger;
 use crate::config::error::{Report, quoted};
 use crate::config::model::{
-    Backend, Balance, Bind, ClientTimeouts, Forwarded, HealthCheck, Limits, Listener, Policy, Portion,
-    Protocol, Route, Target, Timeouts,
+    Backend, Bind, ClientTimeouts, Forwarded, HealthCheck, Limits, Listener, Protocol, Route, Target,
+    Timeouts,
 };
 use crate::config::origin::{Field, Origin, Written};
 use crate::config::raw::{BindHost, RawBackend, RawHealth, RawListener, RawTarget, Spoken};
@@ -40,11 +40,8 @@ pub(super) fn accept(
     let binds = binds(raw, shared, report, ledger);
     let tls = tls::listener(raw, spoken, report, ledger);
     let upstream = tls::upstream(raw, report, ledger);
-    let algorithm = raw.balance.as_ref().or(shared.algorithm.as_ref());
-    let balance = ledger.settle(path("balance"), algorithm, Balance::RoundRobin, |balance| {
-        name_of(Balance::ALL, *balance).to_owned()
-    });
-    let balance = Policy::from(balance);
+    let balance = balance::policy(raw, protocol, shared, report, ledger);
+    let sticky = if is_http { balance::sticky(raw, report, ledger) } else { None };
     let health = health(raw, shared, ledger);
     let is_secured = tls::is_wanted(raw);
     if let (false, Some(written)) = (is_secured, &raw.timeouts.tls) {
@@ -77,7 +74,7 @@ pub(super) fn accept(
         forwarded,
     };
     let target =
-        Target { name: name.clone(), protocol, balance, sticky: None, health, timeouts, upgrade, backends };
+        Target { name: name.clone(), protocol, balance, sticky, health, timeouts, upgrade, backends };
     (listener, target)
 }
 
@@ -334,11 +331,12 @@ fn backends(
                 address: place.value.address.clone(),
                 probe_path: probe_path.map(|written| written.value.clone()),
                 tls,
-                portion: Portion::default(),
+                portion: balance::portion(name, index, backend, report, ledger),
             }
         })
         .collect();
     clashes::backends(name, &written.value, report);
+    balance::refuse_all_idle(name, &written.value, report);
     if !asks(raw) {
         refuse_idle_probe_keys(raw, report);
     }

@@ -2,15 +2,20 @@
 
 use crate::message::{Field, Head};
 
-/// The value of the first cookie called `name`, as it stands: quotes around it are part of it (RFC 6265 §4.1.1).
+/// The value of the first cookie called `name`, as it stands; see [`cookies`].
+#[must_use]
+pub fn cookie<'a>(head: &'a Head, name: &str) -> Option<&'a [u8]> {
+    cookies(head, name).next()
+}
+
+/// The values of all cookies called `name`, as they stand: quotes around one are part of it (RFC 6265 §4.1.1).
 ///
 /// Names are case-sensitive. A user agent puts the cookie of the longest path first (RFC 6265 §5.4); pairs may be
 /// spread over several lines, as HTTP/2 does (RFC 9113 §8.2.3). A pair without `=` has no name.
-#[must_use]
-pub fn cookie<'a>(head: &'a Head, name: &str) -> Option<&'a [u8]> {
+pub fn cookies<'a>(head: &'a Head, name: &str) -> impl Iterator<Item = &'a [u8]> {
     let lines = head.lines().iter().filter(|line| line.field == Field::Other);
     let cookies = lines.map(|line| head.pair(line)).filter(|(name, _)| name.eq_ignore_ascii_case(b"cookie"));
-    cookies.flat_map(|(_, value)| value.split(|&byte| byte == b';')).find_map(|pair| {
+    cookies.flat_map(|(_, value)| value.split(|&byte| byte == b';')).filter_map(move |pair| {
         let equals = memchr::memchr(b'=', pair)?;
         let (known, value) = (pair[..equals].trim_ascii(), pair[equals + 1..].trim_ascii());
         (known == name.as_bytes()).then_some(value)
@@ -33,6 +38,7 @@ mod tests {
     fn a_cookie_is_found_by_its_whole_name() {
         let head = head(&[("Accept", "a=1; sid=no"), ("COOKIE", "sidx=1; xsid=2; Sid=3; sid=4; sid=5")]);
         assert_eq!(cookie(&head, "sid"), Some(&b"4"[..]));
+        assert!(cookies(&head, "sid").eq([&b"4"[..], b"5"]));
         assert_eq!(cookie(&head, "Sid"), Some(&b"3"[..]));
         assert_eq!(cookie(&head, "si"), None);
         assert_eq!(cookie(&head, "a"), None, "other fields are no cookies");
@@ -42,6 +48,7 @@ mod tests {
     fn every_line_is_looked_at_in_order() {
         let head = head(&[("cookie", "a=1"), ("x-cookie", "b=0"), ("cookie", "b=2; a=3"), ("Cookie", "b=4")]);
         assert_eq!((cookie(&head, "a"), cookie(&head, "b")), (Some(&b"1"[..]), Some(&b"2"[..])));
+        assert!(cookies(&head, "b").eq([&b"2"[..], b"4"]));
     }
 
     #[test]

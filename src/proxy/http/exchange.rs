@@ -22,6 +22,7 @@ use super::h1::write::About;
 use super::hash_key::{Sender, hash_key};
 use super::own;
 use super::reply::Reply;
+use super::sticky;
 
 /// A request that has just been read.
 pub struct Arrival<'a> {
@@ -96,7 +97,7 @@ pub async fn exchange<E: Edge>(arrival: &Arrival<'_>, edge: &mut E, body: &Body,
         head,
         body,
         key,
-        pin: None,
+        pin: sticky::pin(target, head),
         upgrade: wanted_upgrade(head, target),
         about: About {
             kind: listener.config.forwarded,
@@ -110,6 +111,9 @@ pub async fn exchange<E: Edge>(arrival: &Arrival<'_>, edge: &mut E, body: &Body,
         record: &mut *ledger.record,
     };
     let forwarded = forward(&mut errand).await;
+    if let (Some(pins), Ok(call)) = (&target.pins, &forwarded) {
+        sticky::tell(errand.answer, pins, errand.pin, call.backend(), secured.is_some());
+    }
     let after = match forwarded {
         Ok(call) if answer.status == 101 => {
             let (backend, early, lease) = call.into_tunnel();

@@ -18,6 +18,8 @@ pub mod hash_key;
 pub mod memory;
 pub mod own;
 pub mod reply;
+pub mod retry_after;
+pub mod sticky;
 pub mod wire;
 
 pub use body::Body;

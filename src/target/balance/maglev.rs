@@ -10,7 +10,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::hashed::{Member, ranked};
+use super::{Algorithm, Draw};
 use crate::target::hash::{again, hash, scaled};
+use crate::target::tier::Lineup;
 
 /// Slots of a table for few members, a prime: with 655 of them a share is 100 slots, and one more or less is 1 %.
 const SMALL: usize = 65_537;
@@ -18,12 +20,14 @@ const SMALL: usize = 65_537;
 const LARGE: usize = 655_373;
 /// How many members a small table serves.
 const FEW: usize = 655;
+/// How many slots a key tries.
+const LOOKS: u32 = 16;
 /// Turns are taken at times of `1/weight`; this many units are 1.
 const UNIT: u64 = 1 << 40;
 
 /// A table from keys to places.
 #[derive(Debug, Default)]
-pub(in crate::target) struct Maglev {
+pub(super) struct Maglev {
     slots: Box<[u16]>,
 }
 
@@ -31,7 +35,7 @@ impl Maglev {
     /// The table of `members`, which are those of `configured` that are live: the size goes by `configured`, so that
     /// health does not change it. A place is an index of `members`.
     #[must_use]
-    pub(in crate::target) fn new(members: &[Member<'_>], configured: usize) -> Maglev {
+    fn of(members: &[Member<'_>], configured: usize) -> Maglev {
         let size = if configured <= FEW { SMALL } else { LARGE };
         let ranked = ranked(members);
         if ranked.is_empty() {
@@ -60,8 +64,21 @@ impl Maglev {
     /// The place for `key`; 0 when there are no members. For the next choice ask with [`again`].
     #[inline]
     #[must_use]
-    pub(in crate::target) fn place(&self, key: u64) -> usize {
+    fn place(&self, key: u64) -> usize {
         self.slots.get(scaled(key, self.slots.len())).map_or(0, |&place| usize::from(place))
+    }
+}
+
+impl Algorithm for Maglev {
+    const DRAWS: usize = 1;
+
+    fn new(lineup: &Lineup<'_>) -> Self {
+        Maglev::of(&lineup.live(), lineup.configured.len())
+    }
+
+    fn draw(&self, draw: &Draw<'_>) -> Option<usize> {
+        let key = draw.key();
+        (0..LOOKS).map(|nth| self.place(again(key, nth))).find(|&place| draw.may(place))
     }
 }
 
@@ -143,17 +160,17 @@ mod tests {
     #[test]
     fn the_size_goes_by_the_configured_members() {
         let names = identities("web", 3);
-        let of = |configured| Maglev::new(&members(&names), configured).slots.len();
+        let of = |configured| Maglev::of(&members(&names), configured).slots.len();
         assert_eq!([3, 655, 656, 10_000].map(of), [65_537, 65_537, 655_373, 655_373]);
-        assert_eq!(Maglev::new(&[], 3).place(7), 0);
-        assert_eq!(Maglev::new(&members(&names[..1]), 3).place(u64::MAX), 0);
+        assert_eq!(Maglev::of(&[], 3).place(7), 0);
+        assert_eq!(Maglev::of(&members(&names[..1]), 3).place(u64::MAX), 0);
     }
 
     #[test]
     fn shares_of_equal_weights_differ_by_one_slot() {
         for count in [1, 2, 3, 7, 100, 499, 500, 655] {
             let names = identities("web", count);
-            let shares = shares(&Maglev::new(&members(&names), count), count);
+            let shares = shares(&Maglev::of(&members(&names), count), count);
             let (least, most) = (shares.iter().min().unwrap(), shares.iter().max().unwrap());
             assert!(most - least <= 1, "{count}: {least} to {most}");
             assert!(*most as f64 / *least as f64 <= 1.02, "{count}: {least} to {most}");
@@ -168,7 +185,7 @@ mod tests {
         let listed: Vec<Member<'_>> = names.iter().map(String::as_str).zip(weights).collect();
         let other = shuffled(&listed, 11);
         assert_ne!(listed, other);
-        let (a, b) = (Maglev::new(&listed, 40), Maglev::new(&other, 40));
+        let (a, b) = (Maglev::of(&listed, 40), Maglev::of(&other, 40));
         assert_eq!(moved((&a, &listed), (&b, &other)), 0.0);
     }
 
@@ -176,7 +193,7 @@ mod tests {
     #[test]
     fn a_table_stays_what_it_is_from_release_to_release() {
         let names = identities("web", 5);
-        let table = Maglev::new(&members(&names), 5);
+        let table = Maglev::of(&members(&names), 5);
         let text: Vec<u8> = table.slots.iter().flat_map(|place| place.to_le_bytes()).collect();
         assert_eq!(hash(&text), 13_735_962_540_292_267_811);
     }
@@ -186,11 +203,11 @@ mod tests {
         for count in [2, 3, 4, 5, 8, 13, 30, 75, 200, 350, 500] {
             let names = identities("moving", count);
             let all = members(&names);
-            let full = Maglev::new(&all, count);
+            let full = Maglev::of(&all, count);
             for gone in [0, count / 2, count - 1] {
                 let mut rest = all.clone();
                 rest.remove(gone);
-                let share = moved((&full, &all), (&Maglev::new(&rest, count), &rest));
+                let share = moved((&full, &all), (&Maglev::of(&rest, count), &rest));
                 let bound = 1.0 / count as f64 + 0.04;
                 assert!(share <= bound, "{gone} of {count}: {share:.4} moved, {bound:.4} may");
             }
@@ -205,7 +222,7 @@ mod tests {
             let names = identities("weighted", weights.len());
             let listed: Vec<Member<'_>> = names.iter().map(String::as_str).zip(weights.iter().copied()).collect();
             let sum: f64 = weights.iter().map(|&weight| f64::from(weight)).sum();
-            let shares = shares(&Maglev::new(&listed, listed.len()), listed.len());
+            let shares = shares(&Maglev::of(&listed, listed.len()), listed.len());
             prop_assert_eq!(shares.iter().sum::<usize>(), SMALL);
             for (share, weight) in shares.into_iter().zip(weights) {
                 let due = SMALL as f64 * f64::from(weight) / sum;
@@ -224,8 +241,8 @@ mod tests {
             let gone = gone.index(all.len());
             let own = f64::from(rest.remove(gone).1) / weights.iter().map(|&weight| f64::from(weight)).sum::<f64>();
             let share = moved(
-                (&Maglev::new(&all, all.len()), &all),
-                (&Maglev::new(&rest, all.len()), &rest),
+                (&Maglev::of(&all, all.len()), &all),
+                (&Maglev::of(&rest, all.len()), &rest),
             );
             prop_assert!(share <= own + 0.04, "{share:.4} moved, {own:.4} was its share");
         }

@@ -1,30 +1,136 @@
-//! How a place in a live set is chosen: one file per algorithm, one line each in [`Balancer`].
+//! How a backend is chosen out of a tier: one file per algorithm, one line each in `config::model`'s registry.
 //!
-//! An algorithm knows how many backends are live and its own words, nothing else; whether the backend at
-//! that place may be used (ejected, already tried) is decided by the caller, `Target::pick`.
+//! An algorithm sees places, weights and loads, never the network. It may answer any place for which
+//! [`Draw::may`] says yes; when what it drew may not be used it answers `None` and is asked again a few times,
+//! before any backend will do. So nobody outside `may` decides who is eligible.
 
 mod hashed;
-#[cfg_attr(not(test), expect(dead_code, reason = "the pick does not call it yet"))]
-pub(in crate::target) mod maglev;
-#[cfg_attr(not(test), expect(dead_code, reason = "the pick does not call it yet"))]
-pub(in crate::target) mod ring_hash;
+mod least_busy;
+mod least_connections;
+mod maglev;
+mod peak_ewma;
+mod power_of_two;
+mod random;
+pub(super) mod rank;
+mod ring_hash;
 mod round_robin;
+mod smooth;
 
+use super::board::Wants;
+use super::tier::{Lineup, Tier};
+use super::{Ask, TargetState};
 use crate::config::model::Balance;
-use round_robin::RoundRobin;
+use crate::config::model::balance::algorithms;
+use rank::Rank;
+pub(super) use round_robin::Cursor;
 
-/// The words of every algorithm; one per target, alive across reloads.
-#[derive(Debug, Default)]
-pub(super) struct Balancer {
-    round_robin: RoundRobin,
+/// One pick: who is there, and for whom.
+#[derive(Clone, Copy)]
+pub(super) struct Draw<'a> {
+    /// The backends.
+    pub(super) tier: &'a Tier,
+    /// What outlives the live set.
+    pub(super) state: &'a TargetState,
+    /// The request.
+    pub(super) ask: &'a Ask<'a>,
 }
 
-impl Balancer {
-    /// The next place in a live set of `live` backends by `balance`: below `live`, or 0 when it is 0.
-    #[must_use]
-    pub(super) fn place(&self, balance: Balance, live: usize) -> usize {
-        match balance {
-            _ => self.round_robin.place(live),
-        }
+impl Draw<'_> {
+    /// Whether the backend at `place` may be picked for this request.
+    #[inline]
+    pub(super) fn may(&self, place: usize) -> bool {
+        self.tier.may(place, self.ask)
+    }
+
+    /// What is hashed; chance where the request has nothing.
+    pub(super) fn key(&self) -> u64 {
+        self.ask.key.unwrap_or_else(|| self.ask.dice.roll())
+    }
+
+    /// How busy the backend at `place` would be with this request, for each unit of its weight.
+    #[inline]
+    pub(super) fn load(&self, place: usize) -> f64 {
+        let weight = self.tier.weights.get(place).map_or(1.0, |&weight| f64::from(weight));
+        self.tier.load(place) + 1.0 / weight
     }
 }
+
+/// A way to choose.
+pub(super) trait Algorithm: Sized {
+    /// What it wants to hear of leases.
+    const WANTS: Wants = Wants::Nothing;
+    /// How often it is asked before any backend will do. Another draw keeps its order among those that may be picked.
+    const DRAWS: usize = 8;
+
+    /// Computes what it needs for these backends. Called on control, whenever the live set changes.
+    fn new(lineup: &Lineup<'_>) -> Self;
+
+    /// The same, where this was computed for the same configured backends, perhaps with others up.
+    fn anew(&self, lineup: &Lineup<'_>) -> Self {
+        Self::new(lineup)
+    }
+
+    /// A place that may be picked, or `None`: what it drew may not, another draw may be luckier.
+    fn draw(&self, draw: &Draw<'_>) -> Option<usize>;
+
+    /// For [`Wants::Order`]: the order of loads that it picks the first of. Then `draw` is not called.
+    fn rank(&self, lineup: &Lineup<'_>) -> Option<Rank> {
+        let _ = lineup;
+        None
+    }
+}
+
+/// An algorithm with what it has computed for the backends of a tier.
+#[derive(Debug)]
+pub(super) struct Plan(Any);
+
+macro_rules! make_plan {
+    ($($(#[$doc:meta])* $name:ident $text:literal $file:ident,)*) => {
+        #[derive(Debug)]
+        enum Any {
+            $($name($file::$name),)*
+        }
+
+        impl Plan {
+            /// What `algorithm` computes for `lineup`; `before`: what was computed for the same configured backends.
+            pub(super) fn new(algorithm: Balance, lineup: &Lineup<'_>, before: Option<&Plan>) -> Plan {
+                match (algorithm, before.map(|plan| &plan.0)) {
+                    $(
+                        (Balance::$name, Some(Any::$name(before))) => Plan(Any::$name(before.anew(lineup))),
+                        (Balance::$name, _) => Plan(Any::$name(Algorithm::new(lineup))),
+                    )*
+                }
+            }
+
+            /// See [`Algorithm::draw`].
+            #[inline]
+            pub(super) fn draw(&self, draw: &Draw<'_>) -> Option<usize> {
+                match &self.0 {
+                    $(Any::$name(algorithm) => algorithm.draw(draw),)*
+                }
+            }
+
+            /// See [`Algorithm::DRAWS`].
+            pub(super) fn draws(&self) -> usize {
+                match &self.0 {
+                    $(Any::$name(_) => <$file::$name as Algorithm>::DRAWS,)*
+                }
+            }
+
+            /// See [`Algorithm::rank`].
+            pub(super) fn rank(&self, lineup: &Lineup<'_>) -> Option<Rank> {
+                match &self.0 {
+                    $(Any::$name(algorithm) => algorithm.rank(lineup),)*
+                }
+            }
+        }
+
+        /// See [`Algorithm::WANTS`].
+        pub(super) const fn wants(algorithm: Balance) -> Wants {
+            match algorithm {
+                $(Balance::$name => <$file::$name as Algorithm>::WANTS,)*
+            }
+        }
+    };
+}
+algorithms!(make_plan);

@@ -12,8 +12,13 @@
 //!
 //! A point is four bytes, so a ring has 16 MiB of them at most, and an index of 2 MiB.
 
+use std::sync::Arc;
+
 use super::hashed::{MOST, Member, ranked};
+use super::{Algorithm, Draw};
+use crate::target::board::Wants;
 use crate::target::hash::{again, hash, scaled};
+use crate::target::tier::Lineup;
 
 /// Points of a member of the greatest weight.
 const EACH: usize = 1 << 15;
@@ -24,12 +29,81 @@ const BUCKET: usize = 8;
 /// How many points a walk looks at before it takes all members in turn.
 const STEPS: usize = 256;
 
+/// How many places of a walk are looked at before any backend will do.
+const LOOKS: usize = 64;
+
+/// The ring of the backends that are up, and the bound on their load.
+#[derive(Debug)]
+pub(super) struct RingHash {
+    /// The ring of all that are configured, for when others are up.
+    full: Arc<Ring>,
+    live: Arc<Ring>,
+    total_weight: u64,
+    percent: Option<u32>,
+}
+
+impl RingHash {
+    fn with(full: Arc<Ring>, lineup: &Lineup<'_>) -> RingHash {
+        let live = if lineup.backends.len() == lineup.configured.len() {
+            Arc::clone(&full)
+        } else {
+            // Both are in config order.
+            let mut up = lineup.backends.iter().enumerate().peekable();
+            let places: Vec<Option<usize>> = lineup
+                .configured
+                .iter()
+                .map(|(identity, _)| {
+                    up.next_if(|(_, backend)| backend.identity == *identity).map(|(place, _)| place)
+                })
+                .collect();
+            Arc::new(full.only(|place| places.get(place).copied().flatten()))
+        };
+        let total_weight = lineup.weights.iter().map(|&weight| u64::from(weight)).sum();
+        RingHash { full, live, total_weight, percent: lineup.policy.bounded_load }
+    }
+}
+
+impl Algorithm for RingHash {
+    const WANTS: Wants = Wants::Total;
+    const DRAWS: usize = 1;
+
+    fn new(lineup: &Lineup<'_>) -> Self {
+        let members: Vec<Member<'_>> =
+            lineup.configured.iter().map(|(identity, weight)| (&**identity, *weight)).collect();
+        RingHash::with(Arc::new(Ring::of(&members)), lineup)
+    }
+
+    fn anew(&self, lineup: &Lineup<'_>) -> Self {
+        RingHash::with(Arc::clone(&self.full), lineup)
+    }
+
+    fn draw(&self, draw: &Draw<'_>) -> Option<usize> {
+        let key = draw.key();
+        let mut spare = None;
+        for place in self.live.walk(key).take(LOOKS).filter(|&place| draw.may(place)) {
+            let Some(percent) = self.percent else { return Some(place) };
+            let (Some(backend), Some(&weight)) =
+                (draw.tier.backends.get(place), draw.tier.weights.get(place))
+            else {
+                continue;
+            };
+            let total = draw.state.board.total();
+            if admits(backend.in_flight(), total, weight, self.total_weight, percent) {
+                return Some(place);
+            }
+            spare = spare.or(Some(place));
+        }
+        // Nobody near has room: better the key's own than any.
+        spare
+    }
+}
+
 /// A point: 16 bits of its position, and 16 that say whose it is. The bits before them are those of its bucket.
 type Point = u32;
 
 /// A ring of points.
 #[derive(Debug, Default)]
-pub(in crate::target) struct Ring {
+struct Ring {
     /// In the order of their positions.
     points: Box<[Point]>,
     /// For each bucket, which is what a position begins with, its first point; and the end.
@@ -48,7 +122,7 @@ fn each(members: usize) -> usize {
 impl Ring {
     /// The ring of all configured `members`. A place is an index of `members`.
     #[must_use]
-    pub(in crate::target) fn new(members: &[Member<'_>]) -> Ring {
+    fn of(members: &[Member<'_>]) -> Ring {
         Ring::sized(members, each(members.len().min(MOST)))
     }
 
@@ -99,7 +173,7 @@ impl Ring {
 
     /// The same ring without the places for which `live` gives `None`; the others become what it gives.
     #[must_use]
-    pub(in crate::target) fn only(&self, live: impl Fn(usize) -> Option<usize>) -> Ring {
+    fn only(&self, live: impl Fn(usize) -> Option<usize>) -> Ring {
         let mut becomes: Vec<Option<u16>> = vec![None; self.places.len()];
         for place in self.places.iter().map(|&place| usize::from(place)) {
             becomes[place] = live(place).and_then(|place| u16::try_from(place).ok());
@@ -123,7 +197,7 @@ impl Ring {
     /// The places for `key`, best first. It may give a place several times, gives each at least once, and ends: nearly
     /// always the caller takes one of the first.
     #[inline]
-    pub(in crate::target) fn walk(&self, key: u64) -> impl Iterator<Item = usize> {
+    fn walk(&self, key: u64) -> impl Iterator<Item = usize> {
         let (before, after) = self.points.split_at(self.first(key));
         let steps = STEPS.min(16 * self.places.len());
         let mut last = None;
@@ -180,13 +254,7 @@ fn place_of(point: Point) -> usize {
 ///
 /// Where `total` is the sum of `in_flight` over the backends that `total_weight` is the sum of, one of them always may.
 #[must_use]
-pub(in crate::target) fn admits(
-    in_flight: u32,
-    total: u64,
-    weight: u16,
-    total_weight: u64,
-    percent: u32,
-) -> bool {
+fn admits(in_flight: u32, total: u64, weight: u16, total_weight: u64, percent: u32) -> bool {
     // `in_flight + 1 ≤ ⌈a / b⌉` is `in_flight · b < a`.
     let share = u128::from(percent) * (u128::from(total) + 1) * u128::from(weight);
     u128::from(in_flight) * 100 * u128::from(total_weight) < share

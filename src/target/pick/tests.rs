@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::target::fixtures::{probed, target, unprobed};
-use crate::target::state::Health;
-use crate::target::{Dice, Outcome, Verdict};
+use crate::target::{Dice, Outcome, Tried, Verdict};
+use crate::tick::Tick;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -24,7 +24,7 @@ fn pick_and_succeed(target: &Target, now: u64) -> String {
     name
 }
 
-fn count(names: impl IntoIterator<Item = String>) -> BTreeMap<String, usize> {
+pub(super) fn count(names: impl IntoIterator<Item = String>) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for name in names {
         *counts.entry(name).or_default() += 1;
@@ -32,7 +32,7 @@ fn count(names: impl IntoIterator<Item = String>) -> BTreeMap<String, usize> {
     counts
 }
 
-fn shares<const N: usize>(shares: [(&str, usize); N]) -> BTreeMap<String, usize> {
+pub(super) fn shares<const N: usize>(shares: [(&str, usize); N]) -> BTreeMap<String, usize> {
     shares.into_iter().map(|(name, share)| (name.to_owned(), share)).collect()
 }
 
@@ -53,7 +53,7 @@ fn from_eight_threads(target: &Target, picks: usize) -> BTreeMap<String, usize> 
 }
 
 /// Fails a connect to the backend called `name` at `now`.
-fn eject(target: &Target, name: &str, now: u64) {
+pub(super) fn eject(target: &Target, name: &str, now: u64) {
     let backend = target.backends.iter().find(|backend| &*backend.name == name).expect("it exists");
     Lease::new(backend, false, Tick(now)).finish(Outcome::ConnectFailed, Tick(now));
 }

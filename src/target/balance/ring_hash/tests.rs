@@ -39,9 +39,9 @@ fn keys() -> impl Iterator<Item = u64> {
 
 #[test]
 fn an_empty_ring_has_no_place_and_a_single_member_gets_everything() {
-    assert_eq!(Ring::new(&[]).walk(7).next(), None);
+    assert_eq!(Ring::of(&[]).walk(7).next(), None);
     assert_eq!(Ring::default().walk(7).next(), None);
-    let one = Ring::new(&[("web/a", 1)]);
+    let one = Ring::of(&[("web/a", 1)]);
     for key in [0, 1, u64::MAX / 2, u64::MAX] {
         assert_eq!(one.walk(key).collect::<Vec<_>>(), [0, 0], "{key}");
     }
@@ -66,7 +66,7 @@ fn points_are_constant_for_few_members_and_bounded_for_many() {
     assert_eq!([0, 1, 2, 100, 128].map(each), [EACH; 5]);
     assert!((129..=MOST).all(|count| each(count) * count <= EACH * FULL && each(count) >= 64));
     for count in [1, 3] {
-        assert_eq!(Ring::new(&members(&identities("web", count))).points.len(), count * EACH);
+        assert_eq!(Ring::of(&members(&identities("web", count))).points.len(), count * EACH);
     }
     assert_eq!(size_of::<Point>(), 4);
 }
@@ -87,7 +87,7 @@ fn no_share_is_more_than_a_hundredth_above_its_due() {
 #[test]
 fn when_members_are_out_only_their_keys_move_and_come_back() {
     let names = identities("web", 7);
-    let ring = Ring::new(&members(&names));
+    let ring = Ring::of(&members(&names));
     let live = [0, 2, 3, 6];
     let rest = ring.only(|place| live.iter().position(|&one| one == place));
     let mut moved = 0;
@@ -146,7 +146,7 @@ fn two_nodes_with_other_orders_assign_alike() {
 /// A change of these numbers would move the keys of everybody who upgrades.
 #[test]
 fn a_ring_stays_what_it_is_from_release_to_release() {
-    let ring = Ring::new(&members(&identities("web", 5)));
+    let ring = Ring::of(&members(&identities("web", 5)));
     let text: Vec<u8> = keys().map(|key| first(&ring, key).unwrap() as u8).collect();
     assert_eq!(hash(&text), 8_705_373_366_875_258_593);
 }
@@ -156,7 +156,7 @@ fn shares_are_in_proportion_to_weights() {
     let names = identities("web", 4);
     let weights = [256, 128, 64, 1];
     let listed: Vec<Member<'_>> = names.iter().map(String::as_str).zip(weights).collect();
-    let shares = shares(&Ring::new(&listed), 4);
+    let shares = shares(&Ring::of(&listed), 4);
     for (share, weight) in shares.into_iter().zip(weights) {
         let due = f64::from(weight) / 449.0;
         assert!((share - due).abs() <= 0.01, "{share} for {due}");
@@ -169,7 +169,7 @@ fn a_walk_meets_everybody_and_ends() {
     let names = identities("web", 9);
     let weight = |at: usize| if at == 8 { 1 } else { u16::MAX };
     let listed: Vec<Member<'_>> = names.iter().map(String::as_str).zip((0..).map(weight)).collect();
-    let ring = Ring::new(&listed);
+    let ring = Ring::of(&listed);
     for key in keys().take(300) {
         let walk: Vec<usize> = ring.walk(key).collect();
         assert!((0..9).all(|place| walk.contains(&place)), "{walk:?}");

@@ -1,0 +1,127 @@
+//! Keeps secrets out of the source lines that problems show.
+//!
+//! The walker knows where a secret stands; in a file that is no YAML nobody does, so what follows the word `key` is
+//! taken for one. A reference such as `${NAME}` is none. Called by `error` and `variables`.
+
+use super::origin::Place;
+
+/// Names of keys whose values are secrets.
+const NAMES: &[&str] = &["key"];
+
+/// Whether the value of a key of this name is a secret.
+pub(super) fn is_secret(key: &str) -> bool {
+    NAMES.contains(&key)
+}
+
+/// Line `number` of a file with a `*` for each character of a secret.
+pub(super) fn mask(line: &str, number: u32, places: &[Place]) -> String {
+    let mut characters: Vec<char> = line.chars().collect();
+    let told = places.iter().filter(|place| place.line == number).map(|place| {
+        let start = (place.column as usize).saturating_sub(1);
+        (start, start.saturating_add(place.width as usize))
+    });
+    let spans: Vec<(usize, usize)> = told.chain(suspects(&characters)).collect();
+    for (start, end) in spans {
+        let end = end.min(characters.len());
+        if let Some(span) = characters.get_mut(start..end)
+            && !is_reference(span)
+        {
+            span.fill('*');
+        }
+    }
+    characters.into_iter().collect()
+}
+
+/// Where values stand behind the name of a secret, in characters.
+fn suspects(line: &[char]) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    for name in NAMES {
+        let name: Vec<char> = name.chars().collect();
+        for start in 0..line.len() {
+            let is_inside =
+                start > 0 && (line[start - 1].is_alphanumeric() || "_-.".contains(line[start - 1]));
+            if !is_inside && line[start..].starts_with(&name) {
+                found.extend(value(line, start + name.len()));
+            }
+        }
+    }
+    found
+}
+
+/// The value behind a name that ends at `at`, to the end of its quotes or of the line.
+fn value(line: &[char], mut at: usize) -> Option<(usize, usize)> {
+    let skip = |at: usize, skipped: &[char]| {
+        at + line[at..].iter().take_while(|character| skipped.contains(character)).count()
+    };
+    at = skip(at, &['"', '\'']);
+    at = skip(at, &[' ', '\t']);
+    if line.get(at) != Some(&':') {
+        return None;
+    }
+    let start = skip(at + 1, &[' ', '\t']);
+    let quote = *line.get(start)?;
+    let mut end = line.len();
+    if matches!(quote, '"' | '\'') {
+        let mut at = start + 1;
+        while let Some(&character) = line.get(at) {
+            let is_escape = (character == '\\' && quote == '"')
+                || (character == '\'' && quote == '\'' && line.get(at + 1) == Some(&'\''));
+            if is_escape {
+                at += 1;
+            } else if character == quote {
+                end = at + 1;
+                break;
+            }
+            at += 1;
+        }
+    }
+    (start < end).then_some((start, end))
+}
+
+/// Whether a value is `${NAME}`, perhaps in quotes, and nothing else.
+fn is_reference(value: &[char]) -> bool {
+    let text: String = value.iter().collect();
+    let bare = text.trim_end_matches([' ', '\r', '}', ',', '"', '\'']).trim_start_matches(['"', '\'']);
+    let name = bare.strip_prefix("${").unwrap_or_default();
+    text.contains('}') && !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_the_word_is_hidden() {
+        let table = [
+            ("    key: abcdef", "    key: ******"),
+            ("key : abc, def", "key : ********"),
+            (r#"{"key":"a\"b","x":1}"#, r#"{"key":******,"x":1}"#),
+            ("{key: 'a''b', x: 1}", "{key: ******, x: 1}"),
+            ("key: \"not closed", "key: ***********"),
+            ("sticky: {key: abc}", "sticky: {key: ****"),
+            ("    key: ${STICKY_KEY}", "    key: ${STICKY_KEY}"),
+            ("  - {key: \"${STICKY_KEY}\", x: 1}", "  - {key: \"${STICKY_KEY}\", x: 1}"),
+            ("    key: ${KEY:-default}", "    key: ***************"),
+            ("    key: ${A}b", "    key: *****"),
+            ("    key: ${A", "    key: ***"),
+            ("cert_key: a.pem", "cert_key: a.pem"),
+            ("keys: a", "keys: a"),
+            ("monkey: a", "monkey: a"),
+            ("key", "key"),
+            ("key:", "key:"),
+            ("ä key: ö", "ä key: *"),
+        ];
+        for (line, shown) in table {
+            assert_eq!(mask(line, 1, &[]), shown);
+        }
+    }
+
+    #[test]
+    fn a_told_place_is_hidden_on_its_line_only() {
+        let place = Place { line: 2, column: 9, width: 3 };
+        assert_eq!(mask("secret: abc # x", 2, &[place]), "secret: *** # x");
+        assert_eq!(mask("secret: abc", 1, &[place]), "secret: abc");
+        assert_eq!(mask("short", 2, &[place]), "short");
+        assert_eq!(mask("secret: a", 2, &[place]), "secret: *");
+    }
+}

@@ -1,0 +1,85 @@
+//! What each kind of value takes at its ends, and what is just beyond them.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::config::raw::Kind;
+use crate::config::units::{show_duration, show_size};
+
+/// What is right for a kind at its ends, and what is just beyond them.
+pub(super) fn ends(kind: &Kind) -> (Vec<Value>, Vec<Value>) {
+    let times = |least: Duration, most: Duration| {
+        let step = Duration::from_millis(1);
+        let show = |time: Duration| Value::from(show_duration(time));
+        let below = least.checked_sub(step).map(show);
+        (vec![show(least), show(most)], below.into_iter().chain([show(most + step)]).collect())
+    };
+    match *kind {
+        Kind::Switch => (vec![json!(true), json!(false)], vec![json!(1), json!("maybe"), json!(null)]),
+        Kind::Whole(least, most) => {
+            let (below, above) = (i64::from(least) - 1, i64::from(most) + 1);
+            let wrong = vec![json!(below), json!(above), json!(1.5), json!("1"), json!([1]), json!(true)];
+            (vec![json!(least), json!(most)], wrong)
+        }
+        Kind::WholeOr(least, most, _) => {
+            let (below, above) = (i64::from(least) - 1, i64::from(most) + 1);
+            (vec![json!(least), json!(most)], vec![json!(below), json!(above), json!({}), json!("x")])
+        }
+        Kind::Time(least, most) => times(least, most),
+        Kind::Seconds(least, most) => {
+            let (mut right, mut wrong) = times(least, most);
+            right.extend([json!(least.as_secs_f64()), json!(most.as_secs())]);
+            wrong.extend([json!(0), json!(most.as_secs() + 1), json!("soon")]);
+            (right, wrong)
+        }
+        Kind::Size(least, most) => {
+            let right = vec![json!(least), json!(most), show_size(least).into(), show_size(most).into()];
+            let wrong = vec![json!(least - 1), json!(most + 1), show_size(most + 1).into(), json!("10 MB")];
+            (right, wrong)
+        }
+        Kind::Choice(names) => {
+            let right = names().into_iter().flat_map(|name| [json!(name), json!(name.to_uppercase())]);
+            (right.collect(), vec![json!("no_such_name"), json!(1), json!(null), json!([])])
+        }
+        Kind::ChoiceOr(names, _) | Kind::ChoiceOrGroup(names, _) => ends(&Kind::Choice(names)),
+        Kind::ChoiceAs(names, aliases) => {
+            let (right, wrong) = ends(&Kind::Choice(names));
+            ([ends(&Kind::Choice(aliases)).0, right].concat(), wrong)
+        }
+        Kind::Percent(least, most) => {
+            let wrong = vec![json!(least), json!("x%"), json!(null), json!({}), json!("-1%")];
+            let beyond = [json!(format!("{}%", least - 1)), json!(format!("{}%", most + 1))];
+            let right = vec![json!(format!("{least}%")), json!(format!("{most}%"))];
+            (right, [wrong, beyond.to_vec()].concat())
+        }
+        Kind::Numeral(names, _) => {
+            let right =
+                names().into_iter().flat_map(|name| [json!(name), json!(name.parse::<f64>().unwrap())]);
+            (right.collect(), vec![json!(0.5), json!(1), json!("no_such_name"), json!(null), json!([])])
+        }
+        Kind::OrOff(inner) => {
+            let (mut right, wrong) = ends(inner);
+            right.extend([json!("off"), json!(false), json!("NO")]);
+            (right, wrong)
+        }
+        Kind::List(item) | Kind::Items(item) => {
+            (Vec::new(), vec![json!("x"), json!(1), json!({}), json!([{ "x": 1 }]), list_of(item)])
+        }
+        Kind::OneOrItems(item) => {
+            let (right, wrong) = ends(item);
+            let lists = |values: &[Value]| values.iter().map(|value| json!([value])).collect::<Vec<_>>();
+            ([lists(&right), right].concat(), [lists(&wrong), wrong, vec![json!([])]].concat())
+        }
+        Kind::Text(_) => (Vec::new(), vec![json!(""), json!(1), json!(true), json!(null), json!(["/x"])]),
+        Kind::Word(_) => (Vec::new(), vec![json!(""), json!(true), json!(null), json!({})]),
+        Kind::Group(_) | Kind::Named(_) => {
+            (Vec::new(), vec![json!("x"), json!(1), json!([]), json!({ "no such": 1 })])
+        }
+    }
+}
+
+/// A list with an item that is wrong.
+fn list_of(item: &Kind) -> Value {
+    json!([ends(item).1.first().unwrap()])
+}

@@ -1,0 +1,237 @@
+//! How a target chooses a backend: its algorithm, what belongs to that, stickiness, and how much each backend gets.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use super::{Shared, name_of};
+use crate::config::effective::Ledger;
+use crate::config::error::{Report, Wrong, quoted};
+use crate::config::model::{Balance, HashKey, Policy, Portion, Protocol, Sticky};
+use crate::config::origin::{Field, Origin, Spot, Written};
+use crate::config::raw::{RawBackend, RawSticky, RawTarget, Secret, strong};
+use crate::config::units::show_duration;
+
+/// Without a name the cookie is called like the program.
+const COOKIE: &str = "evenkeel";
+/// A key larger than this is another file.
+const KEY_FILE_MAX: u64 = 64 * 1024;
+/// How long a key is that nobody gave: as long as what SHA-256 gives.
+const MADE_LENGTH: usize = 32;
+/// How `check` shows a secret.
+const HIDDEN: &str = "(hidden)";
+
+/// How the target chooses.
+pub(super) fn policy(
+    raw: &RawTarget,
+    protocol: Option<Protocol>,
+    shared: &Shared,
+    report: &mut Report,
+    ledger: &mut Ledger,
+) -> Policy {
+    let path = |key: &str| format!("targets.{}.{key}", raw.name.value);
+    let written = match (&raw.policy.algorithm, &shared.algorithm) {
+        (Field::Given(written), _) | (Field::Absent, Field::Given(written)) => Some(written),
+        (Field::Absent, Field::Absent) => None,
+        // Nobody knows what would have an effect.
+        (Field::Faulty, _) | (Field::Absent, Field::Faulty) => return Policy::default(),
+    };
+    let default = Policy { zone: shared.zone.clone(), ..Policy::default() };
+    let algorithm = ledger.settle(path("balance"), written, default.algorithm, |balance| {
+        name_of(Balance::ALL, *balance).to_owned()
+    });
+    // An algorithm that was tried by flag says nothing about the file.
+    if !written.is_some_and(|written| matches!(written.spot.origin, Origin::Flag(_))) {
+        refuse_idle(raw, algorithm, report);
+    }
+    let (mut hash_key, mut bounded_load) = (default.hash_key, default.bounded_load);
+    if algorithm.is_hash() {
+        refuse_http_hash(raw, protocol, report);
+        hash_key = ledger.settle(path("hash_key"), raw.policy.hash_key.as_ref(), hash_key, show_hash_key);
+    }
+    if algorithm == Balance::RingHash {
+        let written = raw.policy.bounded_load.as_ref();
+        bounded_load = ledger.settle(path("bounded_load"), written, bounded_load, |bound| {
+            bound.map_or_else(|| "off".to_owned(), |percent| format!("{percent}%"))
+        });
+    }
+    let slow_start = raw.policy.slow_start.as_ref();
+    let slow_start = ledger.settle(path("slow_start"), slow_start, default.slow_start, |time| {
+        if *time == Duration::ZERO { "off".to_owned() } else { show_duration(*time) }
+    });
+    Policy { algorithm, hash_key, bounded_load, slow_start, zone: default.zone }
+}
+
+/// A key without effect is a misunderstanding, so it is refused.
+fn refuse_idle(raw: &RawTarget, algorithm: Balance, report: &mut Report) {
+    let (target, balance) = (quoted(&raw.name.value), name_of(Balance::ALL, algorithm));
+    let mut refuse = |key: &str, spot: &Spot, hint: &str| {
+        let message = format!("`{key}` has no effect: the target {target} is balanced by {balance}");
+        report.spot(spot, message).hint(hint);
+    };
+    if let (false, Some(written)) = (algorithm.is_hash(), &raw.policy.hash_key) {
+        refuse("hash_key", &written.spot, "set `balance: maglev` or `balance: ring_hash`, or remove it");
+    }
+    if let (false, Some(written)) = (algorithm == Balance::RingHash, &raw.policy.bounded_load) {
+        refuse("bounded_load", &written.spot, "set `balance: ring_hash`, or remove it");
+    }
+}
+
+/// A TCP connection has no path.
+fn refuse_http_hash(raw: &RawTarget, protocol: Option<Protocol>, report: &mut Report) {
+    let Some(written) = &raw.policy.hash_key else { return };
+    if protocol == Some(Protocol::Tcp) && written.value != HashKey::ClientIp {
+        let message = format!(
+            "`hash_key` is `{}`, which belongs to HTTP, but the target {} speaks tcp",
+            show_hash_key(&written.value),
+            quoted(&raw.name.value)
+        );
+        report
+            .spot(&written.spot, message)
+            .expected("`client_ip`")
+            .hint("set `protocol: http`, or remove it");
+    }
+}
+
+fn show_hash_key(key: &HashKey) -> String {
+    match key {
+        HashKey::ClientIp | HashKey::Path | HashKey::Query => name_of(HashKey::NAMED, key.clone()).to_owned(),
+        HashKey::Parameter(name) => format!("{{query: {name}}}"),
+        HashKey::Header(name) => format!("{{header: {name}}}"),
+        HashKey::Cookie(name) => format!("{{cookie: {name}}}"),
+    }
+}
+
+/// The cookie that keeps a client on one backend. For HTTP only; that it is has been checked.
+pub(super) fn sticky(raw: &RawTarget, report: &mut Report, ledger: &mut Ledger) -> Option<Sticky> {
+    let path = |key: &str| format!("targets.{}.sticky{key}", raw.name.value);
+    let (sticky, origin) = match &raw.sticky {
+        None => (None, Origin::Default),
+        Some(written) => (written.value.as_ref(), written.spot.origin.clone()),
+    };
+    let Some(sticky) = sticky else {
+        ledger.note(path(""), "off", origin);
+        return None;
+    };
+    let cookie = ledger.settle(path(".cookie"), sticky.cookie.as_ref(), COOKIE.to_owned(), String::clone);
+    let (key, is_fleeting) = match key(sticky, &path, report, ledger)? {
+        Some(key) => (key, false),
+        None => {
+            ledger.note(path(".key"), "made at the start, lasts until the restart", Origin::Default);
+            (Arc::clone(made()), true)
+        }
+    };
+    Some(Sticky { cookie, key, is_fleeting })
+}
+
+/// The key that is written; `None` outside: its fault has been reported, inside: there is none.
+fn key(
+    sticky: &RawSticky,
+    path: &impl Fn(&str) -> String,
+    report: &mut Report,
+    ledger: &mut Ledger,
+) -> Option<Option<Arc<[u8]>>> {
+    match (&sticky.key, &sticky.key_file) {
+        (Field::Given(Written { value: Secret(key), spot }), _) => {
+            ledger.note(path(".key"), HIDDEN, spot.origin.clone());
+            Some(Some(Arc::clone(key)))
+        }
+        (Field::Absent, Field::Given(Written { value: file, spot })) => {
+            ledger.note(path(".key_file"), file.display().to_string(), spot.origin.clone());
+            match key_in(file) {
+                Ok(key) => Some(Some(key)),
+                Err(wrong) => {
+                    report.wrong(spot, "`key_file`", wrong);
+                    None
+                }
+            }
+        }
+        (Field::Absent, Field::Absent) => Some(None),
+        (Field::Faulty, _) | (Field::Absent, Field::Faulty) => None,
+    }
+}
+
+/// The whole content of a file without the line end that editors put behind it.
+fn key_in(file: &Path) -> Result<Arc<[u8]>, Wrong> {
+    const EXPECTED: &str = "a file that is a key of at least 16 bytes";
+    let name = quoted(&file.display().to_string());
+    let wrong = |why: String| Wrong::new(format!("is {name}, which {why}"), EXPECTED);
+    let facts = std::fs::metadata(file).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => wrong("does not exist".to_owned())
+            .hint("a relative path counts from the folder of the config file"),
+        _ => wrong(format!("can't be read: {error}")),
+    })?;
+    if !facts.is_file() {
+        return Err(wrong("is no file".to_owned()));
+    }
+    if facts.len() > KEY_FILE_MAX {
+        return Err(wrong(format!("is larger than {}KiB", KEY_FILE_MAX / 1024)));
+    }
+    let bytes = std::fs::read(file).map_err(|error| wrong(format!("can't be read: {error}")))?;
+    let key = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+    let key = key.strip_suffix(b"\r").unwrap_or(key);
+    strong(key).map_err(|short| Wrong { message: format!("is {name}, which {}", short.message), ..short })
+}
+
+/// The key of targets that have none: one for the whole process, so that loading a file again keeps its cookies.
+/// What they stand for names the target, so no target takes another's.
+fn made() -> &'static Arc<[u8]> {
+    static MADE: OnceLock<Arc<[u8]>> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let mut key = [0; MADE_LENGTH];
+        // There is no safe key without them, and no system that has none.
+        aws_lc_rs::rand::fill(&mut key).expect("the system gives random bytes");
+        Arc::from(key)
+    })
+}
+
+/// How much the backend at `index` gets.
+pub(super) fn portion(
+    target: &str,
+    index: usize,
+    backend: &RawBackend,
+    report: &mut Report,
+    ledger: &mut Ledger,
+) -> Portion {
+    let path = |key: &str| format!("targets.{target}.backends[{index}].{key}");
+    let raw = &backend.portion;
+    let weight = ledger.settle(path("weight"), raw.weight.as_ref(), 1, ToString::to_string);
+    let priority = match (&raw.backup, &raw.priority) {
+        (Some(backup @ Written { value: true, .. }), priority) => {
+            if let Some(priority) = priority {
+                let later =
+                    if priority.spot.place > backup.spot.place { &priority.spot } else { &backup.spot };
+                report
+                    .spot(later, "`backup` and `priority` in one backend")
+                    .hint("keep one of them; a backup comes behind every `priority`");
+            }
+            ledger.note(path("backup"), "true", backup.spot.origin.clone());
+            Portion::BACKUP
+        }
+        (_, priority) => {
+            let number = ledger.settle(path("priority"), priority.as_ref(), 0, ToString::to_string);
+            u8::try_from(number).unwrap_or(Portion::BACKUP)
+        }
+    };
+    if let Some(zone) = &raw.zone {
+        ledger.note(path("zone"), zone.value.to_string(), zone.spot.origin.clone());
+    }
+    Portion {
+        weight: u16::try_from(weight).unwrap_or(Portion::WEIGHT_MAX),
+        priority,
+        zone: raw.zone.as_ref().map(|zone| Arc::clone(&zone.value)),
+    }
+}
+
+/// Reports a target none of whose backends would get anything.
+pub(super) fn refuse_all_idle(target: &str, backends: &[RawBackend], report: &mut Report) {
+    let weight = |backend: &'_ RawBackend| backend.portion.weight.as_ref().map(|weight| weight.value);
+    if backends.iter().any(|backend| weight(backend) != Some(0)) {
+        return;
+    }
+    if let Some(first) = backends.first().and_then(|backend| backend.portion.weight.as_ref()) {
+        report
+            .spot(&first.spot, format!("all backends of the target {} have the weight 0", quoted(target)))
+            .expected("at least one backend with a weight from 1 to 256");
+    }
+}

@@ -1,0 +1,326 @@
+//! What holds under every algorithm, and what weights, priorities, zones and slow start make of it.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::tests::{count, eject, shares};
+use super::*;
+use crate::config::model::{Balance, Policy, Portion};
+use crate::target::fixtures::{probed, target, unprobed};
+use crate::target::{Dice, Outcome, Registry, Tried, Verdict};
+use crate::tick::Tick;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn with(backends: u16, policy: impl Into<Policy>) -> model::Target {
+    model::Target { balance: policy.into(), ..unprobed(backends) }
+}
+
+/// The same with what each backend gets.
+fn portioned(policy: impl Into<Policy>, portions: &[Portion]) -> model::Target {
+    let mut config = with(u16::try_from(portions.len()).expect("few"), policy);
+    for (backend, portion) in config.backends.iter_mut().zip(portions) {
+        backend.portion = portion.clone();
+    }
+    config
+}
+
+fn weights(weights: &[u16]) -> Vec<Portion> {
+    weights.iter().map(|&weight| Portion { weight, ..Portion::default() }).collect()
+}
+
+fn pick(target: &Target, dice: &Dice, now: u64) -> Option<Lease> {
+    match target.pick(&Ask { key: Some(dice.roll()), ..Ask::new(&Tried::new(), dice, Tick(now)) }) {
+        Pick::Lease(lease) => Some(lease),
+        Pick::Unknown | Pick::None => None,
+    }
+}
+
+fn names(target: &Target, picks: usize, now: u64) -> Vec<String> {
+    let dice = Dice::seeded(5);
+    let name = |_| pick(target, &dice, now).expect("a backend").backend().name.to_string();
+    (0..picks).map(name).collect()
+}
+
+#[test]
+fn weights_of_5_1_1_take_turns_in_the_smooth_order() {
+    let target = target(&portioned(Balance::RoundRobin, &weights(&[5, 1, 1])));
+    assert_eq!(names(&target, 14, 1).join(" "), "b0 b0 b1 b0 b2 b0 b0 b0 b0 b1 b0 b2 b0 b0");
+}
+
+#[test]
+fn weights_hold_under_every_algorithm_without_a_key_on_an_idle_target() {
+    for (_, algorithm) in Balance::ALL.iter().filter(|(_, algorithm)| !algorithm.is_hash()) {
+        let weighted = [Balance::RoundRobin, Balance::LeastConnections, Balance::Random].contains(algorithm);
+        let target = target(&portioned(*algorithm, &weights(&[4, 1, 1])));
+        let counts = count(names(&target, 6_000, 1));
+        let first = counts.get("b0").copied().unwrap_or(0);
+        if weighted {
+            assert!((3_900..=4_100).contains(&first), "{algorithm:?}: {counts:?}");
+        }
+        assert!(counts.len() == 3, "{algorithm:?}: {counts:?}");
+    }
+}
+
+#[test]
+fn a_weight_of_zero_gets_only_its_pinned_clients() {
+    let dice = Dice::seeded(1);
+    for (_, algorithm) in Balance::ALL {
+        let target = target(&portioned(*algorithm, &weights(&[0, 1])));
+        assert_eq!(count(names(&target, 50, 1)), shares([("b1", 50)]));
+        let tried = Tried::new();
+        let ask = Ask { pin: Some(&target.backends[0]), ..Ask::new(&tried, &dice, Tick(1)) };
+        let Pick::Lease(lease) = target.pick(&ask) else { panic!("it is up") };
+        assert_eq!(&*lease.backend().name, "b0");
+    }
+}
+
+#[test]
+fn a_pinned_backend_that_is_out_is_not_picked() {
+    let dice = Dice::seeded(1);
+    for (_, algorithm) in Balance::ALL {
+        let target = target(&model::Target { balance: (*algorithm).into(), ..probed(2) });
+        let up = |number: usize| target.state.report(&target.backends[number], Verdict::Good, Tick(1));
+        (up(0), up(1));
+        let picked = |tried: &Tried, now| {
+            let pin = Some(&target.backends[0]);
+            match target.pick(&Ask { pin, ..Ask::new(tried, &dice, Tick(now)) }) {
+                Pick::Lease(lease) => lease.backend().name.to_string(),
+                Pick::Unknown | Pick::None => String::new(),
+            }
+        };
+        assert_eq!(picked(&Tried::new(), 1), "b0");
+        let mut tried = Tried::new();
+        tried.insert(target.backends[0].id);
+        assert_eq!(picked(&tried, 1), "b1");
+        eject(&target, "b0", SECOND);
+        assert_eq!(picked(&Tried::new(), SECOND), "b1");
+        assert_eq!(picked(&Tried::new(), 3 * SECOND), "b0", "the trial");
+        for _ in 0..3 {
+            target.state.report(&target.backends[0], Verdict::Bad("timeout after 1s".into()), Tick(SECOND));
+        }
+        assert_eq!(picked(&Tried::new(), 9 * SECOND), "b1");
+        assert!(target.backends.iter().all(|backend| backend.in_flight() == 0));
+    }
+}
+
+#[test]
+fn a_backup_serves_only_while_all_others_are_out() {
+    let backup = Portion { priority: Portion::BACKUP, ..Portion::default() };
+    let second = Portion { priority: 1, ..Portion::default() };
+    for (_, algorithm) in Balance::ALL {
+        let config = portioned(*algorithm, &[backup.clone(), Portion::default(), second.clone()]);
+        let target = target(&model::Target { health: probed(0).health, ..config });
+        let report = |number: usize, verdict: &Verdict| {
+            for _ in 0..3 {
+                target.state.report(&target.backends[number], verdict.clone(), Tick(1));
+            }
+        };
+        let bad = Verdict::Bad("timeout after 1s".into());
+        (0..3).for_each(|number| report(number, &Verdict::Good));
+        assert_eq!(count(names(&target, 20, 1)), shares([("b1", 20)]));
+        eject(&target, "b1", SECOND);
+        assert_eq!(count(names(&target, 20, SECOND)), shares([("b2", 20)]), "an ejection counts as well");
+        report(1, &bad);
+        report(2, &bad);
+        assert_eq!(count(names(&target, 20, 1)), shares([("b0", 20)]));
+        report(2, &Verdict::Good);
+        assert_eq!(count(names(&target, 20, 1)), shares([("b2", 20)]));
+    }
+}
+
+#[test]
+fn a_zone_is_preferred_while_half_of_it_is_up() {
+    let policy = Policy { zone: Some("here".into()), ..Policy::default() };
+    let zone = |name: &str| Portion { zone: Some(name.into()), ..Portion::default() };
+    let portions = [zone("here"), zone("there"), zone("here"), zone("here"), Portion::default()];
+    let config = portioned(policy, &portions);
+    let target = target(&model::Target { health: probed(0).health, ..config });
+    let report = |number: usize, verdict: &Verdict| {
+        for _ in 0..3 {
+            target.state.report(&target.backends[number], verdict.clone(), Tick(1));
+        }
+    };
+    let bad = Verdict::Bad("timeout after 1s".into());
+    (0..5).for_each(|number| report(number, &Verdict::Good));
+    assert_eq!(count(names(&target, 30, 1)), shares([("b0", 10), ("b2", 10), ("b3", 10)]));
+    report(0, &bad);
+    assert_eq!(count(names(&target, 30, 1)), shares([("b2", 15), ("b3", 15)]));
+    report(2, &bad);
+    let all = shares([("b1", 10), ("b3", 10), ("b4", 10)]);
+    assert_eq!(count(names(&target, 30, 1)), all, "a third of the zone would get the load of all");
+    report(3, &bad);
+    assert_eq!(count(names(&target, 30, 1)), shares([("b1", 15), ("b4", 15)]));
+}
+
+#[test]
+fn slow_start_gives_a_backend_that_came_back_its_share_little_by_little_under_every_algorithm() {
+    for (_, algorithm) in Balance::ALL {
+        let policy = Policy { slow_start: Duration::from_secs(10), ..Policy::from(*algorithm) };
+        let target = target(&model::Target { balance: policy, ..probed(4) });
+        let report = |number: usize, verdict: Verdict, times: u64, now: u64| {
+            (0..times).for_each(|_| {
+                target.state.report(&target.backends[number], verdict.clone(), Tick(now));
+            });
+        };
+        (0..4).for_each(|number| report(number, Verdict::Good, 1, 1));
+        let share = |now: u64| {
+            let counts = count(names(&target, 4_000, now));
+            counts.get("b3").copied().unwrap_or(0)
+        };
+        let full = share(1);
+        assert!((880..=1_120).contains(&full), "{algorithm:?}: {full}: nobody is cold at the start");
+        report(3, Verdict::Bad("timeout after 1s".into()), 3, SECOND);
+        report(3, Verdict::Good, 2, 100 * SECOND);
+        let shares = [100, 102, 105, 110].map(|second| share(second * SECOND));
+        assert!(shares.is_sorted(), "{algorithm:?}: {shares:?}");
+        assert!((20..=full / 4).contains(&shares[0]), "{algorithm:?}: {shares:?}: the floor gets traffic");
+        assert!(shares[2] > full / 3 && shares[2] < full * 4 / 5, "{algorithm:?}: {shares:?}");
+        assert!((880..=1_120).contains(&shares[3]), "{algorithm:?}: {shares:?}");
+    }
+}
+
+#[test]
+fn least_connections_always_takes_a_least_one_and_ties_take_turns() {
+    let dice = Dice::seeded(3);
+    for algorithm in [Balance::LeastConnections, Balance::LeastBusy] {
+        let target = target(&with(7, algorithm));
+        assert_eq!(count(names(&target, 70, 1)).into_values().collect::<Vec<_>>(), vec![10; 7]);
+        let mut held: Vec<Lease> = Vec::new();
+        for _ in 0..2_000 {
+            if !held.is_empty() && dice.happens(0.48) {
+                drop(held.swap_remove(dice.below(held.len())));
+            }
+            let least = target.backends.iter().map(|backend| backend.in_flight()).min().expect("seven");
+            let lease = pick(&target, &dice, 1).expect("all are up");
+            assert_eq!(lease.backend().in_flight(), least + 1);
+            held.push(lease);
+        }
+        drop(held);
+        assert!(target.backends.iter().all(|backend| backend.in_flight() == 0));
+    }
+}
+
+/// A reload may change the algorithm while leases are held.
+#[test]
+fn leases_of_another_algorithm_count_after_a_reload() {
+    let registry = Registry::new();
+    let dice = Dice::seeded(3);
+    let apply = |algorithm| registry.apply(&[with(3, algorithm)]).remove(0);
+    let before = apply(Balance::RoundRobin);
+    let mut held: Vec<Lease> = (0..9).map(|_| pick(&before, &dice, 1).expect("up")).collect();
+    held.retain(|lease| &*lease.backend().name != "b1");
+    let after = apply(Balance::LeastConnections);
+    let names: Vec<String> = (0..3)
+        .map(|_| pick(&after, &dice, 1).expect("up"))
+        .map(|lease| lease.backend().name.to_string())
+        .collect();
+    assert_eq!(names, ["b1", "b1", "b1"]);
+    held.clear();
+    let even =
+        |target| count(self::names(target, 90, 1)).into_values().all(|turns| (29..=31).contains(&turns));
+    assert!(even(&after));
+    // The old config's targets pick by the new one's algorithm: they share the live set.
+    assert!(even(&before));
+}
+
+/// What happens to a target in the property test.
+#[derive(Clone, Debug)]
+enum Step {
+    Verdict(usize, bool),
+    Refuse,
+    Pick { tried: Vec<usize>, pin: Option<usize> },
+    Release(usize),
+    Wait(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0..6_usize, any::<bool>()).prop_map(|(number, good)| Step::Verdict(number, good)),
+        Just(Step::Refuse),
+        (proptest::collection::vec(0..6_usize, 0..4), proptest::option::of(0..6_usize))
+            .prop_map(|(tried, pin)| Step::Pick { tried, pin }),
+        (0..64_usize).prop_map(Step::Release),
+        (0..3_000_000_000_u64).prop_map(Step::Wait),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// No algorithm ever picks a backend that is down or was tried, nor an ejected one while another is ready; and one
+    /// is picked whenever there is one.
+    #[test]
+    fn no_algorithm_picks_an_ineligible_backend(
+        steps in proptest::collection::vec(step(), 1..150),
+        portions in proptest::collection::vec((1_u16..4, 0_u8..2), 6),
+        slow in any::<bool>(),
+    ) {
+        for (_, algorithm) in Balance::ALL {
+            let slow_start = Duration::from_secs(if slow { 5 } else { 0 });
+            let portions: Vec<Portion> = portions
+                .iter()
+                .map(|&(weight, priority)| Portion { weight, priority, zone: None })
+                .collect();
+            let config = portioned(Policy { slow_start, ..Policy::from(*algorithm) }, &portions);
+            let target = target(&model::Target { health: probed(0).health, ..config });
+            let dice = Dice::seeded(11);
+            let mut now = Tick(SECOND);
+            let mut held: Vec<Lease> = Vec::new();
+            for step in &steps {
+                match step {
+                    Step::Verdict(number, good) => {
+                        let verdict = if *good { Verdict::Good } else { Verdict::Bad("no".into()) };
+                        target.state.report(&target.backends[*number], verdict, now);
+                    }
+                    Step::Wait(nanos) => now = Tick(now.0 + nanos),
+                    Step::Refuse => {
+                        if let Some(lease) = held.pop() {
+                            lease.finish(Outcome::ConnectFailed, now);
+                        }
+                    }
+                    Step::Release(number) => {
+                        if !held.is_empty() {
+                            let lease = held.swap_remove(number % held.len());
+                            lease.finish(Outcome::Success, now);
+                        }
+                    }
+                    Step::Pick { tried: numbers, pin } => {
+                        let mut tried = Tried::new();
+                        numbers.iter().for_each(|&number| tried.insert(target.backends[number].id));
+                        let open = |backend: &Backend| {
+                            backend.health() == Health::Up && !tried.contains(backend.id)
+                        };
+                        let ready = |backend: &Backend| {
+                            open(backend) && backend.ejection().word().until().is_none_or(|until| until <= now)
+                        };
+                        let somebody = target.backends.iter().any(|backend| open(backend));
+                        let somebody_ready = target.backends.iter().any(|backend| ready(backend));
+                        let was_ready: Vec<bool> =
+                            target.backends.iter().map(|backend| ready(backend)).collect();
+                        let pin = pin.map(|number| &target.backends[number]);
+                        let ask = Ask { pin, key: Some(dice.roll()), ..Ask::new(&tried, &dice, now) };
+                        match target.pick(&ask) {
+                            Pick::Lease(lease) => {
+                                let backend = lease.backend();
+                                prop_assert!(open(backend), "{:?}", algorithm);
+                                let number =
+                                    target.backends.iter().position(|other| Arc::ptr_eq(other, backend));
+                                let was_ready = was_ready[number.expect("a member")];
+                                prop_assert!(was_ready || !somebody_ready, "{:?}", algorithm);
+                                held.push(lease);
+                            }
+                            // Its cookie's backend may turn out to be up.
+                            Pick::Unknown if pin.is_some_and(|pin| pin.health() == Health::Unknown) => {}
+                            Pick::Unknown | Pick::None => prop_assert!(!somebody, "{:?}", algorithm),
+                        }
+                    }
+                }
+            }
+            drop(held);
+            prop_assert!(target.backends.iter().all(|backend| backend.in_flight() == 0));
+            prop_assert_eq!(target.state.board.total(), 0);
+        }
+    }
+}
