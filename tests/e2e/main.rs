@@ -8,6 +8,7 @@
     reason = "a test says what it expects by failing; it has no public"
 )]
 
+mod balance_hash;
 mod clients;
 mod http_aborts;
 mod http_answers;
