@@ -34,6 +34,7 @@ pub mod snapshot;
 
 pub mod probe;
 pub mod proxy;
+pub mod simulate;
 
 pub mod worker;
 

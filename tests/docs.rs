@@ -6,9 +6,11 @@ use std::net::TcpStream;
 use std::process::Command;
 
 use evenkeel::config;
+use evenkeel::config::model::Balance;
 use evenkeel::config::model::template::{DerivedField, LogField};
 use evenkeel::message::Cause;
 use evenkeel::server::{Bound, Options, Server};
+use evenkeel::simulate::Workload;
 
 fn operations() -> String {
     std::fs::read_to_string("docs/operations.md").unwrap()
@@ -61,6 +63,27 @@ fn every_flag_and_command_is_documented() {
         }
     }
     assert!(seen > 10, "only {seen} flags were found in --help");
+}
+
+/// The figures themselves are not compared: they differ by what a machine's `ln` rounds.
+#[test]
+fn balancing_has_figures_of_every_workload_and_algorithm() {
+    let text = std::fs::read_to_string("docs/balancing.md").unwrap();
+    let workloads = Workload::stock();
+    let rows = |text: &str| -> Vec<String> {
+        let rows = text.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+        rows.map(str::to_owned).collect()
+    };
+    let names: Vec<&str> = Balance::ALL.iter().map(|(name, _)| *name).collect();
+    for Workload { name, about, .. } in &workloads {
+        let start = format!("#### {name}\n\n");
+        let section = text.split(&start).nth(1).unwrap_or_else(|| panic!("docs/balancing.md lacks {name}"));
+        let section = section.split("\n#").next().unwrap();
+        assert!(section[1..].starts_with(&about[1..]), "docs/balancing.md says something else about {name}");
+        assert_eq!(rows(section), names, "docs/balancing.md: {name}");
+        assert!(text.contains(&format!("| [`{name}`](#{name}) |")), "the overview lacks {name}");
+    }
+    assert_eq!(text.matches("\n#### ").count(), workloads.len(), "docs/balancing.md has a workload too many");
 }
 
 #[test]

@@ -15,7 +15,7 @@ const ROWS: &[(i8, &[&str])] = &[
     (0, &["message", "tls", "net", "events", "shutdown"]),
     (1, &["telemetry", "route", "target", "cache", "access"]),
     (2, &["snapshot"]),
-    (3, &["proxy", "probe"]),
+    (3, &["proxy", "probe", "simulate"]),
     (4, &["worker"]),
     (5, &["reload", "overlay"]),
     (6, &["admin", "webhook", "upgrade"]),
@@ -38,6 +38,7 @@ const PURE: &[&str] = &[
     "target/health",
     "target/ejection",
     "cache/freshness",
+    "simulate",
 ];
 /// Crates that a decision has no use for.
 const IMPURE_CRATES: &[&str] = &["tokio", "tokio_util", "socket2", "rustix", "rand", "fastrand", "getrandom"];

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::runtime::{Builder, Handle};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::behaviour::Behaviour;
@@ -38,6 +39,7 @@ pub struct Fake {
     record: bool,
     refusing: bool,
     seed: Option<u64>,
+    slots: Option<usize>,
     tls: Option<TlsOptions>,
 }
 
@@ -68,6 +70,7 @@ impl Fake {
             record: false,
             refusing: false,
             seed: None,
+            slots: None,
             tls: None,
         }
     }
@@ -149,6 +152,13 @@ impl Fake {
         Self { seed: Some(seed), ..self }
     }
 
+    /// Works on so many requests at once, each for its latency; the others wait their turn in the order they came. Health
+    /// and control paths do not. Without it all are worked on at once. 0 counts as 1.
+    #[must_use]
+    pub fn slots(self, slots: usize) -> Self {
+        Self { slots: Some(slots.max(1)), ..self }
+    }
+
     /// Starts on the runtime of the caller.
     ///
     /// # Errors
@@ -192,6 +202,7 @@ impl Fake {
             state.health_paths = paths;
         }
         state.set_healthy(self.healthy);
+        state.slots = self.slots.map(|slots| Semaphore::new(slots.min(Semaphore::MAX_PERMITS)));
         let address = match &place {
             Place::Tcp(address) => Some(address.ip()),
             Place::Unix(_) => None,

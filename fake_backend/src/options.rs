@@ -69,6 +69,12 @@ pub(crate) fn command() -> Command {
         )
         .arg(flag("no-control", "Requests to /_fake do not change the behaviour"))
         .arg(
+            Arg::new("slots")
+                .long("slots")
+                .value_parser(value_parser!(u32).range(1..))
+                .help("Works on so many requests at once, each for its latency; the others wait in order"),
+        )
+        .arg(
             Arg::new("seed")
                 .long("seed")
                 .value_parser(value_parser!(u64))
@@ -119,6 +125,9 @@ pub(crate) fn fakes(arguments: &ArgMatches) -> Result<Vec<(Fake, SocketAddr)>> {
         let mut fake = Fake::new(name, protocol).bind_addr(place).behave(behaviour.clone());
         if let Some(seed) = arguments.get_one::<u64>("seed") {
             fake = fake.seed(seed.wrapping_add(u64::from(number)));
+        }
+        if let Some(slots) = arguments.get_one::<u32>("slots") {
+            fake = fake.slots(*slots as usize);
         }
         if let Some(path) = arguments.get_one::<String>("health-path") {
             fake = fake.health_path(path);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::behaviour::Behaviour;
 use crate::record::Recorder;
@@ -91,6 +91,8 @@ pub(crate) struct State {
     pub(crate) recorder: Option<Recorder>,
     /// What handshakes need; none for a fake that speaks in clear.
     pub(crate) tls: Option<Setup>,
+    /// Leave to work on a request, given in the order it was asked for; none: all may at once.
+    pub(crate) slots: Option<Semaphore>,
     plan: Mutex<Plan>,
     healthy: AtomicBool,
     dice: Mutex<StdRng>,
@@ -114,6 +116,7 @@ impl State {
             control: false,
             recorder: None,
             tls: None,
+            slots: None,
             plan: Mutex::new(Plan { lasting: Arc::new(Behaviour::default()), passing: None }),
             healthy: AtomicBool::new(true),
             dice: Mutex::new(StdRng::seed_from_u64(seed)),

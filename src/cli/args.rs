@@ -1,6 +1,8 @@
 //! What can be typed. The texts behind the options are blocks, each a line that ends with a colon and what is
 //! indented below it: the man pages make sections of them.
 
+pub(super) mod simulate;
+
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
@@ -10,6 +12,7 @@ use clap_complete::Shell;
 
 use crate::config::Flags;
 use crate::config::model::{Balance, EventFormat, LogLevel};
+use simulate::SimulateOptions;
 
 const EXAMPLES: &str = "Examples:
   evenkeel demo
@@ -94,6 +97,9 @@ pub(super) enum Command {
     /// Print the JSON Schema of a config file, for editors
     #[command(after_help = SCHEMA_EXAMPLES)]
     Schema,
+    /// Tell what each balancing algorithm would do to a workload, without a network
+    #[command(after_help = simulate::EXAMPLES)]
+    Simulate(SimulateOptions),
 }
 
 /// Options of `completions`.

@@ -17,6 +17,7 @@ mod man;
 mod output;
 mod schema;
 mod serve;
+mod simulate;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -45,6 +46,7 @@ pub fn main() -> ExitCode {
         Some(Command::Completions(options)) => completions::run(&options),
         Some(Command::Man(options)) => man::run(&options),
         Some(Command::Schema) => schema::run(),
+        Some(Command::Simulate(options)) => simulate::run(&options),
         None => load(&args.settings).and_then(|loaded| serve(&loaded.config)),
     };
     outcome.unwrap_or_else(|error| {

@@ -3,6 +3,7 @@
 
 mod https;
 mod logs;
+mod simulate;
 mod sticky_keys;
 
 use std::io::{BufRead, BufReader, Read, Write};

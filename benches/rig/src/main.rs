@@ -3,6 +3,7 @@
 mod backend;
 mod bulk;
 mod certificate;
+mod clients;
 mod clock;
 mod drive;
 mod echo;
@@ -28,6 +29,8 @@ enum Command {
     Bulk(bulk::Options),
     /// Make a certificate and its key
     Certificate(certificate::Options),
+    /// Send requests as users do, at random moments or each when its answer has come, and tell how long they took
+    Clients(clients::Options),
     /// Send exactly so many HTTP/1 requests, always in the same order
     Drive(drive::Options),
     /// Hold connections that do nothing
@@ -41,6 +44,7 @@ fn main() -> anyhow::Result<()> {
         Command::Backend(options) => backend::run(&options),
         Command::Bulk(options) => bulk::run(&options),
         Command::Certificate(options) => certificate::run(&options),
+        Command::Clients(options) => clients::run(&options),
         Command::Drive(options) => drive::run(&options),
         Command::Idle(options) => idle::run(&options),
         Command::Pingpong(options) => pingpong::run(&options),

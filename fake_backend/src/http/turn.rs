@@ -175,8 +175,13 @@ impl Turn<'_> {
         format!("Hello from {}", self.state.id)
     }
 
-    /// Waits for the behaviour's latency and this delay.
+    /// Waits for a slot where they are few, then for the behaviour's latency and this delay.
     async fn wait(&self, delay: Duration) {
+        // The semaphore is never closed, so there is always one to get.
+        let _slot = match &self.state.slots {
+            Some(slots) if !self.health => slots.acquire().await.ok(),
+            _ => None,
+        };
         let latency = self.state.draw_latency(self.behaviour.latency).unwrap_or_default();
         let whole = latency.saturating_add(delay);
         if !whole.is_zero() {

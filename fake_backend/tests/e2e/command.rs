@@ -82,7 +82,7 @@ async fn many_workers_share_one_line() {
     let mut process = Process::start(&["--id", "w", "--count", "3", "--port", "0"]);
     let line = process.line();
     assert!(line.starts_with("w-1 to w-3 listen on "), "{line}");
-    let mut process = Process::start(&["--id", "w", "--count", "3", "--port", "0", "--list"]);
+    let mut process = Process::start(&["--id", "w", "--count", "3", "--port", "0", "--list", "--slots", "1"]);
     for number in 1..=3 {
         let line = process.line();
         assert!(line.starts_with(&format!("w-{number} listens on ")), "{line}");

@@ -260,3 +260,33 @@ async fn an_abort_in_the_middle_of_a_body_is_counted() {
     let stats = fake.wait_for(|stats| stats.open == 0, SOON).await.unwrap();
     assert_eq!((stats.aborted, stats.answers), (1, 0));
 }
+
+#[tokio::test]
+async fn requests_beyond_the_slots_wait() {
+    let fake = Fake::http("a").slots(2).start().await.unwrap();
+    // The first one works for ever.
+    fake.behave(Behaviour::default().latency(std::time::Duration::from_secs(3_600)).times(1));
+    let mut busy = Client::connect(fake.addr()).await;
+    busy.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    fake.wait_for(|stats| stats.requests == 1, SOON).await.unwrap();
+    // The other slot serves the rest, one after the other.
+    let mut others = Vec::new();
+    for _ in 0..5 {
+        let mut client = Client::connect(fake.addr()).await;
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        others.push(client);
+    }
+    for client in &mut others {
+        assert_eq!(client.answer().await.text(), "Hello from a");
+    }
+    // With that one taken too, requests wait; health does not.
+    fake.behave(Behaviour::default().latency(std::time::Duration::from_secs(3_600)).times(1));
+    let mut last = Client::connect(fake.addr()).await;
+    last.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    fake.wait_for(|stats| stats.requests == 7, SOON).await.unwrap();
+    let [waiting, well, ..] = &mut others[..] else { panic!("five clients") };
+    waiting.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    fake.wait_for(|stats| stats.requests == 8, SOON).await.unwrap();
+    assert_eq!(well.get("/health").await.status(), 200);
+    assert!(waiting.is_quiet().await);
+}
