@@ -142,7 +142,8 @@ impl Drop for Lease {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::fixtures::{alone, host, unprobed};
+    use crate::config::model::{self, Balance};
+    use crate::target::fixtures::{alone, host, target, unprobed};
 
     #[test]
     fn a_lease_counts_once_whichever_way_it_ends() {
@@ -181,5 +182,39 @@ mod tests {
         assert!(backend.ejection().word().until().is_some());
         Lease::new(&backend, false, Tick(9)).finish(Outcome::Success, Tick(9));
         assert_eq!(backend.ejection().word().until(), None);
+    }
+
+    #[test]
+    fn what_became_of_an_attempt_counts_where_the_algorithm_wants_to_know() {
+        let at = |millis: u64| Tick((1_000_000 + millis) * 1_000_000);
+        for algorithm in [Balance::PeakEwma, Balance::RoundRobin] {
+            let wants = algorithm == Balance::PeakEwma;
+            for (outcome, answered, counts) in [
+                (Outcome::Failed, true, wants),
+                (Outcome::Failed, false, wants),
+                (Outcome::ConnectFailed, false, wants),
+                // Whoever leaves in the middle of an answer says nothing about how soon it came.
+                (Outcome::Neutral, true, false),
+                (Outcome::Neutral, false, wants),
+                (Outcome::Success, true, false),
+            ] {
+                let target = target(&model::Target { balance: algorithm.into(), ..unprobed(2) });
+                let [one, other] = &target.backends[..] else { panic!("two backends") };
+                for backend in [one, other] {
+                    let lease = Lease::new(backend, false, at(0));
+                    lease.note_answer(false, None, at(10));
+                    lease.finish(Outcome::Success, at(20));
+                }
+                let outlook = |backend: &Backend| backend.answers().outlook(0, 1, at(200));
+                assert_eq!(outlook(one), outlook(other));
+                let lease = Lease::new(one, false, at(20));
+                if answered {
+                    lease.note_answer(false, None, at(21));
+                }
+                lease.finish(outcome, at(200));
+                let seen = outlook(other).beats(&outlook(one));
+                assert_eq!(seen, counts, "{algorithm:?} {outcome:?} {answered}");
+            }
+        }
     }
 }

@@ -26,6 +26,7 @@ mod life_failure;
 mod life_health;
 mod life_lab;
 mod life_listener;
+mod life_peak_ewma;
 mod life_pool;
 mod life_record;
 mod life_shutdown;
