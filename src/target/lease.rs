@@ -82,12 +82,19 @@ impl Lease {
         }
     }
 
+    /// Whether anybody wants to hear of answers: else [`Lease::note_answer`] does nothing.
+    #[inline]
+    #[must_use]
+    pub fn is_heard(&self) -> bool {
+        self.backend.board().is_for(Wants::Latency)
+    }
+
     /// Notes that the head of an answer came at `now`, or on TCP that the connection stands: that is how soon the backend
     /// answers. `fault`: it is one of a backend that did not do its work (5xx, 429). `retry_after`: how long such a one asks to
     /// be left alone.
     #[inline]
     pub fn note_answer(&self, fault: bool, retry_after: Option<Duration>, now: Tick) {
-        if self.backend.board().wants() == Wants::Latency {
+        if self.is_heard() {
             self.answered.set(true);
             let answers = self.backend.answers();
             if fault {
@@ -100,7 +107,7 @@ impl Lease {
 
     /// Notes that the attempt came to nothing: by the backend's `fault`, or because nobody wanted to wait.
     fn note_failure(&self, fault: bool, now: Tick) {
-        if self.backend.board().wants() == Wants::Latency {
+        if self.is_heard() {
             let answers = self.backend.answers();
             if fault {
                 answers.note_fault(None, now);
@@ -133,7 +140,7 @@ impl Drop for Lease {
         if self.counted {
             board.discount();
         }
-        if board.wants() == Wants::Order {
+        if board.is_for(Wants::Order) {
             board.desk().weigh(&self.backend);
         }
     }

@@ -345,7 +345,15 @@ impl Call {
     }
 
     /// Tells how soon the backend answered, and how well: `answer` is the final head.
+    #[inline]
     pub fn note_answer(&self, answer: &Head) {
+        if self.lease.is_heard() {
+            self.judge_answer(answer);
+        }
+    }
+
+    #[inline(never)]
+    fn judge_answer(&self, answer: &Head) {
         let fault = answer.status >= 500 || answer.status == 429;
         let retry_after = if matches!(answer.status, 429 | 503) {
             let wall =
