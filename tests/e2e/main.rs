@@ -9,6 +9,7 @@
 )]
 
 mod balance_hash;
+mod balance_load;
 mod clients;
 mod http_aborts;
 mod http_answers;
