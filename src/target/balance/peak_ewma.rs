@@ -1,9 +1,9 @@
 //! The one of two backends drawn at random whose answer is expected sooner: what it took lately × the requests that it
 //! has ÷ its weight. Finagle's and Linkerd's balancer, with faults in the price; `target::answers` has the rules.
 //!
-//! Simulated with the code as it is here: three backends that take 10 ms (exponential), 300 requests a second. Of one that
-//! answers 500 in 1 ms 0.2 % of the requests find out (by load alone it would draw half of them), of one that takes ten
-//! times as long 1 %, of one that never answers 0.01 %. Two seconds after the first has recovered it is trusted again.
+//! What `evenkeel simulate` makes of it, beside `power_of_two`: of `failing_fast` 0.2 % errors instead of 60 %, of `one_slow`
+//! a p99 of 101 ms instead of 303 ms, and on workloads in which all backends are alike 1 to 2 % more (`even`: 116 ms, 114 ms).
+//! A backend that has recovered from failing is trusted again after 2 to 5 s, sooner when the others are busy.
 
 use super::power_of_two::Pairs;
 use super::{Algorithm, Draw};
