@@ -157,8 +157,7 @@ fn algorithms_differ_where_they_are_known_to() {
     assert!(failing.error_share() > 0.5, "{failing:?}");
     // Weights that fit the slots: everybody is as busy as the others, unless the algorithm does not look at them.
     let skewed = |algorithm| by(&stock("skewed_weights"), algorithm, 30_000).imbalance;
-    assert!(skewed(Balance::RoundRobin) < 1.1 && skewed(Balance::LeastConnections) < 1.1);
-    assert!(skewed(Balance::LeastBusy) > 1.1);
+    assert!(skewed(Balance::RoundRobin) < 1.1 && skewed(Balance::LeastBusy) > 1.15);
     let cold = |name| p99(name, Balance::RoundRobin);
     assert!(cold("cold_start_eased") < 0.3 * cold("cold_start"), "slow start spares who is cold");
 }
