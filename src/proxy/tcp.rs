@@ -97,6 +97,7 @@ async fn connect(ctx: &WorkerCtx, target: &Target, record: &mut Record) -> Resul
             Ok(stream) => {
                 attempt.connected = now();
                 lease.note_connected();
+                lease.note_answer(false, None, attempt.connected);
                 return Ok((lease, stream));
             }
             Err(failure) => {

@@ -193,12 +193,6 @@ impl Outlook {
         }
     }
 
-    /// Whether it asked to be left alone.
-    #[must_use]
-    pub(super) fn rests(&self) -> bool {
-        self.standing == Standing::Resting
-    }
-
     /// Whether a request is better off here than with `other`: it is expected to be done sooner. A backend that has only
     /// failed so far is compared as if it had last taken as long as the other.
     #[must_use]
@@ -233,6 +227,12 @@ impl Answers {
             asked: self.asked.load(Ordering::Relaxed),
         };
         Outlook::new(seen, in_flight, weight, now)
+    }
+
+    /// Whether the backend asked to be left alone.
+    #[must_use]
+    pub(super) fn rests(&self, now: Tick) -> bool {
+        Doubt(self.doubt.load(Ordering::Relaxed)).rests(now)
     }
 
     /// Notes that a request goes to it.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
-use super::Padded;
+use super::answers::Answers;
 use super::board::{Board, SeatWord};
 use super::ejection::Ejection;
 use super::health::threshold::Threshold;
@@ -41,30 +41,27 @@ impl std::fmt::Display for Endpoint {
     }
 }
 
-/// What every request touches, in one cache line. With a thousand backends each line of one has left the caches by
-/// its next turn, and with several workers each line that one of them writes has to come from there.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-struct Hot {
-    ejection: Ejection,
-    /// Nanoseconds; see [`Backend::idle_proven`].
-    idle_proven: AtomicU64,
-    in_flight: AtomicU32,
-    generation: AtomicU32,
-}
-
 /// One address inside a target.
+///
+/// What a pick and the end of its lease touch comes first, so that together with the two counts of the `Arc` around it it
+/// is one cache line. With thousands of backends the lines of one have left the caches by its next turn, and with several
+/// workers each line that one of them writes has to come from there. An alignment would put the counts into a line of
+/// their own.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Backend {
-    hot: Hot,
-    // In the line that is fetched along with that one.
-    /// Its number, never reused while the process lives.
-    pub id: BackendId,
-    health: AtomicU8,
+    in_flight: AtomicU32,
+    generation: AtomicU32,
+    ejection: Ejection,
     /// Where leases of its target report.
     board: Arc<Board>,
     seat: SeatWord,
+    /// Its number, never reused while the process lives.
+    pub id: BackendId,
+    health: AtomicU8,
+    /// Nanoseconds; see [`Backend::idle_proven`].
+    idle_proven: AtomicU64,
+    answers: Answers,
     /// Its name inside the target, as in the config.
     pub name: Arc<str>,
     /// `target/name`: the same on every node with the same config.
@@ -77,10 +74,11 @@ pub struct Backend {
     pub tls: Option<Upstream>,
     /// What `tls` was made of.
     tls_settings: Option<Arc<UpstreamTls>>,
-    /// Idle connections to it in the pools of all workers: their shared credit. Only the pools write it.
-    pub idle_connections: Padded<AtomicU32>,
     endpoints: ArcSwap<Arc<[Endpoint]>>,
     detail: Mutex<Detail>,
+    /// Idle connections to it in the pools of all workers: their shared credit. Only the pools write it, far from what picks
+    /// read.
+    pub idle_connections: AtomicU32,
 }
 
 /// What the health of a backend rests on.
@@ -112,20 +110,24 @@ impl Backend {
         };
         let decision = decide(&inputs);
         Backend {
-            hot: Hot::default(),
-            id,
-            health: AtomicU8::new(decision.health as u8),
+            in_flight: AtomicU32::default(),
+            generation: AtomicU32::default(),
+            ejection: Ejection::default(),
             board: Arc::clone(board),
             seat: SeatWord::default(),
+            id,
+            health: AtomicU8::new(decision.health as u8),
+            idle_proven: AtomicU64::default(),
+            answers: Answers::default(),
             name: config.name.as_str().into(),
             identity: format!("{}/{}", target.name, config.name).into(),
             address: config.address.clone(),
             probe_path: config.probe_path.as_deref().map(Arc::from),
             tls,
             tls_settings: config.tls.clone(),
-            idle_connections: Padded::default(),
             endpoints: ArcSwap::from_pointee(endpoints.into()),
             detail: Mutex::new(Detail { inputs, threshold: Threshold::default(), decision }),
+            idle_connections: AtomicU32::default(),
         }
     }
 
@@ -162,31 +164,31 @@ impl Backend {
     /// Attempts that hold a lease on it, over all workers.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
-        self.hot.in_flight.load(Ordering::Relaxed)
+        self.in_flight.load(Ordering::Relaxed)
     }
 
     /// Grows by one (wrapping) when it goes down, is removed or changes its addresses. A pooled connection
     /// remembers the value it was opened under and is closed when the two differ.
     #[must_use]
     pub fn generation(&self) -> u32 {
-        self.hot.generation.load(Ordering::Acquire)
+        self.generation.load(Ordering::Acquire)
     }
 
     /// Notes that it closed a kept-alive connection that had been idle for `age`, at most.
     pub fn note_idle_close(&self, age: Duration) {
-        self.hot.idle_proven.fetch_min(nanos(age), Ordering::Relaxed);
+        self.idle_proven.fetch_min(nanos(age), Ordering::Relaxed);
     }
 
     /// Notes that a kept-alive connection to it was still open after being idle for `age`.
     pub fn note_idle_open(&self, age: Duration) {
-        self.hot.idle_proven.fetch_max(nanos(age), Ordering::Relaxed);
+        self.idle_proven.fetch_max(nanos(age), Ordering::Relaxed);
     }
 
     /// The longest time for which it has kept an idle connection open, since it last closed one earlier than
     /// that; zero at first.
     #[must_use]
     pub fn idle_proven(&self) -> Duration {
-        Duration::from_nanos(self.hot.idle_proven.load(Ordering::Relaxed))
+        Duration::from_nanos(self.idle_proven.load(Ordering::Relaxed))
     }
 
     /// Whether its latest probe contradicted the verdict in force, so that the next is due earlier.
@@ -234,12 +236,17 @@ impl Backend {
 
     /// Makes the pools drop the connections they keep to it.
     pub(super) fn retire_connections(&self) {
-        self.hot.generation.fetch_add(1, Ordering::Release);
+        self.generation.fetch_add(1, Ordering::Release);
     }
 
     /// Whether it is passed over.
     pub(super) fn ejection(&self) -> &Ejection {
-        &self.hot.ejection
+        &self.ejection
+    }
+
+    /// How soon and how well it answers, as far as its target's algorithm wants to know.
+    pub(super) fn answers(&self) -> &Answers {
+        &self.answers
     }
 
     /// Where it is in the live set.
@@ -254,12 +261,12 @@ impl Backend {
 
     /// Counts one more lease. Whoever keeps an order of loads is told by the caller.
     pub(super) fn enter(&self) {
-        self.hot.in_flight.fetch_add(1, Ordering::SeqCst);
+        self.in_flight.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Counts one lease less.
     pub(super) fn leave(&self) {
-        self.hot.in_flight.fetch_sub(1, Ordering::SeqCst);
+        self.in_flight.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -286,6 +293,13 @@ fn literal(address: &BackendAddress) -> Vec<Endpoint> {
 mod tests {
     use super::*;
     use crate::target::fixtures::{alone, host, probed, unprobed};
+
+    #[test]
+    fn what_a_pick_touches_is_one_line_with_the_counts() {
+        let counts = 2 * size_of::<usize>();
+        assert!(counts + std::mem::offset_of!(Backend, answers) <= 64);
+        assert!(align_of::<Backend>() <= 16, "a greater alignment moves the counts away");
+    }
 
     #[test]
     fn literals_have_an_endpoint_from_the_start_and_names_none() {

@@ -173,6 +173,12 @@ impl Board {
         }
     }
 
+    /// Whether the algorithm in force wants to hear that.
+    #[inline]
+    pub(super) fn is_for(&self, wants: Wants) -> bool {
+        self.wants.load(Ordering::SeqCst) == wants as u8
+    }
+
     /// Says what is wanted from now on.
     pub(super) fn want(&self, wants: Wants) {
         self.wants.store(wants as u8, Ordering::SeqCst);

@@ -1,5 +1,6 @@
 //! The right to use a backend for one attempt.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,12 +32,14 @@ pub struct Lease {
     trial: bool,
     /// The board's total has it.
     counted: bool,
+    /// An answer was noted.
+    answered: Cell<bool>,
 }
 
 impl Lease {
     pub(super) fn new(backend: &Arc<Backend>, trial: bool, picked: Tick) -> Lease {
         backend.enter();
-        Lease { backend: Arc::clone(backend), picked, trial, counted: false }
+        Lease { backend: Arc::clone(backend), picked, trial, counted: false, answered: Cell::new(false) }
     }
 
     /// The same, in the board's total as well.
@@ -79,10 +82,39 @@ impl Lease {
         }
     }
 
+    /// Whether anybody wants to hear of answers: else [`Lease::note_answer`] does nothing.
+    #[inline]
+    #[must_use]
+    pub fn is_heard(&self) -> bool {
+        self.backend.board().is_for(Wants::Latency)
+    }
+
     /// Notes that the head of an answer came at `now`, or on TCP that the connection stands: that is how soon the backend
-    /// answers. `fault`: it is one of a failing backend (5xx). `retry_after`: how long it asks to be left alone.
+    /// answers. `fault`: it is one of a backend that did not do its work (5xx, 429). `retry_after`: how long such a one asks to
+    /// be left alone.
+    #[inline]
     pub fn note_answer(&self, fault: bool, retry_after: Option<Duration>, now: Tick) {
-        let _ = (fault, retry_after, now);
+        if self.is_heard() {
+            self.answered.set(true);
+            let answers = self.backend.answers();
+            if fault {
+                answers.note_fault(retry_after, now);
+            } else {
+                answers.note_good(now.since(self.picked), now);
+            }
+        }
+    }
+
+    /// Notes that the attempt came to nothing: by the backend's `fault`, or because nobody wanted to wait.
+    fn note_failure(&self, fault: bool, now: Tick) {
+        if self.is_heard() {
+            let answers = self.backend.answers();
+            if fault {
+                answers.note_fault(None, now);
+            } else if !self.answered.get() {
+                answers.note_gone(now.since(self.picked), now);
+            }
+        }
     }
 
     /// Ends the attempt at `now` with `outcome`.
@@ -93,8 +125,10 @@ impl Lease {
                 if self.backend.ejection().fail(self.trial, now) {
                     self.backend.board().desk().refresh(&self.backend);
                 }
+                self.note_failure(true, now);
             }
-            Outcome::Failed | Outcome::Neutral => {}
+            Outcome::Failed => self.note_failure(true, now),
+            Outcome::Neutral => self.note_failure(false, now),
         }
     }
 }
@@ -106,7 +140,7 @@ impl Drop for Lease {
         if self.counted {
             board.discount();
         }
-        if board.wants() == Wants::Order {
+        if board.is_for(Wants::Order) {
             board.desk().weigh(&self.backend);
         }
     }
@@ -115,7 +149,8 @@ impl Drop for Lease {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::fixtures::{alone, host, unprobed};
+    use crate::config::model::{self, Balance};
+    use crate::target::fixtures::{alone, host, target, unprobed};
 
     #[test]
     fn a_lease_counts_once_whichever_way_it_ends() {
@@ -154,5 +189,39 @@ mod tests {
         assert!(backend.ejection().word().until().is_some());
         Lease::new(&backend, false, Tick(9)).finish(Outcome::Success, Tick(9));
         assert_eq!(backend.ejection().word().until(), None);
+    }
+
+    #[test]
+    fn what_became_of_an_attempt_counts_where_the_algorithm_wants_to_know() {
+        let at = |millis: u64| Tick((1_000_000 + millis) * 1_000_000);
+        for algorithm in [Balance::PeakEwma, Balance::RoundRobin] {
+            let wants = algorithm == Balance::PeakEwma;
+            for (outcome, answered, counts) in [
+                (Outcome::Failed, true, wants),
+                (Outcome::Failed, false, wants),
+                (Outcome::ConnectFailed, false, wants),
+                // Whoever leaves in the middle of an answer says nothing about how soon it came.
+                (Outcome::Neutral, true, false),
+                (Outcome::Neutral, false, wants),
+                (Outcome::Success, true, false),
+            ] {
+                let target = target(&model::Target { balance: algorithm.into(), ..unprobed(2) });
+                let [one, other] = &target.backends[..] else { panic!("two backends") };
+                for backend in [one, other] {
+                    let lease = Lease::new(backend, false, at(0));
+                    lease.note_answer(false, None, at(10));
+                    lease.finish(Outcome::Success, at(20));
+                }
+                let outlook = |backend: &Backend| backend.answers().outlook(0, 1, at(200));
+                assert_eq!(outlook(one), outlook(other));
+                let lease = Lease::new(one, false, at(20));
+                if answered {
+                    lease.note_answer(false, None, at(21));
+                }
+                lease.finish(outcome, at(200));
+                let seen = outlook(other).beats(&outlook(one));
+                assert_eq!(seen, counts, "{algorithm:?} {outcome:?} {answered}");
+            }
+        }
     }
 }

@@ -97,14 +97,13 @@ impl TargetState {
         {
             return Some(lease);
         }
-        let wants = self.board.wants();
-        if wants == Wants::Order {
+        if self.board.is_for(Wants::Order) {
             return self.least(live, number, ask);
         }
         let draw = Draw { tier, state: self, ask };
         let place = tier.plan.draw(&draw).or_else(|| draw_again(&draw))?;
         let lease = Lease::new(tier.backends.get(place)?, false, ask.now);
-        Some(if wants == Wants::Total { lease.counted() } else { lease })
+        Some(if self.board.is_for(Wants::Total) { lease.counted() } else { lease })
     }
 
     /// The least busy backend of the tier of this `number`: found, counted and put in its new place in the order before
@@ -247,7 +246,7 @@ fn last_resort(live: &Live, ask: &Ask<'_>) -> Option<Lease> {
         let (before, after) = tier.backends.split_at_checked(ask.dice.below(tier.backends.len()))?;
         let backend = after.iter().chain(before).find(|backend| !ask.tried.contains(backend.id))?;
         let lease = Lease::new(backend, false, ask.now);
-        if backend.board().wants() == Wants::Order {
+        if backend.board().is_for(Wants::Order) {
             backend.board().desk().weigh(backend);
         }
         Some(lease)

@@ -8,6 +8,7 @@
     reason = "a test says what it expects by failing; it has no public"
 )]
 
+mod balance_hash;
 mod clients;
 mod http_aborts;
 mod http_answers;
@@ -25,6 +26,7 @@ mod life_failure;
 mod life_health;
 mod life_lab;
 mod life_listener;
+mod life_peak_ewma;
 mod life_pool;
 mod life_record;
 mod life_shutdown;

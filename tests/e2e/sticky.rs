@@ -411,3 +411,43 @@ fn the_edge_without_a_wire_carries_it_too() {
         assert!(edge.status == 200 && edge.fields.iter().all(|(name, _)| name != "Set-Cookie"));
     });
 }
+
+#[test]
+fn a_backend_without_weight_serves_those_it_has_and_nobody_new() {
+    let backends = fakes(3);
+    let kept = cookie_of(&sticky(&backends), 1);
+    let keel = Keel::with(&all(&backends), |config| {
+        stick(config);
+        config.targets[0].backends[0].portion.weight = 0;
+    });
+    for _ in 0..10 {
+        assert_stays(&ask(&keel, &kept), 1);
+        assert_ne!(ask(&keel, "").text(), "Hello from fake-1");
+    }
+    backends[0].stop_accepting();
+    backends[0].close_idle();
+    until_refused(backends[0].addr());
+    let answer = ask(&keel, &kept);
+    assert!(answer.status == 200 && cookie(&answer).is_some_and(|new| new != kept), "{}", answer.head);
+}
+
+#[test]
+fn a_pinned_client_is_served_from_another_tier_or_zone_while_that_backend_is_up() {
+    let backends = fakes(3);
+    let kept: Vec<String> = (1..=3).map(|number| cookie_of(&sticky(&backends), number)).collect();
+    let keel = Keel::with(&all(&backends), |config| {
+        stick(config);
+        let target = &mut config.targets[0];
+        target.balance.zone = Some("here".into());
+        for (backend, zone) in target.backends.iter_mut().zip(["here", "there", "here"]) {
+            backend.portion.zone = Some(zone.into());
+        }
+        target.backends[2].portion.priority = evenkeel::config::model::Portion::BACKUP;
+    });
+    for _ in 0..3 {
+        for (number, kept) in (1..).zip(&kept) {
+            assert_stays(&ask(&keel, kept), number);
+        }
+        assert_eq!(ask(&keel, "").text(), "Hello from fake-1");
+    }
+}

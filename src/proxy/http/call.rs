@@ -6,9 +6,10 @@
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::message::{Cause, Framing, Head};
+use crate::net::deadline::wall_start;
 use crate::net::{Buffer, Deadline, Piece, Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::spare::Lent;
@@ -20,6 +21,7 @@ use super::h1::decode::{Broken, Decoder};
 use super::h1::framing;
 use super::h1::search::Search;
 use super::h1::transmit::{Failed, Transmit};
+use super::retry_after::retry_after;
 
 /// 1xx heads that are passed on for one request; a backend that sends more is broken.
 const INTERIM: u8 = 32;
@@ -340,6 +342,27 @@ impl Call {
     #[must_use]
     pub fn read(&self) -> Tick {
         self.read
+    }
+
+    /// Tells how soon the backend answered, and how well: `answer` is the final head.
+    #[inline]
+    pub fn note_answer(&self, answer: &Head) {
+        if self.lease.is_heard() {
+            self.judge_answer(answer);
+        }
+    }
+
+    #[inline(never)]
+    fn judge_answer(&self, answer: &Head) {
+        let fault = answer.status >= 500 || answer.status == 429;
+        let retry_after = if matches!(answer.status, 429 | 503) {
+            let wall =
+                SystemTime::UNIX_EPOCH + Duration::from_nanos(wall_start().saturating_add(self.read.0));
+            retry_after(answer, wall)
+        } else {
+            None
+        };
+        self.lease.note_answer(fault, retry_after, self.read);
     }
 
     /// Ends it after the whole answer was read, at `now`. The connection goes to the pool if it may serve another request:

@@ -203,7 +203,10 @@ async fn attempt<E: Edge>(errand: &mut Errand<'_, E>, mut lease: Lease) -> Resul
                 call.abandon(Outcome::Failed, now());
                 return Err(Failure { cause: Cause::BadUpgrade, next: false });
             }
-            Ok(()) => return Ok(call),
+            Ok(()) => {
+                call.note_answer(errand.answer);
+                return Ok(call);
+            }
             Err(silence) => {
                 let closed = !silence.answered && silence.cause == Cause::BackendClosed;
                 let harmless =

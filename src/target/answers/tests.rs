@@ -137,7 +137,7 @@ fn one_that_does_not_answer_looks_worse_the_longer_it_takes() {
 
 #[test]
 fn it_rests_for_as_long_as_it_asks_but_not_longer_than_a_minute() {
-    let rests = |answers: &Answers, now| outlook(answers, 0, now).rests();
+    let rests = |answers: &Answers, now| answers.rests(now);
     for (asked, least, most) in [(2000, 1990, 2002), (3_600_000, 59_990, 60_002), (60_000, 59_990, 60_002)] {
         let answers = Answers::default();
         answers.note_fault(Some(millis(asked)), at(0));

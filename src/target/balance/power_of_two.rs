@@ -16,7 +16,7 @@ impl Algorithm for PowerOfTwo {
     }
 
     fn draw(&self, draw: &Draw<'_>) -> Option<usize> {
-        self.0.cheaper(draw, |place| draw.load(place))
+        self.0.better(draw, |one, other| draw.load(one) < draw.load(other))
     }
 }
 
@@ -30,15 +30,16 @@ impl Pairs {
         Pairs(Order::new(lineup.weights))
     }
 
-    /// Of two places drawn at random the one that may be picked and costs less; the first when they cost the same.
-    pub(super) fn cheaper(&self, draw: &Draw<'_>, cost: impl Fn(usize) -> f64) -> Option<usize> {
+    /// Of two places drawn at random the one that may be picked. When both may, it is the second if that `beats` the
+    /// first.
+    pub(super) fn better(&self, draw: &Draw<'_>, beats: impl Fn(usize, usize) -> bool) -> Option<usize> {
         let (len, dice) = (self.0.len(), draw.ask.dice);
         let nth = dice.below(len);
         let first = self.0.place(nth);
         // The second is one of the other turns; with weights it may be another turn of the same backend.
         let second = self.0.place((nth + 1 + dice.below(len.saturating_sub(1))) % len.max(1));
         match (draw.may(first), first != second && draw.may(second)) {
-            (true, true) if cost(second) < cost(first) => Some(second),
+            (true, true) if beats(second, first) => Some(second),
             (true, _) => Some(first),
             (false, true) => Some(second),
             (false, false) => None,

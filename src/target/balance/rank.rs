@@ -68,11 +68,6 @@ struct Share {
     stride: u32,
 }
 
-/// Whether the next stride might go beyond what a tag can say.
-fn is_late(tag: u64) -> bool {
-    tag + u64::from(STRIDE_MAX) > TAG_MASK
-}
-
 /// Places in the order in which they should be picked.
 #[derive(Clone, Debug)]
 pub(in crate::target) struct Rank {
@@ -155,20 +150,15 @@ impl Rank {
             count += 1;
             self.put(place, OUT);
         }
-        let mut late = false;
         for &(place, key) in &aside[..count] {
-            // It has had its turn: among equals the others come before it is asked again.
-            let next = key + u64::from(self.share(place).stride);
-            late |= is_late(next & TAG_MASK);
-            self.put(place, next);
+            // It has had its turn: among equals the others come before it is asked again. As far ahead of the clock as its
+            // stride, no tag goes further.
+            let next = self.clock + self.share(place).stride;
+            self.put(place, key & !TAG_MASK | u64::from(next));
         }
-        if let Some((place, key, load)) = found {
-            self.give(place, key, load);
-        }
-        if late {
-            self.renumber();
-        }
-        found.map(|(place, ..)| place)
+        let (place, key, load) = found?;
+        self.give(place, key, load);
+        Some(place)
     }
 
     /// The first place in order with its key; `None`: all are out.
@@ -194,7 +184,8 @@ impl Rank {
         let next = start + self.share(place).stride;
         self.clock = start;
         self.put(place, self.key(place, Some(load), u64::from(next)));
-        if is_late(u64::from(next)) {
+        // The next pick may start one stride ahead of the clock, and end two.
+        if u64::from(start + 2 * STRIDE_MAX) > TAG_MASK {
             self.renumber();
         }
     }

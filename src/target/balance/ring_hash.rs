@@ -52,7 +52,9 @@ impl RingHash {
             let places: Vec<Option<usize>> = lineup
                 .configured
                 .iter()
-                .map(|(identity, _)| up.next_if(|(_, backend)| backend.identity == *identity).map(|(place, _)| place))
+                .map(|(identity, _)| {
+                    up.next_if(|(_, backend)| backend.identity == *identity).map(|(place, _)| place)
+                })
                 .collect();
             Arc::new(full.only(|place| places.get(place).copied().flatten()))
         };
@@ -80,7 +82,8 @@ impl Algorithm for RingHash {
         let mut spare = None;
         for place in self.live.walk(key).take(LOOKS).filter(|&place| draw.may(place)) {
             let Some(percent) = self.percent else { return Some(place) };
-            let (Some(backend), Some(&weight)) = (draw.tier.backends.get(place), draw.tier.weights.get(place))
+            let (Some(backend), Some(&weight)) =
+                (draw.tier.backends.get(place), draw.tier.weights.get(place))
             else {
                 continue;
             };
@@ -251,13 +254,7 @@ fn place_of(point: Point) -> usize {
 ///
 /// Where `total` is the sum of `in_flight` over the backends that `total_weight` is the sum of, one of them always may.
 #[must_use]
-fn admits(
-    in_flight: u32,
-    total: u64,
-    weight: u16,
-    total_weight: u64,
-    percent: u32,
-) -> bool {
+fn admits(in_flight: u32, total: u64, weight: u16, total_weight: u64, percent: u32) -> bool {
     // `in_flight + 1 ≤ ⌈a / b⌉` is `in_flight · b < a`.
     let share = u128::from(percent) * (u128::from(total) + 1) * u128::from(weight);
     u128::from(in_flight) * 100 * u128::from(total_weight) < share
