@@ -9,6 +9,7 @@ macro_rules! algorithms {
     ($make:ident) => {
         $make! {
             /// Each backend in turn, exactly, over all workers; with weights in the smooth order.
+            #[default]
             RoundRobin "round_robin" round_robin,
             /// The one with the fewest requests in flight for its weight.
             LeastConnections "least_connections" least_connections,
@@ -30,11 +31,11 @@ macro_rules! algorithms {
 pub(crate) use algorithms;
 
 macro_rules! make_enum {
-    ($($(#[$doc:meta])* $name:ident $text:literal $file:ident,)*) => {
+    ($($(#[$note:meta])* $name:ident $text:literal $file:ident,)*) => {
         /// The balancing algorithms.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         pub enum Balance {
-            $($(#[$doc])* $name,)*
+            $($(#[$note])* $name,)*
         }
 
         impl Balance {
@@ -44,12 +45,6 @@ macro_rules! make_enum {
     };
 }
 algorithms!(make_enum);
-
-impl Default for Balance {
-    fn default() -> Self {
-        Balance::RoundRobin
-    }
-}
 
 impl Balance {
     /// Names that other load balancers have for them; they are taken as well.

@@ -82,7 +82,8 @@ fn a_pinned_backend_that_is_out_is_not_picked() {
     for (_, algorithm) in Balance::ALL {
         let target = target(&model::Target { balance: (*algorithm).into(), ..probed(2) });
         let up = |number: usize| target.state.report(&target.backends[number], Verdict::Good, Tick(1));
-        (up(0), up(1));
+        up(0);
+        up(1);
         let picked = |tried: &Tried, now| {
             let pin = Some(&target.backends[0]);
             match target.pick(&Ask { pin, ..Ask::new(tried, &dice, Tick(now)) }) {
