@@ -50,9 +50,9 @@ impl Workload {
                 ],
                 ..Workload::new(
                     "cheap_and_expensive",
-                    "90 % take 2 ms, 10 % 100 ms, on one route; 60 % busy",
+                    "90 % take 2 ms, 10 % 100 ms, on one route; 80 % busy",
                     vec![Fake::new(4); 5],
-                    1_000.0,
+                    1_350.0,
                 )
             },
         ];
