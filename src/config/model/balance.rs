@@ -25,6 +25,8 @@ macro_rules! algorithms {
             RingHash "ring_hash" ring_hash,
             /// By a hash of the request in a table of even shares.
             Maglev "maglev" maglev,
+            /// The first in the order of the file; the others stand by.
+            First "first" first,
         }
     };
 }

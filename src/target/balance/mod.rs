@@ -4,6 +4,7 @@
 //! [`Draw::may`] says yes; when what it drew may not be used it answers `None` and is asked again a few times,
 //! before any backend will do. So nobody outside `may` decides who is eligible.
 
+mod first;
 mod hashed;
 mod least_busy;
 mod least_connections;

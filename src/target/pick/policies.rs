@@ -51,7 +51,8 @@ fn weights_of_5_1_1_take_turns_in_the_smooth_order() {
 
 #[test]
 fn weights_hold_under_every_algorithm_without_a_key_on_an_idle_target() {
-    for (_, algorithm) in Balance::ALL.iter().filter(|(_, algorithm)| !algorithm.is_hash()) {
+    let shares = |algorithm: &Balance| !algorithm.is_hash() && *algorithm != Balance::First;
+    for (_, algorithm) in Balance::ALL.iter().filter(|(_, algorithm)| shares(algorithm)) {
         let weighted = [Balance::RoundRobin, Balance::LeastConnections, Balance::Random].contains(algorithm);
         let target = target(&portioned(*algorithm, &weights(&[4, 1, 1])));
         let counts = count(names(&target, 6_000, 1));
@@ -157,7 +158,7 @@ fn a_zone_is_preferred_while_half_of_it_is_up() {
 
 #[test]
 fn slow_start_gives_a_backend_that_came_back_its_share_little_by_little_under_every_algorithm() {
-    for (_, algorithm) in Balance::ALL {
+    for (_, algorithm) in Balance::ALL.iter().filter(|(_, algorithm)| *algorithm != Balance::First) {
         let policy = Policy { slow_start: Duration::from_secs(10), ..Policy::from(*algorithm) };
         let target = target(&model::Target { balance: policy, ..probed(4) });
         let report = |number: usize, verdict: Verdict, times: u64, now: u64| {
@@ -180,6 +181,25 @@ fn slow_start_gives_a_backend_that_came_back_its_share_little_by_little_under_ev
         assert!(shares[2] > full / 3 && shares[2] < full * 4 / 5, "{algorithm:?}: {shares:?}");
         assert!((880..=1_120).contains(&shares[3]), "{algorithm:?}: {shares:?}");
     }
+}
+
+#[test]
+fn first_takes_the_first_of_the_file_that_may_be_used() {
+    let target = target(&model::Target { balance: Balance::First.into(), ..probed(3) });
+    let report = |number: usize, verdict: Verdict| {
+        (0..3).for_each(|_| {
+            target.state.report(&target.backends[number], verdict.clone(), Tick(1));
+        });
+    };
+    (0..3).for_each(|number| report(number, Verdict::Good));
+    assert_eq!(count(names(&target, 20, 1)), shares([("b0", 20)]));
+    eject(&target, "b0", SECOND);
+    assert_eq!(count(names(&target, 20, SECOND)), shares([("b1", 20)]));
+    report(1, Verdict::Bad("timeout after 1s".into()));
+    assert_eq!(count(names(&target, 20, SECOND)), shares([("b2", 20)]));
+    report(1, Verdict::Good);
+    assert_eq!(count(names(&target, 20, SECOND)), shares([("b1", 20)]));
+    assert_eq!(count(names(&target, 20, 3 * SECOND)), shares([("b0", 1), ("b1", 19)]), "the trial failed nobody");
 }
 
 #[test]
