@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::{Command, CommandFactory as _};
+use clap::{Command, CommandFactory as _, Id};
 
 use super::args::{Args, CompletionsOptions};
 use super::output;
@@ -18,9 +18,11 @@ pub(super) fn run(options: &CompletionsOptions) -> anyhow::Result<ExitCode> {
 
 /// `command` without its hidden flags, which are there to be refused: the generators would propose them.
 fn visible(command: &Command) -> Command {
+    let is_shown = |id: &Id| !command.get_arguments().any(|arg| arg.get_id() == id && arg.is_hide_set());
     let mut same = Command::new(command.get_name().to_owned())
         .about(command.get_about().cloned().unwrap_or_default())
         .args(command.get_arguments().filter(|arg| !arg.is_hide_set()).cloned())
+        .groups(command.get_groups().filter(|group| group.get_args().all(is_shown)).cloned())
         .subcommands(command.get_subcommands().map(visible));
     if let Some(version) = command.get_version() {
         same = same.version(version.to_owned());

@@ -1,8 +1,10 @@
 //! `evenkeel simulate`.
 
+use std::process::Stdio;
+
 use serde_json::Value;
 
-use super::outcome;
+use super::{evenkeel, outcome};
 
 /// The runs of a simulation, which must succeed.
 #[track_caller]
@@ -122,5 +124,16 @@ fn a_wrong_command_line_says_what_would_be_right() {
     ] {
         let (code, stdout, stderr) = outcome(&[&["simulate"], args].concat());
         assert!(code == Some(2) && stdout.is_empty() && stderr.contains(said), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn figures_that_could_not_be_written_are_a_failure() {
+    for format in ["table", "markdown", "json"] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let args = ["simulate", "--workload", "even", "--requests", "100", "--format", format];
+        let output = evenkeel(&args).stdin(Stdio::null()).stdout(full).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(1) && said.contains("can't write to standard output"), "{said}");
     }
 }
