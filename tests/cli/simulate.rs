@@ -51,7 +51,7 @@ fn every_pair_of_a_workload_and_an_algorithm_that_was_asked_for_is_run() {
 #[test]
 fn a_case_of_ones_own_has_the_backends_and_the_load_of_its_flags() {
     let runs = runs(&["--rate", "100", "--backends", "4", "--slow", "3", "--service-mean", "30ms"]);
-    assert_eq!(runs.len(), 8, "all algorithms");
+    assert_eq!(runs.len(), 9, "all algorithms");
     let turns = &runs[0];
     assert_eq!((&turns["workload"], &turns["algorithm"]), (&"own".into(), &"round_robin".into()));
     assert_eq!(turns["shares"], serde_json::json!([500, 500, 500, 500]));
