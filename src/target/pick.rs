@@ -109,6 +109,8 @@ impl TargetState {
     /// The least busy backend of the tier of this `number`: found, counted and put in its new place in the order before
     /// another thread looks.
     fn least(&self, live: &Live, number: usize, ask: &Ask<'_>) -> Option<Lease> {
+        // A lease that is dropped takes the desk, so it must outlive the guard on every way out.
+        let mut lease = None;
         let mut desk = self.board.desk();
         let newer;
         let live = if desk.generation == live.generation {
@@ -119,7 +121,6 @@ impl TargetState {
         };
         let tier = live.tiers.get(number)?;
         let rank = desk.rows.get_mut(number)?.rank.as_mut()?;
-        let mut lease = None;
         let mut take = |place: usize| {
             let backend = tier.backends.get(place)?;
             lease = Some(Lease::new(backend, false, ask.now));
@@ -141,12 +142,13 @@ impl TargetState {
     /// The attempt that finds out whether an ejected backend is back, once its ejection has ended.
     #[cold]
     fn trial(&self, number: usize, ask: &Ask<'_>) -> Option<Lease> {
+        // See `least`.
+        let mut lease = None;
         let mut desk = self.board.desk();
         let live = self.live.load();
         let tier = live.tiers.get(number)?;
         let row = desk.rows.get_mut(number)?;
         let mut tried = Vec::new();
-        let mut lease = None;
         while let Some(Reverse((until, place))) = row.ends.peek().copied() {
             if until > ask.now {
                 break;

@@ -199,7 +199,11 @@ fn first_takes_the_first_of_the_file_that_may_be_used() {
     assert_eq!(count(names(&target, 20, SECOND)), shares([("b2", 20)]));
     report(1, Verdict::Good);
     assert_eq!(count(names(&target, 20, SECOND)), shares([("b1", 20)]));
-    assert_eq!(count(names(&target, 20, 3 * SECOND)), shares([("b0", 1), ("b1", 19)]), "the trial failed nobody");
+    assert_eq!(
+        count(names(&target, 20, 3 * SECOND)),
+        shares([("b0", 1), ("b1", 19)]),
+        "the trial failed nobody"
+    );
 }
 
 #[test]
