@@ -227,6 +227,33 @@ fn least_connections_always_takes_a_least_one_and_ties_take_turns() {
     }
 }
 
+/// Every request has the same key, so without the bound one backend would get them all.
+#[test]
+fn no_pick_by_ring_hash_goes_beyond_the_bound() {
+    let dice = Dice::seeded(9);
+    let parts = [3_u16, 1, 1, 2, 1];
+    let target = target(&portioned(Balance::RingHash, &weights(&parts)));
+    let mut held: Vec<Lease> = Vec::new();
+    for _ in 0..1_500 {
+        if !held.is_empty() && dice.happens(0.4) {
+            drop(held.swap_remove(dice.below(held.len())));
+        }
+        let tried = Tried::new();
+        let ask = Ask { key: Some(77), ..Ask::new(&tried, &dice, Tick(1)) };
+        let Pick::Lease(lease) = target.pick(&ask) else { panic!("all are up") };
+        let place = target.backends.iter().position(|other| Arc::ptr_eq(other, lease.backend()));
+        let weight = u64::from(parts[place.expect("a member")]);
+        held.push(lease);
+        let load = u64::from(held.last().expect("just pushed").backend().in_flight());
+        // 125 % of its share of all that there are now, rounded up.
+        let bound = (125 * held.len() as u64 * weight).div_ceil(100 * 8);
+        assert!(load <= bound, "{load} of {}, bound {bound}", held.len());
+    }
+    // Full ones hold 125 % of their weight's share, so 7 of the 8 units of weight are needed for all.
+    let busy = target.backends.iter().filter(|backend| backend.in_flight() > 0).count();
+    assert!(busy >= 4, "others took what was too much: {busy}");
+}
+
 /// A reload may change the algorithm while leases are held.
 #[test]
 fn leases_of_another_algorithm_count_after_a_reload() {
