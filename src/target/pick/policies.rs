@@ -183,6 +183,33 @@ fn slow_start_gives_a_backend_that_came_back_its_share_little_by_little_under_ev
     }
 }
 
+/// The scenario of jkalsi1's load balancer in simulated time: 10 clients, 60 requests, a takes 100 ms, the others 10 ms. A
+/// fair share would be 20.
+#[test]
+fn slow_a_gets_at_most_14_of_60_in_20_runs_of_20() {
+    for seed in 0..20 {
+        let dice = Dice::seeded(seed);
+        let target = target(&with(3, Balance::LeastConnections));
+        // When each client asks next, and what it waits for.
+        let mut clients: Vec<(u64, Option<Lease>)> =
+            (0..10).map(|_| (dice.roll() % 1_000_000, None)).collect();
+        let mut counts = [0; 3];
+        for _ in 0..60 {
+            let next = clients.iter_mut().min_by_key(|(time, _)| *time).expect("ten");
+            let now = next.0;
+            next.1 = None;
+            let lease = pick(&target, &dice, now).expect("all are up");
+            let place = target.backends.iter().position(|other| Arc::ptr_eq(other, lease.backend()));
+            let place = place.expect("a member");
+            counts[place] += 1;
+            // A little uneven, as answers are.
+            let millis = if place == 0 { 100_000_000 } else { 10_000_000 };
+            *next = (now + millis * 9 / 10 + dice.roll() % (millis / 5), Some(lease));
+        }
+        assert!((1..=14).contains(&counts[0]), "run {seed}: {counts:?}");
+    }
+}
+
 #[test]
 fn first_takes_the_first_of_the_file_that_may_be_used() {
     let target = target(&model::Target { balance: Balance::First.into(), ..probed(3) });
