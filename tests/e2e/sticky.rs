@@ -11,7 +11,7 @@ use fake_backend::{Behaviour, Ending, Fake, Fault, Running};
 use super::life_lab::{assert_own, probe, probe_quickly, until, until_refused};
 use super::support::tls::Secure;
 use super::support::worker;
-use super::support::{self, Answer, Keel, fakes, quick_health, recording};
+use super::support::{self, Answer, Keel, eventually, fakes, quick_health, recording};
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: test\r\n";
 const ATTRIBUTES: &str = "; Path=/; HttpOnly; SameSite=Lax";
@@ -227,7 +227,10 @@ fn a_refused_connect_costs_the_client_its_pin_and_nothing_else() {
     let keel = sticky(&backends);
     let old = cookie_of(&keel, 1);
     backends[0].stop_accepting();
-    backends[0].close_idle();
+    eventually("it has closed", || {
+        backends[0].close_idle();
+        backends[0].open_connections() == 0
+    });
     until_refused(backends[0].addr());
     let answer = ask(&keel, &old);
     assert_eq!((answer.status, answer.text()), (200, "Hello from fake-2".into()));
@@ -425,7 +428,10 @@ fn a_backend_without_weight_serves_those_it_has_and_nobody_new() {
         assert_ne!(ask(&keel, "").text(), "Hello from fake-1");
     }
     backends[0].stop_accepting();
-    backends[0].close_idle();
+    eventually("it has closed", || {
+        backends[0].close_idle();
+        backends[0].open_connections() == 0
+    });
     until_refused(backends[0].addr());
     let answer = ask(&keel, &kept);
     assert!(answer.status == 200 && cookie(&answer).is_some_and(|new| new != kept), "{}", answer.head);
