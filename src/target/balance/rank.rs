@@ -260,7 +260,8 @@ fn shares(weights: &[u16]) -> Option<Box<[Share]>> {
     if weights.iter().all(|&weight| weight == weights[0] && weight > 0) {
         return None;
     }
-    let divisor = weights.iter().map(|&weight| weight.into()).fold(0, gcd);
+    // 0 where all weights are.
+    let divisor = weights.iter().map(|&weight| weight.into()).fold(0, gcd).max(1);
     // All rounded or none: were some exact, the others' rounding would be in their favour.
     let exact = common_multiple(weights, divisor);
     let share = |&weight: &u16| {

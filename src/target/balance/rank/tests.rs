@@ -220,6 +220,12 @@ proptest! {
 }
 
 #[test]
+fn weights_that_are_all_zero_give_nothing() {
+    let mut rank = Rank::new(&[0, 0]);
+    assert_eq!(rank.pick(|_| Some(1)), None);
+}
+
+#[test]
 fn loads_beyond_what_is_told_apart_count_alike() {
     let mut rank = Rank::new(&[1, 1]);
     rank.set(0, Some(u32::MAX));
