@@ -12,10 +12,10 @@ use std::io::Write as _;
 use std::sync::{Arc, Barrier};
 
 use evenkeel::config::model::{
-    self, BackendAddress, Balance, HealthCheck, Policy, Portion, Protocol, Timeouts,
+    self, BackendAddress, Balance, HealthCheck, Policy, Portion, Protocol, Resilience, Timeouts,
 };
 use evenkeel::net::now;
-use evenkeel::target::{Ask, Dice, Lease, Pick, Registry, Target, Tried};
+use evenkeel::target::{Ask, Dice, Heard, Lease, Pick, Registry, Target, Tried};
 use evenkeel::tick::Tick;
 
 /// Backends of a target.
@@ -137,7 +137,7 @@ impl Side {
         let tried = Tried::new();
         let ask = Ask { key: Some(self.dice.roll()), ..Ask::new(&tried, &self.dice, self.moment) };
         let picked = lease(target, &ask).expect("all backends are up");
-        picked.note_answer(false, None, Tick(self.moment.0 + 500));
+        picked.note_answer(Heard::GOOD, Tick(self.moment.0 + 500));
         drop(ending);
         picked
     }
@@ -161,7 +161,7 @@ impl Side {
 fn lease(target: &Target, ask: &Ask<'_>) -> Option<Lease> {
     match target.pick(ask) {
         Pick::Lease(lease) => Some(lease),
-        Pick::Unknown | Pick::None => None,
+        Pick::Unknown | Pick::Full | Pick::None(_) => None,
     }
 }
 
@@ -180,6 +180,7 @@ fn target(algorithm: Balance, size: u16) -> Arc<Target> {
         sticky: None,
         health: None::<HealthCheck>,
         timeouts: Timeouts::default(),
+        resilience: Resilience::default(),
         upgrade: Vec::new(),
         backends: (0..size).map(backend).collect(),
     };

@@ -5,6 +5,7 @@
 
 pub mod balance;
 mod log;
+pub mod resilience;
 pub mod template;
 pub mod tls;
 
@@ -18,6 +19,7 @@ use ipnet::IpNet;
 
 pub use balance::{Balance, HashKey, Policy, Portion, Sticky};
 pub use log::{AccessLog, EventFormat, LogFormat, LogPath, Share};
+pub use resilience::Resilience;
 pub use template::Template;
 
 use tls::{Identity, ListenerTls, UpstreamTls};
@@ -143,6 +145,8 @@ pub struct Target {
     pub health: Option<HealthCheck>,
     /// How long backends may take.
     pub timeouts: Timeouts,
+    /// What is done about those that fail, and about too many requests.
+    pub resilience: Resilience,
     /// Protocols that a client may upgrade to, in lower case. Default: `websocket`.
     pub upgrade: Vec<String>,
     /// In the order of the file.
@@ -204,6 +208,25 @@ pub struct HealthCheck {
     pub expect: Vec<RangeInclusive<u16>>,
     /// The Host header of the probe; `None`: the backend's address.
     pub host: Option<String>,
+    /// What the body of a good answer contains; `None`: it is not read.
+    pub body: Option<String>,
+    /// The port of every backend's agent, which says how much it can take; `None`: there is none.
+    pub agent: Option<u16>,
+}
+
+impl Default for HealthCheck {
+    fn default() -> Self {
+        HealthCheck {
+            interval: Duration::from_secs(2),
+            timeout: Duration::from_secs(1),
+            rise: 2,
+            fall: 3,
+            expect: vec![200..=399],
+            host: None,
+            body: None,
+            agent: None,
+        }
+    }
 }
 
 /// How long a backend may take.
@@ -219,6 +242,13 @@ pub struct Timeouts {
     pub idle: Duration,
     /// Silence on a TCP connection or an upgraded one. Default 1 h.
     pub tunnel: Duration,
+    /// In the queue, while every backend has `max_in_flight`. Default 5 s.
+    pub queue: Duration,
+    /// For one attempt, from the choice of a backend to the end of the answer's head; `None` (`off`, the default): any.
+    pub attempt: Option<Duration>,
+    /// For all attempts and pauses, from the end of the request's head to the end of the answer's head; `None` (`off`, the
+    /// default): any.
+    pub total: Option<Duration>,
 }
 
 impl Default for Timeouts {
@@ -229,6 +259,9 @@ impl Default for Timeouts {
             first_byte: Duration::from_secs(60),
             idle: Duration::from_secs(60),
             tunnel: Duration::from_secs(3600),
+            queue: Duration::from_secs(5),
+            attempt: None,
+            total: None,
         }
     }
 }
@@ -268,11 +301,22 @@ pub struct Limits {
     pub body: Option<u64>,
     /// Bytes per second that a request body must keep up on average once it has had 20 s; 0: any. Default 240.
     pub body_rate: u64,
+    /// Client connections at once on this listener; `None` (`off`, the default): any, within `max_connections`.
+    pub connections: Option<u32>,
+    /// The same from one client address (of v6: one /64); `None` (`off`, the default): any.
+    pub connections_per_client: Option<u32>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { head_size: 32 * 1024, headers: 100, body: None, body_rate: 240 }
+        Limits {
+            head_size: 32 * 1024,
+            headers: 100,
+            body: None,
+            body_rate: 240,
+            connections: None,
+            connections_per_client: None,
+        }
     }
 }
 

@@ -106,9 +106,19 @@ causes! {
 
     /// No backend is eligible.
     NoBackend = "no_backend", 503, Local, "No backend is available.";
+    /// Every backend that could be chosen has an open breaker.
+    BreakerOpen = "breaker_open", 503, Local, "No backend is available.";
+    /// Every backend has `max_in_flight` requests, and as many as may wait do.
+    QueueFull = "queue_full", 503, Local, "Too many requests are waiting.";
+    /// No backend had room in time.
+    QueueTimeout = "queue_timeout", 503, Local, "No backend had room in time.";
+    /// Over `timeouts.total`.
+    TotalTimeout = "total_timeout", 504, Local, "The request took too long.";
     /// No backend had its first verdict in time.
     NoVerdict = "no_verdict", 503, Local, "No backend has been checked yet.";
-    /// Over `max_connections`.
+    /// Over `limits.connections_per_client`.
+    TooManyFromClient = "too_many_from_client", 429, Client, "Too many connections from your address.";
+    /// Over `max_connections` or `limits.connections`.
     TooManyConnections = "too_many_connections", 503, Local, "Too many connections.";
     /// Out of descriptors, ports, memory or buffers.
     LocalShortage = "local_shortage", 503, Local, "A local resource ran out.";
@@ -139,6 +149,10 @@ causes! {
     BackendClosed = "backend_closed", 502, Backend, "The backend closed the connection without an answer.";
     /// No byte of the answer in time.
     FirstByteTimeout = "first_byte_timeout", 504, Backend, "The backend did not answer in time.";
+    /// Over `timeouts.attempt`.
+    AttemptTimeout = "attempt_timeout", 504, Backend, "The backend did not answer in time.";
+    /// The answer had a status for which another backend was tried.
+    ErrorStatus = "error_status", 502, Backend, "The backend answered with an error.";
     /// The answer's head breaks RFC 9112 or is too large.
     BadAnswer = "bad_answer", 502, Backend, "The backend's answer is malformed.";
     /// 101 without or against a matching request.
@@ -150,6 +164,8 @@ causes! {
     /// The backend was silent in the middle of a body.
     AnswerStalled = "answer_stalled", 504, Backend, "The backend stopped in the middle of its answer.";
 
+    /// Another attempt of the same request was sooner.
+    Overtaken = "overtaken", 200, Nobody, "Another backend was sooner.";
     /// A tunnel was silent for its whole idle time.
     TunnelIdle = "tunnel_idle", 200, Nobody, "The connection was idle for too long.";
 }

@@ -19,7 +19,7 @@ use crate::tick::nanos;
 const SECOND: Duration = Duration::from_secs(1);
 
 fn health(interval: Duration, timeout: Duration) -> HealthCheck {
-    HealthCheck { interval, timeout, rise: 2, fall: 3, expect: vec![200..=399], host: None }
+    HealthCheck { interval, timeout, ..HealthCheck::default() }
 }
 
 fn target(health: Option<HealthCheck>, addresses: Vec<BackendAddress>, path: Option<&str>) -> Arc<Target> {
@@ -37,6 +37,7 @@ fn target(health: Option<HealthCheck>, addresses: Vec<BackendAddress>, path: Opt
         sticky: None,
         health,
         timeouts: Timeouts::default(),
+        resilience: model::Resilience::default(),
         upgrade: Vec::new(),
         backends: backends.collect(),
     };
@@ -198,7 +199,7 @@ async fn a_name_is_looked_up_every_ten_seconds_and_keeps_its_last_good_addresses
     until(&target, 0, Health::Down).await;
     until(&target, 1, Health::Down).await;
     assert_eq!(&*target.status()[0].reason, "name does not resolve: Name or service not known");
-    assert!(matches!(target.pick(&Ask::new(&Tried::new(), &Dice::seeded(1), Tick(1))), Pick::None));
+    assert!(matches!(target.pick(&Ask::new(&Tried::new(), &Dice::seeded(1), Tick(1))), Pick::None(_)));
 
     book.lock().expect("no panic").addresses = ips(&[1, 2]);
     assert_eq!(until(&target, 1, Health::Up).await, 10 * SECOND);

@@ -8,21 +8,23 @@ use crate::message::Cause;
 use crate::net::{Deadline, now};
 use crate::target::{Ask, Lease, Pick, Target};
 
-/// Picks a backend for `ask`. `None`: there is none.
+/// Picks a backend for `ask`. One that has been somewhere already does not wait.
 ///
 /// # Errors
-/// [`Cause::NoVerdict`] when no backend was judged in time, [`Cause::ClientGone`] when `gone` was ready first.
+/// [`Cause::NoVerdict`] when no backend was judged in time, [`Cause::ClientGone`] when `gone` was ready first, or why no
+/// backend can be given.
 pub async fn lend(
     target: &Target,
     ask: &Ask<'_>,
     deadline: &Deadline,
     gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
-) -> Result<Option<Lease>, Cause> {
+) -> Result<Lease, Cause> {
     match target.pick(ask) {
-        Pick::Lease(lease) => Ok(Some(lease)),
-        Pick::None => Ok(None),
+        Pick::Lease(lease) => Ok(lease),
+        Pick::None(cause) => Err(cause),
         // Whoever has been somewhere already has waited enough.
-        Pick::Unknown if !ask.tried.is_empty() => Ok(None),
+        Pick::Unknown if !ask.tried.is_empty() => Err(Cause::NoBackend),
+        Pick::Full => Err(Cause::QueueFull),
         // Boxed: few requests wait, and the others must not pay for its size.
         Pick::Unknown => Box::pin(wait(target, ask, deadline, gone)).await,
     }
@@ -34,14 +36,15 @@ async fn wait(
     ask: &Ask<'_>,
     deadline: &Deadline,
     mut gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
-) -> Result<Option<Lease>, Cause> {
+) -> Result<Lease, Cause> {
     deadline.set(target.patience());
     let outcome = loop {
         // Listening starts before the pick, so that a change between the two is not missed.
         let mut changed = pin!(target.state.changed());
         match target.pick(&Ask { now: now(), ..*ask }) {
-            Pick::Lease(lease) => break Ok(Some(lease)),
-            Pick::None => break Ok(None),
+            Pick::Lease(lease) => break Ok(lease),
+            Pick::None(cause) => break Err(cause),
+            Pick::Full => break Err(Cause::QueueFull),
             Pick::Unknown => {}
         }
         let waited = poll_fn(|cx| {
@@ -59,8 +62,9 @@ async fn wait(
             // The one backend that it waited for has no verdict; others may have one.
             Err(Cause::NoVerdict) if ask.pin.is_some() => {
                 break match target.pick(&Ask { pin: None, now: now(), ..*ask }) {
-                    Pick::Lease(lease) => Ok(Some(lease)),
-                    Pick::None => Ok(None),
+                    Pick::Lease(lease) => Ok(lease),
+                    Pick::None(cause) => Err(cause),
+                    Pick::Full => Err(Cause::QueueFull),
                     Pick::Unknown => Err(Cause::NoVerdict),
                 };
             }
@@ -90,14 +94,8 @@ mod tests {
             tls: None,
             portion: model::Portion::default(),
         };
-        let health = HealthCheck {
-            interval: Duration::from_secs(60),
-            timeout: patience,
-            rise: 2,
-            fall: 3,
-            expect: vec![200..=399],
-            host: None,
-        };
+        let health =
+            HealthCheck { interval: Duration::from_secs(60), timeout: patience, ..HealthCheck::default() };
         let target = model::Target {
             name: "web".into(),
             protocol: Protocol::Http,
@@ -105,6 +103,7 @@ mod tests {
             sticky: None,
             health: Some(health),
             timeouts: Timeouts::default(),
+            resilience: model::Resilience::default(),
             upgrade: Vec::new(),
             backends: (0..backends).map(backend).collect(),
         };
@@ -116,7 +115,7 @@ mod tests {
         target: &Target,
         gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
         meanwhile: impl Future<Output = ()>,
-    ) -> Result<Option<Lease>, Cause> {
+    ) -> Result<Lease, Cause> {
         lend_pinned(target, None, gone, meanwhile).await
     }
 
@@ -126,7 +125,7 @@ mod tests {
         pin: Option<usize>,
         gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
         meanwhile: impl Future<Output = ()>,
-    ) -> Result<Option<Lease>, Cause> {
+    ) -> Result<Lease, Cause> {
         let ticker = Ticker::new();
         let deadline = ticker.deadline();
         let (tried, dice) = (Tried::new(), Dice::seeded(1));
@@ -152,7 +151,7 @@ mod tests {
             tokio::task::yield_now().await;
             target.state.report(&target.backends[1], Verdict::Good, now());
         };
-        let lease = lend_while(&target, stays, report).await.expect("no error").expect("a lease");
+        let lease = lend_while(&target, stays, report).await.expect("a lease");
         assert_eq!(&*lease.backend().name, "b1");
     }
 
@@ -163,7 +162,8 @@ mod tests {
             tokio::task::yield_now().await;
             target.state.report(&target.backends[0], Verdict::Bad("no".into()), now());
         };
-        assert!(lend_while(&target, stays, report).await.expect("no error").is_none());
+        let outcome = lend_while(&target, stays, report).await;
+        assert_eq!(outcome.expect_err("there is none"), Cause::NoBackend);
     }
 
     #[tokio::test]
@@ -183,7 +183,7 @@ mod tests {
             tokio::task::yield_now().await;
             target.state.report(&target.backends[1], Verdict::Good, now());
         };
-        let lease = lend_pinned(&target, Some(1), stays, report).await.expect("no error").expect("a lease");
+        let lease = lend_pinned(&target, Some(1), stays, report).await.expect("a lease");
         assert_eq!(&*lease.backend().name, "b1");
     }
 
@@ -195,12 +195,12 @@ mod tests {
             target.state.report(&target.backends[0], Verdict::Good, now());
             target.state.report(&target.backends[1], Verdict::Bad("no".into()), now());
         };
-        let lease = lend_pinned(&target, Some(1), stays, report).await.expect("no error").expect("a lease");
+        let lease = lend_pinned(&target, Some(1), stays, report).await.expect("a lease");
         assert_eq!(&*lease.backend().name, "b0");
 
         let target = unknown(2, Duration::from_millis(30));
         target.state.report(&target.backends[0], Verdict::Good, now());
-        let lease = lend_pinned(&target, Some(1), stays, async {}).await.expect("no error").expect("a lease");
+        let lease = lend_pinned(&target, Some(1), stays, async {}).await.expect("a lease");
         assert_eq!(&*lease.backend().name, "b0");
 
         let target = unknown(2, Duration::from_millis(30));

@@ -7,7 +7,7 @@ use std::task::Poll;
 use crate::message::{Cause, Kind, Peer, Record};
 use crate::net::relay::{Early, End, Moved, Relay};
 use crate::net::{Stream, now};
-use crate::target::{Ask, Lease, Outcome, Target, hash_address};
+use crate::target::{Ask, Heard, Lease, Outcome, Target, hash_address};
 
 use super::WorkerCtx;
 use super::dial::{self, dial};
@@ -91,13 +91,18 @@ async fn connect(ctx: &WorkerCtx, target: &Target, record: &mut Record) -> Resul
     for _ in 0..ATTEMPTS {
         let never_gone = |_: &mut std::task::Context<'_>| Poll::Pending;
         let ask = Ask { key, ..Ask::new(&tried, &ctx.dice, now()) };
-        let Some(lease) = lend(target, &ask, &deadline, never_gone).await? else { break };
+        let lease = match lend(target, &ask, &deadline, never_gone).await {
+            Ok(lease) => lease,
+            // Why the backends that were tried failed says more.
+            Err(_) if !tried.is_empty() => break,
+            Err(cause) => return Err(cause),
+        };
         let attempt = record.attempt(lease.backend().id, lease.picked());
         match dial(ctx, lease.backend(), &target.config.timeouts, &deadline, never_gone).await {
             Ok(stream) => {
                 attempt.connected = now();
                 lease.note_connected();
-                lease.note_answer(false, None, attempt.connected);
+                lease.note_answer(Heard::GOOD, attempt.connected);
                 return Ok((lease, stream));
             }
             Err(failure) => {

@@ -11,9 +11,9 @@ use super::draw::{self, Crowd, SECOND, Service, Weibull};
 use super::fake::{Answer, Running};
 use super::histogram::Histogram;
 use super::workload::{Arrivals, Workload};
-use crate::config::model::{self, BackendAddress, HealthCheck, Policy, Protocol, Timeouts};
+use crate::config::model::{self, BackendAddress, Policy, Protocol, Timeouts};
 use crate::target::health::schedule;
-use crate::target::{Ask, Dice, Lease, Outcome, Pick, Registry, Target, Tried, Verdict};
+use crate::target::{Ask, Dice, Heard, Lease, Outcome, Pick, Registry, Target, Tried, Verdict};
 use crate::tick::Tick;
 
 /// When a run begins. Not at zero, which stands for "never" in some places.
@@ -244,7 +244,8 @@ impl<'a> Engine<'a> {
     fn head(&mut self, key: u32) {
         let request = &self.under_way[key as usize];
         if let Some(lease) = &request.lease {
-            lease.note_answer(request.fault, None, self.now);
+            let fault = request.fault;
+            lease.note_answer(Heard { fault, error: fault, ..Heard::GOOD }, self.now);
         }
         if request.transfer == 0 {
             self.end(key);
@@ -337,20 +338,8 @@ fn config(workload: &Workload, policy: &Policy) -> model::Target {
         sticky: None,
         health: workload.health.clone(),
         timeouts: Timeouts::default(),
+        resilience: model::Resilience::default(),
         upgrade: Vec::new(),
         backends: backends.collect(),
-    }
-}
-
-/// What the proxy checks by default: a connect every two seconds.
-#[must_use]
-pub(super) fn probes() -> HealthCheck {
-    HealthCheck {
-        interval: Duration::from_secs(2),
-        timeout: Duration::from_secs(1),
-        rise: 2,
-        fall: 3,
-        expect: vec![200..=399],
-        host: None,
     }
 }

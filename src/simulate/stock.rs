@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 
-use super::engine::probes;
 use super::workload::{Arrivals, Burst, Class, Clients, Conduct, Fake, Phase, Spread, Workload};
+use crate::config::model::HealthCheck;
 
 /// Requests in a second, each by itself.
 fn open(rate: f64) -> Arrivals {
@@ -85,7 +85,7 @@ fn flapping() -> Workload {
     let mut backends = vec![Fake::new(8); 3];
     backends[0] = Fake { phases: vec![refuses], period: Some(Duration::from_secs(10)), ..Fake::new(8) };
     let about = "1 of 3 is up for 5 s and refuses connections for 5 s; health checks";
-    Workload { health: Some(probes()), ..Workload::new("flapping", about, backends, 600.0) }
+    Workload { health: Some(HealthCheck::default()), ..Workload::new("flapping", about, backends, 600.0) }
 }
 
 /// Without and with slow start.
@@ -98,7 +98,10 @@ fn cold_start() -> [Workload; 2] {
     backends[0] = Fake { phases: vec![refuses, warms], period, ..Fake::new(8) };
     let about =
         "every 40 s 1 of 4 is away for 10 s and comes back 5 times as slow, warm after 10 s; health checks";
-    let without = Workload { health: Some(probes()), ..Workload::new("cold_start", about, backends, 800.0) };
+    let without = Workload {
+        health: Some(HealthCheck::default()),
+        ..Workload::new("cold_start", about, backends, 800.0)
+    };
     let with = Workload {
         name: "cold_start_eased".into(),
         about: "the same with `slow_start: 15s`".into(),

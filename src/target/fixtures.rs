@@ -1,7 +1,6 @@
 //! Targets for the tests of this folder.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::{Backend, Registry, Target};
 use crate::config::model::{self, BackendAddress, HealthCheck, Policy, Portion, Protocol, Timeouts};
@@ -24,6 +23,7 @@ pub(super) fn unprobed(backends: u16) -> model::Target {
         sticky: None,
         health: None,
         timeouts: Timeouts::default(),
+        resilience: model::Resilience::default(),
         upgrade: Vec::new(),
         backends: (0..backends).map(|n| named(&format!("b{n}"), host("127.0.0.1", 1000 + n))).collect(),
     }
@@ -31,15 +31,7 @@ pub(super) fn unprobed(backends: u16) -> model::Target {
 
 /// The same with probes: unknown at first, rise 2, fall 3.
 pub(super) fn probed(backends: u16) -> model::Target {
-    let health = HealthCheck {
-        interval: Duration::from_secs(2),
-        timeout: Duration::from_secs(1),
-        rise: 2,
-        fall: 3,
-        expect: vec![200..=399],
-        host: None,
-    };
-    model::Target { health: Some(health), ..unprobed(backends) }
+    model::Target { health: Some(HealthCheck::default()), ..unprobed(backends) }
 }
 
 pub(super) fn target(config: &model::Target) -> Arc<Target> {

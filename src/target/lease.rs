@@ -21,6 +21,24 @@ pub enum Outcome {
     Neutral,
 }
 
+/// What the head of an answer says about the backend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// It did not do the work (5xx, 429). Algorithms that go by answers count it as a slow one.
+    pub fault: bool,
+    /// It is an error of the backend (5xx, but for those that are about the request). Outlier detection counts it.
+    pub error: bool,
+    /// The breaker counts it.
+    pub failure: bool,
+    /// How long the backend asks to be left alone.
+    pub retry_after: Option<Duration>,
+}
+
+impl Heard {
+    /// A good answer.
+    pub const GOOD: Heard = Heard { fault: false, error: false, failure: false, retry_after: None };
+}
+
 /// The right to use a backend for one attempt: counted in flight until it is dropped.
 ///
 /// [`Lease::finish`] says what came of it; dropping it without is [`Outcome::Neutral`].
@@ -90,15 +108,14 @@ impl Lease {
     }
 
     /// Notes that the head of an answer came at `now`, or on TCP that the connection stands: that is how soon the backend
-    /// answers. `fault`: it is one of a backend that did not do its work (5xx, 429). `retry_after`: how long such a one asks to
-    /// be left alone.
+    /// answers, and how well.
     #[inline]
-    pub fn note_answer(&self, fault: bool, retry_after: Option<Duration>, now: Tick) {
+    pub fn note_answer(&self, heard: Heard, now: Tick) {
         if self.is_heard() {
             self.answered.set(true);
             let answers = self.backend.answers();
-            if fault {
-                answers.note_fault(retry_after, now);
+            if heard.fault {
+                answers.note_fault(heard.retry_after, now);
             } else {
                 answers.note_good(now.since(self.picked), now);
             }
@@ -209,14 +226,14 @@ mod tests {
                 let [one, other] = &target.backends[..] else { panic!("two backends") };
                 for backend in [one, other] {
                     let lease = Lease::new(backend, false, at(0));
-                    lease.note_answer(false, None, at(10));
+                    lease.note_answer(Heard::GOOD, at(10));
                     lease.finish(Outcome::Success, at(20));
                 }
                 let outlook = |backend: &Backend| backend.answers().outlook(0, 1, at(200));
                 assert_eq!(outlook(one), outlook(other));
                 let lease = Lease::new(one, false, at(20));
                 if answered {
-                    lease.note_answer(false, None, at(21));
+                    lease.note_answer(Heard::GOOD, at(21));
                 }
                 lease.finish(outcome, at(200));
                 let seen = outlook(other).beats(&outlook(one));

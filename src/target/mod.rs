@@ -30,7 +30,7 @@ pub use ask::Ask;
 pub use backend::{Backend, Endpoint};
 pub use dice::Dice;
 pub use hash::{hash, hash_address};
-pub use lease::{Lease, Outcome};
+pub use lease::{Heard, Lease, Outcome};
 pub use live::{TargetState, Transition, Verdict};
 pub use padded::Padded;
 pub use pick::{Pick, Target};

@@ -16,7 +16,7 @@ use super::state::Health;
 use super::tier::Tier;
 use super::{Ask, Backend, BackendStatus, Lease, Pins, TargetState};
 use crate::config::model;
-use crate::message::TargetId;
+use crate::message::{Cause, TargetId};
 
 /// How long a request waits for a first verdict where no probe sets the time (names still resolve).
 const NAME_PATIENCE: Duration = Duration::from_secs(1);
@@ -29,8 +29,10 @@ pub enum Pick {
     /// Nothing to give, but some backends, or the one that the client's cookie names, have no verdict yet: wait for
     /// [`TargetState::changed`].
     Unknown,
-    /// Nothing to give.
-    None,
+    /// Every backend that could be given has as many requests as it may have: wait in the target's queue.
+    Full,
+    /// Nothing to give, for this reason.
+    None(Cause),
 }
 
 /// A named pool of backends under one config; the live state is shared with the configs before and after.
@@ -70,7 +72,7 @@ impl Target {
         match last_resort(&live, ask) {
             Some(lease) => Pick::Lease(lease),
             None if live.unknown > 0 => Pick::Unknown,
-            None => Pick::None,
+            None => Pick::None(Cause::NoBackend),
         }
     }
 

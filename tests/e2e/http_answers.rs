@@ -52,7 +52,7 @@ fn every_answer_is_seen_for_what_it_is_and_what_stands_around_it_is_intact() {
 #[test]
 fn an_answer_that_falls_silent_ends_and_what_stands_around_it_is_intact() {
     let backend = recording();
-    let keel = serving(&backend, Duration::from_millis(400));
+    let keel = serving(&backend, Duration::from_secs(2));
     let (silent, _) = fixtures();
     assert!(silent.len() >= 8, "saw {}", silent.len());
     fixture::each(&silent, |fixture| {

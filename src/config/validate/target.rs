@@ -8,8 +8,8 @@ use super::{Shared, balance, clashes, name_of, tls};
 use crate::config::effective::Ledger;
 use crate::config::error::{Report, quoted};
 use crate::config::model::{
-    Backend, Bind, ClientTimeouts, Forwarded, HealthCheck, Limits, Listener, Protocol, Route, Target,
-    Timeouts,
+    Backend, Bind, ClientTimeouts, Forwarded, HealthCheck, Limits, Listener, Protocol, Resilience, Route,
+    Target, Timeouts,
 };
 use crate::config::origin::{Field, Origin, Written};
 use crate::config::raw::{BindHost, RawBackend, RawHealth, RawListener, RawTarget, Spoken};
@@ -73,8 +73,17 @@ pub(super) fn accept(
         client_timeouts,
         forwarded,
     };
-    let target =
-        Target { name: name.clone(), protocol, balance, sticky, health, timeouts, upgrade, backends };
+    let target = Target {
+        name: name.clone(),
+        protocol,
+        balance,
+        sticky,
+        health,
+        timeouts,
+        resilience: Resilience::default(),
+        upgrade,
+        backends,
+    };
     (listener, target)
 }
 
@@ -151,7 +160,7 @@ fn health(raw: &RawTarget, shared: &Shared, ledger: &mut Ledger) -> Option<Healt
         rise: ledger.settle(path(".rise"), written.rise.as_ref(), RISE, ToString::to_string),
         fall: ledger.settle(path(".fall"), fall, FALL, ToString::to_string),
         expect: vec![EXPECT],
-        host: None,
+        ..HealthCheck::default()
     };
     if let Field::Given(common) = &written.path {
         ledger.note(path(".path"), common.value.clone(), common.spot.origin.clone());
@@ -256,6 +265,8 @@ fn limits(raw: &RawTarget, ledger: &mut Ledger) -> Limits {
     let rate = raw.limits.body_rate.as_ref();
     let rate = ledger.settle(path("body_rate"), rate, Some(default.body_rate), or_off);
     Limits {
+        connections: None,
+        connections_per_client: None,
         head_size: usize::try_from(head_size).unwrap_or(default.head_size),
         headers: headers as usize,
         body,

@@ -8,12 +8,13 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 
+use crate::config::model::resilience::Breaker;
 use crate::message::{Cause, Framing, Head};
 use crate::net::deadline::wall_start;
 use crate::net::{Buffer, Deadline, Piece, Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::spare::Lent;
-use crate::target::{Backend, Lease, Outcome};
+use crate::target::{Backend, Heard, Lease, Outcome};
 use crate::tick::Tick;
 
 use super::Body;
@@ -344,25 +345,32 @@ impl Call {
         self.read
     }
 
-    /// Tells how soon the backend answered, and how well: `answer` is the final head.
+    /// Tells how soon the backend answered, and how well: `answer` is the final head. `breaker`: the target's.
     #[inline]
-    pub fn note_answer(&self, answer: &Head) {
-        if self.lease.is_heard() {
-            self.judge_answer(answer);
-        }
+    pub fn note_answer(&self, answer: &Head, breaker: Option<&Breaker>) {
+        let status = answer.status;
+        // The statuses of a breaker are 400 and above.
+        let heard = if status < 400 { Heard::GOOD } else { self.judge_answer(answer, breaker) };
+        self.lease.note_answer(heard, self.read);
     }
 
     #[inline(never)]
-    fn judge_answer(&self, answer: &Head) {
-        let fault = answer.status >= 500 || answer.status == 429;
-        let retry_after = if matches!(answer.status, 429 | 503) {
+    fn judge_answer(&self, answer: &Head, breaker: Option<&Breaker>) -> Heard {
+        let status = answer.status;
+        let retry_after = if matches!(status, 429 | 503) {
             let wall =
                 SystemTime::UNIX_EPOCH + Duration::from_nanos(wall_start().saturating_add(self.read.0));
             retry_after(answer, wall)
         } else {
             None
         };
-        self.lease.note_answer(fault, retry_after, self.read);
+        Heard {
+            fault: status >= 500 || status == 429,
+            error: status >= 500 && !matches!(status, 501 | 505),
+            failure: breaker
+                .is_some_and(|breaker| breaker.statuses.iter().any(|range| range.contains(&status))),
+            retry_after,
+        }
     }
 
     /// Ends it after the whole answer was read, at `now`. The connection goes to the pool if it may serve another request:

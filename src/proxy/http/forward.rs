@@ -94,11 +94,10 @@ pub async fn forward<E: Edge>(errand: &mut Errand<'_, E>) -> Result<Box<Call>, C
         let lease = match errand.target.pick(&ask) {
             Pick::Lease(lease) => lease,
             // Boxed: few requests wait, and the others must not pay for its size.
-            Pick::Unknown => match Box::pin(wait(errand, &tried)).await? {
-                Some(lease) => lease,
-                None => break,
-            },
-            Pick::None => break,
+            Pick::Unknown | Pick::Full if tried.is_empty() => Box::pin(wait(errand, &tried)).await?,
+            Pick::None(cause) if tried.is_empty() => return Err(cause),
+            // Why the backends that were tried failed says more.
+            Pick::Unknown | Pick::Full | Pick::None(_) => break,
         };
         tried.insert(lease.backend().id);
         errand.record.attempt(lease.backend().id, lease.picked());
@@ -119,7 +118,7 @@ pub async fn forward<E: Edge>(errand: &mut Errand<'_, E>) -> Result<Box<Call>, C
 }
 
 /// Waits for a backend's first verdict.
-async fn wait<E: Edge>(errand: &mut Errand<'_, E>, tried: &Tried) -> Result<Option<Lease>, Cause> {
+async fn wait<E: Edge>(errand: &mut Errand<'_, E>, tried: &Tried) -> Result<Lease, Cause> {
     let deadline = errand.ctx.ticker.deadline();
     let ask = errand.ask(tried, now());
     lend(errand.target, &ask, &deadline, |cx| errand.edge.poll_gone(cx)).await
@@ -204,7 +203,7 @@ async fn attempt<E: Edge>(errand: &mut Errand<'_, E>, mut lease: Lease) -> Resul
                 return Err(Failure { cause: Cause::BadUpgrade, next: false });
             }
             Ok(()) => {
-                call.note_answer(errand.answer);
+                call.note_answer(errand.answer, errand.target.config.resilience.breaker.as_ref());
                 return Ok(call);
             }
             Err(silence) => {

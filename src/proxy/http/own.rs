@@ -41,6 +41,10 @@ pub fn answer(cause: Cause, id: u128, to_head: bool, buffers: &FreeList) -> (Hea
     if cause == Cause::ConnectMethod {
         head.push(b"Allow", b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
     }
+    if matches!(cause, Cause::QueueFull | Cause::QueueTimeout | Cause::TooManyFromClient) {
+        // Where there is a queue a second changes a lot.
+        head.push(b"Retry-After", b"1");
+    }
     let body =
         if to_head { Body::Empty } else { Body::Memory(Box::new(Memory::whole(text, buffers.clone()))) };
     debug_assert!(to_head || body.framing() != Framing::None);

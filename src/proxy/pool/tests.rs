@@ -3,7 +3,7 @@
 use tokio::net::UnixStream;
 
 use super::*;
-use crate::config::model::{self, BackendAddress, Policy, Protocol, Timeouts};
+use crate::config::model::{self, BackendAddress, Policy, Protocol, Resilience, Timeouts};
 use crate::target::Registry;
 
 const SECOND: u64 = 1_000_000_000;
@@ -38,6 +38,7 @@ fn target(count: u16) -> model::Target {
         sticky: None,
         health: None,
         timeouts: Timeouts::default(),
+        resilience: Resilience::default(),
         upgrade: Vec::new(),
         backends: (0..count).map(backend).collect(),
     }

@@ -33,7 +33,7 @@ fn weights(weights: &[u16]) -> Vec<Portion> {
 fn pick(target: &Target, dice: &Dice, now: u64) -> Option<Lease> {
     match target.pick(&Ask { key: Some(dice.roll()), ..Ask::new(&Tried::new(), dice, Tick(now)) }) {
         Pick::Lease(lease) => Some(lease),
-        Pick::Unknown | Pick::None => None,
+        Pick::Unknown | Pick::Full | Pick::None(_) => None,
     }
 }
 
@@ -89,7 +89,7 @@ fn a_pinned_backend_that_is_out_is_not_picked() {
             let pin = Some(&target.backends[0]);
             match target.pick(&Ask { pin, ..Ask::new(tried, &dice, Tick(now)) }) {
                 Pick::Lease(lease) => lease.backend().name.to_string(),
-                Pick::Unknown | Pick::None => String::new(),
+                Pick::Unknown | Pick::Full | Pick::None(_) => String::new(),
             }
         };
         assert_eq!(picked(&Tried::new(), 1), "b0");
@@ -392,7 +392,7 @@ proptest! {
                             }
                             // Its cookie's backend may turn out to be up.
                             Pick::Unknown if pin.is_some_and(|pin| pin.health() == Health::Unknown) => {}
-                            Pick::Unknown | Pick::None => prop_assert!(!somebody, "{:?}", algorithm),
+                            Pick::Unknown | Pick::Full | Pick::None(_) => prop_assert!(!somebody, "{:?}", algorithm),
                         }
                     }
                 }

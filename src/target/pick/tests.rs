@@ -85,7 +85,7 @@ fn without_a_verdict_the_answer_is_unknown_and_with_only_bad_ones_none() {
     target.state.report(&target.backends[0], Verdict::Bad("timeout after 1s".into()), Tick(1));
     assert!(matches!(target.pick(&Ask::new(&Tried::new(), &Dice::seeded(1), Tick(1))), Pick::Unknown));
     target.state.report(&target.backends[1], Verdict::Bad("timeout after 1s".into()), Tick(1));
-    assert!(matches!(target.pick(&Ask::new(&Tried::new(), &Dice::seeded(1), Tick(1))), Pick::None));
+    assert!(matches!(target.pick(&Ask::new(&Tried::new(), &Dice::seeded(1), Tick(1))), Pick::None(_)));
     assert!(target.backends.iter().all(|backend| backend.health() == Health::Down));
 }
 
@@ -99,7 +99,7 @@ fn a_tried_backend_is_not_picked_again_and_one_without_verdict_is_worth_a_wait()
     target.state.report(&target.backends[1], Verdict::Good, Tick(1));
     tried.insert(lease(&target, &tried, 1).backend().id);
     assert_eq!(tried.len(), 2);
-    assert!(matches!(target.pick(&Ask::new(&tried, &Dice::seeded(1), Tick(1))), Pick::None));
+    assert!(matches!(target.pick(&Ask::new(&tried, &Dice::seeded(1), Tick(1))), Pick::None(_)));
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn ejection_never_empties_a_target() {
         lease.finish(Outcome::ConnectFailed, Tick(SECOND));
     }
     assert_eq!(tried.len(), 2);
-    assert!(matches!(target.pick(&Ask::new(&tried, &Dice::seeded(1), Tick(SECOND))), Pick::None));
+    assert!(matches!(target.pick(&Ask::new(&tried, &Dice::seeded(1), Tick(SECOND))), Pick::None(_)));
     // A success brings one back at once.
     let back = pick_and_succeed(&target, SECOND + 1);
     assert_eq!(count((0..10).map(|_| pick_and_succeed(&target, SECOND + 2))), shares([(&back, 10)]));
@@ -188,6 +188,6 @@ fn many_ejected_backends_leave_the_last_one_reachable() {
 fn a_target_without_backends_gives_nothing() {
     assert!(matches!(
         target(&unprobed(0)).pick(&Ask::new(&Tried::new(), &Dice::seeded(1), Tick(1))),
-        Pick::None
+        Pick::None(_)
     ));
 }

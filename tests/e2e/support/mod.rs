@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use evenkeel::config::model::{
     Backend, BackendAddress, Bind, ClientTimeouts, Config, EventFormat, Forwarded, HealthCheck, Limits,
-    Listener, LogLevel, Policy, Portion, Protocol, Route, Target, Timeouts,
+    Listener, LogLevel, Policy, Portion, Protocol, Resilience, Route, Target, Timeouts,
 };
 use evenkeel::server::{Bound, Options, Server};
 use fake_backend::{Fake, Running};
@@ -107,6 +107,7 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
             sticky: None,
             health: None,
             timeouts: Timeouts::default(),
+            resilience: Resilience::default(),
             upgrade: vec!["websocket".into()],
             backends: backends.iter().copied().map(backend).collect(),
         }],
@@ -124,11 +125,10 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
 pub fn quick_health() -> HealthCheck {
     HealthCheck {
         interval: Duration::from_millis(50),
-        timeout: Duration::from_millis(500),
+        timeout: Duration::from_secs(10),
         rise: 2,
         fall: 2,
-        expect: vec![200..=399],
-        host: None,
+        ..HealthCheck::default()
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::config::model::{self, Balance, Policy};
 use crate::target::fixtures::{target, unprobed};
-use crate::target::{Ask, Dice, Lease, Outcome, Pick, Target, Tried};
+use crate::target::{Ask, Dice, Heard, Lease, Outcome, Pick, Target, Tried};
 use crate::tick::{Tick, nanos};
 
 const START: u64 = 1_000_000_000_000;
@@ -83,9 +83,11 @@ impl World {
             self.ends.pop();
             let Some((lease, reply)) = self.under_way[number].take() else { continue };
             match reply {
-                Reply::Good(_) => lease.note_answer(false, None, at),
-                Reply::Fault(_) => lease.note_answer(true, None, at),
-                Reply::Busy(rest) => lease.note_answer(true, Some(rest), at),
+                Reply::Good(_) => lease.note_answer(Heard::GOOD, at),
+                Reply::Fault(_) => lease.note_answer(Heard { fault: true, ..Heard::GOOD }, at),
+                Reply::Busy(rest) => {
+                    lease.note_answer(Heard { fault: true, retry_after: Some(rest), ..Heard::GOOD }, at)
+                }
                 Reply::Never(_) => {
                     lease.finish(Outcome::Neutral, at);
                     continue;
