@@ -8,6 +8,9 @@ use super::Backend;
 use super::board::Wants;
 use crate::tick::Tick;
 
+/// Whoever leaves sooner says nothing about how long an answer takes.
+const PATIENCE: Duration = Duration::from_millis(100);
+
 /// What came of an attempt, as far as the backend is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -111,8 +114,9 @@ impl Lease {
     /// answers, and how well.
     #[inline]
     pub fn note_answer(&self, heard: Heard, now: Tick) {
+        self.answered.set(true);
+        self.backend.tally().note(heard.error, now.since(self.picked));
         if self.is_heard() {
-            self.answered.set(true);
             let answers = self.backend.answers();
             if heard.fault {
                 answers.note_fault(heard.retry_after, now);
@@ -122,7 +126,22 @@ impl Lease {
         }
     }
 
-    /// Notes that the attempt came to nothing: by the backend's `fault`, or because nobody wanted to wait.
+    /// Notes that an attempt on a connection came to nothing: by the backend's `fault`, or because nobody wanted to wait.
+    fn note_end(&self, fault: bool, now: Tick) {
+        let tally = self.backend.tally();
+        let waited = now.since(self.picked);
+        match (self.answered.get(), fault) {
+            (true, true) => tally.note_broken(),
+            (true, false) => {}
+            (false, true) => tally.note(true, waited),
+            // How long somebody has waited in vain is how long it takes, at least.
+            (false, false) if waited >= PATIENCE => tally.note(false, waited),
+            (false, false) => {}
+        }
+        self.note_failure(fault, now);
+    }
+
+    /// Tells whoever goes by answers that there is none, or only a part of one.
     fn note_failure(&self, fault: bool, now: Tick) {
         if self.is_heard() {
             let answers = self.backend.answers();
@@ -144,8 +163,8 @@ impl Lease {
                 }
                 self.note_failure(true, now);
             }
-            Outcome::Failed => self.note_failure(true, now),
-            Outcome::Neutral => self.note_failure(false, now),
+            Outcome::Failed => self.note_end(true, now),
+            Outcome::Neutral => self.note_end(false, now),
         }
     }
 }
@@ -168,6 +187,7 @@ mod tests {
     use super::*;
     use crate::config::model::{self, Balance};
     use crate::target::fixtures::{alone, host, target, unprobed};
+    use crate::target::tally::{Reading, latency};
 
     #[test]
     fn a_lease_counts_once_whichever_way_it_ends() {
@@ -206,6 +226,36 @@ mod tests {
         assert!(backend.ejection().word().until().is_some());
         Lease::new(&backend, false, Tick(9)).finish(Outcome::Success, Tick(9));
         assert_eq!(backend.ejection().word().until(), None);
+    }
+
+    #[test]
+    fn an_attempt_is_tallied_once_and_an_answer_that_breaks_off_is_an_error() {
+        let at = |millis: u64| Tick(millis * 1_000_000);
+        let error = Heard { error: true, ..Heard::GOOD };
+        for (heard, outcome, end, expected) in [
+            (Some(Heard::GOOD), Outcome::Success, 900, (1, 0)),
+            (Some(error), Outcome::Success, 900, (1, 1)),
+            (Some(Heard::GOOD), Outcome::Failed, 900, (1, 1)),
+            (Some(error), Outcome::Failed, 900, (1, 1)),
+            (Some(Heard::GOOD), Outcome::Neutral, 900, (1, 0)),
+            (None, Outcome::Failed, 1, (1, 1)),
+            (None, Outcome::Neutral, 900, (1, 0)),
+            (None, Outcome::Neutral, 99, (0, 0)),
+            // That has an ejection of its own.
+            (None, Outcome::ConnectFailed, 900, (0, 0)),
+        ] {
+            let backend = Arc::new(alone(&unprobed(0), host("127.0.0.1", 80)));
+            let lease = Lease::new(&backend, false, at(0));
+            if let Some(heard) = heard {
+                lease.note_answer(heard, at(40));
+            }
+            lease.finish(outcome, at(end));
+            let counts = backend.tally().read().since(Reading::default());
+            assert_eq!((counts.attempts, counts.errors), expected, "{heard:?} {outcome:?} {end}");
+            let known = counts.doublings().map(|doublings| latency(doublings).as_millis() > 500);
+            let late = heard.is_none() && end == 900;
+            assert_eq!(known, (counts.attempts > 0).then_some(late), "{heard:?} {outcome:?} {end}");
+        }
     }
 
     #[test]

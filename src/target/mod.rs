@@ -22,6 +22,7 @@ mod registry;
 mod state;
 mod status;
 mod sticky;
+mod tally;
 mod tier;
 mod tried;
 mod warmup;
