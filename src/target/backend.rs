@@ -18,6 +18,7 @@ use super::breaker::{Breaker, Circuit};
 use super::ejection::Ejection;
 use super::health::threshold::Threshold;
 use super::state::{Decision, Health, Input, Inputs, Probe, Resolution, decide};
+use super::tally::Tally;
 use crate::config::model::tls::UpstreamTls;
 use crate::config::model::{self, BackendAddress};
 use crate::message::BackendId;
@@ -66,6 +67,7 @@ pub struct Backend {
     /// Nanoseconds; see [`Backend::idle_proven`].
     idle_proven: AtomicU64,
     answers: Answers,
+    tally: Tally,
     /// Its name inside the target, as in the config.
     pub name: Arc<str>,
     /// `target/name`: the same on every node with the same config.
@@ -122,6 +124,7 @@ impl Backend {
             errors: AtomicU8::default(),
             idle_proven: AtomicU64::default(),
             answers: Answers::default(),
+            tally: Tally::default(),
             name: config.name.as_str().into(),
             identity: format!("{}/{}", target.name, config.name).into(),
             address: config.address.clone(),
@@ -273,6 +276,11 @@ impl Backend {
     /// How soon and how well it answers, as far as its target's algorithm wants to know.
     pub(super) fn answers(&self) -> &Answers {
         &self.answers
+    }
+
+    /// What its attempts came to.
+    pub(super) fn tally(&self) -> &Tally {
+        &self.tally
     }
 
     /// Where it is in the live set.

@@ -10,6 +10,9 @@ use super::toll::{self, Trial};
 use super::waiting::hand_on;
 use crate::tick::Tick;
 
+/// Whoever leaves sooner says nothing about how long an answer takes.
+const PATIENCE: Duration = Duration::from_millis(100);
+
 /// What came of an attempt, as far as the backend is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -149,6 +152,7 @@ impl Lease {
     #[inline]
     pub fn note_answer(&self, heard: Heard, now: Tick) {
         self.heard.set(Some(heard));
+        self.backend.tally().note(heard.error, now.since(self.picked));
         if self.trial.get().breaker && !heard.failure {
             toll::heard(&self.backend, &self.trial);
         }
@@ -162,7 +166,22 @@ impl Lease {
         }
     }
 
-    /// Notes that the attempt came to nothing: by the backend's `fault`, or because nobody wanted to wait.
+    /// Notes that an attempt on a connection came to nothing: by the backend's `fault`, or because nobody wanted to wait.
+    fn note_end(&self, fault: bool, now: Tick) {
+        let tally = self.backend.tally();
+        let waited = now.since(self.picked);
+        match (self.heard.get().is_some(), fault) {
+            (true, true) => tally.note_broken(),
+            (true, false) => {}
+            (false, true) => tally.note(true, waited),
+            // How long somebody has waited in vain is how long it takes, at least.
+            (false, false) if waited >= PATIENCE => tally.note(false, waited),
+            (false, false) => {}
+        }
+        self.note_failure(fault, now);
+    }
+
+    /// Tells whoever goes by answers that there is none, or only a part of one.
     fn note_failure(&self, fault: bool, now: Tick) {
         if self.is_heard() {
             let answers = self.backend.answers();
@@ -185,9 +204,9 @@ impl Lease {
             }
             Outcome::Failed => {
                 toll::failed(&self.backend, &self.trial, now);
-                self.note_failure(true, now);
+                self.note_end(true, now);
             }
-            Outcome::Neutral => self.note_failure(false, now),
+            Outcome::Neutral => self.note_end(false, now),
         }
     }
 }
@@ -220,6 +239,7 @@ mod tests {
     use super::*;
     use crate::config::model::{self, Balance};
     use crate::target::fixtures::{alone, host, target, unprobed};
+    use crate::target::tally::{Reading, latency};
 
     fn taken(backend: &Arc<Backend>, picked: Tick) -> Lease {
         Lease::take(backend, Trial::NONE, picked).expect("there is no limit")
@@ -262,6 +282,36 @@ mod tests {
         assert!(backend.ejection().word().until().is_some());
         taken(&backend, Tick(9)).finish(Outcome::Success, Tick(9));
         assert_eq!(backend.ejection().word().until(), None);
+    }
+
+    #[test]
+    fn an_attempt_is_tallied_once_and_an_answer_that_breaks_off_is_an_error() {
+        let at = |millis: u64| Tick(millis * 1_000_000);
+        let error = Heard { error: true, ..Heard::GOOD };
+        for (heard, outcome, end, expected) in [
+            (Some(Heard::GOOD), Outcome::Success, 900, (1, 0)),
+            (Some(error), Outcome::Success, 900, (1, 1)),
+            (Some(Heard::GOOD), Outcome::Failed, 900, (1, 1)),
+            (Some(error), Outcome::Failed, 900, (1, 1)),
+            (Some(Heard::GOOD), Outcome::Neutral, 900, (1, 0)),
+            (None, Outcome::Failed, 1, (1, 1)),
+            (None, Outcome::Neutral, 900, (1, 0)),
+            (None, Outcome::Neutral, 99, (0, 0)),
+            // That has an ejection of its own.
+            (None, Outcome::ConnectFailed, 900, (0, 0)),
+        ] {
+            let backend = Arc::new(alone(&unprobed(0), host("127.0.0.1", 80)));
+            let lease = taken(&backend, at(0));
+            if let Some(heard) = heard {
+                lease.note_answer(heard, at(40));
+            }
+            lease.finish(outcome, at(end));
+            let counts = backend.tally().read().since(Reading::default());
+            assert_eq!((counts.attempts, counts.errors), expected, "{heard:?} {outcome:?} {end}");
+            let known = counts.doublings().map(|doublings| latency(doublings).as_millis() > 500);
+            let late = heard.is_none() && end == 900;
+            assert_eq!(known, (counts.attempts > 0).then_some(late), "{heard:?} {outcome:?} {end}");
+        }
     }
 
     #[test]

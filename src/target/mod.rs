@@ -24,6 +24,7 @@ mod registry;
 mod state;
 mod status;
 mod sticky;
+mod tally;
 mod tier;
 mod toll;
 mod tried;
