@@ -15,6 +15,7 @@ use arc_swap::ArcSwap;
 use super::answers::Answers;
 use super::board::{Board, SeatWord};
 use super::ejection::Ejection;
+use super::health::agent::Agent;
 use super::health::threshold::Threshold;
 use super::state::{Decision, Health, Input, Inputs, Probe, Resolution, decide};
 use crate::config::model::tls::UpstreamTls;
@@ -106,6 +107,7 @@ impl Backend {
                 Input::new(Resolution::Resolved, "a literal address", Tick::ZERO)
             },
             probe: probe_input(target.health.is_some()),
+            agent: Agent::default(),
             was_away: false,
         };
         let decision = decide(&inputs);
@@ -145,7 +147,8 @@ impl Backend {
         match self.health.load(Ordering::Relaxed) {
             0 => Health::Unknown,
             1 => Health::Up,
-            _ => Health::Down,
+            2 => Health::Down,
+            _ => Health::Draining,
         }
     }
 

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::health::agent::Agent;
 use crate::tick::Tick;
 
 /// What a backend is to the picker and to whoever reads the status.
@@ -19,16 +20,19 @@ pub enum Health {
     Up,
     /// It may not be picked.
     Down,
+    /// It may be picked only for clients whose sticky cookie names it, like one of weight 0.
+    Draining,
 }
 
 impl Health {
-    /// The name in logs and status: `unknown`, `up` or `down`.
+    /// The name in logs and status: `unknown`, `up`, `down` or `draining`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Health::Unknown => "unknown",
             Health::Up => "up",
             Health::Down => "down",
+            Health::Draining => "draining",
         }
     }
 }
@@ -40,6 +44,8 @@ pub enum Source {
     Name,
     /// The active probe, or its being switched off.
     Probe,
+    /// Its agent.
+    Agent,
 }
 
 /// What is known about a backend's addresses.
@@ -92,6 +98,8 @@ pub(super) struct Inputs {
     pub(super) name: Input<Resolution>,
     /// Its probe.
     pub(super) probe: Input<Probe>,
+    /// Its agent; one that there isn't has said nothing.
+    pub(super) agent: Agent,
     /// It has been down and may be cold when it comes back. A first verdict is no return: at the start of a process
     /// all backends get one.
     pub(super) was_away: bool,
@@ -112,37 +120,47 @@ pub(super) struct Decision {
     pub(super) back_since: Option<Tick>,
 }
 
-/// The state that follows from `inputs`: the name first, since without an address nothing else counts.
+/// The state that follows from `inputs`: the name first, since without an address nothing else counts, then whoever says
+/// that it gets no requests at all, then whoever keeps new clients from it.
 #[must_use]
 pub(super) fn decide(inputs: &Inputs) -> Decision {
-    let Inputs { name, probe, was_away } = inputs;
-    let by_name = |health| Decision {
+    let Inputs { name, probe, agent, was_away } = inputs;
+    let decision = |health, source, reason: &Arc<str>, since| Decision {
         health,
-        source: Source::Name,
-        reason: Arc::clone(&name.reason),
-        since: name.since,
+        source,
+        reason: Arc::clone(reason),
+        since,
         back_since: None,
     };
-    match (name.word, probe.word) {
-        (Resolution::Failed, _) => by_name(Health::Down),
-        (Resolution::Pending, _) => by_name(Health::Unknown),
-        (Resolution::Resolved, word) => {
-            let health = match word {
-                Probe::Off | Probe::Good => Health::Up,
-                Probe::Pending => Health::Unknown,
-                Probe::Bad => Health::Down,
-            };
-            // With probing off the state began when the name got its addresses.
-            let since = probe.since.max(name.since);
-            let back_since = (*was_away && health == Health::Up).then_some(since);
-            Decision { health, source: Source::Probe, reason: Arc::clone(&probe.reason), since, back_since }
+    match name.word {
+        Resolution::Failed => return decision(Health::Down, Source::Name, &name.reason, name.since),
+        Resolution::Pending => return decision(Health::Unknown, Source::Name, &name.reason, name.since),
+        Resolution::Resolved => {}
+    }
+    if let Some((reason, since)) = agent.objection() {
+        return decision(Health::Down, Source::Agent, reason, since.max(name.since));
+    }
+    // With probing off the state began when the name got its addresses.
+    let back = probe.since.max(name.since).max(agent.back);
+    match (probe.word, agent.reserve()) {
+        (Probe::Bad, _) => decision(Health::Down, Source::Probe, &probe.reason, probe.since.max(name.since)),
+        (Probe::Pending, _) => {
+            decision(Health::Unknown, Source::Probe, &probe.reason, probe.since.max(name.since))
         }
+        (Probe::Off | Probe::Good, Some((reason, since))) => {
+            decision(Health::Draining, Source::Agent, reason, since.max(back))
+        }
+        (Probe::Off | Probe::Good, None) => Decision {
+            back_since: was_away.then_some(back),
+            ..decision(Health::Up, Source::Probe, &probe.reason, back.max(agent.since()))
+        },
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::health::agent::Report;
 
     #[test]
     fn every_combination_of_inputs() {
@@ -163,6 +181,7 @@ mod tests {
             let inputs = Inputs {
                 name: Input::new(name, "by name", Tick(5)),
                 probe: Input::new(probe, "by probe", Tick(3)),
+                agent: Agent::default(),
                 was_away: false,
             };
             let decision = decide(&inputs);
@@ -173,5 +192,55 @@ mod tests {
             let reason = if source == Source::Name { "by name" } else { "by probe" };
             assert_eq!((&*decision.reason, decision.since), (reason, Tick(5)));
         }
+    }
+
+    #[test]
+    fn the_agent_takes_away_what_the_probe_grants_and_grants_nothing() {
+        for (said, probe, health, source, since) in [
+            ("maint", Probe::Good, Health::Down, Source::Agent, 7),
+            ("maint", Probe::Bad, Health::Down, Source::Agent, 7),
+            ("maint", Probe::Pending, Health::Down, Source::Agent, 7),
+            ("down", Probe::Good, Health::Down, Source::Agent, 7),
+            ("drain", Probe::Good, Health::Draining, Source::Agent, 7),
+            ("0%", Probe::Off, Health::Draining, Source::Agent, 7),
+            // Nobody is to be sent to a backend that does not work, sticky or not.
+            ("drain", Probe::Bad, Health::Down, Source::Probe, 3),
+            ("drain", Probe::Pending, Health::Unknown, Source::Probe, 3),
+            ("up ready 50%", Probe::Good, Health::Up, Source::Probe, 3),
+            ("up ready 50%", Probe::Bad, Health::Down, Source::Probe, 3),
+        ] {
+            let mut agent = Agent::default();
+            agent.hear(&Report::read(said.as_bytes()), Tick(7));
+            let inputs = Inputs {
+                name: Input::new(Resolution::Resolved, "by name", Tick(2)),
+                probe: Input::new(probe, "by probe", Tick(3)),
+                agent,
+                was_away: true,
+            };
+            let decision = decide(&inputs);
+            assert_eq!((decision.health, decision.source), (health, source), "{said} {probe:?}");
+            assert_eq!(decision.since, Tick(since), "{said} {probe:?}");
+            assert_eq!(decision.back_since, (health == Health::Up).then_some(Tick(3)), "{said} {probe:?}");
+        }
+    }
+
+    #[test]
+    fn a_backend_is_back_when_the_agent_lets_it_and_a_drain_is_no_absence() {
+        let mut inputs = Inputs {
+            name: Input::new(Resolution::Resolved, "by name", Tick(1)),
+            probe: Input::new(Probe::Good, "by probe", Tick(2)),
+            agent: Agent::default(),
+            was_away: true,
+        };
+        for (said, now) in [("drain", 3), ("ready", 4)] {
+            inputs.agent.hear(&Report::read(said.as_bytes()), Tick(now));
+        }
+        let decision = decide(&inputs);
+        assert_eq!((decision.since, decision.back_since), (Tick(4), Some(Tick(2))));
+        for (said, now) in [("down", 5), ("up", 6)] {
+            inputs.agent.hear(&Report::read(said.as_bytes()), Tick(now));
+        }
+        let decision = decide(&inputs);
+        assert_eq!((decision.since, decision.back_since), (Tick(6), Some(Tick(6))));
     }
 }
