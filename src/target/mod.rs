@@ -9,6 +9,7 @@ mod ask;
 mod backend;
 mod balance;
 mod board;
+mod breaker;
 mod dice;
 mod ejection;
 mod hash;
@@ -17,17 +18,22 @@ mod lease;
 mod live;
 mod padded;
 mod pick;
+mod queue;
 mod ready;
 mod registry;
 mod state;
 mod status;
 mod sticky;
+mod tally;
 mod tier;
+mod toll;
 mod tried;
+mod waiting;
 mod warmup;
 
 pub use ask::Ask;
 pub use backend::{Backend, Endpoint};
+pub use breaker::Circuit;
 pub use dice::Dice;
 pub use hash::{hash, hash_address};
 pub use lease::{Heard, Lease, Outcome};
@@ -39,6 +45,7 @@ pub use state::{Health, Source};
 pub use status::BackendStatus;
 pub use sticky::Pins;
 pub use tried::Tried;
+pub use waiting::{Queued, Ticket};
 
 #[cfg(test)]
 mod fixtures;
