@@ -33,6 +33,8 @@ const PURE: &[&str] = &[
     "target/breaker",
     "target/outlier",
     "target/retry",
+    "target/budget",
+    "target/hedge",
     "target/queue",
     "target/state",
     "target/health",

@@ -11,13 +11,13 @@ use arc_swap::ArcSwap;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use super::Backend;
 use super::backend::{Detail, probe_input};
 use super::balance::{Cursor, wants};
 use super::board::{Board, Seat};
 use super::health::agent::{Agent, Report};
 use super::state::{Health, Input, Probe, Resolution, decide};
 use super::tier::{Member, Tier, tiers};
+use super::{Backend, Budget, Padded, Tried};
 use crate::config::model::{self, Policy};
 use crate::message::BackendId;
 use crate::tick::Tick;
@@ -67,6 +67,8 @@ pub struct TargetState {
     pub(super) live: ArcSwap<Live>,
     members: Mutex<Members>,
     changed: Notify,
+    /// What its retries are taken from.
+    pub retries: Padded<Budget>,
 }
 
 /// Who belongs to the target, how one of them is chosen, and how many probes turn a verdict.
@@ -85,6 +87,12 @@ impl TargetState {
     /// change is missed.
     pub fn changed(&self) -> Notified<'_> {
         self.changed.notified()
+    }
+
+    /// Whether a backend is up that was not tried; a pick may find otherwise.
+    #[must_use]
+    pub fn has_another(&self, tried: &Tried) -> bool {
+        self.live.load().backends().any(|backend| !tried.contains(backend.id))
     }
 
     /// Takes in one probe of `backend`. Gives the transition when the backend's state changed.

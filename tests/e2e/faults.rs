@@ -49,7 +49,11 @@ fn cases() -> Vec<Case> {
         ),
         case("reset in the body", |fake| fake.behave(raw(HALF, Ending::Reset)), Cut(Cause::AnswerCut)),
         case("silent before the head", |fake| fake.behave(Behaviour::hang()), Own(Cause::FirstByteTimeout)),
-        case("silent in the body", |fake| fake.behave(raw(HALF, Ending::KeepOpen)), Cut(Cause::AnswerStalled)),
+        case(
+            "silent in the body",
+            |fake| fake.behave(raw(HALF, Ending::KeepOpen)),
+            Cut(Cause::AnswerStalled),
+        ),
         case("garbage", |fake| fake.behave(Behaviour::fault(Fault::Garbage)), Own(Cause::BadAnswer)),
         case(
             "drip",

@@ -63,7 +63,8 @@ fn of_a_thousand_requests_at_half_open_one_reaches_the_backend() {
     let mut on_trial = None;
     for round in 0..10 {
         let before = suspect.requests() + other.requests();
-        let mut clients: Vec<Client> = (0..100).map(|turn| asking(&keel, &format!("/{round}/{turn}"))).collect();
+        let mut clients: Vec<Client> =
+            (0..100).map(|turn| asking(&keel, &format!("/{round}/{turn}"))).collect();
         eventually("all are served", || suspect.requests() + other.requests() == before + 100);
         assert_eq!(suspect.requests(), failed + 1, "the others went elsewhere");
         if round == 0 {
