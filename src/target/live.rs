@@ -16,6 +16,7 @@ use super::backend::{Detail, probe_input};
 use super::balance::{Cursor, wants};
 use super::board::{Board, Seat};
 use super::state::{Health, Input, Probe, Resolution, decide};
+use super::sweep::Window;
 use super::tier::{Member, Tier, tiers};
 use crate::config::model::{HealthCheck, Policy};
 use crate::message::BackendId;
@@ -65,6 +66,8 @@ pub struct TargetState {
     pub(super) board: Arc<Board>,
     pub(super) live: ArcSwap<Live>,
     members: Mutex<Members>,
+    /// What the sweep knows.
+    pub(super) window: Mutex<Window>,
     changed: Notify,
 }
 

@@ -15,6 +15,7 @@ mod hash;
 pub mod health;
 mod lease;
 mod live;
+mod outlier;
 mod padded;
 mod pick;
 mod ready;
@@ -22,6 +23,7 @@ mod registry;
 mod state;
 mod status;
 mod sticky;
+mod sweep;
 mod tally;
 mod tier;
 mod tried;
@@ -39,6 +41,7 @@ pub use registry::Registry;
 pub use state::{Health, Source};
 pub use status::BackendStatus;
 pub use sticky::Pins;
+pub use sweep::{Ejected, SWEEP};
 pub use tried::Tried;
 
 #[cfg(test)]
