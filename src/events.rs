@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::time::Duration;
 
 /// A backend changed its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +90,47 @@ pub fn sticky_key_made(target: &str) {
         target,
         "target {target}: `sticky` has no `key`, so one was made: cookies last until the restart and mean nothing to \
          another node"
+    );
+}
+
+/// Logs that a backend's circuit breaker opened: `failures` attempts failed one after the other.
+pub fn breaker_opened(identity: &str, failures: u32, open: Duration) {
+    let span = humantime::format_duration(open);
+    tracing::warn!(
+        backend = identity,
+        failures,
+        "backend {identity}: its breaker is open for {span}: {failures} attempts in a row failed"
+    );
+}
+
+/// Logs that a backend's circuit breaker closed: its trial went well.
+pub fn breaker_closed(identity: &str) {
+    tracing::info!(backend = identity, "backend {identity}: its breaker is closed: its trial went well");
+}
+
+/// Logs that a backend is left out because it does worse than its siblings.
+pub fn backend_ejected(identity: &str, reason: &str) {
+    tracing::warn!(backend = identity, reason, "backend {identity} is left out: {reason}");
+}
+
+/// Logs that a backend that was left out gets requests again: its trial went well.
+pub fn backend_returned(identity: &str) {
+    tracing::info!(backend = identity, "backend {identity} is back: its trial went well");
+}
+
+/// Logs that so few backends of a target are left that those left out as outliers get requests again.
+pub fn panic_began(target: &str, percent: u32) {
+    tracing::warn!(
+        target,
+        "target {target}: less than {percent}% of its backends are left, so outliers among them get requests again"
+    );
+}
+
+/// Logs that enough backends are left again.
+pub fn panic_ended(target: &str) {
+    tracing::info!(
+        target,
+        "target {target}: enough of its backends are left, outliers among them are left out again"
     );
 }
 

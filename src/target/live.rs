@@ -18,7 +18,7 @@ use super::board::{Board, Seat};
 use super::state::{Health, Input, Probe, Resolution, decide};
 use super::sweep::Window;
 use super::tier::{Member, Tier, tiers};
-use crate::config::model::{HealthCheck, Policy};
+use crate::config::model::{self, Policy};
 use crate::message::BackendId;
 use crate::tick::Tick;
 
@@ -54,7 +54,7 @@ pub(super) struct Live {
 }
 
 impl Live {
-    fn backends(&self) -> impl Iterator<Item = &Arc<Backend>> {
+    pub(super) fn backends(&self) -> impl Iterator<Item = &Arc<Backend>> {
         self.tiers.iter().flat_map(|tier| &tier.backends)
     }
 }
@@ -141,25 +141,29 @@ impl TargetState {
         })
     }
 
-    /// Makes `all` the members, in this order, chosen by `policy` and judged by `health` from now on. Says which of the
-    /// members so far are not among them.
-    pub(super) fn replace(
-        &self,
-        all: Vec<Member>,
-        policy: &Policy,
-        health: Option<&HealthCheck>,
-    ) -> Vec<Arc<Backend>> {
+    /// Makes `all` the members, in this order, chosen and judged as `config` says from now on. Says which of the members so
+    /// far are not among them.
+    pub(super) fn replace(&self, all: Vec<Member>, config: &model::Target) -> Vec<Arc<Backend>> {
+        let (policy, health, resilience) = (&config.balance, config.health.as_ref(), &config.resilience);
         let mut members = self.members();
+        self.board.govern(resilience, all.iter().filter(|member| member.portion.weight > 0).count());
         (members.rise, members.fall) = health.map_or((1, 1), |health| (health.rise, health.fall));
         members.policy = policy.clone();
         for Member { backend, .. } in &all {
+            // Nobody would end what nobody looks after any more.
+            if resilience.breaker.is_none() {
+                backend.breaker().clear();
+            }
+            if resilience.outlier.is_none() {
+                backend.ejection().clear();
+            }
             let mut detail = backend.detail();
             let was_probed = detail.inputs.probe.word != Probe::Off;
             if was_probed != health.is_some() {
                 detail.inputs.probe = probe_input(health.is_some());
                 detail.threshold = super::health::threshold::Threshold::default();
                 detail.decision = decide(&detail.inputs);
-                backend.publish(detail.decision.health);
+                backend.publish(detail.decision.standing);
             }
         }
         let gone = std::mem::replace(&mut members.all, all).into_iter().map(|member| member.backend);
@@ -167,6 +171,12 @@ impl TargetState {
         let gone = gone.filter(|backend| !stays.contains(&backend.id)).collect();
         self.rebuild(&members);
         gone
+    }
+
+    /// Leaves `backend` out from `now` on because of what `reason` says, as a comparison with its siblings has found. False: it
+    /// is out already, or as many as may be are, or outlier detection is off.
+    pub fn eject(&self, backend: &Backend, reason: &str, now: Tick) -> bool {
+        super::toll::eject(backend, false, reason, now)
     }
 
     /// The members in config order.
@@ -187,14 +197,14 @@ impl TargetState {
         change: impl FnOnce(&mut Detail),
     ) -> Option<Transition> {
         let mut detail = backend.detail();
-        let from = detail.decision.health;
+        let from = detail.decision.standing;
         change(&mut detail);
         detail.decision = decide(&detail.inputs);
-        if from == Health::Down && detail.decision.health == Health::Up && !detail.inputs.was_away {
+        if from == Health::Down && detail.decision.standing == Health::Up && !detail.inputs.was_away {
             detail.inputs.was_away = true;
             detail.decision = decide(&detail.inputs);
         }
-        let (to, reason) = (detail.decision.health, Arc::clone(&detail.decision.reason));
+        let (to, reason) = (detail.decision.standing, Arc::clone(&detail.decision.reason));
         drop(detail);
         if from == to {
             return None;
@@ -219,8 +229,7 @@ impl TargetState {
         self.board.want(wants(members.policy.algorithm));
         // Seats and live set change together, so that whoever holds the desk finds the one in the other.
         let mut desk = self.board.desk();
-        let left = std::mem::replace(&mut desk.rows, rows);
-        desk.generation = live.generation;
+        let left = desk.begin(rows, live.generation);
         old.backends().for_each(|backend| desk.seat(backend, None));
         for (tier, backends) in (0..).zip(live.tiers.iter().map(|tier| &tier.backends)) {
             for (place, backend) in (0..).zip(backends) {

@@ -9,6 +9,7 @@ mod ask;
 mod backend;
 mod balance;
 mod board;
+mod breaker;
 mod dice;
 mod ejection;
 mod hash;
@@ -18,6 +19,7 @@ mod live;
 mod outlier;
 mod padded;
 mod pick;
+mod queue;
 mod ready;
 mod registry;
 mod state;
@@ -26,11 +28,14 @@ mod sticky;
 mod sweep;
 mod tally;
 mod tier;
+mod toll;
 mod tried;
+mod waiting;
 mod warmup;
 
 pub use ask::Ask;
 pub use backend::{Backend, Endpoint};
+pub use breaker::Circuit;
 pub use dice::Dice;
 pub use hash::{hash, hash_address};
 pub use lease::{Heard, Lease, Outcome};
@@ -43,6 +48,7 @@ pub use status::BackendStatus;
 pub use sticky::Pins;
 pub use sweep::{Ejected, SWEEP};
 pub use tried::Tried;
+pub use waiting::{Queued, Ticket};
 
 #[cfg(test)]
 mod fixtures;

@@ -50,7 +50,7 @@ impl Registry {
                 backend: Arc::clone(backend),
                 portion: config.portion.clone(),
             });
-            for gone in state.replace(members.collect(), &config.balance, config.health.as_ref()) {
+            for gone in state.replace(members.collect(), config) {
                 gone.retire_connections();
             }
             let pins = config.sticky.as_ref().map(|sticky| Pins::new(sticky, &backends));

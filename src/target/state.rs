@@ -1,7 +1,8 @@
 //! The one function from inputs to a backend's state.
 //!
-//! Each input keeps what it says, why and since when; [`decide`] ranks them. Operator, breaker, outlier
-//! and slow start will be more inputs here, not more code elsewhere. Only `TargetState` calls it.
+//! Each input keeps what it says, why and since when; [`decide`] ranks them: name, then probe, then breaker, then
+//! outlier. The operator's word and a drain will be more inputs here, not more code elsewhere. `TargetState` asks it what
+//! belongs into the live set, status readers ask it what to show.
 
 use std::sync::Arc;
 
@@ -14,8 +15,7 @@ pub enum Health {
     /// No verdict yet; requests that find nothing else wait for it.
     #[default]
     Unknown,
-    /// It may be picked, as far as its inputs go. Passive ejection is not one of them: it is read at the pick and
-    /// never empties a target.
+    /// It may be picked.
     Up,
     /// It may not be picked.
     Down,
@@ -40,6 +40,34 @@ pub enum Source {
     Name,
     /// The active probe, or its being switched off.
     Probe,
+    /// Its circuit breaker.
+    Breaker,
+    /// Outlier detection.
+    Outlier,
+}
+
+/// What its circuit breaker says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Fuse {
+    /// It is closed, or there is none.
+    #[default]
+    Closed,
+    /// It is open.
+    Open,
+    /// One request is finding out.
+    HalfOpen,
+}
+
+/// What outlier detection says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It does as its siblings do.
+    #[default]
+    Fine,
+    /// It is left out.
+    Ejected,
+    /// It would be left out, but too few would be left.
+    SetAside,
 }
 
 /// What is known about a backend's addresses.
@@ -92,6 +120,10 @@ pub(super) struct Inputs {
     pub(super) name: Input<Resolution>,
     /// Its probe.
     pub(super) probe: Input<Probe>,
+    /// Its circuit breaker, read off its word when somebody asks.
+    pub(super) fuse: Input<Fuse>,
+    /// Outlier detection, likewise.
+    pub(super) standing: Input<Standing>,
     /// It has been down and may be cold when it comes back. A first verdict is no return: at the start of a process
     /// all backends get one.
     pub(super) was_away: bool,
@@ -102,6 +134,9 @@ pub(super) struct Inputs {
 pub(super) struct Decision {
     /// The state.
     pub(super) health: Health,
+    /// The state as far as control knows it: by name and probe. It decides on the place in the live set; the words of breaker
+    /// and outlier are read at each pick.
+    pub(super) standing: Health,
     /// The input that decided.
     pub(super) source: Source,
     /// That input's reason.
@@ -112,31 +147,67 @@ pub(super) struct Decision {
     pub(super) back_since: Option<Tick>,
 }
 
+impl Inputs {
+    /// The inputs of a backend that nothing but its name and its probe speak of.
+    pub(super) fn new(name: Input<Resolution>, probe: Input<Probe>) -> Inputs {
+        Inputs {
+            name,
+            probe,
+            fuse: Input::new(Fuse::Closed, "no failures", Tick::ZERO),
+            standing: Input::new(Standing::Fine, "no errors", Tick::ZERO),
+            was_away: false,
+        }
+    }
+}
+
 /// The state that follows from `inputs`: the name first, since without an address nothing else counts.
 #[must_use]
 pub(super) fn decide(inputs: &Inputs) -> Decision {
-    let Inputs { name, probe, was_away } = inputs;
+    let Inputs { name, probe, fuse, standing, was_away } = inputs;
     let by_name = |health| Decision {
         health,
+        standing: health,
         source: Source::Name,
         reason: Arc::clone(&name.reason),
         since: name.since,
         back_since: None,
     };
-    match (name.word, probe.word) {
-        (Resolution::Failed, _) => by_name(Health::Down),
-        (Resolution::Pending, _) => by_name(Health::Unknown),
-        (Resolution::Resolved, word) => {
-            let health = match word {
-                Probe::Off | Probe::Good => Health::Up,
-                Probe::Pending => Health::Unknown,
-                Probe::Bad => Health::Down,
-            };
-            // With probing off the state began when the name got its addresses.
-            let since = probe.since.max(name.since);
-            let back_since = (*was_away && health == Health::Up).then_some(since);
-            Decision { health, source: Source::Probe, reason: Arc::clone(&probe.reason), since, back_since }
-        }
+    let health = match (name.word, probe.word) {
+        (Resolution::Failed, _) => return by_name(Health::Down),
+        (Resolution::Pending, _) => return by_name(Health::Unknown),
+        (Resolution::Resolved, Probe::Off | Probe::Good) => Health::Up,
+        (Resolution::Resolved, Probe::Pending) => Health::Unknown,
+        (Resolution::Resolved, Probe::Bad) => Health::Down,
+    };
+    // With probing off the state began when the name got its addresses.
+    let since = probe.since.max(name.since);
+    let by_probe = Decision {
+        health,
+        standing: health,
+        source: Source::Probe,
+        reason: Arc::clone(&probe.reason),
+        since,
+        back_since: (*was_away && health == Health::Up).then_some(since),
+    };
+    if health != Health::Up {
+        return by_probe;
+    }
+    match (fuse.word, standing.word) {
+        (Fuse::Closed, Standing::Fine) => by_probe,
+        (Fuse::Open | Fuse::HalfOpen, _) => Decision {
+            health: Health::Down,
+            source: Source::Breaker,
+            reason: Arc::clone(&fuse.reason),
+            since: fuse.since,
+            ..by_probe
+        },
+        (Fuse::Closed, word) => Decision {
+            health: if word == Standing::Ejected { Health::Down } else { Health::Up },
+            source: Source::Outlier,
+            reason: Arc::clone(&standing.reason),
+            since: standing.since,
+            ..by_probe
+        },
     }
 }
 
@@ -160,18 +231,35 @@ mod tests {
             (Resolution::Resolved, Probe::Good, Health::Up, Source::Probe),
             (Resolution::Resolved, Probe::Bad, Health::Down, Source::Probe),
         ] {
-            let inputs = Inputs {
-                name: Input::new(name, "by name", Tick(5)),
-                probe: Input::new(probe, "by probe", Tick(3)),
-                was_away: false,
-            };
+            let inputs =
+                Inputs::new(Input::new(name, "by name", Tick(5)), Input::new(probe, "by probe", Tick(3)));
             let decision = decide(&inputs);
             assert_eq!(decision.back_since, None);
-            let back = decide(&Inputs { was_away: true, ..inputs });
+            let back = decide(&Inputs { was_away: true, ..inputs.clone() });
             assert_eq!(back.back_since, (health == Health::Up).then_some(Tick(5)), "{name:?} {probe:?}");
             assert_eq!((decision.health, decision.source), (health, source), "{name:?} {probe:?}");
             let reason = if source == Source::Name { "by name" } else { "by probe" };
             assert_eq!((&*decision.reason, decision.since), (reason, Tick(5)));
+            for (fuse, standing, by_words, source) in [
+                (Fuse::Open, Standing::Fine, Health::Down, Source::Breaker),
+                (Fuse::HalfOpen, Standing::Ejected, Health::Down, Source::Breaker),
+                (Fuse::Open, Standing::SetAside, Health::Down, Source::Breaker),
+                (Fuse::Closed, Standing::Ejected, Health::Down, Source::Outlier),
+                (Fuse::Closed, Standing::SetAside, Health::Up, Source::Outlier),
+            ] {
+                let worded = decide(&Inputs {
+                    fuse: Input::new(fuse, "by breaker", Tick(7)),
+                    standing: Input::new(standing, "by outlier", Tick(8)),
+                    ..inputs.clone()
+                });
+                assert_eq!(worded.standing, health, "the live set is as it was");
+                if health == Health::Up {
+                    assert_eq!((worded.health, worded.source), (by_words, source), "{fuse:?} {standing:?}");
+                    assert_eq!(worded.since, Tick(if source == Source::Breaker { 7 } else { 8 }));
+                } else {
+                    assert_eq!(worded, decision, "what is down stays down, whatever its words say");
+                }
+            }
         }
     }
 }

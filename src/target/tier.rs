@@ -129,7 +129,7 @@ impl Tier {
         let plan = Plan::new(policy.algorithm, &lineup, before);
         let rank = plan.rank(&lineup);
         let watch = Arc::new(Watch::new(backends.len()));
-        let row = Row::new(Arc::clone(&watch), rank);
+        let row = Row::new(Arc::clone(&watch), rank, backends.len());
         let warmup = Warmup::new(policy.slow_start, since);
         (Tier { watch, warmup, plan, configured, weights, backends }, row)
     }
