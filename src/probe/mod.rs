@@ -1,4 +1,5 @@
-//! Health I/O: one task per backend that probes it, one that asks its agent, one per name that resolves it.
+//! Health I/O: one task per backend that probes it, one that asks its agent, one per name that resolves it, one per target
+//! that compares its backends.
 //!
 //! `server` calls [`start`] on the control runtime once per accepted config. What a row of probes amounts
 //! to is decided in `target`; this folder opens sockets, asks the resolver and words the reasons.
@@ -9,6 +10,7 @@ mod fault;
 mod name;
 mod question;
 mod session;
+mod sweep;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,8 +48,8 @@ impl Finding {
 /// Starts probing and resolving the backends of `targets` with the system's resolver.
 ///
 /// Must be called inside a tokio runtime with timers and I/O. Every first probe starts at once and no task
-/// waits for another; a target with health checks off gets no probes, its names are still resolved. The
-/// tasks end when `cancel` is cancelled or the set is dropped; one that ends earlier has panicked.
+/// waits for another; a target with health checks off gets no probes, its names are still resolved and its backends
+/// still compared. The tasks end when `cancel` is cancelled or the set is dropped; one that ends earlier has panicked.
 pub fn start<C>(targets: &[Arc<Target>], clock: C, cancel: &CancellationToken) -> JoinSet<()>
 where
     C: Fn() -> Tick + Clone + Send + Sync + 'static,
@@ -68,6 +70,7 @@ where
     let mut tasks = JoinSet::new();
     let mut names: BTreeMap<&str, name::Follower<C>> = BTreeMap::new();
     for target in targets {
+        spawn(&mut tasks, cancel, sweep::sweep(Arc::clone(target), clock.clone()));
         for backend in &target.backends {
             let subject =
                 Subject { target: Arc::clone(target), backend: Arc::clone(backend), clock: clock.clone() };

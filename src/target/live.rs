@@ -16,6 +16,7 @@ use super::balance::{Cursor, wants};
 use super::board::{Board, Seat};
 use super::health::agent::{Agent, Report};
 use super::state::{Health, Input, Probe, Resolution, decide};
+use super::sweep::Window;
 use super::tier::{Member, Tier, tiers};
 use super::{Backend, Budget, Padded, Tried};
 use crate::config::model::{self, Policy};
@@ -66,6 +67,8 @@ pub struct TargetState {
     pub(super) board: Arc<Board>,
     pub(super) live: ArcSwap<Live>,
     members: Mutex<Members>,
+    /// What the sweep knows.
+    pub(super) window: Mutex<Window>,
     changed: Notify,
     /// What its retries are taken from.
     pub retries: Padded<Budget>,
