@@ -14,7 +14,7 @@ pub struct BackendChange<'a> {
     pub target: &'a str,
     /// The backend's name inside the target.
     pub backend: &'a str,
-    /// The state it left: `unknown`, `up` or `down`.
+    /// The state it left: `unknown`, `up`, `down` or `draining`.
     pub from: &'a str,
     /// The state it is in now.
     pub to: &'a str,
@@ -50,6 +50,18 @@ pub fn probe_starved(target: &str, backend: &str, reason: &str) {
         backend,
         reason,
         "cannot probe backend {target}/{backend}, its verdict stands: {reason}"
+    );
+}
+
+/// Logs that a backend's agent could not be asked, or what of its words was not understood; what it said before stands.
+///
+/// Called once per stretch of failures, not once per interval.
+pub fn agent_unheard(target: &str, backend: &str, reason: &str) {
+    tracing::warn!(
+        target,
+        backend,
+        reason,
+        "the agent of backend {target}/{backend} has told nothing new, its last words stand: {reason}"
     );
 }
 

@@ -34,6 +34,8 @@ const PURE: &[&str] = &[
     "target/outlier",
     "target/tally",
     "target/retry",
+    "target/budget",
+    "target/hedge",
     "target/queue",
     "target/state",
     "target/health",

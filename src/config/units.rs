@@ -327,6 +327,16 @@ mod tests {
     }
 
     #[test]
+    fn a_whole_number_can_be_a_percentage_and_a_fraction_cannot() {
+        let read = |text| percent_or_number(text, &(1..=100));
+        assert_eq!([read("20%").unwrap(), read("20").unwrap(), read("100").unwrap()], [20, 20, 100]);
+        for text in ["", "%", "0", "101", "0%", "-1", "1.5", "20 %", "9999999999", "x"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+        assert_eq!(read("0.2").unwrap_err().hint.unwrap(), "write `20%`");
+    }
+
+    #[test]
     fn what_is_shown_reads_back() {
         for millis in [0, 1, 999, 1_000, 1_500, 60_000, 90_000, 3_600_000] {
             let time = Duration::from_millis(millis);

@@ -78,6 +78,8 @@ fields! {
     XForwardedClientCert = "x-forwarded-client-cert";
     /// Number of the request.
     XRequestId = "x-request-id";
+    /// Which retry of a proxy's a request is; 0 or absent: none.
+    RetryAttempt = "retry-attempt";
 }
 
 /// The longest name we know.

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use crate::net::deadline::wall_start;
 use crate::net::{FreeList, Ticker};
 use crate::snapshot::Snapshot;
-use crate::target::Dice;
+use crate::target::{Dice, Saving};
 use crate::telemetry::access_log::{Handle, WallStart};
 use crate::telemetry::cells::Cells;
 use crate::tick::Tick;
@@ -47,6 +47,8 @@ pub struct WorkerCtx {
     pub desks: Desks<Rc<Client>, Option<After>>,
     /// Where requests wait to be begun.
     pub turnstile: Turnstile,
+    /// Tokens for attempts beyond the first, in the making, by [`TargetId`](crate::message::TargetId).
+    pub savings: Box<[Savings]>,
     /// Chance.
     pub dice: Dice,
     /// Deadlines.
@@ -61,6 +63,13 @@ pub struct WorkerCtx {
     pub raw_relay: bool,
     draining: Cell<bool>,
     date: RefCell<Date>,
+}
+
+/// A worker's share of a target's budgets.
+#[derive(Debug, Default)]
+pub struct Savings {
+    /// For retries.
+    pub retries: Saving,
 }
 
 /// In nanoseconds.
@@ -83,8 +92,10 @@ impl WorkerCtx {
         log: Option<Handle>,
         raw_relay: bool,
     ) -> Rc<WorkerCtx> {
+        let savings = snapshot.targets.iter().map(|_| Savings::default()).collect();
         Rc::new(WorkerCtx {
             snapshot,
+            savings,
             buffers: FreeList::new(),
             outgoing: Shelf::default(),
             desks: Desks::default(),

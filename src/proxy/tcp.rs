@@ -14,9 +14,6 @@ use super::dial::{self, dial};
 use super::ledger::Ledger;
 use super::lend::lend;
 
-/// Backends tried for one connection.
-const ATTEMPTS: usize = 3;
-
 /// The two connections of a relay. One that is cut in the middle must not look as if it had ended.
 struct Ends {
     client: Stream,
@@ -88,7 +85,9 @@ async fn connect(ctx: &WorkerCtx, target: &Target, record: &mut Record) -> Resul
     let mut cause = Cause::NoBackend;
     let is_hash = target.config.balance.algorithm.is_hash();
     let key = record.client.filter(|_| is_hash).map(|client| hash_address(client.ip));
-    for _ in 0..ATTEMPTS {
+    // Not a byte was sent before a connection stands, so nothing is charged.
+    let retries = target.config.resilience.retries.as_ref().filter(|retries| retries.on_connect);
+    for _ in 0..retries.map_or(1, |retries| retries.attempts) {
         let never_gone = |_: &mut std::task::Context<'_>| Poll::Pending;
         let ask = Ask { key, ..Ask::new(&tried, &ctx.dice, now()) };
         let lease = match lend(target, &ask, &deadline, never_gone).await {

@@ -151,7 +151,8 @@ impl Backend {
         match self.health.load(Ordering::Relaxed) {
             0 => Health::Unknown,
             1 => Health::Up,
-            _ => Health::Down,
+            2 => Health::Down,
+            _ => Health::Draining,
         }
     }
 

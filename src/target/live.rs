@@ -11,13 +11,14 @@ use arc_swap::ArcSwap;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use super::Backend;
 use super::backend::{Detail, probe_input};
 use super::balance::{Cursor, wants};
 use super::board::{Board, Seat};
+use super::health::agent::{Agent, Report};
 use super::state::{Health, Input, Probe, Resolution, decide};
 use super::sweep::Window;
 use super::tier::{Member, Tier, tiers};
+use super::{Backend, Budget, Padded, Tried};
 use crate::config::model::{self, Policy};
 use crate::message::BackendId;
 use crate::tick::Tick;
@@ -69,6 +70,8 @@ pub struct TargetState {
     /// What the sweep knows.
     pub(super) window: Mutex<Window>,
     changed: Notify,
+    /// What its retries are taken from.
+    pub retries: Padded<Budget>,
 }
 
 /// Who belongs to the target, how one of them is chosen, and how many probes turn a verdict.
@@ -87,6 +90,12 @@ impl TargetState {
     /// change is missed.
     pub fn changed(&self) -> Notified<'_> {
         self.changed.notified()
+    }
+
+    /// Whether a backend is up that was not tried; a pick may find otherwise.
+    #[must_use]
+    pub fn has_another(&self, tried: &Tried) -> bool {
+        self.live.load().backends().any(|backend| !tried.contains(backend.id))
     }
 
     /// Takes in one probe of `backend`. Gives the transition when the backend's state changed.
@@ -109,6 +118,13 @@ impl TargetState {
                 Verdict::Good | Verdict::Bad(_) => {}
             }
         })
+    }
+
+    /// Takes in what the agent of `backend` says. Gives the transition when the backend's state changed; a weight may
+    /// have changed without one.
+    pub fn hear(&self, backend: &Backend, report: &Report, now: Tick) -> Option<Transition> {
+        let members = self.members();
+        self.update(&members, backend, |detail| detail.inputs.agent.hear(report, now))
     }
 
     /// Takes in one lookup of `backend`'s name: its addresses, or why there are none.
@@ -162,9 +178,12 @@ impl TargetState {
             if was_probed != health.is_some() {
                 detail.inputs.probe = probe_input(health.is_some());
                 detail.threshold = super::health::threshold::Threshold::default();
-                detail.decision = decide(&detail.inputs);
-                backend.publish(detail.decision.standing);
             }
+            if health.is_none_or(|health| health.agent.is_none()) {
+                detail.inputs.agent = Agent::default();
+            }
+            detail.decision = decide(&detail.inputs);
+            backend.publish(detail.decision.standing);
         }
         let gone = std::mem::replace(&mut members.all, all).into_iter().map(|member| member.backend);
         let stays: HashSet<BackendId> = members.all.iter().map(|member| member.backend.id).collect();
@@ -197,24 +216,29 @@ impl TargetState {
         change: impl FnOnce(&mut Detail),
     ) -> Option<Transition> {
         let mut detail = backend.detail();
-        let from = detail.decision.standing;
+        let (from, share) = (detail.decision.standing, detail.inputs.agent.share.word);
         change(&mut detail);
         detail.decision = decide(&detail.inputs);
-        if from == Health::Down && detail.decision.standing == Health::Up && !detail.inputs.was_away {
+        let returns = matches!(detail.decision.standing, Health::Up | Health::Draining);
+        if from == Health::Down && returns && !detail.inputs.was_away {
             detail.inputs.was_away = true;
             detail.decision = decide(&detail.inputs);
         }
         let (to, reason) = (detail.decision.standing, Arc::clone(&detail.decision.reason));
+        let reweighed = detail.inputs.agent.share.word != share;
         drop(detail);
         if from == to {
+            if reweighed && to == Health::Up {
+                self.rebuild(members);
+            }
             return None;
         }
         backend.publish(to);
-        match to {
+        match (from, to) {
+            (Health::Up, Health::Draining) | (Health::Draining, Health::Up) | (_, Health::Unknown) => {}
             // A probe has just connected to it; a pick need not find out again.
-            Health::Up => backend.ejection().clear(),
-            Health::Down => backend.retire_connections(),
-            Health::Unknown => {}
+            (_, Health::Up | Health::Draining) => backend.ejection().clear(),
+            (_, Health::Down) => backend.retire_connections(),
         }
         self.rebuild(members);
         Some(Transition { from, to, reason })
@@ -330,6 +354,86 @@ mod tests {
         assert_eq!((backend.endpoints().len(), backend.generation()), (1, generation));
         assert_eq!(lookup(Ok(&[IpAddr::from([10, 0, 0, 2])]), 7), None);
         assert_eq!(backend.generation(), generation + 1, "other addresses retire connections");
+    }
+
+    fn says(target: &Target, number: usize, line: &str, now: u64) -> Option<(Health, Health)> {
+        let report = Report::read(line.as_bytes());
+        let heard = target.state.hear(&target.backends[number], &report, Tick(now));
+        heard.map(|transition| (transition.from, transition.to))
+    }
+
+    fn weights(target: &Target) -> Vec<u16> {
+        target.state.live.load().tiers.iter().flat_map(|tier| tier.weights.clone()).collect()
+    }
+
+    #[test]
+    fn what_the_agent_says_weighs_and_drains_and_comes_back() {
+        let mut config = probed(3);
+        config.health.iter_mut().for_each(|health| health.agent = Some(9));
+        config.backends[0].portion.weight = 40;
+        let target = target(&config);
+        for (number, backend) in target.backends.iter().enumerate() {
+            assert_eq!(says(&target, number, "up ready 100%", 1), None, "nothing new");
+            target.state.report(backend, Verdict::Good, Tick(1));
+        }
+        let before = target.state.live.load_full();
+        assert_eq!(says(&target, 0, "75%", 2), None);
+        assert_eq!((weights(&target), live(&target).len()), (vec![30, 1, 1], 3));
+        assert_eq!(says(&target, 1, "10%", 3), None);
+        assert_eq!(weights(&target), [30, 1, 1], "never less than 1");
+        let unchanged = target.state.live.load_full();
+        assert!(!Arc::ptr_eq(&before, &unchanged));
+        assert_eq!(says(&target, 0, "75% up", 4), None);
+        assert!(Arc::ptr_eq(&unchanged, &target.state.live.load_full()), "the same words change nothing");
+
+        let generation = target.backends[0].generation();
+        assert_eq!(says(&target, 0, "drain", 5), Some((Health::Up, Health::Draining)));
+        assert_eq!(live(&target), ["b1", "b2"]);
+        assert_eq!(target.backends[0].generation(), generation, "its connections serve those who stay");
+        assert_eq!(says(&target, 1, "0%", 6), Some((Health::Up, Health::Draining)));
+        assert_eq!(says(&target, 2, "maint", 7), Some((Health::Up, Health::Down)));
+        assert!(live(&target).is_empty());
+        assert_eq!(says(&target, 0, "ready", 8), Some((Health::Draining, Health::Up)));
+        assert_eq!(weights(&target), [30], "the weight is what it was");
+        assert_eq!(says(&target, 1, "200%", 9), Some((Health::Draining, Health::Up)));
+        assert_eq!(weights(&target), [30, 2]);
+        assert_eq!(says(&target, 2, "ready", 10), Some((Health::Down, Health::Up)));
+        assert_eq!(target.backends[2].detail().decision.back_since, Some(Tick(10)), "it was away");
+        assert_eq!(target.backends[0].detail().decision.back_since, None);
+        assert_eq!(target.status()[0].share, 75);
+    }
+
+    #[test]
+    fn a_drained_backend_serves_only_those_whose_cookie_names_it() {
+        use crate::target::{Ask, Dice, Pick, Tried};
+        let mut config = probed(2);
+        config.health.iter_mut().for_each(|health| health.agent = Some(9));
+        let target = target(&config);
+        target.backends.iter().for_each(|backend| {
+            target.state.report(backend, Verdict::Good, Tick(1));
+        });
+        let (tried, dice) = (Tried::new(), Dice::seeded(1));
+        let picked = |pin: Option<usize>| {
+            let pin = pin.map(|number| &target.backends[number]);
+            match target.pick(&Ask { pin, ..Ask::new(&tried, &dice, Tick(3)) }) {
+                Pick::Lease(lease) => Some(lease.backend().name.to_string()),
+                Pick::Unknown | Pick::Full | Pick::None(_) => None,
+            }
+        };
+        for word in ["drain", "ready 0%"] {
+            says(&target, 0, word, 2);
+            assert_eq!(picked(Some(0)).as_deref(), Some("b0"), "{word}");
+            for _ in 0..4 {
+                assert_eq!(picked(None).as_deref(), Some("b1"), "{word}");
+            }
+        }
+        for word in ["maint", "ready down"] {
+            says(&target, 0, word, 2);
+            assert_eq!(picked(Some(0)).as_deref(), Some("b1"), "{word}");
+        }
+        says(&target, 0, "drain", 3);
+        says(&target, 1, "drain", 3);
+        assert_eq!(picked(None), None);
     }
 
     #[tokio::test]

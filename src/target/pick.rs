@@ -265,8 +265,8 @@ fn pinned(backend: &Arc<Backend>, ask: &Ask<'_>) -> Option<Pick> {
     match backend.health() {
         // Right after a start the first backend that is found up would else get everybody's sessions.
         Health::Unknown => return ask.tried.is_empty().then_some(Pick::Unknown),
-        Health::Up if !ask.tried.contains(backend.id) => {}
-        Health::Up | Health::Down => return None,
+        Health::Up | Health::Draining if !ask.tried.contains(backend.id) => {}
+        Health::Up | Health::Draining | Health::Down => return None,
     }
     // Whoever has been elsewhere does not wait.
     let full = || ask.tried.is_empty().then_some(Pick::Full);

@@ -1,11 +1,12 @@
 //! The one function from inputs to a backend's state.
 //!
-//! Each input keeps what it says, why and since when; [`decide`] ranks them: name, then probe, then breaker, then
-//! outlier. The operator's word and a drain will be more inputs here, not more code elsewhere. `TargetState` asks it what
-//! belongs into the live set, status readers ask it what to show.
+//! Each input keeps what it says, why and since when; [`decide`] ranks them: name, agent, probe, breaker, outlier. The
+//! operator's word will be one more input here, not more code elsewhere. `TargetState` asks it what belongs into the live
+//! set, status readers ask it what to show.
 
 use std::sync::Arc;
 
+use super::health::agent::Agent;
 use crate::tick::Tick;
 
 /// What a backend is to the picker and to whoever reads the status.
@@ -19,16 +20,19 @@ pub enum Health {
     Up,
     /// It may not be picked.
     Down,
+    /// It may be picked only for clients whose sticky cookie names it, like one of weight 0.
+    Draining,
 }
 
 impl Health {
-    /// The name in logs and status: `unknown`, `up` or `down`.
+    /// The name in logs and status: `unknown`, `up`, `down` or `draining`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Health::Unknown => "unknown",
             Health::Up => "up",
             Health::Down => "down",
+            Health::Draining => "draining",
         }
     }
 }
@@ -40,6 +44,8 @@ pub enum Source {
     Name,
     /// The active probe, or its being switched off.
     Probe,
+    /// Its agent.
+    Agent,
     /// Its circuit breaker.
     Breaker,
     /// Outlier detection.
@@ -120,6 +126,8 @@ pub(super) struct Inputs {
     pub(super) name: Input<Resolution>,
     /// Its probe.
     pub(super) probe: Input<Probe>,
+    /// Its agent; one that there isn't has said nothing.
+    pub(super) agent: Agent,
     /// Its circuit breaker, read off its word when somebody asks.
     pub(super) fuse: Input<Fuse>,
     /// Outlier detection, likewise.
@@ -153,6 +161,7 @@ impl Inputs {
         Inputs {
             name,
             probe,
+            agent: Agent::default(),
             fuse: Input::new(Fuse::Closed, "no failures", Tick::ZERO),
             standing: Input::new(Standing::Fine, "no errors", Tick::ZERO),
             was_away: false,
@@ -160,53 +169,66 @@ impl Inputs {
     }
 }
 
-/// The state that follows from `inputs`: the name first, since without an address nothing else counts.
+/// The state that follows from `inputs`: the name first, since without an address nothing else counts, then whoever says
+/// that it gets no requests at all, then whoever keeps new clients from it.
 #[must_use]
 pub(super) fn decide(inputs: &Inputs) -> Decision {
-    let Inputs { name, probe, fuse, standing, was_away } = inputs;
-    let by_name = |health| Decision {
-        health,
-        standing: health,
-        source: Source::Name,
-        reason: Arc::clone(&name.reason),
-        since: name.since,
-        back_since: None,
-    };
-    let health = match (name.word, probe.word) {
-        (Resolution::Failed, _) => return by_name(Health::Down),
-        (Resolution::Pending, _) => return by_name(Health::Unknown),
-        (Resolution::Resolved, Probe::Off | Probe::Good) => Health::Up,
-        (Resolution::Resolved, Probe::Pending) => Health::Unknown,
-        (Resolution::Resolved, Probe::Bad) => Health::Down,
-    };
-    // With probing off the state began when the name got its addresses.
-    let since = probe.since.max(name.since);
-    let by_probe = Decision {
-        health,
-        standing: health,
-        source: Source::Probe,
-        reason: Arc::clone(&probe.reason),
-        since,
-        back_since: (*was_away && health == Health::Up).then_some(since),
-    };
-    if health != Health::Up {
-        return by_probe;
+    let by_control = decide_by_control(inputs);
+    let Inputs { fuse, standing, .. } = inputs;
+    if !matches!(by_control.health, Health::Up | Health::Draining) {
+        return by_control;
     }
     match (fuse.word, standing.word) {
-        (Fuse::Closed, Standing::Fine) => by_probe,
+        (Fuse::Closed, Standing::Fine) => by_control,
         (Fuse::Open | Fuse::HalfOpen, _) => Decision {
             health: Health::Down,
             source: Source::Breaker,
             reason: Arc::clone(&fuse.reason),
             since: fuse.since,
-            ..by_probe
+            ..by_control
         },
         (Fuse::Closed, word) => Decision {
-            health: if word == Standing::Ejected { Health::Down } else { Health::Up },
+            health: if word == Standing::Ejected { Health::Down } else { by_control.health },
             source: Source::Outlier,
             reason: Arc::clone(&standing.reason),
             since: standing.since,
-            ..by_probe
+            ..by_control
+        },
+    }
+}
+
+/// The same without the words of breaker and outlier.
+fn decide_by_control(inputs: &Inputs) -> Decision {
+    let Inputs { name, probe, agent, was_away, .. } = inputs;
+    let decision = |health, source, reason: &Arc<str>, since| Decision {
+        health,
+        standing: health,
+        source,
+        reason: Arc::clone(reason),
+        since,
+        back_since: None,
+    };
+    match name.word {
+        Resolution::Failed => return decision(Health::Down, Source::Name, &name.reason, name.since),
+        Resolution::Pending => return decision(Health::Unknown, Source::Name, &name.reason, name.since),
+        Resolution::Resolved => {}
+    }
+    if let Some((reason, since)) = agent.objection() {
+        return decision(Health::Down, Source::Agent, reason, since.max(name.since));
+    }
+    // With probing off the state began when the name got its addresses.
+    let back = probe.since.max(name.since).max(agent.back);
+    match (probe.word, agent.reserve()) {
+        (Probe::Bad, _) => decision(Health::Down, Source::Probe, &probe.reason, probe.since.max(name.since)),
+        (Probe::Pending, _) => {
+            decision(Health::Unknown, Source::Probe, &probe.reason, probe.since.max(name.since))
+        }
+        (Probe::Off | Probe::Good, Some((reason, since))) => {
+            decision(Health::Draining, Source::Agent, reason, since.max(back))
+        }
+        (Probe::Off | Probe::Good, None) => Decision {
+            back_since: was_away.then_some(back),
+            ..decision(Health::Up, Source::Probe, &probe.reason, back.max(agent.since()))
         },
     }
 }
@@ -214,6 +236,7 @@ pub(super) fn decide(inputs: &Inputs) -> Decision {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::health::agent::Report;
 
     #[test]
     fn every_combination_of_inputs() {
@@ -261,5 +284,59 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_agent_takes_away_what_the_probe_grants_and_grants_nothing() {
+        for (said, probe, health, source, since) in [
+            ("maint", Probe::Good, Health::Down, Source::Agent, 7),
+            ("maint", Probe::Bad, Health::Down, Source::Agent, 7),
+            ("maint", Probe::Pending, Health::Down, Source::Agent, 7),
+            ("down", Probe::Good, Health::Down, Source::Agent, 7),
+            ("drain", Probe::Good, Health::Draining, Source::Agent, 7),
+            ("0%", Probe::Off, Health::Draining, Source::Agent, 7),
+            // Nobody is to be sent to a backend that does not work, sticky or not.
+            ("drain", Probe::Bad, Health::Down, Source::Probe, 3),
+            ("drain", Probe::Pending, Health::Unknown, Source::Probe, 3),
+            ("up ready 50%", Probe::Good, Health::Up, Source::Probe, 3),
+            ("up ready 50%", Probe::Bad, Health::Down, Source::Probe, 3),
+        ] {
+            let mut agent = Agent::default();
+            agent.hear(&Report::read(said.as_bytes()), Tick(7));
+            let inputs = Inputs {
+                agent,
+                was_away: true,
+                ..Inputs::new(
+                    Input::new(Resolution::Resolved, "by name", Tick(2)),
+                    Input::new(probe, "by probe", Tick(3)),
+                )
+            };
+            let decision = decide(&inputs);
+            assert_eq!((decision.health, decision.source), (health, source), "{said} {probe:?}");
+            assert_eq!(decision.since, Tick(since), "{said} {probe:?}");
+            assert_eq!(decision.back_since, (health == Health::Up).then_some(Tick(3)), "{said} {probe:?}");
+        }
+    }
+
+    #[test]
+    fn a_backend_is_back_when_the_agent_lets_it_and_a_drain_is_no_absence() {
+        let mut inputs = Inputs {
+            agent: Agent::default(),
+            was_away: true,
+            ..Inputs::new(
+                Input::new(Resolution::Resolved, "by name", Tick(1)),
+                Input::new(Probe::Good, "by probe", Tick(2)),
+            )
+        };
+        for (said, now) in [("drain", 3), ("ready", 4)] {
+            inputs.agent.hear(&Report::read(said.as_bytes()), Tick(now));
+        }
+        let decision = decide(&inputs);
+        assert_eq!((decision.since, decision.back_since), (Tick(4), Some(Tick(2))));
+        for (said, now) in [("down", 5), ("up", 6)] {
+            inputs.agent.hear(&Report::read(said.as_bytes()), Tick(now));
+        }
+        let decision = decide(&inputs);
+        assert_eq!((decision.since, decision.back_since), (Tick(6), Some(Tick(6))));
     }
 }

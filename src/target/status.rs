@@ -21,6 +21,8 @@ pub struct BackendStatus {
     pub reason: Arc<str>,
     /// Since when the state holds; zero: since the process started or the backend was added.
     pub since: Tick,
+    /// Percent of its configured weight that its agent grants it; 100 without one.
+    pub share: u32,
     /// Attempts that hold a lease on it.
     pub in_flight: u32,
     /// The end of its ejection; in the past while no pick came by; `None`: not ejected.
@@ -31,13 +33,15 @@ pub struct BackendStatus {
 
 impl BackendStatus {
     pub(super) fn of(backend: &Backend) -> BackendStatus {
-        let decision = decide(&inputs(backend));
+        let inputs = inputs(backend);
+        let (decision, share) = (decide(&inputs), inputs.agent.share.word);
         BackendStatus {
             name: Arc::clone(&backend.name),
             health: decision.health,
             source: decision.source,
             reason: decision.reason,
             since: decision.since,
+            share,
             in_flight: backend.in_flight(),
             ejected_until: backend.ejection().word().until(),
             circuit: backend.breaker().word().circuit(),

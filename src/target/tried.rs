@@ -2,12 +2,13 @@
 
 use crate::message::BackendId;
 
-/// How many backends a [`Tried`] remembers; a request makes at most three attempts.
-const PLACES: usize = 4;
+/// How many backends a [`Tried`] remembers; a request makes at most ten attempts,
+/// and one of them may get a competitor.
+const PLACES: usize = 11;
 
 /// A small set of backends, kept on the stack by whoever makes the attempts.
 ///
-/// A fifth entry replaces the oldest.
+/// One too many replaces the oldest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tried {
     ids: [BackendId; PLACES],
@@ -27,8 +28,9 @@ impl Tried {
             return;
         }
         self.ids[usize::from(self.count) % PLACES] = id;
-        // Stays within 4..8 once full, so that it still says which entry is the oldest.
-        self.count = if self.count == 7 { 4 } else { self.count + 1 };
+        // Stays within one round once full, so that it still says which entry is the oldest.
+        let round = PLACES as u8;
+        self.count = if self.count == 2 * round - 1 { round } else { self.count + 1 };
     }
 
     /// Whether `id` was added and not replaced since.
@@ -37,7 +39,7 @@ impl Tried {
         self.ids[..self.len()].contains(&id)
     }
 
-    /// How many backends are in it, 0 to 4.
+    /// How many backends are in it, 0 to 11.
     #[must_use]
     pub fn len(&self) -> usize {
         usize::from(self.count).min(PLACES)
@@ -61,17 +63,18 @@ mod tests {
     }
 
     #[test]
-    fn a_fifth_entry_replaces_the_oldest() {
+    fn one_too_many_replaces_the_oldest() {
         let mut tried = Tried::new();
-        for id in [3, 3, 5, 6, 7] {
+        for id in (0..PLACES as u32).chain([5, 7]) {
             tried.insert(BackendId(id));
         }
-        assert_eq!(tried.len(), 4);
-        for id in 8..30 {
+        assert_eq!(tried.len(), PLACES);
+        for id in PLACES as u32..100 {
             tried.insert(BackendId(id));
-            assert_eq!(tried.len(), 4);
-            assert!(tried.contains(BackendId(id)) && !tried.contains(BackendId(id - 5)), "at {id}");
-            assert!(tried.contains(BackendId(id - 1)), "at {id}");
+            assert_eq!(tried.len(), PLACES);
+            let oldest = id + 1 - PLACES as u32;
+            assert!((oldest..=id).all(|id| tried.contains(BackendId(id))), "at {id}");
+            assert!(!tried.contains(BackendId(oldest - 1)), "at {id}");
         }
     }
 }

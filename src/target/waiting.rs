@@ -128,6 +128,12 @@ impl Target {
         self.serve(now);
     }
 
+    /// How many requests wait in its queue.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.state.board.desk().queue.len()
+    }
+
     /// Gives backends that have room to those who wait, the first first.
     pub fn serve(&self, now: Tick) {
         let (tried, dice) = (Tried::new(), Dice::seeded(now.0));

@@ -21,6 +21,7 @@ pub(crate) const ABOUT: About<'_> = About {
     scheme: "http",
     certificate: b"",
     id: 0xab,
+    retry: 0,
 };
 
 /// Most lines that the head of an answer is read with.

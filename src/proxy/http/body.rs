@@ -11,6 +11,7 @@ use crate::message::{Cause, Framing};
 use crate::net::{FreeList, Piece};
 
 use super::client::Client;
+use super::replay::Replayed;
 use super::reply::Reply;
 
 /// A body.
@@ -21,6 +22,8 @@ pub enum Body {
     Memory(Box<Memory>),
     /// What a client sends.
     Client(Rc<Client>),
+    /// The same, kept while it is read.
+    Replayed(Replayed),
     /// What a backend answers; carries the rest of the request with it.
     Reply(Reply),
 }
@@ -57,7 +60,7 @@ impl Body {
             Body::Empty => Some(Body::Empty),
             Body::Memory(memory) => Some(Body::Memory(memory.clone())),
             Body::Client(client) => (!client.is_body_begun()).then(|| Body::Client(Rc::clone(client))),
-            Body::Reply(_) => None,
+            Body::Replayed(_) | Body::Reply(_) => None,
         }
     }
 
@@ -67,6 +70,7 @@ impl Body {
         match self {
             Body::Empty | Body::Memory(_) => 0,
             Body::Client(client) => client.content(),
+            Body::Replayed(replayed) => replayed.client().content(),
             Body::Reply(reply) => reply.content(),
         }
     }
@@ -78,6 +82,7 @@ impl Body {
             Body::Empty => Framing::None,
             Body::Memory(memory) => memory.framing,
             Body::Client(client) => client.framing(),
+            Body::Replayed(replayed) => replayed.client().framing(),
             Body::Reply(reply) => reply.framing(),
         }
     }
@@ -89,6 +94,7 @@ impl Body {
             Body::Empty => true,
             Body::Memory(memory) => memory.pieces.is_empty(),
             Body::Client(client) => client.is_body_done(),
+            Body::Replayed(replayed) => replayed.is_done(),
             Body::Reply(reply) => reply.is_done(),
         }
     }
@@ -98,6 +104,7 @@ impl Body {
         match self {
             Body::Empty | Body::Memory(_) => false,
             Body::Client(client) => client.set_raw(),
+            Body::Replayed(replayed) => replayed.set_raw(),
             Body::Reply(reply) => reply.set_raw(),
         }
     }
@@ -105,7 +112,8 @@ impl Body {
     /// Whether pieces may come in pipes: their reader does not look at them and writes them to a plain socket.
     pub fn set_pipes(&mut self, allowed: bool) {
         match self {
-            Body::Empty | Body::Memory(_) => {}
+            // What is kept must be seen.
+            Body::Empty | Body::Memory(_) | Body::Replayed(_) => {}
             Body::Client(client) => client.set_pipes(allowed),
             Body::Reply(reply) => reply.set_pipes(allowed),
         }
@@ -118,6 +126,7 @@ impl Body {
             Body::Empty => Vec::new(),
             Body::Memory(memory) => memory.trailers.clone(),
             Body::Client(client) => client.trailers(),
+            Body::Replayed(replayed) => replayed.client().trailers(),
             Body::Reply(reply) => reply.trailers().to_vec(),
         }
     }
@@ -125,7 +134,7 @@ impl Body {
     /// Appends all of it to `out`, if it is a backend's, at most `most` bytes, and here already. False: nothing was done.
     pub fn append_rest(&mut self, out: &mut Vec<u8>, most: usize) -> bool {
         match self {
-            Body::Empty | Body::Memory(_) | Body::Client(_) => false,
+            Body::Empty | Body::Memory(_) | Body::Client(_) | Body::Replayed(_) => false,
             Body::Reply(reply) => reply.append_rest(out, most),
         }
     }
@@ -134,7 +143,7 @@ impl Body {
     pub fn drive(&mut self, cx: &mut Context<'_>) {
         match self {
             Body::Reply(reply) => reply.drive(cx),
-            Body::Empty | Body::Memory(_) | Body::Client(_) => {}
+            Body::Empty | Body::Memory(_) | Body::Client(_) | Body::Replayed(_) => {}
         }
     }
 
@@ -154,6 +163,7 @@ impl Body {
                 Poll::Ready(Ok(Some(Piece::Buffer(piece))))
             }
             Body::Client(client) => client.poll_piece(cx),
+            Body::Replayed(replayed) => replayed.poll_piece(cx),
             Body::Reply(reply) => reply.poll_piece(cx),
         }
     }

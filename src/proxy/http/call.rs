@@ -21,7 +21,7 @@ use super::Body;
 use super::h1::decode::{Broken, Decoder};
 use super::h1::framing;
 use super::h1::search::Search;
-use super::h1::transmit::{Failed, Transmit};
+use super::h1::transmit::{Failed, SMALL, Transmit};
 use super::retry_after::retry_after;
 
 /// 1xx heads that are passed on for one request; a backend that sends more is broken.
@@ -388,6 +388,16 @@ impl Call {
     /// Ends it early; the connection is closed.
     pub fn abandon(self: Box<Self>, outcome: Outcome, now: Tick) {
         self.lease.finish(outcome, now);
+    }
+
+    /// Throws away the answer, whose head was read. The connection serves on if that is all, or the rest is short and here.
+    pub fn discard(mut self: Box<Self>, now: Tick) {
+        let mut rest = self.ctx.outgoing.take();
+        if self.append_rest(&mut rest, SMALL) {
+            self.complete(now);
+        } else {
+            self.abandon(Outcome::Success, now);
+        }
     }
 
     /// Closes the connection; the backend is to be used once more.

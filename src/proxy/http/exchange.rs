@@ -17,7 +17,7 @@ use crate::tick::Tick;
 
 use super::Body;
 use super::edge::{After, Edge, Unsent};
-use super::forward::{Errand, forward};
+use super::forward::{Effort, Errand, forward};
 use super::h1::write::About;
 use super::hash_key::{Sender, hash_key};
 use super::own;
@@ -106,9 +106,11 @@ pub async fn exchange<E: Edge>(arrival: &Arrival<'_>, edge: &mut E, body: &Body,
             scheme: if secured.is_some() { "https" } else { "http" },
             certificate: secured.as_deref().map_or(&[], |secured| &*secured.certificate),
             id: ledger.record.id,
+            retry: 0,
         },
         answer: &mut *answer,
         record: &mut *ledger.record,
+        effort: Effort::default(),
     };
     let forwarded = forward(&mut errand).await;
     if let (Some(pins), Ok(call)) = (&target.pins, &forwarded) {

@@ -1,31 +1,32 @@
-//! The attempt loop: from a request to a backend's answer.
+//! From a request to a backend's answer: one attempt after the other.
 //!
-//! A backend that can't be connected to costs the request nothing but time: the next one is tried. Once bytes
-//! are out, a request is repeated only if that is provably harmless: on a pooled connection that turned out to
-//! be closed, or elsewhere when a backend refuses a TLS handshake that was complete on our side, and only if the
-//! request may be repeated or nothing of it was sent.
+//! Here a backend is chosen, and after a failure it is decided whether another one is tried: that a backend can't be
+//! connected to costs the request nothing but time; what may have been worked on is repeated only if that is harmless, and
+//! within the target's budget. What an attempt does is `attempt`'s business.
 
+use std::cell::Cell;
 use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
-use crate::message::{Blame, Cause, Field, Framing, Head, Record};
-use crate::net::{Stream, now};
+use crate::message::{Cause, Field, Head, Record};
+use crate::net::now;
 use crate::proxy::WorkerCtx;
-use crate::proxy::dial::{self, dial};
 use crate::proxy::lend::lend;
-use crate::proxy::pool::Need;
-use crate::target::{Ask, Backend, Lease, Outcome, Pick, Target, Tried};
+use crate::target::retry::{self, Case, Failed, Next};
+use crate::target::{Ask, Backend, Lease, Pick, Target, Tried};
 use crate::tick::Tick;
 
 use super::Body;
-use super::call::{Call, Patience};
+use super::alarm::Alarm;
+use super::attempt::{Failure, attempt};
+use super::call::Call;
 use super::edge::Edge;
-use super::h1::write::{self, About};
-
-/// Backends tried for one request.
-const ATTEMPTS: usize = 3;
+use super::h1::write::About;
+use super::replay::Replay;
 
 /// A request that is forwarded, and what comes back.
 pub struct Errand<'a, E> {
@@ -37,7 +38,7 @@ pub struct Errand<'a, E> {
     pub edge: &'a mut E,
     /// Its head.
     pub head: &'a Head,
-    /// Its body; attempts take it with [`Body::again`].
+    /// Its body; attempts take it with [`Errand::body_again`].
     pub body: &'a Body,
     /// What its backend is chosen by where the target hashes; see [`Ask::key`].
     pub key: Option<u64>,
@@ -51,13 +52,66 @@ pub struct Errand<'a, E> {
     pub answer: &'a mut Head,
     /// What happens on the way.
     pub record: &'a mut Record,
+    /// What attempts have in common.
+    pub effort: Effort,
+}
+
+/// What the attempts of one request have in common.
+#[derive(Default)]
+pub struct Effort {
+    /// Where it has been.
+    pub tried: Tried,
+    /// How long it may take, if that is limited.
+    pub alarm: Option<Box<Alarm>>,
+    /// Its body, if that has to be kept to be sent again.
+    pub replay: Option<Rc<Replay>>,
+    /// Retries that were charged.
+    charged: u8,
 }
 
 impl<'a, E: Edge> Errand<'a, E> {
-    /// True when sending it twice does no harm and is possible.
-    fn is_repeatable(&self) -> bool {
-        let no_body = matches!(self.body.framing(), Framing::None | Framing::Length(0));
-        no_body && self.upgrade.is_none() && self.head.is_idempotent()
+    /// Counts the request for the budgets, and prepares what its attempts need.
+    #[inline]
+    fn begin(&mut self) {
+        let (target, config) = (self.target, &self.target.config);
+        let mut repeats = false;
+        if let Some(savings) = self.ctx.savings.get(usize::from(target.id.0))
+            && let Some(retries) = &config.resilience.retries
+        {
+            savings.retries.add(retries.budget, &target.state.retries);
+            repeats = true;
+        }
+        self.effort.alarm = Alarm::new(&config.timeouts, &self.ctx.ticker, self.record.routed);
+        if repeats && !matches!(self.body, Body::Empty) && self.is_idempotent() {
+            self.effort.replay = Replay::new(self.body);
+        }
+    }
+
+    /// True when doing it twice is as good as once. A change of protocol is not.
+    #[must_use]
+    pub fn is_idempotent(&self) -> bool {
+        self.upgrade.is_none() && self.head.is_idempotent()
+    }
+
+    /// The body for another attempt; `None`: it can't be sent again.
+    #[must_use]
+    #[inline]
+    pub fn body_again(&self) -> Option<Body> {
+        match &self.effort.replay {
+            None => self.body.again(),
+            Some(replay) => replay.again(),
+        }
+    }
+
+    /// Ready when there is no use in going on: the client has left, or time is up.
+    #[inline]
+    pub fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<Cause> {
+        if let Some(alarm) = &self.effort.alarm
+            && let Poll::Ready(cause) = alarm.poll(cx)
+        {
+            return Poll::Ready(cause);
+        }
+        self.edge.poll_gone(cx).map(|()| Cause::ClientGone)
     }
 
     /// What a pick at `now` goes by.
@@ -68,14 +122,24 @@ impl<'a, E: Edge> Errand<'a, E> {
         Ask { tried, key: self.key, pin: self.pin, dice: &self.ctx.dice, now }
     }
 
-    /// The request on a connection to a backend.
-    fn start(&self, lease: Lease, generation: u32, stream: Stream, body: Body) -> Box<Call> {
-        let mut out = self.ctx.outgoing.take();
-        let host = &lease.backend().name;
-        write::request(&mut out, self.head, body.framing(), self.upgrade, &self.about, host);
-        let timeouts = &self.target.config.timeouts;
-        let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle };
-        Call::new(self.ctx, lease, generation, stream, out, body, patience)
+    /// A backend where it has not been, if there is one at once: it has waited enough.
+    #[must_use]
+    pub fn elsewhere(&self) -> Option<Lease> {
+        match self.target.pick(&self.ask(&self.effort.tried, now())) {
+            Pick::Lease(lease) => Some(lease),
+            Pick::Unknown | Pick::Full | Pick::None(_) => None,
+        }
+    }
+
+    /// Whether the answer that came is one for which another backend may be tried.
+    #[inline]
+    fn is_wanted_elsewhere(&self) -> bool {
+        let status = self.answer.status;
+        let retries = &self.target.config.resilience.retries;
+        status >= 400
+            && retries
+                .as_ref()
+                .is_some_and(|retries| retries.on_statuses.iter().any(|on| on.contains(&status)))
     }
 }
 
@@ -85,151 +149,165 @@ impl<'a, E: Edge> Errand<'a, E> {
 /// # Errors
 /// Why there is none.
 pub async fn forward<E: Edge>(errand: &mut Errand<'_, E>) -> Result<Box<Call>, Cause> {
-    let mut tried = Tried::new();
-    let mut cause = Cause::NoBackend;
-    for _ in 0..ATTEMPTS {
-        // Nothing has been waited for since the target was chosen.
-        let picked = if tried.is_empty() { errand.record.routed } else { now() };
-        let ask = errand.ask(&tried, picked);
-        let lease = match errand.target.pick(&ask) {
-            Pick::Lease(lease) => lease,
-            // Boxed: few requests wait, and the others must not pay for its size.
-            Pick::Unknown | Pick::Full if tried.is_empty() => Box::pin(wait(errand, &tried)).await?,
-            Pick::None(cause) if tried.is_empty() => return Err(cause),
-            // Why the backends that were tried failed says more.
-            Pick::Unknown | Pick::Full | Pick::None(_) => break,
-        };
-        tried.insert(lease.backend().id);
-        errand.record.attempt(lease.backend().id, lease.picked());
-        match attempt(errand, lease).await {
-            Ok(call) => return Ok(call),
-            Err(failure) => {
-                if let Some(attempt) = errand.record.last_attempt() {
-                    (attempt.outcome, attempt.end) = (failure.cause, now());
-                }
-                if !failure.next {
-                    return Err(failure.cause);
-                }
-                cause = failure.cause;
-            }
-        }
-    }
-    Err(cause)
-}
-
-/// Waits for a backend's first verdict.
-async fn wait<E: Edge>(errand: &mut Errand<'_, E>, tried: &Tried) -> Result<Lease, Cause> {
-    let deadline = errand.ctx.ticker.deadline();
-    let ask = errand.ask(tried, now());
-    lend(errand.target, &ask, &deadline, |cx| errand.edge.poll_gone(cx)).await
-}
-
-/// Opens a connection.
-async fn open<E: Edge>(errand: &mut Errand<'_, E>, backend: &Backend) -> Result<Stream, Cause> {
-    let deadline = errand.ctx.ticker.deadline();
-    let timeouts = &errand.target.config.timeouts;
-    dial(errand.ctx, backend, timeouts, &deadline, |cx| errand.edge.poll_gone(cx)).await
-}
-
-/// A failed attempt.
-struct Failure {
-    cause: Cause,
-    /// Another backend may be tried.
-    next: bool,
-}
-
-async fn attempt<E: Edge>(errand: &mut Errand<'_, E>, mut lease: Lease) -> Result<Box<Call>, Failure> {
-    // A trial finds out whether a backend can be connected to; an old connection says nothing about that.
-    let mut may_reuse = !lease.is_trial();
-    let to_head = errand.head.method() == b"HEAD";
+    errand.begin();
+    // Nothing has been waited for since the target was chosen.
+    let mut lease = match errand.target.pick(&errand.ask(&errand.effort.tried, errand.record.routed)) {
+        Pick::Lease(lease) => lease,
+        // Boxed: few requests wait, and the others must not pay for its size.
+        Pick::Unknown | Pick::Full => Box::pin(wait(errand)).await?,
+        Pick::None(cause) => return Err(cause),
+    };
     loop {
-        let generation = lease.backend().generation();
-        let pooled = if may_reuse {
-            let need = if errand.is_repeatable() { Need::Repeatable } else { Need::Once };
-            errand.ctx.pool.take(&errand.ctx.cells, lease.backend(), need, lease.picked())
-        } else {
-            None
-        };
-        let reused = pooled.is_some();
-        let stream = match pooled {
-            Some(stream) => stream,
-            None => match Box::pin(open(errand, lease.backend())).await {
-                Ok(stream) => {
-                    lease.note_connected();
-                    stream
-                }
-                Err(cause) => {
-                    let theirs = cause.blame() == Blame::Backend;
-                    lease.finish(if theirs { Outcome::ConnectFailed } else { Outcome::Neutral }, now());
-                    return Err(Failure { cause, next: theirs });
-                }
+        errand.effort.tried.insert(lease.backend().id);
+        errand.record.attempt(lease.backend().id, lease.picked());
+        if let Some(alarm) = &errand.effort.alarm {
+            alarm.begin_attempt(lease.picked());
+        }
+        let failure = match attempt(errand, lease).await {
+            Ok(call) if !errand.is_wanted_elsewhere() => return Ok(call),
+            Ok(call) => Failure {
+                cause: Cause::ErrorStatus,
+                failed: Failed::Status(errand.answer.status),
+                sent: true,
+                answer: Some(call),
             },
+            Err(failure) => failure,
         };
-        if let Some(attempt) = errand.record.last_attempt() {
-            attempt.reused = reused;
-            attempt.connected = if reused { attempt.picked } else { now() };
-        }
-        let Some(body) = errand.body.again() else {
-            return Err(Failure { cause: Cause::BackendClosed, next: false });
+        // Boxed as well.
+        lease = match Box::pin(again(errand, failure)).await {
+            Ok(next) => next,
+            Err(outcome) => return outcome,
         };
-        let mut call = errand.start(lease, generation, stream, body);
-        // The client may leave meanwhile; 1xx heads are passed on to it.
-        let outcome = loop {
-            let polled = poll_fn(|cx| match call.poll_head(cx, errand.answer, to_head) {
-                Poll::Ready(outcome) => Poll::Ready(outcome),
-                Poll::Pending => errand.edge.poll_gone(cx).map(|()| Err(call.silence(Cause::ClientGone))),
-            });
-            match polled.await {
-                Ok(()) if errand.answer.status < 200 && errand.answer.status != 101 => {}
-                outcome => break outcome,
-            }
-            if let Err(cause) = Box::pin(errand.edge.interim(errand.answer)).await {
-                break Err(call.silence(cause));
-            }
-        };
-        if let Some(attempt) = errand.record.last_attempt() {
-            (attempt.sent, attempt.first_byte) = (call.sent, call.first_byte);
-        }
-        if outcome.is_ok() && !reused {
-            dial::accepted(call.backend());
-        }
-        match outcome {
-            // What is left of the request's body would be taken for bytes of the tunnel.
-            Ok(())
-                if errand.answer.status == 101
-                    && !(matches_upgrade(errand.answer, errand.upgrade) && call.is_sent()) =>
-            {
-                call.abandon(Outcome::Failed, now());
-                return Err(Failure { cause: Cause::BadUpgrade, next: false });
-            }
-            Ok(()) => {
-                call.note_answer(errand.answer, errand.target.config.resilience.breaker.as_ref());
-                return Ok(call);
-            }
-            Err(silence) => {
-                let closed = !silence.answered && silence.cause == Cause::BackendClosed;
-                let harmless =
-                    closed && (silence.unsent || errand.is_repeatable()) && errand.body.again().is_some();
-                if reused && harmless {
-                    may_reuse = false;
-                    lease = call.into_lease();
-                    continue;
-                }
-                let error = silence.error.as_ref().filter(|_| closed && !reused);
-                if let Some(cause) = error.and_then(|error| dial::refusal(call.backend(), error)) {
-                    call.abandon(Outcome::ConnectFailed, now());
-                    return Err(Failure { cause, next: harmless });
-                }
-                let theirs = silence.cause.blame() == Blame::Backend;
-                call.abandon(if theirs { Outcome::Failed } else { Outcome::Neutral }, now());
-                return Err(Failure { cause: silence.cause, next: false });
-            }
-        }
     }
 }
 
-/// A 101 is right only if the request asked for that very protocol (RFC 9110 §7.8).
-fn matches_upgrade(head: &Head, asked: Option<&[u8]>) -> bool {
-    let given = head.value(Field::Upgrade).unwrap_or_default();
-    asked.is_some_and(|asked| given.eq_ignore_ascii_case(asked)) && head.lists(Field::Connection, b"upgrade")
+/// Waits for a backend: for its first verdict, or until it has room.
+async fn wait<E: Edge>(errand: &mut Errand<'_, E>) -> Result<Lease, Cause> {
+    let (target, tried) = (errand.target, errand.effort.tried);
+    let deadline = errand.ctx.ticker.deadline();
+    let ask = errand.ask(&tried, now());
+    until_over(errand, async |gone| lend(target, &ask, &deadline, gone).await).await
+}
+
+/// Does `work`, which ends with [`Cause::ClientGone`] when what it is given is ready, and tells why that was.
+pub async fn until_over<E: Edge, T>(
+    errand: &mut Errand<'_, E>,
+    work: impl AsyncFnOnce(&mut dyn FnMut(&mut Context<'_>) -> Poll<()>) -> Result<T, Cause>,
+) -> Result<T, Cause> {
+    let over = Cell::new(Cause::ClientGone);
+    let outcome = work(&mut |cx| errand.poll_over(cx).map(|cause| over.set(cause))).await;
+    outcome.map_err(|cause| if cause == Cause::ClientGone { over.get() } else { cause })
+}
+
+/// What comes after a failed attempt: a lease for another one, or the outcome. An answer that is not wanted is given up only
+/// when there is a backend that may give another one: else it is what the client gets.
+async fn again<E: Edge>(
+    errand: &mut Errand<'_, E>,
+    failure: Failure,
+) -> Result<Lease, Result<Box<Call>, Cause>> {
+    let Failure { cause, failed, sent, answer } = failure;
+    let now = now();
+    if answer.is_none()
+        && let Some(attempt) = errand.record.last_attempt()
+    {
+        (attempt.outcome, attempt.end) = (cause, now);
+    }
+    let given = given_retry(errand.head);
+    let made = errand.record.attempts_made;
+    let case = Case {
+        failed,
+        sent,
+        idempotent: errand.is_idempotent(),
+        replayable: errand.body_again().is_some(),
+        foreign: given > 0,
+        made,
+        charged: errand.effort.charged,
+        left: errand.effort.alarm.as_ref().and_then(|alarm| alarm.left(now)),
+    };
+    let found = match retry::decide(errand.target.config.resilience.retries.as_ref(), &case) {
+        Next::Stop => Ok(None),
+        Next::AtOnce => Ok(errand.elsewhere()),
+        Next::Charged(longest) => charge(errand, longest).await,
+    };
+    match (found, answer) {
+        (Ok(Some(lease)), answer) => {
+            if let Some(call) = answer {
+                let now = crate::net::now();
+                if let Some(attempt) = errand.record.last_attempt() {
+                    (attempt.outcome, attempt.end) = (cause, now);
+                }
+                call.discard(now);
+            }
+            errand.about.retry = made.max(given);
+            Ok(lease)
+        }
+        (_, Some(call)) => Err(Ok(call)),
+        (Ok(None), None) => Err(Err(cause)),
+        (Err(over), None) => Err(Err(over)),
+    }
+}
+
+/// Takes a token and pauses, then looks for another backend; `None`: there is no token, or nobody else.
+///
+/// # Errors
+/// The client has left, or time is up.
+async fn charge<E: Edge>(errand: &mut Errand<'_, E>, longest: Duration) -> Result<Option<Lease>, Cause> {
+    let state = &errand.target.state;
+    if !state.has_another(&errand.effort.tried) || !state.retries.take(now()) {
+        return Ok(None);
+    }
+    let length = retry::pause(longest, errand.ctx.dice.roll());
+    let lease = pause(errand, length).await.map(|()| errand.elsewhere());
+    if let Ok(Some(_)) = &lease {
+        errand.effort.charged += 1;
+    } else {
+        state.retries.put();
+    }
+    lease
+}
+
+async fn pause<E: Edge>(errand: &mut Errand<'_, E>, length: Duration) -> Result<(), Cause> {
+    if let Some(alarm) = &errand.effort.alarm {
+        alarm.begin_wait();
+    }
+    // The worker's own deadlines are too coarse for it.
+    let mut end = pin!(tokio::time::sleep(length));
+    poll_fn(|cx| {
+        if end.as_mut().poll(cx).is_ready() { Poll::Ready(Ok(())) } else { errand.poll_over(cx).map(Err) }
+    })
+    .await
+}
+
+/// Which retry the request is of the proxy in front of us; 0: it is a first attempt.
+fn given_retry(head: &Head) -> u8 {
+    let number = |value: &[u8]| {
+        let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+        let number = std::str::from_utf8(value).ok().filter(|_| is_number)?;
+        // One that is too long is large.
+        Some(number.parse().unwrap_or(u8::MAX))
+    };
+    head.values(Field::RetryAttempt).filter_map(number).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_retry_of_another_proxy_is_known_by_its_number() {
+        for (values, number) in [
+            (&[][..], 0),
+            (&["0"], 0),
+            (&["1"], 1),
+            (&["2", "7"], 7),
+            (&["99999999999999999999"], 255),
+            (&["-1"], 0),
+            (&["+1"], 0),
+            (&["x", ""], 0),
+        ] {
+            let mut head = Head::request("GET", "/", "x");
+            values.iter().for_each(|value| head.push(b"retry-attempt", value.as_bytes()));
+            assert_eq!(given_retry(&head), number, "{values:?}");
+        }
+    }
 }

@@ -4,6 +4,8 @@
 //! `connection` and `wire` speak HTTP/1 with the client; `call` and `reply` with a backend; both over `h1`.
 //! `memory` is the edge without a wire.
 
+pub mod alarm;
+pub mod attempt;
 pub mod body;
 pub mod call;
 pub mod client;
@@ -17,6 +19,7 @@ pub mod h1;
 pub mod hash_key;
 pub mod memory;
 pub mod own;
+pub mod replay;
 pub mod reply;
 pub mod retry_after;
 pub mod sticky;

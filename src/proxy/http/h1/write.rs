@@ -40,6 +40,8 @@ pub struct About<'a> {
     pub certificate: &'a [u8],
     /// Number of the request.
     pub id: u128,
+    /// Which retry it is; 0: the first attempt, of which nothing is said.
+    pub retry: u8,
 }
 
 /// What an answer's Connection line says.
@@ -69,12 +71,21 @@ pub fn request(
     // An absolute target overrides Host (RFC 9112 §3.2.2), so the line is written anew; Host stays first.
     let plain = matches!(head.target().first(), Some(b'/' | b'*'));
     let rewrite_host = !plain || !head.has(Field::Host);
-    if rewrite_host || head.version == Version::Http10 || head.has_hop_by_hop() || head.has_about_client() {
+    let is_retry = about.retry > 0;
+    if rewrite_host
+        || head.version == Version::Http10
+        || head.has_hop_by_hop()
+        || head.has_about_client()
+        || is_retry
+    {
         copy_changed(out, head, about, if rewrite_host { Some(host) } else { None });
     } else {
         out.extend_from_slice(head.at(head.start_and_lines()));
     }
     add_framing(out, head, framing);
+    if is_retry {
+        add_retry(out, about.retry);
+    }
     if let Some(protocol) = upgrade {
         line(out, b"Connection: ", b"Upgrade");
         line(out, b"Upgrade: ", protocol);
@@ -108,6 +119,9 @@ fn copy_changed(out: &mut Vec<u8>, head: &Head, about: &About<'_>, host: Option<
     if head.has_about_client() {
         let kept = if about.trusted { kept(about.kind) } else { Fields::default() };
         left_out = left_out.and(Fields::ABOUT_CLIENT.without(kept));
+    }
+    if about.retry > 0 {
+        left_out = left_out.and(Fields::of(&[Field::RetryAttempt]));
     }
     let mut run = Span::default();
     if matches!(head.target().first(), Some(b'/' | b'*')) && head.version == Version::Http11 {
@@ -283,6 +297,13 @@ fn add_framing(out: &mut Vec<u8>, head: &Head, framing: Framing) {
 fn add_length(out: &mut Vec<u8>, length: u64) {
     out.extend_from_slice(b"Content-Length: ");
     push_number(out, length);
+    out.extend_from_slice(b"\r\n");
+}
+
+#[inline(never)]
+fn add_retry(out: &mut Vec<u8>, retry: u8) {
+    out.extend_from_slice(b"Retry-Attempt: ");
+    push_number(out, u64::from(retry));
     out.extend_from_slice(b"\r\n");
 }
 

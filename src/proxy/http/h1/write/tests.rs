@@ -9,6 +9,7 @@ const ABOUT: About<'_> = About {
     scheme: "http",
     certificate: b"",
     id: 0xab,
+    retry: 0,
 };
 
 fn written(text: &str, about: &About<'_>, upgrade: Option<&[u8]>) -> String {
@@ -141,4 +142,13 @@ fn answers_get_date_framing_and_persistence() {
     out.clear();
     answer(&mut out, &Head::answer(299), Framing::Length(7), Persistence::Implied, b"D");
     assert_eq!(out, b"HTTP/1.1 299 \r\nContent-Length: 7\r\nDate: D\r\n\r\n");
+}
+
+#[test]
+fn a_retry_says_so_in_place_of_what_came() {
+    let text = "GET /a HTTP/1.1\r\nHost: x\r\nRetry-Attempt: 0\r\nA: b\r\n\r\n";
+    let out = written(text, &About { retry: 2, ..ABOUT }, None);
+    assert_eq!(out, format!("GET /a HTTP/1.1\r\nHost: x\r\nA: b\r\nRetry-Attempt: 2\r\n{TAIL}"));
+    let out = written(text, &ABOUT, None);
+    assert_eq!(out, format!("GET /a HTTP/1.1\r\nHost: x\r\nRetry-Attempt: 0\r\nA: b\r\n{TAIL}"));
 }

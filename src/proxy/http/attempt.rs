@@ -1,0 +1,190 @@
+//! One attempt: a connection to a backend, the request on it, the head of the answer.
+//!
+//! A pooled connection may turn out to be closed. That is not the backend's failure, so the request goes to the same
+//! one on a fresh connection, if not a byte of it was taken, or if it may be repeated and not a byte of an answer came.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use crate::message::{Blame, Cause, Field, Framing, Head};
+use crate::net::{Stream, now};
+use crate::proxy::dial::{self, dial};
+use crate::proxy::pool::Need;
+use crate::target::retry::Failed;
+use crate::target::{Backend, Lease, Outcome};
+
+use super::Body;
+use super::call::{Call, Patience, Silence};
+use super::edge::Edge;
+use super::forward::{Errand, until_over};
+use super::h1::write;
+
+/// A failed attempt.
+pub struct Failure {
+    /// Why.
+    pub cause: Cause,
+    /// The same, as far as it matters for a retry.
+    pub failed: Failed,
+    /// A byte of the request was taken by the socket.
+    pub sent: bool,
+    /// The answer that was not wanted.
+    pub answer: Option<Box<Call>>,
+}
+
+impl Failure {
+    /// One without a byte sent.
+    fn unsent(cause: Cause, failed: Failed) -> Failure {
+        Failure { cause, failed, sent: false, answer: None }
+    }
+}
+
+impl<E: Edge> Errand<'_, E> {
+    /// The request on a connection to a backend.
+    #[must_use]
+    pub fn start(&self, lease: Lease, generation: u32, stream: Stream, body: Body) -> Box<Call> {
+        let mut out = self.ctx.outgoing.take();
+        let host = &lease.backend().name;
+        write::request(&mut out, self.head, body.framing(), self.upgrade, &self.about, host);
+        let timeouts = &self.target.config.timeouts;
+        let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle };
+        Call::new(self.ctx, lease, generation, stream, out, body, patience)
+    }
+
+    /// What the request needs of a pooled connection.
+    #[must_use]
+    pub fn need(&self) -> Need {
+        let no_body = matches!(self.body.framing(), Framing::None | Framing::Length(0));
+        if no_body && self.is_idempotent() { Need::Repeatable } else { Need::Once }
+    }
+}
+
+/// Opens a connection.
+async fn open<E: Edge>(errand: &mut Errand<'_, E>, backend: &Backend) -> Result<Stream, Cause> {
+    let (ctx, timeouts) = (errand.ctx, &errand.target.config.timeouts);
+    let deadline = ctx.ticker.deadline();
+    until_over(errand, async |gone| dial(ctx, backend, timeouts, &deadline, gone).await).await
+}
+
+/// Makes an attempt: the head of the answer is in `errand.answer`, the rest is to be had from the call.
+///
+/// # Errors
+/// See [`Failure`].
+pub async fn attempt<E: Edge>(errand: &mut Errand<'_, E>, mut lease: Lease) -> Result<Box<Call>, Failure> {
+    // A trial finds out whether a backend can be connected to; an old connection says nothing about that.
+    let mut may_reuse = !lease.is_trial();
+    let to_head = errand.head.method() == b"HEAD";
+    loop {
+        let generation = lease.backend().generation();
+        let pooled = if may_reuse {
+            errand.ctx.pool.take(&errand.ctx.cells, lease.backend(), errand.need(), lease.picked())
+        } else {
+            None
+        };
+        let reused = pooled.is_some();
+        let stream = match pooled {
+            Some(stream) => stream,
+            None => match Box::pin(open(errand, lease.backend())).await {
+                Ok(stream) => {
+                    lease.note_connected();
+                    stream
+                }
+                Err(cause) => return Err(unconnected(lease, cause)),
+            },
+        };
+        if let Some(attempt) = errand.record.last_attempt() {
+            attempt.reused = reused;
+            attempt.connected = if reused { attempt.picked } else { now() };
+        }
+        let Some(body) = errand.body_again() else {
+            return Err(Failure::unsent(Cause::BackendClosed, Failed::Otherwise));
+        };
+        let mut call = errand.start(lease, generation, stream, body);
+        // The client may leave meanwhile; 1xx heads are passed on to it.
+        let outcome = loop {
+            let polled = poll_fn(|cx| match call.poll_head(cx, errand.answer, to_head) {
+                Poll::Ready(outcome) => Poll::Ready(outcome),
+                Poll::Pending => errand.poll_over(cx).map(|cause| Err(call.silence(cause))),
+            });
+            match polled.await {
+                Ok(()) if errand.answer.status < 200 && errand.answer.status != 101 => {}
+                outcome => break outcome,
+            }
+            if let Err(cause) = Box::pin(errand.edge.interim(errand.answer)).await {
+                break Err(call.silence(cause));
+            }
+        };
+        if let Some(attempt) = errand.record.last_attempt() {
+            (attempt.sent, attempt.first_byte) = (call.sent, call.first_byte);
+        }
+        if outcome.is_ok() && !reused {
+            dial::accepted(call.backend());
+        }
+        match outcome {
+            // What is left of the request's body would be taken for bytes of the tunnel.
+            Ok(())
+                if errand.answer.status == 101
+                    && !(matches_upgrade(errand.answer, errand.upgrade) && call.is_sent()) =>
+            {
+                call.abandon(Outcome::Failed, now());
+                let (cause, failed) = (Cause::BadUpgrade, Failed::Otherwise);
+                return Err(Failure { cause, failed, sent: true, answer: None });
+            }
+            Ok(()) => {
+                call.note_answer(errand.answer, errand.target.config.resilience.breaker.as_ref());
+                return Ok(call);
+            }
+            Err(silence) => {
+                let harmless = silence.unsent || errand.is_idempotent();
+                if reused && is_closed(&silence) && harmless && errand.body_again().is_some() {
+                    may_reuse = false;
+                    lease = call.into_lease();
+                    continue;
+                }
+                return Err(fail(call, &silence, reused));
+            }
+        }
+    }
+}
+
+/// The connection ended before a byte of an answer.
+fn is_closed(silence: &Silence) -> bool {
+    !silence.answered && silence.cause == Cause::BackendClosed
+}
+
+/// No connection could be opened.
+fn unconnected(lease: Lease, cause: Cause) -> Failure {
+    let (failed, outcome) = match cause {
+        // It may have been about to accept.
+        Cause::AttemptTimeout => (Failed::Timeout, Outcome::Failed),
+        _ if cause.blame() == Blame::Backend => (Failed::Unconnected, Outcome::ConnectFailed),
+        _ => (Failed::Otherwise, Outcome::Neutral),
+    };
+    lease.finish(outcome, now());
+    Failure::unsent(cause, failed)
+}
+
+/// No answer came on a connection.
+#[cold]
+fn fail(call: Box<Call>, silence: &Silence, reused: bool) -> Failure {
+    let (sent, closed) = (!silence.unsent, is_closed(silence));
+    let error = silence.error.as_ref().filter(|_| closed && !reused);
+    if let Some(cause) = error.and_then(|error| dial::refusal(call.backend(), error)) {
+        call.abandon(Outcome::ConnectFailed, now());
+        return Failure { cause, failed: Failed::Unconnected, sent, answer: None };
+    }
+    let cause = silence.cause;
+    let failed = match cause {
+        _ if closed => Failed::Reset,
+        Cause::FirstByteTimeout | Cause::AttemptTimeout => Failed::Timeout,
+        _ => Failed::Otherwise,
+    };
+    let theirs = cause.blame() == Blame::Backend;
+    call.abandon(if theirs { Outcome::Failed } else { Outcome::Neutral }, now());
+    Failure { cause, failed, sent, answer: None }
+}
+
+/// A 101 is right only if the request asked for that very protocol (RFC 9110 §7.8).
+fn matches_upgrade(head: &Head, asked: Option<&[u8]>) -> bool {
+    let given = head.value(Field::Upgrade).unwrap_or_default();
+    asked.is_some_and(|asked| given.eq_ignore_ascii_case(asked)) && head.lists(Field::Connection, b"upgrade")
+}
