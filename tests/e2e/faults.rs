@@ -8,7 +8,7 @@ use evenkeel::message::Cause;
 use fake_backend::{Behaviour, Ending, Fault, Running};
 
 use super::life_lab::{assert_own, until_ended};
-use super::support::{Keel, eventually, fakes};
+use super::support::{Client, Keel, eventually, fakes};
 
 /// What goes wrong, what the client gets for it, and what the log calls it.
 struct Case {
@@ -116,7 +116,7 @@ fn after_each_fault_the_backend_is_used_again() {
     for Case { name, begin, .. } in cases() {
         let backends = fakes(3);
         let keel = impatient(&[&backends[0], &backends[1], &backends[2]], |_| ());
-        let served = |client: &mut super::support::Client| client.get("/").text();
+        let served = |client: &mut Client| client.get("/").text();
         assert_eq!(served(&mut keel.client()), "Hello from fake-1", "{name}");
         begin(&backends[0]);
         let good: usize =
@@ -133,14 +133,14 @@ fn after_each_fault_the_backend_is_used_again() {
 fn a_backend_that_flaps_costs_requests_that_may_be_repeated_nothing() {
     let backends = fakes(3);
     let keel = impatient(&[&backends[0], &backends[1], &backends[2]], |_| ());
-    let done = AtomicBool::new(false);
+    let (done, address) = (AtomicBool::new(false), keel.address());
     std::thread::scope(|scope| {
         let clients: Vec<_> = (0..4)
             .map(|_| {
                 scope.spawn(|| {
                     let mut good = 0;
                     while !done.load(Ordering::Relaxed) {
-                        let answer = keel.client().get("/");
+                        let answer = Client::connect(address).get("/");
                         assert_eq!(answer.status, 200, "{answer:?}");
                         good += 1;
                     }
