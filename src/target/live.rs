@@ -16,7 +16,7 @@ use super::balance::{Cursor, wants};
 use super::board::{Board, Seat};
 use super::state::{Health, Input, Probe, Resolution, decide};
 use super::tier::{Member, Tier, tiers};
-use super::{Backend, Budget, Padded, Tried};
+use super::{Backend, Budget, Pace, Padded, Tried};
 use crate::config::model::{HealthCheck, Policy};
 use crate::message::BackendId;
 use crate::tick::Tick;
@@ -68,6 +68,10 @@ pub struct TargetState {
     changed: Notify,
     /// What its retries are taken from.
     pub retries: Padded<Budget>,
+    /// What competitors of slow attempts are taken from.
+    pub hedges: Padded<Budget>,
+    /// How soon its answers begin; noted only where attempts get competitors.
+    pub pace: Pace,
 }
 
 /// Who belongs to the target, how one of them is chosen, and how many probes turn a verdict.

@@ -11,6 +11,7 @@
 mod balance_hash;
 mod balance_load;
 mod clients;
+mod hedges;
 mod http_aborts;
 mod http_answers;
 mod http_bodies;
