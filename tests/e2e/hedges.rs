@@ -12,7 +12,7 @@ use evenkeel::proxy::http::Body;
 use evenkeel::proxy::http::body::Memory;
 use evenkeel::proxy::http::exchange::{Arrival, Space, exchange};
 use evenkeel::proxy::http::memory::MemoryEdge;
-use fake_backend::{Behaviour, Fake, Running};
+use fake_backend::{Behaviour, Fake, Fault, Running};
 
 use super::retry_lab::{at_once, first_always};
 use super::support::worker::run;
@@ -91,6 +91,20 @@ fn one_that_is_not_sooner_leaves_no_trace() {
         let (edge, record) = ask(&ctx, "GET", Body::Empty).await;
         assert_eq!((edge.status, edge.content), (200, b"Hello from first".to_vec()));
         assert_eq!(outcomes(&record), [(1, Cause::ConnectFailed), (0, Cause::Done)]);
+    });
+}
+
+#[test]
+fn a_competitor_goes_on_alone_when_the_first_attempt_fails() {
+    let ([first, second], config) = pair();
+    run(&config, async |ctx| {
+        settle(&ctx).await;
+        first.behave(Behaviour::fault(Fault::CloseUnanswered).latency(Duration::from_secs(2)));
+        second.behave(Behaviour::default().latency(Duration::from_secs(5)));
+        let (edge, record) = ask(&ctx, "GET", Body::Empty).await;
+        assert_eq!((edge.status, edge.content), (200, b"Hello from second".to_vec()));
+        assert_eq!(outcomes(&record), [(0, Cause::BackendClosed), (1, Cause::Done)]);
+        nobody_in_flight(&ctx);
     });
 }
 

@@ -152,8 +152,7 @@ pub async fn race<E: Edge>(
                     (attempt.sent, attempt.first_byte) = (sent, first_byte);
                 }
                 won.enter(errand);
-                std::mem::swap(errand.answer, &mut { won.answer });
-                *reused = won.reused;
+                (*errand.answer, *reused) = (won.answer, won.reused);
                 return Ok(());
             }
             (Event::RivalFailed(cause), Some(lost)) => {
