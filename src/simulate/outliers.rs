@@ -65,6 +65,7 @@ fn one_that_fails_now_and_then_is_left_out_most_of_the_time() {
     for algorithm in algorithms().filter(|algorithm| *algorithm != Balance::First) {
         let share = late_errors(&flaky, algorithm, 400, 5, 60);
         let plain = late_errors(&flaky.clone().unguarded(), algorithm, 400, 5, 60);
+        println!("FLAKY {algorithm:?} {share} {plain}");
         assert!(share < 0.5 * plain, "{algorithm:?}: {share} of {plain}");
     }
 }
