@@ -78,6 +78,8 @@ struct Engine<'a> {
     sent: u64,
     requests: u64,
     errors: u64,
+    /// Ejections by comparison.
+    ejected: u64,
     times: Histogram,
     service: Service,
     transfer: Weibull,
@@ -107,6 +109,7 @@ impl<'a> Engine<'a> {
             sent: 0,
             requests,
             errors: 0,
+            ejected: 0,
             times: Histogram::new(),
             service: Service::new(&workload.classes),
             transfer: Weibull::new(size),
@@ -311,30 +314,18 @@ impl<'a> Engine<'a> {
 
     /// Leaves out who does worse than its siblings, as control does.
     fn sweep(&mut self) {
-        let observe = std::env::var("OBSERVE").is_ok();
-        let (target, now) = (&self.target, self.now);
-        let ejected = target.sweep_with(now, |backend, reason| {
-            if observe {
-                eprintln!(
-                    "V {} {:?} {:.0}s {} {reason}",
-                    self.workload.name,
-                    target.config.balance.algorithm,
-                    now.since(START).as_secs_f64(),
-                    backend.name
-                );
-            }
-            !observe && target.eject_for_now(backend, now)
-        });
-        for e in ejected {
+        let ejected = self.target.sweep(self.now);
+        for e in &ejected {
             eprintln!(
                 "E {} {:?} {:.0}s {} {}",
                 self.workload.name,
-                target.config.balance.algorithm,
-                now.since(START).as_secs_f64(),
+                self.target.config.balance.algorithm,
+                self.now.since(START).as_secs_f64(),
                 e.backend.name,
                 e.reason
             );
         }
+        self.ejected += ejected.len() as u64;
         self.calendar.enter(self.now.after(SWEEP), What::Sweep);
     }
 
@@ -347,6 +338,7 @@ impl<'a> Engine<'a> {
         Report {
             requests: self.sent,
             errors: self.errors,
+            ejected: self.ejected,
             mean: self.times.mean(),
             p50: self.times.quantile(0.5),
             p99: self.times.quantile(0.99),

@@ -13,11 +13,11 @@ fn plain(backends: Vec<Fake>, arrivals: Arrivals, mean: f64) -> Workload {
     Workload { arrivals, classes, size: nothing, ..Workload::new("plain", "", backends, 1.0) }
 }
 
-fn open(rate: f64) -> Arrivals {
+pub(super) fn open(rate: f64) -> Arrivals {
     Arrivals::Open { rate, burst: None }
 }
 
-fn stock(name: &str) -> Workload {
+pub(super) fn stock(name: &str) -> Workload {
     Workload::stock().into_iter().find(|workload| workload.name == name).unwrap()
 }
 
@@ -25,7 +25,7 @@ fn unguarded(name: &str) -> Workload {
     stock(name).unguarded()
 }
 
-fn by(workload: &Workload, algorithm: Balance, requests: u64) -> Report {
+pub(super) fn by(workload: &Workload, algorithm: Balance, requests: u64) -> Report {
     run(workload, &algorithm.into(), requests, 11)
 }
 

@@ -91,6 +91,8 @@ pub enum Conduct {
     Slow(f64),
     /// Every request is answered with 500 after this time.
     FailsFast(Duration),
+    /// This share of its requests, 0 to 1, is answered with 500 instead of what was worked out.
+    Flaky(f64),
     /// No connection can be opened to it. Requests that it has are served to their end.
     Refuses,
     /// It begins so many times as slow as it should be, and gets better evenly.

@@ -3,13 +3,18 @@
 //! A backend is compared with what is usual among the others: the median, so that one bad backend (or a few of many)
 //! does not decide what is usual, and so that where everybody fails nobody stands out. A verdict must not be chance:
 //! the difference has to exceed the configured limit by [`SURE`] times what chance moves it, so a gross case is plain
-//! after few attempts and a mild one after many. The window is looked at as a whole and in its newer parts, or what a
-//! backend did well ten seconds ago would hide what it does now.
+//! after few attempts and a mild one after many.
+//!
+//! Errors are looked for in the whole window and in its newer parts, or what a backend did well ten seconds ago would
+//! hide what it does now. Slowness takes longer: a backend that has had too much for some seconds has a queue, and all
+//! that it answers comes late, as from one that is slow; its siblings will have theirs. To leave it out would only make
+//! their queues longer. So who is slow must have been slower in each third of the window than the siblings in any.
 //!
 //! False verdicts are worse than missed ones: they take capacity away. So latencies are compared by their logarithms,
 //! against the slower half of the siblings, and differences that nobody notices are none.
 
 use core::fmt;
+use core::ops::Range;
 use core::time::Duration;
 
 use super::tally::{Counts, latency};
@@ -18,10 +23,14 @@ use crate::message::BackendId;
 
 /// Slices of a window.
 pub(super) const SLICES: usize = 10;
-/// How many of them are looked at together, newest first.
+/// In how many of the newest together errors are looked for.
 const SPANS: [usize; 3] = [2, 5, SLICES];
+/// The thirds of a window, the newest slice being 0.
+const THIRDS: [Range<usize>; 3] = [0..3, 3..6, 6..SLICES];
 /// How many standard deviations beyond the limit are no chance. Each backend is judged every second.
 const SURE: f64 = 4.0;
+/// The same for latencies, of which the best third is compared with the worst.
+const SURE_OF_THIRDS: f64 = 2.0;
 /// How widely latencies of one backend are spread, in doublings: the standard deviation of their logarithm. Exponential
 /// ones have 1.85, a route of which 90 % take 2 ms and 10 % 100 ms has 2.5.
 const SPREAD: f64 = 2.5;
@@ -50,9 +59,9 @@ impl History {
         *newest = newest.and(counts);
     }
 
-    /// So many slices together, from the newest on.
-    fn newest(&self, slices: usize) -> Counts {
-        let places = (0..slices.min(SLICES)).map(|back| (self.newest + SLICES - back) % SLICES);
+    /// Some slices together, the newest being 0.
+    fn sum(&self, slices: Range<usize>) -> Counts {
+        let places = slices.map(|back| (self.newest + SLICES - back % SLICES) % SLICES);
         places.fold(Counts::default(), |sum, place| sum.and(self.slices[place]))
     }
 }
@@ -62,8 +71,19 @@ impl History {
 pub(super) struct Subject<'a> {
     pub(super) id: BackendId,
     pub(super) history: &'a History,
-    /// Its latency may be held against it.
-    pub(super) timed: bool,
+    /// Whether its latency may be held against it.
+    pub(super) timed: Timed,
+}
+
+/// Whether a backend's latency may be held against it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Timed {
+    /// No: there are reasons for it that are not its own.
+    Never,
+    /// If it is slow for a whole window.
+    Lastingly,
+    /// If it is slow in the newest third: it has been left out for that not long ago.
+    Again,
 }
 
 /// What is wrong with a backend.
@@ -133,28 +153,24 @@ impl Outlying {
     }
 }
 
-/// How many more of so many backends may be left out when so many are: at most the configured share, but one where there
-/// are siblings at all, and never the last.
+/// How many more of so many backends may be left out when so many are: the configured share at most, and never the last.
 #[must_use]
 pub(super) fn room(backends: usize, out: usize, rules: &Outlier) -> usize {
     let share = backends * usize::from(rules.max_ejected.min(100)) / 100;
-    let most = if rules.max_ejected == 0 { 0 } else { share.max(1) };
-    most.min(backends.saturating_sub(1)).saturating_sub(out)
+    share.min(backends.saturating_sub(1)).saturating_sub(out)
 }
 
 /// Which of these siblings are outliers, worst first.
 #[must_use]
 pub(super) fn judge(siblings: &[Subject<'_>], rules: &Outlier) -> Vec<Outlying> {
     let mut found: Vec<Outlying> = Vec::new();
-    for span in SPANS {
-        let counted: Vec<(&Subject<'_>, Counts)> =
-            siblings.iter().map(|subject| (subject, subject.history.newest(span))).collect();
-        if rules.error_rate > 0 {
-            found.extend(failing(&counted, rules));
+    if rules.error_rate > 0 {
+        for span in SPANS {
+            found.extend(failing(siblings, span, rules));
         }
-        if rules.latency > 1 {
-            found.extend(slow(&counted, rules));
-        }
+    }
+    if rules.latency > 1 {
+        found.extend(slow(siblings, rules));
     }
     found.sort_by(Outlying::order);
     let mut known = std::collections::BTreeSet::new();
@@ -162,15 +178,13 @@ pub(super) fn judge(siblings: &[Subject<'_>], rules: &Outlier) -> Vec<Outlying> 
     found
 }
 
-fn failing(counted: &[(&Subject<'_>, Counts)], rules: &Outlier) -> Vec<Outlying> {
-    let enough = |counts: &Counts| counts.attempts >= rules.requests.max(1);
-    let mut rated: Vec<(BackendId, f64, f64)> = counted
-        .iter()
-        .filter(|(_, counts)| enough(counts))
-        .map(|(subject, counts)| {
-            (subject.id, f64::from(counts.errors) / f64::from(counts.attempts), f64::from(counts.attempts))
-        })
-        .collect();
+fn failing(siblings: &[Subject<'_>], span: usize, rules: &Outlier) -> Vec<Outlying> {
+    let rate = |subject: &Subject<'_>| {
+        let Counts { attempts, errors, .. } = subject.history.sum(0..span);
+        let share = f64::from(errors) / f64::from(attempts.max(1));
+        (attempts >= rules.requests.max(1)).then_some((subject.id, share, f64::from(attempts)))
+    };
+    let mut rated: Vec<(BackendId, f64, f64)> = siblings.iter().filter_map(rate).collect();
     rated.sort_by(|one, other| one.1.total_cmp(&other.1).then(one.2.total_cmp(&other.2)));
     let limit = f64::from(rules.error_rate) / 100.0;
     let judge = |(place, &(id, own, attempts)): (usize, &(BackendId, f64, f64))| {
@@ -191,26 +205,52 @@ fn variance(share: f64, of: f64) -> f64 {
     share * (1.0 - share) / of
 }
 
-fn slow(counted: &[(&Subject<'_>, Counts)], rules: &Outlier) -> Vec<Outlying> {
-    let enough = |counts: &Counts| counts.timed >= rules.requests.max(1);
-    let mut rated: Vec<(&Subject<'_>, f64, f64)> = counted
-        .iter()
-        .filter(|(_, counts)| enough(counts))
-        .filter_map(|(subject, counts)| Some((*subject, counts.doublings()?, f64::from(counts.timed))))
-        .collect();
-    rated.sort_by(|one, other| one.1.total_cmp(&other.1).then(one.2.total_cmp(&other.2)));
+/// How soon a backend answers.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    /// In the best third that counts, in doublings; `None`: too little is known of one that does.
+    best: Option<f64>,
+    /// In the worst third of which enough is known.
+    worst: f64,
+    /// The fewest attempts that one of these is made of.
+    of: f64,
+}
+
+impl Pace {
+    fn new(subject: &Subject<'_>, rules: &Outlier) -> Option<Pace> {
+        let few = (rules.requests / 3).max(1);
+        let thirds = THIRDS.map(|third| subject.history.sum(third));
+        let known = thirds.iter().filter(|counts| counts.timed >= few);
+        let worst = known.clone().filter_map(|counts| counts.doublings()).reduce(f64::max)?;
+        let counting = match subject.timed {
+            Timed::Again => &thirds[..1],
+            Timed::Lastingly | Timed::Never => &thirds[..],
+        };
+        let attempts: u32 = counting.iter().map(|counts| counts.timed).sum();
+        let enough = attempts >= rules.requests && counting.iter().all(|counts| counts.timed >= few);
+        let best = counting.iter().filter_map(|counts| counts.doublings()).reduce(f64::min);
+        let of = known.map(|counts| counts.timed).min()?;
+        Some(Pace { best: best.filter(|_| enough), worst, of: f64::from(of) })
+    }
+}
+
+fn slow(siblings: &[Subject<'_>], rules: &Outlier) -> Vec<Outlying> {
+    let pace = |subject| Some((subject, Pace::new(subject, rules)?));
+    let mut paced: Vec<(&Subject<'_>, Pace)> = siblings.iter().filter_map(pace).collect();
+    paced.sort_by(|(_, one), (_, other)| one.worst.total_cmp(&other.worst).then(one.of.total_cmp(&other.of)));
     let limit = f64::from(rules.latency).log2();
-    let judge = |(place, (subject, own, attempts)): (usize, &(&Subject<'_>, f64, f64))| {
+    let judge = |(place, (subject, pace)): (usize, &(&Subject<'_>, Pace))| {
         // Of two in the middle the slower one: backends may well differ.
-        let (_, usual, theirs) = rated.get(beside(place, rated.len(), true)?)?;
-        let excess = own - usual;
-        let chance = SPREAD * (1.0 / attempts + 1.0 / theirs).sqrt();
-        let (own, usual) = (latency(*own), latency(*usual));
-        let is_slow = excess - SURE * chance > limit && own.saturating_sub(usual) >= NOTICEABLE;
+        let (_, usual) = paced.get(beside(place, paced.len(), true)?)?;
+        let own = pace.best.filter(|_| subject.timed != Timed::Never)?;
+        let excess = own - usual.worst;
+        let chance = SPREAD * (1.0 / pace.of + 1.0 / usual.of).sqrt();
+        let (own, usual) = (latency(own), latency(usual.worst));
+        let is_slow = excess - SURE_OF_THIRDS * chance > limit && own.saturating_sub(usual) >= NOTICEABLE;
         let fault = Fault::Latency { own, usual };
-        (subject.timed && is_slow).then_some(Outlying { id: subject.id, fault, excess })
+        is_slow.then_some(Outlying { id: subject.id, fault, excess })
     };
-    rated.iter().enumerate().filter_map(judge).collect()
+    paced.iter().enumerate().filter_map(judge).collect()
 }
 
 /// The place of the median of all but the one at `place`, of so many in order; where two are in the middle the lower or

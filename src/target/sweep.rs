@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::outlier::{History, Outlying, SLICES, Subject, judge, room};
+use super::outlier::{Fault, History, Outlying, SLICES, Subject, Timed, judge, room};
 use super::tally::Reading;
 use super::{Backend, Target};
 use crate::message::BackendId;
@@ -38,6 +38,8 @@ struct Entry {
     history: History,
     /// When it was first met; zero: it was there from the start.
     since: Tick,
+    /// For so many slices more it is one that was slow: it takes less to leave it out again.
+    suspect: usize,
 }
 
 /// A backend that was left out by a sweep.
@@ -50,13 +52,16 @@ pub struct Ejected {
 }
 
 impl Target {
-    /// Compares the live backends by what their attempts came to, and has those that do worse than their siblings
-    /// ejected: `eject` says whether one was. Called each [`SWEEP`]; does nothing where `outlier` is off.
-    pub fn sweep_with(
-        &self,
-        now: Tick,
-        mut eject: impl FnMut(&Arc<Backend>, &Arc<str>) -> bool,
-    ) -> Vec<Ejected> {
+    /// Compares the live backends by what their attempts came to and leaves those out that do worse than their siblings,
+    /// then settles what follows from who is out. To be called each [`SWEEP`].
+    pub fn sweep(&self, now: Tick) -> Vec<Ejected> {
+        let ejected = self.compare(now, |backend, reason| self.state.eject(backend, reason, now));
+        self.settle(now);
+        ejected
+    }
+
+    /// Names the outliers among the live backends to `eject`, worst first; it says whether one was left out.
+    fn compare(&self, now: Tick, mut eject: impl FnMut(&Arc<Backend>, &Arc<str>) -> bool) -> Vec<Ejected> {
         let Some(rules) = &self.config.resilience.outlier else { return Vec::new() };
         let mut window = self.state.window.lock().unwrap_or_else(PoisonError::into_inner);
         let turns = window.turns(rules.window);
@@ -64,7 +69,7 @@ impl Target {
         let live = self.state.live.load();
         let (mut all, mut out) = (0, 0);
         for backend in live.tiers.iter().flat_map(|tier| &tier.backends) {
-            let is_out = backend.ejection().word().until().is_some();
+            let is_out = backend.out_until().is_some();
             (all, out) = (all + 1, out + usize::from(is_out));
             window.take(backend, is_out, is_first, turns, now);
         }
@@ -83,7 +88,12 @@ impl Target {
             let subjects = tier.backends.iter().filter_map(|backend| {
                 let entry = window.entries.get(&backend.id.0)?;
                 let back = backend.detail().decision.back_since.unwrap_or_default().max(entry.since);
-                let timed = comparable && (back == Tick::ZERO || now.since(back) >= grace);
+                let is_warm = back == Tick::ZERO || now.since(back) >= grace;
+                let timed = match entry.suspect {
+                    _ if !comparable || !is_warm => Timed::Never,
+                    0 => Timed::Lastingly,
+                    _ => Timed::Again,
+                };
                 Some(Subject { id: backend.id, history: &entry.history, timed })
             });
             found.extend(judge(&subjects.collect::<Vec<_>>(), rules));
@@ -99,27 +109,11 @@ impl Target {
             let Some(backend) = backend(outlying.id) else { continue };
             let reason: Arc<str> = outlying.fault.to_string().into();
             if eject(backend, &reason) {
-                window.forget(backend.id);
+                window.forget(&outlying);
                 ejected.push(Ejected { backend: Arc::clone(backend), reason });
             }
         }
         ejected
-    }
-}
-
-impl Target {
-    /// TEMP
-    pub fn sweep(&self, now: Tick) -> Vec<Ejected> {
-        self.sweep_with(now, |backend, _| self.eject_for_now(backend, now))
-    }
-
-    /// TEMP
-    pub fn eject_for_now(&self, backend: &Arc<Backend>, now: Tick) -> bool {
-        let done = backend.ejection().fail(false, now);
-        if done {
-            backend.board().desk().refresh(backend);
-        }
-        done
     }
 }
 
@@ -145,6 +139,7 @@ impl Window {
             reading,
             history: History::default(),
             since: if is_first { Tick::ZERO } else { now },
+            suspect: 0,
         };
         let entry = self.entries.entry(backend.id.0).or_insert_with(fresh);
         entry.seen = now;
@@ -152,14 +147,19 @@ impl Window {
         if is_out {
             entry.history = History::default();
         } else {
+            entry.suspect = entry.suspect.saturating_sub(turns);
             entry.history.turn(turns);
             entry.history.add(counts);
         }
     }
 
-    fn forget(&mut self, id: BackendId) {
-        if let Some(entry) = self.entries.get_mut(&id.0) {
+    /// Begins anew with a backend that was left out.
+    fn forget(&mut self, outlying: &Outlying) {
+        if let Some(entry) = self.entries.get_mut(&outlying.id.0) {
             entry.history = History::default();
+            if matches!(outlying.fault, Fault::Latency { .. }) {
+                entry.suspect = SLICES;
+            }
         }
     }
 }

@@ -26,7 +26,7 @@ fn second(target: &Target, errors: u32, millis: u64) {
 /// Who a sweep finds; nobody is really ejected.
 fn found(target: &Target, now: Tick) -> Vec<String> {
     let mut asked = Vec::new();
-    target.sweep_with(now, |backend, reason| {
+    target.compare(now, |backend, reason| {
         asked.push(format!("{}: {reason}", backend.name));
         true
     });
@@ -46,9 +46,28 @@ fn an_outlier_is_found_after_its_first_second() {
         Vec::<String>::new(),
         "what it was ejected for is not held against it twice"
     );
-    second(&target, 0, 500);
-    let [slow] = &found(&target, at(3))[..] else { panic!("b0 is slow") };
-    assert!(slow.starts_with("b0: answers in "), "{slow}");
+}
+
+/// The first second, from `since` on, at whose end the first backend is named when it is slow.
+fn slow(target: &Target, since: u64) -> Option<u64> {
+    (since..since + 60).find(|&now| {
+        second(target, 0, 900);
+        found(target, at(now)).first().is_some_and(|found| found.starts_with("b0: answers in "))
+    })
+}
+
+#[test]
+fn a_slow_one_is_found_when_it_lasts_and_sooner_when_it_comes_back() {
+    let target = target(&unprobed(3));
+    found(&target, at(0));
+    assert_eq!(slow(&target, 1), Some(7), "in the last third of the window are 4 slices");
+    assert_eq!(slow(&target, 8), Some(8));
+    // It has been well for a window.
+    for now in 9..=19 {
+        second(&target, 0, 20);
+        assert_eq!(found(&target, at(now)), Vec::<String>::new());
+    }
+    assert_eq!(slow(&target, 20), Some(27), "all of the window is looked at, not each second of it");
 }
 
 #[test]
@@ -76,7 +95,7 @@ fn one_that_may_not_be_ejected_is_found_again_and_the_share_bounds_how_many() {
         tally(&target, place, 100, place < 2, 20);
     }
     let mut asked = 0;
-    let refused = target.sweep_with(at(1), |_, _| {
+    let refused = target.compare(at(1), |_, _| {
         asked += 1;
         false
     });
@@ -102,10 +121,9 @@ fn keys_and_sessions_make_latencies_unlike_but_not_errors() {
     ] {
         let target = target(&model::Target { balance: algorithm.into(), ..unprobed(3) });
         found(&target, at(0));
-        second(&target, 0, 900);
-        assert_eq!(found(&target, at(1)).len(), usize::from(compared), "{algorithm:?}");
+        assert_eq!(slow(&target, 1).is_some(), compared, "{algorithm:?}");
         second(&target, 200, 20);
-        assert_eq!(found(&target, at(2)).len(), 1, "{algorithm:?}");
+        assert_eq!(found(&target, at(90)).len(), 1, "{algorithm:?}");
     }
 }
 
@@ -120,16 +138,10 @@ fn whoever_came_back_or_was_added_may_be_slow_for_two_windows() {
     for _ in 0..2 {
         target.state.report(&target.backends[0], Verdict::Good, at(1));
     }
-    let slow = |target: &Target, since: u64| {
-        (since..).find(|&now| {
-            second(target, 0, 900);
-            !found(target, at(now)).is_empty()
-        })
-    };
     assert_eq!(slow(&target, 1), Some(21));
-    // Added, in front: it was never away.
-    let mut config = probed(3);
-    config.backends.rotate_right(1);
+    // Another one under the same name was never away.
+    let mut config = probed(2);
+    config.backends[0].address = crate::target::fixtures::host("127.0.0.9", 80);
     target = registry.apply(&[config]).remove(0);
     target.state.report(&target.backends[0], Verdict::Good, at(30));
     assert_eq!(slow(&target, 31), Some(51));
