@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::time::Duration;
 
 /// A backend changed its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +14,7 @@ pub struct BackendChange<'a> {
     pub target: &'a str,
     /// The backend's name inside the target.
     pub backend: &'a str,
-    /// The state it left: `unknown`, `up` or `down`.
+    /// The state it left: `unknown`, `up`, `down` or `draining`.
     pub from: &'a str,
     /// The state it is in now.
     pub to: &'a str,
@@ -49,6 +50,18 @@ pub fn probe_starved(target: &str, backend: &str, reason: &str) {
         backend,
         reason,
         "cannot probe backend {target}/{backend}, its verdict stands: {reason}"
+    );
+}
+
+/// Logs that a backend's agent could not be asked, or what of its words was not understood; what it said before stands.
+///
+/// Called once per stretch of failures, not once per interval.
+pub fn agent_unheard(target: &str, backend: &str, reason: &str) {
+    tracing::warn!(
+        target,
+        backend,
+        reason,
+        "the agent of backend {target}/{backend} has told nothing new, its last words stand: {reason}"
     );
 }
 
@@ -89,6 +102,47 @@ pub fn sticky_key_made(target: &str) {
         target,
         "target {target}: `sticky` has no `key`, so one was made: cookies last until the restart and mean nothing to \
          another node"
+    );
+}
+
+/// Logs that a backend's circuit breaker opened: `failures` attempts failed one after the other.
+pub fn breaker_opened(identity: &str, failures: u32, open: Duration) {
+    let span = humantime::format_duration(open);
+    tracing::warn!(
+        backend = identity,
+        failures,
+        "backend {identity}: its breaker is open for {span}: {failures} attempts in a row failed"
+    );
+}
+
+/// Logs that a backend's circuit breaker closed: its trial went well.
+pub fn breaker_closed(identity: &str) {
+    tracing::info!(backend = identity, "backend {identity}: its breaker is closed: its trial went well");
+}
+
+/// Logs that a backend is left out because it does worse than its siblings.
+pub fn backend_ejected(identity: &str, reason: &str) {
+    tracing::warn!(backend = identity, reason, "backend {identity} is left out: {reason}");
+}
+
+/// Logs that a backend that was left out gets requests again: its trial went well.
+pub fn backend_returned(identity: &str) {
+    tracing::info!(backend = identity, "backend {identity} is back: its trial went well");
+}
+
+/// Logs that so few backends of a target are left that those left out as outliers get requests again.
+pub fn panic_began(target: &str, percent: u32) {
+    tracing::warn!(
+        target,
+        "target {target}: less than {percent}% of its backends are left, so outliers among them get requests again"
+    );
+}
+
+/// Logs that enough backends are left again.
+pub fn panic_ended(target: &str) {
+    tracing::info!(
+        target,
+        "target {target}: enough of its backends are left, outliers among them are left out again"
     );
 }
 

@@ -140,7 +140,8 @@ impl Server {
         let descriptors = socket::raise_descriptor_limit().unwrap_or(1024);
         let affordable =
             usize::try_from(descriptors.saturating_sub(HEADROOM) / 2).unwrap_or(usize::MAX).max(1);
-        let room = Room::new(config.max_connections.unwrap_or(affordable));
+        let limits = config.listeners.iter().map(|listener| &listener.limits);
+        let room = Room::new(config.max_connections.unwrap_or(affordable), limits);
         tracing::info!(
             descriptors,
             max_connections = room.limit(),

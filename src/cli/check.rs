@@ -35,6 +35,9 @@ pub(super) fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
             "warning: the sticky cookies of {target} last until the restart and hold on this node only (no `sticky.key`)"
         );
     }
+    for warning in &loaded.warnings {
+        let _ = writeln!(text, "warning: {warning}");
+    }
     text += "the config is valid\n";
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)

@@ -149,12 +149,20 @@ pub(super) struct Report {
     broken: HashMap<Place, usize>,
     /// Where secrets stand.
     secrets: Vec<Place>,
+    /// What is right and yet may not be what somebody wants.
+    warnings: Vec<String>,
 }
 
 impl Report {
     /// An empty report about `file`.
     pub(super) fn new(file: &str) -> Self {
-        Report { file: file.into(), list: Vec::new(), broken: HashMap::new(), secrets: Vec::new() }
+        Report {
+            file: file.into(),
+            list: Vec::new(),
+            broken: HashMap::new(),
+            secrets: Vec::new(),
+            warnings: Vec::new(),
+        }
     }
 
     /// The file as it was named.
@@ -208,6 +216,20 @@ impl Report {
         let problem = self.spot(spot, format!("{subject} {}", wrong.message));
         problem.expected = wrong.expected;
         problem.hint = wrong.hint;
+    }
+
+    /// Something that is right and yet may not be what somebody wants.
+    pub(super) fn warn(&mut self, spot: &Spot, message: &str) {
+        let message = match &spot.origin {
+            Origin::Default => Shown(message).to_string(),
+            origin => format!("{}: {}", Shown(&origin.to_string()), Shown(message)),
+        };
+        self.warnings.push(message);
+    }
+
+    /// The warnings of a config in which nothing is wrong.
+    pub(super) fn into_warnings(self) -> Vec<String> {
+        self.warnings
     }
 
     /// Ends the collection; `text` is the source the snippets are cut from.

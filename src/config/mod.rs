@@ -69,6 +69,8 @@ pub struct Loaded {
     pub config: Config,
     /// Every value in force, in the order of the documentation.
     pub effective: Vec<Effective>,
+    /// What is right and yet may not be what somebody wants: keys that wait for another one. Each begins with its place.
+    pub warnings: Vec<String>,
 }
 
 /// Loads a file, or the flags alone when `path` is `None`. `env` answers for the environment.
@@ -146,7 +148,7 @@ fn accept(mut raw: Raw, flags: &Flags, mut report: Report, text: &str) -> Result
     let mut ledger = effective::Ledger::default();
     let config = validate::accept(&raw, &mut report, &mut ledger);
     if report.is_empty() {
-        Ok(Loaded { config, effective: ledger.into_rows() })
+        Ok(Loaded { config, effective: ledger.into_rows(), warnings: report.into_warnings() })
     } else {
         Err(report.finish(text))
     }

@@ -75,6 +75,16 @@ fn values(kind: &Kind) -> Value {
             "maximum": most.as_secs_f64(),
             "pattern": whole(&format!("{NUMBER}|{}", time_pattern(NUMBER))),
         }),
+        Kind::TimeOrZero(_) => json!({ "anyOf": [
+            { "type": "string", "pattern": whole(&format!("0|{}", time_pattern(NUMBER))) },
+            { "enum": [0] },
+        ] }),
+        Kind::PercentOrWhole(least, most) => json!({
+            "type": ["integer", "string"],
+            "minimum": least,
+            "maximum": most,
+            "pattern": whole("[0-9]+%?"),
+        }),
         Kind::Percent(..) => json!({ "type": "string", "pattern": whole("[0-9]+%") }),
         Kind::Size(least, most) => json!({
             "type": ["number", "string"],
@@ -91,6 +101,9 @@ fn values(kind: &Kind) -> Value {
         Kind::ChoiceOr(names, text) => {
             json!({ "anyOf": [choice(&names()), { "type": "string", "pattern": whole(text) }] })
         }
+        Kind::ChoiceOrWhole(names, least, most, text) => {
+            json!({ "anyOf": [choice(&names()), values(&Kind::WholeOr(least, most, text))] })
+        }
         Kind::Numeral(names, text) => {
             let numbers: Vec<Value> = names().into_iter().map(number).collect();
             json!({ "anyOf": [{ "enum": numbers }, { "type": "string", "pattern": whole(text) }] })
@@ -100,6 +113,9 @@ fn values(kind: &Kind) -> Value {
         Kind::OrOff(inner) => {
             let words = json!({ "type": "string", "pattern": whole(&words(&[FALSE_WORDS])) });
             json!({ "anyOf": [{ "enum": ["off", false] }, words, values(inner)] })
+        }
+        Kind::SwitchOr(shape) => {
+            json!({ "anyOf": [{ "enum": ["on", "off"] }, values(&Kind::Switch), group(shape)] })
         }
         Kind::List(item) => json!({ "type": ["array", "null"], "items": values(item) }),
         Kind::Items(item) => some(item),
@@ -155,7 +171,12 @@ fn form(kind: &Kind) -> Option<String> {
             None => return None,
         }),
         Kind::Whole(least, most) => Some(format!("A whole number ({least} to {most}).")),
-        Kind::Percent(least, most) => Some(format!("A percentage ({least}% to {most}%).")),
+        Kind::TimeOrZero(most) => {
+            Some(format!("A time such as `250ms` or `1s` (0 to {}).", show_duration(most)))
+        }
+        Kind::Percent(least, most) | Kind::PercentOrWhole(least, most) => {
+            Some(format!("A percentage ({least}% to {most}%)."))
+        }
         _ => None,
     }
 }
@@ -170,11 +191,11 @@ fn written(kind: &Kind, text: &str) -> Value {
     let list = || text.strip_prefix('[')?.strip_suffix(']');
     match *kind {
         Kind::Switch => text.parse().map_or_else(|_| text.into(), Value::Bool),
-        Kind::Whole(..) | Kind::WholeOr(..) => {
+        Kind::Whole(..) | Kind::WholeOr(..) | Kind::ChoiceOrWhole(..) => {
             text.parse().map_or_else(|_| text.into(), |number: u32| number.into())
         }
         Kind::Numeral(..) => number(text),
-        Kind::List(item) | Kind::Items(item) => match list() {
+        Kind::List(item) | Kind::Items(item) | Kind::OneOrItems(item) => match list() {
             Some(items) => items
                 .split(',')
                 .map(str::trim)

@@ -139,6 +139,20 @@ pub(super) fn percent(text: &str, range: &RangeInclusive<u32>) -> Result<u32, Wr
     percent.ok_or_else(|| wrong("which is out of range"))
 }
 
+/// The same where 20 can mean nothing but 20 %: `20%`, `20`. A fraction is refused still.
+pub(super) fn percent_or_number(text: &str, range: &RangeInclusive<u32>) -> Result<u32, Wrong> {
+    match leading_number(text) {
+        (number, "") if !number.is_empty() && !number.contains('.') => {
+            let percent = number.parse::<u32>().ok().filter(|percent| range.contains(percent));
+            percent.ok_or_else(|| {
+                let expected = format!("a percentage from `{}%` to `{}%`", range.start(), range.end());
+                Wrong::new(format!("is {}, which is out of range", quoted(text)), expected)
+            })
+        }
+        _ => percent(text, range),
+    }
+}
+
 /// A time as it would be written: the longest unit that divides it.
 pub(super) fn show_duration(time: Duration) -> String {
     let nanos = time.as_nanos();
@@ -310,6 +324,16 @@ mod tests {
             assert_eq!(read(text).unwrap_err().hint.unwrap(), "write `125%`", "{text}");
         }
         assert_eq!(read("1").unwrap_err().hint, None);
+    }
+
+    #[test]
+    fn a_whole_number_can_be_a_percentage_and_a_fraction_cannot() {
+        let read = |text| percent_or_number(text, &(1..=100));
+        assert_eq!([read("20%").unwrap(), read("20").unwrap(), read("100").unwrap()], [20, 20, 100]);
+        for text in ["", "%", "0", "101", "0%", "-1", "1.5", "20 %", "9999999999", "x"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+        assert_eq!(read("0.2").unwrap_err().hint.unwrap(), "write `20%`");
     }
 
     #[test]

@@ -1,40 +1,24 @@
-//! One probe: connect, shake hands where TLS is spoken, and for HTTP ask and judge the status, all under one timeout.
+//! One probe: connect, shake hands where TLS is spoken, and for HTTP ask and judge the answer, all under one timeout.
 
 use std::io;
-use std::ops::RangeInclusive;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, StatusCode, header};
-use http_body_util::Empty;
-use hyper::body::Bytes;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, timeout};
 
+use super::question::Question;
 use super::session::Session;
 use super::{Finding, fault};
 use crate::config::model::{BackendAddress, HealthCheck};
 use crate::target::{Backend, Endpoint, Verdict};
-
-/// The most bytes of an answer's head. hyper allows no less than 8 KiB.
-const HEAD_SIZE: usize = 16 * 1024;
 
 /// How one backend is probed.
 pub(super) struct Check {
     timeout: Duration,
     session: Option<Session>,
     question: Option<Question>,
-}
-
-/// What an HTTP probe asks and which statuses it takes for good.
-struct Question {
-    path: Arc<str>,
-    host: String,
-    expect: Vec<RangeInclusive<u16>>,
 }
 
 impl Check {
@@ -45,6 +29,7 @@ impl Check {
             path: Arc::clone(path),
             host: health.host.clone().unwrap_or_else(|| authority(&backend.address, backend.tls.is_some())),
             expect: health.expect.clone(),
+            body: health.body.clone(),
         });
         let session = backend.tls.as_ref().map(Session::new);
         Check { timeout: health.timeout, session, question }
@@ -84,66 +69,16 @@ impl Check {
     }
 }
 
-impl Question {
-    /// Asks on `stream` and judges the head of the answer; its body is not read.
-    async fn put<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> Finding {
-        let request = match self.request() {
-            Ok(request) => request,
-            Err(error) => return Finding::bad(format!("the probe's path or host is invalid: {error}")),
-        };
-        let opened = http1::Builder::new().max_buf_size(HEAD_SIZE).handshake(TokioIo::new(stream)).await;
-        let (mut sender, connection) = match opened {
-            Ok(opened) => opened,
-            Err(error) => return fault::of_http(&error),
-        };
-        let mut answer = pin!(sender.send_request(request));
-        let mut connection = pin!(connection);
-        let answer = tokio::select! {
-            biased;
-            answer = &mut answer => answer,
-            // It can end in the very step that delivers the answer. If it ended without one, its own
-            // error tells more than the request's, which was merely dropped.
-            ended = &mut connection => match answer.await {
-                Ok(answer) => Ok(answer),
-                Err(dropped) => Err(ended.err().unwrap_or(dropped)),
-            },
-        };
-        match answer {
-            Ok(answer) => self.judge(answer.status()),
-            Err(error) => fault::of_http(&error),
-        }
-    }
-
-    fn request(&self) -> http::Result<Request<Empty<Bytes>>> {
-        Request::get(&*self.path)
-            .header(header::HOST, &self.host)
-            .header(header::USER_AGENT, "evenkeel-probe")
-            .header(header::CONNECTION, "close")
-            .body(Empty::new())
-    }
-
-    fn judge(&self, status: StatusCode) -> Finding {
-        let status = status.as_u16();
-        if self.expect.iter().any(|range| range.contains(&status)) {
-            return Finding::Verdict(Verdict::Good);
-        }
-        let range = |range: &RangeInclusive<u16>| match (range.start(), range.end()) {
-            (start, end) if start == end => start.to_string(),
-            (start, end) => format!("{start}-{end}"),
-        };
-        let expected: Vec<String> = self.expect.iter().map(range).collect();
-        Finding::bad(format!("status {status}, expected {}", expected.join(", ")))
-    }
-}
-
 /// A connection to a backend.
-enum Stream {
+pub(super) enum Stream {
+    /// TCP.
     Tcp(TcpStream),
+    /// A unix socket.
     Unix(UnixStream),
 }
 
 /// Connects to the first of `endpoints` that accepts.
-async fn connect(endpoints: &[Endpoint]) -> Result<Stream, Finding> {
+pub(super) async fn connect(endpoints: &[Endpoint]) -> Result<Stream, Finding> {
     let mut failed: Option<Finding> = None;
     for endpoint in endpoints {
         let connected: io::Result<Stream> = match endpoint {

@@ -70,6 +70,20 @@ pub(super) fn of_http(error: &hyper::Error) -> Finding {
     }
 }
 
+/// What the end of an answer in the middle of its body says about a backend.
+pub(super) fn of_body(error: &hyper::Error) -> Finding {
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        if let Some(error) = cause.downcast_ref::<io::Error>()
+            && error.raw_os_error().is_some()
+        {
+            return of_io(error);
+        }
+        source = cause.source();
+    }
+    Finding::bad("the answer's body broke off")
+}
+
 /// Why a lookup failed, without the preamble that every such text has.
 pub(super) fn of_lookup(error: &io::Error) -> String {
     let text = error.to_string();

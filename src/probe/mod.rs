@@ -1,15 +1,20 @@
-//! Health I/O: one task per backend that probes it, one per name that resolves it.
+//! Health I/O: one task per backend that probes it, one that asks its agent, one per name that resolves it, one per target
+//! that compares its backends.
 //!
 //! `server` calls [`start`] on the control runtime once per accepted config. What a row of probes amounts
 //! to is decided in `target`; this folder opens sockets, asks the resolver and words the reasons.
 
+mod agent;
 mod check;
 mod fault;
 mod name;
+mod question;
 mod session;
+mod sweep;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -18,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::model::HealthCheck;
 use crate::events::{self, BackendChange};
+use crate::target::health::agent::Report;
 use crate::target::health::schedule;
 use crate::target::{Backend, Health, Target, Transition, Verdict};
 use crate::tick::Tick;
@@ -42,8 +48,8 @@ impl Finding {
 /// Starts probing and resolving the backends of `targets` with the system's resolver.
 ///
 /// Must be called inside a tokio runtime with timers and I/O. Every first probe starts at once and no task
-/// waits for another; a target with health checks off gets no probes, its names are still resolved. The
-/// tasks end when `cancel` is cancelled or the set is dropped; one that ends earlier has panicked.
+/// waits for another; a target with health checks off gets no probes, its names are still resolved and its backends
+/// still compared. The tasks end when `cancel` is cancelled or the set is dropped; one that ends earlier has panicked.
 pub fn start<C>(targets: &[Arc<Target>], clock: C, cancel: &CancellationToken) -> JoinSet<()>
 where
     C: Fn() -> Tick + Clone + Send + Sync + 'static,
@@ -64,6 +70,7 @@ where
     let mut tasks = JoinSet::new();
     let mut names: BTreeMap<&str, name::Follower<C>> = BTreeMap::new();
     for target in targets {
+        spawn(&mut tasks, cancel, sweep::sweep(Arc::clone(target), clock.clone()));
         for backend in &target.backends {
             let subject =
                 Subject { target: Arc::clone(target), backend: Arc::clone(backend), clock: clock.clone() };
@@ -72,6 +79,11 @@ where
                 follower.add(subject.clone())
             });
             if let Some(health) = target.config.health.clone() {
+                if let Some(port) = health.agent {
+                    let agent = agent::Agent { port, timeout: health.timeout };
+                    let listening = listen(subject.clone(), agent, health.interval, resolved.clone());
+                    spawn(&mut tasks, cancel, listening);
+                }
                 spawn(&mut tasks, cancel, watch(subject, health, resolved));
             }
         }
@@ -120,6 +132,21 @@ impl<C: Fn() -> Tick> Subject<C> {
         });
     }
 
+    /// Takes in what the agent says. `odd` remembers whether there was something to complain of the last time.
+    fn hear(&self, heard: Result<Report, String>, odd: &mut bool) {
+        let complaint = match &heard {
+            Ok(report) => report.strange.as_ref().map(|word| agent::unknown(word)),
+            Err(reason) => Some(reason.clone()),
+        };
+        if let Ok(report) = heard {
+            self.announce(self.target.state.hear(&self.backend, &report, self.now()));
+        }
+        let was_odd = std::mem::replace(odd, complaint.is_some());
+        if let Some(reason) = complaint.filter(|_| !was_odd) {
+            events::agent_unheard(&self.target.name, &self.backend.name, &reason);
+        }
+    }
+
     /// Takes in one probe. `starved` remembers whether the last one could not be made.
     fn take(&self, finding: Finding, starved: &mut bool) {
         match finding {
@@ -136,16 +163,40 @@ impl<C: Fn() -> Tick> Subject<C> {
     }
 }
 
+/// Waits until a backend has an address. False: it never will.
+async fn has_address(resolved: Option<watch::Receiver<bool>>) -> bool {
+    let Some(mut resolved) = resolved else { return true };
+    // An error: the name's task is gone, and with it the process's reason to probe.
+    resolved.wait_for(|&resolved| resolved).await.is_ok()
+}
+
+/// Asks the agent of one backend for ever, as soon as the backend has an address. One that tells nothing changes
+/// nothing: whether the backend can be reached is the probe's question.
+async fn listen<C: Fn() -> Tick>(
+    subject: Subject<C>,
+    agent: agent::Agent,
+    interval: Duration,
+    resolved: Option<watch::Receiver<bool>>,
+) {
+    if !has_address(resolved).await {
+        return;
+    }
+    let mut silent = false;
+    loop {
+        let started = Instant::now();
+        let heard = agent.ask(&subject.backend.endpoints()).await;
+        subject.hear(heard, &mut silent);
+        sleep(schedule::wait(interval, started.elapsed(), false, rand::random())).await;
+    }
+}
+
 /// Probes one backend for ever, as soon as it has an address.
 async fn watch<C: Fn() -> Tick>(
     subject: Subject<C>,
     health: HealthCheck,
     resolved: Option<watch::Receiver<bool>>,
 ) {
-    if let Some(mut resolved) = resolved
-        && resolved.wait_for(|&resolved| resolved).await.is_err()
-    {
-        // The name's task is gone, and with it the process's reason to probe.
+    if !has_address(resolved).await {
         return;
     }
     let check = Check::new(&subject.backend, &health);

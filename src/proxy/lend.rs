@@ -1,4 +1,4 @@
-//! A lease on a backend, waiting for a first verdict where none has one yet.
+//! A lease on a backend, waiting for a first verdict where none has one yet, and for room where none has any.
 
 use std::future::{Future as _, poll_fn};
 use std::pin::pin;
@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use crate::message::Cause;
 use crate::net::{Deadline, now};
-use crate::target::{Ask, Lease, Pick, Target};
+use crate::target::{Ask, Lease, Pick, Queued, Target};
 
 /// Picks a backend for `ask`. One that has been somewhere already does not wait.
 ///
@@ -24,7 +24,8 @@ pub async fn lend(
         Pick::None(cause) => Err(cause),
         // Whoever has been somewhere already has waited enough.
         Pick::Unknown if !ask.tried.is_empty() => Err(Cause::NoBackend),
-        Pick::Full => Err(Cause::QueueFull),
+        Pick::Full if !ask.tried.is_empty() => Err(Cause::QueueFull),
+        Pick::Full => Box::pin(queue(target, ask, deadline, gone)).await,
         // Boxed: few requests wait, and the others must not pay for its size.
         Pick::Unknown => Box::pin(wait(target, ask, deadline, gone)).await,
     }
@@ -44,7 +45,7 @@ async fn wait(
         match target.pick(&Ask { now: now(), ..*ask }) {
             Pick::Lease(lease) => break Ok(lease),
             Pick::None(cause) => break Err(cause),
-            Pick::Full => break Err(Cause::QueueFull),
+            Pick::Full => break Box::pin(queue(target, ask, deadline, &mut gone)).await,
             Pick::Unknown => {}
         }
         let waited = poll_fn(|cx| {
@@ -64,13 +65,51 @@ async fn wait(
                 break match target.pick(&Ask { pin: None, now: now(), ..*ask }) {
                     Pick::Lease(lease) => Ok(lease),
                     Pick::None(cause) => Err(cause),
-                    Pick::Full => Err(Cause::QueueFull),
+                    Pick::Full => Box::pin(queue(target, &Ask { pin: None, ..*ask }, deadline, gone)).await,
                     Pick::Unknown => Err(Cause::NoVerdict),
                 };
             }
             Err(cause) => break Err(cause),
         }
     };
+    deadline.clear();
+    outcome
+}
+
+/// Waits in the target's queue until a backend has room.
+async fn queue(
+    target: &Target,
+    ask: &Ask<'_>,
+    deadline: &Deadline,
+    mut gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
+) -> Result<Lease, Cause> {
+    let mut ticket = match target.enqueue(&Ask { now: now(), ..*ask }) {
+        Queued::Lease(lease) => return Ok(lease),
+        Queued::Refused(cause) => return Err(cause),
+        Queued::Ticket(ticket) => ticket,
+    };
+    deadline.set(target.config.timeouts.queue);
+    let mut changed = Box::pin(target.state.changed());
+    let outcome = poll_fn(|cx| {
+        if let Poll::Ready(lease) = ticket.poll(cx) {
+            return Poll::Ready(Ok(lease.begin(now())));
+        }
+        while changed.as_mut().poll(cx).is_ready() {
+            changed = Box::pin(target.state.changed());
+            target.serve(now());
+            if let Poll::Ready(lease) = ticket.poll(cx) {
+                return Poll::Ready(Ok(lease.begin(now())));
+            }
+            if let Some(cause) = target.gives_up(now()) {
+                return Poll::Ready(Err(cause));
+            }
+        }
+        if deadline.poll(cx).is_ready() {
+            return Poll::Ready(Err(Cause::QueueTimeout));
+        }
+        gone(cx).map(|()| Err(Cause::ClientGone))
+    })
+    .await;
     deadline.clear();
     outcome
 }

@@ -13,7 +13,7 @@ use super::histogram::Histogram;
 use super::workload::{Arrivals, Workload};
 use crate::config::model::{self, BackendAddress, Policy, Protocol, Timeouts};
 use crate::target::health::schedule;
-use crate::target::{Ask, Dice, Heard, Lease, Outcome, Pick, Registry, Target, Tried, Verdict};
+use crate::target::{Ask, Dice, Heard, Lease, Outcome, Pick, Registry, SWEEP, Target, Tried, Verdict};
 use crate::tick::Tick;
 
 /// When a run begins. Not at zero, which stands for "never" in some places.
@@ -23,7 +23,7 @@ const ATTEMPTS: usize = 3;
 /// How long a client of a closed loop waits after an error that cost no time, so that time goes on.
 const REBUFF: Duration = Duration::from_millis(1);
 
-/// Sends `requests` of `workload` through a target with this policy (its `slow_start` is the workload's) and tells what
+/// Sends `requests` of `workload` through a target with this policy (its `slow_start` and what it does about failures are the workload's) and tells what
 /// came of them. The same `seed` gives the same requests to every algorithm.
 #[must_use]
 pub fn run(workload: &Workload, policy: &Policy, requests: u64, seed: u64) -> Report {
@@ -44,6 +44,8 @@ enum What {
     End(u32),
     /// A backend is probed.
     Probe(u32),
+    /// The backends are compared.
+    Sweep,
 }
 
 /// A request under way.
@@ -76,6 +78,8 @@ struct Engine<'a> {
     sent: u64,
     requests: u64,
     errors: u64,
+    /// Ejections by comparison.
+    ejected: u64,
     times: Histogram,
     service: Service,
     transfer: Weibull,
@@ -105,6 +109,7 @@ impl<'a> Engine<'a> {
             sent: 0,
             requests,
             errors: 0,
+            ejected: 0,
             times: Histogram::new(),
             service: Service::new(&workload.classes),
             transfer: Weibull::new(size),
@@ -134,6 +139,10 @@ impl<'a> Engine<'a> {
                 }
             }
         }
+        // Time that nobody uses must not go on for ever.
+        if self.next != Tick::NEVER || self.calendar.next().is_some() {
+            self.sweep();
+        }
     }
 
     /// Until every request has its end.
@@ -156,6 +165,7 @@ impl<'a> Engine<'a> {
                 What::Head(key) => self.head(key),
                 What::End(key) => self.end(key),
                 What::Probe(place) => self.probe(place as usize),
+                What::Sweep => self.sweep(),
             }
         }
     }
@@ -302,6 +312,12 @@ impl<'a> Engine<'a> {
         self.calendar.enter(self.now.after(wait), What::Probe(place));
     }
 
+    /// Leaves out who does worse than its siblings, as control does.
+    fn sweep(&mut self) {
+        self.ejected += self.target.sweep(self.now).len() as u64;
+        self.calendar.enter(self.now.after(SWEEP), What::Sweep);
+    }
+
     fn report(&self) -> Report {
         let busy: Vec<f64> = self.fakes.iter().map(Running::busy).collect();
         let slots = |place: usize| f64::from(self.workload.backends[place].slots.max(1));
@@ -311,6 +327,7 @@ impl<'a> Engine<'a> {
         Report {
             requests: self.sent,
             errors: self.errors,
+            ejected: self.ejected,
             mean: self.times.mean(),
             p50: self.times.quantile(0.5),
             p99: self.times.quantile(0.99),
@@ -338,7 +355,7 @@ fn config(workload: &Workload, policy: &Policy) -> model::Target {
         sticky: None,
         health: workload.health.clone(),
         timeouts: Timeouts::default(),
-        resilience: model::Resilience::default(),
+        resilience: model::Resilience { max_in_flight: None, ..workload.resilience.clone() },
         upgrade: Vec::new(),
         backends: backends.collect(),
     }

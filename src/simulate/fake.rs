@@ -15,6 +15,8 @@ pub(super) struct Running<'a> {
     busy: u64,
     /// Requests that were sent to it.
     pub(super) requests: u64,
+    /// What is due of the next request that a flaky backend spoils: at 1 it is.
+    spoilt: f64,
 }
 
 /// What a backend makes of a request.
@@ -28,7 +30,7 @@ pub(super) enum Answer {
 
 impl<'a> Running<'a> {
     pub(super) fn new(fake: &'a Fake) -> Running<'a> {
-        Running { fake, free: fake.slots.max(1), queue: VecDeque::new(), busy: 0, requests: 0 }
+        Running { fake, free: fake.slots.max(1), queue: VecDeque::new(), busy: 0, requests: 0, spoilt: 0.0 }
     }
 
     /// How it behaves so many nanoseconds after the start, and for how long it has.
@@ -71,6 +73,15 @@ impl<'a> Running<'a> {
     pub(super) fn serve(&mut self, elapsed: u64, service: u64, transfer: u64) -> Answer {
         let factor = match self.conduct(elapsed) {
             (Conduct::Well | Conduct::Refuses, _) => 1.0,
+            (Conduct::Flaky(share), _) => {
+                self.spoilt += share;
+                if self.spoilt >= 1.0 {
+                    self.spoilt -= 1.0;
+                    self.busy += service;
+                    return Answer::Fault(service);
+                }
+                1.0
+            }
             (Conduct::Slow(factor), _) => factor,
             (Conduct::FailsFast(after), _) => {
                 self.busy += nanos(after);
@@ -119,6 +130,14 @@ mod tests {
         let running = Running::new(&fake);
         let at = [0, 4, 5, 9, 10, 14, 15, 27].map(|second| running.refuses(second * SECOND));
         assert_eq!(at, [false, false, true, true, false, false, true, true]);
+    }
+
+    #[test]
+    fn a_flaky_backend_spoils_its_share() {
+        let fake = Fake::always(1, Conduct::Flaky(0.3));
+        let mut running = Running::new(&fake);
+        let spoilt = (0..100).filter(|_| running.serve(0, 10, 5) == Answer::Fault(10)).count();
+        assert!((29..=30).contains(&spoilt), "{spoilt}");
     }
 
     #[test]

@@ -29,4 +29,6 @@ pub use report::Report;
 pub use workload::{Arrivals, Burst, Class, Clients, Conduct, Fake, Phase, Spread, Workload};
 
 #[cfg(test)]
+mod outliers;
+#[cfg(test)]
 mod tests;

@@ -9,6 +9,9 @@ pub struct Report {
     pub requests: u64,
     /// Those that got an answer of a failing backend (5xx), or none because no backend could be connected to.
     pub errors: u64,
+    /// How often a backend was left out because it did worse than its siblings over a while. Errors in a row and refused
+    /// connections are not counted.
+    pub ejected: u64,
     /// From sending a request to the end of its answer, on average, of those that were no errors; so are the next three.
     pub mean: Duration,
     /// The time that half of them did not exceed; to 0.4 %, as the next.

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::workload::{Arrivals, Burst, Class, Clients, Conduct, Fake, Phase, Spread, Workload};
-use crate::config::model::HealthCheck;
+use crate::config::model::{HealthCheck, Resilience};
 
 /// Requests in a second, each by itself.
 fn open(rate: f64) -> Arrivals {
@@ -31,6 +31,7 @@ impl Workload {
             clients: Clients { count: 10_000, skew: 0.0 },
             health: None,
             slow_start: Duration::ZERO,
+            resilience: Resilience::default(),
         }
     }
 

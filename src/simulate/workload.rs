@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::config::model::{HealthCheck, Portion};
+use crate::config::model::{HealthCheck, Portion, Resilience};
 
 /// Everything about a run but the algorithm, the number of requests and the seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +27,17 @@ pub struct Workload {
     pub health: Option<HealthCheck>,
     /// How long a backend that came back takes to get its full share.
     pub slow_start: Duration,
+    /// What is done about backends that fail or do worse than their siblings. Of it the breaker, the outliers and the panic
+    /// are simulated: retries, hedging, limits and the queue are not.
+    pub resilience: Resilience,
+}
+
+impl Workload {
+    /// The same without breaker and without outlier detection, so that a backend that fails gets requests like any other.
+    #[must_use]
+    pub fn unguarded(self) -> Workload {
+        Workload { resilience: Resilience { breaker: None, outlier: None, ..self.resilience }, ..self }
+    }
 }
 
 /// A simulated backend: a process with so many slots and one queue before them.
@@ -80,6 +91,8 @@ pub enum Conduct {
     Slow(f64),
     /// Every request is answered with 500 after this time.
     FailsFast(Duration),
+    /// This share of its requests, 0 to 1, is answered with 500 instead of what was worked out.
+    Flaky(f64),
     /// No connection can be opened to it. Requests that it has are served to their end.
     Refuses,
     /// It begins so many times as slow as it should be, and gets better evenly.

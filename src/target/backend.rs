@@ -14,9 +14,11 @@ use arc_swap::ArcSwap;
 
 use super::answers::Answers;
 use super::board::{Board, SeatWord};
+use super::breaker::{Breaker, Circuit};
 use super::ejection::Ejection;
 use super::health::threshold::Threshold;
 use super::state::{Decision, Health, Input, Inputs, Probe, Resolution, decide};
+use super::tally::Tally;
 use crate::config::model::tls::UpstreamTls;
 use crate::config::model::{self, BackendAddress};
 use crate::message::BackendId;
@@ -53,15 +55,19 @@ pub struct Backend {
     in_flight: AtomicU32,
     generation: AtomicU32,
     ejection: Ejection,
+    breaker: Breaker,
     /// Where leases of its target report.
     board: Arc<Board>,
     seat: SeatWord,
     /// Its number, never reused while the process lives.
     pub id: BackendId,
     health: AtomicU8,
+    /// Errors one after the other, as far as they can be counted here.
+    errors: AtomicU8,
     /// Nanoseconds; see [`Backend::idle_proven`].
     idle_proven: AtomicU64,
     answers: Answers,
+    tally: Tally,
     /// Its name inside the target, as in the config.
     pub name: Arc<str>,
     /// `target/name`: the same on every node with the same config.
@@ -99,26 +105,26 @@ impl Backend {
         tls: Option<Upstream>,
     ) -> Backend {
         let endpoints = literal(&config.address);
-        let inputs = Inputs {
-            name: if endpoints.is_empty() {
-                Input::new(Resolution::Pending, "the name is being resolved", Tick::ZERO)
-            } else {
-                Input::new(Resolution::Resolved, "a literal address", Tick::ZERO)
-            },
-            probe: probe_input(target.health.is_some()),
-            was_away: false,
+        let name = if endpoints.is_empty() {
+            Input::new(Resolution::Pending, "the name is being resolved", Tick::ZERO)
+        } else {
+            Input::new(Resolution::Resolved, "a literal address", Tick::ZERO)
         };
+        let inputs = Inputs::new(name, probe_input(target.health.is_some()));
         let decision = decide(&inputs);
         Backend {
             in_flight: AtomicU32::default(),
             generation: AtomicU32::default(),
             ejection: Ejection::default(),
+            breaker: Breaker::default(),
             board: Arc::clone(board),
             seat: SeatWord::default(),
             id,
-            health: AtomicU8::new(decision.health as u8),
+            health: AtomicU8::new(decision.standing as u8),
+            errors: AtomicU8::default(),
             idle_proven: AtomicU64::default(),
             answers: Answers::default(),
+            tally: Tally::default(),
             name: config.name.as_str().into(),
             identity: format!("{}/{}", target.name, config.name).into(),
             address: config.address.clone(),
@@ -145,7 +151,8 @@ impl Backend {
         match self.health.load(Ordering::Relaxed) {
             0 => Health::Unknown,
             1 => Health::Up,
-            _ => Health::Down,
+            2 => Health::Down,
+            _ => Health::Draining,
         }
     }
 
@@ -239,7 +246,30 @@ impl Backend {
         self.generation.fetch_add(1, Ordering::Release);
     }
 
+    /// Its circuit breaker.
+    #[inline]
+    pub(super) fn breaker(&self) -> &Breaker {
+        &self.breaker
+    }
+
+    /// Errors one after the other, up to 255.
+    #[inline]
+    pub(super) fn errors(&self) -> &AtomicU8 {
+        &self.errors
+    }
+
+    /// Until when it is out by its own words; `None`: it is not. [`Tick::NEVER`]: until its breaker's trial reports.
+    pub(super) fn out_until(&self) -> Option<Tick> {
+        let ejected = self.ejection.word().until();
+        match self.breaker.word().circuit() {
+            Circuit::Closed => ejected,
+            Circuit::Open(until) => Some(ejected.map_or(until, |ejected| ejected.max(until))),
+            Circuit::HalfOpen => Some(Tick::NEVER),
+        }
+    }
+
     /// Whether it is passed over.
+    #[inline]
     pub(super) fn ejection(&self) -> &Ejection {
         &self.ejection
     }
@@ -247,6 +277,11 @@ impl Backend {
     /// How soon and how well it answers, as far as its target's algorithm wants to know.
     pub(super) fn answers(&self) -> &Answers {
         &self.answers
+    }
+
+    /// What its attempts came to.
+    pub(super) fn tally(&self) -> &Tally {
+        &self.tally
     }
 
     /// Where it is in the live set.
@@ -264,9 +299,26 @@ impl Backend {
         self.in_flight.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// The same, unless it has `limit` already (0: any number). Gives how many there are now.
+    #[inline]
+    pub(super) fn enter_within(&self, limit: u32) -> Option<u32> {
+        if limit == 0 {
+            self.enter();
+            return Some(0);
+        }
+        let count = |now: u32| (now < limit).then_some(now + 1);
+        self.in_flight.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count).ok().map(|before| before + 1)
+    }
+
     /// Counts one lease less.
     pub(super) fn leave(&self) {
         self.in_flight.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// The same, unless it has `limit` or more. Says whether it did.
+    pub(super) fn leave_below(&self, limit: u32) -> bool {
+        let count = |now: u32| (now < limit).then_some(now - 1);
+        self.in_flight.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count).is_ok()
     }
 }
 
@@ -297,7 +349,7 @@ mod tests {
     #[test]
     fn what_a_pick_touches_is_one_line_with_the_counts() {
         let counts = 2 * size_of::<usize>();
-        assert!(counts + std::mem::offset_of!(Backend, answers) <= 64);
+        assert!(counts + std::mem::offset_of!(Backend, idle_proven) <= 64);
         assert!(align_of::<Backend>() <= 16, "a greater alignment moves the counts away");
     }
 

@@ -1,19 +1,28 @@
-//! What leases of one target change together: which backends are ready, how busy they are, whose ejection ends next.
+//! What leases of one target change together: which backends are ready, how busy they are, whose ejection ends next, and
+//! who waits for one with room.
 //!
 //! One board per target, alive across reloads. Every backend holds the board of its target and its seat in the
-//! live set, so that a lease can report without knowing the target. The mutex is taken when an ejection begins or
-//! ends, which is rare, and for every pick and release where the algorithm needs an exact order of loads
-//! (`least_connections`, `least_busy`): then it is held for a walk over a tree of a few levels. Lock order: the
-//! members of `TargetState`, then the board.
+//! live set, so that a lease can report without knowing the target. The mutex is taken when an ejection or a breaker's
+//! state begins or ends, which is rare; where `max_in_flight` is set, when a backend becomes full and when it is no
+//! longer; and for every pick and release where the algorithm needs an exact order of loads (`least_connections`,
+//! `least_busy`): then it is held for a walk over a tree of a few levels. Lock order: the members of `TargetState`,
+//! then the board.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arc_swap::ArcSwap;
+
 use super::balance::rank::Rank;
+use super::breaker::{self, Circuit};
+use super::ejection::{Kind, Spans};
+use super::queue::Queue;
 use super::ready::Ready;
+use super::waiting::Waiter;
 use super::{Backend, Padded};
+use crate::config::model::Resilience;
 use crate::tick::Tick;
 
 /// What the algorithm in force wants to hear of leases.
@@ -63,18 +72,61 @@ impl SeatWord {
     }
 }
 
+/// What the words of backends are judged by.
+#[derive(Debug)]
+pub(super) struct Rules {
+    /// `None`: there is no breaker.
+    pub(super) breaker: Option<breaker::Rules>,
+    /// `None`: nobody is ejected.
+    pub(super) ejection: Option<Spans>,
+    /// Errors one after the other for which a backend is ejected; 0: they don't count.
+    pub(super) errors: u8,
+    /// Percent of the members that are ejected as outliers at once, at most.
+    max_ejected: u32,
+    /// Percent of the members; while fewer are left, ejections of outliers are set aside.
+    pub(super) panic: u32,
+    /// How many may wait.
+    pub(super) queue: usize,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Rules::new(&Resilience::default())
+    }
+}
+
+impl Rules {
+    /// The rules that follow from what is configured.
+    pub(super) fn new(config: &Resilience) -> Rules {
+        let outlier = config.outlier.as_ref();
+        Rules {
+            breaker: config
+                .breaker
+                .as_ref()
+                .map(|breaker| breaker::Rules { failures: breaker.failures, open: breaker.open }),
+            ejection: outlier.map(|outlier| Spans { first: outlier.ejection, most: outlier.ejection_max }),
+            errors: outlier.map_or(0, |outlier| outlier.failures),
+            max_ejected: outlier.map_or(0, |outlier| outlier.max_ejected.into()),
+            panic: config.panic_threshold.into(),
+            queue: config.queue as usize,
+        }
+    }
+}
+
 /// Which backends of a tier are ready. The live set reads it, the board writes it.
 #[derive(Debug)]
 pub(super) struct Watch {
     pub(super) ready: Ready,
-    /// The earliest end of an ejection; `u64::MAX`: nobody is ejected.
+    /// The earliest end of an ejection or of an open breaker; `u64::MAX`: there is none.
     due: AtomicU64,
+    /// How many have as many leases as they may have.
+    full: AtomicU32,
 }
 
 impl Watch {
     /// A tier of `len` backends, all ready.
     pub(super) fn new(len: usize) -> Watch {
-        Watch { ready: Ready::new(len), due: AtomicU64::new(u64::MAX) }
+        Watch { ready: Ready::new(len), due: AtomicU64::new(u64::MAX), full: AtomicU32::new(0) }
     }
 
     /// Whether somebody's ejection has ended by `now`.
@@ -82,6 +134,21 @@ impl Watch {
     pub(super) fn is_due(&self, now: Tick) -> bool {
         now.0 >= self.due.load(Ordering::Relaxed)
     }
+
+    /// Whether somebody is out of the choice only for having as many leases as it may have.
+    pub(super) fn has_full(&self) -> bool {
+        self.full.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// What keeps a backend out of the choice.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mark {
+    /// Until then by its words; zero: nothing does.
+    until: Tick,
+    outlier: bool,
+    full: bool,
+    out: bool,
 }
 
 /// One tier of the live set.
@@ -92,12 +159,13 @@ pub(super) struct Row {
     pub(super) rank: Option<Rank>,
     /// Ends of ejections, the next first. An entry may be out of date: the backend's own word counts.
     pub(super) ends: BinaryHeap<Reverse<(Tick, u32)>>,
+    marks: Vec<Mark>,
 }
 
 impl Row {
-    /// A tier of which all are ready and nobody has a seat yet.
-    pub(super) fn new(watch: Arc<Watch>, rank: Option<Rank>) -> Row {
-        Row { watch, rank, ends: BinaryHeap::new() }
+    /// A tier of `len` backends of which all are ready and nobody has a seat yet.
+    pub(super) fn new(watch: Arc<Watch>, rank: Option<Rank>, len: usize) -> Row {
+        Row { watch, rank, ends: BinaryHeap::new(), marks: vec![Mark::default(); len] }
     }
 
     /// Publishes when to look for ended ejections again.
@@ -113,6 +181,16 @@ pub(super) struct Desk {
     /// The live set that the seats belong to.
     pub(super) generation: u64,
     pub(super) rows: Vec<Row>,
+    /// Who waits for a backend with room.
+    pub(super) queue: Queue<Waiter>,
+    /// Leases that one backend may have; 0: any.
+    pub(super) limit: u32,
+    /// Members that are there for everybody, whatever their state.
+    pub(super) members: usize,
+    /// Ejections of outliers are set aside.
+    pub(super) panics: bool,
+    outliers: usize,
+    out: usize,
 }
 
 impl Desk {
@@ -131,16 +209,45 @@ impl Desk {
         }
     }
 
-    /// Takes over whether `backend` is ejected, and how busy it is.
+    /// Takes over whether `backend` may be picked, and how busy it is.
     pub(super) fn refresh(&mut self, backend: &Backend) {
         let Some(seat) = backend.seat().read() else { return };
-        let until = backend.ejection().word().until();
-        if let Some(row) = self.row(seat) {
-            row.watch.ready.set(seat.place as usize, until.is_none());
-            row.ends.extend(until.map(|until| Reverse((until, seat.place))));
-            row.note_due();
+        let ejected = backend.ejection().word().kind();
+        let circuit = backend.breaker().word().circuit();
+        let mark = Mark {
+            until: backend.out_until().unwrap_or(Tick::ZERO),
+            outlier: ejected == Some(Kind::Outlier),
+            full: self.limit > 0 && backend.in_flight() >= self.limit,
+            out: circuit != Circuit::Closed || ejected.is_some(),
+        };
+        let is_set_aside = self.panics && mark.outlier && circuit == Circuit::Closed;
+        let place = seat.place as usize;
+        let Some(row) = self.rows.get_mut(seat.tier as usize) else { return };
+        let Some(known) = row.marks.get_mut(place) else { return };
+        let before = std::mem::replace(known, mark);
+        let count = |count: &mut usize, before: bool, after: bool| {
+            *count = *count + usize::from(after) - usize::from(before);
+        };
+        count(&mut self.outliers, before.outlier, mark.outlier);
+        count(&mut self.out, before.out, mark.out);
+        match (before.full, mark.full) {
+            (false, true) => drop(row.watch.full.fetch_add(1, Ordering::Relaxed)),
+            (true, false) => drop(row.watch.full.fetch_sub(1, Ordering::Relaxed)),
+            (false, false) | (true, true) => {}
         }
+        row.watch.ready.set(place, !mark.full && (!mark.out || is_set_aside));
+        // A half-open breaker has no end: its trial reports.
+        if mark.until != before.until && mark.until != Tick::ZERO && mark.until != Tick::NEVER {
+            row.ends.push(Reverse((mark.until, seat.place)));
+        }
+        row.note_due();
         self.weigh(backend);
+    }
+
+    /// Begins a live set: nobody has a seat, so nothing is known to be out.
+    pub(super) fn begin(&mut self, rows: Vec<Row>, generation: u64) -> Vec<Row> {
+        (self.outliers, self.out, self.generation) = (0, 0, generation);
+        std::mem::replace(&mut self.rows, rows)
     }
 
     /// Gives `backend` its seat in the live set to come.
@@ -148,14 +255,46 @@ impl Desk {
         backend.seat().write(seat);
         self.refresh(backend);
     }
+
+    /// Whether one more backend may be left out as an outlier.
+    pub(super) fn may_eject(&self, rules: &Rules) -> bool {
+        (self.outliers + 1) * 100 <= rules.max_ejected as usize * self.members
+    }
+
+    /// Whether so few are left that ejections of outliers are to be set aside.
+    pub(super) fn should_panic(&self, rules: &Rules, live: usize) -> bool {
+        let left = live.saturating_sub(self.out);
+        self.outliers > 0 && left * 100 < rules.panic as usize * self.members
+    }
+
+    /// Takes out of the queue who gets the place that comes free at `backend`, if it may be used.
+    pub(super) fn next_for(&mut self, backend: &Backend) -> Option<Waiter> {
+        let seat = backend.seat().read()?;
+        let mark = self.rows.get(seat.tier as usize)?.marks.get(seat.place as usize)?;
+        if mark.out && !(self.panics && mark.outlier) || backend.in_flight() > self.limit {
+            return None;
+        }
+        self.queue.first(|waiter| waiter.takes(backend.id))
+    }
+
+    /// Whether there is somebody to be picked.
+    pub(super) fn has_ready(&self) -> bool {
+        self.rows.iter().any(|row| row.watch.ready.count() > 0)
+    }
 }
 
 /// What leases of one target change together.
 #[derive(Debug, Default)]
 pub(super) struct Board {
     wants: AtomicU8,
+    panics: AtomicBool,
+    /// The desk's, for those who don't hold it.
+    limit: AtomicU32,
+    /// How many are in the queue.
+    waiting: AtomicU32,
     /// Leases that were counted, see [`Wants::Total`].
     total: Padded<AtomicU64>,
+    rules: ArcSwap<Rules>,
     desk: Mutex<Desk>,
 }
 
@@ -197,6 +336,47 @@ impl Board {
     /// Counts one lease less.
     pub(super) fn discount(&self) {
         self.total.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Leases that one backend may have; 0: any.
+    #[inline]
+    pub(super) fn limit(&self) -> u32 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Whether somebody waits in the queue.
+    #[inline]
+    pub(super) fn has_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
+    /// Publishes how many wait.
+    pub(super) fn note_waiting(&self, desk: &Desk) {
+        self.waiting.store(u32::try_from(desk.queue.len()).unwrap_or(u32::MAX), Ordering::Relaxed);
+    }
+
+    /// Whether ejections of outliers are set aside.
+    pub(super) fn panics(&self) -> bool {
+        self.panics.load(Ordering::Relaxed)
+    }
+
+    /// Sets ejections of outliers aside, or no longer. Who is concerned is to be refreshed.
+    pub(super) fn set_panics(&self, desk: &mut Desk, panics: bool) {
+        desk.panics = panics;
+        self.panics.store(panics, Ordering::Relaxed);
+    }
+
+    /// What the words of backends are judged by.
+    pub(super) fn rules(&self) -> arc_swap::Guard<Arc<Rules>> {
+        self.rules.load()
+    }
+
+    /// Sets the rules and the limit. Who is concerned is to be refreshed.
+    pub(super) fn govern(&self, config: &Resilience, members: usize) {
+        self.rules.store(Arc::new(Rules::new(config)));
+        let mut desk = self.desk();
+        (desk.limit, desk.members) = (config.max_in_flight.unwrap_or(0), members);
+        self.limit.store(desk.limit, Ordering::Relaxed);
     }
 
     /// What stands behind the mutex.

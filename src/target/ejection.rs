@@ -1,20 +1,53 @@
-//! Passive ejection: a backend that refused a connection is left alone for a while.
+//! Ejection: a backend that refused a connection, or that does worse than its siblings, is left out for a while.
 //!
-//! One word per backend holds the end of the ejection and how often it failed in a row, so that every
+//! One word per backend holds the end of the ejection and how often in a row it came to one, so that every
 //! change is one compare-and-swap and concurrent failures count once. The rules are the pure functions of
-//! [`Word`]; [`Ejection`] only applies them. `Target::pick` asks, `Lease::finish` tells.
+//! [`Word`]; [`Ejection`] only applies them. `Target::pick` asks, `Lease::finish` and the sweep tell.
 
 use core::time::Duration;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::tick::{Tick, nanos};
 
-/// How long a backend is out after its first, second, … failure in a row; the last one stays.
-const SPANS: [Duration; 4] =
-    [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(5)];
+/// The longest ejection of a backend that refuses connections: finding out costs a request nothing but time.
+const REFUSED_MAX: Duration = Duration::from_secs(5);
 
-/// The low bits of a word that count failures; the rest is the end of the ejection, to 8 ns.
+/// The low bits of a word that count ejections in a row; 7 stands for every higher number.
 const LEVEL: u64 = 0b111;
+/// It is ejected: the rest of the word is the end of that, to 32 ns. Otherwise the rest is when it came back, as long as there
+/// is a level to remember.
+const OUT: u64 = 1 << 3;
+/// For what it does, not for refusing a connection.
+const OUTLIER: u64 = 1 << 4;
+/// What is not the time.
+const MARKS: u64 = LEVEL | OUT | OUTLIER;
+
+/// For how long a backend is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spans {
+    /// The first time; then twice as long, and so on.
+    pub(super) first: Duration,
+    /// At most. One that has been back for so long starts again with the first.
+    pub(super) most: Duration,
+}
+
+impl Spans {
+    fn of(self, kind: Kind, level: u64) -> Duration {
+        let doubled = self.first.saturating_mul(1 << (level.clamp(1, LEVEL) - 1));
+        let most = if kind == Kind::Refused { self.most.min(REFUSED_MAX) } else { self.most };
+        doubled.min(most)
+    }
+}
+
+/// Why a backend is ejected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It refused a connection. There is nothing to be had from it, so a panic changes nothing; one connection that stands
+    /// ends it.
+    Refused,
+    /// It does worse than its siblings. Only its trial ends it.
+    Outlier,
+}
 
 /// Whether a backend may be picked as far as its ejection goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,61 +60,88 @@ pub(super) enum Admission {
     Ejected,
 }
 
-/// The state of one ejection: zero (none), or its end and the failures in a row.
+/// The state of one ejection; zero: none, and none to remember.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Word(u64);
 
 impl Word {
-    fn new(level: u64, start: Tick) -> Word {
-        Word(start.after(Self::span(level)).0 & !LEVEL | level)
+    fn new(level: u64, kind: Kind, start: Tick, spans: Spans) -> Word {
+        let level = level.min(LEVEL);
+        let mark = if kind == Kind::Outlier { OUTLIER } else { 0 };
+        Word(start.after(spans.of(kind, level)).0 & !MARKS | mark | OUT | level)
     }
 
-    fn span(level: u64) -> Duration {
-        let place = usize::try_from(level).unwrap_or(usize::MAX).saturating_sub(1);
-        SPANS[place.min(SPANS.len() - 1)]
-    }
-
-    /// Failures in a row, 0 to 4; 4 stands for every higher number.
+    /// Ejections in a row.
     fn level(self) -> u64 {
         self.0 & LEVEL
+    }
+
+    fn time(self) -> Tick {
+        Tick(self.0 & !MARKS)
+    }
+
+    fn is_out(self) -> bool {
+        self.0 & OUT != 0
+    }
+
+    /// Why, while it is ejected.
+    #[must_use]
+    pub(super) fn kind(self) -> Option<Kind> {
+        let kind = if self.0 & OUTLIER != 0 { Kind::Outlier } else { Kind::Refused };
+        self.is_out().then_some(kind)
     }
 
     /// The end of the ejection; `None`: not ejected. It may lie in the past while no pick came by.
     #[must_use]
     pub(super) fn until(self) -> Option<Tick> {
-        (self.0 != 0).then_some(Tick(self.0 & !LEVEL))
-    }
-
-    fn started(self) -> Tick {
-        Tick((self.0 & !LEVEL).saturating_sub(nanos(Self::span(self.level()))))
+        self.is_out().then(|| self.time())
     }
 
     /// What a pick at `now` may do, and the word that a [`Admission::Trial`] must put in place first.
     #[must_use]
-    pub(super) fn admit(self, now: Tick) -> (Admission, Word) {
-        match self.until() {
-            None => (Admission::Open, self),
-            Some(until) if now < until => (Admission::Ejected, self),
+    pub(super) fn admit(self, now: Tick, spans: Spans) -> (Admission, Word) {
+        match (self.until(), self.kind()) {
+            (Some(until), Some(_)) if now < until => (Admission::Ejected, self),
             // Pushed forward by the current span: if the trial never reports, the next one is as far away.
-            Some(_) => (Admission::Trial, Word::new(self.level(), now)),
+            (Some(_), Some(kind)) => (Admission::Trial, Word::new(self.level(), kind, now, spans)),
+            _ => (Admission::Open, self),
         }
     }
 
-    /// After a failed connect at `now`. A failure during an ejection counts only when it was the `trial`:
-    /// a hundred connects refused at the same moment are one failure.
+    /// After something at `now` for which it is to be left out. During an ejection it counts only when it was the `trial`: a
+    /// hundred connects refused at the same moment are one failure.
     #[must_use]
-    pub(super) fn fail(self, trial: bool, now: Tick) -> Word {
-        match self.until() {
-            Some(until) if now < until && !trial => self,
-            Some(_) | None => Word::new((self.level() + 1).min(SPANS.len() as u64), now),
+    pub(super) fn fail(self, kind: Kind, trial: bool, spans: Spans, now: Tick) -> Word {
+        let level = match self.until() {
+            Some(_) if trial => self.level() + 1,
+            // What an outlier still had under way says nothing new.
+            Some(until) if now < until || self.kind() == Some(Kind::Outlier) => return self,
+            Some(_) => self.level() + 1,
+            None if self.level() > 0 && now.since(self.time()) < spans.most => self.level() + 1,
+            None => 1,
+        };
+        Word::new(level, kind, now, spans)
+    }
+
+    /// After a connection stood that was asked for at `picked`. One from before the ejection proves nothing: an old connection
+    /// may outlive the listening socket.
+    #[must_use]
+    pub(super) fn connect(self, picked: Tick, spans: Spans) -> Word {
+        let started = self.time().0.saturating_sub(nanos(spans.of(Kind::Refused, self.level())));
+        match self.kind() {
+            Some(Kind::Refused) if picked.0 >= started => Word::default(),
+            Some(_) | None => self,
         }
     }
 
-    /// After a success of a lease that was picked at `picked`. One from before the ejection proves nothing:
-    /// an old connection may outlive the listening socket.
+    /// After an attempt that went well to its end, picked at `picked`. What it was ejected for is remembered for a while.
     #[must_use]
-    pub(super) fn succeed(self, picked: Tick) -> Word {
-        if self.0 != 0 && picked < self.started() { self } else { Word::default() }
+    pub(super) fn succeed(self, trial: bool, picked: Tick, spans: Spans) -> Word {
+        match self.kind() {
+            Some(Kind::Outlier) if trial => Word(picked.0 & !MARKS | self.level()),
+            Some(Kind::Outlier) | None => self,
+            Some(Kind::Refused) => self.connect(picked, spans),
+        }
     }
 }
 
@@ -91,6 +151,7 @@ pub(super) struct Ejection(AtomicU64);
 
 impl Ejection {
     /// The current word.
+    #[inline]
     #[must_use]
     pub(super) fn word(&self) -> Word {
         Word(self.0.load(Ordering::Relaxed))
@@ -98,12 +159,9 @@ impl Ejection {
 
     /// Asks for admission at `now`; of all threads that ask after an ejection's end one gets the trial.
     #[must_use]
-    pub(super) fn admit(&self, now: Tick) -> Admission {
+    pub(super) fn admit(&self, now: Tick, spans: Spans) -> Admission {
         let word = self.word();
-        if word == Word::default() {
-            return Admission::Open;
-        }
-        let (admission, next) = word.admit(now);
+        let (admission, next) = word.admit(now, spans);
         if admission == Admission::Trial && !self.replace(word, next) {
             // Somebody else took the trial or changed the word: this pick goes elsewhere.
             return Admission::Ejected;
@@ -111,26 +169,8 @@ impl Ejection {
         admission
     }
 
-    /// Notes a failed connect. Says whether that changed something.
-    pub(super) fn fail(&self, trial: bool, now: Tick) -> bool {
-        self.update(|word| word.fail(trial, now))
-    }
-
-    /// Notes a success of a lease picked at `picked`. Says whether that changed something.
-    pub(super) fn succeed(&self, picked: Tick) -> bool {
-        self.update(|word| word.succeed(picked))
-    }
-
-    /// Ends the ejection without a trial: a probe has just seen the backend come back.
-    pub(super) fn clear(&self) {
-        self.0.store(0, Ordering::Relaxed);
-    }
-
-    fn replace(&self, word: Word, next: Word) -> bool {
-        self.0.compare_exchange(word.0, next.0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-    }
-
-    fn update(&self, change: impl Fn(Word) -> Word) -> bool {
+    /// Changes the word. Says whether that changed something.
+    pub(super) fn update(&self, change: impl Fn(Word) -> Word) -> bool {
         loop {
             let word = self.word();
             let next = change(word);
@@ -143,6 +183,15 @@ impl Ejection {
             }
         }
     }
+
+    /// Ends the ejection without a trial: a probe has just seen the backend come back.
+    pub(super) fn clear(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    fn replace(&self, word: Word, next: Word) -> bool {
+        self.0.compare_exchange(word.0, next.0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
 }
 
 #[cfg(test)]
@@ -151,8 +200,20 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
+    const SPANS: Spans = Spans { first: Duration::from_secs(1), most: Duration::from_secs(30) };
+
     fn at(seconds: u64) -> Tick {
         Tick(seconds * SECOND)
+    }
+
+    impl Ejection {
+        fn refuse(&self, trial: bool, now: Tick) {
+            self.update(|word| word.fail(Kind::Refused, trial, SPANS, now));
+        }
+
+        fn connect(&self, picked: Tick) {
+            self.update(|word| word.connect(picked, SPANS));
+        }
     }
 
     #[test]
@@ -160,23 +221,23 @@ mod tests {
         let mut word = Word::default();
         let mut now = at(100);
         for expected in [1, 2, 4, 5, 5, 5] {
-            word = word.fail(false, now);
+            word = word.fail(Kind::Refused, false, SPANS, now);
             let until = word.until().expect("ejected");
-            assert!(until.since(now) > Duration::from_secs(expected) - Duration::from_nanos(8));
+            assert!(until.since(now) > Duration::from_secs(expected) - Duration::from_nanos(32));
             assert!(until.since(now) <= Duration::from_secs(expected));
-            assert_eq!(word.admit(Tick(until.0 - 1)).0, Admission::Ejected);
+            assert_eq!(word.admit(Tick(until.0 - 1), SPANS).0, Admission::Ejected);
             now = until;
         }
-        word = word.succeed(now);
+        word = word.connect(now, SPANS);
         assert_eq!(word.until(), None);
-        assert_eq!(word.fail(false, now).level(), 1);
+        assert_eq!(word.fail(Kind::Refused, false, SPANS, now).level(), 1);
     }
 
     #[test]
     fn failures_of_one_moment_count_once() {
         let ejection = Ejection::default();
         for _ in 0..100 {
-            ejection.fail(false, at(1));
+            ejection.refuse(false, at(1));
         }
         assert_eq!(ejection.word().level(), 1);
         assert_eq!(ejection.word().until(), Some(at(2)));
@@ -185,44 +246,44 @@ mod tests {
     #[test]
     fn a_failed_trial_lengthens_the_ejection() {
         let ejection = Ejection::default();
-        ejection.fail(false, at(1));
-        assert_eq!(ejection.admit(at(2)), Admission::Trial);
-        assert_eq!(ejection.admit(at(2)), Admission::Ejected);
-        ejection.fail(true, Tick(2 * SECOND + 800));
+        ejection.refuse(false, at(1));
+        assert_eq!(ejection.admit(at(2), SPANS), Admission::Trial);
+        assert_eq!(ejection.admit(at(2), SPANS), Admission::Ejected);
+        ejection.refuse(true, Tick(2 * SECOND + 800));
         assert_eq!(ejection.word().until(), Some(Tick(4 * SECOND + 800)));
     }
 
     #[test]
     fn a_trial_that_never_reports_is_followed_by_another_one_span_later() {
         let ejection = Ejection::default();
-        ejection.fail(false, at(1));
-        assert_eq!(ejection.admit(at(7)), Admission::Trial);
-        assert_eq!(ejection.admit(Tick(8 * SECOND - 1)), Admission::Ejected);
-        assert_eq!(ejection.admit(at(8)), Admission::Trial);
+        ejection.refuse(false, at(1));
+        assert_eq!(ejection.admit(at(7), SPANS), Admission::Trial);
+        assert_eq!(ejection.admit(Tick(8 * SECOND - 1), SPANS), Admission::Ejected);
+        assert_eq!(ejection.admit(at(8), SPANS), Admission::Trial);
     }
 
     #[test]
     fn a_success_from_before_the_ejection_does_not_end_it() {
         let ejection = Ejection::default();
-        ejection.fail(false, at(10));
-        ejection.succeed(at(9));
-        assert_eq!(ejection.admit(at(10)), Admission::Ejected);
+        ejection.refuse(false, at(10));
+        ejection.connect(at(9));
+        assert_eq!(ejection.admit(at(10), SPANS), Admission::Ejected);
         // The trial's own success is from its beginning.
-        assert_eq!(ejection.admit(at(11)), Admission::Trial);
-        ejection.succeed(at(11));
-        assert_eq!(ejection.admit(at(11)), Admission::Open);
+        assert_eq!(ejection.admit(at(11), SPANS), Admission::Trial);
+        ejection.connect(at(11));
+        assert_eq!(ejection.admit(at(11), SPANS), Admission::Open);
     }
 
     #[test]
     fn one_of_many_threads_gets_the_trial() {
         let ejections: Vec<Ejection> = (0..50_000).map(|_| Ejection::default()).collect();
         for ejection in &ejections {
-            ejection.fail(false, at(1));
+            ejection.refuse(false, at(1));
         }
         let start = std::sync::Barrier::new(4);
         let ask = || {
             start.wait();
-            ejections.iter().filter(|ejection| ejection.admit(at(2)) == Admission::Trial).count()
+            ejections.iter().filter(|ejection| ejection.admit(at(2), SPANS) == Admission::Trial).count()
         };
         let trials: usize = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
@@ -234,10 +295,40 @@ mod tests {
     #[test]
     fn a_word_that_changed_under_a_pick_is_not_overwritten() {
         let ejection = Ejection::default();
-        ejection.fail(false, at(1));
+        ejection.refuse(false, at(1));
         let seen = ejection.word();
-        ejection.succeed(at(2));
-        assert!(!ejection.replace(seen, seen.admit(at(2)).1));
-        assert_eq!(ejection.admit(at(2)), Admission::Open);
+        ejection.connect(at(2));
+        assert!(!ejection.replace(seen, seen.admit(at(2), SPANS).1));
+        assert_eq!(ejection.admit(at(2), SPANS), Admission::Open);
+    }
+
+    #[test]
+    fn an_outlier_comes_back_by_its_trial_only_and_is_remembered() {
+        let word = Word::default().fail(Kind::Outlier, false, SPANS, at(10));
+        assert_eq!((word.until(), word.kind()), (Some(at(11)), Some(Kind::Outlier)));
+        assert_eq!(word.fail(Kind::Outlier, false, SPANS, at(12)), word, "what was under way");
+        assert_eq!(word.succeed(false, at(12), SPANS), word);
+        assert_eq!(word.connect(at(12), SPANS), word, "that it accepts connections was never in doubt");
+        let (admission, tried) = word.admit(at(11), SPANS);
+        assert_eq!(admission, Admission::Trial);
+        assert_eq!(tried.fail(Kind::Outlier, true, SPANS, at(12)).until(), Some(at(14)));
+
+        let back = tried.succeed(true, at(11), SPANS);
+        assert_eq!(back.until(), None);
+        let again = |now| back.fail(Kind::Outlier, false, SPANS, at(now)).until();
+        assert_eq!(again(20), Some(at(22)), "twice as long");
+        assert_eq!(again(41), Some(at(42)), "it has been well for 30 s");
+    }
+
+    #[test]
+    fn an_outlier_is_left_out_for_thirty_seconds_at_most() {
+        let mut word = Word::default().fail(Kind::Outlier, false, SPANS, at(1));
+        let mut spans = Vec::new();
+        for _ in 0..8 {
+            let until = word.until().expect("ejected");
+            word = word.admit(until, SPANS).1.fail(Kind::Outlier, true, SPANS, until);
+            spans.push(word.until().expect("ejected").since(until).as_secs_f64().round());
+        }
+        assert_eq!(spans, [2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 30.0]);
     }
 }

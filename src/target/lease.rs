@@ -6,16 +6,21 @@ use std::time::Duration;
 
 use super::Backend;
 use super::board::Wants;
+use super::toll::{self, Trial};
+use super::waiting::hand_on;
 use crate::tick::Tick;
+
+/// Whoever leaves sooner says nothing about how long an answer takes.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// What came of an attempt, as far as the backend is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It answered (or, on TCP, accepted): its ejection ends.
+    /// It answered (or, on TCP, accepted). What the head of the answer said counts: see [`Heard`].
     Success,
-    /// No connection could be opened to it: it is ejected.
+    /// No connection could be opened to it: it is ejected, and its breaker counts it.
     ConnectFailed,
-    /// It took the connection and then failed. Breaker and outlier detection will count it.
+    /// It took the connection and then failed. Breaker and outlier detection count it.
     Failed,
     /// Not its doing: a local shortage, a client's abort. Nothing is learned.
     Neutral,
@@ -47,17 +52,54 @@ impl Heard {
 pub struct Lease {
     backend: Arc<Backend>,
     picked: Tick,
-    trial: bool,
+    trial: Cell<Trial>,
     /// The board's total has it.
     counted: bool,
-    /// An answer was noted.
-    answered: Cell<bool>,
+    /// What the head of the answer said.
+    heard: Cell<Option<Heard>>,
 }
 
 impl Lease {
-    pub(super) fn new(backend: &Arc<Backend>, trial: bool, picked: Tick) -> Lease {
-        backend.enter();
-        Lease { backend: Arc::clone(backend), picked, trial, counted: false, answered: Cell::new(false) }
+    /// A lease on `backend`, unless it has as many as it may have. Who gets the last one has to refresh the desk.
+    #[inline]
+    pub(super) fn take(backend: &Arc<Backend>, trial: Trial, picked: Tick) -> Option<Lease> {
+        let limit = backend.board().limit();
+        backend.enter_within(limit)?;
+        Some(Lease::entered(backend, trial, picked))
+    }
+
+    /// A lease on `backend`, which has counted it already.
+    #[inline]
+    pub(super) fn entered(backend: &Arc<Backend>, trial: Trial, picked: Tick) -> Lease {
+        Lease {
+            backend: Arc::clone(backend),
+            picked,
+            trial: Cell::new(trial),
+            counted: false,
+            heard: Cell::new(None),
+        }
+    }
+
+    /// The same where the mutex is not held: the desk hears of what it has to know.
+    #[inline]
+    pub(super) fn take_and_tell(backend: &Arc<Backend>, trial: Trial, picked: Tick) -> Option<Lease> {
+        let board = backend.board();
+        let limit = board.limit();
+        let Some(now) = backend.enter_within(limit) else {
+            // What the pick went by is out of date.
+            board.desk().refresh(backend);
+            return None;
+        };
+        if now > 0 && now == limit {
+            board.desk().refresh(backend);
+        }
+        Some(Lease::entered(backend, trial, picked))
+    }
+
+    /// Begins, at `now`, the attempt of one that came from the queue.
+    pub fn begin(mut self, now: Tick) -> Lease {
+        self.picked = now;
+        self
     }
 
     /// The same, in the board's total as well.
@@ -81,29 +123,27 @@ impl Lease {
         self.picked
     }
 
-    /// Whether this attempt finds out if an ejected backend is back. It should go out on a fresh
+    /// Whether this attempt finds out if a backend that was left out is back. It should go out on a fresh
     /// connection: a pooled one says nothing about connecting.
     #[must_use]
     pub fn is_trial(&self) -> bool {
-        self.trial
+        self.trial.get().is_any()
     }
 
-    /// Notes that a fresh connection stands: that ends an ejection, which is about nothing else. Whether the
+    /// Makes it find that out about its backend.
+    pub(super) fn set_trial(&self, trial: Trial) {
+        self.trial.set(trial);
+    }
+
+    /// Notes that a fresh connection stands: that ends an ejection for refusing them. Whether the
     /// request succeeds may turn out much later, for a tunnel in hours.
     pub fn note_connected(&self) {
-        self.succeed();
+        toll::connected(&self.backend, self.picked);
     }
 
-    fn succeed(&self) {
-        if self.backend.ejection().succeed(self.picked) {
-            self.backend.board().desk().refresh(&self.backend);
-        }
-    }
-
-    /// Whether anybody wants to hear of answers: else [`Lease::note_answer`] does nothing.
+    /// Whether the algorithm wants to hear of answers.
     #[inline]
-    #[must_use]
-    pub fn is_heard(&self) -> bool {
+    fn is_heard(&self) -> bool {
         self.backend.board().is_for(Wants::Latency)
     }
 
@@ -111,8 +151,12 @@ impl Lease {
     /// answers, and how well.
     #[inline]
     pub fn note_answer(&self, heard: Heard, now: Tick) {
+        self.heard.set(Some(heard));
+        self.backend.tally().note(heard.error, now.since(self.picked));
+        if self.trial.get().breaker && !heard.failure {
+            toll::heard(&self.backend, &self.trial);
+        }
         if self.is_heard() {
-            self.answered.set(true);
             let answers = self.backend.answers();
             if heard.fault {
                 answers.note_fault(heard.retry_after, now);
@@ -122,13 +166,28 @@ impl Lease {
         }
     }
 
-    /// Notes that the attempt came to nothing: by the backend's `fault`, or because nobody wanted to wait.
+    /// Notes that an attempt on a connection came to nothing: by the backend's `fault`, or because nobody wanted to wait.
+    fn note_end(&self, fault: bool, now: Tick) {
+        let tally = self.backend.tally();
+        let waited = now.since(self.picked);
+        match (self.heard.get().is_some(), fault) {
+            (true, true) => tally.note_broken(),
+            (true, false) => {}
+            (false, true) => tally.note(true, waited),
+            // How long somebody has waited in vain is how long it takes, at least.
+            (false, false) if waited >= PATIENCE => tally.note(false, waited),
+            (false, false) => {}
+        }
+        self.note_failure(fault, now);
+    }
+
+    /// Tells whoever goes by answers that there is none, or only a part of one.
     fn note_failure(&self, fault: bool, now: Tick) {
         if self.is_heard() {
             let answers = self.backend.answers();
             if fault {
                 answers.note_fault(None, now);
-            } else if !self.answered.get() {
+            } else if self.heard.get().is_none() {
                 answers.note_gone(now.since(self.picked), now);
             }
         }
@@ -136,29 +195,41 @@ impl Lease {
 
     /// Ends the attempt at `now` with `outcome`.
     pub fn finish(self, outcome: Outcome, now: Tick) {
+        let heard = self.heard.get().unwrap_or(Heard::GOOD);
         match outcome {
-            Outcome::Success => self.succeed(),
+            Outcome::Success => toll::answered(&self.backend, &self.trial, heard, self.picked, now),
             Outcome::ConnectFailed => {
-                if self.backend.ejection().fail(self.trial, now) {
-                    self.backend.board().desk().refresh(&self.backend);
-                }
+                toll::refused(&self.backend, &self.trial, now);
                 self.note_failure(true, now);
             }
-            Outcome::Failed => self.note_failure(true, now),
-            Outcome::Neutral => self.note_failure(false, now),
+            Outcome::Failed => {
+                toll::failed(&self.backend, &self.trial, now);
+                self.note_end(true, now);
+            }
+            Outcome::Neutral => self.note_end(false, now),
         }
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.backend.leave();
-        let board = self.backend.board();
+        let backend = &self.backend;
+        if self.trial.get().breaker {
+            toll::released(backend);
+        }
+        let board = backend.board();
         if self.counted {
             board.discount();
         }
+        let limit = board.limit();
+        if limit == 0 {
+            backend.leave();
+        } else if !backend.leave_below(limit) {
+            hand_on(backend);
+            return;
+        }
         if board.is_for(Wants::Order) {
-            board.desk().weigh(&self.backend);
+            board.desk().weigh(backend);
         }
     }
 }
@@ -168,12 +239,17 @@ mod tests {
     use super::*;
     use crate::config::model::{self, Balance};
     use crate::target::fixtures::{alone, host, target, unprobed};
+    use crate::target::tally::{Reading, latency};
+
+    fn taken(backend: &Arc<Backend>, picked: Tick) -> Lease {
+        Lease::take(backend, Trial::NONE, picked).expect("there is no limit")
+    }
 
     #[test]
     fn a_lease_counts_once_whichever_way_it_ends() {
         let backend = Arc::new(alone(&unprobed(0), host("127.0.0.1", 80)));
-        let first = Lease::new(&backend, false, Tick(1));
-        let second = Lease::new(&backend, false, Tick(1));
+        let first = taken(&backend, Tick(1));
+        let second = taken(&backend, Tick(1));
         assert_eq!(backend.in_flight(), 2);
         first.finish(Outcome::Failed, Tick(2));
         assert_eq!(backend.in_flight(), 1);
@@ -185,11 +261,11 @@ mod tests {
     #[test]
     fn a_connection_that_stands_ends_the_ejection_before_the_attempt_has_ended() {
         let backend = Arc::new(alone(&unprobed(0), host("127.0.0.1", 80)));
-        Lease::new(&backend, false, Tick(100)).finish(Outcome::ConnectFailed, Tick(100));
-        let early = Lease::new(&backend, false, Tick(50));
+        taken(&backend, Tick(100)).finish(Outcome::ConnectFailed, Tick(100));
+        let early = taken(&backend, Tick(50));
         early.note_connected();
         assert!(backend.ejection().word().until().is_some(), "it was picked before the failure");
-        let trial = Lease::new(&backend, true, Tick(2_000_000_000));
+        let trial = taken(&backend, Tick(2_000_000_000));
         trial.note_connected();
         assert_eq!(backend.ejection().word().until(), None);
         assert_eq!(backend.in_flight(), 2);
@@ -199,13 +275,43 @@ mod tests {
     fn only_a_failed_connect_ejects() {
         let backend = Arc::new(alone(&unprobed(0), host("127.0.0.1", 80)));
         for outcome in [Outcome::Success, Outcome::Failed, Outcome::Neutral] {
-            Lease::new(&backend, false, Tick(1)).finish(outcome, Tick(1));
+            taken(&backend, Tick(1)).finish(outcome, Tick(1));
             assert_eq!(backend.ejection().word().until(), None, "{outcome:?}");
         }
-        Lease::new(&backend, false, Tick(1)).finish(Outcome::ConnectFailed, Tick(1));
+        taken(&backend, Tick(1)).finish(Outcome::ConnectFailed, Tick(1));
         assert!(backend.ejection().word().until().is_some());
-        Lease::new(&backend, false, Tick(9)).finish(Outcome::Success, Tick(9));
+        taken(&backend, Tick(9)).finish(Outcome::Success, Tick(9));
         assert_eq!(backend.ejection().word().until(), None);
+    }
+
+    #[test]
+    fn an_attempt_is_tallied_once_and_an_answer_that_breaks_off_is_an_error() {
+        let at = |millis: u64| Tick(millis * 1_000_000);
+        let error = Heard { error: true, ..Heard::GOOD };
+        for (heard, outcome, end, expected) in [
+            (Some(Heard::GOOD), Outcome::Success, 900, (1, 0)),
+            (Some(error), Outcome::Success, 900, (1, 1)),
+            (Some(Heard::GOOD), Outcome::Failed, 900, (1, 1)),
+            (Some(error), Outcome::Failed, 900, (1, 1)),
+            (Some(Heard::GOOD), Outcome::Neutral, 900, (1, 0)),
+            (None, Outcome::Failed, 1, (1, 1)),
+            (None, Outcome::Neutral, 900, (1, 0)),
+            (None, Outcome::Neutral, 99, (0, 0)),
+            // That has an ejection of its own.
+            (None, Outcome::ConnectFailed, 900, (0, 0)),
+        ] {
+            let backend = Arc::new(alone(&unprobed(0), host("127.0.0.1", 80)));
+            let lease = taken(&backend, at(0));
+            if let Some(heard) = heard {
+                lease.note_answer(heard, at(40));
+            }
+            lease.finish(outcome, at(end));
+            let counts = backend.tally().read().since(Reading::default());
+            assert_eq!((counts.attempts, counts.errors), expected, "{heard:?} {outcome:?} {end}");
+            let known = counts.doublings().map(|doublings| latency(doublings).as_millis() > 500);
+            let late = heard.is_none() && end == 900;
+            assert_eq!(known, (counts.attempts > 0).then_some(late), "{heard:?} {outcome:?} {end}");
+        }
     }
 
     #[test]
@@ -225,13 +331,13 @@ mod tests {
                 let target = target(&model::Target { balance: algorithm.into(), ..unprobed(2) });
                 let [one, other] = &target.backends[..] else { panic!("two backends") };
                 for backend in [one, other] {
-                    let lease = Lease::new(backend, false, at(0));
+                    let lease = taken(backend, at(0));
                     lease.note_answer(Heard::GOOD, at(10));
                     lease.finish(Outcome::Success, at(20));
                 }
                 let outlook = |backend: &Backend| backend.answers().outlook(0, 1, at(200));
                 assert_eq!(outlook(one), outlook(other));
-                let lease = Lease::new(one, false, at(20));
+                let lease = taken(one, at(20));
                 if answered {
                     lease.note_answer(Heard::GOOD, at(21));
                 }

@@ -14,10 +14,12 @@ use tokio::sync::futures::Notified;
 use super::backend::{Detail, probe_input};
 use super::balance::{Cursor, wants};
 use super::board::{Board, Seat};
+use super::health::agent::{Agent, Report};
 use super::state::{Health, Input, Probe, Resolution, decide};
+use super::sweep::Window;
 use super::tier::{Member, Tier, tiers};
 use super::{Backend, Budget, Pace, Padded, Tried};
-use crate::config::model::{HealthCheck, Policy};
+use crate::config::model::{self, Policy};
 use crate::message::BackendId;
 use crate::tick::Tick;
 
@@ -53,7 +55,7 @@ pub(super) struct Live {
 }
 
 impl Live {
-    fn backends(&self) -> impl Iterator<Item = &Arc<Backend>> {
+    pub(super) fn backends(&self) -> impl Iterator<Item = &Arc<Backend>> {
         self.tiers.iter().flat_map(|tier| &tier.backends)
     }
 }
@@ -65,6 +67,8 @@ pub struct TargetState {
     pub(super) board: Arc<Board>,
     pub(super) live: ArcSwap<Live>,
     members: Mutex<Members>,
+    /// What the sweep knows.
+    pub(super) window: Mutex<Window>,
     changed: Notify,
     /// What its retries are taken from.
     pub retries: Padded<Budget>,
@@ -120,6 +124,13 @@ impl TargetState {
         })
     }
 
+    /// Takes in what the agent of `backend` says. Gives the transition when the backend's state changed; a weight may
+    /// have changed without one.
+    pub fn hear(&self, backend: &Backend, report: &Report, now: Tick) -> Option<Transition> {
+        let members = self.members();
+        self.update(&members, backend, |detail| detail.inputs.agent.hear(report, now))
+    }
+
     /// Takes in one lookup of `backend`'s name: its addresses, or why there are none.
     ///
     /// After a failed lookup, or one without addresses, the last good ones stay; a backend that never had
@@ -150,32 +161,45 @@ impl TargetState {
         })
     }
 
-    /// Makes `all` the members, in this order, chosen by `policy` and judged by `health` from now on. Says which of the
-    /// members so far are not among them.
-    pub(super) fn replace(
-        &self,
-        all: Vec<Member>,
-        policy: &Policy,
-        health: Option<&HealthCheck>,
-    ) -> Vec<Arc<Backend>> {
+    /// Makes `all` the members, in this order, chosen and judged as `config` says from now on. Says which of the members so
+    /// far are not among them.
+    pub(super) fn replace(&self, all: Vec<Member>, config: &model::Target) -> Vec<Arc<Backend>> {
+        let (policy, health, resilience) = (&config.balance, config.health.as_ref(), &config.resilience);
         let mut members = self.members();
+        self.board.govern(resilience, all.iter().filter(|member| member.portion.weight > 0).count());
         (members.rise, members.fall) = health.map_or((1, 1), |health| (health.rise, health.fall));
         members.policy = policy.clone();
         for Member { backend, .. } in &all {
+            // Nobody would end what nobody looks after any more.
+            if resilience.breaker.is_none() {
+                backend.breaker().clear();
+            }
+            if resilience.outlier.is_none() {
+                backend.ejection().clear();
+            }
             let mut detail = backend.detail();
             let was_probed = detail.inputs.probe.word != Probe::Off;
             if was_probed != health.is_some() {
                 detail.inputs.probe = probe_input(health.is_some());
                 detail.threshold = super::health::threshold::Threshold::default();
-                detail.decision = decide(&detail.inputs);
-                backend.publish(detail.decision.health);
             }
+            if health.is_none_or(|health| health.agent.is_none()) {
+                detail.inputs.agent = Agent::default();
+            }
+            detail.decision = decide(&detail.inputs);
+            backend.publish(detail.decision.standing);
         }
         let gone = std::mem::replace(&mut members.all, all).into_iter().map(|member| member.backend);
         let stays: HashSet<BackendId> = members.all.iter().map(|member| member.backend.id).collect();
         let gone = gone.filter(|backend| !stays.contains(&backend.id)).collect();
         self.rebuild(&members);
         gone
+    }
+
+    /// Leaves `backend` out from `now` on because of what `reason` says, as a comparison with its siblings has found. False: it
+    /// is out already, or as many as may be are, or outlier detection is off.
+    pub fn eject(&self, backend: &Backend, reason: &str, now: Tick) -> bool {
+        super::toll::eject(backend, false, reason, now)
     }
 
     /// The members in config order.
@@ -196,24 +220,29 @@ impl TargetState {
         change: impl FnOnce(&mut Detail),
     ) -> Option<Transition> {
         let mut detail = backend.detail();
-        let from = detail.decision.health;
+        let (from, share) = (detail.decision.standing, detail.inputs.agent.share.word);
         change(&mut detail);
         detail.decision = decide(&detail.inputs);
-        if from == Health::Down && detail.decision.health == Health::Up && !detail.inputs.was_away {
+        let returns = matches!(detail.decision.standing, Health::Up | Health::Draining);
+        if from == Health::Down && returns && !detail.inputs.was_away {
             detail.inputs.was_away = true;
             detail.decision = decide(&detail.inputs);
         }
-        let (to, reason) = (detail.decision.health, Arc::clone(&detail.decision.reason));
+        let (to, reason) = (detail.decision.standing, Arc::clone(&detail.decision.reason));
+        let reweighed = detail.inputs.agent.share.word != share;
         drop(detail);
         if from == to {
+            if reweighed && to == Health::Up {
+                self.rebuild(members);
+            }
             return None;
         }
         backend.publish(to);
-        match to {
+        match (from, to) {
+            (Health::Up, Health::Draining) | (Health::Draining, Health::Up) | (_, Health::Unknown) => {}
             // A probe has just connected to it; a pick need not find out again.
-            Health::Up => backend.ejection().clear(),
-            Health::Down => backend.retire_connections(),
-            Health::Unknown => {}
+            (_, Health::Up | Health::Draining) => backend.ejection().clear(),
+            (_, Health::Down) => backend.retire_connections(),
         }
         self.rebuild(members);
         Some(Transition { from, to, reason })
@@ -228,8 +257,7 @@ impl TargetState {
         self.board.want(wants(members.policy.algorithm));
         // Seats and live set change together, so that whoever holds the desk finds the one in the other.
         let mut desk = self.board.desk();
-        let left = std::mem::replace(&mut desk.rows, rows);
-        desk.generation = live.generation;
+        let left = desk.begin(rows, live.generation);
         old.backends().for_each(|backend| desk.seat(backend, None));
         for (tier, backends) in (0..).zip(live.tiers.iter().map(|tier| &tier.backends)) {
             for (place, backend) in (0..).zip(backends) {
@@ -330,6 +358,86 @@ mod tests {
         assert_eq!((backend.endpoints().len(), backend.generation()), (1, generation));
         assert_eq!(lookup(Ok(&[IpAddr::from([10, 0, 0, 2])]), 7), None);
         assert_eq!(backend.generation(), generation + 1, "other addresses retire connections");
+    }
+
+    fn says(target: &Target, number: usize, line: &str, now: u64) -> Option<(Health, Health)> {
+        let report = Report::read(line.as_bytes());
+        let heard = target.state.hear(&target.backends[number], &report, Tick(now));
+        heard.map(|transition| (transition.from, transition.to))
+    }
+
+    fn weights(target: &Target) -> Vec<u16> {
+        target.state.live.load().tiers.iter().flat_map(|tier| tier.weights.clone()).collect()
+    }
+
+    #[test]
+    fn what_the_agent_says_weighs_and_drains_and_comes_back() {
+        let mut config = probed(3);
+        config.health.iter_mut().for_each(|health| health.agent = Some(9));
+        config.backends[0].portion.weight = 40;
+        let target = target(&config);
+        for (number, backend) in target.backends.iter().enumerate() {
+            assert_eq!(says(&target, number, "up ready 100%", 1), None, "nothing new");
+            target.state.report(backend, Verdict::Good, Tick(1));
+        }
+        let before = target.state.live.load_full();
+        assert_eq!(says(&target, 0, "75%", 2), None);
+        assert_eq!((weights(&target), live(&target).len()), (vec![30, 1, 1], 3));
+        assert_eq!(says(&target, 1, "10%", 3), None);
+        assert_eq!(weights(&target), [30, 1, 1], "never less than 1");
+        let unchanged = target.state.live.load_full();
+        assert!(!Arc::ptr_eq(&before, &unchanged));
+        assert_eq!(says(&target, 0, "75% up", 4), None);
+        assert!(Arc::ptr_eq(&unchanged, &target.state.live.load_full()), "the same words change nothing");
+
+        let generation = target.backends[0].generation();
+        assert_eq!(says(&target, 0, "drain", 5), Some((Health::Up, Health::Draining)));
+        assert_eq!(live(&target), ["b1", "b2"]);
+        assert_eq!(target.backends[0].generation(), generation, "its connections serve those who stay");
+        assert_eq!(says(&target, 1, "0%", 6), Some((Health::Up, Health::Draining)));
+        assert_eq!(says(&target, 2, "maint", 7), Some((Health::Up, Health::Down)));
+        assert!(live(&target).is_empty());
+        assert_eq!(says(&target, 0, "ready", 8), Some((Health::Draining, Health::Up)));
+        assert_eq!(weights(&target), [30], "the weight is what it was");
+        assert_eq!(says(&target, 1, "200%", 9), Some((Health::Draining, Health::Up)));
+        assert_eq!(weights(&target), [30, 2]);
+        assert_eq!(says(&target, 2, "ready", 10), Some((Health::Down, Health::Up)));
+        assert_eq!(target.backends[2].detail().decision.back_since, Some(Tick(10)), "it was away");
+        assert_eq!(target.backends[0].detail().decision.back_since, None);
+        assert_eq!(target.status()[0].share, 75);
+    }
+
+    #[test]
+    fn a_drained_backend_serves_only_those_whose_cookie_names_it() {
+        use crate::target::{Ask, Dice, Pick, Tried};
+        let mut config = probed(2);
+        config.health.iter_mut().for_each(|health| health.agent = Some(9));
+        let target = target(&config);
+        target.backends.iter().for_each(|backend| {
+            target.state.report(backend, Verdict::Good, Tick(1));
+        });
+        let (tried, dice) = (Tried::new(), Dice::seeded(1));
+        let picked = |pin: Option<usize>| {
+            let pin = pin.map(|number| &target.backends[number]);
+            match target.pick(&Ask { pin, ..Ask::new(&tried, &dice, Tick(3)) }) {
+                Pick::Lease(lease) => Some(lease.backend().name.to_string()),
+                Pick::Unknown | Pick::Full | Pick::None(_) => None,
+            }
+        };
+        for word in ["drain", "ready 0%"] {
+            says(&target, 0, word, 2);
+            assert_eq!(picked(Some(0)).as_deref(), Some("b0"), "{word}");
+            for _ in 0..4 {
+                assert_eq!(picked(None).as_deref(), Some("b1"), "{word}");
+            }
+        }
+        for word in ["maint", "ready down"] {
+            says(&target, 0, word, 2);
+            assert_eq!(picked(Some(0)).as_deref(), Some("b1"), "{word}");
+        }
+        says(&target, 0, "drain", 3);
+        says(&target, 1, "drain", 3);
+        assert_eq!(picked(None), None);
     }
 
     #[tokio::test]

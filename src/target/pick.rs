@@ -1,8 +1,8 @@
 //! Choosing a backend for one attempt.
 //!
 //! A pick reads one immutable live set and the words of the board: nothing is locked, but by the algorithms that need
-//! an exact order of loads. Nobody who is out turns it into a scan: down backends are not in the live set, ejected ones
-//! are looked past through a bitmap.
+//! an exact order of loads. Nobody who is out turns it into a scan: down backends are not in the live set; those that are
+//! ejected, broken or full are looked past through a bitmap.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use super::balance::Draw;
 use super::board::Wants;
-use super::ejection::Admission;
+use super::breaker::Circuit;
+use super::ejection::Kind;
 use super::live::Live;
 use super::state::Health;
 use super::tier::Tier;
+use super::toll::{Trial, on_trial};
 use super::{Ask, Backend, BackendStatus, Lease, Pins, TargetState};
 use crate::config::model;
 use crate::message::{Cause, TargetId};
@@ -56,24 +58,18 @@ impl Target {
     /// Chooses a backend that is up and not in `ask.tried`: the one that the client's cookie names, else one of the first
     /// tier in which there is somebody, by the target's algorithm.
     ///
-    /// An ejected backend gets one pick when its ejection ends; before that it is chosen only when there
-    /// is no other.
+    /// A backend that was left out gets one pick when its time is up. One whose ejection goes on is chosen only when there is
+    /// no other; one whose breaker is open, never. Where somebody waits for room, who comes now waits as well.
     #[must_use]
+    #[inline]
     pub fn pick(&self, ask: &Ask<'_>) -> Pick {
         if let Some(pick) = ask.pin.and_then(|pin| pinned(pin, ask)) {
             return pick;
         }
-        let live = self.state.live.load();
-        for (number, tier) in live.tiers.iter().enumerate() {
-            if let Some(lease) = self.state.choose(&live, number, tier, ask) {
-                return Pick::Lease(lease);
-            }
+        if self.state.board.has_waiting() && ask.tried.is_empty() {
+            return Pick::Full;
         }
-        match last_resort(&live, ask) {
-            Some(lease) => Pick::Lease(lease),
-            None if live.unknown > 0 => Pick::Unknown,
-            None => Pick::None(Cause::NoBackend),
-        }
+        self.state.pick(ask)
     }
 
     /// The longest time that a request may wait after [`Pick::Unknown`]: the probe's timeout, or 1 s where
@@ -91,6 +87,22 @@ impl Target {
 }
 
 impl TargetState {
+    /// Chooses by the target's algorithm, whoever waits.
+    pub(super) fn pick(&self, ask: &Ask<'_>) -> Pick {
+        let live = self.live.load();
+        for (number, tier) in live.tiers.iter().enumerate() {
+            if let Some(lease) = self.choose(&live, number, tier, ask) {
+                return Pick::Lease(lease);
+            }
+        }
+        match last_resort(&live, ask) {
+            Ok(lease) => Pick::Lease(lease),
+            Err(Cause::QueueFull) => Pick::Full,
+            Err(_) if live.unknown > 0 => Pick::Unknown,
+            Err(cause) => Pick::None(cause),
+        }
+    }
+
     /// A backend of `tier`, which is the one of this `number` in `live`.
     #[inline]
     fn choose(&self, live: &Live, number: usize, tier: &Tier, ask: &Ask<'_>) -> Option<Lease> {
@@ -104,7 +116,8 @@ impl TargetState {
         }
         let draw = Draw { tier, state: self, ask };
         let place = tier.plan.draw(&draw).or_else(|| draw_again(&draw))?;
-        let lease = Lease::new(tier.backends.get(place)?, false, ask.now);
+        let lease = Lease::take_and_tell(tier.backends.get(place)?, Trial::NONE, ask.now)
+            .or_else(|| take_another(&draw))?;
         Some(if self.board.is_for(Wants::Total) { lease.counted() } else { lease })
     }
 
@@ -125,8 +138,8 @@ impl TargetState {
         let rank = desk.rows.get_mut(number)?.rank.as_mut()?;
         let mut take = |place: usize| {
             let backend = tier.backends.get(place)?;
-            lease = Some(Lease::new(backend, false, ask.now));
-            Some(backend.in_flight())
+            lease = Lease::take(backend, Trial::NONE, ask.now);
+            lease.is_some().then(|| backend.in_flight())
         };
         let mut cold = Cold::default();
         let found = rank.pick(|place| {
@@ -138,10 +151,16 @@ impl TargetState {
             let place = cold.place.or_else(|| tier.any(ask))?;
             rank.set(place, take(place));
         }
+        if let Some(lease) = &lease
+            && desk.limit > 0
+            && lease.backend().in_flight() >= desk.limit
+        {
+            desk.refresh(lease.backend());
+        }
         lease
     }
 
-    /// The attempt that finds out whether an ejected backend is back, once its ejection has ended.
+    /// The attempt that finds out whether a backend that was left out is back, once its time is up.
     #[cold]
     fn trial(&self, number: usize, ask: &Ask<'_>) -> Option<Lease> {
         // See `least`.
@@ -149,8 +168,9 @@ impl TargetState {
         let mut desk = self.board.desk();
         let live = self.live.load();
         let tier = live.tiers.get(number)?;
+        let limit = desk.limit;
         let row = desk.rows.get_mut(number)?;
-        let mut tried = Vec::new();
+        let mut later = Vec::new();
         while let Some(Reverse((until, place))) = row.ends.peek().copied() {
             if until > ask.now {
                 break;
@@ -158,21 +178,29 @@ impl TargetState {
             row.ends.pop();
             let Some(backend) = tier.backends.get(place as usize) else { continue };
             // Of another ejection, or of one that has ended: its own entry, if there is one, is in the heap.
-            if backend.ejection().word().until() != Some(until) {
+            if backend.out_until() != Some(until) {
                 continue;
             }
             if ask.tried.contains(backend.id) {
-                tried.push(Reverse((until, place)));
+                later.push(Reverse((until, place)));
                 continue;
             }
-            if backend.ejection().admit(ask.now) == Admission::Trial {
-                row.ends.extend(backend.ejection().word().until().map(|until| Reverse((until, place))));
-                lease = Some(Lease::new(backend, true, ask.now));
+            // The place before the trial: one that has begun must not come to nothing for want of it.
+            if backend.enter_within(limit).is_none() {
+                later.push(Reverse((until, place)));
+                continue;
+            }
+            if let Some(trial) = on_trial(backend, ask.now) {
+                lease = Some(Lease::entered(backend, trial, ask.now));
                 break;
             }
+            backend.leave();
         }
-        row.ends.extend(tried);
+        row.ends.extend(later);
         row.note_due();
+        if let Some(lease) = &lease {
+            desk.refresh(lease.backend());
+        }
         lease
     }
 }
@@ -217,6 +245,19 @@ fn draw_again(draw: &Draw<'_>) -> Option<usize> {
     (0..draws).find_map(|_| tier.plan.draw(draw)).or_else(|| tier.any(draw.ask))
 }
 
+/// The same after another pick has got the last lease of the one that was drawn.
+#[cold]
+fn take_another(draw: &Draw<'_>) -> Option<Lease> {
+    // Each turn somebody has got a lease, and who is full is out of the bitmap.
+    loop {
+        let place = draw.tier.plan.draw(draw).or_else(|| draw_again(draw))?;
+        let lease = Lease::take_and_tell(draw.tier.backends.get(place)?, Trial::NONE, draw.ask.now);
+        if lease.is_some() {
+            return lease;
+        }
+    }
+}
+
 /// The backend of the client's cookie, in whatever tier it is, or in none: one of weight 0 has only these clients. `None`: as
 /// if there were no cookie.
 #[cold]
@@ -224,18 +265,22 @@ fn pinned(backend: &Arc<Backend>, ask: &Ask<'_>) -> Option<Pick> {
     match backend.health() {
         // Right after a start the first backend that is found up would else get everybody's sessions.
         Health::Unknown => return ask.tried.is_empty().then_some(Pick::Unknown),
-        Health::Up if !ask.tried.contains(backend.id) => {}
-        Health::Up | Health::Down => return None,
+        Health::Up | Health::Draining if !ask.tried.contains(backend.id) => {}
+        Health::Up | Health::Draining | Health::Down => return None,
     }
-    let trial = match backend.ejection().admit(ask.now) {
-        Admission::Open => false,
-        Admission::Trial => true,
-        Admission::Ejected => return None,
-    };
-    let lease = Lease::new(backend, trial, ask.now);
+    // Whoever has been elsewhere does not wait.
+    let full = || ask.tried.is_empty().then_some(Pick::Full);
     let board = backend.board();
+    if backend.out_until().is_some_and(|until| until > ask.now) {
+        let is_outlier = backend.breaker().word().circuit() == Circuit::Closed && board.panics();
+        if !is_outlier || backend.ejection().word().kind() != Some(Kind::Outlier) {
+            return None;
+        }
+    }
+    let Some(lease) = Lease::take_and_tell(backend, Trial::NONE, ask.now) else { return full() };
+    lease.set_trial(on_trial(backend, ask.now)?);
     match board.wants() {
-        _ if trial => board.desk().refresh(backend),
+        _ if lease.is_trial() => board.desk().refresh(backend),
         Wants::Order => board.desk().weigh(backend),
         Wants::Total => return Some(Pick::Lease(lease.counted())),
         Wants::Nothing | Wants::Latency => {}
@@ -243,22 +288,38 @@ fn pinned(backend: &Arc<Backend>, ask: &Ask<'_>) -> Option<Pick> {
     Some(Pick::Lease(lease))
 }
 
-/// Any backend that was not tried, ejected or not: ejection never empties a target.
+/// Any backend that was not tried, ejected or not: ejection never empties a target. An open breaker does.
+///
+/// # Errors
+/// Why there is none; [`Cause::QueueFull`]: there would be, if one had room.
 #[cold]
-fn last_resort(live: &Live, ask: &Ask<'_>) -> Option<Lease> {
-    let in_tier = |tier: &Tier| {
-        let (before, after) = tier.backends.split_at_checked(ask.dice.below(tier.backends.len()))?;
-        let backend = after.iter().chain(before).find(|backend| !ask.tried.contains(backend.id))?;
-        let lease = Lease::new(backend, false, ask.now);
-        if backend.board().is_for(Wants::Order) {
-            backend.board().desk().weigh(backend);
+fn last_resort(live: &Live, ask: &Ask<'_>) -> Result<Lease, Cause> {
+    if live.tiers.iter().any(|tier| tier.watch.has_full()) {
+        return Err(Cause::QueueFull);
+    }
+    let mut cause = Cause::NoBackend;
+    for tier in &live.tiers {
+        let (before, after) = tier.backends.split_at(ask.dice.below(tier.backends.len()));
+        for backend in after.iter().chain(before).filter(|backend| !ask.tried.contains(backend.id)) {
+            if backend.breaker().word().circuit() != Circuit::Closed {
+                cause = Cause::BreakerOpen;
+                continue;
+            }
+            let Some(lease) = Lease::take_and_tell(backend, Trial::NONE, ask.now) else {
+                return Err(Cause::QueueFull);
+            };
+            if backend.board().is_for(Wants::Order) {
+                backend.board().desk().weigh(backend);
+            }
+            return Ok(lease);
         }
-        Some(lease)
-    };
-    live.tiers.iter().find_map(in_tier)
+    }
+    Err(cause)
 }
 
 #[cfg(test)]
 mod policies;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod words;

@@ -50,7 +50,7 @@ impl Registry {
                 backend: Arc::clone(backend),
                 portion: config.portion.clone(),
             });
-            for gone in state.replace(members.collect(), &config.balance, config.health.as_ref()) {
+            for gone in state.replace(members.collect(), config) {
                 gone.retire_connections();
             }
             let pins = config.sticky.as_ref().map(|sticky| Pins::new(sticky, &backends));
@@ -96,6 +96,7 @@ mod tests {
     use super::*;
     use crate::config::model::tls::UpstreamTls;
     use crate::target::fixtures::{host, probed, unprobed};
+    use crate::target::health::agent::Report;
     use crate::target::state::Health;
     use crate::target::{Ask, Dice, Pick, Tried, Verdict};
     use crate::tick::Tick;
@@ -192,5 +193,20 @@ mod tests {
         let on = registry.apply(&[probed(1)]);
         assert!(matches!(on[0].pick(&Ask::new(&Tried::new(), &Dice::seeded(1), Tick(3))), Pick::Unknown));
         assert!(Arc::ptr_eq(backend, &on[0].backends[0]));
+    }
+
+    #[test]
+    fn an_agent_that_is_configured_no_more_has_no_say() {
+        let mut config = probed(1);
+        config.health.iter_mut().for_each(|health| health.agent = Some(9));
+        let registry = Registry::new();
+        let target = registry.apply(std::slice::from_ref(&config)).remove(0);
+        let backend = &target.backends[0];
+        target.state.report(backend, Verdict::Good, Tick(1));
+        target.state.hear(backend, &Report::read(b"drain 10%"), Tick(2));
+        registry.apply(std::slice::from_ref(&config));
+        assert_eq!((backend.health(), target.status()[0].share), (Health::Draining, 10), "still there");
+        registry.apply(&[probed(1)]);
+        assert_eq!((backend.health(), target.status()[0].share), (Health::Up, 100));
     }
 }

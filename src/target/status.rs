@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::Backend;
-use super::state::{Health, Source};
+use super::breaker::Circuit;
+use super::ejection::Kind;
+use super::state::{Fuse, Health, Inputs, Source, Standing, decide};
 use crate::tick::Tick;
 
 /// One backend at one moment.
@@ -19,25 +21,53 @@ pub struct BackendStatus {
     pub reason: Arc<str>,
     /// Since when the state holds; zero: since the process started or the backend was added.
     pub since: Tick,
+    /// Percent of its configured weight that its agent grants it; 100 without one.
+    pub share: u32,
     /// Attempts that hold a lease on it.
     pub in_flight: u32,
-    /// The end of its passive ejection; in the past while no pick came by; `None`: not ejected.
+    /// The end of its ejection; in the past while no pick came by; `None`: not ejected.
     pub ejected_until: Option<Tick>,
+    /// Its circuit breaker.
+    pub circuit: Circuit,
 }
 
 impl BackendStatus {
     pub(super) fn of(backend: &Backend) -> BackendStatus {
-        let decision = backend.detail().decision.clone();
+        let inputs = inputs(backend);
+        let (decision, share) = (decide(&inputs), inputs.agent.share.word);
         BackendStatus {
             name: Arc::clone(&backend.name),
             health: decision.health,
             source: decision.source,
             reason: decision.reason,
             since: decision.since,
+            share,
             in_flight: backend.in_flight(),
             ejected_until: backend.ejection().word().until(),
+            circuit: backend.breaker().word().circuit(),
         }
     }
+}
+
+/// What a backend's state rests on at this moment: what control keeps, and its words.
+fn inputs(backend: &Backend) -> Inputs {
+    let mut inputs = backend.detail().inputs.clone();
+    let fuse = &mut inputs.fuse;
+    (fuse.word, fuse.reason) = match backend.breaker().word().circuit() {
+        Circuit::Closed => (Fuse::Closed, Arc::clone(&fuse.reason)),
+        Circuit::Open(_) => (Fuse::Open, Arc::clone(&fuse.reason)),
+        Circuit::HalfOpen => (Fuse::HalfOpen, "one request finds out whether it is well again".into()),
+    };
+    let standing = &mut inputs.standing;
+    (standing.word, standing.reason) = match backend.ejection().word().kind() {
+        None => (Standing::Fine, Arc::clone(&standing.reason)),
+        Some(Kind::Outlier) if backend.board().panics() => {
+            let reason = format!("{}; set aside, since too few backends are left", standing.reason);
+            (Standing::SetAside, reason.into())
+        }
+        Some(Kind::Outlier | Kind::Refused) => (Standing::Ejected, Arc::clone(&standing.reason)),
+    };
+    inputs
 }
 
 #[cfg(test)]
@@ -63,7 +93,8 @@ mod tests {
         let status = target.status();
         assert_eq!((&*status[0].name, status[0].health, status[0].since), ("b0", Health::Down, Tick(7)));
         assert_eq!(&*status[0].reason, "connection refused", "the latest reason");
-        assert_eq!((status[1].health, status[1].in_flight), (Health::Up, 1));
-        assert_eq!(status[1].ejected_until, Some(Tick(1_000_000_008)));
+        assert_eq!((status[1].health, status[1].source), (Health::Down, Source::Outlier));
+        assert_eq!((&*status[1].reason, status[1].in_flight), ("it could not be connected to", 1));
+        assert_eq!(status[1].ejected_until, Some(Tick(1_000_000_000)));
     }
 }

@@ -27,6 +27,11 @@ impl Member {
     fn is_eligible(&self) -> bool {
         self.backend.health() == Health::Up && self.portion.weight > 0
     }
+
+    /// Its weight, as far as its agent grants it.
+    fn weight(&self) -> u16 {
+        self.backend.detail().inputs.agent.scaled(self.portion.weight)
+    }
 }
 
 /// What an algorithm computes its plan from. Everything is in config order.
@@ -114,11 +119,11 @@ impl Tier {
     }
 
     fn new(members: &[&Member], policy: &Policy, before: &[Tier]) -> (Tier, Row) {
-        let live = || members.iter().filter(|member| member.is_eligible());
-        let backends: Vec<Arc<Backend>> = live().map(|member| Arc::clone(&member.backend)).collect();
-        let weights: Vec<u16> = live().map(|member| member.portion.weight).collect();
-        let identity = |member: &&Member| (Arc::clone(&member.backend.identity), member.portion.weight);
+        let identity = |member: &&Member| (Arc::clone(&member.backend.identity), member.weight());
         let configured: Vec<_> = members.iter().map(identity).collect();
+        let live = || members.iter().zip(&configured).filter(|(member, _)| member.is_eligible());
+        let backends: Vec<Arc<Backend>> = live().map(|(member, _)| Arc::clone(&member.backend)).collect();
+        let weights: Vec<u16> = live().map(|(_, (_, weight))| *weight).collect();
         let since = if policy.slow_start.is_zero() {
             Vec::new()
         } else {
@@ -129,7 +134,7 @@ impl Tier {
         let plan = Plan::new(policy.algorithm, &lineup, before);
         let rank = plan.rank(&lineup);
         let watch = Arc::new(Watch::new(backends.len()));
-        let row = Row::new(Arc::clone(&watch), rank);
+        let row = Row::new(Arc::clone(&watch), rank, backends.len());
         let warmup = Warmup::new(policy.slow_start, since);
         (Tier { watch, warmup, plan, configured, weights, backends }, row)
     }

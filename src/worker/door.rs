@@ -9,7 +9,6 @@ use tokio::task::spawn_local;
 use tokio_util::task::TaskTracker;
 
 use crate::config::model::Protocol;
-use crate::message::Cause;
 use crate::proxy::WorkerCtx;
 use crate::proxy::http::client::Client;
 use crate::proxy::http::connection::{dismiss, serve, turn_away};
@@ -34,7 +33,7 @@ impl Door {
         Rc::new(Door { ctx, room, tracker, turned_away: Rc::default() })
     }
 
-    /// Whether a connection would be served.
+    /// Whether the process has room for one more connection.
     pub(super) fn has_room(&self) -> bool {
         self.room.taken() < self.room.limit()
     }
@@ -54,20 +53,20 @@ impl Door {
         let listener = &self.ctx.snapshot.listeners[usize::from(peer.listener.0)];
         let speaks_at_once = listener.config.protocol == Protocol::Http && listener.tls.is_none();
         let stream = if speaks_at_once { socket.into_fresh_stream() } else { socket.into_stream() }?;
-        let place = Place::take(&self.room, &self.ctx);
+        let place = Place::take(&self.room, &self.ctx, &peer);
         // Held by the task itself: a future around it would be polled as often as it is.
         let tracked = self.tracker.token();
         let ctx = Rc::clone(&self.ctx);
-        match (place.is_granted(), speaks_at_once) {
+        match (place.refusal(), speaks_at_once) {
             // Each future is as small as it can be: thousands of them are idle.
-            (true, true) => {
+            (None, true) => {
                 let client = Client::new(ctx, stream, peer, None);
                 spawn_local(async move {
                     let (_tracked, _place) = (tracked, place);
                     serve(client).await;
                 });
             }
-            (true, false) => {
+            (None, false) => {
                 let greeting = Box::pin(greet(ctx, stream, peer));
                 spawn_local(async move {
                     let (_tracked, _place) = (tracked, place);
@@ -77,15 +76,17 @@ impl Door {
                 });
             }
             // Nothing can be said before a handshake, and that costs more than what we are short of.
-            (false, false) => {}
-            (false, true) if self.turned_away.get() >= TURNED_AWAY => dismiss(&ctx, &stream, &peer),
-            (false, true) => {
+            (Some(_), false) => {}
+            (Some(cause), true) if self.turned_away.get() >= TURNED_AWAY => {
+                dismiss(&ctx, &stream, &peer, cause)
+            }
+            (Some(cause), true) => {
                 let count = Rc::clone(&self.turned_away);
                 count.set(count.get() + 1);
                 let client = Client::new(ctx, stream, peer, None);
                 spawn_local(async move {
                     let _tracked = tracked;
-                    turn_away(client, Cause::TooManyConnections).await;
+                    turn_away(client, cause).await;
                     drop(place);
                     count.set(count.get() - 1);
                 });

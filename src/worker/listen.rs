@@ -226,7 +226,7 @@ mod tests {
             spawn_local(async move { ticker.run().await });
             let kind = SocketKind::Unix(socket::listen_unix(&path).expect("listening"));
             let socket = Socket { listener: 0, kind };
-            let door = Door::new(Rc::clone(&ctx), Room::new(10), TaskTracker::new());
+            let door = Door::new(Rc::clone(&ctx), Room::new(10, []), TaskTracker::new());
             let mut ends = link(&[Arc::clone(&ctx.cells)]);
             let neighbours = ends.remove(0).neighbours;
             let accepting = Loop::new(Rc::clone(&ctx), door, neighbours, socket);

@@ -11,6 +11,7 @@
 mod balance_hash;
 mod balance_load;
 mod clients;
+mod faults;
 mod hedges;
 mod http_aborts;
 mod http_answers;
@@ -31,6 +32,7 @@ mod life_listener;
 mod life_peak_ewma;
 mod life_pool;
 mod life_record;
+mod life_resilience;
 mod life_shutdown;
 mod life_splice;
 mod life_tcp;

@@ -42,6 +42,9 @@ pub(in crate::cli) struct SimulateOptions {
     /// What chance begins with: the same seed, the same figures
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(in crate::cli) seed: u64,
+    /// Backends that fail, or do worse than their siblings, get requests like any other: no breaker, no ejections
+    #[arg(long)]
+    pub(in crate::cli) no_resilience: bool,
     /// How the figures are printed
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
     pub(in crate::cli) format: Format,
@@ -87,7 +90,7 @@ pub(in crate::cli) struct OwnCase {
     /// How much more the busiest of them send (Zipf's exponent); 0: all the same
     #[arg(long, value_name = "EXPONENT", default_value_t = 0.0, requires = "rate", value_parser = skew)]
     pub(in crate::cli) key_skew: f64,
-    /// Takes algorithm, weights, priorities, zones and slow start of a target in this file
+    /// Takes algorithm, weights, priorities, zones, slow start, breaker and outlier detection of a target in this file
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "load", conflicts_with_all = ["backends", "weights"])]
     pub(in crate::cli) config: Option<PathBuf>,
     /// Which target of the file [default: the only one]

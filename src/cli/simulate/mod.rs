@@ -10,7 +10,7 @@ use anyhow::Context as _;
 
 use super::args::simulate::{Format, OwnCase, SimulateOptions};
 use super::output;
-use crate::config::model::{Balance, Policy, Target};
+use crate::config::model::{Balance, Policy, Resilience, Target};
 use crate::config::{self, Flags};
 use crate::net;
 use crate::simulate::{self, Arrivals, Class, Clients, Conduct, Fake, Phase, Report, Spread, Workload};
@@ -33,6 +33,7 @@ pub(super) fn run(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
             |workload: &Workload| options.workload.is_empty() || options.workload.contains(&workload.name);
         (None, Workload::stock().into_iter().filter(named).collect())
     };
+    let guard = |workload: Workload| if options.no_resilience { workload.unguarded() } else { workload };
     let algorithms: Vec<Balance> = match (&options.algorithm[..], &policy) {
         ([], Some(policy)) => vec![policy.algorithm],
         ([], None) => Balance::ALL.iter().map(|(_, balance)| *balance).collect(),
@@ -41,7 +42,7 @@ pub(super) fn run(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
     let policy = policy.unwrap_or_default();
     let begun = net::now();
     let mut sections = Vec::new();
-    for workload in workloads {
+    for workload in workloads.into_iter().map(guard) {
         let runs = algorithms.iter().map(|&algorithm| {
             let policy = Policy { algorithm, ..policy.clone() };
             let report = simulate::run(&workload, &policy, options.requests, options.seed);
@@ -118,6 +119,7 @@ fn own_case(own: &OwnCase, target: Option<&Target>) -> Workload {
         size: Spread { mean: 0.0, shape: 1.0 },
         clients: Clients { count: own.keys, skew: own.key_skew },
         slow_start: target.map_or(Duration::ZERO, |target| target.balance.slow_start),
+        resilience: target.map_or_else(Resilience::default, |target| target.resilience.clone()),
         ..Workload::new("own", &about, backends, 1.0)
     }
 }

@@ -92,6 +92,7 @@ pub(super) fn json(sections: &[(Workload, Vec<Run>)]) -> String {
             "algorithm": run.algorithm,
             "requests": report.requests,
             "errors": report.errors,
+            "ejected": report.ejected,
             "mean": seconds(report.mean),
             "p50": seconds(report.p50),
             "p99": seconds(report.p99),

@@ -2,8 +2,9 @@
 
 use super::address::{self, Url};
 use super::balance::{self, RawPortion};
+use super::health::probe_path;
 use super::reader::{Reader, found, subject};
-use super::target::{RawTarget, name, probe_path};
+use super::target::{RawTarget, name};
 use super::{list, rooted, shape};
 use crate::config::error::Wrong;
 use crate::config::model::{BackendAddress, Protocol};

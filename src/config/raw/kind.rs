@@ -29,6 +29,10 @@ pub(super) const PARAMETER: &str = r#"[!"$%'-<>-~]+"#;
 pub(super) const SECRET: &str = r"[\s\S]{4,}";
 /// A status, or a range of them.
 pub(super) const STATUSES: &str = r"\s*[0-9]{3}\s*(?:-\s*[0-9]{3}\s*)?";
+/// A percentile that is no bare number.
+pub(super) const PERCENTILE: &str = r"[Pp]?[0-9]+";
+/// What an answer to a probe contains.
+pub(super) const BODY: &str = r"[\s\S]+";
 /// A protocol to upgrade to: a token, perhaps with a version (RFC 9110 §7.8).
 pub(super) const PROTOCOL: &str = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:/[!#$%&'*+.^_`|~0-9A-Za-z-]+)?";
 /// A version of TLS.
@@ -54,8 +58,12 @@ pub(in crate::config) enum Kind {
     Time(Duration, Duration),
     /// The same, where a bare number is seconds.
     Seconds(Duration, Duration),
+    /// The same up to this one, or `0` without a unit.
+    TimeOrZero(Duration),
     /// A whole number of percent, from the first to the second.
     Percent(u32, u32),
+    /// The same, also without `%`.
+    PercentOrWhole(u32, u32),
     /// Bytes, from the first to the second; a bare number will do.
     Size(u64, u64),
     /// One of the names that this gives; upper and lower case are the same.
@@ -66,6 +74,8 @@ pub(in crate::config) enum Kind {
     ChoiceAs(fn() -> Vec<&'static str>, fn() -> Vec<&'static str>),
     /// One of the names that this gives, or a mapping with the keys of a shape.
     ChoiceOrGroup(fn() -> Vec<&'static str>, &'static Shape),
+    /// One of the names that this gives, a whole number from the first to the second, or a text of this form.
+    ChoiceOrWhole(fn() -> Vec<&'static str>, u32, u32, &'static str),
     /// One of the names that this gives, all of which YAML reads as numbers, or a text of this form.
     Numeral(fn() -> Vec<&'static str>, &'static str),
     /// A text of this form.
@@ -74,6 +84,8 @@ pub(in crate::config) enum Kind {
     Word(&'static str),
     /// A word that switches off, or what stands inside.
     OrOff(&'static Kind),
+    /// Yes, no, or a mapping with the keys of a shape.
+    SwitchOr(&'static Shape),
     /// A list; nothing at all is an empty one.
     List(&'static Kind),
     /// A list with at least one item.

@@ -8,10 +8,13 @@ mod address;
 mod backend;
 mod balance;
 mod foreign;
+mod health;
 mod kind;
 mod later;
 mod reader;
+mod resilience;
 mod shape;
+mod statuses;
 mod target;
 mod tls;
 
@@ -25,10 +28,12 @@ pub(super) use access_log::RawAccessLog;
 pub(super) use address::{BindHost, RawListener, bind_host};
 pub(super) use backend::{RawBackend, backend_url};
 pub(super) use balance::{RawSticky, Secret, algorithm_name, strong};
+pub(super) use health::{RawHealth, probe_path};
 pub(super) use kind::{Key, Kind, NAME};
 pub(super) use reader::{Reader, choose, out_of_range};
+pub(super) use resilience::{Condition, RawBreaker, RawHedging, RawOutlier, RawRetries};
 pub(super) use shape::{ALL as SHAPES, Shape};
-pub(super) use target::{RawHealth, RawTarget, Spoken, probe_path};
+pub(super) use target::{RawTarget, Spoken};
 pub(super) use tls::{RawIdentity, RawTls, RawUpstreamTls, server_name};
 
 use super::error::Wrong;
@@ -156,6 +161,26 @@ fn list<'n>(entry: &'n Entry, reader: &mut Reader<'_>, expected: &str) -> Option
             None
         }
     }
+}
+
+/// The mapping behind a key that also takes `off`: a value of `None`. `hint` is for whoever wrote neither.
+fn section_or_off<'n>(
+    entry: &'n Entry,
+    reader: &mut Reader<'_>,
+    shape: &Shape,
+    expected: &str,
+    hint: Option<String>,
+) -> Option<Written<Option<Section<'n>>>> {
+    if reader::is_off(&entry.node) {
+        return Some(Written::new(None, reader.spot(entry)));
+    }
+    if !matches!(entry.node.typed(), Typed::Map(_) | Typed::Null) {
+        let (spot, wrong) = (reader.spot(entry), Wrong::new(reader::found(&entry.node), expected));
+        reader.report.wrong(&spot, &reader::subject(&entry.key), Wrong { hint, ..wrong });
+        return None;
+    }
+    let section = reader.section(&reader::subject(&entry.key), &entry.node, shape)?;
+    Some(Written::new(Some(section), reader.key_spot(entry)))
 }
 
 fn targets(top: &Section<'_>, reader: &mut Reader<'_>, raw: &mut Raw) {

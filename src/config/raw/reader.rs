@@ -212,7 +212,24 @@ impl<'r> Reader<'r> {
 
     /// A whole number in a range.
     pub(super) fn whole(&mut self, entry: &Entry, range: RangeInclusive<u32>) -> Option<Written<u32>> {
-        let expected = format!("a whole number from {} to {}", range.start(), range.end());
+        self.number(entry, range, "a whole number")
+    }
+
+    /// The same for a key that also takes `off`: a value of `None`.
+    pub(super) fn whole_or_off(
+        &mut self,
+        entry: &Entry,
+        range: RangeInclusive<u32>,
+    ) -> Option<Written<Option<u32>>> {
+        if is_off(&entry.node) {
+            return Some(Written::new(None, self.spot(entry)));
+        }
+        let read = self.number(entry, range, "`off`, or a whole number")?;
+        Some(Written::new(Some(read.value), read.spot))
+    }
+
+    fn number(&mut self, entry: &Entry, range: RangeInclusive<u32>, form: &str) -> Option<Written<u32>> {
+        let expected = format!("{form} from {} to {}", range.start(), range.end());
         let number = match (entry.node.typed(), entry.node.text()) {
             (Typed::Integer(number), _) => Some(number),
             (_, Some(text)) if entry.node.variable().is_some() => integer(text),
@@ -236,11 +253,10 @@ impl<'r> Reader<'r> {
         match u32::try_from(number).ok().filter(|number| range.contains(number)) {
             Some(number) => Some(Written::new(number, spot)),
             None => {
-                self.report.wrong(
-                    &spot,
-                    &subject(&entry.key),
-                    out_of_range(number, &expected, number < i64::from(*range.start())),
-                );
+                let wrong = out_of_range(number, &expected, number < i64::from(*range.start()));
+                let none = number == 0 && form.contains("`off`");
+                let wrong = if none { wrong.hint("write `off`") } else { wrong };
+                self.report.wrong(&spot, &subject(&entry.key), wrong);
                 None
             }
         }

@@ -1,22 +1,26 @@
 //! Which keys exist where, and what each takes. The walker refuses every other key; `config::keys` hands the list
 //! to the tests that keep the documentation complete, and the JSON Schema is made of it.
 
+mod resilience;
+
 use std::time::Duration;
 
 use super::balance::{BOUND, PRIORITY_MAX};
 use super::foreign;
 use super::kind::Kind::{
     Choice, ChoiceAs, ChoiceOr, ChoiceOrGroup, Group, Items, List, Named, Numeral, OneOrItems, OrOff,
-    Percent, Seconds, Size, Switch, Text, Time, Whole, WholeOr, Word,
+    Percent, PercentOrWhole, Seconds, Size, Switch, SwitchOr, Text, Time, Whole, WholeOr, Word,
 };
 use super::kind::{
-    ADDRESS, FILE, HOST, HOST_HEADER, Key, Kind, LISTENER, NAME, NETWORK, PARAMETER, PATH, PROTOCOL, SECRET,
-    SHARE, STATUSES, TEMPLATE, TOKEN, URL, VERSION, key, names,
+    ADDRESS, BODY, FILE, HOST, HOST_HEADER, Key, Kind, LISTENER, NAME, NETWORK, PARAMETER, PATH, PROTOCOL,
+    SECRET, SHARE, STATUSES, TEMPLATE, TOKEN, URL, VERSION, key, names,
 };
+use super::resilience::IN_FLIGHT_MAX;
 use super::target::Spoken;
 use super::{CONNECTIONS_MAX, COUNT_MAX, DAY, HOUR, INTERVAL_MIN, MILLISECOND, MONTH, WORKERS_MAX};
 use crate::config::model::tls::{ClientAuth, TlsVersion};
 use crate::config::model::{Balance, EventFormat, Forwarded, HashKey, LogFormat, LogLevel, Portion};
+pub(super) use resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
 
 /// One kind of mapping in the file.
 #[derive(Debug)]
@@ -117,8 +121,26 @@ pub(super) const TARGET: Shape = Shape {
             OrOff(&Group(&HEALTH_CHECK)),
             "How backends are checked; `off` counts all as healthy.",
         ),
+        key("breaker", OrOff(&Group(&BREAKER)), "When no requests go to a backend that keeps failing."),
+        key(
+            "outlier",
+            OrOff(&Group(&OUTLIER)),
+            "When a backend is left out that does worse than the others.",
+        ),
+        key("retries", OrOff(&Group(&RETRIES)), "Which failed attempts are repeated on another backend."),
+        key("hedging", SwitchOr(&HEDGING), "When a slow attempt gets a competitor. For `http` only.")
+            .or("off"),
+        key("max_in_flight", OrOff(&Whole(1, IN_FLIGHT_MAX)), "Requests that one backend has at once.")
+            .or("off"),
+        key("queue", OrOff(&Group(&QUEUE)), "Requests that wait while every backend has `max_in_flight`."),
+        key(
+            "panic_threshold",
+            OrOff(&PercentOrWhole(0, 100)),
+            "While fewer backends than this are left, outliers are not left out.",
+        )
+        .or("50%"),
         key("timeouts", Group(&TIMEOUTS), "How long backends and clients may take."),
-        key("limits", Group(&LIMITS), "What one request may cost. For `http` only."),
+        key("limits", Group(&LIMITS), "What one request may cost, and connections."),
         key(
             "forwarded",
             OrOff(&Choice(|| names(Forwarded::ALL))),
@@ -215,6 +237,8 @@ pub(super) const HEALTH_CHECK: Shape = Shape {
         key("path", Text(PATH), "What to GET; without a path a check is a TCP connect."),
         key("expect", OneOrItems(&WholeOr(100, 599, STATUSES)), "Statuses that count as good.").or("200-399"),
         key("host", Word(HOST_HEADER), "The Host header of the check; by default the backend's address."),
+        key("body", Word(BODY), "A text that the body of a good answer contains."),
+        key("agent", Whole(1, 65_535), "The port of every backend's agent, which says how much it can take."),
     ],
 };
 
@@ -233,6 +257,20 @@ pub(super) const TIMEOUTS: Shape = Shape {
         key("head", Time(MILLISECOND, HOUR), "For a client to send a request head. For `http` only.")
             .or("10s"),
         key("keep_alive", Time(MILLISECOND, DAY), "Silence between two requests. For `http` only.").or("1m"),
+        key("queue", Time(MILLISECOND, HOUR), "In the queue, while every backend has `max_in_flight`.")
+            .or("5s"),
+        key(
+            "attempt",
+            OrOff(&Time(MILLISECOND, DAY)),
+            "For one attempt, to the answer's head. For `http` only.",
+        )
+        .or("off"),
+        key(
+            "total",
+            OrOff(&Time(MILLISECOND, DAY)),
+            "For all attempts, to the answer's head. For `http` only.",
+        )
+        .or("off"),
     ],
 };
 
@@ -247,6 +285,14 @@ pub(super) const LIMITS: Shape = Shape {
         key("body", OrOff(&Size(1, 1 << 50)), "Bytes of a request body.").or("off"),
         key("body_rate", OrOff(&Size(1, 1 << 30)), "Bytes per second that a request body must keep up.")
             .or("240B"),
+        key("connections", OrOff(&Whole(1, CONNECTIONS_MAX)), "Client connections at once on this listener.")
+            .or("off"),
+        key(
+            "connections_per_client",
+            OrOff(&Whole(1, CONNECTIONS_MAX)),
+            "The same from one client address (of IPv6: one /64).",
+        )
+        .or("off"),
     ],
 };
 
@@ -283,6 +329,11 @@ pub(in crate::config) const ALL: &[Shape] = &[
     CERTIFICATE,
     UPSTREAM_TLS,
     HEALTH_CHECK,
+    BREAKER,
+    OUTLIER,
+    RETRIES,
+    HEDGING,
+    QUEUE,
     TIMEOUTS,
     LIMITS,
     BACKEND,
@@ -317,15 +368,24 @@ impl Shape {
     /// The key of this shape that somebody who wrote `key` probably meant.
     pub(super) fn meant(&self, key: &str) -> Option<&'static str> {
         let lower = key.to_lowercase().replace('-', "_");
-        foreign::ours(&lower).find(|ours| self.has(ours)).or_else(|| nearest(&lower, self.names()))
+        foreign::ours(&lower).find(|ours| self.has(first(ours))).or_else(|| nearest(&lower, self.names()))
     }
 }
 
 /// Where a key stands that is known, but not where it was written.
 pub(super) fn elsewhere(key: &str) -> Option<String> {
     let lower = key.to_lowercase().replace('-', "_");
-    let shape = ALL.iter().find(|shape| shape.has(&lower))?;
-    Some(format!("`{lower}` exists, but as `{}{lower}`; check the indentation", shape.path))
+    let home = |key: &str| ALL.iter().find(|shape| shape.has(key));
+    if let Some(shape) = home(&lower) {
+        return Some(format!("`{lower}` exists, but as `{}{lower}`; check the indentation", shape.path));
+    }
+    let ours = foreign::ours(&lower).next()?;
+    Some(format!("did you mean `{}{ours}`?", home(first(ours))?.path))
+}
+
+/// The key that a path begins with.
+fn first(path: &str) -> &str {
+    path.split('.').next().unwrap_or(path)
 }
 
 /// The word that `written` is a slip of, if there is one.
@@ -350,11 +410,19 @@ mod tests {
             (&TARGET, "servers", "backends"),
             (&TARGET, "health-check", "health_check"),
             (&BACKEND, "prot", "port"),
+            (&TOP, "maxconn", "max_connections"),
+            (&TARGET, "maxconn", "max_in_flight"),
+            (&TARGET, "maxqueue", "queue.size"),
+            (&TARGET, "agent-check", "health_check.agent"),
+            (&HEALTH_CHECK, "agent-check", "agent"),
+            (&TARGET, "retry_on", "retries.on"),
+            (&RETRIES, "retry_on", "on"),
         ];
         for (shape, key, ours) in table {
             assert_eq!(shape.meant(key), Some(ours), "{key}");
         }
         assert!(elsewhere("backends").is_some_and(|hint| hint.contains("`targets.<name>.backends`")));
+        assert_eq!(elsewhere("max_fails").as_deref(), Some("did you mean `targets.<name>.breaker`?"));
         assert_eq!(TOP.meant("zebra"), None);
     }
 

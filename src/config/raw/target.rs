@@ -1,18 +1,19 @@
 //! The written form of one target, without its backends.
 
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::address::{self, RawListener};
 use super::backend::{self, RawBackend};
 use super::balance::{self, RawPolicy, RawSticky};
+use super::health::{self, RawHealth};
 use super::reader::{Reader, found, is_off};
+use super::resilience::{self, RawResilience};
 use super::tls::{self, RawTls, RawUpstreamTls};
-use super::{COUNT_MAX, DAY, HOUR, INTERVAL_MIN, MILLISECOND, MONTH, later, list, placed, shape};
+use super::{CONNECTIONS_MAX, DAY, HOUR, MILLISECOND, MONTH, later, list, placed, shape};
 use crate::config::error::{Wrong, quoted};
 use crate::config::model::{Forwarded, Protocol};
 use crate::config::origin::{Field, Spot, Written};
-use crate::config::yaml::{Entry, Node, Typed};
+use crate::config::yaml::Entry;
 
 /// Longest name of a target, a backend or an upgrade protocol.
 const NAME_MAX: usize = 128;
@@ -46,6 +47,7 @@ pub(in crate::config) struct RawTarget {
     pub(in crate::config) sticky: Option<Written<Option<RawSticky>>>,
     /// A value of `None`: `off`.
     pub(in crate::config) health_check: Option<Written<Option<RawHealth>>>,
+    pub(in crate::config) resilience: RawResilience,
     pub(in crate::config) timeouts: RawTimeouts,
     pub(in crate::config) limits: RawLimits,
     pub(in crate::config) forwarded: Option<Written<Forwarded>>,
@@ -67,6 +69,7 @@ impl RawTarget {
             policy: RawPolicy::default(),
             sticky: None,
             health_check: None,
+            resilience: RawResilience::default(),
             timeouts: RawTimeouts::default(),
             limits: RawLimits::default(),
             forwarded: None,
@@ -75,18 +78,6 @@ impl RawTarget {
             http_only: Vec::new(),
         }
     }
-}
-
-/// `health_check` when it is not `off`.
-#[derive(Debug, Default)]
-pub(in crate::config) struct RawHealth {
-    pub(in crate::config) interval: Option<Written<Duration>>,
-    pub(in crate::config) timeout: Option<Written<Duration>>,
-    pub(in crate::config) rise: Option<Written<u32>>,
-    pub(in crate::config) fall: Option<Written<u32>>,
-    pub(in crate::config) path: Field<String>,
-    pub(in crate::config) expect: Option<Written<Vec<RangeInclusive<u16>>>>,
-    pub(in crate::config) host: Option<Written<String>>,
 }
 
 /// `timeouts`.
@@ -99,6 +90,11 @@ pub(in crate::config) struct RawTimeouts {
     pub(in crate::config) tunnel: Option<Written<Duration>>,
     pub(in crate::config) head: Option<Written<Duration>>,
     pub(in crate::config) keep_alive: Option<Written<Duration>>,
+    pub(in crate::config) queue: Option<Written<Duration>>,
+    /// A value of `None`: `off`.
+    pub(in crate::config) attempt: Option<Written<Option<Duration>>>,
+    /// A value of `None`: `off`.
+    pub(in crate::config) total: Option<Written<Option<Duration>>>,
 }
 
 /// `limits`.
@@ -110,6 +106,10 @@ pub(in crate::config) struct RawLimits {
     pub(in crate::config) body: Option<Written<Option<u64>>>,
     /// A value of `None`: `off`.
     pub(in crate::config) body_rate: Option<Written<Option<u64>>>,
+    /// A value of `None`: `off`.
+    pub(in crate::config) connections: Option<Written<Option<u32>>>,
+    /// A value of `None`: `off`.
+    pub(in crate::config) connections_per_client: Option<Written<Option<u32>>>,
 }
 
 /// Walks one entry of `targets`.
@@ -159,13 +159,13 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
         target.http_only.push(("sticky", reader.key_spot(entry)));
         target.sticky = balance::sticky(entry, reader);
     }
-    target.health_check = section.find("health_check").and_then(|entry| health_check(entry, reader));
+    target.health_check = section.find("health_check").and_then(|entry| health::walk(entry, reader));
+    target.resilience = resilience::walk(&section, reader, &mut target.http_only);
     if let Some(entry) = section.find("timeouts") {
         target.timeouts = timeouts(entry, reader, &mut target.http_only).unwrap_or_default();
     }
     if let Some(entry) = section.find("limits") {
-        target.http_only.push(("limits", reader.key_spot(entry)));
-        target.limits = limits(entry, reader).unwrap_or_default();
+        target.limits = limits(entry, reader, &mut target.http_only).unwrap_or_default();
     }
     if let Some(entry) = section.find("forwarded") {
         target.http_only.push(("forwarded", reader.key_spot(entry)));
@@ -179,19 +179,6 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
         target.backends = backend::walk(entry, reader);
     }
     target
-}
-
-/// Reads the path of a probe: what may stand in a request line (RFC 9112 §3.2.1).
-pub(in crate::config) fn probe_path(text: &str) -> Result<String, Wrong> {
-    let wrong = |why: &str| Wrong::new(format!("is {}, {why}", quoted(text)), "a path such as `/health`");
-    if !text.starts_with('/') {
-        return Err(wrong("which does not begin with `/`").hint(format!("write `/{text}`")));
-    }
-    if text.bytes().any(|b| !b.is_ascii_graphic() || b == b'#') {
-        return Err(wrong("which has a blank or another character that no request may carry")
-            .hint("write it as `%20` and so on"));
-    }
-    Ok(text.to_owned())
 }
 
 fn protocol(text: &str) -> Result<Spoken, Wrong> {
@@ -222,110 +209,47 @@ pub(super) fn name(text: &str) -> Result<String, Wrong> {
     Ok(text.to_owned())
 }
 
-fn health_check(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Option<RawHealth>>> {
-    let spot = reader.key_spot(entry);
-    if is_off(&entry.node) {
-        return Some(Written::new(None, reader.spot(entry)));
-    }
-    if !matches!(entry.node.typed(), Typed::Map(_) | Typed::Null) {
-        reader.refuse(entry, "`off`, or a mapping with keys such as `interval` and `path`");
-        return None;
-    }
-    let section = reader.section("`health_check`", &entry.node, &shape::HEALTH_CHECK)?;
-    let health = RawHealth {
-        interval: section.find("interval").and_then(|entry| reader.duration(entry, INTERVAL_MIN..=DAY)),
-        timeout: section.find("timeout").and_then(|entry| reader.duration(entry, MILLISECOND..=HOUR)),
-        rise: section.find("rise").and_then(|entry| reader.whole(entry, 1..=COUNT_MAX)),
-        fall: section.find("fall").and_then(|entry| reader.whole(entry, 1..=COUNT_MAX)),
-        path: match section.find("path") {
-            Some(entry) => Field::read(reader.parsed(entry, "a path such as `/health`", probe_path)),
-            None if section.is_misspelt("path") => Field::Faulty,
-            None => Field::Absent,
-        },
-        expect: section.find("expect").and_then(|entry| expect(entry, reader)),
-        host: section
-            .find("host")
-            .and_then(|entry| reader.word(entry, "a host name such as `app.example`", host_header)),
-    };
-    Some(Written::new(Some(health), spot))
-}
-
-/// What may stand in a Host field: no blank, no control character, and something at all.
-fn host_header(text: &str) -> Result<String, Wrong> {
-    if text.is_empty()
-        || text.bytes().any(|b| !b.is_ascii_graphic() || matches!(b, b'/' | b'@' | b',' | b'"'))
-    {
-        return Err(Wrong::new(
-            format!("is {}, which no Host header may be", quoted(text)),
-            "a host name such as `app.example`",
-        ));
-    }
-    Ok(text.to_owned())
-}
-
-fn expect(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<RangeInclusive<u16>>>> {
-    const EXPECTED: &str =
-        "a status such as `200`, a range such as `200-399`, or a list of them (100 to 599)";
-    let one = [];
-    let items: &[Node] = match entry.node.typed() {
-        Typed::List(items) => items,
-        Typed::Integer(_) | Typed::Text(_) => std::slice::from_ref(&entry.node),
-        Typed::Null | Typed::Bool(_) | Typed::Float(_) | Typed::Map(_) => &one,
-    };
-    if items.is_empty() {
-        reader.refuse(entry, EXPECTED);
-        return None;
-    }
-    let mut ranges = Vec::with_capacity(items.len());
-    for item in items {
-        let Some(range) = item.text().and_then(statuses) else {
-            let spot = reader.spot_of(item);
-            let name = if items.len() > 1 { "an entry of `expect`" } else { "`expect`" };
-            reader.report.wrong(&spot, name, Wrong::new(found(item), EXPECTED));
-            continue;
-        };
-        ranges.push(range);
-    }
-    (ranges.len() == items.len()).then(|| Written::new(ranges, reader.spot(entry)))
-}
-
-fn statuses(text: &str) -> Option<RangeInclusive<u16>> {
-    let status = |text: &str| {
-        let text = text.trim();
-        text.parse::<u16>().ok().filter(|status| text.len() == 3 && (100..=599).contains(status))
-    };
-    match text.split_once('-') {
-        Some((first, last)) => Some(status(first)?..=status(last)?).filter(|range| !range.is_empty()),
-        None => status(text).map(|status| status..=status),
-    }
-}
-
 fn timeouts(
     entry: &Entry,
     reader: &mut Reader<'_>,
     http_only: &mut Vec<(&'static str, Spot)>,
 ) -> Option<RawTimeouts> {
     let section = reader.section("`timeouts`", &entry.node, &shape::TIMEOUTS)?;
-    let mut time = |key: &'static str, longest: Duration, of_http: bool| {
+    let mut find = |key: &'static str, of_http: bool, reader: &Reader<'_>| {
         let entry = section.find(key)?;
         if of_http {
             http_only.push((key, reader.key_spot(entry)));
         }
-        reader.duration(entry, MILLISECOND..=longest)
+        Some(entry)
     };
-    Some(RawTimeouts {
-        connect: time("connect", HOUR, false),
-        tls: time("tls", HOUR, false),
-        first_byte: time("first_byte", DAY, true),
-        idle: time("idle", DAY, false),
-        tunnel: time("tunnel", MONTH, false),
-        head: time("head", HOUR, true),
-        keep_alive: time("keep_alive", DAY, true),
-    })
+    let mut time = |key: &'static str, longest: Duration, of_http: bool| {
+        find(key, of_http, reader).and_then(|entry| reader.duration(entry, MILLISECOND..=longest))
+    };
+    let (connect, tls) = (time("connect", HOUR, false), time("tls", HOUR, false));
+    let (first_byte, idle) = (time("first_byte", DAY, true), time("idle", DAY, false));
+    let (tunnel, queue) = (time("tunnel", MONTH, false), time("queue", HOUR, false));
+    let (head, keep_alive) = (time("head", HOUR, true), time("keep_alive", DAY, true));
+    let mut or_off = |key: &'static str| {
+        let entry = find(key, true, reader)?;
+        if is_off(&entry.node) {
+            return Some(Written::new(None, reader.spot(entry)));
+        }
+        let read = reader.duration_or_off(entry, MILLISECOND..=DAY)?;
+        Some(Written::new(Some(read.value), read.spot))
+    };
+    let (attempt, total) = (or_off("attempt"), or_off("total"));
+    Some(RawTimeouts { connect, tls, first_byte, idle, tunnel, head, keep_alive, queue, attempt, total })
 }
 
-fn limits(entry: &Entry, reader: &mut Reader<'_>) -> Option<RawLimits> {
+fn limits(
+    entry: &Entry,
+    reader: &mut Reader<'_>,
+    http_only: &mut Vec<(&'static str, Spot)>,
+) -> Option<RawLimits> {
     let section = reader.section("`limits`", &entry.node, &shape::LIMITS)?;
+    for key in ["head_size", "headers", "body", "body_rate"] {
+        http_only.extend(section.find(key).map(|entry| (key, reader.key_spot(entry))));
+    }
     let mut or_off = |key: &'static str, largest: u64| {
         let entry = section.find(key)?;
         if is_off(&entry.node) {
@@ -333,11 +257,16 @@ fn limits(entry: &Entry, reader: &mut Reader<'_>) -> Option<RawLimits> {
         }
         reader.size(entry, 1..=largest, true).map(|size| Written::new(Some(size.value), size.spot))
     };
+    let (body, body_rate) = (or_off("body", 1 << 50), or_off("body_rate", 1 << 30));
+    let mut connections = |key: &'static str| reader.whole_or_off(section.find(key)?, 1..=CONNECTIONS_MAX);
+    let (all, per_client) = (connections("connections"), connections("connections_per_client"));
     Some(RawLimits {
-        body: or_off("body", 1 << 50),
-        body_rate: or_off("body_rate", 1 << 30),
         head_size: section.find("head_size").and_then(|entry| reader.size(entry, 1_024..=65_536, false)),
         headers: section.find("headers").and_then(|entry| reader.whole(entry, 1..=1_000)),
+        body,
+        body_rate,
+        connections: all,
+        connections_per_client: per_client,
     })
 }
 

@@ -47,6 +47,29 @@ pub(super) fn ends(kind: &Kind) -> (Vec<Value>, Vec<Value>) {
             let (right, wrong) = ends(&Kind::Choice(names));
             ([ends(&Kind::Choice(aliases)).0, right].concat(), wrong)
         }
+        Kind::TimeOrZero(most) => {
+            let (mut right, wrong) = times(Duration::ZERO, most);
+            right.push(json!(0));
+            (right, [wrong, vec![json!(1), json!("x"), json!(null)]].concat())
+        }
+        Kind::PercentOrWhole(least, most) => {
+            let above = most + 1;
+            let right =
+                vec![json!(least), json!(most), json!(format!("{least}%")), json!(format!("{most}%"))];
+            let wrong =
+                vec![json!(above), json!(-1), json!(0.5), json!("x%"), json!(null), json!({}), json!(true)];
+            let below = least.checked_sub(1).map(|below| json!(below));
+            (right, [wrong, vec![json!(format!("{above}%"))], below.into_iter().collect()].concat())
+        }
+        Kind::ChoiceOrWhole(names, least, most, text) => {
+            let (choices, _) = ends(&Kind::Choice(names));
+            let (right, wrong) = ends(&Kind::WholeOr(least, most, text));
+            ([right, choices].concat(), [wrong, vec![json!(null), json!("no_such_name")]].concat())
+        }
+        Kind::SwitchOr(_) => {
+            let right = vec![json!("on"), json!("off"), json!(true), json!(false), json!("YES"), json!({})];
+            (right, vec![json!("maybe"), json!(1), json!([]), json!({ "no such": 1 })])
+        }
         Kind::Percent(least, most) => {
             let wrong = vec![json!(least), json!("x%"), json!(null), json!({}), json!("-1%")];
             let beyond = [json!(format!("{}%", least - 1)), json!(format!("{}%", most + 1))];

@@ -1,6 +1,7 @@
 //! Changing a key changes the configuration: one row per key, and no key without a row.
 
 use super::certificates::Certs;
+use super::resilience;
 use super::*;
 use crate::config::model::tls::*;
 use crate::config::model::*;
@@ -10,14 +11,14 @@ use std::time::Duration;
 pub(super) type Check = fn(&Config) -> bool;
 
 /// `WEB` with something added to its target.
-fn target(added: &str) -> String {
+pub(super) fn target(added: &str) -> String {
     format!(
         "targets: {{web: {{protocol: http, listener: 8080, {added}, backends: [{{host: a, port: 1}}]}}}}\n"
     )
 }
 
 /// A key of `WEB`'s `health_check`, with a path so that HTTP is asked.
-fn health(key: &str) -> String {
+pub(super) fn health(key: &str) -> String {
     target(&format!("health_check: {{path: /h, {key}}}"))
 }
 
@@ -30,11 +31,11 @@ fn top(line: &str) -> String {
     format!("{line}\n{WEB}")
 }
 
-fn of(config: &Config) -> (&Listener, &Target) {
+pub(super) fn of(config: &Config) -> (&Listener, &Target) {
     (&config.listeners[0], &config.targets[0])
 }
 
-fn probe(config: &Config) -> &HealthCheck {
+pub(super) fn probe(config: &Config) -> &HealthCheck {
     config.targets[0].health.as_ref().unwrap()
 }
 
@@ -78,7 +79,7 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         format!("certificates: [{{cert_file: {}, cert_key: {}}}]", certs.path("b.pem"), certs.path("b.key"));
     let ca = format!("client_ca: {}", certs.path("ca.pem"));
     let identity = format!("client_cert: {}, client_key: {}", certs.path("a.pem"), certs.path("a.key"));
-    vec![
+    let mut rows: Vec<(&'static str, String, Check)> = vec![
         ("address", top("address: 10.0.0.1"), |c| {
             of(c).0.binds == [Bind::Tcp("10.0.0.1:8080".parse().unwrap())]
         }),
@@ -264,7 +265,9 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         ("targets.<name>.backends[].health_path", backend("host: a, port: 1, health_path: /p"), |c| {
             only_backend(c).probe_path.as_deref() == Some("/p")
         }),
-    ]
+    ];
+    rows.extend(resilience::rows());
+    rows
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod ends;
 mod every_key;
 mod flags;
 mod hostile;
+mod resilience;
 mod schema;
 mod validator;
 
@@ -211,12 +212,35 @@ fn check_names_every_value_and_its_origin() {
             "targets.web.health_check.timeout = 1s (default)",
             "targets.web.health_check.rise = 2 (default)",
             "targets.web.health_check.fall = 3 (default)",
+            "targets.web.health_check.agent = none (default)",
+            "targets.web.breaker.failures = 20 (default)",
+            "targets.web.breaker.open = 5s (default)",
+            "targets.web.breaker.statuses = none (default)",
+            "targets.web.outlier.failures = 5 (default)",
+            "targets.web.outlier.error_rate = 20% (default)",
+            "targets.web.outlier.latency = 5 (default)",
+            "targets.web.outlier.window = 10s (default)",
+            "targets.web.outlier.requests = 50 (default)",
+            "targets.web.outlier.ejection = 1s (default)",
+            "targets.web.outlier.ejection_max = 30s (default)",
+            "targets.web.outlier.max_ejected = 50% (default)",
+            "targets.web.retries.attempts = 3 (default)",
+            "targets.web.retries.on = [connect, reset, 503] (default)",
+            "targets.web.retries.budget = 20% (default)",
+            "targets.web.retries.backoff = 25ms (default)",
+            "targets.web.hedging = off (default)",
+            "targets.web.max_in_flight = off (default)",
+            "targets.web.panic_threshold = 50% (default)",
             "targets.web.timeouts.connect = 1500ms (t.yaml:7)",
             "targets.web.timeouts.first_byte = 1m (default)",
             "targets.web.timeouts.idle = 1m (default)",
             "targets.web.timeouts.tunnel = 1h (default)",
             "targets.web.timeouts.head = 10s (default)",
             "targets.web.timeouts.keep_alive = 1m (default)",
+            "targets.web.timeouts.attempt = off (default)",
+            "targets.web.timeouts.total = off (default)",
+            "targets.web.limits.connections = off (default)",
+            "targets.web.limits.connections_per_client = off (default)",
             "targets.web.limits.head_size = 32KiB (default)",
             "targets.web.limits.headers = 100 (default)",
             "targets.web.limits.body = off (default)",

@@ -211,9 +211,12 @@ fn web_with(path: &str, value: Value) -> Value {
         "targets.<name>.bounded_load" => target["balance"] = "ring_hash".into(),
         "servers" => web.as_object_mut().unwrap().retain(|_, _| false),
         "access_log.format" | "access_log.sample" => web["access_log"]["path"] = "stdout".into(),
-        "targets.<name>.health_check.expect" | "targets.<name>.health_check.host" => {
+        "targets.<name>.health_check.expect"
+        | "targets.<name>.health_check.host"
+        | "targets.<name>.health_check.body" => {
             target["health_check"]["path"] = "/".into();
         }
+        "targets.<name>.outlier.ejection_max" => target["outlier"]["ejection"] = "1ms".into(),
         // Not all backends may weigh nothing.
         "targets.<name>.backends[].weight" => {
             target["backends"].as_array_mut().unwrap().push(json!({ "host": "b", "port": 2 }))
@@ -343,6 +346,8 @@ fn what_loads_is_never_refused() {
     let files = ["both.pem", "ca.pem"].map(|name| Certs::shared().path(name));
     values.extend([json!({ "cert_file": files[0] }), json!([{ "cert_file": files[0] }])]);
     values.extend(files.map(Value::from));
+    values.extend(["connect", "Reset", "502-504", "p95", "20"].map(Value::from));
+    values.extend([503, 599, 9_000].map(Value::from));
     values.extend(
         ["required", "1.3", "TLSv1.2", "5%", "125%", "{status}", "LeastConn", "query"].map(Value::from),
     );

@@ -114,6 +114,6 @@ fn identity(address: &BackendAddress) -> BackendAddress {
 }
 
 /// " (line 7)", or nothing for a value that is in no file.
-fn line_of(spot: &Spot) -> String {
+pub(super) fn line_of(spot: &Spot) -> String {
     spot.place.map_or_else(String::new, |place| format!(" (line {})", place.line))
 }

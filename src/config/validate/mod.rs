@@ -4,8 +4,11 @@
 //! the file or the command line. Problems are collected; the result counts only when there are none.
 
 mod balance;
+mod bounds;
 mod clashes;
 pub(super) mod flags;
+mod health;
+mod resilience;
 mod target;
 mod tls;
 

@@ -13,6 +13,7 @@ fn check(path: Option<&str>, timeout: Duration) -> Check {
         path: path.into(),
         host: "app.internal:81".into(),
         expect: vec![200..=399, 418..=418],
+        body: None,
     });
     Check { timeout, session: None, question }
 }

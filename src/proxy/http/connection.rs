@@ -85,12 +85,12 @@ pub async fn turn_away(client: Rc<Client>, cause: Cause) {
 
 /// The same for a connection that there is not even time for: one read, one write, closed. What the client had
 /// sent by now does not reset the answer away.
-pub fn dismiss(ctx: &Rc<WorkerCtx>, stream: &Stream, peer: &Peer) {
+pub fn dismiss(ctx: &Rc<WorkerCtx>, stream: &Stream, peer: &Peer, cause: Cause) {
     let mut record = peer.record();
     record.id = ctx.request_id();
     let mut ledger = Ledger::new(ctx, None, &mut record);
-    ledger.settle(Cause::TooManyConnections);
-    let (head, body) = own::answer(Cause::TooManyConnections, ledger.record.id, false, &ctx.buffers);
+    ledger.settle(cause);
+    let (head, body) = own::answer(cause, ledger.record.id, false, &ctx.buffers);
     let mut out = Vec::with_capacity(512);
     ctx.with_date(|date| write::answer(&mut out, &head, body.framing(), Persistence::Close, date));
     if let Body::Memory(memory) = body {

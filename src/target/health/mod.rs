@@ -1,4 +1,5 @@
-//! When a backend is probed and what a row of probes amounts to. The sockets are in `probe`.
+//! When a backend is probed, what a row of probes amounts to, and what an agent says. The sockets are in `probe`.
 
+pub mod agent;
 pub mod schedule;
 pub mod threshold;

@@ -55,7 +55,9 @@ fn from_eight_threads(target: &Target, picks: usize) -> BTreeMap<String, usize> 
 /// Fails a connect to the backend called `name` at `now`.
 pub(super) fn eject(target: &Target, name: &str, now: u64) {
     let backend = target.backends.iter().find(|backend| &*backend.name == name).expect("it exists");
-    Lease::new(backend, false, Tick(now)).finish(Outcome::ConnectFailed, Tick(now));
+    Lease::take(backend, Trial::NONE, Tick(now))
+        .expect("there is no limit")
+        .finish(Outcome::ConnectFailed, Tick(now));
 }
 
 #[test]

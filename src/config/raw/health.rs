@@ -1,0 +1,88 @@
+//! The written form of `health_check`.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::reader::Reader;
+use super::statuses::statuses;
+use super::{COUNT_MAX, DAY, HOUR, INTERVAL_MIN, MILLISECOND, section_or_off, shape};
+use crate::config::error::{Wrong, quoted};
+use crate::config::origin::{Field, Written};
+use crate::config::yaml::Entry;
+
+/// `health_check` when it is not `off`.
+#[derive(Debug, Default)]
+pub(in crate::config) struct RawHealth {
+    pub(in crate::config) interval: Option<Written<Duration>>,
+    pub(in crate::config) timeout: Option<Written<Duration>>,
+    pub(in crate::config) rise: Option<Written<u32>>,
+    pub(in crate::config) fall: Option<Written<u32>>,
+    pub(in crate::config) path: Field<String>,
+    pub(in crate::config) expect: Option<Written<Vec<RangeInclusive<u16>>>>,
+    pub(in crate::config) host: Option<Written<String>>,
+    pub(in crate::config) body: Option<Written<String>>,
+    pub(in crate::config) agent: Option<Written<u32>>,
+}
+
+/// Walks `health_check`.
+pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Option<RawHealth>>> {
+    const EXPECTED: &str = "`off`, or a mapping with keys such as `interval` and `path`";
+    let written = section_or_off(entry, reader, &shape::HEALTH_CHECK, EXPECTED, None)?;
+    let Some(section) = written.value else { return Some(Written::new(None, written.spot)) };
+    let health = RawHealth {
+        interval: section.find("interval").and_then(|entry| reader.duration(entry, INTERVAL_MIN..=DAY)),
+        timeout: section.find("timeout").and_then(|entry| reader.duration(entry, MILLISECOND..=HOUR)),
+        rise: section.find("rise").and_then(|entry| reader.whole(entry, 1..=COUNT_MAX)),
+        fall: section.find("fall").and_then(|entry| reader.whole(entry, 1..=COUNT_MAX)),
+        path: match section.find("path") {
+            Some(entry) => Field::read(reader.parsed(entry, "a path such as `/health`", probe_path)),
+            None if section.is_misspelt("path") => Field::Faulty,
+            None => Field::Absent,
+        },
+        expect: section.find("expect").and_then(|entry| statuses(entry, reader, 100..=599)),
+        host: section
+            .find("host")
+            .and_then(|entry| reader.word(entry, "a host name such as `app.example`", host_header)),
+        body: section.find("body").and_then(|entry| reader.word(entry, BODY, body)),
+        agent: section.find("agent").and_then(|entry| reader.whole(entry, 1..=65_535)),
+    };
+    Some(Written::new(Some(health), written.spot))
+}
+
+const BODY: &str = "a text that the answer contains, such as `ready`";
+/// More of an answer than a probe would ever compare.
+const BODY_MAX: usize = 1_024;
+
+fn body(text: &str) -> Result<String, Wrong> {
+    match text.len() {
+        0 => Err(Wrong::new("is empty, and every answer has that in it", BODY)),
+        1..=BODY_MAX => Ok(text.to_owned()),
+        _ => Err(Wrong::new(format!("is longer than {BODY_MAX} bytes"), BODY)),
+    }
+}
+
+/// What may stand in a Host field: no blank, no control character, and something at all.
+fn host_header(text: &str) -> Result<String, Wrong> {
+    if text.is_empty()
+        || text.bytes().any(|b| !b.is_ascii_graphic() || matches!(b, b'/' | b'@' | b',' | b'"'))
+    {
+        return Err(Wrong::new(
+            format!("is {}, which no Host header may be", quoted(text)),
+            "a host name such as `app.example`",
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+/// Reads the path of a probe: what may stand in a request line (RFC 9112 §3.2.1).
+pub(in crate::config) fn probe_path(text: &str) -> Result<String, Wrong> {
+    let wrong = |why: &str| Wrong::new(format!("is {}, {why}", quoted(text)), "a path such as `/health`");
+    if !text.starts_with('/') {
+        return Err(wrong("which does not begin with `/`").hint(format!("write `/{text}`")));
+    }
+    if text.bytes().any(|b| !b.is_ascii_graphic() || b == b'#') {
+        return Err(wrong("which has a blank or another character that no request may carry")
+            .hint("write it as `%20` and so on"));
+    }
+    Ok(text.to_owned())
+}

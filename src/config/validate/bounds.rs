@@ -1,0 +1,155 @@
+//! How long backends and clients may take, and what clients may cost.
+
+use std::time::Duration;
+
+use super::clashes;
+use crate::config::effective::Ledger;
+use crate::config::error::Report;
+use crate::config::model::{ClientTimeouts, Limits, Timeouts};
+use crate::config::origin::{Field, Written};
+use crate::config::raw::{RawListener, RawTarget};
+use crate::config::units::{show_duration, show_size};
+
+/// How long backends and clients may take.
+pub(super) fn timeouts(
+    raw: &RawTarget,
+    is_http: bool,
+    is_secured: bool,
+    report: &mut Report,
+    ledger: &mut Ledger,
+) -> (Timeouts, ClientTimeouts) {
+    let (mut timeouts, mut client) = (Timeouts::default(), ClientTimeouts::default());
+    let mut settle = |key: &str, written: &Option<Written<Duration>>, value: &mut Duration| {
+        let path = format!("targets.{}.timeouts.{key}", raw.name.value);
+        *value = ledger.settle(path, written.as_ref(), *value, |time| show_duration(*time));
+    };
+    settle("connect", &raw.timeouts.connect, &mut timeouts.connect);
+    if is_secured {
+        settle("tls", &raw.timeouts.tls, &mut timeouts.tls);
+    }
+    if is_http {
+        settle("first_byte", &raw.timeouts.first_byte, &mut timeouts.first_byte);
+    }
+    if is_http || raw.timeouts.idle.is_some() {
+        settle("idle", &raw.timeouts.idle, &mut timeouts.idle);
+    }
+    if !is_http && raw.timeouts.idle.is_some() {
+        // All that a TCP connection can be is a tunnel: both keys bound its silence, and the shorter one counts.
+        timeouts.tunnel = timeouts.idle;
+    }
+    settle("tunnel", &raw.timeouts.tunnel, &mut timeouts.tunnel);
+    if !is_http && raw.timeouts.idle.is_some() {
+        timeouts.tunnel = timeouts.tunnel.min(timeouts.idle);
+    }
+    if is_http {
+        settle("head", &raw.timeouts.head, &mut client.head);
+        settle("keep_alive", &raw.timeouts.keep_alive, &mut client.keep_alive);
+    }
+    let queue = queue(raw, report);
+    if queue.is_some() || matches!(raw.resilience.max_in_flight, Some(Written { value: Some(_), .. })) {
+        settle("queue", &queue, &mut timeouts.queue);
+    }
+    if is_http {
+        let or_off = |time: &Option<Duration>| time.map_or_else(|| "off".to_owned(), show_duration);
+        let mut settle = |key: &str, written: &Option<Written<Option<Duration>>>| {
+            let path = format!("targets.{}.timeouts.{key}", raw.name.value);
+            ledger.settle(path, written.as_ref(), None, or_off)
+        };
+        timeouts.attempt = settle("attempt", &raw.timeouts.attempt);
+        timeouts.total = settle("total", &raw.timeouts.total);
+        refuse_idle_attempt(raw, report);
+    }
+    client.idle = timeouts.idle;
+    client.tls = timeouts.tls;
+    (timeouts, client)
+}
+
+/// The one setting behind `queue.timeout` and `timeouts.queue`.
+fn queue(raw: &RawTarget, report: &mut Report) -> Option<Written<Duration>> {
+    let here = raw.timeouts.queue.as_ref().map(|written| ("timeouts.queue", written));
+    let there = match &raw.resilience.queue {
+        Some(Written { value: Some(queue), .. }) => queue.timeout.as_ref(),
+        Some(Written { value: None, .. }) | None => None,
+    };
+    let there = there.map(|written| ("queue.timeout", written));
+    if let (Some(one), Some(other)) = (here, there)
+        && one.1.value != other.1.value
+    {
+        let (first, later) = if one.1.spot.place < other.1.spot.place { (one, other) } else { (other, one) };
+        let message = format!(
+            "`{}` is {}, but `{}` is {}{}: they are one setting",
+            later.0,
+            show_duration(later.1.value),
+            first.0,
+            show_duration(first.1.value),
+            clashes::line_of(&first.1.spot)
+        );
+        report.spot(&later.1.spot, message).hint("keep one of them");
+    }
+    here.or(there).map(|(_, written)| written.clone())
+}
+
+/// An attempt that ends later than everything has no end of its own.
+fn refuse_idle_attempt(raw: &RawTarget, report: &mut Report) {
+    let of = |written: &Option<Written<Option<Duration>>>| {
+        written.as_ref().and_then(|written| Some((written.value?, written.spot.clone())))
+    };
+    let (Some((attempt, spot)), Some((total, _))) = (of(&raw.timeouts.attempt), of(&raw.timeouts.total))
+    else {
+        return;
+    };
+    if attempt > total {
+        let (attempt, total) = (show_duration(attempt), show_duration(total));
+        let message = format!("`attempt` is {attempt} and has no effect, because `total` is {total}");
+        report.spot(&spot, message).expected("a time that is at most `total`");
+    }
+}
+
+/// What requests and connections may cost.
+pub(super) fn limits(raw: &RawTarget, is_http: bool, report: &mut Report, ledger: &mut Ledger) -> Limits {
+    let default = Limits::default();
+    let path = |key: &str| format!("targets.{}.limits.{key}", raw.name.value);
+    let mut count = |key: &str, written: &Option<Written<Option<u32>>>| {
+        let or_off = |count: &Option<u32>| count.map_or_else(|| "off".to_owned(), |count| count.to_string());
+        ledger.settle(path(key), written.as_ref(), None, or_off)
+    };
+    let connections = count("connections", &raw.limits.connections);
+    let connections_per_client = count("connections_per_client", &raw.limits.connections_per_client);
+    refuse_idle_connections(raw, report);
+    let default = Limits { connections, connections_per_client, ..default };
+    if !is_http {
+        return default;
+    }
+    let or_off = |size: &Option<u64>| size.map_or_else(|| "off".to_owned(), show_size);
+    let head_size = raw.limits.head_size.as_ref();
+    let head_size =
+        ledger.settle(path("head_size"), head_size, default.head_size as u64, |size| show_size(*size));
+    let headers = default.headers.try_into().unwrap_or(u32::MAX);
+    let headers = ledger.settle(path("headers"), raw.limits.headers.as_ref(), headers, ToString::to_string);
+    let body = ledger.settle(path("body"), raw.limits.body.as_ref(), default.body, or_off);
+    let rate = raw.limits.body_rate.as_ref();
+    let rate = ledger.settle(path("body_rate"), rate, Some(default.body_rate), or_off);
+    Limits {
+        head_size: usize::try_from(head_size).unwrap_or(default.head_size),
+        headers: headers as usize,
+        body,
+        body_rate: rate.unwrap_or(0),
+        ..default
+    }
+}
+
+/// A limit of one client's connections that nobody can reach.
+fn refuse_idle_connections(raw: &RawTarget, report: &mut Report) {
+    let Some(Written { value: Some(own), spot }) = &raw.limits.connections_per_client else { return };
+    if let Field::Given(Written { value: RawListener::Unix(_), .. }) = &raw.listener {
+        let message = "`connections_per_client` has no effect: clients of a unix socket have no address";
+        report.spot(spot, message).hint("set `connections`, or remove it");
+    }
+    if let Some(Written { value: Some(all), .. }) = &raw.limits.connections
+        && own > all
+    {
+        let message =
+            format!("`connections_per_client` is {own} and has no effect, because `connections` is {all}");
+        report.spot(spot, message).expected("a number that is at most `connections`");
+    }
+}

@@ -1,0 +1,134 @@
+//! How backends are probed.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::Shared;
+use crate::config::effective::Ledger;
+use crate::config::error::{Report, quoted};
+use crate::config::model::{BackendAddress, HealthCheck};
+use crate::config::origin::{Field, Origin, Written};
+use crate::config::raw::{RawHealth, RawTarget};
+use crate::config::units::show_duration;
+
+/// How the backends are probed; `None`: they are not.
+pub(super) fn accept(
+    raw: &RawTarget,
+    shared: &Shared,
+    report: &mut Report,
+    ledger: &mut Ledger,
+) -> Option<HealthCheck> {
+    let path = |key: &str| format!("targets.{}.health_check{key}", raw.name.value);
+    let absent = RawHealth::default();
+    let written = match &raw.health_check {
+        None => &absent,
+        Some(Written { value: Some(health), .. }) => health,
+        Some(Written { value: None, spot }) => {
+            ledger.note(path(""), "off", spot.origin.clone());
+            return None;
+        }
+    };
+    let time = |time: &Duration| show_duration(*time);
+    let interval = stronger(written.interval.as_ref(), shared.interval.as_ref());
+    let fall = stronger(written.fall.as_ref(), shared.fall.as_ref());
+    let default = HealthCheck::default();
+    let checks = HealthCheck {
+        interval: ledger.settle(path(".interval"), interval, default.interval, time),
+        timeout: ledger.settle(path(".timeout"), written.timeout.as_ref(), default.timeout, time),
+        rise: ledger.settle(path(".rise"), written.rise.as_ref(), default.rise, ToString::to_string),
+        fall: ledger.settle(path(".fall"), fall, default.fall, ToString::to_string),
+        agent: agent(raw, written, report, ledger),
+        ..default
+    };
+    if let Field::Given(common) = &written.path {
+        ledger.note(path(".path"), common.value.clone(), common.spot.origin.clone());
+    }
+    if !asks(raw) {
+        refuse_idle_keys(written, report);
+        return Some(checks);
+    }
+    let expect = ledger
+        .settle(path(".expect"), written.expect.as_ref(), checks.expect, |ranges| show_statuses(ranges));
+    let host = written.host.as_ref().map(|host| Written::new(Some(host.value.clone()), host.spot.clone()));
+    let host = ledger.settle(path(".host"), host.as_ref(), None, |host: &Option<String>| {
+        host.clone().unwrap_or_else(|| "the backend's address".to_owned())
+    });
+    let body = written.body.as_ref().map(|body| Written::new(Some(body.value.clone()), body.spot.clone()));
+    let body = ledger.settle(path(".body"), body.as_ref(), None, |body: &Option<String>| {
+        body.clone().unwrap_or_else(|| "none, it is not read".to_owned())
+    });
+    Some(HealthCheck { expect, host, body, ..checks })
+}
+
+/// The port of the agents. They are asked over TCP.
+fn agent(raw: &RawTarget, written: &RawHealth, report: &mut Report, ledger: &mut Ledger) -> Option<u16> {
+    let path = format!("targets.{}.health_check.agent", raw.name.value);
+    let Some(port) = &written.agent else {
+        ledger.note(path, "none", Origin::Default);
+        return None;
+    };
+    ledger.note(path, port.value.to_string(), port.spot.origin.clone());
+    let backends = match &raw.backends {
+        Field::Given(backends) => backends.value.as_slice(),
+        Field::Absent | Field::Faulty => &[],
+    };
+    let unix = backends.iter().find(|backend| matches!(backend.place.value.address, BackendAddress::Unix(_)));
+    if let Some(unix) = unix {
+        let message = format!(
+            "`agent` asks every backend on a port, but {} is a unix socket",
+            quoted(&unix.place.value.address.to_string())
+        );
+        report.spot(&port.spot, message).hint("write backends with `host`, or remove it");
+    }
+    u16::try_from(port.value).ok()
+}
+
+/// Whether any check of this target asks for a path. A faulty one counts: its fault has been reported.
+fn asks(raw: &RawTarget) -> bool {
+    let of_target = matches!(
+        &raw.health_check,
+        Some(Written { value: Some(RawHealth { path: Field::Given(_) | Field::Faulty, .. }), .. })
+    );
+    let of_backend = match &raw.backends {
+        Field::Given(backends) => backends.value.iter().any(|backend| backend.health_path.is_some()),
+        Field::Faulty => true,
+        Field::Absent => false,
+    };
+    of_target || of_backend
+}
+
+/// What the target says, else what holds for all; but a flag wins over the file.
+fn stronger<'a, T>(own: Option<&'a Written<T>>, shared: Option<&'a Written<T>>) -> Option<&'a Written<T>> {
+    let flag = shared.filter(|written| matches!(written.spot.origin, Origin::Flag(_)));
+    flag.or(own).or(shared)
+}
+
+/// Statuses as they would be written.
+pub(super) fn show_statuses(ranges: &[RangeInclusive<u16>]) -> String {
+    let shown: Vec<String> = ranges
+        .iter()
+        .map(|range| {
+            if range.start() == range.end() {
+                range.start().to_string()
+            } else {
+                format!("{}-{}", range.start(), range.end())
+            }
+        })
+        .collect();
+    match shown.as_slice() {
+        [one] => one.clone(),
+        many => format!("[{}]", many.join(", ")),
+    }
+}
+
+/// These describe an HTTP request that nobody would make, and its answer.
+fn refuse_idle_keys(health: &RawHealth, report: &mut Report) {
+    let expect = health.expect.as_ref().map(|expect| ("expect", &expect.spot));
+    let host = health.host.as_ref().map(|host| ("host", &host.spot));
+    let body = health.body.as_ref().map(|body| ("body", &body.spot));
+    for (key, spot) in expect.into_iter().chain(host).chain(body) {
+        report
+            .spot(spot, format!("`{key}` has no effect, because the check has no path to ask for"))
+            .hint("add `path: /health` to `health_check`, or `health_path` to the backends");
+    }
+}

@@ -1,0 +1,282 @@
+//! What a target does about backends that fail, and about more requests than they can take.
+
+use std::time::Duration;
+
+use super::health::show_statuses;
+use crate::config::effective::Ledger;
+use crate::config::error::{Report, quoted};
+use crate::config::model::Protocol;
+use crate::config::model::resilience::{Breaker, Hedging, Outlier, Resilience, Retries};
+use crate::config::origin::{Field, Spot, Written};
+use crate::config::raw::{Condition, RawBreaker, RawHedging, RawOutlier, RawRetries, RawTarget};
+use crate::config::units::show_duration;
+
+/// Makes the accepted form.
+pub(super) fn accept(
+    raw: &RawTarget,
+    protocol: Option<Protocol>,
+    report: &mut Report,
+    ledger: &mut Ledger,
+) -> Resilience {
+    let written = &raw.resilience;
+    let is_http = protocol == Some(Protocol::Http);
+    if protocol == Some(Protocol::Tcp) {
+        refuse_http_conditions(raw, report);
+    }
+    let default = Resilience::default();
+    let mut book = Book { target: &raw.name.value, ledger };
+    let absent = (RawBreaker::default(), RawOutlier::default(), RawRetries::default());
+    let breaker = book.group("breaker", &written.breaker, &absent.0);
+    let breaker = breaker.map(|raw| self::breaker(raw, is_http, &mut book));
+    let outlier = book.group("outlier", &written.outlier, &absent.1);
+    let outlier = outlier.map(|raw| self::outlier(raw, report, &mut book));
+    let retries = book.group("retries", &written.retries, &absent.2);
+    let retries = retries.map(|raw| self::retries(raw, is_http, &mut book));
+    let hedging = if is_http { hedging(raw, &mut book) } else { None };
+    let most = written.max_in_flight.as_ref();
+    let max_in_flight = book.settle("max_in_flight", most, default.max_in_flight, |most| {
+        most.map_or_else(|| "off".to_owned(), |most| most.to_string())
+    });
+    Resilience {
+        queue: queue(raw, max_in_flight.is_some(), default.queue, report, &mut book),
+        panic_threshold: panic_threshold(raw, outlier.is_some(), default.panic_threshold, report, &mut book),
+        breaker,
+        outlier,
+        retries,
+        hedging,
+        max_in_flight,
+    }
+}
+
+/// The ledger, opened at one target.
+struct Book<'a> {
+    target: &'a str,
+    ledger: &'a mut Ledger,
+}
+
+impl Book<'_> {
+    /// The written value, or the default; either is noted.
+    fn settle<T: Clone>(
+        &mut self,
+        key: &str,
+        written: Option<&Written<T>>,
+        default: T,
+        show: impl Fn(&T) -> String,
+    ) -> T {
+        self.ledger.settle(format!("targets.{}.{key}", self.target), written, default, show)
+    }
+
+    /// The same for a time.
+    fn time(&mut self, key: &str, written: Option<&Written<Duration>>, default: Duration) -> Duration {
+        self.settle(key, written, default, |time| show_duration(*time))
+    }
+
+    /// The same for a number that is `off` when it is 0, with something behind it.
+    fn or_off(&mut self, key: &str, written: Option<&Written<u8>>, default: u8, unit: &str) -> u8 {
+        self.settle(key, written, default, |number| match number {
+            0 => "off".to_owned(),
+            number => format!("{number}{unit}"),
+        })
+    }
+
+    /// The same for a percentage.
+    fn percent(&mut self, key: &str, written: Option<&Written<u8>>, default: u8) -> u8 {
+        self.settle(key, written, default, |percent| format!("{percent}%"))
+    }
+
+    /// What is written in a group; `None`: it is `off`, which is noted.
+    fn group<'r, T>(
+        &mut self,
+        key: &str,
+        written: &'r Option<Written<Option<T>>>,
+        absent: &'r T,
+    ) -> Option<&'r T> {
+        match written {
+            None => Some(absent),
+            Some(Written { value: Some(group), .. }) => Some(group),
+            Some(Written { value: None, spot }) => {
+                self.ledger.note(format!("targets.{}.{key}", self.target), "off", spot.origin.clone());
+                None
+            }
+        }
+    }
+}
+
+fn breaker(raw: &RawBreaker, is_http: bool, book: &mut Book<'_>) -> Breaker {
+    let default = Breaker::default();
+    Breaker {
+        failures: book.settle("breaker.failures", raw.failures.as_ref(), default.failures, u32::to_string),
+        open: book.time("breaker.open", raw.open.as_ref(), default.open),
+        statuses: match is_http {
+            false => default.statuses,
+            true => book.settle("breaker.statuses", raw.statuses.as_ref(), default.statuses, |statuses| {
+                if statuses.is_empty() { "none".to_owned() } else { show_statuses(statuses) }
+            }),
+        },
+    }
+}
+
+fn outlier(raw: &RawOutlier, report: &mut Report, book: &mut Book<'_>) -> Outlier {
+    let default = Outlier::default();
+    let written = match &raw.ejection {
+        Field::Given(written) => Some(written),
+        Field::Absent | Field::Faulty => None,
+    };
+    let failures = book.or_off("outlier.failures", raw.failures.as_ref(), default.failures, "");
+    let error_rate = book.or_off("outlier.error_rate", raw.error_rate.as_ref(), default.error_rate, "%");
+    let latency = book.or_off("outlier.latency", raw.latency.as_ref(), default.latency, "");
+    let window = book.time("outlier.window", raw.window.as_ref(), default.window);
+    let requests = book.settle("outlier.requests", raw.requests.as_ref(), default.requests, u32::to_string);
+    let ejection = book.time("outlier.ejection", written, default.ejection);
+    // Who asks for a long first time wants no shorter ones after it.
+    let longest = default.ejection_max.max(ejection);
+    let ejection_max = book.time("outlier.ejection_max", raw.ejection_max.as_ref(), longest);
+    let max_ejected = book.percent("outlier.max_ejected", raw.max_ejected.as_ref(), default.max_ejected);
+    if let (true, Some(written)) = (ejection_max < ejection, &raw.ejection_max)
+        && !matches!(raw.ejection, Field::Faulty)
+    {
+        let (most, first) = (show_duration(ejection_max), show_duration(ejection));
+        let by_default = if matches!(raw.ejection, Field::Absent) { ", the default" } else { "" };
+        let message =
+            format!("`ejection_max` is {most}, which is less than `ejection` ({first}{by_default})");
+        report.spot(&written.spot, message).expected(format!("a time from {first} on")).hint(
+            "`ejection` is how long a backend is left out the first time, `ejection_max` how long at most",
+        );
+    }
+    Outlier { failures, error_rate, latency, window, requests, ejection, ejection_max, max_ejected }
+}
+
+fn retries(raw: &RawRetries, is_http: bool, book: &mut Book<'_>) -> Retries {
+    let mut default = Retries::default();
+    if !is_http {
+        // Once bytes went to a backend nobody knows what it did with them.
+        default = Retries { on_reset: false, on_statuses: Vec::new(), ..default };
+    }
+    let attempts = book.settle("retries.attempts", raw.attempts.as_ref(), default.attempts, u8::to_string);
+    let on = raw.on.as_ref().map(|written| Written::new(chosen(&default, written), written.spot.clone()));
+    let retries = book.settle("retries.on", on.as_ref(), default, show_conditions);
+    if !is_http {
+        return Retries { attempts, ..retries };
+    }
+    let budget = book.percent("retries.budget", raw.budget.as_ref(), retries.budget);
+    let backoff = book.settle("retries.backoff", raw.backoff.as_ref(), retries.backoff, |time| match *time {
+        Duration::ZERO => "off".to_owned(),
+        time => show_duration(time),
+    });
+    Retries { attempts, budget, backoff, ..retries }
+}
+
+/// The conditions that are written, and no others.
+fn chosen(default: &Retries, written: &Written<Vec<Written<Condition>>>) -> Retries {
+    let has = |condition| written.value.iter().any(|written| written.value == condition);
+    let statuses = written.value.iter().filter_map(|written| match &written.value {
+        Condition::Statuses(statuses) => Some(statuses.clone()),
+        Condition::Connect | Condition::Reset | Condition::Timeout => None,
+    });
+    Retries {
+        on_connect: has(Condition::Connect),
+        on_reset: has(Condition::Reset),
+        on_timeout: has(Condition::Timeout),
+        on_statuses: statuses.collect(),
+        ..default.clone()
+    }
+}
+
+fn show_conditions(retries: &Retries) -> String {
+    let named = [retries.on_connect, retries.on_reset, retries.on_timeout];
+    let named = Condition::NAMED.iter().zip(named).filter(|(_, on)| *on).map(|((name, _), _)| *name);
+    let statuses = retries.on_statuses.iter().map(|range| show_statuses(std::slice::from_ref(range)));
+    let shown: Vec<String> = named.map(str::to_owned).chain(statuses).collect();
+    match shown.as_slice() {
+        [one] => one.clone(),
+        many => format!("[{}]", many.join(", ")),
+    }
+}
+
+/// A TCP target can only repeat what was never sent.
+fn refuse_http_conditions(raw: &RawTarget, report: &mut Report) {
+    let Some(Written { value: Some(RawRetries { on: Some(on), .. }), .. }) = &raw.resilience.retries else {
+        return;
+    };
+    for condition in &on.value {
+        let shown = match &condition.value {
+            Condition::Connect => continue,
+            Condition::Statuses(statuses) => show_statuses(std::slice::from_ref(statuses)),
+            Condition::Reset => "reset".to_owned(),
+            Condition::Timeout => "timeout".to_owned(),
+        };
+        let target = quoted(&raw.name.value);
+        let message = format!("`{shown}` in `on` belongs to HTTP, but the target {target} speaks tcp");
+        report
+            .spot(&condition.spot, message)
+            .expected("`connect`")
+            .hint("set `protocol: http`, or remove it");
+    }
+}
+
+fn hedging(raw: &RawTarget, book: &mut Book<'_>) -> Option<Hedging> {
+    let Some(written) = &raw.resilience.hedging else {
+        return book.settle("hedging", None, None, |_| "off".to_owned());
+    };
+    let default = Hedging::default();
+    let absent = RawHedging::default();
+    let hedging = book.group("hedging", &raw.resilience.hedging, &absent)?;
+    // That it is on at all was said here, whatever is left to the defaults.
+    book.ledger.note(format!("targets.{}.hedging", book.target), "on", written.spot.origin.clone());
+    let percentile = hedging.percentile.as_ref();
+    Some(Hedging {
+        percentile: book.settle("hedging.percentile", percentile, default.percentile, u8::to_string),
+        budget: book.percent("hedging.budget", hedging.budget.as_ref(), default.budget),
+    })
+}
+
+/// How many requests may wait. `is_limited`: there is something to wait for.
+fn queue(raw: &RawTarget, is_limited: bool, default: u32, report: &mut Report, book: &mut Book<'_>) -> u32 {
+    let (size, is_off) = match &raw.resilience.queue {
+        None => (None, false),
+        Some(Written { value: Some(queue), spot }) => {
+            warn_of_idle("queue", spot, is_limited, raw, report);
+            (queue.size.clone(), false)
+        }
+        Some(Written { value: None, spot }) => (Some(Written::new(0, spot.clone())), true),
+    };
+    if let Some(written) = &raw.timeouts.queue {
+        warn_of_idle("timeouts.queue", &written.spot, is_limited && !is_off, raw, report);
+    }
+    match size {
+        None if !is_limited => default,
+        Some(Written { value: 0, spot }) => {
+            book.ledger.note(format!("targets.{}.queue", book.target), "off", spot.origin);
+            0
+        }
+        size => book.settle("queue.size", size.as_ref(), default, u32::to_string),
+    }
+}
+
+/// A limit may be off for a while; what belongs to it may stay where it is.
+fn warn_of_idle(key: &str, spot: &Spot, has_effect: bool, raw: &RawTarget, report: &mut Report) {
+    if !has_effect {
+        let target = quoted(&raw.name.value);
+        report.warn(spot, &format!("`{key}` of the target {target} has no effect: no request waits without `max_in_flight` and `queue`"));
+    }
+}
+
+/// `is_on`: there are ejections that can be set aside.
+fn panic_threshold(
+    raw: &RawTarget,
+    is_on: bool,
+    default: u8,
+    report: &mut Report,
+    book: &mut Book<'_>,
+) -> u8 {
+    let written = raw.resilience.panic_threshold.as_ref();
+    if let Some(written) = written.filter(|written| !is_on && written.value > 0) {
+        let target = quoted(&raw.name.value);
+        let message = format!("`panic_threshold` of the target {target} has no effect: `outlier` is `off`");
+        report.warn(&written.spot, &message);
+    }
+    if !is_on && written.is_none() {
+        return default;
+    }
+    book.or_off("panic_threshold", written, default, "%")
+}

@@ -1,0 +1,327 @@
+//! The circuit breaker of one backend: closed, open, half-open.
+//!
+//! One word per backend, so that every change is one compare-and-swap: of a thousand requests that come when its time is
+//! up exactly one is let through. The rules are the pure functions of [`Word`]; [`Breaker`] only applies them. Active
+//! probes have no say here: a backend that answers its probe and fails its requests stays out. M. Nygard, *Release It!*,
+//! "Circuit Breaker".
+
+use core::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::tick::Tick;
+
+/// The low bits of a word that say what the rest is.
+const KIND: u64 = 0b11;
+/// The rest is how many attempts have failed one after the other.
+const CLOSED: u64 = 0;
+/// The rest is the end of the time in which it is open, to 4 ns.
+const OPEN: u64 = 1;
+/// One attempt is finding out; the rest is nothing.
+const HALF_OPEN: u64 = 2;
+
+/// A moment that has passed, whatever the clock says, and is not zero.
+const LONG_AGO: Tick = Tick(4);
+
+/// When it opens and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rules {
+    /// Failures one after the other, at least 1.
+    pub(super) failures: u32,
+    /// How long it is open.
+    pub(super) open: Duration,
+}
+
+/// What a breaker is at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Circuit {
+    /// Requests pass.
+    Closed,
+    /// None does until then; after that one finds out. It may lie in the past while no pick came by.
+    Open(Tick),
+    /// One request is finding out; no other passes.
+    HalfOpen,
+}
+
+/// Whether a pick may pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Passage {
+    /// It may.
+    Free,
+    /// It may, it alone, and finds out whether the backend is well again.
+    Trial,
+    /// It may not.
+    Barred,
+}
+
+/// The state of one breaker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Word(u64);
+
+impl Word {
+    fn closed(failures: u64) -> Word {
+        Word(failures << 2 | CLOSED)
+    }
+
+    fn open(until: Tick) -> Word {
+        Word(until.0 & !KIND | OPEN)
+    }
+
+    /// What it says.
+    #[must_use]
+    pub(super) fn circuit(self) -> Circuit {
+        match self.0 & KIND {
+            CLOSED => Circuit::Closed,
+            OPEN => Circuit::Open(Tick(self.0 & !KIND)),
+            _ => Circuit::HalfOpen,
+        }
+    }
+
+    /// What a pick at `now` may do, and the word that a [`Passage::Trial`] must put in place first.
+    #[must_use]
+    pub(super) fn admit(self, now: Tick) -> (Passage, Word) {
+        match self.circuit() {
+            Circuit::Closed => (Passage::Free, self),
+            Circuit::Open(until) if now >= until => (Passage::Trial, Word(HALF_OPEN)),
+            Circuit::Open(_) | Circuit::HalfOpen => (Passage::Barred, self),
+        }
+    }
+
+    /// After a failure at `now` of an attempt that was its `trial`, or not. What fails while it is not closed was under way
+    /// already and says nothing new.
+    #[must_use]
+    pub(super) fn fail(self, trial: bool, rules: Rules, now: Tick) -> Word {
+        match self.circuit() {
+            Circuit::Closed => {
+                let failures = (self.0 >> 2) + 1;
+                if failures < u64::from(rules.failures) {
+                    Word::closed(failures)
+                } else {
+                    Word::open(now.after(rules.open))
+                }
+            }
+            Circuit::HalfOpen if trial => Word::open(now.after(rules.open)),
+            Circuit::Open(_) | Circuit::HalfOpen => self,
+        }
+    }
+
+    /// After an attempt that went well to its end.
+    #[must_use]
+    pub(super) fn succeed(self, trial: bool) -> Word {
+        match self.circuit() {
+            Circuit::HalfOpen if !trial => self,
+            Circuit::Open(_) => self,
+            Circuit::Closed | Circuit::HalfOpen => Word::default(),
+        }
+    }
+
+    /// When the answer of its `trial` began well: a download may take hours, and until then nobody else would pass. It closes
+    /// on probation: one failure opens it again.
+    #[must_use]
+    pub(super) fn hear(self, trial: bool, rules: Rules) -> Word {
+        match self.circuit() {
+            Circuit::HalfOpen if trial => Word::closed(u64::from(rules.failures.saturating_sub(1))),
+            Circuit::Closed | Circuit::Open(_) | Circuit::HalfOpen => self,
+        }
+    }
+
+    /// After a `trial` that came to nothing, by nobody's or by the client's doing: the next pick is one.
+    #[must_use]
+    pub(super) fn release(self, trial: bool) -> Word {
+        match self.circuit() {
+            Circuit::HalfOpen if trial => Word::open(LONG_AGO),
+            Circuit::Closed | Circuit::Open(_) | Circuit::HalfOpen => self,
+        }
+    }
+}
+
+/// A backend's breaker, shared by all threads.
+#[derive(Debug, Default)]
+pub(super) struct Breaker(AtomicU64);
+
+impl Breaker {
+    /// The current word.
+    #[inline]
+    #[must_use]
+    pub(super) fn word(&self) -> Word {
+        Word(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Whether nothing is held against the backend: closed, and no failures.
+    #[inline]
+    pub(super) fn is_clear(&self) -> bool {
+        self.word() == Word::default()
+    }
+
+    /// Asks for passage at `now`; of all threads that ask after its time is up one gets the trial.
+    #[must_use]
+    pub(super) fn admit(&self, now: Tick) -> Passage {
+        let word = self.word();
+        let (passage, next) = word.admit(now);
+        if passage == Passage::Trial && !self.replace(word, next) {
+            // Somebody else is finding out.
+            return Passage::Barred;
+        }
+        passage
+    }
+
+    /// Changes the word. Gives the words before and after when that is a change of state, not only of a count.
+    pub(super) fn update(&self, change: impl Fn(Word) -> Word) -> Option<(Circuit, Circuit)> {
+        loop {
+            let word = self.word();
+            let next = change(word);
+            // The usual case, a success without failures before it, is one shared load and no store.
+            if next == word {
+                return None;
+            }
+            if self.replace(word, next) {
+                let (from, to) = (word.circuit(), next.circuit());
+                return (from != to).then_some((from, to));
+            }
+        }
+    }
+
+    /// Forgets everything: the target has no breaker any more.
+    pub(super) fn clear(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    fn replace(&self, word: Word, next: Word) -> bool {
+        self.0.compare_exchange(word.0, next.0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const RULES: Rules = Rules { failures: 20, open: Duration::from_secs(5) };
+
+    fn at(millis: u64) -> Tick {
+        Tick(millis * 1_000_000)
+    }
+
+    fn failed(times: u32, now: Tick) -> Word {
+        (0..times).fold(Word::default(), |word, _| word.fail(false, RULES, now))
+    }
+
+    #[test]
+    fn twenty_failures_in_a_row_open_it_for_five_seconds() {
+        assert_eq!(failed(19, at(1)).circuit(), Circuit::Closed);
+        assert_eq!(failed(20, at(1)).circuit(), Circuit::Open(at(5_001)));
+        let broken = failed(19, at(1)).succeed(false).fail(false, RULES, at(2));
+        assert_eq!(broken, failed(1, at(2)), "a success in between starts the count again");
+        let open = failed(20, at(1));
+        assert_eq!(open.fail(false, RULES, at(4_000)), open, "late failures do not keep it open");
+        assert_eq!(open.succeed(false), open, "nor do late answers close it");
+    }
+
+    #[test]
+    fn half_open_has_one_trial_that_decides() {
+        let open = failed(20, at(0));
+        assert_eq!(open.admit(at(4_999)).0, Passage::Barred);
+        let (passage, half) = open.admit(at(5_000));
+        assert_eq!((passage, half.circuit()), (Passage::Trial, Circuit::HalfOpen));
+        assert_eq!(half.admit(at(60_000)).0, Passage::Barred);
+        for word in [half.fail(false, RULES, at(6_000)), half.succeed(false), half.release(false)] {
+            assert_eq!(word, half, "only the trial decides");
+        }
+        assert_eq!(half.succeed(true).circuit(), Circuit::Closed);
+        assert_eq!(
+            half.fail(true, RULES, at(6_000)).circuit(),
+            Circuit::Open(at(11_000)),
+            "the first failure"
+        );
+        assert_eq!(half.release(true).admit(at(5_000)).0, Passage::Trial, "the next one tries");
+    }
+
+    #[test]
+    fn an_answer_that_began_well_lets_others_pass_on_probation() {
+        let half = failed(20, at(0)).admit(at(5_000)).1;
+        let heard = half.hear(true, RULES);
+        assert_eq!(heard.circuit(), Circuit::Closed);
+        assert_eq!(heard.succeed(true), Word::default());
+        assert_eq!(heard.fail(true, RULES, at(6_000)).circuit(), Circuit::Open(at(11_000)));
+        assert_eq!(half.hear(false, RULES), half);
+    }
+
+    #[test]
+    fn of_a_thousand_that_ask_at_half_open_one_passes() {
+        let breaker = Breaker::default();
+        for _ in 0..20 {
+            breaker.update(|word| word.fail(false, RULES, at(0)));
+        }
+        let start = Barrier::new(4);
+        let trials: usize = std::thread::scope(|scope| {
+            let ask = || {
+                start.wait();
+                (0..250).filter(|_| breaker.admit(at(5_000)) == Passage::Trial).count()
+            };
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).sum()
+        });
+        assert_eq!((trials, breaker.word().circuit()), (1, Circuit::HalfOpen));
+    }
+
+    /// What may happen to a breaker: an attempt begins, or one that is under way ends.
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Ask,
+        Wait(u64),
+        Fail(prop::sample::Index),
+        Succeed(prop::sample::Index),
+        Leave(prop::sample::Index),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let any = any::<prop::sample::Index>();
+        prop_oneof![
+            Just(Step::Ask),
+            (1_u64..4_000).prop_map(Step::Wait),
+            any.clone().prop_map(Step::Fail),
+            any.clone().prop_map(Step::Succeed),
+            any.prop_map(Step::Leave),
+        ]
+    }
+
+    proptest! {
+        /// However attempts begin and end: never two trials at once, never one before the time is up, and never a breaker
+        /// that nobody can get closed again.
+        #[test]
+        fn there_is_never_more_than_one_trial(steps in prop::collection::vec(step(), 0..200), failures in 1_u32..4) {
+            let rules = Rules { failures, ..RULES };
+            let breaker = Breaker::default();
+            let (mut now, mut under_way) = (at(1), Vec::<bool>::new());
+            for step in steps {
+                match step {
+                    Step::Wait(millis) => now = now.after(Duration::from_millis(millis)),
+                    Step::Ask => {
+                        let before = breaker.word().circuit();
+                        match breaker.admit(now) {
+                            Passage::Free => under_way.push(false),
+                            Passage::Trial => {
+                                prop_assert!(matches!(before, Circuit::Open(until) if until <= now));
+                                under_way.push(true);
+                            }
+                            Passage::Barred => prop_assert!(before != Circuit::Closed),
+                        }
+                    }
+                    Step::Fail(index) | Step::Succeed(index) | Step::Leave(index) if !under_way.is_empty() => {
+                        let trial = under_way.swap_remove(index.index(under_way.len()));
+                        breaker.update(|word| match step {
+                            Step::Fail(_) => word.fail(trial, rules, now),
+                            Step::Succeed(_) => word.succeed(trial),
+                            _ => word.release(trial),
+                        });
+                    }
+                    Step::Fail(_) | Step::Succeed(_) | Step::Leave(_) => {}
+                }
+                let trials = under_way.iter().filter(|trial| **trial).count();
+                prop_assert_eq!(trials, usize::from(breaker.word().circuit() == Circuit::HalfOpen));
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+use super::*;
+use crate::config::model::{self, Balance};
+use crate::target::fixtures::{probed, target, unprobed};
+use crate::target::{Registry, Verdict};
+
+fn at(seconds: u64) -> Tick {
+    Tick((100 + seconds) * 1_000_000_000)
+}
+
+/// So many attempts of the backend at `place` that ended in this way.
+fn tally(target: &Target, place: usize, attempts: u32, error: bool, millis: u64) {
+    for _ in 0..attempts {
+        target.backends[place].tally().note(error, Duration::from_millis(millis));
+    }
+}
+
+/// A second in which every backend answers well, but the first: so many errors, so many milliseconds.
+fn second(target: &Target, errors: u32, millis: u64) {
+    for place in 1..target.backends.len() {
+        tally(target, place, 200, false, 20);
+    }
+    tally(target, 0, errors, true, millis);
+    tally(target, 0, 200 - errors, false, millis);
+}
+
+/// Who a sweep finds; nobody is really ejected.
+fn found(target: &Target, now: Tick) -> Vec<String> {
+    let mut asked = Vec::new();
+    target.compare(now, |backend, reason| {
+        asked.push(format!("{}: {reason}", backend.name));
+        true
+    });
+    asked
+}
+
+const FAILS: &str = "b0: 50% errors, its siblings have 0%";
+
+#[test]
+fn an_outlier_is_found_after_its_first_second() {
+    let target = target(&unprobed(3));
+    assert_eq!(found(&target, at(0)), Vec::<String>::new());
+    second(&target, 100, 20);
+    assert_eq!(found(&target, at(1)), [FAILS]);
+    assert_eq!(
+        found(&target, at(2)),
+        Vec::<String>::new(),
+        "what it was ejected for is not held against it twice"
+    );
+}
+
+/// The first second, from `since` on, at whose end the first backend is named when it is slow.
+fn slow(target: &Target, since: u64) -> Option<u64> {
+    (since..since + 60).find(|&now| {
+        second(target, 0, 900);
+        found(target, at(now)).first().is_some_and(|found| found.starts_with("b0: answers in "))
+    })
+}
+
+#[test]
+fn a_slow_one_is_found_when_it_lasts_and_sooner_when_it_comes_back() {
+    let target = target(&unprobed(3));
+    found(&target, at(0));
+    assert_eq!(slow(&target, 1), Some(7), "in the last third of the window are 4 slices");
+    assert_eq!(slow(&target, 8), Some(8));
+    // It has been well for a window.
+    for now in 9..=19 {
+        second(&target, 0, 20);
+        assert_eq!(found(&target, at(now)), Vec::<String>::new());
+    }
+    assert_eq!(slow(&target, 20), Some(27), "all of the window is looked at, not each second of it");
+}
+
+#[test]
+fn what_was_there_before_the_first_sweep_is_no_evidence() {
+    let target = target(&unprobed(3));
+    second(&target, 100, 20);
+    assert_eq!(found(&target, at(0)), Vec::<String>::new());
+}
+
+#[test]
+fn where_it_is_off_nobody_is_compared() {
+    let mut config = unprobed(3);
+    config.resilience.outlier = None;
+    let target = target(&config);
+    found(&target, at(0));
+    second(&target, 200, 20);
+    assert_eq!(found(&target, at(1)), Vec::<String>::new());
+}
+
+#[test]
+fn one_that_may_not_be_ejected_is_found_again_and_the_share_bounds_how_many() {
+    let target = target(&unprobed(5));
+    found(&target, at(0));
+    for place in 0..5 {
+        tally(&target, place, 100, place < 2, 20);
+    }
+    let mut asked = 0;
+    let refused = target.compare(at(1), |_, _| {
+        asked += 1;
+        false
+    });
+    assert_eq!((refused.len(), asked), (0, 2));
+    assert_eq!(found(&target, at(2)).len(), 2);
+    let mut config = unprobed(5);
+    config.resilience.outlier.as_mut().expect("on by default").max_ejected = 20;
+    let target = super::super::fixtures::target(&config);
+    found(&target, at(0));
+    for place in 0..5 {
+        tally(&target, place, 100, place < 2, 20);
+    }
+    assert_eq!(found(&target, at(1)).len(), 1);
+}
+
+#[test]
+fn keys_and_sessions_make_latencies_unlike_but_not_errors() {
+    for (algorithm, compared) in [
+        (Balance::Maglev, false),
+        (Balance::RingHash, false),
+        (Balance::First, false),
+        (Balance::Random, true),
+        (Balance::LeastBusy, true),
+    ] {
+        let target = target(&model::Target { balance: algorithm.into(), ..unprobed(3) });
+        found(&target, at(0));
+        assert_eq!(slow(&target, 1).is_some(), compared, "{algorithm:?}");
+        second(&target, 200, 20);
+        assert_eq!(found(&target, at(90)).len(), 1, "{algorithm:?}");
+    }
+}
+
+#[test]
+fn whoever_came_back_or_was_added_may_be_slow_for_two_windows() {
+    let registry = Registry::new();
+    let mut target = registry.apply(&[probed(2)]).remove(0);
+    for (place, verdict) in [(0, Verdict::Bad("connection refused".into())), (1, Verdict::Good)] {
+        target.state.report(&target.backends[place], verdict, at(0));
+    }
+    found(&target, at(0));
+    for _ in 0..2 {
+        target.state.report(&target.backends[0], Verdict::Good, at(1));
+    }
+    assert_eq!(slow(&target, 1), Some(21));
+    // Another one under the same name was never away.
+    let mut config = probed(2);
+    config.backends[0].address = crate::target::fixtures::host("127.0.0.9", 80);
+    target = registry.apply(&[config]).remove(0);
+    target.state.report(&target.backends[0], Verdict::Good, at(30));
+    assert_eq!(slow(&target, 31), Some(51));
+}
+
+#[test]
+fn only_backends_of_one_tier_are_siblings() {
+    let mut config = unprobed(3);
+    config.backends[0].portion.priority = 1;
+    let target = target(&config);
+    found(&target, at(0));
+    second(&target, 100, 900);
+    assert_eq!(found(&target, at(1)), Vec::<String>::new());
+}
+
+#[test]
+fn slices_follow_the_window_and_not_the_sweep() {
+    for (window, seconds, expected) in [
+        // Each sweep ends a slice of a second, also one that comes a little early.
+        (10, &[0.0, 1.0, 1.9, 3.0][..], &[1, 1, 1][..]),
+        (60, &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], &[0, 0, 0, 0, 0, 1, 0, 0]),
+        // Nothing is left of what is older than the window.
+        (1, &[0.0, 1.0, 2.0], &[10, 10]),
+        (10, &[0.0, 25.0], &[25]),
+    ] {
+        let mut books = Window { last: at(0), turned: at(0), ..Window::default() };
+        let turns: Vec<usize> = seconds[1..]
+            .iter()
+            .map(|second| {
+                books.last = at(0).after(Duration::from_secs_f64(*second));
+                books.turns(Duration::from_secs(window))
+            })
+            .collect();
+        assert_eq!(turns, expected, "{window}");
+    }
+}

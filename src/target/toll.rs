@@ -1,0 +1,205 @@
+//! What the end of an attempt does to the words of its backend: breaker, ejection, errors in a row.
+//!
+//! A lease calls this; the rules are in `breaker` and `ejection`. The usual case, a success of a backend that nothing is
+//! held against, is a few loads of one cache line and no store.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::breaker::{Circuit, Passage};
+use super::ejection::{Admission, Kind};
+use super::state::{Fuse, Input, Standing};
+use super::{Backend, Heard};
+use crate::events;
+use crate::tick::Tick;
+
+/// What an attempt finds out about its backend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Trial {
+    /// Whether its breaker may close.
+    pub(super) breaker: bool,
+    /// Whether its ejection may end.
+    pub(super) ejection: bool,
+}
+
+impl Trial {
+    /// Nothing: it is one of many.
+    pub(super) const NONE: Trial = Trial { breaker: false, ejection: false };
+
+    /// Whether it finds out anything.
+    pub(super) fn is_any(self) -> bool {
+        self.breaker || self.ejection
+    }
+}
+
+/// A fresh connection to `backend` stands, asked for at `picked`.
+pub(super) fn connected(backend: &Backend, picked: Tick) {
+    if backend.ejection().word().kind() != Some(Kind::Refused) {
+        return;
+    }
+    let rules = backend.board().rules();
+    if let Some(spans) = rules.ejection
+        && backend.ejection().update(|word| word.connect(picked, spans))
+    {
+        backend.board().desk().refresh(backend);
+    }
+}
+
+/// The answer of the trial of its breaker began well.
+#[cold]
+pub(super) fn heard(backend: &Backend, trial: &Cell<Trial>) {
+    if let Some(rules) = backend.board().rules().breaker {
+        change(backend, |word| word.hear(true, rules), Tick::ZERO);
+    }
+    trial.set(Trial { breaker: false, ..trial.get() });
+}
+
+/// An attempt picked at `picked` has got its whole answer at `now`, whose head said `heard`.
+#[inline]
+pub(super) fn answered(backend: &Backend, trial: &Cell<Trial>, heard: Heard, picked: Tick, now: Tick) {
+    let is_clean = backend.errors().load(Ordering::Relaxed) == 0
+        && backend.breaker().is_clear()
+        && backend.ejection().word().kind().is_none();
+    if is_clean && !heard.error && !heard.failure && !trial.get().is_any() {
+        return;
+    }
+    judge(backend, trial, heard, picked, now);
+}
+
+#[cold]
+fn judge(backend: &Backend, trial: &Cell<Trial>, heard: Heard, picked: Tick, now: Tick) {
+    let tried = trial.replace(Trial::NONE);
+    if heard.failure {
+        count_failure(backend, tried.breaker, now);
+    } else {
+        change(backend, |word| word.succeed(tried.breaker), now);
+    }
+    if heard.error {
+        count_error(backend, tried.ejection, now);
+        return;
+    }
+    backend.errors().store(0, Ordering::Relaxed);
+    let Some(spans) = backend.board().rules().ejection else { return };
+    let kind = backend.ejection().word().kind();
+    if backend.ejection().update(|word| word.succeed(tried.ejection, picked, spans)) {
+        backend.board().desk().refresh(backend);
+        if kind == Some(Kind::Outlier) {
+            events::backend_returned(&backend.identity);
+        }
+    }
+}
+
+/// No connection to it could be opened.
+#[cold]
+pub(super) fn refused(backend: &Backend, trial: &Cell<Trial>, now: Tick) {
+    let tried = trial.replace(Trial::NONE);
+    count_failure(backend, tried.breaker, now);
+    let board = backend.board();
+    if let Some(spans) = board.rules().ejection
+        && backend.ejection().update(|word| word.fail(Kind::Refused, tried.ejection, spans, now))
+    {
+        note_standing(backend, tried.ejection, "it could not be connected to", now);
+        board.desk().refresh(backend);
+    }
+}
+
+/// It took the connection and then failed.
+#[cold]
+pub(super) fn failed(backend: &Backend, trial: &Cell<Trial>, now: Tick) {
+    let tried = trial.replace(Trial::NONE);
+    count_failure(backend, tried.breaker, now);
+    count_error(backend, tried.ejection, now);
+}
+
+/// The trial of its breaker came to nothing, by nobody's doing.
+#[cold]
+pub(super) fn released(backend: &Backend) {
+    change(backend, |word| word.release(true), Tick::ZERO);
+}
+
+fn count_failure(backend: &Backend, trial: bool, now: Tick) {
+    if let Some(rules) = backend.board().rules().breaker {
+        change(backend, |word| word.fail(trial, rules, now), now);
+    }
+}
+
+fn count_error(backend: &Backend, trial: bool, now: Tick) {
+    let errors = backend.errors();
+    let count = |errors: u8| Some(errors.saturating_add(1));
+    let before = errors.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count).unwrap_or(u8::MAX);
+    let count = before.saturating_add(1);
+    let most = backend.board().rules().errors;
+    if trial && backend.ejection().word().kind() == Some(Kind::Outlier) {
+        // It was left out for something; it still does it.
+        eject(backend, true, "its trial failed", now);
+    } else if most > 0 && count >= most {
+        // Counted anew whether it may be left out or not: where all fail, not every failure asks.
+        errors.store(0, Ordering::Relaxed);
+        eject(backend, false, &format!("{count} errors in a row"), now);
+    }
+}
+
+/// Leaves `backend` out as an outlier, from `now` on, because of `reason`. False: it is out already, or as many as may be are.
+pub(super) fn eject(backend: &Backend, trial: bool, reason: &str, now: Tick) -> bool {
+    let board = backend.board();
+    let rules = board.rules();
+    let Some(spans) = rules.ejection else { return false };
+    let mut desk = board.desk();
+    if !trial && !desk.may_eject(&rules)
+        || !backend.ejection().update(|word| word.fail(Kind::Outlier, trial, spans, now))
+    {
+        return false;
+    }
+    desk.refresh(backend);
+    drop(desk);
+    note_standing(backend, trial, reason, now);
+    if !trial {
+        events::backend_ejected(&backend.identity, reason);
+    }
+    true
+}
+
+/// Keeps for status readers why it is left out, and since when.
+fn note_standing(backend: &Backend, trial: bool, reason: &str, now: Tick) {
+    let mut detail = backend.detail();
+    let standing = &mut detail.inputs.standing;
+    // What its trial has found out is nothing new.
+    let since = if trial { standing.since } else { now };
+    *standing = Input::new(Standing::Ejected, reason, since);
+}
+
+/// Changes the word of its breaker, and all that follows from another state of it.
+fn change(backend: &Backend, with: impl Fn(super::breaker::Word) -> super::breaker::Word, now: Tick) {
+    let Some((from, to)) = backend.breaker().update(with) else { return };
+    let board = backend.board();
+    board.desk().refresh(backend);
+    let Some(rules) = board.rules().breaker else { return };
+    match (from, to) {
+        (_, Circuit::Closed) => events::breaker_closed(&backend.identity),
+        (Circuit::Closed, Circuit::Open(_)) => {
+            events::breaker_opened(&backend.identity, rules.failures, rules.open);
+            let reason = format!("{} attempts in a row failed", rules.failures);
+            backend.detail().inputs.fuse = Input::new(Fuse::Open, reason, now);
+        }
+        (Circuit::Open(_) | Circuit::HalfOpen, _) | (Circuit::Closed, Circuit::HalfOpen) => {}
+    }
+}
+
+/// What an attempt that begins at `now` finds out about a backend that has been left out. `None`: it is not time for that.
+pub(super) fn on_trial(backend: &Arc<Backend>, now: Tick) -> Option<Trial> {
+    let rules = backend.board().rules();
+    let breaker = match backend.breaker().admit(now) {
+        Passage::Barred => return None,
+        passage => passage == Passage::Trial,
+    };
+    let admission = rules.ejection.map_or(Admission::Open, |spans| backend.ejection().admit(now, spans));
+    let set_aside = backend.board().panics() && backend.ejection().word().kind() == Some(Kind::Outlier);
+    if admission == Admission::Ejected && !set_aside {
+        if breaker {
+            backend.breaker().update(|word| word.release(true));
+        }
+        return None;
+    }
+    Some(Trial { breaker, ejection: admission == Admission::Trial })
+}
