@@ -50,7 +50,9 @@ fn backends_that_are_merely_unlike_are_all_used() {
 #[test]
 fn one_that_takes_ten_times_as_long_is_left_out_where_requests_are_alike() {
     let slow = stock("one_slow");
-    for algorithm in algorithms().filter(|algorithm| !algorithm.is_hash() && *algorithm != Balance::First) {
+    // `peak_ewma` gives it too little to judge it by.
+    let spared = [Balance::First, Balance::PeakEwma];
+    for algorithm in algorithms().filter(|algorithm| !algorithm.is_hash() && !spared.contains(algorithm)) {
         let (guarded, plain) =
             (by(&slow, algorithm, 30_000), by(&slow.clone().unguarded(), algorithm, 30_000));
         assert!(guarded.ejected > 0, "{algorithm:?}");
@@ -65,8 +67,7 @@ fn one_that_fails_now_and_then_is_left_out_most_of_the_time() {
     for algorithm in algorithms().filter(|algorithm| *algorithm != Balance::First) {
         let share = late_errors(&flaky, algorithm, 400, 5, 60);
         let plain = late_errors(&flaky.clone().unguarded(), algorithm, 400, 5, 60);
-        println!("FLAKY {algorithm:?} {share} {plain}");
-        assert!(share < 0.5 * plain, "{algorithm:?}: {share} of {plain}");
+        assert!(share < 0.2 * plain, "{algorithm:?}: {share} of {plain}");
     }
 }
 
