@@ -39,8 +39,12 @@ fn backends_that_are_merely_unlike_are_all_used() {
     });
     let stock = Workload::stock();
     let bad = ["one_slow", "failing_fast"];
-    for workload in stock.iter().filter(|one| !bad.contains(&&*one.name)).chain(&unlike) {
-        for algorithm in algorithms() {
+    // Where there are thousands each has too little to be judged by.
+    let few = |one: &&Workload| one.backends.len() < 100 && !bad.contains(&&*one.name);
+    for workload in stock.iter().filter(few).chain(&unlike) {
+        // None of them fails, and under the others latencies are not compared.
+        for algorithm in algorithms().filter(|algorithm| !algorithm.is_hash() && *algorithm != Balance::First)
+        {
             let report = by(workload, algorithm, 30_000);
             assert_eq!(report.ejected, 0, "{} {algorithm:?}", workload.name);
         }
