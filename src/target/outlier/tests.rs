@@ -64,7 +64,7 @@ fn gross_cases_are_plain_after_the_fewest_attempts() {
     assert_eq!(failing, [(0, "100% errors, its siblings have 0%".to_owned())]);
     let hanging = verdicts(&[(50, 0, 20), (50, 0, 20), (50, 0, 900)], &rules);
     let [(2, reason)] = &hanging[..] else { panic!("{hanging:?}") };
-    assert!(reason.starts_with("answers in 9") && reason.ends_with("ms, its siblings in 21ms"), "{reason}");
+    assert!(reason.starts_with("answers in 9") && reason.ends_with("ms, its siblings in 20ms"), "{reason}");
     // One fewer, or nobody to compare it with, says nothing.
     for done in [[(49, 49, 1), (50, 0, 20)], [(500, 500, 1), (49, 0, 20)]] {
         assert_eq!(places(&done), NOBODY);
@@ -251,8 +251,8 @@ proptest! {
     /// More of the same only makes it surer.
     #[test]
     fn who_is_an_outlier_stays_one_with_more_attempts(done in any_done(), times in 2_u32..6) {
-        // Those that had too few to be counted would count now.
-        prop_assume!(done.iter().all(|(n, ..)| *n >= 52 || *n == 0));
+        // Those that had too few to be counted, in the window or a part of it, would count now.
+        prop_assume!(done.iter().all(|(n, ..)| *n >= 160 || *n == 0));
         let few: Vec<History> = done.iter().map(|&done| history(done)).collect();
         let many: Vec<History> = few.iter().map(|few| {
             let mut many = few.clone();
