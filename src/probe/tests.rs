@@ -271,3 +271,5 @@ fn tasks_can_run_on_a_runtime_with_several_threads() {
         Subject { target: Arc::clone(&target), backend: Arc::clone(&target.backends[0]), clock: || Tick(1) };
     drop(send(watch(subject, health(SECOND, SECOND), None)));
 }
+
+mod traffic;

@@ -306,7 +306,10 @@ mod tests {
             let inputs = Inputs {
                 agent,
                 was_away: true,
-                ..Inputs::new(Input::new(Resolution::Resolved, "by name", Tick(2)), Input::new(probe, "by probe", Tick(3)))
+                ..Inputs::new(
+                    Input::new(Resolution::Resolved, "by name", Tick(2)),
+                    Input::new(probe, "by probe", Tick(3)),
+                )
             };
             let decision = decide(&inputs);
             assert_eq!((decision.health, decision.source), (health, source), "{said} {probe:?}");
@@ -320,7 +323,10 @@ mod tests {
         let mut inputs = Inputs {
             agent: Agent::default(),
             was_away: true,
-            ..Inputs::new(Input::new(Resolution::Resolved, "by name", Tick(1)), Input::new(Probe::Good, "by probe", Tick(2)))
+            ..Inputs::new(
+                Input::new(Resolution::Resolved, "by name", Tick(1)),
+                Input::new(Probe::Good, "by probe", Tick(2)),
+            )
         };
         for (said, now) in [("drain", 3), ("ready", 4)] {
             inputs.agent.hear(&Report::read(said.as_bytes()), Tick(now));
