@@ -292,3 +292,5 @@ async fn siblings_are_compared_also_where_nobody_is_probed() {
     sleep(SECOND).await;
     assert_eq!(out(), [true, false]);
 }
+
+mod traffic;
