@@ -244,7 +244,7 @@ proptest! {
             let share = |n: u32, failed: u32| f64::from(failed) / f64::from(n);
             let fewest = done.iter().filter(|other| other.0 >= 50).all(|other| share(*n, *failed) <= share(other.0, other.1));
             let fastest = done.iter().filter(|other| other.0 >= 50).all(|other| *millis <= other.2);
-            prop_assert!(!(fewest && errors.contains(&place)) && !(fastest && latency.contains(&place)));
+            prop_assert!(!(fewest && errors.contains(&place) || fastest && latency.contains(&place)));
         }
     }
 
