@@ -265,7 +265,7 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
             only_backend(c).probe_path.as_deref() == Some("/p")
         }),
     ];
-    rows.extend(super::resilience::rows());
+    rows.extend(resilience::rows());
     rows
 }
 
