@@ -63,7 +63,8 @@ fn cases() -> Vec<Case> {
                 let head = [&b"HTTP/1.1 200 OK\r\nX-Long: "[..], &[b'x'; 20_000]].concat();
                 fake.behave(raw(&head, Ending::KeepOpen).pace(1, Duration::from_millis(1)));
             },
-            Own(Cause::AttemptTimeout),
+            // The time is for the whole head, not for its first byte.
+            Own(Cause::FirstByteTimeout),
         ),
         case(
             "wrong length",
@@ -81,7 +82,6 @@ fn impatient(backends: &[&Running], change: impl FnOnce(&mut Resilience)) -> Kee
         let target = &mut config.targets[0];
         target.timeouts.first_byte = Duration::from_secs(2);
         target.timeouts.idle = Duration::from_secs(2);
-        target.timeouts.attempt = Some(Duration::from_secs(3));
         change(&mut target.resilience);
     })
 }

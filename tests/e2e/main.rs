@@ -12,6 +12,7 @@ mod balance_hash;
 mod balance_load;
 mod clients;
 mod faults;
+mod hedges;
 mod http_aborts;
 mod http_answers;
 mod http_bodies;

@@ -266,7 +266,7 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
             only_backend(c).probe_path.as_deref() == Some("/p")
         }),
     ];
-    rows.extend(resilience::rows());
+    rows.extend(super::resilience::rows());
     rows
 }
 
