@@ -184,7 +184,7 @@ def faults(stand, _):
         fine = row.want(not problems, f"{fault.name}: {', '.join(problems)}")
         row.lines.append([fault.name.replace("_", " "), str(len(seen)), words(errors), words(causes), f"{longest * 1000:.0f} ms",
                           "never" if back is None else f"{back * 1000:.0f} ms", fine])
-    row.notes.append("errors: a status, or `cut` for a connection that ended inside an answer. First byte and silence in a body have 500 ms")
+    row.notes.append("errors: a status; `reset` or `cut` where an answer broke off with its connection. First byte and silence in a body have 500 ms")
     row.notes.append(f"bar: served again within {RECOVERED_WITHIN} s, no wait of {BOUND} s, each error in the log with a cause that fits")
     return row
 
