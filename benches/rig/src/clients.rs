@@ -336,6 +336,7 @@ mod tests {
         let to = listener.local_addr().unwrap();
         let server = std::thread::spawn(move || {
             let mut listener = Some(listener);
+            let mut asked = Vec::new();
             for answer in ["503 No\r\nConnection: close", "500 No", "200 OK"] {
                 let (mut socket, _) = listener.as_ref().unwrap().accept().unwrap();
                 if answer == "200 OK" {
@@ -343,6 +344,7 @@ mod tests {
                     listener = None;
                 }
                 let mut lines = io::BufReader::new(socket.try_clone().unwrap()).lines();
+                asked.push(lines.next().unwrap().unwrap());
                 while !lines.next().unwrap().unwrap().is_empty() {}
                 write!(socket, "HTTP/1.1 {answer}\r\nContent-Length: 2\r\n\r\nok").unwrap();
                 // A second request on the same connection gets no answer but its end.
@@ -350,12 +352,15 @@ mod tests {
                     while !lines.next().unwrap().unwrap().is_empty() {}
                 }
             }
+            asked
         });
         let options =
-            Options { to, rate: None, clients: Some(1), seconds: 3_600.0, after: 0.0, paths: 1, seed: 1 };
+            Options { to, rate: None, clients: Some(1), seconds: 3_600.0, after: 0.0, paths: 2, seed: 1 };
         let mut load = Load::new(&options).unwrap();
         assert!(load.go().is_err());
-        server.join().unwrap();
+        // The request that got no answer lies between the last two.
+        let asked = server.join().unwrap();
+        assert_eq!(asked, ["GET /0 HTTP/1.1", "GET /1 HTTP/1.1", "GET /1 HTTP/1.1"]);
         assert_eq!(load.statuses, BTreeMap::from([(0, 2), (200, 1), (500, 1), (503, 1)]));
         assert_eq!((load.errors, load.times.len()), (4, 1));
     }
