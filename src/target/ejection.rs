@@ -108,8 +108,22 @@ impl Word {
         }
     }
 
-    /// After something at `now` for which it is to be left out. During an ejection it counts only when it was the `trial`: a
-    /// hundred connects refused at the same moment are one failure.
+    /// After something at `now`, in an attempt picked at `picked`, for which it is to be left out. During an ejection it counts
+    /// only when it was the `trial`: a hundred connects refused at the same moment are one failure. The time after a trial
+    /// is counted from its start, since a trial that hangs has kept the others away as well; but it is never shorter than
+    /// the first.
+    #[must_use]
+    pub(super) fn fail_tried(self, kind: Kind, trial: bool, spans: Spans, picked: Tick, now: Tick) -> Word {
+        let word = self.fail(kind, trial, spans, now);
+        if word == self || !trial {
+            return word;
+        }
+        let span = nanos(spans.of(kind, word.level()));
+        let latest = now.after(spans.first).0.saturating_sub(span);
+        Word::new(word.level(), kind, Tick(picked.0.max(latest).min(now.0)), spans)
+    }
+
+    /// The same of an attempt that took no time.
     #[must_use]
     pub(super) fn fail(self, kind: Kind, trial: bool, spans: Spans, now: Tick) -> Word {
         let level = match self.until() {
@@ -318,6 +332,17 @@ mod tests {
         let again = |now| back.fail(Kind::Outlier, false, SPANS, at(now)).until();
         assert_eq!(again(20), Some(at(22)), "twice as long");
         assert_eq!(again(41), Some(at(42)), "it has been well for 30 s");
+    }
+
+    #[test]
+    fn the_time_after_a_trial_counts_from_its_start() {
+        let word = Word::default().fail(Kind::Outlier, false, SPANS, at(10)).admit(at(11), SPANS).1;
+        let until = |now| word.fail_tried(Kind::Outlier, true, SPANS, at(11), at(now)).until();
+        assert_eq!(until(11), Some(at(13)));
+        assert_eq!(until(12), Some(at(13)), "it has hung for one of the two seconds");
+        assert_eq!(until(70), Some(at(71)), "but there is a pause");
+        let other = word.fail_tried(Kind::Outlier, false, SPANS, at(11), at(12));
+        assert_eq!(other, word, "what was under way says nothing new");
     }
 
     #[test]

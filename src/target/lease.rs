@@ -206,11 +206,11 @@ impl Lease {
         match outcome {
             Outcome::Success => toll::answered(&self.backend, &self.trial, heard, self.picked, now),
             Outcome::ConnectFailed => {
-                toll::refused(&self.backend, &self.trial, now);
+                toll::refused(&self.backend, &self.trial, self.picked, now);
                 self.note_failure(true, now);
             }
             Outcome::Failed => {
-                toll::failed(&self.backend, &self.trial, now);
+                toll::failed(&self.backend, &self.trial, self.picked, now);
                 self.note_end(true, now);
             }
             Outcome::Neutral => self.note_end(false, now),

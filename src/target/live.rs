@@ -199,7 +199,7 @@ impl TargetState {
     /// Leaves `backend` out from `now` on because of what `reason` says, as a comparison with its siblings has found. False: it
     /// is out already, or as many as may be are, or outlier detection is off.
     pub fn eject(&self, backend: &Backend, reason: &str, now: Tick) -> bool {
-        super::toll::eject(backend, false, reason, now)
+        super::toll::eject(backend, reason, now)
     }
 
     /// The members in config order.

@@ -76,7 +76,7 @@ fn judge(backend: &Backend, trial: &Cell<Trial>, heard: Heard, picked: Tick, now
         change(backend, |word| word.succeed(tried.breaker), now);
     }
     if heard.error {
-        count_error(backend, tried.ejection, now);
+        count_error(backend, tried.ejection, picked, now);
         return;
     }
     backend.errors().store(0, Ordering::Relaxed);
@@ -92,12 +92,14 @@ fn judge(backend: &Backend, trial: &Cell<Trial>, heard: Heard, picked: Tick, now
 
 /// No connection to it could be opened.
 #[cold]
-pub(super) fn refused(backend: &Backend, trial: &Cell<Trial>, now: Tick) {
+pub(super) fn refused(backend: &Backend, trial: &Cell<Trial>, picked: Tick, now: Tick) {
     let tried = trial.replace(Trial::NONE);
     count_failure(backend, tried.breaker, now);
     let board = backend.board();
     if let Some(spans) = board.rules().ejection
-        && backend.ejection().update(|word| word.fail(Kind::Refused, tried.ejection, spans, now))
+        && backend
+            .ejection()
+            .update(|word| word.fail_tried(Kind::Refused, tried.ejection, spans, picked, now))
     {
         note_standing(backend, tried.ejection, "it could not be connected to", now);
         board.desk().refresh(backend);
@@ -106,10 +108,10 @@ pub(super) fn refused(backend: &Backend, trial: &Cell<Trial>, now: Tick) {
 
 /// It took the connection and then failed.
 #[cold]
-pub(super) fn failed(backend: &Backend, trial: &Cell<Trial>, now: Tick) {
+pub(super) fn failed(backend: &Backend, trial: &Cell<Trial>, picked: Tick, now: Tick) {
     let tried = trial.replace(Trial::NONE);
     count_failure(backend, tried.breaker, now);
-    count_error(backend, tried.ejection, now);
+    count_error(backend, tried.ejection, picked, now);
 }
 
 /// The trial of its breaker came to nothing, by nobody's doing.
@@ -124,7 +126,7 @@ fn count_failure(backend: &Backend, trial: bool, now: Tick) {
     }
 }
 
-fn count_error(backend: &Backend, trial: bool, now: Tick) {
+fn count_error(backend: &Backend, trial: bool, picked: Tick, now: Tick) {
     let errors = backend.errors();
     let count = |errors: u8| Some(errors.saturating_add(1));
     let before = errors.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count).unwrap_or(u8::MAX);
@@ -132,22 +134,26 @@ fn count_error(backend: &Backend, trial: bool, now: Tick) {
     let most = backend.board().rules().errors;
     if trial && backend.ejection().word().kind() == Some(Kind::Outlier) {
         // It was left out for something; it still does it.
-        eject(backend, true, "its trial failed", now);
+        leave_out(backend, true, "its trial failed", picked, now);
     } else if most > 0 && count >= most {
         // Counted anew whether it may be left out or not: where all fail, not every failure asks.
         errors.store(0, Ordering::Relaxed);
-        eject(backend, false, &format!("{count} errors in a row"), now);
+        eject(backend, &format!("{count} errors in a row"), now);
     }
 }
 
 /// Leaves `backend` out as an outlier, from `now` on, because of `reason`. False: it is out already, or as many as may be are.
-pub(super) fn eject(backend: &Backend, trial: bool, reason: &str, now: Tick) -> bool {
+pub(super) fn eject(backend: &Backend, reason: &str, now: Tick) -> bool {
+    leave_out(backend, false, reason, now, now)
+}
+
+fn leave_out(backend: &Backend, trial: bool, reason: &str, picked: Tick, now: Tick) -> bool {
     let board = backend.board();
     let rules = board.rules();
     let Some(spans) = rules.ejection else { return false };
     let mut desk = board.desk();
     if !trial && !desk.may_eject(&rules)
-        || !backend.ejection().update(|word| word.fail(Kind::Outlier, trial, spans, now))
+        || !backend.ejection().update(|word| word.fail_tried(Kind::Outlier, trial, spans, picked, now))
     {
         return false;
     }

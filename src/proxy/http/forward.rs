@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::message::{Cause, Field, Head, Record};
+use crate::message::{BackendId, Cause, Field, Head, Record};
 use crate::net::now;
 use crate::proxy::WorkerCtx;
 use crate::proxy::lend::lend;
@@ -59,15 +59,24 @@ pub struct Errand<'a, E> {
 /// What the attempts of one request have in common.
 #[derive(Default)]
 pub struct Effort {
-    /// Where it has been.
-    pub tried: Tried,
+    /// Where it has been without success. Most never fail, so they don't carry it about.
+    been: Option<Box<Been>>,
     /// How long it may take, if that is limited.
     pub alarm: Option<Box<Alarm>>,
     /// Its body, if that has to be kept to be sent again.
     pub replay: Option<Rc<Replay>>,
+}
+
+/// Where a request has been without success.
+#[derive(Default)]
+struct Been {
+    tried: Tried,
     /// Retries that were charged.
     charged: u8,
 }
+
+/// Nowhere yet.
+static NOWHERE: Tried = Tried::new();
 
 impl<'a, E: Edge> Errand<'a, E> {
     /// Counts the request for the budgets, and prepares what its attempts need.
@@ -133,10 +142,29 @@ impl<'a, E: Edge> Errand<'a, E> {
         Ask { tried, key: self.key, pin: self.pin, dice: &self.ctx.dice, now }
     }
 
+    /// Where it has been.
+    #[must_use]
+    pub fn tried(&self) -> &Tried {
+        self.effort.been.as_ref().map_or(&NOWHERE, |been| &been.tried)
+    }
+
+    /// Notes that it has been, or is, at this backend: no other attempt goes there.
+    pub fn note_tried(&mut self, backend: BackendId) {
+        self.effort.been.get_or_insert_default().tried.insert(backend);
+    }
+
+    /// The same of the backend of its latest attempt.
+    pub fn note_latest(&mut self) {
+        if let Some(attempt) = self.record.last_attempt() {
+            let backend = attempt.backend;
+            self.note_tried(backend);
+        }
+    }
+
     /// A backend where it has not been, if there is one at once: it has waited enough.
     #[must_use]
     pub fn elsewhere(&self) -> Option<Lease> {
-        match self.target.pick(&self.ask(&self.effort.tried, now())) {
+        match self.target.pick(&self.ask(self.tried(), now())) {
             Pick::Lease(lease) => Some(lease),
             Pick::Unknown | Pick::Full | Pick::None(_) => None,
         }
@@ -162,14 +190,13 @@ impl<'a, E: Edge> Errand<'a, E> {
 pub async fn forward<E: Edge>(errand: &mut Errand<'_, E>) -> Result<Box<Call>, Cause> {
     errand.begin();
     // Nothing has been waited for since the target was chosen.
-    let mut lease = match errand.target.pick(&errand.ask(&errand.effort.tried, errand.record.routed)) {
+    let mut lease = match errand.target.pick(&errand.ask(&NOWHERE, errand.record.routed)) {
         Pick::Lease(lease) => lease,
         // Boxed: few requests wait, and the others must not pay for its size.
         Pick::Unknown | Pick::Full => Box::pin(wait(errand)).await?,
         Pick::None(cause) => return Err(cause),
     };
     loop {
-        errand.effort.tried.insert(lease.backend().id);
         errand.record.attempt(lease.backend().id, lease.picked());
         if let Some(alarm) = &errand.effort.alarm {
             alarm.begin_attempt(lease.picked());
@@ -194,9 +221,9 @@ pub async fn forward<E: Edge>(errand: &mut Errand<'_, E>) -> Result<Box<Call>, C
 
 /// Waits for a backend: for its first verdict, or until it has room.
 async fn wait<E: Edge>(errand: &mut Errand<'_, E>) -> Result<Lease, Cause> {
-    let (target, tried) = (errand.target, errand.effort.tried);
+    let target = errand.target;
     let deadline = errand.ctx.ticker.deadline();
-    let ask = errand.ask(&tried, now());
+    let ask = errand.ask(&NOWHERE, now());
     until_over(errand, async |gone| lend(target, &ask, &deadline, gone).await).await
 }
 
@@ -217,6 +244,7 @@ async fn again<E: Edge>(
     failure: Failure,
 ) -> Result<Lease, Result<Box<Call>, Cause>> {
     let Failure { cause, failed, sent, answer } = failure;
+    errand.note_latest();
     let now = now();
     if answer.is_none()
         && let Some(attempt) = errand.record.last_attempt()
@@ -232,7 +260,7 @@ async fn again<E: Edge>(
         replayable: errand.body_again().is_some(),
         foreign: given > 0,
         made,
-        charged: errand.effort.charged,
+        charged: errand.effort.been.as_ref().map_or(0, |been| been.charged),
         left: errand.effort.alarm.as_ref().and_then(|alarm| alarm.left(now)),
     };
     let found = match retry::decide(errand.target.config.resilience.retries.as_ref(), &case) {
@@ -268,13 +296,13 @@ async fn again<E: Edge>(
 /// The client has left, or time is up.
 async fn charge<E: Edge>(errand: &mut Errand<'_, E>, longest: Duration) -> Result<Option<Lease>, Cause> {
     let state = &errand.target.state;
-    if !state.has_another(&errand.effort.tried) || !state.retries.take(now()) {
+    if !state.has_another(errand.tried()) || !state.retries.take(now()) {
         return Ok(None);
     }
     let length = retry::pause(longest, errand.ctx.dice.roll());
     let lease = pause(errand, length).await.map(|()| errand.elsewhere());
     if let Ok(Some(_)) = &lease {
-        errand.effort.charged += 1;
+        errand.effort.been.get_or_insert_default().charged += 1;
     } else {
         state.retries.put();
     }

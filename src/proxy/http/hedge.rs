@@ -179,7 +179,8 @@ impl Rival {
     /// A competitor, if there is a token and another backend for it.
     fn begin<E: Edge>(errand: &mut Errand<'_, E>) -> Option<Rival> {
         let state = &errand.target.state;
-        if !errand.is_body_whole() || !state.has_another(&errand.effort.tried) || !state.hedges.take(now()) {
+        errand.note_latest();
+        if !errand.is_body_whole() || !state.has_another(errand.tried()) || !state.hedges.take(now()) {
             return None;
         }
         let Some(lease) = errand.elsewhere() else {
@@ -187,7 +188,7 @@ impl Rival {
             return None;
         };
         let (ctx, backend) = (errand.ctx, Arc::clone(lease.backend()));
-        errand.effort.tried.insert(backend.id);
+        errand.note_tried(backend.id);
         let generation = backend.generation();
         let pooled = if lease.is_trial() {
             None
