@@ -44,6 +44,16 @@ impl Heard {
     pub const GOOD: Heard = Heard { fault: false, error: false, failure: false, retry_after: None };
 }
 
+/// What the head of an answer said, as far as the end of the attempt has to know.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Told {
+    answered: bool,
+    /// See [`Heard::error`].
+    pub(super) error: bool,
+    /// See [`Heard::failure`].
+    pub(super) failure: bool,
+}
+
 /// The right to use a backend for one attempt: counted in flight until it is dropped.
 ///
 /// [`Lease::finish`] says what came of it; dropping it without is [`Outcome::Neutral`].
@@ -55,8 +65,8 @@ pub struct Lease {
     trial: Cell<Trial>,
     /// The board's total has it.
     counted: bool,
-    /// What the head of the answer said.
-    heard: Cell<Option<Heard>>,
+    /// What the head of the answer said, in few bytes: a lease is handed on several times.
+    told: Cell<Told>,
 }
 
 impl Lease {
@@ -76,7 +86,7 @@ impl Lease {
             picked,
             trial: Cell::new(trial),
             counted: false,
-            heard: Cell::new(None),
+            told: Cell::new(Told::default()),
         }
     }
 
@@ -151,7 +161,7 @@ impl Lease {
     /// answers, and how well.
     #[inline]
     pub fn note_answer(&self, heard: Heard, now: Tick) {
-        self.heard.set(Some(heard));
+        self.told.set(Told { answered: true, error: heard.error, failure: heard.failure });
         self.backend.tally().note(heard.error, now.since(self.picked));
         if self.trial.get().breaker && !heard.failure {
             toll::heard(&self.backend, &self.trial);
@@ -170,7 +180,7 @@ impl Lease {
     fn note_end(&self, fault: bool, now: Tick) {
         let tally = self.backend.tally();
         let waited = now.since(self.picked);
-        match (self.heard.get().is_some(), fault) {
+        match (self.told.get().answered, fault) {
             (true, true) => tally.note_broken(),
             (true, false) => {}
             (false, true) => tally.note(true, waited),
@@ -187,7 +197,7 @@ impl Lease {
             let answers = self.backend.answers();
             if fault {
                 answers.note_fault(None, now);
-            } else if self.heard.get().is_none() {
+            } else if !self.told.get().answered {
                 answers.note_gone(now.since(self.picked), now);
             }
         }
@@ -195,7 +205,7 @@ impl Lease {
 
     /// Ends the attempt at `now` with `outcome`.
     pub fn finish(self, outcome: Outcome, now: Tick) {
-        let heard = self.heard.get().unwrap_or(Heard::GOOD);
+        let told = self.told.get();
         if match outcome {
             Outcome::Success => heard.error,
             Outcome::ConnectFailed | Outcome::Failed => true,
@@ -204,7 +214,7 @@ impl Lease {
             self.backend.note_trouble();
         }
         match outcome {
-            Outcome::Success => toll::answered(&self.backend, &self.trial, heard, self.picked, now),
+            Outcome::Success => toll::answered(&self.backend, &self.trial, told, self.picked, now),
             Outcome::ConnectFailed => {
                 toll::refused(&self.backend, &self.trial, self.picked, now);
                 self.note_failure(true, now);

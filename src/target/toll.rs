@@ -7,10 +7,11 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::Backend;
 use super::breaker::{Circuit, Passage};
 use super::ejection::{Admission, Kind};
+use super::lease::Told;
 use super::state::{Fuse, Input, Standing};
-use super::{Backend, Heard};
 use crate::events;
 use crate::tick::Tick;
 
@@ -55,27 +56,27 @@ pub(super) fn heard(backend: &Backend, trial: &Cell<Trial>) {
     trial.set(Trial { breaker: false, ..trial.get() });
 }
 
-/// An attempt picked at `picked` has got its whole answer at `now`, whose head said `heard`.
+/// An attempt picked at `picked` has got its whole answer at `now`, whose head said what it was `told`.
 #[inline]
-pub(super) fn answered(backend: &Backend, trial: &Cell<Trial>, heard: Heard, picked: Tick, now: Tick) {
+pub(super) fn answered(backend: &Backend, trial: &Cell<Trial>, told: Told, picked: Tick, now: Tick) {
     let is_clean = backend.errors().load(Ordering::Relaxed) == 0
         && backend.breaker().is_clear()
         && backend.ejection().word().kind().is_none();
-    if is_clean && !heard.error && !heard.failure && !trial.get().is_any() {
+    if is_clean && !told.error && !told.failure && !trial.get().is_any() {
         return;
     }
-    judge(backend, trial, heard, picked, now);
+    judge(backend, trial, told, picked, now);
 }
 
 #[cold]
-fn judge(backend: &Backend, trial: &Cell<Trial>, heard: Heard, picked: Tick, now: Tick) {
+fn judge(backend: &Backend, trial: &Cell<Trial>, told: Told, picked: Tick, now: Tick) {
     let tried = trial.replace(Trial::NONE);
-    if heard.failure {
+    if told.failure {
         count_failure(backend, tried.breaker, now);
     } else {
         change(backend, |word| word.succeed(tried.breaker), now);
     }
-    if heard.error {
+    if told.error {
         count_error(backend, tried.ejection, picked, now);
         return;
     }
