@@ -54,6 +54,11 @@ fn yaml_texts() {
 }
 
 #[test]
+fn words_of_agents() {
+    replay("agent");
+}
+
+#[test]
 fn two_readers_of_one_message() {
     replay("differential");
 }

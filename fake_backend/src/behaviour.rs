@@ -14,6 +14,8 @@ pub struct Behaviour {
     pub times: Option<u32>,
     /// Milliseconds between the end of the request and the first byte of the answer.
     pub latency: Option<Spread>,
+    /// Some answers wait longer.
+    pub stall: Option<Stall>,
     /// Bytes of the default answer's body instead of `Hello from <id>`.
     pub size: Option<Spread>,
     /// Sends the body in pieces with a pause after each.
@@ -44,6 +46,7 @@ impl Default for Behaviour {
             status: 200,
             times: None,
             latency: None,
+            stall: None,
             size: None,
             pace: None,
             fault: None,
@@ -108,6 +111,12 @@ impl Behaviour {
         Self { latency: Some(latency), ..self }
     }
 
+    /// Waits this much longer before a `share` (0 to 1) of the answers, drawn anew for each.
+    #[must_use]
+    pub fn stall(self, share: f64, time: Duration) -> Self {
+        Self { stall: Some(Stall { share, time }), ..self }
+    }
+
     /// Answers with so many bytes.
     #[must_use]
     pub fn size(self, bytes: u64) -> Self {
@@ -161,6 +170,15 @@ impl Behaviour {
     pub fn sparing_health(self) -> Self {
         Self { spares_health: true, ..self }
     }
+}
+
+/// A backend that is stuck now and then: in a pause of its garbage collector, behind a lock, on a slow disk.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stall {
+    /// The share of answers that it holds up, 0 to 1.
+    pub share: f64,
+    /// For how long, beside the latency.
+    pub time: Duration,
 }
 
 /// The speed of a slow body.

@@ -17,7 +17,7 @@ pub(crate) fn answer(method: &str, query: &str, door: &Weak<Door>) -> (u16, Stri
         "GET" => {
             let stats = state.stats();
             let text = format!(
-                "id={}\nhealthy={}\nconnections={}\nopen={}\nrequests={}\nprobes={}\nanswers={}\naborted={}\nmalformed={}\nbytes_in={}\nbytes_out={}\nhandshakes={}\nresumed={}\nfailed_handshakes={}\n",
+                "id={}\nhealthy={}\nconnections={}\nopen={}\nrequests={}\nprobes={}\nanswers={}\nmost={}\naborted={}\nmalformed={}\nbytes_in={}\nbytes_out={}\nhandshakes={}\nresumed={}\nfailed_handshakes={}\n",
                 state.id,
                 state.healthy(),
                 stats.connections,
@@ -25,6 +25,7 @@ pub(crate) fn answer(method: &str, query: &str, door: &Weak<Door>) -> (u16, Stri
                 stats.requests,
                 stats.probes,
                 stats.answers,
+                stats.most,
                 stats.aborted,
                 stats.malformed,
                 stats.bytes_in,

@@ -60,7 +60,7 @@ mod tcp;
 mod tls;
 mod wire;
 
-pub use behaviour::{Behaviour, Ending, FAULTS, Fault, Pace, TLS_FAULTS, TcpMode, TlsFault};
+pub use behaviour::{Behaviour, Ending, FAULTS, Fault, Pace, Stall, TLS_FAULTS, TcpMode, TlsFault};
 pub use fake::Fake;
 pub use limit::raise_descriptor_limit;
 pub use pattern::{pattern, pattern_byte};

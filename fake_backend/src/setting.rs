@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::behaviour::{Behaviour, FAULTS, Pace, TLS_FAULTS, TcpMode};
+use crate::behaviour::{Behaviour, FAULTS, Pace, Stall, TLS_FAULTS, TcpMode};
 use crate::spread::Spread;
 
 /// Why a pair was not understood.
@@ -25,6 +25,8 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ("latency", "milliseconds before each answer"),
     ("latency-shape", "draws the latency from a Weibull distribution of this shape"),
     ("latency-scale", "the scale of that distribution in milliseconds"),
+    ("stall", "milliseconds more before some of the answers: all of them without stall-share"),
+    ("stall-share", "how many of them stall, in percent"),
     ("size", "bytes of each body"),
     ("size-shape", "draws the size from a Weibull distribution of this shape"),
     ("size-scale", "the scale of that distribution in bytes"),
@@ -73,6 +75,17 @@ impl Behaviour {
             "latency" => self.latency = Some(Spread::Fixed(number()?)),
             "latency-shape" => self.latency = Some(reshaped(self.latency, Some(positive()?), None)),
             "latency-scale" => self.latency = Some(reshaped(self.latency, None, Some(positive()?))),
+            "stall" => {
+                let share = self.stall.map_or(1.0, |stall| stall.share);
+                self.stall = Some(Stall { share, time: Duration::from_millis(whole()?) });
+            }
+            "stall-share" => {
+                let percent = value.strip_suffix('%').unwrap_or(value).parse::<f64>().ok();
+                let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
+                let share = percent.ok_or_else(|| wrong("0 to 100 is expected"))? / 100.0;
+                let time = self.stall.map_or(Duration::ZERO, |stall| stall.time);
+                self.stall = Some(Stall { share, time });
+            }
             "size" => self.size = Some(Spread::Fixed(number()?)),
             "size-shape" => self.size = Some(reshaped(self.size, Some(positive()?), None)),
             "size-scale" => self.size = Some(reshaped(self.size, None, Some(positive()?))),
@@ -164,6 +177,8 @@ mod tests {
             ("times", "3"),
             ("latency-scale", "40"),
             ("latency-shape", "0.5"),
+            ("stall", "1000"),
+            ("stall-share", "5%"),
             ("size", "10"),
             ("piece", "2"),
             ("every", "5"),
@@ -176,6 +191,7 @@ mod tests {
         let expected = Behaviour::status(503)
             .times(3)
             .latency_spread(Spread::Weibull { shape: 0.5, scale: 40.0 })
+            .stall(0.05, Duration::from_secs(1))
             .size(10)
             .pace(2, Duration::from_millis(5))
             .without_continue();

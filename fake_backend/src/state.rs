@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rand::SeedableRng;
 use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use tokio::sync::{Notify, Semaphore};
 
-use crate::behaviour::Behaviour;
+use crate::behaviour::{Behaviour, Stall};
 use crate::record::Recorder;
 use crate::spread::Spread;
 use crate::tls::{Handshake, Setup};
@@ -41,6 +41,9 @@ pub struct Stats {
     pub probes: u64,
     /// Requests treated to their end, as well or badly as the behaviour meant; health paths not counted.
     pub answers: u64,
+    /// The most requests there were at once that had been read and had no byte of their answer yet; health paths not
+    /// counted.
+    pub most: u64,
     /// Requests the client did not wait for: it closed or reset before the answer was out.
     pub aborted: u64,
     /// Requests that broke the rules of RFC 9112; each was answered 400 and its connection closed.
@@ -65,6 +68,8 @@ pub(crate) struct Counters {
     pub(crate) requests: AtomicU64,
     pub(crate) probes: AtomicU64,
     pub(crate) answers: AtomicU64,
+    pub(crate) waiting: AtomicU64,
+    pub(crate) most: AtomicU64,
     pub(crate) aborted: AtomicU64,
     pub(crate) malformed: AtomicU64,
     pub(crate) bytes_in: AtomicU64,
@@ -181,6 +186,12 @@ impl State {
         (millis > 0.0).then(|| Duration::from_secs_f64(millis / 1_000.0))
     }
 
+    /// How much longer an answer waits, when it is one of those that stall.
+    pub(crate) fn draw_stall(&self, stall: Option<Stall>) -> Option<Duration> {
+        let stall = stall?;
+        (lock(&self.dice).random::<f64>() < stall.share).then_some(stall.time)
+    }
+
     /// A size in bytes.
     pub(crate) fn draw_size(&self, size: Spread) -> u64 {
         // The cast cuts the fraction; the value lies between 0 and 2^40.
@@ -200,6 +211,13 @@ impl State {
     /// Adds one.
     pub(crate) fn count(&self, counter: impl FnOnce(&Counters) -> &AtomicU64) -> u64 {
         self.add(counter, 1)
+    }
+
+    /// Counts a request as waiting for its answer, until dropped.
+    pub(crate) fn waits(&self) -> Waiting<'_> {
+        let now = self.counters.waiting.fetch_add(1, Ordering::SeqCst) + 1;
+        self.counters.most.fetch_max(now, Ordering::SeqCst);
+        Waiting(&self.counters.waiting)
     }
 
     /// Counts a handshake that is over, and records it.
@@ -230,6 +248,7 @@ impl State {
             requests: read(&counters.requests),
             probes: read(&counters.probes),
             answers: read(&counters.answers),
+            most: read(&counters.most),
             aborted: read(&counters.aborted),
             malformed: read(&counters.malformed),
             bytes_in: read(&counters.bytes_in),
@@ -272,6 +291,15 @@ impl State {
     }
 }
 
+/// One more request that waits for its answer, until dropped.
+pub(crate) struct Waiting<'a>(&'a AtomicU64);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// One more watcher, until dropped.
 struct Watching<'a>(&'a AtomicUsize);
 
@@ -310,5 +338,26 @@ mod tests {
         let state = State::new("x".into(), Protocol::Http, Behaviour::default(), 0);
         state.behave(Behaviour::status(500).times(0));
         assert_eq!(state.take_behaviour().status, 200);
+    }
+
+    #[test]
+    fn a_share_of_the_answers_stalls() {
+        let state = State::new("x".into(), Protocol::Http, Behaviour::default(), 7);
+        let drawn = |share| {
+            let stall = Some(Stall { share, time: Duration::from_secs(1) });
+            (0..20_000).filter(|_| state.draw_stall(stall) == Some(Duration::from_secs(1))).count()
+        };
+        assert_eq!((drawn(0.0), drawn(1.0)), (0, 20_000));
+        let some = drawn(0.05);
+        assert!((800..1_200).contains(&some), "{some}");
+    }
+
+    #[test]
+    fn the_most_that_wait_is_remembered() {
+        let state = State::new("x".into(), Protocol::Http, Behaviour::default(), 0);
+        let both = (state.waits(), state.waits());
+        drop(both);
+        drop(state.waits());
+        assert_eq!(state.stats().most, 2);
     }
 }

@@ -148,6 +148,15 @@ impl Record {
         Some(&mut self.attempts[place])
     }
 
+    /// Makes the attempt before the latest one the latest: it is the one that counts.
+    pub fn swap_last(&mut self) {
+        if let Some(before) = usize::from(self.attempts_made).checked_sub(2)
+            && before + 1 < ATTEMPTS
+        {
+            self.attempts.swap(before, before + 1);
+        }
+    }
+
     /// The attempts that are kept, oldest first.
     #[must_use]
     pub fn kept_attempts(&self) -> &[Attempt] {
@@ -170,6 +179,18 @@ mod tests {
             Attempt { backend: BackendId(2), picked: Tick(6), ..Attempt::default() }
         );
         assert_eq!(Record { attempts: Default::default(), attempts_made: 0, ..record }, Record::default());
+    }
+
+    #[test]
+    fn the_attempt_that_counts_can_be_made_the_last_one() {
+        let mut record = Record::default();
+        record.swap_last();
+        for number in 0..2 {
+            record.attempt(BackendId(number), Tick(u64::from(number)));
+        }
+        record.swap_last();
+        let kept: Vec<u32> = record.kept_attempts().iter().map(|a| a.backend.0).collect();
+        assert_eq!((kept, record.attempts_made), (vec![1, 0], 2));
     }
 
     #[test]

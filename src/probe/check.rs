@@ -35,6 +35,11 @@ impl Check {
         Check { timeout: health.timeout, session, question }
     }
 
+    /// Whether it asks for something, instead of connecting only.
+    pub(super) fn asks(&self) -> bool {
+        self.question.is_some()
+    }
+
     /// Probes once: the first of `endpoints` that accepts a connection is judged.
     pub(super) async fn run(&self, endpoints: &[Endpoint]) -> Finding {
         // Before the timeout, which would be held against a backend whose silence means consent.

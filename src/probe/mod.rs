@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::model::HealthCheck;
@@ -200,13 +200,56 @@ async fn watch<C: Fn() -> Tick>(
         return;
     }
     let check = Check::new(&subject.backend, &health);
+    let mut pace = Pace { backend: &subject.backend, health: &health, asks: check.asks(), called: None };
     let mut starved = false;
     loop {
         let started = Instant::now();
         let finding = check.run(&subject.backend.endpoints()).await;
         subject.take(finding, &mut starved);
-        let in_doubt = subject.backend.in_doubt();
-        sleep(schedule::wait(health.interval, started.elapsed(), in_doubt, rand::random())).await;
+        pace.next(started.elapsed()).await;
+    }
+}
+
+/// When one backend is probed.
+struct Pace<'a> {
+    backend: &'a Backend,
+    health: &'a HealthCheck,
+    /// Its probe is more than a connect.
+    asks: bool,
+    /// The start of the latest probe that failing requests have called for.
+    called: Option<Instant>,
+}
+
+impl Pace<'_> {
+    /// Waits until the next probe is due, after one that took `spent`. Live traffic stands for some while it is good, and
+    /// calls for one when it fails.
+    async fn next(&mut self, spent: Duration) {
+        let (backend, health) = (self.backend, self.health);
+        let ended = Instant::now();
+        let mut put_off = 0;
+        loop {
+            let mark = backend.mark();
+            let in_doubt = backend.in_doubt();
+            let due = Instant::now() + schedule::wait(health.interval, spent, in_doubt, rand::random());
+            if timeout_at(due, backend.troubled()).await.is_ok() {
+                let since_call = self.called.map(|called| called.elapsed());
+                let soon = Instant::now() + schedule::call(health.interval, ended.elapsed(), since_call);
+                if soon < due {
+                    sleep_until(soon).await;
+                    self.called = Some(soon);
+                } else {
+                    sleep_until(due).await;
+                }
+                return;
+            }
+            let is_good = !in_doubt
+                && backend.health() != Health::Down
+                && backend.evidence(mark).is_good(health.timeout);
+            if !schedule::stands_for(put_off, self.asks, is_good) {
+                return;
+            }
+            put_off += 1;
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::config::model::{self, BackendAddress, Policy, Protocol, Timeouts};
-use crate::target::{Ask, Dice, Pick, Registry, Tried};
+use crate::target::{Ask, Dice, Heard, Outcome, Pick, Registry, Tried};
 use crate::tick::nanos;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -159,11 +159,11 @@ async fn a_hung_backend_delays_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn health_off_is_up_from_the_start_without_a_task() {
+async fn health_off_is_up_from_the_start_without_a_probe() {
     let target = target(None, vec![host("127.0.0.1", 9)], None);
     assert!(matches!(target.pick(&Ask::new(&Tried::new(), &Dice::seeded(1), Tick(1))), Pick::Lease(_)));
     let tasks = start(std::slice::from_ref(&target), clock(), &CancellationToken::new());
-    assert!(tasks.is_empty());
+    assert_eq!(tasks.len(), 1, "the one that compares siblings");
 }
 
 /// Answers of a name over time: the call counts and what it says now.
@@ -271,3 +271,26 @@ fn tasks_can_run_on_a_runtime_with_several_threads() {
         Subject { target: Arc::clone(&target), backend: Arc::clone(&target.backends[0]), clock: || Tick(1) };
     drop(send(watch(subject, health(SECOND, SECOND), None)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn siblings_are_compared_also_where_nobody_is_probed() {
+    let target = target(None, vec![host("127.0.0.1", 1), host("127.0.0.1", 2)], None);
+    let cancel = CancellationToken::new();
+    let _tasks = start(std::slice::from_ref(&target), clock(), &cancel);
+    sleep(SECOND / 2).await;
+    let (now, tried, dice) = (Tick(nanos(SECOND / 2)), Tried::new(), Dice::seeded(1));
+    for turn in 0..400 {
+        let Pick::Lease(lease) = target.pick(&Ask::new(&tried, &dice, now)) else { panic!("both are up") };
+        // Every other answer of the first, so that there are never several errors in a row.
+        let error = turn % 4 == 0;
+        assert!(!error || Arc::ptr_eq(lease.backend(), &target.backends[0]), "by turns");
+        lease.note_answer(Heard { error, ..Heard::GOOD }, now);
+        lease.finish(Outcome::Success, now);
+    }
+    let out = || target.status().into_iter().map(|status| status.ejected_until.is_some()).collect::<Vec<_>>();
+    assert_eq!(out(), [false, false]);
+    sleep(SECOND).await;
+    assert_eq!(out(), [true, false]);
+}
+
+mod traffic;

@@ -70,6 +70,8 @@ pub struct WorkerCtx {
 pub struct Savings {
     /// For retries.
     pub retries: Saving,
+    /// For competitors of slow attempts.
+    pub hedges: Saving,
 }
 
 /// In nanoseconds.

@@ -314,18 +314,7 @@ impl<'a> Engine<'a> {
 
     /// Leaves out who does worse than its siblings, as control does.
     fn sweep(&mut self) {
-        let ejected = self.target.sweep(self.now);
-        for e in &ejected {
-            eprintln!(
-                "E {} {:?} {:.0}s {} {}",
-                self.workload.name,
-                self.target.config.balance.algorithm,
-                self.now.since(START).as_secs_f64(),
-                e.backend.name,
-                e.reason
-            );
-        }
-        self.ejected += ejected.len() as u64;
+        self.ejected += self.target.sweep(self.now).len() as u64;
         self.calendar.enter(self.now.after(SWEEP), What::Sweep);
     }
 

@@ -39,8 +39,12 @@ fn backends_that_are_merely_unlike_are_all_used() {
     });
     let stock = Workload::stock();
     let bad = ["one_slow", "failing_fast"];
-    for workload in stock.iter().filter(|one| !bad.contains(&&*one.name)).chain(&unlike) {
-        for algorithm in algorithms() {
+    // Where there are thousands each has too little to be judged by.
+    let few = |one: &&Workload| one.backends.len() < 100 && !bad.contains(&&*one.name);
+    for workload in stock.iter().filter(few).chain(&unlike) {
+        // None of them fails, and under the others latencies are not compared.
+        for algorithm in algorithms().filter(|algorithm| !algorithm.is_hash() && *algorithm != Balance::First)
+        {
             let report = by(workload, algorithm, 30_000);
             assert_eq!(report.ejected, 0, "{} {algorithm:?}", workload.name);
         }
@@ -50,7 +54,9 @@ fn backends_that_are_merely_unlike_are_all_used() {
 #[test]
 fn one_that_takes_ten_times_as_long_is_left_out_where_requests_are_alike() {
     let slow = stock("one_slow");
-    for algorithm in algorithms().filter(|algorithm| !algorithm.is_hash() && *algorithm != Balance::First) {
+    // `peak_ewma` gives it too little to judge it by.
+    let spared = [Balance::First, Balance::PeakEwma];
+    for algorithm in algorithms().filter(|algorithm| !algorithm.is_hash() && !spared.contains(algorithm)) {
         let (guarded, plain) =
             (by(&slow, algorithm, 30_000), by(&slow.clone().unguarded(), algorithm, 30_000));
         assert!(guarded.ejected > 0, "{algorithm:?}");
@@ -65,7 +71,7 @@ fn one_that_fails_now_and_then_is_left_out_most_of_the_time() {
     for algorithm in algorithms().filter(|algorithm| *algorithm != Balance::First) {
         let share = late_errors(&flaky, algorithm, 400, 5, 60);
         let plain = late_errors(&flaky.clone().unguarded(), algorithm, 400, 5, 60);
-        assert!(share < 0.5 * plain, "{algorithm:?}: {share} of {plain}");
+        assert!(share < 0.2 * plain, "{algorithm:?}: {share} of {plain}");
     }
 }
 

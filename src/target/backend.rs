@@ -16,6 +16,7 @@ use super::answers::Answers;
 use super::board::{Board, SeatWord};
 use super::breaker::{Breaker, Circuit};
 use super::ejection::Ejection;
+use super::evidence::Trouble;
 use super::health::threshold::Threshold;
 use super::state::{Decision, Health, Input, Inputs, Probe, Resolution, decide};
 use super::tally::Tally;
@@ -82,6 +83,7 @@ pub struct Backend {
     tls_settings: Option<Arc<UpstreamTls>>,
     endpoints: ArcSwap<Arc<[Endpoint]>>,
     detail: Mutex<Detail>,
+    trouble: Trouble,
     /// Idle connections to it in the pools of all workers: their shared credit. Only the pools write it, far from what picks
     /// read.
     pub idle_connections: AtomicU32,
@@ -133,6 +135,7 @@ impl Backend {
             tls_settings: config.tls.clone(),
             endpoints: ArcSwap::from_pointee(endpoints.into()),
             detail: Mutex::new(Detail { inputs, threshold: Threshold::default(), decision }),
+            trouble: Trouble::default(),
             idle_connections: AtomicU32::default(),
         }
     }
@@ -282,6 +285,11 @@ impl Backend {
     /// What its attempts came to.
     pub(super) fn tally(&self) -> &Tally {
         &self.tally
+    }
+
+    /// The call for a probe.
+    pub(super) fn trouble(&self) -> &Trouble {
+        &self.trouble
     }
 
     /// Where it is in the live set.

@@ -196,6 +196,13 @@ impl Lease {
     /// Ends the attempt at `now` with `outcome`.
     pub fn finish(self, outcome: Outcome, now: Tick) {
         let heard = self.heard.get().unwrap_or(Heard::GOOD);
+        if match outcome {
+            Outcome::Success => heard.error,
+            Outcome::ConnectFailed | Outcome::Failed => true,
+            Outcome::Neutral => false,
+        } {
+            self.backend.note_trouble();
+        }
         match outcome {
             Outcome::Success => toll::answered(&self.backend, &self.trial, heard, self.picked, now),
             Outcome::ConnectFailed => {

@@ -19,7 +19,7 @@ use super::health::agent::{Agent, Report};
 use super::state::{Health, Input, Probe, Resolution, decide};
 use super::sweep::Window;
 use super::tier::{Member, Tier, tiers};
-use super::{Backend, Budget, Padded, Tried};
+use super::{Backend, Budget, Pace, Padded, Tried};
 use crate::config::model::{self, Policy};
 use crate::message::BackendId;
 use crate::tick::Tick;
@@ -75,6 +75,10 @@ pub struct TargetState {
     changed: Notify,
     /// What its retries are taken from.
     pub retries: Padded<Budget>,
+    /// What competitors of slow attempts are taken from.
+    pub hedges: Padded<Budget>,
+    /// How soon its answers begin; noted only where attempts get competitors.
+    pub pace: Pace,
 }
 
 /// Who belongs to the target, how one of them is chosen, and how many probes turn a verdict.

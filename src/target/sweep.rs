@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::outlier::{Fault, History, Outlying, SLICES, Subject, Timed, judge, room};
 use super::tally::Reading;
 use super::{Backend, Target};
+use crate::config::model::Balance;
 use crate::message::BackendId;
 use crate::tick::{Tick, nanos};
 
@@ -81,8 +82,9 @@ impl Target {
             return Vec::new();
         }
         // What comes by keys, or from clients that stay, differs from backend to backend: who gets the expensive client
-        // would be ejected, and then whoever gets it next.
-        let comparable = !self.config.balance.algorithm.is_hash() && self.config.sticky.is_none();
+        // would be ejected, and then whoever gets it next. By `first` all the load is on one.
+        let algorithm = self.config.balance.algorithm;
+        let comparable = !algorithm.is_hash() && algorithm != Balance::First && self.config.sticky.is_none();
         let grace = self.config.balance.slow_start.saturating_add(rules.window.saturating_mul(GRACE));
         let mut found: Vec<Outlying> = Vec::new();
         for tier in &live.tiers {

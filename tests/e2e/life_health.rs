@@ -164,3 +164,46 @@ fn a_name_that_does_not_resolve_is_a_backend_that_is_down() {
     until_ended(&keel, Cause::Done, 6);
     assert_eq!(super::life_lab::reading(&keel, 2).attempts, 3);
 }
+
+/// The interval is an hour: whoever is out before it ends was probed because requests failed.
+#[test]
+fn a_backend_that_fails_requests_is_probed_at_once() {
+    let hourly = || HealthCheck { interval: SOON * 36_000, fall: 1, ..quick_health() };
+    let backends = fakes(2);
+    let keel = Keel::with(&[&backends[0], &backends[1]], |config| probe(config, hourly()));
+    until(&keel, 0, Health::Up);
+    until(&keel, 1, Health::Up);
+    backends[0].stop_accepting();
+    let mut client = keel.client();
+    let by_probe = |nth: usize| {
+        let status = status(&keel, nth);
+        status.health == Health::Down && status.source == Source::Probe
+    };
+    eventually("a refused connection is looked into", || {
+        assert_eq!(client.get("/").status, 200);
+        by_probe(0)
+    });
+    assert_eq!(&*status(&keel, 0).reason, "connection refused");
+
+    backends[1].behave(Behaviour::status(500));
+    eventually("a failed request is looked into", || {
+        let _ = client.get("/");
+        by_probe(1)
+    });
+    assert_eq!(&*status(&keel, 1).reason, "status 500, expected 200-399");
+    assert_eq!(backends[1].probes(), 2, "the first one, and the one that was called for");
+}
+
+#[test]
+fn the_body_of_a_good_answer_contains_the_text() {
+    let backends = [Fake::http("fake-1"), Fake::http("fake-2")].map(|fake| fake.start_in_thread().unwrap());
+    for (text, health) in [("healthy", Health::Up), ("Healthy", Health::Down)] {
+        let keel = Keel::with(&[&backends[0], &backends[1]], |config| {
+            probe(config, HealthCheck { body: Some(text.into()), ..quick_health() });
+        });
+        let found = until(&keel, 0, health);
+        if health == Health::Down {
+            assert_eq!(&*found.reason, "the body lacks \"Healthy\"");
+        }
+    }
+}

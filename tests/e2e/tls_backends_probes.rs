@@ -140,3 +140,28 @@ fn a_backend_that_is_silent_behind_the_handshake_is_up() {
         until(&probed_within(SHORT, &lab, keys, &backend, false), 0, Health::Up);
     }
 }
+
+#[test]
+fn a_text_is_looked_for_in_a_body_over_verified_tls() {
+    let lab = Lab::new();
+    let with_body = |backend: &Running, text: &str| {
+        let mut config = lab.config("http", TRUSTED, &urls(&[backend]));
+        probe(&mut config, HealthCheck { timeout: PATIENCE, body: Some(text.into()), ..quick_health() });
+        Keel::start(&config)
+    };
+    let backend = start(fake(true), lab.tls());
+    until(&with_body(&backend, "healthy"), 0, Health::Up);
+    is_down_because(&with_body(&backend, "ready"), "the body lacks \"ready\"");
+    // Whatever it says: it is not who it should be.
+    for (tls, reason) in [
+        (lab.tls().names(["a.example"]), "TLS: its certificate is valid for a.example, not for 127.0.0.1"),
+        (
+            lab.tls().authority(&Authority::new("stranger")),
+            "TLS: its certificate was issued by nobody whom we trust",
+        ),
+    ] {
+        let backend = start(fake(true), tls);
+        is_down_because(&with_body(&backend, "healthy"), reason);
+        assert_eq!(backend.probes(), 0, "it was asked nothing");
+    }
+}

@@ -151,6 +151,7 @@ impl Turn<'_> {
     /// Reads whatever comes until the client leaves. That counts as a request it did not wait for.
     async fn hang(&mut self) -> io::Result<Next> {
         self.read_body().await?;
+        let _waiting = (!self.health).then(|| self.state.waits());
         self.wire.drain().await?;
         Err(io::ErrorKind::UnexpectedEof.into())
     }
@@ -175,15 +176,18 @@ impl Turn<'_> {
         format!("Hello from {}", self.state.id)
     }
 
-    /// Waits for a slot where they are few, then for the behaviour's latency and this delay.
+    /// Waits for a slot where they are few, then for the behaviour's latency, its stall and this delay.
     async fn wait(&self, delay: Duration) {
+        // Over before the answer's first byte: who has that byte may send the next request at once.
+        let _waiting = (!self.health).then(|| self.state.waits());
         // The semaphore is never closed, so there is always one to get.
         let _slot = match &self.state.slots {
             Some(slots) if !self.health => slots.acquire().await.ok(),
             _ => None,
         };
         let latency = self.state.draw_latency(self.behaviour.latency).unwrap_or_default();
-        let whole = latency.saturating_add(delay);
+        let stall = self.state.draw_stall(self.behaviour.stall).unwrap_or_default();
+        let whole = latency.saturating_add(stall).saturating_add(delay);
         if !whole.is_zero() {
             tokio::time::sleep(whole).await;
         }

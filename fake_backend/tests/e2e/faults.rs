@@ -206,6 +206,16 @@ async fn latency_and_pace_slow_an_answer_down() {
 }
 
 #[tokio::test]
+async fn answers_that_stall_wait_longer_than_the_others() {
+    let (fake, mut client) = with(Behaviour::default().stall(1.0, Duration::from_millis(80))).await;
+    let start = Instant::now();
+    assert_eq!(client.get("/").await.text(), "Hello from a");
+    assert!(start.elapsed() >= Duration::from_millis(80));
+    fake.behave(Behaviour::default().stall(0.0, Duration::from_secs(3_600)));
+    assert_eq!(client.get("/").await.text(), "Hello from a");
+}
+
+#[tokio::test]
 async fn sizes_are_drawn_and_repeat_with_their_seed() {
     let mut runs = Vec::new();
     for _ in 0..2 {

@@ -290,3 +290,24 @@ async fn requests_beyond_the_slots_wait() {
     assert_eq!(well.get("/health").await.status(), 200);
     assert!(waiting.is_quiet().await);
 }
+
+#[tokio::test]
+async fn the_most_requests_at_once_are_counted_until_their_answers_begin() {
+    let fake = Fake::http("a").start().await.unwrap();
+    let mut client = Client::connect(fake.addr()).await;
+    for _ in 0..3 {
+        client.get("/").await;
+        client.get("/health").await;
+    }
+    assert_eq!(fake.stats().most, 1);
+    fake.behave(Behaviour::hang().times(2));
+    let mut waiting = Vec::new();
+    for number in 0..2 {
+        let mut other = Client::connect(fake.addr()).await;
+        other.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        waiting.push(other);
+        fake.wait_for(|stats| stats.most == number + 1, SOON).await.unwrap();
+    }
+    client.get("/").await;
+    assert_eq!(fake.stats().most, 3);
+}

@@ -6,6 +6,7 @@
 //!
 //! Some cases begin with one byte that chooses between variants; the rest is the message or the text as it is.
 
+mod agent;
 mod chunk;
 mod differential;
 pub mod fixture;
@@ -15,6 +16,7 @@ pub mod strict;
 mod writer;
 mod yaml;
 
+pub use agent::agent;
 pub use chunk::chunk;
 pub use differential::differential;
 pub use heads::{request_head, response_head};
@@ -32,4 +34,5 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("head_writer", head_writer),
     ("yaml", yaml),
     ("differential", differential),
+    ("agent", agent),
 ];

@@ -98,6 +98,8 @@ fields! {
     MethodPath = "method_path";
     /// `status`, or the status of the cause when the client got none: always a number.
     Code = "code";
+    /// Why each attempt before the last one failed, in order.
+    EarlierCauses = "earlier_causes";
 }
 
 /// A template, taken apart.

@@ -1,7 +1,6 @@
 //! Changing a key changes the configuration: one row per key, and no key without a row.
 
 use super::certificates::Certs;
-use super::resilience;
 use super::*;
 use crate::config::model::tls::*;
 use crate::config::model::*;

@@ -68,7 +68,9 @@ impl Alarm {
 
     /// Ready with [`Cause::AttemptTimeout`] or [`Cause::TotalTimeout`].
     pub fn poll(&self, cx: &mut Context<'_>) -> Poll<Cause> {
-        self.deadline.poll(cx).map(|()| self.cause.get())
+        // A late one may have come for both.
+        let cause = || if now() < self.total { self.cause.get() } else { Cause::TotalTimeout };
+        self.deadline.poll(cx).map(|()| cause())
     }
 }
 

@@ -18,6 +18,7 @@ use super::call::{Call, Patience, Silence};
 use super::edge::Edge;
 use super::forward::{Errand, until_over};
 use super::h1::write;
+use super::hedge::{Raced, race};
 
 /// A failed attempt.
 pub struct Failure {
@@ -73,6 +74,8 @@ pub async fn attempt<E: Edge>(errand: &mut Errand<'_, E>, mut lease: Lease) -> R
     // A trial finds out whether a backend can be connected to; an old connection says nothing about that.
     let mut may_reuse = !lease.is_trial();
     let to_head = errand.head.method() == b"HEAD";
+    let picked = lease.picked();
+    let is_hedged = errand.target.config.resilience.hedging.is_some();
     loop {
         let generation = lease.backend().generation();
         let pooled = if may_reuse {
@@ -80,7 +83,7 @@ pub async fn attempt<E: Edge>(errand: &mut Errand<'_, E>, mut lease: Lease) -> R
         } else {
             None
         };
-        let reused = pooled.is_some();
+        let mut reused = pooled.is_some();
         let stream = match pooled {
             Some(stream) => stream,
             None => match Box::pin(open(errand, lease.backend())).await {
@@ -101,11 +104,18 @@ pub async fn attempt<E: Edge>(errand: &mut Errand<'_, E>, mut lease: Lease) -> R
         let mut call = errand.start(lease, generation, stream, body);
         // The client may leave meanwhile; 1xx heads are passed on to it.
         let outcome = loop {
-            let polled = poll_fn(|cx| match call.poll_head(cx, errand.answer, to_head) {
-                Poll::Ready(outcome) => Poll::Ready(outcome),
-                Poll::Pending => errand.poll_over(cx).map(|cause| Err(call.silence(cause))),
-            });
-            match polled.await {
+            let patience = if is_hedged { errand.patience(&call) } else { None };
+            let polled = if let Some(wait) = patience {
+                let raced = Raced { call: &mut call, reused: &mut reused };
+                Box::pin(race(errand, raced, to_head, wait)).await
+            } else {
+                let head = poll_fn(|cx| match call.poll_head(cx, errand.answer, to_head) {
+                    Poll::Ready(outcome) => Poll::Ready(outcome),
+                    Poll::Pending => errand.poll_over(cx).map(|cause| Err(call.silence(cause))),
+                });
+                head.await
+            };
+            match polled {
                 Ok(()) if errand.answer.status < 200 && errand.answer.status != 101 => {}
                 outcome => break outcome,
             }
@@ -130,6 +140,9 @@ pub async fn attempt<E: Edge>(errand: &mut Errand<'_, E>, mut lease: Lease) -> R
                 return Err(Failure { cause, failed, sent: true, answer: None });
             }
             Ok(()) => {
+                if is_hedged {
+                    errand.target.state.pace.note(call.first_byte.since(picked));
+                }
                 call.note_answer(errand.answer, errand.target.config.resilience.breaker.as_ref());
                 return Ok(call);
             }
@@ -152,7 +165,7 @@ fn is_closed(silence: &Silence) -> bool {
 }
 
 /// No connection could be opened.
-fn unconnected(lease: Lease, cause: Cause) -> Failure {
+pub(super) fn unconnected(lease: Lease, cause: Cause) -> Failure {
     let (failed, outcome) = match cause {
         // It may have been about to accept.
         Cause::AttemptTimeout => (Failed::Timeout, Outcome::Failed),
@@ -165,7 +178,7 @@ fn unconnected(lease: Lease, cause: Cause) -> Failure {
 
 /// No answer came on a connection.
 #[cold]
-fn fail(call: Box<Call>, silence: &Silence, reused: bool) -> Failure {
+pub(super) fn fail(call: Box<Call>, silence: &Silence, reused: bool) -> Failure {
     let (sent, closed) = (!silence.unsent, is_closed(silence));
     let error = silence.error.as_ref().filter(|_| closed && !reused);
     if let Some(cause) = error.and_then(|error| dial::refusal(call.backend(), error)) {

@@ -333,6 +333,12 @@ impl Call {
         self.decoder.set_pipes(allowed);
     }
 
+    /// When its backend was chosen.
+    #[must_use]
+    pub fn picked(&self) -> Tick {
+        self.lease.picked()
+    }
+
     /// The backend.
     #[must_use]
     pub fn backend(&self) -> &Backend {

@@ -74,12 +74,17 @@ impl<'a, E: Edge> Errand<'a, E> {
     #[inline]
     fn begin(&mut self) {
         let (target, config) = (self.target, &self.target.config);
+        let resilience = &config.resilience;
         let mut repeats = false;
-        if let Some(savings) = self.ctx.savings.get(usize::from(target.id.0))
-            && let Some(retries) = &config.resilience.retries
-        {
-            savings.retries.add(retries.budget, &target.state.retries);
-            repeats = true;
+        if let Some(savings) = self.ctx.savings.get(usize::from(target.id.0)) {
+            if let Some(retries) = &resilience.retries {
+                savings.retries.add(retries.budget, &target.state.retries);
+                repeats = true;
+            }
+            if let Some(hedging) = &resilience.hedging {
+                savings.hedges.add(hedging.budget, &target.state.hedges);
+                repeats = true;
+            }
         }
         self.effort.alarm = Alarm::new(&config.timeouts, &self.ctx.ticker, self.record.routed);
         if repeats && !matches!(self.body, Body::Empty) && self.is_idempotent() {
@@ -101,6 +106,12 @@ impl<'a, E: Edge> Errand<'a, E> {
             None => self.body.again(),
             Some(replay) => replay.again(),
         }
+    }
+
+    /// True when another proxy repeats it.
+    #[must_use]
+    pub fn is_foreign(&self) -> bool {
+        given_retry(self.head) > 0
     }
 
     /// Ready when there is no use in going on: the client has left, or time is up.
@@ -242,6 +253,10 @@ async fn again<E: Edge>(
             Ok(lease)
         }
         (_, Some(call)) => Err(Ok(call)),
+        // The two may have come together.
+        (Ok(None), None) if cause == Cause::AttemptTimeout && case.left == Some(Duration::ZERO) => {
+            Err(Err(Cause::TotalTimeout))
+        }
         (Ok(None), None) => Err(Err(cause)),
         (Err(over), None) => Err(Err(over)),
     }

@@ -17,6 +17,7 @@ pub mod exchange;
 pub mod forward;
 pub mod h1;
 pub mod hash_key;
+pub mod hedge;
 pub mod memory;
 pub mod own;
 pub mod replay;

@@ -3,6 +3,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::target::tally::{Reading, Tally};
 
+const NOBODY: [u32; 0] = [];
+
 /// Attempts, errors, and milliseconds to an answer.
 type Done = (u32, u32, u64);
 
@@ -62,13 +64,13 @@ fn gross_cases_are_plain_after_the_fewest_attempts() {
     assert_eq!(failing, [(0, "100% errors, its siblings have 0%".to_owned())]);
     let hanging = verdicts(&[(50, 0, 20), (50, 0, 20), (50, 0, 900)], &rules);
     let [(2, reason)] = &hanging[..] else { panic!("{hanging:?}") };
-    assert!(reason.starts_with("answers in 9") && reason.ends_with("ms, its siblings in 21ms"), "{reason}");
+    assert!(reason.starts_with("answers in 9") && reason.ends_with("ms, its siblings in 20ms"), "{reason}");
     // One fewer, or nobody to compare it with, says nothing.
     for done in [[(49, 49, 1), (50, 0, 20)], [(500, 500, 1), (49, 0, 20)]] {
-        assert_eq!(places(&done), []);
+        assert_eq!(places(&done), NOBODY);
     }
-    assert_eq!(places(&[(5_000, 5_000, 1)]), []);
-    assert_eq!(places(&[]), []);
+    assert_eq!(places(&[(5_000, 5_000, 1)]), NOBODY);
+    assert_eq!(places(&[]), NOBODY);
 }
 
 #[test]
@@ -81,22 +83,22 @@ fn a_mild_case_takes_more_attempts() {
         assert_eq!((places(&few), places(&many)), (vec![], vec![0]));
     }
     // And what is within the limits is no case, however sure it is.
-    assert_eq!(places(&[(100_000, 19_000, 90), (100_000, 0, 20)]), []);
+    assert_eq!(places(&[(100_000, 19_000, 90), (100_000, 0, 20)]), NOBODY);
 }
 
 #[test]
 fn where_everybody_or_most_do_badly_nobody_stands_out() {
-    assert_eq!(places(&[(500, 500, 1); 4]), []);
-    assert_eq!(places(&[(500, 200, 800), (500, 190, 750), (500, 230, 900)]), []);
+    assert_eq!(places(&[(500, 500, 1); 4]), NOBODY);
+    assert_eq!(places(&[(500, 200, 800), (500, 190, 750), (500, 230, 900)]), NOBODY);
     // By rate a half may be out; by latency only who is slower than the slower half.
     assert_eq!(places(&[(500, 500, 20), (500, 500, 20), (500, 0, 20), (500, 0, 20)]), [0, 1]);
-    assert_eq!(places(&[(500, 500, 20), (500, 500, 20), (500, 500, 20), (500, 0, 20)]), []);
-    assert_eq!(places(&[(500, 0, 900), (500, 0, 900), (500, 0, 20)]), []);
+    assert_eq!(places(&[(500, 500, 20), (500, 500, 20), (500, 500, 20), (500, 0, 20)]), NOBODY);
+    assert_eq!(places(&[(500, 0, 900), (500, 0, 900), (500, 0, 20)]), NOBODY);
 }
 
 #[test]
 fn nobody_is_slow_by_less_than_anyone_notices() {
-    assert_eq!(places(&[(5_000, 0, 15), (5_000, 0, 0), (5_000, 0, 0)]), []);
+    assert_eq!(places(&[(5_000, 0, 15), (5_000, 0, 0), (5_000, 0, 0)]), NOBODY);
     assert_eq!(places(&[(5_000, 0, 40), (5_000, 0, 0), (5_000, 0, 0)]), [0]);
 }
 
@@ -109,12 +111,9 @@ fn what_is_switched_off_or_spared_is_not_judged() {
     assert_eq!([&failing, &slow].map(|done| verdicts(done, &no_latency).len()), [1, 0]);
     let histories = slow.map(history);
     let subject = |place: usize, timed| Subject { id: BackendId(0), history: &histories[place], timed };
-    assert_eq!(judge(&[subject(0, false), subject(1, true)], &Outlier::default()), []);
-    assert_eq!(
-        judge(&[subject(0, true), subject(1, false)], &Outlier::default()).len(),
-        1,
-        "it is a sibling"
-    );
+    let judged = |one, other| judge(&[subject(0, one), subject(1, other)], &Outlier::default()).len();
+    assert_eq!(judged(Timed::Never, Timed::Lastingly), 0);
+    assert_eq!(judged(Timed::Lastingly, Timed::Never), 1, "it is a sibling");
 }
 
 #[test]
@@ -172,7 +171,7 @@ fn slow_is_who_is_slow_all_the_time_or_slow_again() {
     // It has to be there for as long as that.
     let mut new = History::default();
     new.add(counts((1_000, 0, 900)));
-    assert_eq!(judged(&[new, with([20; 3])], &Outlier::default()), []);
+    assert!(judged(&[new, with([20; 3])], &Outlier::default()).is_empty());
 }
 
 #[test]
@@ -245,15 +244,15 @@ proptest! {
             let share = |n: u32, failed: u32| f64::from(failed) / f64::from(n);
             let fewest = done.iter().filter(|other| other.0 >= 50).all(|other| share(*n, *failed) <= share(other.0, other.1));
             let fastest = done.iter().filter(|other| other.0 >= 50).all(|other| *millis <= other.2);
-            prop_assert!(!(fewest && errors.contains(&place)) && !(fastest && latency.contains(&place)));
+            prop_assert!(!(fewest && errors.contains(&place) || fastest && latency.contains(&place)));
         }
     }
 
     /// More of the same only makes it surer.
     #[test]
     fn who_is_an_outlier_stays_one_with_more_attempts(done in any_done(), times in 2_u32..6) {
-        // Those that had too few to be counted would count now.
-        prop_assume!(done.iter().all(|(n, ..)| *n >= 52 || *n == 0));
+        // Those that had too few to be counted, in the window or a part of it, would count now.
+        prop_assume!(done.iter().all(|(n, ..)| *n >= 160 || *n == 0));
         let few: Vec<History> = done.iter().map(|&done| history(done)).collect();
         let many: Vec<History> = few.iter().map(|few| {
             let mut many = few.clone();

@@ -89,26 +89,26 @@ fn where_it_is_off_nobody_is_compared() {
 
 #[test]
 fn one_that_may_not_be_ejected_is_found_again_and_the_share_bounds_how_many() {
-    let target = target(&unprobed(5));
-    found(&target, at(0));
+    let free = target(&unprobed(5));
+    found(&free, at(0));
     for place in 0..5 {
-        tally(&target, place, 100, place < 2, 20);
+        tally(&free, place, 100, place < 2, 20);
     }
     let mut asked = 0;
-    let refused = target.compare(at(1), |_, _| {
+    let refused = free.compare(at(1), |_, _| {
         asked += 1;
         false
     });
     assert_eq!((refused.len(), asked), (0, 2));
-    assert_eq!(found(&target, at(2)).len(), 2);
+    assert_eq!(found(&free, at(2)).len(), 2);
     let mut config = unprobed(5);
     config.resilience.outlier.as_mut().expect("on by default").max_ejected = 20;
-    let target = super::super::fixtures::target(&config);
-    found(&target, at(0));
+    let bounded = target(&config);
+    found(&bounded, at(0));
     for place in 0..5 {
-        tally(&target, place, 100, place < 2, 20);
+        tally(&bounded, place, 100, place < 2, 20);
     }
-    assert_eq!(found(&target, at(1)).len(), 1);
+    assert_eq!(found(&bounded, at(1)).len(), 1);
 }
 
 #[test]
@@ -116,6 +116,7 @@ fn keys_and_sessions_make_latencies_unlike_but_not_errors() {
     for (algorithm, compared) in [
         (Balance::Maglev, false),
         (Balance::RingHash, false),
+        (Balance::First, false),
         (Balance::Random, true),
         (Balance::LeastBusy, true),
     ] {

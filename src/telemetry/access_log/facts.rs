@@ -119,7 +119,20 @@ impl<'a> Facts<'a> {
             DerivedField::Code => {
                 digits::write(room, self.sent().unwrap_or_else(|| self.record.cause.status().into()))
             }
+            DerivedField::EarlierCauses => self.write_earlier_causes(room),
         }
+    }
+
+    /// The causes of all kept attempts but the last, with commas between; `-`: there was no other.
+    fn write_earlier_causes<'r>(&self, mut room: Room<'r>) -> Left<'r> {
+        let Some((_, [first, others @ ..])) = self.record.kept_attempts().split_last() else {
+            return put(room, b"-");
+        };
+        room = put(room, first.outcome.token().as_bytes())?;
+        for attempt in others {
+            room = put(put(room, b",")?, attempt.outcome.token().as_bytes())?;
+        }
+        Some(room)
     }
 
     /// Method, one form of the target, perhaps the version; `-` alone when there is none of them.

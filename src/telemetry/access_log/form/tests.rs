@@ -298,6 +298,23 @@ fn a_template_takes_every_field_there_is() {
 }
 
 #[test]
+fn a_template_tells_why_each_earlier_attempt_has_failed() {
+    let mut record = Record::default();
+    for (outcomes, expected) in [
+        (&[][..], "-\n"),
+        (&[Cause::Done], "-\n"),
+        (&[Cause::ConnectFailed, Cause::Done], "connect_failed\n"),
+        (&[Cause::ErrorStatus, Cause::BackendClosed, Cause::BackendClosed], "error_status,backend_closed\n"),
+    ] {
+        record.clear();
+        for &outcome in outcomes {
+            record.attempt(BackendId(0), Tick(1)).outcome = outcome;
+        }
+        assert_eq!(filled("{earlier_causes}", &record, None), expected);
+    }
+}
+
+#[test]
 fn no_header_forges_a_field_of_a_template_or_a_line() {
     let hostile =
         head(b"GET", b"/|x", b"h", &[("X-One", b"a|b \"c\" 200\n{status}\\"), ("X-One", b"second")]);
