@@ -1,6 +1,7 @@
 //! Changing a key changes the configuration: one row per key, and no key without a row.
 
 use super::certificates::Certs;
+use super::resilience::rows as resilience_rows;
 use super::*;
 use crate::config::model::tls::*;
 use crate::config::model::*;
@@ -265,7 +266,7 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
             only_backend(c).probe_path.as_deref() == Some("/p")
         }),
     ];
-    rows.extend(resilience::rows());
+    rows.extend(resilience_rows());
     rows
 }
 
