@@ -1,7 +1,9 @@
 //! Requests as users send them, and how long each of them took: at random moments that nobody's answer changes (an open
-//! loop), or by so many clients that each wait for their answer (a closed one). One thread, on kept connections.
+//! loop), or by so many clients that each wait for their answer (a closed one). One thread, on connections that are kept where
+//! the peer keeps them.
 
-use std::io::{ErrorKind, Read, Write};
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, Read, Write};
 use std::mem::MaybeUninit;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
@@ -36,6 +38,12 @@ pub(crate) struct Options {
     /// Seconds in which requests are sent; those under way then are waited for
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     seconds: f64,
+    /// Requests of the first seconds don't count
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
+    after: f64,
+    /// Asks for so many paths in turn: `/0`, `/1` and on
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    paths: u64,
     /// What chance begins with
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -50,7 +58,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 /// A connection, with what has come of the answer that it waits for.
 struct Connection {
-    socket: TcpStream,
+    /// None after its end: the next request opens another one.
+    socket: Option<TcpStream>,
     sent: Instant,
     waits: bool,
     come: Vec<u8>,
@@ -58,7 +67,10 @@ struct Connection {
 
 struct Load<'a> {
     options: &'a Options,
-    request: Vec<u8>,
+    /// What follows the path in every request.
+    rest: String,
+    /// Requests sent so far.
+    sent: u64,
     epoll: OwnedFd,
     connections: Vec<Connection>,
     /// Connections that wait for nothing; the one that was used last is used next.
@@ -66,8 +78,12 @@ struct Load<'a> {
     under_way: usize,
     times: Vec<Duration>,
     errors: u64,
+    /// How many answers had which status; 0 is none, because the connection ended.
+    statuses: BTreeMap<u16, u64>,
     /// When the run began, the first and the last moment of sending.
     begun: Instant,
+    /// From when on requests count.
+    counts: Instant,
     end: Instant,
     /// When the next request of an open loop is due.
     due: Instant,
@@ -76,19 +92,21 @@ struct Load<'a> {
 
 impl<'a> Load<'a> {
     fn new(options: &'a Options) -> Result<Load<'a>> {
-        let request =
-            format!("GET / HTTP/1.1\r\nHost: {}\r\nUser-Agent: rig\r\nAccept: */*\r\n\r\n", options.to);
+        let rest = format!(" HTTP/1.1\r\nHost: {}\r\nUser-Agent: rig\r\nAccept: */*\r\n\r\n", options.to);
         let begun = now();
         Ok(Load {
             options,
-            request: request.into_bytes(),
+            rest,
+            sent: 0,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             connections: Vec::new(),
             idle: Vec::new(),
             under_way: 0,
             times: Vec::new(),
             errors: 0,
+            statuses: BTreeMap::new(),
             begun,
+            counts: begun,
             end: begun,
             due: begun,
             chance: options.seed,
@@ -102,6 +120,7 @@ impl<'a> Load<'a> {
             }
         }
         self.begun = now();
+        self.counts = self.begun + Duration::from_secs_f64(self.options.after);
         self.end = self.begun + Duration::from_secs_f64(self.options.seconds);
         self.due = self.begun;
         match self.options.rate {
@@ -166,32 +185,53 @@ impl<'a> Load<'a> {
 
     fn open(&mut self) -> Result<usize> {
         let place = self.connections.len();
+        let socket = Some(self.connect(place)?);
+        self.connections.push(Connection { socket, sent: now(), waits: false, come: Vec::new() });
+        Ok(place)
+    }
+
+    fn connect(&self, place: usize) -> Result<TcpStream> {
         let socket = TcpStream::connect(self.options.to)
             .with_context(|| format!("cannot connect to {}", self.options.to))?;
         socket.set_nodelay(true)?;
         socket.set_nonblocking(true)?;
         epoll::add(&self.epoll, &socket, EventData::new_u64(place as u64), EventFlags::IN)?;
-        self.connections.push(Connection { socket, sent: now(), waits: false, come: Vec::new() });
-        Ok(place)
+        Ok(socket)
     }
 
     fn send(&mut self, place: usize) -> Result<()> {
+        let mut socket = match self.connections[place].socket.take() {
+            Some(socket) => socket,
+            None => self.connect(place)?,
+        };
+        let request = match self.options.paths {
+            0 | 1 => format!("GET /{}", self.rest),
+            paths => format!("GET /{}{}", self.sent % paths, self.rest),
+        };
+        self.sent += 1;
+        // A small request always fits into the buffer of a socket on which nothing is under way. One that the peer has
+        // closed meanwhile says so at the next read, when it fails now.
+        match socket.write_all(request.as_bytes()) {
+            Ok(()) => {}
+            Err(error) if is_end(&error) => {}
+            Err(error) => return Err(error).context("cannot send"),
+        }
         let connection = &mut self.connections[place];
+        connection.socket = Some(socket);
         (connection.sent, connection.waits) = (now(), true);
         self.under_way += 1;
-        // A small request always fits into the buffer of a socket on which nothing is under way.
-        connection.socket.write_all(&self.request).context("cannot send")
+        Ok(())
     }
 
     fn receive(&mut self, place: usize) -> Result<()> {
         let connection = &mut self.connections[place];
         let mut buffer = [0; 16 * 1024];
-        match connection.socket.read(&mut buffer) {
-            Ok(count) => {
-                ensure!(count > 0, "the connection ended");
-                connection.come.extend_from_slice(&buffer[..count]);
-            }
+        let Some(socket) = &mut connection.socket else { return Ok(()) };
+        match socket.read(&mut buffer) {
+            Ok(0) => return self.ended(place),
+            Ok(count) => connection.come.extend_from_slice(&buffer[..count]),
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+            Err(error) if is_end(&error) => return self.ended(place),
             Err(error) => return Err(error).context("cannot receive"),
         }
         ensure!(connection.waits, "an answer that nobody asked for");
@@ -200,16 +240,34 @@ impl<'a> Load<'a> {
         if connection.come.len() < head.len + usize::try_from(length)? {
             return Ok(());
         }
+        let status = std::str::from_utf8(connection.come.get(9..12).unwrap_or_default())?.parse()?;
+        if head.close {
+            connection.socket = None;
+        }
+        self.take(place, status)
+    }
+
+    /// The peer has closed or reset: nothing but a request that waits is lost by that.
+    fn ended(&mut self, place: usize) -> Result<()> {
+        let connection = &mut self.connections[place];
+        connection.socket = None;
+        if connection.waits { self.take(place, 0) } else { Ok(()) }
+    }
+
+    /// Counts an answer and sends the connection's next request where one waits for that.
+    fn take(&mut self, place: usize, status: u16) -> Result<()> {
         let time = now();
-        if connection.come.starts_with(b"HTTP/1.1 200") {
-            self.times.push(time - connection.sent);
-        } else {
-            self.errors += 1;
+        let connection = &mut self.connections[place];
+        if connection.sent >= self.counts {
+            *self.statuses.entry(status).or_default() += 1;
+            match status {
+                200 => self.times.push(time - connection.sent),
+                _ => self.errors += 1,
+            }
         }
         connection.come.clear();
         connection.waits = false;
         self.under_way -= 1;
-        ensure!(!head.close, "the connection is not kept");
         if self.options.rate.is_some() {
             self.idle.push(place);
         } else if time < self.end {
@@ -226,18 +284,27 @@ impl<'a> Load<'a> {
             self.times.get(rank.saturating_sub(1)).copied().map_or(0.0, micros)
         };
         let mean = self.times.iter().copied().map(micros).sum::<f64>() / self.times.len().max(1) as f64;
+        let statuses: Vec<_> =
+            self.statuses.iter().map(|(status, count)| format!("\"{status}\":{count}")).collect();
         format!(
             "{{\"requests\":{},\"errors\":{},\"seconds\":{:.6},\"connections\":{},\"mean_us\":{mean:.0},\"p50_us\":{:.0},\
-             \"p99_us\":{:.0},\"max_us\":{:.0}}}",
+             \"p99_us\":{:.0},\"p99_5_us\":{:.0},\"max_us\":{:.0},\"statuses\":{{{}}}}}",
             self.times.len() as u64 + self.errors,
             self.errors,
             (now() - self.begun).as_secs_f64(),
             self.connections.len(),
             part(0.5),
             part(0.99),
+            part(0.995),
             part(1.0),
+            statuses.join(","),
         )
     }
+}
+
+/// Whether this says that the peer is gone.
+fn is_end(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted)
 }
 
 #[cfg(test)]
@@ -254,7 +321,8 @@ mod tests {
     #[test]
     fn a_closed_loop_keeps_its_clients_and_counts_every_answer() {
         let to = backend::start(&["--body", "40000"]);
-        let options = Options { to, rate: None, clients: Some(7), seconds: 0.05, seed: 1 };
+        let options =
+            Options { to, rate: None, clients: Some(7), seconds: 0.05, after: 0.0, paths: 1, seed: 1 };
         let mut load = load(&options);
         assert_eq!((load.connections.len(), load.under_way, load.errors), (7, 0, 0));
         assert!(load.times.len() >= 7);
@@ -262,9 +330,55 @@ mod tests {
     }
 
     #[test]
+    fn answers_are_counted_by_status_and_ends_of_connections_as_errors() {
+        use std::io::BufRead as _;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = listener.local_addr().unwrap();
+        let server = std::thread::spawn(move || {
+            let mut listener = Some(listener);
+            let mut asked = Vec::new();
+            for answer in ["503 No\r\nConnection: close", "500 No", "200 OK"] {
+                let (mut socket, _) = listener.as_ref().unwrap().accept().unwrap();
+                if answer == "200 OK" {
+                    // Nobody gets in after this one.
+                    listener = None;
+                }
+                let mut lines = io::BufReader::new(socket.try_clone().unwrap()).lines();
+                asked.push(lines.next().unwrap().unwrap());
+                while !lines.next().unwrap().unwrap().is_empty() {}
+                write!(socket, "HTTP/1.1 {answer}\r\nContent-Length: 2\r\n\r\nok").unwrap();
+                // A second request on the same connection gets no answer but its end.
+                if !answer.contains("close") {
+                    while !lines.next().unwrap().unwrap().is_empty() {}
+                }
+            }
+            asked
+        });
+        let options =
+            Options { to, rate: None, clients: Some(1), seconds: 3_600.0, after: 0.0, paths: 2, seed: 1 };
+        let mut load = Load::new(&options).unwrap();
+        assert!(load.go().is_err());
+        // The request that got no answer lies between the last two.
+        let asked = server.join().unwrap();
+        assert_eq!(asked, ["GET /0 HTTP/1.1", "GET /1 HTTP/1.1", "GET /1 HTTP/1.1"]);
+        assert_eq!(load.statuses, BTreeMap::from([(0, 2), (200, 1), (500, 1), (503, 1)]));
+        assert_eq!((load.errors, load.times.len()), (4, 1));
+    }
+
+    #[test]
+    fn what_is_sent_before_the_count_begins_is_left_out() {
+        let to = backend::start(&[]);
+        let options =
+            Options { to, rate: None, clients: Some(1), seconds: 0.05, after: 3_600.0, paths: 1, seed: 1 };
+        let load = load(&options);
+        assert_eq!((load.errors, load.times.len(), load.statuses.len()), (0, 0, 0));
+    }
+
+    #[test]
     fn an_open_loop_sends_as_much_as_its_seed_says() {
         let to = backend::start(&[]);
-        let options = Options { to, rate: Some(2_000.0), clients: None, seconds: 0.1, seed: 5 };
+        let options =
+            Options { to, rate: Some(2_000.0), clients: None, seconds: 0.1, after: 0.0, paths: 1, seed: 5 };
         let (once, again) = (load(&options), load(&options));
         assert_eq!(once.times.len(), again.times.len(), "chance has a seed");
         assert!((120..280).contains(&once.times.len()), "{}", once.times.len());
