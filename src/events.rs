@@ -146,6 +146,15 @@ pub fn panic_ended(target: &str) {
     );
 }
 
+/// Logs that for the first time a backend of a target has as many requests as were found out to be good for it.
+pub fn limit_met(target: &str, limit: u32) {
+    tracing::info!(
+        target,
+        limit,
+        "target {target}: a backend has as many requests as it may have ({limit}, adaptive); from now on some may wait"
+    );
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

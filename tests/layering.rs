@@ -32,6 +32,7 @@ const PURE: &[&str] = &[
     "target/hash",
     "target/breaker",
     "target/outlier",
+    "target/gradient",
     "target/tally",
     "target/retry",
     "target/budget",

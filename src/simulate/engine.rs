@@ -355,7 +355,7 @@ fn config(workload: &Workload, policy: &Policy) -> model::Target {
         sticky: None,
         health: workload.health.clone(),
         timeouts: Timeouts::default(),
-        resilience: model::Resilience { max_in_flight: None, ..workload.resilience.clone() },
+        resilience: model::Resilience { max_in_flight: None, adaptive: false, ..workload.resilience.clone() },
         upgrade: Vec::new(),
         backends: backends.collect(),
     }

@@ -6,7 +6,7 @@
 //! state begins or ends, which is rare; where `max_in_flight` is set, when a backend becomes full and when it is no
 //! longer; and for every pick and release where the algorithm needs an exact order of loads (`least_connections`,
 //! `least_busy`): then it is held for a walk over a tree of a few levels. Lock order: the members of `TargetState`,
-//! then the board.
+//! then what is known of the limit, then the board.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -371,12 +371,18 @@ impl Board {
         self.rules.load()
     }
 
-    /// Sets the rules and the limit. Who is concerned is to be refreshed.
-    pub(super) fn govern(&self, config: &Resilience, members: usize) {
+    /// Sets the rules and the limit (0: none). Who is concerned is to be refreshed.
+    pub(super) fn govern(&self, config: &Resilience, limit: u32, members: usize) {
         self.rules.store(Arc::new(Rules::new(config)));
         let mut desk = self.desk();
-        (desk.limit, desk.members) = (config.max_in_flight.unwrap_or(0), members);
-        self.limit.store(desk.limit, Ordering::Relaxed);
+        desk.members = members;
+        self.set_limit(&mut desk, limit);
+    }
+
+    /// Sets the limit (0: none). Who is concerned is to be refreshed.
+    pub(super) fn set_limit(&self, desk: &mut Desk, limit: u32) {
+        desk.limit = limit;
+        self.limit.store(limit, Ordering::Relaxed);
     }
 
     /// What stands behind the mutex.

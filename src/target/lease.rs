@@ -207,7 +207,7 @@ impl Lease {
     pub fn finish(self, outcome: Outcome, now: Tick) {
         let told = self.told.get();
         if match outcome {
-            Outcome::Success => heard.error,
+            Outcome::Success => told.error,
             Outcome::ConnectFailed | Outcome::Failed => true,
             Outcome::Neutral => false,
         } {

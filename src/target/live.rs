@@ -11,6 +11,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
+use super::adaptive::Adaptive;
 use super::backend::{Detail, probe_input};
 use super::balance::{Cursor, wants};
 use super::board::{Board, Seat};
@@ -69,6 +70,8 @@ pub struct TargetState {
     members: Mutex<Members>,
     /// What the sweep knows.
     pub(super) window: Mutex<Window>,
+    /// What is known of the limit; `None`: it is not to be found out.
+    pub(super) adaptive: Mutex<Option<Adaptive>>,
     changed: Notify,
     /// What its retries are taken from.
     pub retries: Padded<Budget>,
@@ -166,7 +169,8 @@ impl TargetState {
     pub(super) fn replace(&self, all: Vec<Member>, config: &model::Target) -> Vec<Arc<Backend>> {
         let (policy, health, resilience) = (&config.balance, config.health.as_ref(), &config.resilience);
         let mut members = self.members();
-        self.board.govern(resilience, all.iter().filter(|member| member.portion.weight > 0).count());
+        let limit = self.limit_for(resilience);
+        self.board.govern(resilience, limit, all.iter().filter(|member| member.portion.weight > 0).count());
         (members.rise, members.fall) = health.map_or((1, 1), |health| (health.rise, health.fall));
         members.policy = policy.clone();
         for Member { backend, .. } in &all {

@@ -4,6 +4,7 @@
 //! [`TargetState`]; `server` owns the [`Registry`]. Nothing here opens a socket, reads a clock or knows
 //! what HTTP is: every decision is a function of state and a [`crate::tick::Tick`].
 
+mod adaptive;
 mod answers;
 mod ask;
 mod backend;
@@ -14,6 +15,7 @@ mod budget;
 mod dice;
 mod ejection;
 mod evidence;
+mod gradient;
 mod hash;
 pub mod health;
 mod hedge;

@@ -54,9 +54,10 @@ pub struct Ejected {
 
 impl Target {
     /// Compares the live backends by what their attempts came to and leaves those out that do worse than their siblings,
-    /// then settles what follows from who is out. To be called each [`SWEEP`].
+    /// steps the limit of an adaptive target, then settles what follows from who is out. To be called each [`SWEEP`].
     pub fn sweep(&self, now: Tick) -> Vec<Ejected> {
         let ejected = self.compare(now, |backend, reason| self.state.eject(backend, reason, now));
+        self.adapt();
         self.settle(now);
         ejected
     }

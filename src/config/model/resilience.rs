@@ -17,6 +17,9 @@ pub struct Resilience {
     pub hedging: Option<Hedging>,
     /// Requests (on TCP connections) that one backend has at once, over all workers; `None` (`off`, the default): any.
     pub max_in_flight: Option<u32>,
+    /// How many these are is found out from how long answers take (`max_in_flight: adaptive`); then there is no number.
+    /// Default: no.
+    pub adaptive: bool,
     /// Requests that wait while every backend has `max_in_flight`; 0: none does. Default 1,024.
     pub queue: u32,
     /// Percent of a target's backends; while fewer are left, ejections of outliers are set aside. 0: never. Default 50.
@@ -31,6 +34,7 @@ impl Default for Resilience {
             retries: Some(Retries::default()),
             hedging: None,
             max_in_flight: None,
+            adaptive: false,
             queue: 1_024,
             panic_threshold: 50,
         }

@@ -29,6 +29,8 @@ pub(super) const PARAMETER: &str = r#"[!"$%'-<>-~]+"#;
 pub(super) const SECRET: &str = r"[\s\S]{4,}";
 /// A status, or a range of them.
 pub(super) const STATUSES: &str = r"\s*[0-9]{3}\s*(?:-\s*[0-9]{3}\s*)?";
+/// A number that is found out.
+pub(super) const ADAPTIVE: &str = "[Aa][Dd][Aa][Pp][Tt][Ii][Vv][Ee]";
 /// A percentile that is no bare number.
 pub(super) const PERCENTILE: &str = r"[Pp]?[0-9]+";
 /// What an answer to a probe contains.

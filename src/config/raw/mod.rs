@@ -31,7 +31,7 @@ pub(super) use balance::{RawSticky, Secret, algorithm_name, strong};
 pub(super) use health::{RawHealth, probe_path};
 pub(super) use kind::{Key, Kind, NAME};
 pub(super) use reader::{Reader, choose, out_of_range};
-pub(super) use resilience::{Condition, RawBreaker, RawHedging, RawOutlier, RawRetries};
+pub(super) use resilience::{Condition, InFlight, RawBreaker, RawHedging, RawOutlier, RawRetries};
 pub(super) use shape::{ALL as SHAPES, Shape};
 pub(super) use target::{RawTarget, Spoken};
 pub(super) use tls::{RawIdentity, RawTls, RawUpstreamTls, server_name};

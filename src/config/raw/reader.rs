@@ -228,7 +228,13 @@ impl<'r> Reader<'r> {
         Some(Written::new(Some(read.value), read.spot))
     }
 
-    fn number(&mut self, entry: &Entry, range: RangeInclusive<u32>, form: &str) -> Option<Written<u32>> {
+    /// A whole number in a range, where `form` is what is expected but for the range.
+    pub(super) fn number(
+        &mut self,
+        entry: &Entry,
+        range: RangeInclusive<u32>,
+        form: &str,
+    ) -> Option<Written<u32>> {
         let expected = format!("{form} from {} to {}", range.start(), range.end());
         let number = match (entry.node.typed(), entry.node.text()) {
             (Typed::Integer(number), _) => Some(number),

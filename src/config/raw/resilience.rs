@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::reader::{Reader, Section, is_off, subject};
+use super::reader::{Reader, Section, choose, is_off, subject};
 use super::statuses::{self, statuses};
 use super::{COUNT_MAX, DAY, HOUR, MILLISECOND, section_or_off, shape};
 use crate::config::error::{Wrong, quoted};
@@ -36,10 +36,25 @@ pub(in crate::config) struct RawResilience {
     pub(in crate::config) outlier: OrOff<RawOutlier>,
     pub(in crate::config) retries: OrOff<RawRetries>,
     pub(in crate::config) hedging: OrOff<RawHedging>,
-    pub(in crate::config) max_in_flight: OrOff<u32>,
+    pub(in crate::config) max_in_flight: OrOff<InFlight>,
     pub(in crate::config) queue: OrOff<RawQueue>,
     /// `off` is 0.
     pub(in crate::config) panic_threshold: Option<Written<u8>>,
+}
+
+/// `max_in_flight` when it is not `off`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::config) enum InFlight {
+    /// So many.
+    Number(u32),
+    /// What is found out.
+    Adaptive,
+}
+
+impl InFlight {
+    /// Those that have a name, with the name.
+    pub(in crate::config) const NAMED: &'static [(&'static str, InFlight)] =
+        &[("adaptive", InFlight::Adaptive)];
 }
 
 /// `breaker` when it is not `off`.
@@ -121,9 +136,7 @@ pub(super) fn walk(
         outlier: section.find("outlier").and_then(|entry| outlier(entry, reader)),
         retries: section.find("retries").and_then(|entry| retries(entry, reader, http_only)),
         hedging: section.find("hedging").and_then(|entry| hedging(entry, reader)),
-        max_in_flight: section
-            .find("max_in_flight")
-            .and_then(|entry| reader.whole_or_off(entry, 1..=IN_FLIGHT_MAX)),
+        max_in_flight: section.find("max_in_flight").and_then(|entry| in_flight(entry, reader, http_only)),
         queue: section.find("queue").and_then(|entry| queue(entry, reader)),
         panic_threshold: section
             .find("panic_threshold")
@@ -313,6 +326,33 @@ fn percentile(text: &str) -> Result<u8, Wrong> {
     within.ok_or_else(|| {
         Wrong::new(format!("is {}, which is no such percentile", quoted(text)), PERCENTILE_FORM)
     })
+}
+
+fn in_flight(
+    entry: &Entry,
+    reader: &mut Reader<'_>,
+    http_only: &mut Vec<(&'static str, Spot)>,
+) -> OrOff<InFlight> {
+    const FORM: &str = "`off`, `adaptive`, or a whole number";
+    let spot = reader.spot(entry);
+    if is_off(&entry.node) {
+        return Some(Written::new(None, spot));
+    }
+    let is_number = |text: &str| text.parse::<i64>().is_ok();
+    if !matches!(entry.node.typed(), Typed::Text(_)) || entry.node.text().is_none_or(is_number) {
+        let read = reader.number(entry, 1..=IN_FLIGHT_MAX, FORM)?;
+        return Some(Written::new(Some(InFlight::Number(read.value)), read.spot));
+    }
+    let expected = format!("{FORM} from 1 to {IN_FLIGHT_MAX}");
+    let read = reader.parsed(entry, &expected, |text| {
+        let read = choose(text, InFlight::NAMED);
+        read.map_err(|wrong| Wrong { expected: Some(expected.clone()), ..wrong })
+    })?;
+    if read.value == InFlight::Adaptive {
+        // Of a TCP connection only is known how long it takes to begin, and that does not grow with the load.
+        http_only.push(("adaptive", spot));
+    }
+    Some(Written::new(Some(read.value), read.spot))
 }
 
 fn queue(entry: &Entry, reader: &mut Reader<'_>) -> OrOff<RawQueue> {

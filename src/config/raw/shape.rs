@@ -12,8 +12,8 @@ use super::kind::Kind::{
     Percent, PercentOrWhole, Seconds, Size, Switch, SwitchOr, Text, Time, Whole, WholeOr, Word,
 };
 use super::kind::{
-    ADDRESS, BODY, FILE, HOST, HOST_HEADER, Key, Kind, LISTENER, NAME, NETWORK, PARAMETER, PATH, PROTOCOL,
-    SECRET, SHARE, STATUSES, TEMPLATE, TOKEN, URL, VERSION, key, names,
+    ADAPTIVE, ADDRESS, BODY, FILE, HOST, HOST_HEADER, Key, Kind, LISTENER, NAME, NETWORK, PARAMETER, PATH,
+    PROTOCOL, SECRET, SHARE, STATUSES, TEMPLATE, TOKEN, URL, VERSION, key, names,
 };
 use super::resilience::IN_FLIGHT_MAX;
 use super::target::Spoken;
@@ -130,8 +130,12 @@ pub(super) const TARGET: Shape = Shape {
         key("retries", OrOff(&Group(&RETRIES)), "Which failed attempts are repeated on another backend."),
         key("hedging", SwitchOr(&HEDGING), "When a slow attempt gets a competitor. For `http` only.")
             .or("off"),
-        key("max_in_flight", OrOff(&Whole(1, IN_FLIGHT_MAX)), "Requests that one backend has at once.")
-            .or("off"),
+        key(
+            "max_in_flight",
+            OrOff(&WholeOr(1, IN_FLIGHT_MAX, ADAPTIVE)),
+            "Requests that one backend has at once; for `http` also `adaptive`.",
+        )
+        .or("off"),
         key("queue", OrOff(&Group(&QUEUE)), "Requests that wait while every backend has `max_in_flight`."),
         key(
             "panic_threshold",

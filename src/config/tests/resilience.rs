@@ -159,6 +159,7 @@ fn a_tcp_target_has_limits_a_queue_and_a_breaker() {
         ("hedging: on", "hedging"),
         ("hedging: off", "hedging"),
         ("breaker: {statuses: 500}", "statuses"),
+        ("max_in_flight: adaptive", "adaptive"),
         ("timeouts: {attempt: 1s}", "attempt"),
         ("timeouts: {total: off}", "total"),
         ("limits: {body: 1MB}", "body"),
@@ -203,6 +204,14 @@ fn what_is_in_force_is_shown_as_it_would_be_written() {
         let row = format!("targets.web.{row}");
         assert!(rows.contains(&row), "{row} is not in {rows:#?}");
     }
+    let rows = effective(&target("max_in_flight: adaptive"), &Flags::default());
+    for row in [
+        "max_in_flight = adaptive (t.yaml:1)",
+        "queue.size = 1024 (default)",
+        "timeouts.queue = 5s (default)",
+    ] {
+        assert!(rows.contains(&format!("targets.web.{row}")), "{row} is not in {rows:#?}");
+    }
     // Of what has no effect nothing is shown.
     let rows = effective(&target("outlier: off, breaker: off, retries: off"), &Flags::default());
     for key in ["outlier.", "breaker.", "retries.", "hedging.", "queue", "panic_threshold", "timeouts.queue"]
@@ -211,6 +220,30 @@ fn what_is_in_force_is_shown_as_it_would_be_written() {
     }
     assert!(rows.iter().any(|row| row == "targets.web.retries = off (t.yaml:1)"), "{rows:#?}");
     assert!(rows.iter().any(|row| row == "targets.web.hedging = off (default)"), "{rows:#?}");
+}
+
+#[test]
+fn a_limit_is_a_number_or_found_out() {
+    let limit = |value: &str| {
+        let config = config(&target(&format!("max_in_flight: {value}")));
+        (of(&config).1.resilience.max_in_flight, of(&config).1.resilience.adaptive)
+    };
+    assert_eq!(limit("7"), (Some(7), false));
+    assert_eq!(limit("off"), (None, false));
+    for word in ["adaptive", "Adaptive", "'ADAPTIVE'"] {
+        assert_eq!(limit(word), (None, true), "{word}");
+    }
+    let expected = "expected: `off`, `adaptive`, or a whole number from 1 to 1000000";
+    for (value, hint) in [
+        ("adaptiv", "did you mean `adaptive`?"),
+        ("'7'", "write 7 without quotes"),
+        ("0", "write `off`"),
+        ("on", ""),
+        ("[1]", ""),
+    ] {
+        let text = problems(&target(&format!("max_in_flight: {value}")));
+        assert!(text.contains(expected) && text.contains(hint) && text.ends_with("1 problem"), "{text}");
+    }
 }
 
 #[test]
@@ -235,6 +268,7 @@ fn what_waits_for_another_key_is_a_warning() {
         found("max_in_flight: 1, queue: {size: 5}, timeouts: {queue: 1s}, panic_threshold: 10%"),
         [""; 0]
     );
+    assert_eq!(found("max_in_flight: adaptive, queue: {size: 5}, timeouts: {queue: 1s}"), [""; 0]);
     // `off` is as it is.
     assert_eq!(found("queue: off, outlier: off, panic_threshold: off"), [""; 0]);
     for (keys, key) in [

@@ -8,7 +8,7 @@ use crate::config::error::{Report, quoted};
 use crate::config::model::Protocol;
 use crate::config::model::resilience::{Breaker, Hedging, Outlier, Resilience, Retries};
 use crate::config::origin::{Field, Spot, Written};
-use crate::config::raw::{Condition, RawBreaker, RawHedging, RawOutlier, RawRetries, RawTarget};
+use crate::config::raw::{Condition, InFlight, RawBreaker, RawHedging, RawOutlier, RawRetries, RawTarget};
 use crate::config::units::show_duration;
 
 /// Makes the accepted form.
@@ -33,18 +33,27 @@ pub(super) fn accept(
     let retries = book.group("retries", &written.retries, &absent.2);
     let retries = retries.map(|raw| self::retries(raw, is_http, &mut book));
     let hedging = if is_http { hedging(raw, &mut book) } else { None };
-    let most = written.max_in_flight.as_ref();
-    let max_in_flight = book.settle("max_in_flight", most, default.max_in_flight, |most| {
-        most.map_or_else(|| "off".to_owned(), |most| most.to_string())
-    });
+    let in_flight = book.settle("max_in_flight", written.max_in_flight.as_ref(), None, show_in_flight);
     Resilience {
-        queue: queue(raw, max_in_flight.is_some(), default.queue, report, &mut book),
+        queue: queue(raw, in_flight.is_some(), default.queue, report, &mut book),
         panic_threshold: panic_threshold(raw, outlier.is_some(), default.panic_threshold, report, &mut book),
         breaker,
         outlier,
         retries,
         hedging,
-        max_in_flight,
+        max_in_flight: match in_flight {
+            Some(InFlight::Number(number)) => Some(number),
+            Some(InFlight::Adaptive) | None => None,
+        },
+        adaptive: in_flight == Some(InFlight::Adaptive),
+    }
+}
+
+fn show_in_flight(in_flight: &Option<InFlight>) -> String {
+    match in_flight {
+        None => "off".to_owned(),
+        Some(InFlight::Number(number)) => number.to_string(),
+        Some(InFlight::Adaptive) => "adaptive".to_owned(),
     }
 }
 
