@@ -44,6 +44,11 @@ targets:
     protocol: {protocol}
     listener: 127.0.0.1:0
     health_check: off
+    breaker: {{failures: 20, open: 5s, statuses: [500-599]}}
+    outlier: {{failures: 5, max_ejected: 50%}}
+    retries: {{attempts: 3, on: [connect, reset, 503], budget: 20%}}
+    max_in_flight: 1000
+    queue: {{size: 1000, timeout: 5s}}
     {tls}
     backends: [{{host: 127.0.0.1, port: {port}}}]
 """

@@ -93,6 +93,15 @@ pub(super) fn write_hex(room: Room<'_>, value: u128) -> Left<'_> {
     Some(rest)
 }
 
+/// A request's number as 32 lower-case hex digits.
+#[inline]
+#[must_use]
+pub fn id_digits(id: u128) -> [u8; 32] {
+    let mut text = [0; 32];
+    write_digits(&mut text, &id.to_be_bytes());
+    text
+}
+
 /// The two hex digits of each byte. Not a part of its caller, where the bytes would be numbers: from memory the
 /// compiler takes eight of them at once.
 #[inline(never)]

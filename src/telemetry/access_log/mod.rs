@@ -36,6 +36,7 @@ use crate::config::model::{self, LogPath};
 use crate::message::{Head, Record};
 use crate::tick::Tick;
 
+pub use digits::id_digits;
 pub use names::Names;
 pub use stamp::WallStart;
 

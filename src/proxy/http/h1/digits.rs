@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::telemetry::access_log::id_digits;
+
 /// Appends a decimal number.
 pub fn push_number(out: &mut Vec<u8>, number: u64) {
     let mut digits = [0u8; 20];
@@ -52,17 +54,6 @@ static OCTETS: [[u8; 4]; 256] = {
     }
     texts
 };
-
-/// A request's number as 32 hex digits.
-#[inline]
-#[must_use]
-pub fn id_digits(id: u128) -> [u8; 32] {
-    let mut digits = [0; 32];
-    for (pair, byte) in digits.as_chunks_mut().0.iter_mut().zip(id.to_be_bytes()) {
-        *pair = HEX[usize::from(byte)];
-    }
-    digits
-}
 
 /// Appends a request's number as 32 hex digits.
 pub fn push_id(out: &mut Vec<u8>, id: u128) {

@@ -259,13 +259,8 @@ fn host(head: &mut Head) -> Result<(), Cause> {
 #[must_use]
 pub fn is_authority(bytes: &[u8]) -> bool {
     let is_name = |byte: &u8| CLASSES[usize::from(*byte)] & HOST != 0;
-    let mut rest = bytes;
-    while let [byte, behind @ ..] = rest
-        && is_name(byte)
-    {
-        rest = behind;
-    }
-    let host = &bytes[..bytes.len() - rest.len()];
+    let end = bytes.iter().position(|byte| !is_name(byte)).unwrap_or(bytes.len());
+    let (host, rest) = bytes.split_at(end);
     match rest.first() {
         None => !host.is_empty(),
         Some(b':') => !host.is_empty() && is_port(&rest[1..]),

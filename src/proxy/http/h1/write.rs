@@ -9,7 +9,8 @@ use std::net::IpAddr;
 use crate::config::model::Forwarded;
 use crate::message::{Field, Fields, Framing, Head, Line, Span, Version, status, tokens};
 
-use super::digits::{id_digits, push_number, push_peer};
+use super::digits::{push_number, push_peer};
+use crate::telemetry::access_log::id_digits;
 
 /// Most bytes that a head grows by, but for a certificate and a long name of a host.
 const ADDED: usize = 320;
