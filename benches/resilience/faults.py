@@ -160,7 +160,7 @@ async def every(ports, own):
 
 def faults(stand, _):
     """One of three backends misbehaves for 2 s under 100 requests/s of 8 clients, then no more"""
-    keys = ["health_check: {path: /health}", "timeouts: {first_byte: 500ms, idle: 500ms}"]
+    keys = ["health_check: {path: /health, interval: 1s}", "timeouts: {first_byte: 500ms, idle: 500ms}"]
     own = {fault.name: stand.backends(fault.name.replace("_", "-"), [], [], []) for fault in FAULTS}
     ports = stand.evenkeel({fault.name: (keys, own[fault.name]) for fault in FAULTS})
     found = asyncio.run(every(ports, own))
