@@ -125,6 +125,15 @@ pub fn backend_ejected(identity: &str, reason: &str) {
     tracing::warn!(backend = identity, reason, "backend {identity} is left out: {reason}");
 }
 
+/// Logs that a backend that was left out for being slow gets requests again, so that `failing` can be left out instead.
+pub fn backend_pardoned(identity: &str, failing: &str) {
+    tracing::info!(
+        backend = identity,
+        failing,
+        "backend {identity} is back: it is only slow, and {failing} fails; not both may be left out"
+    );
+}
+
 /// Logs that a backend that was left out gets requests again: its trial went well.
 pub fn backend_returned(identity: &str) {
     tracing::info!(backend = identity, "backend {identity} is back: its trial went well");

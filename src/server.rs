@@ -15,6 +15,7 @@ use tokio::runtime::Runtime;
 
 use crate::config::model::{Bind, Config};
 use crate::events;
+use crate::lasting::again;
 use crate::net::{now, socket};
 use crate::probe;
 use crate::shutdown::Shutdown;
@@ -222,19 +223,12 @@ impl Server {
         let Some(control) = &self.control else { return };
         let _inside = control.enter();
         let mut probes = probe::start(&self.snapshot.targets, now, &self.shutdown.cut);
-        let cut = self.shutdown.cut.clone();
-        control.spawn(async move {
-            while let Some(ended) = probes.join_next().await {
-                if ended.is_err() && !cut.is_cancelled() {
-                    tracing::error!("a probe has ended by a panic; its backend keeps its last state");
-                }
-            }
-        });
+        control.spawn(async move { while probes.join_next().await.is_some() {} });
     }
 
     fn start_rotation(&self, tickets: Arc<Tickets>) {
         let Some(control) = &self.control else { return };
-        control.spawn(async move {
+        let rotate = async move || {
             let mut turns = tokio::time::interval(ROTATION);
             // The first turn is due at once.
             turns.tick().await;
@@ -242,7 +236,8 @@ impl Server {
                 turns.tick().await;
                 tickets.rotate();
             }
-        });
+        };
+        control.spawn(again("replacing ticket keys", rotate));
     }
 
     /// Listener names with the addresses that were bound, in config order.
@@ -419,6 +414,36 @@ fn warn_of_made_keys(config: &Config) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_worker_that_fails_ends_the_others_and_is_the_outcome() {
+        let (report, ended) = mpsc::channel();
+        let (shutdown, other) = (Shutdown::new(), report.clone());
+        let cut = shutdown.cut.clone();
+        let failing = thread::spawn(move || {
+            let _ = report.send(Ok(Err(io::Error::other("its ticker has panicked"))));
+        });
+        let serving = thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+            runtime.block_on(cut.cancelled());
+            let _ = other.send(Ok(Ok(Ended { cut: 0 })));
+        });
+        let server = Server {
+            bound: Vec::new(),
+            snapshot: Arc::clone(&crate::proxy::fixtures::context().snapshot),
+            cells: Vec::new(),
+            shutdown: shutdown.clone(),
+            ended,
+            threads: vec![failing, serving],
+            control: None,
+            log: None,
+            room: Room::new(1, []),
+            files: SocketFiles::default(),
+        };
+        let error = server.wait().expect_err("a worker has failed");
+        assert_eq!(error.to_string(), "its ticker has panicked");
+        assert!(shutdown.drain.is_cancelled());
+    }
 
     #[test]
     fn a_socket_file_that_may_not_be_made_has_nothing_to_do_with_ports() {

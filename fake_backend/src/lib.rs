@@ -18,6 +18,7 @@
 //! | `/echo` | the request's body while it arrives, framed as it came, trailers included |
 //! | `/count` | how many bytes the request's body had |
 //! | `/head` | the request's head, as received |
+//! | `/login` | a login that holds for the connection: `Authorization: NTLM hello-NAME`, then `NTLM proof-NAME`, or `Negotiate NAME` alone |
 //! | `/bytes/N` | N bytes of [`pattern`] with `Content-Length` |
 //! | `/chunked/N` | N bytes in chunks; `?trailer=1` adds the trailer `X-Trailer: <id>` |
 //! | `/close/N` | N bytes that end with the connection |

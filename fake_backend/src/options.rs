@@ -14,8 +14,8 @@ pub(crate) use tls::write_ca;
 
 const AFTER: &str = "\
 An HTTP fake answers `Hello from <id>` to everything but the paths /health, /ping, /echo, /count, /head,
-/bytes/N, /chunked/N[?trailer=1], /close/N, /status/NNN, /delay/MS, /early-hints and /upgrade; WebSocket
-messages are echoed on every path.
+/login, /bytes/N, /chunked/N[?trailer=1], /close/N, /status/NNN, /delay/MS, /early-hints and /upgrade;
+WebSocket messages are echoed on every path.
 
 While it runs, POST /_fake?KEY=VALUE&... changes its behaviour, where KEY is a flag from `Behaviour` without its
 dashes, or reset=1 (back to the default first), health=up|down, close-idle=1, refuse=1. GET /_fake tells the

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 use crate::behaviour::{Ending, Pace, TlsFault};
+use crate::http::login::Login;
 use crate::pattern::{SLICE, pattern_slice};
 use crate::state::State;
 use crate::stream::Stream;
@@ -38,11 +39,13 @@ pub(crate) struct Wire {
     pub(crate) number: u64,
     /// What its handshake agreed upon.
     pub(crate) tls: Option<Arc<TlsFacts>>,
+    /// Who has logged in on it.
+    pub(crate) login: Login,
 }
 
 impl Wire {
     pub(crate) fn new(stream: Stream, state: Arc<State>, number: u64, tls: Option<Arc<TlsFacts>>) -> Self {
-        Self { stream, input: Vec::new(), used: 0, state, number, tls }
+        Self { stream, input: Vec::new(), used: 0, state, number, tls, login: Login::default() }
     }
 
     /// What was read and not used yet.

@@ -1,5 +1,6 @@
 //! `evenkeel demo`: the main job on backends inside this process.
 
+use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,7 +10,7 @@ use anyhow::Context as _;
 use fake_backend::{Authority, Fake, Running};
 
 use super::args::DemoOptions;
-use super::{logging, say, serve};
+use super::{logging, serve};
 use crate::config::model::tls::{ListenerTls, TlsVersion};
 use crate::config::model::{Bind, Config, Listener};
 use crate::config::{self, Flags};
@@ -27,10 +28,18 @@ pub(super) fn run(options: &DemoOptions) -> anyhow::Result<ExitCode> {
     let yaml = yaml(http_port, tcp_port, &web, &tcp);
     let mut loaded = config::load_text(&yaml, "demo.yaml", Path::new(""), &Flags::default(), &|_| None)?;
     add_https(&mut loaded.config, https_port)?;
-    logging::start(loaded.config.log_level, loaded.config.log_format);
-    let server = serve::start(&loaded.config)?;
-    say(&welcome([http_port, https_port, tcp_port], &web));
-    serve::wait(server)
+    logging::during(&loaded.config, || {
+        let server = serve::start(&loaded.config)?;
+        greet(welcome([http_port, https_port, tcp_port], &web));
+        serve::wait(server)
+    })
+}
+
+/// Prints lines for the person at the terminal. What serves does not wait until somebody reads them, and goes on without.
+fn greet(text: String) {
+    let _ = std::thread::Builder::new()
+        .name("greeting".to_owned())
+        .spawn(move || writeln!(std::io::stdout(), "{text}"));
 }
 
 fn start(name: &str, count: usize, make: impl Fn(String) -> Fake) -> anyhow::Result<Vec<Running>> {

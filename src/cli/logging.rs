@@ -1,32 +1,119 @@
 //! Events to standard error, and panics among them.
 
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _, Write};
+use std::os::fd::AsFd as _;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use anyhow::Context as _;
+use tracing::Dispatch;
 use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt::MakeWriter;
 
 use super::json_events::JsonEvents;
-use crate::config::model::{EventFormat, LogLevel};
+use super::outlet::{Confess, Outlet};
+use crate::config::model::{Config, EventFormat, LogLevel};
+use crate::telemetry::lines::Descriptor;
 
-/// Starts logging from `level` on. A second call changes nothing.
-pub(super) fn start(level: LogLevel, format: EventFormat) {
-    let filter = match level {
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-        LogLevel::Trace => LevelFilter::TRACE,
-    };
+/// How long the last events may take to be written: a reader that reads needs next to nothing.
+const LAST_EVENTS: Duration = Duration::from_secs(1);
+
+/// Does `work` with events on standard error, the error that ends it among them, and waits a while for the last of them.
+pub(super) fn during(
+    config: &Config,
+    work: impl FnOnce() -> anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
+    let logging = Logging::start(config.log_level, config.log_format)?;
+    Ok(work().unwrap_or_else(|error| {
+        match config.log_format {
+            // Whoever collects events as JSON wants to know of the end as well.
+            EventFormat::Json => tracing::error!("{error:#}"),
+            EventFormat::Text => logging.say(&format!("{error:#}\n")),
+        }
+        ExitCode::FAILURE
+    }))
+}
+
+/// Events are written as long as this lives.
+struct Logging(Option<Outlet>);
+
+impl Logging {
+    /// Starts logging from `level` on. A second start changes nothing.
+    fn start(level: LogLevel, format: EventFormat) -> anyhow::Result<Logging> {
+        let filter = match level {
+            LogLevel::Error => LevelFilter::ERROR,
+            LogLevel::Warn => LevelFilter::WARN,
+            LogLevel::Info => LevelFilter::INFO,
+            LogLevel::Debug => LevelFilter::DEBUG,
+            LogLevel::Trace => LevelFilter::TRACE,
+        };
+        let stderr = Descriptor::of(io::stderr().as_fd()).context("can't log to standard error")?;
+        let outlet = Outlet::start(Box::new(stderr), confession(format));
+        let outlet = outlet.context("can't start the thread that writes events")?;
+        // An embedder may have a subscriber of its own.
+        let _ = tracing::dispatcher::set_global_default(subscriber(filter, format, outlet.intake().clone()));
+        std::panic::set_hook(Box::new(|panic| tracing::error!(%panic, "a task panicked")));
+        Ok(Logging(Some(outlet)))
+    }
+
+    /// Writes a line that is no event, behind the events so far.
+    fn say(&self, line: &str) {
+        if let Some(outlet) = &self.0 {
+            outlet.intake().offer(line.as_bytes());
+        }
+    }
+}
+
+impl Drop for Logging {
+    fn drop(&mut self) {
+        if let Some(outlet) = self.0.take() {
+            outlet.close(LAST_EVENTS);
+        }
+    }
+}
+
+fn subscriber<W>(filter: LevelFilter, format: EventFormat, writer: W) -> Dispatch
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false);
-    // An embedder may have a subscriber of its own.
-    let _ = match format {
-        EventFormat::Text => subscriber.try_init(),
-        EventFormat::Json => subscriber.event_format(JsonEvents).try_init(),
-    };
-    std::panic::set_hook(Box::new(|panic| {
-        tracing::error!(%panic, "a task panicked; its connection is closed");
-    }));
+        .with_writer(writer)
+        .with_ansi(io::stderr().is_terminal())
+        .with_target(false)
+        // Those would go straight to standard error.
+        .log_internal_errors(false);
+    match format {
+        EventFormat::Text => subscriber.into(),
+        EventFormat::Json => subscriber.event_format(JsonEvents).into(),
+    }
+}
+
+/// The event that says how many were lost, in the same form as all others but past the queue.
+fn confession(format: EventFormat) -> Confess {
+    let page = Page::default();
+    let writer = page.clone();
+    let apart = subscriber(LevelFilter::WARN, format, move || writer.clone());
+    Box::new(move |lost| {
+        tracing::dispatcher::with_default(&apart, || {
+            tracing::warn!(lost, "{lost} events were lost: standard error did not take them");
+        });
+        std::mem::take(&mut *page.0.lock().unwrap_or_else(PoisonError::into_inner))
+    })
+}
+
+/// A line in memory.
+#[derive(Clone, Default)]
+struct Page(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -14,6 +14,7 @@ mod demo;
 mod json_events;
 mod logging;
 mod man;
+mod outlet;
 mod output;
 mod schema;
 mod serve;
@@ -24,7 +25,6 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::config::model::{Config, EventFormat};
 use crate::config::{self, Loaded};
 use args::{Args, Command, Settings};
 
@@ -47,7 +47,8 @@ pub fn main() -> ExitCode {
         Some(Command::Man(options)) => man::run(&options),
         Some(Command::Schema) => schema::run(),
         Some(Command::Simulate(options)) => simulate::run(&options),
-        None => load(&args.settings).and_then(|loaded| serve(&loaded.config)),
+        None => load(&args.settings)
+            .and_then(|loaded| logging::during(&loaded.config, || serve::run(&loaded.config))),
     };
     outcome.unwrap_or_else(|error| {
         complain(&error);
@@ -70,28 +71,10 @@ fn explain(said: &clap::Error) -> ExitCode {
     }
 }
 
-fn serve(config: &Config) -> anyhow::Result<ExitCode> {
-    logging::start(config.log_level, config.log_format);
-    let outcome = serve::run(config);
-    match (outcome, config.log_format) {
-        // Whoever collects events as JSON wants to know of the end as well.
-        (Err(error), EventFormat::Json) => {
-            tracing::error!("{error:#}");
-            Ok(ExitCode::FAILURE)
-        }
-        (outcome, EventFormat::Text | EventFormat::Json) => outcome,
-    }
-}
-
 /// Loads the config that flags and file amount to.
 fn load(settings: &Settings) -> anyhow::Result<Loaded> {
     let env = |name: &str| std::env::var(name).ok();
     Ok(config::load(settings.config.as_deref(), &settings.flags(), &env)?)
-}
-
-/// Prints lines for the person at the terminal. What serves goes on when nobody reads them.
-fn say(text: &str) {
-    let _ = writeln!(std::io::stdout(), "{text}");
 }
 
 fn complain(error: &anyhow::Error) {

@@ -6,6 +6,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::CUT;
 use crate::config::model::Config;
+use crate::lasting::again;
 use crate::server::{Options, Server};
 use crate::shutdown::Shutdown;
 use crate::telemetry::access_log::Rotation;
@@ -21,18 +22,18 @@ pub(super) fn start(config: &Config) -> anyhow::Result<Server> {
     if let Some(control) = server.control() {
         let _inside = control.enter();
         for (kind, name) in [(SignalKind::terminate(), "SIGTERM"), (SignalKind::interrupt(), "SIGINT")] {
-            let signals = signal(kind)?;
-            control.spawn(obey(signals, name, server.shutdown()));
+            let (mut signals, shutdown) = (signal(kind)?, server.shutdown());
+            control.spawn(again(name, async move || obey(&mut signals, name, &shutdown).await));
         }
         let mut hangups = signal(SignalKind::hangup())?;
-        control.spawn(async move {
+        control.spawn(again("SIGHUP", async move || {
             // Elsewhere this reloads; ending without a drain would be the worst answer to it.
             while hangups.recv().await.is_some() {
                 tracing::warn!("SIGHUP: this version does not reload; the config in force stays");
             }
-        });
-        let moves = signal(SignalKind::user_defined1())?;
-        control.spawn(rotate(moves, server.log_rotation()));
+        }));
+        let (mut moves, log) = (signal(SignalKind::user_defined1())?, server.log_rotation());
+        control.spawn(again("SIGUSR1", async move || rotate(&mut moves, log.as_ref()).await));
     }
     server.announce();
     Ok(server)
@@ -50,7 +51,7 @@ pub(super) fn wait(server: Server) -> anyhow::Result<ExitCode> {
     }
 }
 
-async fn obey(mut signals: Signal, name: &'static str, shutdown: Shutdown) {
+async fn obey(signals: &mut Signal, name: &'static str, shutdown: &Shutdown) {
     while signals.recv().await.is_some() {
         if shutdown.drain.is_cancelled() {
             tracing::warn!("{name} again: cutting what is left");
@@ -62,9 +63,9 @@ async fn obey(mut signals: Signal, name: &'static str, shutdown: Shutdown) {
 }
 
 /// Reopens the access log whenever somebody has moved its file away.
-async fn rotate(mut signals: Signal, log: Option<Rotation>) {
+async fn rotate(signals: &mut Signal, log: Option<&Rotation>) {
     while signals.recv().await.is_some() {
-        match &log {
+        match log {
             Some(log) => log.reopen(),
             None => tracing::info!("SIGUSR1: there is no access log file to reopen"),
         }

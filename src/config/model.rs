@@ -277,6 +277,8 @@ pub struct ClientTimeouts {
     pub keep_alive: Duration,
     /// Between bytes of a body, in either direction. The target's `idle`. Default 60 s.
     pub idle: Duration,
+    /// From a client's end (FIN) while it waits until it counts as gone; `None` (`off`): never. Default 1 s.
+    pub half_closed: Option<Duration>,
 }
 
 impl Default for ClientTimeouts {
@@ -286,6 +288,7 @@ impl Default for ClientTimeouts {
             head: Duration::from_secs(10),
             keep_alive: Duration::from_secs(60),
             idle: Duration::from_secs(60),
+            half_closed: Some(Duration::from_secs(1)),
         }
     }
 }

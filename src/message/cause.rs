@@ -120,8 +120,10 @@ causes! {
     TooManyFromClient = "too_many_from_client", 429, Client, "Too many connections from your address.";
     /// Over `max_connections` or `limits.connections`.
     TooManyConnections = "too_many_connections", 503, Local, "Too many connections.";
-    /// Out of descriptors, ports, memory or buffers.
+    /// Out of descriptors, memory or buffers.
     LocalShortage = "local_shortage", 503, Local, "A local resource ran out.";
+    /// Out of local ports or addresses towards one destination.
+    NoLocalPort = "no_local_port", 503, Local, "No local port was left towards the backend.";
     /// Cut because the shutdown deadline passed.
     Shutdown = "shutdown", 503, Local, "The service is shutting down.";
     /// A bug of ours.

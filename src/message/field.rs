@@ -38,6 +38,10 @@ fields! {
     KeepAlive = "keep-alive";
     /// Not a standard; some old clients send it.
     ProxyConnection = "proxy-connection";
+    /// RFC 9110 §11.6.1.
+    WwwAuthenticate = "www-authenticate";
+    /// RFC 9110 §11.6.2.
+    Authorization = "authorization";
     /// RFC 9110 §11.7.1.
     ProxyAuthenticate = "proxy-authenticate";
     /// RFC 9110 §11.7.2.
@@ -176,7 +180,7 @@ static PLACES: Places = TABLES.1;
 
 /// A set of fields; a head says with two of them what it holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fields(u32);
+pub struct Fields(u64);
 
 impl Fields {
     /// Fields that speak about one connection only and are never forwarded (RFC 9110 §7.6.1).
@@ -251,7 +255,7 @@ impl Fields {
 }
 
 // Every field has a bit.
-const _: () = assert!(NAMES.len() + 2 <= u32::BITS as usize);
+const _: () = assert!(NAMES.len() + 2 <= u64::BITS as usize);
 
 impl Field {
     /// The field that `name` spells, in any case.
@@ -294,13 +298,14 @@ impl Field {
     /// alias by which a client could speak in the proxy's name.
     #[must_use]
     pub fn classify_alias(name: &[u8]) -> Field {
-        if !name.contains(&b'_') || name.len() > 32 {
+        if memchr::memchr(b'_', name).is_none() {
             return Field::Other;
         }
-        let mut dashed = [0u8; 32];
-        for (to, &from) in dashed.iter_mut().zip(name) {
-            *to = if from == b'_' { b'-' } else { from };
-        }
+        let mut written = [0u8; 32];
+        let Some(front) = written.get_mut(..name.len()) else { return Field::Other };
+        front.copy_from_slice(name);
+        // All of it, so that it is done in a few steps.
+        let dashed = written.map(|byte| if byte == b'_' { b'-' } else { byte });
         Field::classify(&dashed[..name.len()])
     }
 }

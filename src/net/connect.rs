@@ -1,11 +1,16 @@
 //! Opening a connection to a backend, and telling our own shortage from its failure.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
 
 use rustix::io::Errno;
 use tokio::net::{TcpSocket, UnixStream};
+use tokio::time::sleep;
 
 use super::{Stream, socket};
 
@@ -28,6 +33,50 @@ pub async fn unix(path: &Path) -> io::Result<Stream> {
     Ok(UnixStream::connect(path).await?.into())
 }
 
+/// How long an attempt has before one to another address of the same backend begins beside it (RFC 8305 §5).
+pub const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
+
+/// Makes `attempts` until one succeeds, and gives that up for the others. Each begins [`ATTEMPT_DELAY`] behind the one before, or as
+/// soon as one has failed, which `failed` is told. `None`: all have.
+pub async fn first_of<T, E, A>(mut attempts: impl Iterator<Item = A>, mut failed: impl FnMut(E)) -> Option<T>
+where
+    A: Future<Output = Result<T, E>>,
+{
+    let mut running: Vec<Pin<Box<A>>> = Vec::new();
+    let mut pause = Box::pin(sleep(ATTEMPT_DELAY));
+    // The next one is to begin, if there is one left.
+    let (mut due, mut left) = (true, true);
+    poll_fn(|cx| {
+        loop {
+            let mut index = 0;
+            while let Some(attempt) = running.get_mut(index) {
+                match attempt.as_mut().poll(cx) {
+                    Poll::Ready(Ok(done)) => return Poll::Ready(Some(done)),
+                    Poll::Ready(Err(error)) => {
+                        failed(error);
+                        drop(running.swap_remove(index));
+                        due = true;
+                    }
+                    Poll::Pending => index += 1,
+                }
+            }
+            due = due || left && pause.as_mut().poll(cx).is_ready();
+            if !(due && left) {
+                return if running.is_empty() { Poll::Ready(None) } else { Poll::Pending };
+            }
+            due = false;
+            match attempts.next() {
+                Some(attempt) => {
+                    running.push(Box::pin(attempt));
+                    pause = Box::pin(sleep(ATTEMPT_DELAY));
+                }
+                None => left = false,
+            }
+        }
+    })
+    .await
+}
+
 /// What running out of something of ours looks like; none of it says anything about a backend.
 const SHORTAGES: [(Errno, &str); 5] = [
     (Errno::MFILE, "out of descriptors (EMFILE)"),
@@ -42,6 +91,12 @@ const SHORTAGES: [(Errno, &str); 5] = [
 pub fn shortage(error: &io::Error) -> Option<&'static str> {
     let code = error.raw_os_error()?;
     SHORTAGES.iter().find(|(errno, _)| errno.raw_os_error() == code).map(|&(_, text)| text)
+}
+
+/// True when what ran out is needed for this one destination only: the local ports towards it. Another address may be reached.
+#[must_use]
+pub fn is_of_destination(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::ADDRNOTAVAIL.raw_os_error())
 }
 
 /// True when an error says that *this* machine or process ran out of something. Such an error is never held
@@ -62,6 +117,51 @@ mod tests {
             assert_eq!(shortage(&from(errno)), Some(text));
         }
         assert!(!is_shortage(&from(Errno::CONNREFUSED)));
+        let of_destination = SHORTAGES.iter().filter(|(errno, _)| is_of_destination(&from(*errno)));
+        assert_eq!(of_destination.count(), 1, "local ports; all else is short for everybody");
+        assert!(is_of_destination(&from(Errno::ADDRNOTAVAIL)));
         assert!(!is_shortage(&io::Error::other("x")));
+    }
+
+    /// What becomes of attempts that end like this, each so many milliseconds after it began: what came of it, and at which
+    /// millisecond each began and failed.
+    async fn raced(plan: &[(u64, Result<u8, u8>)]) -> (Option<u8>, Vec<u128>, Vec<u8>) {
+        let start = tokio::time::Instant::now();
+        let (mut begun, mut failed) = (Vec::new(), Vec::new());
+        let attempts = plan.iter().map(|&(millis, outcome)| {
+            begun.push(start.elapsed().as_millis());
+            async move {
+                sleep(Duration::from_millis(millis)).await;
+                outcome
+            }
+        });
+        let first = first_of(attempts, |error| failed.push(error)).await;
+        (first, begun, failed)
+    }
+
+    /// Longer than all others together.
+    const NEVER: u64 = 3_600_000;
+
+    #[tokio::test(start_paused = true)]
+    async fn attempts_begin_in_turn_and_do_not_wait_for_one_another() {
+        let hangs = (NEVER, Ok(0));
+        let alone = raced(&[(30, Ok(1)), hangs]).await;
+        assert_eq!(alone, (Some(1), vec![0], vec![]), "one that is quick has no competitor");
+        let second = raced(&[hangs, (30, Ok(2)), hangs]).await;
+        assert_eq!(second, (Some(2), vec![0, 250], vec![]));
+        let slow = raced(&[(600, Ok(1)), (400, Ok(2)), (300, Ok(3))]).await;
+        assert_eq!(slow, (Some(1), vec![0, 250, 500], vec![]), "those before go on meanwhile");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failed_attempt_is_followed_by_the_next_at_once() {
+        let hangs = (NEVER, Ok(0));
+        let refused = raced(&[(20, Err(1)), (30, Err(2)), (50, Ok(3)), hangs]).await;
+        assert_eq!(refused, (Some(3), vec![0, 20, 50], vec![1, 2]));
+        let late = raced(&[(300, Err(1)), hangs, (20, Ok(3)), hangs]).await;
+        assert_eq!(late, (Some(3), vec![0, 250, 300], vec![1]), "also when others are under way");
+        let nobody = raced(&[(10, Err(1)), (10, Err(2))]).await;
+        assert_eq!(nobody, (None, vec![0, 10], vec![1, 2]));
+        assert_eq!(raced(&[]).await, (None, vec![], vec![]));
     }
 }

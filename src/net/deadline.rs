@@ -7,9 +7,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::OnceLock;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use slab::Slab;
@@ -28,18 +27,6 @@ pub fn now() -> Tick {
     let reading = clock_gettime(ClockId::Monotonic);
     // So neither part is ever negative.
     Tick(reading.tv_sec.cast_unsigned() * 1_000_000_000 + reading.tv_nsec.cast_unsigned())
-}
-
-/// The wall clock at tick zero, in nanoseconds since 1970, by what the two clocks said when this was first asked: add
-/// a [`Tick`] to get a date. A clock before 1970 counts as 1970.
-#[must_use]
-#[allow(clippy::disallowed_methods, reason = "the one place that reads the clock")]
-pub fn wall_start() -> u64 {
-    static START: OnceLock<u64> = OnceLock::new();
-    *START.get_or_init(|| {
-        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        wall.map_or(0, crate::tick::nanos).saturating_sub(now().0)
-    })
 }
 
 /// The key of a deadline that has no slot yet.
@@ -245,9 +232,6 @@ mod tests {
     fn the_clock_begins_above_zero_and_never_goes_back() {
         let readings: Vec<Tick> = (0..1000).map(|_| now()).collect();
         assert!(readings[0] > Tick::ZERO && readings.is_sorted(), "{readings:?}");
-        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, crate::tick::nanos);
-        let day = 86_400_000_000_000;
-        assert!(wall.abs_diff(wall_start() + now().0) < day, "a tick is a date");
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod socket;
 pub mod splice;
 pub mod stream;
 pub mod tls;
+pub mod wall;
 
 pub use buffer::{Buffer, FreeList};
 pub use deadline::{Deadline, Ticker, now};

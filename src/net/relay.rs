@@ -24,7 +24,8 @@ pub struct Moved {
     pub down: Cell<u64>,
 }
 
-/// How a relay ended.
+/// How a relay ended. Whatever it is but [`End::Closed`], something was not passed on whole: both streams are to be closed with
+/// [`Stream::reset_on_close`].
 #[derive(Debug)]
 pub enum End {
     /// Both sides said that they were done.

@@ -229,6 +229,19 @@ impl Stream {
         }
     }
 
+    /// True when the connection has failed, as a reset makes it: also behind bytes that nobody has read. One system call, which
+    /// takes the error out of the socket.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        let error = each!(
+            self,
+            inner => inner.socket().take_error(),
+            fresh => fresh.socket().map_or(Ok(None), std::net::TcpStream::take_error),
+            tls => return tls.has_failed()
+        );
+        !matches!(error, Ok(None))
+    }
+
     /// How many bytes are there to be read, up to one. A TLS session says none.
     fn peek(&self) -> rustix::io::Result<usize> {
         let mut byte = [0u8; 1];

@@ -31,6 +31,10 @@ use session::{Session, Taken};
 /// The alert decode_error in clear (RFC 8446 §6.2).
 const DECODE_ERROR: &[u8] = &[21, 3, 3, 0, 2, 2, 50];
 
+/// Kinds of records (RFC 5246 §6.2.1).
+const ALERT: u8 = 21;
+const HANDSHAKE: u8 = 22;
+
 /// What is read at once, at least: a reader with less space must not make a large record cost many calls.
 const LEAST_READ: usize = 4 * 1024;
 
@@ -46,8 +50,8 @@ pub struct Tls {
     content: Rest,
     /// Records that the socket has not taken.
     out: Rest,
-    /// A byte of ours is out.
-    spoken: bool,
+    /// What we say is not in clear any more.
+    encrypts: bool,
     /// What is left to say of an alert that the session does not make.
     alert: &'static [u8],
     /// Bytes that the caller wrote and we have not said so, because their records are not all out.
@@ -111,7 +115,7 @@ impl Tls {
             fresh: true,
             content: Rest::default(),
             out: Rest::default(),
-            spoken: false,
+            encrypts: false,
             alert: &[],
             owed: 0,
             ended: false,
@@ -213,10 +217,7 @@ impl Tls {
         while sent < outgoing.data().len() {
             match self.stream.poll_write(cx, &outgoing.data()[sent..]) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                Poll::Ready(Ok(count)) => {
-                    self.spoken = true;
-                    sent += count;
-                }
+                Poll::Ready(Ok(count)) => sent += count,
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => {
                     self.out.push(&outgoing.data()[sent..]);
@@ -271,6 +272,12 @@ impl Tls {
     #[must_use]
     pub fn is_silent(&self) -> bool {
         !self.has_news() && self.stream.is_silent()
+    }
+
+    /// True when the connection below has failed; see [`Stream::has_failed`].
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.stream.has_failed()
     }
 
     /// True when a read has something to say whatever the socket does.
@@ -357,8 +364,10 @@ impl Tls {
             Ok(taken) => (taken, None),
             Err(error) => (Taken::default(), Some(error)),
         };
-        let answers = !outgoing.data().is_empty();
-        self.out.push(outgoing.data());
+        let said = outgoing.data();
+        let (answers, alerts) = (!said.is_empty(), kinds(said).last() == Some(ALERT));
+        self.encrypts = self.encrypts || kinds(said).any(|kind| !matches!(kind, HANDSHAKE | ALERT));
+        self.out.push(said);
         self.ended = taken.ended;
         if self.ended || fault.is_some() || taken.used == count {
             self.held = Vec::new();
@@ -374,10 +383,10 @@ impl Tls {
             }
             return Ok(());
         };
-        // For a few faults rustls makes no alert. While nothing is encrypted one of ours is as good. A peer's own alert is
-        // not answered.
+        // For a few faults rustls makes no alert. While nothing is encrypted, under TLS 1.2 up to our change of ciphers, one
+        // of ours is as good (RFC 5246 §7.2.2). A peer's own alert is not answered.
         let told = matches!(error, rustls::Error::AlertReceived(_));
-        if !told && !self.spoken && self.out.is_empty() {
+        if !told && !self.encrypts && !alerts {
             self.alert = DECODE_ERROR;
         }
         // The alert that says why. What there is no room for now goes out with the shutdown, if that comes.
@@ -410,10 +419,7 @@ impl Tls {
         while !self.out.is_empty() {
             match ready!(self.stream.poll_write(cx, self.out.data()))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                count => {
-                    self.spoken = true;
-                    self.out.consume(count);
-                }
+                count => self.out.consume(count),
             }
         }
         while !self.alert.is_empty() {
@@ -424,6 +430,15 @@ impl Tls {
         }
         Poll::Ready(Ok(()))
     }
+}
+
+/// The kinds of these records.
+fn kinds(mut records: &[u8]) -> impl Iterator<Item = u8> {
+    std::iter::from_fn(move || {
+        let [kind, _, _, high, low, behind @ ..] = records else { return None };
+        records = behind.get(usize::from(u16::from_be_bytes([*high, *low]))..).unwrap_or_default();
+        Some(*kind)
+    })
 }
 
 impl Drop for Tls {

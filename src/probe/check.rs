@@ -12,6 +12,7 @@ use super::question::Question;
 use super::session::Session;
 use super::{Finding, fault};
 use crate::config::model::{BackendAddress, HealthCheck};
+use crate::net::connect::first_of;
 use crate::target::{Backend, Endpoint, Verdict};
 
 /// How one backend is probed.
@@ -82,25 +83,20 @@ pub(super) enum Stream {
     Unix(UnixStream),
 }
 
-/// Connects to the first of `endpoints` that accepts.
+/// Connects to the first of `endpoints` that accepts, as a request would.
 pub(super) async fn connect(endpoints: &[Endpoint]) -> Result<Stream, Finding> {
+    let attempts = endpoints.iter().map(async |endpoint| match endpoint {
+        Endpoint::Tcp(address) => TcpStream::connect(address).await.map(Stream::Tcp),
+        Endpoint::Unix(path) => UnixStream::connect(path).await.map(Stream::Unix),
+    });
     let mut failed: Option<Finding> = None;
-    for endpoint in endpoints {
-        let connected: io::Result<Stream> = match endpoint {
-            Endpoint::Tcp(address) => TcpStream::connect(address).await.map(Stream::Tcp),
-            Endpoint::Unix(path) => UnixStream::connect(path).await.map(Stream::Unix),
-        };
-        match connected {
-            Ok(stream) => return Ok(stream),
-            // One address that did refuse outweighs another that could not be asked.
-            Err(error) => match (fault::of_io(&error), &failed) {
-                (Finding::Starved(_), Some(_)) => {}
-                (finding, Some(Finding::Starved(_)) | None) => failed = Some(finding),
-                (Finding::Verdict(_), Some(Finding::Verdict(_))) => {}
-            },
-        }
-    }
-    Err(failed.unwrap_or_else(|| Finding::bad("no address")))
+    // One address that did refuse outweighs another that could not be asked.
+    let first = first_of(attempts, |error: io::Error| match (fault::of_io(&error), &failed) {
+        (Finding::Starved(_), Some(_)) => {}
+        (finding, Some(Finding::Starved(_)) | None) => failed = Some(finding),
+        (Finding::Verdict(_), Some(Finding::Verdict(_))) => {}
+    });
+    first.await.ok_or_else(|| failed.unwrap_or_else(|| Finding::bad("no address")))
 }
 
 /// The Host of a probe: `host:port`, without the port where HTTP implies it (RFC 9110 §7.2).

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::model::HealthCheck;
 use crate::events::{self, BackendChange};
+use crate::lasting::again;
 use crate::target::health::agent::Report;
 use crate::target::health::schedule;
 use crate::target::{Backend, Health, Target, Transition, Verdict};
@@ -49,7 +50,7 @@ impl Finding {
 ///
 /// Must be called inside a tokio runtime with timers and I/O. Every first probe starts at once and no task
 /// waits for another; a target with health checks off gets no probes, its names are still resolved and its backends
-/// still compared. The tasks end when `cancel` is cancelled or the set is dropped; one that ends earlier has panicked.
+/// still compared. The tasks end when `cancel` is cancelled or the set is dropped; one that panics is begun again.
 pub fn start<C>(targets: &[Arc<Target>], clock: C, cancel: &CancellationToken) -> JoinSet<()>
 where
     C: Fn() -> Tick + Clone + Send + Sync + 'static,
@@ -70,7 +71,9 @@ where
     let mut tasks = JoinSet::new();
     let mut names: BTreeMap<&str, name::Follower<C>> = BTreeMap::new();
     for target in targets {
-        spawn(&mut tasks, cancel, sweep::sweep(Arc::clone(target), clock.clone()));
+        let (swept, clock_of_it) = (Arc::clone(target), clock.clone());
+        let sweep = async move || sweep::sweep(&swept, &clock_of_it).await;
+        spawn(&mut tasks, cancel, again(format!("comparing the backends of {}", target.name), sweep));
         for backend in &target.backends {
             let subject =
                 Subject { target: Arc::clone(target), backend: Arc::clone(backend), clock: clock.clone() };
@@ -81,15 +84,22 @@ where
             if let Some(health) = target.config.health.clone() {
                 if let Some(port) = health.agent {
                     let agent = agent::Agent { port, timeout: health.timeout };
-                    let listening = listen(subject.clone(), agent, health.interval, resolved.clone());
-                    spawn(&mut tasks, cancel, listening);
+                    let (subject, resolved, interval) = (subject.clone(), resolved.clone(), health.interval);
+                    let listening = async move || listen(&subject, &agent, interval, resolved.clone()).await;
+                    spawn(
+                        &mut tasks,
+                        cancel,
+                        again(format!("asking the agent of {}", backend.identity), listening),
+                    );
                 }
-                spawn(&mut tasks, cancel, watch(subject, health, resolved));
+                let watching = async move || watch(&subject, &health, resolved.clone()).await;
+                spawn(&mut tasks, cancel, again(format!("probing {}", backend.identity), watching));
             }
         }
     }
     for follower in names.into_values() {
-        spawn(&mut tasks, cancel, follower.run());
+        let what = format!("resolving {}", follower.host());
+        spawn(&mut tasks, cancel, again(what, async move || follower.run().await));
     }
     tasks
 }
@@ -173,8 +183,8 @@ async fn has_address(resolved: Option<watch::Receiver<bool>>) -> bool {
 /// Asks the agent of one backend for ever, as soon as the backend has an address. One that tells nothing changes
 /// nothing: whether the backend can be reached is the probe's question.
 async fn listen<C: Fn() -> Tick>(
-    subject: Subject<C>,
-    agent: agent::Agent,
+    subject: &Subject<C>,
+    agent: &agent::Agent,
     interval: Duration,
     resolved: Option<watch::Receiver<bool>>,
 ) {
@@ -192,15 +202,15 @@ async fn listen<C: Fn() -> Tick>(
 
 /// Probes one backend for ever, as soon as it has an address.
 async fn watch<C: Fn() -> Tick>(
-    subject: Subject<C>,
-    health: HealthCheck,
+    subject: &Subject<C>,
+    health: &HealthCheck,
     resolved: Option<watch::Receiver<bool>>,
 ) {
     if !has_address(resolved).await {
         return;
     }
-    let check = Check::new(&subject.backend, &health);
-    let mut pace = Pace { backend: &subject.backend, health: &health, asks: check.asks(), called: None };
+    let check = Check::new(&subject.backend, health);
+    let mut pace = Pace { backend: &subject.backend, health, asks: check.asks(), called: None };
     let mut starved = false;
     loop {
         let started = Instant::now();

@@ -89,8 +89,12 @@ impl<C: Fn() -> Tick> Follower<C> {
         self.resolved.subscribe()
     }
 
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
     /// Looks the name up for ever.
-    pub(super) async fn run(self) {
+    pub(super) async fn run(&self) {
         let mut failing = false;
         loop {
             let failure = match timeout(PATIENCE, self.resolver.lookup(&self.host)).await {

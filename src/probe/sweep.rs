@@ -1,14 +1,12 @@
 //! Has the backends of a target compared with each other, as long as it is there.
 
-use std::sync::Arc;
-
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::target::{SWEEP, Target};
 use crate::tick::Tick;
 
 /// Sweeps `target` for ever.
-pub(super) async fn sweep<C: Fn() -> Tick>(target: Arc<Target>, clock: C) {
+pub(super) async fn sweep<C: Fn() -> Tick>(target: &Target, clock: &C) {
     let mut turns = interval(SWEEP);
     // After a stall the next sweep sees all that came in between; a second one right behind it would see nothing.
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);

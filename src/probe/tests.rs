@@ -269,7 +269,7 @@ fn tasks_can_run_on_a_runtime_with_several_threads() {
     let target = target(Some(health(SECOND, SECOND)), vec![host("127.0.0.1", 9)], Some("/"));
     let subject =
         Subject { target: Arc::clone(&target), backend: Arc::clone(&target.backends[0]), clock: || Tick(1) };
-    drop(send(watch(subject, health(SECOND, SECOND), None)));
+    drop(send(watch(&subject, &health(SECOND, SECOND), None)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -293,4 +293,5 @@ async fn siblings_are_compared_also_where_nobody_is_probed() {
     assert_eq!(out(), [true, false]);
 }
 
+mod panics;
 mod traffic;

@@ -1,4 +1,4 @@
-//! Opening a connection to a backend: its addresses in turn under one deadline, then TLS under another.
+//! Opening a connection to a backend: to the first of its addresses that accepts under one deadline, then TLS under another.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -18,7 +18,7 @@ use crate::tls::{Fault, Upstream, words};
 /// Opens a connection to `backend`. `gone` is polled beside; when it is ready nobody needs the connection.
 ///
 /// # Errors
-/// [`Cause::ConnectFailed`], [`Cause::ConnectTimeout`], [`Cause::LocalShortage`], [`Cause::ClientGone`], or one of
+/// [`Cause::ConnectFailed`], [`Cause::ConnectTimeout`], [`Cause::LocalShortage`], [`Cause::NoLocalPort`], [`Cause::ClientGone`], or one of
 /// the causes of a failed TLS handshake.
 pub async fn dial(
     ctx: &WorkerCtx,
@@ -64,21 +64,46 @@ pub async fn dial(
 }
 
 async fn try_all(backend: &Backend) -> Result<Stream, Cause> {
-    let mut cause = Cause::ConnectFailed;
-    let mut nth = 0;
-    while let Some(endpoint) = backend.endpoint(nth) {
-        let outcome = match endpoint {
-            Endpoint::Tcp(address) => connect::tcp(address).await,
-            Endpoint::Unix(path) => connect::unix(&path).await,
-        };
-        match outcome {
-            Ok(stream) => return Ok(stream),
-            Err(error) if connect::is_shortage(&error) => cause = Cause::LocalShortage,
-            Err(error) => tracing::debug!(backend = %backend.identity, %error, "connect failed"),
+    let endpoints = backend.endpoints();
+    match &*endpoints {
+        [only] => connect_to(backend, only).await,
+        several => {
+            let mut cause = Cause::ConnectFailed;
+            let attempts = several.iter().map(|endpoint| connect_to(backend, endpoint));
+            let first = connect::first_of(attempts, |failure| cause = graver(cause, failure));
+            Box::pin(first).await.ok_or(cause)
         }
-        nth += 1;
     }
-    Err(cause)
+}
+
+async fn connect_to(backend: &Backend, endpoint: &Endpoint) -> Result<Stream, Cause> {
+    let outcome = match endpoint {
+        Endpoint::Tcp(address) => connect::tcp(*address).await,
+        Endpoint::Unix(path) => connect::unix(path).await,
+    };
+    outcome.map_err(|error| {
+        tracing::debug!(backend = %backend.identity, %endpoint, %error, "connect failed");
+        failure(&error)
+    })
+}
+
+/// Whose fault it is that there is no connection.
+fn failure(error: &io::Error) -> Cause {
+    match error {
+        _ if connect::is_of_destination(error) => Cause::NoLocalPort,
+        _ if connect::is_shortage(error) => Cause::LocalShortage,
+        _ => Cause::ConnectFailed,
+    }
+}
+
+/// What two addresses of a backend that failed say together: it is blamed only if both are its own fault, since one that we
+/// could not ask may have been fine.
+fn graver(one: Cause, other: Cause) -> Cause {
+    match (one, other) {
+        (Cause::LocalShortage, _) | (_, Cause::LocalShortage) => Cause::LocalShortage,
+        (Cause::NoLocalPort, _) | (_, Cause::NoLocalPort) => Cause::NoLocalPort,
+        _ => other,
+    }
 }
 
 /// Shakes hands with a backend and makes sure that it is the right one.
@@ -91,7 +116,7 @@ async fn secure(tls: &Upstream, stream: Stream, backend: &Backend) -> Result<Str
     match poll_fn(|cx| session.poll_handshake(cx)).await {
         Ok(()) => Ok(Stream::Tls(session)),
         Err(Broken::Protocol(error)) => Err(wrong(backend, tls, &error, session.version().is_some())),
-        Err(Broken::Closed(error)) if connect::is_shortage(&error) => Err(Cause::LocalShortage),
+        Err(Broken::Closed(error)) if connect::is_shortage(&error) => Err(failure(&error)),
         Err(Broken::Closed(error)) => {
             let reason = match error.kind() {
                 io::ErrorKind::UnexpectedEof => "it closed the connection in the handshake".to_owned(),

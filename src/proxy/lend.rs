@@ -3,12 +3,14 @@
 use std::future::{Future as _, poll_fn};
 use std::pin::pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use crate::message::Cause;
 use crate::net::{Deadline, now};
 use crate::target::{Ask, Lease, Pick, Queued, Target};
 
-/// Picks a backend for `ask`. One that has been somewhere already does not wait.
+/// Picks a backend for `ask`. One that has been somewhere already does not wait for a verdict; for room it does, so whoever does
+/// not want that picks by itself.
 ///
 /// # Errors
 /// [`Cause::NoVerdict`] when no backend was judged in time, [`Cause::ClientGone`] when `gone` was ready first, or why no
@@ -24,7 +26,6 @@ pub async fn lend(
         Pick::None(cause) => Err(cause),
         // Whoever has been somewhere already has waited enough.
         Pick::Unknown if !ask.tried.is_empty() => Err(Cause::NoBackend),
-        Pick::Full if !ask.tried.is_empty() => Err(Cause::QueueFull),
         Pick::Full => Box::pin(queue(target, ask, deadline, gone)).await,
         // Boxed: few requests wait, and the others must not pay for its size.
         Pick::Unknown => Box::pin(wait(target, ask, deadline, gone)).await,
@@ -76,6 +77,9 @@ async fn wait(
     outcome
 }
 
+/// How soon somebody who waits looks again whether it can be found out if a backend is back.
+const SOON: Duration = Duration::from_millis(50);
+
 /// Waits in the target's queue until a backend has room.
 async fn queue(
     target: &Target,
@@ -88,26 +92,33 @@ async fn queue(
         Queued::Refused(cause) => return Err(cause),
         Queued::Ticket(ticket) => ticket,
     };
-    deadline.set(target.config.timeouts.queue);
+    let end = now().after(target.config.timeouts.queue);
+    // Until its time is over, or that of somebody who is left out. One that could not be found out about yet is no hurry.
+    let sleep = || deadline.set(end.min(target.due().max(now().after(SOON))).since(now()));
     let mut changed = Box::pin(target.state.changed());
+    // Those who wait may have been told already, and just not left yet.
+    if let Some(cause) = target.gives_up(ask) {
+        return Err(cause);
+    }
+    sleep();
     let outcome = poll_fn(|cx| {
-        if let Poll::Ready(lease) = ticket.poll(cx) {
-            return Poll::Ready(Ok(lease.begin(now())));
-        }
-        while changed.as_mut().poll(cx).is_ready() {
-            changed = Box::pin(target.state.changed());
-            target.serve(now());
+        loop {
             if let Poll::Ready(lease) = ticket.poll(cx) {
                 return Poll::Ready(Ok(lease.begin(now())));
             }
-            if let Some(cause) = target.gives_up(now()) {
-                return Poll::Ready(Err(cause));
+            if changed.as_mut().poll(cx).is_ready() {
+                changed = Box::pin(target.state.changed());
+                if let Some(cause) = target.gives_up(ask) {
+                    return Poll::Ready(Err(cause));
+                }
+            } else if deadline.poll(cx).is_pending() {
+                return gone(cx).map(|()| Err(Cause::ClientGone));
+            } else if now() >= end {
+                return Poll::Ready(Err(Cause::QueueTimeout));
             }
+            target.serve(now());
+            sleep();
         }
-        if deadline.poll(cx).is_ready() {
-            return Poll::Ready(Err(Cause::QueueTimeout));
-        }
-        gone(cx).map(|()| Err(Cause::ClientGone))
     })
     .await;
     deadline.clear();
@@ -115,17 +126,36 @@ async fn queue(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::Arc;
-    use std::time::Duration;
 
     use super::*;
     use crate::config::model::{self, BackendAddress, HealthCheck, Policy, Protocol, Timeouts};
     use crate::net::Ticker;
-    use crate::target::{Dice, Registry, Tried, Verdict};
+    use crate::target::{Dice, Outcome, Registry, Tried, Verdict};
 
     /// A target whose backends wait for their first verdict, and requests for at most `patience`.
     fn unknown(backends: u16, patience: Duration) -> Arc<Target> {
+        let health =
+            HealthCheck { interval: Duration::from_secs(60), timeout: patience, ..HealthCheck::default() };
+        Registry::new().apply(&[config(backends, Some(health))]).remove(0)
+    }
+
+    /// A target whose backends are all up.
+    pub(in crate::proxy) fn unprobed(backends: u16) -> Arc<Target> {
+        Registry::new().apply(&[config(backends, None)]).remove(0)
+    }
+
+    /// A lease of any of its backends.
+    pub(in crate::proxy) fn lease(target: &Target) -> Lease {
+        let (tried, dice) = (Tried::new(), Dice::seeded(1));
+        match target.pick(&Ask::new(&tried, &dice, now())) {
+            Pick::Lease(lease) => lease,
+            _ => panic!("they are all up"),
+        }
+    }
+
+    fn config(backends: u16, health: Option<HealthCheck>) -> model::Target {
         let backend = |number: u16| model::Backend {
             name: format!("b{number}"),
             address: BackendAddress::Host { host: "127.0.0.1".into(), port: 1000 + number },
@@ -133,20 +163,38 @@ mod tests {
             tls: None,
             portion: model::Portion::default(),
         };
-        let health =
-            HealthCheck { interval: Duration::from_secs(60), timeout: patience, ..HealthCheck::default() };
-        let target = model::Target {
+        model::Target {
             name: "web".into(),
             protocol: Protocol::Http,
             balance: Policy::default(),
             sticky: None,
-            health: Some(health),
+            health,
             timeouts: Timeouts::default(),
             resilience: model::Resilience::default(),
             upgrade: Vec::new(),
             backends: (0..backends).map(backend).collect(),
-        };
-        Registry::new().apply(&[target]).remove(0)
+        }
+    }
+
+    /// Two backends that have one request each at once and a breaker that one failure opens; the first is there for those only
+    /// whose cookie names it.
+    fn limited() -> Arc<Target> {
+        let mut config = config(2, None);
+        config.timeouts.queue = Duration::from_millis(200);
+        let breaker = Some(model::resilience::Breaker { failures: 1, ..Default::default() });
+        config.resilience =
+            model::Resilience { max_in_flight: Some(1), breaker, outlier: None, ..config.resilience };
+        config.backends[0].portion.weight = 0;
+        Registry::new().apply(&[config]).remove(0)
+    }
+
+    /// A lease for somebody whose cookie names the `pin`-th backend.
+    fn lease_of(target: &Target, pin: usize) -> Lease {
+        let (tried, dice) = (Tried::new(), Dice::seeded(1));
+        match target.pick(&Ask { pin: Some(&target.backends[pin]), ..Ask::new(&tried, &dice, now()) }) {
+            Pick::Lease(lease) => lease,
+            other => panic!("no lease but {other:?}"),
+        }
     }
 
     /// Lends while `meanwhile` runs.
@@ -252,5 +300,32 @@ mod tests {
         let target = unknown(1, Duration::from_secs(60));
         let outcome = lend_while(&target, |_| Poll::Ready(()), async {}).await;
         assert_eq!(outcome.expect_err("nobody waits"), Cause::ClientGone);
+    }
+
+    #[tokio::test]
+    async fn who_comes_when_nobody_is_left_does_not_wait_behind_those_who_are_about_to_leave() {
+        let target = limited();
+        let held = lease_of(&target, 1);
+        let (tried, dice) = (Tried::new(), Dice::seeded(1));
+        // It is told at once that there is nobody any more, but has not looked yet.
+        let waiting = target.enqueue(&Ask::new(&tried, &dice, now()));
+        assert!(matches!(waiting, Queued::Ticket(_)));
+        held.finish(Outcome::Failed, now());
+        let outcome = lend_while(&target, stays, async {}).await;
+        assert_eq!(outcome.expect_err("nobody is left"), Cause::BreakerOpen);
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_its_own_backend_does_not_give_up_for_want_of_the_others() {
+        let target = limited();
+        let [held, other] = [0, 1].map(|nth| lease_of(&target, nth));
+        let meanwhile = async {
+            tokio::task::yield_now().await;
+            other.finish(Outcome::Failed, now());
+            tokio::task::yield_now().await;
+            held.finish(Outcome::Success, now());
+        };
+        let lease = lend_pinned(&target, Some(0), stays, meanwhile).await.expect("a lease");
+        assert_eq!(&*lease.backend().name, "b0");
     }
 }

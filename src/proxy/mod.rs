@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::net::deadline::wall_start;
+use crate::net::wall::wall_start;
 use crate::net::{FreeList, Ticker};
 use crate::snapshot::Snapshot;
 use crate::target::{Dice, Saving};
@@ -24,6 +24,7 @@ pub mod http;
 pub mod ledger;
 pub mod lend;
 pub mod pool;
+pub mod presence;
 pub mod spare;
 pub mod tcp;
 pub mod turnstile;

@@ -7,6 +7,8 @@
 //! No shared write is made per request: a worker holds *credit*, taken from the shared counters in small lots when
 //! it puts a connection in, and given back by the sweep when it is not needed. The sum of all credit never exceeds a
 //! limit, so neither do the connections.
+//!
+//! A connection that carries a client's identity is never shared: see [`Keep`].
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -18,6 +20,11 @@ use crate::net::Stream;
 use crate::target::Backend;
 use crate::telemetry::cells::Cells;
 use crate::tick::Tick;
+
+mod private;
+
+use private::Privates;
+pub use private::{Keep, Owner};
 
 /// Resting connections of the process.
 pub const TOTAL: u32 = 1000;
@@ -39,7 +46,7 @@ const LOT: u32 = 8;
 /// What a request needs of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Any: if it turns out to be closed, the request is repeated.
+    /// Any: if it turns out to have been closed before, the request is repeated.
     Repeatable,
     /// One that surely is open: the request can't be repeated.
     Once,
@@ -83,6 +90,16 @@ impl Credit {
     }
 }
 
+/// A connection whose request is over.
+pub struct Used {
+    /// The connection.
+    pub stream: Stream,
+    /// What the backend said of its own patience.
+    pub keep_for: Option<Duration>,
+    /// The backend's from before the connection was made.
+    pub generation: u32,
+}
+
 struct Idle {
     stream: Stream,
     since: Tick,
@@ -91,6 +108,31 @@ struct Idle {
 }
 
 impl Idle {
+    /// What rests from `now` on; `None`: the backend has changed since, or will not keep it for long enough.
+    #[inline]
+    fn new(backend: &Backend, used: Used, now: Tick) -> Option<Idle> {
+        let Used { stream, keep_for, generation } = used;
+        // One second less than promised, so that we are the first to close.
+        let keep_for =
+            keep_for.map_or(IDLE, |promised| promised.saturating_sub(Duration::from_secs(1)).min(IDLE));
+        let worth = backend.generation() == generation && !keep_for.is_zero();
+        worth.then(|| Idle { stream, since: now, until: now.after(keep_for), generation })
+    }
+
+    /// Whether it may be used; if not, it is counted why.
+    fn is_fit(&self, cells: &Cells, backend: &Backend, need: Need, now: Tick) -> bool {
+        if self.generation != backend.generation() || now > self.until {
+            cells.pool.closed_idle.increment();
+            false
+        } else if self.is_broken(need) {
+            backend.note_idle_close(now.since(self.since));
+            cells.pool.discarded_stale.increment();
+            false
+        } else {
+            true
+        }
+    }
+
     /// True when there are bytes nobody asked for, or the end: either way it is not to be used.
     ///
     /// The runtime may take a connection for readable whose last byte was read together with those before it;
@@ -151,6 +193,7 @@ pub struct Pool {
     total: Arc<AtomicU32>,
     credit: RefCell<Credit>,
     count: std::cell::Cell<usize>,
+    private: RefCell<Privates>,
 }
 
 impl Pool {
@@ -162,13 +205,14 @@ impl Pool {
             total,
             credit: RefCell::default(),
             count: std::cell::Cell::new(0),
+            private: RefCell::default(),
         }
     }
 
     /// Idle connections in this worker.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.count.get()
+        self.count.get() + self.private.borrow().len()
     }
 
     /// True when it holds none.
@@ -182,7 +226,6 @@ impl Pool {
     pub fn take(&self, cells: &Cells, backend: &Backend, need: Need, now: Tick) -> Option<Stream> {
         let mut shelves = self.shelves.borrow_mut();
         let shelf = shelves.of(backend.id)?;
-        let generation = backend.generation();
         while let Some(idle) = shelf.idle.last() {
             if need == Need::Once && now.since(idle.since) > surely_open(backend) {
                 // Older ones are fit for requests that can be repeated.
@@ -190,12 +233,10 @@ impl Pool {
             }
             let idle = shelf.idle.pop()?;
             self.count.set(self.count.get() - 1);
-            if idle.generation != generation || now > idle.until {
-                cells.pool.closed_idle.increment();
-            } else if idle.is_broken(need) {
-                backend.note_idle_close(now.since(idle.since));
-                cells.pool.discarded_stale.increment();
-            } else {
+            // One that has rested may have met its end, of which the event loop need not know yet: worth a question.
+            let rested = now.since(idle.since) >= RESTS;
+            let need = if rested { Need::Once } else { need };
+            if idle.is_fit(cells, backend, need, now) {
                 cells.pool.reused.increment();
                 return Some(idle.stream);
             }
@@ -203,24 +244,12 @@ impl Pool {
         None
     }
 
-    /// Keeps a connection for the next request, or closes it when a limit is reached or the backend has
-    /// changed since `generation`. `keep_for`: what the backend said of its own patience.
-    pub fn put(
-        &self,
-        cells: &Cells,
-        backend: &Arc<Backend>,
-        stream: Stream,
-        keep_for: Option<Duration>,
-        generation: u32,
-        now: Tick,
-    ) {
-        // One second less than promised, so that we are the first to close.
-        let keep_for =
-            keep_for.map_or(IDLE, |promised| promised.saturating_sub(Duration::from_secs(1)).min(IDLE));
-        if backend.generation() != generation || keep_for.is_zero() {
+    /// Keeps a connection for the next request, or closes it when a limit is reached or the backend has changed meanwhile.
+    pub fn put(&self, cells: &Cells, backend: &Arc<Backend>, used: Used, now: Tick) {
+        let Some(idle) = Idle::new(backend, used, now) else {
             cells.pool.closed_idle.increment();
             return;
-        }
+        };
         let mut shelves = self.shelves.borrow_mut();
         let shelf = shelves.for_more(backend);
         let room = self.credit.borrow_mut().grow(self.count.get(), &self.total, MOST)
@@ -229,13 +258,14 @@ impl Pool {
             cells.pool.closed_idle.increment();
             return;
         }
-        shelf.idle.push(Idle { stream, since: now, until: now.after(keep_for), generation });
+        shelf.idle.push(idle);
         self.count.set(self.count.get() + 1);
     }
 
     /// Closes what is too old, what the backend has closed, what belongs to a backend that failed or is gone, and
     /// what rests beyond the limits. Every second.
     pub fn sweep(&self, cells: &Cells, now: Tick) {
+        self.private.borrow_mut().sweep(cells, now);
         let mut shelves = self.shelves.borrow_mut();
         for shelf in shelves.all() {
             let backend = &shelf.backend;
@@ -283,6 +313,7 @@ impl Pool {
 
     /// Closes everything: descriptors are needed elsewhere, or the worker ends.
     pub fn clear(&self, cells: &Cells) {
+        self.private.borrow_mut().clear(cells);
         for shelf in self.shelves.borrow_mut().all() {
             for _ in shelf.idle.drain(..) {
                 cells.pool.closed_idle.increment();

@@ -2,19 +2,22 @@
 
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::Context;
+use std::time::Duration;
 
-use crate::message::{Cause, Kind, Peer, Record};
+use crate::message::{Blame, Cause, Kind, Peer, Record};
 use crate::net::relay::{Early, End, Moved, Relay};
-use crate::net::{Stream, now};
+use crate::net::{Buffer, Stream, now};
 use crate::target::{Ask, Heard, Lease, Outcome, Target, hash_address};
 
 use super::WorkerCtx;
 use super::dial::{self, dial};
 use super::ledger::Ledger;
 use super::lend::lend;
+use super::presence::{Presence, Waiting};
 
-/// The two connections of a relay. One that is cut in the middle must not look as if it had ended.
+/// The two connections of a relay. Unless both sides have ended, something on its way to one of them is not whole, and must
+/// not look as if it were.
 struct Ends {
     client: Stream,
     backend: Stream,
@@ -40,14 +43,18 @@ pub async fn serve(ctx: Rc<WorkerCtx>, client: Stream, peer: Peer) {
     let target = &ctx.snapshot.targets[listener.router.find()];
     ledger.record.target = Some(target.id);
     ledger.record.routed = now();
-    let cause = match connect(&ctx, target, ledger.record).await {
+    let mut caller = Caller { stream: client, early: None };
+    let half_closed = listener.config.client_timeouts.half_closed;
+    let cause = match connect(&ctx, target, &mut caller, half_closed, ledger.record).await {
         Ok((lease, backend)) => {
+            let Caller { stream: client, early } = caller;
             let mut ends = Ends { client, backend, ended: false };
             let deadline = ctx.ticker.deadline();
             let idle = target.config.timeouts.tunnel;
-            let mut relay = Relay::new(Early::default(), &ctx.buffers, &deadline, idle, &moved);
+            let early = Early { client: early, backend: None };
+            let mut relay = Relay::new(early, &ctx.buffers, &deadline, idle, &moved);
             let end = poll_fn(|cx| relay.poll(cx, &mut ends.client, &mut ends.backend)).await;
-            ends.ended = matches!(end, End::Closed | End::Idle);
+            ends.ended = matches!(end, End::Closed);
             let silent = moved.down.get() == 0;
             if !silent {
                 dial::accepted(lease.backend());
@@ -71,7 +78,13 @@ pub async fn serve(ctx: Rc<WorkerCtx>, client: Stream, peer: Peer) {
             lease.finish(outcome, now());
             cause
         }
-        Err(cause) => cause,
+        Err(cause) => {
+            // What was read of it was for nobody.
+            if cause == Cause::ClientGone || caller.early.is_some() {
+                caller.stream.reset_on_close();
+            }
+            cause
+        }
     };
     if let Some(attempt) = ledger.record.last_attempt() {
         attempt.end = now();
@@ -79,8 +92,25 @@ pub async fn serve(ctx: Rc<WorkerCtx>, client: Stream, peer: Peer) {
     ledger.settle(cause);
 }
 
-async fn connect(ctx: &WorkerCtx, target: &Target, record: &mut Record) -> Result<(Lease, Stream), Cause> {
-    let deadline = ctx.ticker.deadline();
+/// A client that waits for a backend, and what it has sent by now.
+struct Caller {
+    stream: Stream,
+    early: Option<Buffer>,
+}
+
+async fn connect(
+    ctx: &WorkerCtx,
+    target: &Target,
+    caller: &mut Caller,
+    half_closed: Option<Duration>,
+    record: &mut Record,
+) -> Result<(Lease, Stream), Cause> {
+    let (deadline, timer) = (ctx.ticker.deadline(), ctx.ticker.deadline());
+    let presence = Presence::default();
+    let mut gone = |cx: &mut Context<'_>| {
+        let (stream, held) = (&mut caller.stream, &mut caller.early);
+        presence.poll_gone(cx, Waiting { stream, held, buffers: &ctx.buffers, timer: &timer, half_closed })
+    };
     let mut tried = crate::target::Tried::new();
     let mut cause = Cause::NoBackend;
     let is_hash = target.config.balance.algorithm.is_hash();
@@ -88,16 +118,15 @@ async fn connect(ctx: &WorkerCtx, target: &Target, record: &mut Record) -> Resul
     // Not a byte was sent before a connection stands, so nothing is charged.
     let retries = target.config.resilience.retries.as_ref().filter(|retries| retries.on_connect);
     for _ in 0..retries.map_or(1, |retries| retries.attempts) {
-        let never_gone = |_: &mut std::task::Context<'_>| Poll::Pending;
         let ask = Ask { key, ..Ask::new(&tried, &ctx.dice, now()) };
-        let lease = match lend(target, &ask, &deadline, never_gone).await {
+        let lease = match lend(target, &ask, &deadline, &mut gone).await {
             Ok(lease) => lease,
             // Why the backends that were tried failed says more.
-            Err(_) if !tried.is_empty() => break,
+            Err(cause) if cause != Cause::ClientGone && !tried.is_empty() => break,
             Err(cause) => return Err(cause),
         };
         let attempt = record.attempt(lease.backend().id, lease.picked());
-        match dial(ctx, lease.backend(), &target.config.timeouts, &deadline, never_gone).await {
+        match dial(ctx, lease.backend(), &target.config.timeouts, &deadline, &mut gone).await {
             Ok(stream) => {
                 attempt.connected = now();
                 lease.note_connected();
@@ -108,9 +137,10 @@ async fn connect(ctx: &WorkerCtx, target: &Target, record: &mut Record) -> Resul
                 (attempt.outcome, attempt.end) = (failure, now());
                 cause = failure;
                 tried.insert(lease.backend().id);
-                let local = failure == Cause::LocalShortage;
-                lease.finish(if local { Outcome::Neutral } else { Outcome::ConnectFailed }, now());
-                if local {
+                let theirs = failure.blame() == Blame::Backend;
+                lease.finish(if theirs { Outcome::ConnectFailed } else { Outcome::Neutral }, now());
+                // Short of local ports we are towards this backend only.
+                if !theirs && failure != Cause::NoLocalPort {
                     break;
                 }
             }

@@ -26,4 +26,10 @@ impl<'a> Ask<'a> {
     pub fn new(tried: &'a Tried, dice: &'a Dice, now: Tick) -> Ask<'a> {
         Ask { tried, key: None, pin: None, dice, now }
     }
+
+    /// The backend that it waits for alone when that is full. One that can't be used is not waited for (`panics`: for what
+    /// outliers do is set aside), and who has been somewhere does not insist.
+    pub(super) fn waits_for(&self, panics: bool) -> Option<&'a Arc<Backend>> {
+        self.pin.filter(|backend| self.tried.is_empty() && backend.serves_pins(panics))
+    }
 }

@@ -18,6 +18,7 @@ use super::breaker::{Breaker, Circuit};
 use super::ejection::Ejection;
 use super::evidence::Trouble;
 use super::health::threshold::Threshold;
+use super::live::TargetState;
 use super::state::{Decision, Health, Input, Inputs, Probe, Resolution, decide};
 use super::tally::Tally;
 use crate::config::model::tls::UpstreamTls;
@@ -159,22 +160,17 @@ impl Backend {
         }
     }
 
-    /// Its addresses in order of preference; none while its name has not been resolved.
+    /// Its addresses in the order in which they are tried; none while its name has not been resolved.
     #[must_use]
     pub fn endpoints(&self) -> Arc<[Endpoint]> {
         Arc::clone(&self.endpoints.load())
     }
 
-    /// The `nth` of its addresses, counted from 0; `None` past the last. A connect tries 0, then 1, ….
-    #[must_use]
-    pub fn endpoint(&self, nth: usize) -> Option<Endpoint> {
-        self.endpoints.load().get(nth).cloned()
-    }
-
     /// Attempts that hold a lease on it, over all workers.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
-        self.in_flight.load(Ordering::Relaxed)
+        // SeqCst with the limit: see the invariants of the board.
+        self.in_flight.load(Ordering::SeqCst)
     }
 
     /// Grows by one (wrapping) when it goes down, is removed or changes its addresses. A pooled connection
@@ -225,12 +221,13 @@ impl Backend {
         self.health.store(health as u8, Ordering::Relaxed);
     }
 
-    /// Replaces the addresses. Says whether they changed; another order of the same ones is no change,
+    /// Replaces the addresses, which are tried in turn: families take turns, beginning with that of the first, so that a network on
+    /// which one of them does not work costs one attempt (RFC 8305 §4). Says whether they changed; another order of the same ones is no change,
     /// since resolvers rotate their answers.
     pub(super) fn readdress(&self, addresses: &[IpAddr]) -> bool {
         let Some(port) = self.port() else { return false };
         let mut fresh: Vec<Endpoint> = Vec::with_capacity(addresses.len());
-        for &address in addresses {
+        for address in by_turns(addresses) {
             let endpoint = Endpoint::Tcp(SocketAddr::new(address, port));
             if !fresh.contains(&endpoint) {
                 fresh.push(endpoint);
@@ -271,6 +268,17 @@ impl Backend {
         }
     }
 
+    /// Whether it may serve those whose cookie names it: it is up, or drains, and is not left out for anything that counts
+    /// (`panics`: for what outliers do is set aside). It may be full.
+    pub(super) fn serves_pins(&self, panics: bool) -> bool {
+        let is_there = matches!(self.health(), Health::Up | Health::Draining);
+        let is_outlier = || {
+            let is_closed = self.breaker.word().circuit() == Circuit::Closed;
+            panics && is_closed && self.ejection.word().is_outlier()
+        };
+        is_there && (self.out_until().is_none() || is_outlier())
+    }
+
     /// Whether it is passed over.
     #[inline]
     pub(super) fn ejection(&self) -> &Ejection {
@@ -297,13 +305,27 @@ impl Backend {
         &self.seat
     }
 
+    /// Whether it is, or was, one of this target's.
+    #[must_use]
+    pub fn is_of(&self, target: &TargetState) -> bool {
+        Arc::ptr_eq(&self.board, &target.board)
+    }
+
     /// Where leases of its target report.
     pub(super) fn board(&self) -> &Board {
         &self.board
     }
 
+    /// Whether it is out of the choice only for having as many leases as it may have.
+    pub(super) fn is_only_full(&self) -> bool {
+        let limit = self.board.limit();
+        limit > 0 && self.in_flight() >= limit && self.serves_pins(self.board.panics())
+    }
+
     /// Counts one more lease. Whoever keeps an order of loads is told by the caller.
     pub(super) fn enter(&self) {
+        #[cfg(test)]
+        super::explorer::point();
         self.in_flight.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -314,17 +336,23 @@ impl Backend {
             self.enter();
             return Some(0);
         }
+        #[cfg(test)]
+        super::explorer::point();
         let count = |now: u32| (now < limit).then_some(now + 1);
         self.in_flight.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count).ok().map(|before| before + 1)
     }
 
     /// Counts one lease less.
     pub(super) fn leave(&self) {
+        #[cfg(test)]
+        super::explorer::point();
         self.in_flight.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// The same, unless it has `limit` or more. Says whether it did.
     pub(super) fn leave_below(&self, limit: u32) -> bool {
+        #[cfg(test)]
+        super::explorer::point();
         let count = |now: u32| (now < limit).then_some(now - 1);
         self.in_flight.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count).is_ok()
     }
@@ -337,6 +365,18 @@ pub(super) fn probe_input(probed: bool) -> Input<Probe> {
     } else {
         Input::new(Probe::Off, "health_check is off", Tick::ZERO)
     }
+}
+
+/// The same addresses, one of each family in turn as long as there are both, in the order given within each.
+fn by_turns(addresses: &[IpAddr]) -> impl Iterator<Item = IpAddr> {
+    let first = addresses.first().is_some_and(IpAddr::is_ipv6);
+    let of = move |six: bool| addresses.iter().copied().filter(move |address| address.is_ipv6() == six);
+    let (mut own, mut other) = (of(first), of(!first));
+    let mut turn = false;
+    std::iter::from_fn(move || {
+        turn = !turn;
+        if turn { own.next().or_else(|| other.next()) } else { other.next().or_else(|| own.next()) }
+    })
 }
 
 /// The endpoints of an address that needs no lookup; none for a name.
@@ -365,8 +405,7 @@ mod tests {
     fn literals_have_an_endpoint_from_the_start_and_names_none() {
         let backend = |address| alone(&probed(0), address);
         let v6 = backend(host("::1", 80));
-        assert_eq!(v6.endpoint(0).map(|e| e.to_string()).as_deref(), Some("[::1]:80"));
-        assert_eq!(v6.endpoint(1), None);
+        assert_eq!(v6.endpoints().iter().map(ToString::to_string).collect::<Vec<_>>(), ["[::1]:80"]);
         let unix = backend(BackendAddress::Unix("/run/app.sock".into()));
         assert_eq!(unix.endpoints()[0].to_string(), "unix:/run/app.sock");
         let name = backend(host("app.internal", 80));
@@ -388,8 +427,28 @@ mod tests {
         assert!(backend.readdress(&[ip(1), ip(2), ip(1)]));
         assert_eq!(backend.endpoints().len(), 2);
         assert!(!backend.readdress(&[ip(2), ip(1)]));
-        assert_eq!(backend.endpoint(0), Some(Endpoint::Tcp((ip(1), 80).into())));
+        assert_eq!(backend.endpoints()[0], Endpoint::Tcp((ip(1), 80).into()));
         assert!(backend.readdress(&[ip(2)]));
+    }
+
+    #[test]
+    fn families_take_turns_in_the_order_of_the_resolver() {
+        let list = |text: &str| -> Vec<IpAddr> {
+            text.split_whitespace().map(|one| one.parse().expect("an address")).collect()
+        };
+        for (given, order) in [
+            ("::1 ::2 ::3 10.0.0.1 10.0.0.2", "::1 10.0.0.1 ::2 10.0.0.2 ::3"),
+            ("10.0.0.2 10.0.0.1 ::1", "10.0.0.2 ::1 10.0.0.1"),
+            ("10.0.0.2 10.0.0.1", "10.0.0.2 10.0.0.1"),
+            ("::2", "::2"),
+            ("", ""),
+        ] {
+            assert_eq!(by_turns(&list(given)).collect::<Vec<_>>(), list(order), "{given}");
+        }
+        let backend = alone(&probed(0), host("app.internal", 80));
+        assert!(backend.readdress(&list("::1 ::2 10.0.0.1")));
+        let texts: Vec<String> = backend.endpoints().iter().map(ToString::to_string).collect();
+        assert_eq!(texts, ["[::1]:80", "10.0.0.1:80", "[::2]:80"]);
     }
 
     #[test]

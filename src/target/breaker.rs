@@ -8,6 +8,7 @@
 use core::time::Duration;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::config::model::resilience as model;
 use crate::tick::Tick;
 
 /// The low bits of a word that say what the rest is.
@@ -18,6 +19,9 @@ const CLOSED: u64 = 0;
 const OPEN: u64 = 1;
 /// One attempt is finding out; the rest is nothing.
 const HALF_OPEN: u64 = 2;
+/// Closed since the answer of the trial began; the rest is when the trial was picked, to 4 ns. One failure of an attempt that
+/// was picked since then opens it.
+const PROBATION: u64 = 3;
 
 /// A moment that has passed, whatever the clock says, and is not zero.
 const LONG_AGO: Tick = Tick(4);
@@ -29,6 +33,20 @@ pub(super) struct Rules {
     pub(super) failures: u32,
     /// How long it is open.
     pub(super) open: Duration,
+    /// How long it is open, at least, where nobody else can be picked.
+    pub(super) alone: Duration,
+}
+
+impl Rules {
+    /// How long a breaker is open at least whose backend alone is left: nothing is spared by letting nobody find out. One
+    /// trial each second is no load.
+    const ALONE: Duration = Duration::from_secs(1);
+
+    /// The rules of this config. Who has written how long it is open means it.
+    pub(super) fn new(config: &model::Breaker) -> Rules {
+        let model::Breaker { failures, open, open_is_default, statuses: _ } = *config;
+        Rules { failures, open, alone: if open_is_default { open.min(Rules::ALONE) } else { open } }
+    }
 }
 
 /// What a breaker is at one moment.
@@ -70,7 +88,7 @@ impl Word {
     #[must_use]
     pub(super) fn circuit(self) -> Circuit {
         match self.0 & KIND {
-            CLOSED => Circuit::Closed,
+            CLOSED | PROBATION => Circuit::Closed,
             OPEN => Circuit::Open(Tick(self.0 & !KIND)),
             _ => Circuit::HalfOpen,
         }
@@ -86,11 +104,26 @@ impl Word {
         }
     }
 
-    /// After a failure at `now` of an attempt that was its `trial`, or not. What fails while it is not closed was under way
-    /// already and says nothing new.
+    /// The same where nobody else can be picked.
     #[must_use]
-    pub(super) fn fail(self, trial: bool, rules: Rules, now: Tick) -> Word {
+    pub(super) fn admit_alone(self, now: Tick, rules: Rules) -> (Passage, Word) {
         match self.circuit() {
+            Circuit::Open(until) if now.after(rules.open.saturating_sub(rules.alone)) >= until => {
+                (Passage::Trial, Word(HALF_OPEN))
+            }
+            Circuit::Closed | Circuit::Open(_) | Circuit::HalfOpen => self.admit(now),
+        }
+    }
+
+    /// After a failure at `now` of an attempt that was picked at `picked`, and was its `trial` or not. What fails while it is
+    /// not closed, or was picked before its trial, was under way already and says nothing new.
+    #[must_use]
+    pub(super) fn fail(self, trial: bool, rules: Rules, picked: Tick, now: Tick) -> Word {
+        match self.circuit() {
+            Circuit::Closed if self.0 & KIND == PROBATION => {
+                let is_news = picked.0 >= self.0 & !KIND;
+                if is_news { Word::open(now.after(rules.open)) } else { self }
+            }
             Circuit::Closed => {
                 let failures = (self.0 >> 2) + 1;
                 if failures < u64::from(rules.failures) {
@@ -114,12 +147,12 @@ impl Word {
         }
     }
 
-    /// When the answer of its `trial` began well: a download may take hours, and until then nobody else would pass. It closes
-    /// on probation: one failure opens it again.
+    /// When the answer of its `trial`, picked at `picked`, began well: a download may take hours, and until then nobody else
+    /// would pass. It closes on probation: one failure opens it again.
     #[must_use]
-    pub(super) fn hear(self, trial: bool, rules: Rules) -> Word {
+    pub(super) fn hear(self, trial: bool, picked: Tick) -> Word {
         match self.circuit() {
-            Circuit::HalfOpen if trial => Word::closed(u64::from(rules.failures.saturating_sub(1))),
+            Circuit::HalfOpen if trial => Word(picked.0 & !KIND | PROBATION),
             Circuit::Closed | Circuit::Open(_) | Circuit::HalfOpen => self,
         }
     }
@@ -156,7 +189,17 @@ impl Breaker {
     #[must_use]
     pub(super) fn admit(&self, now: Tick) -> Passage {
         let word = self.word();
-        let (passage, next) = word.admit(now);
+        self.pass(word, word.admit(now))
+    }
+
+    /// The same where nobody else can be picked.
+    #[must_use]
+    pub(super) fn admit_alone(&self, now: Tick, rules: Rules) -> Passage {
+        let word = self.word();
+        self.pass(word, word.admit_alone(now, rules))
+    }
+
+    fn pass(&self, word: Word, (passage, next): (Passage, Word)) -> Passage {
         if passage == Passage::Trial && !self.replace(word, next) {
             // Somebody else is finding out.
             return Passage::Barred;
@@ -198,24 +241,24 @@ mod tests {
 
     use super::*;
 
-    const RULES: Rules = Rules { failures: 20, open: Duration::from_secs(5) };
+    const RULES: Rules = Rules { failures: 20, open: Duration::from_secs(5), alone: Duration::from_secs(1) };
 
     fn at(millis: u64) -> Tick {
         Tick(millis * 1_000_000)
     }
 
     fn failed(times: u32, now: Tick) -> Word {
-        (0..times).fold(Word::default(), |word, _| word.fail(false, RULES, now))
+        (0..times).fold(Word::default(), |word, _| word.fail(false, RULES, now, now))
     }
 
     #[test]
     fn twenty_failures_in_a_row_open_it_for_five_seconds() {
         assert_eq!(failed(19, at(1)).circuit(), Circuit::Closed);
         assert_eq!(failed(20, at(1)).circuit(), Circuit::Open(at(5_001)));
-        let broken = failed(19, at(1)).succeed(false).fail(false, RULES, at(2));
+        let broken = failed(19, at(1)).succeed(false).fail(false, RULES, at(2), at(2));
         assert_eq!(broken, failed(1, at(2)), "a success in between starts the count again");
         let open = failed(20, at(1));
-        assert_eq!(open.fail(false, RULES, at(4_000)), open, "late failures do not keep it open");
+        assert_eq!(open.fail(false, RULES, at(4_000), at(4_000)), open, "late failures do not keep it open");
         assert_eq!(open.succeed(false), open, "nor do late answers close it");
     }
 
@@ -226,12 +269,13 @@ mod tests {
         let (passage, half) = open.admit(at(5_000));
         assert_eq!((passage, half.circuit()), (Passage::Trial, Circuit::HalfOpen));
         assert_eq!(half.admit(at(60_000)).0, Passage::Barred);
-        for word in [half.fail(false, RULES, at(6_000)), half.succeed(false), half.release(false)] {
+        for word in [half.fail(false, RULES, at(6_000), at(6_000)), half.succeed(false), half.release(false)]
+        {
             assert_eq!(word, half, "only the trial decides");
         }
         assert_eq!(half.succeed(true).circuit(), Circuit::Closed);
         assert_eq!(
-            half.fail(true, RULES, at(6_000)).circuit(),
+            half.fail(true, RULES, at(5_000), at(6_000)).circuit(),
             Circuit::Open(at(11_000)),
             "the first failure"
         );
@@ -241,18 +285,42 @@ mod tests {
     #[test]
     fn an_answer_that_began_well_lets_others_pass_on_probation() {
         let half = failed(20, at(0)).admit(at(5_000)).1;
-        let heard = half.hear(true, RULES);
+        let heard = half.hear(true, at(5_000));
         assert_eq!(heard.circuit(), Circuit::Closed);
         assert_eq!(heard.succeed(true), Word::default());
-        assert_eq!(heard.fail(true, RULES, at(6_000)).circuit(), Circuit::Open(at(11_000)));
-        assert_eq!(half.hear(false, RULES), half);
+        assert_eq!(heard.fail(true, RULES, at(5_000), at(6_000)).circuit(), Circuit::Open(at(11_000)));
+        assert_eq!(half.hear(false, at(5_000)), half);
+    }
+
+    #[test]
+    fn what_was_under_way_before_the_trial_does_not_open_it_again() {
+        let heard = failed(20, at(0)).admit(at(5_000)).1.hear(true, at(5_000));
+        assert_eq!(heard.fail(false, RULES, at(4_999), at(7_000)), heard, "picked before the trial");
+        assert_eq!(heard.fail(false, RULES, at(5_001), at(7_000)).circuit(), Circuit::Open(at(12_000)));
+    }
+
+    #[test]
+    fn alone_it_lets_one_find_out_each_second() {
+        let open = failed(20, at(0));
+        assert_eq!(open.admit_alone(at(999), RULES).0, Passage::Barred);
+        let (passage, half) = open.admit_alone(at(1_000), RULES);
+        assert_eq!((passage, half.circuit()), (Passage::Trial, Circuit::HalfOpen));
+        assert_eq!(half.admit_alone(at(60_000), RULES).0, Passage::Barred, "one at a time");
+        let again = half.fail(true, RULES, at(1_000), at(1_500));
+        assert_eq!(again.admit_alone(at(2_499), RULES).0, Passage::Barred);
+        assert_eq!(again.admit_alone(at(2_500), RULES).0, Passage::Trial);
+        assert_eq!(again.admit(at(2_500)).0, Passage::Barred, "not while there are others");
+        assert_eq!(half.release(true).admit_alone(at(1_001), RULES).0, Passage::Trial);
+        let written = Rules { alone: RULES.open, ..RULES };
+        assert_eq!(open.admit_alone(at(4_999), written).0, Passage::Barred);
+        assert_eq!(open.admit_alone(at(5_000), written).0, Passage::Trial);
     }
 
     #[test]
     fn of_a_thousand_that_ask_at_half_open_one_passes() {
         let breaker = Breaker::default();
         for _ in 0..20 {
-            breaker.update(|word| word.fail(false, RULES, at(0)));
+            breaker.update(|word| word.fail(false, RULES, at(0), at(0)));
         }
         let start = Barrier::new(4);
         let trials: usize = std::thread::scope(|scope| {
@@ -312,7 +380,7 @@ mod tests {
                     Step::Fail(index) | Step::Succeed(index) | Step::Leave(index) if !under_way.is_empty() => {
                         let trial = under_way.swap_remove(index.index(under_way.len()));
                         breaker.update(|word| match step {
-                            Step::Fail(_) => word.fail(trial, rules, now),
+                            Step::Fail(_) => word.fail(trial, rules, now, now),
                             Step::Succeed(_) => word.succeed(trial),
                             _ => word.release(trial),
                         });

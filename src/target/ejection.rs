@@ -14,13 +14,15 @@ const REFUSED_MAX: Duration = Duration::from_secs(5);
 
 /// The low bits of a word that count ejections in a row; 7 stands for every higher number.
 const LEVEL: u64 = 0b111;
-/// It is ejected: the rest of the word is the end of that, to 32 ns. Otherwise the rest is when it came back, as long as there
+/// It is ejected: the rest of the word is the end of that, to 64 ns. Otherwise the rest is when it came back, as long as there
 /// is a level to remember.
 const OUT: u64 = 1 << 3;
-/// For what it does, not for refusing a connection.
-const OUTLIER: u64 = 1 << 4;
+/// For its errors.
+const FAILING: u64 = 1 << 4;
+/// For being slow. With neither: for refusing a connection.
+const SLOW: u64 = 1 << 5;
 /// What is not the time.
-const MARKS: u64 = LEVEL | OUT | OUTLIER;
+const MARKS: u64 = LEVEL | OUT | FAILING | SLOW;
 
 /// For how long a backend is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +47,26 @@ pub(super) enum Kind {
     /// It refused a connection. There is nothing to be had from it, so a panic changes nothing; one connection that stands
     /// ends it.
     Refused,
-    /// It does worse than its siblings. Only its trial ends it.
-    Outlier,
+    /// It has more errors than its siblings. Only its trial ends it.
+    Failing,
+    /// It takes several times as long as its siblings. Its trial ends it, or one that fails and needs its place among those that
+    /// may be left out.
+    Slow,
+}
+
+impl Kind {
+    /// It does worse than its siblings.
+    pub(super) fn is_outlier(self) -> bool {
+        self != Kind::Refused
+    }
+
+    fn mark(self) -> u64 {
+        match self {
+            Kind::Refused => 0,
+            Kind::Failing => FAILING,
+            Kind::Slow => SLOW,
+        }
+    }
 }
 
 /// Whether a backend may be picked as far as its ejection goes.
@@ -67,8 +87,7 @@ pub(super) struct Word(u64);
 impl Word {
     fn new(level: u64, kind: Kind, start: Tick, spans: Spans) -> Word {
         let level = level.min(LEVEL);
-        let mark = if kind == Kind::Outlier { OUTLIER } else { 0 };
-        Word(start.after(spans.of(kind, level)).0 & !MARKS | mark | OUT | level)
+        Word(start.after(spans.of(kind, level)).0 & !MARKS | kind.mark() | OUT | level)
     }
 
     /// Ejections in a row.
@@ -80,6 +99,12 @@ impl Word {
         Tick(self.0 & !MARKS)
     }
 
+    /// Whether it is left out for doing worse than its siblings.
+    #[must_use]
+    pub(super) fn is_outlier(self) -> bool {
+        self.kind().is_some_and(Kind::is_outlier)
+    }
+
     fn is_out(self) -> bool {
         self.0 & OUT != 0
     }
@@ -87,7 +112,11 @@ impl Word {
     /// Why, while it is ejected.
     #[must_use]
     pub(super) fn kind(self) -> Option<Kind> {
-        let kind = if self.0 & OUTLIER != 0 { Kind::Outlier } else { Kind::Refused };
+        let kind = match self.0 & (FAILING | SLOW) {
+            FAILING => Kind::Failing,
+            SLOW => Kind::Slow,
+            _ => Kind::Refused,
+        };
         self.is_out().then_some(kind)
     }
 
@@ -129,7 +158,7 @@ impl Word {
         let level = match self.until() {
             Some(_) if trial => self.level() + 1,
             // What an outlier still had under way says nothing new.
-            Some(until) if now < until || self.kind() == Some(Kind::Outlier) => return self,
+            Some(until) if now < until || self.is_outlier() => return self,
             Some(_) => self.level() + 1,
             None if self.level() > 0 && now.since(self.time()) < spans.most => self.level() + 1,
             None => 1,
@@ -152,10 +181,17 @@ impl Word {
     #[must_use]
     pub(super) fn succeed(self, trial: bool, picked: Tick, spans: Spans) -> Word {
         match self.kind() {
-            Some(Kind::Outlier) if trial => Word(picked.0 & !MARKS | self.level()),
-            Some(Kind::Outlier) | None => self,
+            Some(Kind::Failing | Kind::Slow) if trial => Word(picked.0 & !MARKS | self.level()),
+            Some(Kind::Failing | Kind::Slow) | None => self,
             Some(Kind::Refused) => self.connect(picked, spans),
         }
+    }
+
+    /// After one that fails has taken its place, at `now`, among those that may be left out: it was only slow. That is
+    /// remembered for a while.
+    #[must_use]
+    pub(super) fn pardon(self, now: Tick) -> Word {
+        if self.kind() == Some(Kind::Slow) { Word(now.0 & !MARKS | self.level()) } else { self }
     }
 }
 
@@ -237,7 +273,7 @@ mod tests {
         for expected in [1, 2, 4, 5, 5, 5] {
             word = word.fail(Kind::Refused, false, SPANS, now);
             let until = word.until().expect("ejected");
-            assert!(until.since(now) > Duration::from_secs(expected) - Duration::from_nanos(32));
+            assert!(until.since(now) > Duration::from_secs(expected) - Duration::from_nanos(64));
             assert!(until.since(now) <= Duration::from_secs(expected));
             assert_eq!(word.admit(Tick(until.0 - 1), SPANS).0, Admission::Ejected);
             now = until;
@@ -263,8 +299,8 @@ mod tests {
         ejection.refuse(false, at(1));
         assert_eq!(ejection.admit(at(2), SPANS), Admission::Trial);
         assert_eq!(ejection.admit(at(2), SPANS), Admission::Ejected);
-        ejection.refuse(true, Tick(2 * SECOND + 800));
-        assert_eq!(ejection.word().until(), Some(Tick(4 * SECOND + 800)));
+        ejection.refuse(true, Tick(2 * SECOND + 832));
+        assert_eq!(ejection.word().until(), Some(Tick(4 * SECOND + 832)));
     }
 
     #[test]
@@ -318,40 +354,40 @@ mod tests {
 
     #[test]
     fn an_outlier_comes_back_by_its_trial_only_and_is_remembered() {
-        let word = Word::default().fail(Kind::Outlier, false, SPANS, at(10));
-        assert_eq!((word.until(), word.kind()), (Some(at(11)), Some(Kind::Outlier)));
-        assert_eq!(word.fail(Kind::Outlier, false, SPANS, at(12)), word, "what was under way");
+        let word = Word::default().fail(Kind::Failing, false, SPANS, at(10));
+        assert_eq!((word.until(), word.kind()), (Some(at(11)), Some(Kind::Failing)));
+        assert_eq!(word.fail(Kind::Failing, false, SPANS, at(12)), word, "what was under way");
         assert_eq!(word.succeed(false, at(12), SPANS), word);
         assert_eq!(word.connect(at(12), SPANS), word, "that it accepts connections was never in doubt");
         let (admission, tried) = word.admit(at(11), SPANS);
         assert_eq!(admission, Admission::Trial);
-        assert_eq!(tried.fail(Kind::Outlier, true, SPANS, at(12)).until(), Some(at(14)));
+        assert_eq!(tried.fail(Kind::Failing, true, SPANS, at(12)).until(), Some(at(14)));
 
         let back = tried.succeed(true, at(11), SPANS);
         assert_eq!(back.until(), None);
-        let again = |now| back.fail(Kind::Outlier, false, SPANS, at(now)).until();
+        let again = |now| back.fail(Kind::Failing, false, SPANS, at(now)).until();
         assert_eq!(again(20), Some(at(22)), "twice as long");
         assert_eq!(again(41), Some(at(42)), "it has been well for 30 s");
     }
 
     #[test]
     fn the_time_after_a_trial_counts_from_its_start() {
-        let word = Word::default().fail(Kind::Outlier, false, SPANS, at(10)).admit(at(11), SPANS).1;
-        let until = |now| word.fail_tried(Kind::Outlier, true, SPANS, at(11), at(now)).until();
+        let word = Word::default().fail(Kind::Failing, false, SPANS, at(10)).admit(at(11), SPANS).1;
+        let until = |now| word.fail_tried(Kind::Failing, true, SPANS, at(11), at(now)).until();
         assert_eq!(until(11), Some(at(13)));
         assert_eq!(until(12), Some(at(13)), "it has hung for one of the two seconds");
         assert_eq!(until(70), Some(at(71)), "but there is a pause");
-        let other = word.fail_tried(Kind::Outlier, false, SPANS, at(11), at(12));
+        let other = word.fail_tried(Kind::Failing, false, SPANS, at(11), at(12));
         assert_eq!(other, word, "what was under way says nothing new");
     }
 
     #[test]
     fn an_outlier_is_left_out_for_thirty_seconds_at_most() {
-        let mut word = Word::default().fail(Kind::Outlier, false, SPANS, at(1));
+        let mut word = Word::default().fail(Kind::Failing, false, SPANS, at(1));
         let mut spans = Vec::new();
         for _ in 0..8 {
             let until = word.until().expect("ejected");
-            word = word.admit(until, SPANS).1.fail(Kind::Outlier, true, SPANS, until);
+            word = word.admit(until, SPANS).1.fail(Kind::Failing, true, SPANS, until);
             spans.push(word.until().expect("ejected").since(until).as_secs_f64().round());
         }
         assert_eq!(spans, [2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 30.0]);

@@ -1,8 +1,9 @@
 //! Targets for the tests of this folder.
 
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
-use super::{Backend, Registry, Target};
+use super::{Backend, Lease, Registry, Target, Ticket};
 use crate::config::model::{self, BackendAddress, HealthCheck, Policy, Portion, Protocol, Timeouts};
 use crate::message::BackendId;
 
@@ -41,4 +42,12 @@ pub(super) fn target(config: &model::Target) -> Arc<Target> {
 /// A backend of `target` without siblings and without a seat.
 pub(super) fn alone(target: &model::Target, address: BackendAddress) -> Backend {
     Backend::new(BackendId(1), target, &named("a", address), &Arc::default(), None)
+}
+
+/// The lease of a ticket whose turn it is.
+pub(super) fn granted(ticket: &mut Ticket) -> Option<Lease> {
+    match ticket.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(lease) => Some(lease),
+        Poll::Pending => None,
+    }
 }

@@ -90,26 +90,27 @@ impl Lease {
         }
     }
 
-    /// The same where the mutex is not held: the desk hears of what it has to know.
-    #[inline]
+    /// The same where the mutex is not held: the desk hears of what it has to know. Inlined: each pick makes one.
+    #[inline(always)]
     pub(super) fn take_and_tell(backend: &Arc<Backend>, trial: Trial, picked: Tick) -> Option<Lease> {
-        let board = backend.board();
-        let limit = board.limit();
-        let Some(now) = backend.enter_within(limit) else {
-            // What the pick went by is out of date.
-            board.desk().refresh(backend);
-            return None;
-        };
-        if now > 0 && now == limit {
-            board.desk().refresh(backend);
+        let limit = backend.board().limit();
+        let entered = backend.enter_within(limit);
+        // Who gets the last place tells so; who gets none went by what is out of date.
+        if entered.is_none_or(|now| now > 0 && now == limit) {
+            tell(backend);
         }
-        Some(Lease::entered(backend, trial, picked))
+        entered.map(|_| Lease::entered(backend, trial, picked))
     }
 
     /// Begins, at `now`, the attempt of one that came from the queue.
     pub fn begin(mut self, now: Tick) -> Lease {
         self.picked = now;
         self
+    }
+
+    /// The same, told to whoever keeps count of leases: it was entered where the algorithm was not asked.
+    pub(super) fn counted_if_wanted(self) -> Lease {
+        if self.backend.board().is_for(Wants::Total) { self.counted() } else { self }
     }
 
     /// The same, in the board's total as well.
@@ -164,7 +165,7 @@ impl Lease {
         self.told.set(Told { answered: true, error: heard.error, failure: heard.failure });
         self.backend.tally().note(heard.error, now.since(self.picked));
         if self.trial.get().breaker && !heard.failure {
-            toll::heard(&self.backend, &self.trial);
+            toll::heard(&self.backend, &self.trial, self.picked);
         }
         if self.is_heard() {
             let answers = self.backend.answers();
@@ -228,6 +229,12 @@ impl Lease {
     }
 }
 
+/// Lets the desk know how many leases a backend has.
+#[cold]
+fn tell(backend: &Backend) {
+    backend.board().desk().refresh(backend);
+}
+
 impl Drop for Lease {
     fn drop(&mut self) {
         let backend = &self.backend;
@@ -243,6 +250,11 @@ impl Drop for Lease {
             backend.leave();
         } else if !backend.leave_below(limit) {
             hand_on(backend);
+            return;
+        }
+        if board.limit() != limit {
+            // Whoever has set the other one may not have seen this place come free.
+            tell(backend);
             return;
         }
         if board.is_for(Wants::Order) {

@@ -8,7 +8,6 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
-use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
 use super::adaptive::Adaptive;
@@ -57,7 +56,7 @@ pub(super) struct Live {
 
 impl Live {
     pub(super) fn backends(&self) -> impl Iterator<Item = &Arc<Backend>> {
-        self.tiers.iter().flat_map(|tier| &tier.backends)
+        self.tiers.iter().flat_map(|tier| tier.backends.iter())
     }
 }
 
@@ -72,7 +71,6 @@ pub struct TargetState {
     pub(super) window: Mutex<Window>,
     /// What is known of the limit; `None`: it is not to be found out.
     pub(super) adaptive: Mutex<Option<Adaptive>>,
-    changed: Notify,
     /// What its retries are taken from.
     pub retries: Padded<Budget>,
     /// What competitors of slow attempts are taken from.
@@ -91,12 +89,12 @@ struct Members {
 }
 
 impl TargetState {
-    /// A future that resolves at the next change of the live set.
+    /// A future that resolves at the next change of the live set, or, while somebody waits in the queue, of who is left out.
     ///
     /// It counts from this call on, polled or not: take it, *then* pick again, then await it, and no
     /// change is missed.
     pub fn changed(&self) -> Notified<'_> {
-        self.changed.notified()
+        self.board.changed.notified()
     }
 
     /// Whether a backend is up that was not tried; a pick may find otherwise.
@@ -200,12 +198,6 @@ impl TargetState {
         gone
     }
 
-    /// Leaves `backend` out from `now` on because of what `reason` says, as a comparison with its siblings has found. False: it
-    /// is out already, or as many as may be are, or outlier detection is off.
-    pub fn eject(&self, backend: &Backend, reason: &str, now: Tick) -> bool {
-        super::toll::eject(backend, reason, now)
-    }
-
     /// The members in config order.
     pub(super) fn backends(&self) -> Vec<Arc<Backend>> {
         self.members().all.iter().map(|member| Arc::clone(&member.backend)).collect()
@@ -264,14 +256,14 @@ impl TargetState {
         let left = desk.begin(rows, live.generation);
         old.backends().for_each(|backend| desk.seat(backend, None));
         for (tier, backends) in (0..).zip(live.tiers.iter().map(|tier| &tier.backends)) {
-            for (place, backend) in (0..).zip(backends) {
+            for (place, backend) in (0..).zip(&**backends) {
                 desk.seat(backend, Some(Seat { tier, place }));
             }
         }
         self.live.store(live);
         drop(desk);
         drop(left);
-        self.changed.notify_waiters();
+        self.board.changed.notify_waiters();
     }
 }
 

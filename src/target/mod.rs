@@ -12,6 +12,7 @@ mod balance;
 mod board;
 mod breaker;
 mod budget;
+mod desk;
 mod dice;
 mod ejection;
 mod evidence;
@@ -59,5 +60,7 @@ pub use sweep::{Ejected, SWEEP};
 pub use tried::Tried;
 pub use waiting::{Queued, Ticket};
 
+#[cfg(test)]
+mod explorer;
 #[cfg(test)]
 mod fixtures;

@@ -17,6 +17,7 @@ use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
 
+use super::ejection::Kind;
 use super::tally::{Counts, latency};
 use crate::config::model::resilience::Outlier;
 use crate::message::BackendId;
@@ -95,6 +96,16 @@ pub(super) enum Fault {
     Latency { own: Duration, usual: Duration },
 }
 
+impl Fault {
+    /// What it is ejected for.
+    pub(super) fn kind(self) -> Kind {
+        match self {
+            Fault::Errors { .. } => Kind::Failing,
+            Fault::Latency { .. } => Kind::Slow,
+        }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -145,7 +156,7 @@ pub(super) struct Outlying {
 impl Outlying {
     /// Errors before slowness, then the worst, then the oldest.
     pub(super) fn order(&self, other: &Outlying) -> core::cmp::Ordering {
-        let slow = |one: &Outlying| matches!(one.fault, Fault::Latency { .. });
+        let slow = |one: &Outlying| one.fault.kind() == Kind::Slow;
         slow(self)
             .cmp(&slow(other))
             .then(other.excess.total_cmp(&self.excess))

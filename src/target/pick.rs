@@ -4,18 +4,16 @@
 //! an exact order of loads. Nobody who is out turns it into a scan: down backends are not in the live set; those that are
 //! ejected, broken or full are looked past through a bitmap.
 
-use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::balance::Draw;
 use super::board::Wants;
 use super::breaker::Circuit;
-use super::ejection::Kind;
 use super::live::Live;
 use super::state::Health;
 use super::tier::Tier;
-use super::toll::{Trial, on_trial};
+use super::toll::{Trial, on_trial, on_trial_alone};
 use super::{Ask, Backend, BackendStatus, Lease, Pins, TargetState};
 use crate::config::model;
 use crate::message::{Cause, TargetId};
@@ -95,18 +93,22 @@ impl TargetState {
                 return Pick::Lease(lease);
             }
         }
-        match last_resort(&live, ask) {
-            Ok(lease) => Pick::Lease(lease),
-            Err(Cause::QueueFull) => Pick::Full,
-            Err(_) if live.unknown > 0 => Pick::Unknown,
-            Err(cause) => Pick::None(cause),
-        }
+        self.pick_last(&live, ask)
+    }
+
+    /// The same after all tiers of `live` had nobody. Who is ready and who is full is told to the live set in force only: what
+    /// was found in another is no verdict.
+    #[cold]
+    fn pick_last(&self, live: &Live, ask: &Ask<'_>) -> Pick {
+        let pick = last_resort(live, ask);
+        let is_verdict = matches!(pick, Pick::Lease(_)) || self.live.load().generation == live.generation;
+        if is_verdict { pick } else { self.pick(ask) }
     }
 
     /// A backend of `tier`, which is the one of this `number` in `live`.
     #[inline]
     fn choose(&self, live: &Live, number: usize, tier: &Tier, ask: &Ask<'_>) -> Option<Lease> {
-        if tier.watch.is_due(ask.now)
+        if tier.watch.due() <= ask.now
             && let Some(lease) = self.trial(number, ask)
         {
             return Some(lease);
@@ -118,7 +120,7 @@ impl TargetState {
         let place = tier.plan.draw(&draw).or_else(|| draw_again(&draw))?;
         let lease = Lease::take_and_tell(tier.backends.get(place)?, Trial::NONE, ask.now)
             .or_else(|| take_another(&draw))?;
-        Some(if self.board.is_for(Wants::Total) { lease.counted() } else { lease })
+        Some(lease.counted_if_wanted())
     }
 
     /// The least busy backend of the tier of this `number`: found, counted and put in its new place in the order before
@@ -163,45 +165,9 @@ impl TargetState {
     /// The attempt that finds out whether a backend that was left out is back, once its time is up.
     #[cold]
     fn trial(&self, number: usize, ask: &Ask<'_>) -> Option<Lease> {
-        // See `least`.
-        let mut lease = None;
-        let mut desk = self.board.desk();
-        let live = self.live.load();
-        let tier = live.tiers.get(number)?;
-        let limit = desk.limit;
-        let row = desk.rows.get_mut(number)?;
-        let mut later = Vec::new();
-        while let Some(Reverse((until, place))) = row.ends.peek().copied() {
-            if until > ask.now {
-                break;
-            }
-            row.ends.pop();
-            let Some(backend) = tier.backends.get(place as usize) else { continue };
-            // Of another ejection, or of one that has ended: its own entry, if there is one, is in the heap.
-            if backend.out_until() != Some(until) {
-                continue;
-            }
-            if ask.tried.contains(backend.id) {
-                later.push(Reverse((until, place)));
-                continue;
-            }
-            // The place before the trial: one that has begun must not come to nothing for want of it.
-            if backend.enter_within(limit).is_none() {
-                later.push(Reverse((until, place)));
-                continue;
-            }
-            if let Some(trial) = on_trial(backend, ask.now) {
-                lease = Some(Lease::entered(backend, trial, ask.now));
-                break;
-            }
-            backend.leave();
-        }
-        row.ends.extend(later);
-        row.note_due();
-        if let Some(lease) = &lease {
-            desk.refresh(lease.backend());
-        }
-        lease
+        let wanted = |_: &_, backend| !ask.tried.contains(backend);
+        let lease = self.board.desk().trial(number, ask.now, wanted);
+        lease.map(Lease::counted_if_wanted)
     }
 }
 
@@ -245,17 +211,22 @@ fn draw_again(draw: &Draw<'_>) -> Option<usize> {
     (0..draws).find_map(|_| tier.plan.draw(draw)).or_else(|| tier.any(draw.ask))
 }
 
+/// How often a pick draws once more after another one has got the last lease of what it drew.
+const REDRAWS: usize = 4;
+
 /// The same after another pick has got the last lease of the one that was drawn.
 #[cold]
 fn take_another(draw: &Draw<'_>) -> Option<Lease> {
-    // Each turn somebody has got a lease, and who is full is out of the bitmap.
-    loop {
+    // Mostly who is full is out of the bitmap by now; but the live set may have been replaced meanwhile, and nobody writes
+    // into the old one. So there is an end to it, and then the desk says where there is room.
+    let redraw = || {
         let place = draw.tier.plan.draw(draw).or_else(|| draw_again(draw))?;
-        let lease = Lease::take_and_tell(draw.tier.backends.get(place)?, Trial::NONE, draw.ask.now);
-        if lease.is_some() {
-            return lease;
-        }
-    }
+        Lease::take_and_tell(draw.tier.backends.get(place)?, Trial::NONE, draw.ask.now)
+    };
+    (0..REDRAWS).find_map(|_| redraw()).or_else(|| {
+        let backend = draw.state.board.desk().enter_any(draw.ask.tried)?;
+        Some(Lease::entered(&backend, Trial::NONE, draw.ask.now))
+    })
 }
 
 /// The backend of the client's cookie, in whatever tier it is, or in none: one of weight 0 has only these clients. `None`: as
@@ -273,31 +244,32 @@ fn pinned(backend: &Arc<Backend>, ask: &Ask<'_>) -> Option<Pick> {
     let board = backend.board();
     if backend.out_until().is_some_and(|until| until > ask.now) {
         let is_outlier = backend.breaker().word().circuit() == Circuit::Closed && board.panics();
-        if !is_outlier || backend.ejection().word().kind() != Some(Kind::Outlier) {
+        if !is_outlier || !backend.ejection().word().is_outlier() {
             return None;
         }
     }
     let Some(lease) = Lease::take_and_tell(backend, Trial::NONE, ask.now) else { return full() };
-    lease.set_trial(on_trial(backend, ask.now)?);
-    match board.wants() {
-        _ if lease.is_trial() => board.desk().refresh(backend),
-        Wants::Order => board.desk().weigh(backend),
-        Wants::Total => return Some(Pick::Lease(lease.counted())),
-        Wants::Nothing | Wants::Latency => {}
+    let Some(trial) = on_trial(backend, ask.now) else {
+        // Its breaker may have been half-open for a moment, which somebody else may have told the desk.
+        board.desk().refresh(backend);
+        return None;
+    };
+    lease.set_trial(trial);
+    if lease.is_trial() {
+        board.desk().refresh(backend);
+    } else if board.is_for(Wants::Order) {
+        board.desk().weigh(backend);
     }
-    Some(Pick::Lease(lease))
+    Some(Pick::Lease(lease.counted_if_wanted()))
 }
 
 /// Any backend that was not tried, ejected or not: ejection never empties a target. An open breaker does.
-///
-/// # Errors
-/// Why there is none; [`Cause::QueueFull`]: there would be, if one had room.
 #[cold]
-fn last_resort(live: &Live, ask: &Ask<'_>) -> Result<Lease, Cause> {
-    if live.tiers.iter().any(|tier| tier.watch.has_full()) {
-        return Err(Cause::QueueFull);
+fn last_resort(live: &Live, ask: &Ask<'_>) -> Pick {
+    if live.tiers.iter().any(|tier| tier.watch.has_full(&tier.backends, ask.tried)) {
+        return Pick::Full;
     }
-    let mut cause = Cause::NoBackend;
+    let (mut cause, mut is_full) = (Cause::NoBackend, false);
     for tier in &live.tiers {
         let (before, after) = tier.backends.split_at(ask.dice.below(tier.backends.len()));
         for backend in after.iter().chain(before).filter(|backend| !ask.tried.contains(backend.id)) {
@@ -306,19 +278,40 @@ fn last_resort(live: &Live, ask: &Ask<'_>) -> Result<Lease, Cause> {
                 continue;
             }
             let Some(lease) = Lease::take_and_tell(backend, Trial::NONE, ask.now) else {
-                return Err(Cause::QueueFull);
+                is_full = true;
+                continue;
             };
             if backend.board().is_for(Wants::Order) {
                 backend.board().desk().weigh(backend);
             }
-            return Ok(lease);
+            return Pick::Lease(lease.counted_if_wanted());
         }
     }
-    Err(cause)
+    match cause {
+        _ if is_full => Pick::Full,
+        _ if live.unknown > 0 => Pick::Unknown,
+        Cause::BreakerOpen => find_out(live, ask).map_or(Pick::None(cause), Pick::Lease),
+        cause => Pick::None(cause),
+    }
+}
+
+/// The attempt that finds out whether one of those is back that are all broken.
+fn find_out(live: &Live, ask: &Ask<'_>) -> Option<Lease> {
+    let mut untried = live.backends().filter(|backend| !ask.tried.contains(backend.id));
+    let lease = untried.find_map(|backend| {
+        // The place before the trial: one that has begun must not come to nothing for want of it.
+        let lease = Lease::take_and_tell(backend, Trial::NONE, ask.now)?;
+        lease.set_trial(on_trial_alone(backend, ask.now)?);
+        Some(lease)
+    })?;
+    lease.backend().board().desk().refresh(lease.backend());
+    Some(lease.counted_if_wanted())
 }
 
 #[cfg(test)]
 mod policies;
+#[cfg(test)]
+mod queueing;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

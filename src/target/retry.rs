@@ -22,6 +22,32 @@ pub enum Failed {
     Otherwise,
 }
 
+/// A connection that a backend closes within this time of the first byte of a request was being closed when that was sent: its
+/// end, or the reset that met us, was a round trip under way. That is well below a millisecond in one place and one or two
+/// between the zones of a region; the rest is for our own loop to notice. Whoever takes longer may have worked on the request.
+pub const AT_ONCE: Duration = Duration::from_millis(5);
+
+/// The end of a connection under a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// It had served a request before.
+    pub reused: bool,
+    /// How long before the socket had taken the first byte of the request; `None`: it has taken none.
+    pub sent: Option<Duration>,
+    /// A byte of an answer came.
+    pub answered: bool,
+    /// See [`Case::idempotent`].
+    pub idempotent: bool,
+}
+
+/// Whether it is no attempt at all that has failed: the connection had only seemed to be open. Then the same backend is asked
+/// once more on a fresh one, whatever the target's [`Retries`], nothing is charged and nobody blamed.
+#[must_use]
+pub fn is_stale(end: &End) -> bool {
+    let harmless = end.sent.is_none_or(|ago| end.idempotent && ago <= AT_ONCE);
+    end.reused && !end.answered && harmless
+}
+
 /// A failed attempt, and what is known about its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
@@ -157,6 +183,23 @@ mod tests {
         let broke = Retries { budget: 0, ..Retries::default() };
         assert_eq!(decide(Some(&broke), &SENT), Next::Stop);
         assert_eq!(decide(Some(&broke), &unconnected), Next::AtOnce);
+    }
+
+    #[test]
+    fn only_a_used_connection_that_was_being_closed_when_the_request_went_out_is_stale() {
+        let end = End { reused: true, sent: Some(AT_ONCE), answered: false, idempotent: true };
+        let unsent = End { sent: None, ..end };
+        for stale in
+            [end, End { sent: Some(Duration::ZERO), ..end }, unsent, End { idempotent: false, ..unsent }]
+        {
+            assert!(is_stale(&stale), "{stale:?}");
+            assert!(!is_stale(&End { reused: false, ..stale }), "{stale:?}");
+            assert!(!is_stale(&End { answered: true, ..stale }), "{stale:?}");
+        }
+        let late = End { sent: Some(AT_ONCE + Duration::from_nanos(1)), ..end };
+        for failed in [late, End { idempotent: false, ..end }, End { idempotent: false, ..late }] {
+            assert!(!is_stale(&failed), "{failed:?}");
+        }
     }
 
     fn any_failed() -> impl Strategy<Value = Failed> {

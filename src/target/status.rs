@@ -61,11 +61,11 @@ fn inputs(backend: &Backend) -> Inputs {
     let standing = &mut inputs.standing;
     (standing.word, standing.reason) = match backend.ejection().word().kind() {
         None => (Standing::Fine, Arc::clone(&standing.reason)),
-        Some(Kind::Outlier) if backend.board().panics() => {
+        Some(Kind::Failing | Kind::Slow) if backend.board().panics() => {
             let reason = format!("{}; set aside, since too few backends are left", standing.reason);
             (Standing::SetAside, reason.into())
         }
-        Some(Kind::Outlier | Kind::Refused) => (Standing::Ejected, Arc::clone(&standing.reason)),
+        Some(_) => (Standing::Ejected, Arc::clone(&standing.reason)),
     };
     inputs
 }

@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::outlier::{Fault, History, Outlying, SLICES, Subject, Timed, judge, room};
+use super::ejection::Kind;
+use super::outlier::{History, Outlying, SLICES, Subject, Timed, judge, room};
 use super::tally::Reading;
+use super::toll;
 use super::{Backend, Target};
 use crate::config::model::Balance;
 use crate::message::BackendId;
@@ -56,29 +58,37 @@ impl Target {
     /// Compares the live backends by what their attempts came to and leaves those out that do worse than their siblings,
     /// steps the limit of an adaptive target, then settles what follows from who is out. To be called each [`SWEEP`].
     pub fn sweep(&self, now: Tick) -> Vec<Ejected> {
-        let ejected = self.compare(now, |backend, reason| self.state.eject(backend, reason, now));
+        let ejected = self.compare(now, |backend, kind, reason, has_room| {
+            toll::eject(backend, kind, reason, has_room, now)
+        });
         self.adapt();
         self.settle(now);
         ejected
     }
 
-    /// Names the outliers among the live backends to `eject`, worst first; it says whether one was left out.
-    fn compare(&self, now: Tick, mut eject: impl FnMut(&Arc<Backend>, &Arc<str>) -> bool) -> Vec<Ejected> {
+    /// Names the outliers among the live backends to `eject`, worst first, with whether one more may be left out; it says
+    /// whether one was. Where no more may, one that fails can still take the place of one that is only slow.
+    fn compare(
+        &self,
+        now: Tick,
+        mut eject: impl FnMut(&Arc<Backend>, Kind, &Arc<str>, bool) -> bool,
+    ) -> Vec<Ejected> {
         let Some(rules) = &self.config.resilience.outlier else { return Vec::new() };
         let mut window = self.state.window.lock().unwrap_or_else(PoisonError::into_inner);
         let turns = window.turns(rules.window);
         let is_first = window.last == Tick::ZERO;
         let live = self.state.live.load();
-        let (mut all, mut out) = (0, 0);
-        for backend in live.tiers.iter().flat_map(|tier| &tier.backends) {
+        let (mut all, mut out, mut has_slow) = (0, 0, false);
+        for backend in live.backends() {
             let is_out = backend.out_until().is_some();
             (all, out) = (all + 1, out + usize::from(is_out));
+            has_slow |= backend.ejection().word().kind() == Some(Kind::Slow);
             window.take(backend, is_out, is_first, turns, now);
         }
         window.entries.retain(|_, entry| entry.seen == now);
         window.last = now;
         let room = room(all, out, rules);
-        if room == 0 {
+        if room == 0 && !has_slow {
             return Vec::new();
         }
         // What comes by keys, or from clients that stay, differs from backend to backend: who gets the expensive client
@@ -102,16 +112,18 @@ impl Target {
             found.extend(judge(&subjects.collect::<Vec<_>>(), rules));
         }
         found.sort_by(Outlying::order);
-        let backend =
-            |id: BackendId| live.tiers.iter().flat_map(|tier| &tier.backends).find(|one| one.id == id);
+        let backend = |id: BackendId| live.backends().find(|one| one.id == id);
         let mut ejected = Vec::new();
         for outlying in found {
-            if ejected.len() == room {
+            let has_room = ejected.len() < room;
+            let kind = outlying.fault.kind();
+            // Errors come first.
+            if !has_room && kind == Kind::Slow {
                 break;
             }
             let Some(backend) = backend(outlying.id) else { continue };
             let reason: Arc<str> = outlying.fault.to_string().into();
-            if eject(backend, &reason) {
+            if eject(backend, kind, &reason, has_room) {
                 window.forget(&outlying);
                 ejected.push(Ejected { backend: Arc::clone(backend), reason });
             }
@@ -160,7 +172,7 @@ impl Window {
     fn forget(&mut self, outlying: &Outlying) {
         if let Some(entry) = self.entries.get_mut(&outlying.id.0) {
             entry.history = History::default();
-            if matches!(outlying.fault, Fault::Latency { .. }) {
+            if outlying.fault.kind() == Kind::Slow {
                 entry.suspect = SLICES;
             }
         }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::balance::Plan;
-use super::board::{Row, Watch};
+use super::desk::{Row, Watch};
 use super::hash::scaled;
 use super::state::Health;
 use super::warmup::Warmup;
@@ -57,7 +57,7 @@ impl Lineup<'_> {
 #[derive(Debug)]
 pub(super) struct Tier {
     /// In config order.
-    pub(super) backends: Vec<Arc<Backend>>,
+    pub(super) backends: Arc<[Arc<Backend>]>,
     /// Their weights.
     pub(super) weights: Vec<u16>,
     /// Which of them are not ejected.
@@ -122,7 +122,7 @@ impl Tier {
         let identity = |member: &&Member| (Arc::clone(&member.backend.identity), member.weight());
         let configured: Vec<_> = members.iter().map(identity).collect();
         let live = || members.iter().zip(&configured).filter(|(member, _)| member.is_eligible());
-        let backends: Vec<Arc<Backend>> = live().map(|(member, _)| Arc::clone(&member.backend)).collect();
+        let backends: Arc<[Arc<Backend>]> = live().map(|(member, _)| Arc::clone(&member.backend)).collect();
         let weights: Vec<u16> = live().map(|(_, (_, weight))| *weight).collect();
         let since = if policy.slow_start.is_zero() {
             Vec::new()
@@ -134,7 +134,7 @@ impl Tier {
         let plan = Plan::new(policy.algorithm, &lineup, before);
         let rank = plan.rank(&lineup);
         let watch = Arc::new(Watch::new(backends.len()));
-        let row = Row::new(Arc::clone(&watch), rank, backends.len());
+        let row = Row::new(Arc::clone(&watch), rank, Arc::clone(&backends));
         let warmup = Warmup::new(policy.slow_start, since);
         (Tier { watch, warmup, plan, configured, weights, backends }, row)
     }

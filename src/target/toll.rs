@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use super::Backend;
 use super::breaker::{Circuit, Passage};
-use super::ejection::{Admission, Kind};
+use super::ejection::{Admission, Kind, Word};
 use super::lease::Told;
 use super::state::{Fuse, Input, Standing};
 use crate::events;
@@ -47,12 +47,10 @@ pub(super) fn connected(backend: &Backend, picked: Tick) {
     }
 }
 
-/// The answer of the trial of its breaker began well.
+/// The answer of the trial of its breaker, picked at `picked`, began well.
 #[cold]
-pub(super) fn heard(backend: &Backend, trial: &Cell<Trial>) {
-    if let Some(rules) = backend.board().rules().breaker {
-        change(backend, |word| word.hear(true, rules), Tick::ZERO);
-    }
+pub(super) fn heard(backend: &Backend, trial: &Cell<Trial>, picked: Tick) {
+    change(backend, |word| word.hear(true, picked), Tick::ZERO);
     trial.set(Trial { breaker: false, ..trial.get() });
 }
 
@@ -72,7 +70,7 @@ pub(super) fn answered(backend: &Backend, trial: &Cell<Trial>, told: Told, picke
 fn judge(backend: &Backend, trial: &Cell<Trial>, told: Told, picked: Tick, now: Tick) {
     let tried = trial.replace(Trial::NONE);
     if told.failure {
-        count_failure(backend, tried.breaker, now);
+        count_failure(backend, tried.breaker, picked, now);
     } else {
         change(backend, |word| word.succeed(tried.breaker), now);
     }
@@ -82,10 +80,10 @@ fn judge(backend: &Backend, trial: &Cell<Trial>, told: Told, picked: Tick, now: 
     }
     backend.errors().store(0, Ordering::Relaxed);
     let Some(spans) = backend.board().rules().ejection else { return };
-    let kind = backend.ejection().word().kind();
+    let was_outlier = backend.ejection().word().is_outlier();
     if backend.ejection().update(|word| word.succeed(tried.ejection, picked, spans)) {
         backend.board().desk().refresh(backend);
-        if kind == Some(Kind::Outlier) {
+        if was_outlier {
             events::backend_returned(&backend.identity);
         }
     }
@@ -95,7 +93,7 @@ fn judge(backend: &Backend, trial: &Cell<Trial>, told: Told, picked: Tick, now: 
 #[cold]
 pub(super) fn refused(backend: &Backend, trial: &Cell<Trial>, picked: Tick, now: Tick) {
     let tried = trial.replace(Trial::NONE);
-    count_failure(backend, tried.breaker, now);
+    count_failure(backend, tried.breaker, picked, now);
     let board = backend.board();
     if let Some(spans) = board.rules().ejection
         && backend
@@ -111,7 +109,7 @@ pub(super) fn refused(backend: &Backend, trial: &Cell<Trial>, picked: Tick, now:
 #[cold]
 pub(super) fn failed(backend: &Backend, trial: &Cell<Trial>, picked: Tick, now: Tick) {
     let tried = trial.replace(Trial::NONE);
-    count_failure(backend, tried.breaker, now);
+    count_failure(backend, tried.breaker, picked, now);
     count_error(backend, tried.ejection, picked, now);
 }
 
@@ -121,9 +119,9 @@ pub(super) fn released(backend: &Backend) {
     change(backend, |word| word.release(true), Tick::ZERO);
 }
 
-fn count_failure(backend: &Backend, trial: bool, now: Tick) {
+fn count_failure(backend: &Backend, trial: bool, picked: Tick, now: Tick) {
     if let Some(rules) = backend.board().rules().breaker {
-        change(backend, |word| word.fail(trial, rules, now), now);
+        change(backend, |word| word.fail(trial, rules, picked, now), now);
     }
 }
 
@@ -133,33 +131,60 @@ fn count_error(backend: &Backend, trial: bool, picked: Tick, now: Tick) {
     let before = errors.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count).unwrap_or(u8::MAX);
     let count = before.saturating_add(1);
     let most = backend.board().rules().errors;
-    if trial && backend.ejection().word().kind() == Some(Kind::Outlier) {
+    if trial && backend.ejection().word().is_outlier() {
         // It was left out for something; it still does it.
-        leave_out(backend, true, "its trial failed", picked, now);
+        let leave = Leave { kind: Kind::Failing, trial: true, has_room: true };
+        leave_out(backend, leave, "its trial failed", picked, now);
     } else if most > 0 && count >= most {
         // Counted anew whether it may be left out or not: where all fail, not every failure asks.
         errors.store(0, Ordering::Relaxed);
-        eject(backend, &format!("{count} errors in a row"), now);
+        eject(backend, Kind::Failing, &format!("{count} errors in a row"), true, now);
     }
 }
 
-/// Leaves `backend` out as an outlier, from `now` on, because of `reason`. False: it is out already, or as many as may be are.
-pub(super) fn eject(backend: &Backend, reason: &str, now: Tick) -> bool {
-    leave_out(backend, false, reason, now, now)
+/// Leaves `backend` out as an outlier of this kind, from `now` on, because of `reason`. Where as many are left out as may be,
+/// or `has_room` says so, one that fails takes the place of one that is only slow. False: it is out already, or there is no
+/// place.
+pub(super) fn eject(backend: &Backend, kind: Kind, reason: &str, has_room: bool, now: Tick) -> bool {
+    leave_out(backend, Leave { kind, trial: false, has_room }, reason, now, now)
 }
 
-fn leave_out(backend: &Backend, trial: bool, reason: &str, picked: Tick, now: Tick) -> bool {
+/// How a backend comes to be left out.
+struct Leave {
+    kind: Kind,
+    /// Its trial failed: it has its place among those who are left out.
+    trial: bool,
+    /// One more may be left out, as far as the caller knows.
+    has_room: bool,
+}
+
+fn leave_out(backend: &Backend, leave: Leave, reason: &str, picked: Tick, now: Tick) -> bool {
+    let Leave { kind, trial, has_room } = leave;
     let board = backend.board();
     let rules = board.rules();
     let Some(spans) = rules.ejection else { return false };
+    let fail = |word: Word| word.fail_tried(kind, trial, spans, picked, now);
     let mut desk = board.desk();
-    if !trial && !desk.may_eject(&rules)
-        || !backend.ejection().update(|word| word.fail_tried(Kind::Outlier, trial, spans, picked, now))
-    {
+    if fail(backend.ejection().word()) == backend.ejection().word() {
         return false;
     }
+    let mut pardoned = None;
+    let has_place = trial || has_room && desk.may_eject(&rules);
+    if !has_place {
+        pardoned = if kind == Kind::Failing { desk.pardon_slow(now) } else { None };
+        if pardoned.is_none() {
+            return false;
+        }
+    }
+    let is_new = backend.ejection().update(fail);
     desk.refresh(backend);
     drop(desk);
+    if let Some(pardoned) = pardoned {
+        events::backend_pardoned(&pardoned.identity, &backend.identity);
+    }
+    if !is_new {
+        return false;
+    }
     note_standing(backend, trial, reason, now);
     if !trial {
         events::backend_ejected(&backend.identity, reason);
@@ -201,7 +226,7 @@ pub(super) fn on_trial(backend: &Arc<Backend>, now: Tick) -> Option<Trial> {
         passage => passage == Passage::Trial,
     };
     let admission = rules.ejection.map_or(Admission::Open, |spans| backend.ejection().admit(now, spans));
-    let set_aside = backend.board().panics() && backend.ejection().word().kind() == Some(Kind::Outlier);
+    let set_aside = backend.board().panics() && backend.ejection().word().is_outlier();
     if admission == Admission::Ejected && !set_aside {
         if breaker {
             backend.breaker().update(|word| word.release(true));
@@ -209,4 +234,15 @@ pub(super) fn on_trial(backend: &Arc<Backend>, now: Tick) -> Option<Trial> {
         return None;
     }
     Some(Trial { breaker, ejection: admission == Admission::Trial })
+}
+
+/// The same of one that nobody else can be picked instead of, whose breaker is open.
+#[cold]
+pub(super) fn on_trial_alone(backend: &Arc<Backend>, now: Tick) -> Option<Trial> {
+    let rules = backend.board().rules();
+    if backend.breaker().admit_alone(now, rules.breaker?) != Passage::Trial {
+        return None;
+    }
+    let admission = rules.ejection.map_or(Admission::Open, |spans| backend.ejection().admit(now, spans));
+    Some(Trial { breaker: true, ejection: admission == Admission::Trial })
 }

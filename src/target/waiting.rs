@@ -9,29 +9,32 @@ use std::task::{Context, Poll};
 
 use tokio::sync::oneshot;
 
-use super::board::{Board, Wants};
+use super::board::Board;
+use super::queue::Line;
 use super::toll::Trial;
-use super::{Ask, Backend, Dice, Health, Lease, Pick, Target, TargetState, Tried};
+use super::{Ask, Backend, Circuit, Lease, Target, TargetState, Tried};
 use crate::events;
-use crate::message::{BackendId, Cause};
+use crate::message::Cause;
 use crate::tick::Tick;
 
 /// Somebody in the queue.
 #[derive(Debug)]
 pub(super) struct Waiter {
     grant: oneshot::Sender<Lease>,
-    /// Only this backend will do.
-    pin: Option<BackendId>,
+    /// It came for this backend alone, and has not been anywhere yet.
+    pub(super) pin: Option<Arc<Backend>>,
+    /// Where it has been.
+    pub(super) tried: Tried,
 }
 
 impl Waiter {
-    /// Whether this backend will do.
-    pub(super) fn takes(&self, backend: BackendId) -> bool {
-        self.pin.is_none_or(|pin| pin == backend)
+    /// Whether it has not been at this backend.
+    pub(super) fn takes(&self, backend: crate::message::BackendId) -> bool {
+        !self.tried.contains(backend)
     }
 
     /// Gives it a lease. One that has just left gives it back, to be dropped where no mutex is held.
-    pub(super) fn grant(self, lease: Lease) -> Option<Lease> {
+    pub(super) fn serve(self, lease: Lease) -> Option<Lease> {
         self.grant.send(lease).err()
     }
 }
@@ -40,6 +43,7 @@ impl Waiter {
 #[derive(Debug)]
 pub struct Ticket {
     board: Arc<Board>,
+    line: Line,
     number: u64,
     grant: oneshot::Receiver<Lease>,
 }
@@ -57,11 +61,7 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        // Outlives the guard: dropping a sender wakes nobody who is left, but nothing foreign runs under the mutex.
-        let mut desk = self.board.desk();
-        let waiter = desk.queue.leave(self.number);
-        self.board.note_waiting(&desk);
-        drop(desk);
+        let waiter = self.board.desk().queue.leave(self.line, self.number);
         drop(waiter);
     }
 }
@@ -77,47 +77,38 @@ pub enum Queued {
     Refused(Cause),
 }
 
-/// How often whoever comes to the queue tries to get what has just come free; after that it waits like the others.
-const TRIES: usize = 16;
-
 impl Target {
-    /// Takes a ticket after [`Pick::Full`].
+    /// Takes a ticket after [`Pick::Full`](super::Pick::Full).
     #[must_use]
     pub fn enqueue(&self, ask: &Ask<'_>) -> Queued {
         let board = &self.state.board;
-        // One that is out is not waited for.
-        let is_in = |backend: &&Arc<Backend>| backend.health() == Health::Up && backend.out_until().is_none();
-        let pin = ask.pin.filter(is_in);
-        for attempt in 0..=TRIES {
-            let mut desk = board.desk();
-            // Between the pick that found nothing and this a place may have come free, with nobody in the queue to give it
-            // to. Places come free under the mutex only, so after a look under it none is missed.
-            let has_room = match pin {
-                Some(backend) => desk.limit == 0 || backend.in_flight() < desk.limit,
-                None => desk.queue.len() == 0 && desk.has_ready(),
-            };
-            if attempt < TRIES && has_room {
-                drop(desk);
-                match self.pick(&Ask { pin, ..*ask }) {
-                    Pick::Lease(lease) => return Queued::Lease(lease),
-                    Pick::None(cause) => return Queued::Refused(cause),
-                    Pick::Unknown => return Queued::Refused(Cause::NoBackend),
-                    Pick::Full => continue,
-                }
-            }
-            let (sender, grant) = oneshot::channel();
-            let waiter = Waiter { grant: sender, pin: pin.map(|backend| backend.id) };
-            let Some(number) = desk.queue.join(waiter, board.rules().queue) else { break };
-            board.note_waiting(&desk);
-            return Queued::Ticket(Ticket { board: Arc::clone(board), number, grant });
+        let mut desk = board.desk();
+        let pin = ask.waits_for(desk.panics);
+        // Between the pick that found nothing and this a place may have come free, with nobody in the queue to give it to.
+        // Places come free under the mutex only, so after a look under it none is missed.
+        let entered = match pin {
+            Some(backend) => desk.enter(backend).then(|| Arc::clone(backend)),
+            None => desk.enter_any(ask.tried),
+        };
+        if let Some(backend) = entered {
+            drop(desk);
+            return Queued::Lease(Lease::entered(&backend, Trial::NONE, ask.now).counted_if_wanted());
         }
-        Queued::Refused(Cause::QueueFull)
+        let (sender, grant) = oneshot::channel();
+        let line = match pin {
+            Some(backend) => Line::Pinned(backend.id.0),
+            None if ask.tried.is_empty() => Line::Any,
+            None => Line::Other,
+        };
+        let waiter = Waiter { grant: sender, pin: pin.cloned(), tried: *ask.tried };
+        match desk.queue.join(waiter, line, board.rules().queue) {
+            Some(number) => Queued::Ticket(Ticket { board: Arc::clone(board), line, number, grant }),
+            None => Queued::Refused(Cause::QueueFull),
+        }
     }
-}
 
-impl Target {
     /// Looks after what time changes and no lease reports, at `now`: whether so few backends are left that outliers get
-    /// requests again, and whether somebody waits for a backend that has come back. Control calls it every second or so.
+    /// requests again, and whether somebody waits for a backend whose time is up. Control calls it every second or so.
     pub fn settle(&self, now: Tick) {
         let panics = self.state.settle();
         if panics == Some(true) {
@@ -134,29 +125,40 @@ impl Target {
         self.state.board.desk().queue.len()
     }
 
-    /// Gives backends that have room to those who wait, the first first.
+    /// When the next ejection, or open breaker, of somebody who is up ends; [`Tick::NEVER`]: there is none. Who waits calls
+    /// [`Target::serve`] then.
+    #[must_use]
+    pub fn due(&self) -> Tick {
+        self.state.live.load().tiers.iter().map(|tier| tier.watch.due()).min().unwrap_or(Tick::NEVER)
+    }
+
+    /// Lets those who wait find out about backends whose ejection, or open breaker, has ended by `now`.
     pub fn serve(&self, now: Tick) {
-        let (tried, dice) = (Tried::new(), Dice::seeded(now.0));
-        let state = &self.state;
-        while state.board.has_waiting() {
-            let Pick::Lease(lease) = state.pick(&Ask::new(&tried, &dice, now)) else { return };
-            let mut desk = state.board.desk();
-            let waiter = desk.queue.first(|waiter| waiter.takes(lease.backend().id));
-            state.board.note_waiting(&desk);
-            drop(desk);
-            let Some(waiter) = waiter else { return };
-            drop(waiter.grant(lease));
+        while self.due() <= now {
+            let mut desk = self.state.board.desk();
+            let Some(trial) = desk.find_trial(now) else { return };
+            let backend = trial.backend().id;
+            let Some(waiter) = desk.queue.first_for(backend, true, |waiter| waiter.takes(backend)) else {
+                // Nobody wants it after all. A lease ends where no mutex is held.
+                drop(desk);
+                return;
+            };
+            desk.grant(waiter, trial);
         }
     }
 
-    /// Why whoever waits need not wait any longer: there is nobody left to wait for.
+    /// Why one who waits need not wait any longer: there is nobody left to wait for.
     #[must_use]
-    pub fn gives_up(&self, now: Tick) -> Option<Cause> {
-        let (tried, dice) = (Tried::new(), Dice::seeded(now.0));
-        match self.state.pick(&Ask::new(&tried, &dice, now)) {
-            Pick::None(cause) => Some(cause),
-            Pick::Lease(_) | Pick::Unknown | Pick::Full => None,
+    pub fn gives_up(&self, ask: &Ask<'_>) -> Option<Cause> {
+        if ask.waits_for(self.state.board.panics()).is_some() {
+            return None;
         }
+        let live = self.state.live.load();
+        let others = || live.backends().filter(|backend| !ask.tried.contains(backend.id));
+        if live.unknown > 0 || others().any(|backend| backend.breaker().word().circuit() == Circuit::Closed) {
+            return None;
+        }
+        Some(if others().next().is_some() { Cause::BreakerOpen } else { Cause::NoBackend })
     }
 }
 
@@ -179,17 +181,13 @@ impl TargetState {
 /// Ends a lease on a backend that has as many as it may have: the first in the queue gets its place, or it comes free.
 #[cold]
 pub(super) fn hand_on(backend: &Arc<Backend>) {
-    let board = backend.board();
-    let mut desk = board.desk();
-    let Some(waiter) = desk.next_for(backend) else {
-        backend.leave();
-        desk.refresh(backend);
-        return;
-    };
-    board.note_waiting(&desk);
-    drop(desk);
-    // The place of the one that ends, which has not given it up.
-    let lease = Lease::entered(backend, Trial::NONE, Tick::ZERO);
-    // One that has left gives it back: dropped, it is handed on again.
-    drop(waiter.grant(if board.is_for(Wants::Total) { lease.counted() } else { lease }));
+    let mut desk = backend.board().desk();
+    match desk.heir(backend) {
+        // The place of the one that ends, which has not given it up.
+        Some(waiter) => desk.grant(waiter, Lease::entered(backend, Trial::NONE, Tick::ZERO)),
+        None => {
+            backend.leave();
+            desk.refresh(backend);
+        }
+    }
 }

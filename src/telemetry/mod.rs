@@ -1,7 +1,8 @@
-//! What happened, told to people and machines: metric cells and the access log.
+//! What happened, told to people and machines: metric cells and the access log, and how lines of text go to a destination.
 //!
-//! Both are readers of [`Record`](crate::message::Record), and both have one instance per worker, so no
+//! Cells and access log are readers of [`Record`](crate::message::Record), and both have one instance per worker, so no
 //! worker ever waits for another one or for a disk. Workers write; tests and exporters read.
 
 pub mod access_log;
 pub mod cells;
+pub mod lines;

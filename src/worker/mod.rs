@@ -16,11 +16,12 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, LocalOptions};
-use tokio::task::spawn_local;
 use tokio_util::task::TaskTracker;
 
+use crate::lasting::Vital;
 use crate::message::Cause;
 use crate::net::now;
+use crate::net::wall::renew_wall;
 use crate::proxy::WorkerCtx;
 use crate::proxy::pool::Pool;
 use crate::shutdown::Shutdown;
@@ -74,66 +75,86 @@ pub struct Ended {
 /// Runs a worker on the calling thread until it ends.
 ///
 /// # Errors
-/// The runtime or a listening socket can't be set up.
+/// The runtime or a listening socket can't be set up, or a task has ended without which the worker is of no use.
 pub fn run(plan: Plan) -> io::Result<Ended> {
+    let Plan { snapshot, sockets, cells, log, idle_total, room, ends, shutdown, patience, raw_relay } = plan;
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
-    let cells = Arc::clone(&plan.cells);
-    let outcome = runtime.block_on(serve(plan));
+    let outcome = runtime.block_on(async {
+        let ctx = WorkerCtx::new(snapshot, Pool::new(idle_total), Arc::clone(&cells), log, raw_relay);
+        serve(&ctx, sockets, room, ends, &shutdown, patience).await
+    });
     // Drops every task that is left; each leaves its record as cut. The last one to go lets go of the access
     // log, which hands over its lines.
     drop(runtime);
     outcome.map(|()| Ended { cut: cells.ended_with(Cause::Shutdown) })
 }
 
-async fn serve(plan: Plan) -> io::Result<()> {
-    let pool = Pool::new(plan.idle_total);
-    let ctx = WorkerCtx::new(plan.snapshot, pool, plan.cells, plan.log, plan.raw_relay);
+async fn serve(
+    ctx: &Rc<WorkerCtx>,
+    sockets: Vec<Socket>,
+    room: Arc<Room>,
+    ends: Ends,
+    shutdown: &Shutdown,
+    patience: Duration,
+) -> io::Result<()> {
     let tracker = TaskTracker::new();
+    // These never end.
+    let mut lasting = Vital::default();
     let ticker = Rc::clone(&ctx.ticker);
-    spawn_local(async move { ticker.run().await });
-    spawn_local(housekeep(Rc::clone(&ctx)));
-    let gate = Rc::clone(&ctx);
-    spawn_local(async move { gate.turnstile.usher().await });
-    let door = Door::new(Rc::clone(&ctx), plan.room, tracker.clone());
-    let Ends { neighbours, mut mailbox } = plan.ends;
-    let mut accepting = Vec::new();
-    for socket in plan.sockets {
-        let loop_of = listen::Loop::new(Rc::clone(&ctx), Rc::clone(&door), neighbours.clone(), socket)?;
-        accepting.push(spawn_local(loop_of.run()));
+    lasting.spawn("ticker", async move { ticker.run().await });
+    lasting.spawn("housekeeping", housekeep(Rc::clone(ctx)));
+    let gate = Rc::clone(ctx);
+    lasting.spawn("usher", async move { gate.turnstile.usher().await });
+    // And these when the worker drains.
+    let mut accepting = Vital::default();
+    let door = Door::new(Rc::clone(ctx), room, tracker.clone());
+    let Ends { neighbours, mut mailbox } = ends;
+    for socket in sockets {
+        let loop_of = listen::Loop::new(Rc::clone(ctx), Rc::clone(&door), neighbours.clone(), socket)?;
+        accepting.spawn("accept loop", loop_of.run());
     }
     // From here on only accept loops hold it, and the others' mailboxes end when those have.
     drop(neighbours);
-    accepting.push(spawn_local(async move {
+    let drain = shutdown.drain.clone();
+    accepting.spawn("mailbox", async move {
         while let Some(handed) = mailbox.next().await {
             if let Err(error) = door.admit(handed.arrival) {
                 tracing::warn!(%error, "a connection of another worker can't be served");
             }
         }
-    }));
+        // Others may have seen the drain before, and a single worker has nobody who hands over.
+        drain.cancelled().await;
+    });
 
-    plan.shutdown.drain.cancelled().await;
+    tokio::select! {
+        // With the drain the mailbox may end at once.
+        biased;
+        () = shutdown.drain.cancelled() => {}
+        error = lasting.ended() => return Err(error),
+        error = accepting.ended() => return Err(error),
+    }
     ctx.drain();
     let finish = async {
-        for each in accepting {
-            // A panic in one of them was logged by the hook; there is nothing to finish in it.
-            let _ = each.await;
-        }
+        accepting.finish().await?;
         tracker.close();
         tracker.wait().await;
+        Ok(())
     };
-    tokio::select! {
-        () = finish => {}
-        () = tokio::time::sleep(plan.patience) => {}
-        () = plan.shutdown.cut.cancelled() => {}
-    }
+    let outcome = tokio::select! {
+        done = finish => done,
+        error = lasting.ended() => Err(error),
+        () = tokio::time::sleep(patience) => Ok(()),
+        () = shutdown.cut.cancelled() => Ok(()),
+    };
     ctx.pool.clear(&ctx.cells);
-    Ok(())
+    outcome
 }
 
 async fn housekeep(ctx: Rc<WorkerCtx>) {
     let mut turn = 0u32;
     loop {
         tokio::time::sleep(FLUSH).await;
+        renew_wall(now());
         if let Some(log) = ctx.log.borrow_mut().as_mut() {
             log.tick(now());
         }
@@ -143,3 +164,6 @@ async fn housekeep(ctx: Rc<WorkerCtx>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

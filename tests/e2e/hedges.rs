@@ -12,11 +12,12 @@ use evenkeel::proxy::http::Body;
 use evenkeel::proxy::http::body::Memory;
 use evenkeel::proxy::http::exchange::{Arrival, Space, exchange};
 use evenkeel::proxy::http::memory::MemoryEdge;
+use evenkeel::target::{Ask, Pick, Tried};
 use fake_backend::{Behaviour, Fake, Fault, Running};
 
 use super::retry_lab::{at_once, first_always};
 use super::support::worker::run;
-use super::support::{self, eventually};
+use super::support::{self, Keel, chunked, eventually, settled};
 
 /// Two backends of which the first is always tried first, and competitors for everybody who is slow.
 fn pair() -> ([Running; 2], Config) {
@@ -29,10 +30,14 @@ fn pair() -> ([Running; 2], Config) {
 
 /// One request, with its Record.
 async fn ask(ctx: &Rc<WorkerCtx>, method: &str, body: Body) -> (MemoryEdge, Record) {
+    ask_for(ctx, &Head::request(method, "/", "test"), body).await
+}
+
+async fn ask_for(ctx: &Rc<WorkerCtx>, head: &Head, body: Body) -> (MemoryEdge, Record) {
     let (mut edge, mut space) = (MemoryEdge::default(), Space::default());
-    let (head, peer, start) = (Head::request(method, "/", "test"), Peer::default(), now());
+    let (peer, start) = (Peer::default(), now());
     let listener = &ctx.snapshot.listeners[0];
-    let arrival = Arrival { ctx, listener, head: &head, peer: &peer, started: start, head_read: start };
+    let arrival = Arrival { ctx, listener, head, peer: &peer, started: start, head_read: start };
     exchange(&arrival, &mut edge, &body, &mut space).await;
     (edge, space.record)
 }
@@ -122,6 +127,46 @@ fn what_may_not_be_sent_twice_gets_no_competitor() {
 }
 
 #[test]
+fn what_belongs_to_a_connection_gets_no_competitor_on_another() {
+    let ([first, second], mut config) = pair();
+    config.targets[0].timeouts.first_byte = Duration::from_secs(2);
+    run(&config, async |ctx| {
+        settle(&ctx).await;
+        first.behave(Behaviour::hang());
+        let mut head = Head::request("GET", "/", "test");
+        head.push(b"Authorization", b"NTLM TlRM");
+        let (edge, record) = ask_for(&ctx, &head, Body::Empty).await;
+        assert_eq!((edge.status, record.attempts_made), (504, 1));
+        assert_eq!(second.requests(), 0);
+    });
+}
+
+#[test]
+fn a_competitor_for_whom_there_is_no_room_costs_no_token() {
+    let ([first, second], mut config) = pair();
+    let resilience = &mut config.targets[0].resilience;
+    (resilience.hedging, resilience.max_in_flight) =
+        (Some(Hedging { budget: 1, ..Hedging::default() }), Some(1));
+    config.targets[0].timeouts.first_byte = Duration::from_secs(2);
+    run(&config, async |ctx| {
+        settle(&ctx).await;
+        let target = &ctx.snapshot.targets[0];
+        let mut tried = Tried::new();
+        tried.insert(target.backends[0].id);
+        let Pick::Lease(_held) = target.pick(&Ask::new(&tried, &ctx.dice, now())) else {
+            panic!("it is free")
+        };
+        while target.state.hedges.take(now()) {}
+        target.state.hedges.put();
+        first.behave(Behaviour::hang());
+        let (edge, record) = ask(&ctx, "GET", Body::Empty).await;
+        assert_eq!((edge.status, record.attempts_made), (504, 1));
+        assert_eq!(second.requests(), 0);
+        assert!(target.state.hedges.take(now()), "it was given back");
+    });
+}
+
+#[test]
 fn competitors_have_a_budget() {
     let ([first, second], mut config) = pair();
     config.targets[0].resilience.hedging = Some(Hedging { budget: 1, ..Hedging::default() });
@@ -135,4 +180,56 @@ fn competitors_have_a_budget() {
         assert_eq!((edge.status, record.attempts_made), (504, 1));
         assert_eq!(second.requests(), 0);
     });
+}
+
+/// Sends a PUT whose first attempt never ends, and all of its body or the first bytes of it; gives what the second backend has
+/// seen of it when the time for a competitor has come.
+fn competitor_of(head: &str, body: &[u8]) -> Vec<Vec<u8>> {
+    let first = Fake::http("first").start_in_thread().unwrap();
+    let second = Fake::http("second").record().start_in_thread().unwrap();
+    let mut config = support::config(Protocol::Http, &[first.addr(), second.addr()]);
+    first_always(&mut config, at_once());
+    config.targets[0].resilience.hedging = Some(Hedging { budget: 100, ..Hedging::default() });
+    let keel = Keel::start(&config);
+    let mut other = keel.client();
+    while keel.server.targets()[0].state.pace.percentile(95, now()).is_none() {
+        assert_eq!(other.get("/").status, 200);
+    }
+    let backends = &keel.server.targets()[0].backends;
+    // One of those requests may have had a competitor, which may have had a connection and sent nothing.
+    eventually("all is over", || backends.iter().all(|backend| backend.in_flight() == 0));
+    let opened = settled("connections are counted", || second.connections());
+    drop(second.take_requests());
+    let before = first.stats().bytes_in;
+    first.behave(Behaviour::hang());
+    let mut client = keel.client();
+    client.send(head);
+    client.send(body);
+    let sent = body.len() as u64;
+    eventually("it has arrived", || first.stats().bytes_in > before + sent);
+    // Its own competitor is due later: when that has answered, the first one's time has come as well.
+    assert_eq!(other.get("/other").text(), "Hello from second");
+    drop(client);
+    eventually("all is over", || backends.iter().all(|backend| backend.in_flight() == 0));
+    let seen = second.take_requests();
+    assert!(second.connections() - opened <= seen.len() as u64, "a connection was opened for nothing");
+    let heads = seen.into_iter().map(|request| request.head);
+    heads.filter(|head| !head.starts_with(b"GET /other")).collect()
+}
+
+#[test]
+fn a_body_that_is_too_long_to_be_sent_again_gets_no_competitor() {
+    let body = vec![b'x'; 100_000];
+    let length = "PUT / HTTP/1.1\r\nHost: test\r\nContent-Length: 100000\r\n\r\n";
+    assert!(competitor_of(length, &body).is_empty());
+    let chunks = "PUT / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n";
+    assert!(competitor_of(chunks, &chunked(&body, &[10_000], "")).is_empty());
+}
+
+#[test]
+fn a_body_that_is_not_whole_yet_gets_no_competitor() {
+    let head = "PUT / HTTP/1.1\r\nHost: test\r\nContent-Length: 10\r\n\r\n";
+    assert!(competitor_of(head, b"half ").is_empty());
+    assert!(competitor_of(head, b"").is_empty());
+    assert_eq!(competitor_of(head, b"all of it.").len(), 1, "and a whole one does");
 }

@@ -170,11 +170,12 @@ fn what_a_backend_sends_into_a_pooled_connection_is_discarded() {
     let backend = std::thread::spawn(move || {
         let mut connections = Vec::new();
         for text in ["first", "second"] {
-            let (mut socket, _) = listener.accept().unwrap();
+            let mut socket = super::support::accept(&listener);
             let mut seen = Vec::new();
             while !seen.ends_with(b"\r\n\r\n") {
                 let mut space = [0u8; 1000];
                 let count = std::io::Read::read(&mut socket, &mut space).unwrap();
+                assert!(count > 0, "it was closed");
                 seen.extend_from_slice(&space[..count]);
             }
             let answer = |text: &str| {
@@ -183,7 +184,7 @@ fn what_a_backend_sends_into_a_pooled_connection_is_discarded() {
             };
             std::io::Write::write_all(&mut socket, &answer(text)).unwrap();
             if text == "first" {
-                asked.recv().unwrap();
+                asked.recv_timeout(PATIENCE).unwrap();
                 std::io::Write::write_all(&mut socket, &answer("poison")).unwrap();
                 tell.send(()).unwrap();
             }
@@ -196,7 +197,7 @@ fn what_a_backend_sends_into_a_pooled_connection_is_discarded() {
     let mut client = keel.client();
     assert_eq!(client.get("/").text(), "first");
     ask.send(()).unwrap();
-    told.recv().unwrap();
+    told.recv_timeout(PATIENCE).unwrap();
     assert_eq!(keel.client().get("/").text(), "second");
     backend.join().unwrap();
 }

@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
+use evenkeel::config::model::Protocol;
 use evenkeel::net::now;
 use fake_backend::{Behaviour, Fault, pattern};
 
@@ -216,4 +217,26 @@ fn large_heads_and_bodies_arrive_whole_while_hundreds_of_others_hold_their_buffe
     for framing in ["bytes", "chunked", "close"] {
         assert!(client.get(&format!("/{framing}/2000000")).body == body, "{framing}");
     }
+}
+
+/// Each pause is short, and all of them together are longer than the patience.
+#[test]
+fn a_backend_that_takes_a_body_with_pauses_has_all_of_the_patience_for_each() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut config = super::support::config(Protocol::Http, &[listener.local_addr().unwrap()]);
+    config.targets[0].timeouts.idle = Duration::from_secs(5);
+    let keel = Keel::start(&config);
+    std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        let mut space = vec![0; 1 << 20];
+        for _ in 0..12 {
+            socket.read_exact(&mut space).unwrap();
+            super::life_lab::pause(500);
+        }
+        while !matches!(socket.read(&mut space), Ok(count) if count == 0 || space[count - 1] == b'z') {}
+        socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwhole").unwrap();
+    });
+    let mut body = vec![b'x'; 32 << 20];
+    body.push(b'z');
+    assert_eq!(keel.client().post("/", &body).text(), "whole");
 }

@@ -222,17 +222,14 @@ fn a_pooled_connection_that_the_backend_closed_costs_no_request() {
 }
 
 #[test]
-fn a_repeated_request_is_served_once_more_but_a_post_is_not() {
+fn a_post_that_may_have_been_processed_is_not_sent_again() {
     let backends = fakes(1);
     let keel = Keel::with(&[&backends[0]], |config| config.workers = 1);
     let mut client = keel.client();
     client.get("/");
     backends[0].behave(Behaviour::fault(fake_backend::Fault::CloseUnanswered).times(1));
-    assert_eq!(client.get("/").status, 200, "a pooled connection that closes instead of answering");
-    assert_eq!(backends[0].requests(), 3);
-    backends[0].behave(Behaviour::fault(fake_backend::Fault::CloseUnanswered).times(1));
     let answer = client.post("/", b"abc");
-    assert_eq!((answer.status, backends[0].requests()), (502, 4), "a POST may have been processed");
+    assert_eq!((answer.status, backends[0].requests()), (502, 2), "a POST may have been processed");
     assert!(answer.text().contains("backend_closed"));
     backends[0].behave(Behaviour::fault(fake_backend::Fault::CloseUnanswered));
     assert_eq!(client.get("/").status, 502, "a fresh connection that closes is the backend's failure");

@@ -8,7 +8,8 @@ use fake_backend::{Behaviour, Fault, Running, pattern};
 
 use super::support::{Answer, Keel, eventually, fakes};
 
-const SHORT: Duration = Duration::from_millis(150);
+/// Nothing that must not be cut takes so long, on a busy machine either.
+const SHORT: Duration = Duration::from_secs(1);
 
 fn keel(backend: &Running, change: impl FnOnce(&mut Config)) -> Keel {
     Keel::with(&[backend], change)
@@ -71,6 +72,26 @@ fn bodies_are_limited_by_what_they_announce_and_by_what_they_are() {
     assert_eq!(keel.client().get("/").status, 200);
 }
 
+/// What a client sends beside the content costs as much as content.
+#[test]
+fn chunk_extensions_count_towards_the_limit_of_a_body() {
+    let backends = fakes(1);
+    let keel = keel(&backends[0], |config| config.listeners[0].limits.body = Some(1000));
+    let ask = |line: &str, chunks: usize| {
+        let body = format!("{line}\r\nx\r\n").repeat(chunks) + "0\r\n\r\n";
+        let head = "POST /count HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+        keel.client().send(head).send(body).answer()
+    };
+    assert_eq!(
+        ask(&format!("1;{}", "a".repeat(97)), 10).text(),
+        "10",
+        "ten lines of 99 bytes and ten of content"
+    );
+    own(&ask(&format!("1;{}", "a".repeat(97)), 11), Cause::BodyTooLarge);
+    own(&ask(&format!("{}1", "0".repeat(300)), 4), Cause::BodyTooLarge);
+    assert_eq!(ask("0000000000000001", 1000).text(), "1000", "of a plain size the content counts alone");
+}
+
 #[test]
 fn a_head_that_stops_gets_408_and_silence_gets_nothing() {
     let backends = fakes(1);
@@ -125,7 +146,9 @@ fn a_body_that_stops_gets_408() {
 #[test]
 fn a_backend_that_does_not_answer_is_504() {
     let backends = fakes(1);
-    let keel = keel(&backends[0], |config| config.targets[0].timeouts.first_byte = SHORT);
+    // Far less than a slow head takes.
+    let first_byte = Duration::from_millis(150);
+    let keel = keel(&backends[0], |config| config.targets[0].timeouts.first_byte = first_byte);
     for behaviour in [Behaviour::hang(), Behaviour::fault(Fault::SlowHead)] {
         backends[0].behave(behaviour);
         let mut client = keel.client();
@@ -138,10 +161,11 @@ fn a_backend_that_does_not_answer_is_504() {
 #[test]
 fn the_time_a_client_takes_does_not_count_against_the_backend() {
     let backends = fakes(1);
-    let keel = keel(&backends[0], |config| config.targets[0].timeouts.first_byte = SHORT);
+    let keel = keel(&backends[0], |config| config.targets[0].timeouts.first_byte = Duration::from_secs(2));
+    // The backend has two seconds, which are enough on a busy machine; the client takes three.
     let mut client = keel.client();
     client.send("POST /count HTTP/1.1\r\nHost: a\r\nContent-Length: 30\r\n\r\n");
-    client.socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    client.socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     for _ in 0..30 {
         assert!(client.socket.peek(&mut [0u8; 1]).is_err(), "an answer before the request was complete");
         client.send("x");

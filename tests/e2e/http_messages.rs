@@ -185,7 +185,7 @@ fn hints_come_while_the_body_is_still_on_its_way_up() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let backend = std::thread::spawn(move || {
-        let (mut socket, _) = listener.accept().unwrap();
+        let mut socket = super::support::accept(&listener);
         let mut seen = Vec::new();
         let mut read_until = |socket: &mut std::net::TcpStream, end: &[u8]| {
             while !seen.ends_with(end) {

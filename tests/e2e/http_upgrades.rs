@@ -167,15 +167,16 @@ fn a_protocol_is_passed_on_only_where_it_is_listed() {
 }
 
 #[test]
-fn a_silent_tunnel_is_closed() {
+fn a_silent_tunnel_is_cut() {
     let backends = fakes(1);
     let keel =
-        Keel::with(&[&backends[0]], |config| config.targets[0].timeouts.tunnel = Duration::from_millis(100));
+        Keel::with(&[&backends[0]], |config| config.targets[0].timeouts.tunnel = Duration::from_secs(1));
     let mut client = keel.client();
     client.send(ASK);
     switched(&mut client);
     client.send("x");
     assert_eq!(client.rest(), b"x");
+    assert!(client.was_reset());
     eventually("the backend's connection is closed", || backends[0].open_connections() == 0);
 }
 

@@ -161,3 +161,17 @@ fn an_agent_that_is_not_there_changes_nothing_and_is_told_once() {
     assert_eq!(keel.client().get("/").status, 200);
     assert_eq!((status(&keel, 0).health, status(&keel, 0).share), (Health::Up, 100));
 }
+
+/// Who has a cookie stays; a login alone can be made again elsewhere.
+#[test]
+fn a_drained_backend_gives_up_connections_that_carry_an_identity() {
+    let scene = Scene::new();
+    let mut alice = scene.keel.client();
+    let mut ask = |line: &str| alice.ask(&format!("GET /login HTTP/1.1\r\nHost: test\r\n{line}\r\n"));
+    let first = ask("Authorization: Negotiate alice\r\n");
+    assert_eq!((first.text(), ask("").text()), ("hello alice".to_owned(), "hello alice".to_owned()));
+    let nth = usize::from(first.header("x-backend") == Some("fake-2"));
+    scene.agents.say(scene.at[nth], "drain\n");
+    until(&scene.keel, nth, Health::Draining);
+    assert_eq!(ask("").status, 401);
+}

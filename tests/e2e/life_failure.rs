@@ -9,7 +9,9 @@ use evenkeel::message::Cause;
 use evenkeel::target::Health;
 use fake_backend::{Behaviour, Fake, Fault, Running};
 
-use super::life_lab::{Watch, assert_own, post, probe_quickly, reading, status, tcp, until, until_ended};
+use super::life_lab::{
+    Deaf, Watch, assert_own, post, probe_quickly, reading, status, tcp, until, until_ended,
+};
 use super::support::{self, Client, Keel, backend, eventually, fakes};
 
 fn refusing(count: usize) -> Vec<Running> {
@@ -137,7 +139,7 @@ fn killing_one_of_two_backends_under_load_fails_only_what_was_in_flight_on_it() 
 fn what_backends_do_wrong_has_its_cause_and_status() {
     let fake = fakes(1).remove(0);
     let keel = Keel::with(&[&fake], |config| {
-        config.targets[0].timeouts.first_byte = Duration::from_millis(100);
+        config.targets[0].timeouts.first_byte = Duration::from_secs(1);
     });
     for (fault, cause) in [
         (Fault::Garbage, Cause::BadAnswer),
@@ -158,37 +160,12 @@ fn what_backends_do_wrong_has_its_cause_and_status() {
     assert_eq!(keel.client().get("/").status, 200);
 }
 
-/// A listening socket that answers no handshake any more: its queue is full.
-struct Deaf {
-    address: SocketAddr,
-    _sockets: Vec<socket2::Socket>,
-}
-
-impl Deaf {
-    fn new() -> Deaf {
-        let socket = |_| socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-        let listener = socket(());
-        listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
-        listener.listen(0).unwrap();
-        let address = listener.local_addr().unwrap();
-        let mut sockets = vec![listener];
-        loop {
-            let filler = socket(());
-            let late = filler.connect_timeout(&address, Duration::from_millis(100)).is_err();
-            sockets.push(filler);
-            if late {
-                return Deaf { address: address.as_socket().unwrap(), _sockets: sockets };
-            }
-        }
-    }
-}
-
 #[test]
 fn a_backend_that_does_not_accept_is_given_up_after_the_connect_timeout() {
-    let (deaf, fake) = (Deaf::new(), fakes(1).remove(0));
+    let (deaf, fake) = (Deaf::on([127, 0, 0, 1].into()), fakes(1).remove(0));
     let impatient = |addresses: &[SocketAddr]| {
         let mut config = support::config(evenkeel::config::model::Protocol::Http, addresses);
-        config.targets[0].timeouts.connect = Duration::from_millis(100);
+        config.targets[0].timeouts.connect = Duration::from_secs(1);
         Keel::start(&config)
     };
     let keel = impatient(&[deaf.address]);

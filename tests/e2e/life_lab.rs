@@ -1,7 +1,7 @@
 //! What the `life_*` tests share beside `support`: TCP, health, access logs, and workloads with pauses.
 
 use std::io::Read;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -168,5 +168,30 @@ impl LogFile {
     /// Its lines, parsed.
     pub fn records(&self) -> Vec<serde_json::Value> {
         self.lines().iter().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+/// A listening socket that answers no handshake any more: its queue is full.
+pub struct Deaf {
+    pub address: SocketAddr,
+    _sockets: Vec<socket2::Socket>,
+}
+
+impl Deaf {
+    pub fn on(ip: IpAddr) -> Deaf {
+        let socket = |_| socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        let listener = socket(());
+        listener.bind(&SocketAddr::new(ip, 0).into()).unwrap();
+        listener.listen(0).unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut sockets = vec![listener];
+        loop {
+            let filler = socket(());
+            let late = filler.connect_timeout(&address, Duration::from_millis(100)).is_err();
+            sockets.push(filler);
+            if late {
+                return Deaf { address: address.as_socket().unwrap(), _sockets: sockets };
+            }
+        }
     }
 }

@@ -15,7 +15,12 @@ use super::support::{Client, Keel, eventually, fakes};
 /// Nothing but a breaker that opens after three failures.
 fn quick_breaker() -> Resilience {
     Resilience {
-        breaker: Some(Breaker { failures: 3, open: Duration::from_secs(1), statuses: Vec::new() }),
+        breaker: Some(Breaker {
+            failures: 3,
+            open: Duration::from_secs(1),
+            statuses: Vec::new(),
+            open_is_default: false,
+        }),
         outlier: None,
         retries: None,
         ..Resilience::default()
@@ -252,4 +257,58 @@ fn who_waits_too_long_is_told() {
     assert_own(&keel.client().get("/"), Cause::QueueTimeout);
     assert_eq!((waiting(&keel), backend.requests()), (0, 1));
     drop(held);
+}
+
+#[test]
+fn the_trial_of_a_backend_that_was_left_out_goes_out_on_a_fresh_connection() {
+    let (suspect, other) = (Fake::http("fake-1").record().start_in_thread().unwrap(), fakes(1).remove(0));
+    let keel = Keel::with(&[&suspect, &other], |config| {
+        config.workers = 1;
+        let resilience = &mut config.targets[0].resilience;
+        (resilience.breaker, resilience.retries) = (None, None);
+        resilience.outlier.as_mut().unwrap().ejection = Duration::from_millis(200);
+    });
+    suspect.behave(Behaviour::status(500));
+    let mut client = keel.client();
+    eventually("it is left out", || {
+        client.get("/");
+        status(&keel, 0).source == Source::Outlier
+    });
+    suspect.behave(Behaviour::default());
+    let before = suspect.take_requests();
+    assert!(before.iter().all(|request| request.connection == 1));
+    assert_eq!((before.len(), suspect.open_connections()), (5, 1), "its connection rests in the pool");
+    eventually("it is on trial", || {
+        assert_eq!(client.get("/").status, 200);
+        suspect.requests() > 5
+    });
+    assert_eq!(suspect.take_requests()[0].connection, 2);
+}
+
+/// The other one is busy for longer than an attempt may take: what it sends is the end of an attempt, not of a request.
+#[test]
+fn a_retry_after_a_refused_connect_waits_in_the_queue_and_is_no_attempt_meanwhile() {
+    let (gone, busy) = (Fake::http("gone").start_in_thread().unwrap(), fakes(1).remove(0));
+    let keel = Keel::with(&[&gone, &busy], |config| {
+        let target = &mut config.targets[0];
+        target.balance = Balance::First.into();
+        target.resilience.max_in_flight = Some(1);
+        (target.timeouts.queue, target.timeouts.attempt) =
+            (Duration::from_secs(60), Some(Duration::from_millis(300)));
+    });
+    gone.stop();
+    // A tunnel is no attempt any more, and holds its lease.
+    let mut tunnel = keel.client();
+    tunnel.send("GET /upgrade HTTP/1.1\r\nHost: test\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    assert_eq!(tunnel.answer_to_head().status, 101);
+    eventually("the first is asked again", || {
+        status(&keel, 0).ejected_until.is_none_or(|until| now() >= until)
+    });
+    let mut retry = asking(&keel, "/");
+    eventually("it waits", || waiting(&keel) == 1);
+    let since = now();
+    eventually("an attempt would be over", || now() >= since.after(Duration::from_secs(1)));
+    assert_eq!(waiting(&keel), 1);
+    drop(tunnel);
+    assert_eq!(retry.answer().text(), "Hello from fake-1");
 }

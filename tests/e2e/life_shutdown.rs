@@ -16,6 +16,12 @@ use super::support::{Answer, Client, Keel, PATIENCE, eventually, fakes};
 const NOTHING_CUT: Ended = Ended { cut: 0 };
 const A_MOMENT: Duration = Duration::from_millis(200);
 
+/// Asserts that something takes less than a second, which is as long as anything waits that is not to be waited for. A machine
+/// that is busy may take that long for nothing, but not each time.
+fn at_once(what: &str, mut take: impl FnMut() -> Duration) {
+    assert!((0..10).any(|_| take() < Duration::from_secs(1)), "{what}");
+}
+
 fn closes(answer: &Answer) -> bool {
     answer.header("connection") == Some("close")
 }
@@ -23,14 +29,17 @@ fn closes(answer: &Answer) -> bool {
 #[test]
 fn with_no_connection_open_it_ends_at_once() {
     let backends = fakes(1);
-    let keel = Keel::http(&[&backends[0]]);
-    assert_eq!(keel.client().get("/").status, 200);
-    eventually("all are gone", || keel.server.connections() == 0);
-    let (address, watch) = (keel.address(), Watch::start());
-    assert_eq!(end(keel), NOTHING_CUT);
-    assert!(watch.elapsed() < Duration::from_secs(1), "sooner than the silence of a connection");
-    until_refused(address);
-    eventually("the pool is closed", || backends[0].open_connections() == 0);
+    at_once("sooner than the silence of a connection", || {
+        let keel = Keel::http(&[&backends[0]]);
+        assert_eq!(keel.client().get("/").status, 200);
+        eventually("all are gone", || keel.server.connections() == 0);
+        let (address, watch) = (keel.address(), Watch::start());
+        assert_eq!(end(keel), NOTHING_CUT);
+        let took = watch.elapsed();
+        until_refused(address);
+        eventually("the pool is closed", || backends[0].open_connections() == 0);
+        took
+    });
 }
 
 #[test]
@@ -52,8 +61,7 @@ fn idle_connections_are_closed_after_a_silence_and_served_before() {
     for client in &mut clients {
         assert!(client.is_closed(), "an end without a byte");
     }
-    let silence = watch.elapsed();
-    assert!(silence >= Duration::from_secs(1) && silence < Duration::from_secs(5), "{silence:?}");
+    assert!(watch.elapsed() >= Duration::from_secs(1), "{:?}", watch.elapsed());
     assert_eq!(keel.server.wait().unwrap(), NOTHING_CUT);
     assert_eq!(backends[0].requests(), 10);
 }
@@ -164,14 +172,17 @@ fn what_takes_longer_than_the_shutdown_timeout_is_cut_counted_and_logged() {
 
 #[test]
 fn without_a_shutdown_timeout_everything_is_cut_at_once() {
-    let (keel, log, _backends, clients) = endless(|config| config.shutdown_timeout = Duration::ZERO);
-    let idle = keel.client();
-    eventually("it is in", || keel.server.connections() == 3);
-    let watch = Watch::start();
-    assert_eq!(end(keel), Ended { cut: 2 }, "a connection on which nothing is under way is not counted");
-    assert!(watch.elapsed() < Duration::from_secs(1));
-    assert_cut(&log, clients);
-    drop(idle);
+    at_once("nothing is waited for", || {
+        let (keel, log, _backends, clients) = endless(|config| config.shutdown_timeout = Duration::ZERO);
+        let idle = keel.client();
+        eventually("it is in", || keel.server.connections() == 3);
+        let watch = Watch::start();
+        assert_eq!(end(keel), Ended { cut: 2 }, "a connection on which nothing is under way is not counted");
+        let took = watch.elapsed();
+        assert_cut(&log, clients);
+        drop(idle);
+        took
+    });
 }
 
 #[test]
@@ -267,15 +278,17 @@ fn an_upgraded_connection_goes_on_until_the_timeout() {
 #[test]
 fn an_empty_line_behind_a_body_is_silence_too() {
     let backends = fakes(1);
-    let keel = Keel::http(&[&backends[0]]);
+    // Whatever else could end the connection takes longer than the test may.
+    let keel = Keel::with(&[&backends[0]], |config| {
+        config.shutdown_timeout = Duration::from_secs(3600);
+        config.listeners[0].client_timeouts.head = Duration::from_secs(3600);
+    });
     let mut client = keel.client();
     assert_eq!(client.post("/count", b"abc").text(), "3");
     // As some old clients do (RFC 9112 section 2.2).
     client.send("POST /count HTTP/1.1\r\nHost: test\r\nContent-Length: 3\r\n\r\nabc\r\n");
     assert_eq!(client.answer().text(), "3");
-    let watch = Watch::start();
     keel.server.shutdown().advance();
     assert!(client.is_closed());
-    assert!(watch.elapsed() < Duration::from_secs(5), "{:?}", watch.elapsed());
     assert_eq!(keel.server.wait().unwrap(), NOTHING_CUT);
 }

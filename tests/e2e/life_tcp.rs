@@ -11,7 +11,7 @@ use fake_backend::{Behaviour, Fake, Fault, TcpMode, pattern};
 use super::life_lab::{
     Watch, connect, read_to_end, reading, reset_on_close, status, tcp, tcp_fakes, until, until_ended,
 };
-use super::support::{Keel, PATIENCE, config, eventually, quick_health};
+use super::support::{Keel, accept, config, eventually, quick_health};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -67,8 +67,7 @@ fn a_backend_that_has_finished_still_gets_what_the_client_sends() {
     let backend = TcpListener::bind("127.0.0.1:0").unwrap();
     let keel = Keel::start(&config(evenkeel::config::model::Protocol::Tcp, &[backend.local_addr().unwrap()]));
     let mut client = connect(keel.address());
-    let mut accepted = backend.accept().unwrap().0;
-    accepted.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut accepted = accept(&backend);
     accepted.write_all(b"bye").unwrap();
     accepted.shutdown(Shutdown::Write).unwrap();
     assert_eq!(read_to_end(&mut client).unwrap(), b"bye");
@@ -123,14 +122,14 @@ fn without_a_backend_the_connection_is_closed_and_the_record_says_why() {
 }
 
 #[test]
-fn a_silent_connection_is_closed_after_the_tunnel_timeout() {
+fn a_silent_connection_is_cut_after_the_tunnel_timeout() {
     let backends = in_mode(TcpMode::GreetAndEcho);
     let keel = tcp(&[&backends[0]], |config| {
-        config.targets[0].timeouts.tunnel = Duration::from_millis(150);
+        config.targets[0].timeouts.tunnel = Duration::from_secs(1);
     });
     let watch = Watch::start();
-    assert_eq!(read_to_end(&mut connect(keel.address())).unwrap(), b"Hello from fake-1");
-    assert!(watch.elapsed() >= Duration::from_millis(150));
+    assert_eq!(read_to_end(&mut connect(keel.address())).expect_err("a reset"), b"Hello from fake-1");
+    assert!(watch.elapsed() >= Duration::from_secs(1));
     until_ended(&keel, Cause::TunnelIdle, 1);
     eventually("the backend too", || backends[0].open_connections() == 0);
     assert_eq!(reading(&keel, 0).failures, 0, "silence is nobody's failure");
@@ -192,4 +191,27 @@ fn a_backend_that_does_not_read_stops_its_client_and_nobody_else() {
     let mut back = vec![0u8; 1000];
     free.read_exact(&mut back).unwrap();
     assert!(back == piece[..1000]);
+}
+
+#[test]
+fn a_connection_waits_until_another_one_has_ended_where_there_may_be_one() {
+    let backends = tcp_fakes(1, |fake| fake.behave(Behaviour::tcp(TcpMode::Echo)));
+    let keel = tcp(&[&backends[0]], |config| {
+        config.targets[0].resilience.max_in_flight = Some(1);
+        config.targets[0].timeouts.queue = Duration::from_secs(60);
+    });
+    let echoed = |socket: &mut std::net::TcpStream| {
+        let mut back = [0; 4];
+        socket.read_exact(&mut back).unwrap();
+        back
+    };
+    let mut first = connect(keel.address());
+    first.write_all(b"ping").unwrap();
+    assert_eq!(&echoed(&mut first), b"ping");
+    let mut second = connect(keel.address());
+    second.write_all(b"pong").unwrap();
+    eventually("it waits", || keel.server.targets()[0].waiting() == 1);
+    assert_eq!(backends[0].open_connections(), 1);
+    drop(first);
+    assert_eq!(&echoed(&mut second), b"pong");
 }

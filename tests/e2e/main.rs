@@ -8,9 +8,11 @@
     reason = "a test says what it expects by failing; it has no public"
 )]
 
+mod addresses;
 mod balance_hash;
 mod balance_load;
 mod clients;
+mod cuts;
 mod faults;
 mod hedges;
 mod http_aborts;
@@ -24,6 +26,8 @@ mod http_memory;
 mod http_messages;
 mod http_properties;
 mod http_upgrades;
+mod identity;
+mod leaving;
 mod life_agent;
 mod life_crowd;
 mod life_failure;

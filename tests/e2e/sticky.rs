@@ -186,10 +186,18 @@ fn a_great_cookie_header_is_no_problem() {
     let good = cookie_of(&keel, 2);
     let value = good.split_once('=').unwrap().1;
     let wrong = format!("evenkeel={}; ", value.replace(char::is_alphanumeric, "a"));
-    for filler in ["evenkeel=; ", "evenkeel", ";", "=", "\"; ", &wrong] {
-        let line = filler.repeat(30 * 1024 / filler.len());
+    for (filler, is_one) in [
+        ("evenkeel=; ", true),
+        ("evenkeel", false),
+        (";", false),
+        ("=", false),
+        ("\"; ", false),
+        (&wrong, true),
+    ] {
+        // Of cookies of that name the first 16 are looked at, of others any number.
+        let line = filler.repeat(if is_one { 15 } else { 30 * 1024 / filler.len() });
         assert_stays(&ask(&keel, &format!("{line}; {good}")), 2);
-        let answer = ask(&keel, &line);
+        let answer = ask(&keel, &filler.repeat(30 * 1024 / filler.len()));
         assert!(answer.status == 200 && cookie(&answer).is_some(), "{filler}: {}", answer.head);
     }
     let long = format!("evenkeel={}", "x".repeat(30 * 1024));
@@ -456,4 +464,33 @@ fn a_pinned_client_is_served_from_another_tier_or_zone_while_that_backend_is_up(
         }
         assert_eq!(ask(&keel, "").text(), "Hello from fake-1");
     }
+}
+
+#[test]
+fn one_who_waits_for_its_own_backend_sends_nobody_else_to_the_queue() {
+    let backends = fakes(2);
+    let keel = Keel::with(&all(&backends), |config| {
+        stick(config);
+        config.targets[0].resilience.max_in_flight = Some(1);
+        config.targets[0].timeouts.queue = Duration::from_secs(60);
+    });
+    let own = cookie_of(&keel, 1);
+    let served = backends[0].requests();
+    backends[0].behave(Behaviour::hang().times(1));
+    let asking = || {
+        let mut client = keel.client();
+        client.send(format!("{GET}Cookie: {own}\r\n\r\n"));
+        client
+    };
+    let held = asking();
+    eventually("it is served", || backends[0].requests() == served + 1);
+    let mut pinned = asking();
+    let waiting = || keel.server.targets()[0].waiting();
+    eventually("it waits", || waiting() == 1);
+    for _ in 0..20 {
+        assert_eq!(ask(&keel, "").text(), "Hello from fake-2");
+    }
+    assert_eq!((waiting(), backends[0].requests()), (1, served + 1));
+    drop(held);
+    assert_stays(&pinned.answer(), 1);
 }

@@ -11,7 +11,7 @@ use rustls::ClientConnection;
 
 use super::stuck_tls::Secrets;
 use super::support::process::Process;
-use super::support::{Client, eventually, settled};
+use super::support::{Client, accept, eventually, settled};
 
 /// More than all buffers between a client and a backend hold.
 const ENDLESS: u64 = 1 << 40;
@@ -179,7 +179,7 @@ impl Lab {
     /// A client of a TCP backend that has sent its end and still takes.
     pub fn half_closed_backend(&mut self) -> Client {
         let client = self.client("tcp_by_hand");
-        let accepted = self.by_hand.accept().unwrap().0;
+        let accepted = accept(&self.by_hand);
         accepted.shutdown(Shutdown::Write).unwrap();
         self.held.push(accepted);
         client
@@ -188,7 +188,7 @@ impl Lab {
     /// A client whose upgrade was granted by a backend that then only holds the connection.
     pub fn upgraded_by_hand(&mut self, request: &str) -> Client {
         let mut client = self.says("by_hand", request);
-        let mut accepted = self.by_hand.accept().unwrap().0;
+        let mut accepted = accept(&self.by_hand);
         let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
         accepted.write_all(answer.as_bytes()).unwrap();
         self.held.push(accepted);
@@ -215,7 +215,7 @@ impl Lab {
     /// A client whose backend answers a ClientHello with this and no more.
     pub fn server_hello(&mut self, request: &str, bytes: &[u8]) -> Client {
         let client = self.says("tls_by_hand", request);
-        let mut accepted = self.by_hand.accept().unwrap().0;
+        let mut accepted = accept(&self.by_hand);
         accepted.write_all(bytes).unwrap();
         self.held.push(accepted);
         client

@@ -273,7 +273,7 @@ fn what_is_no_handshake_is_told_from_one_that_is_broken() {
         let keel = Keel::start(&lab.config("http", TRUSTED, &[backend]));
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let (mut socket, _) = listener.accept().unwrap();
+                let mut socket = super::support::accept(&listener);
                 let mut hello = [0; 4096];
                 assert!(socket.read(&mut hello).unwrap() > 0);
                 if bytes.is_empty() {

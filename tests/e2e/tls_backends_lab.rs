@@ -16,7 +16,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection};
 
-use super::support::{Keel, PATIENCE, events, eventually};
+use super::support::{Keel, accept, events, eventually};
 
 /// A folder with the files that a config names. `ca.pem` is the certificate of `authority`.
 pub struct Lab {
@@ -188,7 +188,6 @@ impl Puppet {
             .with_single_cert(chain, key)
             .unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.set_nonblocking(true).unwrap();
         Puppet { listener, config: Arc::new(config) }
     }
 
@@ -202,14 +201,7 @@ impl Puppet {
 
     /// The next connection, after its handshake.
     pub fn accept(&self) -> Strings {
-        let mut accepted = None;
-        eventually("somebody connects", || {
-            accepted = self.listener.accept().ok();
-            accepted.is_some()
-        });
-        let (mut socket, _) = accepted.unwrap();
-        socket.set_nonblocking(false).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut socket = accept(&self.listener);
         socket.set_nodelay(true).unwrap();
         let mut session = ServerConnection::new(Arc::clone(&self.config)).unwrap();
         while session.is_handshaking() || session.wants_write() {

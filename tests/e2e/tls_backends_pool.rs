@@ -35,8 +35,6 @@ fn a_stale_connection_costs_a_repeatable_request_nothing_and_no_other_is_sent_tw
     let empty = || "POST / HTTP/1.1\r\nHost: test\r\n\r\n".to_owned();
     let large = post("/", &"x".repeat(300_000));
     let table = [
-        (Fault::CloseUnanswered, get(), (200, 2)),
-        (Fault::ResetUnanswered, get(), (200, 2)),
         (Fault::CloseMidHead, get(), (502, 1)),
         (Fault::CloseUnanswered, empty(), (502, 1)),
         (Fault::ResetUnanswered, empty(), (502, 1)),
@@ -44,14 +42,21 @@ fn a_stale_connection_costs_a_repeatable_request_nothing_and_no_other_is_sent_tw
         (Fault::ResetUnanswered, large.clone(), (502, 1)),
         (Fault::ResetMidHead, large, (502, 1)),
     ];
-    for (fault, request, expected) in table {
+    let ask = |fault: &Fault, request: &str| {
         let mut client = keel.client();
         assert_eq!(client.get("/").status, 200);
         let before = backend.requests();
         backend.behave(Behaviour::fault(fault.clone()).times(1));
-        let answer = client.ask(&request);
+        let answer = client.ask(request);
         backend.behave(Behaviour::default());
-        assert_eq!((answer.status, backend.requests() - before), expected, "{fault:?} at {:.20}", request);
+        (answer.status, backend.requests() - before)
+    };
+    for (fault, request, expected) in table {
+        assert_eq!(ask(&fault, &request), expected, "{fault:?} at {:.20}", request);
+    }
+    for fault in [Fault::CloseUnanswered, Fault::ResetUnanswered] {
+        // On a busy machine it may look like a backend that has thought about it.
+        eventually("it closes at once", || ask(&fault, &get()) == (200, 2));
     }
 }
 
@@ -85,17 +90,19 @@ fn a_post_of_which_a_part_of_a_record_is_out_is_not_sent_again() {
 #[test]
 fn a_backend_that_says_goodbye_while_idle_costs_nothing() {
     let lab = Lab::new();
-    let backend = lab.fake();
-    let keel = lab.keel(&[&backend]);
+    // Two, as one who meets the goodbye late is sent to the other.
+    let backends = [lab.fake(), lab.fake()];
+    let keel = lab.keel(&[&backends[0], &backends[1]]);
+    let requests = || backends[0].requests() + backends[1].requests();
     let mut client = keel.client();
     for round in 1..=10 {
-        assert_eq!((client.get("/").status, backend.requests()), (200, round));
+        assert_eq!((client.get("/").status, requests()), (200, round));
         // The next request meets the goodbye at any moment of its own.
-        backend.close_idle();
+        backends.iter().for_each(|backend| backend.close_idle());
     }
-    until_left(&backend);
+    backends.iter().for_each(until_left);
     assert_eq!(client.ask(&post("/count", "body")).text(), "4");
-    assert_eq!(backend.requests(), 11);
+    assert_eq!(requests(), 11);
 }
 
 #[test]

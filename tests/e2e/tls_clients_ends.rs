@@ -132,7 +132,7 @@ fn a_tcp_relay_that_is_cut_on_either_side_does_not_look_ended() {
 fn an_idle_connection_ends_with_close_notify() {
     let backends = fakes(1);
     let secure = Secure::with(Protocol::Http, &[&backends[0]], "", |config| {
-        config.listeners[0].client_timeouts.keep_alive = Duration::from_millis(50);
+        config.listeners[0].client_timeouts.keep_alive = Duration::from_secs(1);
     });
     let mut client = secure.client();
     assert_eq!(client.get("/").status, 200);

@@ -154,6 +154,37 @@ fn garbage_gets_an_alert_that_arrives() {
     good(&secure);
 }
 
+/// RFC 5246 §7.2.2: whoever detects a fatal error sends the alert. Under TLS 1.2 all is in clear up to the change of ciphers.
+#[test]
+fn garbage_behind_a_hello_of_tls_1_2_gets_an_alert_in_clear() {
+    let backends = fakes(1);
+    let secure = Secure::http(&[&backends[0]]);
+    // A message that is longer than any, one that is interrupted, an empty record.
+    let cases: [&[u8]; 3] = [
+        &[22, 3, 3, 0, 5, 1, 2, 3, 4, 5],
+        &[22, 3, 3, 0, 5, 16, 0, 0, 9, 1, 23, 3, 3, 0, 1, 0],
+        &[22, 3, 3, 0, 0],
+    ];
+    for (nth, bytes) in (1..).zip(cases) {
+        let name = ServerName::try_from("localhost").unwrap();
+        let mut session = ClientConnection::new(secure.versions(TLS12), name).unwrap();
+        let mut tcp = connect(secure.keel.address());
+        session.write_tls(&mut tcp).unwrap();
+        // The server's flight ends with ServerHelloDone, which has no content.
+        let mut flight = Vec::new();
+        while !flight.ends_with(&[14, 0, 0, 0]) {
+            let mut byte = [0];
+            tcp.read_exact(&mut byte).unwrap();
+            flight.push(byte[0]);
+        }
+        tcp.write_all(bytes).unwrap();
+        let came = read_to_end(&mut tcp).expect("no reset: it would take the alert away");
+        assert!(fatal(&came).is_some(), "case {nth}: {came:?}");
+        until_ended(&secure.keel, Cause::TlsHandshake, nth);
+    }
+    good(&secure);
+}
+
 #[test]
 fn a_flood_of_alerts_or_of_cipher_changes_ends_the_handshake() {
     let backends = fakes(1);
@@ -333,17 +364,43 @@ fn sealed(kind: u8, plain: &[u8], sequence: u64, secrets: &ConnectionTrafficSecr
     [&[kind, 3, 3][..], &length.to_be_bytes(), &explicit, &content].concat()
 }
 
-#[test]
-fn renegotiation_is_refused_and_a_second_attempt_ends_the_connection() {
-    let backends = fakes(1);
-    let secure = Secure::http(&[&backends[0]]);
+/// Sessions of TLS 1.2 with AES-128-GCM whose keys may be taken out of them.
+fn open_book(secure: &Secure) -> Arc<rustls::ClientConfig> {
     let mut provider = rustls::crypto::aws_lc_rs::default_provider();
     provider
         .cipher_suites
         .retain(|suite| suite.suite() == CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256);
     let mut config = client_config_of(provider, &[secure.authority.ca_pem()], TLS12, None);
     config.enable_secret_extraction = true;
-    let config = Arc::new(config);
+    Arc::new(config)
+}
+
+/// RFC 5246 §6.2.1: a record holds at most 2^14 bytes.
+#[test]
+fn a_record_of_more_than_16_kib_ends_the_session() {
+    let backends = fakes(1);
+    let secure = Secure::http(&[&backends[0]]);
+    let config = open_book(&secure);
+    for (length, served) in [(16_384, true), (16_385, false)] {
+        let socket = TlsSocket::open(secure.keel.address(), &config, "localhost").unwrap();
+        let TlsSocket { mut tcp, session } = socket;
+        let (sequence, secrets) = session.dangerous_extract_secrets().unwrap().tx;
+        let mut request = b"GET / HTTP/1.1\r\nHost: test\r\nConnection: close\r\nA: ".to_vec();
+        request.resize(length - 4, b'a');
+        request.extend_from_slice(b"\r\n\r\n");
+        tcp.write_all(&sealed(23, &request, sequence, &secrets)).unwrap();
+        let came = read_to_end(&mut tcp).unwrap_or_else(|cut| cut);
+        assert_eq!(came.first() == Some(&23), served, "{length}: {} bytes came", came.len());
+    }
+    assert_eq!(backends[0].requests(), 1);
+    good(&secure);
+}
+
+#[test]
+fn renegotiation_is_refused_and_a_second_attempt_ends_the_connection() {
+    let backends = fakes(1);
+    let secure = Secure::http(&[&backends[0]]);
+    let config = open_book(&secure);
     let name = ServerName::try_from("localhost").unwrap();
     let mut hello = Vec::new();
     ClientConnection::new(Arc::clone(&config), name).unwrap().write_tls(&mut hello).unwrap();

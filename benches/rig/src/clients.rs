@@ -21,6 +21,8 @@ use crate::pingpong::say;
 
 /// Events taken at once.
 const MOST_EVENTS: usize = 512;
+/// Requests that take longer are counted as slow.
+const SLOW: Duration = Duration::from_millis(100);
 /// A run in which nothing happens for so long has failed.
 const SILENCE: Duration = Duration::from_secs(60);
 
@@ -286,9 +288,10 @@ impl<'a> Load<'a> {
         let mean = self.times.iter().copied().map(micros).sum::<f64>() / self.times.len().max(1) as f64;
         let statuses: Vec<_> =
             self.statuses.iter().map(|(status, count)| format!("\"{status}\":{count}")).collect();
+        let slow = self.times.iter().filter(|time| **time > SLOW).count();
         format!(
             "{{\"requests\":{},\"errors\":{},\"seconds\":{:.6},\"connections\":{},\"mean_us\":{mean:.0},\"p50_us\":{:.0},\
-             \"p99_us\":{:.0},\"p99_5_us\":{:.0},\"max_us\":{:.0},\"statuses\":{{{}}}}}",
+             \"p99_us\":{:.0},\"p99_5_us\":{:.0},\"max_us\":{:.0},\"slow\":{slow},\"statuses\":{{{}}}}}",
             self.times.len() as u64 + self.errors,
             self.errors,
             (now() - self.begun).as_secs_f64(),

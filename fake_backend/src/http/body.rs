@@ -141,11 +141,14 @@ fn line(input: &[u8]) -> io::Result<Option<&[u8]>> {
     }
 }
 
-/// The size in front of a chunk: at most 15 hexadecimal digits, then nothing or an extension (RFC 9112 §7.1).
+/// The size in front of a chunk: at most 15 hexadecimal digits behind zeros, then nothing or an extension (RFC 9112 §7.1).
 fn chunk_size(line: &[u8]) -> io::Result<u64> {
     let digits = line.split(|&byte| byte == b';').next().unwrap_or_default();
     let text = std::str::from_utf8(digits).unwrap_or_default();
-    if text.is_empty() || text.len() > 15 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+    if text.is_empty()
+        || text.trim_start_matches('0').len() > 15
+        || !text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    {
         return Err(broken("a chunk size is no hexadecimal number"));
     }
     u64::from_str_radix(text, 16).map_err(|_| broken("a chunk size is no hexadecimal number"))

@@ -4,6 +4,7 @@
 mod answer;
 mod body;
 mod fault;
+pub(crate) mod login;
 mod path;
 mod request;
 mod turn;

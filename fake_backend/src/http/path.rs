@@ -18,6 +18,8 @@ pub(crate) enum Wish {
     Echo,
     /// How many bytes the request's body had.
     Count,
+    /// A login, or the name of who has logged in on the connection.
+    Login,
     /// Another protocol from here on.
     Upgrade {
         /// WebSocket frames are answered with frames; otherwise bytes with bytes.
@@ -42,6 +44,7 @@ pub(crate) fn wish(request: &Request, id: &str) -> Wish {
     let answer = match first {
         "echo" => return Wish::Echo,
         "count" => return Wish::Count,
+        "login" => return Wish::Login,
         "head" => Some(Answer::text(200, request.head.clone())),
         "bytes" => number().map(|length| sized(request, length, Shape::Length)),
         "chunked" => number().map(|length| sized(request, length, chunks(request))),

@@ -10,7 +10,7 @@ use super::answer::{Answer, Content, Shape};
 use super::body::{Body, Framing};
 use super::path::{self, Wish};
 use super::request::Request;
-use super::{fault, upgrade};
+use super::{fault, login, upgrade};
 use crate::behaviour::{Behaviour, Ending, Fault};
 use crate::control;
 use crate::door::Door;
@@ -139,7 +139,7 @@ impl Turn<'_> {
                 self.wait(Duration::ZERO).await;
                 self.echo().await
             }
-            Wish::Greeting | Wish::Answer(_) | Wish::Echo | Wish::Count => {
+            Wish::Greeting | Wish::Answer(_) | Wish::Echo | Wish::Count | Wish::Login => {
                 self.read_body().await?;
                 let answer = self.answer_to(wish);
                 self.wait(answer.delay).await;
@@ -156,11 +156,12 @@ impl Turn<'_> {
         Err(io::ErrorKind::UnexpectedEof.into())
     }
 
-    fn answer_to(&self, wish: Wish) -> Answer {
+    fn answer_to(&mut self, wish: Wish) -> Answer {
         let behaviour = &self.behaviour;
         match wish {
             Wish::Answer(answer) => *answer,
             Wish::Count => Answer::text(200, self.body.received.to_string()),
+            Wish::Login => login::answer(&mut self.wire.login, &self.request),
             Wish::Greeting | Wish::Echo | Wish::Upgrade { .. } => {
                 let mut answer = Answer::text(behaviour.status, self.greeting());
                 if let Some(size) = behaviour.size {

@@ -178,8 +178,8 @@ async fn heads_without_end_and_floods() {
 #[tokio::test]
 async fn a_slow_head_takes_its_time() {
     let (_fake, mut client) = with(Behaviour::fault(Fault::SlowHead)).await;
-    client.send(GET).await;
     let start = Instant::now();
+    client.send(GET).await;
     assert_eq!(client.take(1).await, b"H");
     let answer = client.answer().await;
     assert_eq!(answer.text(), "Hello from a");

@@ -48,13 +48,15 @@ pub struct Breaker {
     pub failures: u32,
     /// For how long it is open before one attempt finds out. Default 5 s.
     pub open: Duration,
+    /// Nobody has said for how long, so where nobody else can be picked one attempt finds out each second.
+    pub open_is_default: bool,
     /// Statuses of answers that count as failures. Default: none.
     pub statuses: Vec<RangeInclusive<u16>>,
 }
 
 impl Default for Breaker {
     fn default() -> Self {
-        Breaker { failures: 20, open: Duration::from_secs(5), statuses: Vec::new() }
+        Breaker { failures: 20, open: Duration::from_secs(5), open_is_default: true, statuses: Vec::new() }
     }
 }
 

@@ -261,6 +261,12 @@ pub(super) const TIMEOUTS: Shape = Shape {
         key("head", Time(MILLISECOND, HOUR), "For a client to send a request head. For `http` only.")
             .or("10s"),
         key("keep_alive", Time(MILLISECOND, DAY), "Silence between two requests. For `http` only.").or("1m"),
+        key(
+            "half_closed",
+            OrOff(&Time(Duration::ZERO, HOUR)),
+            "For a client that waits for a backend and has ended its side of the connection.",
+        )
+        .or("1s"),
         key("queue", Time(MILLISECOND, HOUR), "In the queue, while every backend has `max_in_flight`.")
             .or("5s"),
         key(

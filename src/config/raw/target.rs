@@ -1,5 +1,6 @@
 //! The written form of one target, without its backends.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::address::{self, RawListener};
@@ -90,6 +91,8 @@ pub(in crate::config) struct RawTimeouts {
     pub(in crate::config) tunnel: Option<Written<Duration>>,
     pub(in crate::config) head: Option<Written<Duration>>,
     pub(in crate::config) keep_alive: Option<Written<Duration>>,
+    /// A value of `None`: `off`.
+    pub(in crate::config) half_closed: Option<Written<Option<Duration>>>,
     pub(in crate::config) queue: Option<Written<Duration>>,
     /// A value of `None`: `off`.
     pub(in crate::config) attempt: Option<Written<Option<Duration>>>,
@@ -229,16 +232,30 @@ fn timeouts(
     let (first_byte, idle) = (time("first_byte", DAY, true), time("idle", DAY, false));
     let (tunnel, queue) = (time("tunnel", MONTH, false), time("queue", HOUR, false));
     let (head, keep_alive) = (time("head", HOUR, true), time("keep_alive", DAY, true));
-    let mut or_off = |key: &'static str| {
-        let entry = find(key, true, reader)?;
+    let mut or_off = |key: &'static str, range: RangeInclusive<Duration>, of_http: bool| {
+        let entry = find(key, of_http, reader)?;
         if is_off(&entry.node) {
             return Some(Written::new(None, reader.spot(entry)));
         }
-        let read = reader.duration_or_off(entry, MILLISECOND..=DAY)?;
+        let read = reader.duration_or_off(entry, range)?;
         Some(Written::new(Some(read.value), read.spot))
     };
-    let (attempt, total) = (or_off("attempt"), or_off("total"));
-    Some(RawTimeouts { connect, tls, first_byte, idle, tunnel, head, keep_alive, queue, attempt, total })
+    let (attempt, total) =
+        (or_off("attempt", MILLISECOND..=DAY, true), or_off("total", MILLISECOND..=DAY, true));
+    let half_closed = or_off("half_closed", Duration::ZERO..=HOUR, false);
+    Some(RawTimeouts {
+        connect,
+        tls,
+        first_byte,
+        idle,
+        tunnel,
+        head,
+        keep_alive,
+        half_closed,
+        queue,
+        attempt,
+        total,
+    })
 }
 
 fn limits(

@@ -237,6 +237,7 @@ fn check_names_every_value_and_its_origin() {
             "targets.web.timeouts.tunnel = 1h (default)",
             "targets.web.timeouts.head = 10s (default)",
             "targets.web.timeouts.keep_alive = 1m (default)",
+            "targets.web.timeouts.half_closed = 1s (default)",
             "targets.web.timeouts.attempt = off (default)",
             "targets.web.timeouts.total = off (default)",
             "targets.web.limits.connections = off (default)",

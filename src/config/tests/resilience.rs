@@ -176,7 +176,7 @@ fn a_tcp_target_has_limits_a_queue_and_a_breaker() {
 fn what_is_in_force_is_shown_as_it_would_be_written() {
     let keys = "breaker: {statuses: [500, 502-504]}, outlier: {failures: off, error_rate: 30, ejection: 1m}, \
                 retries: {on: 503, backoff: 0, budget: 10}, hedging: on, max_in_flight: 9, queue: {timeout: 2s}, \
-                panic_threshold: 0, timeouts: {total: 30s}, limits: {connections: 4}";
+                panic_threshold: 0, timeouts: {total: 30s, half_closed: 0s}, limits: {connections: 4}";
     let rows = effective(&target(keys), &Flags::default());
     for row in [
         "breaker.failures = 20 (default)",
@@ -196,6 +196,7 @@ fn what_is_in_force_is_shown_as_it_would_be_written() {
         "queue.size = 1024 (default)",
         "panic_threshold = off (t.yaml:1)",
         "timeouts.queue = 2s (t.yaml:1)",
+        "timeouts.half_closed = 0s (t.yaml:1)",
         "timeouts.attempt = off (default)",
         "timeouts.total = 30s (t.yaml:1)",
         "limits.connections = 4 (t.yaml:1)",

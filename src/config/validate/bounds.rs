@@ -49,8 +49,11 @@ pub(super) fn timeouts(
     if queue.is_some() || matches!(raw.resilience.max_in_flight, Some(Written { value: Some(_), .. })) {
         settle("queue", &queue, &mut timeouts.queue);
     }
+    let or_off = |time: &Option<Duration>| time.map_or_else(|| "off".to_owned(), show_duration);
+    let half_closed = format!("targets.{}.timeouts.half_closed", raw.name.value);
+    client.half_closed =
+        ledger.settle(half_closed, raw.timeouts.half_closed.as_ref(), client.half_closed, or_off);
     if is_http {
-        let or_off = |time: &Option<Duration>| time.map_or_else(|| "off".to_owned(), show_duration);
         let mut settle = |key: &str, written: &Option<Written<Option<Duration>>>| {
             let path = format!("targets.{}.timeouts.{key}", raw.name.value);
             ledger.settle(path, written.as_ref(), None, or_off)

@@ -116,6 +116,7 @@ fn breaker(raw: &RawBreaker, is_http: bool, book: &mut Book<'_>) -> Breaker {
     Breaker {
         failures: book.settle("breaker.failures", raw.failures.as_ref(), default.failures, u32::to_string),
         open: book.time("breaker.open", raw.open.as_ref(), default.open),
+        open_is_default: raw.open.is_none(),
         statuses: match is_http {
             false => default.statuses,
             true => book.settle("breaker.statuses", raw.statuses.as_ref(), default.statuses, |statuses| {

@@ -153,6 +153,10 @@ fn step<Data>(
             while let Some(record) = traffic.next_record() {
                 let record = record?;
                 taken.used += record.discard;
+                // RFC 8446 §5.1 and RFC 5246 §6.2.1; not every kind of record is held to it by rustls.
+                if record.payload.len() > RECORD {
+                    return Err(Error::PeerSentOversizedRecord);
+                }
                 (flow.content)(record.payload);
             }
         }

@@ -1,16 +1,17 @@
 //! One attempt: a connection to a backend, the request on it, the head of the answer.
 //!
-//! A pooled connection may turn out to be closed. That is not the backend's failure, so the request goes to the same
-//! one on a fresh connection, if not a byte of it was taken, or if it may be repeated and not a byte of an answer came.
+//! A pooled connection may turn out to have been closed before the request came ([`is_stale`]). That is not the backend's
+//! failure, so the request goes to the same one on a fresh connection. Any other end is a failed attempt, pooled or not.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::task::Poll;
 
 use crate::message::{Blame, Cause, Field, Framing, Head};
 use crate::net::{Stream, now};
 use crate::proxy::dial::{self, dial};
-use crate::proxy::pool::Need;
-use crate::target::retry::Failed;
+use crate::proxy::pool::{Keep, Need};
+use crate::target::retry::{End, Failed, is_stale};
 use crate::target::{Backend, Lease, Outcome};
 
 use super::Body;
@@ -19,6 +20,7 @@ use super::edge::Edge;
 use super::forward::{Errand, until_over};
 use super::h1::write;
 use super::hedge::{Raced, race};
+use super::identity;
 
 /// A failed attempt.
 pub struct Failure {
@@ -48,7 +50,9 @@ impl<E: Edge> Errand<'_, E> {
         write::request(&mut out, self.head, body.framing(), self.upgrade, &self.about, host);
         let timeouts = &self.target.config.timeouts;
         let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle };
-        Call::new(self.ctx, lease, generation, stream, out, body, patience)
+        let mut call = Call::new(self.ctx, lease, generation, stream, out, body, patience);
+        call.keep = self.keep;
+        call
     }
 
     /// What the request needs of a pooled connection.
@@ -56,6 +60,26 @@ impl<E: Edge> Errand<'_, E> {
     pub fn need(&self) -> Need {
         let no_body = matches!(self.body.framing(), Framing::None | Framing::Length(0));
         if no_body && self.is_idempotent() { Need::Repeatable } else { Need::Once }
+    }
+
+    /// A connection that has served before, for what `lease` is about: the one that is kept for the client, else any. The
+    /// client's own is closed if it does not fit.
+    #[inline]
+    pub fn reuse(&mut self, lease: &Lease) -> Option<Stream> {
+        let (pool, cells) = (&self.ctx.pool, &self.ctx.cells);
+        let owner = self.edge.owner().and_then(Cell::get);
+        if lease.is_trial() {
+            // It finds out whether a backend can be connected to; an old connection says nothing about that.
+            owner.inspect(|owner| pool.release(cells, *owner));
+            return None;
+        }
+        if let Some(owner) = owner
+            && let Some(stream) = pool.take_private(cells, owner, lease.backend(), lease.picked())
+        {
+            self.keep = Keep::Private(owner);
+            return Some(stream);
+        }
+        pool.take(cells, lease.backend(), self.need(), lease.picked())
     }
 }
 
@@ -71,18 +95,13 @@ async fn open<E: Edge>(errand: &mut Errand<'_, E>, backend: &Backend) -> Result<
 /// # Errors
 /// See [`Failure`].
 pub async fn attempt<E: Edge>(errand: &mut Errand<'_, E>, mut lease: Lease) -> Result<Box<Call>, Failure> {
-    // A trial finds out whether a backend can be connected to; an old connection says nothing about that.
-    let mut may_reuse = !lease.is_trial();
+    let mut may_reuse = true;
     let to_head = errand.head.method() == b"HEAD";
     let picked = lease.picked();
     let is_hedged = errand.target.config.resilience.hedging.is_some();
     loop {
         let generation = lease.backend().generation();
-        let pooled = if may_reuse {
-            errand.ctx.pool.take(&errand.ctx.cells, lease.backend(), errand.need(), lease.picked())
-        } else {
-            None
-        };
+        let pooled = if may_reuse { errand.reuse(&lease) } else { None };
         let mut reused = pooled.is_some();
         let stream = match pooled {
             Some(stream) => stream,
@@ -143,12 +162,16 @@ pub async fn attempt<E: Edge>(errand: &mut Errand<'_, E>, mut lease: Lease) -> R
                 if is_hedged {
                     errand.target.state.pace.note(call.first_byte.since(picked));
                 }
+                if identity::is_offered(errand.answer) {
+                    call.keep = identity::own(&errand.ctx.pool, errand.edge.owner());
+                }
                 call.note_answer(errand.answer, errand.target.config.resilience.breaker.as_ref());
                 return Ok(call);
             }
             Err(silence) => {
-                let harmless = silence.unsent || errand.is_idempotent();
-                if reused && is_closed(&silence) && harmless && errand.body_again().is_some() {
+                let Silence { sent, answered, .. } = silence;
+                let end = End { reused, sent, answered, idempotent: errand.is_idempotent() };
+                if is_closed(&silence) && is_stale(&end) && errand.body_again().is_some() {
                     may_reuse = false;
                     lease = call.into_lease();
                     continue;
@@ -170,6 +193,8 @@ pub(super) fn unconnected(lease: Lease, cause: Cause) -> Failure {
         // It may have been about to accept.
         Cause::AttemptTimeout => (Failed::Timeout, Outcome::Failed),
         _ if cause.blame() == Blame::Backend => (Failed::Unconnected, Outcome::ConnectFailed),
+        // It says nothing about this backend, and nothing about others.
+        Cause::NoLocalPort => (Failed::Unconnected, Outcome::Neutral),
         _ => (Failed::Otherwise, Outcome::Neutral),
     };
     lease.finish(outcome, now());
@@ -179,7 +204,7 @@ pub(super) fn unconnected(lease: Lease, cause: Cause) -> Failure {
 /// No answer came on a connection.
 #[cold]
 pub(super) fn fail(call: Box<Call>, silence: &Silence, reused: bool) -> Failure {
-    let (sent, closed) = (!silence.unsent, is_closed(silence));
+    let (sent, closed) = (silence.sent.is_some(), is_closed(silence));
     let error = silence.error.as_ref().filter(|_| closed && !reused);
     if let Some(cause) = error.and_then(|error| dial::refusal(call.backend(), error)) {
         call.abandon(Outcome::ConnectFailed, now());
@@ -200,4 +225,39 @@ pub(super) fn fail(call: Box<Call>, silence: &Silence, reused: bool) -> Failure 
 fn matches_upgrade(head: &Head, asked: Option<&[u8]>) -> bool {
     let given = head.value(Field::Upgrade).unwrap_or_default();
     asked.is_some_and(|asked| given.eq_ignore_ascii_case(asked)) && head.lists(Field::Connection, b"upgrade")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::model::resilience::Retries;
+    use crate::proxy::lend::tests::{lease, unprobed};
+    use crate::target::retry::{Case, Next, decide};
+
+    #[test]
+    fn a_lack_of_ports_towards_one_backend_is_held_against_nobody_and_another_is_tried() {
+        for (cause, next, ejected) in [
+            (Cause::NoLocalPort, Next::AtOnce, false),
+            (Cause::ConnectFailed, Next::AtOnce, true),
+            // What else is short is short for all of them.
+            (Cause::LocalShortage, Next::Stop, false),
+        ] {
+            let target = unprobed(2);
+            let lease = lease(&target);
+            let place = usize::from(*lease.backend().name == *"b1");
+            let failure = unconnected(lease, cause);
+            let case = Case {
+                failed: failure.failed,
+                sent: failure.sent,
+                idempotent: false,
+                replayable: true,
+                foreign: false,
+                made: 1,
+                charged: 0,
+                left: None,
+            };
+            assert_eq!(decide(Some(&Retries::default()), &case), next, "{cause}");
+            assert_eq!(target.status()[place].ejected_until.is_some(), ejected, "{cause}");
+        }
+    }
 }

@@ -10,9 +10,10 @@ use std::time::{Duration, SystemTime};
 
 use crate::config::model::resilience::Breaker;
 use crate::message::{Cause, Framing, Head};
-use crate::net::deadline::wall_start;
+use crate::net::wall::wall_start;
 use crate::net::{Buffer, Deadline, Piece, Stream, now};
 use crate::proxy::WorkerCtx;
+use crate::proxy::pool::{Keep, Used};
 use crate::proxy::spare::Lent;
 use crate::target::{Backend, Heard, Lease, Outcome};
 use crate::tick::Tick;
@@ -58,6 +59,8 @@ pub struct Call {
     keep_for: Option<Duration>,
     deadline: Deadline,
     patience: Patience,
+    /// For whom the connection is kept afterwards.
+    pub keep: Keep,
     written: u64,
     answered: bool,
     in_body: bool,
@@ -88,8 +91,8 @@ struct Message {
 pub struct Silence {
     /// The cause.
     pub cause: Cause,
-    /// Not a byte of the request was taken by the socket.
-    pub unsent: bool,
+    /// How long before the socket had taken the first byte of the request; `None`: it has taken none.
+    pub sent: Option<Duration>,
     /// A byte of an answer came.
     pub answered: bool,
     /// What the connection broke with, if it did.
@@ -136,6 +139,7 @@ impl Call {
             keep_for: None,
             deadline,
             patience,
+            keep: Keep::Shared,
             written: 0,
             answered: false,
             in_body: false,
@@ -297,8 +301,10 @@ impl Call {
     /// That there is no answer, for this cause.
     #[must_use]
     pub fn silence(&self, cause: Cause) -> Silence {
-        let unsent = self.written == 0 && !self.stream.is_writing();
-        Silence { cause, unsent, answered: self.answered, error: None }
+        // Of a TLS record whose first bytes are out nothing counts as written yet: that it was long ago is the safe side.
+        let sent = self.written > 0 || self.stream.is_writing();
+        let sent = sent.then(|| now().since(self.sent));
+        Silence { cause, sent, answered: self.answered, error: None }
     }
 
     fn closed(&self, error: Option<io::Error>) -> Silence {
@@ -379,14 +385,19 @@ impl Call {
         }
     }
 
-    /// Ends it after the whole answer was read, at `now`. The connection goes to the pool if it may serve another request:
+    /// Ends it after the whole answer was read, at `now`. The connection is kept if it may serve another request:
     /// request and answer are complete, both want it, and not a byte is left over (RFC 9112 §9.3).
     pub fn complete(self: Box<Self>, now: Tick) {
         let sent = self.is_sent();
         let clean = sent && self.held.is_none() && !self.stream.has_leftover() && self.decoder.is_done();
         if clean && self.keeps_alive {
-            let (pool, cells) = (&self.ctx.pool, &self.ctx.cells);
-            pool.put(cells, self.lease.backend(), self.stream, self.keep_for, self.generation, now);
+            let (pool, cells, backend) = (&self.ctx.pool, &self.ctx.cells, self.lease.backend());
+            let used = Used { stream: self.stream, keep_for: self.keep_for, generation: self.generation };
+            match self.keep {
+                Keep::Shared => pool.put(cells, backend, used, now),
+                Keep::Private(owner) => pool.put_private(cells, owner, backend, used, now),
+                Keep::Closed => {}
+            }
         }
         self.lease.finish(Outcome::Success, now);
     }

@@ -13,6 +13,8 @@ use crate::config::model::{ClientTimeouts, Limits};
 use crate::message::{Cause, Framing, Peer};
 use crate::net::{Buffer, Deadline, Piece, Stream, now};
 use crate::proxy::WorkerCtx;
+use crate::proxy::pool::Owner;
+use crate::proxy::presence::{Presence, Waiting};
 use crate::snapshot::Listener;
 use crate::tick::Tick;
 
@@ -23,10 +25,6 @@ use super::h1::transmit::Out;
 /// How long a body may take before `limits.body_rate` counts.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// A client that has sent its end may only have finished sending, or may be gone. It is given this long to
-/// show which: a write to one that is gone fails.
-const HALF_CLOSED: Duration = Duration::from_secs(1);
-
 /// An answer that comes within this time was not worth having the event loop watch the client, if it does not yet.
 const UNWATCHED: Duration = Duration::from_millis(20);
 
@@ -36,7 +34,10 @@ pub struct Client {
     held: RefCell<Option<Buffer>>,
     /// The body of the current request; `None`: it has none.
     body: RefCell<Option<Box<Incoming>>>,
-    ended: Cell<bool>,
+    /// Its number, once a connection to a backend carries its identity.
+    pub owner: Cell<Option<Owner>>,
+    /// Whether it is there.
+    pub presence: Presence,
     /// The worker that serves it.
     pub ctx: Rc<WorkerCtx>,
     /// Who it is.
@@ -47,6 +48,14 @@ pub struct Client {
     pub reading: Deadline,
     /// For what the client takes.
     pub writing: Deadline,
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if let Some(owner) = self.owner.get() {
+            self.ctx.pool.release(&self.ctx.cells, owner);
+        }
+    }
 }
 
 /// The body of one request on its way in.
@@ -74,7 +83,8 @@ impl Client {
             stream: RefCell::new(stream),
             held: RefCell::new(None),
             body: RefCell::new(None),
-            ended: Cell::new(false),
+            owner: Cell::new(None),
+            presence: Presence::default(),
             ctx,
             peer,
             secured,
@@ -207,7 +217,7 @@ impl Client {
                     Broken::Malformed => Cause::BadChunk,
                     Broken::Cut => Cause::ClientGone,
                 })?;
-                if self.limits().body.is_some_and(|limit| body.decoder.content() > limit) {
+                if self.limits().body.is_some_and(|limit| body.decoder.weight() > limit) {
                     return Poll::Ready(Err(Cause::BodyTooLarge));
                 }
                 body.taken |= piece.is_some();
@@ -252,31 +262,14 @@ impl Client {
                 return Poll::Ready(());
             }
         }
-        while !self.ended.get() {
-            if self.held.borrow().as_ref().is_some_and(Buffer::is_full) {
-                return Poll::Pending;
-            }
-            match ready!(self.poll_fill(cx)) {
-                Ok(0) => self.ended.set(true),
-                Ok(_) => {}
-                Err(_) => return Poll::Ready(()),
-            }
-        }
-        self.reading.set_if_clear(HALF_CLOSED);
-        self.reading.poll(cx)
-    }
-
-    /// Notes that a client that may be gone was written to: how that ends is waited for once more.
-    pub fn try_again(&self) {
-        if self.ended.get() {
-            self.reading.clear();
-        }
-    }
-
-    /// True once the client has sent its end.
-    #[must_use]
-    pub fn has_ended(&self) -> bool {
-        self.ended.get()
+        let waiting = Waiting {
+            stream: &mut self.stream.borrow_mut(),
+            held: &mut self.held.borrow_mut(),
+            buffers: &self.ctx.buffers,
+            timer: &self.reading,
+            half_closed: self.timeouts().half_closed,
+        };
+        self.presence.poll_gone(cx, waiting)
     }
 }
 

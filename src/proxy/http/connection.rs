@@ -76,7 +76,7 @@ pub async fn turn_away(client: Rc<Client>, cause: Cause) {
     let mut record = client.peer.record();
     record.id = ctx.request_id();
     let mut ledger = Ledger::new(ctx, None, &mut record);
-    let mut wire = Wire::new(&client, &head);
+    let mut wire = Wire::new(&client, &head, true);
     refuse(ctx, &mut wire, &mut ledger, &head, cause).await;
     drop(ledger);
     // Its request is still on the way: a plain close would meet it with a reset.
@@ -165,7 +165,7 @@ async fn serve_one(client: Rc<Client>, papers: &mut Papers) -> Option<After> {
     });
     let (ctx, listener) = (&client.ctx, client.listener());
     let arrival = Arrival { ctx, listener, head, peer: &client.peer, started, head_read };
-    let mut wire = Wire::new(client, head);
+    let mut wire = Wire::new(client, head, framing.is_err());
     let after = match framing {
         Ok(framing) => {
             let body = if framing == Framing::None {
@@ -190,7 +190,7 @@ async fn serve_one(client: Rc<Client>, papers: &mut Papers) -> Option<After> {
         return Some(After::Linger);
     }
     // A client that has finished sending still gets the answers to all that it sent.
-    let last = client.has_ended() && !client.has_held();
+    let last = client.presence.has_ended() && !client.has_held();
     Some(if after == After::KeepOpen && last { After::Linger } else { after })
 }
 

@@ -3,6 +3,7 @@
 //! Two protocols stand here: HTTP/1 on a socket, and one that speaks no wire at all (`memory`), by which tests
 //! drive the same pipeline and which keeps it free of sockets. HTTP/2 will be the third.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use crate::message::{Cause, Head};
 use crate::net::relay::{End, Moved};
 use crate::net::{Buffer, Stream};
+use crate::proxy::pool::Owner;
 
 use super::Body;
 
@@ -48,6 +50,10 @@ pub struct Secured {
 pub trait Edge {
     /// What is known from its TLS session; `None`: it came without TLS.
     fn secured(&self) -> Option<Rc<Secured>>;
+
+    /// Where the number of the client's connection stands, once a connection to a backend is its alone; `None`: there is no
+    /// connection that lasts from one request to the next.
+    fn owner(&self) -> Option<&Cell<Option<Owner>>>;
 
     /// Ready when the client has left while nothing is read from or written to it.
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()>;

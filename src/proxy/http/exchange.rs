@@ -4,6 +4,7 @@
 //! step continues or answers. It sees heads and bodies and never a socket, so whatever protocol the client
 //! speaks, what is decided here is decided alike.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::message::{Blame, Cause, Field, Framing, Head, Kind, Peer, Record, Version, tokens};
@@ -20,6 +21,7 @@ use super::edge::{After, Edge, Unsent};
 use super::forward::{Effort, Errand, forward};
 use super::h1::write::About;
 use super::hash_key::{Sender, hash_key};
+use super::identity;
 use super::own;
 use super::reply::Reply;
 use super::sticky;
@@ -90,14 +92,18 @@ pub async fn exchange<E: Edge>(arrival: &Arrival<'_>, edge: &mut E, body: &Body,
         None
     };
     let secured = edge.secured();
+    let cookie = sticky::pin(target, head);
+    let owner = edge.owner().and_then(Cell::get);
+    let own = owner.and_then(|owner| identity::pin(&ctx.pool, target, owner, cookie));
     let mut errand = Errand {
         ctx,
         target,
+        keep: identity::keep(head, &ctx.pool, edge.owner()),
         edge: &mut *edge,
         head,
         body,
         key,
-        pin: sticky::pin(target, head),
+        pin: own.as_ref().or(cookie),
         upgrade: wanted_upgrade(head, target),
         about: About {
             kind: listener.config.forwarded,
@@ -114,7 +120,7 @@ pub async fn exchange<E: Edge>(arrival: &Arrival<'_>, edge: &mut E, body: &Body,
     };
     let forwarded = forward(&mut errand).await;
     if let (Some(pins), Ok(call)) = (&target.pins, &forwarded) {
-        sticky::tell(errand.answer, pins, errand.pin, call.backend(), secured.is_some());
+        sticky::tell(errand.answer, pins, cookie, call.backend(), secured.is_some());
     }
     let after = match forwarded {
         Ok(call) if answer.status == 101 => {
@@ -124,7 +130,7 @@ pub async fn exchange<E: Edge>(arrival: &Arrival<'_>, edge: &mut E, body: &Body,
             ledger.record.kind = Kind::Upgrade;
             ledger.record.status = answer.status;
             let end = Box::pin(edge.tunnel(answer, &mut far.backend, early, idle, &moved)).await;
-            far.ended = matches!(end, End::Closed | End::Idle);
+            far.ended = matches!(end, End::Closed);
             lease.finish(Outcome::Success, now());
             close_tunnel(&mut ledger, &end)
         }
@@ -154,6 +160,10 @@ pub async fn exchange<E: Edge>(arrival: &Arrival<'_>, edge: &mut E, body: &Body,
 
 /// The number in a request id of 32 hex digits, with the dashes of a UUID or without.
 fn request_number(text: &[u8]) -> Option<u128> {
+    // A digit and a dash, and so on.
+    if text.len() > 64 {
+        return None;
+    }
     let digits: Vec<u8> = text.iter().copied().filter(|&byte| byte != b'-').collect();
     let plain = digits.len() == 32 && digits.iter().all(u8::is_ascii_hexdigit);
     let digits = std::str::from_utf8(&digits).ok().filter(|_| plain)?;
@@ -224,7 +234,8 @@ pub async fn refuse<E: Edge>(
 fn close_tunnel(ledger: &mut Ledger<'_>, end: &End) -> After {
     let (cause, after) = match end {
         End::Closed => (Cause::Done, After::Linger),
-        End::Idle => (Cause::TunnelIdle, After::Linger),
+        // As if it were cut: what was to come may have been half of something.
+        End::Idle => (Cause::TunnelIdle, After::Abort),
         End::Client(_) => (Cause::ClientGone, After::Abort),
         End::Backend(_) => (Cause::AnswerCut, After::Abort),
     };
@@ -235,8 +246,8 @@ fn close_tunnel(ledger: &mut Ledger<'_>, end: &End) -> After {
     after
 }
 
-/// The backend's side of a tunnel. One that is cut in the middle, also by the end of the process, must not look as if it had
-/// ended.
+/// The backend's side of a tunnel. One that is cut, by silence, by the client's failure or by the end of the process, must not
+/// look as if it had ended.
 struct Far {
     backend: Stream,
     ended: bool,

@@ -16,6 +16,7 @@ use crate::message::{BackendId, Cause, Field, Head, Record};
 use crate::net::now;
 use crate::proxy::WorkerCtx;
 use crate::proxy::lend::lend;
+use crate::proxy::pool::Keep;
 use crate::target::retry::{self, Case, Failed, Next};
 use crate::target::{Ask, Backend, Lease, Pick, Target, Tried};
 use crate::tick::Tick;
@@ -42,8 +43,10 @@ pub struct Errand<'a, E> {
     pub body: &'a Body,
     /// What its backend is chosen by where the target hashes; see [`Ask::key`].
     pub key: Option<u64>,
-    /// The backend that its cookie names.
+    /// The backend that its cookie names, or to which a connection is kept for its client.
     pub pin: Option<&'a Arc<Backend>>,
+    /// For whom its connection is kept afterwards.
+    pub keep: Keep,
     /// The protocol it may switch to.
     pub upgrade: Option<&'a [u8]>,
     /// What the backend is told about the client.
@@ -265,7 +268,10 @@ async fn again<E: Edge>(
     };
     let found = match retry::decide(errand.target.config.resilience.retries.as_ref(), &case) {
         Next::Stop => Ok(None),
-        Next::AtOnce => Ok(errand.elsewhere()),
+        Next::AtOnce => match errand.elsewhere() {
+            Some(lease) => Ok(Some(lease)),
+            None => wait_elsewhere(errand).await,
+        },
         Next::Charged(longest) => charge(errand, longest).await,
     };
     match (found, answer) {
@@ -288,6 +294,26 @@ async fn again<E: Edge>(
         (Ok(None), None) => Err(Err(cause)),
         (Err(over), None) => Err(Err(over)),
     }
+}
+
+/// Waits, with a request of which nothing was sent, for a backend where it has not been, if those have no room; `None`: there is
+/// none, or not in time, and why the attempt failed says more.
+///
+/// # Errors
+/// The client has left, or time is up.
+async fn wait_elsewhere<E: Edge>(errand: &mut Errand<'_, E>) -> Result<Option<Lease>, Cause> {
+    if let Some(alarm) = &errand.effort.alarm {
+        alarm.begin_wait();
+    }
+    let target = errand.target;
+    let deadline = errand.ctx.ticker.deadline();
+    let tried = *errand.tried();
+    let ask = errand.ask(&tried, now());
+    let lent = until_over(errand, async |gone| match lend(target, &ask, &deadline, gone).await {
+        Err(Cause::ClientGone) => Err(Cause::ClientGone),
+        lent => Ok(lent.ok()),
+    });
+    lent.await
 }
 
 /// Takes a token and pauses, then looks for another backend; `None`: there is no token, or nobody else.
@@ -323,7 +349,10 @@ async fn pause<E: Edge>(errand: &mut Errand<'_, E>, length: Duration) -> Result<
 
 /// Which retry the request is of the proxy in front of us; 0: it is a first attempt.
 fn given_retry(head: &Head) -> u8 {
+    /// Digits that are read.
+    const LONGEST: usize = 32;
     let number = |value: &[u8]| {
+        let value = value.get(..LONGEST).unwrap_or(value);
         let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
         let number = std::str::from_utf8(value).ok().filter(|_| is_number)?;
         // One that is too long is large.

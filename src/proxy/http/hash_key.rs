@@ -2,11 +2,18 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use memchr::memmem;
+
 use crate::config::model::{Forwarded, HashKey};
-use crate::message::{Field, Head, tokens};
+use crate::message::{Field, Head};
 use crate::target::{hash, hash_address};
 
 use super::cookie::cookie;
+
+/// Most proxies that are followed from one to the next, empty items of their lists included.
+const HOPS: usize = 64;
+/// Most bytes of Forwarded that are read: quotes can only be told from the left, so all of it must be.
+const FORWARDED: usize = 4 * 1024;
 
 /// Who sent a request, as far as it can be known.
 #[derive(Clone, Copy, Debug)]
@@ -51,9 +58,16 @@ fn split(head: &Head) -> (&[u8], &[u8]) {
 
 /// The value of the first parameter called `name`, as it was written.
 fn parameter<'a>(query: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    query.split(|&byte| byte == b'&').find_map(|pair| match memchr::memchr(b'=', pair) {
-        Some(equals) => (&pair[..equals] == name).then_some(&pair[equals + 1..]),
-        None => (pair == name).then_some(&[]),
+    // Parameters may be as short as a byte: only what reads like the name is looked at.
+    memmem::find_iter(query, name).find_map(|at| {
+        let is_first = matches!(query[..at].last(), None | Some(b'&'));
+        match &query[at + name.len()..] {
+            [] | [b'&', ..] if is_first => Some(&[][..]),
+            [b'=', value @ ..] if is_first => {
+                Some(&value[..memchr::memchr(b'&', value).unwrap_or(value.len())])
+            }
+            _ => None,
+        }
     })
 }
 
@@ -69,27 +83,44 @@ fn client(head: &Head, sender: Sender, trusts: impl Fn(IpAddr) -> bool) -> Optio
         Forwarded::XForwarded | Forwarded::Off => [Field::XForwardedFor, Field::Forwarded],
     };
     let Some(field) = fields.into_iter().find(|&field| head.has(field)) else { return peer };
-    for line in head.lines().iter().rev().filter(|line| line.field == field) {
-        let value = head.at(line.value());
-        // X-Forwarded-For knows no quotes: one that a client opened must not swallow what proxies added.
-        let items: Vec<&[u8]> = match field {
-            Field::Forwarded => match quoted_split(value, b',') {
-                Some(elements) => elements,
-                None => return peer,
-            },
-            _ => tokens(value).collect(),
-        };
-        for item in items.into_iter().rev() {
-            let node = if field == Field::Forwarded { forwarded_for(item) } else { Some(item) };
-            // `unknown`, a name, or nothing: this proxy does not tell, and nobody behind it can be asked.
-            let Some(address) = node.and_then(address) else { return peer };
+    let lines = head.lines().iter().rev().filter(|line| line.field == field);
+    let mut values = lines.map(|line| head.at(line.value()));
+    // `unknown`, a name, or nothing: this proxy does not tell, and nobody behind it can be asked.
+    let mut ends_at = |node: Option<&[u8]>| match node.and_then(address) {
+        Some(address) => {
             peer = Some(address);
-            if !trusts(address) {
-                return peer;
-            }
+            !trusts(address)
         }
+        None => true,
+    };
+    if field == Field::Forwarded {
+        let mut room = FORWARDED;
+        values.find(|value| {
+            let left = room.checked_sub(value.len());
+            room = left.unwrap_or_default();
+            match left.and_then(|_| quoted_split(value, b',')) {
+                Some(elements) => elements.into_iter().rev().any(|element| ends_at(forwarded_for(element))),
+                None => true,
+            }
+        });
+    } else {
+        // X-Forwarded-For knows no quotes: one that a client opened must not swallow what proxies added.
+        let items = values.flat_map(from_the_right);
+        let mut items = items.take(HOPS).map(<[u8]>::trim_ascii).filter(|item| !item.is_empty());
+        items.find(|item| ends_at(Some(item)));
     }
     peer
+}
+
+/// The items of a list with commas, empty ones too, the last one first. Nothing is looked at before it is asked for.
+fn from_the_right(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(list);
+    std::iter::from_fn(move || {
+        let list = rest?;
+        let comma = memchr::memrchr(b',', list);
+        rest = comma.map(|comma| &list[..comma]);
+        Some(comma.map_or(list, |comma| &list[comma + 1..]))
+    })
 }
 
 /// The value of `for` in one element of Forwarded (RFC 7239 §4), without quotes.
@@ -121,7 +152,9 @@ fn quoted_split(text: &[u8], separator: u8) -> Option<Vec<&[u8]>> {
 
 /// An address as proxies write it: bare, or with a port; IPv6 also in brackets.
 fn address(node: &[u8]) -> Option<IpAddr> {
-    let text = std::str::from_utf8(node).ok()?;
+    /// None is longer than this.
+    const LONGEST: usize = 64;
+    let text = std::str::from_utf8(Some(node).filter(|node| node.len() <= LONGEST)?).ok()?;
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     bare.parse().ok().or_else(|| text.parse::<SocketAddr>().ok().map(|address| address.ip()))
 }

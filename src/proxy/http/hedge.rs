@@ -12,6 +12,7 @@ use std::time::Duration;
 use crate::message::{BackendId, Cause, Head};
 use crate::net::{Stream, now};
 use crate::proxy::dial::dial;
+use crate::proxy::pool::Keep;
 use crate::target::{Lease, Outcome};
 use crate::tick::Tick;
 
@@ -68,7 +69,9 @@ impl<E: Edge> Errand<'_, E> {
     pub fn patience(&self, call: &Call) -> Option<Duration> {
         let hedging = self.target.config.resilience.hedging.as_ref()?;
         let first = self.record.attempts_made == 1 && call.first_byte == Tick::ZERO;
-        if !first || !self.is_idempotent() || self.is_foreign() {
+        // An identity is known on one connection: elsewhere the answer would only be sooner that there is none.
+        let private = self.keep != Keep::Shared;
+        if !first || private || !self.is_idempotent() || self.is_foreign() {
             return None;
         }
         let now = now();
@@ -76,12 +79,11 @@ impl<E: Edge> Errand<'_, E> {
         Some(usual.saturating_sub(now.since(call.picked())))
     }
 
-    /// Whether all of its body can be sent again at once.
+    /// Whether all of its body can be sent again at once. Of one that was too long to be kept nothing can.
     fn is_body_whole(&self) -> bool {
-        match (&self.effort.replay, self.body) {
-            (Some(replay), _) => replay.is_whole(),
-            (None, Body::Empty | Body::Memory(_)) => true,
-            (None, Body::Client(_) | Body::Replayed(_) | Body::Reply(_)) => self.body.is_done(),
+        match &self.effort.replay {
+            Some(replay) => replay.is_whole(),
+            None => matches!(self.body, Body::Empty | Body::Memory(_)),
         }
     }
 }
@@ -187,17 +189,13 @@ impl Rival {
             state.hedges.put();
             return None;
         };
-        let (ctx, backend) = (errand.ctx, Arc::clone(lease.backend()));
+        let backend = Arc::clone(lease.backend());
         errand.note_tried(backend.id);
         let generation = backend.generation();
-        let pooled = if lease.is_trial() {
-            None
-        } else {
-            ctx.pool.take(&ctx.cells, &backend, errand.need(), lease.picked())
-        };
+        let pooled = errand.reuse(&lease);
         let reused = pooled.is_some();
         let (id, picked) = (backend.id, lease.picked());
-        let (ctx, timeouts) = (std::rc::Rc::clone(ctx), errand.target.config.timeouts);
+        let (ctx, timeouts) = (std::rc::Rc::clone(errand.ctx), errand.target.config.timeouts);
         let dialing = Box::pin(async move {
             match pooled {
                 Some(stream) => Ok(stream),

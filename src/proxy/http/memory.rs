@@ -3,6 +3,7 @@
 //! It drives the same pipeline as HTTP/1 does, in tests and wherever an answer is wanted without a socket. It
 //! stands where HTTP/2 and HTTP/3 will, and keeps `exchange` honest: what needed a socket would not compile.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -11,6 +12,7 @@ use std::time::Duration;
 use crate::message::{Cause, Head};
 use crate::net::relay::{End, Moved};
 use crate::net::{Buffer, Stream};
+use crate::proxy::pool::Owner;
 
 use super::Body;
 use super::edge::{After, Edge, Secured, Unsent};
@@ -34,6 +36,10 @@ pub struct MemoryEdge {
 
 impl Edge for MemoryEdge {
     fn secured(&self) -> Option<Rc<Secured>> {
+        None
+    }
+
+    fn owner(&self) -> Option<&Cell<Option<Owner>>> {
         None
     }
 

@@ -18,6 +18,7 @@ pub mod forward;
 pub mod h1;
 pub mod hash_key;
 pub mod hedge;
+pub mod identity;
 pub mod memory;
 pub mod own;
 pub mod replay;

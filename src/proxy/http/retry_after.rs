@@ -4,11 +4,14 @@ use std::time::{Duration, SystemTime};
 
 use crate::message::{Field, Head};
 
+/// No date and no number of seconds that means something is longer.
+const LONGEST: usize = 64;
+
 /// How long `answer` asks to be left alone: seconds, or a date. A date is compared with the answer's own Date, so that a
 /// backend's clock may be wrong; without one, with `wall`. `None`: it does not say, or what it says is no such value.
 #[must_use]
 pub fn retry_after(answer: &Head, wall: SystemTime) -> Option<Duration> {
-    let value = answer.named("retry-after")?;
+    let value = answer.named("retry-after").filter(|value| value.len() <= LONGEST)?;
     if !value.is_empty() && value.iter().all(u8::is_ascii_digit) {
         // More digits than a number has: longer than anybody waits.
         let seconds = std::str::from_utf8(value).ok()?.parse().unwrap_or(u64::from(u32::MAX));
@@ -16,7 +19,7 @@ pub fn retry_after(answer: &Head, wall: SystemTime) -> Option<Duration> {
     }
     let date = |value: &[u8]| httpdate::parse_http_date(std::str::from_utf8(value).ok()?).ok();
     let until = date(value)?;
-    let now = answer.value(Field::Date).and_then(date).unwrap_or(wall);
+    let now = answer.value(Field::Date).filter(|value| value.len() <= LONGEST).and_then(date).unwrap_or(wall);
     Some(until.duration_since(now).unwrap_or_default())
 }
 

@@ -22,7 +22,7 @@ pub fn pin<'a>(target: &'a Target, head: &Head) -> Option<&'a Arc<Backend>> {
 
 #[inline(never)]
 fn named<'a>(pins: &'a Pins, head: &Head) -> Option<&'a Arc<Backend>> {
-    cookies(head, pins.cookie()).find_map(|value| pins.find(unquoted(value)))
+    cookies(head, pins.cookie()).into_iter().find_map(|value| pins.find(unquoted(value)))
 }
 
 /// Some clients put quotes around what they were given without.
@@ -54,9 +54,8 @@ pub fn tell(answer: &mut Head, pins: &Pins, pin: Option<&Arc<Backend>>, backend:
 fn sets(answer: &Head, name: &str) -> bool {
     answer.lines().iter().map(|line| answer.pair(line)).any(|(field, value)| {
         field.eq_ignore_ascii_case(b"set-cookie") && {
-            let pair = value.split(|&byte| byte == b';').next().unwrap_or_default();
-            let end = pair.iter().position(|&byte| byte == b'=');
-            end.is_some_and(|end| pair[..end].trim_ascii() == name.as_bytes())
+            let end = memchr::memchr2(b';', b'=', value).filter(|&end| value[end] == b'=');
+            end.is_some_and(|end| value[..end].trim_ascii() == name.as_bytes())
         }
     })
 }

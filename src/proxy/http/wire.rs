@@ -1,5 +1,6 @@
 //! The edge of the pipeline that speaks HTTP/1 to a client.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
@@ -10,6 +11,7 @@ use crate::message::{Cause, Field, Framing, Head, Version};
 use crate::net::relay::{Early, End, Moved, Relay};
 use crate::net::{Buffer, Stream};
 use crate::proxy::WorkerCtx;
+use crate::proxy::pool::Owner;
 
 use super::Body;
 use super::client::Client;
@@ -31,14 +33,14 @@ pub struct Wire<'a> {
 }
 
 impl<'a> Wire<'a> {
-    /// The edge for the request with this head.
+    /// The edge for the request with this head. `refused`: there will be no other on this connection, whatever it says.
     #[must_use]
-    pub fn new(client: &'a Rc<Client>, head: &Head) -> Wire<'a> {
+    pub fn new(client: &'a Rc<Client>, head: &Head, refused: bool) -> Wire<'a> {
         Wire {
             ctx: &client.ctx,
             client,
             version: head.version,
-            keeps_alive: framing::keeps_alive(head),
+            keeps_alive: !refused && framing::keeps_alive(head),
             expects: head.has(Field::Expect),
             upgrades: head.has(Field::Upgrade),
         }
@@ -61,7 +63,7 @@ impl<'a> Wire<'a> {
                         client.writing.clear();
                     }
                     if progress {
-                        client.try_again();
+                        client.presence.try_again();
                     }
                     if blocked {
                         client.writing.set_if_clear(client.timeouts().idle);
@@ -92,6 +94,10 @@ impl<'a> Wire<'a> {
 impl Edge for Wire<'_> {
     fn secured(&self) -> Option<Rc<Secured>> {
         self.client.secured.clone()
+    }
+
+    fn owner(&self) -> Option<&Cell<Option<Owner>>> {
+        Some(&self.client.owner)
     }
 
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {

@@ -1,5 +1,7 @@
 //! The rules of a pool, with real sockets and invented time.
 
+mod private;
+
 use tokio::net::UnixStream;
 
 use super::*;
@@ -64,7 +66,7 @@ impl Worker {
         let (near, far) = UnixStream::pair().expect("a pair of sockets");
         self.far.push(far);
         let generation = backend.generation();
-        self.pool.put(&self.cells, backend, near.into(), keep_for, generation, now);
+        self.pool.put(&self.cells, backend, Used { stream: near.into(), keep_for, generation }, now);
     }
 
     /// Which of the connections that were put in is given out, by its number.
@@ -278,7 +280,8 @@ async fn a_connection_that_only_looks_readable_is_used_again() {
         .expect("a byte");
     assert!(near.is_readable_now(), "it looks so");
     worker.far.push(far);
-    worker.pool.put(&worker.cells, &backends[0], near, None, backends[0].generation(), at(1));
+    let used = Used { stream: near, keep_for: None, generation: backends[0].generation() };
+    worker.pool.put(&worker.cells, &backends[0], used, at(1));
     worker.pool.sweep(&worker.cells, at(2));
     assert_eq!(worker.take(&backends[0], Need::Repeatable, at(2)), Some(0));
     assert_eq!(worker.closed(), (0, 0));
@@ -307,7 +310,8 @@ async fn what_was_opened_before_a_failure_is_not_kept() {
     let generation = backends[0].generation();
     registry.apply(&[]);
     let (near, _far) = UnixStream::pair().expect("a pair of sockets");
-    worker.pool.put(&worker.cells, &backends[0], near.into(), None, generation, at(1));
+    let used = Used { stream: near.into(), keep_for: None, generation };
+    worker.pool.put(&worker.cells, &backends[0], used, at(1));
     assert_eq!((worker.pool.len(), worker.closed().0), (0, 1));
 }
 
@@ -323,4 +327,31 @@ async fn a_sweep_finds_every_closed_connection_however_many_there_are() {
     worker.pool.sweep(&worker.cells, at(2));
     assert_eq!((worker.closed(), worker.pool.len()), ((0, 200), 0));
     assert_eq!(backends[0].idle_proven(), Duration::ZERO, "none of them was open");
+}
+
+/// A connection of which the event loop knows that it is silent, and nothing since; and its far end.
+async fn known_silent() -> (Stream, UnixStream) {
+    let (near, far) = UnixStream::pair().expect("a pair of sockets");
+    let mut near = Stream::from(near);
+    let mut byte = [0u8; 1];
+    let mut read = tokio::io::ReadBuf::new(&mut byte);
+    let polled = std::future::poll_fn(|cx| std::task::Poll::Ready(near.poll_read(cx, &mut read))).await;
+    assert!(polled.is_pending());
+    (near, far)
+}
+
+#[tokio::test]
+async fn the_kernel_is_asked_about_a_connection_that_has_rested() {
+    let (_registry, backends) = backends(1);
+    let worker = Worker::new(&shared());
+    for (idle, given) in [(999, true), (1000, false)] {
+        let (stream, far) = known_silent().await;
+        let used = Used { stream, keep_for: None, generation: backends[0].generation() };
+        worker.pool.put(&worker.cells, &backends[0], used, at(1));
+        // Nothing is awaited from here on: the event loop does not hear of it.
+        drop(far);
+        let taken = worker.pool.take(&worker.cells, &backends[0], Need::Repeatable, millis(1000 + idle));
+        assert_eq!(taken.is_some(), given, "{idle} ms");
+    }
+    assert_eq!(worker.closed(), (0, 1));
 }

@@ -190,6 +190,13 @@ impl Rank {
         }
     }
 
+    /// Whether `place` stands there with this load.
+    #[cfg(test)]
+    pub(in crate::target) fn agrees(&self, place: usize, load: Option<u32>) -> bool {
+        let key = self.lines[place / FAN_OUT].0[place % FAN_OUT];
+        key == self.key(place, load, key & TAG_MASK)
+    }
+
     fn share(&self, place: usize) -> Share {
         self.shares.as_ref().map_or(Share { weight: 1, stride: 1 }, |shares| shares[place])
     }

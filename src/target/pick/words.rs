@@ -2,13 +2,12 @@
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use super::*;
 use crate::config::model::resilience::{Breaker, Outlier};
 use crate::config::model::{self, Balance, Resilience};
-use crate::target::fixtures::{target, unprobed};
+use crate::target::fixtures::{granted, target, unprobed};
 use crate::target::{Circuit, Dice, Heard, Outcome, Queued, Source, Ticket, Tried, Verdict};
 use crate::tick::Tick;
 
@@ -249,13 +248,6 @@ fn ticket(target: &Target, now: Tick) -> Ticket {
     }
 }
 
-fn granted(ticket: &mut Ticket) -> Option<Lease> {
-    match ticket.poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(lease) => Some(lease),
-        Poll::Pending => None,
-    }
-}
-
 #[test]
 fn a_full_target_has_nobody_to_give_and_its_queue_is_served_in_order() {
     for (algorithm, target) in each(3, &limited(2, 4)) {
@@ -378,4 +370,29 @@ fn the_bound_holds_over_threads_and_everybody_is_served() {
         assert_eq!(served.into_inner(), THREADS * TURNS, "{algorithm:?}");
         assert!(target.backends.iter().all(|backend| backend.in_flight() == 0), "{algorithm:?}");
     }
+}
+
+#[test]
+fn a_target_that_has_nobody_else_finds_out_each_second_and_one_at_a_time() {
+    for (algorithm, target) in each(1, &breaker_only()) {
+        fail(&target, 0, 20, at(0));
+        assert!(matches!(pick(&target, at(999)), Pick::None(Cause::BreakerOpen)), "{algorithm:?}");
+        let trial = lease(&target, at(1_000));
+        assert!(trial.is_trial(), "{algorithm:?}");
+        assert!(matches!(pick(&target, at(1_900)), Pick::None(Cause::BreakerOpen)), "{algorithm:?}");
+        trial.finish(Outcome::Failed, at(2_000));
+        assert!(matches!(pick(&target, at(2_999)), Pick::None(Cause::BreakerOpen)), "{algorithm:?}");
+        answer(lease(&target, at(3_000)), Heard::GOOD, at(3_001));
+        assert_eq!(circuit(&target, 0), Circuit::Closed, "{algorithm:?}");
+    }
+    // Where there is somebody else, or the time was written, it is as long as it is.
+    let two = target(&model::Target { resilience: breaker_only(), ..unprobed(2) });
+    fail(&two, 0, 20, at(0));
+    assert!((0..30).all(|turn| &*lease(&two, at(4_000 + turn)).backend().name == "b1"));
+    let breaker = Some(Breaker { open_is_default: false, ..Breaker::default() });
+    let written =
+        target(&model::Target { resilience: Resilience { breaker, ..breaker_only() }, ..unprobed(1) });
+    fail(&written, 0, 20, at(0));
+    assert!(matches!(pick(&written, at(4_999)), Pick::None(Cause::BreakerOpen)));
+    assert!(lease(&written, at(5_000)).is_trial());
 }

@@ -26,9 +26,11 @@ fn second(target: &Target, errors: u32, millis: u64) {
 /// Who a sweep finds; nobody is really ejected.
 fn found(target: &Target, now: Tick) -> Vec<String> {
     let mut asked = Vec::new();
-    target.compare(now, |backend, reason| {
-        asked.push(format!("{}: {reason}", backend.name));
-        true
+    target.compare(now, |backend, _, reason, has_room| {
+        if has_room {
+            asked.push(format!("{}: {reason}", backend.name));
+        }
+        has_room
     });
     asked
 }
@@ -95,7 +97,7 @@ fn one_that_may_not_be_ejected_is_found_again_and_the_share_bounds_how_many() {
         tally(&free, place, 100, place < 2, 20);
     }
     let mut asked = 0;
-    let refused = free.compare(at(1), |_, _| {
+    let refused = free.compare(at(1), |_, _, _, _| {
         asked += 1;
         false
     });
@@ -178,4 +180,34 @@ fn slices_follow_the_window_and_not_the_sweep() {
             .collect();
         assert_eq!(turns, expected, "{window}");
     }
+}
+
+/// Half of four may be left out. Two are, for being slow, when a third begins to fail.
+#[test]
+fn one_that_fails_is_left_out_though_the_share_is_taken_by_slow_ones() {
+    let target = target(&unprobed(4));
+    let kinds = || -> Vec<Option<Kind>> {
+        target.backends.iter().map(|backend| backend.ejection().word().kind()).collect()
+    };
+    for slow in [0, 1] {
+        assert!(toll::eject(&target.backends[slow], Kind::Slow, "slow", true, at(0)));
+    }
+    assert!(!toll::eject(&target.backends[2], Kind::Slow, "slow", true, at(0)), "the share is taken");
+    target.sweep(at(0));
+    for place in 2..4 {
+        tally(&target, place, 200, place == 2, 20);
+    }
+    // Two are compared, and one of these two can't be told from the other; a third shows what is usual.
+    tally(&target, 0, 200, false, 20);
+    let ejected = target.sweep(at(1));
+    assert_eq!(ejected.iter().map(|out| &*out.backend.name).collect::<Vec<_>>(), ["b2"]);
+    assert_eq!(kinds(), [None, Some(Kind::Slow), Some(Kind::Failing), None]);
+
+    // The same of errors in a row, which are counted where attempts end.
+    for _ in 0..5 {
+        let lease = crate::target::Lease::take(&target.backends[3], toll::Trial::NONE, at(2)).expect("room");
+        lease.finish(crate::target::Outcome::Failed, at(2));
+    }
+    assert_eq!(kinds(), [None, None, Some(Kind::Failing), Some(Kind::Failing)]);
+    assert!(!toll::eject(&target.backends[0], Kind::Failing, "errors", true, at(2)), "nobody is only slow");
 }

@@ -1,7 +1,8 @@
 //! Bytes from a client made harmless for a log line.
 //!
 //! A line must stay one line, a field one field, and a terminal must not be steered by what a stranger
-//! sent. Values are cut at [`MAX_VALUE`] bytes and then end in `...`, so nobody can bloat the log.
+//! sent. Values are cut at [`MAX_VALUE`] bytes, and those that are nearly all escapes after [`MOST_ESCAPES`] of them; they
+//! end in `...` then. So nobody can bloat the log, or make its lines cost more than the requests.
 
 use super::digits::hex;
 use super::room::{Left, Room, put};
@@ -9,6 +10,9 @@ use crate::config::model::template::Slot;
 
 /// Bytes of a value that are logged; longer ones are cut.
 pub(super) const MAX_VALUE: usize = 4096;
+
+/// Bytes of a value that are escaped; before the next one it is cut.
+pub(super) const MOST_ESCAPES: usize = 128;
 
 /// Writes `value` as text: printable ASCII as it is; every other byte, `"`, `\` and the byte at which `slot` ends
 /// as `\xNN`. A blank stays where it ends nothing.
@@ -23,32 +27,35 @@ pub(super) fn write_word<'a>(room: Room<'a>, value: &[u8], slot: Slot) -> Left<'
 
 fn write_text<'a>(room: Room<'a>, value: &[u8], slot: Slot, blanks: bool) -> Left<'a> {
     let set = Plain { first: if blanks { b' ' } else { b'!' }, until: slot.until.unwrap_or(b'"') };
-    if value.len() > MAX_VALUE {
-        let (value, _) = shorten(value);
-        let room = write_escaped(room, value, set)?;
-        return put(room, if slot.until == Some(b'.') { br"\x2e\x2e\x2e" } else { b"..." });
-    }
-    if set.copy(value, room.get_mut(..value.len())?) {
+    if value.len() <= MAX_VALUE && set.copy(value, room.get_mut(..value.len())?) {
         room.get_mut(value.len()..)
     } else {
         write_escaped(room, value, set)
     }
 }
 
-/// The same for a value that has something to escape.
+/// The same for a value that has to be cut or has something to escape.
 #[cold]
-fn write_escaped<'a>(mut room: Room<'a>, mut rest: &[u8], set: Plain) -> Left<'a> {
+fn write_escaped<'a>(mut room: Room<'a>, value: &[u8], set: Plain) -> Left<'a> {
+    let (mut rest, mut cut) = shorten(value);
+    let mut escapes = MOST_ESCAPES;
     while !rest.is_empty() {
         // Runs of plain bytes are nearly everything, and one copy each.
         let run = rest.iter().position(|&byte| !set.has(byte)).unwrap_or(rest.len());
         room = put(room, &rest[..run])?;
         rest = &rest[run..];
         if let Some((&byte, after)) = rest.split_first() {
+            if escapes == 0 {
+                cut = true;
+                break;
+            }
+            escapes -= 1;
             room = put(room, &[b'\\', b'x', hex(byte >> 4), hex(byte & 15)])?;
             rest = after;
         }
     }
-    Some(room)
+    let dots: &[u8] = if set.has(b'.') { b"..." } else { br"\x2e\x2e\x2e" };
+    if cut { put(room, dots) } else { Some(room) }
 }
 
 /// Writes `value` as a JSON string with its quotes (RFC 8259 §7); always valid UTF-8.
@@ -77,16 +84,28 @@ pub(super) fn write_json_rest<'a>(room: Room<'a>, value: &[u8]) -> Left<'a> {
 #[cold]
 fn write_json_escaped<'a>(mut room: Room<'a>, value: &[u8]) -> Left<'a> {
     let (value, cut) = shorten(value);
+    if cut && JSON.copy(value, room.get_mut(..value.len())?) {
+        return put(room.get_mut(value.len()..)?, b"...\"");
+    }
+    let mut escapes = MOST_ESCAPES;
     for chunk in value.utf8_chunks() {
-        room = write_json_text(room, chunk.valid())?;
+        room = write_json_text(room, chunk.valid(), &mut escapes)?;
+        if escapes == 0 {
+            break;
+        }
         if !chunk.invalid().is_empty() {
+            escapes -= 1;
+            if escapes == 0 {
+                break;
+            }
             room = put(room, b"\\ufffd")?;
         }
     }
-    put(room, if cut { b"...\"" } else { b"\"" })
+    put(room, if cut || escapes == 0 { b"...\"" } else { b"\"" })
 }
 
-fn write_json_text<'a>(mut room: Room<'a>, text: &str) -> Left<'a> {
+/// Writes text up to where the last of these escapes would be.
+fn write_json_text<'a>(mut room: Room<'a>, text: &str, escapes: &mut usize) -> Left<'a> {
     let bytes = text.as_bytes();
     let mut copied = 0;
     for (place, character) in text.char_indices() {
@@ -99,6 +118,10 @@ fn write_json_text<'a>(mut room: Room<'a>, text: &str) -> Left<'a> {
             continue;
         }
         room = put(room, &bytes[copied..place])?;
+        *escapes = escapes.saturating_sub(1);
+        if *escapes == 0 {
+            return Some(room);
+        }
         copied = place + character.len_utf8();
         room = match character {
             '"' | '\\' => put(room, &[b'\\', bytes[place]])?,
@@ -257,7 +280,25 @@ mod tests {
         let accents = "é".repeat(MAX_VALUE);
         let torn = format!("x{accents}");
         assert_eq!(on(write_json, torn.as_bytes()), format!("\"x{}...\"", "é".repeat(MAX_VALUE / 2 - 1)));
-        assert_eq!(on(quoted, &vec![0x80; MAX_VALUE + 9]).len(), 4 * MAX_VALUE + 3);
+    }
+
+    #[test]
+    fn values_of_nearly_nothing_but_escapes_are_cut_early() {
+        let bytes = [0x80; MOST_ESCAPES];
+        assert_eq!(on(quoted, &bytes), r"\x80".repeat(MOST_ESCAPES));
+        assert_eq!(on(quoted, &[0x80; MAX_VALUE + 9]), r"\x80".repeat(MOST_ESCAPES) + "...");
+        let plain = "a".repeat(3000);
+        assert_eq!(on(quoted, format!("{plain}\"{plain}").as_bytes()).len(), MAX_VALUE + 3 + 3);
+        for (one, escaped) in
+            [(&b"\xff"[..], r"\ufffd"), (b"\"", r#"\""#), ("\u{200e}".as_bytes(), r"\u200e")]
+        {
+            let most = MOST_ESCAPES - 1;
+            assert_eq!(on(write_json, &one.repeat(most)), format!("\"{}\"", escaped.repeat(most)));
+            assert_eq!(
+                on(write_json, &one.repeat(MOST_ESCAPES + 1)),
+                format!("\"{}...\"", escaped.repeat(most))
+            );
+        }
     }
 
     /// Every byte at every place of values that are looked at in every way.
@@ -298,10 +339,11 @@ mod tests {
             let json = on(write_json, &value);
             let back: String = serde_json::from_str(&json).expect("valid JSON");
             let expected = String::from_utf8_lossy(&value);
-            if value.len() <= MAX_VALUE {
-                prop_assert_eq!(back, expected);
-            } else {
-                prop_assert!(back.ends_with("..."));
+            match back.strip_suffix("...") {
+                Some(front) if back != expected => prop_assert!(
+                    expected.starts_with(front) && (value.len() > MAX_VALUE || front.len() >= MOST_ESCAPES - 1)
+                ),
+                _ => prop_assert_eq!(back, expected),
             }
             prop_assert!(!json.contains(|c: char| c.is_control()));
         }

@@ -30,8 +30,9 @@ use self::facts::Facts;
 use self::form::Form;
 use self::room::Batch;
 use self::stamp::Stamps;
-use self::writer::{Intake, Open, Sink, Writer};
+use self::writer::{Intake, Open, Writer};
 use super::cells::Cells;
+use super::lines::{Descriptor, Sink, count_lines};
 use crate::config::model::{self, LogPath};
 use crate::message::{Head, Record};
 use crate::tick::Tick;
@@ -76,9 +77,7 @@ impl AccessLog {
         let form = Form::new(&settings.format, settings.sample);
         match &settings.path {
             LogPath::Stdout => {
-                // Not `io::stdout()` itself: its lock and its line buffer are of no use here.
-                let file = std::fs::File::from(io::stdout().as_fd().try_clone_to_owned()?);
-                AccessLog::start_on(Box::new(file), None, form)
+                AccessLog::start_on(Box::new(Descriptor::of(io::stdout().as_fd())?), None, form)
             }
             LogPath::File(path) => {
                 let sink = open(path)?;
@@ -197,7 +196,7 @@ impl Drop for Handle {
     fn drop(&mut self) {
         self.hand_over();
         // Whatever is still here has no further chance.
-        self.count_lost(writer::count_lines(self.buffer.lines()));
+        self.count_lost(count_lines(self.buffer.lines()));
     }
 }
 

@@ -5,7 +5,8 @@
 use super::digits;
 use crate::tick::Tick;
 
-/// The wall clock at [`Tick::ZERO`]: nanoseconds since 1970-01-01 UTC. Good until the year 2554.
+/// The wall clock at [`Tick::ZERO`]: nanoseconds since 1970-01-01 UTC. Good until the year 2554. Another one from time to time, when
+/// somebody has set the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WallStart(pub u64);
 
@@ -167,6 +168,22 @@ mod tests {
         assert_eq!(text(&mut stamp, 1_709_251_199, 1_000_000_000), "2024-03-01T00:00:00.000Z");
         assert_eq!(text(&mut stamp, 4_102_444_799, 7_000_000), "2099-12-31T23:59:59.007Z");
         assert_eq!(text(&mut stamp, 4_107_542_400, 0), "2100-03-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn a_clock_that_was_set_shows_in_the_next_stamp() {
+        let mut stamp = Stamps::default();
+        let at = Tick(5_000_000_000);
+        let mut both = |start: u64| {
+            let rfc = String::from_utf8_lossy(stamp.rfc(WallStart(start), at)).into_owned();
+            (rfc, String::from_utf8_lossy(stamp.common(WallStart(start), at)).into_owned())
+        };
+        let (before, after) = (both(3_600_000_000_000), both(0));
+        assert_eq!(
+            (before.0.as_str(), after.0.as_str()),
+            ("1970-01-01T01:00:05.000Z", "1970-01-01T00:00:05.000Z")
+        );
+        assert_eq!((&before.1[12..20], &after.1[12..20]), ("01:00:05", "00:00:05"));
     }
 
     #[test]

@@ -242,7 +242,7 @@ fn a_failing_destination_is_told_once_and_tears_no_later_line() {
 /// A log on sinks that are opened one after the other; an error is what opening gives.
 fn rotating(sinks: Vec<io::Result<Sink>>) -> AccessLog {
     let sinks = Mutex::new(sinks.into_iter());
-    let open = move || -> io::Result<writer::Sink> {
+    let open = move || -> io::Result<crate::telemetry::lines::Sink> {
         Ok(Box::new(sinks.lock().expect("no panic").next().expect("asked once per sink")?))
     };
     let first = open().expect("the first");

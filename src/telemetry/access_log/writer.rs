@@ -4,7 +4,7 @@
 //! here when they begin and when they end, never once per line. A file is opened anew when somebody asks for it:
 //! that is how a log is rotated.
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use super::loss::Loss;
 use super::room::Batch;
+use crate::telemetry::lines::{Lines, Sink, count_lines};
 
 /// Batches that wait at most; with batches of mostly 32 KiB this is about 4 MiB, at worst 32 MiB.
 pub(super) const QUEUE: usize = 128;
@@ -21,8 +22,6 @@ const SPARE: usize = 32;
 /// Larger ones are not kept: they grew while the writer was behind.
 const SPARE_ROOM: usize = 64 * 1024;
 
-/// Takes lines.
-pub(super) type Sink = Box<dyn Write + Send>;
 /// Opens the destination once more.
 pub(super) type Open = Box<dyn Fn() -> io::Result<Sink> + Send>;
 
@@ -88,7 +87,8 @@ impl Writer {
         let (queue, batches) = mpsc::sync_channel(QUEUE);
         let (alive, ended) = mpsc::sync_channel(0);
         let shared = Arc::new(Shared::default());
-        let mut output = Output { sink, open, torn: false, failing: false, shared: Arc::clone(&shared) };
+        let lines = Lines::new(sink);
+        let mut output = Output { lines, open, failing: false, shared: Arc::clone(&shared) };
         // Events of this thread go where those of its starter go: that is how a test sees them.
         let events = tracing::dispatcher::get_default(tracing::Dispatch::clone);
         let thread = std::thread::Builder::new().name("access log".into()).spawn(move || {
@@ -121,10 +121,8 @@ impl Writer {
 
 /// The writer thread's state.
 struct Output {
-    sink: Sink,
+    lines: Lines,
     open: Option<Open>,
-    /// The last write broke off inside a line.
-    torn: bool,
     /// The last write failed, and that was logged.
     failing: bool,
     shared: Arc<Shared>,
@@ -140,7 +138,7 @@ impl Output {
                 self.reopen();
             }
         }
-        if let Err(error) = self.sink.flush() {
+        if let Err(error) = self.lines.flush() {
             tracing::error!(%error, "access log: flush failed");
         }
     }
@@ -158,7 +156,7 @@ impl Output {
     }
 
     fn put(&mut self, mut batch: Batch) {
-        match self.write(batch.lines()) {
+        match self.lines.write(batch.lines()) {
             Ok(()) if batch.is_empty() => {}
             Ok(()) => {
                 if std::mem::take(&mut self.failing) {
@@ -186,10 +184,9 @@ impl Output {
         let Some(open) = &self.open else { return };
         match open() {
             Ok(sink) => {
-                if let Err(error) = std::mem::replace(&mut self.sink, sink).flush() {
+                if let Err(error) = std::mem::replace(&mut self.lines, Lines::new(sink)).flush() {
                     tracing::error!(%error, "access log: flush of the old file failed");
                 }
-                self.torn = false;
                 tracing::info!("access log: reopened");
             }
             Err(error) => {
@@ -197,35 +194,4 @@ impl Output {
             }
         }
     }
-
-    /// Writes all of `bytes`; on failure tells where the unwritten rest begins.
-    fn write(&mut self, bytes: &[u8]) -> Result<(), (io::Error, usize)> {
-        if self.torn && !bytes.is_empty() {
-            // Ends the torn line, so that the next one is whole.
-            self.sink.write_all(b"\n").map_err(|error| (error, 0))?;
-            self.torn = false;
-        }
-        let mut done = 0;
-        while done < bytes.len() {
-            let result = match self.sink.write(&bytes[done..]) {
-                Ok(0) => Err(io::Error::from(io::ErrorKind::WriteZero)),
-                Ok(count) => Ok(count),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
-                Err(error) => Err(error),
-            };
-            match result {
-                Ok(count) => done += count,
-                Err(error) => {
-                    self.torn |= done > 0 && bytes[done - 1] != b'\n';
-                    return Err((error, done));
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Lines in `bytes`. Every record ends with the only line feed it has.
-pub(super) fn count_lines(bytes: &[u8]) -> u64 {
-    bytes.iter().map(|&byte| u64::from(byte == b'\n')).sum()
 }

@@ -8,7 +8,7 @@ pub mod process;
 pub mod tls;
 pub mod worker;
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use evenkeel::config::model::{
@@ -40,6 +40,21 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 /// So many HTTP backends, called `fake-1`, `fake-2`, ….
 pub fn fakes(count: usize) -> Vec<Running> {
     (1..=count).map(|number| Fake::http(format!("fake-{number}")).start_in_thread().unwrap()).collect()
+}
+
+/// The next connection to `listener`, on which no read or write waits for ever either.
+pub fn accept(listener: &TcpListener) -> TcpStream {
+    listener.set_nonblocking(true).unwrap();
+    let mut accepted = None;
+    eventually("somebody connects", || {
+        accepted = listener.accept().ok();
+        accepted.is_some()
+    });
+    let (socket, _) = accepted.unwrap();
+    socket.set_nonblocking(false).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_write_timeout(Some(PATIENCE)).unwrap();
+    socket
 }
 
 /// One HTTP backend that keeps what it receives.

@@ -1,10 +1,14 @@
 use std::io::IoSlice;
+use std::pin::Pin;
 use std::task::Context;
+
+use tokio::net::UnixStream;
 
 use super::*;
 use crate::net::Ticker;
 use crate::net::tls::fixture::{Far, once, pair, settle};
 use crate::proxy::fixtures::context;
+use crate::proxy::http::desk::Running;
 use crate::proxy::http::h1::transmit::Out;
 
 /// A client under TLS whose socket takes nothing more, and the driver of its deadlines.
@@ -27,7 +31,7 @@ fn an_idle_connection_is_small() {
         size_of::<F>()
     }
     let (future, client) = (of_future(serve), size_of::<Client>());
-    assert!(future <= 136 && client <= 304, "{future} bytes in its task, {client} beside it");
+    assert!(future <= 136 && client <= 312, "{future} bytes in its task, {client} beside it");
 }
 
 #[test]
@@ -81,4 +85,81 @@ async fn a_slow_reader_gets_close_notify_once_it_has_room() {
     });
     let (all, end) = waited.await.expect("in time").expect("the reader sees the end");
     assert_eq!((all % 9000, end), (0, None), "every byte, and then a clean end");
+}
+
+/// So many requests that are being served, and never end.
+fn crowd(ctx: &Rc<WorkerCtx>, count: usize) -> Vec<Running<'_, Rc<Client>, Option<After>>> {
+    let (near, _far) = UnixStream::pair().expect("a pair of sockets");
+    let client = Client::new(Rc::clone(ctx), near.into(), Peer::default(), None);
+    let never = async |_: Rc<Client>, _: &mut Papers| std::future::pending().await;
+    (0..count).map(|_| ctx.desks.run(Rc::clone(&client), never)).collect()
+}
+
+/// A client that waits for its turn to send a request, and its far end.
+struct Waiting {
+    client: Rc<Client>,
+    far: UnixStream,
+    turn: Pin<Box<dyn Future<Output = bool>>>,
+}
+
+impl Waiting {
+    /// One that has not sent a byte, and of which that is known.
+    async fn idle(ctx: &Rc<WorkerCtx>) -> Waiting {
+        let (near, far) = UnixStream::pair().expect("a pair of sockets");
+        let client = Client::new(Rc::clone(ctx), near.into(), Peer::default(), None);
+        assert!(once(|cx| client.poll_fill(cx)).await.is_pending());
+        let own = Rc::clone(&client);
+        Waiting { client, far, turn: Box::pin(async move { speaks_again(&own, PATIENCE).await }) }
+    }
+
+    /// One of which bytes lie in its socket.
+    async fn with_bytes(ctx: &Rc<WorkerCtx>) -> Waiting {
+        let waiting = Waiting::idle(ctx).await;
+        waiting.far.try_write(b"GET / HTTP/1.1\r\n").expect("room");
+        poll_fn(|cx| waiting.client.stream().poll_readable(cx)).await.expect("bytes");
+        waiting
+    }
+
+    /// Whether it may begin now; if so its bytes were read.
+    async fn begins(&mut self) -> bool {
+        let turn = once(|cx| self.turn.as_mut().poll(cx)).await;
+        assert_eq!(turn.is_ready(), self.client.has_held());
+        turn.is_ready()
+    }
+}
+
+/// As many as begin in one round of the turnstile.
+const ROUND: usize = 64;
+
+#[tokio::test]
+async fn while_many_are_served_who_comes_next_waits_unread_for_the_next_round() {
+    let ctx = context();
+    let _crowd = crowd(&ctx, 128);
+    let mut begun = 0;
+    for _ in 0..ROUND {
+        begun += usize::from(Waiting::with_bytes(&ctx).await.begins().await);
+    }
+    assert_eq!(begun, ROUND);
+    let mut late = Waiting::with_bytes(&ctx).await;
+    assert!(!late.begins().await, "it was begun beyond its round");
+    let mut usher = Box::pin(ctx.turnstile.usher());
+    assert!(once(|cx| usher.as_mut().poll(cx)).await.is_pending());
+    assert!(late.begins().await);
+}
+
+#[tokio::test]
+async fn clients_that_say_nothing_take_no_place_at_the_turnstile() {
+    let ctx = context();
+    let _crowd = crowd(&ctx, 128);
+    let mut silent = Vec::new();
+    for _ in 0..2 * ROUND {
+        silent.push(Waiting::idle(&ctx).await);
+    }
+    for client in &mut silent {
+        assert!(!client.begins().await);
+    }
+    // All of the round is left for who has something to say.
+    for number in 0..ROUND {
+        assert!(Waiting::with_bytes(&ctx).await.begins().await, "{number}");
+    }
 }

@@ -13,8 +13,10 @@ use super::parse::{is_control, is_token};
 const LINE: usize = 1024;
 /// Most bytes of a trailer section.
 const TRAILERS: usize = 8 * 1024;
-/// Most digits of a chunk size.
+/// Most digits of a chunk size, zeros in front aside.
 const DIGITS: usize = 15;
+/// Digits that some senders write whatever the size: those of a word.
+const WORD: usize = 16;
 
 /// The message broke the chunked coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +55,9 @@ pub struct Chunks {
     trailers: Vec<u8>,
     /// Bytes of content seen so far, without chunk lines.
     pub content: u64,
+    /// Bytes of chunk lines that are more than a size of at most 16 digits: with extensions, or with more zeros. Without
+    /// their CRLFs.
+    pub extra: u64,
 }
 
 impl Chunks {
@@ -84,6 +89,7 @@ impl Chunks {
                         Some(found) => found,
                         None => {
                             let Some(line) = complete_line(&input[pos..], LINE)? else { break };
+                            self.extra += line.len() as u64;
                             (chunk_size(line)?, line.len() + 2)
                         }
                     };
@@ -164,12 +170,14 @@ fn complete_line(input: &[u8], longest: usize) -> Result<Option<&[u8]>, Malforme
 /// of many small chunks cost what this costs. `None`: look closer.
 fn bare_size(input: &[u8]) -> Option<(u64, usize)> {
     let mut size = 0;
-    for (at, &byte) in input.iter().take(DIGITS + 1).enumerate() {
+    for (at, &byte) in input.iter().take(WORD + 1).enumerate() {
         let digit = match byte {
             b'0'..=b'9' => byte - b'0',
             b'a'..=b'f' => byte - b'a' + 10,
             b'A'..=b'F' => byte - b'A' + 10,
-            b'\r' if at > 0 && input.get(at + 1) == Some(&b'\n') => return Some((size, at + 2)),
+            b'\r' if at > 0 && size >> (4 * DIGITS) == 0 && input.get(at + 1) == Some(&b'\n') => {
+                return Some((size, at + 2));
+            }
             _ => return None,
         };
         size = size << 4 | u64::from(digit);
@@ -181,7 +189,8 @@ fn bare_size(input: &[u8]) -> Option<(u64, usize)> {
 /// meaning, not from the bytes that go on, so they must be what everybody reads as extensions.
 fn chunk_size(line: &[u8]) -> Result<u64, Malformed> {
     let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-    if digits == 0 || digits > DIGITS {
+    let zeros = line[..digits].iter().take_while(|&&byte| byte == b'0').count();
+    if digits == 0 || digits - zeros > DIGITS {
         return Err(Malformed);
     }
     match line.get(digits) {
@@ -305,14 +314,55 @@ mod tests {
 
     #[test]
     fn a_bare_size_is_what_the_closer_look_finds() {
-        for line in
-            ["0", "5", "fF0", "00000000000001A", "0000000000000001", "fffffffffffffff", "", "5;a", "5 ", "g"]
-        {
+        for line in [
+            "0",
+            "5",
+            "fF0",
+            "00000000000001A",
+            "0000000000000001",
+            "fffffffffffffff",
+            "1000000000000000",
+            "",
+            "5;a",
+            "5 ",
+            "g",
+        ] {
             let text = format!("{line}\r\nabc");
             let closer = chunk_size(line.as_bytes()).ok().filter(|_| !line.contains(';'));
             assert_eq!(bare_size(text.as_bytes()), closer.map(|size| (size, line.len() + 2)), "{line}");
             for cut in 0..line.len() + 2 {
                 assert_eq!(bare_size(&text.as_bytes()[..cut]), None, "{line} cut at {cut}");
+            }
+        }
+    }
+
+    /// RFC 9112 §7.1: `chunk-size = 1*HEXDIG`. Some senders write `%016x`.
+    #[test]
+    fn of_a_size_its_value_counts_and_not_its_zeros() {
+        for zeros in [1, 11, 14, 15, 16, 300, 1000] {
+            let zeros = "0".repeat(zeros);
+            let text = format!("{zeros}5\r\nabcde\r\n{zeros}\r\n\r\n");
+            for raw in [false, true] {
+                let (_, chunks, consumed) = decode(&text, raw).expect("the grammar");
+                assert!(chunks.is_done() && chunks.content == 5 && consumed == text.len(), "{zeros}");
+            }
+        }
+        assert!(decode(&format!("{}fffffffffffffff\r\nx", "0".repeat(300)), false).is_ok());
+        assert!(decode(&format!("{}1000000000000000\r\nx", "0".repeat(300)), false).is_err(), "2^60");
+        assert!(decode(&format!("{}5\r\nabcde", "0".repeat(1030)), false).is_err(), "the line is too long");
+    }
+
+    #[test]
+    fn what_chunk_lines_hold_beside_a_size_is_counted() {
+        for (text, extra) in [
+            ("5\r\nabcde\r\n0\r\n\r\n", 0),
+            ("0000000000000005\r\nabcde\r\n0000000000000000\r\n\r\n", 0),
+            ("00000000000000005\r\nabcde\r\n0\r\n\r\n", 17),
+            ("5;a=b\r\nabcde\r\n0;c\r\nT: v\r\n\r\n", 5 + 3),
+        ] {
+            for raw in [false, true] {
+                let (_, chunks, _) = decode(text, raw).expect("valid");
+                assert_eq!((chunks.content, chunks.extra), (5, extra), "{text}");
             }
         }
     }
@@ -349,6 +399,7 @@ mod tests {
             "3\r\nabc\n",
             "3\r\nabcX",
             "1234567890123456\r\n",
+            "01000000000000000\r\n",
             "5;\rx\r\nabcde",
             "0\r\nContent-Length: 5\r\n\r\n",
             "0\r\nX_Forwarded_For: 5\r\n\r\n",

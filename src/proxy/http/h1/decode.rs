@@ -37,6 +37,7 @@ pub struct Decoder {
     pipes: bool,
     run: Run,
     plain: u64,
+    extra: u64,
     trailers: Vec<u8>,
 }
 
@@ -50,7 +51,15 @@ impl Decoder {
             Framing::Chunked => Coding::Chunked(Chunks::default()),
             Framing::UntilClose => Coding::UntilClose,
         };
-        Decoder { coding, raw: false, pipes: false, run: Run::announced(), plain: 0, trailers: Vec::new() }
+        Decoder {
+            coding,
+            raw: false,
+            pipes: false,
+            run: Run::announced(),
+            plain: 0,
+            extra: 0,
+            trailers: Vec::new(),
+        }
     }
 
     /// Asks for chunks as they came instead of their content. True when that is what will come.
@@ -83,6 +92,12 @@ impl Decoder {
             Coding::Chunked(chunks) => chunks.content,
             Coding::Length(_) | Coding::UntilClose | Coding::Done | Coding::Broken => self.plain,
         }
+    }
+
+    /// What a limit on the body counts: content, and what chunk lines hold beside a size (see [`Chunks::extra`]).
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        self.content() + self.extra
     }
 
     /// Trailer lines with their CRLFs; empty until the body is done.
@@ -218,6 +233,7 @@ impl Decoder {
                     return Err(Broken::Malformed);
                 };
                 let done = chunks.is_done();
+                self.extra = chunks.extra;
                 if found.consumed == 0 {
                     *held = Some(buffer);
                     return Ok(None);

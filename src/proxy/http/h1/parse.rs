@@ -5,12 +5,21 @@
 //! bytes, odd targets. One pass over the bytes finds the lines, judges every byte and indexes them; it ends with
 //! the head, whatever is behind it.
 
-use crate::message::{Cause, Field, Head, Line, Span, Version};
+use crate::message::{Cause, Field, Fields, Head, Line, Span, Version};
 
 use super::scan;
 
 /// Most header lines of an answer.
 const ANSWER_LINES: usize = 512;
+/// Fields that are lists of which we read every item, some of them several times.
+const LISTS: Fields =
+    Fields::of(&[Field::Connection, Field::KeepAlive, Field::Te, Field::TransferEncoding, Field::Upgrade]);
+/// Most bytes of all of these together.
+const LIST_BYTES: usize = 1024;
+/// Most items of all Connection lines together, empty ones included: each is compared with every other line.
+const OPTIONS: usize = 32;
+/// Longest authority. A name of DNS has 255 bytes (RFC 3986 §3.2.2), written as escapes three times as many.
+const AUTHORITY: usize = 1024;
 
 /// Indexes a complete request head into `head`.
 ///
@@ -73,7 +82,16 @@ pub(super) fn request_lines(bytes: &[u8], headers: usize, head: &mut Head) -> Re
             authority.map_or(Span::default(), shift),
         );
     }
-    Ok((length, if aliased { Err(Cause::BadHead) } else { host(head) }))
+    Ok((
+        length,
+        if aliased {
+            Err(Cause::BadHead)
+        } else if !are_lists_short(head) {
+            Err(Cause::HeadTooLarge)
+        } else {
+            host(head)
+        },
+    ))
 }
 
 /// Indexes the answer's head at the start of `bytes`, if its lines are whole and well-formed.
@@ -102,7 +120,31 @@ pub(super) fn answer_lines(bytes: &[u8], head: &mut Head) -> Result<Judged, Caus
     head.fill(&bytes[..length]);
     head.status = status;
     head.set_reason(Span::new(start, end));
-    Ok((length, if aliased { Err(Cause::BadAnswer) } else { Ok(()) }))
+    Ok((length, if aliased || !are_lists_short(head) { Err(Cause::BadAnswer) } else { Ok(()) }))
+}
+
+/// Whether what we read item by item is as short as it is with everybody who means well.
+#[inline(always)]
+fn are_lists_short(head: &Head) -> bool {
+    !head.fields().meets(LISTS) || are_found_lists_short(head)
+}
+
+/// The same for a head that has such lists.
+#[inline(never)]
+fn are_found_lists_short(head: &Head) -> bool {
+    let (mut bytes, mut lines) = (0, 0);
+    for line in head.lines().iter().filter(|line| LISTS.contains(line.field)) {
+        bytes += head.at(line.value()).len();
+        lines += 1;
+    }
+    // So few bytes hold no more items than may be.
+    bytes + lines <= OPTIONS || bytes <= LIST_BYTES && are_options_few(head)
+}
+
+#[cold]
+fn are_options_few(head: &Head) -> bool {
+    let commas = |value: &[u8]| value.iter().filter(|&&byte| byte == b',').count();
+    head.values(Field::Connection).map(|value| 1 + commas(value)).sum::<usize>() <= OPTIONS
 }
 
 /// What is wrong with the end of a request line that does not say HTTP/1.0 or HTTP/1.1.
@@ -197,7 +239,7 @@ fn any(bytes: &[u8], start: usize) -> Option<(Line, bool)> {
         field => (field, false),
     };
     let value_start = bytes.len() - value.len();
-    let value_end = value_start + value[..value.len() - end.len()].trim_ascii_end().len();
+    let value_end = value_start + scan::without_blanks_behind(&value[..value.len() - end.len()]).len();
     let spans = (Span::new(start, start + name.len()), Span::new(value_start, value_end));
     Some((Line::new(field, spans.0, spans.1, bytes.len() - next.len()), aliased))
 }
@@ -234,7 +276,7 @@ fn target_parts(method: &[u8], bytes: &[u8]) -> Result<(Range, Option<Range>), C
         start.eq_ignore_ascii_case(scheme.as_bytes()).then_some(scheme.len())
     });
     let start = after_scheme.ok_or(Cause::BadHead)?;
-    let length = bytes[start..].iter().position(|&byte| byte == b'/' || byte == b'?');
+    let length = memchr::memchr2(b'/', b'?', &bytes[start..]);
     let end = length.map_or(bytes.len(), |length| start + length);
     if !is_authority(&bytes[start..end]) {
         return Err(Cause::BadHost);
@@ -255,9 +297,13 @@ fn host(head: &mut Head) -> Result<(), Cause> {
     }
 }
 
-/// `host[:port]` (RFC 3986 §3.2 without userinfo): a name, a v4 address or a v6 address in brackets.
+/// `host[:port]` (RFC 3986 §3.2 without userinfo): a name, a v4 address or a v6 address in brackets. None is longer than
+/// 1 KiB.
 #[must_use]
 pub fn is_authority(bytes: &[u8]) -> bool {
+    if bytes.len() > AUTHORITY {
+        return false;
+    }
     let is_name = |byte: &u8| CLASSES[usize::from(*byte)] & HOST != 0;
     let end = bytes.iter().position(|byte| !is_name(byte)).unwrap_or(bytes.len());
     let (host, rest) = bytes.split_at(end);

@@ -51,15 +51,11 @@ impl Block {
 
 /// What is behind the token that `rest` begins with, and whether that holds letters and hyphens alone.
 #[inline(always)]
-pub(super) fn token(mut rest: &[u8]) -> (&[u8], bool) {
-    let mut plain = true;
-    loop {
-        rest = skip(rest, masks::not_letters_or_hyphens);
-        match rest {
-            [byte, behind @ ..] if *byte != b':' && is_token(*byte) => rest = behind,
-            _ => return (rest, plain),
-        }
-        plain = false;
+pub(super) fn token(rest: &[u8]) -> (&[u8], bool) {
+    let behind = skip(rest, masks::not_letters_or_hyphens);
+    match behind.first() {
+        Some(&byte) if is_token(byte) => (skip(behind, masks::outside_token), false),
+        Some(_) | None => (behind, true),
     }
 }
 
@@ -79,14 +75,8 @@ pub(super) fn to_control(bytes: &[u8]) -> usize {
 
 /// What is behind the value that `rest` begins with: it ends at the first control byte, a tab being none.
 #[inline(always)]
-pub(super) fn value(mut rest: &[u8]) -> &[u8] {
-    loop {
-        rest = skip(rest, masks::controls);
-        match rest {
-            [b'\t', behind @ ..] => rest = behind,
-            _ => return rest,
-        }
-    }
+pub(super) fn value(rest: &[u8]) -> &[u8] {
+    skip(rest, masks::controls_but_tab)
 }
 
 /// What is behind the target that `rest` begins with: it ends at the first byte that no URI holds.
@@ -96,11 +86,28 @@ pub(super) fn target(rest: &[u8]) -> &[u8] {
 
 /// What is behind the blanks that `rest` begins with.
 #[inline(always)]
-pub(super) fn blanks(mut rest: &[u8]) -> &[u8] {
-    while let [b' ' | b'\t', behind @ ..] = rest {
-        rest = behind;
+pub(super) fn blanks(rest: &[u8]) -> &[u8] {
+    match rest {
+        [b' ' | b'\t', b' ' | b'\t', ..] => skip(rest, masks::not_blanks),
+        [b' ' | b'\t', behind @ ..] => behind,
+        _ => rest,
     }
-    rest
+}
+
+/// `value` without the blanks at its end.
+#[inline(always)]
+pub(super) fn without_blanks_behind(mut value: &[u8]) -> &[u8] {
+    while let Some((before, last)) = value.split_last_chunk::<16>() {
+        let others = masks::not_blanks(Block::of(last));
+        if others != 0 {
+            return &value[..before.len() + (32 - others.leading_zeros() as usize).min(16)];
+        }
+        value = before;
+    }
+    while let [before @ .., b' ' | b'\t'] = value {
+        value = before;
+    }
+    value
 }
 
 /// What is left of `rest` from the first byte on that `stop` marks. A zero must be marked.
@@ -152,8 +159,13 @@ mod tests {
             assert_eq!(masks::not_letters_or_hyphens(block), words::not_letters_or_hyphens(block), "{shown}");
             assert_eq!(masks::controls(block), words::controls(block), "{shown}");
             assert_eq!(masks::outside_target(block), words::outside_target(block), "{shown}");
+            assert_eq!(masks::outside_token(block), words::outside_token(block), "{shown}");
+            assert_eq!(masks::controls_but_tab(block), words::controls_but_tab(block), "{shown}");
+            assert_eq!(masks::not_blanks(block), words::not_blanks(block), "{shown}");
         }
         assert_eq!(end(blanks(rest)), plainly(bytes, at, |byte| byte != b' ' && byte != b'\t'), "{shown}");
+        let behind = rest.iter().rev().take_while(|&&byte| byte == b' ' || byte == b'\t').count();
+        assert_eq!(without_blanks_behind(rest).len(), rest.len() - behind, "{shown}");
     }
 
     #[test]

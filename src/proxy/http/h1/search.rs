@@ -11,6 +11,8 @@ pub struct Search {
     line: usize,
     /// There is no line end between this and the start of the line.
     seen: usize,
+    /// Header lines so far.
+    lines: usize,
 }
 
 impl Search {
@@ -29,12 +31,15 @@ impl Search {
         // Nearly every head comes in one piece, and is read without looking for its end before.
         let skipped = if bytes.starts_with(b"\r\n") { 2 } else { 0 };
         let whole = &bytes[skipped..bytes.len().min(limit.max(skipped))];
-        if self.seen == 0
-            && let Ok((length, judged)) = request_lines(whole, headers, head)
-        {
-            return judged.map(|()| Some(skipped + length));
+        if self.seen == 0 {
+            match request_lines(whole, headers, head) {
+                Ok((length, judged)) => return judged.map(|()| Some(skipped + length)),
+                // Whatever follows; and so it is found when the head comes in pieces.
+                Err(Cause::TooManyHeaders) => return Err(Cause::TooManyHeaders),
+                Err(_) => {}
+            }
         }
-        let Some(length) = self.find(bytes, limit)? else { return Ok(None) };
+        let Some(length) = self.find_within(bytes, limit, headers)? else { return Ok(None) };
         request(&bytes[..length], headers, head).map(|()| Some(length))
     }
 
@@ -58,6 +63,19 @@ impl Search {
     /// [`Cause::BadHead`] as soon as the first byte can't begin a head or a line does not end with CRLF;
     /// [`Cause::TargetTooLong`] and [`Cause::HeadTooLarge`] when `limit` bytes were not enough.
     pub fn find(&mut self, bytes: &[u8], limit: usize) -> Result<Option<usize>, Cause> {
+        self.find_within(bytes, limit, usize::MAX)
+    }
+
+    /// The same, with [`Cause::TooManyHeaders`] as soon as there are more than `most` header lines.
+    ///
+    /// # Errors
+    /// That, and those of [`Search::find`].
+    pub(super) fn find_within(
+        &mut self,
+        bytes: &[u8],
+        limit: usize,
+        most: usize,
+    ) -> Result<Option<usize>, Cause> {
         // A TLS ClientHello may hold no line end at all: its sender would wait for the head's deadline.
         if self.line == 0 && bytes.first().is_some_and(|&byte| byte != b'\r' && !is_token(byte)) {
             return Err(Cause::BadHead);
@@ -69,9 +87,14 @@ impl Search {
             }
             let empty = feed == self.line + 1;
             let first = self.line == 0;
+            // Where an empty line comes first, the request line begins behind it.
+            self.lines += usize::from(self.line > 2 && !empty);
             (self.line, self.seen) = (feed + 1, feed + 1);
             if feed >= limit {
                 return Err(if first { Cause::TargetTooLong } else { Cause::HeadTooLarge });
+            }
+            if self.lines > most {
+                return Err(Cause::TooManyHeaders);
             }
             // One empty line before a request line is tolerated (RFC 9112 §2.2); it is skipped by the parser.
             if empty && !first {

@@ -224,7 +224,7 @@ fn copy_runs(out: &mut Vec<u8>, head: &Head, mut run: Span, left_out: Fields) {
     }
     let nominated = Nominated::by(head);
     for item in head.lines() {
-        if left_out.contains(item.field) || nominated.holds(head, item) {
+        if left_out.contains(item.field) || nominated.lengths != 0 && nominated.holds(head, item) {
             out.extend_from_slice(head.at(std::mem::take(&mut run)));
         } else if run == Span::default() {
             run = item.whole();
@@ -235,40 +235,54 @@ fn copy_runs(out: &mut Vec<u8>, head: &Head, mut run: Span, left_out: Fields) {
     out.extend_from_slice(head.at(run));
 }
 
-/// The fields that Connection lines name beside those of one connection. All Connection lines count together.
+/// The fields that Connection lines name beside those of one connection, each with its key. All Connection lines count
+/// together, and `parse` sees to it that they are not many.
 #[derive(Default)]
 struct Nominated<'a> {
-    few: [&'a [u8]; 4],
+    few: [(u32, &'a [u8]); 4],
     count: usize,
+    /// Those for which there are not enough places in `few`.
+    more: Vec<(u32, &'a [u8])>,
+    /// A bit for each length that one of them has, of long ones by its remainder: nearly all lines are told by it.
+    lengths: u64,
 }
 
 impl<'a> Nominated<'a> {
     fn by(head: &'a Head) -> Nominated<'a> {
         let mut nominated = Nominated::default();
-        for name in Nominated::names(head) {
-            if let Some(free) = nominated.few.get_mut(nominated.count) {
-                *free = name;
+        let listed = head.values(Field::Connection).flat_map(tokens);
+        for name in listed.filter(|name| !Field::classify(name).is_hop_by_hop()) {
+            let one = (Nominated::key(name), name);
+            nominated.lengths |= 1 << (name.len() % 64);
+            match nominated.few.get_mut(nominated.count) {
+                Some(free) => {
+                    *free = one;
+                    nominated.count += 1;
+                }
+                None => nominated.more.push(one),
             }
-            nominated.count += 1;
         }
         nominated
     }
 
-    fn names(head: &Head) -> impl Iterator<Item = &[u8]> {
-        let listed = head.values(Field::Connection).flat_map(tokens);
-        listed.filter(|name| !Field::classify(name).is_hop_by_hop())
+    /// A number that is the same for equal names, in any case, and hardly for others: comparing names costs more.
+    fn key(name: &[u8]) -> u32 {
+        let (front, back) = name.split_at(name.len().min(8));
+        let ends = front.iter().chain(back.iter().rev().take(8));
+        ends.fold(name.len() as u32, |key, byte| key.wrapping_mul(31).wrapping_add(u32::from(byte | 0x20)))
     }
 
     fn holds(&self, head: &Head, item: &Line) -> bool {
-        if self.count == 0 || PROTECTED.contains(item.field) || item.field.is_about_client() {
+        let name = head.at(item.name());
+        if self.lengths >> (name.len() % 64) & 1 == 0
+            || PROTECTED.contains(item.field)
+            || item.field.is_about_client()
+        {
             return false;
         }
-        let name = head.at(item.name());
-        let same = |nominated: &[u8]| nominated.eq_ignore_ascii_case(name);
-        match self.few.get(..self.count) {
-            Some(few) => few.iter().any(|nominated| same(nominated)),
-            None => Nominated::names(head).any(same),
-        }
+        let key = Nominated::key(name);
+        let same = |&(other, nominated): &(u32, &[u8])| other == key && nominated.eq_ignore_ascii_case(name);
+        self.few.get(..self.count).unwrap_or_default().iter().any(same) || self.more.iter().any(same)
     }
 }
 

@@ -358,7 +358,7 @@ proptest! {
     #[test]
     fn requests_are_read_as_another_reader_reads_them(bytes in changed(REQUESTS), limit in 20usize..400) {
         let (mut ours, mut theirs) = (Head::new(), Head::new());
-        let found = Search::default().find(&bytes, limit);
+        let found = Search::default().find_within(&bytes, limit, 6);
         let expected = match found {
             Ok(Some(length)) => {
                 let judged = request(&bytes[..length], 6, &mut ours);
@@ -397,5 +397,42 @@ proptest! {
             let read = |part: &[u8]| search.answer(part, limit, &mut head);
             assert_eq!(in_pieces(&bytes, step, read), expected.ok().flatten(), "{}", bytes.escape_ascii());
         }
+    }
+}
+
+/// Each of them is looked through several times, and what Connection names is compared with every line.
+#[test]
+fn lists_that_nobody_needs_are_refused() {
+    let of = |lines: &str| {
+        let mut head = Head::new();
+        let answered = answer(format!("HTTP/1.1 200 OK\r\n{lines}\r\n").as_bytes(), &mut head);
+        let asked = request(format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n").as_bytes(), 100, &mut head);
+        assert_eq!(asked.is_ok(), answered.is_ok(), "{lines}");
+        asked
+    };
+    for (item, most) in [("a,", 32), (",", 32), (" ,", 32), ("Upgrade, ", 32)] {
+        assert_eq!(
+            of(&format!("Connection: {}\r\n", &item.repeat(most).trim_end_matches([',', ' ']))),
+            Ok(())
+        );
+        assert_eq!(
+            of(&format!("Connection: {}b\r\n", item.repeat(most))),
+            Err(Cause::HeadTooLarge),
+            "{item}"
+        );
+    }
+    assert_eq!(of(&"Connection: a\r\n".repeat(32)), Ok(()));
+    assert_eq!(of(&"Connection: a\r\n".repeat(33)), Err(Cause::HeadTooLarge));
+    for name in ["Connection", "Keep-Alive", "TE", "Transfer-Encoding", "Upgrade"] {
+        assert_eq!(of(&format!("{name}: {}\r\n", "a".repeat(1024))), Ok(()), "{name}");
+        assert_eq!(of(&format!("{name}: {}\r\n", "a".repeat(1025))), Err(Cause::HeadTooLarge), "{name}");
+    }
+    assert_eq!(of(&format!("Cookie: {}\r\n", "a,".repeat(5000))), Ok(()));
+}
+
+#[test]
+fn a_host_is_no_longer_than_any_name() {
+    for (length, good) in [(1024, true), (1025, false)] {
+        assert_eq!(is_authority(&b"a".repeat(length)), good, "{length}");
     }
 }

@@ -41,6 +41,53 @@ pub(super) fn controls(block: Block) -> u32 {
     unsafe { mask(block) }
 }
 
+/// The bytes that no token holds (RFC 9110 §5.6.2).
+#[inline(always)]
+pub(super) fn outside_token(block: Block) -> u32 {
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn mask(block: Block) -> u32 {
+        let bytes = vector(block);
+        let visible = within(bytes, b'!', b'~');
+        let is = |byte| _mm_cmpeq_epi8(bytes, all(byte));
+        let colon_to_at = within(bytes, b':', b'@');
+        let brackets = within(bytes, b'[', b']');
+        let parentheses = _mm_cmpeq_epi8(_mm_and_si128(bytes, all(!1)), all(b'('));
+        let ranges = _mm_or_si128(_mm_or_si128(colon_to_at, brackets), parentheses);
+        let marks = _mm_or_si128(_mm_or_si128(is(b'"'), is(b',')), is(b'/'));
+        let braces = _mm_or_si128(is(b'{'), is(b'}'));
+        bits(visible) ^ 0xffff | bits(_mm_or_si128(_mm_or_si128(ranges, marks), braces))
+    }
+    // SAFETY: the processor has SSE2: this module is not built otherwise.
+    unsafe { mask(block) }
+}
+
+/// The control bytes that no value holds: tabs are none of them.
+#[inline(always)]
+pub(super) fn controls_but_tab(block: Block) -> u32 {
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn tabs(block: Block) -> u32 {
+        bits(_mm_cmpeq_epi8(vector(block), all(b'\t')))
+    }
+    // SAFETY: the processor has SSE2: this module is not built otherwise.
+    controls(block) & !unsafe { tabs(block) }
+}
+
+/// The bytes that are neither blanks nor tabs.
+#[inline(always)]
+pub(super) fn not_blanks(block: Block) -> u32 {
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn mask(block: Block) -> u32 {
+        let bytes = vector(block);
+        let is = |byte| _mm_cmpeq_epi8(bytes, all(byte));
+        bits(_mm_or_si128(is(b' '), is(b'\t'))) ^ 0xffff
+    }
+    // SAFETY: the processor has SSE2: this module is not built otherwise.
+    unsafe { mask(block) }
+}
+
 /// The bytes that no target holds: see [`super::target`].
 #[inline(always)]
 pub(super) fn outside_target(block: Block) -> u32 {

@@ -27,6 +27,37 @@ pub(super) fn controls(block: Block) -> u32 {
     })
 }
 
+/// The bytes that no token holds (RFC 9110 §5.6.2).
+#[inline(always)]
+pub(super) fn outside_token(block: Block) -> u32 {
+    bits(block, |word| {
+        let seven = word & !HIGH;
+        let within = |least, most| from(seven, least) & !from(seven, most + 1);
+        let is = |byte| are(seven, byte, 0x7f);
+        let ranges = within(b':', b'@') | within(b'[', b']') | within(b'(', b')');
+        let marks = is(b'"') | is(b',') | is(b'/') | is(b'{') | is(b'}');
+        !(from(seven, b'!') & !(ranges | marks | from(seven, 0x7f) | word))
+    })
+}
+
+/// The control bytes that no value holds: tabs are none of them.
+#[inline(always)]
+pub(super) fn controls_but_tab(block: Block) -> u32 {
+    bits(block, |word| {
+        let seven = word & !HIGH;
+        (!from(seven, b' ') & !are(seven, b'\t', 0x7f) | from(seven, 0x7f)) & !word
+    })
+}
+
+/// The bytes that are neither blanks nor tabs.
+#[inline(always)]
+pub(super) fn not_blanks(block: Block) -> u32 {
+    bits(block, |word| {
+        let seven = word & !HIGH;
+        !((are(seven, b' ', 0x7f) | are(seven, b'\t', 0x7f)) & !word)
+    })
+}
+
 /// The bytes that no target holds: see [`super::target`].
 #[inline(always)]
 pub(super) fn outside_target(block: Block) -> u32 {
