@@ -12,7 +12,7 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 /// Every top-level module with its row. `config` and `tick` may be imported by anyone.
 const ROWS: &[(i8, &[&str])] = &[
     (-1, &["config", "tick"]),
-    (0, &["message", "tls", "net", "events", "shutdown", "lasting"]),
+    (0, &["message", "tls", "net", "events", "shutdown", "lasting", "slots"]),
     (1, &["telemetry", "route", "targets", "cache", "access"]),
     (2, &["snapshot"]),
     (3, &["proxy", "probe", "simulate"]),

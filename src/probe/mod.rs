@@ -8,6 +8,7 @@ mod agent;
 mod check;
 mod fault;
 mod name;
+mod probes;
 mod question;
 mod session;
 mod sweep;
@@ -30,6 +31,7 @@ use crate::targets::{Backend, Health, Target, Transition, Verdict};
 use crate::tick::Tick;
 use check::ProbeCheck;
 pub use name::Resolver;
+pub use probes::Probes;
 
 /// What one attempt to learn something about a backend came to.
 #[derive(Clone, Debug, PartialEq, Eq)]

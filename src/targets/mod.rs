@@ -28,7 +28,7 @@ pub use resilience::sweep::{Ejected, SWEEP};
 pub use state::backend::{Backend, Endpoint};
 pub use state::decide::{Health, Source};
 pub use state::padded::Padded;
-pub use state::registry::Registry;
+pub use state::registry::{Gone, Prepared, Registry};
 pub use state::status::BackendStatus;
 pub use state::target_state::{TargetState, Transition, Verdict};
 

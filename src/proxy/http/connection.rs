@@ -117,7 +117,7 @@ async fn speaks_again(client: &Client, patience: Duration) -> bool {
         {
             return Poll::Ready(outcome.is_ok_and(|count| count > 0));
         }
-        if client.ctx.is_draining() && !draining {
+        if client.is_leaving() && !draining {
             draining = true;
             client.reading.set(DRAIN_SILENCE.min(patience));
         }
@@ -160,6 +160,7 @@ async fn serve_one(client: Rc<Client>, papers: &mut Papers) -> Option<After> {
     let client = &client;
     let Papers { head, space } = papers;
     let started = now();
+    let here = client.take_here();
     let read = read_head(client, head).await?;
     let head_read = if read.waited { now() } else { started };
     let framing = read.outcome.and_then(|()| match framing::request(head)? {
@@ -168,8 +169,8 @@ async fn serve_one(client: Rc<Client>, papers: &mut Papers) -> Option<After> {
         }
         framing => Ok(framing),
     });
-    let (ctx, listener) = (&client.ctx, client.listener());
-    let incoming = IncomingRequest { ctx, listener, head, peer: &client.peer, started, head_read };
+    let ctx = &client.ctx;
+    let incoming = IncomingRequest { ctx, listener: &here, head, peer: &client.peer, started, head_read };
     let mut wire = Wire::new(client, head, framing.is_err());
     let after = match framing {
         Ok(framing) => {

@@ -78,13 +78,15 @@ pub async fn exchange<E: Edge>(
     recording.count(&moved);
     let _upload = Upload { body, moved: &moved };
     let client = request.peer.client.map(|client| client.ip);
-    let trusted = client.is_some_and(|address| ctx.snapshot.trusts(address));
+    let trusted = client.is_some_and(|address| listener.trusts(address));
     let given = if trusted { head.value(HeaderField::XRequestId).and_then(request_number) } else { None };
     recording.record.id = given.unwrap_or_else(|| ctx.request_id());
     if head.method() == b"CONNECT" {
         return Box::pin(refuse(ctx, edge, &mut recording, head, Cause::ConnectMethod)).await;
     }
-    let target = &ctx.snapshot.targets[listener.router.find()];
+    let Some(target) = listener.target() else {
+        return Box::pin(refuse(ctx, edge, &mut recording, head, Cause::NoBackend)).await;
+    };
     recording.record.target = Some(target.id);
     // Nothing was waited for since.
     recording.record.routed = request.head_read;
@@ -92,7 +94,7 @@ pub async fn exchange<E: Edge>(
     let balance = &target.config.balance;
     let key = if balance.algorithm.is_hash() {
         let sender = Sender { peer: client, trusted, kind: listener.config.forwarded };
-        hash_key(&balance.hash_key, head, sender, |address| ctx.snapshot.trusts(address))
+        hash_key(&balance.hash_key, head, sender, |address| listener.trusts(address))
     } else {
         None
     };

@@ -134,7 +134,7 @@ impl Edge for Wire<'_> {
             || early
             || !self.keeps_alive
             || framing == Framing::UntilClose
-            || self.ctx.is_draining();
+            || self.client.is_leaving();
         let persistence = match (close, self.version) {
             (true, _) => Persistence::Close,
             (false, Version::Http10) => Persistence::KeepAlive,

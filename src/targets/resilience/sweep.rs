@@ -13,7 +13,7 @@ use crate::targets::resilience::attempt_counts::Reading;
 use crate::targets::resilience::ejection::EjectionKind;
 use crate::targets::resilience::outlier::{History, Outlying, SLICES, Subject, Timed, judge, room};
 use crate::targets::resilience::reports;
-use crate::targets::{Backend, Target};
+use crate::targets::{Backend, Target, TargetState};
 use crate::tick::{Tick, nanos};
 
 /// How often a target is swept.
@@ -129,6 +129,16 @@ impl Target {
             }
         }
         ejected
+    }
+}
+
+impl TargetState {
+    /// Forgets what came of the attempts of those who are no members any more.
+    pub(in crate::targets) fn forget(&self, gone: &[Arc<Backend>]) {
+        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        for backend in gone {
+            window.entries.remove(&backend.id.0);
+        }
     }
 }
 

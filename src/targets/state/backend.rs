@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use arc_swap::ArcSwap;
 use crate::config::model::tls::UpstreamTls;
 use crate::config::model::{self, BackendAddress};
 use crate::message::BackendId;
+use crate::slots::Slot;
 use crate::targets::queueing::board::{Board, SeatWord};
 use crate::targets::resilience::answers::Answers;
 use crate::targets::resilience::attempt_counts::AttemptCounts;
@@ -61,7 +62,7 @@ pub struct Backend {
     /// Where leases of its target report.
     board: Arc<Board>,
     seat: SeatWord,
-    /// Its number, never reused while the process lives.
+    /// Its number as long as it lives, which is that of `slot`.
     pub id: BackendId,
     health: AtomicU8,
     /// Errors one after the other, as far as they can be counted here.
@@ -88,6 +89,9 @@ pub struct Backend {
     /// Idle connections to it in the pools of all workers: their shared credit. Only the pools write it, far from what picks
     /// read.
     pub idle_connections: AtomicU32,
+    is_gone: AtomicBool,
+    /// Keeps its number from being given to another.
+    _slot: Slot,
 }
 
 /// What the health of a backend rests on.
@@ -101,7 +105,7 @@ pub(in crate::targets) struct Detail {
 impl Backend {
     /// A backend of `target` that was never seen before.
     pub(in crate::targets) fn new(
-        id: BackendId,
+        slot: Slot,
         target: &model::TargetConfig,
         config: &model::BackendConfig,
         board: &Arc<Board>,
@@ -122,7 +126,7 @@ impl Backend {
             breaker: Breaker::default(),
             board: Arc::clone(board),
             seat: SeatWord::default(),
-            id,
+            id: BackendId(slot.number()),
             health: AtomicU8::new(decision.standing as u8),
             errors: AtomicU8::default(),
             idle_proven: AtomicU64::default(),
@@ -138,6 +142,8 @@ impl Backend {
             detail: Mutex::new(Detail { inputs, threshold: Threshold::default(), decision }),
             trouble: Trouble::default(),
             idle_connections: AtomicU32::default(),
+            is_gone: AtomicBool::default(),
+            _slot: slot,
         }
     }
 
@@ -239,6 +245,18 @@ impl Backend {
         }
         self.endpoints.store(Arc::new(fresh.into()));
         true
+    }
+
+    /// No config names it any more: its connections end with what they do, and nothing is kept for it.
+    pub(in crate::targets) fn retire(&self) {
+        self.is_gone.store(true, Ordering::Release);
+        self.retire_connections();
+    }
+
+    /// Whether no config names it any more.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Acquire)
     }
 
     /// Makes the pools drop the connections they keep to it.

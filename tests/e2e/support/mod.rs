@@ -15,6 +15,7 @@ use evenkeel::config::model::{
     BackendAddress, BackendConfig, Bind, ClientTimeouts, Config, EventFormat, Forwarded, HealthCheck, Limits,
     ListenerConfig, LogLevel, Policy, Portion, Protocol, Resilience, Route, TargetConfig, Timeouts,
 };
+use evenkeel::reload::{Refused, Reloaded};
 use evenkeel::server::{Bound, Options, Server};
 use fake_backend::{Fake, Running};
 
@@ -178,6 +179,20 @@ impl Keel {
             Bound::Unix(_) => None,
         });
         found.unwrap()
+    }
+
+    /// The addresses that a listener has.
+    pub fn addresses(&self, listener: &str) -> Vec<SocketAddr> {
+        let bound = self.server.bound().into_iter().filter(|(name, _)| name == listener);
+        let tcp =
+            bound.filter_map(|(_, bound)| if let Bound::Tcp(address) = bound { Some(address) } else { None });
+        tcp.collect()
+    }
+
+    /// Puts another config into force.
+    pub fn reload(&self, config: &Config) -> Result<Reloaded, Refused> {
+        let (reloader, control) = (self.server.reloader(), self.server.control().unwrap());
+        control.block_on(reloader.apply(config))
     }
 
     pub fn client(&self) -> Client {
