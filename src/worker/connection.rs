@@ -15,7 +15,7 @@ use crate::net::tls::TlsBroken;
 use crate::net::{Deadline, Stream, Tls, now};
 use crate::proxy::http::client::Client;
 use crate::proxy::http::connection::{DRAIN_SILENCE, turn_away};
-use crate::proxy::http::edge::Secured;
+use crate::proxy::http::client::Secured;
 use crate::proxy::recording::Recording;
 use crate::proxy::{WorkerCtx, tcp};
 use crate::snapshot::Listener;

@@ -2,7 +2,8 @@
 
 use evenkeel::message::{Cause, Head};
 use evenkeel::proxy::http::h1::framing;
-use evenkeel::proxy::http::h1::parse::{self, is_control, is_token};
+use evenkeel::proxy::http::h1::classes::{is_control, is_token};
+use evenkeel::proxy::http::h1::parse;
 use evenkeel::proxy::http::h1::search::Search;
 
 use crate::ours::{HEAD_SIZE, HEADERS};

@@ -18,7 +18,6 @@ use crate::proxy::presence::{Presence, Waiting};
 use crate::snapshot::Listener;
 use crate::tick::Tick;
 
-use super::edge::Secured;
 use super::h1::decode::{BodyBroken, Decoder};
 use super::h1::transmit::Out;
 
@@ -27,6 +26,13 @@ const GRACE: Duration = Duration::from_secs(20);
 
 /// An answer that comes within this time was not worth having the event loop watch the client, if it does not yet.
 const UNWATCHED: Duration = Duration::from_millis(20);
+
+/// What a TLS session says about the client; the same for all requests of a connection.
+#[derive(Debug, Default)]
+pub struct Secured {
+    /// Header lines about its verified certificate; empty: it showed none.
+    pub certificate: Box<[u8]>,
+}
 
 /// One client connection. Thousands of them are idle: what a request needs beyond that is made for the request.
 pub struct Client {

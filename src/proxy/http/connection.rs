@@ -15,7 +15,7 @@ use crate::proxy::head_buffers::MOST;
 use crate::proxy::recording::Recording;
 use crate::proxy::request_queue::RequestTicket;
 
-use super::Body;
+use super::answer_body::AnswerBody;
 use super::client::Client;
 use super::edge::After;
 use super::exchange::{IncomingRequest, Space, exchange, refuse};
@@ -23,6 +23,7 @@ use super::h1::framing;
 use super::h1::search::Search;
 use super::h1::write::{self, Persistence};
 use super::own;
+use super::request_body::RequestBody;
 use super::wire::Wire;
 
 /// A draining worker closes a connection that has been silent for this long.
@@ -93,7 +94,7 @@ pub fn dismiss(ctx: &Rc<WorkerCtx>, stream: &Stream, peer: &Peer, cause: Cause) 
     let (head, body) = own::answer(cause, recording.record.id, false, &ctx.buffers);
     let mut out = Vec::with_capacity(512);
     ctx.with_date(|date| write::answer(&mut out, &head, body.framing(), Persistence::Close, date));
-    if let Body::Memory(memory) = body {
+    if let AnswerBody::Memory(memory) = body {
         memory.pieces.iter().for_each(|piece| out.extend_from_slice(piece));
     }
     if stream.dismiss(&out) {
@@ -170,10 +171,10 @@ async fn serve_one(client: Rc<Client>, papers: &mut Papers) -> Option<After> {
     let after = match framing {
         Ok(framing) => {
             let body = if framing == Framing::None {
-                Body::Empty
+                RequestBody::Empty
             } else {
                 client.start_body(framing);
-                Body::Client(Rc::clone(client))
+                RequestBody::Client(Rc::clone(client))
             };
             exchange(&incoming, &mut wire, &body, space).await
         }
