@@ -8,10 +8,10 @@ use evenkeel::config::model::{Config, Protocol};
 use evenkeel::message::{Attempt, Cause, Head, Peer, Record};
 use evenkeel::net::now;
 use evenkeel::proxy::WorkerCtx;
-use evenkeel::proxy::http::request_body::RequestBody;
 use evenkeel::proxy::http::body::Memory;
 use evenkeel::proxy::http::exchange::{IncomingRequest, Space, exchange};
 use evenkeel::proxy::http::memory::MemoryEdge;
+use evenkeel::proxy::http::request_body::RequestBody;
 use evenkeel::targets::{Ask, Pick, Tried};
 use fake_backend::{Behaviour, Fake, Fault, Running};
 
@@ -66,7 +66,8 @@ fn a_competitor_that_is_sooner_gives_the_answer() {
         settle(&ctx).await;
         first.behave(Behaviour::hang());
         let small = || RequestBody::Memory(Box::new(Memory::whole(b"12345".to_vec(), ctx.buffers.clone())));
-        for (count, (method, body)) in [("GET", RequestBody::Empty), ("PUT", small())].into_iter().enumerate() {
+        for (count, (method, body)) in [("GET", RequestBody::Empty), ("PUT", small())].into_iter().enumerate()
+        {
             let (edge, record) = ask(&ctx, method, body).await;
             assert_eq!((edge.status, edge.content), (200, b"Hello from second".to_vec()));
             assert_eq!(outcomes(&record), [(0, Cause::Overtaken), (1, Cause::Done)]);

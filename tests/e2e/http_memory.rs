@@ -1,17 +1,18 @@
 //! The edge that speaks no wire drives the same pipeline as HTTP/1 does: where HTTP/2 will stand.
 
+use evenkeel::proxy::http::body::Source as _;
 use std::future::poll_fn;
 use std::rc::Rc;
 
 use evenkeel::config::model::Protocol;
 use evenkeel::message::{Cause, Framing, Head, Peer};
 use evenkeel::proxy::WorkerCtx;
-use evenkeel::proxy::http::request_body::RequestBody;
 use evenkeel::proxy::http::body::Memory;
 use evenkeel::proxy::http::client::Client;
 use evenkeel::proxy::http::edge::After;
 use evenkeel::proxy::http::exchange::{IncomingRequest, Space, exchange};
 use evenkeel::proxy::http::memory::MemoryEdge;
+use evenkeel::proxy::http::request_body::RequestBody;
 use evenkeel::tick::Tick;
 use fake_backend::{Behaviour, Fault, pattern};
 
@@ -96,7 +97,8 @@ fn refusals_are_the_same_without_a_wire() {
         assert!(String::from_utf8_lossy(&edge.content).contains(Cause::NoBackend.text()));
     });
     run(&config(Protocol::Http, &[backend.addr()]), async |ctx| {
-        let (after, edge) = ask(&ctx, &Head::request("CONNECT", "test:443", "test"), RequestBody::Empty).await;
+        let (after, edge) =
+            ask(&ctx, &Head::request("CONNECT", "test:443", "test"), RequestBody::Empty).await;
         assert_eq!((after, edge.status), (After::Linger, 405));
         assert!(field(&edge, "allow").is_some());
         backend.behave(Behaviour::fault(Fault::Garbage));

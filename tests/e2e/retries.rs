@@ -6,10 +6,10 @@ use evenkeel::config::model::resilience::Retries;
 use evenkeel::config::model::{Config, Protocol};
 use evenkeel::message::{Cause, Head};
 use evenkeel::net::now;
-use evenkeel::proxy::http::request_body::RequestBody;
 use evenkeel::proxy::http::body::Memory;
 use evenkeel::proxy::http::exchange::{IncomingRequest, Space, exchange};
 use evenkeel::proxy::http::memory::MemoryEdge;
+use evenkeel::proxy::http::request_body::RequestBody;
 use fake_backend::{Behaviour, Fake, Fault, Running};
 
 use super::life_lab::{assert_own, post, tcp, tcp_fakes, until_ended};

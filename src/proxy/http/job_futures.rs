@@ -80,16 +80,19 @@ impl<J: 'static, D: 'static> Future for RunningJob<'_, J, D> {
         let Some(done) = future.exchanged.done.take() else { return Poll::Pending };
         let mut free = self.home.free.borrow_mut();
         if free.len() < KEPT {
-            free.extend(
-                self.future.take().map(|JobFuture { exchanged, work }| JobFuture { exchanged: exchanged as Rc<dyn Any>, work }),
-            );
+            free.extend(self.future.take().map(|JobFuture { exchanged, work }| JobFuture {
+                exchanged: exchanged as Rc<dyn Any>,
+                work,
+            }));
         }
         Poll::Ready(done)
     }
 }
 
 impl<J: 'static, D: 'static> JobFuture<Exchanged<J, D>> {
-    fn new<S: Default + 'static>(serve: impl AsyncFn(J, &mut S) -> D + 'static) -> JobFuture<Exchanged<J, D>> {
+    fn new<S: Default + 'static>(
+        serve: impl AsyncFn(J, &mut S) -> D + 'static,
+    ) -> JobFuture<Exchanged<J, D>> {
         let exchanged = Rc::new(Exchanged { job: Cell::new(None), done: Cell::new(None) });
         let inner = Rc::clone(&exchanged);
         let work = Box::pin(async move {

@@ -45,8 +45,11 @@ pub fn answer(cause: Cause, id: u128, to_head: bool, buffers: &FreeList) -> (Hea
         // Where there is a queue a second changes a lot.
         head.push(b"Retry-After", b"1");
     }
-    let body =
-        if to_head { AnswerBody::Empty } else { AnswerBody::Memory(Box::new(Memory::whole(text, buffers.clone()))) };
+    let body = if to_head {
+        AnswerBody::Empty
+    } else {
+        AnswerBody::Memory(Box::new(Memory::whole(text, buffers.clone())))
+    };
     debug_assert!(to_head || body.framing() != Framing::None);
     (head, body)
 }
@@ -54,6 +57,7 @@ pub fn answer(cause: Cause, id: u128, to_head: bool, buffers: &FreeList) -> (Hea
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proxy::http::body::Source as _;
 
     #[test]
     fn an_own_answer_names_cause_and_request_and_its_exact_length() {

@@ -85,7 +85,13 @@ impl Privates {
     }
 
     /// See `Pool::take_private`.
-    pub(super) fn take(&mut self, cells: &Cells, owner: Owner, backend: &Backend, now: Tick) -> Option<Stream> {
+    pub(super) fn take(
+        &mut self,
+        cells: &Cells,
+        owner: Owner,
+        backend: &Backend,
+        now: Tick,
+    ) -> Option<Stream> {
         let private = self.kept.remove(&owner)?;
         if private.backend.id != backend.id {
             cells.pool.closed_idle.increment();

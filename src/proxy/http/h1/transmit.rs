@@ -248,12 +248,11 @@ mod tests {
         let mut transmit = Transmit::new(head, Framing::None, &mut nothing, false);
         transmit.skip(3);
         let mut out = Vec::new();
-        let outcome =
-            transmit.poll(&mut Context::from_waker(Waker::noop()), &mut nothing, |_, out_of| {
-                let Out::Parts(parts) = out_of else { panic!("a head has no pipes") };
-                out.extend_from_slice(&parts[0]);
-                Poll::Ready(Ok(parts[0].len()))
-            });
+        let outcome = transmit.poll(&mut Context::from_waker(Waker::noop()), &mut nothing, |_, out_of| {
+            let Out::Parts(parts) = out_of else { panic!("a head has no pipes") };
+            out.extend_from_slice(&parts[0]);
+            Poll::Ready(Ok(parts[0].len()))
+        });
         assert!(matches!(outcome, Poll::Ready(Ok(()))));
         assert_eq!((out.as_slice(), transmit.written()), (&b"D"[..], 4));
     }
