@@ -8,6 +8,7 @@ pub mod deadline;
 pub mod fresh;
 pub mod piece;
 pub mod plain;
+pub mod prompt;
 pub mod relay;
 pub mod socket;
 pub mod splice;
