@@ -18,6 +18,7 @@ use crate::telemetry::access_log::{Handle, WallStart};
 use crate::telemetry::cells::Cells;
 use crate::tick::Tick;
 
+pub mod client_timer;
 pub mod dial;
 #[cfg(test)]
 pub(crate) mod fixtures;

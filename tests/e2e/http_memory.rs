@@ -1,6 +1,6 @@
 //! The edge that speaks no wire drives the same pipeline as HTTP/1 does: where HTTP/2 will stand.
 
-use evenkeel::proxy::http::body::Source as _;
+use evenkeel::proxy::http::body::BodySource as _;
 use std::future::poll_fn;
 use std::rc::Rc;
 

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use crate::message::{Cause, Framing};
 use crate::net::Piece;
 
-use super::body::{Memory, Source};
+use super::body::{BodySource, Memory};
 use super::reply::Reply;
 
 /// The body of an answer.
@@ -55,7 +55,7 @@ impl AnswerBody {
     }
 }
 
-impl Source for AnswerBody {
+impl BodySource for AnswerBody {
     fn is_done(&self) -> bool {
         match self {
             AnswerBody::Empty => true,

@@ -11,7 +11,7 @@ use crate::message::{Cause, Framing};
 use crate::net::{FreeList, Piece};
 
 /// What is polled for the next piece of a body.
-pub trait Source {
+pub trait BodySource {
     /// True when nothing is left.
     fn is_done(&self) -> bool;
 
@@ -57,7 +57,7 @@ impl Memory {
     }
 }
 
-impl Source for Memory {
+impl BodySource for Memory {
     fn is_done(&self) -> bool {
         self.pieces.is_empty()
     }

@@ -13,6 +13,7 @@ use crate::config::model::{ClientTimeouts, Limits};
 use crate::message::{Cause, Framing, Peer};
 use crate::net::{Buffer, Deadline, Piece, Stream, now};
 use crate::proxy::WorkerCtx;
+use crate::proxy::client_timer::{ClientTimer, ClientWait};
 use crate::proxy::pool::Owner;
 use crate::proxy::presence::{Presence, Waiting};
 use crate::snapshot::Listener;
@@ -50,8 +51,8 @@ pub struct Client {
     pub peer: Peer,
     /// What its TLS session says; `None`: there is none.
     pub secured: Option<Rc<Secured>>,
-    /// For what the client sends.
-    pub reading: Deadline,
+    /// What it is waited for, and until when.
+    pub timer: ClientTimer,
     /// For what the client takes.
     pub writing: Deadline,
 }
@@ -84,7 +85,7 @@ impl Client {
     /// A connection that was just accepted, or has just shaken hands.
     #[must_use]
     pub fn new(ctx: Rc<WorkerCtx>, stream: Stream, peer: Peer, secured: Option<Rc<Secured>>) -> Rc<Client> {
-        let (reading, writing) = (ctx.ticker.deadline(), ctx.ticker.deadline());
+        let (timer, writing) = (ClientTimer::new(ctx.ticker.deadline()), ctx.ticker.deadline());
         Rc::new(Client {
             stream: RefCell::new(stream),
             held: RefCell::new(None),
@@ -94,7 +95,7 @@ impl Client {
             ctx,
             peer,
             secured,
-            reading,
+            timer,
             writing,
         })
     }
@@ -231,7 +232,7 @@ impl Client {
             }
             Poll::Pending => {
                 self.awaited(body);
-                self.reading.poll(cx).map(|()| Err(Cause::BodyTimeout))
+                self.timer.poll(ClientWait::Body, cx).map(|()| Err(Cause::BodyTimeout))
             }
         }
     }
@@ -242,14 +243,14 @@ impl Client {
         if body.pace.since.is_none() {
             body.pace.since = Some(now());
             let earned = allowance(body.decoder.content(), self.limits().body_rate, body.pace.waited);
-            self.reading.set(self.timeouts().idle.min(earned));
+            self.timer.begin(ClientWait::Body, self.timeouts().idle.min(earned));
         }
     }
 
     fn arrived(&self, pace: &mut Pace) {
         if let Some(since) = pace.since.take() {
             pace.waited += now().since(since);
-            self.reading.clear();
+            self.timer.end();
         }
     }
 
@@ -261,9 +262,9 @@ impl Client {
             return Poll::Pending;
         }
         if self.stream.borrow().is_fresh() {
-            self.reading.set_if_clear(UNWATCHED);
-            ready!(self.reading.poll(cx));
-            self.reading.clear();
+            self.timer.begin_if_idle(ClientWait::QuickAnswer, UNWATCHED);
+            ready!(self.timer.poll(ClientWait::QuickAnswer, cx));
+            self.timer.end();
             if self.stream.borrow_mut().register().is_err() {
                 return Poll::Ready(());
             }
@@ -272,7 +273,7 @@ impl Client {
             stream: &mut self.stream.borrow_mut(),
             held: &mut self.held.borrow_mut(),
             buffers: &self.ctx.buffers,
-            timer: &self.reading,
+            timer: self.timer.lend(ClientWait::Presence),
             half_closed: self.timeouts().half_closed,
         };
         self.presence.poll_gone(cx, waiting)

@@ -15,7 +15,7 @@ use crate::net::{Buffer, Stream};
 use crate::proxy::pool::Owner;
 
 use super::answer_body::AnswerBody;
-use super::body::Source as _;
+use super::body::BodySource as _;
 use super::client::Secured;
 use super::edge::{After, Edge, Unsent};
 

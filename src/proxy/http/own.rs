@@ -57,7 +57,7 @@ pub fn answer(cause: Cause, id: u128, to_head: bool, buffers: &FreeList) -> (Hea
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proxy::http::body::Source as _;
+    use crate::proxy::http::body::BodySource as _;
 
     #[test]
     fn an_own_answer_names_cause_and_request_and_its_exact_length() {

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use crate::message::{Cause, Framing};
 use crate::net::Piece;
 
-use super::body::{Memory, Source};
+use super::body::{BodySource, Memory};
 use super::client::Client;
 use super::replay::Replayed;
 
@@ -68,7 +68,7 @@ impl RequestBody {
     }
 }
 
-impl Source for RequestBody {
+impl BodySource for RequestBody {
     fn is_done(&self) -> bool {
         match self {
             RequestBody::Empty => true,

@@ -11,6 +11,7 @@ use crate::message::{Cause, Framing, Head, HeaderField, Version};
 use crate::net::relay::{BytesMoved, Early, Relay, RelayEnd};
 use crate::net::{Buffer, Stream};
 use crate::proxy::WorkerCtx;
+use crate::proxy::client_timer::ClientWait;
 use crate::proxy::pool::Owner;
 
 use super::answer_body::AnswerBody;
@@ -181,9 +182,10 @@ impl Edge for Wire<'_> {
             return RelayEnd::Client(io::ErrorKind::BrokenPipe.into());
         }
         let client = self.client;
-        client.reading.clear();
+        client.timer.end();
         let early = Early { client: client.with_held(Option::take), backend: early };
-        let mut relay = Relay::new(early, &client.ctx.buffers, &client.reading, idle, moved);
+        let mut relay =
+            Relay::new(early, &client.ctx.buffers, client.timer.lend(ClientWait::Tunnel), idle, moved);
         poll_fn(|cx| relay.poll(cx, &mut client.stream(), backend)).await
     }
 }

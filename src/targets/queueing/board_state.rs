@@ -20,7 +20,7 @@ use crate::targets::resilience::breaker::Circuit;
 use crate::targets::resilience::ejection::EjectionKind;
 use crate::targets::resilience::reports::on_trial;
 use crate::targets::resilience::trial::Trial;
-use crate::targets::state::objects::{Board, BoardState, Mark, Row, Waiter};
+use crate::targets::state::objects::{Board, BoardState, Exclusion, Row, Waiter};
 use crate::targets::{Backend, Lease, Tried};
 use crate::tick::Tick;
 
@@ -40,7 +40,7 @@ impl Row {
         rank: Option<Rank>,
         backends: Arc<[Arc<Backend>]>,
     ) -> Row {
-        let marks = vec![Mark::default(); backends.len()];
+        let marks = vec![Exclusion::default(); backends.len()];
         Row { watch, rank, ends: BinaryHeap::new(), backends, marks }
     }
 
@@ -81,7 +81,7 @@ impl BoardState {
             self.panics && circuit == Circuit::Closed && ejected.is_some_and(EjectionKind::is_outlier);
         let full = self.limit > 0 && backend.in_flight() >= self.limit;
         let is_in = !out || is_set_aside;
-        let mark = Mark {
+        let mark = Exclusion {
             until: backend.out_until().unwrap_or(Tick::ZERO),
             outlier: ejected.is_some_and(EjectionKind::is_outlier),
             slow: ejected == Some(EjectionKind::Slow),

@@ -19,12 +19,12 @@ pub(in crate::targets) struct Window {
     pub(in crate::targets) last: Tick,
     /// When the newest slice began.
     pub(in crate::targets) turned: Tick,
-    pub(in crate::targets) entries: BTreeMap<u32, Entry>,
+    pub(in crate::targets) entries: BTreeMap<u32, WindowEntry>,
 }
 
 /// What one backend did.
 #[derive(Debug)]
-pub(in crate::targets) struct Entry {
+pub(in crate::targets) struct WindowEntry {
     /// The latest sweep that met it.
     pub(in crate::targets) seen: Tick,
     pub(in crate::targets) reading: Reading,
@@ -59,7 +59,7 @@ impl Window {
         now: Tick,
     ) {
         let reading = backend.attempt_counts().read();
-        let fresh = || Entry {
+        let fresh = || WindowEntry {
             seen: now,
             reading,
             history: History::default(),

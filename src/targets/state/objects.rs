@@ -166,12 +166,12 @@ pub(in crate::targets) struct Row {
     pub(in crate::targets) ends: BinaryHeap<Reverse<(Tick, u32)>>,
     /// Those of the tier.
     pub(in crate::targets) backends: Arc<[Arc<Backend>]>,
-    pub(in crate::targets) marks: Vec<Mark>,
+    pub(in crate::targets) marks: Vec<Exclusion>,
 }
 
 /// What keeps a backend out of the choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::targets) struct Mark {
+pub(in crate::targets) struct Exclusion {
     /// Until then by its words; zero: nothing does.
     pub(in crate::targets) until: Tick,
     pub(in crate::targets) outlier: bool,

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use crate::message::{Cause, Framing};
 use crate::net::{Piece, Pipe, Stream};
 use crate::proxy::head_buffers::HeadBuffer;
-use crate::proxy::http::body::Source;
+use crate::proxy::http::body::BodySource;
 
 /// Pieces up to this size are copied behind the head instead of being written as a part of their own.
 pub const SMALL: usize = 2048;
@@ -66,7 +66,7 @@ pub struct Transmit {
 impl Transmit {
     /// A message that starts with `head`. With `raw` the body's own chunk lines are passed on if it has any.
     #[must_use]
-    pub fn new(head: HeadBuffer, framing: Framing, body: &mut impl Source, raw: bool) -> Transmit {
+    pub fn new(head: HeadBuffer, framing: Framing, body: &mut impl BodySource, raw: bool) -> Transmit {
         let raw = framing == Framing::Chunked && raw && body.set_raw();
         Transmit {
             front: head,
@@ -108,7 +108,7 @@ impl Transmit {
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        body: &mut impl Source,
+        body: &mut impl BodySource,
         mut write: impl FnMut(&mut Context<'_>, Out<'_, '_>) -> Poll<io::Result<usize>>,
     ) -> Poll<Result<(), TransmitFailed>> {
         // An answer's body carries the rest of the request with it: that must go on even while we can't write.
@@ -182,7 +182,7 @@ impl Transmit {
     }
 
     /// Puts the next piece, or the end, in line.
-    fn stage(&mut self, piece: Option<Piece>, body: &impl Source) {
+    fn stage(&mut self, piece: Option<Piece>, body: &impl BodySource) {
         self.begun = true;
         self.tail.clear();
         self.tail_sent = 0;
