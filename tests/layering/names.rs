@@ -85,3 +85,22 @@ fn no_folder_has_more_files_than_one_sees_at_once() {
     let full: Vec<_> = folders.iter().filter(|(_, count)| **count > MOST_FILES).collect();
     assert!(full.is_empty(), "{full:?}");
 }
+
+#[test]
+fn every_source_file_that_the_docs_name_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut seen = 0;
+    let mut missing = Vec::new();
+    for entry in std::fs::read_dir(root.join("docs")).expect("docs") {
+        let file = entry.expect("readable").path();
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        for quoted in text.split('`').skip(1).step_by(2).filter(|quoted| quoted.starts_with("src/")) {
+            seen += 1;
+            if !root.join(quoted).exists() {
+                missing.push(format!("{}: {quoted}", file.display()));
+            }
+        }
+    }
+    assert!(seen > 40, "saw {seen} names: the check looks in the wrong place");
+    assert!(missing.is_empty(), "{missing:#?}");
+}

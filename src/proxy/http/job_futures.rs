@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_desk_serves_one_job_after_the_other_and_holds_nothing_between() {
+    async fn a_future_serves_one_job_after_the_other_and_holds_nothing_between() {
         let (futures, alive) = (JobFutures::default(), Alive(Rc::new(())));
         for number in 0..3 {
             let served = number + 1;
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_job_that_is_dropped_half_way_is_gone_with_its_desk() {
+    async fn a_job_that_is_dropped_half_way_is_gone_with_its_future() {
         let (futures, alive) = (JobFutures::default(), Alive(Rc::new(())));
         assert_eq!(futures.run((alive.clone(), 1), double).await, 2);
         let mut half = Box::pin(futures.run((alive.clone(), 2), double));

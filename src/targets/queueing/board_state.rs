@@ -350,7 +350,7 @@ impl BoardState {
     }
 }
 
-/// The locked, while it is held. Letting go of it serves who can be served by what was changed.
+/// The board's state, while its lock is held. Letting go of it serves who can be served by what was changed.
 pub(in crate::targets) struct BoardGuard<'a> {
     board: &'a Board,
     locked: Option<MutexGuard<'a, BoardState>>,

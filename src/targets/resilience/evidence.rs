@@ -1,6 +1,6 @@
 //! What live traffic tells whoever probes a backend: that it answers well, or that something is wrong.
 //!
-//! Good answers cost a request nothing here, they are read off the attempt_counts. Trouble is rare, and one load tells whether it was
+//! Good answers cost a request nothing here, they are read off the attempt counts. Trouble is rare, and one load tells whether it was
 //! reported already.
 
 use std::sync::atomic::Ordering;
