@@ -9,9 +9,10 @@ use std::time::Duration;
 use crate::net::Deadline;
 
 /// What a client is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientWait {
     /// Nothing.
+    #[default]
     Nothing,
     /// The first byte of its next request.
     Request,
@@ -29,34 +30,36 @@ pub enum ClientWait {
     Rest,
 }
 
-/// The deadline of a client, and what it is about.
-pub struct ClientTimer {
-    deadline: Deadline,
-    wait: Cell<ClientWait>,
+/// The deadline of a client, and what it is about. The client holds the two apart: so one of them fits beside what else is
+/// small.
+#[derive(Clone, Copy)]
+pub struct ClientTimer<'a> {
+    deadline: &'a Deadline,
+    wait: &'a Cell<ClientWait>,
 }
 
-impl ClientTimer {
-    /// One that waits for nothing.
+impl<'a> ClientTimer<'a> {
+    /// The two together.
     #[must_use]
-    pub fn new(deadline: Deadline) -> ClientTimer {
-        ClientTimer { deadline, wait: Cell::new(ClientWait::Nothing) }
+    pub fn new(deadline: &'a Deadline, wait: &'a Cell<ClientWait>) -> ClientTimer<'a> {
+        ClientTimer { deadline, wait }
     }
 
     /// From now on the client is waited for, for `span`.
-    pub fn begin(&self, wait: ClientWait, span: Duration) {
+    pub fn begin(self, wait: ClientWait, span: Duration) {
         self.wait.set(wait);
         self.deadline.set(span);
     }
 
     /// The same, unless something is waited for already.
-    pub fn begin_if_idle(&self, wait: ClientWait, span: Duration) {
+    pub fn begin_if_idle(self, wait: ClientWait, span: Duration) {
         if self.wait.get() == ClientWait::Nothing {
             self.begin(wait, span);
         }
     }
 
     /// Ready once `wait` has taken too long. Without [`ClientTimer::begin`] it may take any time.
-    pub fn poll(&self, wait: ClientWait, cx: &mut Context<'_>) -> Poll<()> {
+    pub fn poll(self, wait: ClientWait, cx: &mut Context<'_>) -> Poll<()> {
         let current = self.wait.get();
         debug_assert!(
             current == wait || current == ClientWait::Nothing,
@@ -66,14 +69,14 @@ impl ClientTimer {
     }
 
     /// Nothing is waited for any more.
-    pub fn end(&self) {
+    pub fn end(self) {
         self.wait.set(ClientWait::Nothing);
         self.deadline.clear();
     }
 
     /// The deadline itself, for who sets it by rules of its own while `wait` is waited for.
-    pub fn lend(&self, wait: ClientWait) -> &Deadline {
+    pub fn lend(self, wait: ClientWait) -> &'a Deadline {
         self.wait.set(wait);
-        &self.deadline
+        self.deadline
     }
 }

@@ -51,8 +51,9 @@ pub struct Client {
     pub peer: Peer,
     /// What its TLS session says; `None`: there is none.
     pub secured: Option<Rc<Secured>>,
-    /// What it is waited for, and until when.
-    pub timer: ClientTimer,
+    /// For what it is waited for: see [`Client::timer`].
+    deadline: Deadline,
+    wait: Cell<ClientWait>,
     /// For what the client takes.
     pub writing: Deadline,
 }
@@ -85,7 +86,7 @@ impl Client {
     /// A connection that was just accepted, or has just shaken hands.
     #[must_use]
     pub fn new(ctx: Rc<WorkerCtx>, stream: Stream, peer: Peer, secured: Option<Rc<Secured>>) -> Rc<Client> {
-        let (timer, writing) = (ClientTimer::new(ctx.ticker.deadline()), ctx.ticker.deadline());
+        let (deadline, writing) = (ctx.ticker.deadline(), ctx.ticker.deadline());
         Rc::new(Client {
             stream: RefCell::new(stream),
             held: RefCell::new(None),
@@ -95,9 +96,17 @@ impl Client {
             ctx,
             peer,
             secured,
-            timer,
+            deadline,
+            wait: Cell::default(),
             writing,
         })
+    }
+
+    /// What it is waited for, and until when.
+    #[must_use]
+    #[inline]
+    pub fn timer(&self) -> ClientTimer<'_> {
+        ClientTimer::new(&self.deadline, &self.wait)
     }
 
     /// Where it came in.
@@ -232,7 +241,7 @@ impl Client {
             }
             Poll::Pending => {
                 self.awaited(body);
-                self.timer.poll(ClientWait::Body, cx).map(|()| Err(Cause::BodyTimeout))
+                self.timer().poll(ClientWait::Body, cx).map(|()| Err(Cause::BodyTimeout))
             }
         }
     }
@@ -243,14 +252,14 @@ impl Client {
         if body.pace.since.is_none() {
             body.pace.since = Some(now());
             let earned = allowance(body.decoder.content(), self.limits().body_rate, body.pace.waited);
-            self.timer.begin(ClientWait::Body, self.timeouts().idle.min(earned));
+            self.timer().begin(ClientWait::Body, self.timeouts().idle.min(earned));
         }
     }
 
     fn arrived(&self, pace: &mut Pace) {
         if let Some(since) = pace.since.take() {
             pace.waited += now().since(since);
-            self.timer.end();
+            self.timer().end();
         }
     }
 
@@ -262,9 +271,9 @@ impl Client {
             return Poll::Pending;
         }
         if self.stream.borrow().is_fresh() {
-            self.timer.begin_if_idle(ClientWait::QuickAnswer, UNWATCHED);
-            ready!(self.timer.poll(ClientWait::QuickAnswer, cx));
-            self.timer.end();
+            self.timer().begin_if_idle(ClientWait::QuickAnswer, UNWATCHED);
+            ready!(self.timer().poll(ClientWait::QuickAnswer, cx));
+            self.timer().end();
             if self.stream.borrow_mut().register().is_err() {
                 return Poll::Ready(());
             }
@@ -273,7 +282,7 @@ impl Client {
             stream: &mut self.stream.borrow_mut(),
             held: &mut self.held.borrow_mut(),
             buffers: &self.ctx.buffers,
-            timer: self.timer.lend(ClientWait::Presence),
+            timer: self.timer().lend(ClientWait::Presence),
             half_closed: self.timeouts().half_closed,
         };
         self.presence.poll_gone(cx, waiting)

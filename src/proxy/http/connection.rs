@@ -109,7 +109,7 @@ pub fn dismiss(ctx: &Rc<WorkerCtx>, stream: &Stream, peer: &Peer, cause: Cause) 
 
 /// Waits for the first byte of a request. False: the connection is to be closed instead.
 async fn speaks_again(client: &Client, patience: Duration) -> bool {
-    client.timer.begin(ClientWait::Request, patience);
+    client.timer().begin(ClientWait::Request, patience);
     let mut draining = false;
     let mut ticket = RequestTicket::default();
     poll_fn(|cx| {
@@ -121,10 +121,10 @@ async fn speaks_again(client: &Client, patience: Duration) -> bool {
         }
         if client.ctx.is_draining() && !draining {
             draining = true;
-            client.timer.begin(ClientWait::Request, DRAIN_SILENCE.min(patience));
+            client.timer().begin(ClientWait::Request, DRAIN_SILENCE.min(patience));
         }
         // What the kernel has and the event loop has not seen yet came before our close: it is a request.
-        client.timer.poll(ClientWait::Request, cx).map(|()| !client.stream().is_silent())
+        client.timer().poll(ClientWait::Request, cx).map(|()| !client.stream().is_silent())
     })
     .await
 }
@@ -192,7 +192,7 @@ async fn serve_one(client: Rc<Client>, papers: &mut Papers) -> Option<After> {
         }
     };
     papers.clear();
-    client.timer.end();
+    client.timer().end();
     if after == After::KeepOpen && !client.is_body_done() && !discard_body(client).await {
         return Some(After::Linger);
     }
@@ -232,13 +232,13 @@ async fn read_head(client: &Client, head: &mut Head) -> Option<HeadRead> {
         }
         if !waited {
             waited = true;
-            client.timer.begin(ClientWait::Head, client.timeouts().head);
+            client.timer().begin(ClientWait::Head, client.timeouts().head);
         }
         let filled = poll_fn(|cx| {
             if let Poll::Ready(outcome) = client.poll_fill(cx) {
                 return Poll::Ready(Some(outcome));
             }
-            client.timer.poll(ClientWait::Head, cx).map(|()| None)
+            client.timer().poll(ClientWait::Head, cx).map(|()| None)
         })
         .await;
         match filled {
@@ -248,7 +248,7 @@ async fn read_head(client: &Client, head: &mut Head) -> Option<HeadRead> {
             Some(Ok(_) | Err(_)) | None => break None,
         }
     };
-    client.timer.end();
+    client.timer().end();
     outcome.map(|outcome| HeadRead { outcome, waited })
 }
 
@@ -306,7 +306,7 @@ async fn close(client: &Client) {
 
 /// Says that we are done, then reads and forgets what the client sends, within bounds.
 async fn discard_input(client: &Client) {
-    client.timer.begin(ClientWait::Rest, LINGER);
+    client.timer().begin(ClientWait::Rest, LINGER);
     let mut room = LINGER_BYTES;
     let mut shut = false;
     poll_fn(|cx| {
@@ -315,7 +315,7 @@ async fn discard_input(client: &Client) {
                 Poll::Ready(Ok(())) => shut = true,
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 // There is no room for close_notify, and perhaps there never will be.
-                Poll::Pending => return client.timer.poll(ClientWait::Rest, cx),
+                Poll::Pending => return client.timer().poll(ClientWait::Rest, cx),
             }
         }
         loop {
@@ -323,7 +323,7 @@ async fn discard_input(client: &Client) {
             match client.poll_fill(cx) {
                 Poll::Ready(Ok(count)) if count > 0 && count <= room => room -= count,
                 Poll::Ready(_) => return Poll::Ready(()),
-                Poll::Pending => return client.timer.poll(ClientWait::Rest, cx),
+                Poll::Pending => return client.timer().poll(ClientWait::Rest, cx),
             }
         }
     })

@@ -182,10 +182,10 @@ impl Edge for Wire<'_> {
             return RelayEnd::Client(io::ErrorKind::BrokenPipe.into());
         }
         let client = self.client;
-        client.timer.end();
+        client.timer().end();
         let early = Early { client: client.with_held(Option::take), backend: early };
         let mut relay =
-            Relay::new(early, &client.ctx.buffers, client.timer.lend(ClientWait::Tunnel), idle, moved);
+            Relay::new(early, &client.ctx.buffers, client.timer().lend(ClientWait::Tunnel), idle, moved);
         poll_fn(|cx| relay.poll(cx, &mut client.stream(), backend)).await
     }
 }
