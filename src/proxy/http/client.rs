@@ -12,12 +12,12 @@ use std::time::Duration;
 use crate::config::model::{ClientTimeouts, Limits};
 use crate::message::{Cause, Framing, Peer};
 use crate::net::{Buffer, Deadline, Piece, Stream, now};
+use crate::proxy::client_timer::{ClientTimer, ClientWait};
 use crate::proxy::pool::Owner;
 use crate::proxy::presence::{Presence, Waiting};
 use crate::proxy::{Here, WorkerCtx};
 use crate::tick::Tick;
 
-use super::edge::Secured;
 use super::h1::decode::{BodyBroken, Decoder};
 use super::h1::transmit::Out;
 
@@ -26,6 +26,13 @@ const GRACE: Duration = Duration::from_secs(20);
 
 /// An answer that comes within this time was not worth having the event loop watch the client, if it does not yet.
 const UNWATCHED: Duration = Duration::from_millis(20);
+
+/// What a TLS session says about the client; the same for all requests of a connection.
+#[derive(Debug, Default)]
+pub struct Secured {
+    /// Header lines about its verified certificate; empty: it showed none.
+    pub certificate: Box<[u8]>,
+}
 
 /// One client connection. Thousands of them are idle: what a request needs beyond that is made for the request.
 pub struct Client {
@@ -47,8 +54,9 @@ pub struct Client {
     config: Cell<u64>,
     /// What its TLS session says; `None`: there is none.
     pub secured: Option<Rc<Secured>>,
-    /// For what the client sends.
-    pub reading: Deadline,
+    /// For what it is waited for: see [`Client::timer`].
+    deadline: Deadline,
+    wait: Cell<ClientWait>,
     /// For what the client takes.
     pub writing: Deadline,
 }
@@ -88,7 +96,7 @@ impl Client {
         secured: Option<Rc<Secured>>,
     ) -> Rc<Client> {
         let config = Cell::new(ctx.config_number());
-        let (reading, writing) = (ctx.ticker.deadline(), ctx.ticker.deadline());
+        let (deadline, writing) = (ctx.ticker.deadline(), ctx.ticker.deadline());
         Rc::new(Client {
             stream: RefCell::new(stream),
             held: RefCell::new(None),
@@ -100,9 +108,17 @@ impl Client {
             here: RefCell::new(here),
             config,
             secured,
-            reading,
+            deadline,
+            wait: Cell::default(),
             writing,
         })
+    }
+
+    /// What it is waited for, and until when.
+    #[must_use]
+    #[inline]
+    pub fn timer(&self) -> ClientTimer<'_> {
+        ClientTimer::new(&self.deadline, &self.wait)
     }
 
     /// Where it comes in, under the config in force. A request takes this once and sees one config to its end.
@@ -249,7 +265,7 @@ impl Client {
             }
             Poll::Pending => {
                 self.awaited(body);
-                self.reading.poll(cx).map(|()| Err(Cause::BodyTimeout))
+                self.timer().poll(ClientWait::Body, cx).map(|()| Err(Cause::BodyTimeout))
             }
         }
     }
@@ -260,14 +276,14 @@ impl Client {
         if body.pace.since.is_none() {
             body.pace.since = Some(now());
             let earned = allowance(body.decoder.content(), self.limits().body_rate, body.pace.waited);
-            self.reading.set(self.timeouts().idle.min(earned));
+            self.timer().begin(ClientWait::Body, self.timeouts().idle.min(earned));
         }
     }
 
     fn arrived(&self, pace: &mut Pace) {
         if let Some(since) = pace.since.take() {
             pace.waited += now().since(since);
-            self.reading.clear();
+            self.timer().end();
         }
     }
 
@@ -279,9 +295,9 @@ impl Client {
             return Poll::Pending;
         }
         if self.stream.borrow().is_fresh() {
-            self.reading.set_if_clear(UNWATCHED);
-            ready!(self.reading.poll(cx));
-            self.reading.clear();
+            self.timer().begin_if_idle(ClientWait::QuickAnswer, UNWATCHED);
+            ready!(self.timer().poll(ClientWait::QuickAnswer, cx));
+            self.timer().end();
             if self.stream.borrow_mut().register().is_err() {
                 return Poll::Ready(());
             }
@@ -290,7 +306,7 @@ impl Client {
             stream: &mut self.stream.borrow_mut(),
             held: &mut self.held.borrow_mut(),
             buffers: &self.ctx.buffers,
-            timer: &self.reading,
+            timer: self.timer().lend(ClientWait::Presence),
             half_closed: self.timeouts().half_closed,
         };
         self.presence.poll_gone(cx, waiting)
