@@ -14,8 +14,7 @@ use crate::events;
 use crate::lasting::again;
 use crate::net::socket;
 use crate::reload::Reloader;
-pub use crate::reload::places::Bound;
-use crate::reload::places::{Places, Unbound};
+use crate::reload::addresses::{Addresses, Bound, Unbound};
 use crate::shutdown::Shutdown;
 use crate::snapshot::{ConnectionLimits, Snapshots};
 use crate::targets::Target;
@@ -116,7 +115,7 @@ impl Server {
 
         let snapshots = Snapshots::new();
         let draft = snapshots.prepare(config);
-        let mut places = Places::default();
+        let mut places = Addresses::default();
         let mut rebinding = places.rebind(draft.snapshot(), config.workers)?;
         let mut sockets = std::mem::take(&mut rebinding.sockets);
         let (snapshot, _) = snapshots.commit(draft);
@@ -341,7 +340,7 @@ mod tests {
 
     fn idle_reloader(shutdown: &Shutdown) -> Reloader {
         let (snapshots, limits) = (Snapshots::new(), ConnectionLimits::new(1));
-        let in_force = (crate::proxy::fixtures::config(), Places::default(), Vec::new());
+        let in_force = (crate::proxy::fixtures::config(), Addresses::default(), Vec::new());
         Reloader::new(snapshots, limits, 1, shutdown.clone(), in_force)
     }
 

@@ -3,7 +3,7 @@
 //! A number is an index into tables that are read without a lock (metric cells, idle connections, names), so the
 //! numbers in use stay small: the least that is free is given first. Invariants:
 //!
-//! 1. Nobody has two numbers at a time, and no two have the same one: a [`Slot`] is its number.
+//! 1. Nobody has two numbers at a time, and no two have the same one: a [`HeldSlot`] is its number.
 //! 2. A number is free again when its slot is dropped, and not before. Whoever writes down a number (a Record) holds
 //!    what holds the slot until that is done, so a number in a Record always means one thing.
 //! 3. Who gets a number that was somebody's begins with tables that say so: `Snapshot::given` names the new ones.
@@ -30,25 +30,25 @@ fn lock(numbers: &Mutex<Numbers>) -> MutexGuard<'_, Numbers> {
 impl Slots {
     /// The least number that is free. Past `u32::MAX` objects at a time, the last one is shared.
     #[must_use]
-    pub fn give(&self) -> Slot {
+    pub fn give(&self) -> HeldSlot {
         let mut numbers = lock(&self.0);
         let number = numbers.free.pop_first().unwrap_or_else(|| {
             let number = numbers.next;
             numbers.next = numbers.next.saturating_add(1);
             number
         });
-        Slot { number, home: Some(Arc::clone(&self.0)) }
+        HeldSlot { number, home: Some(Arc::clone(&self.0)) }
     }
 }
 
 /// A number, as long as this lives. The default is number 0 of nobody.
 #[derive(Debug, Default)]
-pub struct Slot {
+pub struct HeldSlot {
     number: u32,
     home: Option<Arc<Mutex<Numbers>>>,
 }
 
-impl Slot {
+impl HeldSlot {
     /// The number.
     #[must_use]
     pub fn number(&self) -> u32 {
@@ -56,7 +56,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for HeldSlot {
     fn drop(&mut self) {
         if let Some(home) = &self.home {
             lock(home).free.insert(self.number);
@@ -84,7 +84,7 @@ mod tests {
                     alive.swap_remove(usize::from(step) % alive.len());
                 }
                 most = most.max(alive.len());
-                let numbers: HashSet<u32> = alive.iter().map(Slot::number).collect();
+                let numbers: HashSet<u32> = alive.iter().map(HeldSlot::number).collect();
                 prop_assert_eq!(numbers.len(), alive.len());
                 prop_assert!(numbers.iter().all(|&number| (number as usize) < most));
             }

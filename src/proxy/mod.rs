@@ -192,12 +192,6 @@ impl WorkerCtx {
         self.draining.get() || self.view.borrow().listener(listener).is_none()
     }
 
-    /// The number of the config in force.
-    #[must_use]
-    pub fn config_number(&self) -> u64 {
-        self.view.borrow().snapshot.number
-    }
-
     /// Makes whoever asks for the config in force panic.
     #[cfg(test)]
     pub(crate) fn break_view(&self) {

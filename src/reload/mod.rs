@@ -4,8 +4,8 @@
 //! its way at a time. What does not differ stays the same object (`snapshot`), keeps its sockets (`places`) and its
 //! probes (`probe`), so nobody who uses it notices.
 
+pub mod addresses;
 pub mod difference;
-pub mod places;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,7 +19,7 @@ use crate::shutdown::Shutdown;
 use crate::snapshot::{ConnectionLimits, Snapshot, Snapshots};
 use crate::tick::Tick;
 use crate::worker::{Change, ChangeSender};
-use places::{Bound, Place, Places, Unbound};
+use addresses::{Addresses, Bound, BoundAddress, Unbound};
 
 /// Why another config is not taken. Nothing has changed.
 #[derive(Debug, Error)]
@@ -68,7 +68,7 @@ pub struct Reloader {
 /// What is in force beside the snapshot.
 struct State {
     config: Config,
-    places: Places,
+    places: Addresses,
     workers: Vec<ChangeSender>,
     probes: Option<Probes<fn() -> Tick>>,
 }
@@ -81,7 +81,7 @@ impl Reloader {
         limits: Arc<ConnectionLimits>,
         affordable: usize,
         shutdown: Shutdown,
-        (config, places, workers): (Config, Places, Vec<ChangeSender>),
+        (config, places, workers): (Config, Addresses, Vec<ChangeSender>),
     ) -> Reloader {
         let state = Mutex::new(State { config, places, workers, probes: None });
         Reloader { snapshots, limits, affordable, shutdown, turn: tokio::sync::Mutex::default(), state }
@@ -112,7 +112,7 @@ impl Reloader {
     pub fn close(&self) {
         let mut state = self.state();
         state.probes = None;
-        state.places = Places::default();
+        state.places = Addresses::default();
     }
 
     /// Puts `config` into force. What is under way goes on under the config that it was begun with. Called inside of the
@@ -166,7 +166,7 @@ impl Reloader {
 }
 
 /// The config in force, what it came to, who tells the one before, and the addresses that were given up.
-type Swapped = (Arc<Snapshot>, Reloaded, Vec<oneshot::Receiver<Arc<Snapshot>>>, Vec<Place>);
+type Swapped = (Arc<Snapshot>, Reloaded, Vec<oneshot::Receiver<Arc<Snapshot>>>, Vec<BoundAddress>);
 
 fn refuse_restarts(before: &Config, after: &Config) -> Result<(), Refused> {
     let differ = |key, before: String, after: String| {

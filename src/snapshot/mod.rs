@@ -15,7 +15,7 @@ use rustls::ServerConfig;
 use crate::config::model;
 use crate::message::{BackendId, ListenerId, TargetId};
 use crate::route::Router;
-use crate::slots::{Slot, Slots};
+use crate::slots::{HeldSlot, Slots};
 use crate::targets::{Gone, Prepared, Registry, Target};
 use crate::telemetry::access_log::Names;
 use crate::tls::{Tickets, server_config};
@@ -45,7 +45,7 @@ pub struct Listener {
 pub struct ListenerState {
     /// Its connections.
     pub counts: ListenerCounts,
-    slot: Slot,
+    slot: HeldSlot,
 }
 
 impl Listener {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use crate::config::model::{self, BackendAddress, HealthCheck, Policy, Portion, Protocol, Timeouts};
-use crate::slots::Slot;
+use crate::slots::HeldSlot;
 use crate::targets::{Backend, Lease, QueueTicket, Registry, Target};
 
 pub(in crate::targets) fn host(host: &str, port: u16) -> BackendAddress {
@@ -47,7 +47,7 @@ pub(in crate::targets) fn target(config: &model::TargetConfig) -> Arc<Target> {
 
 /// A backend of `target` without siblings and without a seat.
 pub(in crate::targets) fn alone(target: &model::TargetConfig, address: BackendAddress) -> Backend {
-    Backend::new(Slot::default(), target, &named("a", address), &Arc::default(), None)
+    Backend::new(HeldSlot::default(), target, &named("a", address), &Arc::default(), None)
 }
 
 /// The lease of a ticket whose turn it is.

@@ -44,7 +44,7 @@ async fn ask_for(ctx: &Rc<WorkerCtx>, head: &Head, body: RequestBody) -> (Memory
 
 /// Asks until it is known how long answers take.
 async fn settle(ctx: &Rc<WorkerCtx>) {
-    let target = target(&ctx);
+    let target = target(ctx);
     while target.state.pace.percentile(95, now()).is_none() {
         assert_eq!(ask(ctx, "GET", RequestBody::Empty).await.0.status, 200);
     }
@@ -55,7 +55,7 @@ fn outcomes(record: &Record) -> Vec<(u32, Cause)> {
 }
 
 fn nobody_in_flight(ctx: &WorkerCtx) {
-    let target = target(&ctx);
+    let target = target(ctx);
     assert!(target.backends.iter().all(|backend| backend.in_flight() == 0));
 }
 

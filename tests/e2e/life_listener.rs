@@ -8,7 +8,8 @@ use std::sync::Barrier;
 
 use evenkeel::config::model::{Bind, Config, Protocol};
 use evenkeel::message::Cause;
-use evenkeel::server::{Bound, Options, Server};
+use evenkeel::reload::addresses::Bound;
+use evenkeel::server::{Options, Server};
 use fake_backend::{Behaviour, TcpMode};
 
 use super::life_lab::{assert_own, end, read_to_end, tcp, tcp_fakes};

@@ -92,7 +92,7 @@ fn what_has_other_neighbours_keeps_its_name_its_sockets_and_its_numbers() {
         assert!(own.target(before.id).is_some_and(|target| total(target) >= 1));
     }
     let readings = keel.server.readings();
-    assert_eq!(readings.target(before.id).map(|target| total(target)), Some(5));
+    assert_eq!(readings.target(before.id).map(total), Some(5));
     assert_eq!(keel.server.reloader().snapshots.alive(), 1);
 }
 
@@ -165,7 +165,7 @@ fn an_address_that_is_taken_refuses_the_whole_and_nothing_has_changed() {
     keel.reload(&after).unwrap();
     assert_eq!((keel.address(), keel.addresses("b").len()), (address, 2));
     for address in keel.server.bound() {
-        let evenkeel::server::Bound::Tcp(address) = address.1 else { panic!("TCP") };
+        let evenkeel::reload::addresses::Bound::Tcp(address) = address.1 else { panic!("TCP") };
         assert_eq!(Client::connect(address).get("/").text(), "Hello from fake-2");
     }
 }

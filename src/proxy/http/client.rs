@@ -50,8 +50,6 @@ pub struct Client {
     pub peer: Peer,
     /// Where it came in, under the config that its latest request was begun with.
     here: RefCell<Here>,
-    /// The number of that config.
-    config: Cell<u64>,
     /// What its TLS session says; `None`: there is none.
     pub secured: Option<Rc<Secured>>,
     /// For what it is waited for: see [`Client::timer`].
@@ -95,7 +93,6 @@ impl Client {
         here: Here,
         secured: Option<Rc<Secured>>,
     ) -> Rc<Client> {
-        let config = Cell::new(ctx.config_number());
         let (deadline, writing) = (ctx.ticker.deadline(), ctx.ticker.deadline());
         Rc::new(Client {
             stream: RefCell::new(stream),
@@ -106,7 +103,6 @@ impl Client {
             ctx,
             peer,
             here: RefCell::new(here),
-            config,
             secured,
             deadline,
             wait: Cell::default(),
@@ -124,13 +120,13 @@ impl Client {
     /// Where it comes in, under the config in force. A request takes this once and sees one config to its end.
     #[must_use]
     pub fn take_here(&self) -> Here {
-        let newest = self.ctx.config_number();
-        if self.config.replace(newest) != newest
-            && let Some(here) = self.ctx.here(self.peer.listener)
+        let mut here = self.here.borrow_mut();
+        if let Some(newest) = self.ctx.here(self.peer.listener)
+            && !Rc::ptr_eq(&newest, &here)
         {
-            *self.here.borrow_mut() = here;
+            *here = newest;
         }
-        Rc::clone(&self.here.borrow())
+        Rc::clone(&here)
     }
 
     /// Whether it is to end as soon as nothing is under way.

@@ -13,7 +13,7 @@ use arc_swap::ArcSwap;
 
 use crate::config::model::{self, BackendAddress};
 use crate::message::BackendId;
-use crate::slots::Slot;
+use crate::slots::HeldSlot;
 use crate::targets::queueing::seat::SeatWord;
 use crate::targets::resilience::answers::Answers;
 use crate::targets::resilience::attempt_counts::AttemptCounts;
@@ -31,7 +31,7 @@ use crate::tls::Upstream;
 impl Backend {
     /// A backend of `target` that was never seen before.
     pub(in crate::targets) fn new(
-        slot: Slot,
+        slot: HeldSlot,
         target: &model::TargetConfig,
         config: &model::BackendConfig,
         board: &Arc<Board>,

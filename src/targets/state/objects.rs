@@ -16,7 +16,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::config::model::BackendAddress;
 use crate::config::model::tls::UpstreamTls;
 use crate::message::BackendId;
-use crate::slots::Slot;
+use crate::slots::HeldSlot;
 use crate::targets::picking::balance::rank::Rank;
 use crate::targets::picking::tried::Tried;
 use crate::targets::queueing::board_rules::BoardRules;
@@ -81,7 +81,7 @@ pub struct Backend {
     pub idle_connections: AtomicU32,
     pub(in crate::targets) is_gone: AtomicBool,
     /// Keeps its number from being given to another.
-    pub(in crate::targets) _slot: Slot,
+    pub(in crate::targets) _slot: HeldSlot,
 }
 
 /// What the health of a backend rests on.

@@ -12,7 +12,7 @@ use tokio::sync::futures::Notified;
 
 use crate::config::model::{self, Policy, Resilience};
 use crate::message::BackendId;
-use crate::slots::Slot;
+use crate::slots::HeldSlot;
 use crate::targets::picking::balance::cursor::Cursor;
 use crate::targets::picking::balance::plan::wants;
 use crate::targets::picking::candidates::Member;
@@ -83,7 +83,7 @@ pub struct TargetState {
     /// How soon its answers begin; noted only where attempts get competitors.
     pub pace: HedgePace,
     /// The target's number, which it has under every config.
-    pub(in crate::targets) slot: Slot,
+    pub(in crate::targets) slot: HeldSlot,
 }
 
 /// Who belongs to the target, how one of them is chosen, and how many probes turn a verdict.
@@ -97,7 +97,7 @@ struct Members {
 
 impl TargetState {
     /// The state of a target that was never seen before.
-    pub(in crate::targets) fn numbered(slot: Slot) -> TargetState {
+    pub(in crate::targets) fn numbered(slot: HeldSlot) -> TargetState {
         TargetState { slot, ..TargetState::default() }
     }
 

@@ -15,8 +15,9 @@ use evenkeel::config::model::{
     BackendAddress, BackendConfig, Bind, ClientTimeouts, Config, EventFormat, Forwarded, HealthCheck, Limits,
     ListenerConfig, LogLevel, Policy, Portion, Protocol, Resilience, Route, TargetConfig, Timeouts,
 };
+use evenkeel::reload::addresses::Bound;
 use evenkeel::reload::{Refused, Reloaded};
-use evenkeel::server::{Bound, Options, Server};
+use evenkeel::server::{Options, Server};
 use fake_backend::{Fake, Running};
 
 pub use client::{Answer, Client};

@@ -32,7 +32,8 @@ fn an_idle_connection_is_small() {
         size_of::<F>()
     }
     let (future, client) = (of_future(serve), size_of::<Client>());
-    assert!(future <= 136 && client <= 312, "{future} bytes in its task, {client} beside it");
+    // With its listener, which it holds whatever the config in force is.
+    assert!(future <= 136 && client <= 328, "{future} bytes in its task, {client} beside it");
 }
 
 #[test]

@@ -59,7 +59,7 @@ impl Drop for SocketFile {
 
 /// One address, with a socket for each worker.
 #[derive(Debug)]
-pub struct Place {
+pub struct BoundAddress {
     /// The number of its sockets.
     pub id: SocketId,
     /// The listener's name.
@@ -84,8 +84,8 @@ pub struct Unbound {
 
 /// The addresses that are bound.
 #[derive(Debug, Default)]
-pub struct Places {
-    all: Vec<Place>,
+pub struct Addresses {
+    all: Vec<BoundAddress>,
     next: u32,
 }
 
@@ -93,7 +93,7 @@ pub struct Places {
 #[derive(Debug)]
 pub struct Rebinding {
     /// New ones.
-    pub new: Vec<Place>,
+    pub new: Vec<BoundAddress>,
     /// Their sockets, by worker.
     pub sockets: Vec<Vec<Socket>>,
     /// Those that go on: their places in the list, and the listener's name and number from now on.
@@ -101,10 +101,10 @@ pub struct Rebinding {
     next: u32,
 }
 
-impl Places {
+impl Addresses {
     /// Those that are bound, in the order in which they were.
     #[must_use]
-    pub fn all(&self) -> &[Place] {
+    pub fn all(&self) -> &[BoundAddress] {
         &self.all
     }
 
@@ -142,7 +142,7 @@ impl Places {
             match outcome {
                 Ok((address, file)) => {
                     let bind = bind.clone();
-                    new.push(Place { id, listener: name.clone(), bind, address, _file: file });
+                    new.push(BoundAddress { id, listener: name.clone(), bind, address, _file: file });
                 }
                 Err(error) => return Err(Unbound { listener: name.clone(), address: asked, error }),
             }
@@ -156,9 +156,9 @@ impl Places {
         &mut self,
         rebinding: Rebinding,
         snapshot: &Snapshot,
-    ) -> (Vec<(SocketId, ListenerId)>, Vec<Place>) {
+    ) -> (Vec<(SocketId, ListenerId)>, Vec<BoundAddress>) {
         let Rebinding { new, kept, next, .. } = rebinding;
-        let mut all: Vec<Option<Place>> = self.all.drain(..).map(Some).collect();
+        let mut all: Vec<Option<BoundAddress>> = self.all.drain(..).map(Some).collect();
         let mut orders = Vec::new();
         for (place, listener, id) in kept {
             if let Some(mut place) = all[place].take() {
