@@ -75,7 +75,20 @@ fn value(line: &[char], mut at: usize) -> Option<(usize, usize)> {
             at += 1;
         }
     }
+    // The name of a file is no secret.
+    let end = if matches!(quote, '"' | '\'') { end } else { before_file(line, start, end) };
     (start < end).then_some((start, end))
+}
+
+/// Where a value ends behind which `, NAME_file:` follows.
+fn before_file(line: &[char], start: usize, end: usize) -> usize {
+    let suffix: Vec<char> = "_file:".chars().collect();
+    let found = (start..end).find(|&at| {
+        let name = line[at..end].iter().take_while(|c| c.is_ascii_lowercase() || **c == '_').count();
+        let follows = line[at + name..end].starts_with(&[':']) && line[..=at + name].ends_with(&suffix);
+        follows && line[start..at].iter().rev().find(|c| **c != ' ') == Some(&',')
+    });
+    found.unwrap_or(end)
 }
 
 /// Whether a value is `${NAME}`, perhaps in quotes, and nothing else.
@@ -104,6 +117,7 @@ mod tests {
             ("    key: ${KEY:-default}", "    key: ***************"),
             ("    key: ${A}b", "    key: *****"),
             ("    key: ${A", "    key: ***"),
+            ("{key: abc, key_file: a.key}", "{key: *****key_file: a.key}"),
             ("cert_key: a.pem", "cert_key: a.pem"),
             ("keys: a", "keys: a"),
             ("monkey: a", "monkey: a"),

@@ -3,9 +3,10 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::reader::Reader;
+use super::bounds::{COUNT_MAX, DAY, HOUR, INTERVAL_MIN, MILLISECOND};
+use super::reader::{Reader, section_or_off};
+use super::shape;
 use super::statuses::statuses;
-use super::{COUNT_MAX, DAY, HOUR, INTERVAL_MIN, MILLISECOND, section_or_off, shape};
 use crate::config::error::{Wrong, quoted};
 use crate::config::origin::{Field, Written};
 use crate::config::yaml::Entry;
@@ -78,11 +79,11 @@ fn host_header(text: &str) -> Result<String, Wrong> {
 pub(in crate::config) fn probe_path(text: &str) -> Result<String, Wrong> {
     let wrong = |why: &str| Wrong::new(format!("is {}, {why}", quoted(text)), "a path such as `/health`");
     if !text.starts_with('/') {
-        return Err(wrong("which does not begin with `/`").hint(format!("write `/{text}`")));
+        return Err(wrong("which does not begin with `/`").instead(format!("/{}", text.replace(' ', "%20"))));
     }
     if text.bytes().any(|b| !b.is_ascii_graphic() || b == b'#') {
         return Err(wrong("which has a blank or another character that no request may carry")
-            .hint("write it as `%20` and so on"));
+            .instead(text.replace(' ', "%20")));
     }
     Ok(text.to_owned())
 }

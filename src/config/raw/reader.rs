@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::kind::Key;
+use super::kind::{Key, Shape};
 use super::later;
-use super::shape::{Shape, elsewhere, nearest};
+use super::nearest::nearest;
+use super::shape::{Home, home, meant};
+use crate::config::edit::Fix;
 use crate::config::error::{Report, Wrong, one_of, quoted};
 use crate::config::origin::{Origin, Place, Spot, Written};
 use crate::config::units;
@@ -21,6 +23,10 @@ pub(in crate::config) struct Reader<'r> {
     pub(super) report: &'r mut Report,
     file: Arc<str>,
     folder: &'r Path,
+    /// The mappings that the walk is in, outermost first: their paths, and where their first keys stand.
+    trail: Vec<(&'static str, Option<Place>)>,
+    /// Whether the target that the walk is in speaks HTTP.
+    is_http: bool,
 }
 
 /// The entries of one mapping whose keys have been checked.
@@ -37,6 +43,11 @@ impl<'n> Section<'n> {
         self.entries.iter().find(|entry| entry.key == key)
     }
 
+    /// All entries, known or not.
+    pub(super) fn entries(&self) -> &'n [Entry] {
+        self.entries
+    }
+
     /// An unknown key was reported that probably stands for `key`, so nothing is to be said about its absence.
     pub(super) fn is_misspelt(&self, key: &str) -> bool {
         self.misspelt.contains(&key)
@@ -47,12 +58,22 @@ impl<'r> Reader<'r> {
     /// A reader of one file; relative paths count from `folder`.
     pub(in crate::config) fn new(report: &'r mut Report, folder: &'r Path) -> Self {
         let file = report.file();
-        Reader { report, file, folder }
+        Reader { report, file, folder, trail: Vec::new(), is_http: true }
     }
 
     /// A path as written, counted from the file's folder.
     pub(super) fn path(&self, text: &str) -> PathBuf {
         self.folder.join(text)
+    }
+
+    /// Begins with a target, which speaks HTTP or does not.
+    pub(super) fn enter(&mut self, is_http: bool) {
+        self.is_http = is_http;
+    }
+
+    /// What a backend's address without a scheme probably means.
+    pub(super) fn usual_scheme(&self) -> &'static str {
+        if self.is_http { "http" } else { "tcp" }
     }
 
     /// Where a value stands; a value that is not there stands at its key.
@@ -113,36 +134,94 @@ impl<'r> Reader<'r> {
                 return None;
             }
         };
-        let unknown = entries.iter().filter(|entry| !shape.has(&entry.key));
-        let misspelt = unknown.filter_map(|entry| self.refuse_key(entry, shape)).collect();
+        while self.trail.last().is_some_and(|(path, _)| !is_inside(shape.path, path)) {
+            self.trail.pop();
+        }
+        self.trail.push((shape.path, entries.first().map(|entry| entry.key_place)));
+        let is_ours = |entry: &&Entry| shape.has(&entry.key) || (shape.path.is_empty() && is_extension(&entry.key));
+        let unknown = entries.iter().filter(|entry| !is_ours(entry));
+        let misspelt = unknown.filter_map(|entry| self.refuse_key(entry, entries, shape)).collect();
         Some(Section { entries, known: shape.keys, misspelt })
     }
 
     /// Reports an unknown key and returns the one that was probably meant.
-    fn refuse_key(&mut self, entry: &Entry, shape: &Shape) -> Option<&'static str> {
+    fn refuse_key(&mut self, entry: &Entry, all: &[Entry], shape: &Shape) -> Option<&'static str> {
         if entry.key.is_empty() {
             self.report.at(entry.key_place, format!("a value without a key {}", shape.title));
         } else if let Some(instead) = later::key(&entry.key) {
             let message = format!("`{}` is not supported yet: {instead}", entry.key);
-            self.report.at(entry.key_place, message).hint("remove it");
+            self.report.at(entry.key_place, message).hint("remove it", Fix::Remove(entry.key_place));
         } else {
             let message = format!("unknown key {} {}", quoted(&entry.key), shape.title);
-            let problem = self.report.at(entry.key_place, message);
-            let meant = shape.meant(&entry.key);
-            match (meant, elsewhere(&entry.key)) {
-                (Some(meant), _) => problem.hint(format!("did you mean `{meant}`?")),
-                (None, Some(elsewhere)) => problem.hint(elsewhere),
-                (None, None) => problem.expected(one_of(shape.names())),
+            let meant = meant(shape, &entry.key);
+            let advice = match meant {
+                Some(meant) => Some(renamed(entry, all, meant)),
+                None => home(&entry.key).map(|home| self.moved(entry, all, shape, &home)),
             };
-            return meant;
+            let problem = self.report.at(entry.key_place, message);
+            match advice {
+                Some((words, Some(fix))) => problem.hint(words, fix),
+                Some((words, None)) => problem.note(words),
+                None => problem.expected(one_of(shape.names())),
+            };
+            return meant.map(first);
         }
         None
+    }
+
+    /// Where an entry belongs whose key stands in the wrong group, and how it gets there.
+    fn moved(&self, entry: &Entry, all: &[Entry], shape: &Shape, home: &Home) -> (String, Option<Fix>) {
+        let place = entry.key_place;
+        let elsewhere = if home.is_foreign {
+            format!("did you mean `{}{}`?", home.path, home.key)
+        } else {
+            format!("`{}` belongs elsewhere: it is `{}{}`", home.key, home.path, home.key)
+        };
+        let key = &home.key;
+        if let Some(by) = below_targets(entry, all, home) {
+            let words =
+                format!("indent it by {by} spaces, with all that stands below it: `{}` belongs to a target", home.key);
+            return (words, Some(Fix::Indent(vec![place], by)));
+        }
+        let inner = home.path.strip_prefix(shape.path).filter(|inner| !inner.is_empty() && !inner.contains('<'));
+        let name = home.key.to_owned();
+        match inner.map(|inner| inner.trim_end_matches('.')) {
+            Some(group) if !group.contains(['.', '[']) => match all.iter().find(|other| other.key == group) {
+                None => {
+                    let words = format!("write it inside of `{group}`: `{group}: {{{key}: …}}`");
+                    (words, Some(Fix::Wrap(place, group.to_owned(), name)))
+                }
+                Some(group) => match group.node.typed() {
+                    Typed::Map([first, ..]) => {
+                        let words = format!("move it into `{}` on line {}", group.key, group.key_place.line);
+                        (words, Some(Fix::Move(place, first.key_place, name)))
+                    }
+                    _ => (elsewhere, None),
+                },
+            },
+            Some(_) => (elsewhere, None),
+            None => {
+                let outer = self.trail.iter().find(|(path, _)| *path == home.path);
+                match outer.and_then(|(path, first)| Some((path, (*first)?))) {
+                    Some((&"", first)) => {
+                        (format!("move it to the top level: `{key}` holds for all targets"), Some(Fix::Move(place, first, name)))
+                    }
+                    Some((_, first)) if home.path == "targets.<name>." => {
+                        (format!("move it to the target: `{key}` holds for all of its backends"), Some(Fix::Move(place, first, name)))
+                    }
+                    Some((_, first)) => (elsewhere, Some(Fix::Move(place, first, name))),
+                    None => (elsewhere, None),
+                }
+            }
+        }
     }
 
     /// Reports that a value is none of what its key takes.
     pub(super) fn refuse(&mut self, entry: &Entry, expected: impl Into<String>) {
         let spot = self.spot(entry);
-        self.report.wrong(&spot, &subject(&entry.key), Wrong::new(found(&entry.node), expected));
+        let wrong = Wrong::new(found(&entry.node), expected);
+        let wrong = entry.node.text().map_or(wrong.clone(), |text| variable(wrong, text));
+        self.report.wrong(&spot, &subject(&entry.key), wrong);
     }
 
     /// The value of `entry` when `parse` accepts its text.
@@ -150,7 +229,7 @@ impl<'r> Reader<'r> {
         &mut self,
         entry: &Entry,
         expected: &str,
-        parse: impl FnOnce(&str) -> Result<T, Wrong>,
+        parse: impl FnMut(&str) -> Result<T, Wrong>,
     ) -> Option<Written<T>> {
         let is_text = matches!(entry.node.typed(), Typed::Text(_)) || entry.node.variable().is_some();
         match entry.node.text() {
@@ -167,14 +246,15 @@ impl<'r> Reader<'r> {
         &mut self,
         entry: &Entry,
         expected: &str,
-        parse: impl FnOnce(&str) -> Result<T, Wrong>,
+        parse: impl FnMut(&str) -> Result<T, Wrong>,
     ) -> Option<Written<T>> {
         match (entry.node.typed(), entry.node.text()) {
             (Typed::Bool(_), Some(text)) if entry.node.variable().is_none() => {
                 let spot = self.spot(entry);
                 let wrong = Wrong::new(found(&entry.node), expected);
-                let hint = format!("quote it if the word itself is meant: \"{text}\"");
-                self.report.wrong(&spot, &subject(&entry.key), wrong.hint(hint));
+                let value = format!("\"{text}\"");
+                let hint = format!("quote it if the word itself is meant: {value}");
+                self.report.wrong(&spot, &subject(&entry.key), wrong.hint(hint, value));
                 None
             }
             _ => self.parsed_with_numbers(entry, expected, parse),
@@ -186,7 +266,7 @@ impl<'r> Reader<'r> {
         &mut self,
         entry: &Entry,
         expected: &str,
-        parse: impl FnOnce(&str) -> Result<T, Wrong>,
+        parse: impl FnMut(&str) -> Result<T, Wrong>,
     ) -> Option<Written<T>> {
         match (entry.node.typed(), entry.node.text()) {
             (Typed::Integer(_) | Typed::Float(_), Some(text)) => self.judged(entry, text, parse),
@@ -198,12 +278,13 @@ impl<'r> Reader<'r> {
         &mut self,
         entry: &Entry,
         text: &str,
-        parse: impl FnOnce(&str) -> Result<T, Wrong>,
+        mut parse: impl FnMut(&str) -> Result<T, Wrong>,
     ) -> Option<Written<T>> {
         let spot = self.spot(entry);
         match parse(text) {
             Ok(value) => Some(Written::new(value, spot)),
             Err(wrong) => {
+                let wrong = variable(wrong, text);
                 self.report.wrong(&spot, &subject(&entry.key), wrong);
                 None
             }
@@ -245,23 +326,40 @@ impl<'r> Reader<'r> {
                 self.report.wrong(
                     &spot,
                     &subject(&entry.key),
-                    wrong.hint(format!("write {text} without quotes")),
+                    wrong.hint(format!("write {text} without quotes"), text),
                 );
                 return None;
             }
             _ => None,
         };
+        let spot = self.spot(entry);
         let Some(number) = number else {
-            self.refuse(entry, expected);
+            let wrong = Wrong::new(found(&entry.node), expected);
+            let wrong = match entry.node.text().and_then(|text| meant_number(text, &range, form)) {
+                Some(meant) => wrong.instead(meant),
+                None => entry.node.text().map_or(wrong.clone(), |text| variable(wrong, text)),
+            };
+            self.report.wrong(&spot, &subject(&entry.key), wrong);
             return None;
         };
-        let spot = self.spot(entry);
         match u32::try_from(number).ok().filter(|number| range.contains(number)) {
             Some(number) => Some(Written::new(number, spot)),
             None => {
                 let wrong = out_of_range(number, &expected, number < i64::from(*range.start()));
-                let none = number == 0 && form.contains("`off`");
-                let wrong = if none { wrong.hint("write `off`") } else { wrong };
+                let (least, most) = (range.start().to_string(), range.end().to_string());
+                let wrong = match number {
+                    0 if entry.key == "workers" => {
+                        wrong.hint_by("remove it: then there is one for each core", Fix::Remove(entry.key_place))
+                    }
+                    0 if entry.key == "max_connections" => wrong.hint_by(
+                        "remove it: then there are as many as the system's limit of descriptors allows",
+                        Fix::Remove(entry.key_place),
+                    ),
+                    ..=0 if form.contains("`off`") => wrong.instead("off"),
+                    ..=0 => wrong.hint(format!("write `{least}`, the least"), least),
+                    _ if number > i64::from(*range.end()) => wrong.hint(format!("write `{most}`, the most"), most),
+                    _ => wrong,
+                };
                 self.report.wrong(&spot, &subject(&entry.key), wrong);
                 None
             }
@@ -319,11 +417,44 @@ impl<'r> Reader<'r> {
     ) -> Option<Written<Duration>> {
         let (least, most) = (units::show_duration(*range.start()), units::show_duration(*range.end()));
         let expected = format!("{form} ({least} to {most})");
+        let or_off = form.contains("`off`");
         self.parsed_with_numbers(entry, &expected, |text| {
-            let time = read(text).map_err(|wrong| Wrong { expected: Some(expected.clone()), ..wrong })?;
-            in_range(&time, &range, &expected, units::show_duration(time))?;
+            let time = read(text).map_err(|wrong| {
+                let wrong = Wrong { expected: Some(expected.clone()), ..wrong };
+                match units::time_meant(text, &range) {
+                    _ if or_off && (units::is_endless(text) || text == "0") => wrong.instead("off"),
+                    Some((words, time)) => wrong.hint(words, time),
+                    None => Wrong { hint: None, fix: None, ..wrong },
+                }
+            })?;
+            in_range(&time, &range, &expected, units::show_duration(time)).map_err(|wrong| {
+                if time > *range.end() {
+                    wrong.hint(format!("write `{most}`, the longest"), most.clone())
+                } else if or_off && time == Duration::ZERO {
+                    wrong.instead("off")
+                } else {
+                    wrong.hint(format!("write `{least}`, the shortest"), least.clone())
+                }
+            })?;
             Ok(time)
         })
+    }
+
+    /// Like [`Reader::duration`], for a limit that can't be switched off: who tries gets the longest.
+    pub(super) fn limit(&mut self, entry: &Entry, range: RangeInclusive<Duration>) -> Option<Written<Duration>> {
+        let text = entry.node.text().unwrap_or_default();
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let is_none = is_off(&entry.node) || units::is_endless(text) || digits.parse() == Ok(0.0);
+        if !is_none {
+            return self.duration(entry, range);
+        }
+        let (least, most) = (units::show_duration(*range.start()), units::show_duration(*range.end()));
+        let expected = format!("a time such as `250ms`, `2s`, `1m` or `1h` ({least} to {most})");
+        let wrong = Wrong::new(format!("is {}, but it can't be switched off", quoted(text)), expected);
+        let spot = self.spot(entry);
+        let wrong = wrong.hint(format!("write `{most}`, the longest"), most);
+        self.report.wrong(&spot, &subject(&entry.key), wrong);
+        None
     }
 
     /// A size in a range.
@@ -342,10 +473,21 @@ impl<'r> Reader<'r> {
             format!("{form} ({} to {})", units::show_size(*range.start()), units::show_size(*range.end()));
         self.parsed_with_numbers(entry, &expected, |text| {
             let size =
-                units::size(text).map_err(|wrong| Wrong { expected: Some(expected.clone()), ..wrong })?;
+                units::size(text).map_err(|wrong| {
+                    let wrong = Wrong { expected: Some(expected.clone()), ..wrong };
+                    if or_off && units::is_endless(text) { wrong.instead("off") } else { wrong }
+                })?;
             let verdict = in_range(&size, &range, &expected, units::show_size(size));
             verdict.map_err(|wrong| {
-                if or_off && size == 0 { wrong.hint("write `off` for no limit") } else { wrong }
+                if or_off && size == 0 {
+                    wrong.hint("write `off` for no limit", "off")
+                } else if size > *range.end() {
+                    let most = units::show_size(*range.end());
+                    wrong.hint(format!("write `{most}`, the most"), most)
+                } else {
+                    let least = units::show_size(*range.start());
+                    wrong.hint(format!("write `{least}`, the least"), least)
+                }
             })?;
             Ok(size)
         })
@@ -371,9 +513,84 @@ pub(in crate::config) fn choose<T: Clone>(text: &str, table: &[(&'static str, T)
     let expected = one_of(table.iter().map(|(name, _)| *name));
     let mut wrong = Wrong::new(format!("is {}, which does not exist", quoted(text)), expected);
     if let Some(name) = nearest(&lower.replace('-', "_"), table.iter().map(|(name, _)| *name)) {
-        wrong = wrong.hint(format!("did you mean `{name}`?"));
+        wrong = wrong.hint(format!("did you mean `{name}`?"), name);
     }
     Err(wrong)
+}
+
+/// Whether one mapping stands inside another, by their paths.
+fn is_inside(path: &str, outer: &str) -> bool {
+    path.len() > outer.len() && path.starts_with(outer)
+}
+
+/// A key at the top level that is there for anchors, and ignored otherwise.
+fn is_extension(key: &str) -> bool {
+    key.starts_with("x-")
+}
+
+/// The key that a path begins with.
+fn first(path: &'static str) -> &'static str {
+    path.split('.').next().unwrap_or(path)
+}
+
+/// How much deeper an entry at the top level belongs to be a key of the last target above it.
+fn below_targets(entry: &Entry, all: &[Entry], home: &Home) -> Option<usize> {
+    let targets = all.iter().find(|other| other.key == "targets" && home.path == "targets.<name>.")?;
+    let (Typed::Map([.., last]), false) = (targets.node.typed(), home.is_foreign) else { return None };
+    let Typed::Map([first, ..]) = last.node.typed() else { return None };
+    let is_below = last.key_place.line > targets.key_place.line && entry.key_place.line > last.key_place.line;
+    let by = first.key_place.column.checked_sub(entry.key_place.column)? as usize;
+    (is_below && by > 0 && first.key_place.line > last.key_place.line).then_some(by)
+}
+
+/// The entry under the name that was meant, which may be a path.
+fn renamed(entry: &Entry, all: &[Entry], meant: &'static str) -> (String, Option<Fix>) {
+    let words = match meant.split_once('.') {
+        Some((group, key)) => format!("did you mean `{group}: {{{key}: …}}`?"),
+        None => format!("did you mean `{meant}`?"),
+    };
+    if let Some(there) = all.iter().find(|other| other.key == first(meant)) {
+        let line = there.key_place.line;
+        return (format!("{words} `{}` is there already, on line {line}", there.key), None);
+    }
+    let fix = match meant.split_once('.') {
+        Some((group, key)) => Fix::Wrap(entry.key_place, group.to_owned(), key.to_owned()),
+        None => Fix::At(entry.key_place, meant.to_owned()),
+    };
+    (words, Some(fix))
+}
+
+/// Advice for whoever wrote a variable as shells do.
+fn variable(wrong: Wrong, text: &str) -> Wrong {
+    if wrong.hint.is_some() {
+        return wrong;
+    }
+    let Some((before, after)) = text.split_once('$') else { return wrong };
+    let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(after.len());
+    let (name, rest) = after.split_at(end);
+    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+        return wrong;
+    }
+    let value = format!("{before}${{{name}}}{rest}");
+    wrong.hint(format!("write `{value}`: the name of a variable stands in braces"), format!("\"{value}\""))
+}
+
+/// The number that a text has in it, when there is one and it is in range.
+fn meant_number(text: &str, range: &RangeInclusive<u32>, form: &str) -> Option<String> {
+    if units::is_endless(text) {
+        return Some(if form.contains("`off`") { "off".to_owned() } else { range.end().to_string() });
+    }
+    let grouped = text.contains(',') && text.split(',').skip(1).all(|group| group.len() == 3);
+    let text = if grouped { &text.replace(',', "") } else { text };
+    let bare: String = text.chars().filter(|c| !matches!(c, '_' | '\'' | ' ')).collect();
+    let bare = bare.trim_end_matches([',', ';', '.']).trim_end_matches(".0");
+    let bare = bare.trim_start_matches([':', '=']);
+    let (digits, thousand) = match bare.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1_000),
+        None => (bare, 1),
+    };
+    let number = digits.parse::<u32>().ok()?.checked_mul(thousand)?;
+    range.contains(&number).then(|| number.to_string())
 }
 
 /// A word that switches something off: `off`, `no` or `false`, with or without quotes.
@@ -420,4 +637,40 @@ fn in_range<T: PartialOrd>(
     shown: String,
 ) -> Result<(), Wrong> {
     if range.contains(value) { Ok(()) } else { Err(out_of_range(shown, expected, value < range.start())) }
+}
+
+/// The items of a list; an empty value is an empty list.
+pub(super) fn list<'n>(entry: &'n Entry, reader: &mut Reader<'_>, expected: &str) -> Option<&'n [Node]> {
+    match entry.node.typed() {
+        Typed::List(items) => Some(items),
+        Typed::Null => Some(&[]),
+        Typed::Bool(_) | Typed::Integer(_) | Typed::Float(_) | Typed::Text(_) | Typed::Map(_) => {
+            reader.refuse(entry, expected);
+            None
+        }
+    }
+}
+
+/// The mapping behind a key that also takes `off`: a value of `None`. `hint` is for whoever wrote neither.
+pub(super) fn section_or_off<'n>(
+    entry: &'n Entry,
+    reader: &mut Reader<'_>,
+    shape: &Shape,
+    expected: &str,
+    hint: Option<(String, Fix)>,
+) -> Option<Written<Option<Section<'n>>>> {
+    if is_off(&entry.node) {
+        return Some(Written::new(None, reader.spot(entry)));
+    }
+    if !matches!(entry.node.typed(), Typed::Map(_) | Typed::Null) {
+        let (spot, wrong) = (reader.spot(entry), Wrong::new(found(&entry.node), expected));
+        let wrong = match hint {
+            Some((words, fix)) => wrong.hint_by(words, fix),
+            None => wrong,
+        };
+        reader.report.wrong(&spot, &subject(&entry.key), wrong);
+        return None;
+    }
+    let section = reader.section(&subject(&entry.key), &entry.node, shape)?;
+    Some(Written::new(Some(section), reader.key_spot(entry)))
 }

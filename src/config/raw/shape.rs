@@ -5,35 +5,23 @@ mod resilience;
 
 use std::time::Duration;
 
-use super::balance::{BOUND, PRIORITY_MAX};
+use super::bounds::{
+    BOUND, CONNECTIONS_MAX, COUNT_MAX, DAY, HOUR, INTERVAL_MIN, MILLISECOND, MONTH, PRIORITY_MAX, WORKERS_MAX, IN_FLIGHT_MAX,
+};
 use super::foreign;
 use super::kind::Kind::{
     Choice, ChoiceAs, ChoiceOr, ChoiceOrGroup, Group, Items, List, Named, Numeral, OneOrItems, OrOff,
     Percent, PercentOrWhole, Seconds, Size, Switch, SwitchOr, Text, Time, Whole, WholeOr, Word,
 };
 use super::kind::{
-    ADAPTIVE, ADDRESS, BODY, FILE, HOST, HOST_HEADER, Key, Kind, LISTENER, NAME, NETWORK, PARAMETER, PATH,
-    PROTOCOL, SECRET, SHARE, STATUSES, TEMPLATE, TOKEN, URL, VERSION, key, names,
+    ADAPTIVE, ADDRESS, BODY, FILE, HOST, HOST_HEADER, Kind, LISTENER, NAME, NETWORK, PARAMETER, PATH,
+    PROTOCOL, SECRET, SHARE, STATUSES, Shape, TEMPLATE, TOKEN, URL, VERSION, key, names,
 };
-use super::resilience::IN_FLIGHT_MAX;
-use super::target::Spoken;
-use super::{CONNECTIONS_MAX, COUNT_MAX, DAY, HOUR, INTERVAL_MIN, MILLISECOND, MONTH, WORKERS_MAX};
+use super::nearest::nearest;
+use super::spoken::Spoken;
 use crate::config::model::tls::{ClientAuth, TlsVersion};
 use crate::config::model::{Balance, EventFormat, Forwarded, HashKey, LogFormat, LogLevel, Portion};
 pub(super) use resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
-
-/// One kind of mapping in the file.
-#[derive(Debug)]
-pub(in crate::config) struct Shape {
-    /// How a message calls it.
-    pub(super) title: &'static str,
-    /// Where it stands: empty at the top, else with a dot at its end.
-    pub(super) path: &'static str,
-    /// Sets of keys of which exactly one must be there as a whole; empty when none must.
-    pub(super) needs: &'static [&'static [&'static str]],
-    /// Its keys in the order of the documentation, one in a line.
-    pub(super) keys: &'static [Key],
-}
 
 /// The file itself.
 pub(super) const TOP: Shape = Shape {
@@ -93,8 +81,8 @@ pub(super) const TARGET: Shape = Shape {
         key("protocol", Choice(|| names(Spoken::ALL)), "What clients and backends speak.").or("tcp"),
         key(
             "listener",
-            WholeOr(0, 65_535, LISTENER),
-            "Where clients connect: a port, `\"address:port\"`, `\"*:port\"` or `unix:/path`.",
+            OneOrItems(&WholeOr(0, 65_535, LISTENER)),
+            "Where clients connect: a port, `\"address:port\"`, `\"*:port\"` or `unix:/path`, or a list of them.",
         ),
         key("tls", Group(&TLS), "TLS towards clients: with `https`, or on a `tcp` target."),
         key("upstream_tls", Group(&UPSTREAM_TLS), "TLS towards all backends of the target."),
@@ -349,63 +337,38 @@ pub(in crate::config) const ALL: &[Shape] = &[
     BACKEND,
 ];
 
-impl Shape {
-    /// Where it stands: empty at the top, else with a dot at its end.
-    pub(in crate::config) const fn path(&self) -> &'static str {
-        self.path
-    }
-
-    /// Sets of keys of which exactly one must be there as a whole.
-    pub(in crate::config) const fn needs(&self) -> &'static [&'static [&'static str]] {
-        self.needs
-    }
-
-    /// Its keys in the order of the documentation.
-    pub(in crate::config) const fn keys(&self) -> &'static [Key] {
-        self.keys
-    }
-
-    /// The names of its keys.
-    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
-        self.keys.iter().map(|key| key.name)
-    }
-
-    /// Whether it has this key.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.keys.iter().any(|key| key.name == name)
-    }
-
-    /// The key of this shape that somebody who wrote `key` probably meant.
-    pub(super) fn meant(&self, key: &str) -> Option<&'static str> {
-        let lower = key.to_lowercase().replace('-', "_");
-        foreign::ours(&lower).find(|ours| self.has(first(ours))).or_else(|| nearest(&lower, self.names()))
-    }
+/// The key of `shape` that somebody who wrote `key` probably meant.
+pub(super) fn meant(shape: &Shape, key: &str) -> Option<&'static str> {
+    let lower = key.to_lowercase().replace('-', "_");
+    let foreign = foreign::ours(&lower).find(|ours| shape.has(first(ours)));
+    foreign.or_else(|| nearest(&lower, shape.names()))
 }
 
 /// Where a key stands that is known, but not where it was written.
-pub(super) fn elsewhere(key: &str) -> Option<String> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Home {
+    /// The path of its mapping, with a dot at the end.
+    pub(super) path: &'static str,
+    /// Its name.
+    pub(super) key: String,
+    /// It was written under another name.
+    pub(super) is_foreign: bool,
+}
+
+/// Where a key stands that is known, but not where it was written.
+pub(super) fn home(key: &str) -> Option<Home> {
     let lower = key.to_lowercase().replace('-', "_");
-    let home = |key: &str| ALL.iter().find(|shape| shape.has(key));
-    if let Some(shape) = home(&lower) {
-        return Some(format!("`{lower}` exists, but as `{}{lower}`; check the indentation", shape.path));
+    let of = |key: &str| ALL.iter().find(|shape| shape.has(key)).map(|shape| shape.path);
+    if let Some(path) = of(&lower) {
+        return Some(Home { path, key: lower, is_foreign: false });
     }
     let ours = foreign::ours(&lower).next()?;
-    Some(format!("did you mean `{}{ours}`?", home(first(ours))?.path))
+    Some(Home { path: of(first(ours))?, key: ours.to_owned(), is_foreign: true })
 }
 
 /// The key that a path begins with.
 fn first(path: &str) -> &str {
     path.split('.').next().unwrap_or(path)
-}
-
-/// The word that `written` is a slip of, if there is one.
-pub(super) fn nearest<'w>(written: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
-    let slips = (written.chars().count() / 3).clamp(1, 3);
-    words
-        .map(|word| (strsim::damerau_levenshtein(written, word), word))
-        .filter(|(distance, _)| *distance <= slips)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, word)| word)
 }
 
 #[cfg(test)]
@@ -429,11 +392,12 @@ mod tests {
             (&RETRIES, "retry_on", "on"),
         ];
         for (shape, key, ours) in table {
-            assert_eq!(shape.meant(key), Some(ours), "{key}");
+            assert_eq!(meant(shape, key), Some(ours), "{key}");
         }
-        assert!(elsewhere("backends").is_some_and(|hint| hint.contains("`targets.<name>.backends`")));
-        assert_eq!(elsewhere("max_fails").as_deref(), Some("did you mean `targets.<name>.breaker`?"));
-        assert_eq!(TOP.meant("zebra"), None);
+        let at = |key: &str| home(key).map(|home| format!("{}{}", home.path, home.key));
+        assert_eq!(at("backends").as_deref(), Some("targets.<name>.backends"));
+        assert_eq!(at("max_fails").as_deref(), Some("targets.<name>.breaker"));
+        assert_eq!(meant(&TOP, "zebra"), None);
     }
 
     #[test]

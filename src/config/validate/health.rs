@@ -78,7 +78,7 @@ fn agent(raw: &RawTarget, written: &RawHealth, report: &mut Report, ledger: &mut
             "`agent` asks every backend on a port, but {} is a unix socket",
             quoted(&unix.place.value.address.to_string())
         );
-        report.spot(&port.spot, message).hint("write backends with `host`, or remove it");
+        report.spot(&port.spot, message).note("write backends with `host`, or remove it");
     }
     u16::try_from(port.value).ok()
 }
@@ -129,6 +129,6 @@ fn refuse_idle_keys(health: &RawHealth, report: &mut Report) {
     for (key, spot) in expect.into_iter().chain(host).chain(body) {
         report
             .spot(spot, format!("`{key}` has no effect, because the check has no path to ask for"))
-            .hint("add `path: /health` to `health_check`, or `health_path` to the backends");
+            .note("add `path: /health` to `health_check`, or `health_path` to the backends");
     }
 }

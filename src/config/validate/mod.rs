@@ -164,7 +164,7 @@ fn check_folder(file: &Path, what: &str, spot: &Spot, report: &mut Report) {
         let message = format!("the folder of {what} does not exist: `{}`", folder.display());
         report
             .spot(spot, message)
-            .hint("make the folder; a relative path counts from the folder of the config file");
+            .note("make the folder; a relative path counts from the folder of the config file");
     }
 }
 
