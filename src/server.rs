@@ -20,11 +20,11 @@ use crate::net::{now, socket};
 use crate::probe;
 use crate::shutdown::Shutdown;
 use crate::snapshot::Snapshot;
-use crate::target::{Registry, Target};
-use crate::telemetry::access_log::{AccessLog, Rotation};
+use crate::targets::{Registry, Target};
+use crate::telemetry::access_log::{AccessLogWriter, Rotation};
 use crate::telemetry::cells::{Cells, Readings};
 use crate::tls::{ROTATION, Tickets};
-use crate::worker::{self, Ended, Plan, Room, Socket, SocketKind};
+use crate::worker::{self, ConnectionLimits, Ended, Socket, SocketKind, WorkerPlan};
 
 /// Descriptors kept for everything that is not a client or its backend.
 const HEADROOM: u64 = 200;
@@ -102,8 +102,8 @@ pub struct Server {
     ended: mpsc::Receiver<thread::Result<io::Result<Ended>>>,
     threads: Vec<thread::JoinHandle<()>>,
     control: Option<Runtime>,
-    log: Option<AccessLog>,
-    room: Arc<Room>,
+    log: Option<AccessLogWriter>,
+    limits: Arc<ConnectionLimits>,
     files: SocketFiles,
 }
 
@@ -142,14 +142,14 @@ impl Server {
         let affordable =
             usize::try_from(descriptors.saturating_sub(HEADROOM) / 2).unwrap_or(usize::MAX).max(1);
         let limits = config.listeners.iter().map(|listener| &listener.limits);
-        let room = Room::new(config.max_connections.unwrap_or(affordable), limits);
+        let limits = ConnectionLimits::new(config.max_connections.unwrap_or(affordable), limits);
         tracing::info!(
             descriptors,
-            max_connections = room.limit(),
+            max_connections = limits.limit(),
             workers = config.workers,
             "descriptor budget"
         );
-        if room.limit() > affordable {
+        if limits.limit() > affordable {
             tracing::warn!(affordable, "max_connections is more than the descriptor limit allows for");
         }
         warn_of_small_backlog();
@@ -162,8 +162,12 @@ impl Server {
         let snapshot = Arc::new(Snapshot::new(config, &registry, &tickets));
         let mut files = SocketFiles::default();
         let (bound, mut sockets) = bind(config, &mut files)?;
-        let log =
-            config.access_log.as_ref().map(AccessLog::start).transpose().map_err(StartError::AccessLog)?;
+        let log = config
+            .access_log
+            .as_ref()
+            .map(AccessLogWriter::start)
+            .transpose()
+            .map_err(StartError::AccessLog)?;
         let control = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .thread_name("evenkeel-control")
@@ -181,7 +185,7 @@ impl Server {
             threads: Vec::new(),
             control: Some(control),
             log,
-            room: Arc::clone(&room),
+            limits: Arc::clone(&limits),
             files,
         };
         server.start_probes();
@@ -189,13 +193,13 @@ impl Server {
         server.cells.extend(std::iter::repeat_with(Arc::default).take(config.workers));
         let ends = worker::link(&server.cells);
         for ((index, ends), cells) in ends.into_iter().enumerate().zip(server.cells.clone()) {
-            let plan = Plan {
+            let plan = WorkerPlan {
                 snapshot: Arc::clone(&snapshot),
                 sockets: sockets.pop().unwrap_or_default(),
                 log: server.log.as_ref().map(|log| log.handle(Arc::clone(&cells))),
                 cells,
                 idle_total: Arc::clone(&idle_total),
-                room: Arc::clone(&room),
+                limits: Arc::clone(&limits),
                 ends,
                 shutdown: shutdown.clone(),
                 patience: config.shutdown_timeout,
@@ -256,7 +260,7 @@ impl Server {
     #[must_use]
     pub fn readings(&self) -> Readings {
         let mut readings = Readings::sum(&self.cells);
-        readings.access_dropped += self.log.as_ref().map_or(0, AccessLog::unwritten);
+        readings.access_dropped += self.log.as_ref().map_or(0, AccessLogWriter::unwritten);
         readings
     }
 
@@ -269,7 +273,7 @@ impl Server {
     /// Client connections open now.
     #[must_use]
     pub fn connections(&self) -> usize {
-        self.room.taken()
+        self.limits.taken()
     }
 
     /// The signals by which it ends; [`Shutdown::advance`] is the next step.
@@ -281,7 +285,7 @@ impl Server {
     /// How to reopen the access log's file; `None`: there is no file.
     #[must_use]
     pub fn log_rotation(&self) -> Option<Rotation> {
-        self.log.as_ref().and_then(AccessLog::rotation)
+        self.log.as_ref().and_then(AccessLogWriter::rotation)
     }
 
     /// The runtime for everything that is not a request.
@@ -437,7 +441,7 @@ mod tests {
             threads: vec![failing, serving],
             control: None,
             log: None,
-            room: Room::new(1, []),
+            limits: ConnectionLimits::new(1, []),
             files: SocketFiles::default(),
         };
         let error = server.wait().expect_err("a worker has failed");

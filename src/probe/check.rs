@@ -9,31 +9,31 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, timeout};
 
 use super::question::Question;
-use super::session::Session;
+use super::session::ProbeSession;
 use super::{Finding, fault};
 use crate::config::model::{BackendAddress, HealthCheck};
 use crate::net::connect::first_of;
-use crate::target::{Backend, Endpoint, Verdict};
+use crate::targets::{Backend, Endpoint, Verdict};
 
 /// How one backend is probed.
-pub(super) struct Check {
+pub(super) struct ProbeCheck {
     timeout: Duration,
-    session: Option<Session>,
+    session: Option<ProbeSession>,
     question: Option<Question>,
 }
 
-impl Check {
+impl ProbeCheck {
     /// The check of `backend` by the rules of `health`: GET when it has a path, else a TCP connect, with TLS where it
     /// is spoken.
-    pub(super) fn new(backend: &Backend, health: &HealthCheck) -> Check {
+    pub(super) fn new(backend: &Backend, health: &HealthCheck) -> ProbeCheck {
         let question = backend.probe_path.as_ref().map(|path| Question {
             path: Arc::clone(path),
             host: health.host.clone().unwrap_or_else(|| authority(&backend.address, backend.tls.is_some())),
             expect: health.expect.clone(),
             body: health.body.clone(),
         });
-        let session = backend.tls.as_ref().map(Session::new);
-        Check { timeout: health.timeout, session, question }
+        let session = backend.tls.as_ref().map(ProbeSession::new);
+        ProbeCheck { timeout: health.timeout, session, question }
     }
 
     /// Whether it asks for something, instead of connecting only.
@@ -57,8 +57,8 @@ impl Check {
             Err(finding) => return finding,
         };
         match stream {
-            Stream::Tcp(stream) => self.ask_on(stream, consent).await,
-            Stream::Unix(stream) => self.ask_on(stream, consent).await,
+            ProbeStream::Tcp(stream) => self.ask_on(stream, consent).await,
+            ProbeStream::Unix(stream) => self.ask_on(stream, consent).await,
         }
     }
 
@@ -76,7 +76,7 @@ impl Check {
 }
 
 /// A connection to a backend.
-pub(super) enum Stream {
+pub(super) enum ProbeStream {
     /// TCP.
     Tcp(TcpStream),
     /// A unix socket.
@@ -84,10 +84,10 @@ pub(super) enum Stream {
 }
 
 /// Connects to the first of `endpoints` that accepts, as a request would.
-pub(super) async fn connect(endpoints: &[Endpoint]) -> Result<Stream, Finding> {
+pub(super) async fn connect(endpoints: &[Endpoint]) -> Result<ProbeStream, Finding> {
     let attempts = endpoints.iter().map(async |endpoint| match endpoint {
-        Endpoint::Tcp(address) => TcpStream::connect(address).await.map(Stream::Tcp),
-        Endpoint::Unix(path) => UnixStream::connect(path).await.map(Stream::Unix),
+        Endpoint::Tcp(address) => TcpStream::connect(address).await.map(ProbeStream::Tcp),
+        Endpoint::Unix(path) => UnixStream::connect(path).await.map(ProbeStream::Unix),
     });
     let mut failed: Option<Finding> = None;
     // One address that did refuse outweighs another that could not be asked.

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -17,8 +17,8 @@ use crate::net::{Deadline, now};
 use crate::proxy::WorkerCtx;
 use crate::tick::Tick;
 
-use super::door::Door;
-use super::handover::{Arrival, Neighbours};
+use super::admission::Admitter;
+use super::handover::{Neighbours, NewConnection};
 
 /// After a failed accept (out of descriptors, most likely) this long passes before the next.
 const BACK_OFF: Duration = Duration::from_millis(100);
@@ -73,7 +73,7 @@ fn watch<L: AsRawFd + Into<OwnedFd>>(listener: L) -> io::Result<AsyncFd<L>> {
     AsyncFd::with_interest(listener, Interest::READABLE)
 }
 
-fn poll_accept<L: AsRawFd, T>(
+fn poll_accept<L: AsRawFd + AsFd, T>(
     listener: &AsyncFd<L>,
     cx: &mut Context<'_>,
     accept: impl Fn(&L) -> io::Result<T>,
@@ -82,6 +82,11 @@ fn poll_accept<L: AsRawFd, T>(
         let mut ready = ready!(listener.poll_read_ready(cx))?;
         // An error of this kind: there was nothing, and the event loop will say when there is.
         if let Ok(outcome) = ready.try_io(|listener| accept(listener.get_ref())) {
+            // An accept in vain makes a socket and a file and throws them away, which costs several times as much as
+            // to ask. Most often nobody else has come.
+            if outcome.is_ok() && !socket::is_acceptable(listener.get_ref()) {
+                ready.clear_ready();
+            }
             return Poll::Ready(outcome);
         }
     }
@@ -90,7 +95,7 @@ fn poll_accept<L: AsRawFd, T>(
 /// The accept loop of one socket.
 pub(super) struct Loop {
     ctx: Rc<WorkerCtx>,
-    door: Rc<Door>,
+    admitter: Rc<Admitter>,
     neighbours: Neighbours,
     listener: ListenerId,
     acceptor: Acceptor,
@@ -101,7 +106,7 @@ pub(super) struct Loop {
 impl Loop {
     pub(super) fn new(
         ctx: Rc<WorkerCtx>,
-        door: Rc<Door>,
+        admitter: Rc<Admitter>,
         neighbours: Neighbours,
         socket: Socket,
     ) -> io::Result<Loop> {
@@ -111,7 +116,7 @@ impl Loop {
         };
         let deadline = ctx.ticker.deadline();
         let listener = ctx.snapshot.listeners[socket.listener].id;
-        Ok(Loop { ctx, door, neighbours, listener, acceptor, deadline, logged: None })
+        Ok(Loop { ctx, admitter, neighbours, listener, acceptor, deadline, logged: None })
     }
 
     /// Accepts until the worker drains, then what is queued, then closes the socket.
@@ -168,12 +173,12 @@ impl Loop {
     fn let_in(&self, socket: Accepted, client: Address) -> io::Result<()> {
         let client = client.map(|(ip, port)| ClientAddress::new(ip, port));
         let peer = Peer { client, listener: self.listener, accepted: now(), ..Peer::default() };
-        let arrival = Arrival { socket, peer };
-        let (own, total) = self.door.loads();
+        let connection = NewConnection { socket, peer };
+        let (own, total) = self.admitter.loads();
         // Where nobody has room nobody is better off, and who drains ends in his own time.
-        let stays = self.ctx.is_draining() || !self.door.has_room();
-        let kept = if stays { Some(arrival) } else { self.neighbours.relieve(arrival, own, total) };
-        kept.map_or(Ok(()), |arrival| self.door.admit(arrival))
+        let held = self.ctx.is_draining() || !self.admitter.has_room();
+        let kept = if held { Some(connection) } else { self.neighbours.relieve(connection, own, total) };
+        kept.map_or(Ok(()), |connection| self.admitter.admit(connection))
     }
 
     async fn back_off(&mut self, error: &io::Error) {
@@ -184,7 +189,7 @@ impl Loop {
             let listener = &self.ctx.snapshot.listeners[usize::from(self.listener.0)].config.name;
             tracing::warn!(listener, %error, "accept failed; new connections wait");
         }
-        // Idle upstream connections and spare pipes hold descriptors that clients could use.
+        // Idle upstream connections and idle pipes hold descriptors that clients could use.
         self.ctx.pool.clear(&self.ctx.cells);
         self.ctx.buffers.pipes().clear();
         tokio::time::sleep(BACK_OFF).await;
@@ -206,8 +211,8 @@ mod tests {
 
     use super::*;
     use crate::proxy::fixtures::context;
+    use crate::worker::connection_limits::ConnectionLimits;
     use crate::worker::handover::link;
-    use crate::worker::room::Room;
 
     /// Far more than an accept loop needs to end.
     const PATIENCE: Duration = Duration::from_secs(20);
@@ -226,10 +231,10 @@ mod tests {
             spawn_local(async move { ticker.run().await });
             let kind = SocketKind::Unix(socket::listen_unix(&path).expect("listening"));
             let socket = Socket { listener: 0, kind };
-            let door = Door::new(Rc::clone(&ctx), Room::new(10, []), TaskTracker::new());
+            let admitter = Admitter::new(Rc::clone(&ctx), ConnectionLimits::new(10, []), TaskTracker::new());
             let mut ends = link(&[Arc::clone(&ctx.cells)]);
             let neighbours = ends.remove(0).neighbours;
-            let accepting = Loop::new(Rc::clone(&ctx), door, neighbours, socket);
+            let accepting = Loop::new(Rc::clone(&ctx), admitter, neighbours, socket);
             let accepting = spawn_local(accepting.expect("registered").run());
             // The loop waits for its first connection.
             tokio::task::yield_now().await;

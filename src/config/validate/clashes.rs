@@ -5,18 +5,18 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use crate::config::error::{Report, quoted};
-use crate::config::model::{BackendAddress, Bind, Listener};
+use crate::config::model::{BackendAddress, Bind, ListenerConfig};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::{BindHost, RawBackend, RawListener, RawTarget};
 
 /// Reports every listener that can't be bound because of one before it.
-pub(super) fn listeners(raw: &[RawTarget], listeners: &[Listener], report: &mut Report) {
+pub(super) fn listeners(raw: &[RawTarget], listeners: &[ListenerConfig], host: BindHost, report: &mut Report) {
     let mut by_port: HashMap<u16, Vec<(SocketAddr, Owner<'_>)>> = HashMap::new();
     let mut by_path: HashMap<&Path, Owner<'_>> = HashMap::new();
     for (index, (target, listener)) in raw.iter().zip(listeners).enumerate() {
         let Field::Given(written) = &target.listener else { continue };
         let mut clash = None;
-        for (bind, spot) in listener.binds.iter().zip(spots(&written.value)) {
+        for (bind, spot) in listener.binds.iter().zip(spots(&written.value, host)) {
             match bind {
                 Bind::Tcp(address) if address.port() == 0 => {}
                 Bind::Tcp(address) => {
@@ -71,9 +71,15 @@ pub(super) fn listeners(raw: &[RawTarget], listeners: &[Listener], report: &mut 
 type Owner<'r> = (usize, &'r Spot);
 
 /// Where each address is written that listeners are bound to, in their order.
-fn spots(listeners: &[Written<RawListener>]) -> impl Iterator<Item = &Spot> {
-    listeners.iter().flat_map(|listener| {
-        let binds = if matches!(listener.value, RawListener::At(BindHost::Any, _)) { 2 } else { 1 };
+fn spots(listeners: &[Written<RawListener>], host: BindHost) -> impl Iterator<Item = &Spot> {
+    listeners.iter().flat_map(move |listener| {
+        let is_any = match listener.value {
+            RawListener::At(host, _) => host == BindHost::Any,
+            RawListener::Port(_) => host == BindHost::Any,
+            RawListener::Unix(_) => false,
+        };
+        // `*` is bound for IPv6 and for IPv4.
+        let binds = if is_any { 2 } else { 1 };
         std::iter::repeat_n(&listener.spot, binds)
     })
 }

@@ -71,7 +71,7 @@ pub(super) fn accept(raw: &Raw, report: &mut Report, ledger: &mut Ledger) -> Con
         listeners.push(listener);
         targets.push(target);
     }
-    clashes::listeners(&raw.targets, &listeners, report);
+    clashes::listeners(&raw.targets, &listeners, shared.address.value, report);
     Config {
         listeners,
         targets,

@@ -8,14 +8,14 @@ use super::*;
 /// Far above any probe on loopback; only a hang reaches it.
 const PATIENT: Duration = Duration::from_secs(20);
 
-fn check(path: Option<&str>, timeout: Duration) -> Check {
+fn check(path: Option<&str>, timeout: Duration) -> ProbeCheck {
     let question = path.map(|path| Question {
         path: path.into(),
         host: "app.internal:81".into(),
         expect: vec![200..=399, 418..=418],
         body: None,
     });
-    Check { timeout, session: None, question }
+    ProbeCheck { timeout, session: None, question }
 }
 
 /// Serves one connection: reads a request head, writes `answer`, keeps the connection open when `hold`.

@@ -12,8 +12,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use evenkeel::config::model::{
-    Backend, BackendAddress, Bind, ClientTimeouts, Config, EventFormat, Forwarded, HealthCheck, Limits,
-    Listener, LogLevel, Policy, Portion, Protocol, Resilience, Route, Target, Timeouts,
+    BackendAddress, BackendConfig, Bind, ClientTimeouts, Config, EventFormat, Forwarded, HealthCheck, Limits,
+    ListenerConfig, LogLevel, Policy, Portion, Protocol, Resilience, Route, TargetConfig, Timeouts,
 };
 use evenkeel::server::{Bound, Options, Server};
 use fake_backend::{Fake, Running};
@@ -92,9 +92,9 @@ pub fn chunked(body: &[u8], sizes: &[usize], trailers: &str) -> Vec<u8> {
 }
 
 /// A backend at an address.
-pub fn backend(address: SocketAddr) -> Backend {
+pub fn backend(address: SocketAddr) -> BackendConfig {
     let (host, port) = (address.ip().to_string(), address.port());
-    Backend {
+    BackendConfig {
         name: address.to_string(),
         address: BackendAddress::Host { host, port },
         probe_path: None,
@@ -106,7 +106,7 @@ pub fn backend(address: SocketAddr) -> Backend {
 /// One target called `web` on a free port, two workers, health checks off.
 pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
     Config {
-        listeners: vec![Listener {
+        listeners: vec![ListenerConfig {
             name: "web".into(),
             protocol,
             tls: None,
@@ -116,7 +116,7 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
             client_timeouts: ClientTimeouts::default(),
             forwarded: Forwarded::default(),
         }],
-        targets: vec![Target {
+        targets: vec![TargetConfig {
             name: "web".into(),
             protocol,
             balance: Policy::default(),
