@@ -16,6 +16,7 @@ use tokio::runtime::Runtime;
 use crate::config::model::{Bind, Config};
 use crate::events;
 use crate::lasting::again;
+use crate::net::holder::{self, Holder};
 use crate::net::{now, socket};
 use crate::probe;
 use crate::shutdown::Shutdown;
@@ -35,7 +36,7 @@ const LAST_LINES: Duration = Duration::from_secs(2);
 #[derive(Debug, Error)]
 pub enum StartError {
     /// An address can't be bound.
-    #[error("listener {listener}: can't bind {address}: {error}{}", hint(.address, .error))]
+    #[error("listener {listener}: can't bind {address}: {error}{}", cure(.address, .error, .holder.as_ref()))]
     Bind {
         /// Its name.
         listener: String,
@@ -43,6 +44,8 @@ pub enum StartError {
         address: Bound,
         /// What the system said.
         error: io::Error,
+        /// Who has it, where that can be found out.
+        holder: Option<Holder>,
     },
     /// The access log can't be opened.
     #[error("{0}")]
@@ -52,13 +55,43 @@ pub enum StartError {
     System(#[from] io::Error),
 }
 
-fn hint(address: &Bound, error: &io::Error) -> &'static str {
+/// Why, and what to do about it.
+fn cure(address: &Bound, error: &io::Error, holder: Option<&Holder>) -> String {
     match (address, error.kind()) {
-        (_, io::ErrorKind::AddrInUse) => " (another process, perhaps another evenkeel, has it)",
-        (Bound::Tcp(_), io::ErrorKind::PermissionDenied) => " (ports below 1024 need a privilege)",
+        (Bound::Tcp(_), io::ErrorKind::AddrInUse) => match holder {
+            Some(holder) => {
+                format!("\n  held by: {holder}\n  hint: end that process, or write another port")
+            }
+            None => "\n  held by: another process, perhaps of another user (`sudo ss -ltnp` tells)\n  \
+                     hint: end it, or write another port"
+                .to_owned(),
+        },
+        (Bound::Unix(_), io::ErrorKind::AddrInUse) => {
+            "\n  held by: another process, perhaps another evenkeel\n  hint: end it, or write another path".to_owned()
+        }
+        (Bound::Tcp(_), io::ErrorKind::PermissionDenied) => {
+            let program = std::env::current_exe().map_or_else(|_| "evenkeel".into(), |path| path.display().to_string());
+            format!(
+                "\n  ports below {} need a privilege\n  hint: `sudo setcap cap_net_bind_service=+ep {program}`, or \
+                 `AmbientCapabilities=CAP_NET_BIND_SERVICE` in the unit of systemd",
+                first_free_port()
+            )
+        }
+        (Bound::Unix(_), io::ErrorKind::PermissionDenied) => {
+            "\n  hint: let the user that runs evenkeel write to the folder of the socket".to_owned()
+        }
+        (Bound::Tcp(_), io::ErrorKind::AddrNotAvailable) => {
+            "\n  hint: this machine has no such address (`ip address` lists those that it has); `\"*:PORT\"` means all".to_owned()
+        }
         // The system's kinds are an open list, and its own text says the rest.
-        _ => "",
+        _ => String::new(),
     }
+}
+
+/// The first port that needs no privilege.
+fn first_free_port() -> u16 {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").unwrap_or_default();
+    text.trim().parse().unwrap_or(1024)
 }
 
 /// An address that is bound.
@@ -357,7 +390,14 @@ fn bind(config: &Config, files: &mut SocketFiles) -> Result<Everything, StartErr
             match result {
                 Ok(address) => bound.push((listener.name.clone(), address)),
                 Err(error) => {
-                    return Err(StartError::Bind { listener: listener.name.clone(), address: name, error });
+                    let holder = match &name {
+                        Bound::Tcp(address) if error.kind() == io::ErrorKind::AddrInUse => {
+                            holder::of(*address)
+                        }
+                        Bound::Tcp(_) | Bound::Unix(_) => None,
+                    };
+                    let listener = listener.name.clone();
+                    return Err(StartError::Bind { listener, address: name, error, holder });
                 }
             }
         }
@@ -453,7 +493,7 @@ mod tests {
     fn a_socket_file_that_may_not_be_made_has_nothing_to_do_with_ports() {
         let refused = |address| {
             let error = io::ErrorKind::PermissionDenied.into();
-            StartError::Bind { listener: "web".into(), address, error }.to_string()
+            StartError::Bind { listener: "web".into(), address, error, holder: None }.to_string()
         };
         assert!(refused(Bound::Tcp(([127, 0, 0, 1], 80).into())).contains("privilege"));
         assert!(!refused(Bound::Unix("/run/a.sock".into())).contains("privilege"));

@@ -81,7 +81,8 @@ fn a_hint_that_is_followed_to_the_letter_leads_to_no_other_problem() {
         let before = counted(&problems);
         for problem in problems.list().iter().filter(|problem| problem.hint.is_some()) {
             let text = fs::read_to_string(&path).expect("a hint is about a text");
-            let mended = problem.mended(&text).unwrap_or_else(|| panic!("nobody can follow this:\n{problem}"));
+            let mended =
+                problem.mended(&text).unwrap_or_else(|| panic!("nobody can follow this:\n{problem}"));
             hints += 1;
             let name = path.display().to_string();
             let folder = path.parent().expect("a folder");
@@ -96,9 +97,15 @@ fn a_hint_that_is_followed_to_the_letter_leads_to_no_other_problem() {
             let is_first_of_more = problems.list().len() == 1;
             for (message, count) in &after {
                 let old = before.get(message).copied().unwrap_or(0);
-                assert!(is_first_of_more || *count <= old, "{message} is new:\n{problem}\n\n{mended}\n{left}");
+                assert!(
+                    is_first_of_more || *count <= old,
+                    "{message} is new:\n{problem}\n\n{mended}\n{left}"
+                );
             }
-            assert!(!is_first_of_more, "the only problem is gone, and the file still does not load:\n{problem}\n\n{mended}\n{left}");
+            assert!(
+                !is_first_of_more,
+                "the only problem is gone, and the file still does not load:\n{problem}\n\n{mended}\n{left}"
+            );
         }
     }
     assert!(hints > 150 && cured > 50, "{hints} hints, {cured} of them cure a file");

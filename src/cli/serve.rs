@@ -5,20 +5,22 @@ use std::process::ExitCode;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::CUT;
+use super::start_fault::located;
 use crate::config::model::Config;
+use crate::config::{Effective, Loaded};
 use crate::lasting::again;
 use crate::server::{Options, Server};
 use crate::shutdown::Shutdown;
 use crate::telemetry::access_log::Rotation;
 
-/// Serves `config` until a signal ends it.
-pub(super) fn run(config: &Config) -> anyhow::Result<ExitCode> {
-    wait(start(config)?)
+/// Serves a config until a signal ends it.
+pub(super) fn run(loaded: &Loaded) -> anyhow::Result<ExitCode> {
+    wait(start(&loaded.config, &loaded.effective)?)
 }
 
 /// Starts a server that obeys signals from the moment that it is said to listen.
-pub(super) fn start(config: &Config) -> anyhow::Result<Server> {
-    let server = Server::start(config, Options::default())?;
+pub(super) fn start(config: &Config, rows: &[Effective]) -> anyhow::Result<Server> {
+    let server = Server::start(config, Options::default()).map_err(|error| located(error, rows))?;
     if let Some(control) = server.control() {
         let _inside = control.enter();
         for (kind, name) in [(SignalKind::terminate(), "SIGTERM"), (SignalKind::interrupt(), "SIGINT")] {

@@ -8,15 +8,15 @@
 use std::collections::HashMap;
 
 use super::error::{Problem, Problems, Report};
-use super::{Loaded, slips, strangers};
+use super::{slips, strangers};
 
 /// A file larger than this is shown its problems as they are.
 const TEXT_MAX: usize = 64 * 1024;
 /// Most problems whose hints are followed.
 const PROBLEMS_MAX: usize = 64;
 
-/// Loads a text.
-type Load<'l> = &'l dyn Fn(&str) -> Result<Loaded, Problems>;
+/// The problems of a text; `None`: it loads.
+type Load<'l> = &'l dyn Fn(&str) -> Option<Problems>;
 
 /// The problems of `text` as they are shown.
 pub(super) fn give(problems: Problems, text: &str, name: &str, load: Load<'_>) -> Problems {
@@ -34,9 +34,8 @@ pub(super) fn give(problems: Problems, text: &str, name: &str, load: Load<'_>) -
     }
     let before = counted(&problems);
     for problem in problems.list_mut() {
-        if let Some(mended) = problem.mended(text)
-            && !is_better(problem, &before, &mended, name, load)
-        {
+        let leads_on = |mended: String| is_better(problem, &before, &mended, name, load);
+        if !problem.mended(text).is_some_and(leads_on) {
             problem.demote();
         }
     }
@@ -46,9 +45,9 @@ pub(super) fn give(problems: Problems, text: &str, name: &str, load: Load<'_>) -
 /// The problems with slips called by their names, and with a repair for a text that is no YAML.
 fn named(problems: Problems, text: &str, name: &str, load: Load<'_>) -> Problems {
     let burden = |text: &str| match load(text) {
-        Ok(_) => 0,
-        Err(problems) if problems.list().iter().any(|problem| problem.is_syntax) => usize::MAX,
-        Err(problems) => problems.list().len(),
+        None => 0,
+        Some(problems) if problems.list().iter().any(|problem| problem.is_syntax) => usize::MAX,
+        Some(problems) => problems.list().len(),
     };
     let (slips, mended) = slips::find(text, &burden);
     if !slips.is_empty() {
@@ -58,8 +57,8 @@ fn named(problems: Problems, text: &str, name: &str, load: Load<'_>) -> Problems
         }
         let told = report.finish(text);
         return match load(&mended) {
-            Ok(_) => told,
-            Err(rest) => told.with(rest),
+            None => told,
+            Some(rest) => told.with(rest),
         };
     }
     let mut problems = problems;
@@ -68,10 +67,10 @@ fn named(problems: Problems, text: &str, name: &str, load: Load<'_>) -> Problems
         if let Some((words, fix)) = place.and_then(|place| slips::repair(text, place, &burden)) {
             problem.note = None;
             problem.hint(words, fix);
-        } else if let Some((words, fix)) = problem.place.and_then(|place| slips::comment(text, place)) {
-            if problem.hint.is_none() {
-                problem.hint(words, fix);
-            }
+        } else if problem.hint.is_none()
+            && let Some((words, fix)) = problem.place.and_then(|place| slips::comment(text, place))
+        {
+            problem.hint(words, fix);
         }
     }
     problems
@@ -85,11 +84,13 @@ fn is_better(
     name: &str,
     load: Load<'_>,
 ) -> bool {
-    let Err(left) = load(mended) else { return true };
+    let Some(left) = load(mended) else { return true };
     let after = counted(&named(left, mended, name, load));
-    let gone = after.get(&key(problem)).copied().unwrap_or(0) < before.get(&key(problem)).copied().unwrap_or(0);
+    let gone =
+        after.get(&key(problem)).copied().unwrap_or(0) < before.get(&key(problem)).copied().unwrap_or(0);
     // Where the file was no YAML, nobody knew what else was wrong with it.
-    gone && (problem.is_syntax || after.iter().all(|(key, count)| before.get(key).is_some_and(|old| count <= old)))
+    gone && (problem.is_syntax
+        || after.iter().all(|(key, count)| before.get(key).is_some_and(|old| count <= old)))
 }
 
 /// How often there is which problem, wherever it stands.

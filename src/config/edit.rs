@@ -86,7 +86,10 @@ impl Fix {
                 let line = start + page.text[start..end].find('\n')? + 1;
                 let deeper = indented(page.text.get(line..end)?, 2);
                 let lead = deeper.len() - deeper.trim_start_matches(' ').len();
-                page.replaced((line, end), &format!("{}- {}", " ".repeat(lead.checked_sub(2)?), &deeper[lead..]))
+                page.replaced(
+                    (line, end),
+                    &format!("{}- {}", " ".repeat(lead.checked_sub(2)?), &deeper[lead..]),
+                )
             }
             Fix::Nest(key, name) => {
                 let (start, end) = page.entry(*key)?;
@@ -121,9 +124,11 @@ impl<'t> Page<'t> {
     fn new(text: &'t str) -> Page<'t> {
         let mut lines = Vec::new();
         let mut start = 0;
-        for (at, _) in text.match_indices('\n') {
-            let end = if text[start..at].ends_with('\r') { at - 1 } else { at };
-            lines.push((start, end));
+        for (at, sign) in text.match_indices(['\n', '\r']) {
+            // A carriage return in front of a line feed is a part of it.
+            if sign == "\r" || !text[..at].ends_with('\r') {
+                lines.push((start, at));
+            }
             start = at + 1;
         }
         lines.push((start, text.len()));
@@ -228,7 +233,8 @@ impl<'t> Page<'t> {
                 continue;
             }
             let indent = line.chars().take_while(|c| *c == ' ').count();
-            let is_below = indent > depth || (takes_dashes && indent == depth && line[indent..].starts_with('-'));
+            let is_below =
+                indent > depth || (takes_dashes && indent == depth && line[indent..].starts_with('-'));
             if !is_below {
                 break;
             }
@@ -315,7 +321,8 @@ pub(super) fn scan(text: &str, mut each: impl FnMut(usize, char) -> bool) {
                 '"' | '\'' if before.is_whitespace() || "[{,:".contains(before) => quote = Some(sign),
                 '[' | '{' | ']' | '}' | ',' => {
                     // A variable is no mapping.
-                    let is_variable = (sign == '{' && before == '$') || sign == '}' && opens_variable(&text[..at]);
+                    let is_variable =
+                        (sign == '{' && before == '$') || sign == '}' && opens_variable(&text[..at]);
                     if !is_variable && !each(at, sign) {
                         return;
                     }
@@ -379,9 +386,15 @@ mod tests {
             done(Fix::Move(at(5, 7, 1), at(2, 3, 1), "m".into()), block),
             "t:\n  m: 3\n  a: 1\n  l:\n    - b: 2\n"
         );
-        assert_eq!(done(Fix::Wrap(at(2, 3, 1), "g".into(), "n".into()), block).lines().nth(1), Some("  g: {n: 1}"));
+        assert_eq!(
+            done(Fix::Wrap(at(2, 3, 1), "g".into(), "n".into()), block).lines().nth(1),
+            Some("  g: {n: 1}")
+        );
         let list = "t:\n  k:\n    - 1\n    - 2\n";
-        assert_eq!(done(Fix::Wrap(at(2, 3, 1), "g".into(), "n".into()), list), "t:\n  g:\n    n:\n      - 1\n      - 2\n");
+        assert_eq!(
+            done(Fix::Wrap(at(2, 3, 1), "g".into(), "n".into()), list),
+            "t:\n  g:\n    n:\n      - 1\n      - 2\n"
+        );
         assert_eq!(done(Fix::Indent(vec![at(2, 3, 1)], 2), list), "t:\n    k:\n      - 1\n      - 2\n");
         assert_eq!(
             done(Fix::Then(at(1, 8, 1), "h".into(), at(1, 2, 4), "port: 1".into()), "{host: a}"),

@@ -167,7 +167,7 @@ pub(super) struct Wrong {
     /// What else there is to know.
     pub(super) note: Option<String>,
     /// The edit that the hint proposes.
-    pub(super) fix: Option<Fix>,
+    pub(super) fix: Option<Box<Fix>>,
 }
 
 impl Wrong {
@@ -189,13 +189,13 @@ impl Wrong {
 
     /// The same in words of its own.
     pub(super) fn hint(mut self, text: impl Into<String>, value: impl Into<String>) -> Self {
-        (self.hint, self.fix) = (Some(text.into()), Some(Fix::Value(value.into())));
+        (self.hint, self.fix) = (Some(text.into()), Some(Box::new(Fix::Value(value.into()))));
         self
     }
 
     /// The same with another edit than one of the value.
     pub(super) fn hint_by(mut self, text: impl Into<String>, fix: Fix) -> Self {
-        (self.hint, self.fix) = (Some(text.into()), Some(fix));
+        (self.hint, self.fix) = (Some(text.into()), Some(Box::new(fix)));
         self
     }
 
@@ -286,7 +286,8 @@ impl Report {
     pub(super) fn wrong(&mut self, spot: &Spot, subject: &str, wrong: Wrong) {
         let problem = self.spot(spot, format!("{subject} {}", wrong.message));
         problem.expected = wrong.expected;
-        (problem.hint, problem.note, problem.fix) = (wrong.hint, wrong.note, wrong.fix);
+        (problem.hint, problem.note, problem.fix) =
+            (wrong.hint, wrong.note, wrong.fix.map(|fix| *fix));
     }
 
     /// Something that is right and yet may not be what somebody wants.
@@ -326,8 +327,17 @@ impl Report {
     }
 
     fn push(&mut self, file: Option<Arc<str>>, place: Option<Place>, message: String) -> &mut Problem {
-        let problem =
-            Problem { file, place, message, expected: None, hint: None, note: None, fix: None, is_syntax: false, snippet: None };
+        let problem = Problem {
+            file,
+            place,
+            message,
+            expected: None,
+            hint: None,
+            note: None,
+            fix: None,
+            is_syntax: false,
+            snippet: None,
+        };
         self.list.push(problem);
         let last = self.list.len() - 1;
         &mut self.list[last]

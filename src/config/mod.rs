@@ -116,7 +116,7 @@ pub fn load_text(
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Loaded, Problems> {
     let load = |text: &str| load_once(text, name, folder, flags, env);
-    load(text).map_err(|problems| advice::give(problems, text, name, &load))
+    load(text).map_err(|problems| advice::give(problems, text, name, &|text| load(text).err()))
 }
 
 /// The same without a look at what the hints would lead to.
@@ -135,9 +135,7 @@ fn load_once(
     let raw = raw::walk(&root, &mut raw::Reader::new(&mut report, folder));
     if !raw.has_targets && flags.backends.is_empty() {
         let message = if root.is_null() { "this file is empty" } else { "this file has no `targets`" };
-        report
-            .whole(message)
-            .expected(strangers::SMALLEST);
+        report.whole(message).expected(strangers::SMALLEST);
     }
     accept(raw, flags, report, text)
 }
@@ -217,12 +215,18 @@ impl Unreadable {
                 report.whole(format!("this config file can't be read: {error}"));
             }
             Unreadable::Folder => {
-                report.whole("this is a folder").expected("a config file");
+                let problem = report.whole("this is a folder").expected("a config file");
+                let inside = ["evenkeel.yaml", "evenkeel.yml"].map(|file| Path::new(name).join(file));
+                if let Some(file) = inside.iter().find(|file| file.is_file()) {
+                    problem.note(format!("there is `{}`", file.display()));
+                }
             }
             Unreadable::TooLarge => {
                 report.whole("this file is larger than 64MiB").expected("a config file");
             }
-            Unreadable::NotUtf8 { bytes, .. } if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") => {
+            Unreadable::NotUtf8 { bytes, .. }
+                if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") =>
+            {
                 report
                     .whole("this file is UTF-16, as some editors of Windows write it")
                     .expected("a file in UTF-8")

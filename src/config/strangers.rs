@@ -16,7 +16,8 @@ pub(super) struct Stranger {
 impl Stranger {
     /// Reports it.
     pub(super) fn tell(&self, report: &mut Report) {
-        let problem = report.at(self.place, format!("this is {}, which evenkeel does not read", self.program));
+        let problem =
+            report.at(self.place, format!("this is {}, which evenkeel does not read", self.program));
         problem.expected(SMALLEST);
         if !self.words.is_empty() {
             problem.note(self.words);
@@ -43,7 +44,9 @@ const SIGNS: &[Sign] = &[
     Sign {
         program: "an HTML or XML page",
         words: "",
-        first: |line| ["<!DOCTYPE", "<!doctype", "<html", "<?xml"].iter().any(|start| line.starts_with(start)),
+        first: |line| {
+            ["<!DOCTYPE", "<!doctype", "<html", "<?xml"].iter().any(|start| line.starts_with(start))
+        },
         second: None,
     },
     Sign {
@@ -55,7 +58,10 @@ const SIGNS: &[Sign] = &[
     Sign {
         program: "a configuration of Traefik",
         words: "an entry point is a `listener`, a service a target, and one of its servers a backend",
-        first: |line| line.trim_start().trim_start_matches('[').starts_with("entryPoints") || line.trim() == "loadBalancer:",
+        first: |line| {
+            line.trim_start().trim_start_matches('[').starts_with("entryPoints")
+                || line.trim() == "loadBalancer:"
+        },
         second: None,
     },
     Sign {
@@ -102,7 +108,11 @@ const SIGNS: &[Sign] = &[
         program: "a configuration of HAProxy",
         words: "a `backend` with its `frontend` is a target, a `server` is a backend, `bind` is `listener`",
         first: |line| ["global", "defaults"].contains(&line.trim_end()) && !line.starts_with(' '),
-        second: Some(|line| ["mode ", "timeout ", "server ", "maxconn "].iter().any(|word| line.trim_start().starts_with(word))),
+        second: Some(|line| {
+            ["mode ", "timeout ", "server ", "maxconn "]
+                .iter()
+                .any(|word| line.trim_start().starts_with(word))
+        }),
     },
     Sign {
         program: "TOML",
@@ -133,7 +143,8 @@ pub(super) fn recognised(text: &str) -> Option<Stranger> {
     }
     SIGNS.iter().find_map(|sign| {
         let is_text = |line: &&str| !line.trim_start().starts_with(['#', ';']);
-        let found = text.lines().enumerate().filter(|(_, line)| is_text(line)).find(|(_, line)| (sign.first)(line));
+        let found =
+            text.lines().enumerate().filter(|(_, line)| is_text(line)).find(|(_, line)| (sign.first)(line));
         let (index, line) = found?;
         if let Some(second) = sign.second
             && !text.lines().filter(is_text).any(second)

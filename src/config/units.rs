@@ -53,7 +53,8 @@ pub(super) fn duration(text: &str) -> Result<Duration, Wrong> {
         }
         let Some(&(_, nanos)) = TIME_UNITS.iter().find(|(name, _)| *name == unit) else {
             return Err(match meant_time_unit(unit) {
-                Some((times, meant)) => scaled(number, times).map_or_else(wrong, |number| wrong().instead(format!("{number}{meant}"))),
+                Some((times, meant)) => scaled(number, times)
+                    .map_or_else(wrong, |number| wrong().instead(format!("{number}{meant}"))),
                 None => wrong(),
             });
         };
@@ -93,7 +94,9 @@ pub(super) fn size(text: &str) -> Result<u64, Wrong> {
         let letter = unit.chars().next().map_or(' ', |c| c.to_ascii_uppercase());
         return Err(if unit.len() == 1 && matches!(letter, 'K' | 'M' | 'G' | 'T') {
             wrong().hint(
-                format!("write `{number}{letter}iB` (powers of 1024) or `{number}{letter}B` (powers of 1000)"),
+                format!(
+                    "write `{number}{letter}iB` (powers of 1024) or `{number}{letter}B` (powers of 1000)"
+                ),
                 format!("{number}{letter}iB"),
             )
         } else if SIZE_UNITS.iter().any(|(name, _)| word != unit && name.eq_ignore_ascii_case(word)) {

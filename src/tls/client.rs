@@ -10,9 +10,12 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::SingleCertAndKey;
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme,
+};
 use x509_parser::prelude::{FromDer as _, X509Certificate, X509Version};
 
+use super::fault::{SelfSigned, TlsFault};
 use super::{Complaint, provider};
 use crate::config::model::Protocol;
 use crate::config::model::tls::{Authorities, UpstreamTls};
@@ -179,10 +182,11 @@ impl ServerCertVerifier for Verifier {
             Whom::Anyone => Ok(ServerCertVerified::assertion()),
             Whom::Trusted { pins: Some(pins), .. } if pins.contains(leaf) => verify_pin(leaf, name, now),
             Whom::Trusted { chains: Some(chains), .. } => {
-                chains.verify_server_cert(leaf, chain, name, ocsp, now)
+                let verdict = chains.verify_server_cert(leaf, chain, name, ocsp, now);
+                verdict.map_err(|error| told_apart(error, leaf))
             }
             Whom::Trusted { chains: None, .. } => {
-                Err(Error::InvalidCertificate(CertificateError::UnknownIssuer))
+                Err(told_apart(Error::InvalidCertificate(CertificateError::UnknownIssuer), leaf))
             }
         }
     }
@@ -217,6 +221,20 @@ impl ServerCertVerifier for Verifier {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// A certificate that nobody has issued but itself has another cure than one of an unknown authority.
+fn told_apart(error: Error, leaf: &CertificateDer<'_>) -> Error {
+    let is_own_issuer = || {
+        let parsed = X509Certificate::from_der(leaf).ok();
+        parsed.is_some_and(|(_, leaf)| leaf.issuer().as_raw() == leaf.subject().as_raw())
+    };
+    match TlsFault::of(&error, true) {
+        TlsFault::Issuer if is_own_issuer() => {
+            CertificateError::Other(OtherError(Arc::new(SelfSigned))).into()
+        }
+        _ => error,
     }
 }
 

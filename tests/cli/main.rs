@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 mod events;
+mod habits;
 mod https;
 mod logs;
 mod simulate;
@@ -186,7 +187,7 @@ fn a_hangup_is_answered_with_a_line_and_ends_nothing() {
 #[test]
 fn check_prints_values_with_their_origin() {
     let (code, out, _) =
-        outcome(&["check", "--config", "fixtures/gruglb/example-config.yaml", "--workers", "7"]);
+        outcome(&["check", "--config", "fixtures/gruglb/example-config.yaml", "--workers", "7", "--all"]);
     assert_eq!(code, Some(0));
     let row = |start: &str| out.lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned();
     assert!(row("workers").contains('7') && row("workers").ends_with("--workers"), "{out}");
@@ -211,9 +212,9 @@ fn check_warns_of_certificates_that_end_soon_and_of_backends_that_are_not_verifi
     assert_eq!((code, err.as_str()), (Some(0), ""));
     let end = "both.pem of web expires in 3 days
 warning: the backends of web are not verified (`upstream_tls.insecure`)
-the config is valid
 ";
-    assert!(out.contains("\nwarning: the certificate ") && out.ends_with(end), "{out}");
+    assert!(out.contains("\nwarning: the certificate ") && out.contains(end), "{out}");
+    assert!(out.ends_with("`--all` prints them\nthe config is valid\n"), "{out}");
 }
 
 #[test]
@@ -361,7 +362,7 @@ fn the_schema_is_json_that_describes_a_config() {
 #[test]
 fn an_unknown_algorithm_is_an_error_that_lists_the_known_ones() {
     let (code, _, err) = outcome(&["--backends", "http://127.0.0.1:1", "--algorithm", "fastest"]);
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(2));
     assert!(err.contains("fastest") && err.contains("round_robin"), "{err}");
 }
 
@@ -380,7 +381,35 @@ fn a_taken_address_is_named() {
     let port = taken.local_addr().unwrap().port().to_string();
     let (code, _, err) = outcome(&["--backends", "http://127.0.0.1:1", "--port", &port]);
     assert_eq!(code, Some(1));
-    assert!(err.contains(&format!("127.0.0.1:{port}")) && err.contains("in use"), "{err}");
+    assert!(err.starts_with("--port: listener default: can't bind ") && err.contains("in use"), "{err}");
+    // It is this process that has it, and nothing hides it from a child.
+    let holder = format!("(process {})\n  hint: end that process, or write another port", std::process::id());
+    assert!(err.contains(&format!("127.0.0.1:{port}")) && err.contains(&holder), "{err}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("evenkeel.yaml");
+    let backends = "backends: [{host: 127.0.0.1, port: 1}]";
+    std::fs::write(&file, format!("targets:\n  web:\n    listener: [0, {port}]\n    {backends}\n")).unwrap();
+    let (code, _, err) = outcome(&[file.to_str().unwrap()]);
+    assert_eq!(code, Some(1));
+    assert!(err.starts_with(&format!("{}:3: listener web: can't bind", file.display())), "{err}");
+}
+
+#[test]
+fn check_of_a_small_file_fits_a_screen() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("evenkeel.yaml");
+    let text = "targets:\n  web:\n    protocol: http\n    listener: 8080\n    backends:\n      \
+                - {host: 127.0.0.1, port: 8001}\n      - {host: 127.0.0.1, port: 8002}\n";
+    std::fs::write(&file, text).unwrap();
+    let file = file.to_str().unwrap();
+    let (code, short, _) = outcome(&["check", file]);
+    assert_eq!(code, Some(0));
+    assert!(short.lines().count() < 24, "{short}");
+    assert!(short.contains("targets.web.listener") && !short.contains("  default"), "{short}");
+    let (code, long, _) = outcome(&["check", file, "--all"]);
+    assert_eq!(code, Some(0));
+    assert!(long.contains("targets.web.timeouts.connect") && long.contains("  default"), "{long}");
+    assert!(short.ends_with("the config is valid\n") && long.ends_with("the config is valid\n"));
 }
 
 #[test]
@@ -393,12 +422,19 @@ fn the_demo_rotates_over_http_https_and_tcp() {
     let mut demo =
         Started::new(evenkeel(&["demo", "--http-port", &port, "--https-port", &port, "--tcp-port", &port]));
     let line = demo.wait_for("http://127.0.0.1:");
-    let http: SocketAddr = line.split("http://").nth(1).unwrap().trim().parse().unwrap();
-    let line = demo.wait_for("https://127.0.0.1:");
-    let https: SocketAddr = line.split("https://").nth(1).unwrap().trim().parse().unwrap();
-    let tcp: SocketAddr = demo.wait_for("TCP ").split_whitespace().nth(1).unwrap().parse().unwrap();
+    let after = |start: &str| -> SocketAddr {
+        line.split(start).nth(1).unwrap().split_whitespace().next().unwrap().parse().unwrap()
+    };
+    let (http, https, tcp) = (after("http://"), after("https://"), after("TCP "));
     demo.wait_for_all(&["web/fake-1 is up", "web/fake-2 is up", "web/fake-3 is up"]);
     demo.wait_for_all(&["tcp/tcp-fake-1 is up", "tcp/tcp-fake-2 is up"]);
+    demo.wait_for("Ctrl-C ends it");
+    let first = demo.seen.iter().position(|line| line.starts_with("evenkeel demo:")).unwrap();
+    let greeting = &demo.seen[first..];
+    assert!(demo.seen.len() < 24, "{:#?}", demo.seen);
+    assert!(greeting.iter().all(|line| line.chars().count() <= 80), "{greeting:#?}");
+    assert!(greeting.iter().any(|line| line.contains("make fake-1 ill")), "{greeting:#?}");
+    assert!(greeting.iter().all(|line| !line.contains("nc ")), "{greeting:#?}");
     let mut bodies: Vec<String> = (0..6).map(|_| body(&get(http)).to_owned()).collect();
     bodies.sort();
     bodies.dedup();

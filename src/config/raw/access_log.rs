@@ -1,7 +1,7 @@
 //! `access_log`: where records go, in which form, and how many of them.
 
-use super::reader::{Reader, choose, is_off};
 use super::nearest::nearest;
+use super::reader::{Reader, choose, is_off};
 use super::shape;
 use crate::config::error::{Wrong, quoted};
 use crate::config::model::template::{DerivedField, FaultKind, LogField, TemplateFault};
@@ -107,7 +107,9 @@ fn format(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<LogFormat>> 
             return named.map(Some).map_err(|wrong| {
                 let wrong = Wrong { expected: Some(TEMPLATE_FORM.into()), ..wrong };
                 match in_braces(text) {
-                    Some(ours) => wrong.hint(format!("write `{ours}`: fields stand in braces"), format!("'{ours}'")),
+                    Some(ours) => {
+                        wrong.hint(format!("write `{ours}`: fields stand in braces"), format!("'{ours}'"))
+                    }
                     None => wrong,
                 }
             });
@@ -132,14 +134,10 @@ fn refuse(fault: &TemplateFault, entry: &Entry, reader: &mut Reader<'_>) {
             format!("asks for the header {}, which no request can have", quoted(name)),
             "letters, digits and `-`",
         ),
-        FaultKind::Unclosed => {
-            Wrong::bare("has a `{` that no `}` closes")
-                .hint("write `{{` if the character itself is meant", "{{")
-        }
-        FaultKind::Unopened => {
-            Wrong::bare("has a `}` that no `{` opens")
-                .hint("write `}}` if the character itself is meant", "}}")
-        }
+        FaultKind::Unclosed => Wrong::bare("has a `{` that no `}` closes")
+            .hint("write `{{` if the character itself is meant", "{{"),
+        FaultKind::Unopened => Wrong::bare("has a `}` that no `{` opens")
+            .hint("write `}}` if the character itself is meant", "}}"),
         FaultKind::Control => {
             Wrong::new("has a line break or another control character", "one line; a tab may be in it")
                 .note("a text behind `>-` becomes one line")

@@ -79,7 +79,8 @@ pub(in crate::config) fn listener(text: &str) -> Result<RawListener, Wrong> {
     }
     if text.contains("://") {
         let bare = text.split_once("://").map_or(text, |(_, rest)| rest).trim_end_matches('/');
-        let wrong = wrong("which is a URL").note("a listener has no scheme: `protocol` says what is spoken there");
+        let wrong =
+            wrong("which is a URL").note("a listener has no scheme: `protocol` says what is spoken there");
         return Err(match listener(bare) {
             Ok(_) => wrong.instead(spelt(bare)),
             Err(inner) => wrong.advised_by(inner),
@@ -96,8 +97,8 @@ pub(in crate::config) fn listener(text: &str) -> Result<RawListener, Wrong> {
     let port = digits(port)
         .and_then(|port| u16::try_from(port).ok())
         .ok_or_else(|| wrong("whose port is no number from 0 to 65535"))?;
-    let host = bind_host(host)
-        .map_err(|inner| whole(wrong("whose address is no IP address"), inner, port))?;
+    let host =
+        bind_host(host).map_err(|inner| whole(wrong("whose address is no IP address"), inner, port))?;
     Ok(RawListener::At(host, port))
 }
 
@@ -108,7 +109,7 @@ fn spelt(text: &str) -> String {
 
 /// Advice for an address alone as advice for the same with its port.
 fn whole(wrong: Wrong, inner: Wrong, port: impl std::fmt::Display) -> Wrong {
-    match inner.fix {
+    match inner.fix.as_deref() {
         Some(Fix::Value(host)) => wrong.instead(match host.trim_matches('"') {
             "*" => format!("\"*:{port}\""),
             host => format!("{host}:{port}"),
@@ -152,7 +153,9 @@ pub(in crate::config) fn bind_host(text: &str) -> Result<BindHost, Wrong> {
         wrong.instead("127.0.0.1")
     } else if EVERY.contains(&text.to_lowercase().as_str()) {
         wrong.instead("\"*\"")
-    } else if let Some((host, port)) = text.rsplit_once(':').filter(|(host, _)| host.parse::<IpAddr>().is_ok()) {
+    } else if let Some((host, port)) =
+        text.rsplit_once(':').filter(|(host, _)| host.parse::<IpAddr>().is_ok())
+    {
         wrong.hint(format!("write `{host}`: the port `{port}` belongs to each target's `listener`"), host)
     } else {
         wrong
@@ -239,7 +242,7 @@ pub(in crate::config) fn url(text: &str, usual: &str) -> Result<Url, Wrong> {
     }
     let host = host(written_host).map_err(|inner| {
         let wrong = wrong("whose host is neither an IP address nor a host name");
-        match inner.fix {
+        match inner.fix.as_deref() {
             Some(Fix::Value(host)) => wrong.instead(format!("{}://{host}:{port}", scheme.name)),
             _ => wrong,
         }

@@ -47,7 +47,11 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Field<Vec<RawBacke
         let wrong = Wrong::new(found(&entry.node), EXPECTED);
         let hint = format!("write `- ` in front of `{}`, also for a single backend", first.key);
         let spot = reader.spot(entry);
-        reader.report.wrong(&spot, "`backends`", wrong.hint_by(hint, Fix::Dash(entry.key_place, entry.node.place)));
+        reader.report.wrong(
+            &spot,
+            "`backends`",
+            wrong.hint_by(hint, Fix::Dash(entry.key_place, entry.node.place)),
+        );
         return Field::Faulty;
     }
     let Some(items) = list(entry, reader, EXPECTED) else { return Field::Faulty };
@@ -68,7 +72,11 @@ fn backend(item: &Node, reader: &mut Reader<'_>) -> Option<RawBackend> {
         } else {
             text.to_owned()
         };
-        reader.report.wrong(&spot, "a backend", wrong.hint(format!("write `url: {url}`"), format!("{{url: \"{url}\"}}")));
+        reader.report.wrong(
+            &spot,
+            "a backend",
+            wrong.hint(format!("write `url: {url}`"), format!("{{url: \"{url}\"}}")),
+        );
         return None;
     }
     let section = reader.section("a backend", item, &shape::BACKEND)?;
@@ -81,7 +89,8 @@ fn backend(item: &Node, reader: &mut Reader<'_>) -> Option<RawBackend> {
     let place = match (url, host, port) {
         (Some(url), None, None) => {
             let usual = reader.usual_scheme();
-            let mut place = reader.parsed(url, "a URL such as `http://127.0.0.1:8001`", |text| backend_url(text, usual))?;
+            let mut place = reader
+                .parsed(url, "a URL such as `http://127.0.0.1:8001`", |text| backend_url(text, usual))?;
             if let BackendAddress::Unix(path) = &mut place.value.address {
                 *path = reader.path(&path.to_string_lossy());
             }
@@ -108,7 +117,9 @@ fn backend(item: &Node, reader: &mut Reader<'_>) -> Option<RawBackend> {
             let missing = if only.key == "host" { "port" } else { "host" };
             let message = format!("this backend has a `{}` and no `{missing}`", only.key);
             let both = only.node.text().and_then(|text| text.rsplit_once(':')).filter(|(host, port)| {
-                missing == "port" && address::host(host).is_ok() && port.parse::<u16>().is_ok_and(|port| port > 0)
+                missing == "port"
+                    && address::host(host).is_ok()
+                    && port.parse::<u16>().is_ok_and(|port| port > 0)
             });
             let problem = reader.report.at(only.key_place, message);
             problem.expected("`host` and `port`, or `url`");
@@ -136,7 +147,11 @@ fn port(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<u32>> {
     if is_range || matches!(entry.node.typed(), Typed::List(_)) {
         let wrong = Wrong::new(found(&entry.node), "one port, from 1 to 65535");
         let spot = reader.spot(entry);
-        reader.report.wrong(&spot, "`port`", wrong.note("each port is a backend of its own: one `- {host: …, port: …}` for each"));
+        reader.report.wrong(
+            &spot,
+            "`port`",
+            wrong.note("each port is a backend of its own: one `- {host: …, port: …}` for each"),
+        );
         return None;
     }
     reader.whole(entry, 1..=65_535)

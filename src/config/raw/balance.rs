@@ -84,11 +84,9 @@ pub(in crate::config) fn algorithm_name(text: &str) -> Result<Balance, Wrong> {
         return Ok(*balance);
     }
     choose(text, Balance::ALL).map_err(|wrong| match lower.replace('-', "_").as_str() {
-        "ip_hash" | "source" | "source_ip" | "hash" | "consistent_hash" | "consistent" => {
-            wrong
-                .hint("write `maglev` (or `ring_hash`)", "maglev")
-                .note("without `hash_key` they hash the client's address")
-        }
+        "ip_hash" | "source" | "source_ip" | "hash" | "consistent_hash" | "consistent" => wrong
+            .hint("write `maglev` (or `ring_hash`)", "maglev")
+            .note("without `hash_key` they hash the client's address"),
         "uri" | "url" => {
             wrong.hint("write `maglev` (or `ring_hash`)", "maglev").note("add `hash_key: path` beside it")
         }

@@ -33,10 +33,10 @@ pub(super) use access_log::RawAccessLog;
 pub(super) use address::{BindHost, RawListener, bind_host};
 pub(super) use backend::{RawBackend, backend_url};
 pub(super) use balance::{RawSticky, Secret, algorithm_name, strong};
+pub(super) use bounds::{COUNT_MAX, DAY, INTERVAL_MIN, WORKERS_MAX};
 pub(super) use health::{RawHealth, probe_path};
 pub(super) use kind::{Key, Kind, NAME, Shape};
 pub(super) use reader::{Reader, choose, out_of_range};
-pub(super) use bounds::{COUNT_MAX, DAY, INTERVAL_MIN, WORKERS_MAX};
 pub(super) use resilience::{RawBreaker, RawHedging, RawOutlier, RawRetries};
 pub(super) use servers::default_target;
 pub(super) use shape::ALL as SHAPES;
@@ -130,7 +130,9 @@ fn logging(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<LogLevel>> 
     reader.parsed(entry, &expected, |text| {
         choose(text, LogLevel::ALL).map_err(|wrong| match text.to_lowercase().as_str() {
             "warning" => wrong.instead("warn"),
-            "err" | "crit" | "critical" | "alert" | "emerg" | "fatal" | "quiet" | "none" => wrong.instead("error"),
+            "err" | "crit" | "critical" | "alert" | "emerg" | "fatal" | "quiet" | "none" => {
+                wrong.instead("error")
+            }
             "notice" | "information" | "default" => wrong.instead("info"),
             "verbose" | "all" => wrong.instead("debug"),
             _ => wrong,
@@ -189,7 +191,9 @@ fn targets(top: &Section<'_>, reader: &mut Reader<'_>, raw: &mut Raw) {
                 "a mapping from names to targets: `targets: {web: {listener: 8080, backends: […]}}`",
             );
             let wrong = match targets.node.typed() {
-                Typed::List(_) => wrong.note("in place of `- name: web` stands `web:`, and the other keys deeper below it"),
+                Typed::List(_) => {
+                    wrong.note("in place of `- name: web` stands `web:`, and the other keys deeper below it")
+                }
                 _ => wrong,
             };
             let spot = reader.spot(targets);
@@ -205,4 +209,3 @@ fn no_targets(entry: &Entry, reader: &mut Reader<'_>) {
         .spot(&spot, "`targets` is empty, so there is nothing to balance")
         .expected("at least one target with `listener` and `backends`");
 }
-

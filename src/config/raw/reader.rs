@@ -138,7 +138,8 @@ impl<'r> Reader<'r> {
             self.trail.pop();
         }
         self.trail.push((shape.path, entries.first().map(|entry| entry.key_place)));
-        let is_ours = |entry: &&Entry| shape.has(&entry.key) || (shape.path.is_empty() && is_extension(&entry.key));
+        let is_ours =
+            |entry: &&Entry| shape.has(&entry.key) || (shape.path.is_empty() && is_extension(&entry.key));
         let unknown = entries.iter().filter(|entry| !is_ours(entry));
         let misspelt = unknown.filter_map(|entry| self.refuse_key(entry, entries, shape)).collect();
         Some(Section { entries, known: shape.keys, misspelt })
@@ -179,11 +180,14 @@ impl<'r> Reader<'r> {
         };
         let key = &home.key;
         if let Some(by) = below_targets(entry, all, home) {
-            let words =
-                format!("indent it by {by} spaces, with all that stands below it: `{}` belongs to a target", home.key);
+            let words = format!(
+                "indent it by {by} spaces, with all that stands below it: `{}` belongs to a target",
+                home.key
+            );
             return (words, Some(Fix::Indent(vec![place], by)));
         }
-        let inner = home.path.strip_prefix(shape.path).filter(|inner| !inner.is_empty() && !inner.contains('<'));
+        let inner =
+            home.path.strip_prefix(shape.path).filter(|inner| !inner.is_empty() && !inner.contains('<'));
         let name = home.key.to_owned();
         match inner.map(|inner| inner.trim_end_matches('.')) {
             Some(group) if !group.contains(['.', '[']) => match all.iter().find(|other| other.key == group) {
@@ -203,12 +207,14 @@ impl<'r> Reader<'r> {
             None => {
                 let outer = self.trail.iter().find(|(path, _)| *path == home.path);
                 match outer.and_then(|(path, first)| Some((path, (*first)?))) {
-                    Some((&"", first)) => {
-                        (format!("move it to the top level: `{key}` holds for all targets"), Some(Fix::Move(place, first, name)))
-                    }
-                    Some((_, first)) if home.path == "targets.<name>." => {
-                        (format!("move it to the target: `{key}` holds for all of its backends"), Some(Fix::Move(place, first, name)))
-                    }
+                    Some((&"", first)) => (
+                        format!("move it to the top level: `{key}` holds for all targets"),
+                        Some(Fix::Move(place, first, name)),
+                    ),
+                    Some((_, first)) if home.path == "targets.<name>." => (
+                        format!("move it to the target: `{key}` holds for all of its backends"),
+                        Some(Fix::Move(place, first, name)),
+                    ),
                     Some((_, first)) => (elsewhere, Some(Fix::Move(place, first, name))),
                     None => (elsewhere, None),
                 }
@@ -348,16 +354,17 @@ impl<'r> Reader<'r> {
                 let wrong = out_of_range(number, &expected, number < i64::from(*range.start()));
                 let (least, most) = (range.start().to_string(), range.end().to_string());
                 let wrong = match number {
-                    0 if entry.key == "workers" => {
-                        wrong.hint_by("remove it: then there is one for each core", Fix::Remove(entry.key_place))
-                    }
+                    0 if entry.key == "workers" => wrong
+                        .hint_by("remove it: then there is one for each core", Fix::Remove(entry.key_place)),
                     0 if entry.key == "max_connections" => wrong.hint_by(
                         "remove it: then there are as many as the system's limit of descriptors allows",
                         Fix::Remove(entry.key_place),
                     ),
                     ..=0 if form.contains("`off`") => wrong.instead("off"),
                     ..=0 => wrong.hint(format!("write `{least}`, the least"), least),
-                    _ if number > i64::from(*range.end()) => wrong.hint(format!("write `{most}`, the most"), most),
+                    _ if number > i64::from(*range.end()) => {
+                        wrong.hint(format!("write `{most}`, the most"), most)
+                    }
                     _ => wrong,
                 };
                 self.report.wrong(&spot, &subject(&entry.key), wrong);
@@ -441,7 +448,11 @@ impl<'r> Reader<'r> {
     }
 
     /// Like [`Reader::duration`], for a limit that can't be switched off: who tries gets the longest.
-    pub(super) fn limit(&mut self, entry: &Entry, range: RangeInclusive<Duration>) -> Option<Written<Duration>> {
+    pub(super) fn limit(
+        &mut self,
+        entry: &Entry,
+        range: RangeInclusive<Duration>,
+    ) -> Option<Written<Duration>> {
         let text = entry.node.text().unwrap_or_default();
         let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
         let is_none = is_off(&entry.node) || units::is_endless(text) || digits.parse() == Ok(0.0);
@@ -472,11 +483,10 @@ impl<'r> Reader<'r> {
         let expected =
             format!("{form} ({} to {})", units::show_size(*range.start()), units::show_size(*range.end()));
         self.parsed_with_numbers(entry, &expected, |text| {
-            let size =
-                units::size(text).map_err(|wrong| {
-                    let wrong = Wrong { expected: Some(expected.clone()), ..wrong };
-                    if or_off && units::is_endless(text) { wrong.instead("off") } else { wrong }
-                })?;
+            let size = units::size(text).map_err(|wrong| {
+                let wrong = Wrong { expected: Some(expected.clone()), ..wrong };
+                if or_off && units::is_endless(text) { wrong.instead("off") } else { wrong }
+            })?;
             let verdict = in_range(&size, &range, &expected, units::show_size(size));
             verdict.map_err(|wrong| {
                 if or_off && size == 0 {

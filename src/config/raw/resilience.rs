@@ -4,7 +4,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::bounds::{
-    ATTEMPTS_MAX, COUNT_MAX, DAY, FAILURES, HOUR, IN_FLIGHT_MAX, MILLISECOND, MINUTE, PERCENTILE, SECOND, SLOWER,
+    ATTEMPTS_MAX, COUNT_MAX, DAY, FAILURES, HOUR, IN_FLIGHT_MAX, MILLISECOND, MINUTE, PERCENTILE, SECOND,
+    SLOWER,
 };
 use super::reader::{Reader, Section, choose, found, is_off, out_of_range, section_or_off, subject};
 use super::shape;
@@ -210,7 +211,8 @@ fn conditions(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<Writ
     let Some(items) = statuses::items(entry) else {
         let spot = reader.spot(entry);
         let wrong = Wrong::new(found(&entry.node), EXPECTED);
-        let wrong = if is_off(&entry.node) { wrong.note("`retries: off` is how nothing is repeated") } else { wrong };
+        let wrong =
+            if is_off(&entry.node) { wrong.note("`retries: off` is how nothing is repeated") } else { wrong };
         reader.report.wrong(&spot, &subject(&entry.key), wrong);
         return None;
     };

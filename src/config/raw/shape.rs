@@ -6,7 +6,8 @@ mod resilience;
 use std::time::Duration;
 
 use super::bounds::{
-    BOUND, CONNECTIONS_MAX, COUNT_MAX, DAY, HOUR, INTERVAL_MIN, MILLISECOND, MONTH, PRIORITY_MAX, WORKERS_MAX, IN_FLIGHT_MAX,
+    BOUND, CONNECTIONS_MAX, COUNT_MAX, DAY, HOUR, IN_FLIGHT_MAX, INTERVAL_MIN, MILLISECOND, MONTH,
+    PRIORITY_MAX, WORKERS_MAX,
 };
 use super::foreign;
 use super::kind::Kind::{

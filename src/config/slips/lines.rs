@@ -1,10 +1,10 @@
 //! Slips within one line.
 
-use super::{Slip, small};
+use super::slip::{Slip, small};
 use crate::config::edit::Fix;
 use crate::config::error::quoted;
-use crate::config::keys;
 use crate::config::origin::Place;
+use crate::config::raw::SHAPES;
 
 /// Characters that look like a blank, or like nothing, with their names.
 const BLANKS: &[(char, &str, &str)] = &[
@@ -91,7 +91,7 @@ fn blanks(line: &str) -> Option<Found> {
     for (at, c) in line.chars().enumerate() {
         match name(c) {
             // At the beginning of a file a byte order mark is allowed.
-            Some((_, name, with)) if !inside[at] && !(at == 0 && c == '\u{feff}') => {
+            Some((_, name, with)) if !inside[at] && (at > 0 || c != '\u{feff}') => {
                 found.get_or_insert((at, name, with));
                 mended.push_str(with);
             }
@@ -142,20 +142,19 @@ fn colon(line: &str) -> Option<Found> {
     Some(Found { at, width: 1, message, expected: None, hint: "write `: `".to_owned(), mended })
 }
 
-/// Names of keys, each once.
+/// Whether a word is the name of a key somewhere.
 fn is_key(word: &str) -> bool {
-    thread_local! {
-        static KEYS: Vec<String> = keys().iter().filter_map(|key| Some(key.rsplit('.').next()?.to_owned())).collect();
-    }
-    KEYS.with(|keys| keys.iter().any(|key| key == word))
+    SHAPES.iter().flat_map(|shape| shape.keys()).any(|key| key.name == word)
 }
 
 fn no_blank_after_dash(line: &str) -> Option<Found> {
     let at = line.len() - line.trim_start_matches(' ').len();
     let rest = line[at..].strip_prefix('-')?;
     let word: String = rest.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
-    let is_item = rest.starts_with(['{', '"', '\'']) || (is_key(&word) && rest[word.len()..].starts_with(':'));
-    let is_item = is_item || ["http:", "https:", "tcp:", "tls:", "unix:"].iter().any(|start| rest.starts_with(start));
+    let is_item =
+        rest.starts_with(['{', '"', '\'']) || (is_key(&word) && rest[word.len()..].starts_with(':'));
+    let is_item =
+        is_item || ["http:", "https:", "tcp:", "tls:", "unix:"].iter().any(|start| rest.starts_with(start));
     is_item.then(|| Found {
         at,
         width: 1,
@@ -185,7 +184,8 @@ fn no_blank_after_colon(line: &str) -> Option<Found> {
         if c != ':' || inside[at] || next.is_none_or(|next| next.is_whitespace() || next == '/') {
             continue;
         }
-        let word: String = chars[..at].iter().rev().take_while(|c| c.is_ascii_lowercase() || **c == '_').collect();
+        let word: String =
+            chars[..at].iter().rev().take_while(|c| c.is_ascii_lowercase() || **c == '_').collect();
         let word: String = word.chars().rev().collect();
         let start = at - word.chars().count();
         let before = chars[..start].iter().rev().find(|c| **c != ' ');

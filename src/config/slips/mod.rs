@@ -5,32 +5,13 @@
 
 mod lines;
 mod repairs;
+mod slip;
 
 use super::edit::Fix;
-use super::error::{Report, lines as lines_of};
+use super::error::lines as lines_of;
 use super::origin::Place;
 pub(super) use repairs::{comment, repair};
-
-/// How many problems a text has; the largest number for one that is no YAML.
-pub(super) type Burden<'b> = &'b dyn Fn(&str) -> usize;
-
-/// One slip.
-pub(super) struct Slip {
-    place: Place,
-    message: String,
-    expected: Option<&'static str>,
-    hint: String,
-    fix: Fix,
-}
-
-impl Slip {
-    /// Reports it.
-    pub(super) fn tell(self, report: &mut Report) {
-        let problem = report.at(self.place, self.message);
-        problem.expected = self.expected.map(str::to_owned);
-        problem.hint(self.hint, self.fix);
-    }
-}
+use slip::{Burden, Slip, small};
 
 /// Every slip, and the text without them.
 pub(super) fn find(text: &str, burden: Burden<'_>) -> (Vec<Slip>, String) {
@@ -57,13 +38,11 @@ pub(super) fn find(text: &str, burden: Burden<'_>) -> (Vec<Slip>, String) {
     (slips, mended.join("\n"))
 }
 
-fn small(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
-}
-
 /// What a merge has left behind; the text without it has the first side.
 fn conflict(text: &str) -> Option<(Slip, String)> {
-    let is = |line: &str, mark: &str| line.starts_with(mark) && line[mark.len()..].starts_with([' ', '\r']) || line == mark;
+    let is = |line: &str, mark: &str| {
+        line.starts_with(mark) && line[mark.len()..].starts_with([' ', '\r']) || line == mark
+    };
     let all: Vec<&str> = text.split('\n').collect();
     let first = all.iter().position(|line| is(line, "<<<<<<<"))?;
     all.iter().skip(first).position(|line| is(line, ">>>>>>>"))?;

@@ -1,6 +1,6 @@
 //! What would make YAML of a text that is none: some edits are tried, and the one that leaves the fewest problems is proposed.
 
-use super::Burden;
+use super::slip::Burden;
 use crate::config::edit::Fix;
 use crate::config::error::lines as lines_of;
 use crate::config::origin::Place;
@@ -23,7 +23,8 @@ pub(in crate::config) fn repair(text: &str, place: Place, burden: Burden<'_>) ->
         changed.join("\n")
     };
     let judged = tries.into_iter().map(|(words, edit)| (burden(&with(&edit)), words, edit));
-    let (_, words, (index, line)) = judged.filter(|(left, ..)| *left < usize::MAX).min_by_key(|(left, ..)| *left)?;
+    let (_, words, (index, line)) =
+        judged.filter(|(left, ..)| *left < usize::MAX).min_by_key(|(left, ..)| *left)?;
     Some((words, Fix::Line(u32::try_from(index + 1).ok()?, line)))
 }
 
@@ -46,7 +47,9 @@ fn quotes(lines: &[&str], at: usize, tries: &mut Vec<Try>) {
             let value = value.split_once(" #").map_or(value, |(value, _)| value);
             let bare = value.trim();
             if !bare.is_empty() && !bare.contains('"') {
-                let quote = |text: &str| if text.contains('\\') { format!("'{text}'") } else { format!("\"{text}\"") };
+                let quote = |text: &str| {
+                    if text.contains('\\') { format!("'{text}'") } else { format!("\"{text}\"") }
+                };
                 tries.push((
                     format!("put the value in quotes: {}", quote(bare)),
                     (index, format!("{head}{sign}{}", quote(bare))),
@@ -80,11 +83,8 @@ fn flow_values(line: &str, index: usize, tries: &mut Vec<Try>) {
     for start in ["${", "*", "@", "%", "&", "!", "`"] {
         let Some(found) = line.find(start) else { continue };
         let rest = &line[found..];
-        let end = if start == "${" {
-            rest.find('}').map(|end| end + 1)
-        } else {
-            rest.find([',', ']', '}', ' '])
-        };
+        let end =
+            if start == "${" { rest.find('}').map(|end| end + 1) } else { rest.find([',', ']', '}', ' ']) };
         let (value, after) = rest.split_at(end.unwrap_or(rest.len()));
         let tail = after.find([',', ']', '}', ' ']).filter(|_| start == "${").unwrap_or(0);
         let (more, after) = after.split_at(tail);
@@ -125,7 +125,8 @@ fn colons(lines: &[&str], at: usize, tries: &mut Vec<Try>) {
     let own = std::iter::once((at, lines[at]));
     for (index, line) in own.chain(above(lines, at)).take(3) {
         let bare = line.trim();
-        let is_word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c));
+        let is_word =
+            |word: &str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c));
         let lead = &line[..line.len() - line.trim_start().len()];
         if is_word(bare) {
             tries.push((format!("write `{bare}:` on line {}", index + 1), (index, format!("{lead}{bare}:"))));
@@ -173,12 +174,15 @@ pub(in crate::config) fn comment(text: &str, place: Place) -> Option<(String, Fi
         return None;
     }
     let (head, value) = match after[..hash].split_once(':') {
-        Some((key, rest)) if rest.trim().is_empty() => (format!("{}{key}: ", &line[..start]), after[hash..].trim()),
+        Some((key, rest)) if rest.trim().is_empty() => {
+            (format!("{}{key}: ", &line[..start]), after[hash..].trim())
+        }
         _ => (line[..start].to_owned(), after.trim()),
     };
     if value.contains('"') {
         return None;
     }
-    let words = format!("the `#` begins a comment; put the value in quotes if it is a part of it: \"{value}\"");
+    let words =
+        format!("the `#` begins a comment; put the value in quotes if it is a part of it: \"{value}\"");
     Some((words, Fix::Line(place.line, format!("{head}\"{value}\""))))
 }

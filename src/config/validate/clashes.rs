@@ -10,7 +10,12 @@ use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::{BindHost, RawBackend, RawListener, RawTarget};
 
 /// Reports every listener that can't be bound because of one before it.
-pub(super) fn listeners(raw: &[RawTarget], listeners: &[ListenerConfig], host: BindHost, report: &mut Report) {
+pub(super) fn listeners(
+    raw: &[RawTarget],
+    listeners: &[ListenerConfig],
+    host: BindHost,
+    report: &mut Report,
+) {
     let mut by_port: HashMap<u16, Vec<(SocketAddr, Owner<'_>)>> = HashMap::new();
     let mut by_path: HashMap<&Path, Owner<'_>> = HashMap::new();
     for (index, (target, listener)) in raw.iter().zip(listeners).enumerate() {

@@ -140,7 +140,9 @@ fn backends(raw: &mut Raw, flags: &Flags, report: &mut Report) {
     let mut backends = Vec::new();
     let mut faulty = false;
     for text in flags.backends.iter().flat_map(|list| list.split(',')) {
-        match judged(Some(text.trim()), &BACKENDS, "an entry of `--backends`", report, |text| backend_url(text, "http")) {
+        match judged(Some(text.trim()), &BACKENDS, "an entry of `--backends`", report, |text| {
+            backend_url(text, "http")
+        }) {
             Some(place) => backends.push(RawBackend::at(place)),
             None => faulty = true,
         }
@@ -175,7 +177,13 @@ fn port(raw: &mut Raw, flags: &Flags, address: Option<&Written<BindHost>>, repor
             };
             if written.len() > 1 {
                 report
-                    .spot(&PORT, format!("`--port` does not say which listener it means: the file has {}", written.len()))
+                    .spot(
+                        &PORT,
+                        format!(
+                            "`--port` does not say which listener it means: the file has {}",
+                            written.len()
+                        ),
+                    )
                     .expected("a file with one listener")
                     .note("change the file instead");
                 return;

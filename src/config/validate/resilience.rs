@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::health::show_statuses;
-use crate::config::effective::Ledger;
 use crate::config::edit::Fix;
+use crate::config::effective::Ledger;
 use crate::config::error::{Report, quoted};
 use crate::config::model::Protocol;
 use crate::config::model::resilience::{BreakerConfig, Hedging, Outlier, Resilience, Retries};

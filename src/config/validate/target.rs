@@ -3,8 +3,8 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::{Shared, balance, bounds, clashes, health, name_of, resilience, tls};
-use crate::config::effective::Ledger;
 use crate::config::edit::Fix;
+use crate::config::effective::Ledger;
 use crate::config::error::{Report, quoted};
 use crate::config::model::{BackendConfig, Bind, Forwarded, ListenerConfig, Protocol, Route, TargetConfig};
 use crate::config::origin::{Field, Origin, Written};
@@ -94,7 +94,9 @@ fn refuse_http_keys(raw: &RawTarget, report: &mut Report) {
             format!("`{key}` belongs to HTTP, but the target {} speaks tcp", quoted(&raw.name.value));
         let problem = report.spot(spot, message);
         match (spot.place, *key) {
-            (Some(_), "adaptive") => problem.hint("write `off`, or set `protocol: http`", Fix::Value("off".to_owned())),
+            (Some(_), "adaptive") => {
+                problem.hint("write `off`, or set `protocol: http`", Fix::Value("off".to_owned()))
+            }
             (Some(place), _) => problem.hint("remove it, or set `protocol: http`", Fix::Remove(place)),
             (None, _) => problem,
         };

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::name_of;
 use crate::config::certificate::{self, Mismatch};
-use crate::config::effective::Ledger;
 use crate::config::edit::Fix;
+use crate::config::effective::Ledger;
 use crate::config::error::{Report, quoted};
 use crate::config::model::tls::{
     Authorities, ClientAuth, ClientCertificates, Identity, ListenerTls, TlsVersion, UpstreamTls,

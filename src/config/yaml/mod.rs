@@ -169,7 +169,10 @@ impl Builder<'_> {
                 problem.expected(format!("an earlier value marked with `&{name}`"));
                 if name.contains(':') || name.contains('.') {
                     let value = format!("\"*{name}\"");
-                    problem.hint(format!("if a plain value was meant, put it in quotes: {value}"), Fix::Value(value));
+                    problem.hint(
+                        format!("if a plain value was meant, put it in quotes: {value}"),
+                        Fix::Value(value),
+                    );
                 }
                 let node = self.unusable(place);
                 self.put(node, 0);

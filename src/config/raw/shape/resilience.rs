@@ -1,10 +1,11 @@
 //! The keys of a target for bad times.
 
+use crate::config::raw::bounds::{
+    ATTEMPTS_MAX, COUNT_MAX, DAY, FAILURES, HOUR, IN_FLIGHT_MAX, MILLISECOND, MINUTE, PERCENTILE, SECOND,
+    SLOWER,
+};
 use crate::config::raw::kind::Kind::{
     ChoiceOrWhole, OneOrItems, OrOff, PercentOrWhole, Time, TimeOrZero, Whole, WholeOr,
-};
-use crate::config::raw::bounds::{
-    ATTEMPTS_MAX, COUNT_MAX, DAY, FAILURES, HOUR, IN_FLIGHT_MAX, MILLISECOND, MINUTE, PERCENTILE, SECOND, SLOWER,
 };
 use crate::config::raw::kind::{self, STATUSES, Shape, key, names};
 use crate::config::raw::spoken::Condition;
