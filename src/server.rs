@@ -1,6 +1,7 @@
 //! The composition root: binds, starts workers and probes, hands out addresses, waits for the end.
 
-use std::fmt;
+mod bound;
+
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
@@ -10,13 +11,14 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use thiserror::Error;
 use tokio::runtime::Runtime;
+
+pub use bound::{Bound, StartError};
 
 use crate::config::model::{Bind, Config};
 use crate::events;
 use crate::lasting::again;
-use crate::net::holder::{self, Holder};
+use crate::net::holder;
 use crate::net::{now, socket};
 use crate::probe;
 use crate::shutdown::Shutdown;
@@ -31,86 +33,6 @@ use crate::worker::{self, ConnectionLimits, Ended, Socket, SocketKind, WorkerPla
 const HEADROOM: u64 = 200;
 /// How long the access log may take to write its rest.
 const LAST_LINES: Duration = Duration::from_secs(2);
-
-/// Why a server does not start.
-#[derive(Debug, Error)]
-pub enum StartError {
-    /// An address can't be bound.
-    #[error("listener {listener}: can't bind {address}: {error}{}", cure(.address, .error, .holder.as_ref()))]
-    Bind {
-        /// Its name.
-        listener: String,
-        /// The address.
-        address: Bound,
-        /// What the system said.
-        error: io::Error,
-        /// Who has it, where that can be found out.
-        holder: Option<Holder>,
-    },
-    /// The access log can't be opened.
-    #[error("{0}")]
-    AccessLog(io::Error),
-    /// A runtime or thread can't be started.
-    #[error("can't start: {0}")]
-    System(#[from] io::Error),
-}
-
-/// Why, and what to do about it.
-fn cure(address: &Bound, error: &io::Error, holder: Option<&Holder>) -> String {
-    match (address, error.kind()) {
-        (Bound::Tcp(_), io::ErrorKind::AddrInUse) => match holder {
-            Some(holder) => {
-                format!("\n  held by: {holder}\n  hint: end that process, or write another port")
-            }
-            None => "\n  held by: another process, perhaps of another user (`sudo ss -ltnp` tells)\n  \
-                     hint: end it, or write another port"
-                .to_owned(),
-        },
-        (Bound::Unix(_), io::ErrorKind::AddrInUse) => {
-            "\n  held by: another process, perhaps another evenkeel\n  hint: end it, or write another path".to_owned()
-        }
-        (Bound::Tcp(_), io::ErrorKind::PermissionDenied) => {
-            let program = std::env::current_exe().map_or_else(|_| "evenkeel".into(), |path| path.display().to_string());
-            format!(
-                "\n  ports below {} need a privilege\n  hint: `sudo setcap cap_net_bind_service=+ep {program}`, or \
-                 `AmbientCapabilities=CAP_NET_BIND_SERVICE` in the unit of systemd",
-                first_free_port()
-            )
-        }
-        (Bound::Unix(_), io::ErrorKind::PermissionDenied) => {
-            "\n  hint: let the user that runs evenkeel write to the folder of the socket".to_owned()
-        }
-        (Bound::Tcp(_), io::ErrorKind::AddrNotAvailable) => {
-            "\n  hint: this machine has no such address (`ip address` lists those that it has); `\"*:PORT\"` means all".to_owned()
-        }
-        // The system's kinds are an open list, and its own text says the rest.
-        _ => String::new(),
-    }
-}
-
-/// The first port that needs no privilege.
-fn first_free_port() -> u16 {
-    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").unwrap_or_default();
-    text.trim().parse().unwrap_or(1024)
-}
-
-/// An address that is bound.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Bound {
-    /// TCP, with the port the system chose where 0 was asked for.
-    Tcp(SocketAddr),
-    /// A unix socket.
-    Unix(PathBuf),
-}
-
-impl fmt::Display for Bound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Bound::Tcp(address) => address.fmt(f),
-            Bound::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
-}
 
 /// What tests and measurements may change; users may not.
 #[derive(Clone, Copy, Debug)]
@@ -487,15 +409,5 @@ mod tests {
         let error = server.wait().expect_err("a worker has failed");
         assert_eq!(error.to_string(), "its ticker has panicked");
         assert!(shutdown.drain.is_cancelled());
-    }
-
-    #[test]
-    fn a_socket_file_that_may_not_be_made_has_nothing_to_do_with_ports() {
-        let refused = |address| {
-            let error = io::ErrorKind::PermissionDenied.into();
-            StartError::Bind { listener: "web".into(), address, error, holder: None }.to_string()
-        };
-        assert!(refused(Bound::Tcp(([127, 0, 0, 1], 80).into())).contains("privilege"));
-        assert!(!refused(Bound::Unix("/run/a.sock".into())).contains("privilege"));
     }
 }

@@ -63,8 +63,8 @@ impl Fix {
                 let wrapped = if page.is_flow(*key)? || !entry.contains('\n') {
                     format!("{group}: {{{}}}", entry.trim_end())
                 } else {
-                    let lead = page.line_break(*key)?;
-                    format!("{group}:{lead}  {}", entry.replace('\n', "\n  "))
+                    let deeper = format!("{}  ", page.line_break(*key)?);
+                    format!("{group}:{deeper}{}", entry.replace('\n', &deeper))
                 };
                 page.replaced(page.entry(*key)?, &wrapped)
             }

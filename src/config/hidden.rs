@@ -13,6 +13,14 @@ pub(super) fn is_secret(key: &str) -> bool {
     NAMES.contains(&key)
 }
 
+/// Whether a text has what may be a secret, so that nothing of it may be repeated.
+pub(super) fn has_secret(text: &str) -> bool {
+    text.lines().any(|line| {
+        let at_end = |name: &&str| line.trim_end().trim_end_matches(':').trim_end().ends_with(*name);
+        mask(line, 0, &[]) != line || NAMES.iter().any(|name| at_end(&name))
+    })
+}
+
 /// Line `number` of a file with a `*` for each character of a secret.
 pub(super) fn mask(line: &str, number: u32, places: &[Place]) -> String {
     let mut characters: Vec<char> = line.chars().collect();

@@ -377,7 +377,7 @@ mod tests {
         {
             assert!(share(text).is_err(), "{text}");
         }
-        assert!(share("0.1").unwrap_err().hint.unwrap().contains("`10%`"));
+        assert!(share("0.1").unwrap_err().note.unwrap().contains("`10%`"));
     }
 
     #[test]

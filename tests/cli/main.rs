@@ -6,6 +6,7 @@ mod habits;
 mod https;
 mod logs;
 mod simulate;
+mod starts;
 mod sticky_keys;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -376,43 +377,6 @@ fn flags_of_features_that_are_not_there_are_refused_by_name() {
 }
 
 #[test]
-fn a_taken_address_is_named() {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = taken.local_addr().unwrap().port().to_string();
-    let (code, _, err) = outcome(&["--backends", "http://127.0.0.1:1", "--port", &port]);
-    assert_eq!(code, Some(1));
-    assert!(err.starts_with("--port: listener default: can't bind ") && err.contains("in use"), "{err}");
-    // It is this process that has it, and nothing hides it from a child.
-    let holder = format!("(process {})\n  hint: end that process, or write another port", std::process::id());
-    assert!(err.contains(&format!("127.0.0.1:{port}")) && err.contains(&holder), "{err}");
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("evenkeel.yaml");
-    let backends = "backends: [{host: 127.0.0.1, port: 1}]";
-    std::fs::write(&file, format!("targets:\n  web:\n    listener: [0, {port}]\n    {backends}\n")).unwrap();
-    let (code, _, err) = outcome(&[file.to_str().unwrap()]);
-    assert_eq!(code, Some(1));
-    assert!(err.starts_with(&format!("{}:3: listener web: can't bind", file.display())), "{err}");
-}
-
-#[test]
-fn check_of_a_small_file_fits_a_screen() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("evenkeel.yaml");
-    let text = "targets:\n  web:\n    protocol: http\n    listener: 8080\n    backends:\n      \
-                - {host: 127.0.0.1, port: 8001}\n      - {host: 127.0.0.1, port: 8002}\n";
-    std::fs::write(&file, text).unwrap();
-    let file = file.to_str().unwrap();
-    let (code, short, _) = outcome(&["check", file]);
-    assert_eq!(code, Some(0));
-    assert!(short.lines().count() < 24, "{short}");
-    assert!(short.contains("targets.web.listener") && !short.contains("  default"), "{short}");
-    let (code, long, _) = outcome(&["check", file, "--all"]);
-    assert_eq!(code, Some(0));
-    assert!(long.contains("targets.web.timeouts.connect") && long.contains("  default"), "{long}");
-    assert!(short.ends_with("the config is valid\n") && long.ends_with("the config is valid\n"));
-}
-
-#[test]
 fn the_demo_rotates_over_http_https_and_tcp() {
     // All ports are taken, so that the demo has to find others. They lie below those that the system hands out, or
     // a connection of another test could get one between the search and its use.
@@ -429,8 +393,8 @@ fn the_demo_rotates_over_http_https_and_tcp() {
     demo.wait_for_all(&["web/fake-1 is up", "web/fake-2 is up", "web/fake-3 is up"]);
     demo.wait_for_all(&["tcp/tcp-fake-1 is up", "tcp/tcp-fake-2 is up"]);
     demo.wait_for("Ctrl-C ends it");
-    let first = demo.seen.iter().position(|line| line.starts_with("evenkeel demo:")).unwrap();
-    let greeting = &demo.seen[first..];
+    // Events come on a way of their own, and may be read later than they were written.
+    let greeting: Vec<&String> = demo.seen.iter().filter(|line| !line.contains(" INFO ")).collect();
     assert!(demo.seen.len() < 24, "{:#?}", demo.seen);
     assert!(greeting.iter().all(|line| line.chars().count() <= 80), "{greeting:#?}");
     assert!(greeting.iter().any(|line| line.contains("make fake-1 ill")), "{greeting:#?}");

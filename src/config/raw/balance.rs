@@ -316,7 +316,8 @@ mod tests {
         ];
         for (name, ours) in table {
             let wrong = algorithm_name(name).unwrap_err();
-            assert!(wrong.hint.as_ref().unwrap().contains(ours), "{name}: {wrong:?}");
+            let advice = format!("{:?} {:?}", wrong.hint, wrong.note);
+            assert!(advice.contains(ours), "{name}: {wrong:?}");
             assert!(wrong.expected.unwrap().contains("`maglev`"), "{name}");
         }
         assert_eq!(algorithm_name("fastest").unwrap_err().hint, None);

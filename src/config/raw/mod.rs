@@ -16,12 +16,14 @@ mod misplaced;
 mod nearest;
 mod reader;
 mod resilience;
+mod said;
 mod servers;
 mod shape;
 mod spoken;
 mod statuses;
 mod target;
 mod tls;
+mod unknown;
 mod words;
 
 use std::sync::Arc;

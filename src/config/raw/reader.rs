@@ -1,7 +1,6 @@
 //! Reads single values out of nodes: right type, right range, or a problem that says what was found and what
 //! belongs there. Every function returns `None` after it reported.
 
-use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,10 +8,14 @@ use std::time::Duration;
 
 use super::kind::{Key, Shape};
 use super::later;
-use super::nearest::nearest;
-use super::shape::{Home, home, meant};
+use super::said::{in_range, meant_number, variable};
+pub(in crate::config) use super::said::{choose, out_of_range, subject};
+pub(super) use super::said::{found, is_off};
+use super::shape::{home, meant};
+use super::unknown::{self, Trail};
 use crate::config::edit::Fix;
 use crate::config::error::{Report, Wrong, one_of, quoted};
+use crate::config::hidden;
 use crate::config::origin::{Origin, Place, Spot, Written};
 use crate::config::units;
 use crate::config::yaml::{Entry, Node, Typed, integer, truth};
@@ -24,7 +27,7 @@ pub(in crate::config) struct Reader<'r> {
     file: Arc<str>,
     folder: &'r Path,
     /// The mappings that the walk is in, outermost first: their paths, and where their first keys stand.
-    trail: Vec<(&'static str, Option<Place>)>,
+    trail: Trail,
     /// Whether the target that the walk is in speaks HTTP.
     is_http: bool,
 }
@@ -134,12 +137,12 @@ impl<'r> Reader<'r> {
                 return None;
             }
         };
-        while self.trail.last().is_some_and(|(path, _)| !is_inside(shape.path, path)) {
+        while self.trail.last().is_some_and(|(path, _)| !unknown::is_inside(shape.path, path)) {
             self.trail.pop();
         }
         self.trail.push((shape.path, entries.first().map(|entry| entry.key_place)));
         let is_ours =
-            |entry: &&Entry| shape.has(&entry.key) || (shape.path.is_empty() && is_extension(&entry.key));
+            |entry: &&Entry| shape.has(&entry.key) || (shape.path.is_empty() && unknown::is_extension(&entry.key));
         let unknown = entries.iter().filter(|entry| !is_ours(entry));
         let misspelt = unknown.filter_map(|entry| self.refuse_key(entry, entries, shape)).collect();
         Some(Section { entries, known: shape.keys, misspelt })
@@ -156,8 +159,8 @@ impl<'r> Reader<'r> {
             let message = format!("unknown key {} {}", quoted(&entry.key), shape.title);
             let meant = meant(shape, &entry.key);
             let advice = match meant {
-                Some(meant) => Some(renamed(entry, all, meant)),
-                None => home(&entry.key).map(|home| self.moved(entry, all, shape, &home)),
+                Some(meant) => Some(unknown::renamed(entry, all, meant)),
+                None => home(&entry.key).map(|home| unknown::moved(entry, all, shape, &home, &self.trail)),
             };
             let problem = self.report.at(entry.key_place, message);
             match advice {
@@ -165,61 +168,9 @@ impl<'r> Reader<'r> {
                 Some((words, None)) => problem.note(words),
                 None => problem.expected(one_of(shape.names())),
             };
-            return meant.map(first);
+            return meant.map(unknown::first);
         }
         None
-    }
-
-    /// Where an entry belongs whose key stands in the wrong group, and how it gets there.
-    fn moved(&self, entry: &Entry, all: &[Entry], shape: &Shape, home: &Home) -> (String, Option<Fix>) {
-        let place = entry.key_place;
-        let elsewhere = if home.is_foreign {
-            format!("did you mean `{}{}`?", home.path, home.key)
-        } else {
-            format!("`{}` belongs elsewhere: it is `{}{}`", home.key, home.path, home.key)
-        };
-        let key = &home.key;
-        if let Some(by) = below_targets(entry, all, home) {
-            let words = format!(
-                "indent it by {by} spaces, with all that stands below it: `{}` belongs to a target",
-                home.key
-            );
-            return (words, Some(Fix::Indent(vec![place], by)));
-        }
-        let inner =
-            home.path.strip_prefix(shape.path).filter(|inner| !inner.is_empty() && !inner.contains('<'));
-        let name = home.key.to_owned();
-        match inner.map(|inner| inner.trim_end_matches('.')) {
-            Some(group) if !group.contains(['.', '[']) => match all.iter().find(|other| other.key == group) {
-                None => {
-                    let words = format!("write it inside of `{group}`: `{group}: {{{key}: …}}`");
-                    (words, Some(Fix::Wrap(place, group.to_owned(), name)))
-                }
-                Some(group) => match group.node.typed() {
-                    Typed::Map([first, ..]) => {
-                        let words = format!("move it into `{}` on line {}", group.key, group.key_place.line);
-                        (words, Some(Fix::Move(place, first.key_place, name)))
-                    }
-                    _ => (elsewhere, None),
-                },
-            },
-            Some(_) => (elsewhere, None),
-            None => {
-                let outer = self.trail.iter().find(|(path, _)| *path == home.path);
-                match outer.and_then(|(path, first)| Some((path, (*first)?))) {
-                    Some((&"", first)) => (
-                        format!("move it to the top level: `{key}` holds for all targets"),
-                        Some(Fix::Move(place, first, name)),
-                    ),
-                    Some((_, first)) if home.path == "targets.<name>." => (
-                        format!("move it to the target: `{key}` holds for all of its backends"),
-                        Some(Fix::Move(place, first, name)),
-                    ),
-                    Some((_, first)) => (elsewhere, Some(Fix::Move(place, first, name))),
-                    None => (elsewhere, None),
-                }
-            }
-        }
     }
 
     /// Reports that a value is none of what its key takes.
@@ -290,7 +241,7 @@ impl<'r> Reader<'r> {
         match parse(text) {
             Ok(value) => Some(Written::new(value, spot)),
             Err(wrong) => {
-                let wrong = variable(wrong, text);
+                let wrong = if hidden::is_secret(&entry.key) { wrong } else { variable(wrong, text) };
                 self.report.wrong(&spot, &subject(&entry.key), wrong);
                 None
             }
@@ -512,141 +463,6 @@ impl<'r> Reader<'r> {
         let expected = one_of(table.iter().map(|(name, _)| *name));
         self.parsed(entry, &expected, |text| choose(text, table))
     }
-}
-
-/// The value behind a name; upper and lower case are the same.
-pub(in crate::config) fn choose<T: Clone>(text: &str, table: &[(&'static str, T)]) -> Result<T, Wrong> {
-    let lower = text.to_lowercase();
-    if let Some((_, value)) = table.iter().find(|(name, _)| *name == lower) {
-        return Ok(value.clone());
-    }
-    let expected = one_of(table.iter().map(|(name, _)| *name));
-    let mut wrong = Wrong::new(format!("is {}, which does not exist", quoted(text)), expected);
-    if let Some(name) = nearest(&lower.replace('-', "_"), table.iter().map(|(name, _)| *name)) {
-        wrong = wrong.hint(format!("did you mean `{name}`?"), name);
-    }
-    Err(wrong)
-}
-
-/// Whether one mapping stands inside another, by their paths.
-fn is_inside(path: &str, outer: &str) -> bool {
-    path.len() > outer.len() && path.starts_with(outer)
-}
-
-/// A key at the top level that is there for anchors, and ignored otherwise.
-fn is_extension(key: &str) -> bool {
-    key.starts_with("x-")
-}
-
-/// The key that a path begins with.
-fn first(path: &'static str) -> &'static str {
-    path.split('.').next().unwrap_or(path)
-}
-
-/// How much deeper an entry at the top level belongs to be a key of the last target above it.
-fn below_targets(entry: &Entry, all: &[Entry], home: &Home) -> Option<usize> {
-    let targets = all.iter().find(|other| other.key == "targets" && home.path == "targets.<name>.")?;
-    let (Typed::Map([.., last]), false) = (targets.node.typed(), home.is_foreign) else { return None };
-    let Typed::Map([first, ..]) = last.node.typed() else { return None };
-    let is_below = last.key_place.line > targets.key_place.line && entry.key_place.line > last.key_place.line;
-    let by = first.key_place.column.checked_sub(entry.key_place.column)? as usize;
-    (is_below && by > 0 && first.key_place.line > last.key_place.line).then_some(by)
-}
-
-/// The entry under the name that was meant, which may be a path.
-fn renamed(entry: &Entry, all: &[Entry], meant: &'static str) -> (String, Option<Fix>) {
-    let words = match meant.split_once('.') {
-        Some((group, key)) => format!("did you mean `{group}: {{{key}: …}}`?"),
-        None => format!("did you mean `{meant}`?"),
-    };
-    if let Some(there) = all.iter().find(|other| other.key == first(meant)) {
-        let line = there.key_place.line;
-        return (format!("{words} `{}` is there already, on line {line}", there.key), None);
-    }
-    let fix = match meant.split_once('.') {
-        Some((group, key)) => Fix::Wrap(entry.key_place, group.to_owned(), key.to_owned()),
-        None => Fix::At(entry.key_place, meant.to_owned()),
-    };
-    (words, Some(fix))
-}
-
-/// Advice for whoever wrote a variable as shells do.
-fn variable(wrong: Wrong, text: &str) -> Wrong {
-    if wrong.hint.is_some() {
-        return wrong;
-    }
-    let Some((before, after)) = text.split_once('$') else { return wrong };
-    let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(after.len());
-    let (name, rest) = after.split_at(end);
-    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
-        return wrong;
-    }
-    let value = format!("{before}${{{name}}}{rest}");
-    wrong.hint(format!("write `{value}`: the name of a variable stands in braces"), format!("\"{value}\""))
-}
-
-/// The number that a text has in it, when there is one and it is in range.
-fn meant_number(text: &str, range: &RangeInclusive<u32>, form: &str) -> Option<String> {
-    if units::is_endless(text) {
-        return Some(if form.contains("`off`") { "off".to_owned() } else { range.end().to_string() });
-    }
-    let grouped = text.contains(',') && text.split(',').skip(1).all(|group| group.len() == 3);
-    let text = if grouped { &text.replace(',', "") } else { text };
-    let bare: String = text.chars().filter(|c| !matches!(c, '_' | '\'' | ' ')).collect();
-    let bare = bare.trim_end_matches([',', ';', '.']).trim_end_matches(".0");
-    let bare = bare.trim_start_matches([':', '=']);
-    let (digits, thousand) = match bare.strip_suffix(['k', 'K']) {
-        Some(digits) => (digits, 1_000),
-        None => (bare, 1),
-    };
-    let number = digits.parse::<u32>().ok()?.checked_mul(thousand)?;
-    range.contains(&number).then(|| number.to_string())
-}
-
-/// A word that switches something off: `off`, `no` or `false`, with or without quotes.
-pub(super) fn is_off(node: &Node) -> bool {
-    match node.typed() {
-        Typed::Bool(value) => !value,
-        Typed::Text(text) => truth(text) == Some(false),
-        Typed::Null | Typed::Integer(_) | Typed::Float(_) | Typed::List(_) | Typed::Map(_) => false,
-    }
-}
-
-/// A key as the subject of a sentence.
-pub(in crate::config) fn subject(key: &str) -> String {
-    quoted(key)
-}
-
-/// What a node is, as a predicate.
-pub(super) fn found(node: &Node) -> String {
-    let text = node.text().map(quoted).unwrap_or_default();
-    match (node.typed(), node.variable()) {
-        (_, Some(variable)) => format!("is {text} (from `${{{variable}}}`)"),
-        (Typed::Null, None) => "has no value".into(),
-        (Typed::Bool(value), None) if node.text() == Some(if value { "true" } else { "false" }) => {
-            format!("is {text}")
-        }
-        (Typed::Bool(value), None) => format!("is {text}, which YAML reads as {value}"),
-        (Typed::Integer(_) | Typed::Float(_), None) => format!("is the number {text}"),
-        (Typed::Text(_), None) => format!("is the text {text}"),
-        (Typed::List(_), None) => "is a list".into(),
-        (Typed::Map(_), None) => "is a mapping (`key: value`)".into(),
-    }
-}
-
-/// The predicate of a number that its key does not take.
-pub(in crate::config) fn out_of_range(number: impl Display, expected: &str, too_small: bool) -> Wrong {
-    let side = if too_small { "too small" } else { "too large" };
-    Wrong::new(format!("is {number}, which is {side}"), expected)
-}
-
-fn in_range<T: PartialOrd>(
-    value: &T,
-    range: &RangeInclusive<T>,
-    expected: &str,
-    shown: String,
-) -> Result<(), Wrong> {
-    if range.contains(value) { Ok(()) } else { Err(out_of_range(shown, expected, value < range.start())) }
 }
 
 /// The items of a list; an empty value is an empty list.

@@ -3,6 +3,7 @@
 use super::slip::{Slip, small};
 use crate::config::edit::Fix;
 use crate::config::error::quoted;
+use crate::config::hidden;
 use crate::config::origin::Place;
 use crate::config::raw::SHAPES;
 
@@ -44,7 +45,10 @@ pub(super) fn slip(line: &str, number: u32) -> Option<(Slip, String)> {
     }
     let (at, width, message, expected, hint) = first?;
     let place = Place { line: number, column: small(at + 1), width: small(width.max(1)) };
-    let slip = Slip { place, message, expected, hint, fix: Fix::Line(number, mended.clone()) };
+    let is_secret = hidden::has_secret(&mended) || hidden::has_secret(line);
+    let hint = if is_secret { "write it as the documentation shows".to_owned() } else { hint };
+    let secret = is_secret.then(|| Place { line: number, column: small(at + 1), width: u32::MAX });
+    let slip = Slip { place, message, expected, hint, fix: Fix::Line(number, mended.clone()), secret };
     Some((slip, mended))
 }
 

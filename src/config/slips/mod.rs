@@ -67,6 +67,7 @@ fn conflict(text: &str) -> Option<(Slip, String)> {
         hint: "keep one side, for example the upper one, and remove the lines with `<<<<<<<`, `=======` and `>>>>>>>`"
             .to_owned(),
         fix: Fix::Text(mended.clone()),
+        secret: None,
     };
     Some((slip, mended))
 }
@@ -99,6 +100,7 @@ fn tabs(text: &str, burden: Burden<'_>) -> Option<(Slip, String)> {
         expected: None,
         hint: format!("write {width} spaces for each tab"),
         fix: Fix::Text(mended.clone()),
+        secret: None,
     };
     Some((slip, mended))
 }

@@ -3,6 +3,7 @@
 use super::slip::Burden;
 use crate::config::edit::Fix;
 use crate::config::error::lines as lines_of;
+use crate::config::hidden;
 use crate::config::origin::Place;
 
 /// Most lines above the fault that are looked at.
@@ -25,7 +26,14 @@ pub(in crate::config) fn repair(text: &str, place: Place, burden: Burden<'_>) ->
     let judged = tries.into_iter().map(|(words, edit)| (burden(&with(&edit)), words, edit));
     let (_, words, (index, line)) =
         judged.filter(|(left, ..)| *left < usize::MAX).min_by_key(|(left, ..)| *left)?;
-    Some((words, Fix::Line(u32::try_from(index + 1).ok()?, line)))
+    let number = u32::try_from(index + 1).ok()?;
+    // What it says may quote the file.
+    let words = if hidden::has_secret(text) && words.contains(['"', '\'', '`']) {
+        format!("line {number} needs a pair of quotes, a bracket or a colon more")
+    } else {
+        words
+    };
+    Some((words, Fix::Line(number, line)))
 }
 
 /// Words with the line that they are about and what it becomes.
@@ -179,7 +187,7 @@ pub(in crate::config) fn comment(text: &str, place: Place) -> Option<(String, Fi
         }
         _ => (line[..start].to_owned(), after.trim()),
     };
-    if value.contains('"') {
+    if value.contains('"') || hidden::has_secret(line) {
         return None;
     }
     let words =

@@ -14,11 +14,16 @@ pub(in crate::config) struct Slip {
     pub(super) expected: Option<&'static str>,
     pub(super) hint: String,
     pub(super) fix: Fix,
+    /// What may be a secret.
+    pub(super) secret: Option<Place>,
 }
 
 impl Slip {
     /// Reports it.
     pub(in crate::config) fn tell(self, report: &mut Report) {
+        if let Some(place) = self.secret {
+            report.hide(place);
+        }
         let problem = report.at(self.place, self.message);
         problem.expected = self.expected.map(str::to_owned);
         problem.hint(self.hint, self.fix);
