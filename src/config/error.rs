@@ -286,8 +286,7 @@ impl Report {
     pub(super) fn wrong(&mut self, spot: &Spot, subject: &str, wrong: Wrong) {
         let problem = self.spot(spot, format!("{subject} {}", wrong.message));
         problem.expected = wrong.expected;
-        (problem.hint, problem.note, problem.fix) =
-            (wrong.hint, wrong.note, wrong.fix.map(|fix| *fix));
+        (problem.hint, problem.note, problem.fix) = (wrong.hint, wrong.note, wrong.fix.map(|fix| *fix));
     }
 
     /// Something that is right and yet may not be what somebody wants.

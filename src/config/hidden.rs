@@ -17,7 +17,7 @@ pub(super) fn is_secret(key: &str) -> bool {
 pub(super) fn has_secret(text: &str) -> bool {
     text.lines().any(|line| {
         let at_end = |name: &&str| line.trim_end().trim_end_matches(':').trim_end().ends_with(*name);
-        mask(line, 0, &[]) != line || NAMES.iter().any(|name| at_end(&name))
+        mask(line, 0, &[]) != line || NAMES.iter().any(at_end)
     })
 }
 

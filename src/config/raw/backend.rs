@@ -2,8 +2,9 @@
 
 use super::address::{self, Url};
 use super::balance::{self, RawPortion};
+use super::group::list;
 use super::health::probe_path;
-use super::reader::{Reader, found, list, subject};
+use super::reader::{Reader, found, subject};
 use super::shape;
 use super::words::name;
 use crate::config::edit::Fix;

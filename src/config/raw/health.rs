@@ -4,7 +4,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::bounds::{COUNT_MAX, DAY, HOUR, INTERVAL_MIN, MILLISECOND};
-use super::reader::{Reader, section_or_off};
+use super::group::section_or_off;
+use super::reader::Reader;
 use super::shape;
 use super::statuses::statuses;
 use crate::config::error::{Wrong, quoted};

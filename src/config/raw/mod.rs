@@ -9,6 +9,7 @@ mod backend;
 mod balance;
 mod bounds;
 mod foreign;
+mod group;
 mod health;
 mod kind;
 mod later;
@@ -52,7 +53,8 @@ use super::model::{Balance, EventFormat, LogLevel};
 use super::origin::{Field, Written};
 use super::yaml::{Entry, Node, Typed};
 use bounds::{CONNECTIONS_MAX, HOUR};
-use reader::{Section, list};
+use group::list;
+use reader::Section;
 
 /// The file as written.
 #[derive(Debug, Default)]

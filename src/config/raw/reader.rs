@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use super::kind::{Key, Shape};
 use super::later;
-use super::said::{in_range, meant_number, variable};
 pub(in crate::config) use super::said::{choose, out_of_range, subject};
 pub(super) use super::said::{found, is_off};
+use super::said::{in_range, meant_number, variable};
 use super::shape::{home, meant};
 use super::unknown::{self, Trail};
 use crate::config::edit::Fix;
@@ -141,8 +141,9 @@ impl<'r> Reader<'r> {
             self.trail.pop();
         }
         self.trail.push((shape.path, entries.first().map(|entry| entry.key_place)));
-        let is_ours =
-            |entry: &&Entry| shape.has(&entry.key) || (shape.path.is_empty() && unknown::is_extension(&entry.key));
+        let is_ours = |entry: &&Entry| {
+            shape.has(&entry.key) || (shape.path.is_empty() && unknown::is_extension(&entry.key))
+        };
         let unknown = entries.iter().filter(|entry| !is_ours(entry));
         let misspelt = unknown.filter_map(|entry| self.refuse_key(entry, entries, shape)).collect();
         Some(Section { entries, known: shape.keys, misspelt })
@@ -463,40 +464,4 @@ impl<'r> Reader<'r> {
         let expected = one_of(table.iter().map(|(name, _)| *name));
         self.parsed(entry, &expected, |text| choose(text, table))
     }
-}
-
-/// The items of a list; an empty value is an empty list.
-pub(super) fn list<'n>(entry: &'n Entry, reader: &mut Reader<'_>, expected: &str) -> Option<&'n [Node]> {
-    match entry.node.typed() {
-        Typed::List(items) => Some(items),
-        Typed::Null => Some(&[]),
-        Typed::Bool(_) | Typed::Integer(_) | Typed::Float(_) | Typed::Text(_) | Typed::Map(_) => {
-            reader.refuse(entry, expected);
-            None
-        }
-    }
-}
-
-/// The mapping behind a key that also takes `off`: a value of `None`. `hint` is for whoever wrote neither.
-pub(super) fn section_or_off<'n>(
-    entry: &'n Entry,
-    reader: &mut Reader<'_>,
-    shape: &Shape,
-    expected: &str,
-    hint: Option<(String, Fix)>,
-) -> Option<Written<Option<Section<'n>>>> {
-    if is_off(&entry.node) {
-        return Some(Written::new(None, reader.spot(entry)));
-    }
-    if !matches!(entry.node.typed(), Typed::Map(_) | Typed::Null) {
-        let (spot, wrong) = (reader.spot(entry), Wrong::new(found(&entry.node), expected));
-        let wrong = match hint {
-            Some((words, fix)) => wrong.hint_by(words, fix),
-            None => wrong,
-        };
-        reader.report.wrong(&spot, &subject(&entry.key), wrong);
-        return None;
-    }
-    let section = reader.section(&subject(&entry.key), &entry.node, shape)?;
-    Some(Written::new(Some(section), reader.key_spot(entry)))
 }

@@ -7,7 +7,8 @@ use super::bounds::{
     ATTEMPTS_MAX, COUNT_MAX, DAY, FAILURES, HOUR, IN_FLIGHT_MAX, MILLISECOND, MINUTE, PERCENTILE, SECOND,
     SLOWER,
 };
-use super::reader::{Reader, Section, choose, found, is_off, out_of_range, section_or_off, subject};
+use super::group::section_or_off;
+use super::reader::{Reader, Section, choose, found, is_off, out_of_range, subject};
 use super::shape;
 use super::spoken::{Condition, InFlight};
 use super::statuses::{self, statuses};

@@ -2,7 +2,8 @@
 
 use super::address::RawListener;
 use super::backend::{RawBackend, backend_url};
-use super::reader::{Reader, found, list};
+use super::group::list;
+use super::reader::{Reader, found};
 use super::spoken::Spoken;
 use super::target::RawTarget;
 use crate::config::error::Wrong;

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use rustls::pki_types::ServerName;
 
 use super::address;
+use super::group::list;
 use super::kind::Shape;
-use super::reader::{Reader, Section, list};
+use super::reader::{Reader, Section};
 use super::shape;
 use crate::config::error::{Wrong, quoted};
 use crate::config::model::tls::{ClientAuth, TlsVersion};

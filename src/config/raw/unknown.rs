@@ -10,7 +10,13 @@ use crate::config::yaml::{Entry, Typed};
 pub(super) type Trail = Vec<(&'static str, Option<Place>)>;
 
 /// Where an entry belongs whose key stands in the wrong group, and how it gets there.
-pub(super) fn moved(entry: &Entry, all: &[Entry], shape: &Shape, home: &Home, trail: &Trail) -> (String, Option<Fix>) {
+pub(super) fn moved(
+    entry: &Entry,
+    all: &[Entry],
+    shape: &Shape,
+    home: &Home,
+    trail: &Trail,
+) -> (String, Option<Fix>) {
     let place = entry.key_place;
     let elsewhere = if home.is_foreign {
         format!("did you mean `{}{}`?", home.path, home.key)
@@ -25,8 +31,7 @@ pub(super) fn moved(entry: &Entry, all: &[Entry], shape: &Shape, home: &Home, tr
         );
         return (words, Some(Fix::Indent(vec![place], by)));
     }
-    let inner =
-        home.path.strip_prefix(shape.path).filter(|inner| !inner.is_empty() && !inner.contains('<'));
+    let inner = home.path.strip_prefix(shape.path).filter(|inner| !inner.is_empty() && !inner.contains('<'));
     let name = home.key.to_owned();
     match inner.map(|inner| inner.trim_end_matches('.')) {
         Some(group) if !group.contains(['.', '[']) => match all.iter().find(|other| other.key == group) {
