@@ -117,8 +117,8 @@ fn welcome([http_port, https_port, tcp_port]: [u16; 3], web: &[Running]) -> Stri
     ];
     let tries: String = tries.iter().map(|(about, line)| format!("  {about:<24}{line}\n")).collect();
     format!(
-        "\nevenkeel demo: 3 HTTP and 2 TCP backends inside this process\n  \
-         HTTP http://127.0.0.1:{http_port}   HTTPS https://127.0.0.1:{https_port}   TCP 127.0.0.1:{tcp_port}\n\n\
+        "\nevenkeel demo: 3 HTTP and 2 TCP backends inside this process\n\
+         HTTP http://127.0.0.1:{http_port}  HTTPS https://127.0.0.1:{https_port}  TCP 127.0.0.1:{tcp_port}\n\n\
          In another terminal (a line of the log follows when a backend falls ill):\n{tries}\n\
          Ctrl-C ends it."
     )
