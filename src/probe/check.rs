@@ -8,9 +8,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, timeout};
 
+use super::fault;
+use super::finding::Finding;
 use super::question::Question;
 use super::session::ProbeSession;
-use super::{Finding, fault};
 use crate::config::model::{BackendAddress, HealthCheck};
 use crate::net::connect::first_of;
 use crate::targets::{Backend, Endpoint, Verdict};

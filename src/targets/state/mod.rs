@@ -2,7 +2,10 @@
 
 pub(in crate::targets) mod backend;
 pub(in crate::targets) mod decide;
+pub(in crate::targets) mod endpoint;
 pub mod health;
+pub(in crate::targets) mod input;
+pub(in crate::targets) mod objects;
 pub(in crate::targets) mod padded;
 pub(in crate::targets) mod registry;
 pub(in crate::targets) mod status;
