@@ -1,8 +1,8 @@
 //! `access_log`: where records go, in which form, and how many of them.
 
-use super::nearest::nearest;
 use super::reader::{Reader, choose, is_off};
 use super::shape;
+use super::vocabulary::nearest::nearest;
 use crate::config::error::{Wrong, quoted};
 use crate::config::model::template::{DerivedField, FaultKind, LogField, TemplateFault};
 use crate::config::model::{LogFormat, LogPath, Share, Template};

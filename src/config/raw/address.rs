@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use ipnet::{IpNet, Ipv4Net};
 
-use super::nearest::nearest;
+use super::vocabulary::nearest::nearest;
 use crate::config::edit::Fix;
 use crate::config::error::{Wrong, quoted};
 use crate::config::model::Protocol;

@@ -6,7 +6,7 @@ use super::group::list;
 use super::health::probe_path;
 use super::reader::{Reader, found, subject};
 use super::shape;
-use super::words::name;
+use super::vocabulary::words::name;
 use crate::config::edit::Fix;
 use crate::config::error::Wrong;
 use crate::config::model::{BackendAddress, Protocol};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::bounds::{BOUND, HOUR, KEY_MIN, MILLISECOND, PRIORITY_MAX};
 use super::reader::{Reader, Section, choose, found, is_off, subject};
 use super::shape;
-use super::words::{is_token, name};
+use super::vocabulary::words::{is_token, name};
 use crate::config::edit::Fix;
 use crate::config::error::{Wrong, one_of, quoted};
 use crate::config::model::{Balance, HashKey, Portion};

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::kind::{Key, Shape};
-use super::later;
 pub(in crate::config) use super::said::{choose, out_of_range, subject};
 pub(super) use super::said::{found, is_off};
 use super::said::{in_range, meant_number, variable};
 use super::shape::{home, meant};
 use super::unknown::{self, Trail};
+use super::vocabulary::later;
 use crate::config::edit::Fix;
 use crate::config::error::{Report, Wrong, one_of, quoted};
 use crate::config::hidden;

@@ -10,8 +10,8 @@ use super::bounds::{
 use super::group::section_or_off;
 use super::reader::{Reader, Section, choose, found, is_off, out_of_range, subject};
 use super::shape;
-use super::spoken::{Condition, InFlight};
 use super::statuses::{self, statuses};
+use super::vocabulary::spoken::{Condition, InFlight};
 use crate::config::edit::Fix;
 use crate::config::error::{Wrong, quoted};
 use crate::config::origin::{Field, Spot, Written};

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-use super::nearest::nearest;
+use super::vocabulary::nearest::nearest;
 use crate::config::error::{Wrong, one_of, quoted};
 use crate::config::units;
 use crate::config::yaml::{Node, Typed, truth};

@@ -9,7 +9,6 @@ use super::bounds::{
     BOUND, CONNECTIONS_MAX, COUNT_MAX, DAY, HOUR, IN_FLIGHT_MAX, INTERVAL_MIN, MILLISECOND, MONTH,
     PRIORITY_MAX, WORKERS_MAX,
 };
-use super::foreign;
 use super::kind::Kind::{
     Choice, ChoiceAs, ChoiceOr, ChoiceOrGroup, Group, Items, List, Named, Numeral, OneOrItems, OrOff,
     Percent, PercentOrWhole, Seconds, Size, Switch, SwitchOr, Text, Time, Whole, WholeOr, Word,
@@ -18,8 +17,9 @@ use super::kind::{
     ADAPTIVE, ADDRESS, BODY, FILE, HOST, HOST_HEADER, Kind, LISTENER, NAME, NETWORK, PARAMETER, PATH,
     PROTOCOL, SECRET, SHARE, STATUSES, Shape, TEMPLATE, TOKEN, URL, VERSION, key, names,
 };
-use super::nearest::nearest;
-use super::spoken::Spoken;
+use super::vocabulary::foreign;
+use super::vocabulary::nearest::nearest;
+use super::vocabulary::spoken::Spoken;
 use crate::config::model::tls::{ClientAuth, TlsVersion};
 use crate::config::model::{Balance, EventFormat, Forwarded, HashKey, LogFormat, LogLevel, Portion};
 pub(super) use resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
@@ -405,7 +405,7 @@ mod tests {
     fn no_planned_key_hides_a_key_that_exists() {
         for shape in ALL {
             for name in shape.names() {
-                let both = super::super::later::key(name).is_some();
+                let both = super::super::vocabulary::later::key(name).is_some();
                 // `headers` is a limit here and a table of header edits there; known keys are looked up first.
                 assert!(!both || name == "headers", "{name}");
             }

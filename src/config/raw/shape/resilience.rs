@@ -8,7 +8,7 @@ use crate::config::raw::kind::Kind::{
     ChoiceOrWhole, OneOrItems, OrOff, PercentOrWhole, Time, TimeOrZero, Whole, WholeOr,
 };
 use crate::config::raw::kind::{self, STATUSES, Shape, key, names};
-use crate::config::raw::spoken::Condition;
+use crate::config::raw::vocabulary::spoken::Condition;
 
 const FAILED: (u32, u32) = (*FAILURES.start() as u32, *FAILURES.end() as u32);
 

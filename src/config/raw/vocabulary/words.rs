@@ -6,7 +6,7 @@ use crate::config::error::{Wrong, quoted};
 const NAME_MAX: usize = 128;
 
 /// Names stand in logs, metrics and identities (`target/backend`).
-pub(super) fn name(text: &str) -> Result<String, Wrong> {
+pub(in crate::config::raw) fn name(text: &str) -> Result<String, Wrong> {
     if text.is_empty() {
         return Err(Wrong::new("is empty", "a word"));
     }
@@ -20,7 +20,7 @@ pub(super) fn name(text: &str) -> Result<String, Wrong> {
 }
 
 /// A token (RFC 9110 §5.6.2).
-pub(super) fn is_token(text: &str) -> bool {
+pub(in crate::config::raw) fn is_token(text: &str) -> bool {
     let fits = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     !text.is_empty() && text.bytes().all(fits)
 }

@@ -148,6 +148,6 @@ const FOREIGN: &[(&str, &str)] = &[
 ];
 
 /// Every key of ours that this word may mean.
-pub(super) fn ours(word: &str) -> impl Iterator<Item = &'static str> {
+pub(in crate::config::raw) fn ours(word: &str) -> impl Iterator<Item = &'static str> {
     FOREIGN.iter().filter(move |(foreign, _)| *foreign == word).map(|(_, ours)| *ours)
 }

@@ -1,7 +1,10 @@
 //! Which word somebody meant who wrote another.
 
 /// The word that `written` is a slip of, if there is one.
-pub(super) fn nearest<'w>(written: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+pub(in crate::config::raw) fn nearest<'w>(
+    written: &str,
+    words: impl Iterator<Item = &'w str>,
+) -> Option<&'w str> {
     let slips = (written.chars().count() / 3).clamp(1, 3);
     words
         .map(|word| (strsim::damerau_levenshtein(written, word), word))
