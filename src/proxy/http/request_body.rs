@@ -48,6 +48,7 @@ impl RequestBody {
     }
 
     /// How its length is known.
+    #[inline(always)]
     #[must_use]
     pub fn framing(&self) -> Framing {
         match self {

@@ -193,6 +193,7 @@ impl<E: Edge> Forwarding<'_, E> {
     }
 
     /// What the request needs of a pooled connection.
+    #[inline(always)]
     #[must_use]
     pub fn need(&self) -> Need {
         let no_body = matches!(self.body.framing(), Framing::None | Framing::Length(0));
