@@ -1,12 +1,14 @@
 //! The composition root: binds, starts workers and probes, hands out addresses, waits for the end.
 
+mod refusals;
+
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -25,6 +27,7 @@ use crate::telemetry::access_log::{AccessLog, Rotation};
 use crate::telemetry::cells::{Cells, Readings};
 use crate::tls::{ROTATION, Tickets};
 use crate::worker::{self, Ended, Plan, Room, Socket, SocketKind};
+use refusals::{LOOK, Refusals};
 
 /// Descriptors kept for everything that is not a client or its backend.
 const HEADROOM: u64 = 200;
@@ -143,14 +146,9 @@ impl Server {
             usize::try_from(descriptors.saturating_sub(HEADROOM) / 2).unwrap_or(usize::MAX).max(1);
         let limits = config.listeners.iter().map(|listener| &listener.limits);
         let room = Room::new(config.max_connections.unwrap_or(affordable), limits);
-        tracing::info!(
-            descriptors,
-            max_connections = room.limit(),
-            workers = config.workers,
-            "descriptor budget"
-        );
+        events::descriptor_budget(descriptors, room.limit(), config.workers);
         if room.limit() > affordable {
-            tracing::warn!(affordable, "max_connections is more than the descriptor limit allows for");
+            events::descriptors_short(affordable);
         }
         warn_of_small_backlog();
         warn_of_unverified_backends(config);
@@ -187,6 +185,7 @@ impl Server {
         server.start_probes();
         server.start_rotation(tickets);
         server.cells.extend(std::iter::repeat_with(Arc::default).take(config.workers));
+        server.start_refusals();
         let ends = worker::link(&server.cells);
         for ((index, ends), cells) in ends.into_iter().enumerate().zip(server.cells.clone()) {
             let plan = Plan {
@@ -215,7 +214,11 @@ impl Server {
     /// Logs a line for each address that is bound.
     pub fn announce(&self) {
         for (listener, address) in &self.bound {
-            tracing::info!(listener, %address, "listening");
+            let socket = match address {
+                Bound::Tcp(socket) => Some(socket),
+                Bound::Unix(_) => None,
+            };
+            events::listening(listener, address, socket.map(SocketAddr::ip), socket.map_or(0, SocketAddr::port));
         }
     }
 
@@ -224,6 +227,20 @@ impl Server {
         let _inside = control.enter();
         let mut probes = probe::start(&self.snapshot.targets, now, &self.shutdown.cut);
         control.spawn(async move { while probes.join_next().await.is_some() {} });
+    }
+
+    fn start_refusals(&self) {
+        let Some(control) = &self.control else { return };
+        let cells = self.cells.clone();
+        let refusals = Mutex::new(Refusals::default());
+        let look = async move || {
+            let mut looks = tokio::time::interval(LOOK);
+            loop {
+                looks.tick().await;
+                refusals.lock().unwrap_or_else(PoisonError::into_inner).look(&cells, now());
+            }
+        };
+        control.spawn(again("counting refusals", look));
     }
 
     fn start_rotation(&self, tickets: Arc<Tickets>) {
@@ -324,7 +341,7 @@ impl Server {
         if let Some(log) = self.log.take()
             && let Err(error) = log.close(LAST_LINES)
         {
-            tracing::warn!(%error, "the access log did not take its last lines");
+            events::access_log_failed("the last lines were not taken", &error);
         }
         drop(std::mem::take(&mut self.files));
     }
@@ -395,7 +412,7 @@ fn warn_of_small_backlog() {
     if let Some(most) = read.ok().and_then(|text| text.trim().parse::<i32>().ok())
         && most < socket::BACKLOG
     {
-        tracing::warn!(most, wanted = socket::BACKLOG, "net.core.somaxconn caps the backlog of listeners");
+        events::backlog_capped(most, socket::BACKLOG);
     }
 }
 

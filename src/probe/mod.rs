@@ -11,6 +11,7 @@ mod name;
 mod question;
 mod session;
 mod sweep;
+mod talk;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,11 +23,11 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::model::HealthCheck;
-use crate::events::{self, BackendChange};
+use crate::events;
 use crate::lasting::again;
 use crate::target::health::agent::Report;
 use crate::target::health::schedule;
-use crate::target::{Backend, Health, Target, Transition, Verdict};
+use crate::target::{Backend, Health, Target, Verdict};
 use crate::tick::Tick;
 use check::Check;
 pub use name::Resolver;
@@ -129,19 +130,6 @@ impl<C: Fn() -> Tick> Subject<C> {
         (self.clock)()
     }
 
-    /// Logs what a report has changed, if anything.
-    fn announce(&self, transition: Option<Transition>) {
-        let Some(Transition { from, to, reason }) = transition else { return };
-        events::backend_changed(&BackendChange {
-            target: &self.target.name,
-            backend: &self.backend.name,
-            from: from.as_str(),
-            to: to.as_str(),
-            reason: &reason,
-            lost: to == Health::Down,
-        });
-    }
-
     /// Takes in what the agent says. `odd` remembers whether there was something to complain of the last time.
     fn hear(&self, heard: Result<Report, String>, odd: &mut bool) {
         let complaint = match &heard {
@@ -149,7 +137,7 @@ impl<C: Fn() -> Tick> Subject<C> {
             Err(reason) => Some(reason.clone()),
         };
         if let Ok(report) = heard {
-            self.announce(self.target.state.hear(&self.backend, &report, self.now()));
+            self.target.state.hear(&self.backend, &report, self.now());
         }
         let was_odd = std::mem::replace(odd, complaint.is_some());
         if let Some(reason) = complaint.filter(|_| !was_odd) {
@@ -162,7 +150,7 @@ impl<C: Fn() -> Tick> Subject<C> {
         match finding {
             Finding::Verdict(verdict) => {
                 *starved = false;
-                self.announce(self.target.state.report(&self.backend, verdict, self.now()));
+                self.target.state.report(&self.backend, verdict, self.now());
             }
             Finding::Starved(reason) => {
                 if !std::mem::replace(starved, true) {
@@ -209,7 +197,7 @@ async fn watch<C: Fn() -> Tick>(
     if !has_address(resolved).await {
         return;
     }
-    let check = Check::new(&subject.backend, health);
+    let check = Check::new(&subject.backend, health, &subject.target.config.host);
     let mut pace = Pace { backend: &subject.backend, health, asks: check.asks(), called: None };
     let mut starved = false;
     loop {

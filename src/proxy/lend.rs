@@ -166,6 +166,7 @@ pub(super) mod tests {
         model::Target {
             name: "web".into(),
             protocol: Protocol::Http,
+            host: model::HostHeader::Pass,
             balance: Policy::default(),
             sticky: None,
             health,

@@ -36,6 +36,17 @@ pub enum Endpoint {
     Unix(Arc<Path>),
 }
 
+impl Endpoint {
+    /// The same address at another port; `None`: a path has no ports.
+    #[must_use]
+    pub fn at(&self, port: u16) -> Option<Endpoint> {
+        match self {
+            Endpoint::Tcp(address) => Some(Endpoint::Tcp((address.ip(), port).into())),
+            Endpoint::Unix(_) => None,
+        }
+    }
+}
+
 impl std::fmt::Display for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -76,6 +87,8 @@ pub struct Backend {
     pub identity: Arc<str>,
     /// Where it is, as written.
     pub address: BackendAddress,
+    /// The same as a Host.
+    pub authority: Arc<str>,
     /// What its probe asks for with GET; `None`: the probe is a TCP connect.
     pub probe_path: Option<Arc<str>>,
     /// TLS towards it; `None`: plain.
@@ -131,6 +144,7 @@ impl Backend {
             name: config.name.as_str().into(),
             identity: format!("{}/{}", target.name, config.name).into(),
             address: config.address.clone(),
+            authority: config.address.authority(config.tls.is_some()).into(),
             probe_path: config.probe_path.as_deref().map(Arc::from),
             tls,
             tls_settings: config.tls.clone(),

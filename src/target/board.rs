@@ -146,6 +146,8 @@ pub(super) struct Board {
     total: Padded<AtomicU64>,
     rules: ArcSwap<Rules>,
     desk: Mutex<Desk>,
+    /// Somebody's state has turned: control has something to tell.
+    pub(super) turned: Notify,
 }
 
 impl Board {

@@ -20,6 +20,7 @@ pub(super) fn unprobed(backends: u16) -> model::Target {
     model::Target {
         name: "web".into(),
         protocol: Protocol::Http,
+        host: model::HostHeader::Pass,
         balance: Policy::default(),
         sticky: None,
         health: None,

@@ -18,6 +18,7 @@ use super::health::agent::{Agent, Report};
 use super::state::{Health, Input, Probe, Resolution, decide};
 use super::sweep::Window;
 use super::tier::{Member, Tier, tiers};
+use super::transitions::Transitions;
 use super::{Backend, Budget, Pace, Padded, Tried};
 use crate::config::model::{self, Policy};
 use crate::message::BackendId;
@@ -67,6 +68,8 @@ pub struct TargetState {
     pub(super) board: Arc<Board>,
     pub(super) live: ArcSwap<Live>,
     members: Mutex<Members>,
+    /// What was told of it.
+    pub(super) transitions: Mutex<Transitions>,
     /// What the sweep knows.
     pub(super) window: Mutex<Window>,
     /// What is known of the limit; `None`: it is not to be found out.
@@ -198,6 +201,11 @@ impl TargetState {
         gone
     }
 
+    /// Shows the members in config order.
+    pub(super) fn with_members<T>(&self, look: impl FnOnce(&[Member]) -> T) -> T {
+        look(&self.members().all)
+    }
+
     /// The members in config order.
     pub(super) fn backends(&self) -> Vec<Arc<Backend>> {
         self.members().all.iter().map(|member| Arc::clone(&member.backend)).collect()
@@ -241,6 +249,7 @@ impl TargetState {
             (_, Health::Down) => backend.retire_connections(),
         }
         self.rebuild(members);
+        self.board.turned.notify_one();
         Some(Transition { from, to, reason })
     }
 
@@ -270,7 +279,7 @@ impl TargetState {
 fn passed(rise: u32) -> String {
     match rise {
         0 | 1 => "a probe passed".into(),
-        more => format!("{more} probes in a row passed"),
+        more => format!("{more} probes passed"),
     }
 }
 
@@ -306,7 +315,7 @@ mod tests {
         assert_eq!(report(b, Verdict::Good, 4), None);
         assert_eq!(
             report(b, Verdict::Good, 5).map(|t| t.reason.to_string()).as_deref(),
-            Some("2 probes in a row passed")
+            Some("2 probes passed")
         );
         assert_eq!(live(&target), ["b0", "b1", "b2"]);
         let generation = a.generation();

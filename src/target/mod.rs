@@ -36,6 +36,7 @@ mod sweep;
 mod tally;
 mod tier;
 mod toll;
+mod transitions;
 mod tried;
 mod waiting;
 mod warmup;

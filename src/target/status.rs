@@ -6,6 +6,8 @@ use super::Backend;
 use super::breaker::Circuit;
 use super::ejection::Kind;
 use super::state::{Fuse, Health, Inputs, Source, Standing, decide};
+use super::tier::Member;
+use super::transitions::Sight;
 use crate::tick::Tick;
 
 /// One backend at one moment.
@@ -47,6 +49,25 @@ impl BackendStatus {
             circuit: backend.breaker().word().circuit(),
         }
     }
+}
+
+/// What there is to be told of a member. `is_backup`: it stands behind others.
+pub(super) fn sight(member: &Member, is_backup: bool) -> Sight {
+    let Member { backend, portion } = member;
+    let mut inputs = inputs(backend);
+    let standing = &mut inputs.standing;
+    let is_set_aside = standing.word == Standing::SetAside;
+    standing.word = match backend.ejection().word().kind() {
+        // To be told of one that is down it takes more than a refused connect.
+        None | Some(Kind::Refused) => Standing::Fine,
+        Some(Kind::Failing | Kind::Slow) => Standing::Ejected,
+    };
+    let decision = decide(&inputs);
+    let is_served_all_the_same = is_set_aside && decision.source == Source::Outlier;
+    let may_serve = decision.health == Health::Up || (is_served_all_the_same && decision.standing == Health::Up);
+    let counts = portion.weight > 0;
+    let backend = (backend.id.0, Arc::clone(&backend.name));
+    Sight { backend, serves: counts && may_serve, decision, inputs, counts, is_backup }
 }
 
 /// What a backend's state rests on at this moment: what control keeps, and its words.

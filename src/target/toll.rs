@@ -12,7 +12,6 @@ use super::breaker::{Circuit, Passage};
 use super::ejection::{Admission, Kind, Word};
 use super::lease::Told;
 use super::state::{Fuse, Input, Standing};
-use crate::events;
 use crate::tick::Tick;
 
 /// What an attempt finds out about its backend.
@@ -33,6 +32,9 @@ impl Trial {
         self.breaker || self.ejection
     }
 }
+
+/// Why a backend is back that was out.
+const WENT_WELL: &str = "its trial went well";
 
 /// A fresh connection to `backend` stands, asked for at `picked`.
 pub(super) fn connected(backend: &Backend, picked: Tick) {
@@ -84,7 +86,7 @@ fn judge(backend: &Backend, trial: &Cell<Trial>, told: Told, picked: Tick, now: 
     if backend.ejection().update(|word| word.succeed(tried.ejection, picked, spans)) {
         backend.board().desk().refresh(backend);
         if was_outlier {
-            events::backend_returned(&backend.identity);
+            note_return(backend, WENT_WELL);
         }
     }
 }
@@ -180,15 +182,13 @@ fn leave_out(backend: &Backend, leave: Leave, reason: &str, picked: Tick, now: T
     desk.refresh(backend);
     drop(desk);
     if let Some(pardoned) = pardoned {
-        events::backend_pardoned(&pardoned.identity, &backend.identity);
+        note_return(&pardoned, &format!("it is only slow, and {} fails; not both may be left out", backend.identity));
     }
     if !is_new {
         return false;
     }
     note_standing(backend, trial, reason, now);
-    if !trial {
-        events::backend_ejected(&backend.identity, reason);
-    }
+    board.turned.notify_one();
     true
 }
 
@@ -201,21 +201,30 @@ fn note_standing(backend: &Backend, trial: bool, reason: &str, now: Tick) {
     *standing = Input::new(Standing::Ejected, reason, since);
 }
 
+/// Keeps why it is left out no more, for whoever tells it.
+fn note_return(backend: &Backend, reason: &str) {
+    let mut detail = backend.detail();
+    let since = detail.inputs.standing.since;
+    detail.inputs.standing = Input::new(Standing::Fine, reason, since);
+    drop(detail);
+    backend.board().turned.notify_one();
+}
+
 /// Changes the word of its breaker, and all that follows from another state of it.
 fn change(backend: &Backend, with: impl Fn(super::breaker::Word) -> super::breaker::Word, now: Tick) {
     let Some((from, to)) = backend.breaker().update(with) else { return };
     let board = backend.board();
     board.desk().refresh(backend);
     let Some(rules) = board.rules().breaker else { return };
-    match (from, to) {
-        (_, Circuit::Closed) => events::breaker_closed(&backend.identity),
+    let fuse = match (from, to) {
+        (_, Circuit::Closed) => Input::new(Fuse::Closed, WENT_WELL, now),
         (Circuit::Closed, Circuit::Open(_)) => {
-            events::breaker_opened(&backend.identity, rules.failures, rules.open);
-            let reason = format!("{} attempts in a row failed", rules.failures);
-            backend.detail().inputs.fuse = Input::new(Fuse::Open, reason, now);
+            Input::new(Fuse::Open, format!("{} attempts in a row failed", rules.failures), now)
         }
-        (Circuit::Open(_) | Circuit::HalfOpen, _) | (Circuit::Closed, Circuit::HalfOpen) => {}
-    }
+        (Circuit::Open(_) | Circuit::HalfOpen, _) | (Circuit::Closed, Circuit::HalfOpen) => return,
+    };
+    backend.detail().inputs.fuse = fuse;
+    board.turned.notify_one();
 }
 
 /// What an attempt that begins at `now` finds out about a backend that has been left out. `None`: it is not time for that.

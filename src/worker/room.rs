@@ -175,8 +175,10 @@ impl Place {
         ctx.cells.connections.accepted.increment();
         ctx.cells.connections.open.raise();
         let stay = room.enter(peer.listener, peer.client.map(|client| client.ip));
-        if stay.is_err() {
+        if let Err(cause) = &stay {
             ctx.cells.connections.refused.increment();
+            let is_crowd = *cause == Cause::TooManyConnections;
+            ctx.cells.connections.without_room.add(u64::from(is_crowd));
         }
         Place { stay, ctx: Rc::clone(ctx) }
     }

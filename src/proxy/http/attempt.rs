@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::task::Poll;
 
+use crate::config::model::HostHeader;
 use crate::message::{Blame, Cause, Field, Framing, Head};
 use crate::net::{Stream, now};
 use crate::proxy::dial::{self, dial};
@@ -18,7 +19,7 @@ use super::Body;
 use super::call::{Call, Patience, Silence};
 use super::edge::Edge;
 use super::forward::{Errand, until_over};
-use super::h1::write;
+use super::h1::write::{self, Host};
 use super::hedge::{Raced, race};
 use super::identity;
 
@@ -46,7 +47,12 @@ impl<E: Edge> Errand<'_, E> {
     #[must_use]
     pub fn start(&self, lease: Lease, generation: u32, stream: Stream, body: Body) -> Box<Call> {
         let mut out = self.ctx.outgoing.take();
-        let host = &lease.backend().name;
+        let backend = lease.backend();
+        let host = match &self.target.config.host {
+            HostHeader::Pass => Host::Pass { missing: &backend.name },
+            HostHeader::Backend => Host::Write(&backend.authority),
+            HostHeader::Name(name) => Host::Write(name),
+        };
         write::request(&mut out, self.head, body.framing(), self.upgrade, &self.about, host);
         let timeouts = &self.target.config.timeouts;
         let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle };

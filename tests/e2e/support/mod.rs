@@ -12,7 +12,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use evenkeel::config::model::{
-    Backend, BackendAddress, Bind, ClientTimeouts, Config, EventFormat, Forwarded, HealthCheck, Limits,
+    Backend, BackendAddress, Bind, ClientTimeouts, Config, EventFormat, Forwarded, HealthCheck, HostHeader, Limits,
     Listener, LogLevel, Policy, Portion, Protocol, Resilience, Route, Target, Timeouts,
 };
 use evenkeel::server::{Bound, Options, Server};
@@ -115,10 +115,12 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
             limits: Limits::default(),
             client_timeouts: ClientTimeouts::default(),
             forwarded: Forwarded::default(),
+            x_real_ip: false,
         }],
         targets: vec![Target {
             name: "web".into(),
             protocol,
+            host: HostHeader::Pass,
             balance: Policy::default(),
             sticky: None,
             health: None,
@@ -129,6 +131,7 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
         }],
         workers: 2,
         max_connections: None,
+        shutdown_delay: Duration::ZERO,
         shutdown_timeout: Duration::from_secs(10),
         access_log: None,
         log_level: LogLevel::Info,
