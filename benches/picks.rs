@@ -15,7 +15,7 @@ use evenkeel::config::model::{
     self, BackendAddress, Balance, HealthCheck, Policy, Portion, Protocol, Resilience, Timeouts,
 };
 use evenkeel::net::now;
-use evenkeel::target::{Ask, Dice, Heard, Lease, Pick, Registry, Target, Tried};
+use evenkeel::targets::{Ask, Chance, Heard, Lease, Pick, Registry, Target, Tried};
 use evenkeel::tick::Tick;
 
 /// Backends of a target.
@@ -100,34 +100,34 @@ struct Figure {
 /// A thread's share of what is under way.
 struct Side {
     leases: Vec<Lease>,
-    dice: Dice,
+    chance: Chance,
     moment: Tick,
 }
 
 impl Side {
     /// Up to so many leases on each backend, in any order.
     fn new(target: &Target, seed: u64) -> Side {
-        let dice = Dice::seeded(seed);
+        let chance = Chance::seeded(seed);
         let tried = Tried::new();
         let moment = now();
         let mut leases = Vec::new();
         for backend in &target.backends {
-            for _ in 0..dice.below(LEASES + 1) {
-                let ask = Ask { pin: Some(backend), ..Ask::new(&tried, &dice, moment) };
+            for _ in 0..chance.below(LEASES + 1) {
+                let ask = Ask { pin: Some(backend), ..Ask::new(&tried, &chance, moment) };
                 leases.extend(lease(target, &ask));
             }
         }
-        let ask = Ask::new(&tried, &dice, moment);
+        let ask = Ask::new(&tried, &chance, moment);
         leases.extend(lease(target, &ask));
         for end in (1..leases.len()).rev() {
-            leases.swap(end, dice.below(end + 1));
+            leases.swap(end, chance.below(end + 1));
         }
-        Side { leases, dice, moment }
+        Side { leases, chance, moment }
     }
 
     /// Any lease, out of all.
     fn draw(&mut self) -> Lease {
-        let place = self.dice.below(self.leases.len());
+        let place = self.chance.below(self.leases.len());
         self.leases.swap_remove(place)
     }
 
@@ -135,7 +135,7 @@ impl Side {
     fn step(&mut self, target: &Target, ending: Lease) -> Lease {
         self.moment.0 += 1_000;
         let tried = Tried::new();
-        let ask = Ask { key: Some(self.dice.roll()), ..Ask::new(&tried, &self.dice, self.moment) };
+        let ask = Ask { key: Some(self.chance.bits()), ..Ask::new(&tried, &self.chance, self.moment) };
         let picked = lease(target, &ask).expect("all backends are up");
         picked.note_answer(Heard::GOOD, Tick(self.moment.0 + 500));
         drop(ending);
@@ -166,14 +166,14 @@ fn lease(target: &Target, ask: &Ask<'_>) -> Option<Lease> {
 }
 
 fn target(algorithm: Balance, size: u16) -> Arc<Target> {
-    let backend = |number: u16| model::Backend {
+    let backend = |number: u16| model::BackendConfig {
         name: format!("b{number}"),
         address: BackendAddress::Host { host: "127.0.0.1".into(), port: 1 + number },
         probe_path: None,
         tls: None,
         portion: Portion::default(),
     };
-    let config = model::Target {
+    let config = model::TargetConfig {
         name: "web".into(),
         protocol: Protocol::Http,
         host: model::HostHeader::Pass,
@@ -249,18 +249,18 @@ fn check(size: u16, clock: u64) -> (Figure, usize) {
     let target = target(Balance::LeastConnections, size);
     let mut side = Side::new(&target, 7);
     let mut loads: Vec<usize> = target.backends.iter().map(|backend| backend.in_flight() as usize).collect();
-    let mut tally = vec![0_usize; side.leases.len() + 2];
-    loads.iter().for_each(|&load| tally[load] += 1);
+    let mut at_load = vec![0_usize; side.leases.len() + 2];
+    loads.iter().for_each(|&load| at_load[load] += 1);
     let mut picks = 0;
     let times = times(&target, &mut side, |picked, ended| {
-        let least = tally.iter().position(|&count| count > 0).expect("there are backends");
+        let least = at_load.iter().position(|&count| count > 0).expect("there are backends");
         assert_eq!(loads[picked], least, "not a minimum");
-        tally[least] -= 1;
-        tally[least + 1] += 1;
+        at_load[least] -= 1;
+        at_load[least + 1] += 1;
         loads[picked] += 1;
-        tally[loads[ended]] -= 1;
+        at_load[loads[ended]] -= 1;
         loads[ended] -= 1;
-        tally[loads[ended]] += 1;
+        at_load[loads[ended]] += 1;
         picks += 1;
     });
     let whole = times.iter().sum::<u64>().saturating_sub(clock * times.len() as u64);

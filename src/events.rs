@@ -88,7 +88,14 @@ pub fn target_on_backups(target: &str, left: usize, of: usize) {
 /// Logs that a target has backends again that are no backups.
 pub fn target_back(target: &str, after: Duration, left: usize, of: usize) {
     let (state, after_ms, span) = ("up", millis(after), rough(after));
-    tracing::info!(target, state, after_ms, left, of, "target {target}: back after {span} ({left} of {of} up)");
+    tracing::info!(
+        target,
+        state,
+        after_ms,
+        left,
+        of,
+        "target {target}: back after {span} ({left} of {of} up)"
+    );
 }
 
 /// Logs that a backend could not be probed for want of a local resource; its last verdict stands.
@@ -232,7 +239,11 @@ pub fn descriptors_short(affordable: usize) {
 
 /// Logs that the system shortens the queues of listening sockets.
 pub fn backlog_capped(most: i32, wanted: i32) {
-    tracing::warn!(most, wanted, "net.core.somaxconn caps the backlog of listeners at {most}; {wanted} is better");
+    tracing::warn!(
+        most,
+        wanted,
+        "net.core.somaxconn caps the backlog of listeners at {most}; {wanted} is better"
+    );
 }
 
 /// Logs an address that is bound. `scope`: who reaches it, where that surprises people.
@@ -263,7 +274,11 @@ pub fn draining(signal: &str, delay: Duration) {
         tracing::info!(signal, "{signal}: draining; a second signal cuts");
     } else {
         let (delay_ms, delay) = (millis(delay), rough(delay));
-        tracing::info!(signal, delay_ms, "{signal}: serving on for {delay} (`shutdown_delay`); a second signal drains at once");
+        tracing::info!(
+            signal,
+            delay_ms,
+            "{signal}: serving on for {delay} (`shutdown_delay`); a second signal drains at once"
+        );
     }
 }
 
@@ -304,7 +319,10 @@ pub fn access_log_reopened() {
 
 /// Logs how many records never reached the destination of the access log.
 pub fn records_dropped(dropped: u64) {
-    tracing::warn!(dropped, "access log: {dropped} records were dropped, the destination fails or does not keep up");
+    tracing::warn!(
+        dropped,
+        "access log: {dropped} records were dropped, the destination fails or does not keep up"
+    );
 }
 
 /// Logs how many events never reached standard error.
@@ -345,7 +363,13 @@ pub fn no_tls_session(listener: &str, error: &dyn fmt::Display) {
 /// Logs, for whoever debugs, that the TLS handshake of a client failed.
 pub fn handshake_failed(listener: &str, client: Option<IpAddr>, cause: &str, error: &str) {
     let client = client.map_or_else(|| "a unix socket".to_owned(), |ip| ip.to_string());
-    tracing::debug!(listener, client, cause, error, "TLS handshake of {client} with listener {listener} failed: {cause}: {error}");
+    tracing::debug!(
+        listener,
+        client,
+        cause,
+        error,
+        "TLS handshake of {client} with listener {listener} failed: {cause}: {error}"
+    );
 }
 
 /// Logs that one of the system's trusted certificates is not usable.
@@ -373,7 +397,7 @@ fn rough(span: Duration) -> String {
     let seconds = (millis(span) + 500) / 1000;
     match seconds {
         _ if span < Duration::from_secs(1) => format!("{}ms", millis(span)),
-        _ if tenths < 100 && tenths % 10 != 0 => format!("{}.{}s", tenths / 10, tenths % 10),
+        _ if tenths < 100 && !tenths.is_multiple_of(10) => format!("{}.{}s", tenths / 10, tenths % 10),
         0..60 => format!("{seconds}s"),
         60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
         _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),

@@ -28,7 +28,7 @@ pub mod shutdown;
 pub mod tls;
 
 pub mod route;
-pub mod target;
+pub mod targets;
 pub mod telemetry;
 
 pub mod snapshot;

@@ -22,11 +22,11 @@ use crate::net::{now, socket};
 use crate::probe;
 use crate::shutdown::Shutdown;
 use crate::snapshot::Snapshot;
-use crate::target::{Registry, Target};
-use crate::telemetry::access_log::{AccessLog, Rotation};
+use crate::targets::{Registry, Target};
+use crate::telemetry::access_log::{AccessLogWriter, Rotation};
 use crate::telemetry::cells::{Cells, Readings};
 use crate::tls::{ROTATION, Tickets};
-use crate::worker::{self, Ended, Plan, Room, Socket, SocketKind};
+use crate::worker::{self, ConnectionLimits, Ended, Socket, SocketKind, WorkerPlan};
 use refusals::{LOOK, Refusals};
 
 /// Descriptors kept for everything that is not a client or its backend.
@@ -105,8 +105,8 @@ pub struct Server {
     ended: mpsc::Receiver<thread::Result<io::Result<Ended>>>,
     threads: Vec<thread::JoinHandle<()>>,
     control: Option<Runtime>,
-    log: Option<AccessLog>,
-    room: Arc<Room>,
+    log: Option<AccessLogWriter>,
+    limits: Arc<ConnectionLimits>,
     files: SocketFiles,
 }
 
@@ -145,9 +145,9 @@ impl Server {
         let affordable =
             usize::try_from(descriptors.saturating_sub(HEADROOM) / 2).unwrap_or(usize::MAX).max(1);
         let limits = config.listeners.iter().map(|listener| &listener.limits);
-        let room = Room::new(config.max_connections.unwrap_or(affordable), limits);
-        events::descriptor_budget(descriptors, room.limit(), config.workers);
-        if room.limit() > affordable {
+        let limits = ConnectionLimits::new(config.max_connections.unwrap_or(affordable), limits);
+        events::descriptor_budget(descriptors, limits.limit(), config.workers);
+        if limits.limit() > affordable {
             events::descriptors_short(affordable);
         }
         warn_of_small_backlog();
@@ -160,8 +160,12 @@ impl Server {
         let snapshot = Arc::new(Snapshot::new(config, &registry, &tickets));
         let mut files = SocketFiles::default();
         let (bound, mut sockets) = bind(config, &mut files)?;
-        let log =
-            config.access_log.as_ref().map(AccessLog::start).transpose().map_err(StartError::AccessLog)?;
+        let log = config
+            .access_log
+            .as_ref()
+            .map(AccessLogWriter::start)
+            .transpose()
+            .map_err(StartError::AccessLog)?;
         let control = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .thread_name("evenkeel-control")
@@ -179,7 +183,7 @@ impl Server {
             threads: Vec::new(),
             control: Some(control),
             log,
-            room: Arc::clone(&room),
+            limits: Arc::clone(&limits),
             files,
         };
         server.start_probes();
@@ -188,13 +192,13 @@ impl Server {
         server.start_refusals();
         let ends = worker::link(&server.cells);
         for ((index, ends), cells) in ends.into_iter().enumerate().zip(server.cells.clone()) {
-            let plan = Plan {
+            let plan = WorkerPlan {
                 snapshot: Arc::clone(&snapshot),
                 sockets: sockets.pop().unwrap_or_default(),
                 log: server.log.as_ref().map(|log| log.handle(Arc::clone(&cells))),
                 cells,
                 idle_total: Arc::clone(&idle_total),
-                room: Arc::clone(&room),
+                limits: Arc::clone(&limits),
                 ends,
                 shutdown: shutdown.clone(),
                 patience: config.shutdown_timeout,
@@ -218,7 +222,12 @@ impl Server {
                 Bound::Tcp(socket) => Some(socket),
                 Bound::Unix(_) => None,
             };
-            events::listening(listener, address, socket.map(SocketAddr::ip), socket.map_or(0, SocketAddr::port));
+            events::listening(
+                listener,
+                address,
+                socket.map(SocketAddr::ip),
+                socket.map_or(0, SocketAddr::port),
+            );
         }
     }
 
@@ -273,7 +282,7 @@ impl Server {
     #[must_use]
     pub fn readings(&self) -> Readings {
         let mut readings = Readings::sum(&self.cells);
-        readings.access_dropped += self.log.as_ref().map_or(0, AccessLog::unwritten);
+        readings.access_dropped += self.log.as_ref().map_or(0, AccessLogWriter::unwritten);
         readings
     }
 
@@ -286,7 +295,7 @@ impl Server {
     /// Client connections open now.
     #[must_use]
     pub fn connections(&self) -> usize {
-        self.room.taken()
+        self.limits.taken()
     }
 
     /// The signals by which it ends; [`Shutdown::advance`] is the next step.
@@ -298,7 +307,7 @@ impl Server {
     /// How to reopen the access log's file; `None`: there is no file.
     #[must_use]
     pub fn log_rotation(&self) -> Option<Rotation> {
-        self.log.as_ref().and_then(AccessLog::rotation)
+        self.log.as_ref().and_then(AccessLogWriter::rotation)
     }
 
     /// The runtime for everything that is not a request.
@@ -454,7 +463,7 @@ mod tests {
             threads: vec![failing, serving],
             control: None,
             log: None,
-            room: Room::new(1, []),
+            limits: ConnectionLimits::new(1, []),
             files: SocketFiles::default(),
         };
         let error = server.wait().expect_err("a worker has failed");

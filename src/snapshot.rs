@@ -12,7 +12,7 @@ use rustls::ServerConfig;
 use crate::config::model;
 use crate::message::ListenerId;
 use crate::route::Router;
-use crate::target::{Registry, Target};
+use crate::targets::{Registry, Target};
 use crate::telemetry::access_log::Names;
 use crate::tls::{Tickets, server_config};
 
@@ -22,7 +22,7 @@ pub struct Listener {
     /// Its place in the snapshot.
     pub id: ListenerId,
     /// Its policies.
-    pub config: model::Listener,
+    pub config: model::ListenerConfig,
     /// What TLS sessions of its clients are made with; `None`: plain.
     pub tls: Option<Arc<ServerConfig>>,
     /// Its routes.

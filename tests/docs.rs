@@ -3,6 +3,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use evenkeel::config;
@@ -180,4 +181,34 @@ fn every_test_that_security_names_exists() {
         }
     }
     assert!(seen > 50, "saw {seen}");
+}
+
+/// All Rust files below a folder.
+fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
+    for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            sources(&path, into);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            into.push(path);
+        }
+    }
+}
+
+#[test]
+fn every_event_has_its_words_in_one_file() {
+    let mut files = Vec::new();
+    sources(Path::new("src"), &mut files);
+    let mut seen = 0;
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let shipped = text.split("#[cfg(test)]").next().unwrap();
+        let told = ["error", "warn", "info", "debug", "trace"].map(|level| format!("tracing::{level}!"));
+        let count: usize = told.iter().map(|macro_of_it| shipped.matches(macro_of_it).count()).sum();
+        if file.ends_with("src/events.rs") {
+            seen += count;
+        } else {
+            assert_eq!(count, 0, "{} tells something that src/events.rs does not know", file.display());
+        }
+    }
+    assert!(seen > 30, "only {seen} events");
 }

@@ -14,7 +14,7 @@ const ROWS: &[(i8, &[&str])] = &[
     (-2, &["config", "tick"]),
     (-1, &["events"]),
     (0, &["message", "tls", "net", "shutdown", "lasting"]),
-    (1, &["telemetry", "route", "target", "cache", "access"]),
+    (1, &["telemetry", "route", "targets", "cache", "access"]),
     (2, &["snapshot"]),
     (3, &["proxy", "probe", "simulate"]),
     (4, &["worker"]),
@@ -29,19 +29,19 @@ const CONFIG_FROM: i8 = 5;
 const STRANGERS: &[(&str, [&str; 2])] = &[("proxy", ["tcp", "http"])];
 /// Decisions: no sockets, no clock, no randomness of their own.
 const PURE: &[&str] = &[
-    "target/balance",
-    "target/hash",
-    "target/breaker",
-    "target/outlier",
-    "target/gradient",
-    "target/tally",
-    "target/retry",
-    "target/budget",
-    "target/hedge",
-    "target/queue",
-    "target/state",
-    "target/health",
-    "target/ejection",
+    "targets/picking/balance",
+    "targets/picking/hash",
+    "targets/resilience/breaker",
+    "targets/resilience/outlier",
+    "targets/resilience/gradient",
+    "targets/resilience/attempt_counts",
+    "targets/resilience/retry",
+    "targets/resilience/budget",
+    "targets/resilience/hedge",
+    "targets/queueing/queue",
+    "targets/state/decide",
+    "targets/state/health",
+    "targets/resilience/ejection",
     "cache/freshness",
     "simulate",
 ];
@@ -73,14 +73,14 @@ fn every_file_keeps_to_its_row() {
         }
     }
     assert!(seen > 3, "saw {seen} files in src: the check looks in the wrong place");
-    for folder in ["config", "message", "net", "target", "telemetry", "probe", "proxy", "worker", "cli"] {
+    for folder in ["config", "message", "net", "targets", "telemetry", "probe", "proxy", "worker", "cli"] {
         let inside = root.join("src").join(folder);
         assert!(files.iter().any(|file| file.starts_with(&inside)), "no file of src/{folder} was looked at");
     }
     assert!(report.is_empty(), "\n{report}");
 }
 
-/// All Rust files below `folder`, sorted. Nothing is left out: a folder may well be called `target`.
+/// All Rust files below `folder`, sorted.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("readable").path()).collect();
@@ -375,14 +375,14 @@ mod checker {
     fn downward_and_own_folder_are_fine() {
         fine(
             "src/proxy/tcp.rs",
-            "use crate::target::{Target, lease::Lease as L}; use super::buffer::*; use crate::tick::Tick;",
+            "use crate::targets::{Target, lease::Lease as L}; use super::buffer::*; use crate::tick::Tick;",
         );
         fine(
             "src/telemetry/cells/mod.rs",
             "pub use table::Table; pub(crate) use self::counter::Counter; use crate::telemetry::x;",
         );
         fine(
-            "src/target/mod.rs",
+            "src/targets/mod.rs",
             "pub(crate) fn f() { super::message::f(); } mod tests { use super::*; use super::super::tick::Tick; }",
         );
         fine(
@@ -413,9 +413,9 @@ mod checker {
             "#[derive(Debug)] #[x(crate::worker::Y)] struct A;",
             "#[cfg(test)] mod tests { use crate::worker::Worker; }",
         ] {
-            let problems = check("src/target.rs", source);
+            let problems = check("src/targets.rs", source);
             assert!(
-                !problems.is_empty() && problems[0].contains("row 4 from `target` in row 1"),
+                !problems.is_empty() && problems[0].contains("row 4 from `targets` in row 1"),
                 "{source}\n{problems:?}"
             );
         }
@@ -423,7 +423,7 @@ mod checker {
 
     #[test]
     fn same_row_and_strangers_are_refused() {
-        refused("src/target/x.rs", "use crate::route::Router;", "row 1 from `target`");
+        refused("src/targets/x.rs", "use crate::route::Router;", "row 1 from `targets`");
         refused("src/config/model.rs", "use crate::tick::Tick;", "row -2 from `config`");
         refused("src/proxy/tcp.rs", "use super::http::pool::Pool;", "do not know each other");
         refused("src/proxy/http/pool.rs", "use crate::proxy::tcp::relay;", "do not know each other");
@@ -446,8 +446,8 @@ mod checker {
         refused("src/tick.rs", "extern crate self as me;", "as a whole");
         refused("src/worker/mod.rs", "#[path = \"../cli/x.rs\"] mod x;", "#[path]");
         refused("src/worker/mod.rs", "include!(\"x.rs\");", "include!");
-        refused("src/worker/mod.rs", "pub use crate::target::Lease;", "passes on");
-        refused("src/worker/mod.rs", "pub(crate) use super::target::{Lease};", "passes on");
+        refused("src/worker/mod.rs", "pub use crate::targets::Lease;", "passes on");
+        refused("src/worker/mod.rs", "pub(crate) use super::targets::{Lease};", "passes on");
         refused("src/lib.rs", "pub mod tick; pub use tick::Tick;", "only `mod` lines");
         refused("src/novel/mod.rs", "fn f() {}", "`novel` has no row");
         refused("src/worker/mod.rs", "use crate::novel::X;", "`novel` has no row");
@@ -469,14 +469,14 @@ mod checker {
             "use std::collections::hash_map::RandomState;",
             "use crate::net::deadline;",
         ] {
-            refused("src/target/breaker.rs", source, "a decision has no");
-            refused("src/target/balance/maglev.rs", source, "a decision has no");
+            refused("src/targets/resilience/breaker.rs", source, "a decision has no");
+            refused("src/targets/picking/balance/maglev.rs", source, "a decision has no");
         }
         fine(
-            "src/target/breaker.rs",
+            "src/targets/resilience/breaker.rs",
             "use std::net::{IpAddr, SocketAddr}; use std::time::Duration; use crate::tick::Tick;",
         );
-        fine("src/target/breaker_view.rs", "use std::time::Instant;");
+        fine("src/targets/resilience/breaker_view.rs", "use std::time::Instant;");
     }
 
     #[test]

@@ -47,11 +47,11 @@ impl Spread {
     }
 
     /// One value, never below zero. A distribution that was put together with impossible numbers gives 0.
-    pub(crate) fn draw(&self, dice: &mut StdRng) -> f64 {
+    pub(crate) fn draw(&self, chance: &mut StdRng) -> f64 {
         let drawn = match *self {
             Self::Fixed(value) => value,
             Self::Weibull { shape, scale } => {
-                Weibull::new(scale, shape).map_or(0.0, |weibull| weibull.sample(dice))
+                Weibull::new(scale, shape).map_or(0.0, |weibull| weibull.sample(chance))
             }
         };
         if drawn.is_finite() { drawn.max(0.0) } else { 0.0 }
@@ -66,8 +66,8 @@ mod tests {
     #[test]
     fn weibull_has_its_mean_and_repeats_with_its_seed() {
         let spread = Spread::weibull(1.0, 20.0).expect("both are positive");
-        let mut dice = StdRng::seed_from_u64(7);
-        let draws: Vec<f64> = (0..20_000).map(|_| spread.draw(&mut dice)).collect();
+        let mut chance = StdRng::seed_from_u64(7);
+        let draws: Vec<f64> = (0..20_000).map(|_| spread.draw(&mut chance)).collect();
         let mean = draws.iter().sum::<f64>() / 20_000.0;
         assert!((19.0..21.0).contains(&mean), "mean {mean}");
         let mut again = StdRng::seed_from_u64(7);

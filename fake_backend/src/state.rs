@@ -1,4 +1,4 @@
-//! What a running fake shares with its connections: its name, its behaviour now, its counters, its dice. One
+//! What a running fake shares with its connections: its name, its behaviour now, its counters, its chance. One
 //! `Arc<State>` per fake, held by `Running`, the accept loop and every connection.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -100,7 +100,7 @@ pub(crate) struct State {
     pub(crate) slots: Option<Semaphore>,
     plan: Mutex<Plan>,
     healthy: AtomicBool,
-    dice: Mutex<StdRng>,
+    chance: Mutex<StdRng>,
     counters: Counters,
     /// Told about every change of a counter while someone waits for one.
     changed: Notify,
@@ -124,7 +124,7 @@ impl State {
             slots: None,
             plan: Mutex::new(Plan { lasting: Arc::new(Behaviour::default()), passing: None }),
             healthy: AtomicBool::new(true),
-            dice: Mutex::new(StdRng::seed_from_u64(seed)),
+            chance: Mutex::new(StdRng::seed_from_u64(seed)),
             counters: Counters::default(),
             changed: Notify::new(),
             watchers: AtomicUsize::new(0),
@@ -182,20 +182,20 @@ impl State {
 
     /// A latency, when there is one to wait for.
     pub(crate) fn draw_latency(&self, latency: Option<Spread>) -> Option<Duration> {
-        let millis = latency?.draw(&mut lock(&self.dice)).min(LONGEST);
+        let millis = latency?.draw(&mut lock(&self.chance)).min(LONGEST);
         (millis > 0.0).then(|| Duration::from_secs_f64(millis / 1_000.0))
     }
 
     /// How much longer an answer waits, when it is one of those that stall.
     pub(crate) fn draw_stall(&self, stall: Option<Stall>) -> Option<Duration> {
         let stall = stall?;
-        (lock(&self.dice).random::<f64>() < stall.share).then_some(stall.time)
+        (lock(&self.chance).random::<f64>() < stall.share).then_some(stall.time)
     }
 
     /// A size in bytes.
     pub(crate) fn draw_size(&self, size: Spread) -> u64 {
         // The cast cuts the fraction; the value lies between 0 and 2^40.
-        size.draw(&mut lock(&self.dice)).min(LARGEST) as u64
+        size.draw(&mut lock(&self.chance)).min(LARGEST) as u64
     }
 
     /// Adds to one counter and wakes whoever waits for it.

@@ -12,7 +12,7 @@ use fake_backend::{Authority, Fake, Running};
 use super::args::DemoOptions;
 use super::{logging, serve};
 use crate::config::model::tls::{ListenerTls, TlsVersion};
-use crate::config::model::{Bind, Config, Listener};
+use crate::config::model::{Bind, Config, ListenerConfig};
 use crate::config::{self, Flags};
 
 /// How many ports behind the wanted one are tried.
@@ -54,7 +54,7 @@ fn add_https(config: &mut Config, port: u16) -> anyhow::Result<()> {
     let identity = config::identity_of(&issued.cert_pem, &issued.key_pem).map_err(anyhow::Error::msg)?;
     let web = config.listeners.first().context("the demo has a web target")?;
     let tls = ListenerTls { identities: vec![Arc::new(identity)], clients: None, oldest: TlsVersion::V12 };
-    let secured = Listener {
+    let secured = ListenerConfig {
         name: "web-https".to_owned(),
         tls: Some(Arc::new(tls)),
         binds: vec![Bind::Tcp((Ipv4Addr::LOCALHOST, port).into())],

@@ -38,12 +38,12 @@ struct Shared {
 
 /// A way in. Never blocks and never fails.
 #[derive(Clone, Debug)]
-pub(super) struct Intake {
+pub(super) struct EventIntake {
     queue: SyncSender<Vec<u8>>,
     shared: Arc<Shared>,
 }
 
-impl Intake {
+impl EventIntake {
     /// Puts one event into the queue, or counts it as lost.
     pub(super) fn offer(&self, event: &[u8]) {
         let before = self.shared.waiting.fetch_add(event.len(), Ordering::AcqRel);
@@ -56,7 +56,7 @@ impl Intake {
 }
 
 /// An event comes as one write.
-impl Write for &Intake {
+impl Write for &EventIntake {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         self.offer(event);
         Ok(event.len())
@@ -67,10 +67,10 @@ impl Write for &Intake {
     }
 }
 
-impl<'a> MakeWriter<'a> for Intake {
-    type Writer = &'a Intake;
+impl<'a> MakeWriter<'a> for EventIntake {
+    type Writer = &'a EventIntake;
 
-    fn make_writer(&'a self) -> &'a Intake {
+    fn make_writer(&'a self) -> &'a EventIntake {
         self
     }
 }
@@ -78,7 +78,7 @@ impl<'a> MakeWriter<'a> for Intake {
 /// The owner's end: the thread and the way to end it.
 #[derive(Debug)]
 pub(super) struct Outlet {
-    intake: Intake,
+    intake: EventIntake,
     thread: JoinHandle<()>,
     /// Never carries anything; disconnects when the thread ends, however it ends.
     ended: Receiver<()>,
@@ -96,10 +96,10 @@ impl Outlet {
             let _alive: SyncSender<()> = alive;
             mouth.run(&events);
         })?;
-        Ok(Outlet { intake: Intake { queue, shared }, thread, ended })
+        Ok(Outlet { intake: EventIntake { queue, shared }, thread, ended })
     }
 
-    pub(super) fn intake(&self) -> &Intake {
+    pub(super) fn intake(&self) -> &EventIntake {
         &self.intake
     }
 

@@ -28,9 +28,9 @@ use tls::{Identity, ListenerTls, UpstreamTls};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Bound addresses, in the order of the file.
-    pub listeners: Vec<Listener>,
+    pub listeners: Vec<ListenerConfig>,
     /// Pools of backends, in the order of the file.
-    pub targets: Vec<Target>,
+    pub targets: Vec<TargetConfig>,
     /// Worker threads, 1 to 1,024.
     pub workers: usize,
     /// Client connections at once over all listeners; `None`: (descriptor limit − 200) ÷ 2.
@@ -69,21 +69,22 @@ impl Config {
 
     /// Names of the targets that take any certificate from their backends.
     pub fn unverified(&self) -> impl Iterator<Item = &str> {
-        let is_open = |backend: &Backend| backend.tls.as_ref().is_some_and(|tls| tls.insecure);
+        let is_open = |backend: &BackendConfig| backend.tls.as_ref().is_some_and(|tls| tls.insecure);
         let open = self.targets.iter().filter(move |target| target.backends.iter().any(is_open));
         open.map(|target| target.name.as_str())
     }
 
     /// Names of the targets whose sticky cookies are made with a key that nobody gave: they last until the restart.
     pub fn fleeting(&self) -> impl Iterator<Item = &str> {
-        let is_fleeting = |target: &&Target| target.sticky.as_ref().is_some_and(|sticky| sticky.is_fleeting);
+        let is_fleeting =
+            |target: &&TargetConfig| target.sticky.as_ref().is_some_and(|sticky| sticky.is_fleeting);
         self.targets.iter().filter(is_fleeting).map(|target| target.name.as_str())
     }
 }
 
 /// A set of bound addresses that speak one protocol.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listener {
+pub struct ListenerConfig {
     /// The name of the target it was written under.
     pub name: String,
     /// What is spoken on it.
@@ -136,7 +137,7 @@ pub struct Route {
 
 /// A named pool of backends with one balancing policy.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Target {
+pub struct TargetConfig {
     /// The key it was written under.
     pub name: String,
     /// What its backends speak.
@@ -156,7 +157,7 @@ pub struct Target {
     /// Protocols that a client may upgrade to, in lower case. Default: `websocket`.
     pub upgrade: Vec<String>,
     /// In the order of the file.
-    pub backends: Vec<Backend>,
+    pub backends: Vec<BackendConfig>,
 }
 
 /// What backends get as Host.
@@ -179,7 +180,7 @@ impl HostHeader {
 
 /// One address inside a target.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Backend {
+pub struct BackendConfig {
     /// Unique inside the target; defaults to the written `host:port`.
     pub name: String,
     /// Where it is.

@@ -104,7 +104,10 @@ fn losing_a_backend_is_a_warning_gaining_one_is_not_and_losing_all_is_an_error()
         lines.iter().map(String::as_str).collect::<Vec<_>>().try_into().expect("five lines");
     assert!(lost.contains("WARN") && back.contains("INFO"), "{lost} {back}");
     assert!(none.contains("ERROR") && none.contains("target web: no backend left (0 of 2)"), "{none}");
-    assert!(backups.contains("WARN") && backups.contains("target web: on backups (1 of 3 left)"), "{backups}");
+    assert!(
+        backups.contains("WARN") && backups.contains("target web: on backups (1 of 3 left)"),
+        "{backups}"
+    );
     assert!(again.contains("INFO") && again.contains("target web: back after 12s (2 of 2 up)"), "{again}");
 }
 
@@ -127,9 +130,17 @@ fn an_address_of_this_machine_alone_says_so() {
         }
         listening("web", &"unix:/run/web.sock", None, 0);
     });
-    let told = |line: &str| line.split("listening ").nth(1).and_then(|rest| rest.split(" address=").next().map(str::to_owned));
+    let told = |line: &str| {
+        line.split("listening ").nth(1).and_then(|rest| rest.split(" address=").next().map(str::to_owned))
+    };
     let start = |number: usize| told(&lines[number]).expect("a sentence");
-    assert!(start(0).starts_with("127.0.0.1:8080 (this machine only; \"*:8080\" for every address)"), "{lines:?}");
+    assert!(
+        start(0).starts_with("127.0.0.1:8080 (this machine only; \"*:8080\" for every address)"),
+        "{lines:?}"
+    );
     assert!(start(1).starts_with("[::1]:80 (this machine only; \"*:80\" for every address)"), "{lines:?}");
-    assert!(start(2).starts_with("0.0.0.0:81, listener web") && start(3).starts_with("unix:/run/web.sock, listener web"));
+    assert!(
+        start(2).starts_with("0.0.0.0:81, listener web")
+            && start(3).starts_with("unix:/run/web.sock, listener web")
+    );
 }

@@ -8,7 +8,7 @@ macro_rules! fields {
         /// A header field we know by number.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         #[repr(u8)]
-        pub enum Field {
+        pub enum HeaderField {
             /// Any other field.
             #[default]
             Other,
@@ -17,7 +17,7 @@ macro_rules! fields {
             $($(#[$doc])* $variant,)*
         }
 
-        const NAMES: &[(&str, Field)] = &[$(($name, Field::$variant),)*];
+        const NAMES: &[(&str, HeaderField)] = &[$(($name, HeaderField::$variant),)*];
     };
 }
 
@@ -131,13 +131,13 @@ const fn key(name: &[u8]) -> Option<Key> {
 struct Known {
     key: Key,
     fold: Key,
-    field: Field,
+    field: HeaderField,
     /// Where another name of the same length and first letter stands; [`NOWHERE`]: there is none.
     next: u8,
 }
 
 impl Known {
-    const fn new(name: &str, field: Field, next: u8) -> Known {
+    const fn new(name: &str, field: HeaderField, next: u8) -> Known {
         let name = name.as_bytes();
         let mut fold = [0; LONGEST];
         let mut at = 0;
@@ -162,7 +162,7 @@ type Places = [[u8; LONGEST + 1]; 32];
 
 /// The names we know, and where they are found. Those of the same first letter and length are linked.
 const TABLES: ([Known; NAMES.len()], Places) = {
-    let mut known = [const { Known::new("te", Field::Te, NOWHERE) }; NAMES.len()];
+    let mut known = [const { Known::new("te", HeaderField::Te, NOWHERE) }; NAMES.len()];
     let mut places = [[NOWHERE; LONGEST + 1]; 32];
     let mut at = 0;
     while at < NAMES.len() {
@@ -185,35 +185,35 @@ pub struct Fields(u64);
 impl Fields {
     /// Fields that speak about one connection only and are never forwarded (RFC 9110 §7.6.1).
     pub const HOP_BY_HOP: Fields = Fields::of(&[
-        Field::Connection,
-        Field::KeepAlive,
-        Field::ProxyConnection,
-        Field::ProxyAuthenticate,
-        Field::ProxyAuthorization,
-        Field::Te,
-        Field::Upgrade,
-        Field::Http2Settings,
+        HeaderField::Connection,
+        HeaderField::KeepAlive,
+        HeaderField::ProxyConnection,
+        HeaderField::ProxyAuthenticate,
+        HeaderField::ProxyAuthorization,
+        HeaderField::Te,
+        HeaderField::Upgrade,
+        HeaderField::Http2Settings,
     ]);
 
     /// Fields by which a proxy tells a backend about the client; only a trusted peer may send them.
     pub const ABOUT_CLIENT: Fields = Fields::of(&[
-        Field::ClientAlias,
-        Field::Forwarded,
-        Field::XForwardedFor,
-        Field::XForwardedProto,
-        Field::XForwardedHost,
-        Field::XForwardedPort,
-        Field::XForwardedPrefix,
-        Field::XRealIp,
-        Field::ClientCert,
-        Field::ClientCertChain,
-        Field::XForwardedClientCert,
-        Field::XRequestId,
+        HeaderField::ClientAlias,
+        HeaderField::Forwarded,
+        HeaderField::XForwardedFor,
+        HeaderField::XForwardedProto,
+        HeaderField::XForwardedHost,
+        HeaderField::XForwardedPort,
+        HeaderField::XForwardedPrefix,
+        HeaderField::XRealIp,
+        HeaderField::ClientCert,
+        HeaderField::ClientCertChain,
+        HeaderField::XForwardedClientCert,
+        HeaderField::XRequestId,
     ]);
 
     /// The set of these fields.
     #[must_use]
-    pub const fn of(fields: &[Field]) -> Fields {
+    pub const fn of(fields: &[HeaderField]) -> Fields {
         let mut set = Fields(0);
         let mut at = 0;
         while at < fields.len() {
@@ -225,7 +225,7 @@ impl Fields {
 
     /// Whether `field` is in the set.
     #[must_use]
-    pub const fn contains(self, field: Field) -> bool {
+    pub const fn contains(self, field: HeaderField) -> bool {
         self.0 >> field as u32 & 1 == 1
     }
 
@@ -257,29 +257,29 @@ impl Fields {
 // Every field has a bit.
 const _: () = assert!(NAMES.len() + 2 <= u64::BITS as usize);
 
-impl Field {
+impl HeaderField {
     /// The field that `name` spells, in any case.
     #[inline(always)]
     #[must_use]
-    pub fn classify(name: &[u8]) -> Field {
+    pub fn classify(name: &[u8]) -> HeaderField {
         let lengths = name.first().map(|first| &PLACES[usize::from(first & 31)]);
         match lengths.and_then(|places| places.get(name.len())) {
-            None | Some(&NOWHERE) => Field::Other,
-            Some(&place) => Field::compare(name, place),
+            None | Some(&NOWHERE) => HeaderField::Other,
+            Some(&place) => HeaderField::compare(name, place),
         }
     }
 
     /// The field that `name` spells, when it stands at `place` or is linked from there.
     #[inline(always)]
-    fn compare(name: &[u8], mut place: u8) -> Field {
-        let Some(found) = key(name) else { return Field::Other };
+    fn compare(name: &[u8], mut place: u8) -> HeaderField {
+        let Some(found) = key(name) else { return HeaderField::Other };
         while let Some(known) = KNOWN.get(usize::from(place)) {
             if (0..found.len()).all(|word| found[word] | known.fold[word] == known.key[word]) {
                 return known.field;
             }
             place = known.next;
         }
-        Field::Other
+        HeaderField::Other
     }
 
     /// True for fields of one connection: see [`Fields::HOP_BY_HOP`].
@@ -297,16 +297,16 @@ impl Field {
     /// The field a name stands for when a backend maps `_` to `-`, as CGI and WSGI do: `X_Forwarded_For` is an
     /// alias by which a client could speak in the proxy's name.
     #[must_use]
-    pub fn classify_alias(name: &[u8]) -> Field {
+    pub fn classify_alias(name: &[u8]) -> HeaderField {
         if memchr::memchr(b'_', name).is_none() {
-            return Field::Other;
+            return HeaderField::Other;
         }
         let mut written = [0u8; 32];
-        let Some(front) = written.get_mut(..name.len()) else { return Field::Other };
+        let Some(front) = written.get_mut(..name.len()) else { return HeaderField::Other };
         front.copy_from_slice(name);
         // All of it, so that it is done in a few steps.
         let dashed = written.map(|byte| if byte == b'_' { b'-' } else { byte });
-        Field::classify(&dashed[..name.len()])
+        HeaderField::classify(&dashed[..name.len()])
     }
 }
 
@@ -316,49 +316,53 @@ mod tests {
 
     #[test]
     fn names_are_found_in_any_case_and_nothing_else_is() {
-        assert_eq!(Field::classify(b"HoSt"), Field::Host);
-        assert_eq!(Field::classify(b"Content-Length"), Field::ContentLength);
-        assert_eq!(Field::classify(b"content-lengths"), Field::Other);
-        assert_eq!(Field::classify(b""), Field::Other);
+        assert_eq!(HeaderField::classify(b"HoSt"), HeaderField::Host);
+        assert_eq!(HeaderField::classify(b"Content-Length"), HeaderField::ContentLength);
+        assert_eq!(HeaderField::classify(b"content-lengths"), HeaderField::Other);
+        assert_eq!(HeaderField::classify(b""), HeaderField::Other);
     }
 
     /// The rule as it can be said in one line.
-    fn plainly(name: &[u8]) -> Field {
+    fn plainly(name: &[u8]) -> HeaderField {
         let known = NAMES.iter().find(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes()));
-        known.map_or(Field::Other, |&(_, field)| field)
+        known.map_or(HeaderField::Other, |&(_, field)| field)
     }
 
     #[test]
     fn every_name_is_found_and_none_that_differs_in_a_bit() {
         for (name, field) in NAMES {
-            assert_eq!(Field::classify(name.as_bytes()), *field, "{name}");
-            assert_eq!(Field::classify(name.to_ascii_uppercase().as_bytes()), *field, "{name}");
+            assert_eq!(HeaderField::classify(name.as_bytes()), *field, "{name}");
+            assert_eq!(HeaderField::classify(name.to_ascii_uppercase().as_bytes()), *field, "{name}");
             for bit in 0..name.len() * 8 {
                 let mut other = name.as_bytes().to_vec();
                 other[bit / 8] ^= 1 << (bit % 8);
-                assert_eq!(Field::classify(&other), plainly(&other), "{}", other.escape_ascii());
+                assert_eq!(HeaderField::classify(&other), plainly(&other), "{}", other.escape_ascii());
             }
             for length in 0..name.len() {
                 let part = &name.as_bytes()[..length];
-                assert_eq!(Field::classify(part), plainly(part), "{name} cut to {length}");
+                assert_eq!(HeaderField::classify(part), plainly(part), "{name} cut to {length}");
             }
         }
-        assert_eq!(Field::classify(&[b'a'; LONGEST + 1]), Field::Other);
+        assert_eq!(HeaderField::classify(&[b'a'; LONGEST + 1]), HeaderField::Other);
     }
 
     #[test]
     fn sets_hold_what_was_put_in() {
-        let two = Fields::of(&[Field::Host, Field::XRequestId]);
-        assert!(two.contains(Field::Host) && two.contains(Field::XRequestId) && !two.contains(Field::Date));
+        let two = Fields::of(&[HeaderField::Host, HeaderField::XRequestId]);
+        assert!(
+            two.contains(HeaderField::Host)
+                && two.contains(HeaderField::XRequestId)
+                && !two.contains(HeaderField::Date)
+        );
         assert!(two.meets(Fields::ABOUT_CLIENT) && !two.meets(Fields::HOP_BY_HOP));
-        assert!(!two.without(Fields::ABOUT_CLIENT).contains(Field::XRequestId));
-        assert!(two.and(Fields::HOP_BY_HOP).contains(Field::Te));
+        assert!(!two.without(Fields::ABOUT_CLIENT).contains(HeaderField::XRequestId));
+        assert!(two.and(Fields::HOP_BY_HOP).contains(HeaderField::Te));
     }
 
     #[test]
     fn underscore_spellings_are_seen_through() {
-        assert_eq!(Field::classify_alias(b"X_Forwarded-For"), Field::XForwardedFor);
-        assert_eq!(Field::classify_alias(b"X-Forwarded-For"), Field::Other);
-        assert_eq!(Field::classify_alias(b"content_length"), Field::ContentLength);
+        assert_eq!(HeaderField::classify_alias(b"X_Forwarded-For"), HeaderField::XForwardedFor);
+        assert_eq!(HeaderField::classify_alias(b"X-Forwarded-For"), HeaderField::Other);
+        assert_eq!(HeaderField::classify_alias(b"content_length"), HeaderField::ContentLength);
     }
 }

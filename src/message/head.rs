@@ -4,7 +4,7 @@
 //! protocol, or ourselves. Writing HTTP/1.1 is then a copy of runs, and no map of headers is ever built.
 //! Offsets are `u32`: a head is at most 64 KiB.
 
-use super::{Field, Fields};
+use super::{Fields, HeaderField};
 
 /// A range of bytes inside a [`Head`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,21 +30,21 @@ impl Span {
 
 /// One header line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Line {
+pub struct HeadLine {
     start: u32,
     name_end: u32,
     value: Span,
     end: u32,
     /// What it is, if we know it.
-    pub field: Field,
+    pub field: HeaderField,
 }
 
-impl Line {
+impl HeadLine {
     /// The line that begins with `name` and ends, CRLF included, before `end`.
     #[inline]
     #[must_use]
-    pub fn new(field: Field, name: Span, value: Span, end: usize) -> Line {
-        Line { start: name.start, name_end: name.end, value, end: Span::new(0, end).end, field }
+    pub fn new(field: HeaderField, name: Span, value: Span, end: usize) -> HeadLine {
+        HeadLine { start: name.start, name_end: name.end, value, end: Span::new(0, end).end, field }
     }
 
     /// The whole line including CRLF.
@@ -86,7 +86,7 @@ pub enum Version {
 #[derive(Debug, Default)]
 pub struct Head {
     bytes: Vec<u8>,
-    lines: Vec<Line>,
+    lines: Vec<HeadLine>,
     /// Version of the message as it came.
     pub version: Version,
     /// Status of an answer, 100-999; 0 in a request.
@@ -121,7 +121,7 @@ impl Head {
         head.target = Span::new(method.len() + 1, method.len() + 1 + target.len());
         head.path = head.target;
         head.push(b"host", authority.as_bytes());
-        head.authority = head.line(Field::Host).map_or(Span::default(), |line| line.value());
+        head.authority = head.line(HeaderField::Host).map_or(Span::default(), |line| line.value());
         head
     }
 
@@ -149,7 +149,7 @@ impl Head {
     /// Bytes of memory that it holds, used or not.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.bytes.capacity() + self.lines.capacity() * size_of::<Line>()
+        self.bytes.capacity() + self.lines.capacity() * size_of::<HeadLine>()
     }
 
     /// Takes over the bytes of a whole head; the caller then indexes them with the other functions.
@@ -176,7 +176,7 @@ impl Head {
 
     /// Notes a line that stands in the loaded bytes.
     #[inline(always)]
-    pub fn index(&mut self, line: Line) {
+    pub fn index(&mut self, line: HeadLine) {
         let field = Fields::of(&[line.field]);
         self.repeated = self.repeated.and(self.present.both(field));
         self.present = self.present.and(field);
@@ -189,15 +189,15 @@ impl Head {
     /// Appends a line. Name and value must be valid: a token, and a value without CTL.
     pub fn push(&mut self, name: &[u8], value: &[u8]) {
         // A loaded head ends with an empty line; nothing reads it, so appending after the last line is enough.
-        let start = self.lines.last().map_or(self.start_line(), Line::whole).end as usize;
+        let start = self.lines.last().map_or(self.start_line(), HeadLine::whole).end as usize;
         self.bytes.truncate(start);
         self.bytes.extend_from_slice(name);
         self.bytes.extend_from_slice(b": ");
         self.bytes.extend_from_slice(value);
         self.bytes.extend_from_slice(b"\r\n");
         let value_start = start + name.len() + 2;
-        self.index(Line::new(
-            Field::classify(name),
+        self.index(HeadLine::new(
+            HeaderField::classify(name),
             Span::new(start, start + name.len()),
             Span::new(value_start, value_start + value.len()),
             self.bytes.len(),
@@ -272,13 +272,13 @@ impl Head {
 
     /// Every header line, in order.
     #[must_use]
-    pub fn lines(&self) -> &[Line] {
+    pub fn lines(&self) -> &[HeadLine] {
         &self.lines
     }
 
     /// Name and value of a line.
     #[must_use]
-    pub fn pair(&self, line: &Line) -> (&[u8], &[u8]) {
+    pub fn pair(&self, line: &HeadLine) -> (&[u8], &[u8]) {
         (self.at(line.name()), self.at(line.value()))
     }
 
@@ -290,26 +290,26 @@ impl Head {
 
     /// True when a line has this field.
     #[must_use]
-    pub fn has(&self, field: Field) -> bool {
+    pub fn has(&self, field: HeaderField) -> bool {
         self.present.contains(field)
     }
 
     /// True when more than one line has this field.
     #[must_use]
-    pub fn repeats(&self, field: Field) -> bool {
+    pub fn repeats(&self, field: HeaderField) -> bool {
         self.repeated.contains(field)
     }
 
     /// The first line with this field.
     #[inline]
     #[must_use]
-    pub fn line(&self, field: Field) -> Option<Line> {
+    pub fn line(&self, field: HeaderField) -> Option<HeadLine> {
         // Most questions are about a field that is absent.
         if self.has(field) { self.lines.iter().find(|line| line.field == field).copied() } else { None }
     }
 
     /// The lines with this field.
-    fn of(&self, field: Field) -> impl Iterator<Item = &Line> {
+    fn of(&self, field: HeaderField) -> impl Iterator<Item = &HeadLine> {
         let lines = if self.has(field) { &*self.lines } else { &[] };
         lines.iter().filter(move |line| line.field == field)
     }
@@ -317,12 +317,12 @@ impl Head {
     /// The value of the first line with this field.
     #[inline]
     #[must_use]
-    pub fn value(&self, field: Field) -> Option<&[u8]> {
+    pub fn value(&self, field: HeaderField) -> Option<&[u8]> {
         self.line(field).map(|line| self.at(line.value))
     }
 
     /// The values of all lines with this field.
-    pub fn values(&self, field: Field) -> impl Iterator<Item = &[u8]> {
+    pub fn values(&self, field: HeaderField) -> impl Iterator<Item = &[u8]> {
         self.of(field).map(|line| self.at(line.value()))
     }
 
@@ -354,7 +354,7 @@ impl Head {
 
     /// Whether `token` stands in a comma-separated list of any line with this field, in any case.
     #[must_use]
-    pub fn lists(&self, field: Field, token: &[u8]) -> bool {
+    pub fn lists(&self, field: HeaderField, token: &[u8]) -> bool {
         self.values(field).flat_map(tokens).any(|item| item.eq_ignore_ascii_case(token))
     }
 }
@@ -376,13 +376,15 @@ mod tests {
             (head.method(), head.path(), head.authority()),
             (&b"GET"[..], &b"/a?b=c"[..], &b"h:1"[..])
         );
-        assert!(head.lists(Field::Connection, b"close") && head.lists(Field::Connection, b"Y"));
-        assert!(!head.lists(Field::Connection, b"clos"));
+        assert!(head.lists(HeaderField::Connection, b"close") && head.lists(HeaderField::Connection, b"Y"));
+        assert!(!head.lists(HeaderField::Connection, b"clos"));
         assert!(head.has_hop_by_hop() && !head.has_about_client());
         assert_eq!(head.named("HOST"), Some(&b"h:1"[..]));
-        assert!(head.has(Field::Host) && !head.repeats(Field::Host) && !head.has(Field::Te));
+        assert!(
+            head.has(HeaderField::Host) && !head.repeats(HeaderField::Host) && !head.has(HeaderField::Te)
+        );
         head.push(b"Host", b"h:2");
-        assert!(head.repeats(Field::Host) && head.values(Field::Host).eq([&b"h:1"[..], b"h:2"]));
+        assert!(head.repeats(HeaderField::Host) && head.values(HeaderField::Host).eq([&b"h:1"[..], b"h:2"]));
         assert_eq!(head.at(head.start_line()), b"GET /a?b=c HTTP/1.1\r\n");
         head.clear();
         assert!(head.lines().is_empty() && head.method().is_empty() && !head.has_hop_by_hop());

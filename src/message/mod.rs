@@ -12,10 +12,10 @@ pub mod status;
 
 pub use cause::{Blame, Cause};
 pub use client::ClientAddress;
-pub use field::{Field, Fields};
-pub use head::{Head, Line, Span, Version, tokens};
+pub use field::{Fields, HeaderField};
+pub use head::{Head, HeadLine, Span, Version, tokens};
 pub use peer::Peer;
-pub use record::{ATTEMPTS, Attempt, BackendId, Kind, ListenerId, Record, TargetId, TlsSession};
+pub use record::{ATTEMPTS, Attempt, BackendId, ListenerId, Record, RecordKind, TargetId, TlsSession};
 
 /// How the length of a body is known (RFC 9112 §6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -44,7 +44,7 @@ pub struct Attempt {
 
 /// What a Record is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum RecordKind {
     /// One HTTP request.
     #[default]
     Http,
@@ -67,7 +67,7 @@ pub struct TlsSession {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Request, tunnel or TCP connection.
-    pub kind: Kind,
+    pub kind: RecordKind,
     /// The client's address; `None` on a unix socket.
     pub client: Option<ClientAddress>,
     /// Where it came in.

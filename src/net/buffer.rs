@@ -14,7 +14,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::ReadBuf;
 
 use super::Stream;
-use super::plain::Moved;
+use super::plain::Progress;
 use super::splice::Pipes;
 use super::stream::receive;
 
@@ -31,14 +31,14 @@ const MANY: usize = 128;
 /// Buffers kept for the next taker; more than these go back to the allocator.
 const KEPT: usize = 64;
 
-/// One worker's spare buffers, and its pipes.
+/// One worker's kept buffers, and its pipes.
 #[derive(Clone, Default)]
 pub struct FreeList {
-    shelves: Rc<Shelves>,
+    free: Rc<FreeBuffers>,
 }
 
 #[derive(Default)]
-struct Shelves {
+struct FreeBuffers {
     large: RefCell<Vec<Box<[u8]>>>,
     small: RefCell<Vec<Box<[u8]>>>,
     /// Buffers that somebody holds.
@@ -56,13 +56,13 @@ impl FreeList {
     /// An empty list with these pipes.
     #[must_use]
     pub fn with_pipes(pipes: Pipes) -> FreeList {
-        FreeList { shelves: Rc::new(Shelves { pipes, ..Shelves::default() }) }
+        FreeList { free: Rc::new(FreeBuffers { pipes, ..FreeBuffers::default() }) }
     }
 
     /// For long runs of bytes between plain sockets.
     #[must_use]
     pub fn pipes(&self) -> &Pipes {
-        &self.shelves.pipes
+        &self.free.pipes
     }
 
     /// Reads once behind what is in `held`. Where that is nothing a buffer is taken when there is something to read, and
@@ -100,15 +100,15 @@ impl FreeList {
     /// An empty buffer.
     #[must_use]
     pub fn take(&self) -> Buffer {
-        self.of(if self.shelves.out.get() < MANY { SIZE } else { SMALL })
+        self.of(if self.free.out.get() < MANY { SIZE } else { SMALL })
     }
 
     /// An empty buffer of this size, one of the two.
     fn of(&self, size: usize) -> Buffer {
-        let shelf = if size == SIZE { &self.shelves.large } else { &self.shelves.small };
-        let spare = shelf.borrow_mut().pop();
-        let bytes = spare.unwrap_or_else(|| vec![0; size].into_boxed_slice());
-        self.shelves.out.set(self.shelves.out.get() + 1);
+        let list = if size == SIZE { &self.free.large } else { &self.free.small };
+        let kept = list.borrow_mut().pop();
+        let bytes = kept.unwrap_or_else(|| vec![0; size].into_boxed_slice());
+        self.free.out.set(self.free.out.get() + 1);
         Buffer { bytes, start: 0, end: 0, home: self.clone() }
     }
 
@@ -198,7 +198,7 @@ impl Buffer {
     }
 
     /// The same from a socket that is taken for readable.
-    fn receive(&mut self, socket: BorrowedFd<'_>) -> rustix::io::Result<Moved> {
+    fn receive(&mut self, socket: BorrowedFd<'_>) -> rustix::io::Result<Progress> {
         let moved = receive(socket, self.room())?;
         self.end += moved.count;
         Ok(moved)
@@ -232,12 +232,12 @@ impl Buffer {
 impl Drop for Buffer {
     #[inline]
     fn drop(&mut self) {
-        let shelves = &self.home.shelves;
-        shelves.out.set(shelves.out.get() - 1);
-        let shelf = if self.bytes.len() == SIZE { &shelves.large } else { &shelves.small };
-        let mut spare = shelf.borrow_mut();
-        if spare.len() < KEPT {
-            spare.push(std::mem::take(&mut self.bytes));
+        let free = &self.home.free;
+        free.out.set(free.out.get() - 1);
+        let list = if self.bytes.len() == SIZE { &free.large } else { &free.small };
+        let mut kept = list.borrow_mut();
+        if kept.len() < KEPT {
+            kept.push(std::mem::take(&mut self.bytes));
         }
     }
 }
@@ -250,10 +250,10 @@ mod tests {
     fn a_dropped_buffer_is_used_again_and_comes_back_empty() {
         let list = FreeList::new();
         let buffer = list.filled(b"hello");
-        let spare = || list.shelves.large.borrow().len();
-        assert_eq!((buffer.data(), spare()), (&b"hello"[..], 0));
+        let kept = || list.free.large.borrow().len();
+        assert_eq!((buffer.data(), kept()), (&b"hello"[..], 0));
         drop(buffer);
-        assert_eq!(spare(), 1);
+        assert_eq!(kept(), 1);
         assert!(list.take().is_empty());
     }
 
@@ -279,7 +279,7 @@ mod tests {
 
         drop(small);
         out.clear();
-        assert_eq!(list.shelves.out.get(), 0, "all came back");
+        assert_eq!(list.free.out.get(), 0, "all came back");
         assert_eq!(list.take().bytes.len(), SIZE);
     }
 

@@ -58,14 +58,14 @@ watched!(TcpStream, UnixStream);
 
 /// Bytes that a read or write has moved, and how many it could have.
 #[derive(Clone, Copy)]
-pub struct Moved {
-    /// Moved.
+pub struct Progress {
+    /// Progress.
     pub count: usize,
     /// At most.
     pub most: usize,
 }
 
-impl Moved {
+impl Progress {
     /// Fewer than there was room for: the kernel has no more, or no more room. The next attempt waits for an event
     /// instead of finding that out by a system call. None at all are the end.
     fn is_short(self) -> bool {
@@ -120,7 +120,7 @@ impl<S: Watched> Plain<S> {
     pub fn poll_read(
         &self,
         cx: &mut Context<'_>,
-        mut read: impl FnMut(BorrowedFd<'_>) -> rustix::io::Result<Moved>,
+        mut read: impl FnMut(BorrowedFd<'_>) -> rustix::io::Result<Progress>,
     ) -> Poll<io::Result<usize>> {
         loop {
             if !self.is_readable_now() {
@@ -153,7 +153,7 @@ impl<S: Watched> Plain<S> {
     pub fn poll_awaited(
         &self,
         cx: &mut Context<'_>,
-        read: impl FnMut(BorrowedFd<'_>) -> rustix::io::Result<Moved>,
+        read: impl FnMut(BorrowedFd<'_>) -> rustix::io::Result<Progress>,
     ) -> Poll<io::Result<usize>> {
         if !self.will_wake(cx) {
             ready!(self.poll_readable(cx))?;
@@ -174,7 +174,7 @@ impl<S: Watched> Plain<S> {
     pub fn poll_write(
         &self,
         cx: &mut Context<'_>,
-        mut write: impl FnMut(BorrowedFd<'_>) -> rustix::io::Result<Moved>,
+        mut write: impl FnMut(BorrowedFd<'_>) -> rustix::io::Result<Progress>,
     ) -> Poll<io::Result<usize>> {
         loop {
             if self.full.get() {

@@ -17,17 +17,17 @@ const TURN: usize = 4 * 1024 * 1024;
 
 /// Bytes moved so far; readable while the relay runs, and after it was cut.
 #[derive(Debug, Default)]
-pub struct Moved {
+pub struct BytesMoved {
     /// From the client to the backend.
     pub up: Cell<u64>,
     /// From the backend to the client.
     pub down: Cell<u64>,
 }
 
-/// How a relay ended. Whatever it is but [`End::Closed`], something was not passed on whole: both streams are to be closed with
+/// How a relay ended. Whatever it is but [`RelayEnd::Closed`], something was not passed on whole: both streams are to be closed with
 /// [`Stream::reset_on_close`].
 #[derive(Debug)]
-pub enum End {
+pub enum RelayEnd {
     /// Both sides said that they were done.
     Closed,
     /// Neither side sent or took a byte for the idle time.
@@ -54,7 +54,7 @@ pub struct Relay<'a> {
     buffers: &'a FreeList,
     deadline: &'a Deadline,
     idle: Duration,
-    moved: &'a Moved,
+    moved: &'a BytesMoved,
 }
 
 impl<'a> Relay<'a> {
@@ -65,7 +65,7 @@ impl<'a> Relay<'a> {
         buffers: &'a FreeList,
         deadline: &'a Deadline,
         idle: Duration,
-        moved: &'a Moved,
+        moved: &'a BytesMoved,
     ) -> Self {
         deadline.set(idle);
         let (up, down) = (Direction::new(early.client), Direction::new(early.backend));
@@ -73,25 +73,30 @@ impl<'a> Relay<'a> {
     }
 
     /// Copies until both directions ended, one side failed, or nothing moved for the idle time.
-    pub fn poll(&mut self, cx: &mut Context<'_>, client: &mut Stream, backend: &mut Stream) -> Poll<End> {
+    pub fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &mut Stream,
+        backend: &mut Stream,
+    ) -> Poll<RelayEnd> {
         let moved = self.moved;
         let before = moved.up.get() + moved.down.get();
         let up = self.up.poll(cx, client, backend, self.buffers, &moved.up);
         let down = self.down.poll(cx, backend, client, self.buffers, &moved.down);
         match (up, down) {
             (Poll::Ready(Err(Side::Source(error))), _) | (_, Poll::Ready(Err(Side::Sink(error)))) => {
-                return Poll::Ready(End::Client(error));
+                return Poll::Ready(RelayEnd::Client(error));
             }
             (Poll::Ready(Err(Side::Sink(error))), _) | (_, Poll::Ready(Err(Side::Source(error)))) => {
-                return Poll::Ready(End::Backend(error));
+                return Poll::Ready(RelayEnd::Backend(error));
             }
-            (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => return Poll::Ready(End::Closed),
+            (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => return Poll::Ready(RelayEnd::Closed),
             (Poll::Pending, _) | (_, Poll::Pending) => {}
         }
         if moved.up.get() + moved.down.get() != before {
             self.deadline.set(self.idle);
         }
-        self.deadline.poll(cx).map(|()| End::Idle)
+        self.deadline.poll(cx).map(|()| RelayEnd::Idle)
     }
 }
 

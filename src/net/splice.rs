@@ -33,14 +33,14 @@ const RESPITE: u32 = 1000;
 /// One worker's pipes.
 #[derive(Clone)]
 pub struct Pipes {
-    shelf: Rc<Shelf>,
+    free_pipes: Rc<FreePipes>,
 }
 
-struct Shelf {
+struct FreePipes {
     most: usize,
-    /// Held and spare.
+    /// Held and idle.
     open: Cell<usize>,
-    spare: RefCell<Vec<Ends>>,
+    idle: RefCell<Vec<Ends>>,
     respite: Cell<u32>,
 }
 
@@ -62,14 +62,14 @@ impl Pipes {
     #[must_use]
     pub fn new(most: usize) -> Pipes {
         let (open, respite) = (Cell::new(0), Cell::new(0));
-        Pipes { shelf: Rc::new(Shelf { most, open, spare: RefCell::default(), respite }) }
+        Pipes { free_pipes: Rc::new(FreePipes { most, open, idle: RefCell::default(), respite }) }
     }
 
     /// An empty pipe, if one is to be had.
     #[must_use]
     pub fn take(&self) -> Option<Pipe> {
-        let spare = self.shelf.spare.borrow_mut().pop();
-        let ends = match spare {
+        let idle = self.free_pipes.idle.borrow_mut().pop();
+        let ends = match idle {
             Some(ends) => ends,
             None => self.open()?,
         };
@@ -77,39 +77,39 @@ impl Pipes {
     }
 
     fn open(&self) -> Option<Ends> {
-        let shelf = &self.shelf;
-        if shelf.open.get() >= shelf.most {
+        let free_pipes = &self.free_pipes;
+        if free_pipes.open.get() >= free_pipes.most {
             return None;
         }
-        if let Some(left) = shelf.respite.get().checked_sub(1) {
-            shelf.respite.set(left);
+        if let Some(left) = free_pipes.respite.get().checked_sub(1) {
+            free_pipes.respite.set(left);
             return None;
         }
         let Ok(ends) = Ends::open() else {
-            shelf.respite.set(RESPITE);
+            free_pipes.respite.set(RESPITE);
             return None;
         };
-        shelf.open.set(shelf.open.get() + 1);
+        free_pipes.open.set(free_pipes.open.get() + 1);
         Some(ends)
     }
 
     /// True when [`Pipes::clear`] would close something.
     #[must_use]
     pub fn has_spare(&self) -> bool {
-        !self.shelf.spare.borrow().is_empty()
+        !self.free_pipes.idle.borrow().is_empty()
     }
 
-    /// Pipes held and spare, and the spare ones alone.
+    /// Pipes held and idle, and the idle ones alone.
     #[cfg(test)]
     pub(super) fn counts(&self) -> (usize, usize) {
-        (self.shelf.open.get(), self.shelf.spare.borrow().len())
+        (self.free_pipes.open.get(), self.free_pipes.idle.borrow().len())
     }
 
-    /// Closes the spare ones: their descriptors are needed elsewhere.
+    /// Closes the idle ones: their descriptors are needed elsewhere.
     pub fn clear(&self) {
-        let spare = self.shelf.spare.take();
-        self.shelf.open.set(self.shelf.open.get() - spare.len());
-        self.shelf.respite.set(RESPITE);
+        let idle = self.free_pipes.idle.take();
+        self.free_pipes.open.set(self.free_pipes.open.get() - idle.len());
+        self.free_pipes.respite.set(RESPITE);
     }
 }
 
@@ -179,10 +179,10 @@ impl Pipe {
 
 impl Drop for Pipe {
     fn drop(&mut self) {
-        let shelf = &self.home.shelf;
+        let free_pipes = &self.home.free_pipes;
         match self.ends.take() {
-            Some(ends) if self.held == 0 => shelf.spare.borrow_mut().push(ends),
-            _ => shelf.open.set(shelf.open.get() - 1),
+            Some(ends) if self.held == 0 => free_pipes.idle.borrow_mut().push(ends),
+            _ => free_pipes.open.set(free_pipes.open.get() - 1),
         }
     }
 }

@@ -15,7 +15,7 @@ use tokio::net::{TcpStream, UnixStream};
 
 use super::Tls;
 use super::fresh::Fresh;
-use super::plain::{Moved, Plain};
+use super::plain::{Plain, Progress};
 
 /// What [`Stream::dismiss`] reads at most, in bytes: no peer may hold up the accept loop.
 const DISMISSED: usize = 256 * 1024;
@@ -88,7 +88,7 @@ impl Stream {
         each!(
             self,
             inner => inner.poll_write(cx, |socket| {
-                Ok(Moved { count: send(socket, bytes, SendFlags::NOSIGNAL)?, most: bytes.len() })
+                Ok(Progress { count: send(socket, bytes, SendFlags::NOSIGNAL)?, most: bytes.len() })
             }),
             fresh => match fresh.write(&[IoSlice::new(bytes)]) {
                 Some(outcome) => Poll::Ready(outcome),
@@ -113,7 +113,7 @@ impl Stream {
         each!(
             self,
             inner => inner.poll_write(cx, |socket| {
-                Ok(Moved { count: writev(socket, parts)?, most: parts.iter().map(|part| part.len()).sum() })
+                Ok(Progress { count: writev(socket, parts)?, most: parts.iter().map(|part| part.len()).sum() })
             }),
             fresh => match fresh.write(parts) {
                 Some(outcome) => Poll::Ready(outcome),
@@ -323,10 +323,10 @@ impl Stream {
 
 /// Reads once into `room`.
 #[inline]
-pub(super) fn receive(socket: BorrowedFd<'_>, room: &mut [u8]) -> rustix::io::Result<Moved> {
+pub(super) fn receive(socket: BorrowedFd<'_>, room: &mut [u8]) -> rustix::io::Result<Progress> {
     let most = room.len();
     let (count, _) = recv(socket, room, RecvFlags::empty())?;
-    Ok(Moved { count, most })
+    Ok(Progress { count, most })
 }
 
 #[cfg(test)]

@@ -68,18 +68,18 @@ pub struct Tls {
 
 /// Why there is no session.
 #[derive(Debug)]
-pub enum Broken {
+pub enum TlsBroken {
     /// The peer closed, or the socket failed.
     Closed(io::Error),
     /// The peer's messages are wrong, or it was told to go away.
     Protocol(rustls::Error),
 }
 
-impl std::fmt::Display for Broken {
+impl std::fmt::Display for TlsBroken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Broken::Closed(error) => error.fmt(f),
-            Broken::Protocol(error) => error.fmt(f),
+            TlsBroken::Closed(error) => error.fmt(f),
+            TlsBroken::Protocol(error) => error.fmt(f),
         }
     }
 }
@@ -128,20 +128,20 @@ impl Tls {
     /// Shakes hands. There is no time limit in here.
     ///
     /// # Errors
-    /// See [`Broken`]. The peer has been told why, as far as it listened.
-    pub fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+    /// See [`TlsBroken`]. The peer has been told why, as far as it listened.
+    pub fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TlsBroken>> {
         loop {
             // Also tickets, for which nobody waits, go out before anything else is done: a client that sends its request by
             // Nagle's rule waits for our acknowledgement, which comes with them or 40 ms later.
             if let Err(error) = ready!(self.poll_flush(cx)) {
-                return self.last_words(cx).map(|told| Err(told.unwrap_or(Broken::Closed(error))));
+                return self.last_words(cx).map(|told| Err(told.unwrap_or(TlsBroken::Closed(error))));
             }
             if !self.session.common().is_handshaking() {
                 return Poll::Ready(Ok(()));
             }
             match ready!(self.poll_records(cx, &mut ReadBuf::new(&mut []))) {
                 Ok(true) => {}
-                Ok(false) => return Poll::Ready(Err(Broken::Closed(io::ErrorKind::UnexpectedEof.into()))),
+                Ok(false) => return Poll::Ready(Err(TlsBroken::Closed(io::ErrorKind::UnexpectedEof.into()))),
                 Err(broken) => return Poll::Ready(Err(broken)),
             }
         }
@@ -174,8 +174,8 @@ impl Tls {
             match outcome {
                 Ok(true) => {}
                 Ok(false) => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
-                Err(Broken::Closed(error)) => return Poll::Ready(Err(error)),
-                Err(Broken::Protocol(error)) => {
+                Err(TlsBroken::Closed(error)) => return Poll::Ready(Err(error)),
+                Err(TlsBroken::Protocol(error)) => {
                     return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
                 }
             }
@@ -317,9 +317,13 @@ impl Tls {
     }
 
     /// Takes in what the socket has; content goes to `space` as long as there is any. `Ok(false)`: it has ended.
-    fn poll_records(&mut self, cx: &mut Context<'_>, space: &mut ReadBuf<'_>) -> Poll<Result<bool, Broken>> {
+    fn poll_records(
+        &mut self,
+        cx: &mut Context<'_>,
+        space: &mut ReadBuf<'_>,
+    ) -> Poll<Result<bool, TlsBroken>> {
         if let Some(fault) = &self.fault {
-            return Poll::Ready(Err(Broken::Protocol(rustls::Error::clone(fault))));
+            return Poll::Ready(Err(TlsBroken::Protocol(rustls::Error::clone(fault))));
         }
         scratch::with(|scratch| {
             let held = self.held.len();
@@ -330,7 +334,7 @@ impl Tls {
                 let mut bytes = ReadBuf::new(&mut scratch.incoming[held..held + most]);
                 match self.stream.poll_read(cx, &mut bytes) {
                     Poll::Ready(Ok(())) => read = bytes.filled().len(),
-                    Poll::Ready(Err(error)) => return Poll::Ready(Err(Broken::Closed(error))),
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(TlsBroken::Closed(error))),
                     Poll::Pending => return Poll::Pending,
                 }
                 if read == 0 {
@@ -349,7 +353,7 @@ impl Tls {
         count: usize,
         space: &mut ReadBuf<'_>,
         scratch: &mut Scratch,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), TlsBroken> {
         let Scratch { incoming, outgoing, .. } = scratch;
         let rest = &mut self.content;
         let outcome = self.session.take_in(&mut incoming[..count], outgoing, |content| {
@@ -393,16 +397,16 @@ impl Tls {
         let _ = self.poll_flush(cx);
         self.closed = true;
         self.fault = Some(Box::new(error.clone()));
-        Err(Broken::Protocol(error))
+        Err(TlsBroken::Protocol(error))
     }
 
     /// Why a peer that takes nothing any more has gone, if it has said so before. Its end follows, so this does.
-    fn last_words(&mut self, cx: &mut Context<'_>) -> Poll<Option<Broken>> {
+    fn last_words(&mut self, cx: &mut Context<'_>) -> Poll<Option<TlsBroken>> {
         loop {
             match ready!(self.poll_records(cx, &mut ReadBuf::new(&mut []))) {
                 Ok(true) => {}
-                Err(told @ Broken::Protocol(_)) => return Poll::Ready(Some(told)),
-                Ok(false) | Err(Broken::Closed(_)) => return Poll::Ready(None),
+                Err(told @ TlsBroken::Protocol(_)) => return Poll::Ready(Some(told)),
+                Ok(false) | Err(TlsBroken::Closed(_)) => return Poll::Ready(None),
             }
         }
     }

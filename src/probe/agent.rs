@@ -5,32 +5,33 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 use tokio::time::timeout;
 
-use super::check::{Stream, connect};
+use super::check::{ProbeStream, connect};
 use super::{Finding, fault};
-use crate::target::health::agent::Report;
-use crate::target::{Endpoint, Verdict};
+use crate::targets::state::health::agent::AgentReport;
+use crate::targets::{Endpoint, Verdict};
 
 /// The most bytes of a line.
 const LINE: usize = 1024;
 
 /// How the agent of one backend is asked.
-pub(super) struct Agent {
+pub(super) struct AgentReader {
     /// Where it listens.
     pub(super) port: u16,
     /// Who takes longer has said nothing.
     pub(super) timeout: Duration,
 }
 
-impl Agent {
+impl AgentReader {
     /// Asks once: the first of `endpoints` that accepts at the agent's port. The report says something.
     ///
     /// # Errors
     /// Why there is nothing that counts, in a few words.
-    pub(super) async fn ask(&self, endpoints: &[Endpoint]) -> Result<Report, String> {
-        let endpoints: Vec<Endpoint> = endpoints.iter().filter_map(|endpoint| endpoint.at(self.port)).collect();
+    pub(super) async fn ask(&self, endpoints: &[Endpoint]) -> Result<AgentReport, String> {
+        let endpoints: Vec<Endpoint> =
+            endpoints.iter().filter_map(|endpoint| endpoint.at(self.port)).collect();
         let late = || format!("timeout after {}", humantime::format_duration(self.timeout));
         let line = timeout(self.timeout, read(&endpoints)).await.map_err(|_| late())??;
-        let report = Report::read(&line);
+        let report = AgentReport::read(&line);
         match &report.strange {
             _ if !report.is_empty() => Ok(report),
             Some(word) => Err(unknown(word)),
@@ -47,8 +48,8 @@ pub(super) fn unknown(word: &str) -> String {
 /// A line, up to its end or that of the connection.
 async fn read(endpoints: &[Endpoint]) -> Result<Vec<u8>, String> {
     let mut stream = match connect(endpoints).await {
-        Ok(Stream::Tcp(stream)) => stream,
-        Ok(Stream::Unix(_)) => return Err("no address".to_owned()),
+        Ok(ProbeStream::Tcp(stream)) => stream,
+        Ok(ProbeStream::Unix(_)) => return Err("no address".to_owned()),
         Err(Finding::Starved(reason) | Finding::Verdict(Verdict::Bad(reason))) => {
             return Err(reason.to_string());
         }
@@ -81,7 +82,7 @@ mod tests {
     const PATIENT: Duration = Duration::from_secs(20);
 
     /// What is made of an agent that says `line` and then closes, or holds the connection.
-    async fn asked(line: Vec<u8>, hold: bool, timeout: Duration) -> Result<Report, String> {
+    async fn asked(line: Vec<u8>, hold: bool, timeout: Duration) -> Result<AgentReport, String> {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
         let port = listener.local_addr().expect("bound").port();
         let _server = tokio::spawn(async move {
@@ -94,12 +95,12 @@ mod tests {
         });
         // The port of the backend itself counts for nothing.
         let endpoint = Endpoint::Tcp(([127, 0, 0, 1], 1).into());
-        Agent { port, timeout }.ask(&[endpoint]).await
+        AgentReader { port, timeout }.ask(&[endpoint]).await
     }
 
     #[tokio::test]
     async fn a_line_ends_at_its_end_or_at_the_close() {
-        let wanted = Ok(Report::read(b"up 75%"));
+        let wanted = Ok(AgentReport::read(b"up 75%"));
         assert_eq!(asked(b"up 75%\nmaint".to_vec(), true, PATIENT).await, wanted);
         assert_eq!(asked(b"up 75%\r".to_vec(), true, PATIENT).await, wanted);
         assert_eq!(asked(b"up 75%".to_vec(), false, PATIENT).await, wanted);
@@ -128,7 +129,7 @@ mod tests {
         let socket = tokio::net::TcpSocket::new_v4().expect("socket");
         socket.bind(([127, 0, 0, 1], 0).into()).expect("bind");
         let port = socket.local_addr().expect("bound").port();
-        let agent = Agent { port, timeout: PATIENT };
+        let agent = AgentReader { port, timeout: PATIENT };
         let endpoint = Endpoint::Tcp(([127, 0, 0, 1], 1).into());
         assert_eq!(agent.ask(&[endpoint]).await, Err("connection refused".to_owned()));
         let unix = Endpoint::Unix(std::path::Path::new("/run/app.sock").into());

@@ -9,53 +9,55 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, timeout};
 
 use super::question::Question;
-use super::session::Session;
+use super::session::ProbeSession;
 use super::talk::Talk;
 use super::{Finding, fault};
 use crate::config::model::{BackendAddress, HealthCheck, HostHeader};
 use crate::net::connect::first_of;
-use crate::target::{Backend, Endpoint, Verdict};
+use crate::targets::{Backend, Endpoint, Verdict};
 
 /// How one backend is probed.
-pub(super) struct Check {
+pub(super) struct ProbeCheck {
     timeout: Duration,
     /// Where to connect; `None`: where requests go.
     port: Option<u16>,
-    session: Option<Session>,
-    ask: Ask,
+    session: Option<ProbeSession>,
+    ask: ProbeAsk,
 }
 
 /// What is asked on a connection that stands.
-enum Ask {
+enum ProbeAsk {
     /// Nothing.
     Nothing,
     /// By HTTP.
     Question(Box<Question>),
     /// By bytes.
-    Talk(Talk),
+    Talk(Box<Talk>),
 }
 
-impl Check {
+impl ProbeCheck {
     /// The check of `backend` by the rules of `health`: GET when it has a path, else a TCP connect, with TLS where it
     /// is spoken.
-    pub(super) fn new(backend: &Backend, health: &HealthCheck, host: &HostHeader) -> Check {
+    pub(super) fn new(backend: &Backend, health: &HealthCheck, host: &HostHeader) -> ProbeCheck {
         let ask = match (&backend.probe_path, &health.receive) {
-            (Some(path), _) => Ask::Question(Box::new(Question {
+            (Some(path), _) => ProbeAsk::Question(Box::new(Question {
                 path: Arc::clone(path),
                 host: health.host.clone().unwrap_or_else(|| host_of(backend, health.port, host)),
                 expect: health.expect.clone(),
                 body: health.body.clone(),
             })),
-            (None, Some(receive)) => Ask::Talk(Talk::new(health.send.clone(), receive.clone())),
-            (None, None) => Ask::Nothing,
+            (None, Some(receive)) => {
+                ProbeAsk::Talk(Box::new(Talk::new(health.send.clone(), receive.clone())))
+            }
+            (None, None) => ProbeAsk::Nothing,
         };
-        let session = backend.tls.as_ref().map(Session::new);
-        Check { timeout: health.timeout, port: health.port, session, ask }
+        let session = backend.tls.as_ref().map(ProbeSession::new);
+        ProbeCheck { timeout: health.timeout, port: health.port, session, ask }
     }
 
     /// Whether it asks for something, instead of connecting only.
     pub(super) fn asks(&self) -> bool {
-        !matches!(self.ask, Ask::Nothing)
+        !matches!(self.ask, ProbeAsk::Nothing)
     }
 
     /// Probes once: the first of `endpoints` that accepts a connection is judged.
@@ -82,20 +84,20 @@ impl Check {
             Err(finding) => return finding,
         };
         match stream {
-            Stream::Tcp(stream) => self.ask_on(stream, consent).await,
-            Stream::Unix(stream) => self.ask_on(stream, consent).await,
+            ProbeStream::Tcp(stream) => self.ask_on(stream, consent).await,
+            ProbeStream::Unix(stream) => self.ask_on(stream, consent).await,
         }
     }
 
     async fn ask_on<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S, consent: Instant) -> Finding {
         match (&self.session, &self.ask) {
-            (None, Ask::Nothing) => Finding::Verdict(Verdict::Good),
-            (None, Ask::Question(question)) => question.put(stream).await,
-            (None, Ask::Talk(talk)) => talk.hold(stream).await,
+            (None, ProbeAsk::Nothing) => Finding::Verdict(Verdict::Good),
+            (None, ProbeAsk::Question(question)) => question.put(stream).await,
+            (None, ProbeAsk::Talk(talk)) => talk.hold(stream).await,
             (Some(session), ask) => match (session.open(stream).await, ask) {
-                (Ok(stream), Ask::Question(question)) => question.put(stream).await,
-                (Ok(stream), Ask::Talk(talk)) => talk.hold(stream).await,
-                (Ok(stream), Ask::Nothing) => session.judge(stream, consent).await,
+                (Ok(stream), ProbeAsk::Question(question)) => question.put(stream).await,
+                (Ok(stream), ProbeAsk::Talk(talk)) => talk.hold(stream).await,
+                (Ok(stream), ProbeAsk::Nothing) => session.judge(stream, consent).await,
                 (Err(finding), _) => finding,
             },
         }
@@ -103,7 +105,7 @@ impl Check {
 }
 
 /// A connection to a backend.
-pub(super) enum Stream {
+pub(super) enum ProbeStream {
     /// TCP.
     Tcp(TcpStream),
     /// A unix socket.
@@ -111,10 +113,10 @@ pub(super) enum Stream {
 }
 
 /// Connects to the first of `endpoints` that accepts, as a request would.
-pub(super) async fn connect(endpoints: &[Endpoint]) -> Result<Stream, Finding> {
+pub(super) async fn connect(endpoints: &[Endpoint]) -> Result<ProbeStream, Finding> {
     let attempts = endpoints.iter().map(async |endpoint| match endpoint {
-        Endpoint::Tcp(address) => TcpStream::connect(address).await.map(Stream::Tcp),
-        Endpoint::Unix(path) => UnixStream::connect(path).await.map(Stream::Unix),
+        Endpoint::Tcp(address) => TcpStream::connect(address).await.map(ProbeStream::Tcp),
+        Endpoint::Unix(path) => UnixStream::connect(path).await.map(ProbeStream::Unix),
     });
     let mut failed: Option<Finding> = None;
     // One address that did refuse outweighs another that could not be asked.

@@ -25,11 +25,11 @@ use tokio_util::sync::CancellationToken;
 use crate::config::model::HealthCheck;
 use crate::events;
 use crate::lasting::again;
-use crate::target::health::agent::Report;
-use crate::target::health::schedule;
-use crate::target::{Backend, Health, Target, Verdict};
+use crate::targets::state::health::agent::AgentReport;
+use crate::targets::state::health::schedule;
+use crate::targets::{Backend, Health, Target, Verdict};
 use crate::tick::Tick;
-use check::Check;
+use check::ProbeCheck;
 pub use name::Resolver;
 
 /// What one attempt to learn something about a backend came to.
@@ -84,7 +84,7 @@ where
             });
             if let Some(health) = target.config.health.clone() {
                 if let Some(port) = health.agent {
-                    let agent = agent::Agent { port, timeout: health.timeout };
+                    let agent = agent::AgentReader { port, timeout: health.timeout };
                     let (subject, resolved, interval) = (subject.clone(), resolved.clone(), health.interval);
                     let listening = async move || listen(&subject, &agent, interval, resolved.clone()).await;
                     spawn(
@@ -131,7 +131,7 @@ impl<C: Fn() -> Tick> Subject<C> {
     }
 
     /// Takes in what the agent says. `odd` remembers whether there was something to complain of the last time.
-    fn hear(&self, heard: Result<Report, String>, odd: &mut bool) {
+    fn hear(&self, heard: Result<AgentReport, String>, odd: &mut bool) {
         let complaint = match &heard {
             Ok(report) => report.strange.as_ref().map(|word| agent::unknown(word)),
             Err(reason) => Some(reason.clone()),
@@ -172,7 +172,7 @@ async fn has_address(resolved: Option<watch::Receiver<bool>>) -> bool {
 /// nothing: whether the backend can be reached is the probe's question.
 async fn listen<C: Fn() -> Tick>(
     subject: &Subject<C>,
-    agent: &agent::Agent,
+    agent: &agent::AgentReader,
     interval: Duration,
     resolved: Option<watch::Receiver<bool>>,
 ) {
@@ -197,7 +197,7 @@ async fn watch<C: Fn() -> Tick>(
     if !has_address(resolved).await {
         return;
     }
-    let check = Check::new(&subject.backend, health, &subject.target.config.host);
+    let check = ProbeCheck::new(&subject.backend, health, &subject.target.config.host);
     let mut pace = Pace { backend: &subject.backend, health, asks: check.asks(), called: None };
     let mut starved = false;
     loop {

@@ -13,7 +13,7 @@ use memchr::memmem::Finder;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{Finding, fault};
-use crate::target::Verdict;
+use crate::targets::Verdict;
 
 /// The most bytes of an answer's head. hyper allows no less than 8 KiB.
 const HEAD_SIZE: usize = 16 * 1024;

@@ -15,11 +15,11 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::{Finding, fault};
-use crate::target::Verdict;
+use crate::targets::Verdict;
 use crate::tls::Upstream;
 
 /// How the probes of one backend shake hands.
-pub(super) struct Session {
+pub(super) struct ProbeSession {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
     identity: Arc<Identity>,
@@ -43,14 +43,14 @@ impl ResolvesClientCert for Identity {
     }
 }
 
-impl Session {
-    pub(super) fn new(tls: &Upstream) -> Session {
+impl ProbeSession {
+    pub(super) fn new(tls: &Upstream) -> ProbeSession {
         let mut config = ClientConfig::clone(&tls.config);
         let shown = Arc::clone(&config.client_auth_cert_resolver);
         let identity = Arc::new(Identity { shown, asked: AtomicBool::new(false) });
         config.client_auth_cert_resolver = Arc::clone(&identity) as Arc<dyn ResolvesClientCert>;
         config.resumption = Resumption::disabled();
-        Session { config: Arc::new(config), name: tls.name.clone(), identity }
+        ProbeSession { config: Arc::new(config), name: tls.name.clone(), identity }
     }
 
     /// Shakes hands.

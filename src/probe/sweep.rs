@@ -2,7 +2,7 @@
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::target::{SWEEP, Target};
+use crate::targets::{SWEEP, Target};
 use crate::tick::Tick;
 
 /// Sweeps `target` for ever, and announces what turns.

@@ -4,7 +4,7 @@ use memchr::memmem::Finder;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::{Finding, fault};
-use crate::target::Verdict;
+use crate::targets::Verdict;
 
 /// The most bytes that are looked at.
 const MOST: usize = 64 * 1024;
@@ -53,7 +53,11 @@ impl Talk {
 
     fn lacks(&self, said: &[u8]) -> String {
         let wanted = shown(self.receive.needle());
-        if said.is_empty() { format!("it did not say {wanted}") } else { format!("it said {}, not {wanted}", shown(said)) }
+        if said.is_empty() {
+            format!("it did not say {wanted}")
+        } else {
+            format!("it said {}, not {wanted}", shown(said))
+        }
     }
 }
 

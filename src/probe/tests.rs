@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::config::model::{self, BackendAddress, Policy, Protocol, Timeouts};
-use crate::target::{Ask, Dice, Heard, Outcome, Pick, Registry, Tried};
+use crate::targets::{Ask, Chance, Heard, Outcome, Pick, Registry, Tried};
 use crate::tick::nanos;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -22,15 +22,19 @@ fn health(interval: Duration, timeout: Duration) -> HealthCheck {
     HealthCheck { interval, timeout, ..HealthCheck::default() }
 }
 
-pub(super) fn target(health: Option<HealthCheck>, addresses: Vec<BackendAddress>, path: Option<&str>) -> Arc<Target> {
-    let backends = addresses.into_iter().map(|address| model::Backend {
+pub(super) fn target(
+    health: Option<HealthCheck>,
+    addresses: Vec<BackendAddress>,
+    path: Option<&str>,
+) -> Arc<Target> {
+    let backends = addresses.into_iter().map(|address| model::BackendConfig {
         name: address.to_string(),
         address,
         probe_path: path.map(str::to_owned),
         tls: None,
         portion: model::Portion::default(),
     });
-    let config = model::Target {
+    let config = model::TargetConfig {
         name: "web".into(),
         protocol: Protocol::Http,
         host: model::HostHeader::Pass,
@@ -135,10 +139,7 @@ async fn a_backend_goes_and_returns_by_rise_and_fall_with_one_line_each() {
     assert!(of_target.len() == 3 && is_lost(&of_target[0]) && is_lost(&of_target[2]), "{of_target:#?}");
     assert!(of_target[1].contains("target web: back after 3"), "{of_target:#?}");
     assert!(first.contains("WARN") && first.contains("is down: no such socket (0 of 1 left)"), "{first}");
-    assert!(
-        second.contains("INFO") && second.contains(": 2 probes passed (1 of 1 up)"),
-        "{second}"
-    );
+    assert!(second.contains("INFO") && second.contains(": 2 probes passed (1 of 1 up)"), "{second}");
     assert!(third.contains("WARN") && third.contains("is down: connection refused (0 of 1 left)"), "{third}");
 }
 
@@ -162,13 +163,13 @@ async fn a_hung_backend_delays_no_other() {
         until(&target, number, Health::Up).await;
     }
     assert_eq!(target.backends[0].health(), Health::Unknown);
-    assert!(matches!(target.pick(&Ask::new(&Tried::new(), &Dice::seeded(1), Tick(1))), Pick::Lease(_)));
+    assert!(matches!(target.pick(&Ask::new(&Tried::new(), &Chance::seeded(1), Tick(1))), Pick::Lease(_)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn health_off_is_up_from_the_start_without_a_probe() {
     let target = target(None, vec![host("127.0.0.1", 9)], None);
-    assert!(matches!(target.pick(&Ask::new(&Tried::new(), &Dice::seeded(1), Tick(1))), Pick::Lease(_)));
+    assert!(matches!(target.pick(&Ask::new(&Tried::new(), &Chance::seeded(1), Tick(1))), Pick::Lease(_)));
     let tasks = start(std::slice::from_ref(&target), clock(), &CancellationToken::new());
     assert_eq!(tasks.len(), 1, "the one that compares siblings");
 }
@@ -206,7 +207,7 @@ async fn a_name_is_looked_up_every_ten_seconds_and_keeps_its_last_good_addresses
     until(&target, 0, Health::Down).await;
     until(&target, 1, Health::Down).await;
     assert_eq!(&*target.status()[0].reason, "name does not resolve: Name or service not known");
-    assert!(matches!(target.pick(&Ask::new(&Tried::new(), &Dice::seeded(1), Tick(1))), Pick::None(_)));
+    assert!(matches!(target.pick(&Ask::new(&Tried::new(), &Chance::seeded(1), Tick(1))), Pick::None(_)));
 
     book.lock().expect("no panic").addresses = ips(&[1, 2]);
     assert_eq!(until(&target, 1, Health::Up).await, 10 * SECOND);
@@ -285,9 +286,9 @@ async fn siblings_are_compared_also_where_nobody_is_probed() {
     let cancel = CancellationToken::new();
     let _tasks = start(std::slice::from_ref(&target), clock(), &cancel);
     sleep(SECOND / 2).await;
-    let (now, tried, dice) = (Tick(nanos(SECOND / 2)), Tried::new(), Dice::seeded(1));
+    let (now, tried, chance) = (Tick(nanos(SECOND / 2)), Tried::new(), Chance::seeded(1));
     for turn in 0..400 {
-        let Pick::Lease(lease) = target.pick(&Ask::new(&tried, &dice, now)) else { panic!("both are up") };
+        let Pick::Lease(lease) = target.pick(&Ask::new(&tried, &chance, now)) else { panic!("both are up") };
         // Every other answer of the first, so that there are never several errors in a row.
         let error = turn % 4 == 0;
         assert!(!error || Arc::ptr_eq(lease.backend(), &target.backends[0]), "by turns");

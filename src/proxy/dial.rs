@@ -10,10 +10,10 @@ use super::WorkerCtx;
 use crate::config::model::Timeouts;
 use crate::events;
 use crate::message::Cause;
-use crate::net::tls::Broken;
+use crate::net::tls::TlsBroken;
 use crate::net::{Deadline, Stream, Tls, connect, now};
-use crate::target::{Backend, Endpoint};
-use crate::tls::{Fault, Upstream, words};
+use crate::targets::{Backend, Endpoint};
+use crate::tls::{TlsFault, Upstream, words};
 
 /// Opens a connection to `backend`. `gone` is polled beside; when it is ready nobody needs the connection.
 ///
@@ -29,7 +29,7 @@ pub async fn dial(
 ) -> Result<Stream, Cause> {
     let attempt = async {
         match try_all(backend).await {
-            // Idle connections and spare pipes hold descriptors that are needed more urgently now.
+            // Idle connections and idle pipes hold descriptors that are needed more urgently now.
             Err(Cause::LocalShortage) if !ctx.pool.is_empty() || ctx.buffers.pipes().has_spare() => {
                 ctx.pool.clear(&ctx.cells);
                 ctx.buffers.pipes().clear();
@@ -115,9 +115,9 @@ async fn secure(tls: &Upstream, stream: Stream, backend: &Backend) -> Result<Str
     };
     match poll_fn(|cx| session.poll_handshake(cx)).await {
         Ok(()) => Ok(Stream::Tls(session)),
-        Err(Broken::Protocol(error)) => Err(wrong(backend, tls, &error, session.version().is_some())),
-        Err(Broken::Closed(error)) if connect::is_shortage(&error) => Err(failure(&error)),
-        Err(Broken::Closed(error)) => {
+        Err(TlsBroken::Protocol(error)) => Err(wrong(backend, tls, &error, session.version().is_some())),
+        Err(TlsBroken::Closed(error)) if connect::is_shortage(&error) => Err(failure(&error)),
+        Err(TlsBroken::Closed(error)) => {
             let reason = match error.kind() {
                 io::ErrorKind::UnexpectedEof => "it closed the connection in the handshake".to_owned(),
                 // The system's text is the best that is left.
@@ -147,13 +147,13 @@ pub fn accepted(backend: &Backend) {
 
 fn wrong(backend: &Backend, tls: &Upstream, error: &rustls::Error, hello: bool) -> Cause {
     complain(backend, tls, &words(error, hello));
-    match Fault::of(error, hello) {
-        Fault::Name => Cause::UpstreamTlsName,
-        Fault::Expired => Cause::UpstreamTlsExpired,
-        Fault::Issuer => Cause::UpstreamTlsIssuer,
-        Fault::Refused => Cause::UpstreamTlsRefused,
-        Fault::NotTls => Cause::UpstreamNotTls,
-        Fault::Other => Cause::UpstreamTls,
+    match TlsFault::of(error, hello) {
+        TlsFault::Name => Cause::UpstreamTlsName,
+        TlsFault::Expired => Cause::UpstreamTlsExpired,
+        TlsFault::Issuer => Cause::UpstreamTlsIssuer,
+        TlsFault::Refused => Cause::UpstreamTlsRefused,
+        TlsFault::NotTls => Cause::UpstreamNotTls,
+        TlsFault::Other => Cause::UpstreamTls,
     }
 }
 

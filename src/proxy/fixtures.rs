@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::model::{
-    ClientTimeouts, Config, EventFormat, Forwarded, Limits, Listener, LogLevel, Protocol,
+    ClientTimeouts, Config, EventFormat, Forwarded, Limits, ListenerConfig, LogLevel, Protocol,
 };
 use crate::proxy::WorkerCtx;
 use crate::proxy::pool::Pool;
 use crate::snapshot::Snapshot;
-use crate::target::Registry;
+use crate::targets::Registry;
 use crate::tls::Tickets;
 
 /// A worker's things with one HTTP listener that leads nowhere.
 pub(crate) fn context() -> Rc<WorkerCtx> {
     let config = Config {
-        listeners: vec![Listener {
+        listeners: vec![ListenerConfig {
             name: "web".into(),
             protocol: Protocol::Http,
             tls: None,

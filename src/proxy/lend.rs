@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::message::Cause;
 use crate::net::{Deadline, now};
-use crate::target::{Ask, Lease, Pick, Queued, Target};
+use crate::targets::{Ask, Lease, Pick, Queued, Target};
 
 /// Picks a backend for `ask`. One that has been somewhere already does not wait for a verdict; for room it does, so whoever does
 /// not want that picks by itself.
@@ -132,7 +132,7 @@ pub(super) mod tests {
     use super::*;
     use crate::config::model::{self, BackendAddress, HealthCheck, Policy, Protocol, Timeouts};
     use crate::net::Ticker;
-    use crate::target::{Dice, Outcome, Registry, Tried, Verdict};
+    use crate::targets::{Chance, Outcome, Registry, Tried, Verdict};
 
     /// A target whose backends wait for their first verdict, and requests for at most `patience`.
     fn unknown(backends: u16, patience: Duration) -> Arc<Target> {
@@ -148,22 +148,22 @@ pub(super) mod tests {
 
     /// A lease of any of its backends.
     pub(in crate::proxy) fn lease(target: &Target) -> Lease {
-        let (tried, dice) = (Tried::new(), Dice::seeded(1));
-        match target.pick(&Ask::new(&tried, &dice, now())) {
+        let (tried, chance) = (Tried::new(), Chance::seeded(1));
+        match target.pick(&Ask::new(&tried, &chance, now())) {
             Pick::Lease(lease) => lease,
             _ => panic!("they are all up"),
         }
     }
 
-    fn config(backends: u16, health: Option<HealthCheck>) -> model::Target {
-        let backend = |number: u16| model::Backend {
+    fn config(backends: u16, health: Option<HealthCheck>) -> model::TargetConfig {
+        let backend = |number: u16| model::BackendConfig {
             name: format!("b{number}"),
             address: BackendAddress::Host { host: "127.0.0.1".into(), port: 1000 + number },
             probe_path: None,
             tls: None,
             portion: model::Portion::default(),
         };
-        model::Target {
+        model::TargetConfig {
             name: "web".into(),
             protocol: Protocol::Http,
             host: model::HostHeader::Pass,
@@ -182,7 +182,7 @@ pub(super) mod tests {
     fn limited() -> Arc<Target> {
         let mut config = config(2, None);
         config.timeouts.queue = Duration::from_millis(200);
-        let breaker = Some(model::resilience::Breaker { failures: 1, ..Default::default() });
+        let breaker = Some(model::resilience::BreakerConfig { failures: 1, ..Default::default() });
         config.resilience =
             model::Resilience { max_in_flight: Some(1), breaker, outlier: None, ..config.resilience };
         config.backends[0].portion.weight = 0;
@@ -191,8 +191,8 @@ pub(super) mod tests {
 
     /// A lease for somebody whose cookie names the `pin`-th backend.
     fn lease_of(target: &Target, pin: usize) -> Lease {
-        let (tried, dice) = (Tried::new(), Dice::seeded(1));
-        match target.pick(&Ask { pin: Some(&target.backends[pin]), ..Ask::new(&tried, &dice, now()) }) {
+        let (tried, chance) = (Tried::new(), Chance::seeded(1));
+        match target.pick(&Ask { pin: Some(&target.backends[pin]), ..Ask::new(&tried, &chance, now()) }) {
             Pick::Lease(lease) => lease,
             other => panic!("no lease but {other:?}"),
         }
@@ -216,9 +216,9 @@ pub(super) mod tests {
     ) -> Result<Lease, Cause> {
         let ticker = Ticker::new();
         let deadline = ticker.deadline();
-        let (tried, dice) = (Tried::new(), Dice::seeded(1));
+        let (tried, chance) = (Tried::new(), Chance::seeded(1));
         let pin = pin.map(|place| &target.backends[place]);
-        let ask = Ask { pin, ..Ask::new(&tried, &dice, now()) };
+        let ask = Ask { pin, ..Ask::new(&tried, &chance, now()) };
         let lending = async { tokio::join!(lend(target, &ask, &deadline, gone), meanwhile).0 };
         tokio::select! {
             outcome = lending => outcome,
@@ -307,9 +307,9 @@ pub(super) mod tests {
     async fn who_comes_when_nobody_is_left_does_not_wait_behind_those_who_are_about_to_leave() {
         let target = limited();
         let held = lease_of(&target, 1);
-        let (tried, dice) = (Tried::new(), Dice::seeded(1));
+        let (tried, chance) = (Tried::new(), Chance::seeded(1));
         // It is told at once that there is nobody any more, but has not looked yet.
-        let waiting = target.enqueue(&Ask::new(&tried, &dice, now()));
+        let waiting = target.enqueue(&Ask::new(&tried, &chance, now()));
         assert!(matches!(waiting, Queued::Ticket(_)));
         held.finish(Outcome::Failed, now());
         let outcome = lend_while(&target, stays, async {}).await;

@@ -1,7 +1,7 @@
 //! From an accepted connection to a backend and back.
 //!
 //! `worker` hands accepted connections to `http` and `tcp`, which do not know each other. What they share is here: the
-//! worker's own things, getting a lease (`lend`) and a connection (`dial`, `pool`), and the ledger that turns what
+//! worker's own things, getting a lease (`lend`) and a connection (`dial`, `pool`), and the recording that turns what
 //! happened into a Record on every way out.
 
 use std::cell::{Cell, RefCell};
@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use crate::net::wall::wall_start;
 use crate::net::{FreeList, Ticker};
 use crate::snapshot::Snapshot;
-use crate::target::{Dice, Saving};
+use crate::targets::{BudgetShare, Chance};
 use crate::telemetry::access_log::{Handle, WallStart};
 use crate::telemetry::cells::Cells;
 use crate::tick::Tick;
@@ -20,21 +20,21 @@ use crate::tick::Tick;
 pub mod dial;
 #[cfg(test)]
 pub(crate) mod fixtures;
+pub mod head_buffers;
 pub mod http;
-pub mod ledger;
 pub mod lend;
 pub mod pool;
 pub mod presence;
-pub mod spare;
+pub mod recording;
+pub mod request_queue;
 pub mod tcp;
-pub mod turnstile;
 
+use head_buffers::HeadBuffers;
 use http::client::Client;
-use http::desk::Desks;
 use http::edge::After;
+use http::job_futures::JobFutures;
 use pool::Pool;
-use spare::Shelf;
-use turnstile::Turnstile;
+use request_queue::RequestQueue;
 
 /// What belongs to one worker and is used by all of its connections.
 pub struct WorkerCtx {
@@ -43,15 +43,15 @@ pub struct WorkerCtx {
     /// Relay buffers.
     pub buffers: FreeList,
     /// Heads as bytes, on their way out.
-    pub outgoing: Shelf,
+    pub outgoing: HeadBuffers,
     /// Where requests are served.
-    pub desks: Desks<Rc<Client>, Option<After>>,
+    pub job_futures: JobFutures<Rc<Client>, Option<After>>,
     /// Where requests wait to be begun.
-    pub turnstile: Turnstile,
+    pub request_queue: RequestQueue,
     /// Tokens for attempts beyond the first, in the making, by [`TargetId`](crate::message::TargetId).
-    pub savings: Box<[Savings]>,
+    pub budget_shares: Box<[BudgetShares]>,
     /// Chance.
-    pub dice: Dice,
+    pub chance: Chance,
     /// Deadlines.
     pub ticker: Rc<Ticker>,
     /// Idle connections to backends.
@@ -68,11 +68,11 @@ pub struct WorkerCtx {
 
 /// A worker's share of a target's budgets.
 #[derive(Debug, Default)]
-pub struct Savings {
+pub struct BudgetShares {
     /// For retries.
-    pub retries: Saving,
+    pub retries: BudgetShare,
     /// For competitors of slow attempts.
-    pub hedges: Saving,
+    pub hedges: BudgetShare,
 }
 
 /// In nanoseconds.
@@ -95,15 +95,15 @@ impl WorkerCtx {
         log: Option<Handle>,
         raw_relay: bool,
     ) -> Rc<WorkerCtx> {
-        let savings = snapshot.targets.iter().map(|_| Savings::default()).collect();
+        let budget_shares = snapshot.targets.iter().map(|_| BudgetShares::default()).collect();
         Rc::new(WorkerCtx {
             snapshot,
-            savings,
+            budget_shares,
             buffers: FreeList::new(),
-            outgoing: Shelf::default(),
-            desks: Desks::default(),
-            turnstile: Turnstile::default(),
-            dice: Dice::new(),
+            outgoing: HeadBuffers::default(),
+            job_futures: JobFutures::default(),
+            request_queue: RequestQueue::default(),
+            chance: Chance::new(),
             ticker: Ticker::new(),
             pool,
             cells,
@@ -129,7 +129,7 @@ impl WorkerCtx {
     /// A number for a request; unique in practice, of no meaning.
     #[must_use]
     pub fn request_id(&self) -> u128 {
-        u128::from(self.dice.roll()) << 64 | u128::from(self.dice.roll())
+        u128::from(self.chance.bits()) << 64 | u128::from(self.chance.bits())
     }
 
     /// Calls `use_it` with the value of a Date field for now. The text is made once per second.

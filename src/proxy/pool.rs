@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use crate::message::BackendId;
 use crate::net::Stream;
-use crate::target::Backend;
+use crate::targets::Backend;
 use crate::telemetry::cells::Cells;
 use crate::tick::Tick;
 
@@ -142,14 +142,14 @@ impl Idle {
     }
 }
 
-struct Shelf {
+struct IdleList {
     backend: Arc<Backend>,
     /// The most recently used is last.
     idle: Vec<Idle>,
     credit: Credit,
 }
 
-impl Shelf {
+impl IdleList {
     /// Closes up to `count` connections that rest, the longest resting first. How many those were.
     fn close_resting(&mut self, count: u32, now: Tick) -> u32 {
         let resting = self.idle.partition_point(|idle| now.since(idle.since) >= RESTS);
@@ -160,36 +160,36 @@ impl Shelf {
     }
 }
 
-/// The shelves of all backends that a worker has had connections to, by their numbers. Those are given in sequence, so
+/// The idle_lists of all backends that a worker has had connections to, by their numbers. Those are given in sequence, so
 /// this is as long as the process has had backends, and no search is needed.
 #[derive(Default)]
-struct Shelves(Vec<Option<Box<Shelf>>>);
+struct IdleLists(Vec<Option<Box<IdleList>>>);
 
-impl Shelves {
-    fn of(&mut self, backend: BackendId) -> Option<&mut Shelf> {
+impl IdleLists {
+    fn of(&mut self, backend: BackendId) -> Option<&mut IdleList> {
         self.0.get_mut(backend.0 as usize)?.as_deref_mut()
     }
 
     /// The same, made if there is none.
-    fn for_more(&mut self, backend: &Arc<Backend>) -> &mut Shelf {
+    fn for_more(&mut self, backend: &Arc<Backend>) -> &mut IdleList {
         let place = backend.id.0 as usize;
         if self.0.len() <= place {
             self.0.resize_with(place + 1, || None);
         }
         self.0[place].get_or_insert_with(|| {
             let backend = Arc::clone(backend);
-            Box::new(Shelf { backend, idle: Vec::new(), credit: Credit::default() })
+            Box::new(IdleList { backend, idle: Vec::new(), credit: Credit::default() })
         })
     }
 
-    fn all(&mut self) -> impl Iterator<Item = &mut Shelf> {
+    fn all(&mut self) -> impl Iterator<Item = &mut IdleList> {
         self.0.iter_mut().filter_map(Option::as_deref_mut)
     }
 }
 
 /// One worker's idle connections.
 pub struct Pool {
-    shelves: RefCell<Shelves>,
+    idle_lists: RefCell<IdleLists>,
     total: Arc<AtomicU32>,
     credit: RefCell<Credit>,
     count: std::cell::Cell<usize>,
@@ -201,7 +201,7 @@ impl Pool {
     #[must_use]
     pub fn new(total: Arc<AtomicU32>) -> Pool {
         Pool {
-            shelves: RefCell::default(),
+            idle_lists: RefCell::default(),
             total,
             credit: RefCell::default(),
             count: std::cell::Cell::new(0),
@@ -224,14 +224,14 @@ impl Pool {
     /// The most recently used connection to `backend` that is fit for use; unfit ones are closed on the way.
     #[must_use]
     pub fn take(&self, cells: &Cells, backend: &Backend, need: Need, now: Tick) -> Option<Stream> {
-        let mut shelves = self.shelves.borrow_mut();
-        let shelf = shelves.of(backend.id)?;
-        while let Some(idle) = shelf.idle.last() {
+        let mut idle_lists = self.idle_lists.borrow_mut();
+        let idle_list = idle_lists.of(backend.id)?;
+        while let Some(idle) = idle_list.idle.last() {
             if need == Need::Once && now.since(idle.since) > surely_open(backend) {
                 // Older ones are fit for requests that can be repeated.
                 return None;
             }
-            let idle = shelf.idle.pop()?;
+            let idle = idle_list.idle.pop()?;
             self.count.set(self.count.get() - 1);
             // One that has rested may have met its end, of which the event loop need not know yet: worth a question.
             let rested = now.since(idle.since) >= RESTS;
@@ -250,15 +250,15 @@ impl Pool {
             cells.pool.closed_idle.increment();
             return;
         };
-        let mut shelves = self.shelves.borrow_mut();
-        let shelf = shelves.for_more(backend);
+        let mut idle_lists = self.idle_lists.borrow_mut();
+        let idle_list = idle_lists.for_more(backend);
         let room = self.credit.borrow_mut().grow(self.count.get(), &self.total, MOST)
-            && shelf.credit.grow(shelf.idle.len(), &backend.idle_connections, MOST);
+            && idle_list.credit.grow(idle_list.idle.len(), &backend.idle_connections, MOST);
         if !room {
             cells.pool.closed_idle.increment();
             return;
         }
-        shelf.idle.push(idle);
+        idle_list.idle.push(idle);
         self.count.set(self.count.get() + 1);
     }
 
@@ -266,12 +266,12 @@ impl Pool {
     /// what rests beyond the limits. Every second.
     pub fn sweep(&self, cells: &Cells, now: Tick) {
         self.private.borrow_mut().sweep(cells, now);
-        let mut shelves = self.shelves.borrow_mut();
-        for shelf in shelves.all() {
-            let backend = &shelf.backend;
+        let mut idle_lists = self.idle_lists.borrow_mut();
+        for idle_list in idle_lists.all() {
+            let backend = &idle_list.backend;
             let generation = backend.generation();
             let mut proven = Duration::ZERO;
-            shelf.idle.retain(|idle| {
+            idle_list.idle.retain(|idle| {
                 let age = now.since(idle.since);
                 if idle.is_broken(Need::Repeatable) {
                     backend.note_idle_close(age);
@@ -286,27 +286,28 @@ impl Pool {
                 }
             });
             backend.note_idle_open(proven);
-            shelf.credit.shrink(shelf.idle.len(), &backend.idle_connections);
-            let over = shelf.credit.over(shelf.idle.len(), &shelf.backend.idle_connections, PER_BACKEND);
-            cells.pool.closed_idle.add(u64::from(shelf.close_resting(over, now)));
+            idle_list.credit.shrink(idle_list.idle.len(), &backend.idle_connections);
+            let over =
+                idle_list.credit.over(idle_list.idle.len(), &idle_list.backend.idle_connections, PER_BACKEND);
+            cells.pool.closed_idle.add(u64::from(idle_list.close_resting(over, now)));
         }
-        self.recount(&mut shelves);
+        self.recount(&mut idle_lists);
         let mut over = self.credit.borrow().over(self.count.get(), &self.total, TOTAL);
-        for shelf in shelves.all() {
-            let closed = shelf.close_resting(over, now);
+        for idle_list in idle_lists.all() {
+            let closed = idle_list.close_resting(over, now);
             cells.pool.closed_idle.add(u64::from(closed));
             over -= closed;
         }
-        for place in &mut shelves.0 {
+        for place in &mut idle_lists.0 {
             // A backend that is gone is not held on to.
-            place.take_if(|shelf| shelf.idle.is_empty());
+            place.take_if(|idle_list| idle_list.idle.is_empty());
         }
-        self.recount(&mut shelves);
+        self.recount(&mut idle_lists);
     }
 
     /// Counts what there is, and gives back the credit for what was closed.
-    fn recount(&self, shelves: &mut Shelves) {
-        let count = shelves.all().map(|shelf| shelf.idle.len()).sum();
+    fn recount(&self, idle_lists: &mut IdleLists) {
+        let count = idle_lists.all().map(|idle_list| idle_list.idle.len()).sum();
         self.count.set(count);
         self.credit.borrow_mut().shrink(count, &self.total);
     }
@@ -314,11 +315,11 @@ impl Pool {
     /// Closes everything: descriptors are needed elsewhere, or the worker ends.
     pub fn clear(&self, cells: &Cells) {
         self.private.borrow_mut().clear(cells);
-        for shelf in self.shelves.borrow_mut().all() {
-            for _ in shelf.idle.drain(..) {
+        for idle_list in self.idle_lists.borrow_mut().all() {
+            for _ in idle_list.idle.drain(..) {
                 cells.pool.closed_idle.increment();
             }
-            shelf.credit.shrink(0, &shelf.backend.idle_connections);
+            idle_list.credit.shrink(0, &idle_list.backend.idle_connections);
         }
         self.count.set(0);
         self.credit.borrow_mut().shrink(0, &self.total);
@@ -327,8 +328,8 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        for shelf in self.shelves.borrow_mut().all() {
-            shelf.credit.shrink(0, &shelf.backend.idle_connections);
+        for idle_list in self.idle_lists.borrow_mut().all() {
+            idle_list.credit.shrink(0, &idle_list.backend.idle_connections);
         }
         self.credit.borrow_mut().shrink(0, &self.total);
     }

@@ -5,16 +5,16 @@ use std::rc::Rc;
 use std::task::Context;
 use std::time::Duration;
 
-use crate::message::{Blame, Cause, Kind, Peer, Record};
-use crate::net::relay::{Early, End, Moved, Relay};
+use crate::message::{Blame, Cause, Peer, Record, RecordKind};
+use crate::net::relay::{BytesMoved, Early, Relay, RelayEnd};
 use crate::net::{Buffer, Stream, now};
-use crate::target::{Ask, Heard, Lease, Outcome, Target, hash_address};
+use crate::targets::{Ask, Heard, Lease, Outcome, Target, hash_address};
 
 use super::WorkerCtx;
 use super::dial::{self, dial};
-use super::ledger::Ledger;
 use super::lend::lend;
 use super::presence::{Presence, Waiting};
+use super::recording::Recording;
 
 /// The two connections of a relay. Unless both sides have ended, something on its way to one of them is not whole, and must
 /// not look as if it were.
@@ -36,16 +36,16 @@ impl Drop for Ends {
 /// Serves one accepted connection to its end.
 pub async fn serve(ctx: Rc<WorkerCtx>, client: Stream, peer: Peer) {
     let listener = &ctx.snapshot.listeners[usize::from(peer.listener.0)];
-    let moved = Moved::default();
-    let mut record = Record { kind: Kind::Tcp, ..peer.record() };
-    let mut ledger = Ledger::new(&ctx, None, &mut record);
-    ledger.count(&moved);
+    let moved = BytesMoved::default();
+    let mut record = Record { kind: RecordKind::Tcp, ..peer.record() };
+    let mut recording = Recording::new(&ctx, None, &mut record);
+    recording.count(&moved);
     let target = &ctx.snapshot.targets[listener.router.find()];
-    ledger.record.target = Some(target.id);
-    ledger.record.routed = now();
+    recording.record.target = Some(target.id);
+    recording.record.routed = now();
     let mut caller = Caller { stream: client, early: None };
     let half_closed = listener.config.client_timeouts.half_closed;
-    let cause = match connect(&ctx, target, &mut caller, half_closed, ledger.record).await {
+    let cause = match connect(&ctx, target, &mut caller, half_closed, recording.record).await {
         Ok((lease, backend)) => {
             let Caller { stream: client, early } = caller;
             let mut ends = Ends { client, backend, ended: false };
@@ -54,16 +54,16 @@ pub async fn serve(ctx: Rc<WorkerCtx>, client: Stream, peer: Peer) {
             let early = Early { client: early, backend: None };
             let mut relay = Relay::new(early, &ctx.buffers, &deadline, idle, &moved);
             let end = poll_fn(|cx| relay.poll(cx, &mut ends.client, &mut ends.backend)).await;
-            ends.ended = matches!(end, End::Closed);
+            ends.ended = matches!(end, RelayEnd::Closed);
             let silent = moved.down.get() == 0;
             if !silent {
                 dial::accepted(lease.backend());
             }
             let (cause, outcome) = match end {
-                End::Closed => (Cause::Done, Outcome::Success),
-                End::Idle => (Cause::TunnelIdle, Outcome::Success),
-                End::Client(_) => (Cause::ClientGone, Outcome::Neutral),
-                End::Backend(error) => {
+                RelayEnd::Closed => (Cause::Done, Outcome::Success),
+                RelayEnd::Idle => (Cause::TunnelIdle, Outcome::Success),
+                RelayEnd::Client(_) => (Cause::ClientGone, Outcome::Neutral),
+                RelayEnd::Backend(error) => {
                     // Behind its first byte an alert says nothing about the handshake.
                     let refusal = if silent { dial::refusal(lease.backend(), &error) } else { None };
                     match refusal {
@@ -72,7 +72,7 @@ pub async fn serve(ctx: Rc<WorkerCtx>, client: Stream, peer: Peer) {
                     }
                 }
             };
-            if let Some(attempt) = ledger.record.last_attempt() {
+            if let Some(attempt) = recording.record.last_attempt() {
                 attempt.outcome = cause;
             }
             lease.finish(outcome, now());
@@ -86,10 +86,10 @@ pub async fn serve(ctx: Rc<WorkerCtx>, client: Stream, peer: Peer) {
             cause
         }
     };
-    if let Some(attempt) = ledger.record.last_attempt() {
+    if let Some(attempt) = recording.record.last_attempt() {
         attempt.end = now();
     }
-    ledger.settle(cause);
+    recording.settle(cause);
 }
 
 /// A client that waits for a backend, and what it has sent by now.
@@ -111,14 +111,14 @@ async fn connect(
         let (stream, held) = (&mut caller.stream, &mut caller.early);
         presence.poll_gone(cx, Waiting { stream, held, buffers: &ctx.buffers, timer: &timer, half_closed })
     };
-    let mut tried = crate::target::Tried::new();
+    let mut tried = crate::targets::Tried::new();
     let mut cause = Cause::NoBackend;
     let is_hash = target.config.balance.algorithm.is_hash();
     let key = record.client.filter(|_| is_hash).map(|client| hash_address(client.ip));
     // Not a byte was sent before a connection stands, so nothing is charged.
     let retries = target.config.resilience.retries.as_ref().filter(|retries| retries.on_connect);
     for _ in 0..retries.map_or(1, |retries| retries.attempts) {
-        let ask = Ask { key, ..Ask::new(&tried, &ctx.dice, now()) };
+        let ask = Ask { key, ..Ask::new(&tried, &ctx.chance, now()) };
         let lease = match lend(target, &ask, &deadline, &mut gone).await {
             Ok(lease) => lease,
             // Why the backends that were tried failed says more.

@@ -17,7 +17,7 @@ impl Router {
     /// An accepted listener has at least one route; one without any gets the first target, so that a
     /// hand-built model in a test need not care.
     #[must_use]
-    pub fn new(listener: &model::Listener) -> Router {
+    pub fn new(listener: &model::ListenerConfig) -> Router {
         Router { target: listener.routes.first().map_or(0, |route| route.target) }
     }
 
@@ -31,11 +31,11 @@ impl Router {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::model::{ClientTimeouts, Forwarded, Limits, Listener, Protocol, Route};
+    use crate::config::model::{ClientTimeouts, Forwarded, Limits, ListenerConfig, Protocol, Route};
 
     #[test]
     fn the_first_route_wins() {
-        let mut listener = Listener {
+        let mut listener = ListenerConfig {
             name: "web".into(),
             protocol: Protocol::Http,
             tls: None,

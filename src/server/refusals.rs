@@ -19,8 +19,7 @@ pub(super) const LOOK: Duration = Duration::from_secs(1);
 /// From one line to the next, at least.
 const EVERY: Duration = Duration::from_secs(10);
 /// What is told beside connections without room: our own 503s that are no word about backends.
-const CAUSES: [Cause; 4] =
-    [Cause::QueueFull, Cause::QueueTimeout, Cause::LocalShortage, Cause::NoLocalPort];
+const CAUSES: [Cause; 4] = [Cause::QueueFull, Cause::QueueTimeout, Cause::LocalShortage, Cause::NoLocalPort];
 
 /// When it is time to tell of a sum that grows.
 #[derive(Debug, Default)]
@@ -70,7 +69,8 @@ impl Refusals {
             events::refused(count, span, &by_cause(&told, &sums));
         }
         if let Some((count, _)) = self.accepts.look(of(&|cells| cells.accept_shortages.value()), now) {
-            let code = cells.iter().map(|cells| cells.accept_error.load(Ordering::Relaxed)).find(|code| *code != 0);
+            let code =
+                cells.iter().map(|cells| cells.accept_error.load(Ordering::Relaxed)).find(|code| *code != 0);
             events::accept_failed(count, &io::Error::from_raw_os_error(code.unwrap_or_default()));
         }
     }
@@ -116,6 +116,9 @@ mod tests {
 
     #[test]
     fn each_cause_has_its_number() {
-        assert_eq!(by_cause(&[1, 0, 2, 0, 0], &[39, 0, 2, 2, 0]), "38 too_many_connections, 2 local_shortage");
+        assert_eq!(
+            by_cause(&[1, 0, 2, 0, 0], &[39, 0, 2, 2, 0]),
+            "38 too_many_connections, 2 local_shortage"
+        );
     }
 }

@@ -1,20 +1,20 @@
 //! Numbers drawn at random: each is the inverse of a distribution function at a number from 0 to 1.
 
 use super::workload::{Arrivals, Burst, Class, Clients, Spread};
-use crate::target::Dice;
+use crate::targets::Chance;
 
 /// Nanoseconds in a second.
 pub(super) const SECOND: f64 = 1e9;
 
 /// A number above 0, up to 1.
-fn unit(dice: &Dice) -> f64 {
+fn unit(chance: &Chance) -> f64 {
     const STEP: f64 = 1.0 / (1_u64 << 53) as f64;
-    ((dice.roll() >> 11) + 1) as f64 * STEP
+    ((chance.bits() >> 11) + 1) as f64 * STEP
 }
 
 /// A number above 0 with the mean 1, as the time between two events that know nothing of each other.
-pub(super) fn exponential(dice: &Dice) -> f64 {
-    -unit(dice).ln()
+pub(super) fn exponential(chance: &Chance) -> f64 {
+    -unit(chance).ln()
 }
 
 /// A Weibull distribution, ready to be drawn from.
@@ -31,8 +31,8 @@ impl Weibull {
         Weibull { scale: spread.mean / gamma(1.0 + power), power }
     }
 
-    pub(super) fn draw(self, dice: &Dice) -> f64 {
-        let exponential = exponential(dice);
+    pub(super) fn draw(self, chance: &Chance) -> f64 {
+        let exponential = exponential(chance);
         let value = if self.power == 1.0 { exponential } else { exponential.powf(self.power) };
         self.scale * value
     }
@@ -77,17 +77,17 @@ impl Service {
     }
 
     /// Nanoseconds.
-    pub(super) fn draw(&self, dice: &Dice) -> u64 {
+    pub(super) fn draw(&self, chance: &Chance) -> u64 {
         let found = match &self.classes[..] {
             [(_, only)] => Some(only),
             several => {
-                let point = unit(dice);
+                let point = unit(chance);
                 // Shares may sum up to a little less than 1.
                 several.iter().find(|(end, _)| point <= *end).or(several.last()).map(|(_, class)| class)
             }
         };
         // A cast saturates.
-        found.map_or(0, |class| (class.draw(dice) * SECOND) as u64)
+        found.map_or(0, |class| (class.draw(chance) * SECOND) as u64)
     }
 }
 
@@ -113,11 +113,11 @@ impl Crowd {
         Crowd { count: clients.count as usize, shares }
     }
 
-    pub(super) fn draw(&self, dice: &Dice) -> u32 {
+    pub(super) fn draw(&self, chance: &Chance) -> u32 {
         let number = if self.shares.is_empty() {
-            dice.below(self.count)
+            chance.below(self.count)
         } else {
-            let point = unit(dice);
+            let point = unit(chance);
             self.shares.partition_point(|share| *share < point).min(self.shares.len() - 1)
         };
         u32::try_from(number).expect("below the count of clients, a u32")
@@ -125,9 +125,9 @@ impl Crowd {
 }
 
 /// When the next request comes, in nanoseconds from the start of the run.
-pub(super) fn arrival(now: u64, arrivals: &Arrivals, dice: &Dice) -> Option<u64> {
+pub(super) fn arrival(now: u64, arrivals: &Arrivals, chance: &Chance) -> Option<u64> {
     let &Arrivals::Open { rate, burst } = arrivals else { return None };
-    let mut left = exponential(dice) * SECOND / rate;
+    let mut left = exponential(chance) * SECOND / rate;
     let Some(Burst { factor, lasts, every }) = burst else { return Some(now.saturating_add(left as u64)) };
     let (lasts, every) = (lasts.as_nanos() as u64, (every.as_nanos() as u64).max(1));
     let mut now = now;
@@ -170,35 +170,35 @@ mod tests {
 
     #[test]
     fn a_weibull_has_the_mean_and_the_spread_that_it_was_made_for() {
-        let dice = Dice::seeded(3);
+        let chance = Chance::seeded(3);
         // The square of the coefficient of variation is Γ(1 + 2 ÷ k) ÷ Γ(1 + 1 ÷ k)² − 1.
         for (shape, variation) in [(0.5, 5.0), (1.0, 1.0), (2.0, 0.273)] {
             let weibull = Weibull::new(Spread { mean: 20.0, shape });
-            let draws: Vec<f64> = (0..400_000).map(|_| weibull.draw(&dice)).collect();
+            let draws: Vec<f64> = (0..400_000).map(|_| weibull.draw(&chance)).collect();
             let mean = draws.iter().sum::<f64>() / draws.len() as f64;
             let square =
                 draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / draws.len() as f64 / mean.powi(2);
             assert!((mean / 20.0 - 1.0).abs() < 0.02, "shape {shape}: mean {mean}");
             assert!((square / variation - 1.0).abs() < 0.1, "shape {shape}: {square}");
         }
-        assert_eq!(Weibull::new(Spread { mean: 0.0, shape: 1.0 }).draw(&dice), 0.0);
+        assert_eq!(Weibull::new(Spread { mean: 0.0, shape: 1.0 }).draw(&chance), 0.0);
     }
 
     #[test]
     fn classes_come_by_their_shares() {
         let class = |share, mean| Class { share, service: Spread { mean, shape: 50.0 } };
         let service = Service::new(&[class(9.0, 0.002), class(1.0, 0.1)]);
-        let dice = Dice::seeded(4);
-        let dear = (0..100_000).filter(|_| service.draw(&dice) > 50_000_000).count();
+        let chance = Chance::seeded(4);
+        let dear = (0..100_000).filter(|_| service.draw(&chance) > 50_000_000).count();
         assert!((9_500..10_500).contains(&dear), "{dear}");
     }
 
     #[test]
     fn the_busiest_of_skewed_clients_sends_what_zipf_says() {
-        let dice = Dice::seeded(5);
+        let chance = Chance::seeded(5);
         let count = |skew, rank| {
             let crowd = Crowd::new(Clients { count: 100, skew });
-            (0..100_000).filter(|_| crowd.draw(&dice) == rank).count()
+            (0..100_000).filter(|_| crowd.draw(&chance) == rank).count()
         };
         // The harmonic number of 100 is 5.187.
         assert!((18_800..19_800).contains(&count(1.0, 0)));
@@ -210,10 +210,10 @@ mod tests {
     fn a_burst_brings_its_share_of_the_requests() {
         let burst = Burst { factor: 10.0, lasts: Duration::from_millis(100), every: Duration::from_secs(1) };
         let arrivals = Arrivals::Open { rate: 1_000.0, burst: Some(burst) };
-        let dice = Dice::seeded(6);
+        let chance = Chance::seeded(6);
         let (mut now, mut inside, mut all) = (0, 0, 0);
         while now < 100 * 1_000_000_000 {
-            now = arrival(now, &arrivals, &dice).expect("an open loop");
+            now = arrival(now, &arrivals, &chance).expect("an open loop");
             inside += u32::from(now % 1_000_000_000 < 100_000_000);
             all += 1;
         }

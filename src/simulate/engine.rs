@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use slab::Slab;
 
-use super::Report;
+use super::SimulationReport;
 use super::calendar::Calendar;
 use super::draw::{self, Crowd, SECOND, Service, Weibull};
-use super::fake::{Answer, Running};
-use super::histogram::Histogram;
+use super::fake::{Answer, RunningRequest};
+use super::histogram::LatencyHistogram;
 use super::workload::{Arrivals, Workload};
 use crate::config::model::{self, BackendAddress, Policy, Protocol, Timeouts};
-use crate::target::health::schedule;
-use crate::target::{Ask, Dice, Heard, Lease, Outcome, Pick, Registry, SWEEP, Target, Tried, Verdict};
+use crate::targets::state::health::schedule;
+use crate::targets::{Ask, Chance, Heard, Lease, Outcome, Pick, Registry, SWEEP, Target, Tried, Verdict};
 use crate::tick::Tick;
 
 /// When a run begins. Not at zero, which stands for "never" in some places.
@@ -26,7 +26,7 @@ const REBUFF: Duration = Duration::from_millis(1);
 /// Sends `requests` of `workload` through a target with this policy (its `slow_start` and what it does about failures are the workload's) and tells what
 /// came of them. The same `seed` gives the same requests to every algorithm.
 #[must_use]
-pub fn run(workload: &Workload, policy: &Policy, requests: u64, seed: u64) -> Report {
+pub fn run(workload: &Workload, policy: &Policy, requests: u64, seed: u64) -> SimulationReport {
     let mut engine = Engine::new(workload, policy, requests, seed);
     engine.begin();
     engine.go();
@@ -68,7 +68,7 @@ struct Request {
 struct Engine<'a> {
     workload: &'a Workload,
     target: Arc<Target>,
-    fakes: Vec<Running<'a>>,
+    fakes: Vec<RunningRequest<'a>>,
     calendar: Calendar<What>,
     under_way: Slab<Request>,
     /// When the next request of an open loop comes.
@@ -80,16 +80,16 @@ struct Engine<'a> {
     errors: u64,
     /// Ejections by comparison.
     ejected: u64,
-    times: Histogram,
+    times: LatencyHistogram,
     service: Service,
     transfer: Weibull,
     crowd: Crowd,
     /// What the workload is drawn with: nothing that an algorithm does changes it.
-    world: Dice,
+    world: Chance,
     /// What the algorithm throws.
-    chance: Dice,
+    chance: Chance,
     /// What spreads the probes.
-    probes: Dice,
+    probes: Chance,
 }
 
 impl<'a> Engine<'a> {
@@ -101,7 +101,7 @@ impl<'a> Engine<'a> {
         Engine {
             workload,
             target: Registry::new().apply(&[config(workload, policy)]).remove(0),
-            fakes: workload.backends.iter().map(Running::new).collect(),
+            fakes: workload.backends.iter().map(RunningRequest::new).collect(),
             calendar: Calendar::new(),
             under_way: Slab::new(),
             next: Tick::NEVER,
@@ -110,13 +110,13 @@ impl<'a> Engine<'a> {
             requests,
             errors: 0,
             ejected: 0,
-            times: Histogram::new(),
+            times: LatencyHistogram::new(),
             service: Service::new(&workload.classes),
             transfer: Weibull::new(size),
             crowd: Crowd::new(workload.clients),
-            world: Dice::seeded(seed),
-            chance: Dice::seeded(!seed),
-            probes: Dice::seeded(seed.rotate_left(32)),
+            world: Chance::seeded(seed),
+            chance: Chance::seeded(!seed),
+            probes: Chance::seeded(seed.rotate_left(32)),
         }
     }
 
@@ -306,7 +306,7 @@ impl<'a> Engine<'a> {
             Verdict::Good
         };
         self.target.state.report(backend, verdict, self.now);
-        let roll = self.probes.roll() as f64 / u64::MAX as f64;
+        let roll = self.probes.bits() as f64 / u64::MAX as f64;
         let wait = schedule::wait(health.interval, Duration::ZERO, backend.in_doubt(), roll);
         let place = u32::try_from(place).expect("a backend's number is a u32");
         self.calendar.enter(self.now.after(wait), What::Probe(place));
@@ -318,13 +318,13 @@ impl<'a> Engine<'a> {
         self.calendar.enter(self.now.after(SWEEP), What::Sweep);
     }
 
-    fn report(&self) -> Report {
-        let busy: Vec<f64> = self.fakes.iter().map(Running::busy).collect();
+    fn report(&self) -> SimulationReport {
+        let busy: Vec<f64> = self.fakes.iter().map(RunningRequest::busy).collect();
         let slots = |place: usize| f64::from(self.workload.backends[place].slots.max(1));
         let whole: f64 = (0..busy.len()).map(slots).sum();
         let mean = busy.iter().enumerate().map(|(place, busy)| busy * slots(place)).sum::<f64>() / whole;
         let most = busy.iter().copied().fold(0.0, f64::max);
-        Report {
+        SimulationReport {
             requests: self.sent,
             errors: self.errors,
             ejected: self.ejected,
@@ -340,15 +340,15 @@ impl<'a> Engine<'a> {
 }
 
 /// The target that the proxy would have.
-fn config(workload: &Workload, policy: &Policy) -> model::Target {
-    let backends = workload.backends.iter().enumerate().map(|(place, fake)| model::Backend {
+fn config(workload: &Workload, policy: &Policy) -> model::TargetConfig {
+    let backends = workload.backends.iter().enumerate().map(|(place, fake)| model::BackendConfig {
         name: format!("fake-{}", place + 1),
         address: BackendAddress::Host { host: "127.0.0.1".into(), port: 1 },
         probe_path: None,
         tls: None,
         portion: fake.portion.clone(),
     });
-    model::Target {
+    model::TargetConfig {
         name: workload.name.clone(),
         protocol: Protocol::Http,
         host: model::HostHeader::Pass,

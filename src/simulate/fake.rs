@@ -7,7 +7,7 @@ use crate::tick::nanos;
 
 /// A backend that runs.
 #[derive(Debug)]
-pub(super) struct Running<'a> {
+pub(super) struct RunningRequest<'a> {
     fake: &'a Fake,
     free: u32,
     queue: VecDeque<u32>,
@@ -28,9 +28,16 @@ pub(super) enum Answer {
     Fault(u64),
 }
 
-impl<'a> Running<'a> {
-    pub(super) fn new(fake: &'a Fake) -> Running<'a> {
-        Running { fake, free: fake.slots.max(1), queue: VecDeque::new(), busy: 0, requests: 0, spoilt: 0.0 }
+impl<'a> RunningRequest<'a> {
+    pub(super) fn new(fake: &'a Fake) -> RunningRequest<'a> {
+        RunningRequest {
+            fake,
+            free: fake.slots.max(1),
+            queue: VecDeque::new(),
+            busy: 0,
+            requests: 0,
+            spoilt: 0.0,
+        }
     }
 
     /// How it behaves so many nanoseconds after the start, and for how long it has.
@@ -114,7 +121,7 @@ mod tests {
     #[test]
     fn requests_beyond_the_slots_wait_in_order() {
         let fake = Fake::new(2);
-        let mut running = Running::new(&fake);
+        let mut running = RunningRequest::new(&fake);
         assert_eq!([1, 2, 3, 4].map(|request| running.admit(request)), [true, true, false, false]);
         assert_eq!(
             [running.release(), running.release(), running.release(), running.release()],
@@ -127,7 +134,7 @@ mod tests {
     fn a_flapping_backend_refuses_in_the_second_half_of_each_period() {
         let refuses = Phase { from: Duration::from_secs(5), conduct: Conduct::Refuses };
         let fake = Fake { phases: vec![refuses], period: Some(Duration::from_secs(10)), ..Fake::new(1) };
-        let running = Running::new(&fake);
+        let running = RunningRequest::new(&fake);
         let at = [0, 4, 5, 9, 10, 14, 15, 27].map(|second| running.refuses(second * SECOND));
         assert_eq!(at, [false, false, true, true, false, false, true, true]);
     }
@@ -135,7 +142,7 @@ mod tests {
     #[test]
     fn a_flaky_backend_spoils_its_share() {
         let fake = Fake::always(1, Conduct::Flaky(0.3));
-        let mut running = Running::new(&fake);
+        let mut running = RunningRequest::new(&fake);
         let spoilt = (0..100).filter(|_| running.serve(0, 10, 5) == Answer::Fault(10)).count();
         assert!((29..=30).contains(&spoilt), "{spoilt}");
     }
@@ -147,7 +154,7 @@ mod tests {
         let fails = Conduct::FailsFast(Duration::from_nanos(7));
         let fails = Phase { from: Duration::from_secs(30), conduct: fails };
         let fake = Fake { phases: vec![warms, fails], ..Fake::new(4) };
-        let mut running = Running::new(&fake);
+        let mut running = RunningRequest::new(&fake);
         let answers = [0, 5, 10, 15, 20, 30].map(|second| running.serve(second * SECOND, 1000, 500));
         let good = [1000, 11_000, 6000, 1000, 1000].map(Answer::Good);
         assert_eq!(answers[..5], good);

@@ -11,16 +11,16 @@ const BUCKETS: usize = ((u64::BITS - BITS + 1) as usize) * STEPS as usize;
 
 /// Times in nanoseconds. The mean and the greatest are exact, a quantile is right to 0.4 %.
 #[derive(Debug)]
-pub(super) struct Histogram {
+pub(super) struct LatencyHistogram {
     buckets: Vec<u64>,
     count: u64,
     sum: u128,
     max: u64,
 }
 
-impl Histogram {
-    pub(super) fn new() -> Histogram {
-        Histogram { buckets: vec![0; BUCKETS], count: 0, sum: 0, max: 0 }
+impl LatencyHistogram {
+    pub(super) fn new() -> LatencyHistogram {
+        LatencyHistogram { buckets: vec![0; BUCKETS], count: 0, sum: 0, max: 0 }
     }
 
     pub(super) fn add(&mut self, nanos: u64) {
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn quantiles_of_known_values() {
-        let mut histogram = Histogram::new();
+        let mut histogram = LatencyHistogram::new();
         assert_eq!((histogram.mean(), histogram.quantile(0.99)), (Duration::ZERO, Duration::ZERO));
         (1..=1000).for_each(|n| histogram.add(n * 1000));
         assert_eq!(histogram.mean(), Duration::from_nanos(500_500));

@@ -1,7 +1,7 @@
 //! What a balancing algorithm does to a workload, without a network: discrete events over the shipped policy code.
 //!
 //! A [`Workload`] says how requests come, how long they take and how the backends behave; [`run`] sends them through a
-//! real [`Target`](crate::target::Target), whose picks, leases, ejections and probes are those of the proxy, at points in
+//! real [`Target`](crate::targets::Target), whose picks, leases, ejections and probes are those of the proxy, at points in
 //! time that exist only as numbers. What is not the proxy's is modelled: a backend has slots and one queue, an answer takes
 //! its service time and then its transfer. The network and the proxy itself cost nothing. The same seed gives the same
 //! figures on the same machine (another one's `ln` may round otherwise).
@@ -25,7 +25,7 @@ mod stock;
 mod workload;
 
 pub use engine::run;
-pub use report::Report;
+pub use report::SimulationReport;
 pub use workload::{Arrivals, Burst, Class, Clients, Conduct, Fake, Phase, Spread, Workload};
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 /// The figures of one run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
+pub struct SimulationReport {
     /// Requests that clients sent; attempts beyond the first are not counted.
     pub requests: u64,
     /// Those that got an answer of a failing backend (5xx), or none because no backend could be connected to.
@@ -29,7 +29,7 @@ pub struct Report {
     pub span: Duration,
 }
 
-impl Report {
+impl SimulationReport {
     /// Errors of all requests, 0 to 1.
     #[must_use]
     pub fn error_share(&self) -> f64 {

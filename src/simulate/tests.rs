@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::workload::{Arrivals, Class, Clients, Conduct, Fake, Spread, Workload};
-use super::{Report, run};
+use super::{SimulationReport, run};
 use crate::config::model::{Balance, Policy};
 
 /// Answers without a size: the formulas are about service times.
@@ -25,7 +25,7 @@ fn unguarded(name: &str) -> Workload {
     stock(name).unguarded()
 }
 
-pub(super) fn by(workload: &Workload, algorithm: Balance, requests: u64) -> Report {
+pub(super) fn by(workload: &Workload, algorithm: Balance, requests: u64) -> SimulationReport {
     run(workload, &algorithm.into(), requests, 11)
 }
 

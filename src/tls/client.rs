@@ -15,8 +15,8 @@ use x509_parser::prelude::{FromDer as _, X509Certificate, X509Version};
 
 use super::{Complaint, provider};
 use crate::config::model::Protocol;
-use crate::events;
 use crate::config::model::tls::{Authorities, UpstreamTls};
+use crate::events;
 
 /// Sessions kept for resumption per backend.
 const SESSIONS: usize = 64;

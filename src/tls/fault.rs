@@ -13,7 +13,7 @@ const LAST_SECOND: u64 = 253_402_300_799;
 
 /// Why there is no session with a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum TlsFault {
     /// Its certificate is for another name.
     Name,
     /// Its certificate has expired, or is not in force yet.
@@ -28,23 +28,23 @@ pub enum Fault {
     Other,
 }
 
-impl Fault {
+impl TlsFault {
     /// What `error` means. `hello`: the backend's ServerHello had come before.
     #[must_use]
-    pub fn of(error: &Error, hello: bool) -> Fault {
+    pub fn of(error: &Error, hello: bool) -> TlsFault {
         match error {
             Error::InvalidCertificate(wrong) => match wrong {
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                    Fault::Name
+                    TlsFault::Name
                 }
                 CertificateError::Expired
                 | CertificateError::ExpiredContext { .. }
                 | CertificateError::NotValidYet
-                | CertificateError::NotValidYetContext { .. } => Fault::Expired,
-                CertificateError::UnknownIssuer => Fault::Issuer,
+                | CertificateError::NotValidYetContext { .. } => TlsFault::Expired,
+                CertificateError::UnknownIssuer => TlsFault::Issuer,
                 // rustls' list is open.
-                _ if is_authority(wrong) => Fault::Issuer,
-                _ => Fault::Other,
+                _ if is_authority(wrong) => TlsFault::Issuer,
+                _ => TlsFault::Other,
             },
             Error::AlertReceived(
                 AlertDescription::CertificateRequired
@@ -55,24 +55,24 @@ impl Fault {
                 | AlertDescription::CertificateUnknown
                 | AlertDescription::UnknownCA
                 | AlertDescription::AccessDenied,
-            ) => Fault::Refused,
+            ) => TlsFault::Refused,
             // In TLS 1.2 a missing certificate has no alert of its own. With a ServerHello version and suite are
             // agreed on, and our certificate is what is left to fail on (RFC 5246 §7.4.6).
-            Error::AlertReceived(AlertDescription::HandshakeFailure) if hello => Fault::Refused,
+            Error::AlertReceived(AlertDescription::HandshakeFailure) if hello => TlsFault::Refused,
             Error::InvalidMessage(
                 InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion,
-            ) => Fault::NotTls,
+            ) => TlsFault::NotTls,
             // rustls' list is open.
-            _ => Fault::Other,
+            _ => TlsFault::Other,
         }
     }
 }
 
-/// What went wrong, about the backend as "it". `hello` as in [`Fault::of`]. The text is short and without control
+/// What went wrong, about the backend as "it". `hello` as in [`TlsFault::of`]. The text is short and without control
 /// characters, whatever the peer has put into its certificate.
 #[must_use]
 pub fn words(error: &Error, hello: bool) -> String {
-    let text = match (error, Fault::of(error, hello)) {
+    let text = match (error, TlsFault::of(error, hello)) {
         (Error::InvalidCertificate(wrong), fault) => match wrong {
             CertificateError::NotValidForNameContext { expected, presented } => {
                 let expected = expected.to_str();
@@ -92,21 +92,23 @@ pub fn words(error: &Error, hello: bool) -> String {
             }
             // rustls' list is open.
             _ => match fault {
-                Fault::Name => "its certificate is for another name".to_owned(),
-                Fault::Expired => "its certificate has expired or is not in force yet".to_owned(),
-                Fault::Issuer => "its certificate was issued by nobody whom we trust".to_owned(),
-                Fault::Refused | Fault::NotTls | Fault::Other => format!("its certificate is wrong: {wrong}"),
+                TlsFault::Name => "its certificate is for another name".to_owned(),
+                TlsFault::Expired => "its certificate has expired or is not in force yet".to_owned(),
+                TlsFault::Issuer => "its certificate was issued by nobody whom we trust".to_owned(),
+                TlsFault::Refused | TlsFault::NotTls | TlsFault::Other => {
+                    format!("its certificate is wrong: {wrong}")
+                }
             },
         },
         (Error::AlertReceived(AlertDescription::ProtocolVersion), _)
         | (Error::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13), _) => {
             "it speaks no version of TLS from 1.2 on".to_owned()
         }
-        (Error::AlertReceived(alert), Fault::Refused) => {
+        (Error::AlertReceived(alert), TlsFault::Refused) => {
             format!("it did not accept our certificate, or wants one (alert {alert:?})")
         }
         (Error::AlertReceived(alert), _) => format!("it ended the session with the alert {alert:?}"),
-        (_, Fault::NotTls) => "it does not speak TLS".to_owned(),
+        (_, TlsFault::NotTls) => "it does not speak TLS".to_owned(),
         // rustls' list is open, and its text the best that is left.
         (_, _) => error.to_string(),
     };
@@ -192,7 +194,10 @@ mod tests {
     #[test]
     fn a_failed_handshake_is_about_our_certificate_only_behind_a_hello() {
         let error = Error::AlertReceived(AlertDescription::HandshakeFailure);
-        assert_eq!((Fault::of(&error, true), Fault::of(&error, false)), (Fault::Refused, Fault::Other));
+        assert_eq!(
+            (TlsFault::of(&error, true), TlsFault::of(&error, false)),
+            (TlsFault::Refused, TlsFault::Other)
+        );
         assert!(words(&error, false).contains("ended the session with the alert HandshakeFailure"));
     }
 }

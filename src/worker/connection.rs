@@ -11,13 +11,13 @@ use tokio::io::ReadBuf;
 
 use crate::config::model::Protocol;
 use crate::events;
-use crate::message::{Cause, Kind, Peer, Record, TlsSession};
-use crate::net::tls::Broken;
+use crate::message::{Cause, Peer, Record, RecordKind, TlsSession};
+use crate::net::tls::TlsBroken;
 use crate::net::{Deadline, Stream, Tls, now};
 use crate::proxy::http::client::Client;
 use crate::proxy::http::connection::{DRAIN_SILENCE, turn_away};
 use crate::proxy::http::edge::Secured;
-use crate::proxy::ledger::Ledger;
+use crate::proxy::recording::Recording;
 use crate::proxy::{WorkerCtx, tcp};
 use crate::snapshot::Listener;
 use crate::tls::{certificate_lines, is_certificate_fault};
@@ -62,7 +62,7 @@ async fn secure(
     peer: &mut Peer,
 ) -> Option<(Box<Tls>, Rc<Secured>)> {
     let protocol = listener.config.protocol;
-    let kind = if protocol == Protocol::Tcp { Kind::Tcp } else { Kind::Http };
+    let kind = if protocol == Protocol::Tcp { RecordKind::Tcp } else { RecordKind::Http };
     let deadline = ctx.ticker.deadline();
     let patience = listener.config.client_timeouts.tls;
     deadline.set(patience);
@@ -81,7 +81,7 @@ async fn secure(
         Ok(session) => Box::new(session),
         Err(error) => {
             events::no_tls_session(&listener.config.name, &error);
-            Ledger::new(ctx, None, &mut record(peer)).settle(Cause::Internal);
+            Recording::new(ctx, None, &mut record(peer)).settle(Cause::Internal);
             return None;
         }
     };
@@ -99,14 +99,14 @@ async fn secure(
             return Some((session, Rc::new(Secured { certificate: certificate.unwrap_or_default() })));
         }
         None => (Cause::TlsTimeout, None),
-        Some(Err(Broken::Closed(error))) => (Cause::ClientGone, Some(error.to_string())),
-        Some(Err(Broken::Protocol(error))) if is_certificate_fault(&error) => {
+        Some(Err(TlsBroken::Closed(error))) => (Cause::ClientGone, Some(error.to_string())),
+        Some(Err(TlsBroken::Protocol(error))) if is_certificate_fault(&error) => {
             (Cause::ClientCertificate, Some(error.to_string()))
         }
-        Some(Err(Broken::Protocol(error))) => (Cause::TlsHandshake, Some(error.to_string())),
+        Some(Err(TlsBroken::Protocol(error))) => (Cause::TlsHandshake, Some(error.to_string())),
     };
     // Not before: a handshake that is cut by the end of the process was no request yet, so nothing was lost.
-    Ledger::new(ctx, None, &mut record(peer)).settle(cause);
+    Recording::new(ctx, None, &mut record(peer)).settle(cause);
     let error = broken.unwrap_or_default();
     let client = peer.client.map(|client| client.ip);
     events::handshake_failed(&listener.config.name, client, cause.token(), &error);

@@ -1,6 +1,6 @@
 //! Handing a fresh connection to another worker.
 //!
-//! The kernel spreads connections over the workers' sockets by a hash, and nobody can say how long each will stay:
+//! The kernel spreads connections over the workers' sockets by a hash, and nobody can say how long each will counted:
 //! what is left after an hour may sit on one core. So a worker that has clearly more open connections than its share
 //! gives the next one away, to the worker that has the fewest, before anything was read from it.
 //!
@@ -20,7 +20,7 @@ use crate::telemetry::cells::Cells;
 const ON_THE_WAY: usize = 256;
 
 /// A connection that was accepted and that no worker serves yet.
-pub(super) struct Arrival {
+pub(super) struct NewConnection {
     /// Its socket.
     pub(super) socket: Accepted,
     /// Whose it is.
@@ -72,10 +72,10 @@ impl Neighbour {
     }
 }
 
-/// An arrival on its way; counted until it is admitted, or lost with the worker that it went to.
+/// An connection on its way; counted until it is admitted, or lost with the worker that it went to.
 pub(super) struct Handed {
     /// The connection.
-    pub(super) arrival: Arrival,
+    pub(super) connection: NewConnection,
     _coming: Coming,
 }
 
@@ -88,20 +88,25 @@ impl Drop for Coming {
 }
 
 impl Neighbours {
-    /// Gives the arrival away if it is better off elsewhere; gives it back if it stays. `own`: connections that this
+    /// Gives the connection away if it is better off elsewhere; gives it back if it held. `own`: connections that this
     /// worker has; `total`: those that all have.
-    pub(super) fn relieve(&self, arrival: Arrival, own: usize, total: usize) -> Option<Arrival> {
+    pub(super) fn relieve(
+        &self,
+        connection: NewConnection,
+        own: usize,
+        total: usize,
+    ) -> Option<NewConnection> {
         let loads = self.others.iter().map(Neighbour::load);
         let Some(other) = choose(own, total, loads).and_then(|place| self.others.get(place)) else {
-            return Some(arrival);
+            return Some(connection);
         };
         other.coming.fetch_add(1, Ordering::Relaxed);
-        let handed = Handed { arrival, _coming: Coming(Arc::clone(&other.coming)) };
+        let handed = Handed { connection, _coming: Coming(Arc::clone(&other.coming)) };
         match other.sender.try_send(handed) {
             Ok(()) => None,
             // It is stuck, or has ended.
             Err(mpsc::error::TrySendError::Full(back) | mpsc::error::TrySendError::Closed(back)) => {
-                Some(back.arrival)
+                Some(back.connection)
             }
         }
     }
@@ -187,9 +192,9 @@ mod tests {
         }
     }
 
-    fn arrival() -> Arrival {
+    fn connection() -> NewConnection {
         let (socket, _far) = std::os::unix::net::UnixStream::pair().expect("a pair of sockets");
-        Arrival {
+        NewConnection {
             socket: Accepted::Unix(socket),
             peer: Peer { accepted: crate::tick::Tick(7), ..Peer::default() },
         }
@@ -200,7 +205,7 @@ mod tests {
         let cells = [Arc::new(Cells::default()), Arc::new(Cells::default())];
         let mut ends = link(&cells).into_iter();
         let (first, mut second) = ends.next().zip(ends.next()).expect("two workers");
-        let relieve = |own| first.neighbours.relieve(arrival(), own, own);
+        let relieve = |own| first.neighbours.relieve(connection(), own, own);
         assert!(relieve(5).is_none() && relieve(5).is_none() && relieve(5).is_none(), "they are taken");
         assert!(relieve(5).is_some(), "three on the way count like three that are there");
         assert_eq!(first.neighbours.others[0].load(), 3);
@@ -208,7 +213,7 @@ mod tests {
         drop(first);
         for left in [2, 1, 0] {
             let handed = second.mailbox.next().await.expect("one of the three");
-            assert_eq!(handed.arrival.peer.accepted, crate::tick::Tick(7));
+            assert_eq!(handed.connection.peer.accepted, crate::tick::Tick(7));
             drop(handed);
             assert_eq!(coming.load(Ordering::Relaxed), left);
         }
@@ -220,7 +225,8 @@ mod tests {
         let cells = [Arc::new(Cells::default()), Arc::new(Cells::default())];
         let ends = link(&cells);
         let own = 100 * ON_THE_WAY;
-        let kept = (0..ON_THE_WAY + 3).filter(|_| ends[0].neighbours.relieve(arrival(), own, own).is_some());
+        let kept =
+            (0..ON_THE_WAY + 3).filter(|_| ends[0].neighbours.relieve(connection(), own, own).is_some());
         assert_eq!(kept.count(), 3);
         drop(ends);
     }

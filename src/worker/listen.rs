@@ -18,8 +18,8 @@ use crate::net::socket::{self, Accepted};
 use crate::net::{Deadline, now};
 use crate::proxy::WorkerCtx;
 
-use super::door::Door;
-use super::handover::{Arrival, Neighbours};
+use super::admission::Admitter;
+use super::handover::{Neighbours, NewConnection};
 
 /// After a failed accept (out of descriptors, most likely) this long passes before the next.
 const BACK_OFF: Duration = Duration::from_millis(100);
@@ -89,7 +89,7 @@ fn poll_accept<L: AsRawFd, T>(
 /// The accept loop of one socket.
 pub(super) struct Loop {
     ctx: Rc<WorkerCtx>,
-    door: Rc<Door>,
+    admitter: Rc<Admitter>,
     neighbours: Neighbours,
     listener: ListenerId,
     acceptor: Acceptor,
@@ -99,7 +99,7 @@ pub(super) struct Loop {
 impl Loop {
     pub(super) fn new(
         ctx: Rc<WorkerCtx>,
-        door: Rc<Door>,
+        admitter: Rc<Admitter>,
         neighbours: Neighbours,
         socket: Socket,
     ) -> io::Result<Loop> {
@@ -109,7 +109,7 @@ impl Loop {
         };
         let deadline = ctx.ticker.deadline();
         let listener = ctx.snapshot.listeners[socket.listener].id;
-        Ok(Loop { ctx, door, neighbours, listener, acceptor, deadline })
+        Ok(Loop { ctx, admitter, neighbours, listener, acceptor, deadline })
     }
 
     /// Accepts until the worker drains, then what is queued, then closes the socket.
@@ -166,12 +166,12 @@ impl Loop {
     fn let_in(&self, socket: Accepted, client: Address) -> io::Result<()> {
         let client = client.map(|(ip, port)| ClientAddress::new(ip, port));
         let peer = Peer { client, listener: self.listener, accepted: now(), ..Peer::default() };
-        let arrival = Arrival { socket, peer };
-        let (own, total) = self.door.loads();
+        let connection = NewConnection { socket, peer };
+        let (own, total) = self.admitter.loads();
         // Where nobody has room nobody is better off, and who drains ends in his own time.
-        let stays = self.ctx.is_draining() || !self.door.has_room();
-        let kept = if stays { Some(arrival) } else { self.neighbours.relieve(arrival, own, total) };
-        kept.map_or(Ok(()), |arrival| self.door.admit(arrival))
+        let held = self.ctx.is_draining() || !self.admitter.has_room();
+        let kept = if held { Some(connection) } else { self.neighbours.relieve(connection, own, total) };
+        kept.map_or(Ok(()), |connection| self.admitter.admit(connection))
     }
 
     async fn back_off(&mut self, error: &io::Error) {
@@ -179,7 +179,7 @@ impl Loop {
         // Told now and then, for all workers together.
         self.ctx.cells.accept_shortages.increment();
         self.ctx.cells.accept_error.store(error.raw_os_error().unwrap_or_default(), Ordering::Relaxed);
-        // Idle upstream connections and spare pipes hold descriptors that clients could use.
+        // Idle upstream connections and idle pipes hold descriptors that clients could use.
         self.ctx.pool.clear(&self.ctx.cells);
         self.ctx.buffers.pipes().clear();
         tokio::time::sleep(BACK_OFF).await;
@@ -201,8 +201,8 @@ mod tests {
 
     use super::*;
     use crate::proxy::fixtures::context;
+    use crate::worker::connection_limits::ConnectionLimits;
     use crate::worker::handover::link;
-    use crate::worker::room::Room;
 
     /// Far more than an accept loop needs to end.
     const PATIENCE: Duration = Duration::from_secs(20);
@@ -221,10 +221,10 @@ mod tests {
             spawn_local(async move { ticker.run().await });
             let kind = SocketKind::Unix(socket::listen_unix(&path).expect("listening"));
             let socket = Socket { listener: 0, kind };
-            let door = Door::new(Rc::clone(&ctx), Room::new(10, []), TaskTracker::new());
+            let admitter = Admitter::new(Rc::clone(&ctx), ConnectionLimits::new(10, []), TaskTracker::new());
             let mut ends = link(&[Arc::clone(&ctx.cells)]);
             let neighbours = ends.remove(0).neighbours;
-            let accepting = Loop::new(Rc::clone(&ctx), door, neighbours, socket);
+            let accepting = Loop::new(Rc::clone(&ctx), admitter, neighbours, socket);
             let accepting = spawn_local(accepting.expect("registered").run());
             // The loop waits for its first connection.
             tokio::task::yield_now().await;

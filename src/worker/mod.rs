@@ -3,11 +3,11 @@
 //! Workers share nothing on the way of a request but the backends' live state. `server` starts them; they end
 //! when told to drain and nothing is left, when the time for that is up, or when told to cut.
 
+mod admission;
 mod connection;
-mod door;
+mod connection_limits;
 mod handover;
 mod listen;
-mod room;
 
 use std::io;
 use std::rc::Rc;
@@ -30,11 +30,11 @@ use crate::snapshot::Snapshot;
 use crate::telemetry::access_log;
 use crate::telemetry::cells::Cells;
 
-use door::Door;
+use admission::Admitter;
 
+pub use connection_limits::ConnectionLimits;
 pub use handover::{Ends, link};
 pub use listen::{Socket, SocketKind};
-pub use room::Room;
 
 /// How often pools are swept.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -42,7 +42,7 @@ const SWEEP: Duration = Duration::from_secs(1);
 const FLUSH: Duration = Duration::from_millis(250);
 
 /// Everything a worker is started with.
-pub struct Plan {
+pub struct WorkerPlan {
     /// The config in force.
     pub snapshot: Arc<Snapshot>,
     /// Its listening sockets.
@@ -53,8 +53,8 @@ pub struct Plan {
     pub log: Option<access_log::Handle>,
     /// The process's counter of idle upstream connections.
     pub idle_total: Arc<AtomicU32>,
-    /// The process's room for client connections.
-    pub room: Arc<Room>,
+    /// The limits of client connections, and what counts against them.
+    pub limits: Arc<ConnectionLimits>,
     /// By which it gives connections to other workers, and they to it.
     pub ends: Ends,
     /// How it is told to end.
@@ -77,12 +77,13 @@ pub struct Ended {
 ///
 /// # Errors
 /// The runtime or a listening socket can't be set up, or a task has ended without which the worker is of no use.
-pub fn run(plan: Plan) -> io::Result<Ended> {
-    let Plan { snapshot, sockets, cells, log, idle_total, room, ends, shutdown, patience, raw_relay } = plan;
+pub fn run(plan: WorkerPlan) -> io::Result<Ended> {
+    let WorkerPlan { snapshot, sockets, cells, log, idle_total, limits, ends, shutdown, patience, raw_relay } =
+        plan;
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
     let outcome = runtime.block_on(async {
         let ctx = WorkerCtx::new(snapshot, Pool::new(idle_total), Arc::clone(&cells), log, raw_relay);
-        serve(&ctx, sockets, room, ends, &shutdown, patience).await
+        serve(&ctx, sockets, limits, ends, &shutdown, patience).await
     });
     // Drops every task that is left; each leaves its record as cut. The last one to go lets go of the access
     // log, which hands over its lines.
@@ -93,7 +94,7 @@ pub fn run(plan: Plan) -> io::Result<Ended> {
 async fn serve(
     ctx: &Rc<WorkerCtx>,
     sockets: Vec<Socket>,
-    room: Arc<Room>,
+    limits: Arc<ConnectionLimits>,
     ends: Ends,
     shutdown: &Shutdown,
     patience: Duration,
@@ -105,13 +106,13 @@ async fn serve(
     lasting.spawn("ticker", async move { ticker.run().await });
     lasting.spawn("housekeeping", housekeep(Rc::clone(ctx)));
     let gate = Rc::clone(ctx);
-    lasting.spawn("usher", async move { gate.turnstile.usher().await });
+    lasting.spawn("request queue", async move { gate.request_queue.let_in().await });
     // And these when the worker drains.
     let mut accepting = Vital::default();
-    let door = Door::new(Rc::clone(ctx), room, tracker.clone());
+    let admitter = Admitter::new(Rc::clone(ctx), limits, tracker.clone());
     let Ends { neighbours, mut mailbox } = ends;
     for socket in sockets {
-        let loop_of = listen::Loop::new(Rc::clone(ctx), Rc::clone(&door), neighbours.clone(), socket)?;
+        let loop_of = listen::Loop::new(Rc::clone(ctx), Rc::clone(&admitter), neighbours.clone(), socket)?;
         accepting.spawn("accept loop", loop_of.run());
     }
     // From here on only accept loops hold it, and the others' mailboxes end when those have.
@@ -119,7 +120,7 @@ async fn serve(
     let drain = shutdown.drain.clone();
     accepting.spawn("mailbox", async move {
         while let Some(handed) = mailbox.next().await {
-            if let Err(error) = door.admit(handed.arrival) {
+            if let Err(error) = admitter.admit(handed.connection) {
                 events::handed_over_in_vain(&error);
             }
         }

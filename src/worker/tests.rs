@@ -6,12 +6,12 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::task::{Context, Wake, Waker};
 
-use super::handover::Arrival;
+use super::handover::NewConnection;
 use super::*;
 use crate::message::{ListenerId, Peer};
 use crate::net::socket::{self, Accepted};
 use crate::proxy::fixtures::context;
-use crate::proxy::turnstile::Ticket;
+use crate::proxy::request_queue::RequestTicket;
 
 /// Far more than anything here takes.
 const LONG: Duration = Duration::from_secs(20);
@@ -35,7 +35,7 @@ fn ended(
 ) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
-        let serving = serve(ctx, sockets, Room::new(10, []), ends, shutdown, LONG);
+        let serving = serve(ctx, sockets, ConnectionLimits::new(10, []), ends, shutdown, LONG);
         let worker = tokio::time::timeout(LONG, serving);
         tokio::select! {
             biased;
@@ -79,17 +79,17 @@ fn a_worker_ends_with_its_ticker() {
 }
 
 #[test]
-fn a_worker_ends_with_its_usher() {
+fn a_worker_ends_with_its_request_queue() {
     let ctx = context();
     let bomb = Waker::from(Arc::new(Bomb));
-    let mut tickets: Vec<Ticket> = (0..1000).map(|_| Ticket::default()).collect();
+    let mut tickets: Vec<RequestTicket> = (0..1000).map(|_| RequestTicket::default()).collect();
     // So many at once that some have to wait for the next round.
     for ticket in &mut tickets {
-        let _ = ctx.turnstile.poll_pass(&Context::from_waker(&bomb), ticket, 1000);
+        let _ = ctx.request_queue.poll_pass(&Context::from_waker(&bomb), ticket, 1000);
     }
     assert_eq!(
         fault(&ctx, Vec::new(), alone(&ctx), async {}),
-        "a worker can't go on: its usher has panicked"
+        "a worker can't go on: its request queue has panicked"
     );
 }
 
@@ -126,8 +126,8 @@ fn a_worker_ends_with_its_mailbox() {
     let (near, _far) = UnixStream::pair().expect("a pair of sockets");
     // There is no listener of this number.
     let peer = Peer { listener: ListenerId(9), ..Peer::default() };
-    let arrival = Arrival { socket: Accepted::Unix(near), peer };
-    assert!(other.neighbours.relieve(arrival, 100, 100).is_none(), "it is handed over");
+    let connection = NewConnection { socket: Accepted::Unix(near), peer };
+    assert!(other.neighbours.relieve(connection, 100, 100).is_none(), "it is handed over");
     let said = fault(&ctx, Vec::new(), ends.remove(0), async {});
     assert_eq!(said, "a worker can't go on: its mailbox has panicked");
 }

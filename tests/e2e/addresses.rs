@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use evenkeel::config::model::Protocol;
 use evenkeel::net::now;
-use evenkeel::target::{Circuit, Health};
+use evenkeel::targets::{Circuit, Health};
 use fake_backend::{Fake, Running};
 
 use super::life_lab::{

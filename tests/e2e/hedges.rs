@@ -10,9 +10,9 @@ use evenkeel::net::now;
 use evenkeel::proxy::WorkerCtx;
 use evenkeel::proxy::http::Body;
 use evenkeel::proxy::http::body::Memory;
-use evenkeel::proxy::http::exchange::{Arrival, Space, exchange};
+use evenkeel::proxy::http::exchange::{IncomingRequest, Space, exchange};
 use evenkeel::proxy::http::memory::MemoryEdge;
-use evenkeel::target::{Ask, Pick, Tried};
+use evenkeel::targets::{Ask, Pick, Tried};
 use fake_backend::{Behaviour, Fake, Fault, Running};
 
 use super::retry_lab::{at_once, first_always};
@@ -37,8 +37,8 @@ async fn ask_for(ctx: &Rc<WorkerCtx>, head: &Head, body: Body) -> (MemoryEdge, R
     let (mut edge, mut space) = (MemoryEdge::default(), Space::default());
     let (peer, start) = (Peer::default(), now());
     let listener = &ctx.snapshot.listeners[0];
-    let arrival = Arrival { ctx, listener, head, peer: &peer, started: start, head_read: start };
-    exchange(&arrival, &mut edge, &body, &mut space).await;
+    let incoming = IncomingRequest { ctx, listener, head, peer: &peer, started: start, head_read: start };
+    exchange(&incoming, &mut edge, &body, &mut space).await;
     (edge, space.record)
 }
 
@@ -153,7 +153,7 @@ fn a_competitor_for_whom_there_is_no_room_costs_no_token() {
         let target = &ctx.snapshot.targets[0];
         let mut tried = Tried::new();
         tried.insert(target.backends[0].id);
-        let Pick::Lease(_held) = target.pick(&Ask::new(&tried, &ctx.dice, now())) else {
+        let Pick::Lease(_held) = target.pick(&Ask::new(&tried, &ctx.chance, now())) else {
             panic!("it is free")
         };
         while target.state.hedges.take(now()) {}

@@ -10,7 +10,7 @@ use evenkeel::proxy::http::Body;
 use evenkeel::proxy::http::body::Memory;
 use evenkeel::proxy::http::client::Client;
 use evenkeel::proxy::http::edge::After;
-use evenkeel::proxy::http::exchange::{Arrival, Space, exchange};
+use evenkeel::proxy::http::exchange::{IncomingRequest, Space, exchange};
 use evenkeel::proxy::http::memory::MemoryEdge;
 use evenkeel::tick::Tick;
 use fake_backend::{Behaviour, Fault, pattern};
@@ -117,9 +117,9 @@ fn a_client_that_is_gone_is_not_waited_for() {
         let mut edge = MemoryEdge { gone: true, ..MemoryEdge::default() };
         let head = Head::request("GET", "/", "test");
         let (listener, peer) = (&ctx.snapshot.listeners[0], &Peer::default());
-        let arrival =
-            Arrival { ctx: &ctx, listener, head: &head, peer, started: Tick(1), head_read: Tick(1) };
-        let after = exchange(&arrival, &mut edge, &Body::Empty, &mut Space::default()).await;
+        let incoming =
+            IncomingRequest { ctx: &ctx, listener, head: &head, peer, started: Tick(1), head_read: Tick(1) };
+        let after = exchange(&incoming, &mut edge, &Body::Empty, &mut Space::default()).await;
         assert_eq!((after, edge.status), (After::Abort, 0));
     });
 }

@@ -1,7 +1,7 @@
 //! The codec against itself and against a decoder that was written another way, over random input.
 
 use evenkeel::config::model::Forwarded;
-use evenkeel::message::{Field, Framing, Head, tokens};
+use evenkeel::message::{Framing, Head, HeaderField, tokens};
 use evenkeel::proxy::http::h1::chunk::Chunks;
 use evenkeel::proxy::http::h1::parse;
 use evenkeel::proxy::http::h1::search::Search;
@@ -107,7 +107,7 @@ fn read(bytes: &[u8]) -> Option<(Head, usize)> {
 /// The lines that must arrive, in order.
 fn kept(head: &Head, host: bool) -> Vec<(Vec<u8>, Vec<u8>)> {
     let nominated: Vec<Vec<u8>> =
-        head.values(Field::Connection).flat_map(tokens).map(<[u8]>::to_ascii_lowercase).collect();
+        head.values(HeaderField::Connection).flat_map(tokens).map(<[u8]>::to_ascii_lowercase).collect();
     let protected =
         ["host", "content-length", "transfer-encoding", "via", "trailer", "date"].map(|name| name.as_bytes());
     let lines = head.lines().iter().filter(|line| {
@@ -157,9 +157,9 @@ proptest! {
         if !head.authority().is_empty() {
             prop_assert_eq!(again.authority(), head.authority());
         }
-        prop_assert!(!again.has_about_client() || again.values(Field::XRequestId).count() == 1);
+        prop_assert!(!again.has_about_client() || again.values(HeaderField::XRequestId).count() == 1);
         let absolute = !matches!(head.target().first(), Some(b'/' | b'*'));
-        let host = !absolute && head.value(Field::Host).is_some();
+        let host = !absolute && head.value(HeaderField::Host).is_some();
         let mut lines = kept(&again, host);
         prop_assert_eq!(lines.pop().map(|(name, _)| name), Some(b"Via".to_vec()));
         prop_assert_eq!(lines, kept(&head, host), "{:?} became {:?}", text(&bytes), text(&out));
@@ -313,7 +313,7 @@ fn chunk_trailer_is_fine(line: &[u8]) -> bool {
     let dashed: Vec<u8> = name.iter().map(|&byte| if byte == b'_' { b'-' } else { byte }).collect();
     !forbidden.iter().any(|known| known.as_bytes() == dashed)
         && !field.is_hop_by_hop()
-        && !Field::classify(&dashed).is_hop_by_hop()
+        && !HeaderField::classify(&dashed).is_hop_by_hop()
         && !field.is_about_client()
 }
 

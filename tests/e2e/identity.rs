@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use evenkeel::config::model::resilience::Breaker;
+use evenkeel::config::model::resilience::BreakerConfig;
 use evenkeel::config::model::{Balance, Config, Sticky};
-use evenkeel::target::Health;
+use evenkeel::targets::Health;
 use fake_backend::{Behaviour, Fake, Fault, Running};
 
 use super::life_lab::{post, probe_quickly, reading, until};
@@ -236,7 +236,7 @@ fn a_trial_of_its_backend_gives_it_up() {
         one_worker(config);
         let resilience = &mut config.targets[0].resilience;
         (resilience.outlier, resilience.retries) = (None, None);
-        resilience.breaker = Some(Breaker {
+        resilience.breaker = Some(BreakerConfig {
             failures: 1,
             open: Duration::from_millis(100),
             statuses: vec![500..=500],

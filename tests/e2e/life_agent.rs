@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use evenkeel::config::model::{HealthCheck, Sticky};
-use evenkeel::target::{Health, Source};
+use evenkeel::targets::{Health, Source};
 use fake_backend::{Fake, Running};
 
 use super::life_lab::{probe, status, until};

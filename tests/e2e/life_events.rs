@@ -112,7 +112,8 @@ fn an_outage_under_load_has_one_short_line_for_each_transition() {
     has(5, 1, " INFO ", &["target app: back after ", " (2 of 3 up)"]);
     has(6, 0, " INFO ", &["backend app/b is up again after ", " (3 of 3 up)"]);
     for line in steps[4..].iter().map(|step| &step[0]) {
-        let has_its_own_reason = line.contains(": 2 probes passed (") || line.contains(": its trial went well (");
+        let has_its_own_reason =
+            line.contains(": 2 probes passed (") || line.contains(": its trial went well (");
         assert!(has_its_own_reason, "{line}");
     }
 }
@@ -171,15 +172,11 @@ fn forty_clients_without_room_are_one_line() {
     for _ in 0..40 {
         assert_eq!(Client::connect(address).get("/").status, 503);
     }
-    let told = || -> Vec<String> {
-        process.said().into_iter().filter(|line| line.contains(" refused ")).collect()
-    };
+    let told =
+        || -> Vec<String> { process.said().into_iter().filter(|line| line.contains(" refused ")).collect() };
     eventually("it is told", || !told().is_empty());
     let [line] = &told()[..] else { panic!("one line: {:#?}", told()) };
     assert!(line.contains(" WARN ") && line.chars().count() <= LONGEST, "{line}");
-    assert!(
-        line.contains(" refused 40 in ") && line.ends_with(": 40 too_many_connections"),
-        "{line}"
-    );
+    assert!(line.contains(" refused 40 in ") && line.ends_with(": 40 too_many_connections"), "{line}");
     drop(held);
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use evenkeel::message::Cause;
-use evenkeel::target::Health;
+use evenkeel::targets::Health;
 use fake_backend::{Behaviour, Fake, Fault, Running};
 
 use super::life_lab::{

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use evenkeel::config::model::HealthCheck;
 use evenkeel::message::Cause;
-use evenkeel::target::{Health, Source};
+use evenkeel::targets::{Health, Source};
 use fake_backend::{Behaviour, Fake};
 
 use super::life_lab::{assert_own, by_name, probe, probe_quickly, status, until, until_ended};

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use evenkeel::config::model::{
-    AccessLog, Backend, BackendAddress, Config, HealthCheck, LogFormat, LogPath, Portion, Protocol, Share,
+    AccessLog, BackendAddress, BackendConfig, Config, HealthCheck, LogFormat, LogPath, Portion, Protocol,
+    Share,
 };
 use evenkeel::message::{BackendId, Cause};
-use evenkeel::target::{BackendStatus, Health};
+use evenkeel::targets::{BackendStatus, Health};
 use evenkeel::telemetry::cells::BackendReading;
 use evenkeel::worker::Ended;
 use fake_backend::{Fake, Running};
@@ -43,9 +44,9 @@ pub fn probe_quickly(config: &mut Config) {
 }
 
 /// A backend by host name.
-pub fn by_name(host: &str, port: u16) -> Backend {
+pub fn by_name(host: &str, port: u16) -> BackendConfig {
     let address = BackendAddress::Host { host: host.into(), port };
-    Backend {
+    BackendConfig {
         name: format!("{host}:{port}"),
         address,
         probe_path: None,

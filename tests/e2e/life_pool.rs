@@ -7,13 +7,13 @@ use std::sync::mpsc;
 use std::task::Poll;
 use std::time::Duration;
 
-use evenkeel::config::model::resilience::{Breaker, Retries};
+use evenkeel::config::model::resilience::{BreakerConfig, Retries};
 use evenkeel::config::model::{Config, Protocol};
 use evenkeel::message::{Cause, Head};
 use evenkeel::net::{Stream, now};
 use evenkeel::proxy::http::Body;
 use evenkeel::proxy::pool::Used;
-use evenkeel::target::Health;
+use evenkeel::targets::Health;
 use fake_backend::{Behaviour, Fake, Fault, Running};
 use tokio::io::ReadBuf;
 
@@ -212,7 +212,7 @@ fn it_counts_against_the_backend() {
     let backend = fakes(1).remove(0);
     let keel = Keel::with(&[&backend], |config| {
         nothing_repeats(config);
-        let breaker = Breaker {
+        let breaker = BreakerConfig {
             failures: 3,
             open: Duration::from_secs(600),
             statuses: Vec::new(),
@@ -242,7 +242,7 @@ fn a_long_body_on_a_connection_that_closes_is_a_failed_attempt_however_soon_that
     let backend = fakes(1).remove(0);
     let keel = Keel::with(&[&backend], |config| {
         nothing_repeats(config);
-        let breaker = Breaker {
+        let breaker = BreakerConfig {
             failures: 1,
             open: Duration::from_secs(600),
             statuses: Vec::new(),

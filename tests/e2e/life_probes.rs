@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use evenkeel::config::model::{BackendAddress, Bind, Config, HealthCheck};
 use evenkeel::config::{self, Flags};
-use evenkeel::target::{BackendStatus, Health, Source};
+use evenkeel::targets::{BackendStatus, Health, Source};
 
 use super::life_lab::{probe, until};
 use super::support::{Keel, eventually, fakes, quick_health};

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use evenkeel::config::model::resilience::Breaker;
+use evenkeel::config::model::resilience::BreakerConfig;
 use evenkeel::config::model::{Balance, Resilience};
 use evenkeel::message::Cause;
 use evenkeel::net::now;
-use evenkeel::target::{Circuit, Health, Source};
+use evenkeel::targets::{Circuit, Health, Source};
 use fake_backend::{Behaviour, Fake, Fault, Running};
 
 use super::life_lab::{assert_own, status};
@@ -15,7 +15,7 @@ use super::support::{Client, Keel, eventually, fakes};
 /// Nothing but a breaker that opens after three failures.
 fn quick_breaker() -> Resilience {
     Resilience {
-        breaker: Some(Breaker {
+        breaker: Some(BreakerConfig {
             failures: 3,
             open: Duration::from_secs(1),
             statuses: Vec::new(),

@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpListener};
 use std::time::Duration;
 
 use evenkeel::message::{Cause, TargetId};
-use evenkeel::target::Health;
+use evenkeel::targets::Health;
 use fake_backend::{Behaviour, Fake, Fault, TcpMode, pattern};
 
 use super::life_lab::{

@@ -8,7 +8,7 @@ use evenkeel::message::{Cause, Head};
 use evenkeel::net::now;
 use evenkeel::proxy::http::Body;
 use evenkeel::proxy::http::body::Memory;
-use evenkeel::proxy::http::exchange::{Arrival, Space, exchange};
+use evenkeel::proxy::http::exchange::{IncomingRequest, Space, exchange};
 use evenkeel::proxy::http::memory::MemoryEdge;
 use fake_backend::{Behaviour, Fake, Fault, Running};
 
@@ -181,8 +181,9 @@ fn record_of(config: &Config, body: impl Fn() -> Body + 'static) -> (u16, Space)
         let head = Head::request("PUT", "/", "test");
         let (listener, peer) = (&ctx.snapshot.listeners[0], &evenkeel::message::Peer::default());
         let start = now();
-        let arrival = Arrival { ctx: &ctx, listener, head: &head, peer, started: start, head_read: start };
-        exchange(&arrival, &mut edge, &body(), &mut space).await;
+        let incoming =
+            IncomingRequest { ctx: &ctx, listener, head: &head, peer, started: start, head_read: start };
+        exchange(&incoming, &mut edge, &body(), &mut space).await;
         *place = Some((edge.status, space));
     });
     out.unwrap()

@@ -5,7 +5,7 @@ use std::time::Duration;
 use evenkeel::config::model::{Config, Sticky};
 use evenkeel::message::{Cause, Head};
 use evenkeel::proxy::http::Body;
-use evenkeel::target::Health;
+use evenkeel::targets::Health;
 use fake_backend::{Behaviour, Ending, Fake, Fault, Running};
 
 use super::life_lab::{assert_own, probe, probe_quickly, until, until_refused};

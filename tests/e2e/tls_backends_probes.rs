@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use evenkeel::config::model::HealthCheck;
-use evenkeel::target::Health;
+use evenkeel::targets::Health;
 use fake_backend::{Authority, Behaviour, Fake, Fault, Running, TlsFault, TlsVersion};
 
 use super::life_lab::{probe, until};

@@ -70,7 +70,7 @@ fn outlet(place: &Place) -> Outlet {
 }
 
 /// Offers numbered events.
-fn offer(intake: &Intake, numbers: std::ops::Range<usize>) {
+fn offer(intake: &EventIntake, numbers: std::ops::Range<usize>) {
     numbers.for_each(|number| intake.offer(format!("{number}\n").as_bytes()));
 }
 

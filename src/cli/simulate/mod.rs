@@ -10,15 +10,17 @@ use anyhow::Context as _;
 
 use super::args::simulate::{Format, OwnCase, SimulateOptions};
 use super::output;
-use crate::config::model::{Balance, Policy, Resilience, Target};
+use crate::config::model::{Balance, Policy, Resilience, TargetConfig};
 use crate::config::{self, Flags};
 use crate::net;
-use crate::simulate::{self, Arrivals, Class, Clients, Conduct, Fake, Phase, Report, Spread, Workload};
+use crate::simulate::{
+    self, Arrivals, Class, Clients, Conduct, Fake, Phase, SimulationReport, Spread, Workload,
+};
 
 /// One workload under one algorithm.
 struct Run {
     algorithm: &'static str,
-    report: Report,
+    report: SimulationReport,
 }
 
 /// Runs what was asked for and prints its figures.
@@ -78,7 +80,7 @@ fn name(algorithm: Balance) -> &'static str {
 }
 
 /// The target of `--config` that is asked for.
-fn target(own: &OwnCase) -> anyhow::Result<Option<Target>> {
+fn target(own: &OwnCase) -> anyhow::Result<Option<TargetConfig>> {
     let Some(file) = &own.config else { return Ok(None) };
     let env = |name: &str| std::env::var(name).ok();
     let mut targets = config::load(Some(file), &Flags::default(), &env)?.config.targets;
@@ -95,7 +97,7 @@ fn target(own: &OwnCase) -> anyhow::Result<Option<Target>> {
 }
 
 /// The workload that flags and a target of the config amount to.
-fn own_case(own: &OwnCase, target: Option<&Target>) -> Workload {
+fn own_case(own: &OwnCase, target: Option<&TargetConfig>) -> Workload {
     let mut backends: Vec<Fake> = match target {
         Some(target) => {
             let portions = target.backends.iter().map(|backend| &backend.portion);

@@ -6,12 +6,12 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Run;
-use crate::simulate::{Report, Workload};
+use crate::simulate::{SimulationReport, Workload};
 
 /// The columns, in order.
 const HEADS: [&str; 6] = ["mean ms", "p50 ms", "p99 ms", "max ms", "errors", "imbalance"];
 
-fn cells(report: &Report) -> [String; 6] {
+fn cells(report: &SimulationReport) -> [String; 6] {
     let times = [report.mean, report.p50, report.p99, report.max].map(millis);
     let [mean, p50, p99, max] = times;
     [mean, p50, p99, max, per_cent(report.error_share()), format!("{:.2}", report.imbalance)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-/// THE REGISTRY: one line per algorithm, with its name in a config file and its file in `target::balance`. The macro
+/// THE REGISTRY: one line per algorithm, with its name in a config file and its file in `targets::balance`. The macro
 /// that is called with the table makes of it what it needs: here the enum and the names, there the calls.
 macro_rules! algorithms {
     ($make:ident) => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resilience {
     /// When no requests go to a backend that keeps failing; `None` (`off`): they always do.
-    pub breaker: Option<Breaker>,
+    pub breaker: Option<BreakerConfig>,
     /// When a backend that does worse than its siblings is left out; `None` (`off`): never, also not when it refuses
     /// connections.
     pub outlier: Option<Outlier>,
@@ -29,7 +29,7 @@ pub struct Resilience {
 impl Default for Resilience {
     fn default() -> Self {
         Resilience {
-            breaker: Some(Breaker::default()),
+            breaker: Some(BreakerConfig::default()),
             outlier: Some(Outlier::default()),
             retries: Some(Retries::default()),
             hedging: None,
@@ -43,7 +43,7 @@ impl Default for Resilience {
 
 /// When no requests go to a backend that keeps failing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Breaker {
+pub struct BreakerConfig {
     /// Attempts that fail one after the other until it opens. Default 20.
     pub failures: u32,
     /// For how long it is open before one attempt finds out. Default 5 s.
@@ -54,9 +54,14 @@ pub struct Breaker {
     pub statuses: Vec<RangeInclusive<u16>>,
 }
 
-impl Default for Breaker {
+impl Default for BreakerConfig {
     fn default() -> Self {
-        Breaker { failures: 20, open: Duration::from_secs(5), open_is_default: true, statuses: Vec::new() }
+        BreakerConfig {
+            failures: 20,
+            open: Duration::from_secs(5),
+            open_is_default: true,
+            statuses: Vec::new(),
+        }
     }
 }
 

@@ -106,21 +106,21 @@ fields! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     text: Box<str>,
-    pieces: Vec<Piece>,
+    pieces: Vec<TemplatePiece>,
 }
 
 /// A stretch of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum TemplatePiece {
     /// Stands in every line as it is.
     Text(Box<str>),
     /// Is filled in.
-    Value(Source, Slot),
+    Value(TemplateSource, Slot),
 }
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum TemplateSource {
     /// The record.
     Field(LogField),
     /// The record, in another form.
@@ -148,7 +148,7 @@ impl Slot {
 
 /// What is wrong with a template. Places are counted in characters from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct TemplateFault {
     /// Where it begins.
     pub start: usize,
     /// How long it is.
@@ -179,14 +179,14 @@ impl Template {
     ///
     /// # Errors
     /// Everything that is wrong with it, in the order of the text.
-    pub fn parse(text: &str) -> Result<Template, Vec<Fault>> {
+    pub fn parse(text: &str) -> Result<Template, Vec<TemplateFault>> {
         let characters: Vec<char> = text.chars().collect();
         let (mut pieces, mut faults) = (Vec::new(), Vec::new());
         let mut literal = String::new();
         let mut at = 0;
         while let Some(&character) = characters.get(at) {
             let rest = &characters[at + 1..];
-            let mut fault = |width, kind| faults.push(Fault { start: at, width, kind });
+            let mut fault = |width, kind| faults.push(TemplateFault { start: at, width, kind });
             let mut used = 1;
             match character {
                 '{' | '}' if rest.first() == Some(&character) => {
@@ -196,12 +196,12 @@ impl Template {
                 '{' => match rest.iter().position(|next| matches!(next, '{' | '}')) {
                     Some(end) if rest[end] == '}' => {
                         used = end + 2;
-                        match Source::parse(&rest[..end].iter().collect::<String>()) {
+                        match TemplateSource::parse(&rest[..end].iter().collect::<String>()) {
                             Ok(source) => {
                                 if !literal.is_empty() {
-                                    pieces.push(Piece::Text(std::mem::take(&mut literal).into()));
+                                    pieces.push(TemplatePiece::Text(std::mem::take(&mut literal).into()));
                                 }
-                                pieces.push(Piece::Value(source, Slot::default()));
+                                pieces.push(TemplatePiece::Value(source, Slot::default()));
                             }
                             Err(kind) => fault(used, kind),
                         }
@@ -216,10 +216,10 @@ impl Template {
             at += used;
         }
         if pieces.is_empty() && faults.is_empty() {
-            faults.push(Fault { start: 0, width: characters.len(), kind: FaultKind::NoField });
+            faults.push(TemplateFault { start: 0, width: characters.len(), kind: FaultKind::NoField });
         }
         if !literal.is_empty() {
-            pieces.push(Piece::Text(literal.into()));
+            pieces.push(TemplatePiece::Text(literal.into()));
         }
         if !faults.is_empty() {
             return Err(faults);
@@ -236,47 +236,48 @@ impl Template {
 
     /// Its pieces in order.
     #[must_use]
-    pub fn pieces(&self) -> &[Piece] {
+    pub fn pieces(&self) -> &[TemplatePiece] {
         &self.pieces
     }
 }
 
-impl Source {
+impl TemplateSource {
     /// What stands between the braces.
-    fn parse(name: &str) -> Result<Source, FaultKind> {
+    fn parse(name: &str) -> Result<TemplateSource, FaultKind> {
         if let Some(header) = name.strip_prefix("header.") {
             let is_token = !header.is_empty()
                 && header
                     .bytes()
                     .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
             return if is_token {
-                Ok(Source::Header(header.to_ascii_lowercase().into()))
+                Ok(TemplateSource::Header(header.to_ascii_lowercase().into()))
             } else {
                 Err(FaultKind::BadHeader(header.to_owned()))
             };
         }
-        let field = LogField::ALL.iter().find(|field| field.name() == name).copied().map(Source::Field);
+        let field =
+            LogField::ALL.iter().find(|field| field.name() == name).copied().map(TemplateSource::Field);
         let derived = || DerivedField::ALL.iter().find(|field| field.name() == name).copied();
         field
-            .or_else(|| derived().map(Source::Derived))
+            .or_else(|| derived().map(TemplateSource::Derived))
             .ok_or_else(|| FaultKind::UnknownField(name.to_owned()))
     }
 }
 
 /// Tells each value where it stands.
-fn fit(pieces: &mut [Piece]) {
+fn fit(pieces: &mut [TemplatePiece]) {
     let mut inside = false;
     for piece in pieces.iter_mut() {
         match piece {
-            Piece::Text(text) => inside ^= text.matches('"').count() % 2 == 1,
-            Piece::Value(_, slot) => slot.quoted = inside,
+            TemplatePiece::Text(text) => inside ^= text.matches('"').count() % 2 == 1,
+            TemplatePiece::Value(_, slot) => slot.quoted = inside,
         }
     }
     let mut next = None;
     for piece in pieces.iter_mut().rev() {
         match piece {
-            Piece::Text(text) => next = text.bytes().next(),
-            Piece::Value(_, slot) => slot.until = next,
+            TemplatePiece::Text(text) => next = text.bytes().next(),
+            TemplatePiece::Value(_, slot) => slot.until = next,
         }
     }
 }
@@ -287,12 +288,12 @@ mod tests {
 
     use super::*;
 
-    fn pieces(text: &str) -> Vec<Piece> {
+    fn pieces(text: &str) -> Vec<TemplatePiece> {
         Template::parse(text).expect("a template").pieces
     }
 
-    fn value(source: Source, until: Option<u8>, quoted: bool) -> Piece {
-        Piece::Value(source, Slot { until, quoted })
+    fn value(source: TemplateSource, until: Option<u8>, quoted: bool) -> TemplatePiece {
+        TemplatePiece::Value(source, Slot { until, quoted })
     }
 
     #[test]
@@ -300,13 +301,13 @@ mod tests {
         assert_eq!(
             pieces("a {{{status}}}\t\"{header.X-A}\"{code}{id}"),
             [
-                Piece::Text("a {".into()),
-                value(Source::Field(LogField::Status), Some(b'}'), false),
-                Piece::Text("}\t\"".into()),
-                value(Source::Header("x-a".into()), Some(b'"'), true),
-                Piece::Text("\"".into()),
-                value(Source::Derived(DerivedField::Code), None, false),
-                value(Source::Field(LogField::Id), None, false),
+                TemplatePiece::Text("a {".into()),
+                value(TemplateSource::Field(LogField::Status), Some(b'}'), false),
+                TemplatePiece::Text("}\t\"".into()),
+                value(TemplateSource::Header("x-a".into()), Some(b'"'), true),
+                TemplatePiece::Text("\"".into()),
+                value(TemplateSource::Derived(DerivedField::Code), None, false),
+                value(TemplateSource::Field(LogField::Id), None, false),
             ]
         );
     }
@@ -348,10 +349,10 @@ mod tests {
                 Ok(template) => {
                     // Put together again it is the same.
                     let shown: String = template.pieces.iter().map(|piece| match piece {
-                        Piece::Text(text) => text.replace('{', "{{").replace('}', "}}"),
-                        Piece::Value(Source::Field(field), _) => format!("{{{}}}", field.name()),
-                        Piece::Value(Source::Derived(field), _) => format!("{{{}}}", field.name()),
-                        Piece::Value(Source::Header(name), _) => format!("{{header.{name}}}"),
+                        TemplatePiece::Text(text) => text.replace('{', "{{").replace('}', "}}"),
+                        TemplatePiece::Value(TemplateSource::Field(field), _) => format!("{{{}}}", field.name()),
+                        TemplatePiece::Value(TemplateSource::Derived(field), _) => format!("{{{}}}", field.name()),
+                        TemplatePiece::Value(TemplateSource::Header(name), _) => format!("{{header.{name}}}"),
                     }).collect();
                     prop_assert_eq!(shown, text);
                 }

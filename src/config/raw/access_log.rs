@@ -3,7 +3,7 @@
 use super::reader::{Reader, choose, is_off};
 use super::shape::{self, nearest};
 use crate::config::error::{Wrong, quoted};
-use crate::config::model::template::{DerivedField, Fault, FaultKind, LogField};
+use crate::config::model::template::{DerivedField, FaultKind, LogField, TemplateFault};
 use crate::config::model::{LogFormat, LogPath, Share, Template};
 use crate::config::origin::Written;
 use crate::config::units;
@@ -115,7 +115,7 @@ fn format(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<LogFormat>> 
 }
 
 /// Reports a fault of a template, at its own place where that is known.
-fn refuse(fault: &Fault, entry: &Entry, reader: &mut Reader<'_>) {
+fn refuse(fault: &TemplateFault, entry: &Entry, reader: &mut Reader<'_>) {
     let spot = reader.spot_inside(entry, fault.start, fault.width);
     let wrong = match &fault.kind {
         FaultKind::UnknownField(name) => unknown(name),

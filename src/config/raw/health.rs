@@ -88,7 +88,8 @@ fn bytes(text: &str) -> Result<Vec<u8>, Wrong> {
             '0' => 0,
             '\\' => b'\\',
             'x' => {
-                let digits = rest.get(..2).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+                let digits =
+                    rest.get(..2).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
                 let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
                 rest = rest.get(2..).unwrap_or_default();
                 byte.ok_or_else(|| strange("\\x"))?

@@ -31,7 +31,7 @@ fn top(line: &str) -> String {
     format!("{line}\n{WEB}")
 }
 
-pub(super) fn of(config: &Config) -> (&Listener, &Target) {
+pub(super) fn of(config: &Config) -> (&ListenerConfig, &TargetConfig) {
     (&config.listeners[0], &config.targets[0])
 }
 
@@ -39,7 +39,7 @@ pub(super) fn probe(config: &Config) -> &HealthCheck {
     config.targets[0].health.as_ref().unwrap()
 }
 
-fn only_backend(config: &Config) -> &Backend {
+fn only_backend(config: &Config) -> &BackendConfig {
     &config.targets[0].backends[0]
 }
 

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::every_key::{Check, health, of, probe, target};
 use super::*;
-use crate::config::model::resilience::{Breaker, Hedging, Outlier, Resilience, Retries};
+use crate::config::model::resilience::{BreakerConfig, Hedging, Outlier, Resilience, Retries};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn breaker(config: &Config) -> &Breaker {
+fn breaker(config: &Config) -> &BreakerConfig {
     of(config).1.resilience.breaker.as_ref().unwrap()
 }
 

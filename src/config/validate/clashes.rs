@@ -5,12 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use crate::config::error::{Report, quoted};
-use crate::config::model::{BackendAddress, Bind, Listener};
+use crate::config::model::{BackendAddress, Bind, ListenerConfig};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::{RawBackend, RawListener, RawTarget};
 
 /// Reports every listener that can't be bound because of one before it.
-pub(super) fn listeners(raw: &[RawTarget], listeners: &[Listener], report: &mut Report) {
+pub(super) fn listeners(raw: &[RawTarget], listeners: &[ListenerConfig], report: &mut Report) {
     let mut by_port: HashMap<u16, Vec<(SocketAddr, usize)>> = HashMap::new();
     let mut by_path: HashMap<&Path, usize> = HashMap::new();
     for (index, (target, listener)) in raw.iter().zip(listeners).enumerate() {

@@ -6,7 +6,7 @@ use super::health::show_statuses;
 use crate::config::effective::Ledger;
 use crate::config::error::{Report, quoted};
 use crate::config::model::Protocol;
-use crate::config::model::resilience::{Breaker, Hedging, Outlier, Resilience, Retries};
+use crate::config::model::resilience::{BreakerConfig, Hedging, Outlier, Resilience, Retries};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::{Condition, InFlight, RawBreaker, RawHedging, RawOutlier, RawRetries, RawTarget};
 use crate::config::units::show_duration;
@@ -111,9 +111,9 @@ impl Book<'_> {
     }
 }
 
-fn breaker(raw: &RawBreaker, is_http: bool, book: &mut Book<'_>) -> Breaker {
-    let default = Breaker::default();
-    Breaker {
+fn breaker(raw: &RawBreaker, is_http: bool, book: &mut Book<'_>) -> BreakerConfig {
+    let default = BreakerConfig::default();
+    BreakerConfig {
         failures: book.settle("breaker.failures", raw.failures.as_ref(), default.failures, u32::to_string),
         open: book.time("breaker.open", raw.open.as_ref(), default.open),
         open_is_default: raw.open.is_none(),

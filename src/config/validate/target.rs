@@ -5,7 +5,9 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use super::{Shared, balance, bounds, clashes, health, name_of, resilience, tls};
 use crate::config::effective::Ledger;
 use crate::config::error::{Report, quoted};
-use crate::config::model::{Backend, Bind, Forwarded, HostHeader, Listener, Protocol, Route, Target};
+use crate::config::model::{
+    BackendConfig, Bind, Forwarded, HostHeader, ListenerConfig, Protocol, Route, TargetConfig,
+};
 use crate::config::origin::{Field, Origin, Written};
 use crate::config::raw::{BindHost, RawBackend, RawHealth, RawListener, RawTarget, Spoken};
 
@@ -16,7 +18,7 @@ pub(super) fn accept(
     shared: &Shared,
     report: &mut Report,
     ledger: &mut Ledger,
-) -> (Listener, Target) {
+) -> (ListenerConfig, TargetConfig) {
     let name = &raw.name.value;
     let path = |key: &str| format!("targets.{name}.{key}");
     let spoken = spoken(raw, ledger);
@@ -59,7 +61,7 @@ pub(super) fn accept(
     let backends = backends(raw, protocol, &upstream, report, ledger);
     // A fault in `protocol` has been reported, so what stands here instead is never used.
     let protocol = protocol.unwrap_or(Protocol::Tcp);
-    let listener = Listener {
+    let listener = ListenerConfig {
         name: name.clone(),
         protocol,
         tls,
@@ -70,7 +72,7 @@ pub(super) fn accept(
         forwarded,
         x_real_ip,
     };
-    let target = Target {
+    let target = TargetConfig {
         name: name.clone(),
         protocol,
         host,
@@ -141,10 +143,10 @@ fn binds(raw: &RawTarget, shared: &Shared, report: &mut Report, ledger: &mut Led
 fn backends(
     raw: &RawTarget,
     protocol: Option<Protocol>,
-    upstream: &tls::Upstream<'_>,
+    upstream: &tls::UpstreamSettings<'_>,
     report: &mut Report,
     ledger: &mut Ledger,
-) -> Vec<Backend> {
+) -> Vec<BackendConfig> {
     let name = &raw.name.value;
     let written = match &raw.backends {
         Field::Given(written) if !written.value.is_empty() => written,
@@ -201,7 +203,7 @@ fn backends(
                     );
                 }
             }
-            Backend {
+            BackendConfig {
                 name: backend_name,
                 address: place.value.address.clone(),
                 probe_path: probe_path.map(|written| written.value.clone()),

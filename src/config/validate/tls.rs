@@ -97,7 +97,7 @@ fn clients(
 }
 
 /// What the backends of a target are spoken to with.
-pub(super) struct Upstream<'r> {
+pub(super) struct UpstreamSettings<'r> {
     raw: Option<&'r RawUpstreamTls>,
     target: &'r str,
     authorities: Option<Authorities>,
@@ -111,9 +111,13 @@ const SYSTEM: &str = "the system's";
 const HOST: &str = "the backend's host";
 
 /// Reads what `upstream_tls` names.
-pub(super) fn upstream<'r>(raw: &'r RawTarget, report: &mut Report, ledger: &mut Ledger) -> Upstream<'r> {
+pub(super) fn upstream<'r>(
+    raw: &'r RawTarget,
+    report: &mut Report,
+    ledger: &mut Ledger,
+) -> UpstreamSettings<'r> {
     let target = raw.name.value.as_str();
-    let mut upstream = Upstream {
+    let mut upstream = UpstreamSettings {
         raw: None,
         target,
         authorities: None,
@@ -155,7 +159,7 @@ pub(super) fn upstream<'r>(raw: &'r RawTarget, report: &mut Report, ledger: &mut
     upstream
 }
 
-impl Upstream<'_> {
+impl UpstreamSettings<'_> {
     /// TLS towards one backend, if it is to be used.
     pub(super) fn of(&self, backend: &RawBackend, report: &mut Report) -> Option<Arc<UpstreamTls>> {
         let place = &backend.place;

@@ -32,9 +32,9 @@ fn pair() -> (Plain<UnixStream>, UnixStream) {
     (near.into(), far)
 }
 
-fn receive(socket: BorrowedFd<'_>) -> rustix::io::Result<Moved> {
+fn receive(socket: BorrowedFd<'_>) -> rustix::io::Result<Progress> {
     let mut room = [0u8; 64];
-    Ok(Moved { count: recv(socket, &mut room, RecvFlags::empty())?.0, most: room.len() })
+    Ok(Progress { count: recv(socket, &mut room, RecvFlags::empty())?.0, most: room.len() })
 }
 
 type Read = fn(&Plain<UnixStream>, &mut Context<'_>) -> Poll<io::Result<usize>>;
@@ -48,7 +48,7 @@ fn read(near: &Plain<UnixStream>, cx: &mut Context<'_>) -> Poll<io::Result<usize
 
 fn write(near: &Plain<UnixStream>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
     near.poll_write(cx, |socket| {
-        Ok(Moved { count: send(socket, bytes, SendFlags::NOSIGNAL)?, most: bytes.len() })
+        Ok(Progress { count: send(socket, bytes, SendFlags::NOSIGNAL)?, most: bytes.len() })
     })
 }
 
@@ -131,7 +131,7 @@ async fn who_finds_no_room_waits_for_it_without_asking_the_kernel_again() {
     let push = || {
         near.poll_write(&mut Context::from_waker(&Waker::from(Arc::clone(&task))), |socket| {
             calls.set(calls.get() + 1);
-            Ok(Moved { count: send(socket, &piece, SendFlags::NOSIGNAL)?, most: piece.len() })
+            Ok(Progress { count: send(socket, &piece, SendFlags::NOSIGNAL)?, most: piece.len() })
         })
     };
     let mut sent = 0;

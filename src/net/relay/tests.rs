@@ -27,7 +27,7 @@ fn hurry(relay: &mut Relay<'_>) {
 
 /// A relay between a TLS client that has done `before` and gone, and a backend that has answered nothing and ended: how it
 /// ended, and what the backend got.
-async fn relayed(before: impl FnOnce(&mut crate::net::tls::fixture::Far)) -> (End, Vec<u8>) {
+async fn relayed(before: impl FnOnce(&mut crate::net::tls::fixture::Far)) -> (RelayEnd, Vec<u8>) {
     let (near, mut far) = pair().await;
     let mut client = Stream::Tls(Box::new(near));
     before(&mut far);
@@ -36,7 +36,7 @@ async fn relayed(before: impl FnOnce(&mut crate::net::tls::fixture::Far)) -> (En
     near.set_nonblocking(true).expect("non-blocking");
     backend_end.shutdown(std::net::Shutdown::Write).expect("open");
     let mut backend = Stream::from(tokio::net::UnixStream::from_std(near).expect("inside of a runtime"));
-    let (ticker, buffers, moved) = (Ticker::new(), FreeList::new(), Moved::default());
+    let (ticker, buffers, moved) = (Ticker::new(), FreeList::new(), BytesMoved::default());
     let deadline = ticker.deadline();
     let mut relay = Relay::new(Early::default(), &buffers, &deadline, Duration::from_secs(60), &moved);
     // What comes out of a TLS session is not what is in its socket, however much of it there is.
@@ -61,10 +61,10 @@ async fn a_client_that_has_said_its_end_and_gone_has_not_failed() {
         far.send();
     })
     .await;
-    assert!(matches!(end, End::Closed), "{end:?}");
+    assert!(matches!(end, RelayEnd::Closed), "{end:?}");
     assert_eq!(got, b"last words");
     let (end, _) = relayed(|far| far.write(b"half of")).await;
-    assert!(matches!(end, End::Client(_)), "{end:?}");
+    assert!(matches!(end, RelayEnd::Client(_)), "{end:?}");
 }
 
 /// Two sockets that are connected to each other.
@@ -168,7 +168,7 @@ async fn check(case: &Case) {
     let (mut client, client_end) = sockets(case.tcp[0], case.narrow).await;
     let (mut backend, backend_end) = sockets(case.tcp[1], case.narrow).await;
     let (ticker, buffers, moved) =
-        (Ticker::new(), FreeList::with_pipes(Pipes::new(case.pipes)), Moved::default());
+        (Ticker::new(), FreeList::with_pipes(Pipes::new(case.pipes)), BytesMoved::default());
     let deadline = ticker.deadline();
     let mut relay = Relay::new(Early::default(), &buffers, &deadline, PATIENCE, &moved);
     if case.hurried {
@@ -183,12 +183,12 @@ async fn check(case: &Case) {
         )
     };
     let (end, down, up) = tokio::time::timeout(PATIENCE, work).await.expect("it ends");
-    assert!(matches!(end, End::Closed), "{end:?}");
+    assert!(matches!(end, RelayEnd::Closed), "{end:?}");
     let sent = [0, 1].map(|side| case.sizes[side].iter().sum::<usize>());
     assert_eq!([up, down], sent);
     assert_eq!([moved.up.get(), moved.down.get()], sent.map(|count| count as u64));
-    let (open, spare) = buffers.pipes().counts();
-    assert!(open == spare && open <= case.pipes, "{spare} of {open} came back");
+    let (open, idle) = buffers.pipes().counts();
+    assert!(open == idle && open <= case.pipes, "{idle} of {open} came back");
 }
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {
@@ -209,7 +209,7 @@ fn much_goes_through_a_pipe_and_little_does_not() {
         block_on(async {
             let (mut client, client_end) = sockets(true, false).await;
             let (mut backend, backend_end) = sockets(false, false).await;
-            let (ticker, buffers, moved) = (Ticker::new(), FreeList::new(), Moved::default());
+            let (ticker, buffers, moved) = (Ticker::new(), FreeList::new(), BytesMoved::default());
             let deadline = ticker.deadline();
             let mut relay = Relay::new(Early::default(), &buffers, &deadline, PATIENCE, &moved);
             let relayed = std::future::poll_fn(|cx| relay.poll(cx, &mut client, &mut backend));
@@ -227,7 +227,7 @@ fn much_goes_through_a_pipe_and_little_does_not() {
 async fn a_pipe_that_holds_bytes_of_a_relay_that_was_cut_serves_nobody_else() {
     let (mut client, mut client_end) = sockets(true, false).await;
     let (mut backend, _backend_end) = sockets(true, true).await;
-    let (ticker, buffers, moved) = (Ticker::new(), FreeList::new(), Moved::default());
+    let (ticker, buffers, moved) = (Ticker::new(), FreeList::new(), BytesMoved::default());
     let deadline = ticker.deadline();
     let mut relay = Relay::new(Early::default(), &buffers, &deadline, PATIENCE, &moved);
     hurry(&mut relay);
@@ -254,7 +254,7 @@ async fn a_pipe_that_holds_bytes_of_a_relay_that_was_cut_serves_nobody_else() {
 async fn an_urgent_byte_is_no_end() {
     let (mut client, mut client_end) = sockets(true, false).await;
     let (mut backend, mut backend_end) = sockets(true, false).await;
-    let (ticker, buffers, moved) = (Ticker::new(), FreeList::new(), Moved::default());
+    let (ticker, buffers, moved) = (Ticker::new(), FreeList::new(), BytesMoved::default());
     let deadline = ticker.deadline();
     let mut relay = Relay::new(Early::default(), &buffers, &deadline, PATIENCE, &moved);
     hurry(&mut relay);
@@ -270,7 +270,7 @@ async fn an_urgent_byte_is_no_end() {
     let relayed = std::future::poll_fn(|cx| relay.poll(cx, &mut client, &mut backend));
     let work = async { tokio::join!(relayed, out.read_to_end(&mut got)) };
     let (end, read) = tokio::time::timeout(PATIENCE, work).await.expect("it ends");
-    assert!(matches!(end, End::Closed), "{end:?}");
+    assert!(matches!(end, RelayEnd::Closed), "{end:?}");
     read.expect("reads");
     assert_eq!(got, b"what follows");
 }

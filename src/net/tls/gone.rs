@@ -33,7 +33,7 @@ async fn an_alert_is_heard_although_its_sender_takes_nothing_any_more() {
     drop(far);
     let broken = poll_fn(|cx| session.poll_handshake(cx)).await.expect_err("it was refused");
     let denied = rustls::Error::AlertReceived(rustls::AlertDescription::AccessDenied);
-    assert!(matches!(&broken, Broken::Protocol(error) if *error == denied), "{broken}");
+    assert!(matches!(&broken, TlsBroken::Protocol(error) if *error == denied), "{broken}");
 }
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn a_peer_that_goes_without_a_word_has_closed() {
     let (mut session, far) = client();
     drop(far);
     let broken = poll_fn(|cx| session.poll_handshake(cx)).await.expect_err("nobody is there");
-    assert!(matches!(broken, Broken::Closed(_)), "{broken}");
+    assert!(matches!(broken, TlsBroken::Closed(_)), "{broken}");
 }
 
 /// Were the connection used again, the other part would be read as an answer.

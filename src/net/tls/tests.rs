@@ -168,7 +168,7 @@ async fn a_record_that_was_tampered_with_is_an_error_and_the_peer_is_told() {
 }
 
 /// What a handshake comes to that starts with these bytes and ends there, or not.
-async fn handshake(bytes: &[u8]) -> Broken {
+async fn handshake(bytes: &[u8]) -> TlsBroken {
     let (mut near, mut far) = strangers();
     let mut rest = bytes;
     loop {
@@ -198,7 +198,7 @@ async fn a_message_that_is_too_long_is_the_peers_fault_and_not_the_sockets() {
             record
         })
         .collect();
-    assert!(matches!(handshake(&records).await, Broken::Protocol(_)));
+    assert!(matches!(handshake(&records).await, TlsBroken::Protocol(_)));
 }
 
 #[tokio::test]
@@ -208,6 +208,6 @@ async fn a_handshake_that_the_peer_leaves_is_told_from_one_that_went_wrong() {
     let Far { socket, .. } = far;
     drop(socket);
     let outcome = poll_fn(|cx| near.poll_handshake(cx)).await;
-    assert!(matches!(outcome, Err(Broken::Closed(_))), "{outcome:?}");
-    assert!(matches!(handshake(b"GET / HTTP/1.1\r\n\r\n").await, Broken::Protocol(_)));
+    assert!(matches!(outcome, Err(TlsBroken::Closed(_))), "{outcome:?}");
+    assert!(matches!(handshake(b"GET / HTTP/1.1\r\n\r\n").await, TlsBroken::Protocol(_)));
 }

@@ -8,15 +8,15 @@ use super::*;
 /// Far above any probe on loopback; only a hang reaches it.
 const PATIENT: Duration = Duration::from_secs(20);
 
-fn check(path: Option<&str>, timeout: Duration) -> Check {
+fn check(path: Option<&str>, timeout: Duration) -> ProbeCheck {
     let question = |path: &str| Question {
         path: path.into(),
         host: "app.internal:81".into(),
         expect: vec![200..=399, 418..=418],
         body: None,
     };
-    let ask = path.map_or(Ask::Nothing, |path| Ask::Question(Box::new(question(path))));
-    Check { timeout, port: None, session: None, ask }
+    let ask = path.map_or(ProbeAsk::Nothing, |path| ProbeAsk::Question(Box::new(question(path))));
+    ProbeCheck { timeout, port: None, session: None, ask }
 }
 
 /// Serves one connection: reads a request head, writes `answer`, keeps the connection open when `hold`.
@@ -163,7 +163,7 @@ async fn unix_sockets_are_asked_like_any_other() {
 async fn a_path_or_host_that_no_request_can_carry_is_a_bad_verdict() {
     let (endpoint, _server) = serve(Vec::new(), true).await;
     let mut check = check(Some("/"), PATIENT);
-    let Ask::Question(question) = &mut check.ask else { panic!("it asks") };
+    let ProbeAsk::Question(question) = &mut check.ask else { panic!("it asks") };
     question.host = "two\r\nlines".into();
     let Finding::Verdict(Verdict::Bad(reason)) = check.run(&[endpoint]).await else { panic!("not bad") };
     assert!(reason.starts_with("the probe's path or host is invalid"), "{reason}");
@@ -189,7 +189,7 @@ async fn another_port_is_probed_at_the_same_address() {
     let (endpoint, _server) = serve(b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), false).await;
     let Endpoint::Tcp(address) = endpoint else { panic!("a TCP endpoint") };
     let (_refusing, of_requests) = closed();
-    let check = Check { port: Some(address.port()), ..check(Some("/"), PATIENT) };
+    let check = ProbeCheck { port: Some(address.port()), ..check(Some("/"), PATIENT) };
     assert_eq!(check.run(&[of_requests]).await, good());
     let unix = Endpoint::Unix(std::path::Path::new("/run/app.sock").into());
     assert_eq!(check.run(&[unix]).await, Finding::bad("no address"), "a path has no ports");
@@ -197,10 +197,12 @@ async fn another_port_is_probed_at_the_same_address() {
 
 #[tokio::test]
 async fn bytes_are_sent_and_waited_for() {
-    let talk = |receive: &[u8]| Ask::Talk(Talk::new(Some(b"PING\r\n\r\n".to_vec()), receive.to_vec()));
+    let talk = |receive: &[u8]| {
+        ProbeAsk::Talk(Box::new(Talk::new(Some(b"PING\r\n\r\n".to_vec()), receive.to_vec())))
+    };
     let judged = async |answer: &[u8], receive: &[u8], hold: bool, timeout| {
         let (endpoint, _server) = serve(answer.to_vec(), hold).await;
-        Check { ask: talk(receive), ..check(None, timeout) }.run(&[endpoint]).await
+        ProbeCheck { ask: talk(receive), ..check(None, timeout) }.run(&[endpoint]).await
     };
     assert_eq!(judged(b"+PONG\r\n", b"+PONG", true, PATIENT).await, good());
     let wrong = judged(b"-ERR\r\n", b"+PONG", false, PATIENT).await;

@@ -8,17 +8,17 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use crate::config::model::HostHeader;
-use crate::message::{Blame, Cause, Field, Framing, Head};
+use crate::message::{Blame, Cause, Framing, Head, HeaderField};
 use crate::net::{Stream, now};
 use crate::proxy::dial::{self, dial};
 use crate::proxy::pool::{Keep, Need};
-use crate::target::retry::{End, Failed, is_stale};
-use crate::target::{Backend, Lease, Outcome};
+use crate::targets::resilience::retry::{ConnectionEnd, FailedAttempt, is_stale};
+use crate::targets::{Backend, Lease, Outcome};
 
 use super::Body;
 use super::call::{Call, Patience, Silence};
 use super::edge::Edge;
-use super::forward::{Errand, until_over};
+use super::forward::{Forwarding, until_over};
 use super::h1::write::{self, Host};
 use super::hedge::{Raced, race};
 use super::identity;
@@ -28,7 +28,7 @@ pub struct Failure {
     /// Why.
     pub cause: Cause,
     /// The same, as far as it matters for a retry.
-    pub failed: Failed,
+    pub failed: FailedAttempt,
     /// A byte of the request was taken by the socket.
     pub sent: bool,
     /// The answer that was not wanted.
@@ -37,12 +37,12 @@ pub struct Failure {
 
 impl Failure {
     /// One without a byte sent.
-    fn unsent(cause: Cause, failed: Failed) -> Failure {
+    fn unsent(cause: Cause, failed: FailedAttempt) -> Failure {
         Failure { cause, failed, sent: false, answer: None }
     }
 }
 
-impl<E: Edge> Errand<'_, E> {
+impl<E: Edge> Forwarding<'_, E> {
     /// The request on a connection to a backend.
     #[must_use]
     pub fn start(&self, lease: Lease, generation: u32, stream: Stream, body: Body) -> Box<Call> {
@@ -90,28 +90,31 @@ impl<E: Edge> Errand<'_, E> {
 }
 
 /// Opens a connection.
-async fn open<E: Edge>(errand: &mut Errand<'_, E>, backend: &Backend) -> Result<Stream, Cause> {
-    let (ctx, timeouts) = (errand.ctx, &errand.target.config.timeouts);
+async fn open<E: Edge>(forwarding: &mut Forwarding<'_, E>, backend: &Backend) -> Result<Stream, Cause> {
+    let (ctx, timeouts) = (forwarding.ctx, &forwarding.target.config.timeouts);
     let deadline = ctx.ticker.deadline();
-    until_over(errand, async |gone| dial(ctx, backend, timeouts, &deadline, gone).await).await
+    until_over(forwarding, async |gone| dial(ctx, backend, timeouts, &deadline, gone).await).await
 }
 
-/// Makes an attempt: the head of the answer is in `errand.answer`, the rest is to be had from the call.
+/// Makes an attempt: the head of the answer is in `forwarding.answer`, the rest is to be had from the call.
 ///
 /// # Errors
 /// See [`Failure`].
-pub async fn attempt<E: Edge>(errand: &mut Errand<'_, E>, mut lease: Lease) -> Result<Box<Call>, Failure> {
+pub async fn attempt<E: Edge>(
+    forwarding: &mut Forwarding<'_, E>,
+    mut lease: Lease,
+) -> Result<Box<Call>, Failure> {
     let mut may_reuse = true;
-    let to_head = errand.head.method() == b"HEAD";
+    let to_head = forwarding.head.method() == b"HEAD";
     let picked = lease.picked();
-    let is_hedged = errand.target.config.resilience.hedging.is_some();
+    let is_hedged = forwarding.target.config.resilience.hedging.is_some();
     loop {
         let generation = lease.backend().generation();
-        let pooled = if may_reuse { errand.reuse(&lease) } else { None };
+        let pooled = if may_reuse { forwarding.reuse(&lease) } else { None };
         let mut reused = pooled.is_some();
         let stream = match pooled {
             Some(stream) => stream,
-            None => match Box::pin(open(errand, lease.backend())).await {
+            None => match Box::pin(open(forwarding, lease.backend())).await {
                 Ok(stream) => {
                     lease.note_connected();
                     stream
@@ -119,36 +122,36 @@ pub async fn attempt<E: Edge>(errand: &mut Errand<'_, E>, mut lease: Lease) -> R
                 Err(cause) => return Err(unconnected(lease, cause)),
             },
         };
-        if let Some(attempt) = errand.record.last_attempt() {
+        if let Some(attempt) = forwarding.record.last_attempt() {
             attempt.reused = reused;
             attempt.connected = if reused { attempt.picked } else { now() };
         }
-        let Some(body) = errand.body_again() else {
-            return Err(Failure::unsent(Cause::BackendClosed, Failed::Otherwise));
+        let Some(body) = forwarding.body_again() else {
+            return Err(Failure::unsent(Cause::BackendClosed, FailedAttempt::Otherwise));
         };
-        let mut call = errand.start(lease, generation, stream, body);
+        let mut call = forwarding.start(lease, generation, stream, body);
         // The client may leave meanwhile; 1xx heads are passed on to it.
         let outcome = loop {
-            let patience = if is_hedged { errand.patience(&call) } else { None };
+            let patience = if is_hedged { forwarding.patience(&call) } else { None };
             let polled = if let Some(wait) = patience {
                 let raced = Raced { call: &mut call, reused: &mut reused };
-                Box::pin(race(errand, raced, to_head, wait)).await
+                Box::pin(race(forwarding, raced, to_head, wait)).await
             } else {
-                let head = poll_fn(|cx| match call.poll_head(cx, errand.answer, to_head) {
+                let head = poll_fn(|cx| match call.poll_head(cx, forwarding.answer, to_head) {
                     Poll::Ready(outcome) => Poll::Ready(outcome),
-                    Poll::Pending => errand.poll_over(cx).map(|cause| Err(call.silence(cause))),
+                    Poll::Pending => forwarding.poll_over(cx).map(|cause| Err(call.silence(cause))),
                 });
                 head.await
             };
             match polled {
-                Ok(()) if errand.answer.status < 200 && errand.answer.status != 101 => {}
+                Ok(()) if forwarding.answer.status < 200 && forwarding.answer.status != 101 => {}
                 outcome => break outcome,
             }
-            if let Err(cause) = Box::pin(errand.edge.interim(errand.answer)).await {
+            if let Err(cause) = Box::pin(forwarding.edge.interim(forwarding.answer)).await {
                 break Err(call.silence(cause));
             }
         };
-        if let Some(attempt) = errand.record.last_attempt() {
+        if let Some(attempt) = forwarding.record.last_attempt() {
             (attempt.sent, attempt.first_byte) = (call.sent, call.first_byte);
         }
         if outcome.is_ok() && !reused {
@@ -157,27 +160,27 @@ pub async fn attempt<E: Edge>(errand: &mut Errand<'_, E>, mut lease: Lease) -> R
         match outcome {
             // What is left of the request's body would be taken for bytes of the tunnel.
             Ok(())
-                if errand.answer.status == 101
-                    && !(matches_upgrade(errand.answer, errand.upgrade) && call.is_sent()) =>
+                if forwarding.answer.status == 101
+                    && !(matches_upgrade(forwarding.answer, forwarding.upgrade) && call.is_sent()) =>
             {
                 call.abandon(Outcome::Failed, now());
-                let (cause, failed) = (Cause::BadUpgrade, Failed::Otherwise);
+                let (cause, failed) = (Cause::BadUpgrade, FailedAttempt::Otherwise);
                 return Err(Failure { cause, failed, sent: true, answer: None });
             }
             Ok(()) => {
                 if is_hedged {
-                    errand.target.state.pace.note(call.first_byte.since(picked));
+                    forwarding.target.state.pace.note(call.first_byte.since(picked));
                 }
-                if identity::is_offered(errand.answer) {
-                    call.keep = identity::own(&errand.ctx.pool, errand.edge.owner());
+                if identity::is_offered(forwarding.answer) {
+                    call.keep = identity::own(&forwarding.ctx.pool, forwarding.edge.owner());
                 }
-                call.note_answer(errand.answer, errand.target.config.resilience.breaker.as_ref());
+                call.note_answer(forwarding.answer, forwarding.target.config.resilience.breaker.as_ref());
                 return Ok(call);
             }
             Err(silence) => {
                 let Silence { sent, answered, .. } = silence;
-                let end = End { reused, sent, answered, idempotent: errand.is_idempotent() };
-                if is_closed(&silence) && is_stale(&end) && errand.body_again().is_some() {
+                let end = ConnectionEnd { reused, sent, answered, idempotent: forwarding.is_idempotent() };
+                if is_closed(&silence) && is_stale(&end) && forwarding.body_again().is_some() {
                     may_reuse = false;
                     lease = call.into_lease();
                     continue;
@@ -197,11 +200,11 @@ fn is_closed(silence: &Silence) -> bool {
 pub(super) fn unconnected(lease: Lease, cause: Cause) -> Failure {
     let (failed, outcome) = match cause {
         // It may have been about to accept.
-        Cause::AttemptTimeout => (Failed::Timeout, Outcome::Failed),
-        _ if cause.blame() == Blame::Backend => (Failed::Unconnected, Outcome::ConnectFailed),
+        Cause::AttemptTimeout => (FailedAttempt::Timeout, Outcome::Failed),
+        _ if cause.blame() == Blame::Backend => (FailedAttempt::Unconnected, Outcome::ConnectFailed),
         // It says nothing about this backend, and nothing about others.
-        Cause::NoLocalPort => (Failed::Unconnected, Outcome::Neutral),
-        _ => (Failed::Otherwise, Outcome::Neutral),
+        Cause::NoLocalPort => (FailedAttempt::Unconnected, Outcome::Neutral),
+        _ => (FailedAttempt::Otherwise, Outcome::Neutral),
     };
     lease.finish(outcome, now());
     Failure::unsent(cause, failed)
@@ -214,13 +217,13 @@ pub(super) fn fail(call: Box<Call>, silence: &Silence, reused: bool) -> Failure 
     let error = silence.error.as_ref().filter(|_| closed && !reused);
     if let Some(cause) = error.and_then(|error| dial::refusal(call.backend(), error)) {
         call.abandon(Outcome::ConnectFailed, now());
-        return Failure { cause, failed: Failed::Unconnected, sent, answer: None };
+        return Failure { cause, failed: FailedAttempt::Unconnected, sent, answer: None };
     }
     let cause = silence.cause;
     let failed = match cause {
-        _ if closed => Failed::Reset,
-        Cause::FirstByteTimeout | Cause::AttemptTimeout => Failed::Timeout,
-        _ => Failed::Otherwise,
+        _ if closed => FailedAttempt::Reset,
+        Cause::FirstByteTimeout | Cause::AttemptTimeout => FailedAttempt::Timeout,
+        _ => FailedAttempt::Otherwise,
     };
     let theirs = cause.blame() == Blame::Backend;
     call.abandon(if theirs { Outcome::Failed } else { Outcome::Neutral }, now());
@@ -229,8 +232,9 @@ pub(super) fn fail(call: Box<Call>, silence: &Silence, reused: bool) -> Failure 
 
 /// A 101 is right only if the request asked for that very protocol (RFC 9110 §7.8).
 fn matches_upgrade(head: &Head, asked: Option<&[u8]>) -> bool {
-    let given = head.value(Field::Upgrade).unwrap_or_default();
-    asked.is_some_and(|asked| given.eq_ignore_ascii_case(asked)) && head.lists(Field::Connection, b"upgrade")
+    let given = head.value(HeaderField::Upgrade).unwrap_or_default();
+    asked.is_some_and(|asked| given.eq_ignore_ascii_case(asked))
+        && head.lists(HeaderField::Connection, b"upgrade")
 }
 
 #[cfg(test)]
@@ -238,7 +242,7 @@ mod tests {
     use super::*;
     use crate::config::model::resilience::Retries;
     use crate::proxy::lend::tests::{lease, unprobed};
-    use crate::target::retry::{Case, Next, decide};
+    use crate::targets::resilience::retry::{Case, Next, decide};
 
     #[test]
     fn a_lack_of_ports_towards_one_backend_is_held_against_nobody_and_another_is_tried() {

@@ -8,21 +8,21 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 
-use crate::config::model::resilience::Breaker;
+use crate::config::model::resilience::BreakerConfig;
 use crate::message::{Cause, Framing, Head};
 use crate::net::wall::wall_start;
 use crate::net::{Buffer, Deadline, Piece, Stream, now};
 use crate::proxy::WorkerCtx;
+use crate::proxy::head_buffers::HeadBuffer;
 use crate::proxy::pool::{Keep, Used};
-use crate::proxy::spare::Lent;
-use crate::target::{Backend, Heard, Lease, Outcome};
+use crate::targets::{Backend, Heard, Lease, Outcome};
 use crate::tick::Tick;
 
 use super::Body;
-use super::h1::decode::{Broken, Decoder};
+use super::h1::decode::{BodyBroken, Decoder};
 use super::h1::framing;
 use super::h1::search::Search;
-use super::h1::transmit::{Failed, SMALL, Transmit};
+use super::h1::transmit::{SMALL, Transmit, TransmitFailed};
 use super::retry_after::retry_after;
 
 /// 1xx heads that are passed on for one request; a backend that sends more is broken.
@@ -77,7 +77,7 @@ enum Sending {
     /// Nothing.
     Done,
     /// Its head, of which so many bytes are out. It has no body, as most.
-    Head(Lent, usize),
+    Head(HeadBuffer, usize),
     /// Head and body.
     Message(Box<Message>),
 }
@@ -108,7 +108,7 @@ impl Call {
         lease: Lease,
         generation: u32,
         stream: Stream,
-        head: Lent,
+        head: HeadBuffer,
         body: Body,
         patience: Patience,
     ) -> Box<Call> {
@@ -190,7 +190,7 @@ impl Call {
             }
             Err(failed) => {
                 self.unsendable = true;
-                if let Failed::Source(cause) = failed { Err(cause) } else { Ok(()) }
+                if let TransmitFailed::Source(cause) = failed { Err(cause) } else { Ok(()) }
             }
         }
     }
@@ -263,8 +263,8 @@ impl Call {
             Poll::Ready(outcome) => {
                 self.deadline.clear();
                 Poll::Ready(outcome.map_err(|broken| match broken {
-                    Broken::Malformed => Cause::BadAnswerBody,
-                    Broken::Cut => Cause::AnswerCut,
+                    BodyBroken::Malformed => Cause::BadAnswerBody,
+                    BodyBroken::Cut => Cause::AnswerCut,
                 }))
             }
             Poll::Pending => self.poll_patience(cx).map(Err),
@@ -359,7 +359,7 @@ impl Call {
 
     /// Tells how soon the backend answered, and how well: `answer` is the final head. `breaker`: the target's.
     #[inline]
-    pub fn note_answer(&self, answer: &Head, breaker: Option<&Breaker>) {
+    pub fn note_answer(&self, answer: &Head, breaker: Option<&BreakerConfig>) {
         let status = answer.status;
         // The statuses of a breaker are 400 and above.
         let heard = if status < 400 { Heard::GOOD } else { self.judge_answer(answer, breaker) };
@@ -367,7 +367,7 @@ impl Call {
     }
 
     #[inline(never)]
-    fn judge_answer(&self, answer: &Head, breaker: Option<&Breaker>) -> Heard {
+    fn judge_answer(&self, answer: &Head, breaker: Option<&BreakerConfig>) -> Heard {
         let status = answer.status;
         let retry_after = if matches!(status, 429 | 503) {
             let wall =
@@ -434,12 +434,12 @@ fn poll_rest(
     stream: &mut Stream,
     bytes: &[u8],
     out: &mut usize,
-) -> Poll<Result<(), Failed>> {
+) -> Poll<Result<(), TransmitFailed>> {
     while *out < bytes.len() {
         match ready!(stream.poll_write(cx, &bytes[*out..])) {
-            Ok(0) => return Poll::Ready(Err(Failed::Sink(io::ErrorKind::WriteZero.into()))),
+            Ok(0) => return Poll::Ready(Err(TransmitFailed::Sink(io::ErrorKind::WriteZero.into()))),
             Ok(count) => *out += count,
-            Err(error) => return Poll::Ready(Err(Failed::Sink(error))),
+            Err(error) => return Poll::Ready(Err(TransmitFailed::Sink(error))),
         }
     }
     Poll::Ready(Ok(()))

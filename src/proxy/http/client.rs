@@ -19,7 +19,7 @@ use crate::snapshot::Listener;
 use crate::tick::Tick;
 
 use super::edge::Secured;
-use super::h1::decode::{Broken, Decoder};
+use super::h1::decode::{BodyBroken, Decoder};
 use super::h1::transmit::Out;
 
 /// How long a body may take before `limits.body_rate` counts.
@@ -214,8 +214,8 @@ impl Client {
             Poll::Ready(outcome) => {
                 self.arrived(&mut body.pace);
                 let piece = outcome.map_err(|broken| match broken {
-                    Broken::Malformed => Cause::BadChunk,
-                    Broken::Cut => Cause::ClientGone,
+                    BodyBroken::Malformed => Cause::BadChunk,
+                    BodyBroken::Cut => Cause::ClientGone,
                 })?;
                 if self.limits().body.is_some_and(|limit| body.decoder.weight() > limit) {
                     return Poll::Ready(Err(Cause::BodyTooLarge));

@@ -1,7 +1,7 @@
 //! An HTTP/1 client connection from accept to close.
 //!
 //! Between requests it holds neither buffers nor the state of an exchange: that lives in a future of its own,
-//! taken when the first byte of a request is there (`desk`).
+//! taken when the first byte of a request is there (`job_futures`).
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -11,14 +11,14 @@ use std::time::Duration;
 use crate::message::{Cause, Framing, Head, Peer};
 use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
-use crate::proxy::ledger::Ledger;
-use crate::proxy::spare::MOST;
-use crate::proxy::turnstile::Ticket;
+use crate::proxy::head_buffers::MOST;
+use crate::proxy::recording::Recording;
+use crate::proxy::request_queue::RequestTicket;
 
 use super::Body;
 use super::client::Client;
 use super::edge::After;
-use super::exchange::{Arrival, Space, exchange, refuse};
+use super::exchange::{IncomingRequest, Space, exchange, refuse};
 use super::h1::framing;
 use super::h1::search::Search;
 use super::h1::write::{self, Persistence};
@@ -56,7 +56,7 @@ pub async fn serve(client: Rc<Client>) {
         }
         patience = client.timeouts().keep_alive;
         let mut exchange = ResetIfCut { client: &client, served: false };
-        let after = client.ctx.desks.run(Rc::clone(&client), serve_one).await;
+        let after = client.ctx.job_futures.run(Rc::clone(&client), serve_one).await;
         exchange.served = true;
         drop(exchange);
         match after {
@@ -75,10 +75,10 @@ pub async fn turn_away(client: Rc<Client>, cause: Cause) {
     let head = Head::new();
     let mut record = client.peer.record();
     record.id = ctx.request_id();
-    let mut ledger = Ledger::new(ctx, None, &mut record);
+    let mut recording = Recording::new(ctx, None, &mut record);
     let mut wire = Wire::new(&client, &head, true);
-    refuse(ctx, &mut wire, &mut ledger, &head, cause).await;
-    drop(ledger);
+    refuse(ctx, &mut wire, &mut recording, &head, cause).await;
+    drop(recording);
     // Its request is still on the way: a plain close would meet it with a reset.
     discard_input(&client).await;
 }
@@ -88,16 +88,16 @@ pub async fn turn_away(client: Rc<Client>, cause: Cause) {
 pub fn dismiss(ctx: &Rc<WorkerCtx>, stream: &Stream, peer: &Peer, cause: Cause) {
     let mut record = peer.record();
     record.id = ctx.request_id();
-    let mut ledger = Ledger::new(ctx, None, &mut record);
-    ledger.settle(cause);
-    let (head, body) = own::answer(cause, ledger.record.id, false, &ctx.buffers);
+    let mut recording = Recording::new(ctx, None, &mut record);
+    recording.settle(cause);
+    let (head, body) = own::answer(cause, recording.record.id, false, &ctx.buffers);
     let mut out = Vec::with_capacity(512);
     ctx.with_date(|date| write::answer(&mut out, &head, body.framing(), Persistence::Close, date));
     if let Body::Memory(memory) = body {
         memory.pieces.iter().for_each(|piece| out.extend_from_slice(piece));
     }
     if stream.dismiss(&out) {
-        ledger.record.status = head.status;
+        recording.record.status = head.status;
     }
 }
 
@@ -105,7 +105,7 @@ pub fn dismiss(ctx: &Rc<WorkerCtx>, stream: &Stream, peer: &Peer, cause: Cause) 
 async fn speaks_again(client: &Client, patience: Duration) -> bool {
     client.reading.set(patience);
     let mut draining = false;
-    let mut ticket = Ticket::default();
+    let mut ticket = RequestTicket::default();
     poll_fn(|cx| {
         // A read and not a look: the runtime takes a new socket for readable until a read has shown otherwise.
         if may_begin(client, cx, &mut ticket)
@@ -124,13 +124,14 @@ async fn speaks_again(client: &Client, patience: Duration) -> bool {
 }
 
 /// Whether a request, if there is one, is to be begun now.
-fn may_begin(client: &Client, cx: &mut Context<'_>, ticket: &mut Ticket) -> bool {
-    let (turnstile, inside) = (&client.ctx.turnstile, client.ctx.desks.busy());
-    turnstile.is_open(inside)
-        || client.stream().poll_readable(cx).is_ready() && turnstile.poll_pass(cx, ticket, inside).is_ready()
+fn may_begin(client: &Client, cx: &mut Context<'_>, ticket: &mut RequestTicket) -> bool {
+    let (request_queue, inside) = (&client.ctx.request_queue, client.ctx.job_futures.busy());
+    request_queue.is_open(inside)
+        || client.stream().poll_readable(cx).is_ready()
+            && request_queue.poll_pass(cx, ticket, inside).is_ready()
 }
 
-/// What lies on a desk: memory of one request that serves the next one. Its request's head is empty between.
+/// Memory of one request that serves the next one. Its request's head is empty between.
 #[derive(Default)]
 struct Papers {
     head: Head,
@@ -164,7 +165,7 @@ async fn serve_one(client: Rc<Client>, papers: &mut Papers) -> Option<After> {
         framing => Ok(framing),
     });
     let (ctx, listener) = (&client.ctx, client.listener());
-    let arrival = Arrival { ctx, listener, head, peer: &client.peer, started, head_read };
+    let incoming = IncomingRequest { ctx, listener, head, peer: &client.peer, started, head_read };
     let mut wire = Wire::new(client, head, framing.is_err());
     let after = match framing {
         Ok(framing) => {
@@ -174,14 +175,14 @@ async fn serve_one(client: Rc<Client>, papers: &mut Papers) -> Option<After> {
                 client.start_body(framing);
                 Body::Client(Rc::clone(client))
             };
-            exchange(&arrival, &mut wire, &body, space).await
+            exchange(&incoming, &mut wire, &body, space).await
         }
         Err(cause) => {
             // Where this request ends nobody knows: whatever else comes belongs to it, until the client closes.
             client.start_body(Framing::UntilClose);
-            let mut ledger = arrival.ledger(&mut space.record);
-            ledger.record.id = ctx.request_id();
-            Box::pin(refuse(ctx, &mut wire, &mut ledger, head, cause)).await
+            let mut recording = incoming.recording(&mut space.record);
+            recording.record.id = ctx.request_id();
+            Box::pin(refuse(ctx, &mut wire, &mut recording, head, cause)).await
         }
     };
     papers.clear();

@@ -2,7 +2,7 @@
 
 use memchr::memmem;
 
-use crate::message::{Field, Head};
+use crate::message::{Head, HeaderField};
 
 /// Cookies of one name that are looked at; a user agent sends one for each path and domain that fits.
 const MOST: usize = 16;
@@ -23,7 +23,7 @@ pub fn cookies<'a>(head: &'a Head, name: &str) -> Vec<&'a [u8]> {
 }
 
 fn first<'a>(head: &'a Head, name: &str, most: usize) -> Vec<&'a [u8]> {
-    let lines = head.lines().iter().filter(|line| line.field == Field::Other);
+    let lines = head.lines().iter().filter(|line| line.field == HeaderField::Other);
     let cookies = lines.map(|line| head.pair(line)).filter(|(name, _)| name.eq_ignore_ascii_case(b"cookie"));
     // Pairs are many and may be as short as a byte: only what reads like the name is looked at.
     let (finder, mut found) = (memmem::Finder::new(name), Vec::new());

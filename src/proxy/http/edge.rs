@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::message::{Cause, Head};
-use crate::net::relay::{End, Moved};
+use crate::net::relay::{BytesMoved, RelayEnd};
 use crate::net::{Buffer, Stream};
 use crate::proxy::pool::Owner;
 
@@ -78,6 +78,6 @@ pub trait Edge {
         backend: &mut Stream,
         early: Option<Buffer>,
         idle: Duration,
-        moved: &Moved,
-    ) -> End;
+        moved: &BytesMoved,
+    ) -> RelayEnd;
 }

@@ -8,18 +8,18 @@ use std::cell::Cell;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use crate::message::{Blame, Cause, Field, Framing, Head, Kind, Peer, Record, Version, tokens};
-use crate::net::relay::{End, Moved};
+use crate::message::{Blame, Cause, Framing, Head, HeaderField, Peer, Record, RecordKind, Version, tokens};
+use crate::net::relay::{BytesMoved, RelayEnd};
 use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
-use crate::proxy::ledger::Ledger;
+use crate::proxy::recording::Recording;
 use crate::snapshot::Listener;
-use crate::target::{Outcome, Target};
+use crate::targets::{Outcome, Target};
 use crate::tick::Tick;
 
 use super::Body;
 use super::edge::{After, Edge, Unsent};
-use super::forward::{Effort, Errand, forward};
+use super::forward::{Effort, Forwarding, forward};
 use super::h1::write::About;
 use super::hash_key::{self, Sender, hash_key};
 use super::identity;
@@ -28,7 +28,7 @@ use super::reply::Reply;
 use super::sticky;
 
 /// A request that has just been read.
-pub struct Arrival<'a> {
+pub struct IncomingRequest<'a> {
     /// The worker that serves it.
     pub ctx: &'a Rc<WorkerCtx>,
     /// Where it came in.
@@ -43,14 +43,14 @@ pub struct Arrival<'a> {
     pub head_read: Tick,
 }
 
-impl<'a> Arrival<'a> {
+impl<'a> IncomingRequest<'a> {
     /// Begins what becomes of it.
-    pub fn ledger(&self, record: &'a mut Record) -> Ledger<'a> {
+    pub fn recording(&self, record: &'a mut Record) -> Recording<'a> {
         self.peer.begin(record);
         record.started = self.started;
         record.head_read = self.head_read;
         record.listener = self.listener.id;
-        Ledger::new(self.ctx, Some(self.head), record)
+        Recording::new(self.ctx, Some(self.head), record)
     }
 }
 
@@ -66,24 +66,29 @@ pub struct Space {
 /// Serves one request.
 ///
 /// What few requests need is boxed, so that the others do not carry its size about.
-pub async fn exchange<E: Edge>(arrival: &Arrival<'_>, edge: &mut E, body: &Body, space: &mut Space) -> After {
-    let &Arrival { ctx, listener, head, .. } = arrival;
+pub async fn exchange<E: Edge>(
+    request: &IncomingRequest<'_>,
+    edge: &mut E,
+    body: &Body,
+    space: &mut Space,
+) -> After {
+    let &IncomingRequest { ctx, listener, head, .. } = request;
     let Space { answer, record } = space;
-    let moved = Moved::default();
-    let mut ledger = arrival.ledger(record);
-    ledger.count(&moved);
+    let moved = BytesMoved::default();
+    let mut recording = request.recording(record);
+    recording.count(&moved);
     let _upload = Upload { body, moved: &moved };
-    let client = arrival.peer.client.map(|client| client.ip);
+    let client = request.peer.client.map(|client| client.ip);
     let trusted = client.is_some_and(|address| ctx.snapshot.trusts(address));
-    let given = if trusted { head.value(Field::XRequestId).and_then(request_number) } else { None };
-    ledger.record.id = given.unwrap_or_else(|| ctx.request_id());
+    let given = if trusted { head.value(HeaderField::XRequestId).and_then(request_number) } else { None };
+    recording.record.id = given.unwrap_or_else(|| ctx.request_id());
     if head.method() == b"CONNECT" {
-        return Box::pin(refuse(ctx, edge, &mut ledger, head, Cause::ConnectMethod)).await;
+        return Box::pin(refuse(ctx, edge, &mut recording, head, Cause::ConnectMethod)).await;
     }
     let target = &ctx.snapshot.targets[listener.router.find()];
-    ledger.record.target = Some(target.id);
+    recording.record.target = Some(target.id);
     // Nothing was waited for since.
-    ledger.record.routed = arrival.head_read;
+    recording.record.routed = request.head_read;
 
     let balance = &target.config.balance;
     let sender = Sender { peer: client, trusted, kind: listener.config.forwarded };
@@ -96,7 +101,7 @@ pub async fn exchange<E: Edge>(arrival: &Arrival<'_>, edge: &mut E, body: &Body,
     let cookie = sticky::pin(target, head);
     let owner = edge.owner().and_then(Cell::get);
     let own = owner.and_then(|owner| identity::pin(&ctx.pool, target, owner, cookie));
-    let mut errand = Errand {
+    let mut forwarding = Forwarding {
         ctx,
         target,
         keep: identity::keep(head, &ctx.pool, edge.owner()),
@@ -113,48 +118,48 @@ pub async fn exchange<E: Edge>(arrival: &Arrival<'_>, edge: &mut E, body: &Body,
             real_ip: if listener.config.x_real_ip { real_ip(ctx, head, sender) } else { None },
             scheme: if secured.is_some() { "https" } else { "http" },
             certificate: secured.as_deref().map_or(&[], |secured| &*secured.certificate),
-            id: ledger.record.id,
+            id: recording.record.id,
             retry: 0,
         },
         answer: &mut *answer,
-        record: &mut *ledger.record,
+        record: &mut *recording.record,
         effort: Effort::default(),
     };
-    let forwarded = forward(&mut errand).await;
+    let forwarded = forward(&mut forwarding).await;
     if let (Some(pins), Ok(call)) = (&target.pins, &forwarded) {
-        sticky::tell(errand.answer, pins, cookie, call.backend(), secured.is_some());
+        sticky::tell(forwarding.answer, pins, cookie, call.backend(), secured.is_some());
     }
     let after = match forwarded {
         Ok(call) if answer.status == 101 => {
             let (backend, early, lease) = call.into_tunnel();
             let mut far = Far { backend, ended: false };
             let idle = target.config.timeouts.tunnel;
-            ledger.record.kind = Kind::Upgrade;
-            ledger.record.status = answer.status;
+            recording.record.kind = RecordKind::Upgrade;
+            recording.record.status = answer.status;
             let end = Box::pin(edge.tunnel(answer, &mut far.backend, early, idle, &moved)).await;
-            far.ended = matches!(end, End::Closed);
+            far.ended = matches!(end, RelayEnd::Closed);
             lease.finish(Outcome::Success, now());
-            close_tunnel(&mut ledger, &end)
+            close_tunnel(&mut recording, &end)
         }
         Ok(call) => {
-            ledger.record.status = answer.status;
+            recording.record.status = answer.status;
             let mut reply = Download { body: Body::Reply(Reply::new(call)), moved: &moved };
             match edge.answer(answer, &mut reply.body, false).await {
                 Ok(after) => {
-                    ledger.settle(Cause::Done);
+                    recording.settle(Cause::Done);
                     after
                 }
                 Err(unsent) => {
                     drop(reply);
-                    Box::pin(give_up(ctx, edge, &mut ledger, head, &moved, unsent)).await
+                    Box::pin(give_up(ctx, edge, &mut recording, head, &moved, unsent)).await
                 }
             }
         }
-        Err(cause) => Box::pin(refuse(ctx, edge, &mut ledger, head, cause)).await,
+        Err(cause) => Box::pin(refuse(ctx, edge, &mut recording, head, cause)).await,
     };
     let now = now();
-    ledger.record.done = now;
-    if let Some(attempt) = ledger.record.last_attempt() {
+    recording.record.done = now;
+    if let Some(attempt) = recording.record.last_attempt() {
         attempt.end = now;
     }
     after
@@ -175,12 +180,14 @@ fn request_number(text: &[u8]) -> Option<u128> {
 /// The protocol that the client asks to switch to, if it is one that we pass on. HTTP/1.0 can't ask (RFC 9110
 /// §7.8).
 fn wanted_upgrade<'a>(head: &'a Head, target: &Target) -> Option<&'a [u8]> {
-    if head.version == Version::Http10 || !head.has_hop_by_hop() || !head.lists(Field::Connection, b"upgrade")
+    if head.version == Version::Http10
+        || !head.has_hop_by_hop()
+        || !head.lists(HeaderField::Connection, b"upgrade")
     {
         return None;
     }
     let allowed = &target.config.upgrade;
-    let offered = head.values(Field::Upgrade).flat_map(tokens);
+    let offered = head.values(HeaderField::Upgrade).flat_map(tokens);
     offered.into_iter().find(|name| allowed.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes())))
 }
 
@@ -188,21 +195,21 @@ fn wanted_upgrade<'a>(head: &'a Head, target: &Target) -> Option<&'a [u8]> {
 async fn give_up<E: Edge>(
     ctx: &WorkerCtx,
     edge: &mut E,
-    ledger: &mut Ledger<'_>,
+    recording: &mut Recording<'_>,
     head: &Head,
-    moved: &Moved,
+    moved: &BytesMoved,
     unsent: Unsent,
 ) -> After {
     let Unsent { cause, started } = unsent;
-    if let Some(attempt) = ledger.record.last_attempt() {
+    if let Some(attempt) = recording.record.last_attempt() {
         attempt.outcome = cause;
     }
     if !started && !matches!(cause, Cause::ClientGone | Cause::ClientStalled) {
         // Not a byte is out: the client can still be told.
         moved.down.set(0);
-        return refuse(ctx, edge, ledger, head, cause).await;
+        return refuse(ctx, edge, recording, head, cause).await;
     }
-    ledger.settle(cause);
+    recording.settle(cause);
     After::Abort
 }
 
@@ -210,41 +217,41 @@ async fn give_up<E: Edge>(
 pub async fn refuse<E: Edge>(
     ctx: &WorkerCtx,
     edge: &mut E,
-    ledger: &mut Ledger<'_>,
+    recording: &mut Recording<'_>,
     head: &Head,
     cause: Cause,
 ) -> After {
-    ledger.settle(cause);
+    recording.settle(cause);
     if matches!(cause, Cause::ClientGone | Cause::ClientStalled) {
         return After::Abort;
     }
-    let (answer, mut body) = own::answer(cause, ledger.record.id, head.method() == b"HEAD", &ctx.buffers);
+    let (answer, mut body) = own::answer(cause, recording.record.id, head.method() == b"HEAD", &ctx.buffers);
     let length = if let Framing::Length(length) = body.framing() { length } else { 0 };
     // After a client's mistake nothing that follows on its connection can be trusted; one that there is no room
     // for is closed whatever follows.
     let last = cause.blame() == Blame::Client || cause == Cause::TooManyConnections;
     match edge.answer(&answer, &mut body, last).await {
         Ok(after) => {
-            ledger.record.status = answer.status;
-            ledger.record.bytes_out = length;
+            recording.record.status = answer.status;
+            recording.record.bytes_out = length;
             after
         }
         Err(_) => After::Abort,
     }
 }
 
-fn close_tunnel(ledger: &mut Ledger<'_>, end: &End) -> After {
+fn close_tunnel(recording: &mut Recording<'_>, end: &RelayEnd) -> After {
     let (cause, after) = match end {
-        End::Closed => (Cause::Done, After::Linger),
+        RelayEnd::Closed => (Cause::Done, After::Linger),
         // As if it were cut: what was to come may have been half of something.
-        End::Idle => (Cause::TunnelIdle, After::Abort),
-        End::Client(_) => (Cause::ClientGone, After::Abort),
-        End::Backend(_) => (Cause::AnswerCut, After::Abort),
+        RelayEnd::Idle => (Cause::TunnelIdle, After::Abort),
+        RelayEnd::Client(_) => (Cause::ClientGone, After::Abort),
+        RelayEnd::Backend(_) => (Cause::AnswerCut, After::Abort),
     };
-    if let Some(attempt) = ledger.record.last_attempt() {
+    if let Some(attempt) = recording.record.last_attempt() {
         attempt.outcome = cause;
     }
-    ledger.settle(cause);
+    recording.settle(cause);
     after
 }
 
@@ -266,7 +273,7 @@ impl Drop for Far {
 /// Counts what was read of a request's body, on every way out of an exchange.
 struct Upload<'a> {
     body: &'a Body,
-    moved: &'a Moved,
+    moved: &'a BytesMoved,
 }
 
 impl Drop for Upload<'_> {
@@ -278,7 +285,7 @@ impl Drop for Upload<'_> {
 /// An answer's body that is counted, on every way out of an exchange.
 struct Download<'a> {
     body: Body,
-    moved: &'a Moved,
+    moved: &'a BytesMoved,
 }
 
 impl Drop for Download<'_> {

@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::message::{BackendId, Cause, Field, Head, Record};
+use crate::message::{BackendId, Cause, Head, HeaderField, Record};
 use crate::net::now;
 use crate::proxy::WorkerCtx;
 use crate::proxy::lend::lend;
 use crate::proxy::pool::Keep;
-use crate::target::retry::{self, Case, Failed, Next};
-use crate::target::{Ask, Backend, Lease, Pick, Target, Tried};
+use crate::targets::resilience::retry::{self, Case, FailedAttempt, Next};
+use crate::targets::{Ask, Backend, Lease, Pick, Target, Tried};
 use crate::tick::Tick;
 
 use super::Body;
@@ -30,7 +30,7 @@ use super::h1::write::About;
 use super::replay::Replay;
 
 /// A request that is forwarded, and what comes back.
-pub struct Errand<'a, E> {
+pub struct Forwarding<'a, E> {
     /// The worker.
     pub ctx: &'a Rc<WorkerCtx>,
     /// Where it goes.
@@ -39,7 +39,7 @@ pub struct Errand<'a, E> {
     pub edge: &'a mut E,
     /// Its head.
     pub head: &'a Head,
-    /// Its body; attempts take it with [`Errand::body_again`].
+    /// Its body; attempts take it with [`Forwarding::body_again`].
     pub body: &'a Body,
     /// What its backend is chosen by where the target hashes; see [`Ask::key`].
     pub key: Option<u64>,
@@ -81,20 +81,20 @@ struct Been {
 /// Nowhere yet.
 static NOWHERE: Tried = Tried::new();
 
-impl<'a, E: Edge> Errand<'a, E> {
+impl<'a, E: Edge> Forwarding<'a, E> {
     /// Counts the request for the budgets, and prepares what its attempts need.
     #[inline]
     fn begin(&mut self) {
         let (target, config) = (self.target, &self.target.config);
         let resilience = &config.resilience;
         let mut repeats = false;
-        if let Some(savings) = self.ctx.savings.get(usize::from(target.id.0)) {
+        if let Some(budget_shares) = self.ctx.budget_shares.get(usize::from(target.id.0)) {
             if let Some(retries) = &resilience.retries {
-                savings.retries.add(retries.budget, &target.state.retries);
+                budget_shares.retries.add(retries.budget, &target.state.retries);
                 repeats = true;
             }
             if let Some(hedging) = &resilience.hedging {
-                savings.hedges.add(hedging.budget, &target.state.hedges);
+                budget_shares.hedges.add(hedging.budget, &target.state.hedges);
                 repeats = true;
             }
         }
@@ -142,7 +142,7 @@ impl<'a, E: Edge> Errand<'a, E> {
     where
         'a: 't,
     {
-        Ask { tried, key: self.key, pin: self.pin, dice: &self.ctx.dice, now }
+        Ask { tried, key: self.key, pin: self.pin, chance: &self.ctx.chance, now }
     }
 
     /// Where it has been.
@@ -185,37 +185,37 @@ impl<'a, E: Edge> Errand<'a, E> {
     }
 }
 
-/// Gets an answer from one of a target's backends: its head is in `errand.answer`, the rest is to be had from the call. After
+/// Gets an answer from one of a target's backends: its head is in `forwarding.answer`, the rest is to be had from the call. After
 /// a 101 that is a tunnel.
 ///
 /// # Errors
 /// Why there is none.
-pub async fn forward<E: Edge>(errand: &mut Errand<'_, E>) -> Result<Box<Call>, Cause> {
-    errand.begin();
+pub async fn forward<E: Edge>(forwarding: &mut Forwarding<'_, E>) -> Result<Box<Call>, Cause> {
+    forwarding.begin();
     // Nothing has been waited for since the target was chosen.
-    let mut lease = match errand.target.pick(&errand.ask(&NOWHERE, errand.record.routed)) {
+    let mut lease = match forwarding.target.pick(&forwarding.ask(&NOWHERE, forwarding.record.routed)) {
         Pick::Lease(lease) => lease,
         // Boxed: few requests wait, and the others must not pay for its size.
-        Pick::Unknown | Pick::Full => Box::pin(wait(errand)).await?,
+        Pick::Unknown | Pick::Full => Box::pin(wait(forwarding)).await?,
         Pick::None(cause) => return Err(cause),
     };
     loop {
-        errand.record.attempt(lease.backend().id, lease.picked());
-        if let Some(alarm) = &errand.effort.alarm {
+        forwarding.record.attempt(lease.backend().id, lease.picked());
+        if let Some(alarm) = &forwarding.effort.alarm {
             alarm.begin_attempt(lease.picked());
         }
-        let failure = match attempt(errand, lease).await {
-            Ok(call) if !errand.is_wanted_elsewhere() => return Ok(call),
+        let failure = match attempt(forwarding, lease).await {
+            Ok(call) if !forwarding.is_wanted_elsewhere() => return Ok(call),
             Ok(call) => Failure {
                 cause: Cause::ErrorStatus,
-                failed: Failed::Status(errand.answer.status),
+                failed: FailedAttempt::Status(forwarding.answer.status),
                 sent: true,
                 answer: Some(call),
             },
             Err(failure) => failure,
         };
         // Boxed as well.
-        lease = match Box::pin(again(errand, failure)).await {
+        lease = match Box::pin(again(forwarding, failure)).await {
             Ok(next) => next,
             Err(outcome) => return outcome,
         };
@@ -223,67 +223,67 @@ pub async fn forward<E: Edge>(errand: &mut Errand<'_, E>) -> Result<Box<Call>, C
 }
 
 /// Waits for a backend: for its first verdict, or until it has room.
-async fn wait<E: Edge>(errand: &mut Errand<'_, E>) -> Result<Lease, Cause> {
-    let target = errand.target;
-    let deadline = errand.ctx.ticker.deadline();
-    let ask = errand.ask(&NOWHERE, now());
-    until_over(errand, async |gone| lend(target, &ask, &deadline, gone).await).await
+async fn wait<E: Edge>(forwarding: &mut Forwarding<'_, E>) -> Result<Lease, Cause> {
+    let target = forwarding.target;
+    let deadline = forwarding.ctx.ticker.deadline();
+    let ask = forwarding.ask(&NOWHERE, now());
+    until_over(forwarding, async |gone| lend(target, &ask, &deadline, gone).await).await
 }
 
 /// Does `work`, which ends with [`Cause::ClientGone`] when what it is given is ready, and tells why that was.
 pub async fn until_over<E: Edge, T>(
-    errand: &mut Errand<'_, E>,
+    forwarding: &mut Forwarding<'_, E>,
     work: impl AsyncFnOnce(&mut dyn FnMut(&mut Context<'_>) -> Poll<()>) -> Result<T, Cause>,
 ) -> Result<T, Cause> {
     let over = Cell::new(Cause::ClientGone);
-    let outcome = work(&mut |cx| errand.poll_over(cx).map(|cause| over.set(cause))).await;
+    let outcome = work(&mut |cx| forwarding.poll_over(cx).map(|cause| over.set(cause))).await;
     outcome.map_err(|cause| if cause == Cause::ClientGone { over.get() } else { cause })
 }
 
 /// What comes after a failed attempt: a lease for another one, or the outcome. An answer that is not wanted is given up only
 /// when there is a backend that may give another one: else it is what the client gets.
 async fn again<E: Edge>(
-    errand: &mut Errand<'_, E>,
+    forwarding: &mut Forwarding<'_, E>,
     failure: Failure,
 ) -> Result<Lease, Result<Box<Call>, Cause>> {
     let Failure { cause, failed, sent, answer } = failure;
-    errand.note_latest();
+    forwarding.note_latest();
     let now = now();
     if answer.is_none()
-        && let Some(attempt) = errand.record.last_attempt()
+        && let Some(attempt) = forwarding.record.last_attempt()
     {
         (attempt.outcome, attempt.end) = (cause, now);
     }
-    let given = given_retry(errand.head);
-    let made = errand.record.attempts_made;
+    let given = given_retry(forwarding.head);
+    let made = forwarding.record.attempts_made;
     let case = Case {
         failed,
         sent,
-        idempotent: errand.is_idempotent(),
-        replayable: errand.body_again().is_some(),
+        idempotent: forwarding.is_idempotent(),
+        replayable: forwarding.body_again().is_some(),
         foreign: given > 0,
         made,
-        charged: errand.effort.been.as_ref().map_or(0, |been| been.charged),
-        left: errand.effort.alarm.as_ref().and_then(|alarm| alarm.left(now)),
+        charged: forwarding.effort.been.as_ref().map_or(0, |been| been.charged),
+        left: forwarding.effort.alarm.as_ref().and_then(|alarm| alarm.left(now)),
     };
-    let found = match retry::decide(errand.target.config.resilience.retries.as_ref(), &case) {
+    let found = match retry::decide(forwarding.target.config.resilience.retries.as_ref(), &case) {
         Next::Stop => Ok(None),
-        Next::AtOnce => match errand.elsewhere() {
+        Next::AtOnce => match forwarding.elsewhere() {
             Some(lease) => Ok(Some(lease)),
-            None => wait_elsewhere(errand).await,
+            None => wait_elsewhere(forwarding).await,
         },
-        Next::Charged(longest) => charge(errand, longest).await,
+        Next::Charged(longest) => charge(forwarding, longest).await,
     };
     match (found, answer) {
         (Ok(Some(lease)), answer) => {
             if let Some(call) = answer {
                 let now = crate::net::now();
-                if let Some(attempt) = errand.record.last_attempt() {
+                if let Some(attempt) = forwarding.record.last_attempt() {
                     (attempt.outcome, attempt.end) = (cause, now);
                 }
                 call.discard(now);
             }
-            errand.about.retry = made.max(given);
+            forwarding.about.retry = made.max(given);
             Ok(lease)
         }
         (_, Some(call)) => Err(Ok(call)),
@@ -301,15 +301,15 @@ async fn again<E: Edge>(
 ///
 /// # Errors
 /// The client has left, or time is up.
-async fn wait_elsewhere<E: Edge>(errand: &mut Errand<'_, E>) -> Result<Option<Lease>, Cause> {
-    if let Some(alarm) = &errand.effort.alarm {
+async fn wait_elsewhere<E: Edge>(forwarding: &mut Forwarding<'_, E>) -> Result<Option<Lease>, Cause> {
+    if let Some(alarm) = &forwarding.effort.alarm {
         alarm.begin_wait();
     }
-    let target = errand.target;
-    let deadline = errand.ctx.ticker.deadline();
-    let tried = *errand.tried();
-    let ask = errand.ask(&tried, now());
-    let lent = until_over(errand, async |gone| match lend(target, &ask, &deadline, gone).await {
+    let target = forwarding.target;
+    let deadline = forwarding.ctx.ticker.deadline();
+    let tried = *forwarding.tried();
+    let ask = forwarding.ask(&tried, now());
+    let lent = until_over(forwarding, async |gone| match lend(target, &ask, &deadline, gone).await {
         Err(Cause::ClientGone) => Err(Cause::ClientGone),
         lent => Ok(lent.ok()),
     });
@@ -320,29 +320,32 @@ async fn wait_elsewhere<E: Edge>(errand: &mut Errand<'_, E>) -> Result<Option<Le
 ///
 /// # Errors
 /// The client has left, or time is up.
-async fn charge<E: Edge>(errand: &mut Errand<'_, E>, longest: Duration) -> Result<Option<Lease>, Cause> {
-    let state = &errand.target.state;
-    if !state.has_another(errand.tried()) || !state.retries.take(now()) {
+async fn charge<E: Edge>(
+    forwarding: &mut Forwarding<'_, E>,
+    longest: Duration,
+) -> Result<Option<Lease>, Cause> {
+    let state = &forwarding.target.state;
+    if !state.has_another(forwarding.tried()) || !state.retries.take(now()) {
         return Ok(None);
     }
-    let length = retry::pause(longest, errand.ctx.dice.roll());
-    let lease = pause(errand, length).await.map(|()| errand.elsewhere());
+    let length = retry::pause(longest, forwarding.ctx.chance.bits());
+    let lease = pause(forwarding, length).await.map(|()| forwarding.elsewhere());
     if let Ok(Some(_)) = &lease {
-        errand.effort.been.get_or_insert_default().charged += 1;
+        forwarding.effort.been.get_or_insert_default().charged += 1;
     } else {
         state.retries.put();
     }
     lease
 }
 
-async fn pause<E: Edge>(errand: &mut Errand<'_, E>, length: Duration) -> Result<(), Cause> {
-    if let Some(alarm) = &errand.effort.alarm {
+async fn pause<E: Edge>(forwarding: &mut Forwarding<'_, E>, length: Duration) -> Result<(), Cause> {
+    if let Some(alarm) = &forwarding.effort.alarm {
         alarm.begin_wait();
     }
     // The worker's own deadlines are too coarse for it.
     let mut end = pin!(tokio::time::sleep(length));
     poll_fn(|cx| {
-        if end.as_mut().poll(cx).is_ready() { Poll::Ready(Ok(())) } else { errand.poll_over(cx).map(Err) }
+        if end.as_mut().poll(cx).is_ready() { Poll::Ready(Ok(())) } else { forwarding.poll_over(cx).map(Err) }
     })
     .await
 }
@@ -358,7 +361,7 @@ fn given_retry(head: &Head) -> u8 {
         // One that is too long is large.
         Some(number.parse().unwrap_or(u8::MAX))
     };
-    head.values(Field::RetryAttempt).filter_map(number).max().unwrap_or(0)
+    head.values(HeaderField::RetryAttempt).filter_map(number).max().unwrap_or(0)
 }
 
 #[cfg(test)]

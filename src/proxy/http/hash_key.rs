@@ -5,8 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use memchr::memmem;
 
 use crate::config::model::{Forwarded, HashKey};
-use crate::message::{Field, Head};
-use crate::target::{hash, hash_address};
+use crate::message::{Head, HeaderField};
+use crate::targets::hash;
+use crate::targets::hash_address;
 
 use super::cookie::cookie;
 
@@ -79,8 +80,8 @@ pub fn client(head: &Head, sender: Sender, trusts: impl Fn(IpAddr) -> bool) -> O
         return peer;
     }
     let fields = match kind {
-        Forwarded::Rfc7239 => [Field::Forwarded, Field::XForwardedFor],
-        Forwarded::XForwarded | Forwarded::Off => [Field::XForwardedFor, Field::Forwarded],
+        Forwarded::Rfc7239 => [HeaderField::Forwarded, HeaderField::XForwardedFor],
+        Forwarded::XForwarded | Forwarded::Off => [HeaderField::XForwardedFor, HeaderField::Forwarded],
     };
     let Some(field) = fields.into_iter().find(|&field| head.has(field)) else { return peer };
     let lines = head.lines().iter().rev().filter(|line| line.field == field);
@@ -93,7 +94,7 @@ pub fn client(head: &Head, sender: Sender, trusts: impl Fn(IpAddr) -> bool) -> O
         }
         None => true,
     };
-    if field == Field::Forwarded {
+    if field == HeaderField::Forwarded {
         let mut room = FORWARDED;
         values.find(|value| {
             let left = room.checked_sub(value.len());

@@ -13,14 +13,14 @@ use crate::message::{BackendId, Cause, Head};
 use crate::net::{Stream, now};
 use crate::proxy::dial::dial;
 use crate::proxy::pool::Keep;
-use crate::target::{Lease, Outcome};
+use crate::targets::{Lease, Outcome};
 use crate::tick::Tick;
 
 use super::Body;
 use super::attempt::{fail, unconnected};
 use super::call::{Call, Silence};
 use super::edge::Edge;
-use super::forward::Errand;
+use super::forward::Forwarding;
 
 /// The first attempt's call, which may be replaced by the competitor's.
 pub struct Raced<'a> {
@@ -63,7 +63,7 @@ enum Event {
     Over(Cause),
 }
 
-impl<E: Edge> Errand<'_, E> {
+impl<E: Edge> Forwarding<'_, E> {
     /// How long the first attempt has before it gets a competitor; `None`: it gets none.
     #[must_use]
     pub fn patience(&self, call: &Call) -> Option<Duration> {
@@ -93,7 +93,7 @@ impl<E: Edge> Errand<'_, E> {
 /// # Errors
 /// See [`Call::poll_head`]; the competitor's failures are not among them, as long as the first attempt goes on.
 pub async fn race<E: Edge>(
-    errand: &mut Errand<'_, E>,
+    forwarding: &mut Forwarding<'_, E>,
     raced: Raced<'_>,
     to_head: bool,
     wait: Duration,
@@ -102,30 +102,30 @@ pub async fn race<E: Edge>(
     {
         // The worker's own deadlines are too coarse for it.
         let mut slow = pin!(tokio::time::sleep(wait));
-        let early = poll_fn(|cx| match call.poll_head(cx, errand.answer, to_head) {
+        let early = poll_fn(|cx| match call.poll_head(cx, forwarding.answer, to_head) {
             Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
             Poll::Pending if slow.as_mut().poll(cx).is_ready() => Poll::Ready(None),
-            Poll::Pending => errand.poll_over(cx).map(|cause| Some(Err(call.silence(cause)))),
+            Poll::Pending => forwarding.poll_over(cx).map(|cause| Some(Err(call.silence(cause)))),
         });
         if let Some(outcome) = early.await {
             return outcome;
         }
     }
-    let mut rival = Rival::begin(errand);
+    let mut rival = Rival::begin(forwarding);
     let mut failed = None;
     loop {
         let event = poll_fn(|cx| {
             if failed.is_none()
-                && let Poll::Ready(outcome) = call.poll_head(cx, errand.answer, to_head)
+                && let Poll::Ready(outcome) = call.poll_head(cx, forwarding.answer, to_head)
             {
                 return Poll::Ready(Event::First(outcome));
             }
             if let Some(rival) = &mut rival
-                && let Poll::Ready(event) = rival.poll(errand, cx, to_head)
+                && let Poll::Ready(event) = rival.poll(forwarding, cx, to_head)
             {
                 return Poll::Ready(event);
             }
-            errand.poll_over(cx).map(Event::Over)
+            forwarding.poll_over(cx).map(Event::Over)
         });
         match (event.await, rival.take()) {
             (Event::First(Err(silence)), Some(still)) => {
@@ -135,7 +135,7 @@ pub async fn race<E: Edge>(
             }
             (Event::First(outcome), still) => {
                 if let Some(still) = still {
-                    still.lose(errand, Cause::Overtaken);
+                    still.lose(forwarding, Cause::Overtaken);
                 }
                 return outcome;
             }
@@ -149,16 +149,16 @@ pub async fn race<E: Edge>(
                         Cause::Overtaken
                     }
                 };
-                if let Some(attempt) = errand.record.last_attempt() {
+                if let Some(attempt) = forwarding.record.last_attempt() {
                     (attempt.outcome, attempt.end) = (cause, now());
                     (attempt.sent, attempt.first_byte) = (sent, first_byte);
                 }
-                won.enter(errand);
-                (*errand.answer, *reused) = (won.answer, won.reused);
+                won.enter(forwarding);
+                (*forwarding.answer, *reused) = (won.answer, won.reused);
                 return Ok(());
             }
             (Event::RivalFailed(cause), Some(lost)) => {
-                lost.note(errand, cause);
+                lost.note(forwarding, cause);
                 if let Some(silence) = failed {
                     return Err(silence);
                 }
@@ -167,7 +167,7 @@ pub async fn race<E: Edge>(
                 if let Some(still) = still {
                     // It was not the competitor that took too long.
                     let late = cause == Cause::AttemptTimeout;
-                    still.lose(errand, if late { Cause::Overtaken } else { cause });
+                    still.lose(forwarding, if late { Cause::Overtaken } else { cause });
                 }
                 return Err(call.silence(cause));
             }
@@ -179,23 +179,24 @@ pub async fn race<E: Edge>(
 
 impl Rival {
     /// A competitor, if there is a token and another backend for it.
-    fn begin<E: Edge>(errand: &mut Errand<'_, E>) -> Option<Rival> {
-        let state = &errand.target.state;
-        errand.note_latest();
-        if !errand.is_body_whole() || !state.has_another(errand.tried()) || !state.hedges.take(now()) {
+    fn begin<E: Edge>(forwarding: &mut Forwarding<'_, E>) -> Option<Rival> {
+        let state = &forwarding.target.state;
+        forwarding.note_latest();
+        if !forwarding.is_body_whole() || !state.has_another(forwarding.tried()) || !state.hedges.take(now())
+        {
             return None;
         }
-        let Some(lease) = errand.elsewhere() else {
+        let Some(lease) = forwarding.elsewhere() else {
             state.hedges.put();
             return None;
         };
         let backend = Arc::clone(lease.backend());
-        errand.note_tried(backend.id);
+        forwarding.note_tried(backend.id);
         let generation = backend.generation();
-        let pooled = errand.reuse(&lease);
+        let pooled = forwarding.reuse(&lease);
         let reused = pooled.is_some();
         let (id, picked) = (backend.id, lease.picked());
-        let (ctx, timeouts) = (std::rc::Rc::clone(errand.ctx), errand.target.config.timeouts);
+        let (ctx, timeouts) = (std::rc::Rc::clone(forwarding.ctx), forwarding.target.config.timeouts);
         let dialing = Box::pin(async move {
             match pooled {
                 Some(stream) => Ok(stream),
@@ -209,19 +210,24 @@ impl Rival {
         Some(Rival { backend: id, stage, generation, reused, picked, connected: picked, answer: Head::new() })
     }
 
-    fn poll<E: Edge>(&mut self, errand: &Errand<'_, E>, cx: &mut Context<'_>, to_head: bool) -> Poll<Event> {
+    fn poll<E: Edge>(
+        &mut self,
+        forwarding: &Forwarding<'_, E>,
+        cx: &mut Context<'_>,
+        to_head: bool,
+    ) -> Poll<Event> {
         if let Stage::Dialing(_, dialing) = &mut self.stage {
             let Poll::Ready(dialed) = dialing.as_mut().poll(cx) else { return Poll::Pending };
             let Stage::Dialing(lease, _) = std::mem::replace(&mut self.stage, Stage::Over) else {
                 return Poll::Pending;
             };
-            match (dialed, errand.body_again()) {
+            match (dialed, forwarding.body_again()) {
                 (Ok(stream), Some(body)) => {
                     if !self.reused {
                         lease.note_connected();
                         self.connected = now();
                     }
-                    self.stage = Stage::Calling(errand.start(lease, self.generation, stream, body));
+                    self.stage = Stage::Calling(forwarding.start(lease, self.generation, stream, body));
                 }
                 (Ok(_), None) => return Poll::Ready(Event::RivalFailed(Cause::Overtaken)),
                 (Err(cause), _) => return Poll::Ready(Event::RivalFailed(unconnected(lease, cause).cause)),
@@ -241,23 +247,23 @@ impl Rival {
     }
 
     /// Puts it into the Record, as the last attempt.
-    fn enter<E: Edge>(&self, errand: &mut Errand<'_, E>) {
-        let attempt = errand.record.attempt(self.backend, self.picked);
+    fn enter<E: Edge>(&self, forwarding: &mut Forwarding<'_, E>) {
+        let attempt = forwarding.record.attempt(self.backend, self.picked);
         (attempt.reused, attempt.connected) = (self.reused, self.connected);
     }
 
     /// Puts it into the Record as one that has ended for this cause. The first attempt stays the last one.
-    fn note<E: Edge>(&self, errand: &mut Errand<'_, E>, cause: Cause) {
-        self.enter(errand);
-        if let Some(attempt) = errand.record.last_attempt() {
+    fn note<E: Edge>(&self, forwarding: &mut Forwarding<'_, E>, cause: Cause) {
+        self.enter(forwarding);
+        if let Some(attempt) = forwarding.record.last_attempt() {
             (attempt.outcome, attempt.end) = (cause, now());
         }
-        errand.record.swap_last();
+        forwarding.record.swap_last();
     }
 
     /// Ends it: it was not needed.
-    fn lose<E: Edge>(mut self, errand: &mut Errand<'_, E>, cause: Cause) {
-        self.note(errand, cause);
+    fn lose<E: Edge>(mut self, forwarding: &mut Forwarding<'_, E>, cause: Cause) {
+        self.note(forwarding, cause);
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Dialing(lease, _) => lease.finish(Outcome::Neutral, now()),
             Stage::Calling(call) => call.abandon(Outcome::Neutral, now()),

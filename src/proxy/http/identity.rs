@@ -9,23 +9,23 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use crate::message::{Field, Head, tokens};
+use crate::message::{Head, HeaderField, tokens};
 use crate::proxy::pool::{Keep, Owner, Pool};
-use crate::target::{Backend, Health, Target};
+use crate::targets::{Backend, Health, Target};
 
 /// For whom the connection of a request with this head is kept. `place`: where the number of its client's connection
 /// stands; `None`: there is no such connection.
 #[inline]
 #[must_use]
 pub fn keep(head: &Head, pool: &Pool, place: Option<&Cell<Option<Owner>>>) -> Keep {
-    if head.has(Field::Authorization) && asks(head) { own(pool, place) } else { Keep::Shared }
+    if head.has(HeaderField::Authorization) && asks(head) { own(pool, place) } else { Keep::Shared }
 }
 
 /// Whether an answer offers or continues such a handshake.
 #[inline]
 #[must_use]
 pub fn is_offered(answer: &Head) -> bool {
-    answer.has(Field::WwwAuthenticate) && offers(answer)
+    answer.has(HeaderField::WwwAuthenticate) && offers(answer)
 }
 
 /// That it is kept for the connection whose number stands at `place`. It gets one if it has none.
@@ -59,7 +59,7 @@ pub fn pin(
 /// §11.6.2): no backend that keeps to that looks behind a comma.
 #[inline(never)]
 fn asks(head: &Head) -> bool {
-    head.values(Field::Authorization).any(logs_in)
+    head.values(HeaderField::Authorization).any(logs_in)
 }
 
 /// Whether these credentials, or this challenge, are of a scheme that logs in a connection.
@@ -82,7 +82,7 @@ fn is_of_connection(challenge: &[u8]) -> bool {
 /// stand inside of a quoted text; a connection too many that is not shared does no harm.
 #[cold]
 fn offers(answer: &Head) -> bool {
-    answer.values(Field::WwwAuthenticate).any(|value| {
+    answer.values(HeaderField::WwwAuthenticate).any(|value| {
         // A long token of another scheme is not gone through byte by byte.
         if value.contains(&b',') { tokens(value).any(logs_in) } else { logs_in(value) }
     })

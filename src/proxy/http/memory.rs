@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::message::{Cause, Head};
-use crate::net::relay::{End, Moved};
+use crate::net::relay::{BytesMoved, RelayEnd};
 use crate::net::{Buffer, Stream};
 use crate::proxy::pool::Owner;
 
@@ -75,9 +75,9 @@ impl Edge for MemoryEdge {
         _: &mut Stream,
         _: Option<Buffer>,
         _: Duration,
-        _: &Moved,
-    ) -> End {
+        _: &BytesMoved,
+    ) -> RelayEnd {
         self.status = head.status;
-        End::Closed
+        RelayEnd::Closed
     }
 }

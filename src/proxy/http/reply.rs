@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use crate::message::{Blame, Cause, Framing};
 use crate::net::{Piece, now};
-use crate::target::Outcome;
+use crate::targets::Outcome;
 use crate::tick::Tick;
 
 use super::call::Call;

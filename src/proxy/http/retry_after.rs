@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use crate::message::{Field, Head};
+use crate::message::{Head, HeaderField};
 
 /// No date and no number of seconds that means something is longer.
 const LONGEST: usize = 64;
@@ -19,7 +19,8 @@ pub fn retry_after(answer: &Head, wall: SystemTime) -> Option<Duration> {
     }
     let date = |value: &[u8]| httpdate::parse_http_date(std::str::from_utf8(value).ok()?).ok();
     let until = date(value)?;
-    let now = answer.value(Field::Date).filter(|value| value.len() <= LONGEST).and_then(date).unwrap_or(wall);
+    let now =
+        answer.value(HeaderField::Date).filter(|value| value.len() <= LONGEST).and_then(date).unwrap_or(wall);
     Some(until.duration_since(now).unwrap_or_default())
 }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::message::Head;
-use crate::target::{Backend, Pins, Target};
+use crate::targets::{Backend, Pins, Target};
 
 use super::cookie::cookies;
 

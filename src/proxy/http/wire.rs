@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::message::{Cause, Field, Framing, Head, Version};
-use crate::net::relay::{Early, End, Moved, Relay};
+use crate::message::{Cause, Framing, Head, HeaderField, Version};
+use crate::net::relay::{BytesMoved, Early, Relay, RelayEnd};
 use crate::net::{Buffer, Stream};
 use crate::proxy::WorkerCtx;
 use crate::proxy::pool::Owner;
@@ -17,7 +17,7 @@ use super::Body;
 use super::client::Client;
 use super::edge::{After, Edge, Secured, Unsent};
 use super::h1::framing;
-use super::h1::transmit::{Failed, SMALL, Transmit};
+use super::h1::transmit::{SMALL, Transmit, TransmitFailed};
 use super::h1::write::{self, Persistence};
 
 /// One request on an HTTP/1 connection.
@@ -41,8 +41,8 @@ impl<'a> Wire<'a> {
             client,
             version: head.version,
             keeps_alive: !refused && framing::keeps_alive(head),
-            expects: head.has(Field::Expect),
-            upgrades: head.has(Field::Upgrade),
+            expects: head.has(HeaderField::Expect),
+            upgrades: head.has(HeaderField::Upgrade),
         }
     }
 
@@ -55,8 +55,8 @@ impl<'a> Wire<'a> {
             written = transmit.written();
             let cause = match polled {
                 Poll::Ready(Ok(())) => return Poll::Ready(Ok(())),
-                Poll::Ready(Err(Failed::Source(cause))) => cause,
-                Poll::Ready(Err(Failed::Sink(_))) => Cause::ClientGone,
+                Poll::Ready(Err(TransmitFailed::Source(cause))) => cause,
+                Poll::Ready(Err(TransmitFailed::Sink(_))) => Cause::ClientGone,
                 Poll::Pending => {
                     let blocked = transmit.is_blocked();
                     if progress || !blocked {
@@ -119,7 +119,9 @@ impl Edge for Wire<'_> {
         let framing = match body.framing() {
             Framing::Chunked if old => Framing::UntilClose,
             // The same for HEAD, so that the two heads stay alike.
-            Framing::None if old && head.value(Field::TransferEncoding).is_some() => Framing::UntilClose,
+            Framing::None if old && head.value(HeaderField::TransferEncoding).is_some() => {
+                Framing::UntilClose
+            }
             other => other,
         };
         // A client that was never told to go on may send its body or not (RFC 9110 §10.1.1): only a close
@@ -173,10 +175,10 @@ impl Edge for Wire<'_> {
         backend: &mut Stream,
         early: Option<Buffer>,
         idle: Duration,
-        moved: &Moved,
-    ) -> End {
+        moved: &BytesMoved,
+    ) -> RelayEnd {
         if self.send_head(head, Persistence::Upgrade).await.is_err() {
-            return End::Client(io::ErrorKind::BrokenPipe.into());
+            return RelayEnd::Client(io::ErrorKind::BrokenPipe.into());
         }
         let client = self.client;
         client.reading.clear();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::{Idle, Need, Pool, Used};
 use crate::net::Stream;
-use crate::target::Backend;
+use crate::targets::Backend;
 use crate::telemetry::cells::Cells;
 use crate::tick::Tick;
 

@@ -6,7 +6,7 @@ use tokio::net::UnixStream;
 
 use super::*;
 use crate::config::model::{self, BackendAddress, Policy, Protocol, Resilience, Timeouts};
-use crate::target::Registry;
+use crate::targets::Registry;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -25,15 +25,15 @@ fn backends(count: u16) -> (Registry, Vec<Arc<Backend>>) {
     (registry, built[0].backends.clone())
 }
 
-fn target(count: u16) -> model::Target {
-    let backend = |number: u16| model::Backend {
+fn target(count: u16) -> model::TargetConfig {
+    let backend = |number: u16| model::BackendConfig {
         name: format!("b{number}"),
         address: BackendAddress::Host { host: "127.0.0.1".into(), port: 1000 + number },
         probe_path: None,
         tls: None,
         portion: model::Portion::default(),
     };
-    model::Target {
+    model::TargetConfig {
         name: "web".into(),
         protocol: Protocol::Http,
         host: model::HostHeader::Pass,
@@ -81,8 +81,12 @@ impl Worker {
     /// Waits until the event loop has learned that `count` of the connections can be read.
     async fn learn(&self, count: usize) {
         let readable = || {
-            let mut shelves = self.pool.shelves.borrow_mut();
-            shelves.all().flat_map(|shelf| &shelf.idle).filter(|idle| idle.stream.is_readable_now()).count()
+            let mut idle_lists = self.pool.idle_lists.borrow_mut();
+            idle_lists
+                .all()
+                .flat_map(|idle_list| &idle_list.idle)
+                .filter(|idle| idle.stream.is_readable_now())
+                .count()
         };
         let learned = async {
             while readable() < count {

@@ -1,6 +1,6 @@
 //! Numbers as ASCII, straight into a line: `write!` costs several times as much per number.
 
-use super::room::{Left, Room, put};
+use super::room::{Left, LineSpace, put};
 
 /// The digit of a value from 0 to 9.
 pub(super) const fn ascii(value: u64) -> u8 {
@@ -32,12 +32,12 @@ pub(super) fn triple(value: u64) -> [u8; 3] {
 
 /// Writes `value` in decimal.
 #[inline(always)]
-pub(super) fn write(room: Room<'_>, value: u64) -> Left<'_> {
+pub(super) fn write(room: LineSpace<'_>, value: u64) -> Left<'_> {
     if value < 10 { put(room, &[ascii(value)]) } else { write_several(room, value) }
 }
 
 /// A value of more than one digit. The texts are of known length, so each is a store or two.
-fn write_several(room: Room<'_>, value: u64) -> Left<'_> {
+fn write_several(room: LineSpace<'_>, value: u64) -> Left<'_> {
     match value {
         0..100 => put(room, &pair(value)),
         100..1000 => put(room, &triple(value)),
@@ -54,7 +54,7 @@ fn write_several(room: Room<'_>, value: u64) -> Left<'_> {
 }
 
 /// A value of more digits.
-fn write_long(room: Room<'_>, mut value: u64) -> Left<'_> {
+fn write_long(room: LineSpace<'_>, mut value: u64) -> Left<'_> {
     let (here, rest) = room.split_at_mut_checked(value.checked_ilog10().map_or(1, |log| log as usize + 1))?;
     let mut pairs = here.rchunks_exact_mut(2);
     for place in &mut pairs {
@@ -69,7 +69,7 @@ fn write_long(room: Room<'_>, mut value: u64) -> Left<'_> {
 
 /// Writes `nanos` in milliseconds with three decimals, cut to the microsecond.
 #[inline(always)]
-pub(super) fn write_millis(room: Room<'_>, nanos: u64) -> Left<'_> {
+pub(super) fn write_millis(room: LineSpace<'_>, nanos: u64) -> Left<'_> {
     let micros = nanos / 1000;
     if micros >= 10_000 {
         return write_many_millis(room, micros);
@@ -79,7 +79,7 @@ pub(super) fn write_millis(room: Room<'_>, nanos: u64) -> Left<'_> {
 }
 
 /// Ten milliseconds and more.
-fn write_many_millis(room: Room<'_>, micros: u64) -> Left<'_> {
+fn write_many_millis(room: LineSpace<'_>, micros: u64) -> Left<'_> {
     let room = write(room, micros / 1000)?;
     let [tenths, hundredths, thousandths] = triple(micros % 1000);
     put(room, &[b'.', tenths, hundredths, thousandths])
@@ -87,7 +87,7 @@ fn write_many_millis(room: Room<'_>, micros: u64) -> Left<'_> {
 
 /// Writes `value` as 32 lower-case hex digits.
 #[inline(always)]
-pub(super) fn write_hex(room: Room<'_>, value: u128) -> Left<'_> {
+pub(super) fn write_hex(room: LineSpace<'_>, value: u128) -> Left<'_> {
     let (here, rest) = room.split_first_chunk_mut()?;
     write_digits(here, &value.to_be_bytes());
     Some(rest)

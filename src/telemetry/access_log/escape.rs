@@ -5,7 +5,7 @@
 //! end in `...` then. So nobody can bloat the log, or make its lines cost more than the requests.
 
 use super::digits::hex;
-use super::room::{Left, Room, put};
+use super::room::{Left, LineSpace, put};
 use crate::config::model::template::Slot;
 
 /// Bytes of a value that are logged; longer ones are cut.
@@ -16,16 +16,16 @@ pub(super) const MOST_ESCAPES: usize = 128;
 
 /// Writes `value` as text: printable ASCII as it is; every other byte, `"`, `\` and the byte at which `slot` ends
 /// as `\xNN`. A blank stays where it ends nothing.
-pub(super) fn write_free<'a>(room: Room<'a>, value: &[u8], slot: Slot) -> Left<'a> {
+pub(super) fn write_free<'a>(room: LineSpace<'a>, value: &[u8], slot: Slot) -> Left<'a> {
     write_text(room, value, slot, slot.keeps_blanks())
 }
 
 /// The same for a value that is one word: a blank becomes `\x20` wherever it stands.
-pub(super) fn write_word<'a>(room: Room<'a>, value: &[u8], slot: Slot) -> Left<'a> {
+pub(super) fn write_word<'a>(room: LineSpace<'a>, value: &[u8], slot: Slot) -> Left<'a> {
     write_text(room, value, slot, false)
 }
 
-fn write_text<'a>(room: Room<'a>, value: &[u8], slot: Slot, blanks: bool) -> Left<'a> {
+fn write_text<'a>(room: LineSpace<'a>, value: &[u8], slot: Slot, blanks: bool) -> Left<'a> {
     let set = Plain { first: if blanks { b' ' } else { b'!' }, until: slot.until.unwrap_or(b'"') };
     if value.len() <= MAX_VALUE && set.copy(value, room.get_mut(..value.len())?) {
         room.get_mut(value.len()..)
@@ -36,7 +36,7 @@ fn write_text<'a>(room: Room<'a>, value: &[u8], slot: Slot, blanks: bool) -> Lef
 
 /// The same for a value that has to be cut or has something to escape.
 #[cold]
-fn write_escaped<'a>(mut room: Room<'a>, value: &[u8], set: Plain) -> Left<'a> {
+fn write_escaped<'a>(mut room: LineSpace<'a>, value: &[u8], set: Plain) -> Left<'a> {
     let (mut rest, mut cut) = shorten(value);
     let mut escapes = MOST_ESCAPES;
     while !rest.is_empty() {
@@ -63,12 +63,12 @@ fn write_escaped<'a>(mut room: Room<'a>, value: &[u8], set: Plain) -> Left<'a> {
 /// Valid UTF-8 stays as it is, except `"`, `\`, control characters (C0, DEL, C1) and the separators and
 /// direction marks that would change how a line is shown: those become `\uNNNN`. Each invalid sequence
 /// becomes one `\ufffd`.
-pub(super) fn write_json<'a>(room: Room<'a>, value: &[u8]) -> Left<'a> {
+pub(super) fn write_json<'a>(room: LineSpace<'a>, value: &[u8]) -> Left<'a> {
     write_json_rest(put(room, b"\"")?, value)
 }
 
 /// The same where the first quote stands already.
-pub(super) fn write_json_rest<'a>(room: Room<'a>, value: &[u8]) -> Left<'a> {
+pub(super) fn write_json_rest<'a>(room: LineSpace<'a>, value: &[u8]) -> Left<'a> {
     let length = value.len();
     if length <= MAX_VALUE
         && let [inside @ .., close] = room.get_mut(..length + 1)?
@@ -82,7 +82,7 @@ pub(super) fn write_json_rest<'a>(room: Room<'a>, value: &[u8]) -> Left<'a> {
 
 /// The same for a value that has to be cut or has something to escape.
 #[cold]
-fn write_json_escaped<'a>(mut room: Room<'a>, value: &[u8]) -> Left<'a> {
+fn write_json_escaped<'a>(mut room: LineSpace<'a>, value: &[u8]) -> Left<'a> {
     let (value, cut) = shorten(value);
     if cut && JSON.copy(value, room.get_mut(..value.len())?) {
         return put(room.get_mut(value.len()..)?, b"...\"");
@@ -105,7 +105,7 @@ fn write_json_escaped<'a>(mut room: Room<'a>, value: &[u8]) -> Left<'a> {
 }
 
 /// Writes text up to where the last of these escapes would be.
-fn write_json_text<'a>(mut room: Room<'a>, text: &str, escapes: &mut usize) -> Left<'a> {
+fn write_json_text<'a>(mut room: LineSpace<'a>, text: &str, escapes: &mut usize) -> Left<'a> {
     let bytes = text.as_bytes();
     let mut copied = 0;
     for (place, character) in text.char_indices() {
@@ -227,15 +227,15 @@ mod tests {
     const OPEN: Slot = Slot { until: None, quoted: false };
     const QUOTED: Slot = Slot { until: Some(b'"'), quoted: true };
 
-    fn quoted<'a>(room: Room<'a>, value: &[u8]) -> Left<'a> {
+    fn quoted<'a>(room: LineSpace<'a>, value: &[u8]) -> Left<'a> {
         write_free(room, value, QUOTED)
     }
 
-    fn word<'a>(room: Room<'a>, value: &[u8]) -> Left<'a> {
+    fn word<'a>(room: LineSpace<'a>, value: &[u8]) -> Left<'a> {
         write_word(room, value, QUOTED)
     }
 
-    fn on(write: impl for<'a> Fn(Room<'a>, &[u8]) -> Left<'a>, value: &[u8]) -> String {
+    fn on(write: impl for<'a> Fn(LineSpace<'a>, &[u8]) -> Left<'a>, value: &[u8]) -> String {
         text_of(|room| write(room, value))
     }
 

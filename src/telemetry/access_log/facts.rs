@@ -4,13 +4,13 @@
 
 use crate::config::model::Share;
 use crate::config::model::template::{DerivedField, LogField, Slot};
-use crate::message::{Attempt, Cause, Field, Head, Kind, Record, Version};
+use crate::message::{Attempt, Cause, Head, HeaderField, Record, RecordKind, Version};
 use crate::telemetry::cells::{connect_time, first_byte_time, span};
 use crate::tick::Tick;
 
 use super::names::Names;
-use super::room::{Left, Room, put};
-use super::value::{Clock, Value, write_ip};
+use super::room::{Left, LineSpace, put};
+use super::value::{Clock, LogValue, write_ip};
 use super::{digits, escape};
 
 /// A record with what stands beside it.
@@ -40,7 +40,7 @@ impl<'a> Facts<'a> {
     ) -> Facts<'a> {
         Facts {
             record,
-            head: head.filter(|_| record.kind != Kind::Tcp),
+            head: head.filter(|_| record.kind != RecordKind::Tcp),
             names,
             last: record.kept_attempts().last(),
             start: if record.started == Tick::ZERO { record.accepted } else { record.started },
@@ -52,54 +52,54 @@ impl<'a> Facts<'a> {
     ///
     /// Where the field is a constant this comes down to the one line.
     #[inline(always)]
-    pub(super) fn value(&self, field: LogField) -> Value<'a> {
+    pub(super) fn value(&self, field: LogField) -> LogValue<'a> {
         let Facts { record, names, last, .. } = *self;
         match field {
-            LogField::Time => Value::Time(self.start),
-            LogField::Kind => Value::Token(kind_word(record.kind)),
-            LogField::Client => Value::or_absent(record.client.as_ref(), Value::Client),
-            LogField::Listener => Value::Name(record.listener.0.into(), names.listener(record.listener)),
+            LogField::Time => LogValue::Time(self.start),
+            LogField::Kind => LogValue::Token(kind_word(record.kind)),
+            LogField::Client => LogValue::or_absent(record.client.as_ref(), LogValue::Client),
+            LogField::Listener => LogValue::Name(record.listener.0.into(), names.listener(record.listener)),
             LogField::Target => {
-                Value::or_absent(record.target, |id| Value::Name(id.0.into(), names.target(id)))
+                LogValue::or_absent(record.target, |id| LogValue::Name(id.0.into(), names.target(id)))
             }
             LogField::Backend => {
-                Value::or_absent(last, |last| Value::Name(last.backend.0, names.backend(last.backend)))
+                LogValue::or_absent(last, |last| LogValue::Name(last.backend.0, names.backend(last.backend)))
             }
-            LogField::Method => Value::word(self.of_head(Head::method)),
-            LogField::Path => Value::word(self.of_head(Head::path)),
-            LogField::Host => Value::word(self.of_head(Head::authority)),
-            LogField::Status => Value::or_absent(self.sent(), Value::Number),
-            LogField::Cause => Value::or_absent(self.cause(), |cause| Value::Token(cause.token())),
-            LogField::BytesIn => Value::Number(record.bytes_in),
-            LogField::BytesOut => Value::Number(record.bytes_out),
-            LogField::Duration => Value::or_absent(span(self.start, record.done), Value::Millis),
-            LogField::Connect => Value::or_absent(last.and_then(connect_time), Value::Millis),
-            LogField::FirstByte => Value::or_absent(last.and_then(first_byte_time), Value::Millis),
-            LogField::Attempts => Value::Number(record.attempts_made.into()),
-            LogField::EarlierCauses => Value::or_absent(self.earlier(), Value::Causes),
-            LogField::Reused => Value::or_absent(last, |last| Value::Flag(last.reused)),
-            LogField::Tls => Value::or_absent(record.tls, |tls| Value::Token(tls.version)),
-            LogField::TlsResumed => Value::or_absent(record.tls, |tls| Value::Flag(tls.resumed)),
+            LogField::Method => LogValue::word(self.of_head(Head::method)),
+            LogField::Path => LogValue::word(self.of_head(Head::path)),
+            LogField::Host => LogValue::word(self.of_head(Head::authority)),
+            LogField::Status => LogValue::or_absent(self.sent(), LogValue::Number),
+            LogField::Cause => LogValue::or_absent(self.cause(), |cause| LogValue::Token(cause.token())),
+            LogField::BytesIn => LogValue::Number(record.bytes_in),
+            LogField::BytesOut => LogValue::Number(record.bytes_out),
+            LogField::Duration => LogValue::or_absent(span(self.start, record.done), LogValue::Millis),
+            LogField::Connect => LogValue::or_absent(last.and_then(connect_time), LogValue::Millis),
+            LogField::FirstByte => LogValue::or_absent(last.and_then(first_byte_time), LogValue::Millis),
+            LogField::Attempts => LogValue::Number(record.attempts_made.into()),
+            LogField::EarlierCauses => LogValue::or_absent(self.earlier(), LogValue::Causes),
+            LogField::Reused => LogValue::or_absent(last, |last| LogValue::Flag(last.reused)),
+            LogField::Tls => LogValue::or_absent(record.tls, |tls| LogValue::Token(tls.version)),
+            LogField::TlsResumed => LogValue::or_absent(record.tls, |tls| LogValue::Flag(tls.resumed)),
             LogField::Handshake => {
                 let handshake = record.tls.and_then(|_| span(record.accepted, record.secured));
-                Value::or_absent(handshake, Value::Millis)
+                LogValue::or_absent(handshake, LogValue::Millis)
             }
-            LogField::Id => Value::or_absent(Some(record.id).filter(|&id| id != 0), Value::Id),
-            LogField::UserAgent => Value::free(self.header(Field::UserAgent)),
-            LogField::Referer => Value::free(self.header(Field::Referer)),
-            LogField::SampleRate => Value::Share(self.share),
+            LogField::Id => LogValue::or_absent(Some(record.id).filter(|&id| id != 0), LogValue::Id),
+            LogField::UserAgent => LogValue::free(self.header(HeaderField::UserAgent)),
+            LogField::Referer => LogValue::free(self.header(HeaderField::Referer)),
+            LogField::SampleRate => LogValue::Share(self.share),
         }
     }
 
     /// The value of the first header of this name.
-    pub(super) fn named(&self, name: &str) -> Value<'a> {
-        Value::free(self.head.and_then(|head| head.named(name)).unwrap_or_default())
+    pub(super) fn named(&self, name: &str) -> LogValue<'a> {
+        LogValue::free(self.head.and_then(|head| head.named(name)).unwrap_or_default())
     }
 
     /// Writes a field in another form.
     pub(super) fn write_derived<'r>(
         &self,
-        room: Room<'r>,
+        room: LineSpace<'r>,
         field: DerivedField,
         slot: Slot,
         clock: &mut Clock<'_>,
@@ -135,7 +135,7 @@ impl<'a> Facts<'a> {
     /// Method, one form of the target, perhaps the version; `-` alone when there is none of them.
     fn write_request<'r>(
         &self,
-        room: Room<'r>,
+        room: LineSpace<'r>,
         target: fn(&Head) -> &[u8],
         slot: Slot,
         versioned: bool,
@@ -159,7 +159,7 @@ impl<'a> Facts<'a> {
         self.head.map_or(&[][..], part)
     }
 
-    fn header(&self, field: Field) -> &'a [u8] {
+    fn header(&self, field: HeaderField) -> &'a [u8] {
         self.head.and_then(|head| head.value(field)).unwrap_or_default()
     }
 
@@ -175,10 +175,10 @@ impl<'a> Facts<'a> {
 }
 
 /// The word for a kind of record.
-const fn kind_word(kind: Kind) -> &'static str {
+const fn kind_word(kind: RecordKind) -> &'static str {
     match kind {
-        Kind::Http => "http",
-        Kind::Upgrade => "upgrade",
-        Kind::Tcp => "tcp",
+        RecordKind::Http => "http",
+        RecordKind::Upgrade => "upgrade",
+        RecordKind::Tcp => "tcp",
     }
 }

@@ -1,12 +1,12 @@
 //! How records become lines: a config's `format`, made ready once for all workers.
 
 use super::facts::Facts;
-use super::room::{Left, Room, put};
+use super::room::{Left, LineSpace, put};
 use super::value::Clock;
 use super::{json, sample};
-use crate::config::model::template::{Piece, Source};
+use crate::config::model::template::{TemplatePiece, TemplateSource};
 use crate::config::model::{LogFormat, Share, Template};
-use crate::message::{Kind, Record};
+use crate::message::{Record, RecordKind};
 
 /// The form `text`.
 const TEXT: &str = "{time} {client} {listener} {target} {backend} \"{method_path}\" {status} {cause} host={host} \
@@ -68,11 +68,16 @@ impl Form {
 
     /// Writes one line with its end.
     #[inline]
-    pub(super) fn write<'r>(&self, room: Room<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
+    pub(super) fn write<'r>(
+        &self,
+        room: LineSpace<'r>,
+        facts: &Facts<'_>,
+        clock: &mut Clock<'_>,
+    ) -> Left<'r> {
         match &self.layout {
             Layout::Json { sampled } => json::write(room, facts, clock, *sampled),
             Layout::Lines(template) => write_pieces(room, template.pieces(), facts, clock),
-            Layout::Text { tcp, .. } if facts.record.kind == Kind::Tcp => {
+            Layout::Text { tcp, .. } if facts.record.kind == RecordKind::Tcp => {
                 write_pieces(room, tcp.pieces(), facts, clock)
             }
             Layout::Text { http, .. } => write_pieces(room, http.pieces(), facts, clock),
@@ -81,17 +86,23 @@ impl Form {
 }
 
 fn write_pieces<'r>(
-    mut room: Room<'r>,
-    pieces: &[Piece],
+    mut room: LineSpace<'r>,
+    pieces: &[TemplatePiece],
     facts: &Facts<'_>,
     clock: &mut Clock<'_>,
 ) -> Left<'r> {
     for piece in pieces {
         room = match piece {
-            Piece::Text(text) => put(room, text.as_bytes())?,
-            Piece::Value(Source::Field(field), slot) => facts.value(*field).write_text(room, *slot, clock)?,
-            Piece::Value(Source::Derived(field), slot) => facts.write_derived(room, *field, *slot, clock)?,
-            Piece::Value(Source::Header(name), slot) => facts.named(name).write_text(room, *slot, clock)?,
+            TemplatePiece::Text(text) => put(room, text.as_bytes())?,
+            TemplatePiece::Value(TemplateSource::Field(field), slot) => {
+                facts.value(*field).write_text(room, *slot, clock)?
+            }
+            TemplatePiece::Value(TemplateSource::Derived(field), slot) => {
+                facts.write_derived(room, *field, *slot, clock)?
+            }
+            TemplatePiece::Value(TemplateSource::Header(name), slot) => {
+                facts.named(name).write_text(room, *slot, clock)?
+            }
         };
     }
     put(room, b"\n")

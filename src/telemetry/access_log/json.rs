@@ -5,12 +5,12 @@
 
 use super::facts::Facts;
 use super::names::Name;
-use super::room::{Left, Room, put, put_either, put_front};
+use super::room::{Left, LineSpace, put, put_either, put_front};
 use super::stamp::OPENING;
 use super::value::{Clock, write_client};
 use super::{digits, escape};
 use crate::config::model::template::LogField;
-use crate::message::{Cause, Field, Kind};
+use crate::message::{Cause, HeaderField, RecordKind};
 use crate::telemetry::cells::{connect_time, first_byte_time, span};
 
 /// Writes one field after the other, each with a comma and its key before it.
@@ -25,7 +25,12 @@ macro_rules! members {
 }
 
 /// Writes the object and the end of the line; `sampled`: with the field that tells for how many records it stands.
-pub(super) fn write<'r>(room: Room<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>, sampled: bool) -> Left<'r> {
+pub(super) fn write<'r>(
+    room: LineSpace<'r>,
+    facts: &Facts<'_>,
+    clock: &mut Clock<'_>,
+    sampled: bool,
+) -> Left<'r> {
     let room = write_beginning(room, facts, clock)?;
     let room = write_names(room, facts, clock)?;
     let room = write_request(room, facts, clock)?;
@@ -39,12 +44,12 @@ pub(super) fn write<'r>(room: Room<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>
 
 /// Time, kind and client.
 #[inline(always)]
-fn write_beginning<'r>(room: Room<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
+fn write_beginning<'r>(room: LineSpace<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
     let room = put_front(room, clock.0.opening(clock.1, facts.start), OPENING)?;
     let room = match facts.record.kind {
-        Kind::Http => put(room, br#"http","client":"#),
-        Kind::Upgrade => put(room, br#"upgrade","client":"#),
-        Kind::Tcp => put(room, br#"tcp","client":"#),
+        RecordKind::Http => put(room, br#"http","client":"#),
+        RecordKind::Upgrade => put(room, br#"upgrade","client":"#),
+        RecordKind::Tcp => put(room, br#"tcp","client":"#),
     }?;
     match &facts.record.client {
         Some(client) => put(write_client(put(room, b"\"")?, client)?, b"\""),
@@ -54,7 +59,7 @@ fn write_beginning<'r>(room: Room<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>)
 
 /// Listener, target and backend.
 #[inline(always)]
-fn write_names<'r>(room: Room<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
+fn write_names<'r>(room: LineSpace<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
     if let (Some(target), Some(last)) = (facts.record.target, facts.last)
         && let Some(listener) = facts.names.listener(facts.record.listener).and_then(Name::member)
         && let Some(target) = facts.names.target(target).and_then(Name::member)
@@ -68,13 +73,13 @@ fn write_names<'r>(room: Room<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> 
 }
 
 #[cold]
-fn write_any_names<'r>(room: Room<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
+fn write_any_names<'r>(room: LineSpace<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
     members!(room, facts, clock: Listener Target Backend)
 }
 
 /// Method, path and host.
 #[inline(always)]
-fn write_request<'r>(room: Room<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
+fn write_request<'r>(room: LineSpace<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
     let Some(head) = facts.head else { return members!(room, facts, clock: Method Path Host) };
     let room = match head.method() {
         b"GET" => put(room, br#","method":"GET""#)?,
@@ -86,7 +91,7 @@ fn write_request<'r>(room: Room<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -
 
 /// Status, cause and how many bytes there were.
 #[inline(always)]
-fn write_outcome<'r>(room: Room<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
+fn write_outcome<'r>(room: LineSpace<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
     const DONE: &[u8; 38] = br#","status":000,"cause":null,"bytes_in":"#;
     let record = facts.record;
     if record.cause != Cause::Done || !(100..1000).contains(&record.status) {
@@ -100,13 +105,13 @@ fn write_outcome<'r>(room: Room<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -
 }
 
 #[cold]
-fn write_any_outcome<'r>(room: Room<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
+fn write_any_outcome<'r>(room: LineSpace<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
     members!(room, facts, clock: Status Cause BytesIn BytesOut)
 }
 
 /// How long it took and how many attempts.
 #[inline(always)]
-fn write_times<'r>(room: Room<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
+fn write_times<'r>(room: LineSpace<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
     let record = facts.record;
     if let Some(duration) = span(facts.start, record.done)
         && let Some(last) = facts.last
@@ -129,13 +134,13 @@ fn write_times<'r>(room: Room<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> 
 }
 
 #[cold]
-fn write_any_times<'r>(room: Room<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
+fn write_any_times<'r>(room: LineSpace<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
     members!(room, facts, clock: Duration Connect FirstByte Attempts EarlierCauses Reused)
 }
 
 /// TLS with the client, and the request's number.
 #[inline(always)]
-fn write_session<'r>(room: Room<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
+fn write_session<'r>(room: LineSpace<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
     if facts.record.tls.is_some() || facts.record.id == 0 {
         return write_any_session(room, facts, clock);
     }
@@ -143,21 +148,21 @@ fn write_session<'r>(room: Room<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -
     put(digits::write_hex(room, facts.record.id)?, b"\"")
 }
 
-fn write_any_session<'r>(room: Room<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
+fn write_any_session<'r>(room: LineSpace<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
     members!(room, facts, clock: Tls TlsResumed Handshake Id)
 }
 
 /// What the client said of itself.
 #[inline(always)]
-fn write_headers<'r>(room: Room<'r>, facts: &Facts<'_>) -> Left<'r> {
+fn write_headers<'r>(room: LineSpace<'r>, facts: &Facts<'_>) -> Left<'r> {
     let value = |field| facts.head.and_then(|head| head.value(field)).unwrap_or_default();
-    let room = write_bytes(room, br#","user_agent":""#, value(Field::UserAgent))?;
-    write_bytes(room, br#","referer":""#, value(Field::Referer))
+    let room = write_bytes(room, br#","user_agent":""#, value(HeaderField::UserAgent))?;
+    write_bytes(room, br#","referer":""#, value(HeaderField::Referer))
 }
 
 /// A member with a stranger's bytes; empty ones are null. `key` goes up to the first quote of the value.
 #[inline(always)]
-fn write_bytes<'r, const N: usize>(room: Room<'r>, key: &[u8; N], value: &[u8]) -> Left<'r> {
+fn write_bytes<'r, const N: usize>(room: LineSpace<'r>, key: &[u8; N], value: &[u8]) -> Left<'r> {
     if value.is_empty() {
         return put(put(room, &key[..N - 1])?, b"null");
     }
@@ -177,7 +182,7 @@ mod tests {
 
     /// What the rule alone makes of a record.
     fn write_by_rule<'r>(
-        room: Room<'r>,
+        room: LineSpace<'r>,
         facts: &Facts<'_>,
         clock: &mut Clock<'_>,
         sampled: bool,
@@ -215,7 +220,7 @@ mod tests {
     prop_compose! {
         fn record()(
             client in client(),
-            kind in prop_oneof![6 => Just(Kind::Http), 1 => Just(Kind::Upgrade), 1 => Just(Kind::Tcp)],
+            kind in prop_oneof![6 => Just(RecordKind::Http), 1 => Just(RecordKind::Upgrade), 1 => Just(RecordKind::Tcp)],
             cause in prop_oneof![4 => Just(Cause::Done), 1 => prop::sample::select(Cause::ALL)],
             status in prop_oneof![6 => 100..1000_u16, 1 => any::<u16>(), 1 => Just(0)],
             id in prop_oneof![4 => any::<u128>(), 1 => Just(0)],

@@ -2,7 +2,7 @@
 //!
 //! A worker formats into its own buffer ([`Handle`]). When that is large enough, or at a tick, it is handed
 //! over a bounded queue to the one writer thread, which does the system calls. When the writer falls
-//! behind, lines are kept for a while, then dropped and counted. [`AccessLog`] is the owner's end: `server`
+//! behind, lines are kept for a while, then dropped and counted. [`AccessLogWriter`] is the owner's end: `server`
 //! starts it before the workers and closes it after them. [`Rotation`] is for whoever obeys signals.
 
 mod digits;
@@ -30,7 +30,7 @@ use self::facts::Facts;
 use self::form::Form;
 use self::room::Batch;
 use self::stamp::Stamps;
-use self::writer::{Intake, Open, Writer};
+use self::writer::{LogIntake, Open, Writer};
 use super::cells::Cells;
 use super::lines::{Descriptor, Sink, count_lines};
 use crate::config::model::{self, LogPath};
@@ -48,7 +48,7 @@ const KEEP_AT_MOST: usize = 256 * 1024;
 
 /// The owner's end of the access log.
 #[derive(Debug)]
-pub struct AccessLog {
+pub struct AccessLogWriter {
     form: Arc<Form>,
     writer: Writer,
     /// The destination has a path that can be opened again.
@@ -57,7 +57,7 @@ pub struct AccessLog {
 
 /// A way to say that the file was moved away. Clones say the same.
 #[derive(Clone, Debug)]
-pub struct Rotation(Intake);
+pub struct Rotation(LogIntake);
 
 impl Rotation {
     /// Makes the writer open its path again, soon: what was handed over before goes to the old file, what comes
@@ -67,30 +67,30 @@ impl Rotation {
     }
 }
 
-impl AccessLog {
+impl AccessLogWriter {
     /// Opens the destination and starts the writer thread. A file is appended to; a new one gets mode 0640
     /// (less the umask), because addresses and paths of clients are personal. A named pipe needs no reader yet.
     ///
     /// # Errors
     /// The destination can't be opened (the message names it) or the thread can't be started.
-    pub fn start(settings: &model::AccessLog) -> io::Result<AccessLog> {
+    pub fn start(settings: &model::AccessLog) -> io::Result<AccessLogWriter> {
         let form = Form::new(&settings.format, settings.sample);
         match &settings.path {
             LogPath::Stdout => {
-                AccessLog::start_on(Box::new(Descriptor::of(io::stdout().as_fd())?), None, form)
+                AccessLogWriter::start_on(Box::new(Descriptor::of(io::stdout().as_fd())?), None, form)
             }
             LogPath::File(path) => {
                 let sink = open(path)?;
                 let path = path.clone();
-                AccessLog::start_on(sink, Some(Box::new(move || open(&path))), form)
+                AccessLogWriter::start_on(sink, Some(Box::new(move || open(&path))), form)
             }
         }
     }
 
     /// Starts the writer thread on any sink. Each write gets whole lines; there is no buffer behind it.
-    fn start_on(sink: Sink, open: Option<Open>, form: Form) -> io::Result<AccessLog> {
+    fn start_on(sink: Sink, open: Option<Open>, form: Form) -> io::Result<AccessLogWriter> {
         let rotates = open.is_some();
-        Ok(AccessLog { form: Arc::new(form), writer: Writer::start(sink, open)?, rotates })
+        Ok(AccessLogWriter { form: Arc::new(form), writer: Writer::start(sink, open)?, rotates })
     }
 
     /// A worker's end. Records it has to drop are counted in that worker's `cells`.
@@ -141,7 +141,7 @@ fn open(path: &Path) -> io::Result<Sink> {
 #[derive(Debug)]
 pub struct Handle {
     form: Arc<Form>,
-    intake: Intake,
+    intake: LogIntake,
     cells: Arc<Cells>,
     buffer: Batch,
     stamps: Stamps,

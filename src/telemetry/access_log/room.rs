@@ -5,17 +5,17 @@
 //! text of known length is one comparison and a few plain stores.
 
 /// What is left of a buffer.
-pub(super) type Room<'a> = &'a mut [u8];
+pub(super) type LineSpace<'a> = &'a mut [u8];
 
 /// What is left after something was written; `None`: it did not fit.
-pub(super) type Left<'a> = Option<Room<'a>>;
+pub(super) type Left<'a> = Option<LineSpace<'a>>;
 
 /// The first room of a batch; more than the size at which it is handed over, so that few batches ever grow.
 pub(super) const FIRST_ROOM: usize = 40 * 1024;
 
 /// Writes `text`.
 #[inline(always)]
-pub(super) fn put<'a>(room: Room<'a>, text: &[u8]) -> Left<'a> {
+pub(super) fn put<'a>(room: LineSpace<'a>, text: &[u8]) -> Left<'a> {
     let (here, rest) = room.split_at_mut_checked(text.len())?;
     here.copy_from_slice(text);
     Some(rest)
@@ -23,14 +23,14 @@ pub(super) fn put<'a>(room: Room<'a>, text: &[u8]) -> Left<'a> {
 
 /// Writes one of two texts.
 #[inline(always)]
-pub(super) fn put_either<'a>(room: Room<'a>, first: bool, texts: [&[u8]; 2]) -> Left<'a> {
+pub(super) fn put_either<'a>(room: LineSpace<'a>, first: bool, texts: [&[u8]; 2]) -> Left<'a> {
     if first { put(room, texts[0]) } else { put(room, texts[1]) }
 }
 
 /// Writes the first `length` bytes of `text`, which costs less than copying a number of bytes that is not known
 /// in advance. Asks for room for all of `text`.
 #[inline(always)]
-pub(super) fn put_front<'a, const N: usize>(room: Room<'a>, text: &[u8; N], length: usize) -> Left<'a> {
+pub(super) fn put_front<'a, const N: usize>(room: LineSpace<'a>, text: &[u8; N], length: usize) -> Left<'a> {
     *room.first_chunk_mut()? = *text;
     room.get_mut(length..)
 }
@@ -51,7 +51,7 @@ impl Batch {
 
     /// Appends what `write` writes, which is asked again as long as there is too little room for it.
     #[inline]
-    pub(super) fn append(&mut self, mut write: impl for<'a> FnMut(Room<'a>) -> Left<'a>) {
+    pub(super) fn append(&mut self, mut write: impl for<'a> FnMut(LineSpace<'a>) -> Left<'a>) {
         loop {
             let all = self.bytes.len();
             if let Some(left) = self.bytes.get_mut(self.used..).and_then(&mut write) {
@@ -96,7 +96,7 @@ impl Batch {
 
 /// What `write` writes, as text.
 #[cfg(test)]
-pub(super) fn text_of(write: impl for<'a> FnMut(Room<'a>) -> Left<'a>) -> String {
+pub(super) fn text_of(write: impl for<'a> FnMut(LineSpace<'a>) -> Left<'a>) -> String {
     let mut batch = Batch::default();
     batch.append(write);
     String::from_utf8(batch.lines().to_vec()).expect("always UTF-8")

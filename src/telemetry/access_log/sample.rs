@@ -41,7 +41,7 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
     use super::*;
-    use crate::message::{ClientAddress, Kind};
+    use crate::message::{ClientAddress, RecordKind};
     use crate::tick::Tick;
 
     fn percent(percent: u32) -> Share {
@@ -81,12 +81,12 @@ mod tests {
             logged((1..=10_000).map(|id| numbered(id << 64))),
             logged((1..=10_000).map(|id| numbered(0x0190_0000_0000_7000_8000_0000_0000_0000 + (id << 80)))),
             logged((1..=10_000).map(|time| Record {
-                kind: Kind::Tcp,
+                kind: RecordKind::Tcp,
                 accepted: Tick(time * 1000),
                 ..Record::default()
             })),
             logged((1..=10_000).map(|port| Record {
-                kind: Kind::Tcp,
+                kind: RecordKind::Tcp,
                 accepted: Tick(5),
                 client: Some(ClientAddress::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)),
                 ..Record::default()

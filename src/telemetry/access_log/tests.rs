@@ -64,8 +64,8 @@ impl Write for Sink {
     }
 }
 
-fn log_to(sink: &Sink) -> AccessLog {
-    AccessLog::start_on(Box::new(sink.clone()), None, Form::new(&LogFormat::Json, Share::ALL))
+fn log_to(sink: &Sink) -> AccessLogWriter {
+    AccessLogWriter::start_on(Box::new(sink.clone()), None, Form::new(&LogFormat::Json, Share::ALL))
         .expect("a thread")
 }
 
@@ -240,14 +240,14 @@ fn a_failing_destination_is_told_once_and_tears_no_later_line() {
 }
 
 /// A log on sinks that are opened one after the other; an error is what opening gives.
-fn rotating(sinks: Vec<io::Result<Sink>>) -> AccessLog {
+fn rotating(sinks: Vec<io::Result<Sink>>) -> AccessLogWriter {
     let sinks = Mutex::new(sinks.into_iter());
     let open = move || -> io::Result<crate::telemetry::lines::Sink> {
         Ok(Box::new(sinks.lock().expect("no panic").next().expect("asked once per sink")?))
     };
     let first = open().expect("the first");
     let form = Form::new(&LogFormat::Json, Share::ALL);
-    AccessLog::start_on(first, Some(Box::new(open)), form).expect("a thread")
+    AccessLogWriter::start_on(first, Some(Box::new(open)), form).expect("a thread")
 }
 
 #[test]
@@ -367,7 +367,7 @@ fn a_file_is_appended_to_and_private() {
     let settings =
         model::AccessLog { path: LogPath::File(path.clone()), format: LogFormat::Json, sample: Share::ALL };
     for number in 0..2 {
-        let log = AccessLog::start(&settings).expect("opened");
+        let log = AccessLogWriter::start(&settings).expect("opened");
         write(&mut log.handle(Arc::default()), number);
         log.close(LONG).expect("closed");
     }
@@ -382,7 +382,7 @@ fn a_file_that_cannot_be_opened_is_named() {
     let path = folder.path().join("no/such/folder.log");
     let settings =
         model::AccessLog { path: LogPath::File(path), format: LogFormat::Text, sample: Share::ALL };
-    let error = AccessLog::start(&settings).expect_err("no folder");
+    let error = AccessLogWriter::start(&settings).expect_err("no folder");
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
     assert!(error.to_string().contains("no/such/folder.log"), "{error}");
 }

@@ -37,12 +37,12 @@ struct Shared {
 
 /// A worker's way in.
 #[derive(Clone, Debug)]
-pub(super) struct Intake {
+pub(super) struct LogIntake {
     queue: SyncSender<Batch>,
     shared: Arc<Shared>,
 }
 
-impl Intake {
+impl LogIntake {
     /// Puts a batch into the queue, or gives it back when that is full or the writer has ended.
     pub(super) fn offer(&self, batch: Batch) -> Result<(), Batch> {
         self.queue.try_send(batch).map_err(|error| match error {
@@ -76,7 +76,7 @@ impl Intake {
 /// The owner's end: the thread and the way to end it.
 #[derive(Debug)]
 pub(super) struct Writer {
-    intake: Intake,
+    intake: LogIntake,
     thread: JoinHandle<()>,
     /// Never carries anything; disconnects when the thread ends, however it ends.
     ended: Receiver<()>,
@@ -96,10 +96,10 @@ impl Writer {
             let _alive: SyncSender<()> = alive;
             tracing::dispatcher::with_default(&events, || output.run(&batches));
         })?;
-        Ok(Writer { intake: Intake { queue, shared }, thread, ended })
+        Ok(Writer { intake: LogIntake { queue, shared }, thread, ended })
     }
 
-    pub(super) fn intake(&self) -> Intake {
+    pub(super) fn intake(&self) -> LogIntake {
         self.intake.clone()
     }
 

@@ -3,7 +3,7 @@
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 use super::*;
-use crate::tls::{Fault, words};
+use crate::tls::{TlsFault, words};
 
 /// A certificate for `app.internal` with a key of its own.
 struct Own {
@@ -46,11 +46,11 @@ fn judged(
     leaf: &CertificateDer<'_>,
     name: &'static str,
     now: u64,
-) -> Option<(Fault, String)> {
+) -> Option<(TlsFault, String)> {
     let name = ServerName::try_from(name).expect("a name");
     let now = UnixTime::since_unix_epoch(Duration::from_secs(now));
     let error = verifier.verify_server_cert(leaf, &[], &name, &[], now).err()?;
-    Some((Fault::of(&error, true), words(&error, true)))
+    Some((TlsFault::of(&error, true), words(&error, true)))
 }
 
 /// 2025, 2015 and 2035.
@@ -66,12 +66,12 @@ fn a_certificate_in_ca_file_is_taken_for_its_own_name_while_it_is_in_force() {
         let judged = |name, now| judged(&verifier, &own.der, name, now);
         assert_eq!(judged("app.internal", NOW), None, "authority: {authority}");
         let (fault, text) = judged("other.internal", NOW).expect("another name");
-        assert_eq!(fault, Fault::Name);
+        assert_eq!(fault, TlsFault::Name);
         assert_eq!(text, "its certificate is valid for app.internal, not for other.internal");
         let expired = "its certificate expired on 2030-01-01T00:00:00Z";
-        assert_eq!(judged("app.internal", LATER), Some((Fault::Expired, expired.to_owned())));
+        assert_eq!(judged("app.internal", LATER), Some((TlsFault::Expired, expired.to_owned())));
         let early = "its certificate is not in force before 2020-01-01T00:00:00Z";
-        assert_eq!(judged("app.internal", EARLIER), Some((Fault::Expired, early.to_owned())));
+        assert_eq!(judged("app.internal", EARLIER), Some((TlsFault::Expired, early.to_owned())));
     }
 }
 
@@ -82,7 +82,7 @@ fn a_backends_own_certificate_in_ca_file_vouches_for_no_other() {
         let judged = judged(&trusting(&[trusted]), &trusted.sign(), "app.internal", NOW);
         judged.map(|(fault, _)| fault)
     };
-    assert_eq!(fault(&server), Some(Fault::Issuer));
+    assert_eq!(fault(&server), Some(TlsFault::Issuer));
     assert_eq!(fault(&authority), None);
 }
 
@@ -90,7 +90,7 @@ fn a_backends_own_certificate_in_ca_file_vouches_for_no_other() {
 fn an_authoritys_own_certificate_that_is_not_in_ca_file_has_an_unknown_issuer() {
     let (known, stranger) = (Own::new(true), Own::new(true));
     let (fault, text) = judged(&trusting(&[&known]), &stranger.der, "app.internal", NOW).expect("a stranger");
-    assert_eq!(fault, Fault::Issuer);
+    assert_eq!(fault, TlsFault::Issuer);
     assert_eq!(text, "its certificate is that of an authority, and not one whom we trust");
 }
 
@@ -121,7 +121,7 @@ fn mozillas_list_is_for_machines_without_any_and_never_in_the_place_of_a_chosen_
     let chains = chains(Arc::new(RootCertStore::empty()));
     let nobody = Verifier { whom: Whom::Trusted { chains, pins: None }, provider: provider() };
     let (fault, _) = judged(&nobody, &Own::new(false).der, "app.internal", NOW).expect("nobody is trusted");
-    assert_eq!(fault, Fault::Issuer);
+    assert_eq!(fault, TlsFault::Issuer);
 }
 
 #[test]

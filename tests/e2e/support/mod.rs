@@ -12,8 +12,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use evenkeel::config::model::{
-    Backend, BackendAddress, Bind, ClientTimeouts, Config, EventFormat, Forwarded, HealthCheck, HostHeader, Limits,
-    Listener, LogLevel, Policy, Portion, Protocol, Resilience, Route, Target, Timeouts,
+    BackendAddress, BackendConfig, Bind, ClientTimeouts, Config, EventFormat, Forwarded, HealthCheck,
+    HostHeader, Limits, ListenerConfig, LogLevel, Policy, Portion, Protocol, Resilience, Route, TargetConfig,
+    Timeouts,
 };
 use evenkeel::server::{Bound, Options, Server};
 use fake_backend::{Fake, Running};
@@ -92,9 +93,9 @@ pub fn chunked(body: &[u8], sizes: &[usize], trailers: &str) -> Vec<u8> {
 }
 
 /// A backend at an address.
-pub fn backend(address: SocketAddr) -> Backend {
+pub fn backend(address: SocketAddr) -> BackendConfig {
     let (host, port) = (address.ip().to_string(), address.port());
-    Backend {
+    BackendConfig {
         name: address.to_string(),
         address: BackendAddress::Host { host, port },
         probe_path: None,
@@ -106,7 +107,7 @@ pub fn backend(address: SocketAddr) -> Backend {
 /// One target called `web` on a free port, two workers, health checks off.
 pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
     Config {
-        listeners: vec![Listener {
+        listeners: vec![ListenerConfig {
             name: "web".into(),
             protocol,
             tls: None,
@@ -117,7 +118,7 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
             forwarded: Forwarded::default(),
             x_real_ip: false,
         }],
-        targets: vec![Target {
+        targets: vec![TargetConfig {
             name: "web".into(),
             protocol,
             host: HostHeader::Pass,

@@ -11,12 +11,12 @@ use evenkeel::net::now;
 use evenkeel::proxy::WorkerCtx;
 use evenkeel::proxy::http::Body;
 use evenkeel::proxy::http::edge::After;
-use evenkeel::proxy::http::exchange::{Arrival, Space, exchange};
+use evenkeel::proxy::http::exchange::{IncomingRequest, Space, exchange};
 use evenkeel::proxy::http::memory::MemoryEdge;
 use evenkeel::proxy::pool::Pool;
 use evenkeel::server::Options;
 use evenkeel::snapshot::Snapshot;
-use evenkeel::target::Registry;
+use evenkeel::targets::Registry;
 use evenkeel::telemetry::cells::Cells;
 use evenkeel::tls::Tickets;
 
@@ -42,7 +42,7 @@ pub async fn ask(ctx: &Rc<WorkerCtx>, head: &Head, body: Body) -> (After, Memory
     let mut edge = MemoryEdge::default();
     let peer = Peer { client: Some(ClientAddress::new([192, 0, 2, 7].into(), 1234)), ..Peer::default() };
     let listener = &ctx.snapshot.listeners[0];
-    let arrival = Arrival { ctx, listener, head, peer: &peer, started: now(), head_read: now() };
-    let after = exchange(&arrival, &mut edge, &body, &mut Space::default()).await;
+    let incoming = IncomingRequest { ctx, listener, head, peer: &peer, started: now(), head_read: now() };
+    let after = exchange(&incoming, &mut edge, &body, &mut Space::default()).await;
     (after, edge)
 }

@@ -8,8 +8,8 @@ use super::*;
 use crate::net::Ticker;
 use crate::net::tls::fixture::{Far, once, pair, settle};
 use crate::proxy::fixtures::context;
-use crate::proxy::http::desk::Running;
 use crate::proxy::http::h1::transmit::Out;
+use crate::proxy::http::job_futures::RunningJob;
 
 /// A client under TLS whose socket takes nothing more, and the driver of its deadlines.
 async fn full() -> (Rc<Ticker>, Rc<Client>, Far) {
@@ -88,11 +88,11 @@ async fn a_slow_reader_gets_close_notify_once_it_has_room() {
 }
 
 /// So many requests that are being served, and never end.
-fn crowd(ctx: &Rc<WorkerCtx>, count: usize) -> Vec<Running<'_, Rc<Client>, Option<After>>> {
+fn crowd(ctx: &Rc<WorkerCtx>, count: usize) -> Vec<RunningJob<'_, Rc<Client>, Option<After>>> {
     let (near, _far) = UnixStream::pair().expect("a pair of sockets");
     let client = Client::new(Rc::clone(ctx), near.into(), Peer::default(), None);
     let never = async |_: Rc<Client>, _: &mut Papers| std::future::pending().await;
-    (0..count).map(|_| ctx.desks.run(Rc::clone(&client), never)).collect()
+    (0..count).map(|_| ctx.job_futures.run(Rc::clone(&client), never)).collect()
 }
 
 /// A client that waits for its turn to send a request, and its far end.
@@ -128,7 +128,7 @@ impl Waiting {
     }
 }
 
-/// As many as begin in one round of the turnstile.
+/// As many as begin in one round of the request_queue.
 const ROUND: usize = 64;
 
 #[tokio::test]
@@ -142,8 +142,8 @@ async fn while_many_are_served_who_comes_next_waits_unread_for_the_next_round() 
     assert_eq!(begun, ROUND);
     let mut late = Waiting::with_bytes(&ctx).await;
     assert!(!late.begins().await, "it was begun beyond its round");
-    let mut usher = Box::pin(ctx.turnstile.usher());
-    assert!(once(|cx| usher.as_mut().poll(cx)).await.is_pending());
+    let mut rounds = Box::pin(ctx.request_queue.let_in());
+    assert!(once(|cx| rounds.as_mut().poll(cx)).await.is_pending());
     assert!(late.begins().await);
 }
 

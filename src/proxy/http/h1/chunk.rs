@@ -5,7 +5,7 @@
 //! does: the sender writes an end of its own, after the trailers were checked. A line is only looked at when
 //! it is complete, so a size can't be misread across two reads.
 
-use crate::message::Field;
+use crate::message::HeaderField;
 
 use super::parse::{is_control, is_token};
 
@@ -256,13 +256,17 @@ fn check_trailer(line: &[u8]) -> Result<(), Malformed> {
     {
         return Err(Malformed);
     }
-    let field = match Field::classify(name) {
-        Field::Other => Field::classify_alias(name),
+    let field = match HeaderField::classify(name) {
+        HeaderField::Other => HeaderField::classify_alias(name),
         known => known,
     };
     let framing = matches!(
         field,
-        Field::ContentLength | Field::TransferEncoding | Field::Host | Field::Trailer | Field::Expect
+        HeaderField::ContentLength
+            | HeaderField::TransferEncoding
+            | HeaderField::Host
+            | HeaderField::Trailer
+            | HeaderField::Expect
     );
     if framing || field.is_hop_by_hop() || field.is_about_client() { Err(Malformed) } else { Ok(()) }
 }

@@ -13,7 +13,7 @@ use super::chunk::Chunks;
 
 /// Why a body can't be read on.
 #[derive(Debug)]
-pub enum Broken {
+pub enum BodyBroken {
     /// The bytes break the framing.
     Malformed,
     /// The connection ended or failed before the body did.
@@ -110,20 +110,20 @@ impl Decoder {
     /// body, or to the next message.
     ///
     /// # Errors
-    /// See [`Broken`].
+    /// See [`BodyBroken`].
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
         stream: &mut Stream,
         held: &mut Option<Buffer>,
         buffers: &FreeList,
-    ) -> Poll<Result<Option<Piece>, Broken>> {
+    ) -> Poll<Result<Option<Piece>, BodyBroken>> {
         loop {
             if self.is_done() {
                 return Poll::Ready(Ok(None));
             }
             if matches!(self.coding, Coding::Broken) {
-                return Poll::Ready(Err(Broken::Malformed));
+                return Poll::Ready(Err(BodyBroken::Malformed));
             }
             if let Some(piece) = self.take(held)? {
                 return Poll::Ready(Ok(Some(Piece::Buffer(piece))));
@@ -137,7 +137,7 @@ impl Decoder {
                 }
                 match ready!(stream.poll_readable(cx)) {
                     Ok(()) => {}
-                    Err(_) => return Poll::Ready(Err(Broken::Cut)),
+                    Err(_) => return Poll::Ready(Err(BodyBroken::Cut)),
                 }
             }
             let mut buffer = held.take().unwrap_or_else(|| buffers.take());
@@ -148,7 +148,7 @@ impl Decoder {
             match ready!(outcome) {
                 Ok(0) if self.is_until_close() => self.finish(),
                 // A body that only the close ends must not look complete after a reset.
-                Ok(0) | Err(_) => return Poll::Ready(Err(Broken::Cut)),
+                Ok(0) | Err(_) => return Poll::Ready(Err(BodyBroken::Cut)),
                 Ok(_) => {}
             }
         }
@@ -180,7 +180,7 @@ impl Decoder {
         cx: &mut Context<'_>,
         stream: &Stream,
         buffers: &FreeList,
-    ) -> Poll<Result<Option<Pipe>, Broken>> {
+    ) -> Poll<Result<Option<Pipe>, BodyBroken>> {
         let Coding::Length(left) = &mut self.coding else { return Poll::Ready(Ok(None)) };
         let most = usize::try_from(*left).unwrap_or(usize::MAX);
         if !self.pipes || !self.run.is_long() || most < splice::SHORT || !stream.is_plain() {
@@ -201,16 +201,16 @@ impl Decoder {
                 self.run.end();
                 Poll::Ready(Ok(None))
             }
-            Err(_) => Poll::Ready(Err(Broken::Cut)),
+            Err(_) => Poll::Ready(Err(BodyBroken::Cut)),
         }
     }
 
     /// Takes the next piece out of `held`, if a complete one is there.
-    fn take(&mut self, held: &mut Option<Buffer>) -> Result<Option<Buffer>, Broken> {
+    fn take(&mut self, held: &mut Option<Buffer>) -> Result<Option<Buffer>, BodyBroken> {
         let Some(mut buffer) = held.take() else { return Ok(None) };
         match &mut self.coding {
             Coding::Done => *held = Some(buffer),
-            Coding::Broken => return Err(Broken::Malformed),
+            Coding::Broken => return Err(BodyBroken::Malformed),
             Coding::UntilClose => {
                 self.plain += buffer.len() as u64;
                 return Ok(Some(buffer));
@@ -230,7 +230,7 @@ impl Decoder {
                 let Ok(found) = chunks.scan(buffer.data_mut(), self.raw) else {
                     self.plain = chunks.content;
                     self.coding = Coding::Broken;
-                    return Err(Broken::Malformed);
+                    return Err(BodyBroken::Malformed);
                 };
                 let done = chunks.is_done();
                 self.extra = chunks.extra;
@@ -258,11 +258,11 @@ impl Decoder {
     }
 }
 
-impl From<Broken> for io::Error {
-    fn from(broken: Broken) -> io::Error {
+impl From<BodyBroken> for io::Error {
+    fn from(broken: BodyBroken) -> io::Error {
         match broken {
-            Broken::Malformed => io::ErrorKind::InvalidData.into(),
-            Broken::Cut => io::ErrorKind::UnexpectedEof.into(),
+            BodyBroken::Malformed => io::ErrorKind::InvalidData.into(),
+            BodyBroken::Cut => io::ErrorKind::UnexpectedEof.into(),
         }
     }
 }

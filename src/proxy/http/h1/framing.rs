@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::message::{Cause, Field, Fields, Framing, Head, Version, status, tokens};
+use crate::message::{Cause, Fields, Framing, Head, HeaderField, Version, status, tokens};
 
 /// The fields that frame a message.
-const FRAMING: Fields = Fields::of(&[Field::ContentLength, Field::TransferEncoding]);
+const FRAMING: Fields = Fields::of(&[HeaderField::ContentLength, HeaderField::TransferEncoding]);
 
 /// The framing of a request's body.
 ///
@@ -19,11 +19,13 @@ pub fn request(head: &Head) -> Result<Framing, Cause> {
     let coding = coding(head)?;
     match (length, coding) {
         (Some(_), Some(())) => Err(Cause::LengthConflict),
-        (None, Some(())) if head.version == Version::Http10 || has_tab(head, Field::TransferEncoding) => {
+        (None, Some(()))
+            if head.version == Version::Http10 || has_tab(head, HeaderField::TransferEncoding) =>
+        {
             Err(Cause::BadTransferEncoding)
         }
         (None, Some(())) => Ok(Framing::Chunked),
-        (Some(_), None) if has_tab(head, Field::ContentLength) => Err(Cause::BadLength),
+        (Some(_), None) if has_tab(head, HeaderField::ContentLength) => Err(Cause::BadLength),
         (Some(length), None) => Ok(Framing::Length(length)),
         (None, None) => Ok(Framing::None),
     }
@@ -48,8 +50,8 @@ pub fn answer(head: &Head, to_head_request: bool) -> Result<Framing, Cause> {
 
 /// The one Content-Length, if there is one: digits only, fits 63 bits, not repeated, no list.
 fn length(head: &Head) -> Result<Option<u64>, ()> {
-    let Some(value) = head.value(Field::ContentLength) else { return Ok(None) };
-    if head.repeats(Field::ContentLength) || value.is_empty() || value.len() > 19 {
+    let Some(value) = head.value(HeaderField::ContentLength) else { return Ok(None) };
+    if head.repeats(HeaderField::ContentLength) || value.is_empty() || value.len() > 19 {
         return Err(());
     }
     let mut number = 0u64;
@@ -66,14 +68,14 @@ fn length(head: &Head) -> Result<Option<u64>, ()> {
 /// Whether the transfer coding is chunked: the single value, once.
 #[inline]
 fn coding(head: &Head) -> Result<Option<()>, Cause> {
-    let Some(value) = head.value(Field::TransferEncoding) else { return Ok(None) };
+    let Some(value) = head.value(HeaderField::TransferEncoding) else { return Ok(None) };
     named_coding(head, value)
 }
 
 /// The same for a head that names a coding.
 #[inline(never)]
 fn named_coding(head: &Head, value: &[u8]) -> Result<Option<()>, Cause> {
-    if head.repeats(Field::TransferEncoding) {
+    if head.repeats(HeaderField::TransferEncoding) {
         return Err(Cause::BadTransferEncoding);
     }
     if value.eq_ignore_ascii_case(b"chunked") {
@@ -87,7 +89,7 @@ fn named_coding(head: &Head, value: &[u8]) -> Result<Option<()>, Cause> {
 
 /// Whether a tab stands beside the value of this field. It is legal there (RFC 9110 §5.6.3), but lines are forwarded as
 /// they came, and a backend that strips blanks alone would not see what frames the message.
-fn has_tab(head: &Head, field: Field) -> bool {
+fn has_tab(head: &Head, field: HeaderField) -> bool {
     head.lines().iter().any(|line| line.field == field && head.at(line.whole()).contains(&b'\t'))
 }
 
@@ -97,10 +99,10 @@ pub fn keeps_alive(head: &Head) -> bool {
     if !head.has_hop_by_hop() {
         return head.version == Version::Http11;
     }
-    if head.lists(Field::Connection, b"close") {
+    if head.lists(HeaderField::Connection, b"close") {
         return false;
     }
-    head.version == Version::Http11 || head.lists(Field::Connection, b"keep-alive")
+    head.version == Version::Http11 || head.lists(HeaderField::Connection, b"keep-alive")
 }
 
 /// `Keep-Alive: timeout=N` of an answer, in whole seconds.
@@ -109,7 +111,7 @@ pub fn keep_alive_timeout(head: &Head) -> Option<Duration> {
     if !head.has_hop_by_hop() {
         return None;
     }
-    let parameter = head.values(Field::KeepAlive).flat_map(tokens).find_map(|item| {
+    let parameter = head.values(HeaderField::KeepAlive).flat_map(tokens).find_map(|item| {
         let text = std::str::from_utf8(item).ok()?;
         let (name, value) = text.split_once('=')?;
         name.trim().eq_ignore_ascii_case("timeout").then(|| value.trim().parse::<u32>().ok())?

@@ -5,15 +5,20 @@
 //! bytes, odd targets. One pass over the bytes finds the lines, judges every byte and indexes them; it ends with
 //! the head, whatever is behind it.
 
-use crate::message::{Cause, Field, Fields, Head, Line, Span, Version};
+use crate::message::{Cause, Fields, Head, HeadLine, HeaderField, Span, Version};
 
 use super::scan;
 
 /// Most header lines of an answer.
 const ANSWER_LINES: usize = 512;
 /// Fields that are lists of which we read every item, some of them several times.
-const LISTS: Fields =
-    Fields::of(&[Field::Connection, Field::KeepAlive, Field::Te, Field::TransferEncoding, Field::Upgrade]);
+const LISTS: Fields = Fields::of(&[
+    HeaderField::Connection,
+    HeaderField::KeepAlive,
+    HeaderField::Te,
+    HeaderField::TransferEncoding,
+    HeaderField::Upgrade,
+]);
 /// Most bytes of all of these together.
 const LIST_BYTES: usize = 1024;
 /// Most items of all Connection lines together, empty ones included: each is compared with every other line.
@@ -144,7 +149,7 @@ fn are_found_lists_short(head: &Head) -> bool {
 #[cold]
 fn are_options_few(head: &Head) -> bool {
     let commas = |value: &[u8]| value.iter().filter(|&&byte| byte == b',').count();
-    head.values(Field::Connection).map(|value| 1 + commas(value)).sum::<usize>() <= OPTIONS
+    head.values(HeaderField::Connection).map(|value| 1 + commas(value)).sum::<usize>() <= OPTIONS
 }
 
 /// What is wrong with the end of a request line that does not say HTTP/1.0 or HTTP/1.1.
@@ -218,13 +223,13 @@ fn common<'a>(total: usize, line: &'a [u8], most: usize, head: &mut Head) -> Opt
     let name_end = start + name.len();
     let value_end = name_end + 2 + value.len();
     let spans = (Span::new(start, name_end), Span::new(name_end + 2, value_end));
-    head.index(Line::new(Field::classify(name), spans.0, spans.1, value_end + 2));
+    head.index(HeadLine::new(HeaderField::classify(name), spans.0, spans.1, value_end + 2));
     Some(next)
 }
 
 /// The header line that stands at `start`, however it looks, and whether its name stands for a framing field with a
 /// backend that reads `_` as `-`. `None`: there is no line.
-fn any(bytes: &[u8], start: usize) -> Option<(Line, bool)> {
+fn any(bytes: &[u8], start: usize) -> Option<(HeadLine, bool)> {
     let line = bytes.get(start..)?;
     let (behind, plain) = scan::token(line);
     let name = &line[..line.len() - behind.len()];
@@ -235,24 +240,26 @@ fn any(bytes: &[u8], start: usize) -> Option<(Line, bool)> {
     if name.is_empty() {
         return None;
     }
-    let (field, aliased) = match Field::classify(name) {
-        Field::Other if !plain => alias(name).map_or((Field::Other, true), |field| (field, false)),
+    let (field, aliased) = match HeaderField::classify(name) {
+        HeaderField::Other if !plain => {
+            alias(name).map_or((HeaderField::Other, true), |field| (field, false))
+        }
         field => (field, false),
     };
     let value_start = bytes.len() - value.len();
     let value_end = value_start + scan::without_blanks_behind(&value[..value.len() - end.len()]).len();
     let spans = (Span::new(start, start + name.len()), Span::new(value_start, value_end));
-    Some((Line::new(field, spans.0, spans.1, bytes.len() - next.len()), aliased))
+    Some((HeadLine::new(field, spans.0, spans.1, bytes.len() - next.len()), aliased))
 }
 
 /// What a name that we don't know stands for with a backend that reads `_` as `-`: a client could speak in our name
 /// to it. `None`: it would even frame the message by it.
 #[cold]
-fn alias(name: &[u8]) -> Option<Field> {
-    match Field::classify_alias(name) {
-        Field::Host | Field::ContentLength | Field::TransferEncoding => None,
-        alias if alias.is_about_client() => Some(Field::ClientAlias),
-        _ => Some(Field::Other),
+fn alias(name: &[u8]) -> Option<HeaderField> {
+    match HeaderField::classify_alias(name) {
+        HeaderField::Host | HeaderField::ContentLength | HeaderField::TransferEncoding => None,
+        alias if alias.is_about_client() => Some(HeaderField::ClientAlias),
+        _ => Some(HeaderField::Other),
     }
 }
 
@@ -288,8 +295,8 @@ fn target_parts(method: &[u8], bytes: &[u8]) -> Result<(Range, Option<Range>), C
 /// RFC 9110 §7.2 and RFC 9112 §3.2: HTTP/1.1 needs exactly one valid Host.
 #[inline(always)]
 fn host(head: &mut Head) -> Result<(), Cause> {
-    match head.line(Field::Host) {
-        Some(line) if !head.repeats(Field::Host) && is_authority(head.at(line.value())) => {
+    match head.line(HeaderField::Host) {
+        Some(line) if !head.repeats(HeaderField::Host) && is_authority(head.at(line.value())) => {
             head.set_authority(line.value());
             Ok(())
         }

@@ -9,15 +9,15 @@ use std::task::{Context, Poll, ready};
 
 use crate::message::{Cause, Framing};
 use crate::net::{Piece, Pipe, Stream};
+use crate::proxy::head_buffers::HeadBuffer;
 use crate::proxy::http::Body;
-use crate::proxy::spare::Lent;
 
 /// Pieces up to this size are copied behind the head instead of being written as a part of their own.
 pub const SMALL: usize = 2048;
 
 /// Which side a transmission failed on.
 #[derive(Debug)]
-pub enum Failed {
+pub enum TransmitFailed {
     /// The body could not be read on.
     Source(Cause),
     /// The socket did not take the bytes.
@@ -49,7 +49,7 @@ impl Out<'_, '_> {
 /// A message on its way out.
 pub struct Transmit {
     /// Head, chunk lines and short pieces.
-    front: Lent,
+    front: HeadBuffer,
     front_sent: usize,
     piece: Option<Piece>,
     /// What follows the piece: the end of its chunk, the end of the body.
@@ -66,7 +66,7 @@ pub struct Transmit {
 impl Transmit {
     /// A message that starts with `head`. With `raw` the body's own chunk lines are passed on if it has any.
     #[must_use]
-    pub fn new(head: Lent, framing: Framing, body: &mut Body, raw: bool) -> Transmit {
+    pub fn new(head: HeadBuffer, framing: Framing, body: &mut Body, raw: bool) -> Transmit {
         let raw = framing == Framing::Chunked && raw && body.set_raw();
         Transmit {
             front: head,
@@ -104,13 +104,13 @@ impl Transmit {
     /// Sends as much as source and socket allow; ready when the last byte was taken.
     ///
     /// # Errors
-    /// See [`Failed`]. Nothing was sent yet if [`Transmit::written`] is 0.
+    /// See [`TransmitFailed`]. Nothing was sent yet if [`Transmit::written`] is 0.
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
         body: &mut Body,
         mut write: impl FnMut(&mut Context<'_>, Out<'_, '_>) -> Poll<io::Result<usize>>,
-    ) -> Poll<Result<(), Failed>> {
+    ) -> Poll<Result<(), TransmitFailed>> {
         // An answer's body carries the rest of the request with it: that must go on even while we can't write.
         body.drive(cx);
         loop {
@@ -118,17 +118,17 @@ impl Transmit {
             if !self.ended && self.wants_more() {
                 match body.poll_piece(cx) {
                     Poll::Ready(Ok(piece)) => self.stage(piece, body),
-                    Poll::Ready(Err(cause)) => return Poll::Ready(Err(Failed::Source(cause))),
+                    Poll::Ready(Err(cause)) => return Poll::Ready(Err(TransmitFailed::Source(cause))),
                     Poll::Pending => starved = true,
                 }
             }
             while self.is_blocked() {
                 match self.poll_write(cx, &mut write) {
                     Poll::Ready(Ok(0)) => {
-                        return Poll::Ready(Err(Failed::Sink(io::ErrorKind::WriteZero.into())));
+                        return Poll::Ready(Err(TransmitFailed::Sink(io::ErrorKind::WriteZero.into())));
                     }
                     Poll::Ready(Ok(_)) => {}
-                    Poll::Ready(Err(error)) => return Poll::Ready(Err(Failed::Sink(error))),
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(TransmitFailed::Sink(error))),
                     Poll::Pending => return Poll::Pending,
                 }
             }
@@ -237,12 +237,12 @@ mod tests {
 
     use super::*;
     use crate::net::FreeList;
+    use crate::proxy::head_buffers::HeadBuffers;
     use crate::proxy::http::body::Memory;
-    use crate::proxy::spare::Shelf;
 
     #[test]
     fn what_the_socket_has_taken_before_is_not_sent_again() {
-        let mut head = Shelf::default().take();
+        let mut head = HeadBuffers::default().take();
         head.extend_from_slice(b"HEAD");
         let mut transmit = Transmit::new(head, Framing::None, &mut Body::Empty, false);
         transmit.skip(3);
@@ -264,7 +264,7 @@ mod tests {
         let memory =
             Memory { pieces, trailers: Vec::new(), framing: Framing::Chunked, buffers: FreeList::new() };
         let mut body = Body::Memory(Box::new(memory));
-        let mut head = Shelf::default().take();
+        let mut head = HeadBuffers::default().take();
         head.extend_from_slice(b"HEAD");
         let mut transmit = Transmit::new(head, Framing::Chunked, &mut body, false);
         let mut cx = Context::from_waker(Waker::noop());

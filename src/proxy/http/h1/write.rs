@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 
 use crate::config::model::Forwarded;
-use crate::message::{Field, Fields, Framing, Head, Line, Span, Version, status, tokens};
+use crate::message::{Fields, Framing, Head, HeadLine, HeaderField, Span, Version, status, tokens};
 
 use super::digits::{push_number, push_peer};
 use crate::telemetry::access_log::id_digits;
@@ -18,12 +18,12 @@ const ADDED: usize = 320;
 /// Fields that frame or route a message, or that a proxy adds: no Connection line takes them away. Nor does one take
 /// away what is said about the client.
 const PROTECTED: Fields = Fields::of(&[
-    Field::Host,
-    Field::ContentLength,
-    Field::TransferEncoding,
-    Field::Via,
-    Field::Trailer,
-    Field::Date,
+    HeaderField::Host,
+    HeaderField::ContentLength,
+    HeaderField::TransferEncoding,
+    HeaderField::Via,
+    HeaderField::Trailer,
+    HeaderField::Date,
 ]);
 
 /// What a backend is told about the client.
@@ -84,7 +84,7 @@ pub fn request(
     out.reserve(head.len() + ADDED + about.certificate.len());
     // An absolute target overrides Host (RFC 9112 §3.2.2), so the line is written anew; Host stays first.
     let plain = matches!(head.target().first(), Some(b'/' | b'*'));
-    let rewrite_host = !plain || !head.has(Field::Host) || matches!(host, Host::Write(_));
+    let rewrite_host = !plain || !head.has(HeaderField::Host) || matches!(host, Host::Write(_));
     let is_retry = about.retry > 0;
     if rewrite_host
         || head.version == Version::Http10
@@ -103,7 +103,7 @@ pub fn request(
     if let Some(protocol) = upgrade {
         line(out, b"Connection: ", b"Upgrade");
         line(out, b"Upgrade: ", protocol);
-    } else if head.has(Field::Te) && head.lists(Field::Te, b"trailers") {
+    } else if head.has(HeaderField::Te) && head.lists(HeaderField::Te, b"trailers") {
         line(out, b"TE: ", b"trailers");
         line(out, b"Connection: ", b"TE");
     }
@@ -112,7 +112,11 @@ pub fn request(
     } else {
         b"Via: 1.1 evenkeel\r\n"
     });
-    if about.trusted || about.real_ip.is_some() || about.kind != Forwarded::XForwarded || !about.certificate.is_empty() {
+    if about.trusted
+        || about.real_ip.is_some()
+        || about.kind != Forwarded::XForwarded
+        || !about.certificate.is_empty()
+    {
         add_about(out, head, about);
     } else {
         add_common_about(out, head, about);
@@ -128,14 +132,14 @@ fn copy_changed(out: &mut Vec<u8>, head: &Head, about: &About<'_>, host: Option<
         left_out = left_out.and(Fields::HOP_BY_HOP);
     }
     if host.is_some() {
-        left_out = left_out.and(Fields::of(&[Field::Host]));
+        left_out = left_out.and(Fields::of(&[HeaderField::Host]));
     }
     if head.has_about_client() {
         let kept = if about.trusted { kept(about.kind) } else { Fields::default() };
         left_out = left_out.and(Fields::ABOUT_CLIENT.without(kept));
     }
     if about.retry > 0 {
-        left_out = left_out.and(Fields::of(&[Field::RetryAttempt]));
+        left_out = left_out.and(Fields::of(&[HeaderField::RetryAttempt]));
     }
     let mut run = Span::default();
     if matches!(head.target().first(), Some(b'/' | b'*')) && head.version == Version::Http11 {
@@ -190,11 +194,11 @@ pub fn answer(out: &mut Vec<u8>, head: &Head, framing: Framing, persistence: Per
         Persistence::Close => line(out, b"Connection: ", b"close"),
         Persistence::Upgrade => {
             line(out, b"Connection: ", b"Upgrade");
-            line(out, b"Upgrade: ", head.value(Field::Upgrade).unwrap_or_default());
+            line(out, b"Upgrade: ", head.value(HeaderField::Upgrade).unwrap_or_default());
         }
     }
     // RFC 9110 §6.6.1: whoever receives an answer without Date and has a clock adds one.
-    if head.status >= 200 && !head.has(Field::Date) {
+    if head.status >= 200 && !head.has(HeaderField::Date) {
         line(out, b"Date: ", date);
     }
     out.extend_from_slice(b"\r\n");
@@ -220,18 +224,18 @@ fn copy_changed_answer(out: &mut Vec<u8>, head: &Head, framing: Framing) {
         left_out = left_out.and(Fields::HOP_BY_HOP);
     }
     if framing == Framing::UntilClose {
-        left_out = left_out.and(Fields::of(&[Field::TransferEncoding]));
+        left_out = left_out.and(Fields::of(&[HeaderField::TransferEncoding]));
     }
     // RFC 9110 §8.6: neither may a 1xx or 204 carry.
     if head.status < 200 || head.status == 204 {
-        left_out = left_out.and(Fields::of(&[Field::ContentLength, Field::TransferEncoding]));
+        left_out = left_out.and(Fields::of(&[HeaderField::ContentLength, HeaderField::TransferEncoding]));
     }
     copy_runs(out, head, run, left_out);
 }
 
 /// Copies every line but those left out, run by run. The first run goes on behind `run`.
 fn copy_runs(out: &mut Vec<u8>, head: &Head, mut run: Span, left_out: Fields) {
-    if !head.fields().meets(left_out.and(Fields::of(&[Field::Connection]))) {
+    if !head.fields().meets(left_out.and(Fields::of(&[HeaderField::Connection]))) {
         // The common case: everything is one run.
         if let (Some(first), Some(last)) = (head.lines().first(), head.lines().last()) {
             let start = if run == Span::default() { first.whole().start } else { run.start };
@@ -267,8 +271,8 @@ struct Nominated<'a> {
 impl<'a> Nominated<'a> {
     fn by(head: &'a Head) -> Nominated<'a> {
         let mut nominated = Nominated::default();
-        let listed = head.values(Field::Connection).flat_map(tokens);
-        for name in listed.filter(|name| !Field::classify(name).is_hop_by_hop()) {
+        let listed = head.values(HeaderField::Connection).flat_map(tokens);
+        for name in listed.filter(|name| !HeaderField::classify(name).is_hop_by_hop()) {
             let one = (Nominated::key(name), name);
             nominated.lengths |= 1 << (name.len() % 64);
             match nominated.few.get_mut(nominated.count) {
@@ -289,7 +293,7 @@ impl<'a> Nominated<'a> {
         ends.fold(name.len() as u32, |key, byte| key.wrapping_mul(31).wrapping_add(u32::from(byte | 0x20)))
     }
 
-    fn holds(&self, head: &Head, item: &Line) -> bool {
+    fn holds(&self, head: &Head, item: &HeadLine) -> bool {
         let name = head.at(item.name());
         if self.lengths >> (name.len() % 64) & 1 == 0
             || PROTECTED.contains(item.field)
@@ -306,8 +310,8 @@ impl<'a> Nominated<'a> {
 /// Of a trusted peer's fields: those that stand as they are. The rest is merged with ours in `add_about`.
 const fn kept(kind: Forwarded) -> Fields {
     match kind {
-        Forwarded::XForwarded => Fields::ABOUT_CLIENT.without(Fields::of(&[Field::XForwardedFor])),
-        Forwarded::Rfc7239 => Fields::ABOUT_CLIENT.without(Fields::of(&[Field::Forwarded])),
+        Forwarded::XForwarded => Fields::ABOUT_CLIENT.without(Fields::of(&[HeaderField::XForwardedFor])),
+        Forwarded::Rfc7239 => Fields::ABOUT_CLIENT.without(Fields::of(&[HeaderField::Forwarded])),
         Forwarded::Off => Fields::ABOUT_CLIENT,
     }
 }
@@ -315,10 +319,10 @@ const fn kept(kind: Forwarded) -> Fields {
 #[inline(always)]
 fn add_framing(out: &mut Vec<u8>, head: &Head, framing: Framing) {
     match framing {
-        Framing::Length(length) if !head.has(Field::ContentLength) => {
+        Framing::Length(length) if !head.has(HeaderField::ContentLength) => {
             add_length(out, length);
         }
-        Framing::Chunked if !head.has(Field::TransferEncoding) => {
+        Framing::Chunked if !head.has(HeaderField::TransferEncoding) => {
             line(out, b"Transfer-Encoding: ", b"chunked");
         }
         Framing::Length(_) | Framing::Chunked | Framing::None | Framing::UntilClose => {}
@@ -370,16 +374,16 @@ fn add_about(out: &mut Vec<u8>, head: &Head, about: &About<'_>) {
     let has = |field| about.trusted && head.has(field);
     match about.kind {
         Forwarded::XForwarded => {
-            add_merged(out, b"X-Forwarded-For: ", head, Field::XForwardedFor, about, push_peer);
-            if !has(Field::XForwardedProto) {
+            add_merged(out, b"X-Forwarded-For: ", head, HeaderField::XForwardedFor, about, push_peer);
+            if !has(HeaderField::XForwardedProto) {
                 line(out, b"X-Forwarded-Proto: ", about.scheme.as_bytes());
             }
-            if !has(Field::XForwardedHost) && !head.authority().is_empty() {
+            if !has(HeaderField::XForwardedHost) && !head.authority().is_empty() {
                 line(out, b"X-Forwarded-Host: ", head.authority());
             }
         }
         Forwarded::Rfc7239 => {
-            add_merged(out, b"Forwarded: ", head, Field::Forwarded, about, |out, address| {
+            add_merged(out, b"Forwarded: ", head, HeaderField::Forwarded, about, |out, address| {
                 let (before, behind): (&[u8], &[u8]) =
                     if address.to_canonical().is_ipv6() { (b"for=\"[", b"]\"") } else { (b"for=", b"") };
                 out.extend_from_slice(before);
@@ -397,15 +401,18 @@ fn add_about(out: &mut Vec<u8>, head: &Head, about: &About<'_>) {
         }
         Forwarded::Off => {}
     }
-    if let Some(address) = about.real_ip.filter(|_| !has(Field::XRealIp)) {
+    if let Some(address) = about.real_ip.filter(|_| !has(HeaderField::XRealIp)) {
         out.extend_from_slice(b"X-Real-IP: ");
         push_peer(out, address);
         out.extend_from_slice(b"\r\n");
     }
-    if !about.certificate.is_empty() && !has(Field::ClientCert) && !has(Field::XForwardedClientCert) {
+    if !about.certificate.is_empty()
+        && !has(HeaderField::ClientCert)
+        && !has(HeaderField::XForwardedClientCert)
+    {
         out.extend_from_slice(about.certificate);
     }
-    if has(Field::XRequestId) {
+    if has(HeaderField::XRequestId) {
         out.extend_from_slice(b"\r\n");
     } else {
         add_id_and_end(out, about.id);
@@ -417,7 +424,7 @@ fn add_merged(
     out: &mut Vec<u8>,
     name: &[u8],
     head: &Head,
-    field: Field,
+    field: HeaderField,
     about: &About<'_>,
     ours: impl FnOnce(&mut Vec<u8>, IpAddr),
 ) {

@@ -8,8 +8,8 @@ use super::*;
 use crate::config::model::template::LogField;
 
 use crate::message::{
-    BackendId, Cause, ClientAddress, Field, Head, Kind, Line, ListenerId, Record, Span, TargetId, TlsSession,
-    Version,
+    BackendId, Cause, ClientAddress, Head, HeadLine, HeaderField, ListenerId, Record, RecordKind, Span,
+    TargetId, TlsSession, Version,
 };
 use crate::telemetry::access_log::room::text_of;
 use crate::telemetry::access_log::{Names, Stamps, WallStart};
@@ -41,10 +41,10 @@ fn head(method: &[u8], path: &[u8], host: &[u8], fields: &[(&str, &[u8])]) -> He
     let (method, path, host) = (add(method, b" "), add(path, b"\r\n"), add(host, b"\r\n"));
     let mut line = |(name, value): &(&str, &[u8])| {
         let (field, name, value) =
-            (Field::classify(name.as_bytes()), add(name.as_bytes(), b": "), add(value, b"\r\n"));
-        Line::new(field, name, value, value.end as usize + 2)
+            (HeaderField::classify(name.as_bytes()), add(name.as_bytes(), b": "), add(value, b"\r\n"));
+        HeadLine::new(field, name, value, value.end as usize + 2)
     };
-    let lines: Vec<Line> = fields.iter().map(&mut line).collect();
+    let lines: Vec<HeadLine> = fields.iter().map(&mut line).collect();
     let mut head = Head::new();
     head.load(&bytes);
     head.set_request_line(method, path, path, host);
@@ -140,7 +140,7 @@ fn a_request_over_tls_says_which_and_how_long_it_took_to_agree() {
 #[test]
 fn a_tcp_connection_has_no_head_whatever_is_passed() {
     let mut record = Record {
-        kind: Kind::Tcp,
+        kind: RecordKind::Tcp,
         client: Some(ClientAddress::new(IpAddr::V6(Ipv6Addr::LOCALHOST), 9)),
         target: Some(TargetId(3)),
         accepted: Tick(MS),
@@ -189,7 +189,7 @@ fn a_refused_head_on_a_unix_socket_has_almost_nothing() {
 #[test]
 fn an_upgrade_on_a_pooled_connection_says_so() {
     let mut record = answered();
-    record.kind = Kind::Upgrade;
+    record.kind = RecordKind::Upgrade;
     record.status = 101;
     record.client = Some(ClientAddress::new(IpAddr::V6(Ipv4Addr::new(10, 0, 0, 1).to_ipv6_mapped()), 1));
     record.last_attempt().expect("made").reused = true;
@@ -258,7 +258,7 @@ fn common_has_a_status_where_nobody_got_one() {
     let code = |record: Record| told(&LogFormat::Common, &record, None);
     let gone = Record { cause: Cause::ClientGone, accepted: Tick(MS), ..Record::default() };
     assert_eq!(code(gone), "- - - [20/Nov/2026:11:38:40 +0000] \"-\" 499 0\n");
-    let tcp = Record { kind: Kind::Tcp, accepted: Tick(MS), bytes_out: 7, ..Record::default() };
+    let tcp = Record { kind: RecordKind::Tcp, accepted: Tick(MS), bytes_out: 7, ..Record::default() };
     assert_eq!(code(tcp), "- - - [20/Nov/2026:11:38:40 +0000] \"-\" 200 7\n");
     let failed = Record { cause: Cause::ConnectFailed, ..tcp };
     assert!(code(failed).ends_with("\"-\" 503 7\n"));

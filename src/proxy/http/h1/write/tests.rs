@@ -188,6 +188,7 @@ fn x_real_ip_is_ours_unless_a_trusted_peer_has_told_it() {
     assert_eq!(lines(&About { real_ip, ..ABOUT }), ["192.0.2.9"]);
     assert_eq!(lines(&About { real_ip, trusted: true, ..ABOUT }), ["6.6.6.6"]);
     assert_eq!(lines(&About { trusted: true, ..ABOUT }), ["6.6.6.6"]);
-    let bare = written("GET / HTTP/1.1\r\nHost: x\r\n\r\n", &About { real_ip, kind: Forwarded::Off, ..ABOUT }, None);
+    let bare =
+        written("GET / HTTP/1.1\r\nHost: x\r\n\r\n", &About { real_ip, kind: Forwarded::Off, ..ABOUT }, None);
     assert!(bare.contains("X-Real-IP: 192.0.2.9\r\n") && !bare.contains("X-Forwarded"), "{bare}");
 }

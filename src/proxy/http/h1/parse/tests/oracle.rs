@@ -3,7 +3,7 @@
 
 use std::mem::MaybeUninit;
 
-use crate::message::{Cause, Field, Head, Line, Span, Version};
+use crate::message::{Cause, Head, HeadLine, HeaderField, Span, Version};
 
 /// Header lines that are parsed without touching the heap.
 const ON_STACK: usize = 128;
@@ -114,7 +114,11 @@ fn explain(error: httparse::Error, bytes: &[u8]) -> Cause {
                 && last[7].is_ascii_digit();
             if line == b"PRI * HTTP/2.0" && bytes.starts_with(b"PRI * HTTP/2.0\r\n") {
                 Cause::Http2Preface
-            } else if wellformed { Cause::BadVersion } else { Cause::BadHead }
+            } else if wellformed {
+                Cause::BadVersion
+            } else {
+                Cause::BadHead
+            }
         }
         httparse::Error::HeaderName
         | httparse::Error::HeaderValue
@@ -144,7 +148,7 @@ fn lines(bytes: &[u8], start: usize, parsed: &[httparse::Header<'_>], head: &mut
             return Err(Cause::BadHead);
         }
         let (name, value) = (Span::new(at, name_end), Span::new(value_start, value_end));
-        head.index(Line::new(field(header.name.as_bytes())?, name, value, end + 2));
+        head.index(HeadLine::new(field(header.name.as_bytes())?, name, value, end + 2));
         at = end + 2;
     }
     if bytes.get(at..) == Some(b"\r\n") { Ok(()) } else { Err(Cause::BadHead) }
@@ -152,12 +156,14 @@ fn lines(bytes: &[u8], start: usize, parsed: &[httparse::Header<'_>], head: &mut
 
 /// What a name stands for, also to a backend that reads `_` as `-`. An alias of a framing field is refused:
 /// such a backend would frame the message by it.
-fn field(name: &[u8]) -> Result<Field, Cause> {
-    match Field::classify(name) {
-        Field::Other => match Field::classify_alias(name) {
-            Field::Host | Field::ContentLength | Field::TransferEncoding => Err(Cause::BadHead),
-            alias if alias.is_about_client() => Ok(Field::ClientAlias),
-            _ => Ok(Field::Other),
+fn field(name: &[u8]) -> Result<HeaderField, Cause> {
+    match HeaderField::classify(name) {
+        HeaderField::Other => match HeaderField::classify_alias(name) {
+            HeaderField::Host | HeaderField::ContentLength | HeaderField::TransferEncoding => {
+                Err(Cause::BadHead)
+            }
+            alias if alias.is_about_client() => Ok(HeaderField::ClientAlias),
+            _ => Ok(HeaderField::Other),
         },
         known => Ok(known),
     }
@@ -206,7 +212,7 @@ fn target_parts(method: &str, target: &str) -> Result<(Range, Option<Range>), Ca
 
 /// RFC 9110 §7.2 and RFC 9112 §3.2: HTTP/1.1 needs exactly one valid Host.
 fn host(head: &mut Head) -> Result<(), Cause> {
-    let mut hosts = head.lines().iter().filter(|line| line.field == Field::Host);
+    let mut hosts = head.lines().iter().filter(|line| line.field == HeaderField::Host);
     let (first, second) = (hosts.next().copied(), hosts.next());
     match first {
         Some(line) if second.is_none() && is_authority(head.at(line.value())) => {

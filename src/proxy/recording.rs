@@ -1,0 +1,58 @@
+//! The Record of one request or connection, written down however it ends.
+//!
+//! Dropping the recording completes it: also when the task was cut by the end of the process or by a panic.
+
+use super::WorkerCtx;
+use crate::message::{Cause, Head, Record};
+use crate::net::now;
+use crate::net::relay::BytesMoved;
+use crate::tick::Tick;
+
+/// A Record in the making.
+pub struct Recording<'a> {
+    ctx: &'a WorkerCtx,
+    head: Option<&'a Head>,
+    moved: Option<&'a BytesMoved>,
+    settled: bool,
+    /// What is known so far.
+    pub record: &'a mut Record,
+}
+
+impl<'a> Recording<'a> {
+    /// Goes on with `record`, which was just begun. `head`: what the client asked, for the access log.
+    #[must_use]
+    pub fn new(ctx: &'a WorkerCtx, head: Option<&'a Head>, record: &'a mut Record) -> Recording<'a> {
+        Recording { ctx, head, moved: None, settled: false, record }
+    }
+
+    /// Adds the bytes in `moved` to the Record when it is completed: they count also when the task is cut.
+    pub fn count(&mut self, moved: &'a BytesMoved) {
+        self.moved = Some(moved);
+    }
+
+    /// Notes how it ended.
+    pub fn settle(&mut self, cause: Cause) {
+        self.record.cause = cause;
+        self.settled = true;
+    }
+}
+
+impl Drop for Recording<'_> {
+    fn drop(&mut self) {
+        if !self.settled {
+            // Nobody said how it ended: the task was dropped in the middle.
+            self.record.cause = if std::thread::panicking() { Cause::Internal } else { Cause::Shutdown };
+        }
+        if let Some(moved) = self.moved {
+            self.record.bytes_in += moved.up.get();
+            self.record.bytes_out += moved.down.get();
+        }
+        if self.record.done == Tick::ZERO {
+            self.record.done = now();
+        }
+        self.ctx.cells.record(self.record);
+        if let Some(log) = self.ctx.log.borrow_mut().as_mut() {
+            log.write(self.record, self.head, &self.ctx.snapshot.names, self.ctx.wall());
+        }
+    }
+}

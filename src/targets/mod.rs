@@ -1,0 +1,38 @@
+//! Pools of backends: who may be picked, who is picked, and what came of it.
+//!
+//! `proxy` calls [`Target::pick`] and gets a [`Lease`]; `probe` reports verdicts and addresses to
+//! [`TargetState`]; `server` owns the [`Registry`]. Nothing here opens a socket, reads a clock or knows
+//! what HTTP is: every decision is a function of state and a [`crate::tick::Tick`].
+//!
+//! Each folder decides one thing: `state` whether a backend is up, `picking` which one a request gets, `queueing` who holds
+//! a place at one and who waits for it, `resilience` what failures lead to.
+
+pub mod picking;
+pub mod queueing;
+pub mod resilience;
+pub mod state;
+
+pub use picking::ask::Ask;
+pub use picking::chance::Chance;
+pub use picking::hash::{hash, hash_address};
+pub use picking::pick::{Pick, Target};
+pub use picking::sticky::Pins;
+pub use picking::tried::Tried;
+pub use queueing::lease::{Heard, Lease, Outcome};
+pub use queueing::waiting::{QueueTicket, Queued};
+pub use resilience::breaker::Circuit;
+pub use resilience::budget::{Budget, BudgetShare};
+pub use resilience::evidence::Mark;
+pub use resilience::hedge::HedgePace;
+pub use resilience::sweep::{Ejected, SWEEP};
+pub use state::backend::{Backend, Endpoint};
+pub use state::decide::{Health, Source};
+pub use state::padded::Padded;
+pub use state::registry::Registry;
+pub use state::status::BackendStatus;
+pub use state::target_state::{TargetState, Transition, Verdict};
+
+#[cfg(test)]
+mod explorer;
+#[cfg(test)]
+mod fixtures;

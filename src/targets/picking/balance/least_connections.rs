@@ -1,0 +1,27 @@
+//! The backend with the fewest requests in flight for its weight. Always a least one, found without a scan, see `rank`;
+//! equals take turns by weight.
+
+use super::rank::Rank;
+use super::{Algorithm, Draw};
+use crate::targets::picking::tier::Lineup;
+use crate::targets::queueing::board::Wants;
+
+/// The order itself is kept by the board: every lease changes it.
+#[derive(Debug)]
+pub(super) struct LeastConnections;
+
+impl Algorithm for LeastConnections {
+    const WANTS: Wants = Wants::Order;
+
+    fn new(_: &Lineup<'_>) -> Self {
+        LeastConnections
+    }
+
+    fn draw(&self, _: &Draw<'_>) -> Option<usize> {
+        None
+    }
+
+    fn rank(&self, lineup: &Lineup<'_>) -> Option<Rank> {
+        Some(Rank::new(lineup.weights))
+    }
+}

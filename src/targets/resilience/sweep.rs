@@ -1,0 +1,183 @@
+//! The sweep: takes the attempt counts of a target's backends once a second, and leaves the outliers among them out.
+//!
+//! Control calls it, the simulation calls it with its own time. What was tallied stands in the [`Window`], which is the
+//! target's and outlives a reload; who is an outlier is decided in [`crate::targets::resilience::outlier`].
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use crate::config::model::Balance;
+use crate::message::BackendId;
+use crate::targets::resilience::attempt_counts::Reading;
+use crate::targets::resilience::ejection::EjectionKind;
+use crate::targets::resilience::outlier::{History, Outlying, SLICES, Subject, Timed, judge, room};
+use crate::targets::resilience::reports;
+use crate::targets::{Backend, Target};
+use crate::tick::{Tick, nanos};
+
+/// How often a target is swept.
+pub const SWEEP: Duration = Duration::from_secs(1);
+
+/// Windows for which the latency of a backend that came back, or was added, is not held against it: what is cold is slow.
+const GRACE: u32 = 2;
+
+/// What the backends of a target did lately.
+#[derive(Debug, Default)]
+pub(in crate::targets) struct Window {
+    /// The latest sweep; zero: there was none.
+    last: Tick,
+    /// When the newest slice began.
+    turned: Tick,
+    entries: BTreeMap<u32, Entry>,
+}
+
+/// What one backend did.
+#[derive(Debug)]
+struct Entry {
+    /// The latest sweep that met it.
+    seen: Tick,
+    reading: Reading,
+    history: History,
+    /// When it was first met; zero: it was there from the start.
+    since: Tick,
+    /// For so many slices more it is one that was slow: it takes less to leave it out again.
+    suspect: usize,
+}
+
+/// A backend that was left out by a sweep.
+#[derive(Clone, Debug)]
+pub struct Ejected {
+    /// Which one.
+    pub backend: Arc<Backend>,
+    /// Why, as a short text for people.
+    pub reason: Arc<str>,
+}
+
+impl Target {
+    /// Compares the live backends by what their attempts came to and leaves those out that do worse than their siblings,
+    /// steps the limit of an adaptive target, then settles what follows from who is out. To be called each [`SWEEP`].
+    pub fn sweep(&self, now: Tick) -> Vec<Ejected> {
+        let ejected = self.compare(now, |backend, kind, reason, has_room| {
+            reports::eject(backend, kind, reason, has_room, now)
+        });
+        self.adapt();
+        self.settle(now);
+        ejected
+    }
+
+    /// Names the outliers among the live backends to `eject`, worst first, with whether one more may be left out; it says
+    /// whether one was. Where no more may, one that fails can still take the place of one that is only slow.
+    fn compare(
+        &self,
+        now: Tick,
+        mut eject: impl FnMut(&Arc<Backend>, EjectionKind, &Arc<str>, bool) -> bool,
+    ) -> Vec<Ejected> {
+        let Some(rules) = &self.config.resilience.outlier else { return Vec::new() };
+        let mut window = self.state.window.lock().unwrap_or_else(PoisonError::into_inner);
+        let turns = window.turns(rules.window);
+        let is_first = window.last == Tick::ZERO;
+        let live = self.state.live.load();
+        let (mut all, mut out, mut has_slow) = (0, 0, false);
+        for backend in live.backends() {
+            let is_out = backend.out_until().is_some();
+            (all, out) = (all + 1, out + usize::from(is_out));
+            has_slow |= backend.ejection().word().kind() == Some(EjectionKind::Slow);
+            window.take(backend, is_out, is_first, turns, now);
+        }
+        window.entries.retain(|_, entry| entry.seen == now);
+        window.last = now;
+        let room = room(all, out, rules);
+        if room == 0 && !has_slow {
+            return Vec::new();
+        }
+        // What comes by keys, or from clients that stay, differs from backend to backend: who gets the expensive client
+        // would be ejected, and then whoever gets it next. By `first` all the load is on one.
+        let algorithm = self.config.balance.algorithm;
+        let comparable = !algorithm.is_hash() && algorithm != Balance::First && self.config.sticky.is_none();
+        let grace = self.config.balance.slow_start.saturating_add(rules.window.saturating_mul(GRACE));
+        let mut found: Vec<Outlying> = Vec::new();
+        for tier in &live.tiers {
+            let subjects = tier.backends.iter().filter_map(|backend| {
+                let entry = window.entries.get(&backend.id.0)?;
+                let back = backend.detail().decision.back_since.unwrap_or_default().max(entry.since);
+                let is_warm = back == Tick::ZERO || now.since(back) >= grace;
+                let timed = match entry.suspect {
+                    _ if !comparable || !is_warm => Timed::Never,
+                    0 => Timed::Lastingly,
+                    _ => Timed::Again,
+                };
+                Some(Subject { id: backend.id, history: &entry.history, timed })
+            });
+            found.extend(judge(&subjects.collect::<Vec<_>>(), rules));
+        }
+        found.sort_by(Outlying::order);
+        let backend = |id: BackendId| live.backends().find(|one| one.id == id);
+        let mut ejected = Vec::new();
+        for outlying in found {
+            let has_room = ejected.len() < room;
+            let kind = outlying.fault.kind();
+            // Errors come first.
+            if !has_room && kind == EjectionKind::Slow {
+                break;
+            }
+            let Some(backend) = backend(outlying.id) else { continue };
+            let reason: Arc<str> = outlying.fault.to_string().into();
+            if eject(backend, kind, &reason, has_room) {
+                window.forget(&outlying);
+                ejected.push(Ejected { backend: Arc::clone(backend), reason });
+            }
+        }
+        ejected
+    }
+}
+
+impl Window {
+    /// How many slices have ended by the latest sweep.
+    fn turns(&mut self, window: Duration) -> usize {
+        let slice = (nanos(window) / SLICES as u64).max(1);
+        let age = self.last.since(self.turned);
+        // A sweep that comes a little early ends its slice as well.
+        let turns = (nanos(age).saturating_add(slice.min(nanos(SWEEP)) / 4)) / slice;
+        if turns > 0 {
+            self.turned = self.last;
+        }
+        usize::try_from(turns).unwrap_or(usize::MAX)
+    }
+
+    /// Takes what came of `backend`'s attempts since the latest sweep. Of one that is ejected nothing counts: what it
+    /// was ejected for must not eject it once more when it comes back.
+    fn take(&mut self, backend: &Backend, is_out: bool, is_first: bool, turns: usize, now: Tick) {
+        let reading = backend.attempt_counts().read();
+        let fresh = || Entry {
+            seen: now,
+            reading,
+            history: History::default(),
+            since: if is_first { Tick::ZERO } else { now },
+            suspect: 0,
+        };
+        let entry = self.entries.entry(backend.id.0).or_insert_with(fresh);
+        entry.seen = now;
+        let counts = reading.since(std::mem::replace(&mut entry.reading, reading));
+        if is_out {
+            entry.history = History::default();
+        } else {
+            entry.suspect = entry.suspect.saturating_sub(turns);
+            entry.history.turn(turns);
+            entry.history.add(counts);
+        }
+    }
+
+    /// Begins anew with a backend that was left out.
+    fn forget(&mut self, outlying: &Outlying) {
+        if let Some(entry) = self.entries.get_mut(&outlying.id.0) {
+            entry.history = History::default();
+            if outlying.fault.kind() == EjectionKind::Slow {
+                entry.suspect = SLICES;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,10 @@
+//! What a backend and a target are at this moment, and what that rests on.
+
+pub(in crate::targets) mod backend;
+pub(in crate::targets) mod decide;
+pub mod health;
+pub(in crate::targets) mod padded;
+pub(in crate::targets) mod registry;
+pub(in crate::targets) mod status;
+pub(in crate::targets) mod target_state;
+pub(in crate::targets) mod transitions;

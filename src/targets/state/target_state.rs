@@ -1,0 +1,459 @@
+//! The live state of a target: its members, the set that may be picked, and the word that it changed.
+//!
+//! `probe` reports here, one mutex serialises it, and the live set is rebuilt and swapped whole, in config
+//! order, only when eligibility changed. Requests read the set without a lock.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+use tokio::sync::futures::Notified;
+
+use crate::config::model::{self, Policy};
+use crate::message::BackendId;
+use crate::targets::picking::balance::{Cursor, wants};
+use crate::targets::picking::tier::{Member, Tier, tiers};
+use crate::targets::queueing::board::{Board, Seat};
+use crate::targets::resilience::adaptive::Adaptive;
+use crate::targets::resilience::sweep::Window;
+use crate::targets::state::backend::{Detail, probe_input};
+use crate::targets::state::decide::{Health, Input, Probe, Resolution, decide};
+use crate::targets::state::health::agent::{Agent, AgentReport};
+use crate::targets::state::transitions::Transitions;
+use crate::targets::{Backend, Budget, HedgePace, Padded, Tried};
+use crate::tick::Tick;
+
+/// What one probe says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The backend passed.
+    Good,
+    /// It did not, for this reason: a short text for people.
+    Bad(Arc<str>),
+}
+
+/// A backend went from one state to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transition {
+    /// The state it left.
+    pub from: Health,
+    /// The state it is in.
+    pub to: Health,
+    /// Why.
+    pub reason: Arc<str>,
+}
+
+/// What requests pick from. Never changed, only replaced.
+#[derive(Debug, Default)]
+pub(in crate::targets) struct Live {
+    /// Which live set of its target it is, counted from 0.
+    pub(in crate::targets) generation: u64,
+    /// Eligible backends, first choice first.
+    pub(in crate::targets) tiers: Vec<Tier>,
+    /// How many members have no verdict yet.
+    pub(in crate::targets) unknown: usize,
+}
+
+impl Live {
+    pub(in crate::targets) fn backends(&self) -> impl Iterator<Item = &Arc<Backend>> {
+        self.tiers.iter().flat_map(|tier| tier.backends.iter())
+    }
+}
+
+/// The live state of a target; it survives reloads.
+#[derive(Debug, Default)]
+pub struct TargetState {
+    pub(in crate::targets) cursor: Cursor,
+    pub(in crate::targets) board: Arc<Board>,
+    pub(in crate::targets) live: ArcSwap<Live>,
+    members: Mutex<Members>,
+    /// What was told of it.
+    pub(super) transitions: Mutex<Transitions>,
+    /// What the sweep knows.
+    pub(in crate::targets) window: Mutex<Window>,
+    /// What is known of the limit; `None`: it is not to be found out.
+    pub(in crate::targets) adaptive: Mutex<Option<Adaptive>>,
+    /// What its retries are taken from.
+    pub retries: Padded<Budget>,
+    /// What competitors of slow attempts are taken from.
+    pub hedges: Padded<Budget>,
+    /// How soon its answers begin; noted only where attempts get competitors.
+    pub pace: HedgePace,
+}
+
+/// Who belongs to the target, how one of them is chosen, and how many probes turn a verdict.
+#[derive(Debug, Default)]
+struct Members {
+    all: Vec<Member>,
+    policy: Policy,
+    rise: u32,
+    fall: u32,
+}
+
+impl TargetState {
+    /// A future that resolves at the next change of the live set, or, while somebody waits in the queue, of who is left out.
+    ///
+    /// It counts from this call on, polled or not: take it, *then* pick again, then await it, and no
+    /// change is missed.
+    pub fn changed(&self) -> Notified<'_> {
+        self.board.changed.notified()
+    }
+
+    /// Whether a backend is up that was not tried; a pick may find otherwise.
+    #[must_use]
+    pub fn has_another(&self, tried: &Tried) -> bool {
+        self.live.load().backends().any(|backend| !tried.contains(backend.id))
+    }
+
+    /// Takes in one probe of `backend`. Gives the transition when the backend's state changed.
+    pub fn report(&self, backend: &Backend, verdict: Verdict, now: Tick) -> Option<Transition> {
+        let members = self.members();
+        let (rise, fall) = (members.rise, members.fall);
+        self.update(&members, backend, |detail| {
+            let good = verdict == Verdict::Good;
+            let first = detail.threshold.standing().is_none();
+            let turned = detail.threshold.judge(good, rise, fall).is_some();
+            let probe = &mut detail.inputs.probe;
+            match verdict {
+                Verdict::Good if turned => {
+                    let reason = if first { "the first probe passed".into() } else { passed(rise) };
+                    *probe = Input::new(Probe::Good, reason, now);
+                }
+                Verdict::Bad(reason) if turned => *probe = Input::new(Probe::Bad, reason, now),
+                // Status readers see why it fails now, not only why it first failed.
+                Verdict::Bad(reason) if probe.word == Probe::Bad => probe.reason = reason,
+                Verdict::Good | Verdict::Bad(_) => {}
+            }
+        })
+    }
+
+    /// Takes in what the agent of `backend` says. Gives the transition when the backend's state changed; a weight may
+    /// have changed without one.
+    pub fn hear(&self, backend: &Backend, report: &AgentReport, now: Tick) -> Option<Transition> {
+        let members = self.members();
+        self.update(&members, backend, |detail| detail.inputs.agent.hear(report, now))
+    }
+
+    /// Takes in one lookup of `backend`'s name: its addresses, or why there are none.
+    ///
+    /// After a failed lookup, or one without addresses, the last good ones stay; a backend that never had
+    /// any is down. Gives the transition when the backend's state changed.
+    pub fn resolve(
+        &self,
+        backend: &Backend,
+        found: Result<&[IpAddr], Arc<str>>,
+        now: Tick,
+    ) -> Option<Transition> {
+        let members = self.members();
+        let known = !backend.endpoints().is_empty();
+        let (word, reason) = match found {
+            Ok([]) | Err(_) if known => return None,
+            Ok([]) => (Resolution::Failed, "name does not resolve: no addresses".into()),
+            Err(reason) => (Resolution::Failed, reason),
+            Ok(addresses) => {
+                if backend.readdress(addresses) && known {
+                    backend.retire_connections();
+                }
+                (Resolution::Resolved, "the name resolves".into())
+            }
+        };
+        self.update(&members, backend, |detail| {
+            let name = &mut detail.inputs.name;
+            let since = if name.word == word { name.since } else { now };
+            *name = Input { word, reason, since };
+        })
+    }
+
+    /// Makes `all` the members, in this order, chosen and judged as `config` says from now on. Says which of the members so
+    /// far are not among them.
+    pub(in crate::targets) fn replace(
+        &self,
+        all: Vec<Member>,
+        config: &model::TargetConfig,
+    ) -> Vec<Arc<Backend>> {
+        let (policy, health, resilience) = (&config.balance, config.health.as_ref(), &config.resilience);
+        let mut members = self.members();
+        let limit = self.limit_for(resilience);
+        self.board.govern(resilience, limit, all.iter().filter(|member| member.portion.weight > 0).count());
+        (members.rise, members.fall) = health.map_or((1, 1), |health| (health.rise, health.fall));
+        members.policy = policy.clone();
+        for Member { backend, .. } in &all {
+            // Nobody would end what nobody looks after any more.
+            if resilience.breaker.is_none() {
+                backend.breaker().clear();
+            }
+            if resilience.outlier.is_none() {
+                backend.ejection().clear();
+            }
+            let mut detail = backend.detail();
+            let was_probed = detail.inputs.probe.word != Probe::Off;
+            if was_probed != health.is_some() {
+                detail.inputs.probe = probe_input(health.is_some());
+                detail.threshold = crate::targets::state::health::threshold::Threshold::default();
+            }
+            if health.is_none_or(|health| health.agent.is_none()) {
+                detail.inputs.agent = Agent::default();
+            }
+            detail.decision = decide(&detail.inputs);
+            backend.publish(detail.decision.standing);
+        }
+        let gone = std::mem::replace(&mut members.all, all).into_iter().map(|member| member.backend);
+        let stays: HashSet<BackendId> = members.all.iter().map(|member| member.backend.id).collect();
+        let gone = gone.filter(|backend| !stays.contains(&backend.id)).collect();
+        self.rebuild(&members);
+        gone
+    }
+
+    /// Shows the members in config order.
+    pub(super) fn with_members<T>(&self, look: impl FnOnce(&[Member]) -> T) -> T {
+        look(&self.members().all)
+    }
+
+    /// The members in config order.
+    pub(in crate::targets) fn backends(&self) -> Vec<Arc<Backend>> {
+        self.members().all.iter().map(|member| Arc::clone(&member.backend)).collect()
+    }
+
+    fn members(&self) -> MutexGuard<'_, Members> {
+        // A panic in between leaves a live set that the next report rebuilds.
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes what `backend`'s state rests on, and everything that follows from it.
+    fn update(
+        &self,
+        members: &Members,
+        backend: &Backend,
+        change: impl FnOnce(&mut Detail),
+    ) -> Option<Transition> {
+        let mut detail = backend.detail();
+        let (from, share) = (detail.decision.standing, detail.inputs.agent.share.word);
+        change(&mut detail);
+        detail.decision = decide(&detail.inputs);
+        let returns = matches!(detail.decision.standing, Health::Up | Health::Draining);
+        if from == Health::Down && returns && !detail.inputs.was_away {
+            detail.inputs.was_away = true;
+            detail.decision = decide(&detail.inputs);
+        }
+        let (to, reason) = (detail.decision.standing, Arc::clone(&detail.decision.reason));
+        let reweighed = detail.inputs.agent.share.word != share;
+        drop(detail);
+        if from == to {
+            if reweighed && to == Health::Up {
+                self.rebuild(members);
+            }
+            return None;
+        }
+        backend.publish(to);
+        match (from, to) {
+            (Health::Up, Health::Draining) | (Health::Draining, Health::Up) | (_, Health::Unknown) => {}
+            // A probe has just connected to it; a pick need not find out again.
+            (_, Health::Up | Health::Draining) => backend.ejection().clear(),
+            (_, Health::Down) => backend.retire_connections(),
+        }
+        self.rebuild(members);
+        self.board.turned.notify_one();
+        Some(Transition { from, to, reason })
+    }
+
+    /// Swaps in the live set that follows from the members' states, then wakes whoever waits for it.
+    fn rebuild(&self, members: &Members) {
+        let unknown = members.all.iter().filter(|member| member.backend.health() == Health::Unknown).count();
+        let old = self.live.load();
+        let (tiers, rows) = tiers(&members.all, &members.policy, &old.tiers).into_iter().unzip();
+        let live = Arc::new(Live { generation: old.generation + 1, tiers, unknown });
+        self.board.want(wants(members.policy.algorithm));
+        // Seats and live set change together, so that whoever holds the lock finds the one in the other.
+        let mut locked = self.board.lock();
+        let left = locked.begin(rows, live.generation);
+        old.backends().for_each(|backend| locked.seat(backend, None));
+        for (tier, backends) in (0..).zip(live.tiers.iter().map(|tier| &tier.backends)) {
+            for (place, backend) in (0..).zip(&**backends) {
+                locked.seat(backend, Some(Seat { tier, place }));
+            }
+        }
+        self.live.store(live);
+        drop(locked);
+        drop(left);
+        self.board.changed.notify_waiters();
+    }
+}
+
+fn passed(rise: u32) -> String {
+    match rise {
+        0 | 1 => "a probe passed".into(),
+        more => format!("{more} probes passed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::targets::Target;
+    use crate::targets::fixtures::{host, probed, target, unprobed};
+
+    fn bad(reason: &str) -> Verdict {
+        Verdict::Bad(reason.into())
+    }
+
+    fn live(target: &Target) -> Vec<String> {
+        target.state.live.load().backends().map(|backend| backend.name.to_string()).collect()
+    }
+
+    #[test]
+    fn the_live_set_follows_the_verdicts_in_config_order() {
+        let target = target(&probed(3));
+        let [a, b, c] = &target.backends[..] else { panic!("three backends") };
+        let report = |backend, verdict, now| target.state.report(backend, verdict, Tick(now));
+        assert!(live(&target).is_empty());
+        let transition = report(c, Verdict::Good, 1).expect("first verdict");
+        assert_eq!((transition.from, transition.to), (Health::Unknown, Health::Up));
+        assert_eq!(&*transition.reason, "the first probe passed");
+        report(b, bad("connection refused"), 2).expect("first verdict");
+        report(a, Verdict::Good, 3).expect("first verdict");
+        assert_eq!(live(&target), ["b0", "b2"]);
+        assert_eq!(target.state.live.load().unknown, 0);
+
+        // rise 2, fall 3
+        assert_eq!(report(b, Verdict::Good, 4), None);
+        assert_eq!(
+            report(b, Verdict::Good, 5).map(|t| t.reason.to_string()).as_deref(),
+            Some("2 probes passed")
+        );
+        assert_eq!(live(&target), ["b0", "b1", "b2"]);
+        let generation = a.generation();
+        assert_eq!(report(a, bad("status 500"), 6), None);
+        assert_eq!(report(a, bad("status 500"), 7), None);
+        assert_eq!(a.generation(), generation);
+        assert_eq!(
+            report(a, bad("timeout after 1s"), 8).map(|t| t.reason.to_string()).as_deref(),
+            Some("timeout after 1s")
+        );
+        assert_eq!(a.generation(), generation + 1);
+        assert_eq!(live(&target), ["b1", "b2"]);
+    }
+
+    #[test]
+    fn a_report_that_changes_nothing_swaps_nothing() {
+        let target = target(&probed(1));
+        target.state.report(&target.backends[0], Verdict::Good, Tick(1));
+        let before = target.state.live.load_full();
+        target.state.report(&target.backends[0], Verdict::Good, Tick(2));
+        target.state.report(&target.backends[0], bad("x"), Tick(3));
+        assert!(Arc::ptr_eq(&before, &target.state.live.load_full()));
+    }
+
+    #[test]
+    fn a_name_is_down_until_it_resolves_and_keeps_its_last_addresses() {
+        let mut config = unprobed(1);
+        config.backends[0].address = host("app.internal", 80);
+        let target = target(&config);
+        let backend = &target.backends[0];
+        let lookup = |found, now| target.state.resolve(backend, found, Tick(now));
+        let ip = [IpAddr::from([10, 0, 0, 1])];
+
+        let failed = lookup(Err("name does not resolve: nothing there".into()), 1).expect("a transition");
+        assert_eq!((failed.to, &*failed.reason), (Health::Down, "name does not resolve: nothing there"));
+        assert_eq!(lookup(Ok(&[]), 2), None);
+        let generation = backend.generation();
+        assert_eq!(lookup(Ok(&ip), 3).map(|t| t.to), Some(Health::Up));
+        assert_eq!(live(&target), ["b0"]);
+        assert_eq!(backend.generation(), generation, "first addresses: there is nothing to retire");
+
+        assert_eq!(lookup(Err("name does not resolve: gone".into()), 4), None);
+        assert_eq!(lookup(Ok(&[]), 5), None);
+        assert_eq!(lookup(Ok(&ip), 6), None);
+        assert_eq!((backend.endpoints().len(), backend.generation()), (1, generation));
+        assert_eq!(lookup(Ok(&[IpAddr::from([10, 0, 0, 2])]), 7), None);
+        assert_eq!(backend.generation(), generation + 1, "other addresses retire connections");
+    }
+
+    fn says(target: &Target, number: usize, line: &str, now: u64) -> Option<(Health, Health)> {
+        let report = AgentReport::read(line.as_bytes());
+        let heard = target.state.hear(&target.backends[number], &report, Tick(now));
+        heard.map(|transition| (transition.from, transition.to))
+    }
+
+    fn weights(target: &Target) -> Vec<u16> {
+        target.state.live.load().tiers.iter().flat_map(|tier| tier.weights.clone()).collect()
+    }
+
+    #[test]
+    fn what_the_agent_says_weighs_and_drains_and_comes_back() {
+        let mut config = probed(3);
+        config.health.iter_mut().for_each(|health| health.agent = Some(9));
+        config.backends[0].portion.weight = 40;
+        let target = target(&config);
+        for (number, backend) in target.backends.iter().enumerate() {
+            assert_eq!(says(&target, number, "up ready 100%", 1), None, "nothing new");
+            target.state.report(backend, Verdict::Good, Tick(1));
+        }
+        let before = target.state.live.load_full();
+        assert_eq!(says(&target, 0, "75%", 2), None);
+        assert_eq!((weights(&target), live(&target).len()), (vec![30, 1, 1], 3));
+        assert_eq!(says(&target, 1, "10%", 3), None);
+        assert_eq!(weights(&target), [30, 1, 1], "never less than 1");
+        let unchanged = target.state.live.load_full();
+        assert!(!Arc::ptr_eq(&before, &unchanged));
+        assert_eq!(says(&target, 0, "75% up", 4), None);
+        assert!(Arc::ptr_eq(&unchanged, &target.state.live.load_full()), "the same words change nothing");
+
+        let generation = target.backends[0].generation();
+        assert_eq!(says(&target, 0, "drain", 5), Some((Health::Up, Health::Draining)));
+        assert_eq!(live(&target), ["b1", "b2"]);
+        assert_eq!(target.backends[0].generation(), generation, "its connections serve those who stay");
+        assert_eq!(says(&target, 1, "0%", 6), Some((Health::Up, Health::Draining)));
+        assert_eq!(says(&target, 2, "maint", 7), Some((Health::Up, Health::Down)));
+        assert!(live(&target).is_empty());
+        assert_eq!(says(&target, 0, "ready", 8), Some((Health::Draining, Health::Up)));
+        assert_eq!(weights(&target), [30], "the weight is what it was");
+        assert_eq!(says(&target, 1, "200%", 9), Some((Health::Draining, Health::Up)));
+        assert_eq!(weights(&target), [30, 2]);
+        assert_eq!(says(&target, 2, "ready", 10), Some((Health::Down, Health::Up)));
+        assert_eq!(target.backends[2].detail().decision.back_since, Some(Tick(10)), "it was away");
+        assert_eq!(target.backends[0].detail().decision.back_since, None);
+        assert_eq!(target.status()[0].share, 75);
+    }
+
+    #[test]
+    fn a_drained_backend_serves_only_those_whose_cookie_names_it() {
+        use crate::targets::{Ask, Chance, Pick, Tried};
+        let mut config = probed(2);
+        config.health.iter_mut().for_each(|health| health.agent = Some(9));
+        let target = target(&config);
+        target.backends.iter().for_each(|backend| {
+            target.state.report(backend, Verdict::Good, Tick(1));
+        });
+        let (tried, chance) = (Tried::new(), Chance::seeded(1));
+        let picked = |pin: Option<usize>| {
+            let pin = pin.map(|number| &target.backends[number]);
+            match target.pick(&Ask { pin, ..Ask::new(&tried, &chance, Tick(3)) }) {
+                Pick::Lease(lease) => Some(lease.backend().name.to_string()),
+                Pick::Unknown | Pick::Full | Pick::None(_) => None,
+            }
+        };
+        for word in ["drain", "ready 0%"] {
+            says(&target, 0, word, 2);
+            assert_eq!(picked(Some(0)).as_deref(), Some("b0"), "{word}");
+            for _ in 0..4 {
+                assert_eq!(picked(None).as_deref(), Some("b1"), "{word}");
+            }
+        }
+        for word in ["maint", "ready down"] {
+            says(&target, 0, word, 2);
+            assert_eq!(picked(Some(0)).as_deref(), Some("b1"), "{word}");
+        }
+        says(&target, 0, "drain", 3);
+        says(&target, 1, "drain", 3);
+        assert_eq!(picked(None), None);
+    }
+
+    #[tokio::test]
+    async fn a_change_before_the_first_poll_is_not_missed() {
+        let target = target(&probed(1));
+        let changed = target.state.changed();
+        target.state.report(&target.backends[0], Verdict::Good, Tick(1));
+        tokio::time::timeout(std::time::Duration::from_secs(5), changed).await.expect("notified");
+    }
+}
