@@ -287,7 +287,7 @@ pub struct Timeouts {
     pub connect: Duration,
     /// For the TLS handshake with a backend. Default 10 s.
     pub tls: Duration,
-    /// From the end of the request head to the first byte of the answer. Default 60 s.
+    /// From when the whole request has been sent to the end of the answer's head. Default 60 s.
     pub first_byte: Duration,
     /// Between bytes of a body, in either direction. Default 60 s.
     pub idle: Duration,

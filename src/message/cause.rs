@@ -151,7 +151,7 @@ causes! {
     UpstreamTlsTimeout = "upstream_tls_timeout", 504, Backend, "The TLS handshake with the backend was not complete in time.";
     /// A backend closed or reset before its answer began.
     BackendClosed = "backend_closed", 502, Backend, "The backend closed the connection without an answer.";
-    /// No byte of the answer in time.
+    /// No head of the answer in time.
     FirstByteTimeout = "first_byte_timeout", 504, Backend, "The backend did not answer in time.";
     /// Over `timeouts.attempt`.
     AttemptTimeout = "attempt_timeout", 504, Backend, "The backend did not answer in time.";
