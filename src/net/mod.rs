@@ -7,6 +7,7 @@ pub mod connect;
 pub mod deadline;
 pub mod fresh;
 pub mod plain;
+pub mod prompt;
 pub mod relay;
 pub mod socket;
 pub mod splice;

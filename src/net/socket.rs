@@ -11,6 +11,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{SocketFlags, accept_with, acceptfrom_with};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
@@ -154,6 +155,12 @@ pub fn accept_unix(listener: &UnixListener) -> io::Result<Accepted> {
     Ok(Accepted::Unix(socket.into()))
 }
 
+/// Whether somebody waits to be accepted. True where the system does not say.
+pub fn is_acceptable(listener: &impl std::os::fd::AsFd) -> bool {
+    let mut asked = [PollFd::new(listener, PollFlags::IN)];
+    poll(&mut asked, Some(&Timespec::default())).map_or(true, |ready| ready > 0)
+}
+
 /// Stops new handshakes on a listening TCP socket while letting those under way finish, so that everything
 /// that reached us can be accepted before the socket is closed. Closing alone would reset a connection whose
 /// handshake completes between our last accept and the close.
@@ -192,6 +199,19 @@ pub fn raise_descriptor_limit() -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whether_somebody_waits_is_known_without_an_accept() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a listener");
+        let address = listener.local_addr().expect("bound");
+        assert!(!is_acceptable(&listener));
+        let _clients = [(); 2].map(|()| std::net::TcpStream::connect(address).expect("connects"));
+        for left in [true, false] {
+            assert!(is_acceptable(&listener));
+            accept_tcp(&listener).expect("accepted");
+            assert_eq!(is_acceptable(&listener), left);
+        }
+    }
 
     #[test]
     fn a_second_claim_of_an_address_in_use_is_refused() {

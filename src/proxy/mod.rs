@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::net::prompt::Promptness;
 use crate::net::wall::wall_start;
 use crate::net::{FreeList, Ticker};
 use crate::snapshot::Snapshot;
@@ -52,6 +53,8 @@ pub struct WorkerCtx {
     pub budget_shares: Box<[BudgetShares]>,
     /// Chance.
     pub chance: Chance,
+    /// Whether its clients send at once.
+    pub promptness: Promptness,
     /// Deadlines.
     pub ticker: Rc<Ticker>,
     /// Idle connections to backends.
@@ -104,6 +107,7 @@ impl WorkerCtx {
             job_futures: JobFutures::default(),
             request_queue: RequestQueue::default(),
             chance: Chance::new(),
+            promptness: Promptness::default(),
             ticker: Ticker::new(),
             pool,
             cells,

@@ -56,7 +56,8 @@ impl Admitter {
         let NewConnection { socket, peer } = connection;
         let listener = &self.ctx.snapshot.listeners[usize::from(peer.listener.0)];
         let speaks_at_once = listener.config.protocol == Protocol::Http && listener.tls.is_none();
-        let stream = if speaks_at_once { socket.into_fresh_stream() } else { socket.into_stream() }?;
+        let is_tried = speaks_at_once && self.ctx.promptness.expects();
+        let stream = if is_tried { socket.into_fresh_stream() } else { socket.into_stream() }?;
         let slot = ConnectionSlot::take(&self.limits, &self.ctx, &peer);
         // Held by the task itself: a future around it would be polled as often as it is.
         let tracked = self.tracker.token();

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
@@ -72,7 +72,7 @@ fn watch<L: AsRawFd + Into<OwnedFd>>(listener: L) -> io::Result<AsyncFd<L>> {
     AsyncFd::with_interest(listener, Interest::READABLE)
 }
 
-fn poll_accept<L: AsRawFd, T>(
+fn poll_accept<L: AsRawFd + AsFd, T>(
     listener: &AsyncFd<L>,
     cx: &mut Context<'_>,
     accept: impl Fn(&L) -> io::Result<T>,
@@ -81,6 +81,11 @@ fn poll_accept<L: AsRawFd, T>(
         let mut ready = ready!(listener.poll_read_ready(cx))?;
         // An error of this kind: there was nothing, and the event loop will say when there is.
         if let Ok(outcome) = ready.try_io(|listener| accept(listener.get_ref())) {
+            // An accept in vain makes a socket and a file and throws them away, which costs several times as much as
+            // to ask. Most often nobody else has come.
+            if outcome.is_ok() && !socket::is_acceptable(listener.get_ref()) {
+                ready.clear_ready();
+            }
             return Poll::Ready(outcome);
         }
     }

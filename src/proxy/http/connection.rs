@@ -50,9 +50,13 @@ impl Drop for ResetIfCut<'_> {
 /// Serves a connection to its end.
 pub async fn serve(client: Rc<Client>) {
     let mut patience = client.timeouts().head;
+    let mut looked_at = client.stream().is_fresh();
     loop {
         if !has_begun(&client) && !speaks_again(&client, patience).await {
             return;
+        }
+        if std::mem::take(&mut looked_at) {
+            client.ctx.promptness.note(client.stream().is_fresh());
         }
         patience = client.timeouts().keep_alive;
         let mut exchange = ResetIfCut { client: &client, served: false };
