@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -211,16 +211,16 @@ pub fn accept_failed(count: u64, error: &io::Error) {
     tracing::warn!(count, %error, "accept failed, new connections wait: {error} ({count} since the last line)");
 }
 
-/// Logs what the process may open. One with little is warned of: a crowd will be refused.
-pub fn descriptor_budget(descriptors: u64, max_connections: usize, workers: usize) {
+/// Logs what the process may open. One with little is warned of: a crowd will be refused. `is_chosen`: the config says so.
+pub fn descriptor_budget(descriptors: u64, max_connections: usize, workers: usize, is_chosen: bool) {
     const FEW: usize = 500;
+    let why = if is_chosen { "`max_connections`" } else { "`ulimit -n`, `LimitNOFILE=`" };
     if max_connections < FEW {
         tracing::warn!(
             descriptors,
             max_connections,
             workers,
-            "room for {max_connections} connections only: descriptors {descriptors} (`ulimit -n`, `LimitNOFILE=`), \
-             workers {workers}"
+            "room for {max_connections} connections only ({why}): descriptors {descriptors}, workers {workers}"
         );
     } else {
         tracing::info!(
@@ -246,16 +246,19 @@ pub fn backlog_capped(most: i32, wanted: i32) {
     );
 }
 
-/// Logs an address that is bound. `scope`: who reaches it, where that surprises people.
-pub fn listening(listener: &str, address: &dyn fmt::Display, ip: Option<IpAddr>, port: u16) {
-    if ip.is_some_and(|ip| ip.is_loopback()) {
-        tracing::info!(
-            listener,
-            %address,
-            "listening {address} (this machine only; \"*:{port}\" for every address), listener {listener}"
-        );
-    } else {
-        tracing::info!(listener, %address, "listening {address}, listener {listener}");
+/// Logs an address that is bound, and says of one that only this machine reaches what to write instead: that surprises people.
+pub fn listening(listener: &str, address: &dyn fmt::Display, socket: Option<SocketAddr>) {
+    match socket.filter(|socket| socket.ip().is_loopback()) {
+        Some(socket) => {
+            let (port, this_machine_only) = (socket.port(), true);
+            tracing::info!(
+                listener,
+                %address,
+                this_machine_only,
+                "listening {address} (this machine only; \"*:{port}\" for every address), listener {listener}"
+            );
+        }
+        None => tracing::info!(listener, %address, "listening {address}, listener {listener}"),
     }
 }
 

@@ -146,7 +146,12 @@ impl Server {
             usize::try_from(descriptors.saturating_sub(HEADROOM) / 2).unwrap_or(usize::MAX).max(1);
         let limits = config.listeners.iter().map(|listener| &listener.limits);
         let limits = ConnectionLimits::new(config.max_connections.unwrap_or(affordable), limits);
-        events::descriptor_budget(descriptors, limits.limit(), config.workers);
+        events::descriptor_budget(
+            descriptors,
+            limits.limit(),
+            config.workers,
+            config.max_connections.is_some(),
+        );
         if limits.limit() > affordable {
             events::descriptors_short(affordable);
         }
@@ -219,15 +224,10 @@ impl Server {
     pub fn announce(&self) {
         for (listener, address) in &self.bound {
             let socket = match address {
-                Bound::Tcp(socket) => Some(socket),
+                Bound::Tcp(socket) => Some(*socket),
                 Bound::Unix(_) => None,
             };
-            events::listening(
-                listener,
-                address,
-                socket.map(SocketAddr::ip),
-                socket.map_or(0, SocketAddr::port),
-            );
+            events::listening(listener, address, socket);
         }
     }
 

@@ -114,21 +114,26 @@ fn losing_a_backend_is_a_warning_gaining_one_is_not_and_losing_all_is_an_error()
 #[test]
 fn a_small_budget_of_connections_is_a_warning() {
     let lines = logged(|| {
-        descriptor_budget(1024, 499, 2);
-        descriptor_budget(1200, 500, 2);
+        descriptor_budget(1024, 499, 2, false);
+        descriptor_budget(1024, 100, 2, true);
+        descriptor_budget(1200, 500, 2, false);
     });
-    assert!(lines[0].contains("WARN") && lines[0].contains("room for 499 connections only"), "{lines:?}");
-    assert!(lines[1].contains("INFO") && lines[1].contains("room for 500 connections:"), "{lines:?}");
+    assert!(
+        lines[0].contains("WARN") && lines[0].contains("room for 499 connections only (`ulimit"),
+        "{lines:?}"
+    );
+    assert!(lines[1].contains("WARN") && lines[1].contains("only (`max_connections`)"), "{lines:?}");
+    assert!(lines[2].contains("INFO") && lines[2].contains("room for 500 connections:"), "{lines:?}");
 }
 
 #[test]
 fn an_address_of_this_machine_alone_says_so() {
     let lines = logged(|| {
         for address in ["127.0.0.1:8080", "[::1]:80", "0.0.0.0:81"] {
-            let address: std::net::SocketAddr = address.parse().expect("an address");
-            listening("web", &address, Some(address.ip()), address.port());
+            let address: SocketAddr = address.parse().expect("an address");
+            listening("web", &address, Some(address));
         }
-        listening("web", &"unix:/run/web.sock", None, 0);
+        listening("web", &"unix:/run/web.sock", None);
     });
     let told = |line: &str| {
         line.split("listening ").nth(1).and_then(|rest| rest.split(" address=").next().map(str::to_owned))

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use fake_backend::Running;
+use fake_backend::{Behaviour, Running};
 use serde_json::Value;
 
 use super::support::process::Process;
@@ -19,7 +19,7 @@ fn config(top: &str, backends: &[Running]) -> String {
     format!(
         "{top}\nworkers: 2\ntargets:\n  app:\n    protocol: http\n    listener: 127.0.0.1:0\n    \
          health_check: {{path: /health, interval: 50ms, timeout: 10s, rise: 2, fall: 2}}\n    \
-         breaker: {{failures: 5, open: 100ms}}\n    backends:\n{}{}{}",
+         breaker: {{failures: 5, open: 100ms}}\n    outlier: {{latency: off}}\n    backends:\n{}{}{}",
         backend("a", 0, ""),
         backend("b", 1, ""),
         backend("spare", 2, ", backup: true"),
@@ -157,6 +157,39 @@ fn as_json_a_transition_has_every_fact_as_a_field() {
     assert_eq!(path("spare"), ["up", "down", "up"]);
 }
 
+/// The one line that tells what was refused.
+fn refusals(process: &Process) -> String {
+    let told =
+        || -> Vec<String> { process.said().into_iter().filter(|line| line.contains(" refused ")).collect() };
+    eventually("it is told", || !told().is_empty());
+    let [line] = &told()[..] else { panic!("one line: {:#?}", told()) };
+    assert!(line.contains(" WARN ") && line.chars().count() <= LONGEST, "{line}");
+    line.clone()
+}
+
+#[test]
+fn forty_requests_without_a_place_in_the_queue_are_one_line() {
+    let backends = fakes(3);
+    backends.iter().for_each(|backend| backend.behave(Behaviour::hang()));
+    let config =
+        config("", &backends).replace("    backends:", "    max_in_flight: 1\n    queue: off\n    backends:");
+    // Probes only connect: who hangs is up.
+    let process = Process::start(&config.replace("path: /health, ", ""), 1);
+    let address = process.address("app");
+    eventually("they are up", || lines(&process).len() == 3);
+    let mut held: Vec<Client> = (0..3).map(|_| Client::connect(address)).collect();
+    for client in &mut held {
+        client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+    }
+    let busy = || backends.iter().map(Running::requests).sum::<u64>();
+    eventually("all are busy", || busy() == 3);
+    for _ in 0..40 {
+        assert_eq!(Client::connect(address).get("/").status, 503);
+    }
+    let line = refusals(&process);
+    assert!(line.contains(" refused 40 in ") && line.ends_with(": 40 queue_full"), "{line}");
+}
+
 #[test]
 fn forty_clients_without_room_are_one_line() {
     let backends = fakes(3);
@@ -172,11 +205,7 @@ fn forty_clients_without_room_are_one_line() {
     for _ in 0..40 {
         assert_eq!(Client::connect(address).get("/").status, 503);
     }
-    let told =
-        || -> Vec<String> { process.said().into_iter().filter(|line| line.contains(" refused ")).collect() };
-    eventually("it is told", || !told().is_empty());
-    let [line] = &told()[..] else { panic!("one line: {:#?}", told()) };
-    assert!(line.contains(" WARN ") && line.chars().count() <= LONGEST, "{line}");
+    let line = refusals(&process);
     assert!(line.contains(" refused 40 in ") && line.ends_with(": 40 too_many_connections"), "{line}");
     drop(held);
 }

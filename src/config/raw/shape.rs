@@ -266,8 +266,12 @@ pub(super) const TIMEOUTS: Shape = Shape {
     keys: &[
         key("connect", Time(MILLISECOND, HOUR), "For a backend to accept a connection.").or("3s"),
         key("tls", Time(MILLISECOND, HOUR), "For a TLS handshake with a client or a backend.").or("10s"),
-        key("first_byte", Time(MILLISECOND, DAY), "From a whole request to the answer's head. For `http` only.")
-            .or("1m"),
+        key(
+            "first_byte",
+            Time(MILLISECOND, DAY),
+            "From a whole request to the answer's head. For `http` only.",
+        )
+        .or("1m"),
         key("idle", Time(MILLISECOND, DAY), "Silence between bytes of a body, in either direction.").or("1m"),
         key("tunnel", Time(MILLISECOND, MONTH), "Silence on a TCP connection or an upgraded one.").or("1h"),
         key("head", Time(MILLISECOND, HOUR), "For a client to send a request head. For `http` only.")
