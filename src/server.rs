@@ -108,6 +108,7 @@ pub struct Server {
     log: Option<AccessLogWriter>,
     limits: Arc<ConnectionLimits>,
     files: SocketFiles,
+    refusals: Arc<Mutex<Refusals>>,
 }
 
 /// Unix sockets that were bound; their files are removed on drop, also when the start fails half-way.
@@ -190,6 +191,7 @@ impl Server {
             log,
             limits: Arc::clone(&limits),
             files,
+            refusals: Arc::default(),
         };
         server.start_probes();
         server.start_rotation(tickets);
@@ -241,12 +243,12 @@ impl Server {
     fn start_refusals(&self) {
         let Some(control) = &self.control else { return };
         let cells = self.cells.clone();
-        let refusals = Mutex::new(Refusals::default());
+        let refusals = Arc::clone(&self.refusals);
         let look = async move || {
             let mut looks = tokio::time::interval(LOOK);
             loop {
                 looks.tick().await;
-                refusals.lock().unwrap_or_else(PoisonError::into_inner).look(&cells, now());
+                refusals.lock().unwrap_or_else(PoisonError::into_inner).look(&cells, now(), false);
             }
         };
         control.spawn(again("counting refusals", look));
@@ -346,6 +348,7 @@ impl Server {
         }
         if let Some(control) = self.control.take() {
             control.shutdown_background();
+            self.refusals.lock().unwrap_or_else(PoisonError::into_inner).look(&self.cells, now(), true);
         }
         if let Some(log) = self.log.take()
             && let Err(error) = log.close(LAST_LINES)
@@ -465,6 +468,7 @@ mod tests {
             log: None,
             limits: ConnectionLimits::new(1, []),
             files: SocketFiles::default(),
+            refusals: Arc::default(),
         };
         let error = server.wait().expect_err("a worker has failed");
         assert_eq!(error.to_string(), "its ticker has panicked");

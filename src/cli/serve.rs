@@ -46,13 +46,8 @@ pub(super) fn start(config: &Config) -> anyhow::Result<Server> {
 /// Waits for the end of `server` and says what was cut.
 pub(super) fn wait(server: Server) -> anyhow::Result<ExitCode> {
     let ended = server.wait()?;
-    if ended.cut == 0 {
-        events::stopped(0);
-        Ok(ExitCode::SUCCESS)
-    } else {
-        events::stopped(ended.cut);
-        Ok(ExitCode::from(CUT))
-    }
+    events::stopped(ended.cut);
+    Ok(if ended.cut == 0 { ExitCode::SUCCESS } else { ExitCode::from(CUT) })
 }
 
 /// Ends `shutdown` step by step, one for each signal. The first SIGTERM lets `delay` pass before its step; SIGINT comes from

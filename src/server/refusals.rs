@@ -47,6 +47,16 @@ impl Pace {
     }
 }
 
+impl Pace {
+    /// The same at the end, when there is no later.
+    fn rest(&mut self, sum: u64, now: Tick) -> Option<(u64, Duration)> {
+        let count = sum - self.told;
+        let noticed = self.noticed.unwrap_or(now);
+        self.told = sum;
+        (count > 0).then(|| (count, now.since(noticed) + LOOK))
+    }
+}
+
 /// What was told so far.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
@@ -56,22 +66,23 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    /// Looks at what all workers have counted by `now`, and tells what is due.
-    pub(super) fn look(&mut self, cells: &[Arc<Cells>], now: Tick) {
+    /// Looks at what all workers have counted by `now`, and tells what is due; at the `end` all that is left.
+    pub(super) fn look(&mut self, cells: &[Arc<Cells>], now: Tick, end: bool) {
+        let step = if end { Pace::rest } else { Pace::look };
         let of = |count: &dyn Fn(&Cells) -> u64| cells.iter().map(|cells| count(cells)).sum::<u64>();
         let mut sums = [0; CAUSES.len() + 1];
         sums[0] = of(&|cells| cells.connections.without_room.value());
         for (sum, cause) in sums[1..].iter_mut().zip(CAUSES) {
             *sum = of(&|cells| cells.ended_with(cause));
         }
-        if let Some((count, span)) = self.pace.look(sums.iter().sum(), now) {
+        if let Some((count, span)) = step(&mut self.pace, sums.iter().sum(), now) {
             let told = std::mem::replace(&mut self.told, sums);
             events::refused(count, span, &by_cause(&told, &sums));
         }
-        if let Some((count, _)) = self.accepts.look(of(&|cells| cells.accept_shortages.value()), now) {
-            let code =
-                cells.iter().map(|cells| cells.accept_error.load(Ordering::Relaxed)).find(|code| *code != 0);
-            events::accept_failed(count, &io::Error::from_raw_os_error(code.unwrap_or_default()));
+        if let Some((count, _)) = step(&mut self.accepts, of(&|cells| cells.accept_shortages.value()), now) {
+            let codes = cells.iter().map(|cells| cells.accept_error.load(Ordering::Relaxed));
+            let code = codes.filter(|code| *code != 0).last().unwrap_or_default();
+            events::accept_failed(count, &io::Error::from_raw_os_error(code));
         }
     }
 }
@@ -112,6 +123,15 @@ mod tests {
             .filter_map(|second| pace.look(second * 5, at(second * 1000)).map(|(count, _)| (second, count)))
             .collect();
         assert_eq!(told, [(2, 10), (12, 50), (22, 50), (32, 50)]);
+    }
+
+    #[test]
+    fn the_end_waits_for_nothing() {
+        let mut pace = Pace::default();
+        assert_eq!(pace.rest(0, at(0)), None);
+        assert_eq!(pace.look(3, at(1000)), None);
+        assert_eq!(pace.rest(5, at(1500)), Some((5, Duration::from_millis(1500))));
+        assert_eq!(pace.rest(5, at(1600)), None);
     }
 
     #[test]
