@@ -42,6 +42,16 @@ impl Failure {
     }
 }
 
+/// What a backend gets as Host where that is not what the client sent.
+#[cold]
+fn written_host<'a>(host: &'a HostHeader, backend: &'a Backend) -> Host<'a> {
+    match host {
+        HostHeader::Pass => Host::Pass { missing: &backend.name },
+        HostHeader::Backend => Host::Write(&backend.authority),
+        HostHeader::Name(name) => Host::Write(name),
+    }
+}
+
 impl<E: Edge> Forwarding<'_, E> {
     /// The request on a connection to a backend.
     #[must_use]
@@ -50,8 +60,7 @@ impl<E: Edge> Forwarding<'_, E> {
         let backend = lease.backend();
         let host = match &self.target.config.host {
             HostHeader::Pass => Host::Pass { missing: &backend.name },
-            HostHeader::Backend => Host::Write(&backend.authority),
-            HostHeader::Name(name) => Host::Write(name),
+            host => written_host(host, backend),
         };
         write::request(&mut out, self.head, body.framing(), self.upgrade, &self.about, host);
         let timeouts = &self.target.config.timeouts;
@@ -62,6 +71,7 @@ impl<E: Edge> Forwarding<'_, E> {
     }
 
     /// What the request needs of a pooled connection.
+    #[inline(always)]
     #[must_use]
     pub fn need(&self) -> Need {
         let no_body = matches!(self.body.framing(), Framing::None | Framing::Length(0));

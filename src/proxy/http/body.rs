@@ -76,6 +76,7 @@ impl Body {
     }
 
     /// How its length is known.
+    #[inline(always)]
     #[must_use]
     pub fn framing(&self) -> Framing {
         match self {
