@@ -1,6 +1,7 @@
 //! Who may import whom, checked on every path of every source file.
 //!
-//! Higher rows import lower rows only, never the same row except inside one folder (docs/architecture.md).
+//! Higher rows import lower rows only, never the same row except inside one folder (docs/architecture.md). Inside a folder no
+//! files import one another in a ring (`rings`).
 //! Files are read as token trees, not as syntax: so paths inside macros count like all others. What would
 //! hide a path (`use crate as x`, a glob on the crate root, `#[path]`, `include!`) is refused as well.
 
@@ -8,6 +9,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+
+#[path = "layering/names.rs"]
+mod names;
+#[path = "layering/rings.rs"]
+mod rings;
 
 /// Every top-level module with its row. `config` and `tick` may be imported by anyone.
 const ROWS: &[(i8, &[&str])] = &[
@@ -76,6 +82,10 @@ fn every_file_keeps_to_its_row() {
     for folder in ["config", "message", "net", "targets", "telemetry", "probe", "proxy", "worker", "cli"] {
         let inside = root.join("src").join(folder);
         assert!(files.iter().any(|file| file.starts_with(&inside)), "no file of src/{folder} was looked at");
+    }
+    for pure in PURE.iter().filter(|pure| **pure != "cache/freshness") {
+        let is_there = |path: String| root.join("src").join(path).exists();
+        assert!(is_there(format!("{pure}.rs")) || is_there((*pure).to_owned()), "src/{pure} is not there");
     }
     assert!(report.is_empty(), "\n{report}");
 }

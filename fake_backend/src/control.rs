@@ -4,15 +4,15 @@
 use std::sync::Weak;
 
 use crate::behaviour::Behaviour;
-use crate::door::Door;
+use crate::gate::Gate;
 
 /// The one path that controls. It is looked at only where control is allowed.
 pub(crate) const PATH: &str = "/_fake";
 
 /// Obeys a control request and says what to answer: a status and a text.
-pub(crate) fn answer(method: &str, query: &str, door: &Weak<Door>) -> (u16, String) {
-    let Some(door) = door.upgrade() else { return (503, "this fake is gone\n".to_owned()) };
-    let state = &door.state;
+pub(crate) fn answer(method: &str, query: &str, gate: &Weak<Gate>) -> (u16, String) {
+    let Some(gate) = gate.upgrade() else { return (503, "this fake is gone\n".to_owned()) };
+    let state = &gate.state;
     match method {
         "GET" => {
             let stats = state.stats();
@@ -36,7 +36,7 @@ pub(crate) fn answer(method: &str, query: &str, door: &Weak<Door>) -> (u16, Stri
             );
             (200, text)
         }
-        "POST" => match obey(query, &door) {
+        "POST" => match obey(query, &gate) {
             Ok(()) => (200, "ok\n".to_owned()),
             Err(reason) => (400, reason + "\n"),
         },
@@ -45,8 +45,8 @@ pub(crate) fn answer(method: &str, query: &str, door: &Weak<Door>) -> (u16, Stri
 }
 
 /// Applies all pairs or, when one is wrong, none.
-fn obey(query: &str, door: &Door) -> Result<(), String> {
-    let state = &door.state;
+fn obey(query: &str, gate: &Gate) -> Result<(), String> {
+    let state = &gate.state;
     let mut behaviour: Behaviour = state.lasting().as_ref().clone();
     let mut changed = false;
     let (mut health, mut cut, mut stop) = (None, false, false);
@@ -78,7 +78,7 @@ fn obey(query: &str, door: &Door) -> Result<(), String> {
         state.cut_idle();
     }
     if stop {
-        door.stop_accepting();
+        gate.stop_accepting();
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! The listening socket of one fake and its accept loop: opened, shut (connects are refused), opened again on
-//! the same port, and the end of all connections. Driven by `Running`, and by `control` at a request's word.
+//! the same port, and the end of all connections. Driven by `Running`.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -9,6 +9,7 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::behaviour::Ending;
+use crate::gate::{Gate, Leaf};
 use crate::socket::{Listener, Place, Socket};
 use crate::state::{Protocol, State, lock};
 use crate::stream::Stream;
@@ -26,18 +27,7 @@ pub(crate) struct Door {
     pub(crate) place: Place,
     pub(crate) state: Arc<State>,
     runtime: Handle,
-    leaf: Mutex<Leaf>,
-}
-
-/// What changes when the door opens and shuts.
-#[derive(Debug)]
-struct Leaf {
-    /// Kept while shut: it holds the port.
-    listener: Arc<Listener>,
-    /// Ends the accept loop.
-    accepting: CancellationToken,
-    /// Ends every connection.
-    connections: CancellationToken,
+    gate: Arc<Gate>,
 }
 
 impl Door {
@@ -55,31 +45,29 @@ impl Door {
             accepting: CancellationToken::new(),
             connections: CancellationToken::new(),
         };
-        let door = Arc::new(Self { place, state, runtime: runtime.clone(), leaf: Mutex::new(leaf) });
+        let gate = Arc::new(Gate { state: state.clone(), leaf: Mutex::new(leaf) });
+        let door = Arc::new(Self { place, state, runtime: runtime.clone(), gate });
         if shut {
             door.stop_accepting();
         } else {
-            door.accept(&lock(&door.leaf), &door);
+            door.accept(&lock(&door.gate.leaf));
         }
         Ok(door)
     }
 
-    /// Refuses new connections; those open go on.
+    /// See [`Gate::stop_accepting`].
     pub(crate) fn stop_accepting(&self) {
-        let leaf = lock(&self.leaf);
-        leaf.accepting.cancel();
-        leaf.listener.shut();
+        self.gate.stop_accepting();
     }
 
-    /// Refuses new connections and drops those open.
+    /// See [`Gate::stop`].
     pub(crate) fn stop(&self) {
-        self.stop_accepting();
-        lock(&self.leaf).connections.cancel();
+        self.gate.stop();
     }
 
     /// Listens again where it did. Nothing happens when it never stopped.
     pub(crate) fn restart(self: &Arc<Self>) -> io::Result<()> {
-        let mut leaf = lock(&self.leaf);
+        let mut leaf = lock(&self.gate.leaf);
         if !leaf.accepting.is_cancelled() {
             return Ok(());
         }
@@ -90,15 +78,15 @@ impl Door {
         if leaf.connections.is_cancelled() {
             leaf.connections = CancellationToken::new();
         }
-        self.accept(&leaf, self);
+        self.accept(&leaf);
         Ok(())
     }
 
-    fn accept(&self, leaf: &Leaf, door: &Arc<Self>) {
+    fn accept(&self, leaf: &Leaf) {
         let (listener, connections) = (leaf.listener.clone(), leaf.connections.clone());
         let accepting = leaf.accepting.clone();
         // Weak: a door that is gone needs no accept loop, and the loop must not keep it.
-        let door = Arc::downgrade(door);
+        let gate = Arc::downgrade(&self.gate);
         let state = self.state.clone();
         self.runtime.spawn(async move {
             loop {
@@ -111,7 +99,7 @@ impl Door {
                     Ok(socket) => {
                         let number = state.count(|counters| &counters.connections);
                         let open = Open(state.clone());
-                        tokio::spawn(serve(socket, number, open, door.clone(), connections.clone()));
+                        tokio::spawn(serve(socket, number, open, gate.clone(), connections.clone()));
                     }
                     Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
                 }
@@ -140,7 +128,7 @@ impl Drop for Open {
     }
 }
 
-async fn serve(socket: Socket, number: u64, open: Open, door: std::sync::Weak<Door>, cut: CancellationToken) {
+async fn serve(socket: Socket, number: u64, open: Open, gate: std::sync::Weak<Gate>, cut: CancellationToken) {
     let state = open.0.clone();
     // Declared first, so dropped last: the socket is closed before the connection counts as closed.
     let _open = open;
@@ -154,7 +142,7 @@ async fn serve(socket: Socket, number: u64, open: Open, door: std::sync::Weak<Do
         let mut wire = Wire::new(stream, state.clone(), number, facts);
         let ending = match state.protocol {
             _ if failed => Ending::Close,
-            Protocol::Http => http::serve(&mut wire, &state, &door).await,
+            Protocol::Http => http::serve(&mut wire, &state, &gate).await,
             Protocol::Tcp => tcp::serve(&mut wire, &state).await,
         };
         wire.end(ending).await;

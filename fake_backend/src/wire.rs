@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 use crate::behaviour::{Ending, Pace, TlsFault};
-use crate::http::login::Login;
+use crate::login::Login;
 use crate::pattern::{SLICE, pattern_slice};
 use crate::state::State;
 use crate::stream::Stream;

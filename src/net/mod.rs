@@ -6,6 +6,7 @@ pub mod buffer;
 pub mod connect;
 pub mod deadline;
 pub mod fresh;
+pub mod piece;
 pub mod plain;
 pub mod prompt;
 pub mod relay;
@@ -17,6 +18,6 @@ pub mod wall;
 
 pub use buffer::{Buffer, FreeList};
 pub use deadline::{Deadline, Ticker, now};
-pub use splice::{Piece, Pipe};
-pub use stream::Stream;
-pub use tls::Tls;
+pub use piece::Piece;
+pub use splice::Pipe;
+pub use stream::{Stream, Tls};

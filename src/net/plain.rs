@@ -9,7 +9,7 @@
 use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::ptr;
+use std::ptr::NonNull;
 use std::task::{Context, Poll, ready};
 
 use rustix::io::Errno;
@@ -59,7 +59,7 @@ watched!(TcpStream, UnixStream);
 /// Bytes that a read or write has moved, and how many it could have.
 #[derive(Clone, Copy)]
 pub struct Progress {
-    /// Progress.
+    /// Moved.
     pub count: usize,
     /// At most.
     pub most: usize,
@@ -73,19 +73,47 @@ impl Progress {
     }
 }
 
+/// A task, by what all of its wakers have in common. Whoever holds one of its wakers keeps that from being another's; nobody
+/// looks behind the pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TaskMark(NonNull<()>);
+
+impl TaskMark {
+    /// The task that is polled; `None`: its wakers have nothing in common by which it could be told from others.
+    fn of(cx: &Context<'_>) -> Option<TaskMark> {
+        NonNull::new(cx.waker().data().cast_mut()).map(TaskMark)
+    }
+}
+
+/// Whom the event loop wakes once there is something to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reader {
+    /// Nobody, or that is not known.
+    Nobody,
+    /// This task. The event loop holds one of its wakers, so no other task has the same mark meanwhile.
+    Task(TaskMark),
+}
+
+/// What is known of the room for what is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    /// There may be some.
+    Untried,
+    /// The last write found too little, and the event loop will say when there is some.
+    Full,
+}
+
 /// A socket without TLS that the event loop knows.
 pub struct Plain<S> {
     socket: S,
-    /// The task that the event loop wakes once there is something to read, by what its wakers have in common; null:
-    /// none. The event loop holds one of these wakers, so no other task has the same meanwhile.
-    reader: Cell<*const ()>,
-    /// The last write found too little room, and the event loop will say when there is some.
-    full: Cell<bool>,
+    /// Whom the event loop wakes once there is something to read.
+    reader: Cell<Reader>,
+    room: Cell<Room>,
 }
 
 impl<S> From<S> for Plain<S> {
     fn from(socket: S) -> Plain<S> {
-        Plain { socket, reader: Cell::new(ptr::null()), full: Cell::new(false) }
+        Plain { socket, reader: Cell::new(Reader::Nobody), room: Cell::new(Room::Untried) }
     }
 }
 
@@ -130,7 +158,7 @@ impl<S: Watched> Plain<S> {
                 ready!(self.poll_readable(cx))?;
             }
             // What has made the socket readable has taken the waker with it.
-            self.reader.set(ptr::null());
+            self.reader.set(Reader::Nobody);
             match read(self.socket.as_fd()) {
                 Ok(moved) => {
                     if moved.is_short() {
@@ -163,7 +191,10 @@ impl<S: Watched> Plain<S> {
 
     /// True when the event loop wakes this task once there is something to read, or has.
     fn will_wake(&self, cx: &Context<'_>) -> bool {
-        self.reader.get() == cx.waker().data()
+        match self.reader.get() {
+            Reader::Nobody => false,
+            Reader::Task(mark) => TaskMark::of(cx) == Some(mark),
+        }
     }
 
     /// Writes once, with `write`. Only when the last write found too little room is the runtime asked before.
@@ -177,19 +208,19 @@ impl<S: Watched> Plain<S> {
         mut write: impl FnMut(BorrowedFd<'_>) -> rustix::io::Result<Progress>,
     ) -> Poll<io::Result<usize>> {
         loop {
-            if self.full.get() {
+            if self.room.get() == Room::Full {
                 ready!(self.poll_room(cx))?;
             }
             match write(self.socket.as_fd()) {
                 Ok(moved) => {
                     if moved.is_short() {
-                        self.full.set(true);
+                        self.room.set(Room::Full);
                         self.correct(Interest::WRITABLE);
                     }
                     return Poll::Ready(Ok(moved.count));
                 }
                 Err(Errno::AGAIN) => {
-                    self.full.set(true);
+                    self.room.set(Room::Full);
                     self.correct(Interest::WRITABLE);
                 }
                 Err(error) => return Poll::Ready(Err(error.into())),
@@ -203,7 +234,7 @@ impl<S: Watched> Plain<S> {
         if self.socket.attempt(Interest::WRITABLE, || Ok(())).is_err() {
             ready!(self.socket.poll_writable(cx))?;
         }
-        self.full.set(false);
+        self.room.set(Room::Untried);
         Poll::Ready(Ok(()))
     }
 
@@ -215,7 +246,8 @@ impl<S: Watched> Plain<S> {
         let polled = self.socket.poll_readable(cx);
         // A task that has used up its share is told to wait without being put down.
         let waits = polled.is_pending() && has_budget_remaining();
-        self.reader.set(if waits { cx.waker().data() } else { ptr::null() });
+        let task = TaskMark::of(cx).filter(|_| waits);
+        self.reader.set(task.map_or(Reader::Nobody, Reader::Task));
         polled
     }
 

@@ -16,7 +16,7 @@ use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice
 use rustix::process::{Resource, getrlimit};
 use tokio::io::Interest;
 
-use super::{Buffer, Stream};
+use super::Stream;
 
 /// Bytes that one pipe takes. A larger one moves hardly more per second, and holds more for who does not read.
 pub const SIZE: usize = 256 * 1024;
@@ -127,7 +127,7 @@ impl Ends {
 pub struct Pipe {
     /// There until it is dropped.
     ends: Option<Ends>,
-    held: usize,
+    pub(super) held: usize,
     home: Pipes,
 }
 
@@ -184,40 +184,6 @@ impl Drop for Pipe {
             Some(ends) if self.held == 0 => free_pipes.idle.borrow_mut().push(ends),
             _ => free_pipes.open.set(free_pipes.open.get() - 1),
         }
-    }
-}
-
-/// A part of a body, on its way from one connection to another.
-pub enum Piece {
-    /// Bytes.
-    Buffer(Buffer),
-    /// Bytes that nobody can look at any more.
-    Pipe(Pipe),
-}
-
-impl Piece {
-    /// Its bytes; none if they are in a pipe.
-    #[must_use]
-    pub fn data(&self) -> &[u8] {
-        match self {
-            Piece::Buffer(buffer) => buffer.data(),
-            Piece::Pipe(_) => &[],
-        }
-    }
-
-    /// How many there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        match self {
-            Piece::Buffer(buffer) => buffer.len(),
-            Piece::Pipe(pipe) => pipe.held,
-        }
-    }
-
-    /// True when there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 

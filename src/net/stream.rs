@@ -2,6 +2,7 @@
 //!
 //! One enum instead of a boxed trait: the kinds are few, and a read through a match costs nothing.
 
+use std::cell::Cell;
 use std::future::{Future as _, poll_fn};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -13,9 +14,10 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use tokio::io::{AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-use super::Tls;
 use super::fresh::Fresh;
 use super::plain::{Plain, Progress};
+use super::tls::rest::Rest;
+use super::tls::session::Session;
 
 /// What [`Stream::dismiss`] reads at most, in bytes: no peer may hold up the accept loop.
 const DISMISSED: usize = 256 * 1024;
@@ -30,6 +32,34 @@ pub enum Stream {
     Fresh(Fresh),
     /// A TLS session on one of the others.
     Tls(Box<Tls>),
+}
+
+/// A TLS session on a stream. What it does is in [`tls`](super::tls); it stands here because the two hold each other.
+pub struct Tls {
+    pub(super) stream: Stream,
+    pub(super) session: Session,
+    /// What was read and is not whole: a part of a record, or of a message in several.
+    pub(super) held: Vec<u8>,
+    /// Nothing was taken in yet: what was read before there was a session waits in `held`, and a client has to begin.
+    pub(super) fresh: bool,
+    /// Content that the reader had no space for.
+    pub(super) content: Rest,
+    /// Records that the socket has not taken.
+    pub(super) out: Rest,
+    /// What we say is not in clear any more.
+    pub(super) encrypts: bool,
+    /// What is left to say of an alert that the session does not make.
+    pub(super) alert: &'static [u8],
+    /// Bytes that the caller wrote and we have not said so, because their records are not all out.
+    pub(super) owed: usize,
+    /// The peer has said that it is done.
+    pub(super) ended: bool,
+    /// We have said it, or can't any more.
+    pub(super) closed: bool,
+    /// What the peer has done wrong.
+    pub(super) fault: Option<Box<rustls::Error>>,
+    /// Closing is meant to be seen as a cut: without close_notify.
+    pub(super) aborted: Cell<bool>,
 }
 
 /// The same for both kinds of socket, and something else for those that are fresh, and for TLS.

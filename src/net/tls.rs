@@ -8,9 +8,9 @@
 //! (`scratch`); only what is left of them is kept: a part of a record, content that the reader had no space for, records
 //! that the socket did not take.
 
-mod rest;
+pub(super) mod rest;
 mod scratch;
-mod session;
+pub(super) mod session;
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};
@@ -23,7 +23,7 @@ use rustls::server::UnbufferedServerConnection;
 use rustls::{ClientConfig, HandshakeKind, ProtocolVersion, ServerConfig};
 use tokio::io::ReadBuf;
 
-use super::Stream;
+use super::stream::{Stream, Tls};
 use rest::Rest;
 use scratch::{MOST_HELD, MOST_READ, Scratch};
 use session::{Session, Taken};
@@ -37,34 +37,6 @@ const HANDSHAKE: u8 = 22;
 
 /// What is read at once, at least: a reader with less space must not make a large record cost many calls.
 const LEAST_READ: usize = 4 * 1024;
-
-/// A TLS session on a stream.
-pub struct Tls {
-    stream: Stream,
-    session: Session,
-    /// What was read and is not whole: a part of a record, or of a message in several.
-    held: Vec<u8>,
-    /// Nothing was taken in yet: what was read before there was a session waits in `held`, and a client has to begin.
-    fresh: bool,
-    /// Content that the reader had no space for.
-    content: Rest,
-    /// Records that the socket has not taken.
-    out: Rest,
-    /// What we say is not in clear any more.
-    encrypts: bool,
-    /// What is left to say of an alert that the session does not make.
-    alert: &'static [u8],
-    /// Bytes that the caller wrote and we have not said so, because their records are not all out.
-    owed: usize,
-    /// The peer has said that it is done.
-    ended: bool,
-    /// We have said it, or can't any more.
-    closed: bool,
-    /// What the peer has done wrong.
-    fault: Option<Box<rustls::Error>>,
-    /// Closing is meant to be seen as a cut: without close_notify.
-    aborted: Cell<bool>,
-}
 
 /// Why there is no session.
 #[derive(Debug)]

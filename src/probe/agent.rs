@@ -6,7 +6,8 @@ use tokio::io::AsyncReadExt as _;
 use tokio::time::timeout;
 
 use super::check::{ProbeStream, connect};
-use super::{Finding, fault};
+use super::fault;
+use super::finding::Finding;
 use crate::targets::state::health::agent::AgentReport;
 use crate::targets::{Endpoint, Verdict};
 

@@ -8,10 +8,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, timeout};
 
+use super::fault;
+use super::finding::Finding;
 use super::question::Question;
 use super::session::ProbeSession;
 use super::talk::Talk;
-use super::{Finding, fault};
 use crate::config::model::{BackendAddress, HealthCheck, HostHeader};
 use crate::net::connect::first_of;
 use crate::targets::{Backend, Endpoint, Verdict};

@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind};
 
-use super::Finding;
+use super::finding::Finding;
 use crate::net::connect::shortage;
 use crate::tls;
 

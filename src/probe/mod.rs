@@ -7,6 +7,7 @@
 mod agent;
 mod check;
 mod fault;
+mod finding;
 mod name;
 mod question;
 mod session;
@@ -27,25 +28,11 @@ use crate::events;
 use crate::lasting::again;
 use crate::targets::state::health::agent::AgentReport;
 use crate::targets::state::health::schedule;
-use crate::targets::{Backend, Health, Target, Verdict};
+use crate::targets::{Backend, Health, Target};
 use crate::tick::Tick;
 use check::ProbeCheck;
+use finding::Finding;
 pub use name::Resolver;
-
-/// What one attempt to learn something about a backend came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Finding {
-    /// The backend passed or failed.
-    Verdict(Verdict),
-    /// This machine could not even ask, for want of the named resource: no word about the backend.
-    Starved(Arc<str>),
-}
-
-impl Finding {
-    fn bad(reason: impl Into<Arc<str>>) -> Finding {
-        Finding::Verdict(Verdict::Bad(reason.into()))
-    }
-}
 
 /// Starts probing and resolving the backends of `targets` with the system's resolver.
 ///

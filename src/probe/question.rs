@@ -12,7 +12,8 @@ use hyper_util::rt::TokioIo;
 use memchr::memmem::Finder;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{Finding, fault};
+use super::fault;
+use super::finding::Finding;
 use crate::targets::Verdict;
 
 /// The most bytes of an answer's head. hyper allows no less than 8 KiB.

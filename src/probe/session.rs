@@ -14,7 +14,8 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::{Finding, fault};
+use super::fault;
+use super::finding::Finding;
 use crate::targets::Verdict;
 use crate::tls::Upstream;
 

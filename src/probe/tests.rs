@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::config::model::{self, BackendAddress, Policy, Protocol, Timeouts};
-use crate::targets::{Ask, Chance, Heard, Outcome, Pick, Registry, Tried};
+use crate::targets::{Ask, Chance, Heard, Outcome, Pick, Registry, Tried, Verdict};
 use crate::tick::nanos;
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -18,6 +18,7 @@ use crate::telemetry::access_log::{Handle, WallStart};
 use crate::telemetry::cells::Cells;
 use crate::tick::Tick;
 
+pub mod client_timer;
 pub mod dial;
 #[cfg(test)]
 pub(crate) mod fixtures;
@@ -31,8 +32,6 @@ pub mod request_queue;
 pub mod tcp;
 
 use head_buffers::HeadBuffers;
-use http::client::Client;
-use http::edge::After;
 use http::job_futures::JobFutures;
 use pool::Pool;
 use request_queue::RequestQueue;
@@ -46,7 +45,7 @@ pub struct WorkerCtx {
     /// Heads as bytes, on their way out.
     pub outgoing: HeadBuffers,
     /// Where requests are served.
-    pub job_futures: JobFutures<Rc<Client>, Option<After>>,
+    pub job_futures: JobFutures,
     /// Where requests wait to be begun.
     pub request_queue: RequestQueue,
     /// Tokens for attempts beyond the first, in the making, by [`TargetId`](crate::message::TargetId).

@@ -21,8 +21,11 @@ use crate::targets::Backend;
 use crate::telemetry::cells::Cells;
 use crate::tick::Tick;
 
+mod idle;
 mod private;
 
+use idle::Idle;
+pub use idle::{IDLE, Need, Used};
 use private::Privates;
 pub use private::{Keep, Owner};
 
@@ -34,23 +37,12 @@ pub const PER_BACKEND: u32 = 300;
 pub const MOST: u32 = 10_000;
 /// A connection rests when it was not used for this long.
 const RESTS: Duration = Duration::from_secs(1);
-/// Longest idle time.
-pub const IDLE: Duration = Duration::from_secs(90);
 /// A request that may not be repeated takes a connection at most this long idle.
 const RECENT: Duration = Duration::from_secs(1);
 /// An idle time that every backend that keeps connections at all is trusted to grant.
 const TRUSTED: Duration = Duration::from_millis(20);
 /// How much credit is taken at once.
 const LOT: u32 = 8;
-
-/// What a request needs of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
-    /// Any: if it turns out to have been closed before, the request is repeated.
-    Repeatable,
-    /// One that surely is open: the request can't be repeated.
-    Once,
-}
 
 #[derive(Default)]
 struct Credit {
@@ -90,58 +82,6 @@ impl Credit {
     }
 }
 
-/// A connection whose request is over.
-pub struct Used {
-    /// The connection.
-    pub stream: Stream,
-    /// What the backend said of its own patience.
-    pub keep_for: Option<Duration>,
-    /// The backend's from before the connection was made.
-    pub generation: u32,
-}
-
-struct Idle {
-    stream: Stream,
-    since: Tick,
-    until: Tick,
-    generation: u32,
-}
-
-impl Idle {
-    /// What rests from `now` on; `None`: the backend has changed since, or will not keep it for long enough.
-    #[inline]
-    fn new(backend: &Backend, used: Used, now: Tick) -> Option<Idle> {
-        let Used { stream, keep_for, generation } = used;
-        // One second less than promised, so that we are the first to close.
-        let keep_for =
-            keep_for.map_or(IDLE, |promised| promised.saturating_sub(Duration::from_secs(1)).min(IDLE));
-        let worth = backend.generation() == generation && !keep_for.is_zero();
-        worth.then(|| Idle { stream, since: now, until: now.after(keep_for), generation })
-    }
-
-    /// Whether it may be used; if not, it is counted why.
-    fn is_fit(&self, cells: &Cells, backend: &Backend, need: Need, now: Tick) -> bool {
-        if self.generation != backend.generation() || now > self.until {
-            cells.pool.closed_idle.increment();
-            false
-        } else if self.is_broken(need) {
-            backend.note_idle_close(now.since(self.since));
-            cells.pool.discarded_stale.increment();
-            false
-        } else {
-            true
-        }
-    }
-
-    /// True when there are bytes nobody asked for, or the end: either way it is not to be used.
-    ///
-    /// The runtime may take a connection for readable whose last byte was read together with those before it;
-    /// only the kernel knows. It also knows of an end that the runtime has not been told of yet.
-    fn is_broken(&self, need: Need) -> bool {
-        (need == Need::Once || self.stream.is_readable_now()) && !self.stream.is_silent()
-    }
-}
-
 struct IdleList {
     backend: Arc<Backend>,
     /// The most recently used is last.
@@ -160,7 +100,7 @@ impl IdleList {
     }
 }
 
-/// The idle_lists of all backends that a worker has had connections to, by their numbers. Those are given in sequence, so
+/// The idle lists of all backends that a worker has had connections to, by their numbers. Those are given in sequence, so
 /// this is as long as the process has had backends, and no search is needed.
 #[derive(Default)]
 struct IdleLists(Vec<Option<Box<IdleList>>>);
@@ -242,6 +182,37 @@ impl Pool {
             }
         }
         None
+    }
+
+    /// A number for a client's connection that has none yet. `None`: all were given.
+    #[must_use]
+    pub fn new_owner(&self) -> Option<Owner> {
+        self.private.borrow_mut().new_owner()
+    }
+
+    /// The backend to which a connection is kept for `owner`.
+    #[must_use]
+    pub fn kept_for(&self, owner: Owner) -> Option<Arc<Backend>> {
+        self.private.borrow().kept_for(owner)
+    }
+
+    /// Keeps a connection for its owner, in place of the one before.
+    pub fn put_private(&self, cells: &Cells, owner: Owner, backend: &Arc<Backend>, used: Used, now: Tick) {
+        self.private.borrow_mut().put(cells, owner, backend, used, now);
+    }
+
+    /// The connection that is kept for `owner`, if it leads to `backend` and is fit for use; else it is closed.
+    ///
+    /// Whatever the request is, it gets it however long it has rested, as no other has the identity that it relies on: the
+    /// kernel is asked whether it is still open.
+    #[must_use]
+    pub fn take_private(&self, cells: &Cells, owner: Owner, backend: &Backend, now: Tick) -> Option<Stream> {
+        self.private.borrow_mut().take(cells, owner, backend, now)
+    }
+
+    /// Closes what is kept for `owner`.
+    pub fn release(&self, cells: &Cells, owner: Owner) {
+        self.private.borrow_mut().release(cells, owner);
     }
 
     /// Keeps a connection for the next request, or closes it when a limit is reached or the backend has changed meanwhile.

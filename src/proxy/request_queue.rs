@@ -20,7 +20,7 @@ const LOT: usize = 64;
 #[derive(Debug, Default)]
 pub struct RequestTicket(Option<u64>);
 
-/// One worker's request_queue.
+/// One worker's queue of requests that are not begun.
 pub struct RequestQueue {
     waiting: RefCell<VecDeque<Waker>>,
     /// The number of the first that waits.

@@ -18,15 +18,17 @@ pub use picking::hash::{hash, hash_address};
 pub use picking::pick::{Pick, Target};
 pub use picking::sticky::Pins;
 pub use picking::tried::Tried;
-pub use queueing::lease::{Heard, Lease, Outcome};
+pub use queueing::lease::{Heard, Outcome};
 pub use queueing::waiting::{QueueTicket, Queued};
 pub use resilience::breaker::Circuit;
 pub use resilience::budget::{Budget, BudgetShare};
 pub use resilience::evidence::Mark;
 pub use resilience::hedge::HedgePace;
-pub use resilience::sweep::{Ejected, SWEEP};
-pub use state::backend::{Backend, Endpoint};
+pub use resilience::sweep::Ejected;
+pub use resilience::window::SWEEP;
 pub use state::decide::{Health, Source};
+pub use state::endpoint::Endpoint;
+pub use state::objects::{Backend, Lease};
 pub use state::padded::Padded;
 pub use state::registry::Registry;
 pub use state::status::BackendStatus;
@@ -36,3 +38,5 @@ pub use state::target_state::{TargetState, Transition, Verdict};
 mod explorer;
 #[cfg(test)]
 mod fixtures;
+#[cfg(test)]
+mod steps;

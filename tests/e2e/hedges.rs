@@ -8,10 +8,10 @@ use evenkeel::config::model::{Config, Protocol};
 use evenkeel::message::{Attempt, Cause, Head, Peer, Record};
 use evenkeel::net::now;
 use evenkeel::proxy::WorkerCtx;
-use evenkeel::proxy::http::Body;
 use evenkeel::proxy::http::body::Memory;
 use evenkeel::proxy::http::exchange::{IncomingRequest, Space, exchange};
 use evenkeel::proxy::http::memory::MemoryEdge;
+use evenkeel::proxy::http::request_body::RequestBody;
 use evenkeel::targets::{Ask, Pick, Tried};
 use fake_backend::{Behaviour, Fake, Fault, Running};
 
@@ -29,11 +29,11 @@ fn pair() -> ([Running; 2], Config) {
 }
 
 /// One request, with its Record.
-async fn ask(ctx: &Rc<WorkerCtx>, method: &str, body: Body) -> (MemoryEdge, Record) {
+async fn ask(ctx: &Rc<WorkerCtx>, method: &str, body: RequestBody) -> (MemoryEdge, Record) {
     ask_for(ctx, &Head::request(method, "/", "test"), body).await
 }
 
-async fn ask_for(ctx: &Rc<WorkerCtx>, head: &Head, body: Body) -> (MemoryEdge, Record) {
+async fn ask_for(ctx: &Rc<WorkerCtx>, head: &Head, body: RequestBody) -> (MemoryEdge, Record) {
     let (mut edge, mut space) = (MemoryEdge::default(), Space::default());
     let (peer, start) = (Peer::default(), now());
     let listener = &ctx.snapshot.listeners[0];
@@ -46,7 +46,7 @@ async fn ask_for(ctx: &Rc<WorkerCtx>, head: &Head, body: Body) -> (MemoryEdge, R
 async fn settle(ctx: &Rc<WorkerCtx>) {
     let target = &ctx.snapshot.targets[0];
     while target.state.pace.percentile(95, now()).is_none() {
-        assert_eq!(ask(ctx, "GET", Body::Empty).await.0.status, 200);
+        assert_eq!(ask(ctx, "GET", RequestBody::Empty).await.0.status, 200);
     }
 }
 
@@ -65,8 +65,9 @@ fn a_competitor_that_is_sooner_gives_the_answer() {
     run(&config, async |ctx| {
         settle(&ctx).await;
         first.behave(Behaviour::hang());
-        let small = || Body::Memory(Box::new(Memory::whole(b"12345".to_vec(), ctx.buffers.clone())));
-        for (count, (method, body)) in [("GET", Body::Empty), ("PUT", small())].into_iter().enumerate() {
+        let small = || RequestBody::Memory(Box::new(Memory::whole(b"12345".to_vec(), ctx.buffers.clone())));
+        for (count, (method, body)) in [("GET", RequestBody::Empty), ("PUT", small())].into_iter().enumerate()
+        {
             let (edge, record) = ask(&ctx, method, body).await;
             assert_eq!((edge.status, edge.content), (200, b"Hello from second".to_vec()));
             assert_eq!(outcomes(&record), [(0, Cause::Overtaken), (1, Cause::Done)]);
@@ -85,7 +86,7 @@ fn one_that_is_not_sooner_leaves_no_trace() {
         settle(&ctx).await;
         first.behave(Behaviour::default().latency(Duration::from_secs(2)));
         second.behave(Behaviour::hang());
-        let (edge, record) = ask(&ctx, "GET", Body::Empty).await;
+        let (edge, record) = ask(&ctx, "GET", RequestBody::Empty).await;
         assert_eq!((edge.status, edge.content), (200, b"Hello from first".to_vec()));
         assert_eq!(outcomes(&record), [(1, Cause::Overtaken), (0, Cause::Done)]);
         eventually("the loser's connection is closed", || second.stats().aborted == 1);
@@ -93,7 +94,7 @@ fn one_that_is_not_sooner_leaves_no_trace() {
 
         // Nor does one that can't be connected to.
         second.stop();
-        let (edge, record) = ask(&ctx, "GET", Body::Empty).await;
+        let (edge, record) = ask(&ctx, "GET", RequestBody::Empty).await;
         assert_eq!((edge.status, edge.content), (200, b"Hello from first".to_vec()));
         assert_eq!(outcomes(&record), [(1, Cause::ConnectFailed), (0, Cause::Done)]);
     });
@@ -106,7 +107,7 @@ fn a_competitor_goes_on_alone_when_the_first_attempt_fails() {
         settle(&ctx).await;
         first.behave(Behaviour::fault(Fault::CloseUnanswered).latency(Duration::from_secs(2)));
         second.behave(Behaviour::default().latency(Duration::from_secs(5)));
-        let (edge, record) = ask(&ctx, "GET", Body::Empty).await;
+        let (edge, record) = ask(&ctx, "GET", RequestBody::Empty).await;
         assert_eq!((edge.status, edge.content), (200, b"Hello from second".to_vec()));
         assert_eq!(outcomes(&record), [(0, Cause::BackendClosed), (1, Cause::Done)]);
         nobody_in_flight(&ctx);
@@ -120,7 +121,7 @@ fn what_may_not_be_sent_twice_gets_no_competitor() {
     run(&config, async |ctx| {
         settle(&ctx).await;
         first.behave(Behaviour::hang());
-        let (edge, record) = ask(&ctx, "POST", Body::Empty).await;
+        let (edge, record) = ask(&ctx, "POST", RequestBody::Empty).await;
         assert_eq!((edge.status, record.attempts_made), (504, 1));
         assert_eq!(second.requests(), 0);
     });
@@ -135,7 +136,7 @@ fn what_belongs_to_a_connection_gets_no_competitor_on_another() {
         first.behave(Behaviour::hang());
         let mut head = Head::request("GET", "/", "test");
         head.push(b"Authorization", b"NTLM TlRM");
-        let (edge, record) = ask_for(&ctx, &head, Body::Empty).await;
+        let (edge, record) = ask_for(&ctx, &head, RequestBody::Empty).await;
         assert_eq!((edge.status, record.attempts_made), (504, 1));
         assert_eq!(second.requests(), 0);
     });
@@ -159,7 +160,7 @@ fn a_competitor_for_whom_there_is_no_room_costs_no_token() {
         while target.state.hedges.take(now()) {}
         target.state.hedges.put();
         first.behave(Behaviour::hang());
-        let (edge, record) = ask(&ctx, "GET", Body::Empty).await;
+        let (edge, record) = ask(&ctx, "GET", RequestBody::Empty).await;
         assert_eq!((edge.status, record.attempts_made), (504, 1));
         assert_eq!(second.requests(), 0);
         assert!(target.state.hedges.take(now()), "it was given back");
@@ -176,7 +177,7 @@ fn competitors_have_a_budget() {
         settle(&ctx).await;
         while target.state.hedges.take(now()) {}
         first.behave(Behaviour::hang());
-        let (edge, record) = ask(&ctx, "GET", Body::Empty).await;
+        let (edge, record) = ask(&ctx, "GET", RequestBody::Empty).await;
         assert_eq!((edge.status, record.attempts_made), (504, 1));
         assert_eq!(second.requests(), 0);
     });

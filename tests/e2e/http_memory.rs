@@ -1,17 +1,18 @@
 //! The edge that speaks no wire drives the same pipeline as HTTP/1 does: where HTTP/2 will stand.
 
+use evenkeel::proxy::http::body::BodySource as _;
 use std::future::poll_fn;
 use std::rc::Rc;
 
 use evenkeel::config::model::Protocol;
 use evenkeel::message::{Cause, Framing, Head, Peer};
 use evenkeel::proxy::WorkerCtx;
-use evenkeel::proxy::http::Body;
 use evenkeel::proxy::http::body::Memory;
 use evenkeel::proxy::http::client::Client;
 use evenkeel::proxy::http::edge::After;
 use evenkeel::proxy::http::exchange::{IncomingRequest, Space, exchange};
 use evenkeel::proxy::http::memory::MemoryEdge;
+use evenkeel::proxy::http::request_body::RequestBody;
 use evenkeel::tick::Tick;
 use fake_backend::{Behaviour, Fault, pattern};
 
@@ -28,7 +29,7 @@ fn a_get_and_its_connection_are_used_again() {
     let backend = recording();
     run(&config(Protocol::Http, &[backend.addr()]), async |ctx| {
         for _ in 0..3 {
-            let (after, edge) = ask(&ctx, &Head::request("GET", "/a?b", "test"), Body::Empty).await;
+            let (after, edge) = ask(&ctx, &Head::request("GET", "/a?b", "test"), RequestBody::Empty).await;
             assert_eq!((after, edge.status), (After::KeepOpen, 200));
             assert_eq!(edge.content, b"Hello from fake-1");
             assert_eq!(field(&edge, "x-backend"), Some("fake-1"));
@@ -51,7 +52,7 @@ fn a_body_without_a_length_becomes_chunks_with_trailers() {
             buffers: ctx.buffers.clone(),
         };
         let (_, edge) =
-            ask(&ctx, &Head::request("POST", "/echo", "test"), Body::Memory(Box::new(body))).await;
+            ask(&ctx, &Head::request("POST", "/echo", "test"), RequestBody::Memory(Box::new(body))).await;
         let expected: Vec<u8> = [pattern(100_000), b"end".to_vec()].concat();
         assert!(edge.status == 200 && edge.content == expected, "{}", edge.content.len());
         assert_eq!(edge.trailers, b"X-Sum: 42\r\n");
@@ -68,7 +69,7 @@ fn a_body_of_known_length_says_so() {
     let backend = recording();
     run(&config(Protocol::Http, &[backend.addr()]), async |ctx| {
         for size in [0, 1, 200_000] {
-            let body = Body::Memory(Box::new(Memory::whole(pattern(size), ctx.buffers.clone())));
+            let body = RequestBody::Memory(Box::new(Memory::whole(pattern(size), ctx.buffers.clone())));
             let (_, edge) = ask(&ctx, &Head::request("PUT", "/count", "test"), body).await;
             assert_eq!((edge.status, edge.content), (200, size.to_string().into_bytes()));
         }
@@ -81,7 +82,7 @@ fn a_body_of_known_length_says_so() {
 fn interim_heads_come_before_the_answer() {
     let backend = recording();
     run(&config(Protocol::Http, &[backend.addr()]), async |ctx| {
-        let (_, edge) = ask(&ctx, &Head::request("GET", "/early-hints", "test"), Body::Empty).await;
+        let (_, edge) = ask(&ctx, &Head::request("GET", "/early-hints", "test"), RequestBody::Empty).await;
         assert_eq!((edge.interims, edge.status), (vec![103], 200));
     });
 }
@@ -90,20 +91,21 @@ fn interim_heads_come_before_the_answer() {
 fn refusals_are_the_same_without_a_wire() {
     let backend = recording();
     run(&config(Protocol::Http, &[]), async |ctx| {
-        let (after, edge) = ask(&ctx, &Head::request("GET", "/", "test"), Body::Empty).await;
+        let (after, edge) = ask(&ctx, &Head::request("GET", "/", "test"), RequestBody::Empty).await;
         assert_eq!((after, edge.status), (After::KeepOpen, 503));
         assert_eq!(field(&edge, "proxy-status"), Some("evenkeel; details=no_backend"));
         assert!(String::from_utf8_lossy(&edge.content).contains(Cause::NoBackend.text()));
     });
     run(&config(Protocol::Http, &[backend.addr()]), async |ctx| {
-        let (after, edge) = ask(&ctx, &Head::request("CONNECT", "test:443", "test"), Body::Empty).await;
+        let (after, edge) =
+            ask(&ctx, &Head::request("CONNECT", "test:443", "test"), RequestBody::Empty).await;
         assert_eq!((after, edge.status), (After::Linger, 405));
         assert!(field(&edge, "allow").is_some());
         backend.behave(Behaviour::fault(Fault::Garbage));
-        let (_, edge) = ask(&ctx, &Head::request("GET", "/", "test"), Body::Empty).await;
+        let (_, edge) = ask(&ctx, &Head::request("GET", "/", "test"), RequestBody::Empty).await;
         assert_eq!(edge.status, 502);
         backend.behave(Behaviour::fault(Fault::CloseMidBody));
-        let (after, edge) = ask(&ctx, &Head::request("GET", "/bytes/1000", "test"), Body::Empty).await;
+        let (after, edge) = ask(&ctx, &Head::request("GET", "/bytes/1000", "test"), RequestBody::Empty).await;
         assert!(edge.status == 502 || after == After::Abort, "{} {after:?}", edge.status);
     });
     assert_eq!(backend.requests(), 2, "CONNECT was not forwarded");
@@ -119,7 +121,7 @@ fn a_client_that_is_gone_is_not_waited_for() {
         let (listener, peer) = (&ctx.snapshot.listeners[0], &Peer::default());
         let incoming =
             IncomingRequest { ctx: &ctx, listener, head: &head, peer, started: Tick(1), head_read: Tick(1) };
-        let after = exchange(&incoming, &mut edge, &Body::Empty, &mut Space::default()).await;
+        let after = exchange(&incoming, &mut edge, &RequestBody::Empty, &mut Space::default()).await;
         assert_eq!((after, edge.status), (After::Abort, 0));
     });
 }
@@ -131,7 +133,7 @@ fn an_upgrade_becomes_a_tunnel() {
         let mut head = Head::request("GET", "/upgrade", "test");
         head.push(b"connection", b"upgrade");
         head.push(b"upgrade", b"websocket");
-        let (after, edge) = ask(&ctx, &head, Body::Empty).await;
+        let (after, edge) = ask(&ctx, &head, RequestBody::Empty).await;
         assert_eq!((after, edge.status), (After::Linger, 101));
         assert!(ctx.pool.is_empty(), "a tunnel's connection is nobody else's");
     });
@@ -151,7 +153,7 @@ fn sending(ctx: &Rc<WorkerCtx>, bytes: &[u8], raw: bool) -> (Rc<Client>, tokio::
 fn a_body_of_which_only_framing_was_taken_is_not_sent_a_second_time() {
     run(&config(Protocol::Http, &[]), async |ctx| {
         let (client, _theirs) = sending(&ctx, b"5\r\n", true);
-        let mut body = Body::Client(Rc::clone(&client));
+        let mut body = RequestBody::Client(Rc::clone(&client));
         assert!(body.again().is_some());
         let piece = poll_fn(|cx| body.poll_piece(cx)).await.unwrap().unwrap();
         assert_eq!((piece.data(), client.content()), (&b"5\r\n"[..], 0));

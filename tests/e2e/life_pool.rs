@@ -11,7 +11,7 @@ use evenkeel::config::model::resilience::{BreakerConfig, Retries};
 use evenkeel::config::model::{Config, Protocol};
 use evenkeel::message::{Cause, Head};
 use evenkeel::net::{Stream, now};
-use evenkeel::proxy::http::Body;
+use evenkeel::proxy::http::request_body::RequestBody;
 use evenkeel::proxy::pool::Used;
 use evenkeel::targets::Health;
 use fake_backend::{Behaviour, Fake, Fault, Running};
@@ -289,7 +289,7 @@ fn a_request_of_which_not_a_byte_was_taken_is_sent_again_whatever_the_retries_ar
         }
         // The one that was used last is gone; the other one is there and will never answer.
         far.pop();
-        let (_, edge) = worker::ask(&ctx, &Head::request("GET", "/", "test"), Body::Empty).await;
+        let (_, edge) = worker::ask(&ctx, &Head::request("GET", "/", "test"), RequestBody::Empty).await;
         assert_eq!((edge.status, ctx.cells.pool.reused.value()), (200, 1), "once, and then on a fresh one");
         assert_eq!(target.in_flight(), 0);
     });

@@ -6,10 +6,10 @@ use evenkeel::config::model::resilience::Retries;
 use evenkeel::config::model::{Config, Protocol};
 use evenkeel::message::{Cause, Head};
 use evenkeel::net::now;
-use evenkeel::proxy::http::Body;
 use evenkeel::proxy::http::body::Memory;
 use evenkeel::proxy::http::exchange::{IncomingRequest, Space, exchange};
 use evenkeel::proxy::http::memory::MemoryEdge;
+use evenkeel::proxy::http::request_body::RequestBody;
 use fake_backend::{Behaviour, Fake, Fault, Running};
 
 use super::life_lab::{assert_own, post, tcp, tcp_fakes, until_ended};
@@ -173,7 +173,7 @@ fn a_long_body_is_sent_once() {
 }
 
 /// The Record of one request for `path` through these backends.
-fn record_of(config: &Config, body: impl Fn() -> Body + 'static) -> (u16, Space) {
+fn record_of(config: &Config, body: impl Fn() -> RequestBody + 'static) -> (u16, Space) {
     let mut out = None;
     let place = &mut out;
     run(config, async |ctx| {
@@ -204,12 +204,12 @@ fn the_record_tells_why_each_attempt_has_failed() {
         assert!(attempts.iter().all(|attempt| attempt.end >= attempt.picked));
         attempts.iter().map(|attempt| attempt.outcome).collect::<Vec<_>>()
     };
-    let (status, space) = record_of(&config, || Body::Empty);
+    let (status, space) = record_of(&config, || RequestBody::Empty);
     assert_eq!(status, 200);
     assert_eq!(causes(&space), [Cause::ConnectFailed, Cause::BackendClosed, Cause::ErrorStatus, Cause::Done]);
     assert_eq!(space.record.cause, Cause::Done);
     good.behave(Behaviour::status(503));
-    let body = || Body::Memory(Box::new(Memory::whole(b"12345".to_vec(), Default::default())));
+    let body = || RequestBody::Memory(Box::new(Memory::whole(b"12345".to_vec(), Default::default())));
     let (status, space) = record_of(&config, body);
     assert_eq!((status, space.record.status), (503, 503), "the last one's own answer");
     assert_eq!(causes(&space)[3], Cause::Done);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use evenkeel::config::model::{Config, Sticky};
 use evenkeel::message::{Cause, Head};
-use evenkeel::proxy::http::Body;
+use evenkeel::proxy::http::request_body::RequestBody;
 use evenkeel::targets::Health;
 use fake_backend::{Behaviour, Ending, Fake, Fault, Running};
 
@@ -413,12 +413,12 @@ fn the_edge_without_a_wire_carries_it_too() {
     stick(&mut config);
     worker::run(&config, async |ctx| {
         let mut head = Head::request("GET", "/", "test");
-        let (_, edge) = worker::ask(&ctx, &head, Body::Empty).await;
+        let (_, edge) = worker::ask(&ctx, &head, RequestBody::Empty).await;
         let set = edge.fields.iter().find(|(name, _)| name == "Set-Cookie");
         let (value, attributes) = set.unwrap().1.split_once("; ").unwrap();
         assert_eq!(attributes, "Path=/; HttpOnly; SameSite=Lax");
         head.push(b"cookie", value.as_bytes());
-        let (_, edge) = worker::ask(&ctx, &head, Body::Empty).await;
+        let (_, edge) = worker::ask(&ctx, &head, RequestBody::Empty).await;
         assert!(edge.status == 200 && edge.fields.iter().all(|(name, _)| name != "Set-Cookie"));
     });
 }

@@ -12,7 +12,7 @@ use clap::Args;
 use rustix::net::{RecvFlags, recv};
 
 use crate::clock::{now, pause};
-use crate::pingpong::say;
+use crate::say::say;
 
 /// Bytes given to, or asked of the kernel at once.
 const PIECE: usize = 256 * 1024;

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use crate::clock::now;
 use crate::message::Head;
-use crate::pingpong::say;
+use crate::say::say;
 
 /// Events taken at once.
 const MOST_EVENTS: usize = 512;

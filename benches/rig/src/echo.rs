@@ -8,7 +8,7 @@ use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use slab::Slab;
 
-use crate::pingpong::say;
+use crate::say::say;
 
 /// Events taken at once.
 const MOST_EVENTS: usize = 512;

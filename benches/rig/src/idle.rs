@@ -12,7 +12,7 @@ use rustls::{ClientConnection, Stream};
 use crate::clock::pause;
 use crate::drive::Sessions;
 use crate::message::{Body, Head};
-use crate::pingpong::say;
+use crate::say::say;
 
 /// An answer that takes longer will not come.
 const PATIENCE: Duration = Duration::from_secs(10);

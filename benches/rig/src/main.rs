@@ -10,6 +10,7 @@ mod echo;
 mod idle;
 mod message;
 mod pingpong;
+mod say;
 
 use clap::{Parser, Subcommand};
 

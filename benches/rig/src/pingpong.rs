@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use crate::clock::now;
 use crate::echo;
 use crate::message::{Body, Head};
+use crate::say::say;
 
 /// Events taken at once.
 const MOST_EVENTS: usize = 512;
@@ -79,14 +80,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         "{{\"exchanges\":{exchanges},\"seconds\":{seconds:.6},\"errors\":{},\"p50_us\":{p50},\"p99_us\":{p99}}}",
         load.errors + silent
     ))
-}
-
-/// Writes a line that is read at once.
-pub(crate) fn say(line: &str) -> Result<()> {
-    let mut output = std::io::stdout().lock();
-    writeln!(output, "{line}")?;
-    output.flush()?;
-    Ok(())
 }
 
 /// The middle one, and the one that 99 of 100 stay below; in the unit of `times`.

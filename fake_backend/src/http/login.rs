@@ -6,15 +6,7 @@
 
 use super::answer::Answer;
 use super::request::Request;
-
-/// What a connection knows of its client.
-#[derive(Debug, Default)]
-pub(crate) struct Login {
-    /// Who has said hello, and has not proved it.
-    claimed: Option<String>,
-    /// Who has logged in.
-    name: Option<String>,
-}
+use crate::login::Login;
 
 /// The answer to `/login`.
 pub(crate) fn answer(login: &mut Login, request: &Request) -> Answer {

@@ -3,8 +3,9 @@
 
 mod answer;
 mod body;
+mod dispatch;
 mod fault;
-pub(crate) mod login;
+mod login;
 mod path;
 mod request;
 mod turn;
@@ -12,13 +13,15 @@ mod upgrade;
 
 use std::sync::{Arc, Weak};
 
+use turn::Next;
+
 use crate::behaviour::{Ending, Fault};
-use crate::door::Door;
+use crate::gate::Gate;
 use crate::state::State;
 use crate::wire::{Silence, Wire};
 
 /// Serves one request after the other and says how the connection ends.
-pub(crate) async fn serve(wire: &mut Wire, state: &Arc<State>, door: &Weak<Door>) -> Ending {
+pub(crate) async fn serve(wire: &mut Wire, state: &Arc<State>, gate: &Weak<Gate>) -> Ending {
     if let Some(ending) = greet_badly(state) {
         return ending;
     }
@@ -37,9 +40,9 @@ pub(crate) async fn serve(wire: &mut Wire, state: &Arc<State>, door: &Weak<Door>
         }
         first = false;
         // Boxed, so that an idle connection does not carry the room of a whole turn.
-        match Box::pin(turn::take(wire, state, door)).await {
-            turn::Next::Again => {}
-            turn::Next::End(ending) => return ending,
+        match Box::pin(dispatch::take(wire, state, gate)).await {
+            Next::Again => {}
+            Next::End(ending) => return ending,
         }
     }
 }

@@ -1,24 +1,19 @@
-//! One request and its answer: read the head, obey the behaviour of the moment, answer what the path asks for,
-//! and decide whether the connection goes on. Every way a well-behaved answer takes is here; the others are in
-//! `fault` and `upgrade`.
+//! One request and its answer: what is read of it, how long it is waited, what is sent, and whether the connection goes on.
+//! `dispatch` says which of that is done; every way a well-behaved answer takes is here, the others are in `fault` and
+//! `upgrade`.
 
 use std::io;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::answer::{Answer, Content, Shape};
 use super::body::{Body, Framing};
-use super::path::{self, Wish};
+use super::login;
+use super::path::Wish;
 use super::request::Request;
-use super::{fault, login, upgrade};
 use crate::behaviour::{Behaviour, Ending, Fault};
-use crate::control;
-use crate::door::Door;
 use crate::state::State;
 use crate::wire::Wire;
-
-/// Bytes read at a time for a head.
-const READ: usize = 4 * 1024;
 
 /// What comes after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,128 +30,22 @@ pub(crate) struct Turn<'a> {
     pub(crate) state: &'a Arc<State>,
     pub(crate) request: Request,
     pub(crate) behaviour: Arc<Behaviour>,
-    body: Body,
+    pub(super) body: Body,
     /// The request's number in the record.
-    recorded: Option<u64>,
-    health: bool,
-}
-
-/// Takes one turn.
-pub(crate) async fn take(wire: &mut Wire, state: &Arc<State>, door: &Weak<Door>) -> Next {
-    let taken = async {
-        let Some(request) = read_head(wire).await? else { return Ok(Next::End(Ending::Close)) };
-        wire.consume(request.head.len());
-        let is_control = state.control && request.path == control::PATH;
-        let health = !is_control && state.is_health(&request.path);
-        if !is_control {
-            state.count(|counters| if health { &counters.probes } else { &counters.requests });
-        }
-        let spared = is_control || (health && state.behaviour().spares_health);
-        let behaviour = if spared { Arc::default() } else { state.take_behaviour() };
-        let recorder = state.recorder.as_ref().filter(|_| !is_control);
-        let recorded = recorder.map(|recorder| recorder.begin(&request.head, wire.number, wire.tls.clone()));
-        let body = Body::new(request.framing);
-        let mut turn = Turn { wire: &mut *wire, state, request, behaviour, body, recorded, health };
-        if is_control {
-            turn.read_body().await?;
-            let (status, text) = control::answer(&turn.request.method, &turn.request.query, door);
-            return turn.send(&Answer::text(status, text)).await;
-        }
-        let next = turn.run().await?;
-        if !health {
-            state.count(|counters| &counters.answers);
-        }
-        Ok(next)
-    };
-    let error: io::Error = match taken.await {
-        Ok(next) => return next,
-        Err(error) => error,
-    };
-    if error.kind() != io::ErrorKind::InvalidData {
-        state.count(|counters| &counters.aborted);
-        return Next::End(Ending::Close);
-    }
-    state.count(|counters| &counters.malformed);
-    let answer = Answer::text(400, error.to_string());
-    let bytes = answer.head(&state.id, "Connection: close\r\n") + &error.to_string();
-    // A peer that sent such a thing may be gone already.
-    let _ = wire.send(bytes.as_bytes()).await;
-    Next::End(Ending::Close)
-}
-
-/// The next head; `None` when the peer ends between two requests. A wrong head is `InvalidData`.
-async fn read_head(wire: &mut Wire) -> io::Result<Option<Request>> {
-    loop {
-        let parsed = Request::parse(wire.pending());
-        if let Some(request) = parsed.map_err(|reason| io::Error::new(io::ErrorKind::InvalidData, reason))? {
-            return Ok(Some(request));
-        }
-        let between = wire.pending().is_empty();
-        match wire.fill(READ).await {
-            Ok(0) | Err(_) if between => return Ok(None),
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(_) => {}
-            Err(error) => return Err(error),
-        }
-    }
+    pub(super) recorded: Option<u64>,
+    pub(super) health: bool,
 }
 
 impl Turn<'_> {
-    async fn run(&mut self) -> io::Result<Next> {
-        if self.behaviour.fault == Some(Fault::Hang) {
-            return self.hang().await;
-        }
-        if self.health && self.behaviour.status == 200 && self.behaviour.fault.is_none() {
-            self.read_body().await?;
-            self.wait(Duration::ZERO).await;
-            let (status, text) = if self.state.healthy() { (200, "healthy") } else { (503, "unhealthy") };
-            return self.send(&Answer::text(status, text)).await;
-        }
-        let behaviour = self.behaviour.clone();
-        let wish = path::wish(&self.request, &self.state.id);
-        let wish = if behaviour.status == 200 { wish } else { Wish::Greeting };
-        let wire_fault = behaviour.fault.as_ref().filter(|fault| !fault.is_mid_body());
-        if let Some(fault) = wire_fault {
-            self.read_body().await?;
-            self.wait(Duration::ZERO).await;
-            return fault::misbehave(self, fault).await;
-        }
-        if behaviour.answers_early && !self.body.is_complete() {
-            let answer = self.answer_to(wish);
-            self.wait(answer.delay).await;
-            let next = self.send(&answer).await?;
-            if next == Next::Again {
-                self.read_body().await?;
-            }
-            return Ok(next);
-        }
-        match wish {
-            Wish::Upgrade { frames } => {
-                self.wait(Duration::ZERO).await;
-                upgrade::switch(self, frames).await
-            }
-            Wish::Echo if behaviour.fault.is_none() => {
-                self.wait(Duration::ZERO).await;
-                self.echo().await
-            }
-            Wish::Greeting | Wish::Answer(_) | Wish::Echo | Wish::Count | Wish::Login => {
-                self.read_body().await?;
-                let answer = self.answer_to(wish);
-                self.wait(answer.delay).await;
-                self.send(&answer).await
-            }
-        }
-    }
-
     /// Reads whatever comes until the client leaves. That counts as a request it did not wait for.
-    async fn hang(&mut self) -> io::Result<Next> {
+    pub(super) async fn hang(&mut self) -> io::Result<Next> {
         self.read_body().await?;
         let _waiting = (!self.health).then(|| self.state.waits());
         self.wire.drain().await?;
         Err(io::ErrorKind::UnexpectedEof.into())
     }
 
-    fn answer_to(&mut self, wish: Wish) -> Answer {
+    pub(super) fn answer_to(&mut self, wish: Wish) -> Answer {
         let behaviour = &self.behaviour;
         match wish {
             Wish::Answer(answer) => *answer,
@@ -178,7 +67,7 @@ impl Turn<'_> {
     }
 
     /// Waits for a slot where they are few, then for the behaviour's latency, its stall and this delay.
-    async fn wait(&self, delay: Duration) {
+    pub(super) async fn wait(&self, delay: Duration) {
         // Over before the answer's first byte: who has that byte may send the next request at once.
         let _waiting = (!self.health).then(|| self.state.waits());
         // The semaphore is never closed, so there is always one to get.
@@ -205,7 +94,7 @@ impl Turn<'_> {
     }
 
     /// Reads the body to its end.
-    async fn read_body(&mut self) -> io::Result<()> {
+    pub(super) async fn read_body(&mut self) -> io::Result<()> {
         if !self.behaviour.answers_early {
             self.invite().await?;
         }
@@ -249,7 +138,7 @@ impl Turn<'_> {
     }
 
     /// Sends the answer, or with a fault in its middle the first half of it.
-    async fn send(&mut self, answer: &Answer) -> io::Result<Next> {
+    pub(super) async fn send(&mut self, answer: &Answer) -> io::Result<Next> {
         let goes_on = self.goes_on(answer.shape);
         let mut bytes = answer.before.clone();
         bytes.extend_from_slice(answer.head(&self.state.id, &self.connection_lines(goes_on)).as_bytes());
@@ -315,7 +204,7 @@ impl Turn<'_> {
     }
 
     /// Sends the request's body back as it comes, framed as it came.
-    async fn echo(&mut self) -> io::Result<Next> {
+    pub(super) async fn echo(&mut self) -> io::Result<Next> {
         let goes_on = self.goes_on(Shape::Length);
         let framing = match self.request.framing {
             Framing::Length(length) => format!("Content-Length: {length}\r\n"),

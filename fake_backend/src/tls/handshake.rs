@@ -11,38 +11,13 @@ use tokio_rustls::server::TlsStream;
 use x509_parser::parse_x509_certificate;
 
 use super::Setup;
+use super::facts::{Handshake, TlsFacts};
 use crate::behaviour::{Fault, TlsFault};
 use crate::socket::Socket;
 use crate::state::State;
 
 /// A ServerHello's beginning: the record promises 122 bytes, and 38 of them come.
 const HALF_HELLO: &[u8] = b"\x16\x03\x03\x00\x7a\x02\x00\x00\x76\x03\x03These 32 bytes should be random.";
-
-/// What a finished handshake agreed upon.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TlsFacts {
-    /// `TLSv1.2` or `TLSv1.3`.
-    pub version: String,
-    /// Whether it took up an earlier session.
-    pub resumed: bool,
-    /// The name the client asked for (SNI, RFC 6066 §3); never an address.
-    pub server_name: Option<String>,
-    /// The protocol agreed upon (ALPN, RFC 7301).
-    pub alpn: Option<String>,
-    /// The key exchange group, such as `X25519MLKEM768`; none where a TLS 1.2 session was resumed.
-    pub group: Option<String>,
-    /// The subject of the client's certificate, such as `CN=alice`.
-    pub client_subject: Option<String>,
-}
-
-/// A handshake that is over.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Handshake {
-    /// Which connection it was: 1 for the first one accepted.
-    pub connection: u64,
-    /// What was agreed upon, or why nothing was. A client's alert reads `received fatal alert: UnknownCA`.
-    pub outcome: Result<TlsFacts, String>,
-}
 
 /// What became of a connection before its first clear byte.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 //! changes: `http` and `tcp` read and write clear bytes. `door` calls [`meet`] for each connection.
 
 mod authority;
+mod facts;
 mod handshake;
 mod options;
 
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use rustls::ServerConfig;
 
 pub use authority::{Authority, Issued, Leaf};
-pub use handshake::{Handshake, TlsFacts};
+pub use facts::{Handshake, TlsFacts};
 pub(crate) use handshake::{Met, meet};
 pub use options::{TlsOptions, TlsVersion};
 

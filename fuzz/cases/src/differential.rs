@@ -4,7 +4,8 @@ use evenkeel::message::{Framing, Head, Version};
 use evenkeel::proxy::http::h1::write::Persistence;
 
 use crate::ours::{self, Body, HEADERS, Side, Whole};
-use crate::strict::{self, Field, Length};
+use crate::shown::{fields, shown};
+use crate::strict::{self, Length};
 use crate::writer::{ABOUT, HOST, sent_answer, sent_request, with_body};
 
 /// Messages on one connection that are looked at.
@@ -144,15 +145,4 @@ fn as_length(framing: Framing) -> Length {
 
 fn minor(head: &Head) -> u8 {
     u8::from(head.version == Version::Http11)
-}
-
-/// The lines of a head as fields.
-pub(crate) fn fields(head: &Head) -> Vec<Field> {
-    let pairs = head.lines().iter().map(|line| head.pair(line));
-    pairs.map(|(name, value)| (name.to_vec(), value.to_vec())).collect()
-}
-
-/// Bytes for the eye.
-pub(crate) fn shown(bytes: &[u8]) -> String {
-    bytes.escape_ascii().to_string()
 }

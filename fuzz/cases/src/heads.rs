@@ -1,8 +1,9 @@
 //! A head may come in any pieces, and what was found in it must lie in it.
 
 use evenkeel::message::{Cause, Head};
+use evenkeel::proxy::http::h1::classes::{is_control, is_token};
 use evenkeel::proxy::http::h1::framing;
-use evenkeel::proxy::http::h1::parse::{self, is_control, is_token};
+use evenkeel::proxy::http::h1::parse;
 use evenkeel::proxy::http::h1::search::Search;
 
 use crate::ours::{HEAD_SIZE, HEADERS};

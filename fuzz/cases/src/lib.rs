@@ -12,6 +12,7 @@ mod differential;
 pub mod fixture;
 mod heads;
 mod ours;
+mod shown;
 pub mod strict;
 mod writer;
 mod yaml;

@@ -6,8 +6,8 @@ use evenkeel::config::model::Forwarded;
 use evenkeel::message::{Framing, Head, Version};
 use evenkeel::proxy::http::h1::write::{self, About, Host, Persistence};
 
-use crate::differential::{fields, shown};
 use crate::ours::{self, ADDED, HEADERS, Side, Whole};
+use crate::shown::{fields, shown};
 use crate::strict::{self, Field};
 
 /// Used when a request has no authority.

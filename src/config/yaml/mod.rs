@@ -12,7 +12,7 @@ mod tests;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use serde_saphyr::granit_parser::{Event, Options, Parser, ScalarStyle, Span, Tag};
+use serde_yaml::granit_parser::{Event, Options, Parser, ScalarStyle, Span, Tag};
 
 use super::error::Report;
 use super::origin::Place;

@@ -1,6 +1,6 @@
 //! The YAML crate's errors in words for somebody who does not know YAML's grammar.
 
-use serde_saphyr::granit_parser::ErrorKind;
+use serde_yaml::granit_parser::ErrorKind;
 
 use crate::config::error::Wrong;
 

@@ -2,7 +2,7 @@
 
 /// Bytes that are taken from the front. Without any it owns no memory.
 #[derive(Default)]
-pub(super) struct Rest {
+pub(in crate::net) struct Rest {
     bytes: Vec<u8>,
     start: usize,
 }

@@ -18,7 +18,7 @@ pub(super) const RECORD: usize = 16 * 1024;
 const MOST: usize = 5 * RECORD;
 
 /// One side of a session.
-pub(super) enum Session {
+pub(in crate::net) enum Session {
     Server(UnbufferedServerConnection),
     Client(UnbufferedClientConnection),
 }

@@ -18,11 +18,11 @@ use crate::proxy::pool::{Keep, Used};
 use crate::targets::{Backend, Heard, Lease, Outcome};
 use crate::tick::Tick;
 
-use super::Body;
 use super::h1::decode::{BodyBroken, Decoder};
 use super::h1::framing;
 use super::h1::search::Search;
 use super::h1::transmit::{SMALL, Transmit, TransmitFailed};
+use super::request_body::RequestBody;
 use super::retry_after::retry_after;
 
 /// 1xx heads that are passed on for one request; a backend that sends more is broken.
@@ -84,7 +84,7 @@ enum Sending {
 
 struct Message {
     transmit: Transmit,
-    body: Body,
+    body: RequestBody,
 }
 
 /// Why there is no answer.
@@ -109,13 +109,13 @@ impl Call {
         generation: u32,
         stream: Stream,
         head: HeadBuffer,
-        body: Body,
+        body: RequestBody,
         patience: Patience,
     ) -> Box<Call> {
         // Made in its box: it is moved several times on its way to the end of the answer.
         let place = Box::new_uninit();
         let sending = match body {
-            Body::Empty => Sending::Head(head, 0),
+            RequestBody::Empty => Sending::Head(head, 0),
             mut body => {
                 body.set_pipes(ctx.raw_relay && stream.is_plain());
                 let transmit = Transmit::new(head, body.framing(), &mut body, ctx.raw_relay);

@@ -13,12 +13,12 @@ use crate::config::model::{ClientTimeouts, Limits};
 use crate::message::{Cause, Framing, Peer};
 use crate::net::{Buffer, Deadline, Piece, Stream, now};
 use crate::proxy::WorkerCtx;
+use crate::proxy::client_timer::{ClientTimer, ClientWait};
 use crate::proxy::pool::Owner;
 use crate::proxy::presence::{Presence, Waiting};
 use crate::snapshot::Listener;
 use crate::tick::Tick;
 
-use super::edge::Secured;
 use super::h1::decode::{BodyBroken, Decoder};
 use super::h1::transmit::Out;
 
@@ -27,6 +27,13 @@ const GRACE: Duration = Duration::from_secs(20);
 
 /// An answer that comes within this time was not worth having the event loop watch the client, if it does not yet.
 const UNWATCHED: Duration = Duration::from_millis(20);
+
+/// What a TLS session says about the client; the same for all requests of a connection.
+#[derive(Debug, Default)]
+pub struct Secured {
+    /// Header lines about its verified certificate; empty: it showed none.
+    pub certificate: Box<[u8]>,
+}
 
 /// One client connection. Thousands of them are idle: what a request needs beyond that is made for the request.
 pub struct Client {
@@ -44,8 +51,9 @@ pub struct Client {
     pub peer: Peer,
     /// What its TLS session says; `None`: there is none.
     pub secured: Option<Rc<Secured>>,
-    /// For what the client sends.
-    pub reading: Deadline,
+    /// For what it is waited for: see [`Client::timer`].
+    deadline: Deadline,
+    wait: Cell<ClientWait>,
     /// For what the client takes.
     pub writing: Deadline,
 }
@@ -78,7 +86,7 @@ impl Client {
     /// A connection that was just accepted, or has just shaken hands.
     #[must_use]
     pub fn new(ctx: Rc<WorkerCtx>, stream: Stream, peer: Peer, secured: Option<Rc<Secured>>) -> Rc<Client> {
-        let (reading, writing) = (ctx.ticker.deadline(), ctx.ticker.deadline());
+        let (deadline, writing) = (ctx.ticker.deadline(), ctx.ticker.deadline());
         Rc::new(Client {
             stream: RefCell::new(stream),
             held: RefCell::new(None),
@@ -88,9 +96,17 @@ impl Client {
             ctx,
             peer,
             secured,
-            reading,
+            deadline,
+            wait: Cell::default(),
             writing,
         })
+    }
+
+    /// What it is waited for, and until when.
+    #[must_use]
+    #[inline]
+    pub fn timer(&self) -> ClientTimer<'_> {
+        ClientTimer::new(&self.deadline, &self.wait)
     }
 
     /// Where it came in.
@@ -225,7 +241,7 @@ impl Client {
             }
             Poll::Pending => {
                 self.awaited(body);
-                self.reading.poll(cx).map(|()| Err(Cause::BodyTimeout))
+                self.timer().poll(ClientWait::Body, cx).map(|()| Err(Cause::BodyTimeout))
             }
         }
     }
@@ -236,14 +252,14 @@ impl Client {
         if body.pace.since.is_none() {
             body.pace.since = Some(now());
             let earned = allowance(body.decoder.content(), self.limits().body_rate, body.pace.waited);
-            self.reading.set(self.timeouts().idle.min(earned));
+            self.timer().begin(ClientWait::Body, self.timeouts().idle.min(earned));
         }
     }
 
     fn arrived(&self, pace: &mut Pace) {
         if let Some(since) = pace.since.take() {
             pace.waited += now().since(since);
-            self.reading.clear();
+            self.timer().end();
         }
     }
 
@@ -255,9 +271,9 @@ impl Client {
             return Poll::Pending;
         }
         if self.stream.borrow().is_fresh() {
-            self.reading.set_if_clear(UNWATCHED);
-            ready!(self.reading.poll(cx));
-            self.reading.clear();
+            self.timer().begin_if_idle(ClientWait::QuickAnswer, UNWATCHED);
+            ready!(self.timer().poll(ClientWait::QuickAnswer, cx));
+            self.timer().end();
             if self.stream.borrow_mut().register().is_err() {
                 return Poll::Ready(());
             }
@@ -266,7 +282,7 @@ impl Client {
             stream: &mut self.stream.borrow_mut(),
             held: &mut self.held.borrow_mut(),
             buffers: &self.ctx.buffers,
-            timer: &self.reading,
+            timer: self.timer().lend(ClientWait::Presence),
             half_closed: self.timeouts().half_closed,
         };
         self.presence.poll_gone(cx, waiting)

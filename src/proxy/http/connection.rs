@@ -11,11 +11,12 @@ use std::time::Duration;
 use crate::message::{Cause, Framing, Head, Peer};
 use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
+use crate::proxy::client_timer::ClientWait;
 use crate::proxy::head_buffers::MOST;
 use crate::proxy::recording::Recording;
 use crate::proxy::request_queue::RequestTicket;
 
-use super::Body;
+use super::answer_body::AnswerBody;
 use super::client::Client;
 use super::edge::After;
 use super::exchange::{IncomingRequest, Space, exchange, refuse};
@@ -23,6 +24,7 @@ use super::h1::framing;
 use super::h1::search::Search;
 use super::h1::write::{self, Persistence};
 use super::own;
+use super::request_body::RequestBody;
 use super::wire::Wire;
 
 /// A draining worker closes a connection that has been silent for this long.
@@ -97,7 +99,7 @@ pub fn dismiss(ctx: &Rc<WorkerCtx>, stream: &Stream, peer: &Peer, cause: Cause) 
     let (head, body) = own::answer(cause, recording.record.id, false, &ctx.buffers);
     let mut out = Vec::with_capacity(512);
     ctx.with_date(|date| write::answer(&mut out, &head, body.framing(), Persistence::Close, date));
-    if let Body::Memory(memory) = body {
+    if let AnswerBody::Memory(memory) = body {
         memory.pieces.iter().for_each(|piece| out.extend_from_slice(piece));
     }
     if stream.dismiss(&out) {
@@ -107,7 +109,7 @@ pub fn dismiss(ctx: &Rc<WorkerCtx>, stream: &Stream, peer: &Peer, cause: Cause) 
 
 /// Waits for the first byte of a request. False: the connection is to be closed instead.
 async fn speaks_again(client: &Client, patience: Duration) -> bool {
-    client.reading.set(patience);
+    client.timer().begin(ClientWait::Request, patience);
     let mut draining = false;
     let mut ticket = RequestTicket::default();
     poll_fn(|cx| {
@@ -119,10 +121,10 @@ async fn speaks_again(client: &Client, patience: Duration) -> bool {
         }
         if client.ctx.is_draining() && !draining {
             draining = true;
-            client.reading.set(DRAIN_SILENCE.min(patience));
+            client.timer().begin(ClientWait::Request, DRAIN_SILENCE.min(patience));
         }
         // What the kernel has and the event loop has not seen yet came before our close: it is a request.
-        client.reading.poll(cx).map(|()| !client.stream().is_silent())
+        client.timer().poll(ClientWait::Request, cx).map(|()| !client.stream().is_silent())
     })
     .await
 }
@@ -174,10 +176,10 @@ async fn serve_one(client: Rc<Client>, papers: &mut Papers) -> Option<After> {
     let after = match framing {
         Ok(framing) => {
             let body = if framing == Framing::None {
-                Body::Empty
+                RequestBody::Empty
             } else {
                 client.start_body(framing);
-                Body::Client(Rc::clone(client))
+                RequestBody::Client(Rc::clone(client))
             };
             exchange(&incoming, &mut wire, &body, space).await
         }
@@ -190,7 +192,7 @@ async fn serve_one(client: Rc<Client>, papers: &mut Papers) -> Option<After> {
         }
     };
     papers.clear();
-    client.reading.clear();
+    client.timer().end();
     if after == After::KeepOpen && !client.is_body_done() && !discard_body(client).await {
         return Some(After::Linger);
     }
@@ -230,13 +232,13 @@ async fn read_head(client: &Client, head: &mut Head) -> Option<HeadRead> {
         }
         if !waited {
             waited = true;
-            client.reading.set(client.timeouts().head);
+            client.timer().begin(ClientWait::Head, client.timeouts().head);
         }
         let filled = poll_fn(|cx| {
             if let Poll::Ready(outcome) = client.poll_fill(cx) {
                 return Poll::Ready(Some(outcome));
             }
-            client.reading.poll(cx).map(|()| None)
+            client.timer().poll(ClientWait::Head, cx).map(|()| None)
         })
         .await;
         match filled {
@@ -246,7 +248,7 @@ async fn read_head(client: &Client, head: &mut Head) -> Option<HeadRead> {
             Some(Ok(_) | Err(_)) | None => break None,
         }
     };
-    client.reading.clear();
+    client.timer().end();
     outcome.map(|outcome| HeadRead { outcome, waited })
 }
 
@@ -304,7 +306,7 @@ async fn close(client: &Client) {
 
 /// Says that we are done, then reads and forgets what the client sends, within bounds.
 async fn discard_input(client: &Client) {
-    client.reading.set(LINGER);
+    client.timer().begin(ClientWait::Rest, LINGER);
     let mut room = LINGER_BYTES;
     let mut shut = false;
     poll_fn(|cx| {
@@ -313,7 +315,7 @@ async fn discard_input(client: &Client) {
                 Poll::Ready(Ok(())) => shut = true,
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 // There is no room for close_notify, and perhaps there never will be.
-                Poll::Pending => return client.reading.poll(cx),
+                Poll::Pending => return client.timer().poll(ClientWait::Rest, cx),
             }
         }
         loop {
@@ -321,7 +323,7 @@ async fn discard_input(client: &Client) {
             match client.poll_fill(cx) {
                 Poll::Ready(Ok(count)) if count > 0 && count <= room => room -= count,
                 Poll::Ready(_) => return Poll::Ready(()),
-                Poll::Pending => return client.reading.poll(cx),
+                Poll::Pending => return client.timer().poll(ClientWait::Rest, cx),
             }
         }
     })

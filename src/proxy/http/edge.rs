@@ -13,7 +13,8 @@ use crate::net::relay::{BytesMoved, RelayEnd};
 use crate::net::{Buffer, Stream};
 use crate::proxy::pool::Owner;
 
-use super::Body;
+use super::answer_body::AnswerBody;
+use super::client::Secured;
 
 /// What becomes of the client's connection after an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,13 +37,6 @@ pub struct Unsent {
     pub cause: Cause,
     /// A byte of it is out, so no other answer can take its place.
     pub started: bool,
-}
-
-/// What a TLS session says about the client; the same for all requests of a connection.
-#[derive(Debug, Default)]
-pub struct Secured {
-    /// Header lines about its verified certificate; empty: it showed none.
-    pub certificate: Box<[u8]>,
 }
 
 /// The client's side of an exchange.
@@ -68,7 +62,7 @@ pub trait Edge {
     ///
     /// # Errors
     /// See [`Unsent`].
-    async fn answer(&mut self, head: &Head, body: &mut Body, last: bool) -> Result<After, Unsent>;
+    async fn answer(&mut self, head: &Head, body: &mut AnswerBody, last: bool) -> Result<After, Unsent>;
 
     /// Sends the 101 and relays bytes both ways until the tunnel ends. `early`: what the backend sent behind
     /// its head.

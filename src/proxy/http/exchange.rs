@@ -17,14 +17,16 @@ use crate::snapshot::Listener;
 use crate::targets::{Outcome, Target};
 use crate::tick::Tick;
 
-use super::Body;
+use super::answer_body::AnswerBody;
 use super::edge::{After, Edge, Unsent};
-use super::forward::{Effort, Forwarding, forward};
+use super::forward::forward;
+use super::forward::forwarding::{Effort, Forwarding};
 use super::h1::write::About;
 use super::hash_key::{self, Sender, hash_key};
 use super::identity;
 use super::own;
 use super::reply::Reply;
+use super::request_body::RequestBody;
 use super::sticky;
 
 /// A request that has just been read.
@@ -69,7 +71,7 @@ pub struct Space {
 pub async fn exchange<E: Edge>(
     request: &IncomingRequest<'_>,
     edge: &mut E,
-    body: &Body,
+    body: &RequestBody,
     space: &mut Space,
 ) -> After {
     let &IncomingRequest { ctx, listener, head, .. } = request;
@@ -143,7 +145,7 @@ pub async fn exchange<E: Edge>(
         }
         Ok(call) => {
             recording.record.status = answer.status;
-            let mut reply = Download { body: Body::Reply(Reply::new(call)), moved: &moved };
+            let mut reply = Download { body: AnswerBody::Reply(Reply::new(call)), moved: &moved };
             match edge.answer(answer, &mut reply.body, false).await {
                 Ok(after) => {
                     recording.settle(Cause::Done);
@@ -272,7 +274,7 @@ impl Drop for Far {
 
 /// Counts what was read of a request's body, on every way out of an exchange.
 struct Upload<'a> {
-    body: &'a Body,
+    body: &'a RequestBody,
     moved: &'a BytesMoved,
 }
 
@@ -284,7 +286,7 @@ impl Drop for Upload<'_> {
 
 /// An answer's body that is counted, on every way out of an exchange.
 struct Download<'a> {
-    body: Body,
+    body: AnswerBody,
     moved: &'a BytesMoved,
 }
 

@@ -14,8 +14,10 @@ use crate::net::relay::{BytesMoved, RelayEnd};
 use crate::net::{Buffer, Stream};
 use crate::proxy::pool::Owner;
 
-use super::Body;
-use super::edge::{After, Edge, Secured, Unsent};
+use super::answer_body::AnswerBody;
+use super::body::BodySource as _;
+use super::client::Secured;
+use super::edge::{After, Edge, Unsent};
 
 /// Collects what a client would have been sent.
 #[derive(Default)]
@@ -52,7 +54,7 @@ impl Edge for MemoryEdge {
         Ok(())
     }
 
-    async fn answer(&mut self, head: &Head, body: &mut Body, last: bool) -> Result<After, Unsent> {
+    async fn answer(&mut self, head: &Head, body: &mut AnswerBody, last: bool) -> Result<After, Unsent> {
         loop {
             match poll_fn(|cx| body.poll_piece(cx)).await {
                 Ok(Some(piece)) => self.content.extend_from_slice(piece.data()),

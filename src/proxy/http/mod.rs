@@ -4,8 +4,7 @@
 //! `connection` and `wire` speak HTTP/1 with the client; `call` and `reply` with a backend; both over `h1`.
 //! `memory` is the edge without a wire.
 
-pub mod alarm;
-pub mod attempt;
+pub mod answer_body;
 pub mod body;
 pub mod call;
 pub mod client;
@@ -16,15 +15,13 @@ pub mod exchange;
 pub mod forward;
 pub mod h1;
 pub mod hash_key;
-pub mod hedge;
 pub mod identity;
 pub mod job_futures;
 pub mod memory;
 pub mod own;
 pub mod replay;
 pub mod reply;
+pub mod request_body;
 pub mod retry_after;
 pub mod sticky;
 pub mod wire;
-
-pub use body::Body;

@@ -3,13 +3,13 @@
 use crate::message::{Cause, Framing, Head, status};
 use crate::net::FreeList;
 
-use super::Body;
+use super::answer_body::AnswerBody;
 use super::body::Memory;
 use super::h1::digits::{push_id, push_number};
 
 /// The answer for `cause`. `to_head`: the same head without the body (RFC 9110 §9.3.2).
 #[must_use]
-pub fn answer(cause: Cause, id: u128, to_head: bool, buffers: &FreeList) -> (Head, Body) {
+pub fn answer(cause: Cause, id: u128, to_head: bool, buffers: &FreeList) -> (Head, AnswerBody) {
     let code = match cause.status() {
         // Nobody reads a 499; if somebody does after all, the request was cut.
         499 => 408,
@@ -45,8 +45,11 @@ pub fn answer(cause: Cause, id: u128, to_head: bool, buffers: &FreeList) -> (Hea
         // Where there is a queue a second changes a lot.
         head.push(b"Retry-After", b"1");
     }
-    let body =
-        if to_head { Body::Empty } else { Body::Memory(Box::new(Memory::whole(text, buffers.clone()))) };
+    let body = if to_head {
+        AnswerBody::Empty
+    } else {
+        AnswerBody::Memory(Box::new(Memory::whole(text, buffers.clone())))
+    };
     debug_assert!(to_head || body.framing() != Framing::None);
     (head, body)
 }
@@ -54,13 +57,14 @@ pub fn answer(cause: Cause, id: u128, to_head: bool, buffers: &FreeList) -> (Hea
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proxy::http::body::BodySource as _;
 
     #[test]
     fn an_own_answer_names_cause_and_request_and_its_exact_length() {
         let buffers = FreeList::new();
         for &cause in Cause::ALL.iter().filter(|cause| cause.status() >= 400) {
             let (head, body) = answer(cause, 0xfeed, false, &buffers);
-            let Body::Memory(memory) = body else { panic!("a body") };
+            let AnswerBody::Memory(memory) = body else { panic!("a body") };
             let text = String::from_utf8(memory.pieces[0].clone()).expect("text");
             assert!(text.contains(cause.token()) && text.contains("feed"), "{text}");
             assert_eq!(head.named("content-length"), Some(text.len().to_string().as_bytes()));

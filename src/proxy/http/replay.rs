@@ -10,7 +10,6 @@ use std::task::{Context, Poll, ready};
 use crate::message::{Cause, Framing};
 use crate::net::Piece;
 
-use super::Body;
 use super::client::Client;
 
 /// Bytes of a body that are kept at most, with their chunk lines.
@@ -29,8 +28,7 @@ pub struct Replay {
 impl Replay {
     /// For a body of which nothing was read, if it may turn out short enough.
     #[must_use]
-    pub fn new(body: &Body) -> Option<Rc<Replay>> {
-        let Body::Client(client) = body else { return None };
+    pub fn new(client: &Rc<Client>) -> Option<Rc<Replay>> {
         let may_be_short = match client.framing() {
             Framing::Length(length) => length <= MOST as u64,
             Framing::Chunked => true,
@@ -44,8 +42,8 @@ impl Replay {
 
     /// The body from its beginning; `None`: that is gone.
     #[must_use]
-    pub fn again(self: &Rc<Replay>) -> Option<Body> {
-        (!self.lost.get()).then(|| Body::Replayed(Replayed { replay: Rc::clone(self), out: 0 }))
+    pub fn again(self: &Rc<Replay>) -> Option<Replayed> {
+        (!self.lost.get()).then(|| Replayed { replay: Rc::clone(self), out: 0 })
     }
 
     /// True when all of it is kept: readers do not wait for the client, nor for each other.

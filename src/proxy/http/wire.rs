@@ -11,11 +11,12 @@ use crate::message::{Cause, Framing, Head, HeaderField, Version};
 use crate::net::relay::{BytesMoved, Early, Relay, RelayEnd};
 use crate::net::{Buffer, Stream};
 use crate::proxy::WorkerCtx;
+use crate::proxy::client_timer::ClientWait;
 use crate::proxy::pool::Owner;
 
-use super::Body;
-use super::client::Client;
-use super::edge::{After, Edge, Secured, Unsent};
+use super::answer_body::AnswerBody;
+use super::client::{Client, Secured};
+use super::edge::{After, Edge, Unsent};
 use super::h1::framing;
 use super::h1::transmit::{SMALL, Transmit, TransmitFailed};
 use super::h1::write::{self, Persistence};
@@ -46,7 +47,7 @@ impl<'a> Wire<'a> {
         }
     }
 
-    async fn send(&self, transmit: &mut Transmit, body: &mut Body) -> Result<(), Unsent> {
+    async fn send(&self, transmit: &mut Transmit, body: &mut AnswerBody) -> Result<(), Unsent> {
         let client = self.client;
         let mut written = 0;
         let outcome = poll_fn(|cx| {
@@ -86,8 +87,8 @@ impl<'a> Wire<'a> {
     async fn send_head(&self, head: &Head, persistence: Persistence) -> Result<(), Cause> {
         let mut out = self.ctx.outgoing.take();
         write::answer(&mut out, head, Framing::None, persistence, b"");
-        let mut transmit = Transmit::new(out, Framing::None, &mut Body::Empty, false);
-        self.send(&mut transmit, &mut Body::Empty).await.map_err(|unsent| unsent.cause)
+        let mut transmit = Transmit::new(out, Framing::None, &mut AnswerBody::Empty, false);
+        self.send(&mut transmit, &mut AnswerBody::Empty).await.map_err(|unsent| unsent.cause)
     }
 }
 
@@ -114,7 +115,7 @@ impl Edge for Wire<'_> {
         self.send_head(head, Persistence::Implied).await
     }
 
-    async fn answer(&mut self, head: &Head, body: &mut Body, last: bool) -> Result<After, Unsent> {
+    async fn answer(&mut self, head: &Head, body: &mut AnswerBody, last: bool) -> Result<After, Unsent> {
         let old = self.version == Version::Http10;
         let framing = match body.framing() {
             Framing::Chunked if old => Framing::UntilClose,
@@ -181,9 +182,10 @@ impl Edge for Wire<'_> {
             return RelayEnd::Client(io::ErrorKind::BrokenPipe.into());
         }
         let client = self.client;
-        client.reading.clear();
+        client.timer().end();
         let early = Early { client: client.with_held(Option::take), backend: early };
-        let mut relay = Relay::new(early, &client.ctx.buffers, &client.reading, idle, moved);
+        let mut relay =
+            Relay::new(early, &client.ctx.buffers, client.timer().lend(ClientWait::Tunnel), idle, moved);
         poll_fn(|cx| relay.poll(cx, &mut client.stream(), backend)).await
     }
 }

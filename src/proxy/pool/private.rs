@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use super::{Idle, Need, Pool, Used};
+use super::idle::{Idle, Need, Used};
 use crate::net::Stream;
 use crate::targets::Backend;
 use crate::telemetry::cells::Cells;
@@ -61,28 +61,22 @@ impl Privates {
         cells.pool.closed_idle.add(self.kept.len() as u64);
         self.kept.clear();
     }
-}
 
-impl Pool {
     /// A number for a client's connection that has none yet. `None`: all were given.
-    #[must_use]
-    pub fn new_owner(&self) -> Option<Owner> {
-        let last = &mut self.private.borrow_mut().last;
-        *last = last.checked_add(1)?;
-        NonZeroU32::new(*last).map(Owner)
+    pub(super) fn new_owner(&mut self) -> Option<Owner> {
+        self.last = self.last.checked_add(1)?;
+        NonZeroU32::new(self.last).map(Owner)
     }
 
     /// The backend to which a connection is kept for `owner`.
-    #[must_use]
-    pub fn kept_for(&self, owner: Owner) -> Option<Arc<Backend>> {
-        self.private.borrow().kept.get(&owner).map(|private| Arc::clone(&private.backend))
+    pub(super) fn kept_for(&self, owner: Owner) -> Option<Arc<Backend>> {
+        self.kept.get(&owner).map(|private| Arc::clone(&private.backend))
     }
 
     /// Keeps a connection for its owner, in place of the one before.
-    pub fn put_private(&self, cells: &Cells, owner: Owner, backend: &Arc<Backend>, used: Used, now: Tick) {
-        let kept = &mut self.private.borrow_mut().kept;
+    pub(super) fn put(&mut self, cells: &Cells, owner: Owner, backend: &Arc<Backend>, used: Used, now: Tick) {
         let before = match Idle::new(backend, used, now) {
-            Some(idle) => kept.insert(owner, Private { backend: Arc::clone(backend), idle }).is_some(),
+            Some(idle) => self.kept.insert(owner, Private { backend: Arc::clone(backend), idle }).is_some(),
             None => true,
         };
         if before {
@@ -90,13 +84,15 @@ impl Pool {
         }
     }
 
-    /// The connection that is kept for `owner`, if it leads to `backend` and is fit for use; else it is closed.
-    ///
-    /// Whatever the request is, it gets it however long it has rested, as no other has the identity that it relies on: the
-    /// kernel is asked whether it is still open.
-    #[must_use]
-    pub fn take_private(&self, cells: &Cells, owner: Owner, backend: &Backend, now: Tick) -> Option<Stream> {
-        let private = self.private.borrow_mut().kept.remove(&owner)?;
+    /// See `Pool::take_private`.
+    pub(super) fn take(
+        &mut self,
+        cells: &Cells,
+        owner: Owner,
+        backend: &Backend,
+        now: Tick,
+    ) -> Option<Stream> {
+        let private = self.kept.remove(&owner)?;
         if private.backend.id != backend.id {
             cells.pool.closed_idle.increment();
             return None;
@@ -108,8 +104,8 @@ impl Pool {
     }
 
     /// Closes what is kept for `owner`.
-    pub fn release(&self, cells: &Cells, owner: Owner) {
-        if self.private.borrow_mut().kept.remove(&owner).is_some() {
+    pub(super) fn release(&mut self, cells: &Cells, owner: Owner) {
+        if self.kept.remove(&owner).is_some() {
             cells.pool.closed_idle.increment();
         }
     }

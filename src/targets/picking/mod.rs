@@ -2,6 +2,7 @@
 
 pub(in crate::targets) mod ask;
 pub(in crate::targets) mod balance;
+pub(in crate::targets) mod candidates;
 pub(in crate::targets) mod chance;
 pub(in crate::targets) mod hash;
 pub(in crate::targets) mod pick;

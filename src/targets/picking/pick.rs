@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use crate::config::model;
 use crate::message::{Cause, TargetId};
-use crate::targets::picking::balance::Draw;
+use crate::targets::picking::balance::algorithm::Draw;
 use crate::targets::picking::tier::Tier;
-use crate::targets::queueing::board::Wants;
+use crate::targets::queueing::wants::Wants;
 use crate::targets::resilience::breaker::Circuit;
-use crate::targets::resilience::reports::{Trial, on_trial, on_trial_alone};
+use crate::targets::resilience::reports::{on_trial, on_trial_alone};
+use crate::targets::resilience::trial::Trial;
 use crate::targets::state::decide::Health;
 use crate::targets::state::target_state::Live;
 use crate::targets::{Ask, Backend, BackendStatus, Lease, Pins, TargetState};
@@ -77,6 +78,12 @@ impl Target {
         self.config.health.as_ref().map_or(NAME_PATIENCE, |health| health.timeout)
     }
 
+    /// Requests that one backend may have at once at this moment, be the number configured or found out; `None`: any.
+    #[must_use]
+    pub fn limit(&self) -> Option<u32> {
+        Some(self.state.board.limit()).filter(|limit| *limit > 0)
+    }
+
     /// What each backend is at this moment, in config order.
     #[must_use]
     pub fn status(&self) -> Vec<BackendStatus> {
@@ -116,10 +123,10 @@ impl TargetState {
         if self.board.is_for(Wants::Order) {
             return self.least(live, number, ask);
         }
-        let draw = Draw { tier, state: self, ask };
-        let place = tier.plan.draw(&draw).or_else(|| draw_again(&draw))?;
+        let draw = Draw { tier, board: &self.board, cursor: &self.cursor, ask };
+        let place = tier.plan.draw(&draw).or_else(|| draw_again(tier, &draw))?;
         let lease = Lease::take_and_tell(tier.backends.get(place)?, Trial::NONE, ask.now)
-            .or_else(|| take_another(&draw))?;
+            .or_else(|| take_another(tier, &draw))?;
         Some(lease.counted_if_wanted())
     }
 
@@ -202,8 +209,7 @@ impl Cold {
 
 /// The same as [`Plan::draw`](crate::targets::picking::balance::BalancePlan::draw) after it drew somebody who may not be picked.
 #[cold]
-fn draw_again(draw: &Draw<'_>) -> Option<usize> {
-    let tier = draw.tier;
+fn draw_again(tier: &Tier, draw: &Draw<'_>) -> Option<usize> {
     if tier.watch.ready.count() == 0 {
         return None;
     }
@@ -216,15 +222,15 @@ const REDRAWS: usize = 4;
 
 /// The same after another pick has got the last lease of the one that was drawn.
 #[cold]
-fn take_another(draw: &Draw<'_>) -> Option<Lease> {
+fn take_another(tier: &Tier, draw: &Draw<'_>) -> Option<Lease> {
     // Mostly who is full is out of the bitmap by now; but the live set may have been replaced meanwhile, and nobody writes
     // into the old one. So there is an end to it, and then the board says where there is room.
     let redraw = || {
-        let place = draw.tier.plan.draw(draw).or_else(|| draw_again(draw))?;
-        Lease::take_and_tell(draw.tier.backends.get(place)?, Trial::NONE, draw.ask.now)
+        let place = tier.plan.draw(draw).or_else(|| draw_again(tier, draw))?;
+        Lease::take_and_tell(tier.backends.get(place)?, Trial::NONE, draw.ask.now)
     };
     (0..REDRAWS).find_map(|_| redraw()).or_else(|| {
-        let backend = draw.state.board.lock().enter_any(draw.ask.tried)?;
+        let backend = draw.board.lock().enter_any(draw.ask.tried)?;
         Some(Lease::entered(&backend, Trial::NONE, draw.ask.now))
     })
 }

@@ -34,121 +34,14 @@
 //!    sleeps until [`crate::targets::Target::due`], which changes with a word on [`Board::changed`], and then the first who can use that
 //!    backend finds out. Who comes after that word looks for itself whether there is anybody left to wait for.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-
-use arc_swap::ArcSwap;
-use tokio::sync::Notify;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use crate::config::model::Resilience;
-use crate::targets::Padded;
-use crate::targets::queueing::board_state::{BoardGuard, BoardState};
-use crate::targets::resilience::breaker;
-use crate::targets::resilience::ejection::Spans;
-
-/// What the algorithm in force wants to hear of leases.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub(in crate::targets) enum Wants {
-    /// Nothing: it looks at the backends themselves.
-    #[default]
-    Nothing,
-    /// How many there are, in order.
-    Order,
-    /// How many there are over all backends.
-    Total,
-    /// How soon answers came.
-    Latency,
-}
-
-/// Where a backend is in the live set: the number of its tier and its place there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::targets) struct Seat {
-    pub(in crate::targets) tier: u32,
-    pub(in crate::targets) place: u32,
-}
-
-/// A backend's seat, written under the board's mutex only.
-#[derive(Debug)]
-pub(in crate::targets) struct SeatWord(AtomicU64);
-
-impl Default for SeatWord {
-    fn default() -> Self {
-        SeatWord(AtomicU64::new(SeatWord::NONE))
-    }
-}
-
-impl SeatWord {
-    const NONE: u64 = u64::MAX;
-
-    pub(in crate::targets) fn read(&self) -> Option<Seat> {
-        let word = self.0.load(Ordering::Relaxed);
-        let half = |word: u64| u32::try_from(word & u64::from(u32::MAX)).expect("32 bits");
-        (word != Self::NONE).then(|| Seat { tier: half(word >> 32), place: half(word) })
-    }
-
-    pub(in crate::targets) fn write(&self, seat: Option<Seat>) {
-        let word = seat.map_or(Self::NONE, |seat| u64::from(seat.tier) << 32 | u64::from(seat.place));
-        self.0.store(word, Ordering::Relaxed);
-    }
-}
-
-/// What the words of backends are judged by.
-#[derive(Debug)]
-pub(in crate::targets) struct BoardRules {
-    /// `None`: there is no breaker.
-    pub(in crate::targets) breaker: Option<breaker::BreakerRules>,
-    /// `None`: nobody is ejected.
-    pub(in crate::targets) ejection: Option<Spans>,
-    /// Errors one after the other for which a backend is ejected; 0: they don't count.
-    pub(in crate::targets) errors: u8,
-    /// Percent of the members that are ejected as outliers at once, at most.
-    pub(in crate::targets) max_ejected: u32,
-    /// Percent of the members; while fewer are left, ejections of outliers are set aside.
-    pub(in crate::targets) panic: u32,
-    /// How many may wait.
-    pub(in crate::targets) queue: usize,
-}
-
-impl Default for BoardRules {
-    fn default() -> Self {
-        BoardRules::new(&Resilience::default())
-    }
-}
-
-impl BoardRules {
-    /// The rules that follow from what is configured.
-    pub(in crate::targets) fn new(config: &Resilience) -> BoardRules {
-        let outlier = config.outlier.as_ref();
-        BoardRules {
-            breaker: config.breaker.as_ref().map(breaker::BreakerRules::new),
-            ejection: outlier.map(|outlier| Spans { first: outlier.ejection, most: outlier.ejection_max }),
-            errors: outlier.map_or(0, |outlier| outlier.failures),
-            max_ejected: outlier.map_or(0, |outlier| outlier.max_ejected.into()),
-            panic: config.panic_threshold.into(),
-            queue: config.queue as usize,
-        }
-    }
-}
-
-/// What leases of one target change together.
-#[derive(Debug, Default)]
-pub(in crate::targets) struct Board {
-    wants: AtomicU8,
-    panics: AtomicBool,
-    /// The locked state's, for those who don't hold it.
-    limit: AtomicU32,
-    /// How many in the queue would take any backend.
-    waiting: AtomicU32,
-    /// The live set is another one, or somebody waits and it is another matter who is left out, and until when.
-    pub(in crate::targets) changed: Notify,
-    /// Leases that were counted, see [`Wants::Total`].
-    total: Padded<AtomicU64>,
-    rules: ArcSwap<BoardRules>,
-    locked: Mutex<BoardState>,
-    /// Somebody's state has turned: control has something to tell.
-    pub(in crate::targets) turned: Notify,
-}
+use crate::targets::queueing::board_rules::BoardRules;
+use crate::targets::queueing::board_state::BoardGuard;
+use crate::targets::queueing::wants::Wants;
+use crate::targets::state::objects::{Board, BoardState};
 
 impl Board {
     /// Whether the algorithm in force wants to hear that.
@@ -237,7 +130,7 @@ impl Board {
     #[inline]
     pub(in crate::targets) fn lock(&self) -> BoardGuard<'_> {
         #[cfg(test)]
-        crate::targets::explorer::point();
+        crate::targets::steps::point();
         // A panic in between leaves plain values behind, which the next report of a backend sets right.
         BoardGuard::new(self, self.locked.lock().unwrap_or_else(PoisonError::into_inner))
     }

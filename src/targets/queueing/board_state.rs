@@ -6,75 +6,31 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
 use crate::message::BackendId;
 use crate::targets::picking::balance::rank::Rank;
-use crate::targets::queueing::board::{Board, BoardRules, Seat, Wants};
+use crate::targets::queueing::board_rules::BoardRules;
 use crate::targets::queueing::queue::{Queue, QueueLine};
-use crate::targets::queueing::ready::Ready;
-use crate::targets::queueing::waiting::Waiter;
+use crate::targets::queueing::seat::Seat;
+use crate::targets::queueing::wants::Wants;
+use crate::targets::queueing::watch::Watch;
 use crate::targets::resilience::breaker::Circuit;
 use crate::targets::resilience::ejection::EjectionKind;
-use crate::targets::resilience::reports::{Trial, on_trial};
+use crate::targets::resilience::reports::on_trial;
+use crate::targets::resilience::trial::Trial;
+use crate::targets::state::objects::{Board, BoardState, Exclusion, Row, Waiter};
 use crate::targets::{Backend, Lease, Tried};
 use crate::tick::Tick;
 
-/// Which backends of a tier are ready. The live set reads it, the board writes it.
-#[derive(Debug)]
-pub(in crate::targets) struct Watch {
-    pub(in crate::targets) ready: Ready,
-    /// The earliest end of an ejection or of an open breaker; `u64::MAX`: there is none.
-    due: AtomicU64,
-    /// How many are out only for having as many leases as they may have.
-    full: AtomicU32,
-}
-
 impl Watch {
-    /// A tier of `len` backends, all ready.
-    pub(in crate::targets) fn new(len: usize) -> Watch {
-        Watch { ready: Ready::new(len), due: AtomicU64::new(u64::MAX), full: AtomicU32::new(0) }
-    }
-
-    /// When the next ejection or open breaker ends; [`Tick::NEVER`]: there is none.
-    #[inline]
-    pub(in crate::targets) fn due(&self) -> Tick {
-        Tick(self.due.load(Ordering::Relaxed))
-    }
-
     /// Whether one of these `backends` of its tier is out of the choice only for having as many leases as it may have, and is
     /// not among the `tried`.
     pub(in crate::targets) fn has_full(&self, backends: &[Arc<Backend>], tried: &Tried) -> bool {
         let is_waited_for = |backend: &Arc<Backend>| !tried.contains(backend.id) && backend.is_only_full();
         self.full.load(Ordering::Relaxed) > 0 && (tried.is_empty() || backends.iter().any(is_waited_for))
     }
-}
-
-/// What keeps a backend out of the choice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Mark {
-    /// Until then by its words; zero: nothing does.
-    until: Tick,
-    outlier: bool,
-    slow: bool,
-    full: bool,
-    out: bool,
-    /// It is out only for being full.
-    only_full: bool,
-}
-
-/// One tier of the live set.
-#[derive(Debug)]
-pub(in crate::targets) struct Row {
-    pub(in crate::targets) watch: Arc<Watch>,
-    /// By load, where the algorithm wants that.
-    pub(in crate::targets) rank: Option<Rank>,
-    /// Ends of ejections, the next first. An entry may be out of date: the backend's own word counts.
-    pub(in crate::targets) ends: BinaryHeap<Reverse<(Tick, u32)>>,
-    /// Those of the tier.
-    backends: Arc<[Arc<Backend>]>,
-    marks: Vec<Mark>,
 }
 
 impl Row {
@@ -84,7 +40,7 @@ impl Row {
         rank: Option<Rank>,
         backends: Arc<[Arc<Backend>]>,
     ) -> Row {
-        let marks = vec![Mark::default(); backends.len()];
+        let marks = vec![Exclusion::default(); backends.len()];
         Row { watch, rank, ends: BinaryHeap::new(), backends, marks }
     }
 
@@ -93,32 +49,6 @@ impl Row {
         let due = self.ends.peek().map_or(Tick::NEVER, |Reverse((until, _))| *until);
         self.watch.due.store(due.0, Ordering::Relaxed);
     }
-}
-
-/// What stands behind the mutex.
-#[derive(Debug, Default)]
-pub(in crate::targets) struct BoardState {
-    /// The live set that the seats belong to.
-    pub(in crate::targets) generation: u64,
-    pub(in crate::targets) rows: Vec<Row>,
-    /// Who waits for a backend with room.
-    pub(in crate::targets) queue: Queue<Waiter>,
-    /// Leases that one backend may have; 0: any.
-    pub(in crate::targets) limit: u32,
-    /// Members that are there for everybody, whatever their state.
-    pub(in crate::targets) members: usize,
-    /// Ejections of outliers are set aside.
-    pub(in crate::targets) panics: bool,
-    outliers: usize,
-    out: usize,
-    /// Who is served next of several that would do, one after the other.
-    turn: usize,
-    /// Something has changed by which somebody in the queue may be served.
-    stirred: bool,
-    /// Something has changed that those in the queue have to know: who is out, and until when.
-    news: bool,
-    /// Who is served when the lock is let go.
-    grants: Vec<(Waiter, Lease)>,
 }
 
 impl BoardState {
@@ -151,7 +81,7 @@ impl BoardState {
             self.panics && circuit == Circuit::Closed && ejected.is_some_and(EjectionKind::is_outlier);
         let full = self.limit > 0 && backend.in_flight() >= self.limit;
         let is_in = !out || is_set_aside;
-        let mark = Mark {
+        let mark = Exclusion {
             until: backend.out_until().unwrap_or(Tick::ZERO),
             outlier: ejected.is_some_and(EjectionKind::is_outlier),
             slow: ejected == Some(EjectionKind::Slow),
@@ -420,7 +350,7 @@ impl BoardState {
     }
 }
 
-/// The locked, while it is held. Letting go of it serves who can be served by what was changed.
+/// The board's state, while its lock is held. Letting go of it serves who can be served by what was changed.
 pub(in crate::targets) struct BoardGuard<'a> {
     board: &'a Board,
     locked: Option<MutexGuard<'a, BoardState>>,
@@ -429,7 +359,7 @@ pub(in crate::targets) struct BoardGuard<'a> {
 impl<'a> BoardGuard<'a> {
     pub(in crate::targets) fn new(board: &'a Board, locked: MutexGuard<'a, BoardState>) -> BoardGuard<'a> {
         #[cfg(test)]
-        crate::targets::explorer::enter();
+        crate::targets::steps::enter();
         BoardGuard { board, locked: Some(locked) }
     }
 }
@@ -467,8 +397,8 @@ impl Drop for BoardGuard<'_> {
 fn let_go() {
     #[cfg(test)]
     {
-        crate::targets::explorer::leave();
-        crate::targets::explorer::point();
+        crate::targets::steps::leave();
+        crate::targets::steps::point();
     }
 }
 
@@ -494,5 +424,31 @@ fn settle(board: &Board, mut locked: MutexGuard<'_, BoardState>) {
     }
     if news {
         board.changed.notify_waiters();
+    }
+}
+
+impl Waiter {
+    /// Whether it has not been at this backend.
+    pub(in crate::targets) fn takes(&self, backend: BackendId) -> bool {
+        !self.tried.contains(backend)
+    }
+
+    /// Gives it a lease. One that has just left gives it back, to be dropped where no mutex is held.
+    pub(in crate::targets) fn serve(self, lease: Lease) -> Option<Lease> {
+        self.grant.send(lease).err()
+    }
+}
+
+/// Ends a lease on a backend that has as many as it may have: the first in the queue gets its place, or it comes free.
+#[cold]
+pub(in crate::targets) fn hand_on(backend: &Arc<Backend>) {
+    let mut locked = backend.board().lock();
+    match locked.heir(backend) {
+        // The place of the one that ends, which has not given it up.
+        Some(waiter) => locked.grant(waiter, Lease::entered(backend, Trial::NONE, Tick::ZERO)),
+        None => {
+            backend.leave();
+            locked.refresh(backend);
+        }
     }
 }

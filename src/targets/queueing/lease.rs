@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::targets::Backend;
-use crate::targets::queueing::board::Wants;
-use crate::targets::queueing::waiting::hand_on;
-use crate::targets::resilience::reports::{self, Trial};
+use crate::targets::queueing::board_state::hand_on;
+use crate::targets::queueing::wants::Wants;
+use crate::targets::resilience::reports;
+use crate::targets::resilience::trial::{Told, Trial};
+use crate::targets::state::objects::Lease;
 use crate::tick::Tick;
 
 /// Whoever leaves sooner says nothing about how long an answer takes.
@@ -42,31 +44,6 @@ pub struct Heard {
 impl Heard {
     /// A good answer.
     pub const GOOD: Heard = Heard { fault: false, error: false, failure: false, retry_after: None };
-}
-
-/// What the head of an answer said, as far as the end of the attempt has to know.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::targets) struct Told {
-    answered: bool,
-    /// See [`Heard::error`].
-    pub(in crate::targets) error: bool,
-    /// See [`Heard::failure`].
-    pub(in crate::targets) failure: bool,
-}
-
-/// The right to use a backend for one attempt: counted in flight until it is dropped.
-///
-/// [`Lease::finish`] says what came of it; dropping it without is [`Outcome::Neutral`].
-#[derive(Debug)]
-#[must_use = "a dropped lease no longer counts as in flight"]
-pub struct Lease {
-    backend: Arc<Backend>,
-    picked: Tick,
-    trial: Cell<Trial>,
-    /// The board's total has it.
-    counted: bool,
-    /// What the head of the answer said, in few bytes: a lease is handed on several times.
-    told: Cell<Told>,
 }
 
 impl Lease {

@@ -11,33 +11,11 @@ use tokio::sync::oneshot;
 
 use crate::events;
 use crate::message::Cause;
-use crate::targets::queueing::board::Board;
 use crate::targets::queueing::queue::QueueLine;
-use crate::targets::resilience::reports::Trial;
-use crate::targets::{Ask, Backend, Circuit, Lease, Target, TargetState, Tried};
+use crate::targets::resilience::trial::Trial;
+use crate::targets::state::objects::{Board, Waiter};
+use crate::targets::{Ask, Circuit, Lease, Target, TargetState};
 use crate::tick::Tick;
-
-/// Somebody in the queue.
-#[derive(Debug)]
-pub(in crate::targets) struct Waiter {
-    grant: oneshot::Sender<Lease>,
-    /// It came for this backend alone, and has not been anywhere yet.
-    pub(in crate::targets) pin: Option<Arc<Backend>>,
-    /// Where it has been.
-    pub(in crate::targets) tried: Tried,
-}
-
-impl Waiter {
-    /// Whether it has not been at this backend.
-    pub(in crate::targets) fn takes(&self, backend: crate::message::BackendId) -> bool {
-        !self.tried.contains(backend)
-    }
-
-    /// Gives it a lease. One that has just left gives it back, to be dropped where no mutex is held.
-    pub(in crate::targets) fn serve(self, lease: Lease) -> Option<Lease> {
-        self.grant.send(lease).err()
-    }
-}
 
 /// A place in the queue, left on drop.
 #[derive(Debug)]
@@ -175,19 +153,5 @@ impl TargetState {
         self.board.set_panics(&mut locked, panics);
         live.backends().for_each(|backend| locked.refresh(backend));
         Some(panics)
-    }
-}
-
-/// Ends a lease on a backend that has as many as it may have: the first in the queue gets its place, or it comes free.
-#[cold]
-pub(in crate::targets) fn hand_on(backend: &Arc<Backend>) {
-    let mut locked = backend.board().lock();
-    match locked.heir(backend) {
-        // The place of the one that ends, which has not given it up.
-        Some(waiter) => locked.grant(waiter, Lease::entered(backend, Trial::NONE, Tick::ZERO)),
-        None => {
-            backend.leave();
-            locked.refresh(backend);
-        }
     }
 }

@@ -1,11 +1,9 @@
 //! What live traffic tells whoever probes a backend: that it answers well, or that something is wrong.
 //!
-//! Good answers cost a request nothing here, they are read off the attempt_counts. Trouble is rare, and one load tells whether it was
+//! Good answers cost a request nothing here, they are read off the attempt counts. Trouble is rare, and one load tells whether it was
 //! reported already.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use tokio::sync::Notify;
+use std::sync::atomic::Ordering;
 
 use crate::targets::Backend;
 use crate::targets::resilience::attempt_counts::{Reading, latency};
@@ -14,13 +12,6 @@ use crate::targets::state::health::schedule::Evidence;
 /// A moment in the traffic of a backend.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark(Reading);
-
-/// The call for a probe.
-#[derive(Debug, Default)]
-pub(in crate::targets) struct Trouble {
-    is_noted: AtomicBool,
-    noted: Notify,
-}
 
 impl Backend {
     /// Notes that live traffic met a fault of the backend's: whoever probes it should look.

@@ -13,3 +13,6 @@ pub(in crate::targets) mod outlier;
 pub(in crate::targets) mod reports;
 pub mod retry;
 pub(in crate::targets) mod sweep;
+pub(in crate::targets) mod trial;
+pub(in crate::targets) mod trouble;
+pub(in crate::targets) mod window;

@@ -8,30 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::targets::Backend;
-use crate::targets::queueing::lease::Told;
 use crate::targets::resilience::breaker::{Circuit, Passage};
 use crate::targets::resilience::ejection::{Admission, EjectionKind, EjectionWord};
-use crate::targets::state::decide::{EjectionState, Fuse, Input};
+use crate::targets::resilience::trial::{Told, Trial};
+use crate::targets::state::decide::{EjectionState, Fuse};
+use crate::targets::state::input::Input;
 use crate::tick::Tick;
-
-/// What an attempt finds out about its backend.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::targets) struct Trial {
-    /// Whether its breaker may close.
-    pub(in crate::targets) breaker: bool,
-    /// Whether its ejection may end.
-    pub(in crate::targets) ejection: bool,
-}
-
-impl Trial {
-    /// Nothing: it is one of many.
-    pub(in crate::targets) const NONE: Trial = Trial { breaker: false, ejection: false };
-
-    /// Whether it finds out anything.
-    pub(in crate::targets) fn is_any(self) -> bool {
-        self.breaker || self.ejection
-    }
-}
 
 /// Why a backend is back that was out.
 const WENT_WELL: &str = "its trial went well";

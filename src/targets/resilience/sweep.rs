@@ -1,49 +1,21 @@
 //! The sweep: takes the attempt counts of a target's backends once a second, and leaves the outliers among them out.
 //!
-//! Control calls it, the simulation calls it with its own time. What was tallied stands in the [`Window`], which is the
-//! target's and outlives a reload; who is an outlier is decided in [`crate::targets::resilience::outlier`].
+//! Control calls it, the simulation calls it with its own time. What was counted stands in the target's
+//! [`Window`](crate::targets::resilience::window::Window); who is an outlier is decided in [`crate::targets::resilience::outlier`].
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
 
 use crate::config::model::Balance;
+use crate::events;
 use crate::message::BackendId;
-use crate::targets::resilience::attempt_counts::Reading;
 use crate::targets::resilience::ejection::EjectionKind;
-use crate::targets::resilience::outlier::{History, Outlying, SLICES, Subject, Timed, judge, room};
+use crate::targets::resilience::outlier::{Outlying, Subject, Timed, judge, room};
 use crate::targets::resilience::reports;
 use crate::targets::{Backend, Target};
-use crate::tick::{Tick, nanos};
-
-/// How often a target is swept.
-pub const SWEEP: Duration = Duration::from_secs(1);
+use crate::tick::Tick;
 
 /// Windows for which the latency of a backend that came back, or was added, is not held against it: what is cold is slow.
 const GRACE: u32 = 2;
-
-/// What the backends of a target did lately.
-#[derive(Debug, Default)]
-pub(in crate::targets) struct Window {
-    /// The latest sweep; zero: there was none.
-    last: Tick,
-    /// When the newest slice began.
-    turned: Tick,
-    entries: BTreeMap<u32, Entry>,
-}
-
-/// What one backend did.
-#[derive(Debug)]
-struct Entry {
-    /// The latest sweep that met it.
-    seen: Tick,
-    reading: Reading,
-    history: History,
-    /// When it was first met; zero: it was there from the start.
-    since: Tick,
-    /// For so many slices more it is one that was slow: it takes less to leave it out again.
-    suspect: usize,
-}
 
 /// A backend that was left out by a sweep.
 #[derive(Clone, Debug)]
@@ -56,12 +28,14 @@ pub struct Ejected {
 
 impl Target {
     /// Compares the live backends by what their attempts came to and leaves those out that do worse than their siblings,
-    /// steps the limit of an adaptive target, then settles what follows from who is out. To be called each [`SWEEP`].
+    /// steps the limit of an adaptive target, then settles what follows from who is out. To be called each [`SWEEP`](crate::targets::SWEEP).
     pub fn sweep(&self, now: Tick) -> Vec<Ejected> {
         let ejected = self.compare(now, |backend, kind, reason, has_room| {
             reports::eject(backend, kind, reason, has_room, now)
         });
-        self.adapt();
+        if let Some(limit) = self.state.adapt() {
+            events::limit_met(&self.name, limit);
+        }
         self.settle(now);
         ejected
     }
@@ -129,53 +103,6 @@ impl Target {
             }
         }
         ejected
-    }
-}
-
-impl Window {
-    /// How many slices have ended by the latest sweep.
-    fn turns(&mut self, window: Duration) -> usize {
-        let slice = (nanos(window) / SLICES as u64).max(1);
-        let age = self.last.since(self.turned);
-        // A sweep that comes a little early ends its slice as well.
-        let turns = (nanos(age).saturating_add(slice.min(nanos(SWEEP)) / 4)) / slice;
-        if turns > 0 {
-            self.turned = self.last;
-        }
-        usize::try_from(turns).unwrap_or(usize::MAX)
-    }
-
-    /// Takes what came of `backend`'s attempts since the latest sweep. Of one that is ejected nothing counts: what it
-    /// was ejected for must not eject it once more when it comes back.
-    fn take(&mut self, backend: &Backend, is_out: bool, is_first: bool, turns: usize, now: Tick) {
-        let reading = backend.attempt_counts().read();
-        let fresh = || Entry {
-            seen: now,
-            reading,
-            history: History::default(),
-            since: if is_first { Tick::ZERO } else { now },
-            suspect: 0,
-        };
-        let entry = self.entries.entry(backend.id.0).or_insert_with(fresh);
-        entry.seen = now;
-        let counts = reading.since(std::mem::replace(&mut entry.reading, reading));
-        if is_out {
-            entry.history = History::default();
-        } else {
-            entry.suspect = entry.suspect.saturating_sub(turns);
-            entry.history.turn(turns);
-            entry.history.add(counts);
-        }
-    }
-
-    /// Begins anew with a backend that was left out.
-    fn forget(&mut self, outlying: &Outlying) {
-        if let Some(entry) = self.entries.get_mut(&outlying.id.0) {
-            entry.history = History::default();
-            if outlying.fault.kind() == EjectionKind::Slow {
-                entry.suspect = SLICES;
-            }
-        }
     }
 }
 

@@ -5,111 +5,27 @@
 //! backends, only `TargetState` changes their health.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
-use crate::config::model::tls::UpstreamTls;
 use crate::config::model::{self, BackendAddress};
 use crate::message::BackendId;
-use crate::targets::queueing::board::{Board, SeatWord};
+use crate::targets::queueing::seat::SeatWord;
 use crate::targets::resilience::answers::Answers;
 use crate::targets::resilience::attempt_counts::AttemptCounts;
 use crate::targets::resilience::breaker::{Breaker, Circuit};
 use crate::targets::resilience::ejection::Ejection;
-use crate::targets::resilience::evidence::Trouble;
-use crate::targets::state::decide::{Decision, Health, Input, Inputs, Probe, Resolution, decide};
+use crate::targets::resilience::trouble::Trouble;
+use crate::targets::state::decide::{Health, Inputs, Probe, Resolution, decide};
+use crate::targets::state::endpoint::Endpoint;
 use crate::targets::state::health::threshold::Threshold;
-use crate::targets::state::target_state::TargetState;
+use crate::targets::state::input::Input;
+use crate::targets::state::objects::{Backend, Board, Detail};
 use crate::tick::{Tick, nanos};
 use crate::tls::Upstream;
-
-/// An address that a connection can be opened to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Endpoint {
-    /// TCP over v4 or v6.
-    Tcp(SocketAddr),
-    /// A unix stream socket.
-    Unix(Arc<Path>),
-}
-
-impl Endpoint {
-    /// The same address at another port; `None`: a path has no ports.
-    #[must_use]
-    pub fn at(&self, port: u16) -> Option<Endpoint> {
-        match self {
-            Endpoint::Tcp(address) => Some(Endpoint::Tcp((address.ip(), port).into())),
-            Endpoint::Unix(_) => None,
-        }
-    }
-}
-
-impl std::fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Endpoint::Tcp(address) => address.fmt(f),
-            Endpoint::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
-}
-
-/// One address inside a target.
-///
-/// What a pick and the end of its lease touch comes first, so that together with the two counts of the `Arc` around it it
-/// is one cache line. With thousands of backends the lines of one have left the caches by its next turn, and with several
-/// workers each line that one of them writes has to come from there. An alignment would put the counts into a line of
-/// their own.
-#[derive(Debug)]
-#[repr(C)]
-pub struct Backend {
-    in_flight: AtomicU32,
-    generation: AtomicU32,
-    ejection: Ejection,
-    breaker: Breaker,
-    /// Where leases of its target report.
-    board: Arc<Board>,
-    seat: SeatWord,
-    /// Its number, never reused while the process lives.
-    pub id: BackendId,
-    health: AtomicU8,
-    /// Errors one after the other, as far as they can be counted here.
-    errors: AtomicU8,
-    /// Nanoseconds; see [`Backend::idle_proven`].
-    idle_proven: AtomicU64,
-    answers: Answers,
-    attempt_counts: AttemptCounts,
-    /// Its name inside the target, as in the config.
-    pub name: Arc<str>,
-    /// `target/name`: the same on every node with the same config.
-    pub identity: Arc<str>,
-    /// Where it is, as written.
-    pub address: BackendAddress,
-    /// The same as a Host.
-    pub authority: Arc<str>,
-    /// What its probe asks for with GET; `None`: the probe is a TCP connect.
-    pub probe_path: Option<Arc<str>>,
-    /// TLS towards it; `None`: plain.
-    pub tls: Option<Upstream>,
-    /// What `tls` was made of.
-    tls_settings: Option<Arc<UpstreamTls>>,
-    endpoints: ArcSwap<Arc<[Endpoint]>>,
-    detail: Mutex<Detail>,
-    trouble: Trouble,
-    /// Idle connections to it in the pools of all workers: their shared credit. Only the pools write it, far from what picks
-    /// read.
-    pub idle_connections: AtomicU32,
-}
-
-/// What the health of a backend rests on.
-#[derive(Debug)]
-pub(in crate::targets) struct Detail {
-    pub(in crate::targets) inputs: Inputs,
-    pub(in crate::targets) threshold: Threshold,
-    pub(in crate::targets) decision: Decision,
-}
 
 impl Backend {
     /// A backend of `target` that was never seen before.
@@ -319,12 +235,6 @@ impl Backend {
         &self.seat
     }
 
-    /// Whether it is, or was, one of this target's.
-    #[must_use]
-    pub fn is_of(&self, target: &TargetState) -> bool {
-        Arc::ptr_eq(&self.board, &target.board)
-    }
-
     /// Where leases of its target report.
     pub(in crate::targets) fn board(&self) -> &Board {
         &self.board
@@ -339,7 +249,7 @@ impl Backend {
     /// Counts one more lease. Whoever keeps an order of loads is told by the caller.
     pub(in crate::targets) fn enter(&self) {
         #[cfg(test)]
-        crate::targets::explorer::point();
+        crate::targets::steps::point();
         self.in_flight.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -351,7 +261,7 @@ impl Backend {
             return Some(0);
         }
         #[cfg(test)]
-        crate::targets::explorer::point();
+        crate::targets::steps::point();
         let count = |now: u32| (now < limit).then_some(now + 1);
         self.in_flight.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count).ok().map(|before| before + 1)
     }
@@ -359,14 +269,14 @@ impl Backend {
     /// Counts one lease less.
     pub(in crate::targets) fn leave(&self) {
         #[cfg(test)]
-        crate::targets::explorer::point();
+        crate::targets::steps::point();
         self.in_flight.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// The same, unless it has `limit` or more. Says whether it did.
     pub(in crate::targets) fn leave_below(&self, limit: u32) -> bool {
         #[cfg(test)]
-        crate::targets::explorer::point();
+        crate::targets::steps::point();
         let count = |now: u32| (now < limit).then_some(now - 1);
         self.in_flight.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count).is_ok()
     }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use crate::targets::state::health::agent::Agent;
+use crate::targets::state::input::Input;
 use crate::tick::Tick;
 
 /// What a backend is to the picker and to whoever reads the status.
@@ -112,25 +113,6 @@ pub(in crate::targets) enum Probe {
     Good,
     /// Unhealthy.
     Bad,
-}
-
-/// What one input says, why and since when.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::targets) struct Input<T> {
-    /// What it says.
-    pub(in crate::targets) word: T,
-    /// Why, as a short text for people.
-    pub(in crate::targets) reason: Arc<str>,
-    /// Since when it has been saying so.
-    pub(in crate::targets) since: Tick,
-}
-
-impl<T> Input<T> {
-    /// An input that says `word` because of `reason` from `since` on.
-    #[must_use]
-    pub(in crate::targets) fn new(word: T, reason: impl Into<Arc<str>>, since: Tick) -> Input<T> {
-        Input { word, reason: reason.into(), since }
-    }
 }
 
 /// Everything that has a say in a backend's state.

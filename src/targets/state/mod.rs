@@ -1,8 +1,12 @@
 //! What a backend and a target are at this moment, and what that rests on.
 
+pub(in crate::targets) mod announce;
 pub(in crate::targets) mod backend;
 pub(in crate::targets) mod decide;
+pub(in crate::targets) mod endpoint;
 pub mod health;
+pub(in crate::targets) mod input;
+pub(in crate::targets) mod objects;
 pub(in crate::targets) mod padded;
 pub(in crate::targets) mod registry;
 pub(in crate::targets) mod status;

@@ -11,8 +11,8 @@ use dashmap::DashMap;
 
 use crate::config::model;
 use crate::message::{BackendId, TargetId};
-use crate::targets::picking::tier::Member;
-use crate::targets::queueing::board::Board;
+use crate::targets::picking::candidates::Member;
+use crate::targets::state::objects::Board;
 use crate::targets::{Backend, Pins, Target, TargetState};
 use crate::tls::{Roots, Upstream};
 

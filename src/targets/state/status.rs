@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use crate::targets::Backend;
-use crate::targets::picking::tier::Member;
 use crate::targets::resilience::breaker::Circuit;
 use crate::targets::resilience::ejection::EjectionKind;
 use crate::targets::state::decide::{EjectionState, Fuse, Health, Inputs, Source, decide};
-use crate::targets::state::transitions::Sight;
 use crate::tick::Tick;
 
 /// One backend at one moment.
@@ -51,28 +49,8 @@ impl BackendStatus {
     }
 }
 
-/// What there is to be told of a member. `is_backup`: it stands behind others.
-pub(super) fn sight(member: &Member, is_backup: bool) -> Sight {
-    let Member { backend, portion } = member;
-    let mut inputs = inputs(backend);
-    let standing = &mut inputs.standing;
-    let is_set_aside = standing.word == EjectionState::SetAside;
-    standing.word = match backend.ejection().word().kind() {
-        // To be told of one that is down it takes more than a refused connect.
-        None | Some(EjectionKind::Refused) => EjectionState::Fine,
-        Some(EjectionKind::Failing | EjectionKind::Slow) => EjectionState::Ejected,
-    };
-    let decision = decide(&inputs);
-    let is_served_all_the_same = is_set_aside && decision.source == Source::Outlier;
-    let may_serve =
-        decision.health == Health::Up || (is_served_all_the_same && decision.standing == Health::Up);
-    let counts = portion.weight > 0;
-    let backend = (backend.id.0, Arc::clone(&backend.name));
-    Sight { backend, serves: counts && may_serve, decision, inputs, counts, is_backup }
-}
-
 /// What a backend's state rests on at this moment: what control keeps, and its words.
-fn inputs(backend: &Backend) -> Inputs {
+pub(in crate::targets) fn inputs(backend: &Backend) -> Inputs {
     let mut inputs = backend.detail().inputs.clone();
     let fuse = &mut inputs.fuse;
     (fuse.word, fuse.reason) = match backend.breaker().word().circuit() {

@@ -2,17 +2,14 @@
 //!
 //! A backend that dies under load is seen by its breaker, by outlier detection and by its probe, one after the other. It goes
 //! once and it returns once: what counts is whether it gets requests, and the first who says that it does not is the reason.
-//! Whoever changes something says so on `Board::turned`, and control calls [`Target::announce`]: ten thousand first verdicts
+//! Whoever changes something says so on `Board::turned`, and control announces: ten thousand first verdicts
 //! are a few calls.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::events::{self, BackendChange};
-use crate::targets::Target;
 use crate::targets::state::decide::{Decision, Health, Inputs, Probe, Source};
-use crate::targets::state::status::sight;
 use crate::tick::Tick;
 
 /// A backend as control sees it at one moment.
@@ -68,7 +65,7 @@ pub(in crate::targets) struct Transitions {
 
 /// A line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum News {
+pub(in crate::targets) enum News {
     Backend {
         name: Arc<str>,
         from: Health,
@@ -83,11 +80,11 @@ enum News {
 }
 
 /// A line with how many backends are left of how many.
-type Counted = (News, usize, usize);
+pub(in crate::targets) type Counted = (News, usize, usize);
 
 impl Transitions {
     /// What is to be told of `all`, in order.
-    fn step(&mut self, all: &[Sight], now: Tick) -> Vec<Counted> {
+    pub(in crate::targets) fn step(&mut self, all: &[Sight], now: Tick) -> Vec<Counted> {
         self.last.retain(|id, _| all.iter().any(|sight| sight.backend.0 == *id));
         let of = all.iter().filter(|sight| sight.counts).count();
         let mut told = Vec::new();
@@ -157,47 +154,6 @@ impl Transitions {
             (_, Level::OnBackups) => Some(News::OnBackups),
             (_, Level::Down) => Some(News::Lost),
         }
-    }
-}
-
-impl Target {
-    /// Tells what has changed since the last time.
-    pub fn announce(&self, now: Tick) {
-        // Held while lines are written, so that they come in the order of what happened; writing only queues them.
-        let mut transitions = self.state.transitions.lock().unwrap_or_else(PoisonError::into_inner);
-        for (news, left, of) in transitions.step(&self.sights(), now) {
-            match news {
-                News::Backend { name, from, to, source, reason, after } => {
-                    events::backend_changed(&BackendChange {
-                        target: &self.name,
-                        backend: &name,
-                        from: from.as_str(),
-                        to: to.as_str(),
-                        source: source.as_str(),
-                        reason: &reason,
-                        after,
-                        left,
-                        of,
-                    })
-                }
-                News::Lost => events::target_lost(&self.name, of),
-                News::OnBackups => events::target_on_backups(&self.name, left, of),
-                News::Back(after) => events::target_back(&self.name, after, left, of),
-            }
-        }
-    }
-
-    /// Waits until a breaker or an ejection has turned.
-    pub async fn turned(&self) {
-        self.state.board.turned.notified().await;
-    }
-
-    fn sights(&self) -> Vec<Sight> {
-        self.state.with_members(|members| {
-            let first = members.iter().filter(|member| member.portion.weight > 0);
-            let first = first.map(|member| member.portion.priority).min().unwrap_or_default();
-            members.iter().map(|member| sight(member, member.portion.priority > first)).collect()
-        })
     }
 }
 

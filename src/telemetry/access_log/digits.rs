@@ -1,6 +1,6 @@
 //! Numbers as ASCII, straight into a line: `write!` costs several times as much per number.
 
-use super::room::{Left, LineSpace, put};
+use super::batch::{Left, LineSpace, put};
 
 /// The digit of a value from 0 to 9.
 pub(super) const fn ascii(value: u64) -> u8 {
@@ -125,7 +125,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::telemetry::access_log::room::text_of;
+    use crate::telemetry::access_log::batch::text_of;
 
     proptest! {
         #[test]

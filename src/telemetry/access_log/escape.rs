@@ -4,8 +4,8 @@
 //! sent. Values are cut at [`MAX_VALUE`] bytes, and those that are nearly all escapes after [`MOST_ESCAPES`] of them; they
 //! end in `...` then. So nobody can bloat the log, or make its lines cost more than the requests.
 
+use super::batch::{Left, LineSpace, put};
 use super::digits::hex;
-use super::room::{Left, LineSpace, put};
 use crate::config::model::template::Slot;
 
 /// Bytes of a value that are logged; longer ones are cut.
@@ -222,7 +222,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::telemetry::access_log::room::text_of;
+    use crate::telemetry::access_log::batch::text_of;
 
     const OPEN: Slot = Slot { until: None, quoted: false };
     const QUOTED: Slot = Slot { until: Some(b'"'), quoted: true };

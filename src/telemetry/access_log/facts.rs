@@ -8,8 +8,8 @@ use crate::message::{Attempt, Cause, Head, HeaderField, Record, RecordKind, Vers
 use crate::telemetry::cells::{connect_time, first_byte_time, span};
 use crate::tick::Tick;
 
+use super::batch::{Left, LineSpace, put};
 use super::names::Names;
-use super::room::{Left, LineSpace, put};
 use super::value::{Clock, LogValue, write_ip};
 use super::{digits, escape};
 

@@ -1,7 +1,7 @@
 //! How records become lines: a config's `format`, made ready once for all workers.
 
+use super::batch::{Left, LineSpace, put};
 use super::facts::Facts;
-use super::room::{Left, LineSpace, put};
 use super::value::Clock;
 use super::{json, sample};
 use crate::config::model::template::{TemplatePiece, TemplateSource};

@@ -3,9 +3,9 @@
 //! `members` is the rule. It is asked for every field where a record is unusual. For usual ones what is the same
 //! in nearly every line is copied in long pieces: most of the bytes of a line are keys and nulls.
 
+use super::batch::{Left, LineSpace, put, put_either, put_front};
 use super::facts::Facts;
 use super::names::Name;
-use super::room::{Left, LineSpace, put, put_either, put_front};
 use super::stamp::OPENING;
 use super::value::{Clock, write_client};
 use super::{digits, escape};
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use crate::config::model::Share;
     use crate::message::{BackendId, ClientAddress, Head, ListenerId, Record, TargetId, TlsSession};
-    use crate::telemetry::access_log::room::text_of;
+    use crate::telemetry::access_log::batch::text_of;
     use crate::telemetry::access_log::{Names, Stamps, WallStart};
     use crate::tick::Tick;
 

@@ -5,6 +5,7 @@
 //! behind, lines are kept for a while, then dropped and counted. [`AccessLogWriter`] is the owner's end: `server`
 //! starts it before the workers and closes it after them. [`Rotation`] is for whoever obeys signals.
 
+mod batch;
 mod digits;
 mod escape;
 mod facts;
@@ -12,7 +13,6 @@ mod form;
 mod json;
 mod loss;
 mod names;
-mod room;
 mod sample;
 mod stamp;
 mod value;
@@ -26,9 +26,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::batch::Batch;
 use self::facts::Facts;
 use self::form::Form;
-use self::room::Batch;
 use self::stamp::Stamps;
 use self::writer::{LogIntake, Open, Writer};
 use super::cells::Cells;

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
+use super::batch::{Batch, put};
 use super::escape;
-use super::room::{Batch, put};
 use crate::config::model::template::LogField;
 use crate::message::{BackendId, ListenerId, TargetId};
 

@@ -7,8 +7,8 @@ use std::fmt::Display;
 use std::io::Write as _;
 use std::net::SocketAddr;
 
+use super::batch::{Left, LineSpace, put, put_either, put_front};
 use super::names::Name;
-use super::room::{Left, LineSpace, put, put_either, put_front};
 use super::stamp::{Stamps, WallStart};
 use super::{digits, escape};
 use crate::config::model::Share;

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::batch::Batch;
 use super::loss::Loss;
-use super::room::Batch;
 use crate::events;
 use crate::telemetry::lines::{Lines, Sink, count_lines};
 

@@ -9,10 +9,10 @@ use evenkeel::config::model::Config;
 use evenkeel::message::{ClientAddress, Head, Peer};
 use evenkeel::net::now;
 use evenkeel::proxy::WorkerCtx;
-use evenkeel::proxy::http::Body;
 use evenkeel::proxy::http::edge::After;
 use evenkeel::proxy::http::exchange::{IncomingRequest, Space, exchange};
 use evenkeel::proxy::http::memory::MemoryEdge;
+use evenkeel::proxy::http::request_body::RequestBody;
 use evenkeel::proxy::pool::Pool;
 use evenkeel::server::Options;
 use evenkeel::snapshot::Snapshot;
@@ -38,7 +38,7 @@ pub fn run<F: Future<Output = ()>>(config: &Config, work: impl FnOnce(Rc<WorkerC
 }
 
 /// One request through the pipeline, without a wire on the client's side.
-pub async fn ask(ctx: &Rc<WorkerCtx>, head: &Head, body: Body) -> (After, MemoryEdge) {
+pub async fn ask(ctx: &Rc<WorkerCtx>, head: &Head, body: RequestBody) -> (After, MemoryEdge) {
     let mut edge = MemoryEdge::default();
     let peer = Peer { client: Some(ClientAddress::new([192, 0, 2, 7].into(), 1234)), ..Peer::default() };
     let listener = &ctx.snapshot.listeners[0];

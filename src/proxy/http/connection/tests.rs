@@ -35,7 +35,7 @@ fn an_idle_connection_is_small() {
 }
 
 #[test]
-fn a_desk_keeps_neither_a_head_nor_the_memory_of_a_large_one() {
+fn a_job_future_keeps_neither_a_head_nor_the_memory_of_a_large_one() {
     let mut papers = Papers { head: Head::request("GET", "/", "test"), space: Space::default() };
     papers.space.answer.push(b"X-Large", &[b'x'; MOST]);
     papers.clear();
@@ -128,7 +128,7 @@ impl Waiting {
     }
 }
 
-/// As many as begin in one round of the request_queue.
+/// As many as begin in one round of the request queue.
 const ROUND: usize = 64;
 
 #[tokio::test]
@@ -148,7 +148,7 @@ async fn while_many_are_served_who_comes_next_waits_unread_for_the_next_round() 
 }
 
 #[tokio::test]
-async fn clients_that_say_nothing_take_no_place_at_the_turnstile() {
+async fn clients_that_say_nothing_take_no_place_in_the_request_queue() {
     let ctx = context();
     let _crowd = crowd(&ctx, 128);
     let mut silent = Vec::new();

@@ -7,7 +7,7 @@
 
 use crate::message::HeaderField;
 
-use super::parse::{is_control, is_token};
+use super::classes::{is_control, is_token};
 
 /// Longest chunk line, extensions included.
 const LINE: usize = 1024;

@@ -4,6 +4,7 @@
 //! `transmit` sends messages. None of them knows what a target is.
 
 pub mod chunk;
+pub mod classes;
 pub mod decode;
 pub mod digits;
 pub mod framing;

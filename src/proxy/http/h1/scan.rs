@@ -3,8 +3,10 @@
 //! Each test of a block yields a mask with one bit for each byte, the first in the lowest bit, that is set when the byte
 //! ends what is looked for. There are two makes of these tests: by SSE2, and by words for all other processors.
 
-use super::parse::is_token;
+use super::classes::is_token;
+use block::Block;
 
+mod block;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod sse2;
 #[cfg(any(test, not(all(target_arch = "x86_64", target_feature = "sse2"))))]
@@ -14,40 +16,6 @@ mod words;
 use sse2 as masks;
 #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
 use words as masks;
-
-/// Sixteen bytes, the first in the lowest bits of `low`.
-#[derive(Clone, Copy)]
-struct Block {
-    low: u64,
-    high: u64,
-}
-
-impl Block {
-    #[inline(always)]
-    fn of(bytes: &[u8; 16]) -> Block {
-        let both = u128::from_le_bytes(*bytes);
-        Block { low: both as u64, high: (both >> 64) as u64 }
-    }
-
-    /// Fewer than sixteen bytes; zeros stand for those behind the last.
-    #[inline(always)]
-    fn tail(bytes: &[u8]) -> Block {
-        debug_assert!(bytes.len() < 16);
-        if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-            let twice = 8 * (16 - bytes.len() as u32);
-            let high = u64::from_le_bytes(*last).checked_shr(twice).unwrap_or_default();
-            return Block { low: u64::from_le_bytes(*first), high };
-        }
-        let low = match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-            (Some(first), Some(last)) => {
-                let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
-                u64::from(first) | u64::from(last) << (8 * (bytes.len() & 7) - 32)
-            }
-            _ => bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
-        };
-        Block { low, high: 0 }
-    }
-}
 
 /// What is behind the token that `rest` begins with, and whether that holds letters and hyphens alone.
 #[inline(always)]
@@ -126,7 +94,7 @@ fn skip(mut rest: &[u8], stop: impl Fn(Block) -> u32) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse::is_control;
+    use super::super::classes::is_control;
     use super::*;
 
     /// Where the first byte stands for which `stop` holds, by the bytes.

@@ -2,7 +2,8 @@
 
 use crate::message::{Cause, Head};
 
-use super::parse::{answer, answer_lines, is_token, request, request_lines};
+use super::classes::is_token;
+use super::parse::{answer, answer_lines, request, request_lines};
 
 /// Where the end of a head was looked for so far, so that a head that drips in is not scanned twice.
 #[derive(Clone, Copy, Debug, Default)]

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use crate::message::{Cause, Framing};
 use crate::net::{Piece, Pipe, Stream};
 use crate::proxy::head_buffers::HeadBuffer;
-use crate::proxy::http::Body;
+use crate::proxy::http::body::BodySource;
 
 /// Pieces up to this size are copied behind the head instead of being written as a part of their own.
 pub const SMALL: usize = 2048;
@@ -66,7 +66,7 @@ pub struct Transmit {
 impl Transmit {
     /// A message that starts with `head`. With `raw` the body's own chunk lines are passed on if it has any.
     #[must_use]
-    pub fn new(head: HeadBuffer, framing: Framing, body: &mut Body, raw: bool) -> Transmit {
+    pub fn new(head: HeadBuffer, framing: Framing, body: &mut impl BodySource, raw: bool) -> Transmit {
         let raw = framing == Framing::Chunked && raw && body.set_raw();
         Transmit {
             front: head,
@@ -108,7 +108,7 @@ impl Transmit {
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        body: &mut Body,
+        body: &mut impl BodySource,
         mut write: impl FnMut(&mut Context<'_>, Out<'_, '_>) -> Poll<io::Result<usize>>,
     ) -> Poll<Result<(), TransmitFailed>> {
         // An answer's body carries the rest of the request with it: that must go on even while we can't write.
@@ -182,7 +182,7 @@ impl Transmit {
     }
 
     /// Puts the next piece, or the end, in line.
-    fn stage(&mut self, piece: Option<Piece>, body: &Body) {
+    fn stage(&mut self, piece: Option<Piece>, body: &impl BodySource) {
         self.begun = true;
         self.tail.clear();
         self.tail_sent = 0;
@@ -244,15 +244,15 @@ mod tests {
     fn what_the_socket_has_taken_before_is_not_sent_again() {
         let mut head = HeadBuffers::default().take();
         head.extend_from_slice(b"HEAD");
-        let mut transmit = Transmit::new(head, Framing::None, &mut Body::Empty, false);
+        let mut nothing = Memory::whole(Vec::new(), FreeList::new());
+        let mut transmit = Transmit::new(head, Framing::None, &mut nothing, false);
         transmit.skip(3);
         let mut out = Vec::new();
-        let outcome =
-            transmit.poll(&mut Context::from_waker(Waker::noop()), &mut Body::Empty, |_, out_of| {
-                let Out::Parts(parts) = out_of else { panic!("a head has no pipes") };
-                out.extend_from_slice(&parts[0]);
-                Poll::Ready(Ok(parts[0].len()))
-            });
+        let outcome = transmit.poll(&mut Context::from_waker(Waker::noop()), &mut nothing, |_, out_of| {
+            let Out::Parts(parts) = out_of else { panic!("a head has no pipes") };
+            out.extend_from_slice(&parts[0]);
+            Poll::Ready(Ok(parts[0].len()))
+        });
         assert!(matches!(outcome, Poll::Ready(Ok(()))));
         assert_eq!((out.as_slice(), transmit.written()), (&b"D"[..], 4));
     }
@@ -261,9 +261,8 @@ mod tests {
     fn small_pieces_do_not_pile_up_while_the_socket_takes_nothing() {
         const PIECES: usize = 100;
         let pieces: VecDeque<_> = (0..PIECES).map(|_| vec![b'x'; 10]).collect();
-        let memory =
+        let mut body =
             Memory { pieces, trailers: Vec::new(), framing: Framing::Chunked, buffers: FreeList::new() };
-        let mut body = Body::Memory(Box::new(memory));
         let mut head = HeadBuffers::default().take();
         head.extend_from_slice(b"HEAD");
         let mut transmit = Transmit::new(head, Framing::Chunked, &mut body, false);
@@ -271,7 +270,7 @@ mod tests {
         for _ in 0..PIECES {
             assert!(transmit.poll(&mut cx, &mut body, |_, _| Poll::Pending).is_pending());
         }
-        let Body::Memory(memory) = &body else { panic!("a body in memory") };
+        let memory = &body;
         assert_eq!(
             memory.pieces.len(),
             PIECES - 1,

@@ -1,8 +1,8 @@
 //! The first backend in the order of the file that may be used; the others stand by. For services of which only one
 //! instance may work at a time. Which one that is changes only when it goes down or comes back.
 
-use super::{Algorithm, Draw};
-use crate::targets::picking::tier::Lineup;
+use super::algorithm::{Algorithm, Draw};
+use crate::targets::picking::candidates::Lineup;
 
 /// Nothing is computed: the order of a tier is that of the file.
 #[derive(Debug)]

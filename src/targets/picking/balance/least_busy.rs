@@ -1,10 +1,10 @@
 //! The backend with the fewest requests in flight or waiting for it, whatever its weight: for workers that take one request at a
 //! time, in their thousands. The order is exact, see `rank`.
 
+use super::algorithm::{Algorithm, Draw};
 use super::rank::Rank;
-use super::{Algorithm, Draw};
-use crate::targets::picking::tier::Lineup;
-use crate::targets::queueing::board::Wants;
+use crate::targets::picking::candidates::Lineup;
+use crate::targets::queueing::wants::Wants;
 
 /// The order itself is kept by the board: every lease changes it.
 #[derive(Debug)]

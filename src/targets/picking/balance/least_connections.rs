@@ -1,10 +1,10 @@
 //! The backend with the fewest requests in flight for its weight. Always a least one, found without a scan, see `rank`;
 //! equals take turns by weight.
 
+use super::algorithm::{Algorithm, Draw};
 use super::rank::Rank;
-use super::{Algorithm, Draw};
-use crate::targets::picking::tier::Lineup;
-use crate::targets::queueing::board::Wants;
+use crate::targets::picking::candidates::Lineup;
+use crate::targets::queueing::wants::Wants;
 
 /// The order itself is kept by the board: every lease changes it.
 #[derive(Debug)]

@@ -9,10 +9,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::algorithm::{Algorithm, Draw};
 use super::hashed::{Weighed, ranked};
-use super::{Algorithm, Draw};
+use crate::targets::picking::candidates::Lineup;
 use crate::targets::picking::hash::{again, hash, scaled};
-use crate::targets::picking::tier::Lineup;
 
 /// Slots of a table for few members, a prime: with 655 of them a share is 100 slots, and one more or less is 1 %.
 const SMALL: usize = 65_537;

@@ -5,10 +5,10 @@
 //! a p99 of 101 ms instead of 303 ms, and on workloads in which all backends are alike 1 to 2 % more (`even`: 116 ms, 114 ms).
 //! A backend that has recovered from failing is trusted again after 2 to 5 s, sooner when the others are busy.
 
+use super::algorithm::{Algorithm, Draw};
 use super::power_of_two::Pairs;
-use super::{Algorithm, Draw};
-use crate::targets::picking::tier::Lineup;
-use crate::targets::queueing::board::Wants;
+use crate::targets::picking::candidates::Lineup;
+use crate::targets::queueing::wants::Wants;
 
 /// How many pairs are drawn while all that come up rest.
 const PAIRS: usize = 4;

@@ -2,9 +2,9 @@
 //! balancing", 1996): nearly as even as looking at all of them, at the price of looking at two, and without the herd
 //! that several load balancers make when each sends everything to what it takes for the least busy one.
 
+use super::algorithm::{Algorithm, Draw};
 use super::smooth::Order;
-use super::{Algorithm, Draw};
-use crate::targets::picking::tier::Lineup;
+use crate::targets::picking::candidates::Lineup;
 
 /// The places to draw from, each as often as its weight says.
 #[derive(Debug)]

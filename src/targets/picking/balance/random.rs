@@ -1,8 +1,8 @@
 //! Any backend, as often as its weight says. Needs no shared word at all, and is as uneven as chance.
 
+use super::algorithm::{Algorithm, Draw};
 use super::smooth::Order;
-use super::{Algorithm, Draw};
-use crate::targets::picking::tier::Lineup;
+use crate::targets::picking::candidates::Lineup;
 
 /// The places, each as often as its weight says.
 #[derive(Debug)]

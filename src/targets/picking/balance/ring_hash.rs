@@ -14,11 +14,11 @@
 
 use std::sync::Arc;
 
+use super::algorithm::{Algorithm, Draw};
 use super::hashed::{MOST, Weighed, ranked};
-use super::{Algorithm, Draw};
+use crate::targets::picking::candidates::Lineup;
 use crate::targets::picking::hash::{again, hash, scaled};
-use crate::targets::picking::tier::Lineup;
-use crate::targets::queueing::board::Wants;
+use crate::targets::queueing::wants::Wants;
 
 /// Points of a member of the greatest weight.
 const EACH: usize = 1 << 15;
@@ -87,7 +87,7 @@ impl Algorithm for RingHash {
             else {
                 continue;
             };
-            let total = draw.state.board.total();
+            let total = draw.board.total();
             if admits(backend.in_flight(), total, weight, self.total_weight, percent) {
                 return Some(place);
             }

@@ -118,8 +118,9 @@ fn a_pick_that_holds_a_live_set_of_before_does_not_spin_on_a_full_backend() {
     std::thread::spawn(move || {
         let request = Request { tried: Tried::new(), ..Request::new() };
         let tier = &old.tiers[0];
-        let draw = Draw { tier, state: &target.state, ask: &request.ask(at(2)) };
-        let _ = done.send(take_another(&draw).is_none());
+        let draw =
+            Draw { tier, board: &target.state.board, cursor: &target.state.cursor, ask: &request.ask(at(2)) };
+        let _ = done.send(take_another(tier, &draw).is_none());
     });
     assert_eq!(waited.recv_timeout(Duration::from_secs(20)), Ok(true), "it ends, without a lease");
 }

@@ -1,3 +1,5 @@
+use crate::config::model::Resilience;
+use crate::targets::Target;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;

@@ -1,7 +1,9 @@
 use super::*;
 use crate::config::model::{self, Balance};
 use crate::targets::fixtures::{probed, target, unprobed};
+use crate::targets::resilience::window::Window;
 use crate::targets::{Registry, Verdict};
+use std::time::Duration;
 
 fn at(seconds: u64) -> Tick {
     Tick((100 + seconds) * 1_000_000_000)
@@ -208,8 +210,12 @@ fn one_that_fails_is_left_out_though_the_share_is_taken_by_slow_ones() {
 
     // The same of errors in a row, which are counted where attempts end.
     for _ in 0..5 {
-        let lease =
-            crate::targets::Lease::take(&target.backends[3], reports::Trial::NONE, at(2)).expect("room");
+        let lease = crate::targets::Lease::take(
+            &target.backends[3],
+            crate::targets::resilience::trial::Trial::NONE,
+            at(2),
+        )
+        .expect("room");
         lease.finish(crate::targets::Outcome::Failed, at(2));
     }
     assert_eq!(kinds(), [None, None, Some(EjectionKind::Failing), Some(EjectionKind::Failing)]);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::targets::state::decide::Input;
+use crate::targets::state::input::Input;
 use crate::tick::Tick;
 
 /// The most percent of its weight that an agent may ask for: a weight of 1 becomes 256, the greatest there is.

@@ -1,5 +1,6 @@
 use super::*;
-use crate::targets::state::decide::{EjectionState, Fuse, Input, Resolution, decide};
+use crate::targets::state::decide::{EjectionState, Fuse, Resolution, decide};
+use crate::targets::state::input::Input;
 
 /// A backend whose probe, breaker and ejection say this, at a time when nothing is as it was when it was made.
 fn seen(id: u32, probe: Probe, fuse: Fuse, standing: EjectionState) -> Sight {

@@ -11,7 +11,7 @@ use crate::message::{
     BackendId, Cause, ClientAddress, Head, HeadLine, HeaderField, ListenerId, Record, RecordKind, Span,
     TargetId, TlsSession, Version,
 };
-use crate::telemetry::access_log::room::text_of;
+use crate::telemetry::access_log::batch::text_of;
 use crate::telemetry::access_log::{Names, Stamps, WallStart};
 use crate::tick::Tick;
 

@@ -10,7 +10,7 @@ use std::arch::x86_64::{
     _mm_or_si128, _mm_set_epi64x, _mm_set1_epi8,
 };
 
-use super::Block;
+use super::block::Block;
 
 /// The bytes that are neither letters nor hyphens.
 #[inline(always)]

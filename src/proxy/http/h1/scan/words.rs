@@ -3,7 +3,7 @@
 //! Each test yields a word with the highest bit of every byte that is looked for, exactly: sums stay inside their byte
 //! because the highest bits were taken off before.
 
-use super::Block;
+use super::block::Block;
 
 const ONES: u64 = u64::from_le_bytes([1; 8]);
 const HIGH: u64 = ONES << 7;

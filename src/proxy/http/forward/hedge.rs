@@ -16,11 +16,11 @@ use crate::proxy::pool::Keep;
 use crate::targets::{Lease, Outcome};
 use crate::tick::Tick;
 
-use super::Body;
-use super::attempt::{fail, unconnected};
-use super::call::{Call, Silence};
-use super::edge::Edge;
-use super::forward::Forwarding;
+use super::failure::{fail, unconnected};
+use super::forwarding::Forwarding;
+use crate::proxy::http::call::{Call, Silence};
+use crate::proxy::http::edge::Edge;
+use crate::proxy::http::request_body::RequestBody;
 
 /// The first attempt's call, which may be replaced by the competitor's.
 pub struct Raced<'a> {
@@ -83,7 +83,7 @@ impl<E: Edge> Forwarding<'_, E> {
     fn is_body_whole(&self) -> bool {
         match &self.effort.replay {
             Some(replay) => replay.is_whole(),
-            None => matches!(self.body, Body::Empty | Body::Memory(_)),
+            None => matches!(self.body, RequestBody::Empty | RequestBody::Memory(_)),
         }
     }
 }

@@ -1,0 +1,96 @@
+//! The body of an answer, on its way to the client.
+
+use std::task::{Context, Poll};
+
+use crate::message::{Cause, Framing};
+use crate::net::Piece;
+
+use super::body::{BodySource, Memory};
+use super::reply::Reply;
+
+/// The body of an answer.
+pub enum AnswerBody {
+    /// None.
+    Empty,
+    /// One of our own.
+    Memory(Box<Memory>),
+    /// What a backend answers; carries the rest of the request with it.
+    Reply(Reply),
+}
+
+impl AnswerBody {
+    /// Bytes of content that passed so far.
+    #[must_use]
+    pub fn content(&self) -> u64 {
+        match self {
+            AnswerBody::Empty | AnswerBody::Memory(_) => 0,
+            AnswerBody::Reply(reply) => reply.content(),
+        }
+    }
+
+    /// How its length is known.
+    #[must_use]
+    pub fn framing(&self) -> Framing {
+        match self {
+            AnswerBody::Empty => Framing::None,
+            AnswerBody::Memory(memory) => memory.framing,
+            AnswerBody::Reply(reply) => reply.framing(),
+        }
+    }
+
+    /// Whether pieces may come in pipes: their reader does not look at them and writes them to a plain socket.
+    pub fn set_pipes(&mut self, allowed: bool) {
+        match self {
+            AnswerBody::Empty | AnswerBody::Memory(_) => {}
+            AnswerBody::Reply(reply) => reply.set_pipes(allowed),
+        }
+    }
+
+    /// Appends all of it to `out`, if it is a backend's, at most `most` bytes, and here already. False: nothing was done.
+    pub fn append_rest(&mut self, out: &mut Vec<u8>, most: usize) -> bool {
+        match self {
+            AnswerBody::Empty | AnswerBody::Memory(_) => false,
+            AnswerBody::Reply(reply) => reply.append_rest(out, most),
+        }
+    }
+}
+
+impl BodySource for AnswerBody {
+    fn is_done(&self) -> bool {
+        match self {
+            AnswerBody::Empty => true,
+            AnswerBody::Memory(memory) => memory.is_done(),
+            AnswerBody::Reply(reply) => reply.is_done(),
+        }
+    }
+
+    fn set_raw(&mut self) -> bool {
+        match self {
+            AnswerBody::Empty | AnswerBody::Memory(_) => false,
+            AnswerBody::Reply(reply) => reply.set_raw(),
+        }
+    }
+
+    fn trailers(&self) -> Vec<u8> {
+        match self {
+            AnswerBody::Empty => Vec::new(),
+            AnswerBody::Memory(memory) => memory.trailers(),
+            AnswerBody::Reply(reply) => reply.trailers().to_vec(),
+        }
+    }
+
+    fn drive(&mut self, cx: &mut Context<'_>) {
+        match self {
+            AnswerBody::Empty | AnswerBody::Memory(_) => {}
+            AnswerBody::Reply(reply) => reply.drive(cx),
+        }
+    }
+
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Piece>, Cause>> {
+        match self {
+            AnswerBody::Empty => Poll::Ready(Ok(None)),
+            AnswerBody::Memory(memory) => memory.poll_piece(cx),
+            AnswerBody::Reply(reply) => reply.poll_piece(cx),
+        }
+    }
+}

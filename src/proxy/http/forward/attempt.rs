@@ -1,0 +1,129 @@
+//! One attempt: a connection to a backend, the request on it, the head of the answer.
+//!
+//! A pooled connection may turn out to have been closed before the request came ([`is_stale`]). That is not the backend's
+//! failure, so the request goes to the same one on a fresh connection. Any other end is a failed attempt, pooled or not.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use crate::message::{Cause, Head, HeaderField};
+use crate::net::{Stream, now};
+use crate::proxy::dial::{self, dial};
+use crate::targets::resilience::retry::{ConnectionEnd, FailedAttempt, is_stale};
+use crate::targets::{Backend, Lease, Outcome};
+
+use super::failure::{Failure, fail, is_closed, unconnected};
+use super::forwarding::{Forwarding, until_over};
+use super::hedge::{Raced, race};
+use crate::proxy::http::call::{Call, Silence};
+use crate::proxy::http::edge::Edge;
+use crate::proxy::http::identity;
+
+/// Opens a connection.
+async fn open<E: Edge>(forwarding: &mut Forwarding<'_, E>, backend: &Backend) -> Result<Stream, Cause> {
+    let (ctx, timeouts) = (forwarding.ctx, &forwarding.target.config.timeouts);
+    let deadline = ctx.ticker.deadline();
+    until_over(forwarding, async |gone| dial(ctx, backend, timeouts, &deadline, gone).await).await
+}
+
+/// Makes an attempt: the head of the answer is in `forwarding.answer`, the rest is to be had from the call.
+///
+/// # Errors
+/// See [`Failure`].
+pub async fn attempt<E: Edge>(
+    forwarding: &mut Forwarding<'_, E>,
+    mut lease: Lease,
+) -> Result<Box<Call>, Failure> {
+    let mut may_reuse = true;
+    let to_head = forwarding.head.method() == b"HEAD";
+    let picked = lease.picked();
+    let is_hedged = forwarding.target.config.resilience.hedging.is_some();
+    loop {
+        let generation = lease.backend().generation();
+        let pooled = if may_reuse { forwarding.reuse(&lease) } else { None };
+        let mut reused = pooled.is_some();
+        let stream = match pooled {
+            Some(stream) => stream,
+            None => match Box::pin(open(forwarding, lease.backend())).await {
+                Ok(stream) => {
+                    lease.note_connected();
+                    stream
+                }
+                Err(cause) => return Err(unconnected(lease, cause)),
+            },
+        };
+        if let Some(attempt) = forwarding.record.last_attempt() {
+            attempt.reused = reused;
+            attempt.connected = if reused { attempt.picked } else { now() };
+        }
+        let Some(body) = forwarding.body_again() else {
+            return Err(Failure::unsent(Cause::BackendClosed, FailedAttempt::Otherwise));
+        };
+        let mut call = forwarding.start(lease, generation, stream, body);
+        // The client may leave meanwhile; 1xx heads are passed on to it.
+        let outcome = loop {
+            let patience = if is_hedged { forwarding.patience(&call) } else { None };
+            let polled = if let Some(wait) = patience {
+                let raced = Raced { call: &mut call, reused: &mut reused };
+                Box::pin(race(forwarding, raced, to_head, wait)).await
+            } else {
+                let head = poll_fn(|cx| match call.poll_head(cx, forwarding.answer, to_head) {
+                    Poll::Ready(outcome) => Poll::Ready(outcome),
+                    Poll::Pending => forwarding.poll_over(cx).map(|cause| Err(call.silence(cause))),
+                });
+                head.await
+            };
+            match polled {
+                Ok(()) if forwarding.answer.status < 200 && forwarding.answer.status != 101 => {}
+                outcome => break outcome,
+            }
+            if let Err(cause) = Box::pin(forwarding.edge.interim(forwarding.answer)).await {
+                break Err(call.silence(cause));
+            }
+        };
+        if let Some(attempt) = forwarding.record.last_attempt() {
+            (attempt.sent, attempt.first_byte) = (call.sent, call.first_byte);
+        }
+        if outcome.is_ok() && !reused {
+            dial::accepted(call.backend());
+        }
+        match outcome {
+            // What is left of the request's body would be taken for bytes of the tunnel.
+            Ok(())
+                if forwarding.answer.status == 101
+                    && !(matches_upgrade(forwarding.answer, forwarding.upgrade) && call.is_sent()) =>
+            {
+                call.abandon(Outcome::Failed, now());
+                let (cause, failed) = (Cause::BadUpgrade, FailedAttempt::Otherwise);
+                return Err(Failure { cause, failed, sent: true, answer: None });
+            }
+            Ok(()) => {
+                if is_hedged {
+                    forwarding.target.state.pace.note(call.first_byte.since(picked));
+                }
+                if identity::is_offered(forwarding.answer) {
+                    call.keep = identity::own(&forwarding.ctx.pool, forwarding.edge.owner());
+                }
+                call.note_answer(forwarding.answer, forwarding.target.config.resilience.breaker.as_ref());
+                return Ok(call);
+            }
+            Err(silence) => {
+                let Silence { sent, answered, .. } = silence;
+                let end = ConnectionEnd { reused, sent, answered, idempotent: forwarding.is_idempotent() };
+                if is_closed(&silence) && is_stale(&end) && forwarding.body_again().is_some() {
+                    may_reuse = false;
+                    lease = call.into_lease();
+                    continue;
+                }
+                return Err(fail(call, &silence, reused));
+            }
+        }
+    }
+}
+
+/// A 101 is right only if the request asked for that very protocol (RFC 9110 §7.8).
+fn matches_upgrade(head: &Head, asked: Option<&[u8]>) -> bool {
+    let given = head.value(HeaderField::Upgrade).unwrap_or_default();
+    asked.is_some_and(|asked| given.eq_ignore_ascii_case(asked))
+        && head.lists(HeaderField::Connection, b"upgrade")
+}

@@ -1,0 +1,284 @@
+//! A request that is forwarded: what its attempts have in common, and what each of them asks of it.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::config::model::HostHeader;
+use crate::message::{BackendId, Cause, Framing, Head, HeaderField, Record};
+use crate::net::{Stream, now};
+use crate::proxy::WorkerCtx;
+use crate::proxy::http::call::{Call, Patience};
+use crate::proxy::http::edge::Edge;
+use crate::proxy::http::h1::write::{self, About, Host};
+use crate::proxy::http::replay::Replay;
+use crate::proxy::http::request_body::RequestBody;
+use crate::proxy::pool::{Keep, Need};
+use crate::targets::{Ask, Backend, Lease, Pick, Target, Tried};
+use crate::tick::Tick;
+
+use super::alarm::Alarm;
+
+/// A request that is forwarded, and what comes back.
+pub struct Forwarding<'a, E> {
+    /// The worker.
+    pub ctx: &'a Rc<WorkerCtx>,
+    /// Where it goes.
+    pub target: &'a Target,
+    /// Whom it is for.
+    pub edge: &'a mut E,
+    /// Its head.
+    pub head: &'a Head,
+    /// Its body; attempts take it with [`Forwarding::body_again`].
+    pub body: &'a RequestBody,
+    /// What its backend is chosen by where the target hashes; see [`Ask::key`].
+    pub key: Option<u64>,
+    /// The backend that its cookie names, or to which a connection is kept for its client.
+    pub pin: Option<&'a Arc<Backend>>,
+    /// For whom its connection is kept afterwards.
+    pub keep: Keep,
+    /// The protocol it may switch to.
+    pub upgrade: Option<&'a [u8]>,
+    /// What the backend is told about the client.
+    pub about: About<'a>,
+    /// The head that comes back.
+    pub answer: &'a mut Head,
+    /// What happens on the way.
+    pub record: &'a mut Record,
+    /// What attempts have in common.
+    pub effort: Effort,
+}
+
+/// What the attempts of one request have in common.
+#[derive(Default)]
+pub struct Effort {
+    /// Where it has been without success. Most never fail, so they don't carry it about.
+    pub(super) been: Option<Box<Been>>,
+    /// How long it may take, if that is limited.
+    pub alarm: Option<Box<Alarm>>,
+    /// Its body, if that has to be kept to be sent again.
+    pub replay: Option<Rc<Replay>>,
+}
+
+/// Where a request has been without success.
+#[derive(Default)]
+pub(super) struct Been {
+    pub(super) tried: Tried,
+    /// Retries that were charged.
+    pub(super) charged: u8,
+}
+
+/// Nowhere yet.
+pub(super) static NOWHERE: Tried = Tried::new();
+
+impl<'a, E: Edge> Forwarding<'a, E> {
+    /// Counts the request for the budgets, and prepares what its attempts need.
+    #[inline]
+    pub(super) fn begin(&mut self) {
+        let (target, config) = (self.target, &self.target.config);
+        let resilience = &config.resilience;
+        let mut repeats = false;
+        if let Some(budget_shares) = self.ctx.budget_shares.get(usize::from(target.id.0)) {
+            if let Some(retries) = &resilience.retries {
+                budget_shares.retries.add(retries.budget, &target.state.retries);
+                repeats = true;
+            }
+            if let Some(hedging) = &resilience.hedging {
+                budget_shares.hedges.add(hedging.budget, &target.state.hedges);
+                repeats = true;
+            }
+        }
+        self.effort.alarm = Alarm::new(&config.timeouts, &self.ctx.ticker, self.record.routed);
+        if repeats
+            && let RequestBody::Client(client) = self.body
+            && self.is_idempotent()
+        {
+            self.effort.replay = Replay::new(client);
+        }
+    }
+
+    /// True when doing it twice is as good as once. A change of protocol is not.
+    #[must_use]
+    pub fn is_idempotent(&self) -> bool {
+        self.upgrade.is_none() && self.head.is_idempotent()
+    }
+
+    /// The body for another attempt; `None`: it can't be sent again.
+    #[must_use]
+    #[inline]
+    pub fn body_again(&self) -> Option<RequestBody> {
+        match &self.effort.replay {
+            None => self.body.again(),
+            Some(replay) => replay.again().map(RequestBody::Replayed),
+        }
+    }
+
+    /// True when another proxy repeats it.
+    #[must_use]
+    pub fn is_foreign(&self) -> bool {
+        given_retry(self.head) > 0
+    }
+
+    /// Ready when there is no use in going on: the client has left, or time is up.
+    #[inline]
+    pub fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<Cause> {
+        if let Some(alarm) = &self.effort.alarm
+            && let Poll::Ready(cause) = alarm.poll(cx)
+        {
+            return Poll::Ready(cause);
+        }
+        self.edge.poll_gone(cx).map(|()| Cause::ClientGone)
+    }
+
+    /// What a pick at `now` goes by.
+    pub(super) fn ask<'t>(&self, tried: &'t Tried, now: Tick) -> Ask<'t>
+    where
+        'a: 't,
+    {
+        Ask { tried, key: self.key, pin: self.pin, chance: &self.ctx.chance, now }
+    }
+
+    /// Where it has been.
+    #[must_use]
+    pub fn tried(&self) -> &Tried {
+        self.effort.been.as_ref().map_or(&NOWHERE, |been| &been.tried)
+    }
+
+    /// Notes that it has been, or is, at this backend: no other attempt goes there.
+    pub fn note_tried(&mut self, backend: BackendId) {
+        self.effort.been.get_or_insert_default().tried.insert(backend);
+    }
+
+    /// The same of the backend of its latest attempt.
+    pub fn note_latest(&mut self) {
+        if let Some(attempt) = self.record.last_attempt() {
+            let backend = attempt.backend;
+            self.note_tried(backend);
+        }
+    }
+
+    /// A backend where it has not been, if there is one at once: it has waited enough.
+    #[must_use]
+    pub fn elsewhere(&self) -> Option<Lease> {
+        match self.target.pick(&self.ask(self.tried(), now())) {
+            Pick::Lease(lease) => Some(lease),
+            Pick::Unknown | Pick::Full | Pick::None(_) => None,
+        }
+    }
+
+    /// Whether the answer that came is one for which another backend may be tried.
+    #[inline]
+    pub(super) fn is_wanted_elsewhere(&self) -> bool {
+        let status = self.answer.status;
+        let retries = &self.target.config.resilience.retries;
+        status >= 400
+            && retries
+                .as_ref()
+                .is_some_and(|retries| retries.on_statuses.iter().any(|on| on.contains(&status)))
+    }
+}
+
+/// What a backend gets as Host where that is not what the client sent.
+#[cold]
+fn written_host<'a>(host: &'a HostHeader, backend: &'a Backend) -> Host<'a> {
+    match host {
+        HostHeader::Pass => Host::Pass { missing: &backend.name },
+        HostHeader::Backend => Host::Write(&backend.authority),
+        HostHeader::Name(name) => Host::Write(name),
+    }
+}
+
+impl<E: Edge> Forwarding<'_, E> {
+    /// The request on a connection to a backend.
+    #[must_use]
+    pub fn start(&self, lease: Lease, generation: u32, stream: Stream, body: RequestBody) -> Box<Call> {
+        let mut out = self.ctx.outgoing.take();
+        let backend = lease.backend();
+        let host = match &self.target.config.host {
+            HostHeader::Pass => Host::Pass { missing: &backend.name },
+            host => written_host(host, backend),
+        };
+        write::request(&mut out, self.head, body.framing(), self.upgrade, &self.about, host);
+        let timeouts = &self.target.config.timeouts;
+        let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle };
+        let mut call = Call::new(self.ctx, lease, generation, stream, out, body, patience);
+        call.keep = self.keep;
+        call
+    }
+
+    /// What the request needs of a pooled connection.
+    #[inline(always)]
+    #[must_use]
+    pub fn need(&self) -> Need {
+        let no_body = matches!(self.body.framing(), Framing::None | Framing::Length(0));
+        if no_body && self.is_idempotent() { Need::Repeatable } else { Need::Once }
+    }
+
+    /// A connection that has served before, for what `lease` is about: the one that is kept for the client, else any. The
+    /// client's own is closed if it does not fit.
+    #[inline]
+    pub fn reuse(&mut self, lease: &Lease) -> Option<Stream> {
+        let (pool, cells) = (&self.ctx.pool, &self.ctx.cells);
+        let owner = self.edge.owner().and_then(Cell::get);
+        if lease.is_trial() {
+            // It finds out whether a backend can be connected to; an old connection says nothing about that.
+            owner.inspect(|owner| pool.release(cells, *owner));
+            return None;
+        }
+        if let Some(owner) = owner
+            && let Some(stream) = pool.take_private(cells, owner, lease.backend(), lease.picked())
+        {
+            self.keep = Keep::Private(owner);
+            return Some(stream);
+        }
+        pool.take(cells, lease.backend(), self.need(), lease.picked())
+    }
+}
+
+/// Does `work`, which ends with [`Cause::ClientGone`] when what it is given is ready, and tells why that was.
+pub async fn until_over<E: Edge, T>(
+    forwarding: &mut Forwarding<'_, E>,
+    work: impl AsyncFnOnce(&mut dyn FnMut(&mut Context<'_>) -> Poll<()>) -> Result<T, Cause>,
+) -> Result<T, Cause> {
+    let over = Cell::new(Cause::ClientGone);
+    let outcome = work(&mut |cx| forwarding.poll_over(cx).map(|cause| over.set(cause))).await;
+    outcome.map_err(|cause| if cause == Cause::ClientGone { over.get() } else { cause })
+}
+
+/// Which retry the request is of the proxy in front of us; 0: it is a first attempt.
+pub(super) fn given_retry(head: &Head) -> u8 {
+    /// Digits that are read.
+    const LONGEST: usize = 32;
+    let number = |value: &[u8]| {
+        let value = value.get(..LONGEST).unwrap_or(value);
+        let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+        let number = std::str::from_utf8(value).ok().filter(|_| is_number)?;
+        // One that is too long is large.
+        Some(number.parse().unwrap_or(u8::MAX))
+    };
+    head.values(HeaderField::RetryAttempt).filter_map(number).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_retry_of_another_proxy_is_known_by_its_number() {
+        for (values, number) in [
+            (&[][..], 0),
+            (&["0"], 0),
+            (&["1"], 1),
+            (&["2", "7"], 7),
+            (&["99999999999999999999"], 255),
+            (&["-1"], 0),
+            (&["+1"], 0),
+            (&["x", ""], 0),
+        ] {
+            let mut head = Head::request("GET", "/", "x");
+            values.iter().for_each(|value| head.push(b"retry-attempt", value.as_bytes()));
+            assert_eq!(given_retry(&head), number, "{values:?}");
+        }
+    }
+}

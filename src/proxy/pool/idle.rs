@@ -1,0 +1,73 @@
+//! A connection that waits for its next request, and whether it is fit for one.
+
+use std::time::Duration;
+
+use crate::net::Stream;
+use crate::targets::Backend;
+use crate::telemetry::cells::Cells;
+use crate::tick::Tick;
+
+/// Longest idle time.
+pub const IDLE: Duration = Duration::from_secs(90);
+
+/// What a request needs of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Any: if it turns out to have been closed before, the request is repeated.
+    Repeatable,
+    /// One that surely is open: the request can't be repeated.
+    Once,
+}
+
+/// A connection whose request is over.
+pub struct Used {
+    /// The connection.
+    pub stream: Stream,
+    /// What the backend said of its own patience.
+    pub keep_for: Option<Duration>,
+    /// The backend's from before the connection was made.
+    pub generation: u32,
+}
+
+/// A connection that waits for its next request.
+pub(super) struct Idle {
+    pub(super) stream: Stream,
+    pub(super) since: Tick,
+    pub(super) until: Tick,
+    pub(super) generation: u32,
+}
+
+impl Idle {
+    /// What rests from `now` on; `None`: the backend has changed since, or will not keep it for long enough.
+    #[inline]
+    pub(super) fn new(backend: &Backend, used: Used, now: Tick) -> Option<Idle> {
+        let Used { stream, keep_for, generation } = used;
+        // One second less than promised, so that we are the first to close.
+        let keep_for =
+            keep_for.map_or(IDLE, |promised| promised.saturating_sub(Duration::from_secs(1)).min(IDLE));
+        let worth = backend.generation() == generation && !keep_for.is_zero();
+        worth.then(|| Idle { stream, since: now, until: now.after(keep_for), generation })
+    }
+
+    /// Whether it may be used; if not, it is counted why.
+    pub(super) fn is_fit(&self, cells: &Cells, backend: &Backend, need: Need, now: Tick) -> bool {
+        if self.generation != backend.generation() || now > self.until {
+            cells.pool.closed_idle.increment();
+            false
+        } else if self.is_broken(need) {
+            backend.note_idle_close(now.since(self.since));
+            cells.pool.discarded_stale.increment();
+            false
+        } else {
+            true
+        }
+    }
+
+    /// True when there are bytes nobody asked for, or the end: either way it is not to be used.
+    ///
+    /// The runtime may take a connection for readable whose last byte was read together with those before it;
+    /// only the kernel knows. It also knows of an end that the runtime has not been told of yet.
+    pub(super) fn is_broken(&self, need: Need) -> bool {
+        (need == Need::Once || self.stream.is_readable_now()) && !self.stream.is_silent()
+    }
+}
