@@ -81,7 +81,7 @@ impl Refusals {
         }
         if let Some((count, _)) = step(&mut self.accepts, of(&|cells| cells.accept_shortages.value()), now) {
             let codes = cells.iter().map(|cells| cells.accept_error.load(Ordering::Relaxed));
-            let code = codes.filter(|code| *code != 0).last().unwrap_or_default();
+            let code = codes.rev().find(|code| *code != 0).unwrap_or_default();
             events::accept_failed(count, &io::Error::from_raw_os_error(code));
         }
     }

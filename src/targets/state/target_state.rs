@@ -22,9 +22,9 @@ use crate::targets::resilience::window::Window;
 use crate::targets::state::backend::probe_input;
 use crate::targets::state::decide::{Health, Probe, Resolution, decide};
 use crate::targets::state::health::agent::{Agent, AgentReport};
-use crate::targets::state::transitions::Transitions;
 use crate::targets::state::input::Input;
 use crate::targets::state::objects::{Board, Detail};
+use crate::targets::state::transitions::Transitions;
 use crate::targets::{Backend, Budget, HedgePace, Padded, Tried};
 use crate::tick::Tick;
 
