@@ -1,13 +1,14 @@
 //! The composition root: binds, starts workers and probes, hands out addresses, waits for the end.
 
 mod bound;
+mod refusals;
 
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -28,6 +29,7 @@ use crate::telemetry::access_log::{AccessLogWriter, Rotation};
 use crate::telemetry::cells::{Cells, Readings};
 use crate::tls::{ROTATION, Tickets};
 use crate::worker::{self, ConnectionLimits, Ended, Socket, SocketKind, WorkerPlan};
+use refusals::{LOOK, Refusals};
 
 /// Descriptors kept for everything that is not a client or its backend.
 const HEADROOM: u64 = 200;
@@ -60,6 +62,7 @@ pub struct Server {
     log: Option<AccessLogWriter>,
     limits: Arc<ConnectionLimits>,
     files: SocketFiles,
+    refusals: Arc<Mutex<Refusals>>,
 }
 
 /// Unix sockets that were bound; their files are removed on drop, also when the start fails half-way.
@@ -98,14 +101,14 @@ impl Server {
             usize::try_from(descriptors.saturating_sub(HEADROOM) / 2).unwrap_or(usize::MAX).max(1);
         let limits = config.listeners.iter().map(|listener| &listener.limits);
         let limits = ConnectionLimits::new(config.max_connections.unwrap_or(affordable), limits);
-        tracing::info!(
+        events::descriptor_budget(
             descriptors,
-            max_connections = limits.limit(),
-            workers = config.workers,
-            "descriptor budget"
+            limits.limit(),
+            config.workers,
+            config.max_connections.is_some(),
         );
         if limits.limit() > affordable {
-            tracing::warn!(affordable, "max_connections is more than the descriptor limit allows for");
+            events::descriptors_short(affordable);
         }
         warn_of_small_backlog();
         warn_of_unverified_backends(config);
@@ -142,10 +145,12 @@ impl Server {
             log,
             limits: Arc::clone(&limits),
             files,
+            refusals: Arc::default(),
         };
         server.start_probes();
         server.start_rotation(tickets);
         server.cells.extend(std::iter::repeat_with(Arc::default).take(config.workers));
+        server.start_refusals();
         let ends = worker::link(&server.cells);
         for ((index, ends), cells) in ends.into_iter().enumerate().zip(server.cells.clone()) {
             let plan = WorkerPlan {
@@ -174,7 +179,11 @@ impl Server {
     /// Logs a line for each address that is bound.
     pub fn announce(&self) {
         for (listener, address) in &self.bound {
-            tracing::info!(listener, %address, "listening");
+            let socket = match address {
+                Bound::Tcp(socket) => Some(*socket),
+                Bound::Unix(_) => None,
+            };
+            events::listening(listener, address, socket);
         }
     }
 
@@ -183,6 +192,20 @@ impl Server {
         let _inside = control.enter();
         let mut probes = probe::start(&self.snapshot.targets, now, &self.shutdown.cut);
         control.spawn(async move { while probes.join_next().await.is_some() {} });
+    }
+
+    fn start_refusals(&self) {
+        let Some(control) = &self.control else { return };
+        let cells = self.cells.clone();
+        let refusals = Arc::clone(&self.refusals);
+        let look = async move || {
+            let mut looks = tokio::time::interval(LOOK);
+            loop {
+                looks.tick().await;
+                refusals.lock().unwrap_or_else(PoisonError::into_inner).look(&cells, now(), false);
+            }
+        };
+        control.spawn(again("counting refusals", look));
     }
 
     fn start_rotation(&self, tickets: Arc<Tickets>) {
@@ -279,11 +302,12 @@ impl Server {
         }
         if let Some(control) = self.control.take() {
             control.shutdown_background();
+            self.refusals.lock().unwrap_or_else(PoisonError::into_inner).look(&self.cells, now(), true);
         }
         if let Some(log) = self.log.take()
             && let Err(error) = log.close(LAST_LINES)
         {
-            tracing::warn!(%error, "the access log did not take its last lines");
+            events::access_log_failed("the last lines were not taken", &error);
         }
         drop(std::mem::take(&mut self.files));
     }
@@ -361,7 +385,7 @@ fn warn_of_small_backlog() {
     if let Some(most) = read.ok().and_then(|text| text.trim().parse::<i32>().ok())
         && most < socket::BACKLOG
     {
-        tracing::warn!(most, wanted = socket::BACKLOG, "net.core.somaxconn caps the backlog of listeners");
+        events::backlog_capped(most, socket::BACKLOG);
     }
 }
 
@@ -405,6 +429,7 @@ mod tests {
             log: None,
             limits: ConnectionLimits::new(1, []),
             files: SocketFiles::default(),
+            refusals: Arc::default(),
         };
         let error = server.wait().expect_err("a worker has failed");
         assert_eq!(error.to_string(), "its ticker has panicked");

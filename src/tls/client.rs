@@ -19,6 +19,7 @@ use super::fault::{SelfSigned, TlsFault};
 use super::{Complaint, provider};
 use crate::config::model::Protocol;
 use crate::config::model::tls::{Authorities, UpstreamTls};
+use crate::events;
 
 /// Sessions kept for resumption per backend.
 const SESSIONS: usize = 64;
@@ -74,7 +75,7 @@ const CHOICES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 fn system() -> RootCertStore {
     let found = rustls_native_certs::load_native_certs();
     for error in &found.errors {
-        tracing::warn!(%error, "some of the trusted certificates can't be read");
+        events::authority_unreadable(error);
     }
     trusted(found.certs, CHOICES.iter().any(|name| std::env::var_os(name).is_some()))
 }
@@ -85,9 +86,9 @@ fn trusted(found: Vec<CertificateDer<'static>>, chosen: bool) -> RootCertStore {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(found);
     if roots.is_empty() && chosen {
-        tracing::warn!("{} give no certificate: no backend can be verified", CHOICES.join(" and "));
+        events::no_authorities(&CHOICES.join(" and "));
     } else if roots.is_empty() {
-        tracing::warn!("this system has no trusted certificates; Mozilla's list is used instead");
+        events::own_authorities();
         roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     }
     roots

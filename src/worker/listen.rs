@@ -5,25 +5,24 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use crate::events;
 use crate::message::{ClientAddress, ListenerId, Peer};
 use crate::net::socket::{self, Accepted};
 use crate::net::{Deadline, now};
 use crate::proxy::WorkerCtx;
-use crate::tick::Tick;
 
 use super::admission::Admitter;
 use super::handover::{Neighbours, NewConnection};
 
 /// After a failed accept (out of descriptors, most likely) this long passes before the next.
 const BACK_OFF: Duration = Duration::from_millis(100);
-/// Failed accepts are logged at most this often.
-const LOG_EVERY: Duration = Duration::from_secs(10);
 /// So many connections are accepted before those that are there get their turn.
 const BATCH: u32 = 32;
 /// Handshakes that have begun may end within this time once no new ones are answered, and the event loop learns
@@ -100,7 +99,6 @@ pub(super) struct Loop {
     listener: ListenerId,
     acceptor: Acceptor,
     deadline: Deadline,
-    logged: Option<Tick>,
 }
 
 impl Loop {
@@ -116,7 +114,7 @@ impl Loop {
         };
         let deadline = ctx.ticker.deadline();
         let listener = ctx.snapshot.listeners[socket.listener].id;
-        Ok(Loop { ctx, admitter, neighbours, listener, acceptor, deadline, logged: None })
+        Ok(Loop { ctx, admitter, neighbours, listener, acceptor, deadline })
     }
 
     /// Accepts until the worker drains, then what is queued, then closes the socket.
@@ -152,7 +150,7 @@ impl Loop {
         if let Acceptor::Tcp(tcp) = &self.acceptor
             && let Err(error) = socket::refuse_handshakes(tcp.get_ref())
         {
-            tracing::debug!(%error, "handshakes can't be refused; one may be reset at the close");
+            events::handshakes_not_refused(&error);
         }
         self.deadline.set(LAST_HANDSHAKES);
         loop {
@@ -183,12 +181,9 @@ impl Loop {
 
     async fn back_off(&mut self, error: &io::Error) {
         self.ctx.cells.accept_errors.increment();
-        let now = now();
-        if self.logged.is_none_or(|logged| now.since(logged) >= LOG_EVERY) {
-            self.logged = Some(now);
-            let listener = &self.ctx.snapshot.listeners[usize::from(self.listener.0)].config.name;
-            tracing::warn!(listener, %error, "accept failed; new connections wait");
-        }
+        // Told now and then, for all workers together.
+        self.ctx.cells.accept_shortages.increment();
+        self.ctx.cells.accept_error.store(error.raw_os_error().unwrap_or_default(), Ordering::Relaxed);
         // Idle upstream connections and idle pipes hold descriptors that clients could use.
         self.ctx.pool.clear(&self.ctx.cells);
         self.ctx.buffers.pipes().clear();

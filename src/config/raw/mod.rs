@@ -58,6 +58,7 @@ pub(super) struct Raw {
     pub(super) address: Option<Written<BindHost>>,
     pub(super) workers: Option<Written<u32>>,
     pub(super) max_connections: Option<Written<u32>>,
+    pub(super) shutdown_delay: Option<Written<Duration>>,
     pub(super) shutdown_timeout: Option<Written<Duration>>,
     pub(super) graceful_shutdown: Option<Written<bool>>,
     pub(super) logging: Option<Written<LogLevel>>,
@@ -91,6 +92,8 @@ pub(super) fn walk(root: &Node, reader: &mut Reader<'_>) -> Raw {
     raw.workers = top.find("workers").and_then(|entry| reader.whole(entry, 1..=WORKERS_MAX));
     raw.max_connections =
         top.find("max_connections").and_then(|entry| reader.whole(entry, 1..=CONNECTIONS_MAX));
+    raw.shutdown_delay =
+        top.find("shutdown_delay").and_then(|entry| reader.duration(entry, Duration::ZERO..=HOUR));
     raw.shutdown_timeout =
         top.find("shutdown_timeout").and_then(|entry| reader.duration(entry, Duration::ZERO..=HOUR));
     raw.graceful_shutdown = top.find("graceful_shutdown").and_then(|entry| reader.switch(entry));

@@ -33,6 +33,8 @@ pub(super) const TOP: Shape = Shape {
         key("address", Text(ADDRESS), "Where listeners are bound that are a port alone.").or("127.0.0.1"),
         key("workers", Whole(1, WORKERS_MAX), "Threads that carry traffic; by default one per core."),
         key("max_connections", Whole(1, CONNECTIONS_MAX), "Client connections at once, over all listeners."),
+        key("shutdown_delay", Time(Duration::ZERO, HOUR), "How long it goes on serving after SIGTERM.")
+            .or("0s"),
         key("shutdown_timeout", Time(Duration::ZERO, HOUR), "How long requests may finish after SIGTERM.")
             .or("30s"),
         key("graceful_shutdown", Switch, "`false` cuts everything at once on SIGTERM.").or("true"),
@@ -140,6 +142,13 @@ pub(super) const TARGET: Shape = Shape {
             "Which headers tell the backend about the client. For `http` only.",
         )
         .or("x_forwarded"),
+        key("x_real_ip", Switch, "`true`: `X-Real-IP` tells it too. For `http` only.").or("false"),
+        key(
+            "host",
+            Word(HOST_HEADER),
+            "What backends get as Host: that of the client, their own address, or this. For `http` only.",
+        )
+        .or("pass"),
         key(
             "upgrade",
             OrOff(&List(&Word(PROTOCOL))),
@@ -231,6 +240,9 @@ pub(super) const HEALTH_CHECK: Shape = Shape {
         key("expect", OneOrItems(&WholeOr(100, 599, STATUSES)), "Statuses that count as good.").or("200-399"),
         key("host", Word(HOST_HEADER), "The Host header of the check; by default the backend's address."),
         key("body", Word(BODY), "A text that the body of a good answer contains."),
+        key("port", Whole(1, 65_535), "The port that is checked; by default the one that requests go to."),
+        key("send", Word(BODY), "What a check without a path sends, with escapes such as `\\r\\n`."),
+        key("receive", Word(BODY), "What a good backend then sends, with the same escapes."),
         key("agent", Whole(1, 65_535), "The port of every backend's agent, which says how much it can take."),
     ],
 };
@@ -243,8 +255,12 @@ pub(super) const TIMEOUTS: Shape = Shape {
     keys: &[
         key("connect", Time(MILLISECOND, HOUR), "For a backend to accept a connection.").or("3s"),
         key("tls", Time(MILLISECOND, HOUR), "For a TLS handshake with a client or a backend.").or("10s"),
-        key("first_byte", Time(MILLISECOND, DAY), "To the first byte of an answer. For `http` only.")
-            .or("1m"),
+        key(
+            "first_byte",
+            Time(MILLISECOND, DAY),
+            "From a whole request to the answer's head. For `http` only.",
+        )
+        .or("1m"),
         key("idle", Time(MILLISECOND, DAY), "Silence between bytes of a body, in either direction.").or("1m"),
         key("tunnel", Time(MILLISECOND, MONTH), "Silence on a TCP connection or an upgraded one.").or("1h"),
         key("head", Time(MILLISECOND, HOUR), "For a client to send a request head. For `http` only.")

@@ -18,7 +18,7 @@ use super::vocabulary::spoken::Spoken;
 use super::vocabulary::words::{is_token, name};
 use crate::config::edit::Fix;
 use crate::config::error::{Wrong, quoted};
-use crate::config::model::{Forwarded, Protocol};
+use crate::config::model::{Forwarded, HostHeader, Protocol};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::yaml::{Entry, Typed};
 
@@ -40,6 +40,8 @@ pub(in crate::config) struct RawTarget {
     pub(in crate::config) timeouts: RawTimeouts,
     pub(in crate::config) limits: RawLimits,
     pub(in crate::config) forwarded: Option<Written<Forwarded>>,
+    pub(in crate::config) x_real_ip: Option<Written<bool>>,
+    pub(in crate::config) host: Option<Written<HostHeader>>,
     pub(in crate::config) upgrade: Option<Written<Vec<String>>>,
     pub(in crate::config) backends: Field<Vec<RawBackend>>,
     /// Where keys stand that mean something to HTTP only.
@@ -62,6 +64,8 @@ impl RawTarget {
             timeouts: RawTimeouts::default(),
             limits: RawLimits::default(),
             forwarded: None,
+            x_real_ip: None,
+            host: None,
             upgrade: None,
             backends: Field::Absent,
             http_only: Vec::new(),
@@ -160,6 +164,14 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
     if let Some(entry) = section.find("forwarded") {
         target.http_only.push(("forwarded", reader.key_spot(entry)));
         target.forwarded = forwarded(entry, reader);
+    }
+    if let Some(entry) = section.find("x_real_ip") {
+        target.http_only.push(("x_real_ip", reader.key_spot(entry)));
+        target.x_real_ip = reader.switch(entry);
+    }
+    if let Some(entry) = section.find("host") {
+        target.http_only.push(("host", reader.key_spot(entry)));
+        target.host = reader.word(entry, "`pass`, `backend` or a name such as `app.example`", host);
     }
     if let Some(entry) = section.find("upgrade") {
         target.http_only.push(("upgrade", reader.key_spot(entry)));
@@ -291,6 +303,12 @@ fn limits(
         connections: all,
         connections_per_client: per_client,
     })
+}
+
+/// What backends get as Host.
+fn host(text: &str) -> Result<HostHeader, Wrong> {
+    let named = HostHeader::NAMED.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+    named.map_or_else(|| health::host_header(text).map(HostHeader::Name), |(_, host)| Ok(host.clone()))
 }
 
 fn forwarded(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Forwarded>> {

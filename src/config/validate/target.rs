@@ -6,7 +6,9 @@ use super::{Shared, balance, bounds, clashes, health, name_of, resilience, tls};
 use crate::config::edit::Fix;
 use crate::config::effective::Ledger;
 use crate::config::error::{Report, quoted};
-use crate::config::model::{BackendConfig, Bind, Forwarded, ListenerConfig, Protocol, Route, TargetConfig};
+use crate::config::model::{
+    BackendConfig, Bind, Forwarded, HostHeader, ListenerConfig, Protocol, Route, TargetConfig,
+};
 use crate::config::origin::{Field, Origin, Written};
 use crate::config::raw::{BindHost, RawBackend, RawHealth, RawListener, RawTarget, Spoken};
 
@@ -41,9 +43,16 @@ pub(super) fn accept(
     let (timeouts, client_timeouts) = bounds::timeouts(raw, is_http, is_secured, report, ledger);
     let limits = bounds::limits(raw, is_http, report, ledger);
     let (mut forwarded, mut upgrade) = (Forwarded::default(), Vec::new());
+    let (mut x_real_ip, mut host) = (false, HostHeader::default());
     if is_http {
         forwarded = ledger.settle(path("forwarded"), raw.forwarded.as_ref(), forwarded, |forwarded| {
             name_of(Forwarded::ALL, *forwarded).to_owned()
+        });
+        x_real_ip = ledger.settle(path("x_real_ip"), raw.x_real_ip.as_ref(), false, ToString::to_string);
+        host = ledger.settle(path("host"), raw.host.as_ref(), host, |host| match host {
+            HostHeader::Pass => "pass".to_owned(),
+            HostHeader::Backend => "backend".to_owned(),
+            HostHeader::Name(name) => name.clone(),
         });
         upgrade =
             ledger.settle(path("upgrade"), raw.upgrade.as_ref(), vec!["websocket".to_owned()], |protocols| {
@@ -62,10 +71,12 @@ pub(super) fn accept(
         limits,
         client_timeouts,
         forwarded,
+        x_real_ip,
     };
     let target = TargetConfig {
         name: name.clone(),
         protocol,
+        host,
         balance,
         sticky,
         health,
