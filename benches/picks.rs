@@ -176,6 +176,7 @@ fn target(algorithm: Balance, size: u16) -> Arc<Target> {
     let config = model::TargetConfig {
         name: "web".into(),
         protocol: Protocol::Http,
+        host: model::HostHeader::Pass,
         balance: Policy::from(algorithm),
         sticky: None,
         health: None::<HealthCheck>,

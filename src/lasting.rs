@@ -14,6 +14,8 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use crate::events;
+
 /// From a panic to the next try: what panics each time must neither spin nor flood the log.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -34,7 +36,7 @@ async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Panicked> {
 /// Does `work`, and does it again after each panic, which is logged as one of `what`. Returns when it does.
 pub async fn again(what: impl fmt::Display, mut work: impl AsyncFnMut()) {
     while caught(work()).await.is_err() {
-        tracing::error!("{what}: begun again after a panic");
+        events::begun_again(&what);
         sleep(PAUSE).await;
     }
 }

@@ -1,8 +1,10 @@
 //! The composition root: binds, starts workers and probes, hands out addresses, waits for the end.
 
+mod refusals;
+
 use std::io;
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -12,9 +14,10 @@ use tokio::runtime::Runtime;
 use crate::config::model::Config;
 use crate::events;
 use crate::lasting::again;
-use crate::net::socket;
+use crate::net::{now, socket};
 use crate::reload::Reloader;
-use crate::reload::addresses::{Addresses, Bound, Unbound};
+use crate::reload::addresses::Addresses;
+use crate::reload::bound::{Bound, Unbound};
 use crate::shutdown::Shutdown;
 use crate::snapshot::{ConnectionLimits, Snapshots};
 use crate::targets::Target;
@@ -22,6 +25,7 @@ use crate::telemetry::access_log::{AccessLogWriter, Rotation};
 use crate::telemetry::cells::{Cells, Readings};
 use crate::tls::ROTATION;
 use crate::worker::{self, Ended, WorkerPlan};
+use refusals::{LOOK, Refusals};
 
 /// Descriptors kept for everything that is not a client or its backend.
 const HEADROOM: u64 = 200;
@@ -32,36 +36,14 @@ const LAST_LINES: Duration = Duration::from_secs(2);
 #[derive(Debug, Error)]
 pub enum StartError {
     /// An address can't be bound.
-    #[error("listener {listener}: can't bind {address}: {error}{}", hint(.address, .error))]
-    Bind {
-        /// Its name.
-        listener: String,
-        /// The address.
-        address: Bound,
-        /// What the system said.
-        error: io::Error,
-    },
+    #[error(transparent)]
+    Bind(#[from] Unbound),
     /// The access log can't be opened.
     #[error("{0}")]
     AccessLog(io::Error),
     /// A runtime or thread can't be started.
     #[error("can't start: {0}")]
     System(#[from] io::Error),
-}
-
-impl From<Unbound> for StartError {
-    fn from(Unbound { listener, address, error }: Unbound) -> StartError {
-        StartError::Bind { listener, address, error }
-    }
-}
-
-fn hint(address: &Bound, error: &io::Error) -> &'static str {
-    match (address, error.kind()) {
-        (_, io::ErrorKind::AddrInUse) => " (another process, perhaps another evenkeel, has it)",
-        (Bound::Tcp(_), io::ErrorKind::PermissionDenied) => " (ports below 1024 need a privilege)",
-        // The system's kinds are an open list, and its own text says the rest.
-        _ => "",
-    }
 }
 
 /// What tests and measurements may change; users may not.
@@ -87,6 +69,7 @@ pub struct Server {
     threads: Vec<thread::JoinHandle<()>>,
     control: Option<Runtime>,
     log: Option<AccessLogWriter>,
+    refusals: Arc<Mutex<Refusals>>,
 }
 
 impl Server {
@@ -99,14 +82,14 @@ impl Server {
         let affordable =
             usize::try_from(descriptors.saturating_sub(HEADROOM) / 2).unwrap_or(usize::MAX).max(1);
         let limits = ConnectionLimits::new(config.max_connections.unwrap_or(affordable));
-        tracing::info!(
+        events::descriptor_budget(
             descriptors,
-            max_connections = limits.limit(),
-            workers = config.workers,
-            "descriptor budget"
+            limits.limit(),
+            config.workers,
+            config.max_connections.is_some(),
         );
         if limits.limit() > affordable {
-            tracing::warn!(affordable, "max_connections is more than the descriptor limit allows for");
+            events::descriptors_short(affordable);
         }
         warn_of_small_backlog();
         warn_of_unverified_backends(config);
@@ -115,11 +98,11 @@ impl Server {
 
         let snapshots = Snapshots::new();
         let draft = snapshots.prepare(config);
-        let mut places = Addresses::default();
-        let mut rebinding = places.rebind(draft.snapshot(), config.workers)?;
+        let mut addresses = Addresses::default();
+        let mut rebinding = addresses.rebind(draft.snapshot(), config.workers)?;
         let mut sockets = std::mem::take(&mut rebinding.sockets);
         let (snapshot, _) = snapshots.commit(draft);
-        places.settle(rebinding, &snapshot);
+        addresses.settle(rebinding, &snapshot);
         let log = config
             .access_log
             .as_ref()
@@ -135,8 +118,9 @@ impl Server {
         let idle_total = Arc::new(AtomicU32::new(0));
         let (report, ended) = mpsc::channel();
         let (senders, changes): (Vec<_>, Vec<_>) = (0..config.workers).map(|_| worker::changes()).unzip();
-        let in_force = (config.clone(), places, senders);
-        let reloader = Reloader::new(snapshots, Arc::clone(&limits), affordable, shutdown.clone(), in_force);
+        let in_force = (config.clone(), addresses, senders);
+        let reloader =
+            Reloader::new(snapshots, Arc::clone(&limits), affordable, shutdown.clone(), in_force);
         let mut server = Server {
             reloader: Arc::new(reloader),
             cells: Vec::new(),
@@ -145,10 +129,12 @@ impl Server {
             threads: Vec::new(),
             control: Some(control),
             log,
+            refusals: Arc::default(),
         };
         server.start_probes();
         server.start_rotation();
         server.cells.extend(std::iter::repeat_with(Arc::default).take(config.workers));
+        server.start_refusals();
         let ends = worker::link(&server.cells);
         let each = ends.into_iter().enumerate().zip(server.cells.clone()).zip(changes);
         for (((index, ends), cells), changes) in each {
@@ -178,8 +164,12 @@ impl Server {
 
     /// Logs a line for each address that is bound.
     pub fn announce(&self) {
-        for (listener, address) in self.bound() {
-            tracing::info!(listener, %address, "listening");
+        for (listener, address) in &self.bound() {
+            let socket = match address {
+                Bound::Tcp(socket) => Some(*socket),
+                Bound::Unix(_) => None,
+            };
+            events::listening(listener, address, socket);
         }
     }
 
@@ -187,6 +177,20 @@ impl Server {
         let Some(control) = &self.control else { return };
         let _inside = control.enter();
         self.reloader.probe();
+    }
+
+    fn start_refusals(&self) {
+        let Some(control) = &self.control else { return };
+        let cells = self.cells.clone();
+        let refusals = Arc::clone(&self.refusals);
+        let look = async move || {
+            let mut looks = tokio::time::interval(LOOK);
+            loop {
+                looks.tick().await;
+                refusals.lock().unwrap_or_else(PoisonError::into_inner).look(&cells, now(), false);
+            }
+        };
+        control.spawn(again("counting refusals", look));
     }
 
     fn start_rotation(&self) {
@@ -290,11 +294,12 @@ impl Server {
         }
         if let Some(control) = self.control.take() {
             control.shutdown_background();
+            self.refusals.lock().unwrap_or_else(PoisonError::into_inner).look(&self.cells, now(), true);
         }
         if let Some(log) = self.log.take()
             && let Err(error) = log.close(LAST_LINES)
         {
-            tracing::warn!(%error, "the access log did not take its last lines");
+            events::access_log_failed("the last lines were not taken", &error);
         }
         self.reloader.close();
     }
@@ -318,7 +323,7 @@ fn warn_of_small_backlog() {
     if let Some(most) = read.ok().and_then(|text| text.trim().parse::<i32>().ok())
         && most < socket::BACKLOG
     {
-        tracing::warn!(most, wanted = socket::BACKLOG, "net.core.somaxconn caps the backlog of listeners");
+        events::backlog_capped(most, socket::BACKLOG);
     }
 }
 
@@ -365,19 +370,10 @@ mod tests {
             threads: vec![failing, serving],
             control: None,
             log: None,
+            refusals: Arc::default(),
         };
         let error = server.wait().expect_err("a worker has failed");
         assert_eq!(error.to_string(), "its ticker has panicked");
         assert!(shutdown.drain.is_cancelled());
-    }
-
-    #[test]
-    fn a_socket_file_that_may_not_be_made_has_nothing_to_do_with_ports() {
-        let refused = |address| {
-            let error = io::ErrorKind::PermissionDenied.into();
-            StartError::Bind { listener: "web".into(), address, error }.to_string()
-        };
-        assert!(refused(Bound::Tcp(([127, 0, 0, 1], 80).into())).contains("privilege"));
-        assert!(!refused(Bound::Unix("/run/a.sock".into())).contains("privilege"));
     }
 }

@@ -1,6 +1,7 @@
 //! Config files as data: those in `fixtures/config/valid` load, those in `fixtures/config/invalid` give exactly
 //! the text that lies beside them (`EVENKEEL_BLESS=1` writes it anew), and the documentation knows every key.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -40,7 +41,7 @@ fn valid_files_load() {
 fn invalid_files_give_the_text_beside_them() {
     let bless = std::env::var_os("EVENKEEL_BLESS").is_some();
     let files = files("fixtures/config/invalid");
-    assert!(files.len() > 10, "only {} wrong configs", files.len());
+    assert!(files.len() >= 90, "only {} wrong configs", files.len());
     let mut wrong = Vec::new();
     for path in files {
         let text = match load(&path) {
@@ -56,6 +57,58 @@ fn invalid_files_give_the_text_beside_them() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// How often there is which problem. An edit moves lines, so their numbers are left out.
+fn counted(problems: &config::Problems) -> HashMap<String, usize> {
+    let mut counts = HashMap::new();
+    for problem in problems.list() {
+        *counts.entry(key(problem)).or_insert(0) += 1;
+    }
+    counts
+}
+
+fn key(problem: &config::Problem) -> String {
+    let parts = problem.message.split("line ");
+    parts.map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit())).collect()
+}
+
+#[test]
+fn a_hint_that_is_followed_to_the_letter_leads_to_no_other_problem() {
+    let (mut hints, mut cured) = (0, 0);
+    for path in files("fixtures/config/invalid") {
+        let Err(problems) = load(&path) else { panic!("{} loads", path.display()) };
+        let before = counted(&problems);
+        for problem in problems.list().iter().filter(|problem| problem.hint.is_some()) {
+            let text = fs::read_to_string(&path).expect("a hint is about a text");
+            let mended =
+                problem.mended(&text).unwrap_or_else(|| panic!("nobody can follow this:\n{problem}"));
+            hints += 1;
+            let name = path.display().to_string();
+            let folder = path.parent().expect("a folder");
+            let Err(left) = config::load_text(&mended, &name, folder, &Flags::default(), &env) else {
+                cured += 1;
+                continue;
+            };
+            let after = counted(&left);
+            let same = |counts: &HashMap<String, usize>| counts.get(&key(problem)).copied().unwrap_or(0);
+            assert!(same(&after) < same(&before), "it is still there:\n{problem}\n\n{mended}\n{left}");
+            // What stands behind a fault of the syntax nobody has read before.
+            let is_first_of_more = problems.list().len() == 1;
+            for (message, count) in &after {
+                let old = before.get(message).copied().unwrap_or(0);
+                assert!(
+                    is_first_of_more || *count <= old,
+                    "{message} is new:\n{problem}\n\n{mended}\n{left}"
+                );
+            }
+            assert!(
+                !is_first_of_more,
+                "the only problem is gone, and the file still does not load:\n{problem}\n\n{mended}\n{left}"
+            );
+        }
+    }
+    assert!(hints > 150 && cured > 50, "{hints} hints, {cured} of them cure a file");
 }
 
 #[test]

@@ -3,13 +3,14 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use evenkeel::config;
 use evenkeel::config::model::Balance;
 use evenkeel::config::model::template::{DerivedField, LogField};
 use evenkeel::message::Cause;
-use evenkeel::reload::addresses::Bound;
+use evenkeel::reload::bound::Bound;
 use evenkeel::server::{Options, Server};
 use evenkeel::simulate::Workload;
 
@@ -181,4 +182,66 @@ fn every_test_that_security_names_exists() {
         }
     }
     assert!(seen > 50, "saw {seen}");
+}
+
+/// All Rust files below a folder.
+fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
+    for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            sources(&path, into);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            into.push(path);
+        }
+    }
+}
+
+#[test]
+fn every_event_has_its_words_in_one_file() {
+    let mut files = Vec::new();
+    sources(Path::new("src"), &mut files);
+    let mut seen = 0;
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let shipped = text.split("#[cfg(test)]").next().unwrap();
+        let told = ["error", "warn", "info", "debug", "trace"].map(|level| format!("tracing::{level}!"));
+        let count: usize = told.iter().map(|macro_of_it| shipped.matches(macro_of_it).count()).sum();
+        if file.ends_with("src/events.rs") {
+            seen += count;
+        } else {
+            assert_eq!(count, 0, "{} tells something that src/events.rs does not know", file.display());
+        }
+    }
+    assert!(seen > 30, "only {seen} events");
+}
+
+#[test]
+fn the_configs_of_the_first_steps_load() {
+    let text = std::fs::read_to_string("docs/first-steps.md").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let blocks: Vec<&str> =
+        text.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert_eq!(blocks.len(), 2);
+    for block in blocks {
+        let here = block.replace("/var/log/evenkeel/", "");
+        let loaded =
+            config::load_text(&here, "first-steps.md", folder.path(), &config::Flags::default(), &|_| None);
+        assert!(loaded.is_ok(), "{block}\n{}", loaded.unwrap_err());
+    }
+}
+
+#[test]
+fn the_unit_takes_every_end_for_what_it_is() {
+    let text = operations();
+    let unit = text.split("```ini\n").nth(1).unwrap().split("```").next().unwrap();
+    let value = |key: &str| {
+        let line = unit.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+        line.unwrap_or_else(|| panic!("the unit has no {key}")).to_owned()
+    };
+    // The exit codes of the table: connections were cut, a wrong command line.
+    assert_eq!((value("SuccessExitStatus"), value("RestartPreventExitStatus")), ("3".into(), "2".into()));
+    let patience: u64 = value("TimeoutStopSec").trim_end_matches('s').parse().unwrap();
+    let flags = config::Flags { backends: vec!["http://127.0.0.1:1".into()], ..Default::default() };
+    let config = config::load(None, &flags, &|_| None).unwrap().config;
+    let whole = config.shutdown_delay + config.shutdown_timeout;
+    assert!(patience > whole.as_secs(), "it would be killed while it drains");
 }

@@ -98,8 +98,11 @@ class Foil:
         self.proxy = Process(command, "stderr", cwd=self.folder, env=environment())
         self.ports = {}
         for name in LISTENERS:
-            found = self.proxy.wait_for(rf'listening .*listener="{name}" address=\S+:(\d+)')
-            self.ports[name] = int(found[1])
+            # The second is how versions before this one said it.
+            found = self.proxy.wait_for(
+                rf'listening [^\s,]+:(\d+)\b.* listener {name}$|listening .*listener="{name}" address=\S+:(\d+)'
+            )
+            self.ports[name] = int(found[1] or found[2])
         # What counting itself costs.
         self.poke = 0
         for _ in range(3):

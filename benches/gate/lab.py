@@ -126,7 +126,7 @@ class Lab:
             config.write_text(CONFIG.format(folder=self.folder, protocol=protocol, tls=tls, port=port))
             command = [*counter, self.evenkeel, "--config", config]
             with Process(command, "stderr", cwd=self.folder, env=environment()) as proxy:
-                address = proxy.wait_for(r"listening .*address=(\S+)")[1]
+                address = proxy.wait_for(r"listening (?:.*address=)?([^\s,]+)")[1]
                 self.drive(scenario, address, requests)
                 for pid in pids(proxy.process):
                     os.kill(pid, signal.SIGINT)

@@ -4,7 +4,7 @@
 pub(super) mod simulate;
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Args as ClapArgs, Parser, Subcommand, ValueHint};
@@ -17,8 +17,10 @@ use simulate::SimulateOptions;
 const EXAMPLES: &str = "Examples:
   evenkeel demo
   evenkeel --backends http://127.0.0.1:8001,http://127.0.0.1:8002 --port 3030
-  evenkeel check --config evenkeel.yaml
-  evenkeel --config evenkeel.yaml
+  evenkeel check evenkeel.yaml
+  evenkeel evenkeel.yaml
+
+Without a file and without backends it takes ./evenkeel.yaml, if there is one. `-` is standard input.
 
 Signals:
   SIGTERM, SIGINT  drain and end; a second one cuts what is left
@@ -27,17 +29,27 @@ Signals:
 Exit status:
   0  all went well; after a shutdown: nothing was cut
   1  a wrong config, a failed start, or output that could not be written
-  2  a wrong command line
+  2  a wrong command line: a word, or the value of a flag
   3  connections were cut at the shutdown";
 
 const CHECK_EXAMPLES: &str = "Examples:
-  evenkeel check --config evenkeel.yaml
-  evenkeel check --config evenkeel.yaml --workers 4
+  evenkeel check evenkeel.yaml
+  evenkeel check evenkeel.yaml --all
+  evenkeel check evenkeel.yaml --workers 4
   evenkeel check --backends http://127.0.0.1:8001 --port 3030
+
+The smallest file:
+  targets:
+    web:
+      protocol: http
+      listener: 8080
+      backends:
+        - {host: 127.0.0.1, port: 8001}
 
 Exit status:
   0  the config is valid
-  1  it is not, and every problem was shown; or the output could not be written";
+  1  it is not, and every problem was shown; or the output could not be written
+  2  a wrong command line: a word, or the value of a flag";
 
 const DEMO_EXAMPLES: &str = "Examples:
   evenkeel demo
@@ -82,9 +94,9 @@ pub(super) struct Args {
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "made once per process")]
 pub(super) enum Command {
-    /// Check a config and print every value in force with its origin (default, file:line or flag)
+    /// Check a config, and print what it says, what is to be noted, and whether it is valid
     #[command(after_help = CHECK_EXAMPLES)]
-    Check(Settings),
+    Check(CheckOptions),
     /// Run on backends inside this process, to try things out
     #[command(after_help = DEMO_EXAMPLES)]
     Demo(DemoOptions),
@@ -100,6 +112,17 @@ pub(super) enum Command {
     /// Tell what each balancing algorithm would do to a workload, without a network
     #[command(after_help = simulate::EXAMPLES)]
     Simulate(SimulateOptions),
+}
+
+/// Options of `check`.
+#[derive(Debug, ClapArgs)]
+pub(super) struct CheckOptions {
+    /// What to check.
+    #[command(flatten)]
+    pub(super) settings: Settings,
+    /// Print defaults too: every value in force, with its origin (default, file:line or flag)
+    #[arg(long)]
+    pub(super) all: bool,
 }
 
 /// Options of `completions`.
@@ -135,9 +158,12 @@ pub(super) struct DemoOptions {
 /// Where the config comes from. Flags override the file.
 #[derive(Debug, ClapArgs)]
 pub(super) struct Settings {
-    /// The YAML file
+    /// The YAML file; `-` is standard input [default: ./evenkeel.yaml, where there are no backends]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "config")]
+    file: Option<PathBuf>,
+    /// The same as FILE
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(super) config: Option<PathBuf>,
+    config: Option<PathBuf>,
     /// Backends as URLs with commas between them
     #[arg(long, visible_alias = "servers", value_name = "URL,...", value_delimiter = ',')]
     backends: Vec<String>,
@@ -207,6 +233,16 @@ impl TypedValueParser for Proposed {
 }
 
 impl Settings {
+    /// The file that was named.
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.config.as_deref().or(self.file.as_deref())
+    }
+
+    /// Whether backends were named, so that no file is needed.
+    pub(super) fn has_backends(&self) -> bool {
+        !self.backends.is_empty()
+    }
+
     /// The same as `config` wants it.
     pub(super) fn flags(&self) -> Flags {
         Flags {

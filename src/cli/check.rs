@@ -1,24 +1,19 @@
-//! `evenkeel check`: every value in force, and who said so.
+//! `evenkeel check`: what a config says, who said so, and whether it is valid.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use super::args::Settings;
+use super::args::CheckOptions;
 use super::{load, output};
+use crate::config::{Effective, Origin};
 
 /// Prints the values of a right config; a wrong one is the error.
-pub(super) fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
-    let loaded = load(settings)?;
-    let rows = &loaded.effective;
-    let width = |text: fn(&crate::config::Effective) -> &str| {
-        rows.iter().map(|row| text(row).len()).max().unwrap_or(0)
-    };
-    let (path, value) = (width(|row| &row.path), width(|row| &row.value).min(40));
-    let mut text = String::new();
-    for row in rows {
-        let _ = writeln!(text, "{:path$}  {:value$}  {}", row.path, row.value, row.origin);
-    }
+pub(super) fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
+    let loaded = load(&options.settings)?;
+    let is_shown = |row: &&Effective| options.all || row.origin != Origin::Default;
+    let rows: Vec<&Effective> = loaded.effective.iter().filter(is_shown).collect();
+    let mut text = table(&rows);
     text += "\n";
     let now = SystemTime::now();
     for (owner, identity) in loaded.config.expiring(now) {
@@ -38,7 +33,22 @@ pub(super) fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
     for warning in &loaded.warnings {
         let _ = writeln!(text, "warning: {warning}");
     }
+    let hidden = loaded.effective.len() - rows.len();
+    if hidden > 0 {
+        let _ = writeln!(text, "{hidden} defaults are in force beside it; `--all` prints them");
+    }
     text += "the config is valid\n";
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Path, value and origin in columns.
+fn table(rows: &[&Effective]) -> String {
+    let width = |text: fn(&Effective) -> &str| rows.iter().map(|row| text(row).len()).max().unwrap_or(0);
+    let (path, value) = (width(|row| &row.path), width(|row| &row.value).min(40));
+    let mut text = String::new();
+    for row in rows {
+        let _ = writeln!(text, "{:path$}  {:value$}  {}", row.path, row.value, row.origin);
+    }
+    text
 }

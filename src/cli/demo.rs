@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use fake_backend::{Authority, Fake, Running};
@@ -14,7 +15,13 @@ use super::{logging, serve};
 use crate::config::model::tls::{ListenerTls, TlsVersion};
 use crate::config::model::{Bind, Config, ListenerConfig};
 use crate::config::{self, Flags};
+use crate::net;
+use crate::targets::{Health, Target};
 
+/// How long the greeting waits for the events of the start.
+const EVENTS_MAX: Duration = Duration::from_secs(3);
+/// How often it looks.
+const GLANCE: Duration = Duration::from_millis(50);
 /// How many ports behind the wanted one are tried.
 const TRIES: u16 = 100;
 
@@ -29,17 +36,26 @@ pub(super) fn run(options: &DemoOptions) -> anyhow::Result<ExitCode> {
     let mut loaded = config::load_text(&yaml, "demo.yaml", Path::new(""), &Flags::default(), &|_| None)?;
     add_https(&mut loaded.config, https_port)?;
     logging::during(&loaded.config, || {
-        let server = serve::start(&loaded.config)?;
-        greet(welcome([http_port, https_port, tcp_port], &web));
+        let server = serve::start(&loaded.config, &loaded.effective)?;
+        greet(welcome([http_port, https_port, tcp_port], &web), server.targets().to_vec());
         serve::wait(server)
     })
 }
 
-/// Prints lines for the person at the terminal. What serves does not wait until somebody reads them, and goes on without.
-fn greet(text: String) {
-    let _ = std::thread::Builder::new()
-        .name("greeting".to_owned())
-        .spawn(move || writeln!(std::io::stdout(), "{text}"));
+/// Prints lines for the person at the terminal, behind the events of the start. What serves does not wait until somebody reads
+/// them, and goes on without.
+fn greet(text: String, targets: Vec<Arc<Target>>) {
+    let _ = std::thread::Builder::new().name("greeting".to_owned()).spawn(move || {
+        let begun = net::now();
+        let is_judged =
+            |target: &Arc<Target>| target.backends.iter().all(|backend| backend.health() != Health::Unknown);
+        while !targets.iter().all(is_judged) && net::now().since(begun) < EVENTS_MAX {
+            std::thread::park_timeout(GLANCE);
+        }
+        // The last of the events is on its way.
+        std::thread::park_timeout(GLANCE);
+        writeln!(std::io::stdout(), "{text}")
+    });
 }
 
 fn start(name: &str, count: usize, make: impl Fn(String) -> Fake) -> anyhow::Result<Vec<Running>> {
@@ -88,26 +104,22 @@ fn yaml(http_port: u16, tcp_port: u16, web: &[Running], tcp: &[Running]) -> Stri
     )
 }
 
+/// No line is longer than a terminal of 80 columns.
 fn welcome([http_port, https_port, tcp_port]: [u16; 3], web: &[Running]) -> String {
     let first = web.first().map_or(0, Running::port);
-    let lines = [
-        (format!("for i in 1 2 3 4 5; do curl -s 127.0.0.1:{http_port}; echo; done"), "requests rotate"),
-        (
-            format!("curl -sk --proto-default https 127.0.0.1:{https_port}"),
-            "the certificate is made up, hence -k",
-        ),
-        (format!("nc 127.0.0.1 {tcp_port}"), "TCP connections rotate too"),
-        (format!("curl -X POST '127.0.0.1:{first}/_fake?health=down'"), "fake-1 falls ill: see the log"),
-        (format!("curl -X POST '127.0.0.1:{first}/_fake?health=up'"), "and recovers"),
-        (format!("curl -s 127.0.0.1:{http_port}/head"), "what a backend is told"),
+    let tries = [
+        ("requests go round", format!("curl 127.0.0.1:{http_port}")),
+        ("over TLS (-k: made up)", format!("curl -k https://127.0.0.1:{https_port}")),
+        ("TCP goes round", format!("curl telnet://127.0.0.1:{tcp_port}")),
+        ("what a backend is told", format!("curl 127.0.0.1:{http_port}/head")),
+        ("make fake-1 ill", format!("curl -X POST '127.0.0.1:{first}/_fake?health=down'")),
+        ("and well again", format!("curl -X POST '127.0.0.1:{first}/_fake?health=up'")),
     ];
-    let lines: String = lines.iter().map(|(line, about)| format!("  {line:<64}{about}\n")).collect();
+    let tries: String = tries.iter().map(|(about, line)| format!("  {about:<24}{line}\n")).collect();
     format!(
-        "evenkeel demo: 3 HTTP and 2 TCP backends inside this process\n\n  \
-         HTTP   http://127.0.0.1:{http_port}\n  \
-         HTTPS  https://127.0.0.1:{https_port}\n  \
-         TCP    127.0.0.1:{tcp_port}\n\n\
-         Try:\n{lines}\n\
-         Ctrl-C ends it.\n"
+        "\nevenkeel demo: 3 HTTP and 2 TCP backends inside this process\n\
+         HTTP http://127.0.0.1:{http_port}  HTTPS https://127.0.0.1:{https_port}  TCP 127.0.0.1:{tcp_port}\n\n\
+         In another terminal (a line of the log follows when a backend falls ill):\n{tries}\n\
+         Ctrl-C ends it."
     )
 }

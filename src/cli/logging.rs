@@ -1,5 +1,6 @@
 //! Events to standard error, and panics among them.
 
+use std::fmt;
 use std::io::{self, IsTerminal as _, Write};
 use std::os::fd::AsFd as _;
 use std::process::ExitCode;
@@ -8,12 +9,15 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use tracing::Dispatch;
+use tracing::field::Field;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 
 use super::json_events::JsonEvents;
 use super::outlet::{Confess, Outlet};
 use crate::config::model::{Config, EventFormat, LogLevel};
+use crate::events;
 use crate::telemetry::lines::Descriptor;
 
 /// How long the last events may take to be written: a reader that reads needs next to nothing.
@@ -28,7 +32,7 @@ pub(super) fn during(
     Ok(work().unwrap_or_else(|error| {
         match config.log_format {
             // Whoever collects events as JSON wants to know of the end as well.
-            EventFormat::Json => tracing::error!("{error:#}"),
+            EventFormat::Json => events::fatal(&format!("{error:#}")),
             EventFormat::Text => logging.say(&format!("{error:#}\n")),
         }
         ExitCode::FAILURE
@@ -53,7 +57,7 @@ impl Logging {
         let outlet = outlet.context("can't start the thread that writes events")?;
         // An embedder may have a subscriber of its own.
         let _ = tracing::dispatcher::set_global_default(subscriber(filter, format, outlet.intake().clone()));
-        std::panic::set_hook(Box::new(|panic| tracing::error!(%panic, "a task panicked")));
+        std::panic::set_hook(Box::new(|panic| events::task_panicked(panic)));
         Ok(Logging(Some(outlet)))
     }
 
@@ -85,9 +89,20 @@ where
         // Those would go straight to standard error.
         .log_internal_errors(false);
     match format {
-        EventFormat::Text => subscriber.into(),
+        EventFormat::Text => subscriber.fmt_fields(debug_fn(sentence)).into(),
         EventFormat::Json => subscriber.event_format(JsonEvents).into(),
     }
+}
+
+/// Writes what an event says and none of its fields: the sentence has them. What could steer a terminal, or begin a line of
+/// its own, is escaped.
+fn sentence(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+    if field.name() != "message" {
+        return Ok(());
+    }
+    format!("{value:?}").chars().try_for_each(|sign| {
+        if sign.is_control() { write!(writer, "{}", sign.escape_default()) } else { writer.write_char(sign) }
+    })
 }
 
 /// The event that says how many were lost, in the same form as all others but past the queue.
@@ -97,7 +112,7 @@ fn confession(format: EventFormat) -> Confess {
     let apart = subscriber(LevelFilter::WARN, format, move || writer.clone());
     Box::new(move |lost| {
         tracing::dispatcher::with_default(&apart, || {
-            tracing::warn!(lost, "{lost} events were lost: standard error did not take them");
+            events::events_lost(lost);
         });
         std::mem::take(&mut *page.0.lock().unwrap_or_else(PoisonError::into_inner))
     })

@@ -27,7 +27,7 @@ const PREAMBLE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
 
 /// The whole command line, with the full names of its commands filled in.
 fn command() -> Command {
-    let usage = "evenkeel [OPTIONS]\nevenkeel <COMMAND>";
+    let usage = "evenkeel [OPTIONS] [FILE]\nevenkeel <COMMAND>";
     let mut command = Args::command().disable_help_subcommand(true).override_usage(usage);
     command.build();
     command

@@ -11,6 +11,7 @@ mod args;
 mod check;
 mod completions;
 mod demo;
+mod habits;
 mod json_events;
 mod logging;
 mod man;
@@ -19,13 +20,16 @@ mod output;
 mod schema;
 mod serve;
 mod simulate;
+mod start_fault;
 
-use std::io::Write;
+use std::io::{Read as _, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use anyhow::Context as _;
+use clap::{CommandFactory as _, Parser as _};
 
-use crate::config::{self, Loaded};
+use crate::config::{self, Loaded, Problems};
 use args::{Args, Command, Settings};
 
 /// The command line makes no sense.
@@ -36,23 +40,38 @@ const CUT: u8 = 3;
 /// Runs the command that the process was started with.
 #[must_use]
 pub fn main() -> ExitCode {
-    let args = match Args::try_parse() {
+    let parser = Args::command();
+    let commands: Vec<&str> = parser.get_subcommands().map(clap::Command::get_name).collect();
+    let typed = match habits::understood(std::env::args_os().collect(), &commands, &|path| path.exists()) {
+        Ok(typed) => typed,
+        Err(line) => {
+            let _ = writeln!(std::io::stderr(), "{line}");
+            return ExitCode::from(WRONG_COMMAND_LINE);
+        }
+    };
+    let args = match Args::try_parse_from(typed) {
         Ok(args) => args,
         Err(said) => return explain(&said),
     };
     let outcome = match args.command {
-        Some(Command::Check(settings)) => check::run(&settings),
+        Some(Command::Check(options)) => check::run(&options),
         Some(Command::Demo(options)) => demo::run(&options),
         Some(Command::Completions(options)) => completions::run(&options),
         Some(Command::Man(options)) => man::run(&options),
         Some(Command::Schema) => schema::run(),
         Some(Command::Simulate(options)) => simulate::run(&options),
-        None => load(&args.settings)
-            .and_then(|loaded| logging::during(&loaded.config, || serve::run(&loaded.config))),
+        None => {
+            load(&args.settings).and_then(|loaded| logging::during(&loaded.config, || serve::run(&loaded)))
+        }
     };
     outcome.unwrap_or_else(|error| {
         complain(&error);
-        ExitCode::FAILURE
+        match error.downcast_ref::<Problems>() {
+            Some(problems) if problems.list().iter().all(|problem| problem.file.is_none()) => {
+                ExitCode::from(WRONG_COMMAND_LINE)
+            }
+            _ => ExitCode::FAILURE,
+        }
     })
 }
 
@@ -74,7 +93,24 @@ fn explain(said: &clap::Error) -> ExitCode {
 /// Loads the config that flags and file amount to.
 fn load(settings: &Settings) -> anyhow::Result<Loaded> {
     let env = |name: &str| std::env::var(name).ok();
-    Ok(config::load(settings.config.as_deref(), &settings.flags(), &env)?)
+    let (flags, file) = (settings.flags(), file(settings));
+    match file.as_deref() {
+        Some(path) if path == Path::new("-") => {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).context("can't read a config from standard input")?;
+            Ok(config::load_text(&text, "standard input", Path::new(""), &flags, &env)?)
+        }
+        path => Ok(config::load(path, &flags, &env)?),
+    }
+}
+
+/// The file that was named, or one of the usual name where nothing else says what to do.
+fn file(settings: &Settings) -> Option<PathBuf> {
+    if let Some(named) = settings.file() {
+        return Some(named.to_owned());
+    }
+    let usual = habits::USUAL.iter().map(PathBuf::from).find(|path| path.is_file());
+    usual.filter(|_| !settings.has_backends())
 }
 
 fn complain(error: &anyhow::Error) {

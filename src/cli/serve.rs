@@ -1,35 +1,41 @@
 //! Serving until told to stop.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Instant, sleep_until};
 
 use super::CUT;
+use super::start_fault::located;
 use crate::config::model::Config;
+use crate::config::{Effective, Loaded};
+use crate::events;
 use crate::lasting::again;
 use crate::server::{Options, Server};
 use crate::shutdown::Shutdown;
 use crate::telemetry::access_log::Rotation;
 
-/// Serves `config` until a signal ends it.
-pub(super) fn run(config: &Config) -> anyhow::Result<ExitCode> {
-    wait(start(config)?)
+/// Serves a config until a signal ends it.
+pub(super) fn run(loaded: &Loaded) -> anyhow::Result<ExitCode> {
+    wait(start(&loaded.config, &loaded.effective)?)
 }
 
 /// Starts a server that obeys signals from the moment that it is said to listen.
-pub(super) fn start(config: &Config) -> anyhow::Result<Server> {
-    let server = Server::start(config, Options::default())?;
+pub(super) fn start(config: &Config, rows: &[Effective]) -> anyhow::Result<Server> {
+    let server = Server::start(config, Options::default()).map_err(|error| located(error, rows))?;
     if let Some(control) = server.control() {
         let _inside = control.enter();
-        for (kind, name) in [(SignalKind::terminate(), "SIGTERM"), (SignalKind::interrupt(), "SIGINT")] {
-            let (mut signals, shutdown) = (signal(kind)?, server.shutdown());
-            control.spawn(again(name, async move || obey(&mut signals, name, &shutdown).await));
-        }
+        let (mut terms, mut ints) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let (shutdown, delay) = (server.shutdown(), config.shutdown_delay);
+        control.spawn(again("SIGTERM and SIGINT", async move || {
+            obey(&mut terms, &mut ints, &shutdown, delay).await;
+        }));
         let mut hangups = signal(SignalKind::hangup())?;
         control.spawn(again("SIGHUP", async move || {
             // Elsewhere this reloads; ending without a drain would be the worst answer to it.
             while hangups.recv().await.is_some() {
-                tracing::warn!("SIGHUP: this version does not reload; the config in force stays");
+                events::no_reload();
             }
         }));
         let (mut moves, log) = (signal(SignalKind::user_defined1())?, server.log_rotation());
@@ -42,21 +48,37 @@ pub(super) fn start(config: &Config) -> anyhow::Result<Server> {
 /// Waits for the end of `server` and says what was cut.
 pub(super) fn wait(server: Server) -> anyhow::Result<ExitCode> {
     let ended = server.wait()?;
-    if ended.cut == 0 {
-        tracing::info!("stopped; everything was finished");
-        Ok(ExitCode::SUCCESS)
-    } else {
-        tracing::warn!(connections = ended.cut, "stopped; connections were cut");
-        Ok(ExitCode::from(CUT))
-    }
+    events::stopped(ended.cut);
+    Ok(if ended.cut == 0 { ExitCode::SUCCESS } else { ExitCode::from(CUT) })
 }
 
-async fn obey(signals: &mut Signal, name: &'static str, shutdown: &Shutdown) {
-    while signals.recv().await.is_some() {
-        if shutdown.drain.is_cancelled() {
-            tracing::warn!("{name} again: cutting what is left");
+/// Ends `shutdown` step by step, one for each signal. The first SIGTERM lets `delay` pass before its step; SIGINT comes from
+/// somebody who waits at a terminal.
+async fn obey(terms: &mut Signal, ints: &mut Signal, shutdown: &Shutdown, delay: Duration) {
+    let mut due: Option<Instant> = None;
+    loop {
+        let name = tokio::select! {
+            Some(()) = terms.recv() => "SIGTERM",
+            Some(()) = ints.recv() => "SIGINT",
+            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                due = None;
+                events::delay_over();
+                shutdown.advance();
+                continue;
+            }
+            else => return,
+        };
+        let is_draining = shutdown.drain.is_cancelled();
+        if !is_draining && due.is_none() && name == "SIGTERM" && !delay.is_zero() {
+            events::draining(name, delay);
+            due = Some(Instant::now() + delay);
+            continue;
+        }
+        due = None;
+        if is_draining {
+            events::cutting(name);
         } else {
-            tracing::info!("{name}: draining; a second signal cuts");
+            events::draining(name, Duration::ZERO);
         }
         shutdown.advance();
     }
@@ -67,7 +89,7 @@ async fn rotate(signals: &mut Signal, log: Option<&Rotation>) {
     while signals.recv().await.is_some() {
         match log {
             Some(log) => log.reopen(),
-            None => tracing::info!("SIGUSR1: there is no access log file to reopen"),
+            None => events::no_log_file(),
         }
     }
 }

@@ -102,7 +102,7 @@ fn is_bundle(bytes: &[u8]) -> bool {
 }
 
 fn bundle(file: &Path, expected: &str) -> Wrong {
-    wrong(file, "is a PKCS #12 bundle", expected).hint(format!(
+    wrong(file, "is a PKCS #12 bundle", expected).note(format!(
         "convert it: `openssl pkcs12 -in {} -nodes -out both.pem`, which then holds certificate and key",
         file.display()
     ))
@@ -113,12 +113,12 @@ fn no_certificate(file: &Path, bytes: &[u8], expected: &str) -> Wrong {
     let has = |word: &str| labels.iter().any(|label| label.contains(word));
     if has("PRIVATE KEY") {
         wrong(file, "has a private key and no certificate", expected)
-            .hint("are the two files in each other's place?")
+            .note("are the two files in each other's place?")
     } else if has("REQUEST") {
-        wrong(file, "is a certificate request", expected).hint("the authority makes the certificate from it")
+        wrong(file, "is a certificate request", expected).note("the authority makes the certificate from it")
     } else if labels.is_empty() && X509Certificate::from_der(bytes).is_ok() {
         wrong(file, "is a certificate in DER", expected)
-            .hint(format!("convert it: `openssl x509 -inform der -in {} -out cert.pem`", file.display()))
+            .note(format!("convert it: `openssl x509 -inform der -in {} -out cert.pem`", file.display()))
     } else if is_bundle(bytes) {
         bundle(file, expected)
     } else {
@@ -138,19 +138,19 @@ fn key_in(bytes: &[u8], file: &Path) -> Result<Arc<dyn SigningKey>, Wrong> {
     if has("ENCRYPTED PRIVATE KEY") || contains(bytes, b"Proc-Type: 4,ENCRYPTED") {
         let hint = format!("decrypt it: `openssl pkey -in {} -out plain.key`", file.display());
         return Err(
-            wrong(file, "is encrypted, and nobody could type the password at a restart", KEY).hint(hint)
+            wrong(file, "is encrypted, and nobody could type the password at a restart", KEY).note(hint)
         );
     }
     let key = match PrivateKeyDer::from_pem_slice(bytes) {
         Ok(key) => key,
         Err(_) if has("OPENSSH PRIVATE KEY") => {
             let hint = format!("convert a copy of it: `ssh-keygen -p -m pkcs8 -f {}`", file.display());
-            return Err(wrong(file, "has a private key in the form of OpenSSH", KEY).hint(hint));
+            return Err(wrong(file, "has a private key in the form of OpenSSH", KEY).note(hint));
         }
         Err(_) if has("PRIVATE KEY") => return Err(wrong(file, "has a private key that is damaged", KEY)),
         Err(_) if has("CERTIFICATE") => {
             return Err(wrong(file, "has a certificate and no private key", KEY)
-                .hint("`cert_key` names the file of the key; without it `cert_file` holds both"));
+                .note("`cert_key` names the file of the key; without it `cert_file` holds both"));
         }
         Err(_) if has("PUBLIC KEY") => {
             return Err(wrong(file, "has a public key and no private key", KEY));
@@ -158,7 +158,7 @@ fn key_in(bytes: &[u8], file: &Path) -> Result<Arc<dyn SigningKey>, Wrong> {
         Err(_) if is_bundle(bytes) => return Err(bundle(file, KEY)),
         Err(_) if PrivateKeyDer::try_from(bytes).is_ok() => {
             let hint = format!("convert it: `openssl pkey -inform der -in {} -out key.pem`", file.display());
-            return Err(wrong(file, "is a private key in DER", KEY).hint(hint));
+            return Err(wrong(file, "is a private key in DER", KEY).note(hint));
         }
         Err(_) => return Err(wrong(file, "has no private key in it", KEY)),
     };
@@ -199,7 +199,7 @@ pub(super) fn identity(
         return Err(match later {
             Some(nth) => Mismatch::Certificate(
                 wrong(file, &format!("has the server's own certificate in place {}", nth + 1), CERTIFICATE)
-                    .hint("the chain begins with it; its issuer follows, then the issuer's issuer"),
+                    .note("the chain begins with it; its issuer follows, then the issuer's issuer"),
             ),
             None => {
                 let certificate = quoted(&file.display().to_string());
@@ -260,9 +260,9 @@ fn names(leaf: &X509Certificate<'_>) -> Vec<String> {
 
 fn read(file: &Path, expected: &str) -> Result<Vec<u8>, Wrong> {
     let unreadable = |error: std::io::Error| match error.kind() {
-        ErrorKind::NotFound => wrong(file, "does not exist", expected).hint(absent(file)),
+        ErrorKind::NotFound => wrong(file, "does not exist", expected).note(absent(file)),
         ErrorKind::PermissionDenied => {
-            wrong(file, "this user may not read", expected).hint("let the user that runs evenkeel read it")
+            wrong(file, "this user may not read", expected).note("let the user that runs evenkeel read it")
         }
         // The system's kinds are an open list, and its own text says the rest.
         _ => wrong(file, &format!("can't be read: {error}"), expected),

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
+use super::edit::Fix;
 use super::hidden;
 use super::origin::{Origin, Place, Spot};
 
@@ -24,8 +25,14 @@ pub struct Problem {
     pub message: String,
     /// What would be right.
     pub expected: Option<String>,
-    /// What was probably meant, or what to do.
+    /// What to write instead. [`Problem::mended`] does it.
     pub hint: Option<String>,
+    /// What else there is to know, where no edit of the file can be proposed.
+    pub note: Option<String>,
+    /// The edit that the hint proposes.
+    pub(super) fix: Option<Fix>,
+    /// The file is no YAML here, so that nothing behind it was looked at.
+    pub(super) is_syntax: bool,
     /// The source line and a line with carets below it.
     snippet: Option<(String, String)>,
 }
@@ -37,10 +44,32 @@ impl Problem {
         self
     }
 
-    /// Adds what was probably meant or what to do.
-    pub(super) fn hint(&mut self, text: impl Into<String>) -> &mut Self {
-        self.hint = Some(text.into());
+    /// Adds what to write instead, in words and as an edit.
+    pub(super) fn hint(&mut self, text: impl Into<String>, fix: Fix) -> &mut Self {
+        (self.hint, self.fix) = (Some(text.into()), Some(fix));
         self
+    }
+
+    /// Adds what else there is to know.
+    pub(super) fn note(&mut self, text: impl Into<String>) -> &mut Self {
+        self.note = Some(text.into());
+        self
+    }
+
+    /// The hint is right in its words only: followed to the letter it would lead to another problem.
+    pub(super) fn demote(&mut self) {
+        self.fix = None;
+        let words = self.hint.take();
+        self.note = match (words, self.note.take()) {
+            (Some(hint), Some(note)) => Some(format!("{hint}; {note}")),
+            (hint, note) => hint.or(note),
+        };
+    }
+
+    /// The text of the file with the hint followed to the letter; `None` where there is no hint, or no file.
+    #[must_use]
+    pub fn mended(&self, text: &str) -> Option<String> {
+        self.fix.as_ref()?.apply(text, self.place?)
     }
 }
 
@@ -62,6 +91,9 @@ impl fmt::Display for Problem {
         }
         if let Some(hint) = &self.hint {
             write!(f, "\n  hint: {}", Shown(hint))?;
+        }
+        if let Some(note) = &self.note {
+            write!(f, "\n  note: {}", Shown(note))?;
         }
         Ok(())
     }
@@ -94,6 +126,18 @@ impl Problems {
     pub fn list(&self) -> &[Problem] {
         &self.list
     }
+
+    /// The same, to be changed.
+    pub(super) fn list_mut(&mut self) -> &mut [Problem] {
+        &mut self.list
+    }
+
+    /// These and others, in the order of the file.
+    pub(super) fn with(mut self, others: Problems) -> Problems {
+        self.list.extend(others.list);
+        self.list.sort_by_key(order);
+        Problems { list: self.list }
+    }
 }
 
 impl fmt::Display for Problems {
@@ -118,25 +162,52 @@ pub(super) struct Wrong {
     pub(super) message: String,
     /// What would be right.
     pub(super) expected: Option<String>,
-    /// What was probably meant.
+    /// What to write instead.
     pub(super) hint: Option<String>,
+    /// What else there is to know.
+    pub(super) note: Option<String>,
+    /// The edit that the hint proposes.
+    pub(super) fix: Option<Box<Fix>>,
 }
 
 impl Wrong {
     /// A predicate and what would be right.
     pub(super) fn new(message: impl Into<String>, expected: impl Into<String>) -> Self {
-        Wrong { message: message.into(), expected: Some(expected.into()), hint: None }
+        Wrong { message: message.into(), expected: Some(expected.into()), ..Wrong::bare("") }
     }
 
     /// A predicate that needs no more words.
     pub(super) fn bare(message: impl Into<String>) -> Self {
-        Wrong { message: message.into(), expected: None, hint: None }
+        Wrong { message: message.into(), expected: None, hint: None, note: None, fix: None }
     }
 
-    /// Adds what was probably meant.
-    pub(super) fn hint(mut self, text: impl Into<String>) -> Self {
-        self.hint = Some(text.into());
+    /// Adds what to write instead of the value, and the words around it where `write …` does not say it all.
+    pub(super) fn instead(self, value: impl Into<String>) -> Self {
+        let value = value.into();
+        self.hint(format!("write `{value}`"), value)
+    }
+
+    /// The same in words of its own.
+    pub(super) fn hint(mut self, text: impl Into<String>, value: impl Into<String>) -> Self {
+        (self.hint, self.fix) = (Some(text.into()), Some(Box::new(Fix::Value(value.into()))));
         self
+    }
+
+    /// The same with another edit than one of the value.
+    pub(super) fn hint_by(mut self, text: impl Into<String>, fix: Fix) -> Self {
+        (self.hint, self.fix) = (Some(text.into()), Some(Box::new(fix)));
+        self
+    }
+
+    /// Adds what else there is to know.
+    pub(super) fn note(mut self, text: impl Into<String>) -> Self {
+        self.note = Some(text.into());
+        self
+    }
+
+    /// Takes over hint and note of a fault inside.
+    pub(super) fn advised_by(self, inner: Wrong) -> Self {
+        Wrong { hint: inner.hint, note: inner.note, fix: inner.fix, ..self }
     }
 }
 
@@ -215,7 +286,7 @@ impl Report {
     pub(super) fn wrong(&mut self, spot: &Spot, subject: &str, wrong: Wrong) {
         let problem = self.spot(spot, format!("{subject} {}", wrong.message));
         problem.expected = wrong.expected;
-        problem.hint = wrong.hint;
+        (problem.hint, problem.note, problem.fix) = (wrong.hint, wrong.note, wrong.fix.map(|fix| *fix));
     }
 
     /// Something that is right and yet may not be what somebody wants.
@@ -241,11 +312,7 @@ impl Report {
             problem.place.and_then(|place| broken.get(&place)).is_none_or(|said| number <= *said)
         });
         // A stable sort keeps the order of discovery at one place.
-        self.list.sort_by_key(|problem| match (&problem.file, problem.place) {
-            (Some(_), Some(place)) => (1, place.line, place.column),
-            (Some(_), None) => (0, 0, 0),
-            (None, _) => (2, 0, 0),
-        });
+        self.list.sort_by_key(order);
         self.list.dedup();
         let lines: Vec<&str> = lines(text).collect();
         for problem in &mut self.list {
@@ -259,9 +326,29 @@ impl Report {
     }
 
     fn push(&mut self, file: Option<Arc<str>>, place: Option<Place>, message: String) -> &mut Problem {
-        self.list.push(Problem { file, place, message, expected: None, hint: None, snippet: None });
+        let problem = Problem {
+            file,
+            place,
+            message,
+            expected: None,
+            hint: None,
+            note: None,
+            fix: None,
+            is_syntax: false,
+            snippet: None,
+        };
+        self.list.push(problem);
         let last = self.list.len() - 1;
         &mut self.list[last]
+    }
+}
+
+/// Where a problem comes among others.
+fn order(problem: &Problem) -> (u8, u32, u32) {
+    match (&problem.file, problem.place) {
+        (Some(_), Some(place)) => (1, place.line, place.column),
+        (Some(_), None) => (0, 0, 0),
+        (None, _) => (2, 0, 0),
     }
 }
 
@@ -322,13 +409,14 @@ mod tests {
     fn problems_come_in_the_order_of_the_file_with_carets() {
         let mut report = Report::new("a.yaml");
         report.command_line("`--port` is wrong");
-        report.at(Place { line: 2, column: 4, width: 2 }, "second").expected("this").hint("do that");
+        let second = report.at(Place { line: 2, column: 4, width: 2 }, "second");
+        second.expected("this").hint("do that", Fix::Value("that".into())).note("or not");
         report.at(Place { line: 1, column: 1, width: 99 }, "first");
         let text = report.finish("ab\r\n\tx yz\n").to_string();
         assert_eq!(
             text,
             "a.yaml:1:1: first\n    1 | ab\n      | ^^\n\n\
-             a.yaml:2:4: second\n    2 | →x yz\n      |    ^^\n  expected: this\n  hint: do that\n\n\
+             a.yaml:2:4: second\n    2 | →x yz\n      |    ^^\n  expected: this\n  hint: do that\n  note: or not\n\n\
              command line: `--port` is wrong\n\n3 problems"
         );
     }
@@ -357,9 +445,9 @@ mod tests {
     #[test]
     fn no_word_of_a_file_drives_a_terminal() {
         let mut report = Report::new("a\u{1b}.yaml");
-        report.whole("`\u{1b}[2J`").expected("`\u{85}`\n    or more").hint("`\r`");
+        report.whole("`\u{1b}[2J`").expected("`\u{85}`\n    or more").note("`\r`");
         let text = report.finish("").to_string();
-        assert_eq!(text, "a·.yaml: `·[2J`\n  expected: `·`\n    or more\n  hint: `·`\n\n1 problem");
+        assert_eq!(text, "a·.yaml: `·[2J`\n  expected: `·`\n    or more\n  note: `·`\n\n1 problem");
     }
 
     #[test]

@@ -13,6 +13,14 @@ pub(super) fn is_secret(key: &str) -> bool {
     NAMES.contains(&key)
 }
 
+/// Whether a text has what may be a secret, so that nothing of it may be repeated.
+pub(super) fn has_secret(text: &str) -> bool {
+    text.lines().any(|line| {
+        let at_end = |name: &&str| line.trim_end().trim_end_matches(':').trim_end().ends_with(*name);
+        mask(line, 0, &[]) != line || NAMES.iter().any(at_end)
+    })
+}
+
 /// Line `number` of a file with a `*` for each character of a secret.
 pub(super) fn mask(line: &str, number: u32, places: &[Place]) -> String {
     let mut characters: Vec<char> = line.chars().collect();
@@ -75,7 +83,20 @@ fn value(line: &[char], mut at: usize) -> Option<(usize, usize)> {
             at += 1;
         }
     }
+    // The name of a file is no secret.
+    let end = if matches!(quote, '"' | '\'') { end } else { before_file(line, start, end) };
     (start < end).then_some((start, end))
+}
+
+/// Where a value ends behind which `, NAME_file:` follows.
+fn before_file(line: &[char], start: usize, end: usize) -> usize {
+    let suffix: Vec<char> = "_file:".chars().collect();
+    let found = (start..end).find(|&at| {
+        let name = line[at..end].iter().take_while(|c| c.is_ascii_lowercase() || **c == '_').count();
+        let follows = line[at + name..end].starts_with(&[':']) && line[..=at + name].ends_with(&suffix);
+        follows && line[start..at].iter().rev().find(|c| **c != ' ') == Some(&',')
+    });
+    found.unwrap_or(end)
 }
 
 /// Whether a value is `${NAME}`, perhaps in quotes, and nothing else.
@@ -104,6 +125,7 @@ mod tests {
             ("    key: ${KEY:-default}", "    key: ***************"),
             ("    key: ${A}b", "    key: *****"),
             ("    key: ${A", "    key: ***"),
+            ("{key: abc, key_file: a.key}", "{key: *****key_file: a.key}"),
             ("cert_key: a.pem", "cert_key: a.pem"),
             ("keys: a", "keys: a"),
             ("monkey: a", "monkey: a"),

@@ -5,7 +5,9 @@
 //! report and goes on, so that one run shows every problem. [`schema()`] tells editors beforehand. Called by `cli`
 //! and later by `reload`; imports nothing of ours.
 
+mod advice;
 mod certificate;
+mod edit;
 mod effective;
 mod error;
 mod hidden;
@@ -13,6 +15,8 @@ pub mod model;
 mod origin;
 mod raw;
 mod schema;
+mod slips;
+mod strangers;
 mod units;
 mod validate;
 mod variables;
@@ -111,6 +115,18 @@ pub fn load_text(
     flags: &Flags,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Loaded, Problems> {
+    let load = |text: &str| load_once(text, name, folder, flags, env);
+    load(text).map_err(|problems| advice::give(problems, text, name, &|text| load(text).err()))
+}
+
+/// The same without a look at what the hints would lead to.
+fn load_once(
+    text: &str,
+    name: &str,
+    folder: &Path,
+    flags: &Flags,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Loaded, Problems> {
     let mut report = Report::new(name);
     let Some(mut root) = yaml::read(text, &mut report) else {
         return Err(report.finish(text));
@@ -119,9 +135,7 @@ pub fn load_text(
     let raw = raw::walk(&root, &mut raw::Reader::new(&mut report, folder));
     if !raw.has_targets && flags.backends.is_empty() {
         let message = if root.is_null() { "this file is empty" } else { "this file has no `targets`" };
-        report
-            .whole(message)
-            .expected("`targets:` with at least one target, for example\n    targets:\n      web:\n        protocol: http\n        listener: 8080\n        backends:\n          - {host: 127.0.0.1, port: 8001}");
+        report.whole(message).expected(strangers::SMALLEST);
     }
     accept(raw, flags, report, text)
 }
@@ -154,6 +168,16 @@ fn accept(mut raw: Raw, flags: &Flags, mut report: Report, text: &str) -> Result
     }
 }
 
+/// A file beside one that does not exist which is probably meant.
+fn beside(path: &Path) -> Option<std::path::PathBuf> {
+    let other = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("yaml") => path.with_extension("yml"),
+        Some("yml") => path.with_extension("yaml"),
+        _ => path.with_added_extension("yaml"),
+    };
+    other.is_file().then_some(other)
+}
+
 /// Why a file gives no text.
 enum Unreadable {
     Io(std::io::Error),
@@ -182,16 +206,31 @@ impl Unreadable {
         let mut report = Report::new(name);
         match self {
             Unreadable::Io(error) if error.kind() == ErrorKind::NotFound => {
-                report.whole("this config file does not exist").hint("check the path after `--config`");
+                let problem = report.whole("this config file does not exist");
+                if let Some(other) = beside(Path::new(name)) {
+                    problem.note(format!("there is `{}`", other.display()));
+                }
             }
             Unreadable::Io(error) => {
                 report.whole(format!("this config file can't be read: {error}"));
             }
             Unreadable::Folder => {
-                report.whole("this is a folder").expected("a config file");
+                let problem = report.whole("this is a folder").expected("a config file");
+                let inside = ["evenkeel.yaml", "evenkeel.yml"].map(|file| Path::new(name).join(file));
+                if let Some(file) = inside.iter().find(|file| file.is_file()) {
+                    problem.note(format!("there is `{}`", file.display()));
+                }
             }
             Unreadable::TooLarge => {
                 report.whole("this file is larger than 64MiB").expected("a config file");
+            }
+            Unreadable::NotUtf8 { bytes, .. }
+                if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") =>
+            {
+                report
+                    .whole("this file is UTF-16, as some editors of Windows write it")
+                    .expected("a file in UTF-8")
+                    .note("save it as UTF-8, or convert it: `iconv -f UTF-16 -t UTF-8 old.yaml > new.yaml`");
             }
             Unreadable::NotUtf8 { bytes, valid } => {
                 let before = String::from_utf8_lossy(&bytes[..valid]);
@@ -200,7 +239,8 @@ impl Unreadable {
                 let column = small(error::lines(&before).last().unwrap_or_default().chars().count() + 1);
                 report
                     .at(Place { line, column, width: 1 }, "this byte is not part of a UTF-8 text")
-                    .expected("a file in UTF-8");
+                    .expected("a file in UTF-8")
+                    .note("save it as UTF-8, or convert it: `iconv -f LATIN1 -t UTF-8 old.yaml > new.yaml`");
                 return report.finish(&String::from_utf8_lossy(&bytes));
             }
         }

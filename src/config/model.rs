@@ -35,6 +35,8 @@ pub struct Config {
     pub workers: usize,
     /// Client connections at once over all listeners; `None`: (descriptor limit − 200) ÷ 2.
     pub max_connections: Option<usize>,
+    /// How long it goes on serving after SIGTERM before it drains. Default 0.
+    pub shutdown_delay: Duration,
     /// How long requests and tunnels may finish after SIGTERM; zero: they are cut at once.
     pub shutdown_timeout: Duration,
     /// Where access records go; `None`: nowhere.
@@ -99,6 +101,8 @@ pub struct ListenerConfig {
     pub client_timeouts: ClientTimeouts,
     /// Which headers tell the backend about the client.
     pub forwarded: Forwarded,
+    /// `X-Real-IP` does so too.
+    pub x_real_ip: bool,
 }
 
 /// One address to bind.
@@ -138,6 +142,8 @@ pub struct TargetConfig {
     pub name: String,
     /// What its backends speak.
     pub protocol: Protocol,
+    /// What backends get as Host.
+    pub host: HostHeader,
     /// How a backend is chosen.
     pub balance: Policy,
     /// The cookie that keeps a client on one backend; `None`: there is none.
@@ -152,6 +158,24 @@ pub struct TargetConfig {
     pub upgrade: Vec<String>,
     /// In the order of the file.
     pub backends: Vec<BackendConfig>,
+}
+
+/// What backends get as Host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum HostHeader {
+    /// What the client sent.
+    #[default]
+    Pass,
+    /// The backend's own address, as written.
+    Backend,
+    /// This.
+    Name(String),
+}
+
+impl HostHeader {
+    /// Those that have a name in a config file.
+    pub const NAMED: &'static [(&'static str, HostHeader)] =
+        &[("pass", HostHeader::Pass), ("backend", HostHeader::Backend)];
 }
 
 /// One address inside a target.
@@ -183,6 +207,23 @@ pub enum BackendAddress {
     Unix(PathBuf),
 }
 
+impl BackendAddress {
+    /// It as a Host: `host:port`, without the port where HTTP implies it (RFC 9110 §7.2). `tls`: it is spoken to over TLS.
+    #[must_use]
+    pub fn authority(&self, tls: bool) -> String {
+        let implied = if tls { 443 } else { 80 };
+        match self {
+            BackendAddress::Host { host, port } if *port == implied && host.contains(':') => {
+                format!("[{host}]")
+            }
+            BackendAddress::Host { host, port } if *port == implied => host.clone(),
+            BackendAddress::Host { .. } => self.to_string(),
+            // A path is no authority; servers on unix sockets rarely look at it.
+            BackendAddress::Unix(_) => "localhost".to_owned(),
+        }
+    }
+}
+
 impl std::fmt::Display for BackendAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -207,10 +248,16 @@ pub struct HealthCheck {
     pub fall: u32,
     /// Statuses that count as good. Default 200-399.
     pub expect: Vec<RangeInclusive<u16>>,
-    /// The Host header of the probe; `None`: the backend's address.
+    /// The Host header of the probe; `None`: that of the target, or the backend's address.
     pub host: Option<String>,
     /// What the body of a good answer contains; `None`: it is not read.
     pub body: Option<String>,
+    /// The port that is probed at every backend's address; `None`: the one that requests go to.
+    pub port: Option<u16>,
+    /// What a probe without a path sends; `None`: nothing.
+    pub send: Option<Vec<u8>>,
+    /// What a good backend sends to a probe without a path; `None`: it is not waited for.
+    pub receive: Option<Vec<u8>>,
     /// The port of every backend's agent, which says how much it can take; `None`: there is none.
     pub agent: Option<u16>,
 }
@@ -225,6 +272,9 @@ impl Default for HealthCheck {
             expect: vec![200..=399],
             host: None,
             body: None,
+            port: None,
+            send: None,
+            receive: None,
             agent: None,
         }
     }
@@ -237,7 +287,7 @@ pub struct Timeouts {
     pub connect: Duration,
     /// For the TLS handshake with a backend. Default 10 s.
     pub tls: Duration,
-    /// From the end of the request head to the first byte of the answer. Default 60 s.
+    /// From when the whole request has been sent to the end of the answer's head. Default 60 s.
     pub first_byte: Duration,
     /// Between bytes of a body, in either direction. Default 60 s.
     pub idle: Duration,

@@ -22,6 +22,8 @@ const NUMBER: &str = r"[0-9]+(?:\.[0-9]+)?";
 pub fn schema() -> Value {
     let top = SHAPES.first().expect("the first shape is the file itself");
     let mut schema = group(top);
+    // There for anchors, and ignored otherwise.
+    schema["patternProperties"] = json!({ "^x-": {} });
     schema["$schema"] = DIALECT.into();
     schema["title"] = "evenkeel configuration".into();
     schema["description"] = concat!("A config file of evenkeel ", env!("CARGO_PKG_VERSION"), ".").into();

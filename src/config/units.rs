@@ -46,11 +46,15 @@ pub(super) fn duration(text: &str) -> Result<Duration, Wrong> {
         let (unit, next) = after.split_at(end);
         if unit.is_empty() {
             let bare = Wrong::new(format!("is {}, a number without a unit", quoted(text)), TIME_FORM);
-            return Err(bare.hint(format!("write `{text}s` for seconds or `{text}ms` for milliseconds")));
+            return Err(bare.hint(
+                format!("write `{text}s` for seconds or `{text}ms` for milliseconds"),
+                format!("{text}s"),
+            ));
         }
         let Some(&(_, nanos)) = TIME_UNITS.iter().find(|(name, _)| *name == unit) else {
             return Err(match meant_time_unit(unit) {
-                Some(meant) => wrong().hint(format!("write `{number}{meant}`")),
+                Some((times, meant)) => scaled(number, times)
+                    .map_or_else(wrong, |number| wrong().instead(format!("{number}{meant}"))),
                 None => wrong(),
             });
         };
@@ -81,6 +85,7 @@ pub(super) fn size(text: &str) -> Result<u64, Wrong> {
     if number.is_empty() {
         return Err(wrong());
     }
+    let word = unit.trim_start();
     let bytes = if unit.is_empty() {
         1
     } else if let Some(&(_, bytes)) = SIZE_UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)) {
@@ -88,9 +93,14 @@ pub(super) fn size(text: &str) -> Result<u64, Wrong> {
     } else {
         let letter = unit.chars().next().map_or(' ', |c| c.to_ascii_uppercase());
         return Err(if unit.len() == 1 && matches!(letter, 'K' | 'M' | 'G' | 'T') {
-            wrong().hint(format!(
-                "write `{number}{letter}iB` (powers of 1024) or `{number}{letter}B` (powers of 1000)"
-            ))
+            wrong().hint(
+                format!(
+                    "write `{number}{letter}iB` (powers of 1024) or `{number}{letter}B` (powers of 1000)"
+                ),
+                format!("{number}{letter}iB"),
+            )
+        } else if SIZE_UNITS.iter().any(|(name, _)| word != unit && name.eq_ignore_ascii_case(word)) {
+            wrong().instead(format!("{number}{word}"))
         } else {
             wrong()
         });
@@ -106,7 +116,7 @@ pub(super) fn share(text: &str) -> Result<Share, Wrong> {
     }
     if unit.is_empty() {
         let bare = Wrong::new(format!("is {}, a number without `%`", quoted(text)), SHARE_FORM);
-        return Err(bare.hint("one in ten is `10%`, one in a thousand is `0.1%`"));
+        return Err(bare.note("one in ten is `10%`, one in a thousand is `0.1%`"));
     }
     let millionths = scale(number, 10_000).filter(|_| unit == "%");
     let share = millionths.map(|count| u32::try_from(count).ok().and_then(Share::from_millionths));
@@ -128,12 +138,14 @@ pub(super) fn percent(text: &str, range: &RangeInclusive<u32>) -> Result<u32, Wr
         let bare = wrong("a number without `%`");
         let within = |percent: &u128| u32::try_from(*percent).is_ok_and(|percent| range.contains(&percent));
         return Err(match meant.filter(within) {
-            Some(percent) => bare.hint(format!("write `{percent}%`")),
+            Some(percent) => bare.instead(format!("{percent}%")),
             None => bare,
         });
     }
     if number.is_empty() || number.contains('.') || unit != "%" {
-        return Err(wrong("which is not a whole percentage"));
+        let wrong = wrong("which is not a whole percentage");
+        let meant = unit.trim() == "%" && number.parse::<u32>().is_ok_and(|number| range.contains(&number));
+        return Err(if meant { wrong.instead(format!("{number}%")) } else { wrong });
     }
     let percent = number.parse::<u32>().ok().filter(|percent| range.contains(percent));
     percent.ok_or_else(|| wrong("which is out of range"))
@@ -218,14 +230,69 @@ fn scale(number: &str, unit: u128) -> Option<u128> {
 }
 
 /// Spelled-out units.
-fn meant_time_unit(unit: &str) -> Option<&'static str> {
+fn meant_time_unit(unit: &str) -> Option<(u32, &'static str)> {
     match unit.trim().to_ascii_lowercase().as_str() {
-        "s" | "sec" | "secs" | "second" | "seconds" => Some("s"),
-        "m" | "min" | "mins" | "minute" | "minutes" => Some("m"),
-        "h" | "hr" | "hour" | "hours" => Some("h"),
-        "ms" | "msec" | "millis" | "milliseconds" => Some("ms"),
+        "s" | "sec" | "secs" | "second" | "seconds" => Some((1, "s")),
+        "m" | "min" | "mins" | "minute" | "minutes" => Some((1, "m")),
+        "h" | "hr" | "hour" | "hours" => Some((1, "h")),
+        "d" | "day" | "days" => Some((24, "h")),
+        "w" | "week" | "weeks" => Some((24 * 7, "h")),
+        "ms" | "msec" | "millis" | "milliseconds" => Some((1, "ms")),
         _ => None,
     }
+}
+
+/// A number as it is written for a unit that is so many times smaller.
+fn scaled(number: &str, times: u32) -> Option<String> {
+    match times {
+        1 => Some(number.to_owned()),
+        _ => Some(number.parse::<u32>().ok()?.checked_mul(times)?.to_string()),
+    }
+}
+
+/// What somebody probably meant who wrote `text`, in words and as a time in `range`.
+pub(super) fn time_meant(text: &str, range: &RangeInclusive<Duration>) -> Option<(String, String)> {
+    let within = |time: &String| duration(time).is_ok_and(|time| range.contains(&time));
+    let one = |time: String| (format!("write `{time}`"), time);
+    let text = text.trim_end_matches([',', ';']);
+    if is_endless(text) {
+        let most = show_duration(*range.end());
+        return Some((format!("write `{most}`, the longest"), most));
+    }
+    let (number, unit) = leading_number(text);
+    if number.is_empty() {
+        return None;
+    }
+    if unit.is_empty() {
+        let (seconds, millis) = (format!("{number}s"), format!("{number}ms"));
+        return match (within(&seconds), within(&millis)) {
+            (true, true) => {
+                Some((format!("write `{seconds}` for seconds or `{millis}` for milliseconds"), seconds))
+            }
+            (true, false) => Some(one(seconds)),
+            (false, true) => Some(one(millis)),
+            (false, false) => None,
+        };
+    }
+    if within(&text.to_owned()) {
+        return Some(one(text.to_owned()));
+    }
+    let (times, unit) = meant_time_unit(unit)?;
+    let time = format!("{}{unit}", scaled(number, times)?);
+    if within(&time) {
+        return Some(one(time));
+    }
+    let too_long = duration(&time).is_ok_and(|time| time > *range.end());
+    let most = show_duration(*range.end());
+    too_long.then(|| (format!("write `{most}`, the longest"), most))
+}
+
+/// Words for a time or a number that has no end.
+pub(super) fn is_endless(text: &str) -> bool {
+    let word = text.trim_start_matches(['.', '-']).to_lowercase();
+    ["infinite", "infinity", "inf", "never", "none", "unlimited", "forever", "disabled", "disable", "1"]
+        .contains(&word.as_str())
+        && (word != "1" || text == "-1")
 }
 
 #[cfg(test)]
@@ -310,7 +377,7 @@ mod tests {
         {
             assert!(share(text).is_err(), "{text}");
         }
-        assert!(share("0.1").unwrap_err().hint.unwrap().contains("`10%`"));
+        assert!(share("0.1").unwrap_err().note.unwrap().contains("`10%`"));
     }
 
     #[test]

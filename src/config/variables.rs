@@ -30,7 +30,7 @@ fn fill(node: &mut Node, is_secret: bool, environment: Environment<'_>, report: 
                 }
                 Err(fault) => {
                     let problem = report.at(node.place, fault.message);
-                    problem.hint = Some(fault.hint);
+                    problem.note(fault.note);
                     report.silence(node.place);
                 }
             }
@@ -50,7 +50,7 @@ fn fill(node: &mut Node, is_secret: bool, environment: Environment<'_>, report: 
 #[derive(Debug, PartialEq)]
 struct Fault {
     message: String,
-    hint: String,
+    note: String,
 }
 
 /// The text with its variables filled in and the name of the first one. A fault quotes it as `shown` says.
@@ -74,7 +74,7 @@ fn expand(
         let Some(end) = after.find('}') else {
             return Err(Fault {
                 message: format!("`${{` without `}}` in {}", shown(text)),
-                hint: "write `$${` if the two characters themselves are meant".into(),
+                note: "write `$${` if the two characters themselves are meant".into(),
             });
         };
         let inside = &after[..end];
@@ -83,7 +83,7 @@ fn expand(
         if !is_name(name) || default.is_some_and(|default| default.contains("${")) {
             return Err(Fault {
                 message: format!("{} is not a variable", shown(&format!("${{{inside}}}"))),
-                hint: "write `${NAME}` or `${NAME:-default}`; a name has letters, digits and `_`, a default has no `${`".into(),
+                note: "write `${NAME}` or `${NAME:-default}`; a name has letters, digits and `_`, a default has no `${`".into(),
             });
         }
         let value = environment(name);
@@ -92,7 +92,7 @@ fn expand(
             Some(default) => value.filter(|value| !value.is_empty()).unwrap_or_else(|| default.to_owned()),
             None => value.ok_or_else(|| Fault {
                 message: format!("the environment variable `{name}` is not set"),
-                hint: format!("set it, or give a default: `${{{name}:-default}}`"),
+                note: format!("set it, or give a default: `${{{name}:-default}}`"),
             })?,
         };
         result.push_str(&value);

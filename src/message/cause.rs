@@ -77,6 +77,8 @@ causes! {
     BadChunk = "bad_chunk", 400, Client, "The chunked body is malformed.";
     /// An HTTP version other than 1.0 and 1.1.
     BadVersion = "bad_version", 505, Client, "Only HTTP/1.0 and HTTP/1.1 are spoken here.";
+    /// The preface of HTTP/2 (RFC 9113 §3.4).
+    Http2Preface = "http2_preface", 505, Client, "HTTP/2 is not spoken here. Use HTTP/1.1.";
     /// CONNECT is never forwarded.
     ConnectMethod = "connect_method", 405, Client, "CONNECT is not allowed here.";
     /// The request line alone is over the head limit.
@@ -149,7 +151,7 @@ causes! {
     UpstreamTlsTimeout = "upstream_tls_timeout", 504, Backend, "The TLS handshake with the backend was not complete in time.";
     /// A backend closed or reset before its answer began.
     BackendClosed = "backend_closed", 502, Backend, "The backend closed the connection without an answer.";
-    /// No byte of the answer in time.
+    /// No head of the answer in time.
     FirstByteTimeout = "first_byte_timeout", 504, Backend, "The backend did not answer in time.";
     /// Over `timeouts.attempt`.
     AttemptTimeout = "attempt_timeout", 504, Backend, "The backend did not answer in time.";

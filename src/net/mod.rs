@@ -6,6 +6,7 @@ pub mod buffer;
 pub mod connect;
 pub mod deadline;
 pub mod fresh;
+pub mod holder;
 pub mod piece;
 pub mod plain;
 pub mod prompt;

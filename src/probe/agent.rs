@@ -28,12 +28,8 @@ impl AgentReader {
     /// # Errors
     /// Why there is nothing that counts, in a few words.
     pub(super) async fn ask(&self, endpoints: &[Endpoint]) -> Result<AgentReport, String> {
-        let at_port = |endpoint: &Endpoint| match endpoint {
-            Endpoint::Tcp(address) => Some(Endpoint::Tcp((address.ip(), self.port).into())),
-            // A path has no ports.
-            Endpoint::Unix(_) => None,
-        };
-        let endpoints: Vec<Endpoint> = endpoints.iter().filter_map(at_port).collect();
+        let endpoints: Vec<Endpoint> =
+            endpoints.iter().filter_map(|endpoint| endpoint.at(self.port)).collect();
         let late = || format!("timeout after {}", humantime::format_duration(self.timeout));
         let line = timeout(self.timeout, read(&endpoints)).await.map_err(|_| late())??;
         let report = AgentReport::read(&line);

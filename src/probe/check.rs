@@ -12,40 +12,67 @@ use super::fault;
 use super::finding::Finding;
 use super::question::Question;
 use super::session::ProbeSession;
-use crate::config::model::{BackendAddress, HealthCheck};
+use super::talk::Talk;
+use crate::config::model::{BackendAddress, HealthCheck, HostHeader};
 use crate::net::connect::first_of;
 use crate::targets::{Backend, Endpoint, Verdict};
 
 /// How one backend is probed.
 pub(super) struct ProbeCheck {
     timeout: Duration,
+    /// Where to connect; `None`: where requests go.
+    port: Option<u16>,
     session: Option<ProbeSession>,
-    question: Option<Question>,
+    ask: ProbeAsk,
+}
+
+/// What is asked on a connection that stands.
+enum ProbeAsk {
+    /// Nothing.
+    Nothing,
+    /// By HTTP.
+    Question(Box<Question>),
+    /// By bytes.
+    Talk(Box<Talk>),
 }
 
 impl ProbeCheck {
     /// The check of `backend` by the rules of `health`: GET when it has a path, else a TCP connect, with TLS where it
     /// is spoken.
-    pub(super) fn new(backend: &Backend, health: &HealthCheck) -> ProbeCheck {
-        let question = backend.probe_path.as_ref().map(|path| Question {
-            path: Arc::clone(path),
-            host: health.host.clone().unwrap_or_else(|| authority(&backend.address, backend.tls.is_some())),
-            expect: health.expect.clone(),
-            body: health.body.clone(),
-        });
+    pub(super) fn new(backend: &Backend, health: &HealthCheck, host: &HostHeader) -> ProbeCheck {
+        let ask = match (&backend.probe_path, &health.receive) {
+            (Some(path), _) => ProbeAsk::Question(Box::new(Question {
+                path: Arc::clone(path),
+                host: health.host.clone().unwrap_or_else(|| host_of(backend, health.port, host)),
+                expect: health.expect.clone(),
+                body: health.body.clone(),
+            })),
+            (None, Some(receive)) => {
+                ProbeAsk::Talk(Box::new(Talk::new(health.send.clone(), receive.clone())))
+            }
+            (None, None) => ProbeAsk::Nothing,
+        };
         let session = backend.tls.as_ref().map(ProbeSession::new);
-        ProbeCheck { timeout: health.timeout, session, question }
+        ProbeCheck { timeout: health.timeout, port: health.port, session, ask }
     }
 
     /// Whether it asks for something, instead of connecting only.
     pub(super) fn asks(&self) -> bool {
-        self.question.is_some()
+        !matches!(self.ask, ProbeAsk::Nothing)
     }
 
     /// Probes once: the first of `endpoints` that accepts a connection is judged.
     pub(super) async fn run(&self, endpoints: &[Endpoint]) -> Finding {
         // Before the timeout, which would be held against a backend whose silence means consent.
         let consent = Instant::now() + self.timeout * 9 / 10;
+        let at_port: Vec<Endpoint>;
+        let endpoints = match self.port {
+            Some(port) => {
+                at_port = endpoints.iter().filter_map(|endpoint| endpoint.at(port)).collect();
+                &at_port
+            }
+            None => endpoints,
+        };
         match timeout(self.timeout, self.ask(endpoints, consent)).await {
             Ok(finding) => finding,
             Err(_) => Finding::bad(format!("timeout after {}", humantime::format_duration(self.timeout))),
@@ -64,12 +91,14 @@ impl ProbeCheck {
     }
 
     async fn ask_on<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S, consent: Instant) -> Finding {
-        match (&self.session, &self.question) {
-            (None, None) => Finding::Verdict(Verdict::Good),
-            (None, Some(question)) => question.put(stream).await,
-            (Some(session), question) => match (session.open(stream).await, question) {
-                (Ok(stream), Some(question)) => question.put(stream).await,
-                (Ok(stream), None) => session.judge(stream, consent).await,
+        match (&self.session, &self.ask) {
+            (None, ProbeAsk::Nothing) => Finding::Verdict(Verdict::Good),
+            (None, ProbeAsk::Question(question)) => question.put(stream).await,
+            (None, ProbeAsk::Talk(talk)) => talk.hold(stream).await,
+            (Some(session), ask) => match (session.open(stream).await, ask) {
+                (Ok(stream), ProbeAsk::Question(question)) => question.put(stream).await,
+                (Ok(stream), ProbeAsk::Talk(talk)) => talk.hold(stream).await,
+                (Ok(stream), ProbeAsk::Nothing) => session.judge(stream, consent).await,
                 (Err(finding), _) => finding,
             },
         }
@@ -100,15 +129,15 @@ pub(super) async fn connect(endpoints: &[Endpoint]) -> Result<ProbeStream, Findi
     first.await.ok_or_else(|| failed.unwrap_or_else(|| Finding::bad("no address")))
 }
 
-/// The Host of a probe: `host:port`, without the port where HTTP implies it (RFC 9110 §7.2).
-fn authority(address: &BackendAddress, tls: bool) -> String {
-    let implied = if tls { 443 } else { 80 };
-    match address {
-        BackendAddress::Host { host, port } if *port == implied && host.contains(':') => format!("[{host}]"),
-        BackendAddress::Host { host, port } if *port == implied => host.clone(),
-        BackendAddress::Host { .. } => address.to_string(),
-        // A path is no authority; servers on unix sockets rarely look at it.
-        BackendAddress::Unix(_) => "localhost".to_owned(),
+/// The Host of a probe: what requests bring, where they all bring the same; else the address that is probed.
+fn host_of(backend: &Backend, port: Option<u16>, host: &HostHeader) -> String {
+    match (host, port, &backend.address) {
+        (HostHeader::Name(name), ..) => name.clone(),
+        (HostHeader::Pass | HostHeader::Backend, Some(port), BackendAddress::Host { host, .. }) => {
+            let probed = BackendAddress::Host { host: host.clone(), port };
+            probed.authority(backend.tls.is_some())
+        }
+        (HostHeader::Pass | HostHeader::Backend, ..) => backend.authority.to_string(),
     }
 }
 

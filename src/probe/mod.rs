@@ -13,6 +13,7 @@ mod probes;
 mod question;
 mod session;
 mod sweep;
+mod talk;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,11 +25,11 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::model::HealthCheck;
-use crate::events::{self, BackendChange};
+use crate::events;
 use crate::lasting::again;
 use crate::targets::state::health::agent::AgentReport;
 use crate::targets::state::health::schedule;
-use crate::targets::{Backend, Health, Target, Transition};
+use crate::targets::{Backend, Health, Target};
 use crate::tick::Tick;
 use check::ProbeCheck;
 use finding::Finding;
@@ -118,19 +119,6 @@ impl<C: Fn() -> Tick> Subject<C> {
         (self.clock)()
     }
 
-    /// Logs what a report has changed, if anything.
-    fn announce(&self, transition: Option<Transition>) {
-        let Some(Transition { from, to, reason }) = transition else { return };
-        events::backend_changed(&BackendChange {
-            target: &self.target.name,
-            backend: &self.backend.name,
-            from: from.as_str(),
-            to: to.as_str(),
-            reason: &reason,
-            lost: to == Health::Down,
-        });
-    }
-
     /// Takes in what the agent says. `odd` remembers whether there was something to complain of the last time.
     fn hear(&self, heard: Result<AgentReport, String>, odd: &mut bool) {
         let complaint = match &heard {
@@ -138,7 +126,7 @@ impl<C: Fn() -> Tick> Subject<C> {
             Err(reason) => Some(reason.clone()),
         };
         if let Ok(report) = heard {
-            self.announce(self.target.state.hear(&self.backend, &report, self.now()));
+            self.target.state.hear(&self.backend, &report, self.now());
         }
         let was_odd = std::mem::replace(odd, complaint.is_some());
         if let Some(reason) = complaint.filter(|_| !was_odd) {
@@ -151,7 +139,7 @@ impl<C: Fn() -> Tick> Subject<C> {
         match finding {
             Finding::Verdict(verdict) => {
                 *starved = false;
-                self.announce(self.target.state.report(&self.backend, verdict, self.now()));
+                self.target.state.report(&self.backend, verdict, self.now());
             }
             Finding::Starved(reason) => {
                 if !std::mem::replace(starved, true) {
@@ -198,7 +186,7 @@ async fn watch<C: Fn() -> Tick>(
     if !has_address(resolved).await {
         return;
     }
-    let check = ProbeCheck::new(&subject.backend, health);
+    let check = ProbeCheck::new(&subject.backend, health, &subject.target.config.host);
     let mut pace = Pace { backend: &subject.backend, health, asks: check.asks(), called: None };
     let mut starved = false;
     loop {

@@ -122,8 +122,7 @@ impl<C: Fn() -> Tick> Follower<C> {
 
     fn tell(&self, found: Result<&[IpAddr], Arc<str>>) {
         for subject in &self.subjects {
-            let transition = subject.target.state.resolve(&subject.backend, found.clone(), subject.now());
-            subject.announce(transition);
+            subject.target.state.resolve(&subject.backend, found.clone(), subject.now());
         }
     }
 }

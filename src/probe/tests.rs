@@ -22,7 +22,11 @@ fn health(interval: Duration, timeout: Duration) -> HealthCheck {
     HealthCheck { interval, timeout, ..HealthCheck::default() }
 }
 
-fn target(health: Option<HealthCheck>, addresses: Vec<BackendAddress>, path: Option<&str>) -> Arc<Target> {
+pub(super) fn target(
+    health: Option<HealthCheck>,
+    addresses: Vec<BackendAddress>,
+    path: Option<&str>,
+) -> Arc<Target> {
     let backends = addresses.into_iter().map(|address| model::BackendConfig {
         name: address.to_string(),
         address,
@@ -33,6 +37,7 @@ fn target(health: Option<HealthCheck>, addresses: Vec<BackendAddress>, path: Opt
     let config = model::TargetConfig {
         name: "web".into(),
         protocol: Protocol::Http,
+        host: model::HostHeader::Pass,
         balance: Policy::default(),
         sticky: None,
         health,
@@ -123,16 +128,19 @@ async fn a_backend_goes_and_returns_by_rise_and_fall_with_one_line_each() {
     let down = until(&target, 0, Health::Down).await;
     assert!(Duration::from_millis(3590) <= down && down <= Duration::from_millis(4410), "{down:?}");
 
+    // Control has its turn.
+    sleep(Duration::from_millis(1)).await;
     cancel.cancel();
     timeout(SECOND, async { while tasks.join_next().await.is_some() {} }).await.expect("all tasks end");
-    let lines = lines.all();
-    let [first, second, third] = &lines[..] else { panic!("three lines: {lines:#?}") };
-    assert!(first.contains("WARN") && first.contains("is down (was unknown): no such socket"), "{first}");
-    assert!(
-        second.contains("INFO") && second.contains("is up (was down): 2 probes in a row passed"),
-        "{second}"
-    );
-    assert!(third.contains("WARN") && third.contains("is down (was up): connection refused"), "{third}");
+    let (of_backend, of_target): (Vec<String>, _) =
+        lines.all().into_iter().partition(|line| line.contains("backend web/"));
+    let [first, second, third] = &of_backend[..] else { panic!("three lines: {of_backend:#?}") };
+    let is_lost = |line: &String| line.contains("target web: no backend left");
+    assert!(of_target.len() == 3 && is_lost(&of_target[0]) && is_lost(&of_target[2]), "{of_target:#?}");
+    assert!(of_target[1].contains("target web: back after 3"), "{of_target:#?}");
+    assert!(first.contains("WARN") && first.contains("is down: no such socket (0 of 1 left)"), "{first}");
+    assert!(second.contains("INFO") && second.contains(": 2 probes passed (1 of 1 up)"), "{second}");
+    assert!(third.contains("WARN") && third.contains("is down: connection refused (0 of 1 left)"), "{third}");
 }
 
 #[tokio::test]

@@ -82,7 +82,7 @@ async fn connect_to(backend: &Backend, endpoint: &Endpoint) -> Result<Stream, Ca
         Endpoint::Unix(path) => connect::unix(path).await,
     };
     outcome.map_err(|error| {
-        tracing::debug!(backend = %backend.identity, %endpoint, %error, "connect failed");
+        events::connect_failed(&backend.identity, endpoint, &error);
         failure(&error)
     })
 }
@@ -162,7 +162,7 @@ fn complain(backend: &Backend, tls: &Upstream, reason: &str) {
     if tls.complaint.is_due(now()) {
         events::upstream_tls_failed(&backend.identity, reason);
     } else {
-        tracing::debug!(backend = %backend.identity, reason, "TLS failed again");
+        events::upstream_tls_failed_again(&backend.identity, reason);
     }
 }
 

@@ -166,6 +166,7 @@ pub(super) mod tests {
         model::TargetConfig {
             name: "web".into(),
             protocol: Protocol::Http,
+            host: model::HostHeader::Pass,
             balance: Policy::default(),
             sticky: None,
             health,

@@ -3,7 +3,6 @@
 //! An address belongs to the process and not to a listener: one that goes on under another listener keeps its sockets.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
@@ -11,27 +10,10 @@ use std::path::{Path, PathBuf};
 
 use crate::config::model::Bind;
 use crate::message::ListenerId;
-use crate::net::socket;
+use crate::net::{holder, socket};
 use crate::snapshot::Snapshot;
+use super::bound::{Bound, Unbound};
 use crate::worker::{Socket, SocketId, SocketKind};
-
-/// An address that is bound.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Bound {
-    /// TCP, with the port the system chose where 0 was asked for.
-    Tcp(SocketAddr),
-    /// A unix socket.
-    Unix(PathBuf),
-}
-
-impl fmt::Display for Bound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Bound::Tcp(address) => address.fmt(f),
-            Bound::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
-}
 
 /// The file of a unix socket that was bound; removed on drop, also when a start or a reload fails half-way.
 #[derive(Debug)]
@@ -69,17 +51,6 @@ pub struct BoundAddress {
     /// As it is.
     pub address: Bound,
     _file: Option<SocketFile>,
-}
-
-/// An address that can't be bound.
-#[derive(Debug)]
-pub struct Unbound {
-    /// The listener's name.
-    pub listener: String,
-    /// The address.
-    pub address: Bound,
-    /// What the system said.
-    pub error: io::Error,
 }
 
 /// The addresses that are bound.
@@ -144,7 +115,13 @@ impl Addresses {
                     let bind = bind.clone();
                     new.push(BoundAddress { id, listener: name.clone(), bind, address, _file: file });
                 }
-                Err(error) => return Err(Unbound { listener: name.clone(), address: asked, error }),
+                Err(error) => {
+                    let holder = match &asked {
+                        Bound::Tcp(address) if error.kind() == io::ErrorKind::AddrInUse => holder::of(*address),
+                        Bound::Tcp(_) | Bound::Unix(_) => None,
+                    };
+                    return Err(Unbound { listener: name.clone(), address: asked, error, holder });
+                }
             }
         }
         Ok(Rebinding { new, sockets, kept, next })

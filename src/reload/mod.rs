@@ -5,6 +5,7 @@
 //! probes (`probe`), so nobody who uses it notices.
 
 pub mod addresses;
+pub mod bound;
 pub mod difference;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +20,8 @@ use crate::shutdown::Shutdown;
 use crate::snapshot::{ConnectionLimits, Snapshot, Snapshots};
 use crate::tick::Tick;
 use crate::worker::{Change, ChangeSender};
-use addresses::{Addresses, Bound, BoundAddress, Unbound};
+use addresses::{Addresses, BoundAddress};
+use bound::{Bound, Unbound};
 
 /// Why another config is not taken. Nothing has changed.
 #[derive(Debug, Error)]
@@ -35,8 +37,8 @@ pub enum Refused {
         after: String,
     },
     /// An address can't be bound.
-    #[error("listener {}: can't bind {}: {}", .0.listener, .0.address, .0.error)]
-    Bind(Unbound),
+    #[error(transparent)]
+    Bind(#[from] Unbound),
     /// The process is about to end.
     #[error("this process is about to end")]
     Ending,

@@ -44,6 +44,7 @@ mod tests {
             limits: Limits::default(),
             client_timeouts: ClientTimeouts::default(),
             forwarded: Forwarded::default(),
+            x_real_ip: false,
         };
         assert_eq!(Router::new(&listener).find(), 3);
         listener.routes.clear();

@@ -351,6 +351,7 @@ fn config(workload: &Workload, policy: &Policy) -> model::TargetConfig {
     model::TargetConfig {
         name: workload.name.clone(),
         protocol: Protocol::Http,
+        host: model::HostHeader::Pass,
         balance: Policy { slow_start: workload.slow_start, ..policy.clone() },
         sticky: None,
         health: workload.health.clone(),

@@ -26,6 +26,7 @@ pub(in crate::targets) fn unprobed(backends: u16) -> model::TargetConfig {
     model::TargetConfig {
         name: "web".into(),
         protocol: Protocol::Http,
+        host: model::HostHeader::Pass,
         balance: Policy::default(),
         sticky: None,
         health: None,

@@ -10,12 +10,16 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::SingleCertAndKey;
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme,
+};
 use x509_parser::prelude::{FromDer as _, X509Certificate, X509Version};
 
+use super::fault::{SelfSigned, TlsFault};
 use super::{Complaint, provider};
 use crate::config::model::Protocol;
 use crate::config::model::tls::{Authorities, UpstreamTls};
+use crate::events;
 
 /// Sessions kept for resumption per backend.
 const SESSIONS: usize = 64;
@@ -71,7 +75,7 @@ const CHOICES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 fn system() -> RootCertStore {
     let found = rustls_native_certs::load_native_certs();
     for error in &found.errors {
-        tracing::warn!(%error, "some of the trusted certificates can't be read");
+        events::authority_unreadable(error);
     }
     trusted(found.certs, CHOICES.iter().any(|name| std::env::var_os(name).is_some()))
 }
@@ -82,9 +86,9 @@ fn trusted(found: Vec<CertificateDer<'static>>, chosen: bool) -> RootCertStore {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(found);
     if roots.is_empty() && chosen {
-        tracing::warn!("{} give no certificate: no backend can be verified", CHOICES.join(" and "));
+        events::no_authorities(&CHOICES.join(" and "));
     } else if roots.is_empty() {
-        tracing::warn!("this system has no trusted certificates; Mozilla's list is used instead");
+        events::own_authorities();
         roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     }
     roots
@@ -179,10 +183,11 @@ impl ServerCertVerifier for Verifier {
             Whom::Anyone => Ok(ServerCertVerified::assertion()),
             Whom::Trusted { pins: Some(pins), .. } if pins.contains(leaf) => verify_pin(leaf, name, now),
             Whom::Trusted { chains: Some(chains), .. } => {
-                chains.verify_server_cert(leaf, chain, name, ocsp, now)
+                let verdict = chains.verify_server_cert(leaf, chain, name, ocsp, now);
+                verdict.map_err(|error| told_apart(error, leaf))
             }
             Whom::Trusted { chains: None, .. } => {
-                Err(Error::InvalidCertificate(CertificateError::UnknownIssuer))
+                Err(told_apart(Error::InvalidCertificate(CertificateError::UnknownIssuer), leaf))
             }
         }
     }
@@ -217,6 +222,20 @@ impl ServerCertVerifier for Verifier {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// A certificate that nobody has issued but itself has another cure than one of an unknown authority.
+fn told_apart(error: Error, leaf: &CertificateDer<'_>) -> Error {
+    let is_own_issuer = || {
+        let parsed = X509Certificate::from_der(leaf).ok();
+        parsed.is_some_and(|(_, leaf)| leaf.issuer().as_raw() == leaf.subject().as_raw())
+    };
+    match TlsFault::of(&error, true) {
+        TlsFault::Issuer if is_own_issuer() => {
+            CertificateError::Other(OtherError(Arc::new(SelfSigned))).into()
+        }
+        _ => error,
     }
 }
 

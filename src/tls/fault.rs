@@ -1,8 +1,9 @@
 //! Why there is no session with a backend: in one word for the cause, in a sentence for the operator.
 
+use std::fmt;
 use std::time::{Duration, UNIX_EPOCH};
 
-use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, PeerIncompatible};
+use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, OtherError, PeerIncompatible};
 
 /// The longest text, in characters: much of it is the peer's.
 const LONGEST: usize = 400;
@@ -43,7 +44,7 @@ impl TlsFault {
                 | CertificateError::NotValidYetContext { .. } => TlsFault::Expired,
                 CertificateError::UnknownIssuer => TlsFault::Issuer,
                 // rustls' list is open.
-                _ if is_authority(wrong) => TlsFault::Issuer,
+                _ if is_authority(wrong) || is_self_signed(wrong) => TlsFault::Issuer,
                 _ => TlsFault::Other,
             },
             Error::AlertReceived(
@@ -87,6 +88,10 @@ pub fn words(error: &Error, hello: bool) -> String {
             CertificateError::NotValidYetContext { not_before, .. } => {
                 format!("its certificate is not in force before {}", date(not_before.as_secs()))
             }
+            _ if is_self_signed(wrong) => {
+                "its certificate is self-signed: name that file as `upstream_tls.ca_file`, or set `insecure: true`"
+                    .to_owned()
+            }
             _ if is_authority(wrong) => {
                 "its certificate is that of an authority, and not one whom we trust".to_owned()
             }
@@ -114,6 +119,22 @@ pub fn words(error: &Error, hello: bool) -> String {
     };
     let plain = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
     text.chars().map(plain).take(LONGEST).collect()
+}
+
+/// A backend's certificate is its own issuer, and does not stand in `ca_file`.
+#[derive(Debug)]
+pub(super) struct SelfSigned;
+
+impl fmt::Display for SelfSigned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the certificate is self-signed")
+    }
+}
+
+impl std::error::Error for SelfSigned {}
+
+fn is_self_signed(wrong: &CertificateError) -> bool {
+    matches!(wrong, CertificateError::Other(OtherError(inner)) if inner.is::<SelfSigned>())
 }
 
 /// True when a certificate of an authority was shown as a server's own: `openssl req -x509` makes such, and only

@@ -10,6 +10,7 @@ use rustls::{ProtocolVersion, ServerConfig};
 use tokio::io::ReadBuf;
 
 use crate::config::model::Protocol;
+use crate::events;
 use crate::message::{Cause, ListenerId, Peer, Record, RecordKind, TlsSession};
 use crate::net::tls::TlsBroken;
 use crate::net::{Deadline, Stream, Tls, now};
@@ -85,7 +86,7 @@ async fn secure(
     let mut session = match Tls::server(stream, Arc::clone(config), &hello) {
         Ok(session) => Box::new(session),
         Err(error) => {
-            tracing::error!(listener = listener.config.name, %error, "no TLS session can be made");
+            events::no_tls_session(&listener.config.name, &error);
             Recording::new(ctx, None, &mut record(peer)).settle(Cause::Internal);
             return None;
         }
@@ -112,9 +113,9 @@ async fn secure(
     };
     // Not before: a handshake that is cut by the end of the process was no request yet, so nothing was lost.
     Recording::new(ctx, None, &mut record(peer)).settle(cause);
-    let client = peer.client.map(|client| tracing::field::display(client.ip));
     let error = broken.unwrap_or_default();
-    tracing::debug!(listener = listener.config.name, client, %cause, error, "TLS handshake failed");
+    let client = peer.client.map(|client| client.ip);
+    events::handshake_failed(&listener.config.name, client, cause.token(), &error);
     // Who was told nothing has nothing to read.
     if !matches!(cause, Cause::TlsTimeout | Cause::ClientGone) {
         part(session, &deadline).await;

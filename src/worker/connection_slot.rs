@@ -24,8 +24,10 @@ impl ConnectionSlot {
         ctx.cells.connections.accepted.increment();
         ctx.cells.connections.open.raise();
         let counted = limits.enter(listener, peer.client.map(|client| client.ip));
-        if counted.is_err() {
+        if let Err(cause) = &counted {
             ctx.cells.connections.refused.increment();
+            let is_crowd = *cause == Cause::TooManyConnections;
+            ctx.cells.connections.without_room.add(u64::from(is_crowd));
         }
         ConnectionSlot { counted, ctx: Rc::clone(ctx) }
     }

@@ -7,25 +7,24 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use crate::events;
 use crate::message::{ClientAddress, ListenerId, Peer};
 use crate::net::socket::{self, Accepted};
 use crate::net::{Deadline, now};
 use crate::proxy::{Here, WorkerCtx};
-use crate::tick::Tick;
 
 use super::admission::Admitter;
 use super::handover::{Neighbours, NewConnection};
 
 /// After a failed accept (out of descriptors, most likely) this long passes before the next.
 const BACK_OFF: Duration = Duration::from_millis(100);
-/// Failed accepts are logged at most this often.
-const LOG_EVERY: Duration = Duration::from_secs(10);
 /// So many connections are accepted before those that are there get their turn.
 const BATCH: u32 = 32;
 /// Handshakes that have begun may end within this time once no new ones are answered, and the event loop learns
@@ -118,7 +117,6 @@ pub(super) struct Loop {
     orders: Rc<Orders>,
     acceptor: Acceptor,
     deadline: Deadline,
-    logged: Option<Tick>,
 }
 
 impl Loop {
@@ -135,7 +133,7 @@ impl Loop {
         let deadline = ctx.ticker.deadline();
         let here = ctx.here(socket.listener).ok_or(io::ErrorKind::NotFound)?;
         let orders = Rc::new(Orders { here: RefCell::new(here), ends: Cell::new(false) });
-        Ok(Loop { ctx, admitter, neighbours, orders, acceptor, deadline, logged: None })
+        Ok(Loop { ctx, admitter, neighbours, orders, acceptor, deadline })
     }
 
     /// How it is told what to do from now on; a wake of all deadlines makes it look.
@@ -181,7 +179,7 @@ impl Loop {
         if let Acceptor::Tcp(tcp) = &self.acceptor
             && let Err(error) = socket::refuse_handshakes(tcp.get_ref())
         {
-            tracing::debug!(%error, "handshakes can't be refused; one may be reset at the close");
+            events::handshakes_not_refused(&error);
         }
         self.deadline.set(LAST_HANDSHAKES);
         loop {
@@ -213,13 +211,9 @@ impl Loop {
 
     async fn back_off(&mut self, error: &io::Error) {
         self.ctx.cells.accept_errors.increment();
-        let now = now();
-        if self.logged.is_none_or(|logged| now.since(logged) >= LOG_EVERY) {
-            self.logged = Some(now);
-            let here = Rc::clone(&self.orders.here.borrow());
-            let listener = &here.config.name;
-            tracing::warn!(listener, %error, "accept failed; new connections wait");
-        }
+        // Told now and then, for all workers together.
+        self.ctx.cells.accept_shortages.increment();
+        self.ctx.cells.accept_error.store(error.raw_os_error().unwrap_or_default(), Ordering::Relaxed);
         // Idle upstream connections and idle pipes hold descriptors that clients could use.
         self.ctx.pool.clear(&self.ctx.cells);
         self.ctx.buffers.pipes().clear();

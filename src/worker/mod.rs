@@ -19,6 +19,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio_util::task::TaskTracker;
 
+use crate::events;
 use crate::lasting::Vital;
 use crate::message::Cause;
 use crate::net::now;
@@ -123,7 +124,7 @@ async fn serve(
     accepting.spawn("mailbox", async move {
         while let Some(handed) = mailbox.next().await {
             if let Err(error) = admitter.admit(handed.connection) {
-                tracing::warn!(%error, "a connection of another worker can't be served");
+                events::handed_over_in_vain(&error);
             }
         }
         // Others may have seen the drain before, and a single worker has nobody who hands over.

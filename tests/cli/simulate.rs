@@ -93,6 +93,16 @@ fn a_config_lends_its_target() {
 }
 
 #[test]
+fn without_a_word_every_workload_runs_a_little() {
+    let (code, stdout, stderr) = outcome(&["simulate", "--algorithm", "round_robin"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    let workloads = stdout.lines().filter(|line| line.starts_with("  round_robin")).count();
+    assert!(workloads > 5, "{stdout}");
+    let all = format!("{} requests simulated", workloads * 5_000);
+    assert!(stderr.contains(&all), "{stderr}");
+}
+
+#[test]
 fn markdown_has_an_overview_only_of_several_workloads() {
     let args = ["simulate", "--format", "markdown", "--requests", "500", "--algorithm", "round_robin"];
     let run = |more: &[&str]| outcome(&[&args[..], more].concat()).1;

@@ -26,7 +26,7 @@ fn folder(sticky: [&str; 2]) -> (tempfile::TempDir, String) {
 #[test]
 fn check_shows_no_key_and_warns_of_one_that_is_made() {
     let (_folder, config) = folder(["{}", &format!("{{key: {SECRET}}}")]);
-    let (code, out, err) = outcome(&["check", "--config", &config]);
+    let (code, out, err) = outcome(&["check", "--all", "--config", &config]);
     assert_eq!((code, err.as_str()), (Some(0), ""));
     let row = |path: &str| out.lines().find(|line| line.starts_with(path)).unwrap_or_default().to_owned();
     assert!(row("targets.kept-a.sticky.key").contains("made at the start, lasts until the restart"), "{out}");

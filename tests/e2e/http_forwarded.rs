@@ -1,6 +1,6 @@
 //! What a backend is told about the client, and that nobody can speak in the proxy's name.
 
-use evenkeel::config::model::Forwarded;
+use evenkeel::config::model::{Config, Forwarded, HostHeader};
 use fake_backend::{Behaviour, Fault, Recorded};
 
 use super::support::{Keel, recording};
@@ -102,4 +102,51 @@ fn via_of_the_client_is_kept_and_ours_comes_last() {
         seen(Forwarded::XForwarded, false, "Via: 1.1 edge\r\n").header("via"),
         ["1.1 edge", "1.1 evenkeel"]
     );
+}
+
+/// What arrives of this request under a changed config.
+fn changed(change: impl FnOnce(&mut Config), request: &str) -> (Recorded, String) {
+    let backend = recording();
+    let keel = Keel::with(&[&backend], change);
+    assert_eq!(keel.client().ask(request).status, 200);
+    (backend.take_requests().pop().unwrap(), backend.addr().to_string())
+}
+
+#[test]
+fn a_backend_gets_the_host_that_the_target_says_and_is_told_what_the_client_sent() {
+    let of = |host: HostHeader, request: &str| {
+        let (seen, address) = changed(|config| config.targets[0].host = host, request);
+        assert_eq!(seen.header("x-forwarded-host"), ["test:8"]);
+        let hosts = seen.header("host");
+        let [host] = &hosts[..] else { panic!("one Host: {}", seen.head_text()) };
+        host.replace(&address, "ADDRESS")
+    };
+    let plain = "GET / HTTP/1.1\r\nA: b\r\nHost: test:8\r\n\r\n";
+    assert_eq!(of(HostHeader::Pass, plain), "test:8");
+    assert_eq!(of(HostHeader::Backend, plain), "ADDRESS");
+    let named = || HostHeader::Name("app.internal".into());
+    assert_eq!(of(named(), plain), "app.internal");
+    assert_eq!(of(named(), "GET http://test:8/x HTTP/1.1\r\nHost: other\r\n\r\n"), "app.internal");
+    assert_eq!(of(named(), "GET / HTTP/1.0\r\nHost: test:8\r\n\r\n"), "app.internal");
+}
+
+#[test]
+fn x_real_ip_is_the_client_however_many_trusted_proxies_stand_between() {
+    let of = |on: bool, trusted: &[&str], lines: &str| {
+        let request = format!("GET / HTTP/1.1\r\nHost: test\r\n{lines}\r\n");
+        let (seen, _) = changed(
+            |config| {
+                config.listeners[0].x_real_ip = on;
+                config.trusted_proxies = trusted.iter().map(|net| net.parse().unwrap()).collect();
+            },
+            &request,
+        );
+        seen.header("x-real-ip").join("|")
+    };
+    let near = &["127.0.0.0/8", "10.0.0.0/8"][..];
+    assert_eq!(of(true, &[], LIES), "127.0.0.1", "a stranger is not believed");
+    assert_eq!(of(false, &[], LIES), "", "nor passed on");
+    assert_eq!(of(true, near, "X-Forwarded-For: 6.6.6.6, 192.0.2.7, 10.0.0.9\r\n"), "192.0.2.7");
+    assert_eq!(of(true, near, "X-Real-IP: 192.0.2.8\r\nX-Forwarded-For: 1.1.1.1\r\n"), "192.0.2.8");
+    assert_eq!(of(true, near, ""), "127.0.0.1");
 }

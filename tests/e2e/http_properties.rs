@@ -5,7 +5,7 @@ use evenkeel::message::{Framing, Head, HeaderField, tokens};
 use evenkeel::proxy::http::h1::chunk::Chunks;
 use evenkeel::proxy::http::h1::parse;
 use evenkeel::proxy::http::h1::search::Search;
-use evenkeel::proxy::http::h1::write::{self, About};
+use evenkeel::proxy::http::h1::write::{self, About, Host};
 use evenkeel::proxy::http::h1::{chunk, framing};
 use fuzz_cases::strict;
 use proptest::prelude::*;
@@ -144,9 +144,9 @@ proptest! {
         if head.method() == b"CONNECT" {
             return Ok(());
         }
-        let about = About { kind: Forwarded::Off, client: None, trusted: false, scheme: "http", certificate: b"", id: 7, retry: 0 };
+        let about = About { kind: Forwarded::Off, client: None, trusted: false, real_ip: None, scheme: "http", certificate: b"", id: 7, retry: 0 };
         let mut out = Vec::new();
-        write::request(&mut out, &head, framed, None, &about, "fallback");
+        write::request(&mut out, &head, framed, None, &about, Host::Pass { missing: "fallback" });
         let Some((again, length)) = read(&out) else {
             return Err(TestCaseError::fail(format!("{:?} became {:?}", text(&bytes), text(&out))));
         };

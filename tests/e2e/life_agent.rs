@@ -125,7 +125,7 @@ fn an_agent_takes_its_backend_out_with_a_reason_although_the_probe_is_content() 
     assert_eq!((down.source, &*down.reason), (Source::Agent, "the agent says down: disk is full"));
     assert_eq!(scene.shares(4), [4, 0]);
     let name = &status(&scene.keel, 1).name;
-    let line = format!("backend web/{name} is down (was up): the agent says down: disk is full");
+    let line = format!("backend web/{name} is down: the agent says down: disk is full");
     eventually("it is logged", || events::with(&line).len() == 1);
     // Its probe has nothing against it, and its agent is the only one who can take that back.
     scene.agents.say(scene.at[1], "ready 100%");

@@ -8,7 +8,7 @@ use std::sync::Barrier;
 
 use evenkeel::config::model::{Bind, Config, Protocol};
 use evenkeel::message::Cause;
-use evenkeel::reload::addresses::Bound;
+use evenkeel::reload::bound::Bound;
 use evenkeel::server::{Options, Server};
 use fake_backend::{Behaviour, TcpMode};
 

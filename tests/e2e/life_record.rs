@@ -143,10 +143,19 @@ fn the_access_log_in_json_has_every_field_right() {
 fn the_access_log_in_text_says_the_same() {
     let (_log, lines) = known_mix(LogFormat::Text);
     let expected = [
-        (" web web on \"GET /one?x=1\" 200 - host=test in=0 out=17 ", " attempts=2 reused=no kind=http "),
-        (" web web on \"GET /two\" 200 - host=test in=0 out=17 ", " attempts=1 reused=yes kind=http "),
+        (
+            " web web on \"GET /one?x=1\" 200 - host=test in=0 out=17 ",
+            " attempts=2 earlier_causes=connect_failed reused=no kind=http ",
+        ),
+        (
+            " web web on \"GET /two\" 200 - host=test in=0 out=17 ",
+            " attempts=1 earlier_causes=- reused=yes kind=http ",
+        ),
         (" web web on \"POST /three\" - client_gone host=test in=5 out=0 ", " attempts=1 "),
-        (" web web off \"HEAD /four\" 503 connect_failed host=test in=0 out=0 ", " attempts=2 reused=no "),
+        (
+            " web web off \"HEAD /four\" 503 connect_failed host=test in=0 out=0 ",
+            " attempts=2 earlier_causes=connect_failed reused=no ",
+        ),
     ];
     assert_eq!(lines.len(), expected.len(), "{lines:#?}");
     for (line, (start, end)) in lines.iter().zip(expected) {

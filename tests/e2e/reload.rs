@@ -165,7 +165,7 @@ fn an_address_that_is_taken_refuses_the_whole_and_nothing_has_changed() {
     keel.reload(&after).unwrap();
     assert_eq!((keel.address(), keel.addresses("b").len()), (address, 2));
     for address in keel.server.bound() {
-        let evenkeel::reload::addresses::Bound::Tcp(address) = address.1 else { panic!("TCP") };
+        let evenkeel::reload::bound::Bound::Tcp(address) = address.1 else { panic!("TCP") };
         assert_eq!(Client::connect(address).get("/").text(), "Hello from fake-2");
     }
 }

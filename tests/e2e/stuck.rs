@@ -79,7 +79,7 @@ fn what_the_timeout_of_health_checks_ends() {
         eventually(target, || {
             let said = lab.process.said();
             let mut lines = said.iter().filter(|line| line.contains(&format!("backend {target}/")));
-            lines.any(|line| line.contains("is down (was unknown): timeout after 150ms"))
+            lines.any(|line| line.contains("is down: timeout after 150ms"))
         });
     }
     assert_eq!(lab.good(), 200);

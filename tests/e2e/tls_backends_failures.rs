@@ -77,7 +77,7 @@ fn every_broken_backend(lab: &Lab) -> Vec<Broken> {
         broken(
             given(SelfSigned::new(&["127.0.0.1"], true).issued),
             Cause::UpstreamTlsIssuer,
-            "its certificate is that of an authority, and not one whom we trust",
+            "its certificate is self-signed: name that file as `upstream_tls.ca_file`, or set `insecure: true`",
         ),
         broken(
             given(here().for_client().issue()),

@@ -35,7 +35,7 @@ fn probed_within(timeout: Duration, lab: &Lab, keys: &str, backend: &Running, as
 fn is_down_because(keel: &Keel, reason: &str) {
     let status = until(keel, 0, Health::Down);
     assert!(status.reason.contains(reason), "{}", status.reason);
-    let line = format!("backend {} is down (was unknown): {reason}", identity(keel));
+    let line = format!("backend {} is down: {reason}", identity(keel));
     eventually("it is logged", || events::with(&line).len() == 1);
 }
 

@@ -65,7 +65,7 @@ fn a_tcp_connection_says_it_too_and_one_in_clear_says_nothing() {
     until_ended(&secure.keel, Cause::Done, 1);
     end(secure.keel);
     let lines = log.unwrap().lines();
-    assert!(lines.len() == 1 && lines[0].contains(" kind=tcp tls=1.3 "), "{lines:?}");
+    assert!(lines.len() == 1 && lines[0].contains(" tcp - ") && lines[0].ends_with(" tls=1.3"), "{lines:?}");
 
     let backends = fakes(1);
     let mut log = None;

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use evenkeel::config::model::Forwarded;
 use evenkeel::message::{Framing, Head, Version};
-use evenkeel::proxy::http::h1::write::{self, About, Persistence};
+use evenkeel::proxy::http::h1::write::{self, About, Host, Persistence};
 
 use crate::ours::{self, ADDED, HEADERS, Side, Whole};
 use crate::shown::{fields, shown};
@@ -18,6 +18,7 @@ pub(crate) const ABOUT: About<'_> = About {
     kind: Forwarded::XForwarded,
     client: Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7))),
     trusted: false,
+    real_ip: None,
     scheme: "http",
     certificate: b"",
     id: 0xab,
@@ -90,7 +91,7 @@ pub(crate) fn sent_request(
     about: &About<'_>,
 ) -> Vec<u8> {
     let mut out = Vec::new();
-    write::request(&mut out, head, framing, upgrade, about, HOST);
+    write::request(&mut out, head, framing, upgrade, about, Host::Pass { missing: HOST });
     out
 }
 

@@ -36,9 +36,9 @@ pub(in crate::cli) struct SimulateOptions {
     /// An algorithm, any number of times [default: all of them, or the one of --config]
     #[arg(long, value_name = "NAME", value_parser = algorithm())]
     pub(in crate::cli) algorithm: Vec<Balance>,
-    /// Requests in each run
-    #[arg(long, value_name = "COUNT", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(in crate::cli) requests: u64,
+    /// Requests in each run [default: 200000; 5000 where neither --workload nor a case of your own is given]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(in crate::cli) requests: Option<u64>,
     /// What chance begins with: the same seed, the same figures
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(in crate::cli) seed: u64,

@@ -17,6 +17,11 @@ use crate::simulate::{
     self, Arrivals, Class, Clients, Conduct, Fake, Phase, SimulationReport, Spread, Workload,
 };
 
+/// Requests of each run where somebody asked for something: enough for figures to three digits.
+const MANY: u64 = 200_000;
+/// The same where nobody did: all workloads under all algorithms take a few seconds.
+const FEW: u64 = 5_000;
+
 /// One workload under one algorithm.
 struct Run {
     algorithm: &'static str,
@@ -35,6 +40,7 @@ pub(super) fn run(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
             |workload: &Workload| options.workload.is_empty() || options.workload.contains(&workload.name);
         (None, Workload::stock().into_iter().filter(named).collect())
     };
+    let requests = options.requests.unwrap_or(if own || !options.workload.is_empty() { MANY } else { FEW });
     let guard = |workload: Workload| if options.no_resilience { workload.unguarded() } else { workload };
     let algorithms: Vec<Balance> = match (&options.algorithm[..], &policy) {
         ([], Some(policy)) => vec![policy.algorithm],
@@ -47,7 +53,7 @@ pub(super) fn run(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
     for workload in workloads.into_iter().map(guard) {
         let runs = algorithms.iter().map(|&algorithm| {
             let policy = Policy { algorithm, ..policy.clone() };
-            let report = simulate::run(&workload, &policy, options.requests, options.seed);
+            let report = simulate::run(&workload, &policy, requests, options.seed);
             Run { algorithm: name(algorithm), report }
         });
         let runs: Vec<Run> = runs.collect();
@@ -62,7 +68,7 @@ pub(super) fn run(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
         Format::Markdown => output::print(&text::markdown(&sections))?,
         Format::Json => output::print(&text::json(&sections))?,
     }
-    let count = sections.iter().map(|(_, runs)| runs.len() as u64).sum::<u64>() * options.requests;
+    let count = sections.iter().map(|(_, runs)| runs.len() as u64).sum::<u64>() * requests;
     tell_pace(count, net::now().since(begun));
     Ok(ExitCode::SUCCESS)
 }

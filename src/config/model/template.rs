@@ -65,6 +65,8 @@ fields! {
     FirstByte = "first_byte_ms";
     /// How many backends were tried.
     Attempts = "attempts";
+    /// Why each attempt before the last one failed, in order.
+    EarlierCauses = "earlier_causes";
     /// Whether the last connection came from the pool.
     Reused = "reused";
     /// The version of TLS with the client.
@@ -98,8 +100,6 @@ fields! {
     MethodPath = "method_path";
     /// `status`, or the status of the cause when the client got none: always a number.
     Code = "code";
-    /// Why each attempt before the last one failed, in order.
-    EarlierCauses = "earlier_causes";
 }
 
 /// A template, taken apart.

@@ -1,7 +1,8 @@
 //! `access_log`: where records go, in which form, and how many of them.
 
 use super::reader::{Reader, choose, is_off};
-use super::shape::{self, nearest};
+use super::shape;
+use super::vocabulary::nearest::nearest;
 use crate::config::error::{Wrong, quoted};
 use crate::config::model::template::{DerivedField, FaultKind, LogField, TemplateFault};
 use crate::config::model::{LogFormat, LogPath, Share, Template};
@@ -57,7 +58,7 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Opt
         reader.report.wrong(
             &spot,
             "`access_log`",
-            wrong.hint(format!("write `access_log: {{path: {text}}}`")),
+            wrong.hint(format!("write `{{path: {text}}}`"), format!("{{path: {text}}}")),
         );
         return None;
     }
@@ -96,15 +97,22 @@ fn format(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<LogFormat>> 
     if matches!(entry.node.typed(), Typed::Map(_)) {
         let spot = reader.spot(entry);
         let wrong = Wrong::new("is a mapping (`key: value`)", TEMPLATE_FORM);
-        let hint = "a value that begins with `{` needs quotes";
-        reader.report.wrong(&spot, "`format`", wrong.hint(hint));
+        reader.report.wrong(&spot, "`format`", wrong.note("a value that begins with `{` needs quotes"));
         return None;
     }
     let mut faults = Vec::new();
     let read = reader.parsed(entry, TEMPLATE_FORM, |text| {
         if !text.contains(['{', '}']) {
             let named = choose(text, LogFormat::NAMED);
-            return named.map(Some).map_err(|wrong| Wrong { expected: Some(TEMPLATE_FORM.into()), ..wrong });
+            return named.map(Some).map_err(|wrong| {
+                let wrong = Wrong { expected: Some(TEMPLATE_FORM.into()), ..wrong };
+                match in_braces(text) {
+                    Some(ours) => {
+                        wrong.hint(format!("write `{ours}`: fields stand in braces"), format!("'{ours}'"))
+                    }
+                    None => wrong,
+                }
+            });
         }
         Ok(Template::parse(text).map(LogFormat::Template).map_err(|found| faults = found).ok())
     })?;
@@ -126,19 +134,34 @@ fn refuse(fault: &TemplateFault, entry: &Entry, reader: &mut Reader<'_>) {
             format!("asks for the header {}, which no request can have", quoted(name)),
             "letters, digits and `-`",
         ),
-        FaultKind::Unclosed => {
-            Wrong::bare("has a `{` that no `}` closes").hint("write `{{` if the character itself is meant")
-        }
-        FaultKind::Unopened => {
-            Wrong::bare("has a `}` that no `{` opens").hint("write `}}` if the character itself is meant")
-        }
+        FaultKind::Unclosed => Wrong::bare("has a `{` that no `}` closes")
+            .hint("write `{{` if the character itself is meant", "{{"),
+        FaultKind::Unopened => Wrong::bare("has a `}` that no `{` opens")
+            .hint("write `}}` if the character itself is meant", "}}"),
         FaultKind::Control => {
             Wrong::new("has a line break or another control character", "one line; a tab may be in it")
-                .hint("a text behind `>-` becomes one line")
+                .note("a text behind `>-` becomes one line")
         }
         FaultKind::NoField => Wrong::new("has no field, so that every line would be the same", TEMPLATE_FORM),
     };
     reader.report.wrong(&spot, "`format`", wrong);
+}
+
+/// A format with nginx's `$variables` in ours.
+fn in_braces(text: &str) -> Option<String> {
+    let mut parts = text.split('$');
+    let mut ours = parts.next()?.to_owned();
+    let mut any = false;
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_lowercase() && c != '_').unwrap_or(part.len());
+        let (name, rest) = part.split_at(end);
+        let known = FOREIGN.iter().find(|(word, _)| *word == name).map(|(_, ours)| *ours);
+        let header = name.strip_prefix("http_").map(|header| format!("header.{}", header.replace('_', "-")));
+        let field = known.map(str::to_owned).or(header).unwrap_or_else(|| name.to_owned());
+        ours += &format!("{{{field}}}{rest}");
+        any = true;
+    }
+    (any && !ours.contains('\'') && Template::parse(&ours).is_ok()).then_some(ours)
 }
 
 fn unknown(name: &str) -> Wrong {
@@ -154,9 +177,10 @@ fn unknown(name: &str) -> Wrong {
     let header = ["header_", "header:", "http_", "req."].iter().find_map(|start| lower.strip_prefix(start));
     let wrong = Wrong::bare(message);
     match (foreign.or_else(|| nearest(&lower, names())), header) {
-        (Some(ours), _) => wrong.hint(format!("did you mean `{{{ours}}}`?")),
+        (Some(ours), _) => wrong.hint(format!("did you mean `{{{ours}}}`?"), format!("{{{ours}}}")),
         (None, Some(header)) => {
-            wrong.hint(format!("did you mean `{{header.{}}}`?", header.replace('_', "-")))
+            let meant = format!("{{header.{}}}", header.replace('_', "-"));
+            wrong.hint(format!("did you mean `{meant}`?"), meant)
         }
         (None, None) => {
             let mut known: Vec<&str> = names().collect();

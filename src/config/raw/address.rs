@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use ipnet::{IpNet, Ipv4Net};
 
+use super::vocabulary::nearest::nearest;
+use crate::config::edit::Fix;
 use crate::config::error::{Wrong, quoted};
 use crate::config::model::Protocol;
 use crate::config::yaml::integer;
@@ -58,31 +60,84 @@ pub(in crate::config) fn listener(text: &str) -> Result<RawListener, Wrong> {
             .map(RawListener::Port)
             .map_err(|_| wrong("which is no port: ports end at 65535"));
     }
+    if let Some(range) = ports(text) {
+        return Err(a_range(wrong("a range of ports"), range));
+    }
     let Some((host, port)) = text.rsplit_once(':') else {
+        let number = text.trim_end_matches([',', ';', ' ']).trim_end_matches("/tcp");
         return Err(if bind_host(text).is_ok() {
             wrong("an address without a port")
+        } else if number != text && listener(number).is_ok() {
+            wrong("which is no address").instead(spelt(number))
         } else {
             wrong("which is no address")
         });
     };
     if host.is_empty() {
         let hint = format!("write `{port}` for this machine only, or `\"*:{port}\"` for every address");
-        return Err(wrong("which does not say where to listen").hint(hint));
+        return Err(wrong("which does not say where to listen").hint(hint, port));
     }
     if text.contains("://") {
-        return Err(wrong("which is a URL").hint("a listener has no scheme; set `protocol` instead"));
+        let bare = text.split_once("://").map_or(text, |(_, rest)| rest).trim_end_matches('/');
+        let wrong =
+            wrong("which is a URL").note("a listener has no scheme: `protocol` says what is spoken there");
+        return Err(match listener(bare) {
+            Ok(_) => wrong.instead(spelt(bare)),
+            Err(inner) => wrong.advised_by(inner),
+        });
     }
     let whole_is_v6 = text.parse::<std::net::Ipv6Addr>().is_ok();
     if whole_is_v6 || (host.contains(':') && !host.starts_with('[')) {
-        return Err(wrong("an IPv6 address without brackets").hint("write `\"[address]:port\"`"));
+        let wrong = wrong("an IPv6 address without brackets");
+        return Err(match host.parse::<std::net::Ipv6Addr>() {
+            Ok(host) => wrong.instead(format!("\"[{host}]:{port}\"")),
+            Err(_) => wrong.note("an IPv6 address with port is written `\"[address]:port\"`"),
+        });
     }
     let port = digits(port)
         .and_then(|port| u16::try_from(port).ok())
         .ok_or_else(|| wrong("whose port is no number from 0 to 65535"))?;
-    let host = bind_host(host)
-        .map_err(|inner| Wrong { hint: inner.hint, ..wrong("whose address is no IP address") })?;
+    let host =
+        bind_host(host).map_err(|inner| whole(wrong("whose address is no IP address"), inner, port))?;
     Ok(RawListener::At(host, port))
 }
+
+/// A listener as it is written in YAML.
+fn spelt(text: &str) -> String {
+    if text.starts_with(['*', '[']) { format!("\"{text}\"") } else { text.to_owned() }
+}
+
+/// Advice for an address alone as advice for the same with its port.
+fn whole(wrong: Wrong, inner: Wrong, port: impl std::fmt::Display) -> Wrong {
+    match inner.fix.as_deref() {
+        Some(Fix::Value(host)) => wrong.instead(match host.trim_matches('"') {
+            "*" => format!("\"*:{port}\""),
+            host => format!("{host}:{port}"),
+        }),
+        _ => wrong,
+    }
+}
+
+/// `8000-8010` and its like.
+pub(super) fn ports(text: &str) -> Option<(u16, u16)> {
+    let text = text.trim_start_matches("*:");
+    let (first, last) = text.split_once("..").or_else(|| text.split_once('-'))?;
+    let port = |text: &str| digits(text.trim()).and_then(|port| u16::try_from(port).ok());
+    Some((port(first)?, port(last)?)).filter(|(first, last)| first < last)
+}
+
+/// A listener takes several ports, one by one.
+fn a_range(wrong: Wrong, (first, last): (u16, u16)) -> Wrong {
+    const MOST: u16 = 8;
+    if last - first >= MOST {
+        return wrong.note("every port is written out: `listener: [8000, 8001, …]`");
+    }
+    let ports: Vec<String> = (first..=last).map(|port| port.to_string()).collect();
+    wrong.instead(format!("[{}]", ports.join(", ")))
+}
+
+/// Words for all addresses of a machine.
+const EVERY: &[&str] = &["all", "any", "every", "everywhere", "public", "0", "0.0.0.0/0", "::/0"];
 
 /// Reads an address to bind.
 pub(in crate::config) fn bind_host(text: &str) -> Result<BindHost, Wrong> {
@@ -95,9 +150,13 @@ pub(in crate::config) fn bind_host(text: &str) -> Result<BindHost, Wrong> {
     }
     let wrong = Wrong::new(format!("is {}, which is no IP address", quoted(text)), ADDRESS_FORM);
     Err(if text == "localhost" {
-        wrong.hint("write `127.0.0.1`")
-    } else if text.contains(':') {
-        wrong.hint("the port belongs to each target's `listener`")
+        wrong.instead("127.0.0.1")
+    } else if EVERY.contains(&text.to_lowercase().as_str()) {
+        wrong.instead("\"*\"")
+    } else if let Some((host, port)) =
+        text.rsplit_once(':').filter(|(host, _)| host.parse::<IpAddr>().is_ok())
+    {
+        wrong.hint(format!("write `{host}`: the port `{port}` belongs to each target's `listener`"), host)
     } else {
         wrong
     })
@@ -129,8 +188,8 @@ const SCHEMES: [Scheme; 4] = [
     Scheme { name: "tls", protocol: Protocol::Tcp, tls: true, port: None },
 ];
 
-/// Reads a backend's URL.
-pub(in crate::config) fn url(text: &str) -> Result<Url, Wrong> {
+/// Reads a backend's URL. `usual` is the scheme that somebody who wrote none probably means.
+pub(in crate::config) fn url(text: &str, usual: &str) -> Result<Url, Wrong> {
     const FORM: &str =
         "`http://host:port`, `https://host:port`, `tcp://host:port`, `tls://host:port` or `unix:/path`";
     let wrong = |why: &str| Wrong::new(format!("is {}, {why}", quoted(text)), FORM);
@@ -138,20 +197,30 @@ pub(in crate::config) fn url(text: &str) -> Result<Url, Wrong> {
         return unix_path(path).map(Url::Unix).map_err(|why| wrong(&why));
     }
     let Some((scheme, rest)) = text.split_once("://") else {
-        return Err(wrong("which has no scheme").hint(format!("write `http://{text}` or `tcp://{text}`")));
+        let wrong = wrong("which has no scheme");
+        let meant = format!("{usual}://{text}");
+        return Err(if url(&meant, usual).is_ok() { wrong.instead(meant) } else { wrong });
     };
     let scheme = scheme.to_ascii_lowercase();
     let Some(scheme) = SCHEMES.into_iter().find(|known| known.name == scheme) else {
-        return Err(wrong("whose scheme does not exist"));
+        let meant = match scheme.as_str() {
+            "ws" | "h2" | "h2c" | "fcgi" | "fastcgi" | "uwsgi" | "ajp" => "http",
+            "wss" => "https",
+            "ssl" => "tls",
+            other => nearest(other, SCHEMES.iter().map(|known| known.name)).unwrap_or_default(),
+        };
+        let wrong = wrong("whose scheme does not exist");
+        return Err(if meant.is_empty() { wrong } else { wrong.instead(format!("{meant}://{rest}")) });
     };
     let rest = rest.strip_suffix('/').unwrap_or(rest);
     if rest.contains('@') {
-        return Err(wrong("which has a user in it").hint("credentials are not sent to backends"));
+        return Err(wrong("which has a user in it").note("credentials are not sent to backends"));
     }
     if rest.contains(['/', '?', '#']) {
-        return Err(wrong("which has a path").hint(
-            "leave the path out: each request keeps its own; a path for health checks is `health_path`",
-        ));
+        let bare = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+        return Err(wrong("which has a path")
+            .instead(format!("{}://{bare}", scheme.name))
+            .note("each request keeps its own path; the one of health checks is `health_path`"));
     }
     let (written_host, port) = match rest.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
@@ -165,12 +234,18 @@ pub(in crate::config) fn url(text: &str) -> Result<Url, Wrong> {
         None => scheme.port.ok_or_else(|| wrong("which has no port"))?,
     };
     if written_host.contains(':') && !written_host.starts_with('[') {
-        return Err(wrong("an IPv6 address without brackets")
-            .hint(format!("write `{}://[address]:port`", scheme.name)));
+        let wrong = wrong("an IPv6 address without brackets");
+        return Err(match written_host.parse::<std::net::Ipv6Addr>() {
+            Ok(host) => wrong.instead(format!("{}://[{host}]:{port}", scheme.name)),
+            Err(_) => wrong.note(format!("it is written `{}://[address]:port`", scheme.name)),
+        });
     }
-    let host = host(written_host).map_err(|inner| Wrong {
-        hint: inner.hint,
-        ..wrong("whose host is neither an IP address nor a host name")
+    let host = host(written_host).map_err(|inner| {
+        let wrong = wrong("whose host is neither an IP address nor a host name");
+        match inner.fix.as_deref() {
+            Some(Fix::Value(host)) => wrong.instead(format!("{}://{host}:{port}", scheme.name)),
+            _ => wrong,
+        }
     })?;
     Ok(Url::Host(scheme, host, port))
 }
@@ -188,15 +263,21 @@ pub(in crate::config) fn host(text: &str) -> Result<String, Wrong> {
                 format!("is {}, which is no address to connect to", quoted(text)),
                 HOST_FORM,
             )
-            .hint("write `127.0.0.1` for this machine"));
+            .hint("write `127.0.0.1` for this machine", "127.0.0.1"));
         }
         return if bracketed.is_some() && ip.is_ipv4() { Err(wrong()) } else { Ok(inner.to_owned()) };
     }
     if text.contains("://") {
-        return Err(wrong().hint(format!("write `url: {text}` instead of `host` and `port`")));
+        let bare = text.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
+        return Err(match bare.filter(|bare| host(bare).is_ok()) {
+            Some(bare) => wrong().instead(bare),
+            None => wrong().note("a URL goes under `url`, in place of `host` and `port`"),
+        });
     }
     if text.matches(':').count() == 1 {
-        return Err(wrong().hint("the port goes under its own key `port`"));
+        let wrong = wrong().note("the port goes under its own key `port`");
+        let bare = text.split(':').next().unwrap_or_default();
+        return Err(if host(bare).is_ok() { wrong.instead(bare) } else { wrong });
     }
     let name = text.strip_suffix('.').unwrap_or(text);
     let label = |label: &str| {
@@ -223,6 +304,7 @@ pub(in crate::config) fn network(text: &str) -> Result<IpNet, Wrong> {
     };
     let network = match text.parse::<IpAddr>() {
         Ok(ip) => IpNet::from(ip),
+        Err(_) if text == "localhost" => return Err(wrong().instead("127.0.0.1")),
         Err(_) => text.parse::<IpNet>().map_err(|_| wrong())?,
     };
     if network.trunc() != network {
@@ -231,7 +313,8 @@ pub(in crate::config) fn network(text: &str) -> Result<IpNet, Wrong> {
             network.trunc(),
             network.addr()
         );
-        return Err(Wrong::bare(format!("is {}, an address inside a network", quoted(text))).hint(hint));
+        let wrong = Wrong::bare(format!("is {}, an address inside a network", quoted(text)));
+        return Err(wrong.hint(hint, network.trunc().to_string()));
     }
     Ok(match network {
         IpNet::V6(v6) => match (v6.addr().to_ipv4_mapped(), v6.prefix_len().checked_sub(96)) {
@@ -300,7 +383,7 @@ mod tests {
             assert!(listener(text).is_err(), "{text}");
         }
         assert!(listener(":8080").unwrap_err().hint.unwrap().contains("\"*:8080\""));
-        assert_eq!(listener("localhost:80").unwrap_err().hint.unwrap(), "write `127.0.0.1`");
+        assert_eq!(listener("localhost:80").unwrap_err().hint.unwrap(), "write `127.0.0.1:80`");
     }
 
     #[test]
@@ -317,7 +400,7 @@ mod tests {
             ("unix:/run/a.sock", Url::Unix("/run/a.sock".into())),
         ];
         for (text, value) in table {
-            assert_eq!(url(text).unwrap(), value, "{text}");
+            assert_eq!(url(text, "http").unwrap(), value, "{text}");
         }
         for text in [
             "",
@@ -337,7 +420,7 @@ mod tests {
             "http://:80",
             "http://::1:80",
         ] {
-            assert!(url(text).is_err(), "{text}");
+            assert!(url(text, "http").is_err(), "{text}");
         }
     }
 

@@ -1,11 +1,13 @@
-//! The written form of backends: those of a target, and GoLoadBalance's `servers`.
+//! The written form of a target's backends.
 
 use super::address::{self, Url};
 use super::balance::{self, RawPortion};
+use super::group::list;
 use super::health::probe_path;
 use super::reader::{Reader, found, subject};
-use super::target::{RawTarget, name};
-use super::{list, rooted, shape};
+use super::shape;
+use super::vocabulary::words::name;
+use crate::config::edit::Fix;
 use crate::config::error::Wrong;
 use crate::config::model::{BackendAddress, Protocol};
 use crate::config::origin::{Field, Written};
@@ -40,6 +42,19 @@ pub(in crate::config) struct RawPlace {
 /// Walks a target's `backends`.
 pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Field<Vec<RawBackend>> {
     const EXPECTED: &str = "a list, each item with `host` and `port` or with `url`";
+    if let Typed::Map([first, ..]) = entry.node.typed()
+        && ["host", "port", "url"].contains(&first.key.as_str())
+    {
+        let wrong = Wrong::new(found(&entry.node), EXPECTED);
+        let hint = format!("write `- ` in front of `{}`, also for a single backend", first.key);
+        let spot = reader.spot(entry);
+        reader.report.wrong(
+            &spot,
+            "`backends`",
+            wrong.hint_by(hint, Fix::Dash(entry.key_place, entry.node.place)),
+        );
+        return Field::Faulty;
+    }
     let Some(items) = list(entry, reader, EXPECTED) else { return Field::Faulty };
     let backends: Vec<RawBackend> = items.iter().filter_map(|item| backend(item, reader)).collect();
     // With a faulty backend left out, the others can still be compared; none at all is another matter.
@@ -54,11 +69,15 @@ fn backend(item: &Node, reader: &mut Reader<'_>) -> Option<RawBackend> {
         let spot = reader.spot_of(item);
         let wrong = Wrong::new(found(item), "a mapping with `host` and `port`, or with `url`");
         let url = if text.contains(':') && !text.contains("://") && !text.starts_with("unix:") {
-            format!("http://{text}")
+            format!("{}://{text}", reader.usual_scheme())
         } else {
             text.to_owned()
         };
-        reader.report.wrong(&spot, "a backend", wrong.hint(format!("write `- url: {url}`")));
+        reader.report.wrong(
+            &spot,
+            "a backend",
+            wrong.hint(format!("write `url: {url}`"), format!("{{url: \"{url}\"}}")),
+        );
         return None;
     }
     let section = reader.section("a backend", item, &shape::BACKEND)?;
@@ -70,15 +89,17 @@ fn backend(item: &Node, reader: &mut Reader<'_>) -> Option<RawBackend> {
     let (url, host, port) = (section.find("url"), section.find("host"), section.find("port"));
     let place = match (url, host, port) {
         (Some(url), None, None) => {
-            let mut place = reader.parsed(url, "a URL such as `http://127.0.0.1:8001`", backend_url)?;
+            let usual = reader.usual_scheme();
+            let mut place = reader
+                .parsed(url, "a URL such as `http://127.0.0.1:8001`", |text| backend_url(text, usual))?;
             if let BackendAddress::Unix(path) = &mut place.value.address {
-                *path = rooted(path, reader);
+                *path = reader.path(&path.to_string_lossy());
             }
             place
         }
         (None, Some(host), Some(port)) => {
             let host = reader.word(host, "an IP address or a host name", address::host);
-            let port = reader.whole(port, 1..=65_535);
+            let port = self::port(port, reader);
             let (host, port) = (host?, port?);
             let port_number = u16::try_from(port.value).ok()?;
             let address = BackendAddress::Host { host: host.value, port: port_number };
@@ -95,10 +116,19 @@ fn backend(item: &Node, reader: &mut Reader<'_>) -> Option<RawBackend> {
         (None, ..) if ["url", "host", "port"].iter().any(|key| section.is_misspelt(key)) => return None,
         (None, Some(only), None) | (None, None, Some(only)) => {
             let missing = if only.key == "host" { "port" } else { "host" };
-            reader
-                .report
-                .at(only.key_place, format!("this backend has a `{}` and no `{missing}`", only.key))
-                .expected("`host` and `port`, or `url`");
+            let message = format!("this backend has a `{}` and no `{missing}`", only.key);
+            let both = only.node.text().and_then(|text| text.rsplit_once(':')).filter(|(host, port)| {
+                missing == "port"
+                    && address::host(host).is_ok()
+                    && port.parse::<u16>().is_ok_and(|port| port > 0)
+            });
+            let problem = reader.report.at(only.key_place, message);
+            problem.expected("`host` and `port`, or `url`");
+            if let Some((host, port)) = both {
+                let port = format!("port: {port}");
+                let fix = Fix::Then(only.node.place, host.to_owned(), only.key_place, port.clone());
+                problem.hint(format!("write `host: {host}` and `{port}`"), fix);
+            }
             return None;
         }
         (None, None, None) => {
@@ -112,36 +142,25 @@ fn backend(item: &Node, reader: &mut Reader<'_>) -> Option<RawBackend> {
     Some(RawBackend { name, place, health_path, portion })
 }
 
-/// Walks GoLoadBalance's `servers`: a list of URLs.
-pub(super) fn from_servers(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
-    let spot = reader.key_spot(entry);
-    let Some(items) = list(entry, reader, "a list of URLs such as `[http://127.0.0.1:8001]`") else {
-        return super::default_target(spot, Field::Faulty);
-    };
-    let mut backends = Vec::with_capacity(items.len());
-    for item in items {
-        let spot = reader.spot_of(item);
-        let Typed::Text(text) = item.typed() else {
-            let wrong = Wrong::new(found(item), "a URL such as `http://127.0.0.1:8001`");
-            reader.report.wrong(&spot, "an entry of `servers`", wrong);
-            continue;
-        };
-        match backend_url(text) {
-            Ok(place) => {
-                let place = Written::new(place, spot);
-                backends.push(RawBackend::at(place));
-            }
-            Err(wrong) => reader.report.wrong(&spot, "an entry of `servers`", wrong),
-        }
+/// A backend's port. Somebody who writes several wants several backends.
+fn port(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<u32>> {
+    let is_range = entry.node.text().is_some_and(|text| address::ports(text).is_some());
+    if is_range || matches!(entry.node.typed(), Typed::List(_)) {
+        let wrong = Wrong::new(found(&entry.node), "one port, from 1 to 65535");
+        let spot = reader.spot(entry);
+        reader.report.wrong(
+            &spot,
+            "`port`",
+            wrong.note("each port is a backend of its own: one `- {host: …, port: …}` for each"),
+        );
+        return None;
     }
-    let faulty = backends.len() < items.len();
-    let backends = if faulty { Field::Faulty } else { Field::Given(Written::new(backends, spot.clone())) };
-    super::default_target(spot, backends)
+    reader.whole(entry, 1..=65_535)
 }
 
 /// Reads a backend's URL; a unix path is left as written.
-pub(in crate::config) fn backend_url(text: &str) -> Result<RawPlace, Wrong> {
-    Ok(match address::url(text)? {
+pub(in crate::config) fn backend_url(text: &str, usual: &str) -> Result<RawPlace, Wrong> {
+    Ok(match address::url(text, usual)? {
         Url::Host(scheme, host, port) => RawPlace {
             address: BackendAddress::Host { host, port },
             protocol: Some(scheme.protocol),

@@ -6,19 +6,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::bounds::{BOUND, HOUR, KEY_MIN, MILLISECOND, PRIORITY_MAX};
 use super::reader::{Reader, Section, choose, found, is_off, subject};
-use super::target::name;
-use super::{HOUR, MILLISECOND, shape};
+use super::shape;
+use super::vocabulary::words::{is_token, name};
+use crate::config::edit::Fix;
 use crate::config::error::{Wrong, one_of, quoted};
 use crate::config::model::{Balance, HashKey, Portion};
 use crate::config::origin::{Field, Written};
 use crate::config::units;
 use crate::config::yaml::{Entry, Node, Typed};
-
-/// Bounds of `bounded_load`, in percent. At 100 every backend would have to have the same load always.
-pub(super) const BOUND: (u32, u32) = (101, 1_000);
-/// Fewest bytes of a key: 128 bits, of which nobody finds any by trying.
-pub(in crate::config) const KEY_MIN: usize = 16;
 
 /// The keys of a target that say how it chooses, as written.
 #[derive(Debug, Default)]
@@ -64,7 +61,8 @@ pub(super) fn policy(section: &Section<'_>, reader: &mut Reader<'_>) -> RawPolic
     let (first, second) = (section.find("balance"), section.find("algorithm"));
     if let (Some(first), Some(second)) = (first, second) {
         let place = first.key_place.max(second.key_place);
-        reader.report.at(place, "`balance` and `algorithm` mean the same").hint("keep one of them");
+        let problem = reader.report.at(place, "`balance` and `algorithm` mean the same");
+        problem.hint("keep one of them: remove this one", Fix::Remove(place));
     }
     let algorithm = match first.or(second) {
         Some(entry) => Field::read(algorithm(entry, reader)),
@@ -86,13 +84,18 @@ pub(in crate::config) fn algorithm_name(text: &str) -> Result<Balance, Wrong> {
         return Ok(*balance);
     }
     choose(text, Balance::ALL).map_err(|wrong| match lower.replace('-', "_").as_str() {
-        "ip_hash" | "source" | "source_ip" | "hash" | "consistent_hash" | "consistent" => {
-            wrong.hint("write `maglev` or `ring_hash`; without `hash_key` they hash the client's address")
+        "ip_hash" | "source" | "source_ip" | "hash" | "consistent_hash" | "consistent" => wrong
+            .hint("write `maglev` (or `ring_hash`)", "maglev")
+            .note("without `hash_key` they hash the client's address"),
+        "uri" | "url" => {
+            wrong.hint("write `maglev` (or `ring_hash`)", "maglev").note("add `hash_key: path` beside it")
         }
-        "uri" | "url" => wrong.hint("write `maglev` or `ring_hash`, with `hash_key: path`"),
-        "least_request" | "least_requests" | "leastconns" => wrong.hint("write `least_connections`"),
-        "ewma" | "least_time" => wrong.hint("write `peak_ewma`"),
-        "sticky" | "cookie" => wrong.hint("`sticky` is a key of the target, beside any algorithm"),
+        "least_request" | "least_requests" | "leastcons" | "leastcon" | "leastconns" | "lc" => {
+            wrong.instead("least_connections")
+        }
+        "rr" | "wrr" | "static_rr" => wrong.instead("round_robin"),
+        "ewma" | "least_time" => wrong.instead("peak_ewma"),
+        "sticky" | "cookie" => wrong.note("`sticky` is a key of the target, beside any algorithm"),
         _ => wrong,
     })
 }
@@ -111,9 +114,9 @@ fn hash_key(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<HashKey>> 
             choose(text, HashKey::NAMED).map_err(|wrong| {
                 let wrong = Wrong { expected: Some(EXPECTED.into()), ..wrong };
                 match text.to_lowercase().as_str() {
-                    kind @ ("header" | "cookie") => wrong.hint(format!("write `{{{kind}: NAME}}`")),
-                    "ip" | "source" | "source_ip" | "remote_addr" => wrong.hint("write `client_ip`"),
-                    "uri" | "url" => wrong.hint("write `path`"),
+                    kind @ ("header" | "cookie") => wrong.note(format!("`{{{kind}: NAME}}` says which one")),
+                    "ip" | "source" | "source_ip" | "remote_addr" => wrong.instead("client_ip"),
+                    "uri" | "url" => wrong.instead("path"),
                     _ => wrong,
                 }
             })
@@ -152,7 +155,7 @@ fn header(text: &str) -> Result<String, Wrong> {
 /// The name of a header or a cookie (RFC 9110 §5.6.2, RFC 6265 §4.1.1).
 fn token(text: &str) -> Result<String, Wrong> {
     const EXPECTED: &str = "a name of letters, digits and `-` or `_`";
-    match super::is_token(text) {
+    match is_token(text) {
         true => Ok(text.to_owned()),
         false if text.is_empty() => Err(Wrong::new("is empty", EXPECTED)),
         false => Err(Wrong::new(format!("is {}, which is no name of this kind", quoted(text)), EXPECTED)),
@@ -200,9 +203,6 @@ pub(super) fn portion(section: &Section<'_>, reader: &mut Reader<'_>) -> RawPort
     }
 }
 
-/// The greatest number that `priority` takes; behind it are the backups.
-pub(super) const PRIORITY_MAX: u32 = Portion::BACKUP as u32 - 1;
-
 /// Walks `zone`.
 pub(super) fn zone(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Arc<str>>> {
     reader.word(entry, "a word such as `eu-1a`", |text| name(text).map(Arc::from))
@@ -217,7 +217,7 @@ pub(super) fn sticky(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<O
         // Whatever else stands here may be a key under another name.
         Typed::Map(entries) => entries
             .iter()
-            .filter(|entry| !matches!(entry.key.as_str(), "cookie" | "key_file"))
+            .filter(|entry| entry.key != "cookie" && !entry.key.ends_with("_file"))
             .for_each(|entry| hide(&entry.node, reader)),
         Typed::Null => {}
         Typed::Bool(_) | Typed::Integer(_) | Typed::Float(_) | Typed::Text(_) | Typed::List(_) => {
@@ -229,7 +229,7 @@ pub(super) fn sticky(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<O
             let wrong = Wrong::new(what, "`off`, or a mapping with `cookie` and `key`");
             let spot = reader.spot(entry);
             let hint = "write `sticky: {}` for a cookie named `evenkeel` and a key made at the start";
-            reader.report.wrong(&spot, &subject(&entry.key), wrong.hint(hint));
+            reader.report.wrong(&spot, &subject(&entry.key), wrong.hint(hint, "{}"));
             return None;
         }
     }
@@ -252,7 +252,8 @@ pub(super) fn sticky(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<O
     };
     if let (Some(first), Some(second)) = (section.find("key"), section.find("key_file")) {
         let place = first.key_place.max(second.key_place);
-        reader.report.at(place, "`key` and `key_file` in one `sticky`").hint("keep one of them");
+        let problem = reader.report.at(place, "`key` and `key_file` in one `sticky`");
+        problem.hint("keep one of them: remove this one", Fix::Remove(place));
     }
     Some(Written::new(Some(raw), spot))
 }
@@ -277,7 +278,7 @@ fn secret(text: &str) -> Result<Secret, Wrong> {
 pub(in crate::config) fn strong(key: &[u8]) -> Result<Arc<[u8]>, Wrong> {
     if key.len() < KEY_MIN {
         let wrong = Wrong::new(format!("is shorter than {KEY_MIN} bytes"), KEY);
-        return Err(wrong.hint("`openssl rand -hex 32` makes one"));
+        return Err(wrong.note("`openssl rand -hex 32` makes one"));
     }
     Ok(key.into())
 }
@@ -315,7 +316,8 @@ mod tests {
         ];
         for (name, ours) in table {
             let wrong = algorithm_name(name).unwrap_err();
-            assert!(wrong.hint.as_ref().unwrap().contains(ours), "{name}: {wrong:?}");
+            let advice = format!("{:?} {:?}", wrong.hint, wrong.note);
+            assert!(advice.contains(ours), "{name}: {wrong:?}");
             assert!(wrong.expected.unwrap().contains("`maglev`"), "{name}");
         }
         assert_eq!(algorithm_name("fastest").unwrap_err().hint, None);

@@ -3,9 +3,11 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use super::bounds::{COUNT_MAX, DAY, HOUR, INTERVAL_MIN, MILLISECOND};
+use super::group::section_or_off;
 use super::reader::Reader;
+use super::shape;
 use super::statuses::statuses;
-use super::{COUNT_MAX, DAY, HOUR, INTERVAL_MIN, MILLISECOND, section_or_off, shape};
 use crate::config::error::{Wrong, quoted};
 use crate::config::origin::{Field, Written};
 use crate::config::yaml::Entry;
@@ -21,6 +23,9 @@ pub(in crate::config) struct RawHealth {
     pub(in crate::config) expect: Option<Written<Vec<RangeInclusive<u16>>>>,
     pub(in crate::config) host: Option<Written<String>>,
     pub(in crate::config) body: Option<Written<String>>,
+    pub(in crate::config) port: Option<Written<u32>>,
+    pub(in crate::config) send: Option<Written<Vec<u8>>>,
+    pub(in crate::config) receive: Option<Written<Vec<u8>>>,
     pub(in crate::config) agent: Option<Written<u32>>,
 }
 
@@ -44,6 +49,9 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Opt
             .find("host")
             .and_then(|entry| reader.word(entry, "a host name such as `app.example`", host_header)),
         body: section.find("body").and_then(|entry| reader.word(entry, BODY, body)),
+        port: section.find("port").and_then(|entry| reader.whole(entry, 1..=65_535)),
+        send: section.find("send").and_then(|entry| reader.word(entry, BYTES, bytes)),
+        receive: section.find("receive").and_then(|entry| reader.word(entry, BYTES, bytes)),
         agent: section.find("agent").and_then(|entry| reader.whole(entry, 1..=65_535)),
     };
     Some(Written::new(Some(health), written.spot))
@@ -61,8 +69,46 @@ fn body(text: &str) -> Result<String, Wrong> {
     }
 }
 
+const BYTES: &str = "a text such as `'PING\\r\\n'`";
+
+/// Bytes as a text: `\r`, `\n`, `\t`, `\0`, `\\` and `\xHH` stand for one of them.
+fn bytes(text: &str) -> Result<Vec<u8>, Wrong> {
+    let strange = |escape: &str| {
+        Wrong::new(format!("has {} in it, which stands for nothing", quoted(escape)), BYTES)
+            .note("`\\r`, `\\n`, `\\t`, `\\0`, `\\\\` and `\\xHH` (two hex digits) are known")
+    };
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((plain, escape)) = rest.split_once('\\') {
+        bytes.extend_from_slice(plain.as_bytes());
+        let sign = escape.chars().next().ok_or_else(|| strange("\\"))?;
+        rest = &escape[sign.len_utf8()..];
+        bytes.push(match sign {
+            'r' => b'\r',
+            'n' => b'\n',
+            't' => b'\t',
+            '0' => 0,
+            '\\' => b'\\',
+            'x' => {
+                let digits =
+                    rest.get(..2).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+                let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+                rest = rest.get(2..).unwrap_or_default();
+                byte.ok_or_else(|| strange("\\x"))?
+            }
+            other => return Err(strange(&format!("\\{other}"))),
+        });
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    match bytes.len() {
+        0 => Err(Wrong::new("is empty", BYTES)),
+        1..=BODY_MAX => Ok(bytes),
+        _ => Err(Wrong::new(format!("is longer than {BODY_MAX} bytes"), BYTES)),
+    }
+}
+
 /// What may stand in a Host field: no blank, no control character, and something at all.
-fn host_header(text: &str) -> Result<String, Wrong> {
+pub(super) fn host_header(text: &str) -> Result<String, Wrong> {
     if text.is_empty()
         || text.bytes().any(|b| !b.is_ascii_graphic() || matches!(b, b'/' | b'@' | b',' | b'"'))
     {
@@ -78,11 +124,11 @@ fn host_header(text: &str) -> Result<String, Wrong> {
 pub(in crate::config) fn probe_path(text: &str) -> Result<String, Wrong> {
     let wrong = |why: &str| Wrong::new(format!("is {}, {why}", quoted(text)), "a path such as `/health`");
     if !text.starts_with('/') {
-        return Err(wrong("which does not begin with `/`").hint(format!("write `/{text}`")));
+        return Err(wrong("which does not begin with `/`").instead(format!("/{}", text.replace(' ', "%20"))));
     }
     if text.bytes().any(|b| !b.is_ascii_graphic() || b == b'#') {
         return Err(wrong("which has a blank or another character that no request may carry")
-            .hint("write it as `%20` and so on"));
+            .instead(text.replace(' ', "%20")));
     }
     Ok(text.to_owned())
 }

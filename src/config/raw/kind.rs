@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use super::shape::Shape;
-
 /// An IP address, `*` or one in brackets.
 pub(super) const ADDRESS: &str = r"\*|[0-9A-Fa-f:.\[\]]+";
 /// An address or a network.
@@ -128,4 +126,44 @@ impl Key {
 /// The names in a table of the model.
 pub(super) fn names<T>(table: &'static [(&'static str, T)]) -> Vec<&'static str> {
     table.iter().map(|(name, _)| *name).collect()
+}
+
+/// One kind of mapping in the file.
+#[derive(Debug)]
+pub(in crate::config) struct Shape {
+    /// How a message calls it.
+    pub(super) title: &'static str,
+    /// Where it stands: empty at the top, else with a dot at its end.
+    pub(super) path: &'static str,
+    /// Sets of keys of which exactly one must be there as a whole; empty when none must.
+    pub(super) needs: &'static [&'static [&'static str]],
+    /// Its keys in the order of the documentation, one in a line.
+    pub(super) keys: &'static [Key],
+}
+
+impl Shape {
+    /// Where it stands: empty at the top, else with a dot at its end.
+    pub(in crate::config) const fn path(&self) -> &'static str {
+        self.path
+    }
+
+    /// Sets of keys of which exactly one must be there as a whole.
+    pub(in crate::config) const fn needs(&self) -> &'static [&'static [&'static str]] {
+        self.needs
+    }
+
+    /// Its keys in the order of the documentation.
+    pub(in crate::config) const fn keys(&self) -> &'static [Key] {
+        self.keys
+    }
+
+    /// The names of its keys.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.keys.iter().map(|key| key.name)
+    }
+
+    /// Whether it has this key.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.keys.iter().any(|key| key.name == name)
+    }
 }

@@ -1,16 +1,21 @@
 //! Reads single values out of nodes: right type, right range, or a problem that says what was found and what
 //! belongs there. Every function returns `None` after it reported.
 
-use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::kind::Key;
-use super::later;
-use super::shape::{Shape, elsewhere, nearest};
+use super::kind::{Key, Shape};
+pub(in crate::config) use super::said::{choose, out_of_range, subject};
+pub(super) use super::said::{found, is_off};
+use super::said::{in_range, meant_number, variable};
+use super::shape::{home, meant};
+use super::unknown::{self, Trail};
+use super::vocabulary::later;
+use crate::config::edit::Fix;
 use crate::config::error::{Report, Wrong, one_of, quoted};
+use crate::config::hidden;
 use crate::config::origin::{Origin, Place, Spot, Written};
 use crate::config::units;
 use crate::config::yaml::{Entry, Node, Typed, integer, truth};
@@ -21,6 +26,10 @@ pub(in crate::config) struct Reader<'r> {
     pub(super) report: &'r mut Report,
     file: Arc<str>,
     folder: &'r Path,
+    /// The mappings that the walk is in, outermost first: their paths, and where their first keys stand.
+    trail: Trail,
+    /// Whether the target that the walk is in speaks HTTP.
+    is_http: bool,
 }
 
 /// The entries of one mapping whose keys have been checked.
@@ -37,6 +46,11 @@ impl<'n> Section<'n> {
         self.entries.iter().find(|entry| entry.key == key)
     }
 
+    /// All entries, known or not.
+    pub(super) fn entries(&self) -> &'n [Entry] {
+        self.entries
+    }
+
     /// An unknown key was reported that probably stands for `key`, so nothing is to be said about its absence.
     pub(super) fn is_misspelt(&self, key: &str) -> bool {
         self.misspelt.contains(&key)
@@ -47,12 +61,22 @@ impl<'r> Reader<'r> {
     /// A reader of one file; relative paths count from `folder`.
     pub(in crate::config) fn new(report: &'r mut Report, folder: &'r Path) -> Self {
         let file = report.file();
-        Reader { report, file, folder }
+        Reader { report, file, folder, trail: Vec::new(), is_http: true }
     }
 
     /// A path as written, counted from the file's folder.
     pub(super) fn path(&self, text: &str) -> PathBuf {
         self.folder.join(text)
+    }
+
+    /// Begins with a target, which speaks HTTP or does not.
+    pub(super) fn enter(&mut self, is_http: bool) {
+        self.is_http = is_http;
+    }
+
+    /// What a backend's address without a scheme probably means.
+    pub(super) fn usual_scheme(&self) -> &'static str {
+        if self.is_http { "http" } else { "tcp" }
     }
 
     /// Where a value stands; a value that is not there stands at its key.
@@ -113,28 +137,39 @@ impl<'r> Reader<'r> {
                 return None;
             }
         };
-        let unknown = entries.iter().filter(|entry| !shape.has(&entry.key));
-        let misspelt = unknown.filter_map(|entry| self.refuse_key(entry, shape)).collect();
+        while self.trail.last().is_some_and(|(path, _)| !unknown::is_inside(shape.path, path)) {
+            self.trail.pop();
+        }
+        self.trail.push((shape.path, entries.first().map(|entry| entry.key_place)));
+        let is_ours = |entry: &&Entry| {
+            shape.has(&entry.key) || (shape.path.is_empty() && unknown::is_extension(&entry.key))
+        };
+        let unknown = entries.iter().filter(|entry| !is_ours(entry));
+        let misspelt = unknown.filter_map(|entry| self.refuse_key(entry, entries, shape)).collect();
         Some(Section { entries, known: shape.keys, misspelt })
     }
 
     /// Reports an unknown key and returns the one that was probably meant.
-    fn refuse_key(&mut self, entry: &Entry, shape: &Shape) -> Option<&'static str> {
+    fn refuse_key(&mut self, entry: &Entry, all: &[Entry], shape: &Shape) -> Option<&'static str> {
         if entry.key.is_empty() {
             self.report.at(entry.key_place, format!("a value without a key {}", shape.title));
         } else if let Some(instead) = later::key(&entry.key) {
             let message = format!("`{}` is not supported yet: {instead}", entry.key);
-            self.report.at(entry.key_place, message).hint("remove it");
+            self.report.at(entry.key_place, message).hint("remove it", Fix::Remove(entry.key_place));
         } else {
             let message = format!("unknown key {} {}", quoted(&entry.key), shape.title);
-            let problem = self.report.at(entry.key_place, message);
-            let meant = shape.meant(&entry.key);
-            match (meant, elsewhere(&entry.key)) {
-                (Some(meant), _) => problem.hint(format!("did you mean `{meant}`?")),
-                (None, Some(elsewhere)) => problem.hint(elsewhere),
-                (None, None) => problem.expected(one_of(shape.names())),
+            let meant = meant(shape, &entry.key);
+            let advice = match meant {
+                Some(meant) => Some(unknown::renamed(entry, all, meant)),
+                None => home(&entry.key).map(|home| unknown::moved(entry, all, shape, &home, &self.trail)),
             };
-            return meant;
+            let problem = self.report.at(entry.key_place, message);
+            match advice {
+                Some((words, Some(fix))) => problem.hint(words, fix),
+                Some((words, None)) => problem.note(words),
+                None => problem.expected(one_of(shape.names())),
+            };
+            return meant.map(unknown::first);
         }
         None
     }
@@ -142,7 +177,9 @@ impl<'r> Reader<'r> {
     /// Reports that a value is none of what its key takes.
     pub(super) fn refuse(&mut self, entry: &Entry, expected: impl Into<String>) {
         let spot = self.spot(entry);
-        self.report.wrong(&spot, &subject(&entry.key), Wrong::new(found(&entry.node), expected));
+        let wrong = Wrong::new(found(&entry.node), expected);
+        let wrong = entry.node.text().map_or(wrong.clone(), |text| variable(wrong, text));
+        self.report.wrong(&spot, &subject(&entry.key), wrong);
     }
 
     /// The value of `entry` when `parse` accepts its text.
@@ -150,7 +187,7 @@ impl<'r> Reader<'r> {
         &mut self,
         entry: &Entry,
         expected: &str,
-        parse: impl FnOnce(&str) -> Result<T, Wrong>,
+        parse: impl FnMut(&str) -> Result<T, Wrong>,
     ) -> Option<Written<T>> {
         let is_text = matches!(entry.node.typed(), Typed::Text(_)) || entry.node.variable().is_some();
         match entry.node.text() {
@@ -167,14 +204,15 @@ impl<'r> Reader<'r> {
         &mut self,
         entry: &Entry,
         expected: &str,
-        parse: impl FnOnce(&str) -> Result<T, Wrong>,
+        parse: impl FnMut(&str) -> Result<T, Wrong>,
     ) -> Option<Written<T>> {
         match (entry.node.typed(), entry.node.text()) {
             (Typed::Bool(_), Some(text)) if entry.node.variable().is_none() => {
                 let spot = self.spot(entry);
                 let wrong = Wrong::new(found(&entry.node), expected);
-                let hint = format!("quote it if the word itself is meant: \"{text}\"");
-                self.report.wrong(&spot, &subject(&entry.key), wrong.hint(hint));
+                let value = format!("\"{text}\"");
+                let hint = format!("quote it if the word itself is meant: {value}");
+                self.report.wrong(&spot, &subject(&entry.key), wrong.hint(hint, value));
                 None
             }
             _ => self.parsed_with_numbers(entry, expected, parse),
@@ -186,7 +224,7 @@ impl<'r> Reader<'r> {
         &mut self,
         entry: &Entry,
         expected: &str,
-        parse: impl FnOnce(&str) -> Result<T, Wrong>,
+        parse: impl FnMut(&str) -> Result<T, Wrong>,
     ) -> Option<Written<T>> {
         match (entry.node.typed(), entry.node.text()) {
             (Typed::Integer(_) | Typed::Float(_), Some(text)) => self.judged(entry, text, parse),
@@ -198,12 +236,13 @@ impl<'r> Reader<'r> {
         &mut self,
         entry: &Entry,
         text: &str,
-        parse: impl FnOnce(&str) -> Result<T, Wrong>,
+        mut parse: impl FnMut(&str) -> Result<T, Wrong>,
     ) -> Option<Written<T>> {
         let spot = self.spot(entry);
         match parse(text) {
             Ok(value) => Some(Written::new(value, spot)),
             Err(wrong) => {
+                let wrong = if hidden::is_secret(&entry.key) { wrong } else { variable(wrong, text) };
                 self.report.wrong(&spot, &subject(&entry.key), wrong);
                 None
             }
@@ -245,23 +284,41 @@ impl<'r> Reader<'r> {
                 self.report.wrong(
                     &spot,
                     &subject(&entry.key),
-                    wrong.hint(format!("write {text} without quotes")),
+                    wrong.hint(format!("write {text} without quotes"), text),
                 );
                 return None;
             }
             _ => None,
         };
+        let spot = self.spot(entry);
         let Some(number) = number else {
-            self.refuse(entry, expected);
+            let wrong = Wrong::new(found(&entry.node), expected);
+            let wrong = match entry.node.text().and_then(|text| meant_number(text, &range, form)) {
+                Some(meant) => wrong.instead(meant),
+                None => entry.node.text().map_or(wrong.clone(), |text| variable(wrong, text)),
+            };
+            self.report.wrong(&spot, &subject(&entry.key), wrong);
             return None;
         };
-        let spot = self.spot(entry);
         match u32::try_from(number).ok().filter(|number| range.contains(number)) {
             Some(number) => Some(Written::new(number, spot)),
             None => {
                 let wrong = out_of_range(number, &expected, number < i64::from(*range.start()));
-                let none = number == 0 && form.contains("`off`");
-                let wrong = if none { wrong.hint("write `off`") } else { wrong };
+                let (least, most) = (range.start().to_string(), range.end().to_string());
+                let wrong = match number {
+                    0 if entry.key == "workers" => wrong
+                        .hint_by("remove it: then there is one for each core", Fix::Remove(entry.key_place)),
+                    0 if entry.key == "max_connections" => wrong.hint_by(
+                        "remove it: then there are as many as the system's limit of descriptors allows",
+                        Fix::Remove(entry.key_place),
+                    ),
+                    ..=0 if form.contains("`off`") => wrong.instead("off"),
+                    ..=0 => wrong.hint(format!("write `{least}`, the least"), least),
+                    _ if number > i64::from(*range.end()) => {
+                        wrong.hint(format!("write `{most}`, the most"), most)
+                    }
+                    _ => wrong,
+                };
                 self.report.wrong(&spot, &subject(&entry.key), wrong);
                 None
             }
@@ -319,11 +376,48 @@ impl<'r> Reader<'r> {
     ) -> Option<Written<Duration>> {
         let (least, most) = (units::show_duration(*range.start()), units::show_duration(*range.end()));
         let expected = format!("{form} ({least} to {most})");
+        let or_off = form.contains("`off`");
         self.parsed_with_numbers(entry, &expected, |text| {
-            let time = read(text).map_err(|wrong| Wrong { expected: Some(expected.clone()), ..wrong })?;
-            in_range(&time, &range, &expected, units::show_duration(time))?;
+            let time = read(text).map_err(|wrong| {
+                let wrong = Wrong { expected: Some(expected.clone()), ..wrong };
+                match units::time_meant(text, &range) {
+                    _ if or_off && (units::is_endless(text) || text == "0") => wrong.instead("off"),
+                    Some((words, time)) => wrong.hint(words, time),
+                    None => Wrong { hint: None, fix: None, ..wrong },
+                }
+            })?;
+            in_range(&time, &range, &expected, units::show_duration(time)).map_err(|wrong| {
+                if time > *range.end() {
+                    wrong.hint(format!("write `{most}`, the longest"), most.clone())
+                } else if or_off && time == Duration::ZERO {
+                    wrong.instead("off")
+                } else {
+                    wrong.hint(format!("write `{least}`, the shortest"), least.clone())
+                }
+            })?;
             Ok(time)
         })
+    }
+
+    /// Like [`Reader::duration`], for a limit that can't be switched off: who tries gets the longest.
+    pub(super) fn limit(
+        &mut self,
+        entry: &Entry,
+        range: RangeInclusive<Duration>,
+    ) -> Option<Written<Duration>> {
+        let text = entry.node.text().unwrap_or_default();
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let is_none = is_off(&entry.node) || units::is_endless(text) || digits.parse() == Ok(0.0);
+        if !is_none {
+            return self.duration(entry, range);
+        }
+        let (least, most) = (units::show_duration(*range.start()), units::show_duration(*range.end()));
+        let expected = format!("a time such as `250ms`, `2s`, `1m` or `1h` ({least} to {most})");
+        let wrong = Wrong::new(format!("is {}, but it can't be switched off", quoted(text)), expected);
+        let spot = self.spot(entry);
+        let wrong = wrong.hint(format!("write `{most}`, the longest"), most);
+        self.report.wrong(&spot, &subject(&entry.key), wrong);
+        None
     }
 
     /// A size in a range.
@@ -341,11 +435,21 @@ impl<'r> Reader<'r> {
         let expected =
             format!("{form} ({} to {})", units::show_size(*range.start()), units::show_size(*range.end()));
         self.parsed_with_numbers(entry, &expected, |text| {
-            let size =
-                units::size(text).map_err(|wrong| Wrong { expected: Some(expected.clone()), ..wrong })?;
+            let size = units::size(text).map_err(|wrong| {
+                let wrong = Wrong { expected: Some(expected.clone()), ..wrong };
+                if or_off && units::is_endless(text) { wrong.instead("off") } else { wrong }
+            })?;
             let verdict = in_range(&size, &range, &expected, units::show_size(size));
             verdict.map_err(|wrong| {
-                if or_off && size == 0 { wrong.hint("write `off` for no limit") } else { wrong }
+                if or_off && size == 0 {
+                    wrong.hint("write `off` for no limit", "off")
+                } else if size > *range.end() {
+                    let most = units::show_size(*range.end());
+                    wrong.hint(format!("write `{most}`, the most"), most)
+                } else {
+                    let least = units::show_size(*range.start());
+                    wrong.hint(format!("write `{least}`, the least"), least)
+                }
             })?;
             Ok(size)
         })
@@ -360,64 +464,4 @@ impl<'r> Reader<'r> {
         let expected = one_of(table.iter().map(|(name, _)| *name));
         self.parsed(entry, &expected, |text| choose(text, table))
     }
-}
-
-/// The value behind a name; upper and lower case are the same.
-pub(in crate::config) fn choose<T: Clone>(text: &str, table: &[(&'static str, T)]) -> Result<T, Wrong> {
-    let lower = text.to_lowercase();
-    if let Some((_, value)) = table.iter().find(|(name, _)| *name == lower) {
-        return Ok(value.clone());
-    }
-    let expected = one_of(table.iter().map(|(name, _)| *name));
-    let mut wrong = Wrong::new(format!("is {}, which does not exist", quoted(text)), expected);
-    if let Some(name) = nearest(&lower.replace('-', "_"), table.iter().map(|(name, _)| *name)) {
-        wrong = wrong.hint(format!("did you mean `{name}`?"));
-    }
-    Err(wrong)
-}
-
-/// A word that switches something off: `off`, `no` or `false`, with or without quotes.
-pub(super) fn is_off(node: &Node) -> bool {
-    match node.typed() {
-        Typed::Bool(value) => !value,
-        Typed::Text(text) => truth(text) == Some(false),
-        Typed::Null | Typed::Integer(_) | Typed::Float(_) | Typed::List(_) | Typed::Map(_) => false,
-    }
-}
-
-/// A key as the subject of a sentence.
-pub(in crate::config) fn subject(key: &str) -> String {
-    quoted(key)
-}
-
-/// What a node is, as a predicate.
-pub(super) fn found(node: &Node) -> String {
-    let text = node.text().map(quoted).unwrap_or_default();
-    match (node.typed(), node.variable()) {
-        (_, Some(variable)) => format!("is {text} (from `${{{variable}}}`)"),
-        (Typed::Null, None) => "has no value".into(),
-        (Typed::Bool(value), None) if node.text() == Some(if value { "true" } else { "false" }) => {
-            format!("is {text}")
-        }
-        (Typed::Bool(value), None) => format!("is {text}, which YAML reads as {value}"),
-        (Typed::Integer(_) | Typed::Float(_), None) => format!("is the number {text}"),
-        (Typed::Text(_), None) => format!("is the text {text}"),
-        (Typed::List(_), None) => "is a list".into(),
-        (Typed::Map(_), None) => "is a mapping (`key: value`)".into(),
-    }
-}
-
-/// The predicate of a number that its key does not take.
-pub(in crate::config) fn out_of_range(number: impl Display, expected: &str, too_small: bool) -> Wrong {
-    let side = if too_small { "too small" } else { "too large" };
-    Wrong::new(format!("is {number}, which is {side}"), expected)
-}
-
-fn in_range<T: PartialOrd>(
-    value: &T,
-    range: &RangeInclusive<T>,
-    expected: &str,
-    shown: String,
-) -> Result<(), Wrong> {
-    if range.contains(value) { Ok(()) } else { Err(out_of_range(shown, expected, value < range.start())) }
 }

@@ -3,28 +3,20 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::reader::{Reader, Section, choose, is_off, subject};
+use super::bounds::{
+    ATTEMPTS_MAX, COUNT_MAX, DAY, FAILURES, HOUR, IN_FLIGHT_MAX, MILLISECOND, MINUTE, PERCENTILE, SECOND,
+    SLOWER,
+};
+use super::group::section_or_off;
+use super::reader::{Reader, Section, choose, found, is_off, out_of_range, subject};
+use super::shape;
 use super::statuses::{self, statuses};
-use super::{COUNT_MAX, DAY, HOUR, MILLISECOND, section_or_off, shape};
+use super::vocabulary::spoken::{Condition, InFlight};
+use crate::config::edit::Fix;
 use crate::config::error::{Wrong, quoted};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::units;
 use crate::config::yaml::{Entry, Typed, truth};
-
-/// Statuses that can be a failure.
-pub(super) const FAILURES: RangeInclusive<u16> = 400..=599;
-/// Most requests that one backend can be allowed to have at once, and most that can wait.
-pub(super) const IN_FLIGHT_MAX: u32 = 1_000_000;
-/// Most attempts of a request.
-pub(super) const ATTEMPTS_MAX: u32 = 10;
-/// Bounds of `outlier.latency`. Being slower than the others by less is nothing to be left out for.
-pub(super) const SLOWER: (u32, u32) = (2, 100);
-/// Bounds of `hedging.percentile`.
-pub(super) const PERCENTILE: (u32, u32) = (50, 99);
-/// Longest pause before a retry.
-pub(super) const MINUTE: Duration = Duration::from_secs(60);
-/// Shortest time that an average can be taken over.
-pub(super) const SECOND: Duration = Duration::from_secs(1);
 
 /// A key that may be absent, and a value of `None`: `off`.
 type OrOff<T> = Option<Written<Option<T>>>;
@@ -40,21 +32,6 @@ pub(in crate::config) struct RawResilience {
     pub(in crate::config) queue: OrOff<RawQueue>,
     /// `off` is 0.
     pub(in crate::config) panic_threshold: Option<Written<u8>>,
-}
-
-/// `max_in_flight` when it is not `off`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::config) enum InFlight {
-    /// So many.
-    Number(u32),
-    /// What is found out.
-    Adaptive,
-}
-
-impl InFlight {
-    /// Those that have a name, with the name.
-    pub(in crate::config) const NAMED: &'static [(&'static str, InFlight)] =
-        &[("adaptive", InFlight::Adaptive)];
 }
 
 /// `breaker` when it is not `off`.
@@ -86,25 +63,6 @@ pub(in crate::config) struct RawRetries {
     pub(in crate::config) budget: Option<Written<u8>>,
     /// `off` is zero.
     pub(in crate::config) backoff: Option<Written<Duration>>,
-}
-
-/// What an attempt is repeated for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::config) enum Condition {
-    /// No connection could be made.
-    Connect,
-    /// The connection broke before a byte of the answer.
-    Reset,
-    /// The first byte, or the whole head, took too long.
-    Timeout,
-    /// The answer has one of these statuses.
-    Statuses(RangeInclusive<u16>),
-}
-
-impl Condition {
-    /// Those that have a name, with the name.
-    pub(in crate::config) const NAMED: &'static [(&'static str, Condition)] =
-        &[("connect", Condition::Connect), ("reset", Condition::Reset), ("timeout", Condition::Timeout)];
 }
 
 /// `hedging` when it is not `off`.
@@ -145,9 +103,19 @@ pub(super) fn walk(
 }
 
 /// What to say to somebody who switches on what is on.
-fn by_default(entry: &Entry) -> Option<String> {
-    (entry.node.typed() == Typed::Bool(true))
-        .then(|| "it is on unless it is `off`: remove the line".to_owned())
+fn by_default(entry: &Entry) -> Option<Advice> {
+    (entry.node.typed() == Typed::Bool(true)).then(|| {
+        let words = "it is on unless it is `off`: remove the line".to_owned();
+        (words, Fix::Remove(entry.key_place))
+    })
+}
+
+/// Words with the edit that they propose.
+type Advice = (String, Fix);
+
+/// Another value for a key.
+fn write(value: String) -> Advice {
+    (format!("write `{value}`"), Fix::Value(value))
 }
 
 /// A whole number where a mapping belongs.
@@ -163,7 +131,7 @@ fn breaker(
     reader: &mut Reader<'_>,
     http_only: &mut Vec<(&'static str, Spot)>,
 ) -> OrOff<RawBreaker> {
-    let hint = bare(entry).map(|number| format!("write `breaker: {{failures: {number}}}`"));
+    let hint = bare(entry).map(|number| write(format!("{{failures: {number}}}")));
     let expected = "`off`, or a mapping with keys such as `failures` and `open`";
     let written =
         section_or_off(entry, reader, &shape::BREAKER, expected, hint.or_else(|| by_default(entry)))?;
@@ -209,12 +177,15 @@ fn retries(
 ) -> OrOff<RawRetries> {
     // Elsewhere such a number counts what comes after the first attempt.
     let hint = bare(entry).map(|number| match number {
-        0 => "write `retries: off`".to_owned(),
+        0 => write("off".to_owned()),
         number if number < ATTEMPTS_MAX => {
-            let attempts = number + 1;
-            format!("write `retries: {{attempts: {attempts}}}`: attempts include the first one")
+            let value = format!("{{attempts: {}}}", number + 1);
+            (format!("write `{value}`: attempts include the first one"), Fix::Value(value))
         }
-        _ => format!("write `retries: {{attempts: {ATTEMPTS_MAX}}}` for the most that there can be"),
+        _ => {
+            let value = format!("{{attempts: {ATTEMPTS_MAX}}}");
+            (format!("write `{value}` for the most that there can be"), Fix::Value(value))
+        }
     });
     let expected = "`off`, or a mapping with keys such as `attempts` and `on`";
     let written =
@@ -240,9 +211,10 @@ fn conditions(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<Writ
     const EXPECTED: &str = "`connect`, `reset`, `timeout`, a status such as `503`, a range such as `502-504`, or a list of them (statuses from 400 to 599)";
     let Some(items) = statuses::items(entry) else {
         let spot = reader.spot(entry);
-        let wrong = Wrong::new(super::reader::found(&entry.node), EXPECTED);
-        let hint = is_off(&entry.node).then(|| "write `retries: off`".to_owned());
-        reader.report.wrong(&spot, &subject(&entry.key), Wrong { hint, ..wrong });
+        let wrong = Wrong::new(found(&entry.node), EXPECTED);
+        let wrong =
+            if is_off(&entry.node) { wrong.note("`retries: off` is how nothing is repeated") } else { wrong };
+        reader.report.wrong(&spot, &subject(&entry.key), wrong);
         return None;
     };
     let mut conditions: Vec<Written<Condition>> = Vec::with_capacity(items.len());
@@ -252,6 +224,7 @@ fn conditions(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<Writ
             Some(condition) if conditions.iter().any(|other| other.value == condition) => {
                 let text = quoted(item.text().unwrap_or_default());
                 let wrong = Wrong::bare(format!("is {text}, which is there already"));
+                let wrong = wrong.hint_by("remove it", Fix::RemoveItem(item.place));
                 reader.report.wrong(&spot, "an entry of `on`", wrong);
             }
             Some(condition) => conditions.push(Written::new(condition, spot)),
@@ -304,7 +277,7 @@ fn hedging(entry: &Entry, reader: &mut Reader<'_>) -> OrOff<RawHedging> {
         return Some(Written::new(Some(RawHedging::default()), reader.spot(entry)));
     }
     let hint = entry.node.text().and_then(|text| percentile(text).ok());
-    let hint = hint.map(|number| format!("write `hedging: {{percentile: {number}}}`"));
+    let hint = hint.map(|number| write(format!("{{percentile: {number}}}")));
     let expected = "`off`, `on`, or a mapping with `percentile` and `budget`";
     let written = section_or_off(entry, reader, &shape::HEDGING, expected, hint)?;
     let Some(section) = written.value else { return Some(Written::new(None, written.spot)) };
@@ -346,7 +319,10 @@ fn in_flight(
     let expected = format!("{FORM} from 1 to {IN_FLIGHT_MAX}");
     let read = reader.parsed(entry, &expected, |text| {
         let read = choose(text, InFlight::NAMED);
-        read.map_err(|wrong| Wrong { expected: Some(expected.clone()), ..wrong })
+        read.map_err(|wrong| {
+            let wrong = Wrong { expected: Some(expected.clone()), ..wrong };
+            if units::is_endless(text) { wrong.instead("off") } else { wrong }
+        })
     })?;
     if read.value == InFlight::Adaptive {
         // Of a TCP connection only is known how long it takes to begin, and that does not grow with the load.
@@ -357,8 +333,8 @@ fn in_flight(
 
 fn queue(entry: &Entry, reader: &mut Reader<'_>) -> OrOff<RawQueue> {
     let hint = bare(entry).map(|number| match number {
-        0 => "write `queue: off`".to_owned(),
-        number => format!("write `queue: {{size: {number}}}`"),
+        0 => write("off".to_owned()),
+        number => write(format!("{{size: {number}}}")),
     });
     let expected = "`off`, or a mapping with `size` and `timeout`";
     let written = section_or_off(entry, reader, &shape::QUEUE, expected, hint.or_else(|| by_default(entry)))?;
@@ -374,7 +350,9 @@ fn queue(entry: &Entry, reader: &mut Reader<'_>) -> OrOff<RawQueue> {
 fn size(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<u32>> {
     if bare(entry) == Some(0) {
         let expected = format!("a whole number from 1 to {IN_FLIGHT_MAX}");
-        let wrong = super::out_of_range(0, &expected, true).hint("write `queue: off` if no request may wait");
+        let wrong = out_of_range(0, &expected, true)
+            .hint("write `1`, the least", "1")
+            .note("`queue: off` is how no request waits");
         reader.report.wrong(&reader.spot(entry), &subject(&entry.key), wrong);
         return None;
     }

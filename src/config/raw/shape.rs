@@ -5,35 +5,24 @@ mod resilience;
 
 use std::time::Duration;
 
-use super::balance::{BOUND, PRIORITY_MAX};
-use super::foreign;
+use super::bounds::{
+    BOUND, CONNECTIONS_MAX, COUNT_MAX, DAY, HOUR, IN_FLIGHT_MAX, INTERVAL_MIN, MILLISECOND, MONTH,
+    PRIORITY_MAX, WORKERS_MAX,
+};
 use super::kind::Kind::{
     Choice, ChoiceAs, ChoiceOr, ChoiceOrGroup, Group, Items, List, Named, Numeral, OneOrItems, OrOff,
     Percent, PercentOrWhole, Seconds, Size, Switch, SwitchOr, Text, Time, Whole, WholeOr, Word,
 };
 use super::kind::{
-    ADAPTIVE, ADDRESS, BODY, FILE, HOST, HOST_HEADER, Key, Kind, LISTENER, NAME, NETWORK, PARAMETER, PATH,
-    PROTOCOL, SECRET, SHARE, STATUSES, TEMPLATE, TOKEN, URL, VERSION, key, names,
+    ADAPTIVE, ADDRESS, BODY, FILE, HOST, HOST_HEADER, Kind, LISTENER, NAME, NETWORK, PARAMETER, PATH,
+    PROTOCOL, SECRET, SHARE, STATUSES, Shape, TEMPLATE, TOKEN, URL, VERSION, key, names,
 };
-use super::resilience::IN_FLIGHT_MAX;
-use super::target::Spoken;
-use super::{CONNECTIONS_MAX, COUNT_MAX, DAY, HOUR, INTERVAL_MIN, MILLISECOND, MONTH, WORKERS_MAX};
+use super::vocabulary::foreign;
+use super::vocabulary::nearest::nearest;
+use super::vocabulary::spoken::Spoken;
 use crate::config::model::tls::{ClientAuth, TlsVersion};
 use crate::config::model::{Balance, EventFormat, Forwarded, HashKey, LogFormat, LogLevel, Portion};
 pub(super) use resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
-
-/// One kind of mapping in the file.
-#[derive(Debug)]
-pub(in crate::config) struct Shape {
-    /// How a message calls it.
-    pub(super) title: &'static str,
-    /// Where it stands: empty at the top, else with a dot at its end.
-    pub(super) path: &'static str,
-    /// Sets of keys of which exactly one must be there as a whole; empty when none must.
-    pub(super) needs: &'static [&'static [&'static str]],
-    /// Its keys in the order of the documentation, one in a line.
-    pub(super) keys: &'static [Key],
-}
 
 /// The file itself.
 pub(super) const TOP: Shape = Shape {
@@ -44,6 +33,8 @@ pub(super) const TOP: Shape = Shape {
         key("address", Text(ADDRESS), "Where listeners are bound that are a port alone.").or("127.0.0.1"),
         key("workers", Whole(1, WORKERS_MAX), "Threads that carry traffic; by default one per core."),
         key("max_connections", Whole(1, CONNECTIONS_MAX), "Client connections at once, over all listeners."),
+        key("shutdown_delay", Time(Duration::ZERO, HOUR), "How long it goes on serving after SIGTERM.")
+            .or("0s"),
         key("shutdown_timeout", Time(Duration::ZERO, HOUR), "How long requests may finish after SIGTERM.")
             .or("30s"),
         key("graceful_shutdown", Switch, "`false` cuts everything at once on SIGTERM.").or("true"),
@@ -93,8 +84,8 @@ pub(super) const TARGET: Shape = Shape {
         key("protocol", Choice(|| names(Spoken::ALL)), "What clients and backends speak.").or("tcp"),
         key(
             "listener",
-            WholeOr(0, 65_535, LISTENER),
-            "Where clients connect: a port, `\"address:port\"`, `\"*:port\"` or `unix:/path`.",
+            OneOrItems(&WholeOr(0, 65_535, LISTENER)),
+            "Where clients connect: a port, `\"address:port\"`, `\"*:port\"` or `unix:/path`, or a list of them.",
         ),
         key("tls", Group(&TLS), "TLS towards clients: with `https`, or on a `tcp` target."),
         key("upstream_tls", Group(&UPSTREAM_TLS), "TLS towards all backends of the target."),
@@ -151,6 +142,13 @@ pub(super) const TARGET: Shape = Shape {
             "Which headers tell the backend about the client. For `http` only.",
         )
         .or("x_forwarded"),
+        key("x_real_ip", Switch, "`true`: `X-Real-IP` tells it too. For `http` only.").or("false"),
+        key(
+            "host",
+            Word(HOST_HEADER),
+            "What backends get as Host: that of the client, their own address, or this. For `http` only.",
+        )
+        .or("pass"),
         key(
             "upgrade",
             OrOff(&List(&Word(PROTOCOL))),
@@ -242,6 +240,9 @@ pub(super) const HEALTH_CHECK: Shape = Shape {
         key("expect", OneOrItems(&WholeOr(100, 599, STATUSES)), "Statuses that count as good.").or("200-399"),
         key("host", Word(HOST_HEADER), "The Host header of the check; by default the backend's address."),
         key("body", Word(BODY), "A text that the body of a good answer contains."),
+        key("port", Whole(1, 65_535), "The port that is checked; by default the one that requests go to."),
+        key("send", Word(BODY), "What a check without a path sends, with escapes such as `\\r\\n`."),
+        key("receive", Word(BODY), "What a good backend then sends, with the same escapes."),
         key("agent", Whole(1, 65_535), "The port of every backend's agent, which says how much it can take."),
     ],
 };
@@ -254,8 +255,12 @@ pub(super) const TIMEOUTS: Shape = Shape {
     keys: &[
         key("connect", Time(MILLISECOND, HOUR), "For a backend to accept a connection.").or("3s"),
         key("tls", Time(MILLISECOND, HOUR), "For a TLS handshake with a client or a backend.").or("10s"),
-        key("first_byte", Time(MILLISECOND, DAY), "To the first byte of an answer. For `http` only.")
-            .or("1m"),
+        key(
+            "first_byte",
+            Time(MILLISECOND, DAY),
+            "From a whole request to the answer's head. For `http` only.",
+        )
+        .or("1m"),
         key("idle", Time(MILLISECOND, DAY), "Silence between bytes of a body, in either direction.").or("1m"),
         key("tunnel", Time(MILLISECOND, MONTH), "Silence on a TCP connection or an upgraded one.").or("1h"),
         key("head", Time(MILLISECOND, HOUR), "For a client to send a request head. For `http` only.")
@@ -349,63 +354,38 @@ pub(in crate::config) const ALL: &[Shape] = &[
     BACKEND,
 ];
 
-impl Shape {
-    /// Where it stands: empty at the top, else with a dot at its end.
-    pub(in crate::config) const fn path(&self) -> &'static str {
-        self.path
-    }
-
-    /// Sets of keys of which exactly one must be there as a whole.
-    pub(in crate::config) const fn needs(&self) -> &'static [&'static [&'static str]] {
-        self.needs
-    }
-
-    /// Its keys in the order of the documentation.
-    pub(in crate::config) const fn keys(&self) -> &'static [Key] {
-        self.keys
-    }
-
-    /// The names of its keys.
-    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
-        self.keys.iter().map(|key| key.name)
-    }
-
-    /// Whether it has this key.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.keys.iter().any(|key| key.name == name)
-    }
-
-    /// The key of this shape that somebody who wrote `key` probably meant.
-    pub(super) fn meant(&self, key: &str) -> Option<&'static str> {
-        let lower = key.to_lowercase().replace('-', "_");
-        foreign::ours(&lower).find(|ours| self.has(first(ours))).or_else(|| nearest(&lower, self.names()))
-    }
+/// The key of `shape` that somebody who wrote `key` probably meant.
+pub(super) fn meant(shape: &Shape, key: &str) -> Option<&'static str> {
+    let lower = key.to_lowercase().replace('-', "_");
+    let foreign = foreign::ours(&lower).find(|ours| shape.has(first(ours)));
+    foreign.or_else(|| nearest(&lower, shape.names()))
 }
 
 /// Where a key stands that is known, but not where it was written.
-pub(super) fn elsewhere(key: &str) -> Option<String> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Home {
+    /// The path of its mapping, with a dot at the end.
+    pub(super) path: &'static str,
+    /// Its name.
+    pub(super) key: String,
+    /// It was written under another name.
+    pub(super) is_foreign: bool,
+}
+
+/// Where a key stands that is known, but not where it was written.
+pub(super) fn home(key: &str) -> Option<Home> {
     let lower = key.to_lowercase().replace('-', "_");
-    let home = |key: &str| ALL.iter().find(|shape| shape.has(key));
-    if let Some(shape) = home(&lower) {
-        return Some(format!("`{lower}` exists, but as `{}{lower}`; check the indentation", shape.path));
+    let of = |key: &str| ALL.iter().find(|shape| shape.has(key)).map(|shape| shape.path);
+    if let Some(path) = of(&lower) {
+        return Some(Home { path, key: lower, is_foreign: false });
     }
     let ours = foreign::ours(&lower).next()?;
-    Some(format!("did you mean `{}{ours}`?", home(first(ours))?.path))
+    Some(Home { path: of(first(ours))?, key: ours.to_owned(), is_foreign: true })
 }
 
 /// The key that a path begins with.
 fn first(path: &str) -> &str {
     path.split('.').next().unwrap_or(path)
-}
-
-/// The word that `written` is a slip of, if there is one.
-pub(super) fn nearest<'w>(written: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
-    let slips = (written.chars().count() / 3).clamp(1, 3);
-    words
-        .map(|word| (strsim::damerau_levenshtein(written, word), word))
-        .filter(|(distance, _)| *distance <= slips)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, word)| word)
 }
 
 #[cfg(test)]
@@ -429,18 +409,19 @@ mod tests {
             (&RETRIES, "retry_on", "on"),
         ];
         for (shape, key, ours) in table {
-            assert_eq!(shape.meant(key), Some(ours), "{key}");
+            assert_eq!(meant(shape, key), Some(ours), "{key}");
         }
-        assert!(elsewhere("backends").is_some_and(|hint| hint.contains("`targets.<name>.backends`")));
-        assert_eq!(elsewhere("max_fails").as_deref(), Some("did you mean `targets.<name>.breaker`?"));
-        assert_eq!(TOP.meant("zebra"), None);
+        let at = |key: &str| home(key).map(|home| format!("{}{}", home.path, home.key));
+        assert_eq!(at("backends").as_deref(), Some("targets.<name>.backends"));
+        assert_eq!(at("max_fails").as_deref(), Some("targets.<name>.breaker"));
+        assert_eq!(meant(&TOP, "zebra"), None);
     }
 
     #[test]
     fn no_planned_key_hides_a_key_that_exists() {
         for shape in ALL {
             for name in shape.names() {
-                let both = super::super::later::key(name).is_some();
+                let both = super::super::vocabulary::later::key(name).is_some();
                 // `headers` is a limit here and a table of header edits there; known keys are looked up first.
                 assert!(!both || name == "headers", "{name}");
             }

@@ -59,8 +59,12 @@ pub(super) fn refuse(
 ) {
     let spot = reader.spot_of(item);
     let name = if of > 1 { format!("an entry of `{}`", entry.key) } else { format!("`{}`", entry.key) };
-    let hint = meant.map(|meant| format!("write `{meant}`"));
-    reader.report.wrong(&spot, &name, Wrong { hint, ..Wrong::new(found(item), expected) });
+    let wrong = Wrong::new(found(item), expected);
+    let wrong = match meant {
+        Some(meant) => wrong.instead(meant),
+        None => wrong,
+    };
+    reader.report.wrong(&spot, &name, wrong);
 }
 
 /// Reads `503` and `502-504`.

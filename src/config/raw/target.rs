@@ -6,41 +6,29 @@ use std::time::Duration;
 use super::address::{self, RawListener};
 use super::backend::{self, RawBackend};
 use super::balance::{self, RawPolicy, RawSticky};
+use super::bounds::{CONNECTIONS_MAX, DAY, HOUR, MILLISECOND, MONTH};
+use super::group::list;
 use super::health::{self, RawHealth};
-use super::reader::{Reader, found, is_off};
+use super::reader::{Reader, choose, found, is_off};
 use super::resilience::{self, RawResilience};
+use super::shape;
 use super::tls::{self, RawTls, RawUpstreamTls};
-use super::{CONNECTIONS_MAX, DAY, HOUR, MILLISECOND, MONTH, later, list, placed, shape};
+use super::vocabulary::later;
+use super::vocabulary::spoken::Spoken;
+use super::vocabulary::words::{is_token, name};
+use crate::config::edit::Fix;
 use crate::config::error::{Wrong, quoted};
-use crate::config::model::{Forwarded, Protocol};
+use crate::config::model::{Forwarded, HostHeader, Protocol};
 use crate::config::origin::{Field, Spot, Written};
-use crate::config::yaml::Entry;
-
-/// Longest name of a target, a backend or an upgrade protocol.
-const NAME_MAX: usize = 128;
-
-/// What `protocol` says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::config) struct Spoken {
-    pub(in crate::config) protocol: Protocol,
-    /// Over TLS: `https`. A TCP target is secured by having `tls`.
-    pub(in crate::config) is_https: bool,
-}
-
-impl Spoken {
-    pub(in crate::config) const HTTP: Spoken = Spoken { protocol: Protocol::Http, is_https: false };
-    pub(in crate::config) const TCP: Spoken = Spoken { protocol: Protocol::Tcp, is_https: false };
-    /// Everything with the name it has in a config file.
-    pub(in crate::config) const ALL: &'static [(&'static str, Spoken)] =
-        &[("tcp", Spoken::TCP), ("http", Spoken::HTTP), ("https", Spoken { is_https: true, ..Spoken::HTTP })];
-}
+use crate::config::yaml::{Entry, Typed};
 
 /// One target.
 #[derive(Debug)]
 pub(in crate::config) struct RawTarget {
     pub(in crate::config) name: Written<String>,
     pub(in crate::config) protocol: Field<Spoken>,
-    pub(in crate::config) listener: Field<RawListener>,
+    /// One address, or several.
+    pub(in crate::config) listener: Field<Vec<Written<RawListener>>>,
     pub(in crate::config) tls: Field<RawTls>,
     pub(in crate::config) upstream_tls: Field<RawUpstreamTls>,
     pub(in crate::config) policy: RawPolicy,
@@ -52,6 +40,8 @@ pub(in crate::config) struct RawTarget {
     pub(in crate::config) timeouts: RawTimeouts,
     pub(in crate::config) limits: RawLimits,
     pub(in crate::config) forwarded: Option<Written<Forwarded>>,
+    pub(in crate::config) x_real_ip: Option<Written<bool>>,
+    pub(in crate::config) host: Option<Written<HostHeader>>,
     pub(in crate::config) upgrade: Option<Written<Vec<String>>>,
     pub(in crate::config) backends: Field<Vec<RawBackend>>,
     /// Where keys stand that mean something to HTTP only.
@@ -74,6 +64,8 @@ impl RawTarget {
             timeouts: RawTimeouts::default(),
             limits: RawLimits::default(),
             forwarded: None,
+            x_real_ip: None,
+            host: None,
             upgrade: None,
             backends: Field::Absent,
             http_only: Vec::new(),
@@ -139,13 +131,12 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
     if let Some(entry) = section.find("protocol") {
         target.protocol = Field::read(reader.parsed(entry, "`tcp`, `http` or `https`", protocol));
     }
+    reader.enter(!matches!(
+        target.protocol,
+        Field::Absent | Field::Given(Written { value: Spoken { protocol: Protocol::Tcp, .. }, .. })
+    ));
     if let Some(entry) = section.find("listener") {
-        let read = reader.parsed_with_numbers(
-            entry,
-            "a port such as `8080`, or an address with port",
-            address::listener,
-        );
-        target.listener = Field::read(read.map(|read| Written::new(placed(read.value, reader), read.spot)));
+        target.listener = Field::read(listeners(entry, reader));
     }
     if let Some(entry) = section.find("tls") {
         target.tls = Field::read(tls::walk(entry, reader));
@@ -174,6 +165,14 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
         target.http_only.push(("forwarded", reader.key_spot(entry)));
         target.forwarded = forwarded(entry, reader);
     }
+    if let Some(entry) = section.find("x_real_ip") {
+        target.http_only.push(("x_real_ip", reader.key_spot(entry)));
+        target.x_real_ip = reader.switch(entry);
+    }
+    if let Some(entry) = section.find("host") {
+        target.http_only.push(("host", reader.key_spot(entry)));
+        target.host = reader.word(entry, "`pass`, `backend` or a name such as `app.example`", host);
+    }
     if let Some(entry) = section.find("upgrade") {
         target.http_only.push(("upgrade", reader.key_spot(entry)));
         target.upgrade = upgrade(entry, reader);
@@ -184,6 +183,38 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
     target
 }
 
+/// One address to listen on, or a list of them.
+fn listeners(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<Written<RawListener>>>> {
+    const EXPECTED: &str = "a port such as `8080`, or an address with port";
+    let placed = |listener: RawListener, reader: &Reader<'_>| match listener {
+        RawListener::Unix(path) => RawListener::Unix(reader.path(&path.to_string_lossy())),
+        RawListener::Port(_) | RawListener::At(..) => listener,
+    };
+    let Typed::List(items) = entry.node.typed() else {
+        let read = reader.parsed_with_numbers(entry, EXPECTED, address::listener)?;
+        let one = Written::new(placed(read.value, reader), read.spot.clone());
+        return Some(Written::new(vec![one], read.spot));
+    };
+    if items.is_empty() {
+        let problem = reader.report.at(entry.key_place, "`listener` is an empty list");
+        problem.expected("at least one port, or address with port");
+        return None;
+    }
+    let mut listeners = Vec::with_capacity(items.len());
+    for item in items {
+        let spot = reader.spot_of(item);
+        let read = match (item.typed(), item.text()) {
+            (Typed::Integer(_) | Typed::Text(_), Some(text)) => address::listener(text),
+            _ => Err(Wrong::new(found(item), EXPECTED)),
+        };
+        match read {
+            Ok(listener) => listeners.push(Written::new(placed(listener, reader), spot)),
+            Err(wrong) => reader.report.wrong(&spot, "an entry of `listener`", wrong),
+        }
+    }
+    (listeners.len() == items.len()).then(|| Written::new(listeners, reader.key_spot(entry)))
+}
+
 fn protocol(text: &str) -> Result<Spoken, Wrong> {
     let lower = text.to_lowercase();
     if let Some(instead) = later::protocol(&lower) {
@@ -192,24 +223,11 @@ fn protocol(text: &str) -> Result<Spoken, Wrong> {
             "`tcp`, `http` or `https`",
         ));
     }
-    super::choose(text, Spoken::ALL).map_err(|wrong| match lower.as_str() {
-        "tls" | "ssl" => wrong.hint("write `protocol: tcp` with `tls`, or `protocol: https`"),
+    choose(text, Spoken::ALL).map_err(|wrong| match lower.as_str() {
+        "tls" | "ssl" => wrong.note("TLS over TCP is `protocol: tcp` with `tls`; HTTP over TLS is `https`"),
+        "ws" | "wss" | "websocket" => wrong.note("WebSockets are a part of `http` and `https`"),
         _ => wrong,
     })
-}
-
-/// Names stand in logs, metrics and identities (`target/backend`).
-pub(super) fn name(text: &str) -> Result<String, Wrong> {
-    if text.is_empty() {
-        return Err(Wrong::new("is empty", "a word"));
-    }
-    if text.chars().count() > NAME_MAX {
-        return Err(Wrong::bare(format!("is longer than {NAME_MAX} characters")));
-    }
-    if text.chars().any(|c| c.is_whitespace() || c.is_control() || c == '/') {
-        return Err(Wrong::new(format!("is {}, which has a blank or a `/` in it", quoted(text)), "one word"));
-    }
-    Ok(text.to_owned())
 }
 
 fn timeouts(
@@ -226,7 +244,7 @@ fn timeouts(
         Some(entry)
     };
     let mut time = |key: &'static str, longest: Duration, of_http: bool| {
-        find(key, of_http, reader).and_then(|entry| reader.duration(entry, MILLISECOND..=longest))
+        find(key, of_http, reader).and_then(|entry| reader.limit(entry, MILLISECOND..=longest))
     };
     let (connect, tls) = (time("connect", HOUR, false), time("tls", HOUR, false));
     let (first_byte, idle) = (time("first_byte", DAY, true), time("idle", DAY, false));
@@ -287,6 +305,12 @@ fn limits(
     })
 }
 
+/// What backends get as Host.
+fn host(text: &str) -> Result<HostHeader, Wrong> {
+    let named = HostHeader::NAMED.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+    named.map_or_else(|| health::host_header(text).map(HostHeader::Name), |(_, host)| Ok(host.clone()))
+}
+
 fn forwarded(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Forwarded>> {
     if is_off(&entry.node) {
         return Some(Written::new(Forwarded::Off, reader.spot(entry)));
@@ -303,12 +327,13 @@ fn upgrade(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<String>
     for item in items {
         let text = item.text().unwrap_or_default().to_ascii_lowercase();
         // RFC 9110 §7.8: a protocol name is a token, perhaps with a version after a slash.
-        let wrong = if !text.split('/').all(super::is_token) || text.matches('/').count() > 1 {
+        let wrong = if !text.split('/').all(is_token) || text.matches('/').count() > 1 {
             Wrong::new(found(item), "the name of a protocol such as `websocket`")
         } else if text == "h2c" {
             Wrong::bare("is `h2c`, which is not supported: such a request is served over HTTP/1.1")
         } else if protocols.contains(&text) {
             Wrong::bare(format!("is {}, which is there already", quoted(&text)))
+                .hint_by("remove it", Fix::RemoveItem(item.place))
         } else {
             protocols.push(text);
             continue;

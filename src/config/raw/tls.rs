@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use rustls::pki_types::ServerName;
 
+use super::address;
+use super::group::list;
+use super::kind::Shape;
 use super::reader::{Reader, Section};
-use super::shape::{self, Shape};
-use super::{address, list};
+use super::shape;
 use crate::config::error::{Wrong, quoted};
 use crate::config::model::tls::{ClientAuth, TlsVersion};
 use crate::config::origin::{Field, Spot, Written};
@@ -142,7 +144,7 @@ fn min_version(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<TlsVers
         known.map(|(_, version)| *version).ok_or_else(|| {
             let wrong = Wrong::new(format!("is {}, which is not supported", quoted(text)), EXPECTED);
             if number.starts_with("1.") || number == "1" {
-                wrong.hint("older versions can be broken (RFC 8996)")
+                wrong.instead("1.2").note("older versions can be broken (RFC 8996)")
             } else {
                 wrong
             }

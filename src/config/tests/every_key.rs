@@ -85,6 +85,7 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         }),
         ("workers", top("workers: 1000"), |c| c.workers == 1000),
         ("max_connections", top("max_connections: 7"), |c| c.max_connections == Some(7)),
+        ("shutdown_delay", top("shutdown_delay: 5s"), |c| c.shutdown_delay == 5 * SECOND),
         ("shutdown_timeout", top("shutdown_timeout: 1s"), |c| c.shutdown_timeout == SECOND),
         ("graceful_shutdown", top("graceful_shutdown: no"), |c| c.shutdown_timeout.is_zero()),
         ("logging", top("logging: trace"), |c| c.log_level == LogLevel::Trace),
@@ -203,6 +204,15 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         ("targets.<name>.health_check.host", health("host: w.example"), |c| {
             probe(c).host.as_deref() == Some("w.example")
         }),
+        ("targets.<name>.health_check.port", health("port: 9000"), |c| probe(c).port == Some(9000)),
+        (
+            "targets.<name>.health_check.send",
+            target(r"health_check: {send: 'A\r\n\x00\0\xFF', receive: b}"),
+            |c| probe(c).send.as_deref() == Some(b"A\r\n\0\0\xff"),
+        ),
+        ("targets.<name>.health_check.receive", target("health_check: {receive: +PONG}"), |c| {
+            probe(c).receive.as_deref() == Some(b"+PONG")
+        }),
         ("targets.<name>.timeouts", target("timeouts: {connect: 9s}"), |c| {
             of(c).1.timeouts.connect == 9 * SECOND
         }),
@@ -241,6 +251,8 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         ("targets.<name>.forwarded", target("forwarded: rfc7239"), |c| {
             of(c).0.forwarded == Forwarded::Rfc7239
         }),
+        ("targets.<name>.x_real_ip", target("x_real_ip: true"), |c| of(c).0.x_real_ip),
+        ("targets.<name>.host", target("host: Backend"), |c| of(c).1.host == HostHeader::Backend),
         ("targets.<name>.upgrade", target("upgrade: [WebSocket, x/1]"), |c| {
             of(c).1.upgrade == ["websocket", "x/1"]
         }),

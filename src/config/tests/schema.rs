@@ -362,8 +362,9 @@ fn what_loads_is_never_refused() {
         }
     }
     let never: Vec<String> = keys().into_iter().filter(|key| !loaded.contains(key)).collect();
-    // Any target and any backend needs more than these values have.
-    assert_eq!(never, ["targets", "targets.<name>.backends"], "no value was right for these");
+    // Any target and any backend needs more than these values have, and `send` needs `receive`.
+    let expected = ["targets", "targets.<name>.backends", "targets.<name>.health_check.send"];
+    assert_eq!(never, expected, "no value was right for these");
 }
 
 #[test]

@@ -46,6 +46,16 @@ fn faults_at(path: &str, schema: &Value, value: &Value) -> Vec<String> {
                 }
                 true
             }
+            "patternProperties" => {
+                for (pattern, inner) in wanted.as_object().unwrap() {
+                    for (key, value) in value.as_object().into_iter().flatten() {
+                        if matches(&pattern.as_str().into(), key) {
+                            faults.extend(faults_at(&below(path, key), inner, value));
+                        }
+                    }
+                }
+                true
+            }
             "items" => {
                 for (index, item) in value.as_array().into_iter().flatten().enumerate() {
                     faults.extend(faults_at(&format!("{path}[{index}]"), wanted, item));
@@ -62,8 +72,11 @@ fn faults_at(path: &str, schema: &Value, value: &Value) -> Vec<String> {
             }
             "additionalProperties" => {
                 for (key, value) in value.as_object().into_iter().flatten() {
+                    let patterns = schema["patternProperties"].as_object().into_iter().flatten();
+                    let is_known = schema["properties"].get(key).is_some()
+                        || patterns.into_iter().any(|(pattern, _)| matches(&pattern.as_str().into(), key));
                     match wanted {
-                        _ if schema["properties"].get(key).is_some() => {}
+                        _ if is_known => {}
                         Value::Bool(false) => faults.push(below(path, key)),
                         other => faults.extend(faults_at(&below(path, key), other, value)),
                     }

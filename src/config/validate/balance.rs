@@ -67,7 +67,7 @@ fn refuse_idle(raw: &RawTarget, algorithm: Balance, report: &mut Report) {
     let (target, balance) = (quoted(&raw.name.value), name_of(Balance::ALL, algorithm));
     let mut refuse = |key: &str, spot: &Spot, hint: &str| {
         let message = format!("`{key}` has no effect: the target {target} is balanced by {balance}");
-        report.spot(spot, message).hint(hint);
+        report.spot(spot, message).note(hint);
     };
     if let (false, Some(written)) = (algorithm.is_hash(), &raw.policy.hash_key) {
         refuse("hash_key", &written.spot, "set `balance: maglev` or `balance: ring_hash`, or remove it");
@@ -89,7 +89,7 @@ fn refuse_http_hash(raw: &RawTarget, protocol: Option<Protocol>, report: &mut Re
         report
             .spot(&written.spot, message)
             .expected("`client_ip`")
-            .hint("set `protocol: http`, or remove it");
+            .note("set `protocol: http`, or remove it");
     }
 }
 
@@ -158,7 +158,7 @@ fn key_in(file: &Path) -> Result<Arc<[u8]>, Wrong> {
     let wrong = |why: String| Wrong::new(format!("is {name}, which {why}"), EXPECTED);
     let facts = std::fs::metadata(file).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => wrong("does not exist".to_owned())
-            .hint("a relative path counts from the folder of the config file"),
+            .note("a relative path counts from the folder of the config file"),
         _ => wrong(format!("can't be read: {error}")),
     })?;
     if !facts.is_file() {
@@ -203,7 +203,7 @@ pub(super) fn portion(
                     if priority.spot.place > backup.spot.place { &priority.spot } else { &backup.spot };
                 report
                     .spot(later, "`backup` and `priority` in one backend")
-                    .hint("keep one of them; a backup comes behind every `priority`");
+                    .note("keep one of them; a backup comes behind every `priority`");
             }
             ledger.note(path("backup"), "true", backup.spot.origin.clone());
             Portion::BACKUP

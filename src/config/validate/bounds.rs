@@ -87,7 +87,7 @@ fn queue(raw: &RawTarget, report: &mut Report) -> Option<Written<Duration>> {
             show_duration(first.1.value),
             clashes::line_of(&first.1.spot)
         );
-        report.spot(&later.1.spot, message).hint("keep one of them");
+        report.spot(&later.1.spot, message).note("keep one of them");
     }
     here.or(there).map(|(_, written)| written.clone())
 }
@@ -144,9 +144,10 @@ pub(super) fn limits(raw: &RawTarget, is_http: bool, report: &mut Report, ledger
 /// A limit of one client's connections that nobody can reach.
 fn refuse_idle_connections(raw: &RawTarget, report: &mut Report) {
     let Some(Written { value: Some(own), spot }) = &raw.limits.connections_per_client else { return };
-    if let Field::Given(Written { value: RawListener::Unix(_), .. }) = &raw.listener {
+    let is_unix = |written: &Written<RawListener>| matches!(written.value, RawListener::Unix(_));
+    if matches!(&raw.listener, Field::Given(written) if written.value.iter().all(is_unix)) {
         let message = "`connections_per_client` has no effect: clients of a unix socket have no address";
-        report.spot(spot, message).hint("set `connections`, or remove it");
+        report.spot(spot, message).note("set `connections`, or remove it");
     }
     if let Some(Written { value: Some(all), .. }) = &raw.limits.connections
         && own > all

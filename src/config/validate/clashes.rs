@@ -7,16 +7,21 @@ use std::path::Path;
 use crate::config::error::{Report, quoted};
 use crate::config::model::{BackendAddress, Bind, ListenerConfig};
 use crate::config::origin::{Field, Spot, Written};
-use crate::config::raw::{RawBackend, RawListener, RawTarget};
+use crate::config::raw::{BindHost, RawBackend, RawListener, RawTarget};
 
 /// Reports every listener that can't be bound because of one before it.
-pub(super) fn listeners(raw: &[RawTarget], listeners: &[ListenerConfig], report: &mut Report) {
-    let mut by_port: HashMap<u16, Vec<(SocketAddr, usize)>> = HashMap::new();
-    let mut by_path: HashMap<&Path, usize> = HashMap::new();
+pub(super) fn listeners(
+    raw: &[RawTarget],
+    listeners: &[ListenerConfig],
+    host: BindHost,
+    report: &mut Report,
+) {
+    let mut by_port: HashMap<u16, Vec<(SocketAddr, Owner<'_>)>> = HashMap::new();
+    let mut by_path: HashMap<&Path, Owner<'_>> = HashMap::new();
     for (index, (target, listener)) in raw.iter().zip(listeners).enumerate() {
         let Field::Given(written) = &target.listener else { continue };
         let mut clash = None;
-        for bind in &listener.binds {
+        for (bind, spot) in listener.binds.iter().zip(spots(&written.value, host)) {
             match bind {
                 Bind::Tcp(address) if address.port() == 0 => {}
                 Bind::Tcp(address) => {
@@ -25,41 +30,63 @@ pub(super) fn listeners(raw: &[RawTarget], listeners: &[ListenerConfig], report:
                         taken.iter().find(|(other, _)| overlap(other.ip(), address.ip()))
                     {
                         clash.get_or_insert((
+                            spot,
                             format!("{other}"),
                             format!("port {} is used twice", address.port()),
                             *first,
                         ));
                     }
-                    taken.push((*address, index));
+                    taken.push((*address, (index, spot)));
                 }
                 Bind::Unix(path) => {
                     if let Some(first) = by_path.get(path.as_path()) {
                         let name = path.display();
                         clash.get_or_insert((
+                            spot,
                             format!("unix:{name}"),
                             format!("the socket `{name}` is used twice"),
                             *first,
                         ));
                     }
-                    by_path.insert(path, index);
+                    by_path.insert(path, (index, spot));
                 }
             }
         }
-        if let Some((address, message, first)) = clash {
+        if let Some((spot, address, message, (first, at))) = clash {
             let other = &raw[first].name.value;
-            let (address, line) = match &raw[first].listener {
-                Field::Given(Written { value: RawListener::At(host, port), spot }) => {
-                    (format!("{host}:{port}"), line_of(spot))
-                }
-                Field::Given(written) => (address, line_of(&written.spot)),
-                Field::Absent | Field::Faulty => (address, String::new()),
+            let listeners = match &raw[first].listener {
+                Field::Given(written) => written.value.as_slice(),
+                Field::Absent | Field::Faulty => &[],
             };
+            let as_written = listeners.iter().find(|other| other.spot.place == at.place);
+            let address = match as_written.map(|written| &written.value) {
+                Some(RawListener::At(host, port)) => format!("{host}:{port}"),
+                _ => address,
+            };
+            let line = line_of(at);
             report
-                .spot(&written.spot, message)
+                .spot(spot, message)
                 .expected("one listener for each address")
-                .hint(format!("the target {} already listens on `{address}`{line}", quoted(other)));
+                .note(format!("the target {} already listens on `{address}`{line}", quoted(other)));
         }
     }
+}
+
+/// Which target has an address, and where it is written.
+type Owner<'r> = (usize, &'r Spot);
+
+/// Where each address is written that listeners are bound to, in their order.
+fn spots(listeners: &[Written<RawListener>], host: BindHost) -> impl Iterator<Item = &Spot> {
+    listeners.iter().flat_map(move |listener| {
+        let is_any = match listener.value {
+            RawListener::At(host, _) => host == BindHost::Any,
+            RawListener::Port(_) => host == BindHost::Any,
+            RawListener::Unix(_) => false,
+        };
+        // `*` is bound for IPv6 and for IPv4.
+        let binds = if is_any { 2 } else { 1 };
+        std::iter::repeat_n(&listener.spot, binds)
+    })
 }
 
 /// Two addresses of one port that can't both be bound. IPv6 sockets are bound for IPv6 only, so the families
@@ -80,7 +107,7 @@ pub(super) fn backends(target: &str, backends: &[RawBackend], report: &mut Repor
             let line = line_of(&first.place.spot);
             report
                 .spot(&backend.place.spot, message)
-                .hint(format!("remove one of them; the first is `{address}`{line}"));
+                .note(format!("remove one of them; the first is `{address}`{line}"));
             continue;
         }
         addresses.insert(identity, backend);
@@ -94,7 +121,7 @@ pub(super) fn backends(target: &str, backends: &[RawBackend], report: &mut Repor
             let line = line_of(first.name.as_ref().map_or(&first.place.spot, |name| &name.spot));
             report
                 .spot(spot, message)
-                .hint(format!("rename one of them; the first is {}{line}", quoted(&name)));
+                .note(format!("rename one of them; the first is {}{line}", quoted(&name)));
             continue;
         }
         names.insert(name, backend);

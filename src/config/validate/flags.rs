@@ -49,7 +49,7 @@ pub(in crate::config) fn merge(raw: &mut Raw, flags: &Flags, report: &mut Report
         if !used && !raw.targets.is_empty() {
             report
                 .spot(&ADDRESS, "`--address` would change nothing: every `listener` in the file has an address of its own")
-                .hint("use `--port` too, or write only a port in the file");
+                .note("use `--port` too, or write only a port in the file");
         }
         raw.address = Some(address);
     }
@@ -140,7 +140,9 @@ fn backends(raw: &mut Raw, flags: &Flags, report: &mut Report) {
     let mut backends = Vec::new();
     let mut faulty = false;
     for text in flags.backends.iter().flat_map(|list| list.split(',')) {
-        match judged(Some(text.trim()), &BACKENDS, "an entry of `--backends`", report, backend_url) {
+        match judged(Some(text.trim()), &BACKENDS, "an entry of `--backends`", report, |text| {
+            backend_url(text, "http")
+        }) {
             Some(place) => backends.push(RawBackend::at(place)),
             None => faulty = true,
         }
@@ -169,14 +171,31 @@ fn port(raw: &mut Raw, flags: &Flags, address: Option<&Written<BindHost>>, repor
     match raw.targets.as_mut_slice() {
         [] => {}
         [target] => {
+            let written = match &target.listener {
+                Field::Given(written) => written.value.as_slice(),
+                Field::Absent | Field::Faulty => &[],
+            };
+            if written.len() > 1 {
+                report
+                    .spot(
+                        &PORT,
+                        format!(
+                            "`--port` does not say which listener it means: the file has {}",
+                            written.len()
+                        ),
+                    )
+                    .expected("a file with one listener")
+                    .note("change the file instead");
+                return;
+            }
             // The address stays as it was written, unless the flags name one.
-            let host = match (&target.listener, address) {
+            let host = match (written, address) {
                 (_, Some(address)) => Some(address.value),
-                (Field::Given(Written { value: RawListener::At(host, _), .. }), None) => Some(*host),
+                ([Written { value: RawListener::At(host, _), .. }], None) => Some(*host),
                 _ => None,
             };
             let listener = host.map_or(RawListener::Port(port), |host| RawListener::At(host, port));
-            target.listener = Field::Given(Written::new(listener, PORT));
+            target.listener = Field::Given(Written::new(vec![Written::new(listener, PORT)], PORT));
         }
         many => ambiguous(&PORT, "`--port`", many.len(), report),
     }
@@ -186,12 +205,13 @@ fn ambiguous(spot: &Spot, flag: &str, targets: usize, report: &mut Report) {
     report
         .spot(spot, format!("{flag} does not say which target it means: the file has {targets}"))
         .expected("a file with one target")
-        .hint("change the file instead");
+        .note("change the file instead");
 }
 
 /// Listeners that are only a port are bound at the top level's address.
 fn takes_address(target: &RawTarget) -> bool {
-    matches!(&target.listener, Field::Given(Written { value: RawListener::Port(_), .. }))
+    let is_port = |written: &Written<RawListener>| matches!(written.value, RawListener::Port(_));
+    matches!(&target.listener, Field::Given(written) if written.value.iter().any(is_port))
 }
 
 fn health_path(raw: &mut Raw, path: &Written<String>, report: &mut Report) {

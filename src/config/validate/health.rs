@@ -37,7 +37,8 @@ pub(super) fn accept(
         timeout: ledger.settle(path(".timeout"), written.timeout.as_ref(), default.timeout, time),
         rise: ledger.settle(path(".rise"), written.rise.as_ref(), default.rise, ToString::to_string),
         fall: ledger.settle(path(".fall"), fall, default.fall, ToString::to_string),
-        agent: agent(raw, written, report, ledger),
+        port: port(raw, "port", written.port.as_ref(), report, ledger),
+        agent: port(raw, "agent", written.agent.as_ref(), report, ledger),
         ..default
     };
     if let Field::Given(common) = &written.path {
@@ -45,13 +46,15 @@ pub(super) fn accept(
     }
     if !asks(raw) {
         refuse_idle_keys(written, report);
-        return Some(checks);
+        let (send, receive) = talk(raw, written, report, ledger);
+        return Some(HealthCheck { send, receive, ..checks });
     }
+    refuse_talk(written, report);
     let expect = ledger
         .settle(path(".expect"), written.expect.as_ref(), checks.expect, |ranges| show_statuses(ranges));
     let host = written.host.as_ref().map(|host| Written::new(Some(host.value.clone()), host.spot.clone()));
     let host = ledger.settle(path(".host"), host.as_ref(), None, |host: &Option<String>| {
-        host.clone().unwrap_or_else(|| "the backend's address".to_owned())
+        host.clone().unwrap_or_else(|| "that of the target".to_owned())
     });
     let body = written.body.as_ref().map(|body| Written::new(Some(body.value.clone()), body.spot.clone()));
     let body = ledger.settle(path(".body"), body.as_ref(), None, |body: &Option<String>| {
@@ -60,11 +63,18 @@ pub(super) fn accept(
     Some(HealthCheck { expect, host, body, ..checks })
 }
 
-/// The port of the agents. They are asked over TCP.
-fn agent(raw: &RawTarget, written: &RawHealth, report: &mut Report, ledger: &mut Ledger) -> Option<u16> {
-    let path = format!("targets.{}.health_check.agent", raw.name.value);
-    let Some(port) = &written.agent else {
-        ledger.note(path, "none", Origin::Default);
+/// A port at which every backend's address is asked, by probes or for its agent.
+fn port(
+    raw: &RawTarget,
+    key: &str,
+    written: Option<&Written<u32>>,
+    report: &mut Report,
+    ledger: &mut Ledger,
+) -> Option<u16> {
+    let path = format!("targets.{}.health_check.{key}", raw.name.value);
+    let Some(port) = written else {
+        let default = if key == "port" { "that of the backend" } else { "none" };
+        ledger.note(path, default, Origin::Default);
         return None;
     };
     ledger.note(path, port.value.to_string(), port.spot.origin.clone());
@@ -75,12 +85,44 @@ fn agent(raw: &RawTarget, written: &RawHealth, report: &mut Report, ledger: &mut
     let unix = backends.iter().find(|backend| matches!(backend.place.value.address, BackendAddress::Unix(_)));
     if let Some(unix) = unix {
         let message = format!(
-            "`agent` asks every backend on a port, but {} is a unix socket",
+            "`{key}` asks every backend on a port, but {} is a unix socket",
             quoted(&unix.place.value.address.to_string())
         );
-        report.spot(&port.spot, message).hint("write backends with `host`, or remove it");
+        report.spot(&port.spot, message).note("write backends with `host`, or remove it");
     }
     u16::try_from(port.value).ok()
+}
+
+/// What a probe without a path sends, and what a good backend then says.
+fn talk(
+    raw: &RawTarget,
+    written: &RawHealth,
+    report: &mut Report,
+    ledger: &mut Ledger,
+) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
+    if let (Some(send), None) = (&written.send, &written.receive) {
+        report
+            .spot(&send.spot, "`send` without `receive`: nobody would look at what comes back")
+            .note("add `receive:` with something that a good answer contains");
+    }
+    let mut settle = |key: &str, bytes: &Option<Written<Vec<u8>>>| {
+        let path = format!("targets.{}.health_check.{key}", raw.name.value);
+        let bytes = bytes.as_ref().map(|bytes| Written::new(Some(bytes.value.clone()), bytes.spot.clone()));
+        ledger.settle(path, bytes.as_ref(), None, |bytes: &Option<Vec<u8>>| {
+            bytes.as_ref().map_or_else(|| "nothing".to_owned(), |bytes| bytes.escape_ascii().to_string())
+        })
+    };
+    (settle("send", &written.send), settle("receive", &written.receive))
+}
+
+/// A check that asks for a path speaks HTTP and nothing else.
+fn refuse_talk(health: &RawHealth, report: &mut Report) {
+    let keys = [("send", &health.send), ("receive", &health.receive)];
+    for (key, written) in keys.into_iter().filter_map(|(key, bytes)| Some((key, bytes.as_ref()?))) {
+        report
+            .spot(&written.spot, format!("`{key}` has no effect, because the check asks for a path by HTTP"))
+            .note("remove it, or the paths; what an answer's body contains is `body`");
+    }
 }
 
 /// Whether any check of this target asks for a path. A faulty one counts: its fault has been reported.
@@ -129,6 +171,6 @@ fn refuse_idle_keys(health: &RawHealth, report: &mut Report) {
     for (key, spot) in expect.into_iter().chain(host).chain(body) {
         report
             .spot(spot, format!("`{key}` has no effect, because the check has no path to ask for"))
-            .hint("add `path: /health` to `health_check`, or `health_path` to the backends");
+            .note("add `path: /health` to `health_check`, or `health_path` to the backends");
     }
 }

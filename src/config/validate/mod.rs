@@ -44,6 +44,8 @@ pub(super) fn accept(raw: &Raw, report: &mut Report, ledger: &mut Ledger) -> Con
     let cores = u32::try_from(cores).unwrap_or(WORKERS_MAX).clamp(1, WORKERS_MAX);
     let workers = ledger.settle("workers", raw.workers.as_ref(), cores, ToString::to_string);
     let max_connections = max_connections(raw, ledger);
+    let delay = raw.shutdown_delay.as_ref();
+    let shutdown_delay = ledger.settle("shutdown_delay", delay, Duration::ZERO, |time| show_duration(*time));
     let shutdown_timeout = shutdown_timeout(raw, ledger);
     let log_level = ledger.settle("logging", raw.logging.as_ref(), LogLevel::default(), |level| {
         name_of(LogLevel::ALL, *level).to_owned()
@@ -71,12 +73,13 @@ pub(super) fn accept(raw: &Raw, report: &mut Report, ledger: &mut Ledger) -> Con
         listeners.push(listener);
         targets.push(target);
     }
-    clashes::listeners(&raw.targets, &listeners, report);
+    clashes::listeners(&raw.targets, &listeners, shared.address.value, report);
     Config {
         listeners,
         targets,
         workers: workers as usize,
         max_connections,
+        shutdown_delay,
         shutdown_timeout,
         access_log,
         log_level,
@@ -164,7 +167,7 @@ fn check_folder(file: &Path, what: &str, spot: &Spot, report: &mut Report) {
         let message = format!("the folder of {what} does not exist: `{}`", folder.display());
         report
             .spot(spot, message)
-            .hint("make the folder; a relative path counts from the folder of the config file");
+            .note("make the folder; a relative path counts from the folder of the config file");
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::health::show_statuses;
+use crate::config::edit::Fix;
 use crate::config::effective::Ledger;
 use crate::config::error::{Report, quoted};
 use crate::config::model::Protocol;
@@ -149,7 +150,7 @@ fn outlier(raw: &RawOutlier, report: &mut Report, book: &mut Book<'_>) -> Outlie
         let by_default = if matches!(raw.ejection, Field::Absent) { ", the default" } else { "" };
         let message =
             format!("`ejection_max` is {most}, which is less than `ejection` ({first}{by_default})");
-        report.spot(&written.spot, message).expected(format!("a time from {first} on")).hint(
+        report.spot(&written.spot, message).expected(format!("a time from {first} on")).hint(format!("write `{first}`"), Fix::Value(first)).note(
             "`ejection` is how long a backend is left out the first time, `ejection_max` how long at most",
         );
     }
@@ -220,7 +221,7 @@ fn refuse_http_conditions(raw: &RawTarget, report: &mut Report) {
         report
             .spot(&condition.spot, message)
             .expected("`connect`")
-            .hint("set `protocol: http`, or remove it");
+            .note("set `protocol: http`, or remove it");
     }
 }
 

@@ -3,9 +3,12 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::{Shared, balance, bounds, clashes, health, name_of, resilience, tls};
+use crate::config::edit::Fix;
 use crate::config::effective::Ledger;
 use crate::config::error::{Report, quoted};
-use crate::config::model::{BackendConfig, Bind, Forwarded, ListenerConfig, Protocol, Route, TargetConfig};
+use crate::config::model::{
+    BackendConfig, Bind, Forwarded, HostHeader, ListenerConfig, Protocol, Route, TargetConfig,
+};
 use crate::config::origin::{Field, Origin, Written};
 use crate::config::raw::{BindHost, RawBackend, RawHealth, RawListener, RawTarget, Spoken};
 
@@ -35,14 +38,21 @@ pub(super) fn accept(
     let is_secured = tls::is_wanted(raw);
     if let (false, Some(written)) = (is_secured, &raw.timeouts.tls) {
         let message = format!("`tls` in `timeouts` has no effect: the target {} uses no TLS", quoted(name));
-        report.spot(&written.spot, message).hint("remove it");
+        report.spot(&written.spot, message).note("remove it");
     }
     let (timeouts, client_timeouts) = bounds::timeouts(raw, is_http, is_secured, report, ledger);
     let limits = bounds::limits(raw, is_http, report, ledger);
     let (mut forwarded, mut upgrade) = (Forwarded::default(), Vec::new());
+    let (mut x_real_ip, mut host) = (false, HostHeader::default());
     if is_http {
         forwarded = ledger.settle(path("forwarded"), raw.forwarded.as_ref(), forwarded, |forwarded| {
             name_of(Forwarded::ALL, *forwarded).to_owned()
+        });
+        x_real_ip = ledger.settle(path("x_real_ip"), raw.x_real_ip.as_ref(), false, ToString::to_string);
+        host = ledger.settle(path("host"), raw.host.as_ref(), host, |host| match host {
+            HostHeader::Pass => "pass".to_owned(),
+            HostHeader::Backend => "backend".to_owned(),
+            HostHeader::Name(name) => name.clone(),
         });
         upgrade =
             ledger.settle(path("upgrade"), raw.upgrade.as_ref(), vec!["websocket".to_owned()], |protocols| {
@@ -61,10 +71,12 @@ pub(super) fn accept(
         limits,
         client_timeouts,
         forwarded,
+        x_real_ip,
     };
     let target = TargetConfig {
         name: name.clone(),
         protocol,
+        host,
         balance,
         sticky,
         health,
@@ -91,7 +103,14 @@ fn refuse_http_keys(raw: &RawTarget, report: &mut Report) {
     for (key, spot) in &raw.http_only {
         let message =
             format!("`{key}` belongs to HTTP, but the target {} speaks tcp", quoted(&raw.name.value));
-        report.spot(spot, message).hint("set `protocol: http`, or remove it");
+        let problem = report.spot(spot, message);
+        match (spot.place, *key) {
+            (Some(_), "adaptive") => {
+                problem.hint("write `off`, or set `protocol: http`", Fix::Value("off".to_owned()))
+            }
+            (Some(place), _) => problem.hint("remove it, or set `protocol: http`", Fix::Remove(place)),
+            (None, _) => problem,
+        };
     }
 }
 
@@ -114,19 +133,24 @@ fn binds(raw: &RawTarget, shared: &Shared, report: &mut Report, ledger: &mut Led
             Bind::Tcp(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)),
         ],
     };
-    let (binds, shown) = match &written.value {
-        RawListener::Port(port) => {
-            let host = shared.address.value;
-            (tcp(host, *port), format!("{host}:{port}"))
-        }
-        RawListener::At(host, port) => (tcp(*host, *port), format!("{host}:{port}")),
-        RawListener::Unix(path) => {
-            super::check_folder(path, "the socket", &written.spot, report);
-            (vec![Bind::Unix(path.clone())], format!("unix:{}", path.display()))
-        }
-    };
-    ledger.note(format!("targets.{name}.listener"), shown, written.spot.origin.clone());
-    binds
+    let mut all = Vec::new();
+    for (index, one) in written.value.iter().enumerate() {
+        let (binds, shown) = match &one.value {
+            RawListener::Port(port) => {
+                let host = shared.address.value;
+                (tcp(host, *port), format!("{host}:{port}"))
+            }
+            RawListener::At(host, port) => (tcp(*host, *port), format!("{host}:{port}")),
+            RawListener::Unix(path) => {
+                super::check_folder(path, "the socket", &one.spot, report);
+                (vec![Bind::Unix(path.clone())], format!("unix:{}", path.display()))
+            }
+        };
+        let place = if written.value.len() > 1 { format!("[{index}]") } else { String::new() };
+        ledger.note(format!("targets.{name}.listener{place}"), shown, one.spot.origin.clone());
+        all.extend(binds);
+    }
+    all
 }
 
 fn backends(
@@ -228,6 +252,6 @@ fn check_protocol(target: &str, backend: &RawBackend, protocol: Option<Protocol>
             format!("this backend speaks {own}, but the target {} speaks {protocol}", quoted(target));
         report
             .spot(&backend.place.spot, message)
-            .hint(format!("set `protocol: {own}` for the target, or write `{scheme}://…`"));
+            .note(format!("set `protocol: {own}` for the target, or write `{scheme}://…`"));
     }
 }

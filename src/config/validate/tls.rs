@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use super::name_of;
 use crate::config::certificate::{self, Mismatch};
+use crate::config::edit::Fix;
 use crate::config::effective::Ledger;
 use crate::config::error::{Report, quoted};
 use crate::config::model::tls::{
     Authorities, ClientAuth, ClientCertificates, Identity, ListenerTls, TlsVersion, UpstreamTls,
 };
 use crate::config::model::{BackendAddress, Protocol};
-use crate::config::origin::{Field, Origin, Written};
+use crate::config::origin::{Field, Origin, Spot, Written};
 use crate::config::raw::{RawBackend, RawIdentity, RawTarget, RawTls, RawUpstreamTls, Spoken, server_name};
 
 /// Whether a target speaks TLS on any side, as far as its keys say.
@@ -40,7 +41,13 @@ pub(super) fn listener(
     let written = match (&raw.tls, spoken) {
         (Field::Given(written), Some(Spoken { protocol: Protocol::Http, is_https: false })) => {
             let message = format!("`tls` belongs to https, but the target {name} speaks http");
-            report.spot(&written.spot, message).hint("set `protocol: https`");
+            let problem = report.spot(&written.spot, message);
+            match &raw.protocol {
+                Field::Given(Written { spot: Spot { place: Some(place), .. }, .. }) => {
+                    problem.hint("set `protocol: https`", Fix::At(*place, "https".to_owned()))
+                }
+                _ => problem.note("set `protocol: https`"),
+            };
             written
         }
         (Field::Given(written), _) => written,
@@ -85,7 +92,7 @@ fn clients(
         if let Some(written) = &tls.client_auth {
             report
                 .spot(&written.spot, "`client_auth` has no effect without `client_ca`")
-                .hint("add `client_ca: ca.pem`, the certificates of those who may issue client certificates");
+                .note("add `client_ca: ca.pem`, the certificates of those who may issue client certificates");
         }
         return None;
     };
@@ -154,7 +161,7 @@ pub(super) fn upstream<'r>(
     if let (true, Some(file)) = (upstream.insecure, &tls.ca_file) {
         report
             .spot(&file.spot, "`ca_file` has no effect, because `insecure: true` takes any certificate")
-            .hint("remove `insecure`: backends are then verified by this file");
+            .note("remove `insecure`: backends are then verified by this file");
     }
     upstream
 }
@@ -171,7 +178,7 @@ impl UpstreamSettings<'_> {
                 );
                 report
                     .spot(&place.spot, message)
-                    .hint("write `https://` or `tls://`, or remove `upstream_tls`");
+                    .note("write `https://` or `tls://`, or remove `upstream_tls`");
                 return None;
             }
             (Some(false) | None, None) => return None,
@@ -245,6 +252,10 @@ fn identity(
     ledger.note(format!("{path}{written_key}"), key.value.display().to_string(), key_origin);
     let chain = certificate::chain(&cert.value)
         .map_err(|wrong| report.wrong(&cert.spot, &format!("`{cert_name}`"), wrong));
+    if chain.is_err() && matches!(raw.key, Field::Absent) {
+        // What is wrong with the one file for both has been said.
+        return None;
+    }
     let private = certificate::key(&key.value)
         .map_err(|wrong| report.wrong(&key.spot, &format!("`{key_name}`"), wrong));
     let (Ok(chain), Ok(private)) = (chain, private) else { return None };

@@ -14,6 +14,7 @@ use std::rc::Rc;
 
 use serde_yaml::granit_parser::{Event, Options, Parser, ScalarStyle, Span, Tag};
 
+use super::edit::Fix;
 use super::error::Report;
 use super::origin::Place;
 pub(super) use scalar::{FALSE_WORDS, Scalar, TRUE_WORDS, Typed, integer, truth};
@@ -72,7 +73,8 @@ pub(super) fn read(text: &str, report: &mut Report) -> Option<Node> {
                 let wrong = syntax::explain(error.kind());
                 let problem = builder.report.at(place, wrong.message);
                 problem.expected = wrong.expected;
-                problem.hint = wrong.hint;
+                problem.note = wrong.note;
+                problem.is_syntax = true;
                 return None;
             }
         };
@@ -83,7 +85,7 @@ pub(super) fn read(text: &str, report: &mut Report) -> Option<Node> {
                     .report
                     .at(place_of(span), "a second document begins here")
                     .expected("one document in one file")
-                    .hint("remove the line `---`, or make two files");
+                    .hint("remove the line `---`, or make two files", Fix::Remove(place_of(span)));
                 return builder.root;
             }
         }
@@ -166,7 +168,11 @@ impl Builder<'_> {
                 let problem = self.report.at(place, format!("`*{name}` refers to nothing"));
                 problem.expected(format!("an earlier value marked with `&{name}`"));
                 if name.contains(':') || name.contains('.') {
-                    problem.hint(format!("if a plain value was meant, put it in quotes: \"*{name}\""));
+                    let value = format!("\"*{name}\"");
+                    problem.hint(
+                        format!("if a plain value was meant, put it in quotes: {value}"),
+                        Fix::Value(value),
+                    );
                 }
                 let node = self.unusable(place);
                 self.put(node, 0);
@@ -211,7 +217,7 @@ impl Builder<'_> {
                 self.report
                     .at(node.place, "a list or a mapping stands where a key should be")
                     .expected("a word before the `:`")
-                    .hint("a value that begins with `{` or `[` needs quotes");
+                    .note("a value that begins with `{` or `[` needs quotes");
                 Key::Unusable
             }
             (Key::Read(key, key_place), value) => {
@@ -232,9 +238,8 @@ impl Builder<'_> {
                 merged.push(entry.node);
             } else if let Some(line) = lines.get(&entry.key) {
                 let message = format!("the key `{}` is written twice", entry.key);
-                self.report
-                    .at(entry.key_place, message)
-                    .hint(format!("the first one is on line {line}; keep one of them"));
+                let words = format!("the first one is on line {line}; keep one of them: remove this one");
+                self.report.at(entry.key_place, message).hint(words, Fix::Remove(entry.key_place));
             } else {
                 lines.insert(entry.key.clone(), entry.key_place.line);
                 kept.push(entry);
@@ -311,7 +316,7 @@ impl Builder<'_> {
         let name = tag.map(Tag::original).unwrap_or_default();
         self.report
             .at(place, format!("the YAML tag `{name}` has no meaning here"))
-            .hint("a value that begins with `!` needs quotes");
+            .note("a value that begins with `!` needs quotes");
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) fn explain(kind: &ErrorKind) -> Wrong {
         }
         ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement => {
             Wrong::bare("a `:` is not allowed here")
-                .hint("look at the line above: is its `:` missing, or its indentation different? A value that contains `: ` needs quotes")
+                .note("look at the line above: is its `:` missing, or its indentation different? A value that contains `: ` needs quotes")
         }
         ErrorKind::ExpectedBlockMappingKey
         | ErrorKind::ExpectedBlockSequenceEntry
@@ -27,15 +27,15 @@ pub(super) fn explain(kind: &ErrorKind) -> Wrong {
                 "this line does not fit the lines around it",
                 "keys of one group start in the same column, and so do the `-` of one list",
             )
-            .hint("check the indentation")
+            .note("check the indentation")
         }
         ErrorKind::SimpleKeyExpected | ErrorKind::InvalidSimpleKey => {
             Wrong::new("this is not `key: value`", "a key, a colon, a space and a value")
-                .hint("a colon is missing, or the space after it")
+                .note("a colon is missing, or the space after it")
         }
         ErrorKind::UnclosedQuotedScalar | ErrorKind::InvalidQuotedScalarIndent | ErrorKind::UnexpectedEof => {
             Wrong::bare("a quote that opens above is not closed")
-                .hint("look for a line above with a single \" or '")
+                .note("look for a line above with a single \" or '")
         }
         ErrorKind::UnclosedFlowCollection { open } => {
             Wrong::bare(format!("the `{open}` that opens here is never closed"))
@@ -47,7 +47,7 @@ pub(super) fn explain(kind: &ErrorKind) -> Wrong {
         | ErrorKind::UnexpectedEofImplicitFlowMapping
         | ErrorKind::ExpectedFlowMappingSeparator => {
             Wrong::new("a mapping in `{…}` is broken here", "`,` between its entries and `}` at its end")
-                .hint("a value that contains `{`, `}`, `[`, `]` or `,` needs quotes there, also `${NAME}`")
+                .note("a value that contains `{`, `}`, `[`, `]` or `,` needs quotes there, also `${NAME}`")
         }
         ErrorKind::MismatchedFlowCollectionEnd { open, close } => {
             Wrong::bare(format!("`{open}` is closed by `{close}`"))
@@ -55,19 +55,19 @@ pub(super) fn explain(kind: &ErrorKind) -> Wrong {
         ErrorKind::MisplacedFlowCollectionEnd => Wrong::bare("a bracket is closed here that was never opened"),
         ErrorKind::UnexpectedCharacter { character } => {
             Wrong::bare(format!("a value cannot begin with `{}`", character.escape_default()))
-                .hint("put the value in quotes")
+                .note("put the value in quotes")
         }
         ErrorKind::MissingAnchorOrAliasName => {
             Wrong::bare("`*` and `&` have a meaning of their own at the beginning of a value")
-                .hint("put the value in quotes, for example \"*:8080\"")
+                .note("put the value in quotes, for example \"*:8080\"")
         }
         ErrorKind::InvalidTrailingDoubleQuotedScalar | ErrorKind::InvalidTrailingSingleQuotedScalar => {
             Wrong::bare("something follows the closing quote")
-                .hint("put the whole value in one pair of quotes")
+                .note("put the whole value in one pair of quotes")
         }
         ErrorKind::UnknownQuotedScalarEscape => {
             Wrong::bare("a backslash in double quotes begins an escape, and this one does not exist")
-                .hint("use single quotes, or write \\\\ for one backslash")
+                .note("use single quotes, or write \\\\ for one backslash")
         }
         ErrorKind::RecursionLimitExceeded => Wrong::bare("this is nested too deeply"),
         ErrorKind::MultipleDocumentsUnsupported => Wrong::bare("a second document begins here"),

@@ -9,13 +9,14 @@ use super::*;
 const PATIENT: Duration = Duration::from_secs(20);
 
 fn check(path: Option<&str>, timeout: Duration) -> ProbeCheck {
-    let question = path.map(|path| Question {
+    let question = |path: &str| Question {
         path: path.into(),
         host: "app.internal:81".into(),
         expect: vec![200..=399, 418..=418],
         body: None,
-    });
-    ProbeCheck { timeout, session: None, question }
+    };
+    let ask = path.map_or(ProbeAsk::Nothing, |path| ProbeAsk::Question(Box::new(question(path))));
+    ProbeCheck { timeout, port: None, session: None, ask }
 }
 
 /// Serves one connection: reads a request head, writes `answer`, keeps the connection open when `hold`.
@@ -162,22 +163,63 @@ async fn unix_sockets_are_asked_like_any_other() {
 async fn a_path_or_host_that_no_request_can_carry_is_a_bad_verdict() {
     let (endpoint, _server) = serve(Vec::new(), true).await;
     let mut check = check(Some("/"), PATIENT);
-    check.question.as_mut().expect("asks").host = "two\r\nlines".into();
+    let ProbeAsk::Question(question) = &mut check.ask else { panic!("it asks") };
+    question.host = "two\r\nlines".into();
     let Finding::Verdict(Verdict::Bad(reason)) = check.run(&[endpoint]).await else { panic!("not bad") };
     assert!(reason.starts_with("the probe's path or host is invalid"), "{reason}");
 }
 
 #[test]
 fn the_host_header_names_the_backend() {
-    let host = |host: &str, port| authority(&BackendAddress::Host { host: host.into(), port }, false);
+    let host = |host: &str, port| BackendAddress::Host { host: host.into(), port }.authority(false);
     assert_eq!(host("app.internal", 8080), "app.internal:8080");
     assert_eq!(host("app.internal", 80), "app.internal");
     assert_eq!(host("::1", 8080), "[::1]:8080");
     assert_eq!(host("::1", 80), "[::1]");
-    assert_eq!(authority(&BackendAddress::Unix("/run/app.sock".into()), false), "localhost");
-    let secured = |host: &str, port| authority(&BackendAddress::Host { host: host.into(), port }, true);
+    assert_eq!(BackendAddress::Unix("/run/app.sock".into()).authority(false), "localhost");
+    let secured = |host: &str, port| BackendAddress::Host { host: host.into(), port }.authority(true);
     assert_eq!(secured("app.internal", 443), "app.internal");
     assert_eq!(secured("::1", 443), "[::1]");
     assert_eq!(secured("app.internal", 80), "app.internal:80");
     assert_eq!(host("app.internal", 443), "app.internal:443");
+}
+
+#[tokio::test]
+async fn another_port_is_probed_at_the_same_address() {
+    let (endpoint, _server) = serve(b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), false).await;
+    let Endpoint::Tcp(address) = endpoint else { panic!("a TCP endpoint") };
+    let (_refusing, of_requests) = closed();
+    let check = ProbeCheck { port: Some(address.port()), ..check(Some("/"), PATIENT) };
+    assert_eq!(check.run(&[of_requests]).await, good());
+    let unix = Endpoint::Unix(std::path::Path::new("/run/app.sock").into());
+    assert_eq!(check.run(&[unix]).await, Finding::bad("no address"), "a path has no ports");
+}
+
+#[tokio::test]
+async fn bytes_are_sent_and_waited_for() {
+    let talk = |receive: &[u8]| {
+        ProbeAsk::Talk(Box::new(Talk::new(Some(b"PING\r\n\r\n".to_vec()), receive.to_vec())))
+    };
+    let judged = async |answer: &[u8], receive: &[u8], hold: bool, timeout| {
+        let (endpoint, _server) = serve(answer.to_vec(), hold).await;
+        ProbeCheck { ask: talk(receive), ..check(None, timeout) }.run(&[endpoint]).await
+    };
+    assert_eq!(judged(b"+PONG\r\n", b"+PONG", true, PATIENT).await, good());
+    let wrong = judged(b"-ERR\r\n", b"+PONG", false, PATIENT).await;
+    assert_eq!(wrong, Finding::bad("it said \"-ERR\\r\\n\", not \"+PONG\", it closed"));
+    let silent = judged(b"", b"+PONG", true, Duration::from_millis(80)).await;
+    assert_eq!(silent, Finding::bad("timeout after 80ms"));
+}
+
+#[test]
+fn a_probe_has_the_host_that_requests_have() {
+    let address = BackendAddress::Host { host: "app.internal".into(), port: 8080 };
+    let target = super::super::tests::target(None, vec![address], None);
+    let backend = &target.backends[0];
+    let name = HostHeader::Name("shop.example".into());
+    assert_eq!(host_of(backend, Some(81), &name), "shop.example");
+    for host in [HostHeader::Pass, HostHeader::Backend] {
+        assert_eq!(host_of(backend, None, &host), "app.internal:8080");
+        assert_eq!(host_of(backend, Some(81), &host), "app.internal:81");
+    }
 }

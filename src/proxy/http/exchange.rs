@@ -5,6 +5,7 @@
 //! speaks, what is decided here is decided alike.
 
 use std::cell::Cell;
+use std::net::IpAddr;
 use std::rc::Rc;
 
 use crate::message::{Blame, Cause, Framing, Head, HeaderField, Peer, Record, RecordKind, Version, tokens};
@@ -21,7 +22,7 @@ use super::edge::{After, Edge, Unsent};
 use super::forward::forward;
 use super::forward::forwarding::{Effort, Forwarding};
 use super::h1::write::About;
-use super::hash_key::{Sender, hash_key};
+use super::hash_key::{self, Sender, hash_key};
 use super::identity;
 use super::own;
 use super::reply::Reply;
@@ -94,8 +95,8 @@ pub async fn exchange<E: Edge>(
     recording.record.routed = request.head_read;
 
     let balance = &target.config.balance;
+    let sender = Sender { peer: client, trusted, kind: listener.config.forwarded };
     let key = if balance.algorithm.is_hash() {
-        let sender = Sender { peer: client, trusted, kind: listener.config.forwarded };
         hash_key(&balance.hash_key, head, sender, |address| listener.trusts(address))
     } else {
         None
@@ -118,6 +119,7 @@ pub async fn exchange<E: Edge>(
             kind: listener.config.forwarded,
             client,
             trusted,
+            real_ip: if listener.config.x_real_ip { real_ip(listener, head, sender) } else { None },
             scheme: if secured.is_some() { "https" } else { "http" },
             certificate: secured.as_deref().map_or(&[], |secured| &*secured.certificate),
             id: recording.record.id,
@@ -296,6 +298,11 @@ impl Drop for Download<'_> {
     }
 }
 
+/// The client's own address, as far as trusted proxies tell it.
+#[cold]
+fn real_ip(listener: &Listener, head: &Head, sender: Sender) -> Option<IpAddr> {
+    hash_key::client(head, sender, |address| listener.trusts(address))
+}
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -74,7 +74,7 @@ fn parameter<'a>(query: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 
 /// The address of the client. What a trusted proxy says is followed from right to left, from the nearest proxy on, up to the
 /// first address that is not a trusted proxy's own: what stands left of it anybody may have written.
-fn client(head: &Head, sender: Sender, trusts: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
+pub fn client(head: &Head, sender: Sender, trusts: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
     let Sender { mut peer, trusted, kind } = sender;
     if !trusted {
         return peer;

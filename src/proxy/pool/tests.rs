@@ -36,6 +36,7 @@ fn target(count: u16) -> model::TargetConfig {
     model::TargetConfig {
         name: "web".into(),
         protocol: Protocol::Http,
+        host: model::HostHeader::Pass,
         balance: Policy::default(),
         sticky: None,
         health: None,

@@ -7,7 +7,6 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::events;
 use crate::targets::Backend;
 use crate::targets::resilience::breaker::{Circuit, Passage};
 use crate::targets::resilience::ejection::{Admission, EjectionKind, EjectionWord};
@@ -15,6 +14,9 @@ use crate::targets::resilience::trial::{Told, Trial};
 use crate::targets::state::decide::{EjectionState, Fuse};
 use crate::targets::state::input::Input;
 use crate::tick::Tick;
+
+/// Why a backend is back that was out.
+const WENT_WELL: &str = "its trial went well";
 
 /// A fresh connection to `backend` stands, asked for at `picked`.
 pub(in crate::targets) fn connected(backend: &Backend, picked: Tick) {
@@ -72,7 +74,7 @@ fn judge(backend: &Backend, trial: &Cell<Trial>, told: Told, picked: Tick, now: 
     if backend.ejection().update(|word| word.succeed(tried.ejection, picked, spans)) {
         backend.board().lock().refresh(backend);
         if was_outlier {
-            events::backend_returned(&backend.identity);
+            note_return(backend, WENT_WELL);
         }
     }
 }
@@ -174,15 +176,16 @@ fn leave_out(backend: &Backend, leave: Leave, reason: &str, picked: Tick, now: T
     locked.refresh(backend);
     drop(locked);
     if let Some(pardoned) = pardoned {
-        events::backend_pardoned(&pardoned.identity, &backend.identity);
+        note_return(
+            &pardoned,
+            &format!("it is only slow, and {} fails; not both may be left out", backend.identity),
+        );
     }
     if !is_new {
         return false;
     }
     note_standing(backend, trial, reason, now);
-    if !trial {
-        events::backend_ejected(&backend.identity, reason);
-    }
+    board.turned.notify_one();
     true
 }
 
@@ -193,6 +196,15 @@ fn note_standing(backend: &Backend, trial: bool, reason: &str, now: Tick) {
     // What its trial has found out is nothing new.
     let since = if trial { standing.since } else { now };
     *standing = Input::new(EjectionState::Ejected, reason, since);
+}
+
+/// Keeps why it is left out no more, for whoever tells it.
+fn note_return(backend: &Backend, reason: &str) {
+    let mut detail = backend.detail();
+    let since = detail.inputs.standing.since;
+    detail.inputs.standing = Input::new(EjectionState::Fine, reason, since);
+    drop(detail);
+    backend.board().turned.notify_one();
 }
 
 /// Changes the word of its breaker, and all that follows from another state of it.
@@ -207,15 +219,15 @@ fn change(
     let board = backend.board();
     board.lock().refresh(backend);
     let Some(rules) = board.rules().breaker else { return };
-    match (from, to) {
-        (_, Circuit::Closed) => events::breaker_closed(&backend.identity),
+    let fuse = match (from, to) {
+        (_, Circuit::Closed) => Input::new(Fuse::Closed, WENT_WELL, now),
         (Circuit::Closed, Circuit::Open(_)) => {
-            events::breaker_opened(&backend.identity, rules.failures, rules.open);
-            let reason = format!("{} attempts in a row failed", rules.failures);
-            backend.detail().inputs.fuse = Input::new(Fuse::Open, reason, now);
+            Input::new(Fuse::Open, format!("{} attempts in a row failed", rules.failures), now)
         }
-        (Circuit::Open(_) | Circuit::HalfOpen, _) | (Circuit::Closed, Circuit::HalfOpen) => {}
-    }
+        (Circuit::Open(_) | Circuit::HalfOpen, _) | (Circuit::Closed, Circuit::HalfOpen) => return,
+    };
+    backend.detail().inputs.fuse = fuse;
+    board.turned.notify_one();
 }
 
 /// What an attempt that begins at `now` finds out about a backend that has been left out. `None`: it is not time for that.

@@ -61,6 +61,7 @@ impl Backend {
             name: config.name.as_str().into(),
             identity: format!("{}/{}", target.name, config.name).into(),
             address: config.address.clone(),
+            authority: config.address.authority(config.tls.is_some()).into(),
             probe_path: config.probe_path.as_deref().map(Arc::from),
             tls,
             tls_settings: config.tls.clone(),

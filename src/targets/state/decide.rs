@@ -53,6 +53,20 @@ pub enum Source {
     Outlier,
 }
 
+impl Source {
+    /// The name in events: `name`, `probe`, `agent`, `breaker` or `outlier`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Source::Name => "name",
+            Source::Probe => "probe",
+            Source::Agent => "agent",
+            Source::Breaker => "breaker",
+            Source::Outlier => "outlier",
+        }
+    }
+}
+
 /// What its circuit breaker says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::targets) enum Fuse {
@@ -147,6 +161,17 @@ impl Inputs {
             fuse: Input::new(Fuse::Closed, "no failures", Tick::ZERO),
             standing: Input::new(EjectionState::Fine, "no errors", Tick::ZERO),
             was_away: false,
+        }
+    }
+
+    /// Why a backend is up that was not because of `source`.
+    pub(super) fn release(&self, source: Source) -> Arc<str> {
+        match source {
+            Source::Name => Arc::clone(&self.name.reason),
+            Source::Probe => Arc::clone(&self.probe.reason),
+            Source::Agent => "its agent lets it".into(),
+            Source::Breaker => Arc::clone(&self.fuse.reason),
+            Source::Outlier => Arc::clone(&self.standing.reason),
         }
     }
 }

@@ -13,6 +13,17 @@ pub enum Endpoint {
     Unix(Arc<Path>),
 }
 
+impl Endpoint {
+    /// The same address at another port; `None`: a path has no ports.
+    #[must_use]
+    pub fn at(&self, port: u16) -> Option<Endpoint> {
+        match self {
+            Endpoint::Tcp(address) => Some(Endpoint::Tcp((address.ip(), port).into())),
+            Endpoint::Unix(_) => None,
+        }
+    }
+}
+
 impl std::fmt::Display for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

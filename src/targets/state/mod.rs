@@ -1,5 +1,6 @@
 //! What a backend and a target are at this moment, and what that rests on.
 
+pub(in crate::targets) mod announce;
 pub(in crate::targets) mod backend;
 pub(in crate::targets) mod decide;
 pub(in crate::targets) mod endpoint;
@@ -10,3 +11,4 @@ pub(in crate::targets) mod padded;
 pub(in crate::targets) mod registry;
 pub(in crate::targets) mod status;
 pub(in crate::targets) mod target_state;
+pub(in crate::targets) mod transitions;

@@ -67,6 +67,8 @@ pub struct Backend {
     pub identity: Arc<str>,
     /// Where it is, as written.
     pub address: BackendAddress,
+    /// The same as a Host.
+    pub authority: Arc<str>,
     /// What its probe asks for with GET; `None`: the probe is a TCP connect.
     pub probe_path: Option<Arc<str>>,
     /// TLS towards it; `None`: plain.
@@ -132,6 +134,8 @@ pub(in crate::targets) struct Board {
     pub(in crate::targets) total: Padded<AtomicU64>,
     pub(in crate::targets) rules: ArcSwap<BoardRules>,
     pub(in crate::targets) locked: Mutex<BoardState>,
+    /// Somebody's state has turned: control has something to tell.
+    pub(in crate::targets) turned: Notify,
 }
 
 /// What stands behind the mutex.

@@ -50,7 +50,7 @@ impl BackendStatus {
 }
 
 /// What a backend's state rests on at this moment: what control keeps, and its words.
-fn inputs(backend: &Backend) -> Inputs {
+pub(in crate::targets) fn inputs(backend: &Backend) -> Inputs {
     let mut inputs = backend.detail().inputs.clone();
     let fuse = &mut inputs.fuse;
     (fuse.word, fuse.reason) = match backend.breaker().word().circuit() {

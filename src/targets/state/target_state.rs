@@ -25,6 +25,7 @@ use crate::targets::state::decide::{Health, Probe, Resolution, decide};
 use crate::targets::state::health::agent::{Agent, AgentReport};
 use crate::targets::state::input::Input;
 use crate::targets::state::objects::{Board, Detail};
+use crate::targets::state::transitions::Transitions;
 use crate::targets::{Backend, Budget, HedgePace, Padded, Tried};
 use crate::tick::Tick;
 
@@ -72,6 +73,8 @@ pub struct TargetState {
     pub(in crate::targets) board: Arc<Board>,
     pub(in crate::targets) live: ArcSwap<Live>,
     members: Mutex<Members>,
+    /// What was told of it.
+    pub(super) transitions: Mutex<Transitions>,
     /// What the sweep knows.
     pub(in crate::targets) window: Mutex<Window>,
     /// What is known of the limit; `None`: it is not to be found out.
@@ -218,6 +221,11 @@ impl TargetState {
         gone
     }
 
+    /// Shows the members in config order.
+    pub(super) fn with_members<T>(&self, look: impl FnOnce(&[Member]) -> T) -> T {
+        look(&self.members().all)
+    }
+
     /// The members in config order.
     pub(in crate::targets) fn backends(&self) -> Vec<Arc<Backend>> {
         self.members().all.iter().map(|member| Arc::clone(&member.backend)).collect()
@@ -261,6 +269,7 @@ impl TargetState {
             (_, Health::Down) => backend.retire_connections(),
         }
         self.rebuild(members);
+        self.board.turned.notify_one();
         Some(Transition { from, to, reason })
     }
 
@@ -332,7 +341,7 @@ impl Backend {
 fn passed(rise: u32) -> String {
     match rise {
         0 | 1 => "a probe passed".into(),
-        more => format!("{more} probes in a row passed"),
+        more => format!("{more} probes passed"),
     }
 }
 

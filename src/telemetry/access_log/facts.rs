@@ -76,6 +76,7 @@ impl<'a> Facts<'a> {
             LogField::Connect => LogValue::or_absent(last.and_then(connect_time), LogValue::Millis),
             LogField::FirstByte => LogValue::or_absent(last.and_then(first_byte_time), LogValue::Millis),
             LogField::Attempts => LogValue::Number(record.attempts_made.into()),
+            LogField::EarlierCauses => LogValue::or_absent(self.earlier(), LogValue::Causes),
             LogField::Reused => LogValue::or_absent(last, |last| LogValue::Flag(last.reused)),
             LogField::Tls => LogValue::or_absent(record.tls, |tls| LogValue::Token(tls.version)),
             LogField::TlsResumed => LogValue::or_absent(record.tls, |tls| LogValue::Flag(tls.resumed)),
@@ -119,20 +120,16 @@ impl<'a> Facts<'a> {
             DerivedField::Code => {
                 digits::write(room, self.sent().unwrap_or_else(|| self.record.cause.status().into()))
             }
-            DerivedField::EarlierCauses => self.write_earlier_causes(room),
         }
     }
 
-    /// The causes of all kept attempts but the last, with commas between; `-`: there was no other.
-    fn write_earlier_causes<'r>(&self, mut room: LineSpace<'r>) -> Left<'r> {
-        let Some((_, [first, others @ ..])) = self.record.kept_attempts().split_last() else {
-            return put(room, b"-");
-        };
-        room = put(room, first.outcome.token().as_bytes())?;
-        for attempt in others {
-            room = put(put(room, b",")?, attempt.outcome.token().as_bytes())?;
+    /// All kept attempts but the last; `None`: there was no other.
+    #[inline(always)]
+    fn earlier(&self) -> Option<&'a [Attempt]> {
+        if self.record.attempts_made < 2 {
+            return None;
         }
-        Some(room)
+        self.record.kept_attempts().split_last().map(|(_, earlier)| earlier)
     }
 
     /// Method, one form of the target, perhaps the version; `-` alone when there is none of them.

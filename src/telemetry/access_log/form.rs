@@ -6,13 +6,17 @@ use super::value::Clock;
 use super::{json, sample};
 use crate::config::model::template::{TemplatePiece, TemplateSource};
 use crate::config::model::{LogFormat, Share, Template};
-use crate::message::Record;
+use crate::message::{Record, RecordKind};
 
 /// The form `text`.
 const TEXT: &str = "{time} {client} {listener} {target} {backend} \"{method_path}\" {status} {cause} host={host} \
                     in={bytes_in} out={bytes_out} ms={duration_ms} connect={connect_ms} first_byte={first_byte_ms} \
-                    attempts={attempts} reused={reused} kind={kind} tls={tls} id={id} agent=\"{user_agent}\" referer=\"{referer}\"";
-/// Behind it where sampling is on.
+                    attempts={attempts} earlier_causes={earlier_causes} reused={reused} kind={kind} tls={tls} id={id} agent=\"{user_agent}\" referer=\"{referer}\"";
+/// The same of a TCP connection, which has no request.
+const TEXT_TCP: &str = "{time} {client} {listener} {target} {backend} tcp {cause} in={bytes_in} out={bytes_out} \
+                        ms={duration_ms} connect={connect_ms} attempts={attempts} earlier_causes={earlier_causes} \
+                        tls={tls}";
+/// Behind them where sampling is on.
 const TEXT_SAMPLED: &str = " sample={sample_rate}";
 /// The form `common`: Apache's `%h %l %u %t "%r" %>s %b`, with nginx's 0 for an empty body.
 const COMMON: &str = "{client_ip} - - [{time_common}] \"{request}\" {code} {bytes_out}";
@@ -33,6 +37,11 @@ enum Layout {
         sampled: bool,
     },
     Lines(Template),
+    /// TCP connections have a form of their own.
+    Text {
+        http: Template,
+        tcp: Template,
+    },
 }
 
 impl Form {
@@ -41,8 +50,10 @@ impl Form {
         let sampled = sample < Share::ALL;
         let layout = match format {
             LogFormat::Json => Layout::Json { sampled },
-            LogFormat::Text if sampled => Layout::Lines(own(&[TEXT, TEXT_SAMPLED])),
-            LogFormat::Text => Layout::Lines(own(&[TEXT])),
+            LogFormat::Text => {
+                let end = if sampled { TEXT_SAMPLED } else { "" };
+                Layout::Text { http: own(&[TEXT, end]), tcp: own(&[TEXT_TCP, end]) }
+            }
             LogFormat::Common => Layout::Lines(own(&[COMMON])),
             LogFormat::Combined => Layout::Lines(own(&[COMMON, COMBINED])),
             LogFormat::Template(template) => Layout::Lines(template.clone()),
@@ -66,6 +77,10 @@ impl Form {
         match &self.layout {
             Layout::Json { sampled } => json::write(room, facts, clock, *sampled),
             Layout::Lines(template) => write_pieces(room, template.pieces(), facts, clock),
+            Layout::Text { tcp, .. } if facts.record.kind == RecordKind::Tcp => {
+                write_pieces(room, tcp.pieces(), facts, clock)
+            }
+            Layout::Text { http, .. } => write_pieces(room, http.pieces(), facts, clock),
         }
     }
 }

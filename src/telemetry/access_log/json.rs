@@ -116,7 +116,7 @@ fn write_times<'r>(room: LineSpace<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>
     if let Some(duration) = span(facts.start, record.done)
         && let Some(last) = facts.last
         && let Some(first_byte) = first_byte_time(last)
-        && record.attempts_made < 10
+        && record.attempts_made == 1
     {
         let room = digits::write_millis(put(room, br#","duration_ms":"#)?, duration)?;
         let room = match connect_time(last) {
@@ -127,9 +127,7 @@ fn write_times<'r>(room: LineSpace<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>
             }
         };
         let room = digits::write_millis(room, first_byte)?;
-        let (here, room) = room.split_first_chunk_mut()?;
-        *here = *br#","attempts":0,"reused":"#;
-        here[12] = digits::ascii(record.attempts_made.into());
+        let room = put(room, br#","attempts":1,"earlier_causes":null,"reused":"#)?;
         return put_either(room, last.reused, [b"true", b"false"]);
     }
     write_any_times(room, facts, clock)
@@ -137,7 +135,7 @@ fn write_times<'r>(room: LineSpace<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>
 
 #[cold]
 fn write_any_times<'r>(room: LineSpace<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
-    members!(room, facts, clock: Duration Connect FirstByte Attempts Reused)
+    members!(room, facts, clock: Duration Connect FirstByte Attempts EarlierCauses Reused)
 }
 
 /// TLS with the client, and the request's number.
@@ -192,7 +190,7 @@ mod tests {
         let room = put(room, b"{\"time\":")?;
         let room = facts.value(LogField::Time).write_json(room, clock)?;
         let room = members!(room, facts, clock: Kind Client Listener Target Backend Method Path Host Status Cause
-            BytesIn BytesOut Duration Connect FirstByte Attempts Reused Tls TlsResumed Handshake Id UserAgent
+            BytesIn BytesOut Duration Connect FirstByte Attempts EarlierCauses Reused Tls TlsResumed Handshake Id UserAgent
             Referer)?;
         let room = if sampled { members!(room, facts, clock: SampleRate)? } else { room };
         put(room, b"}\n")

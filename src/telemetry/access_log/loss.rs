@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::events;
 use crate::tick::Tick;
 
 /// Losses are told at most this often.
@@ -54,10 +55,7 @@ impl Loss {
     pub(super) fn tell_rest(&self) {
         let dropped = self.untold.swap(0, Ordering::Relaxed);
         if dropped > 0 {
-            tracing::warn!(
-                dropped,
-                "access log: records were dropped, the destination fails or does not keep up"
-            );
+            events::records_dropped(dropped);
         }
     }
 }

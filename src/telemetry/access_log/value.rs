@@ -13,7 +13,7 @@ use super::stamp::{Stamps, WallStart};
 use super::{digits, escape};
 use crate::config::model::Share;
 use crate::config::model::template::Slot;
-use crate::message::ClientAddress;
+use crate::message::{Attempt, ClientAddress};
 use crate::tick::Tick;
 
 /// A value with what is to be known to write it.
@@ -43,6 +43,8 @@ pub(super) enum LogValue<'a> {
     Client(&'a ClientAddress),
     /// A part of all.
     Share(Share),
+    /// How these attempts ended.
+    Causes(&'a [Attempt]),
 }
 
 /// A worker's cached seconds, and the wall clock at tick zero.
@@ -75,6 +77,7 @@ impl<'a> LogValue<'a> {
             LogValue::Name(_, Some(name)) => escape::write_word(room, name.text().as_bytes(), slot),
             LogValue::Word(bytes) => escape::write_word(room, bytes, slot),
             LogValue::Free(bytes) => escape::write_free(room, bytes, slot),
+            LogValue::Causes(attempts) => write_causes(room, attempts, b",", b""),
             other => other.write_plain(room, clock),
         }
     }
@@ -87,6 +90,7 @@ impl<'a> LogValue<'a> {
             LogValue::Flag(flag) => put_either(room, flag, [b"true", b"false"]),
             LogValue::Name(_, Some(name)) => escape::write_json(room, name.text().as_bytes()),
             LogValue::Word(bytes) | LogValue::Free(bytes) => escape::write_json(room, bytes),
+            LogValue::Causes(attempts) => put(write_causes(put(room, b"[")?, attempts, b",", b"\"")?, b"]"),
             LogValue::Number(_) | LogValue::Millis(_) | LogValue::Share(_) => self.write_plain(room, clock),
             // The text of these has no character that means anything to JSON.
             LogValue::Id(_)
@@ -110,9 +114,28 @@ impl<'a> LogValue<'a> {
             LogValue::Client(client) => write_client(room, client),
             LogValue::Share(share) => write_share(room, share),
             // The callers have their own text for these.
-            LogValue::Absent | LogValue::Flag(_) | LogValue::Word(_) | LogValue::Free(_) => Some(room),
+            LogValue::Absent
+            | LogValue::Flag(_)
+            | LogValue::Word(_)
+            | LogValue::Free(_)
+            | LogValue::Causes(_) => Some(room),
         }
     }
+}
+
+/// The names of causes, each in `quotes`, with `between` between them.
+#[cold]
+fn write_causes<'r>(
+    mut room: LineSpace<'r>,
+    attempts: &[Attempt],
+    between: &[u8],
+    quotes: &[u8],
+) -> Left<'r> {
+    for (place, attempt) in attempts.iter().enumerate() {
+        room = if place > 0 { put(room, between)? } else { room };
+        room = put(put(put(room, quotes)?, attempt.outcome.token().as_bytes())?, quotes)?;
+    }
+    Some(room)
 }
 
 /// A part of 1 as a decimal number: `0.01`, `1`.

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use super::batch::Batch;
 use super::loss::Loss;
+use crate::events;
 use crate::telemetry::lines::{Lines, Sink, count_lines};
 
 /// Batches that wait at most; with batches of mostly 32 KiB this is about 4 MiB, at worst 32 MiB.
@@ -139,7 +140,7 @@ impl Output {
             }
         }
         if let Err(error) = self.lines.flush() {
-            tracing::error!(%error, "access log: flush failed");
+            events::access_log_failed("flush failed", &error);
         }
     }
 
@@ -160,12 +161,12 @@ impl Output {
             Ok(()) if batch.is_empty() => {}
             Ok(()) => {
                 if std::mem::take(&mut self.failing) {
-                    tracing::warn!("access log: writing works again");
+                    events::access_log_works();
                 }
             }
             Err((error, rest)) => {
                 if !std::mem::replace(&mut self.failing, true) {
-                    tracing::error!(%error, "access log: writing fails, records are lost");
+                    events::access_log_failed("writing fails, records are lost", &error);
                 }
                 self.shared.loss.add_in_writer(count_lines(&batch.lines()[rest..]));
             }
@@ -185,12 +186,12 @@ impl Output {
         match open() {
             Ok(sink) => {
                 if let Err(error) = std::mem::replace(&mut self.lines, Lines::new(sink)).flush() {
-                    tracing::error!(%error, "access log: flush of the old file failed");
+                    events::access_log_failed("flush of the old file failed", &error);
                 }
-                tracing::info!("access log: reopened");
+                events::access_log_reopened();
             }
             Err(error) => {
-                tracing::error!(%error, "access log: can't be reopened, the old file stays in use");
+                events::access_log_failed("can't be reopened, the old file stays in use", &error);
             }
         }
     }

@@ -9,6 +9,8 @@ mod histogram;
 mod readings;
 mod table;
 
+use std::sync::atomic::AtomicI32;
+
 use self::table::Table;
 use crate::message::{Attempt, BackendId, Blame, Cause, ListenerId, Record, TargetId};
 use crate::tick::Tick;
@@ -130,8 +132,10 @@ pub struct ConnectionCells {
     pub accepted: Counter,
     /// Open now.
     pub open: Gauge,
-    /// Turned away because of `max_connections`.
+    /// Turned away because of one of the limits of connections.
     pub refused: Counter,
+    /// Those of them for which the process or the listener had no room.
+    pub without_room: Counter,
 }
 
 /// Everything one worker counts. Only that worker writes; see [`Counter`] for what a second writer costs.
@@ -146,6 +150,10 @@ pub struct Cells {
     pub connections: ConnectionCells,
     /// Failed accepts (EMFILE and the like).
     pub accept_errors: Counter,
+    /// Those of them after which accepting pauses.
+    pub accept_shortages: Counter,
+    /// The system's number for the latest of these; 0: there was none.
+    pub accept_error: AtomicI32,
     /// Tasks that ended in a panic.
     pub panics: Counter,
     /// Access records that this worker had to drop because the writer was behind.
@@ -165,6 +173,8 @@ impl Default for Cells {
             pool: PoolCells::default(),
             connections: ConnectionCells::default(),
             accept_errors: Counter::default(),
+            accept_shortages: Counter::default(),
+            accept_error: AtomicI32::default(),
             panics: Counter::default(),
             access_dropped: Counter::default(),
             retries: Counter::default(),

@@ -91,7 +91,10 @@ fn an_authoritys_own_certificate_that_is_not_in_ca_file_has_an_unknown_issuer() 
     let (known, stranger) = (Own::new(true), Own::new(true));
     let (fault, text) = judged(&trusting(&[&known]), &stranger.der, "app.internal", NOW).expect("a stranger");
     assert_eq!(fault, TlsFault::Issuer);
-    assert_eq!(text, "its certificate is that of an authority, and not one whom we trust");
+    assert_eq!(
+        text,
+        "its certificate is self-signed: name that file as `upstream_tls.ca_file`, or set `insecure: true`"
+    );
 }
 
 #[test]

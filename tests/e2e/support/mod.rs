@@ -12,10 +12,11 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use evenkeel::config::model::{
-    BackendAddress, BackendConfig, Bind, ClientTimeouts, Config, EventFormat, Forwarded, HealthCheck, Limits,
-    ListenerConfig, LogLevel, Policy, Portion, Protocol, Resilience, Route, TargetConfig, Timeouts,
+    BackendAddress, BackendConfig, Bind, ClientTimeouts, Config, EventFormat, Forwarded, HealthCheck,
+    HostHeader, Limits, ListenerConfig, LogLevel, Policy, Portion, Protocol, Resilience, Route, TargetConfig,
+    Timeouts,
 };
-use evenkeel::reload::addresses::Bound;
+use evenkeel::reload::bound::Bound;
 use evenkeel::reload::{Refused, Reloaded};
 use evenkeel::server::{Options, Server};
 use fake_backend::{Fake, Running};
@@ -117,10 +118,12 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
             limits: Limits::default(),
             client_timeouts: ClientTimeouts::default(),
             forwarded: Forwarded::default(),
+            x_real_ip: false,
         }],
         targets: vec![TargetConfig {
             name: "web".into(),
             protocol,
+            host: HostHeader::Pass,
             balance: Policy::default(),
             sticky: None,
             health: None,
@@ -131,6 +134,7 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
         }],
         workers: 2,
         max_connections: None,
+        shutdown_delay: Duration::ZERO,
         shutdown_timeout: Duration::from_secs(10),
         access_log: None,
         log_level: LogLevel::Info,

@@ -38,7 +38,7 @@ impl Process {
         eventually("evenkeel listens", || {
             let ended = process.child.try_wait().unwrap();
             assert!(ended.is_none(), "it ended: {:#?}", process.said());
-            process.said().iter().filter(|line| line.contains("address=")).count() >= listeners
+            process.said().iter().filter(|line| line.contains("listening ")).count() >= listeners
         });
         process
     }
@@ -50,11 +50,13 @@ impl Process {
 
     /// Where this listener is bound.
     pub fn address(&self, listener: &str) -> SocketAddr {
-        let name = format!("listener=\"{listener}\"");
+        let name = format!(", listener {listener}");
         let said = self.said();
-        let line = said.iter().find(|line| line.contains(&name));
-        let line = line.unwrap_or_else(|| panic!("no listener {listener}: {said:#?}"));
-        line.rsplit("address=").next().unwrap().trim().parse().unwrap()
+        // As text the sentence is the whole line, as JSON a quote follows.
+        let is_it = |line: &&String| line.ends_with(&name) || line.contains(&format!("{name}\""));
+        let line = said.iter().find(is_it).unwrap_or_else(|| panic!("no listener {listener}: {said:#?}"));
+        let address = line.split("listening ").nth(1).unwrap();
+        address.split([' ', ',']).next().unwrap().parse().unwrap()
     }
 
     /// The access log so far.

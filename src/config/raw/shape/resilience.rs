@@ -1,14 +1,14 @@
 //! The keys of a target for bad times.
 
-use super::Shape;
+use crate::config::raw::bounds::{
+    ATTEMPTS_MAX, COUNT_MAX, DAY, FAILURES, HOUR, IN_FLIGHT_MAX, MILLISECOND, MINUTE, PERCENTILE, SECOND,
+    SLOWER,
+};
 use crate::config::raw::kind::Kind::{
     ChoiceOrWhole, OneOrItems, OrOff, PercentOrWhole, Time, TimeOrZero, Whole, WholeOr,
 };
-use crate::config::raw::kind::{self, STATUSES, key, names};
-use crate::config::raw::resilience::{
-    ATTEMPTS_MAX, Condition, FAILURES, IN_FLIGHT_MAX, MINUTE, PERCENTILE, SECOND, SLOWER,
-};
-use crate::config::raw::{COUNT_MAX, DAY, HOUR, MILLISECOND};
+use crate::config::raw::kind::{self, STATUSES, Shape, key, names};
+use crate::config::raw::vocabulary::spoken::Condition;
 
 const FAILED: (u32, u32) = (*FAILURES.start() as u32, *FAILURES.end() as u32);
 

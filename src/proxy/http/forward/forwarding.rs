@@ -5,12 +5,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use crate::config::model::HostHeader;
 use crate::message::{BackendId, Cause, Framing, Head, HeaderField, Record};
 use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::http::call::{Call, Patience};
 use crate::proxy::http::edge::Edge;
-use crate::proxy::http::h1::write::{self, About};
+use crate::proxy::http::h1::write::{self, About, Host};
 use crate::proxy::http::replay::Replay;
 use crate::proxy::http::request_body::RequestBody;
 use crate::proxy::pool::{Keep, Need};
@@ -177,12 +178,26 @@ impl<'a, E: Edge> Forwarding<'a, E> {
     }
 }
 
+/// What a backend gets as Host where that is not what the client sent.
+#[cold]
+fn written_host<'a>(host: &'a HostHeader, backend: &'a Backend) -> Host<'a> {
+    match host {
+        HostHeader::Pass => Host::Pass { missing: &backend.name },
+        HostHeader::Backend => Host::Write(&backend.authority),
+        HostHeader::Name(name) => Host::Write(name),
+    }
+}
+
 impl<E: Edge> Forwarding<'_, E> {
     /// The request on a connection to a backend.
     #[must_use]
     pub fn start(&self, lease: Lease, generation: u32, stream: Stream, body: RequestBody) -> Box<Call> {
         let mut out = self.ctx.outgoing.take();
-        let host = &lease.backend().name;
+        let backend = lease.backend();
+        let host = match &self.target.config.host {
+            HostHeader::Pass => Host::Pass { missing: &backend.name },
+            host => written_host(host, backend),
+        };
         write::request(&mut out, self.head, body.framing(), self.upgrade, &self.about, host);
         let timeouts = &self.target.config.timeouts;
         let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle };

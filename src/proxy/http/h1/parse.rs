@@ -68,7 +68,7 @@ pub(super) fn request_lines(bytes: &[u8], headers: usize, head: &mut Head) -> Re
     if version == b"HTTP/1.0\r\n" {
         head.version = Version::Http10;
     } else if version != b"HTTP/1.1\r\n" {
-        return Err(explain(version));
+        return Err(explain(&bytes[..end], version));
     }
     let (length, aliased) = lines(bytes, bytes.len() - rest.len(), headers, head)?;
     head.fill(&bytes[..length]);
@@ -155,8 +155,9 @@ fn are_options_few(head: &Head) -> bool {
 
 /// What is wrong with the end of a request line that does not say HTTP/1.0 or HTTP/1.1.
 #[cold]
-fn explain(version: &[u8; 10]) -> Cause {
+fn explain(method_and_target: &[u8], version: &[u8; 10]) -> Cause {
     match version {
+        b"HTTP/2.0\r\n" if method_and_target == b"PRI *" => Cause::Http2Preface,
         [b'H', b'T', b'T', b'P', b'/', major, b'.', minor, b'\r', _]
             if major.is_ascii_digit() && minor.is_ascii_digit() && (*major != b'1' || *minor > b'1') =>
         {

@@ -35,6 +35,8 @@ pub struct About<'a> {
     pub client: Option<IpAddr>,
     /// The peer may speak for the client: what it sent is kept.
     pub trusted: bool,
+    /// The client's address for `X-Real-IP`; `None`: nothing is added.
+    pub real_ip: Option<IpAddr>,
     /// `http` or `https`.
     pub scheme: &'static str,
     /// Header lines about the client's verified certificate; empty: there are none.
@@ -43,6 +45,18 @@ pub struct About<'a> {
     pub id: u128,
     /// Which retry it is; 0: the first attempt, of which nothing is said.
     pub retry: u8,
+}
+
+/// What a backend gets as Host.
+#[derive(Clone, Copy, Debug)]
+pub enum Host<'a> {
+    /// What the client sent.
+    Pass {
+        /// For a request without any authority (HTTP/1.0).
+        missing: &'a str,
+    },
+    /// This, whatever the client sent.
+    Write(&'a str),
 }
 
 /// What an answer's Connection line says.
@@ -58,20 +72,19 @@ pub enum Persistence {
     Upgrade,
 }
 
-/// Appends a request head for a backend. `upgrade`: the protocol to ask for. `host`: used when the request has
-/// no authority at all (HTTP/1.0).
+/// Appends a request head for a backend. `upgrade`: the protocol to ask for.
 pub fn request(
     out: &mut Vec<u8>,
     head: &Head,
     framing: Framing,
     upgrade: Option<&[u8]>,
     about: &About<'_>,
-    host: &str,
+    host: Host<'_>,
 ) {
     out.reserve(head.len() + ADDED + about.certificate.len());
     // An absolute target overrides Host (RFC 9112 §3.2.2), so the line is written anew; Host stays first.
     let plain = matches!(head.target().first(), Some(b'/' | b'*'));
-    let rewrite_host = !plain || !head.has(HeaderField::Host);
+    let rewrite_host = !plain || !head.has(HeaderField::Host) || matches!(host, Host::Write(_));
     let is_retry = about.retry > 0;
     if rewrite_host
         || head.version == Version::Http10
@@ -99,7 +112,11 @@ pub fn request(
     } else {
         b"Via: 1.1 evenkeel\r\n"
     });
-    if about.trusted || about.kind != Forwarded::XForwarded || !about.certificate.is_empty() {
+    if about.trusted
+        || about.real_ip.is_some()
+        || about.kind != Forwarded::XForwarded
+        || !about.certificate.is_empty()
+    {
         add_about(out, head, about);
     } else {
         add_common_about(out, head, about);
@@ -109,7 +126,7 @@ pub fn request(
 /// A request's line and its fields, when they can't be copied in one piece. `host`: see [`request`]; `None`: Host goes on as
 /// it came.
 #[inline(never)]
-fn copy_changed(out: &mut Vec<u8>, head: &Head, about: &About<'_>, host: Option<&str>) {
+fn copy_changed(out: &mut Vec<u8>, head: &Head, about: &About<'_>, host: Option<Host<'_>>) {
     let mut left_out = Fields::default();
     if head.has_hop_by_hop() {
         left_out = left_out.and(Fields::HOP_BY_HOP);
@@ -132,7 +149,11 @@ fn copy_changed(out: &mut Vec<u8>, head: &Head, about: &About<'_>, host: Option<
     }
     if let Some(host) = host {
         out.extend_from_slice(head.at(std::mem::take(&mut run)));
-        let authority = if head.authority().is_empty() { host.as_bytes() } else { head.authority() };
+        let authority = match host {
+            Host::Write(host) => host.as_bytes(),
+            Host::Pass { missing } if head.authority().is_empty() => missing.as_bytes(),
+            Host::Pass { .. } => head.authority(),
+        };
         line(out, b"Host: ", authority);
     }
     copy_runs(out, head, run, left_out);
@@ -379,6 +400,11 @@ fn add_about(out: &mut Vec<u8>, head: &Head, about: &About<'_>) {
             });
         }
         Forwarded::Off => {}
+    }
+    if let Some(address) = about.real_ip.filter(|_| !has(HeaderField::XRealIp)) {
+        out.extend_from_slice(b"X-Real-IP: ");
+        push_peer(out, address);
+        out.extend_from_slice(b"\r\n");
     }
     if !about.certificate.is_empty()
         && !has(HeaderField::ClientCert)

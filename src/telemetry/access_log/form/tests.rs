@@ -103,15 +103,15 @@ fn an_answered_request_in_both_forms() {
     assert_eq!(
         told(&LogFormat::Text, &answered(), Some(&usual())),
         "2026-11-20T11:38:40.523Z 192.0.2.10:50000 web api b\\x202 \"GET /a?b=c\" 200 - host=example.com in=12 \
-         out=3456 ms=5.001 connect=0.250 first_byte=1.007 attempts=2 reused=no kind=http tls=- \
-         id=000000000000000000000000feed0001 agent=\"curl/8.5 (x)\" referer=\"-\"\n"
+         out=3456 ms=5.001 connect=0.250 first_byte=1.007 attempts=2 earlier_causes=connect_failed \
+         reused=no kind=http tls=- id=000000000000000000000000feed0001 agent=\"curl/8.5 (x)\" referer=\"-\"\n"
     );
     assert_eq!(
         told(&LogFormat::Json, &answered(), Some(&usual())),
         "{\"time\":\"2026-11-20T11:38:40.523Z\",\"kind\":\"http\",\"client\":\"192.0.2.10:50000\",\
          \"listener\":\"web\",\"target\":\"api\",\"backend\":\"b 2\",\"method\":\"GET\",\"path\":\"/a?b=c\",\
          \"host\":\"example.com\",\"status\":200,\"cause\":null,\"bytes_in\":12,\"bytes_out\":3456,\
-         \"duration_ms\":5.001,\"connect_ms\":0.250,\"first_byte_ms\":1.007,\"attempts\":2,\"reused\":false,\
+         \"duration_ms\":5.001,\"connect_ms\":0.250,\"first_byte_ms\":1.007,\"attempts\":2,\"earlier_causes\":[\"connect_failed\"],\"reused\":false,\
          \"tls\":null,\"tls_resumed\":null,\"tls_ms\":null,\"id\":\"000000000000000000000000feed0001\",\"user_agent\":\"curl/8.5 (x)\",\"referer\":null}\n"
     );
 }
@@ -152,8 +152,8 @@ fn a_tcp_connection_has_no_head_whatever_is_passed() {
     attempt.connected = Tick(2 * MS + 1);
     assert_eq!(
         told(&LogFormat::Text, &record, Some(&usual())),
-        "2026-11-20T11:38:40.501Z [::1]:9 web #3 #77 \"-\" - tunnel_idle host=- in=0 out=0 ms=3601000.000 \
-         connect=0.000 first_byte=- attempts=1 reused=no kind=tcp tls=- id=- agent=\"-\" referer=\"-\"\n"
+        "2026-11-20T11:38:40.501Z [::1]:9 web #3 #77 tcp tunnel_idle in=0 out=0 ms=3601000.000 connect=0.000 \
+         attempts=1 earlier_causes=- tls=-\n"
     );
     assert_eq!(
         parsed(&record, Some(&usual())),
@@ -161,7 +161,7 @@ fn a_tcp_connection_has_no_head_whatever_is_passed() {
             "time": "2026-11-20T11:38:40.501Z", "kind": "tcp", "client": "[::1]:9", "listener": "web",
             "target": "#3", "backend": "#77", "method": null, "path": null, "host": null, "status": null,
             "cause": "tunnel_idle", "bytes_in": 0, "bytes_out": 0, "duration_ms": 3_601_000.0,
-            "connect_ms": 0.0, "first_byte_ms": null, "attempts": 1, "reused": false, "tls": null,
+            "connect_ms": 0.0, "first_byte_ms": null, "attempts": 1, "earlier_causes": null, "reused": false, "tls": null,
             "tls_resumed": null, "tls_ms": null, "id": null, "user_agent": null, "referer": null,
         })
     );
@@ -173,7 +173,7 @@ fn a_refused_head_on_a_unix_socket_has_almost_nothing() {
     assert_eq!(
         told(&LogFormat::Text, &record, None),
         "2026-11-20T11:38:40.501Z - web - - \"-\" 400 bad_head host=- in=0 out=0 ms=- connect=- first_byte=- \
-         attempts=0 reused=- kind=http tls=- id=- agent=\"-\" referer=\"-\"\n"
+         attempts=0 earlier_causes=- reused=- kind=http tls=- id=- agent=\"-\" referer=\"-\"\n"
     );
     let value = parsed(&record, None);
     assert_eq!(
@@ -274,6 +274,9 @@ fn a_template_takes_every_field_there_is() {
             _ if *field == LogField::SampleRate => "1".to_owned(),
             Some(Value::Null) => "-".to_owned(),
             Some(Value::String(text)) => text.replace(' ', "\\x20"),
+            Some(Value::Array(causes)) => {
+                causes.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")
+            }
             Some(Value::Bool(flag)) => if *flag { "yes" } else { "no" }.to_owned(),
             Some(Value::Number(number)) if field.name().ends_with("_ms") => {
                 format!("{:.3}", number.as_f64().expect("a number"))

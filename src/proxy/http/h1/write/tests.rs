@@ -6,6 +6,7 @@ const ABOUT: About<'_> = About {
     kind: Forwarded::XForwarded,
     client: Some(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7))),
     trusted: false,
+    real_ip: None,
     scheme: "http",
     certificate: b"",
     id: 0xab,
@@ -17,7 +18,7 @@ fn written(text: &str, about: &About<'_>, upgrade: Option<&[u8]>) -> String {
     super::super::parse::request(text.as_bytes(), 100, &mut head).expect("valid");
     let framing = super::super::framing::request(&head).expect("valid");
     let mut out = Vec::new();
-    request(&mut out, &head, framing, upgrade, about, "b:1");
+    request(&mut out, &head, framing, upgrade, about, Host::Pass { missing: "b:1" });
     String::from_utf8(out).expect("ascii")
 }
 
@@ -151,4 +152,43 @@ fn a_retry_says_so_in_place_of_what_came() {
     assert_eq!(out, format!("GET /a HTTP/1.1\r\nHost: x\r\nA: b\r\nRetry-Attempt: 2\r\n{TAIL}"));
     let out = written(text, &ABOUT, None);
     assert_eq!(out, format!("GET /a HTTP/1.1\r\nHost: x\r\nRetry-Attempt: 0\r\nA: b\r\n{TAIL}"));
+}
+
+/// What becomes of this request where Host is written.
+fn addressed(text: &str, about: &About<'_>, host: &str) -> String {
+    let mut head = Head::new();
+    super::super::parse::request(text.as_bytes(), 100, &mut head).expect("valid");
+    let framing = super::super::framing::request(&head).expect("valid");
+    let mut out = Vec::new();
+    request(&mut out, &head, framing, None, about, Host::Write(host));
+    String::from_utf8(out).expect("ascii")
+}
+
+#[test]
+fn a_host_of_our_own_takes_the_place_of_the_clients_and_is_told_beside() {
+    for text in [
+        "GET /a HTTP/1.1\r\nHost: x\r\nA: b\r\n\r\n",
+        "GET /a HTTP/1.1\r\nA: b\r\nHost: x\r\n\r\n",
+        "GET http://x/a HTTP/1.1\r\nHost: y\r\nA: b\r\n\r\n",
+    ] {
+        let out = addressed(text, &ABOUT, "app.internal");
+        assert_eq!(out, format!("GET /a HTTP/1.1\r\nHost: app.internal\r\nA: b\r\n{TAIL}"));
+    }
+}
+
+#[test]
+fn x_real_ip_is_ours_unless_a_trusted_peer_has_told_it() {
+    let text = "GET / HTTP/1.1\r\nHost: x\r\nX-Real-IP: 6.6.6.6\r\n\r\n";
+    let real_ip = Some(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 9)));
+    let lines = |about: &About<'_>| -> Vec<String> {
+        let out = written(text, about, None);
+        out.lines().filter_map(|line| Some(line.strip_prefix("X-Real-IP: ")?.to_owned())).collect()
+    };
+    assert_eq!(lines(&ABOUT), [""; 0], "a stranger's is not passed on");
+    assert_eq!(lines(&About { real_ip, ..ABOUT }), ["192.0.2.9"]);
+    assert_eq!(lines(&About { real_ip, trusted: true, ..ABOUT }), ["6.6.6.6"]);
+    assert_eq!(lines(&About { trusted: true, ..ABOUT }), ["6.6.6.6"]);
+    let bare =
+        written("GET / HTTP/1.1\r\nHost: x\r\n\r\n", &About { real_ip, kind: Forwarded::Off, ..ABOUT }, None);
+    assert!(bare.contains("X-Real-IP: 192.0.2.9\r\n") && !bare.contains("X-Forwarded"), "{bare}");
 }

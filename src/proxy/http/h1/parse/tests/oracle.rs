@@ -112,7 +112,13 @@ fn explain(error: httparse::Error, bytes: &[u8]) -> Cause {
                 && last[5].is_ascii_digit()
                 && last[6] == b'.'
                 && last[7].is_ascii_digit();
-            if wellformed { Cause::BadVersion } else { Cause::BadHead }
+            if line == b"PRI * HTTP/2.0" && bytes.starts_with(b"PRI * HTTP/2.0\r\n") {
+                Cause::Http2Preface
+            } else if wellformed {
+                Cause::BadVersion
+            } else {
+                Cause::BadHead
+            }
         }
         httparse::Error::HeaderName
         | httparse::Error::HeaderValue

@@ -59,12 +59,12 @@ const PROTOCOLS: &[(&str, &str)] = &[
 ];
 
 /// What this version does instead of the feature behind `key`.
-pub(super) fn key(key: &str) -> Option<&'static str> {
+pub(in crate::config::raw) fn key(key: &str) -> Option<&'static str> {
     find(KEYS, key)
 }
 
 /// What this version does instead of speaking `protocol`.
-pub(super) fn protocol(protocol: &str) -> Option<&'static str> {
+pub(in crate::config::raw) fn protocol(protocol: &str) -> Option<&'static str> {
     find(PROTOCOLS, protocol)
 }
 

@@ -4,6 +4,9 @@
 /// meant.
 const FOREIGN: &[(&str, &str)] = &[
     ("bind", "listener"),
+    ("ports", "listener"),
+    ("listen_on", "listener"),
+    ("listeners", "listener"),
     ("frontend", "listener"),
     ("listen", "listener"),
     ("upstream", "targets"),
@@ -77,6 +80,18 @@ const FOREIGN: &[(&str, &str)] = &[
     ("max_ejection_time", "ejection_max"),
     ("max_ejection_percent", "max_ejected"),
     ("healthy_panic_threshold", "panic_threshold"),
+    ("read", "idle"),
+    ("write", "idle"),
+    ("send", "idle"),
+    ("read_timeout", "idle"),
+    ("write_timeout", "idle"),
+    ("server", "first_byte"),
+    ("response", "first_byte"),
+    ("client", "head"),
+    ("request", "total"),
+    ("connection", "connect"),
+    ("http_request", "head"),
+    ("http_keep_alive", "keep_alive"),
     ("retry", "retries"),
     ("retry_policy", "retries"),
     ("redispatch", "retries"),
@@ -133,6 +148,6 @@ const FOREIGN: &[(&str, &str)] = &[
 ];
 
 /// Every key of ours that this word may mean.
-pub(super) fn ours(word: &str) -> impl Iterator<Item = &'static str> {
+pub(in crate::config::raw) fn ours(word: &str) -> impl Iterator<Item = &'static str> {
     FOREIGN.iter().filter(move |(foreign, _)| *foreign == word).map(|(_, ours)| *ours)
 }

@@ -1,0 +1,185 @@
+//! What people type who know other programs, as what they mean here: a word such as `run` or `-t`, an option before its
+//! command, a file without `--config`. What has no equal here is answered with the next step, in one line.
+//!
+//! Works on words alone, before they are parsed; called by `main`.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// Words for serving.
+const SERVE: &[&str] = &["run", "start", "serve", "server", "up"];
+/// Words for `check`.
+const CHECK: &[&str] =
+    &["validate", "test", "configtest", "verify", "lint", "check-config", "config", "-t", "-T"];
+/// Commands that other programs have, and what to do here.
+const ELSEWHERE: &[(&str, &str)] = &[
+    (
+        "reload",
+        "this version does not reload: `evenkeel check FILE`, then restart it (`systemctl restart evenkeel`)",
+    ),
+    ("restart", "a service manager restarts it, for example `systemctl restart evenkeel`"),
+    ("stop", "SIGTERM ends it cleanly: `kill PID`, or `systemctl stop evenkeel`"),
+    ("quit", "SIGTERM ends it cleanly: `kill PID`, or `systemctl stop evenkeel`"),
+    ("shutdown", "SIGTERM ends it cleanly: `kill PID`, or `systemctl stop evenkeel`"),
+    ("status", "this version answers no questions while it runs: its log says which backends are up"),
+    ("top", "this version answers no questions while it runs: its log says which backends are up"),
+    ("logs", "events go to standard error, `access_log` to a file: `journalctl -u evenkeel`"),
+    ("init", "`evenkeel demo` shows it at work; the smallest file is in `evenkeel check --help`"),
+    ("example", "`evenkeel demo` shows it at work; the smallest file is in `evenkeel check --help`"),
+];
+
+/// What to say to somebody who typed nothing that can be done.
+const NOTHING: &str = "evenkeel is a load balancer for HTTP and TCP, and needs a file or backends:\n  \
+     evenkeel demo                  try it now, with backends inside this process\n  \
+     evenkeel FILE                  serve what a config file says\n  \
+     evenkeel --backends URL,URL    serve two servers without a file\n  \
+     evenkeel --help                everything else";
+
+/// Files that are taken when none is named.
+pub(super) const USUAL: [&str; 2] = ["evenkeel.yaml", "evenkeel.yml"];
+
+/// What was typed, as it is meant; or what to say instead. `exists` answers for files and folders.
+pub(super) fn understood(
+    typed: Vec<OsString>,
+    commands: &[&str],
+    exists: &dyn Fn(&Path) -> bool,
+) -> Result<Vec<OsString>, String> {
+    let mut words = typed;
+    for word in words.iter_mut().skip(1) {
+        let meant = match word.to_str() {
+            Some("-v" | "-version") => "--version",
+            Some("-help" | "-?" | "/?" | "/h") => "--help",
+            _ => continue,
+        };
+        *word = meant.into();
+    }
+    let Some(at) = first_word(&words) else { return settled(words, exists) };
+    let word = words[at].to_string_lossy().into_owned();
+    if commands.contains(&word.as_str()) || word == "help" {
+        let command = words.remove(at);
+        words.insert(1, command);
+        return Ok(words);
+    }
+    if word == "version" {
+        words[at] = "--version".into();
+        return Ok(words);
+    }
+    if exists(Path::new(&word)) {
+        return Ok(words);
+    }
+    if SERVE.contains(&word.as_str()) {
+        words.remove(at);
+        return settled(words, exists);
+    }
+    if CHECK.contains(&word.as_str()) {
+        words.remove(at);
+        words.insert(1, "check".into());
+        return Ok(words);
+    }
+    if let Some((_, next)) = ELSEWHERE.iter().find(|(other, _)| *other == word) {
+        return Err(format!("evenkeel has no command `{word}`; {next}"));
+    }
+    if word.contains(['.', '/']) || word == "-" {
+        return Ok(words);
+    }
+    let near = commands
+        .iter()
+        .map(|command| (strsim::damerau_levenshtein(&word.to_lowercase(), command), *command))
+        .filter(|(slips, command)| *slips <= (command.len() / 3).max(1))
+        .min();
+    Err(match near {
+        Some((_, command)) => {
+            format!("`{word}` is no command and no file; did you mean `evenkeel {command}`?")
+        }
+        None => format!("`{word}` is no command and no file; `evenkeel --help` lists the commands"),
+    })
+}
+
+/// Nothing at all is no command, unless there is a file of the usual name.
+fn settled(words: Vec<OsString>, exists: &dyn Fn(&Path) -> bool) -> Result<Vec<OsString>, String> {
+    if words.len() > 1 || USUAL.iter().any(|name| exists(Path::new(name))) {
+        return Ok(words);
+    }
+    Err(NOTHING.to_owned())
+}
+
+/// The first word that is neither an option nor the value of one.
+fn first_word(words: &[OsString]) -> Option<usize> {
+    let mut at = 1;
+    while let Some(word) = words.get(at) {
+        let text = word.to_string_lossy();
+        if text == "-t" || text == "-T" || !text.starts_with('-') || text == "-" {
+            return Some(at);
+        }
+        if text == "--" {
+            return None;
+        }
+        at += if has_value(&text, words.get(at + 1)) { 2 } else { 1 };
+    }
+    None
+}
+
+/// Whether the next word belongs to this option.
+fn has_value(option: &str, next: Option<&OsString>) -> bool {
+    let is_attached = option.contains('=') || (!option.starts_with("--") && option.len() > 2);
+    let is_alone = ["--help", "-h", "--version", "-V", "--all", "--cache-enabled"].contains(&option);
+    next.is_some() && !is_attached && !is_alone && next.map(OsString::as_os_str) != Some(OsStr::new("-t"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meant(typed: &str, files: &[&str]) -> Result<String, String> {
+        let words = std::iter::once("evenkeel").chain(typed.split_whitespace()).map(OsString::from).collect();
+        let exists = |path: &Path| files.iter().any(|file| Path::new(file) == path);
+        let understood = understood(words, &["check", "demo", "simulate"], &exists)?;
+        Ok(understood[1..].iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn habits_become_what_they_mean() {
+        for (typed, as_if) in [
+            ("f.yaml", "f.yaml"),
+            ("check f.yaml", "check f.yaml"),
+            ("-c f.yaml check", "check -c f.yaml"),
+            ("--config=f.yaml check --all", "check --config=f.yaml --all"),
+            ("--workers 3 -c f.yaml check", "check --workers 3 -c f.yaml"),
+            ("run f.yaml", "f.yaml"),
+            ("start -c f.yaml", "-c f.yaml"),
+            ("validate f.yaml", "check f.yaml"),
+            ("-t -c f.yaml", "check -c f.yaml"),
+            ("-c f.yaml -t", "check -c f.yaml"),
+            ("version", "--version"),
+            ("-v", "--version"),
+            ("help check", "help check"),
+            ("-c - check", "check -c -"),
+            ("-", "-"),
+            ("no.yaml", "no.yaml"),
+            ("--port 80 --backends http://a", "--port 80 --backends http://a"),
+        ] {
+            assert_eq!(meant(typed, &["f.yaml"]), Ok(as_if.to_owned()), "{typed}");
+        }
+        // A file that is called like a word is a file.
+        assert_eq!(meant("run", &["run"]), Ok("run".to_owned()));
+        assert_eq!(meant("", &["evenkeel.yaml"]), Ok(String::new()));
+        assert_eq!(meant("start", &["evenkeel.yml"]), Ok(String::new()));
+    }
+
+    #[test]
+    fn what_has_no_equal_names_the_next_step() {
+        for (typed, said) in [
+            ("", "evenkeel demo"),
+            ("start", "evenkeel demo"),
+            ("reload", "restart it"),
+            ("status", "its log says"),
+            ("stop", "kill PID"),
+            ("chekc f.yaml", "did you mean `evenkeel check`?"),
+            ("Demo", "did you mean `evenkeel demo`?"),
+            ("frobnicate", "`evenkeel --help`"),
+        ] {
+            let line = meant(typed, &["f.yaml"]).expect_err(typed);
+            assert!(line.contains(said), "{typed}: {line}");
+        }
+    }
+}

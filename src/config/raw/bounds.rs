@@ -1,0 +1,39 @@
+//! The bounds of numbers and times, each in one place: the walker holds values to them, and the shapes tell editors.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use crate::config::model::Portion;
+
+/// Most worker threads.
+pub(in crate::config) const WORKERS_MAX: u32 = 1_024;
+/// Most client connections that can be asked for.
+pub(super) const CONNECTIONS_MAX: u32 = 10_000_000;
+pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
+/// Shortest time that an average can be taken over.
+pub(super) const SECOND: Duration = Duration::from_secs(1);
+/// Longest pause before a retry.
+pub(super) const MINUTE: Duration = Duration::from_secs(60);
+pub(super) const HOUR: Duration = Duration::from_secs(3600);
+pub(in crate::config) const DAY: Duration = Duration::from_secs(24 * 3600);
+pub(super) const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
+/// A probe every few milliseconds is for tests; less would be an attack.
+pub(in crate::config) const INTERVAL_MIN: Duration = Duration::from_millis(10);
+/// Most probes in a row that `rise` and `fall` can ask for.
+pub(in crate::config) const COUNT_MAX: u32 = 1_000;
+/// Bounds of `bounded_load`, in percent. At 100 every backend would have to have the same load always.
+pub(super) const BOUND: (u32, u32) = (101, 1_000);
+/// The greatest number that `priority` takes; behind it are the backups.
+pub(super) const PRIORITY_MAX: u32 = Portion::BACKUP as u32 - 1;
+/// Fewest bytes of a key: 128 bits, of which nobody finds any by trying.
+pub(super) const KEY_MIN: usize = 16;
+/// Statuses that can be a failure.
+pub(super) const FAILURES: RangeInclusive<u16> = 400..=599;
+/// Most requests that one backend can be allowed to have at once, and most that can wait.
+pub(super) const IN_FLIGHT_MAX: u32 = 1_000_000;
+/// Most attempts of a request.
+pub(super) const ATTEMPTS_MAX: u32 = 10;
+/// Bounds of `outlier.latency`. Being slower than the others by less is nothing to be left out for.
+pub(super) const SLOWER: (u32, u32) = (2, 100);
+/// Bounds of `hedging.percentile`.
+pub(super) const PERCENTILE: (u32, u32) = (50, 99);

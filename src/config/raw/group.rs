@@ -1,0 +1,44 @@
+//! Values that are lists or mappings.
+
+use super::kind::Shape;
+use super::reader::{Reader, Section, found, is_off, subject};
+use crate::config::edit::Fix;
+use crate::config::error::Wrong;
+use crate::config::origin::Written;
+use crate::config::yaml::{Entry, Node, Typed};
+
+/// The items of a list; an empty value is an empty list.
+pub(super) fn list<'n>(entry: &'n Entry, reader: &mut Reader<'_>, expected: &str) -> Option<&'n [Node]> {
+    match entry.node.typed() {
+        Typed::List(items) => Some(items),
+        Typed::Null => Some(&[]),
+        Typed::Bool(_) | Typed::Integer(_) | Typed::Float(_) | Typed::Text(_) | Typed::Map(_) => {
+            reader.refuse(entry, expected);
+            None
+        }
+    }
+}
+
+/// The mapping behind a key that also takes `off`: a value of `None`. `hint` is for whoever wrote neither.
+pub(super) fn section_or_off<'n>(
+    entry: &'n Entry,
+    reader: &mut Reader<'_>,
+    shape: &Shape,
+    expected: &str,
+    hint: Option<(String, Fix)>,
+) -> Option<Written<Option<Section<'n>>>> {
+    if is_off(&entry.node) {
+        return Some(Written::new(None, reader.spot(entry)));
+    }
+    if !matches!(entry.node.typed(), Typed::Map(_) | Typed::Null) {
+        let (spot, wrong) = (reader.spot(entry), Wrong::new(found(&entry.node), expected));
+        let wrong = match hint {
+            Some((words, fix)) => wrong.hint_by(words, fix),
+            None => wrong,
+        };
+        reader.report.wrong(&spot, &subject(&entry.key), wrong);
+        return None;
+    }
+    let section = reader.section(&subject(&entry.key), &entry.node, shape)?;
+    Some(Written::new(Some(section), reader.key_spot(entry)))
+}

@@ -1,0 +1,51 @@
+//! GoLoadBalance's `servers`, and the one target that they and `--backends` stand for.
+
+use super::address::RawListener;
+use super::backend::{RawBackend, backend_url};
+use super::group::list;
+use super::reader::{Reader, found};
+use super::target::RawTarget;
+use super::vocabulary::spoken::Spoken;
+use crate::config::error::Wrong;
+use crate::config::origin::{Field, Spot, Written};
+use crate::config::yaml::{Entry, Typed};
+
+/// Walks GoLoadBalance's `servers`: a list of URLs.
+pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
+    let spot = reader.key_spot(entry);
+    let Some(items) = list(entry, reader, "a list of URLs such as `[http://127.0.0.1:8001]`") else {
+        return default_target(spot, Field::Faulty);
+    };
+    let mut backends = Vec::with_capacity(items.len());
+    for item in items {
+        let spot = reader.spot_of(item);
+        let Typed::Text(text) = item.typed() else {
+            let wrong = Wrong::new(found(item), "a URL such as `http://127.0.0.1:8001`");
+            reader.report.wrong(&spot, "an entry of `servers`", wrong);
+            continue;
+        };
+        match backend_url(text, "http") {
+            Ok(place) => {
+                let place = Written::new(place, spot);
+                backends.push(RawBackend::at(place));
+            }
+            Err(wrong) => reader.report.wrong(&spot, "an entry of `servers`", wrong),
+        }
+    }
+    let faulty = backends.len() < items.len();
+    let backends = if faulty { Field::Faulty } else { Field::Given(Written::new(backends, spot.clone())) };
+    default_target(spot, backends)
+}
+
+/// The target that `servers` or `--backends` stand for.
+pub(in crate::config) fn default_target(spot: Spot, backends: Field<Vec<RawBackend>>) -> RawTarget {
+    let mut target = RawTarget::empty(Written::new("default".to_owned(), spot));
+    target.protocol = Field::Given(Written::new(Spoken::HTTP, Spot::NOWHERE));
+    let port = Written::new(RawListener::Port(DEFAULT_PORT), Spot::NOWHERE);
+    target.listener = Field::Given(Written::new(vec![port], Spot::NOWHERE));
+    target.backends = backends;
+    target
+}
+
+/// Where the target `default` listens.
+const DEFAULT_PORT: u16 = 3030;

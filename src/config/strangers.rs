@@ -1,0 +1,160 @@
+//! Files of other programs, recognised by a line or two: one problem says so, instead of one for each line.
+
+use super::error::Report;
+use super::origin::Place;
+
+/// The smallest file there is, to begin with.
+pub(super) const SMALLEST: &str = "`targets:` with at least one target, for example\n    targets:\n      web:\n        protocol: http\n        listener: 8080\n        backends:\n          - {host: 127.0.0.1, port: 8001}";
+
+/// What a file is instead of ours.
+pub(super) struct Stranger {
+    program: &'static str,
+    words: &'static str,
+    place: Place,
+}
+
+impl Stranger {
+    /// Reports it.
+    pub(super) fn tell(&self, report: &mut Report) {
+        let problem =
+            report.at(self.place, format!("this is {}, which evenkeel does not read", self.program));
+        problem.expected(SMALLEST);
+        if !self.words.is_empty() {
+            problem.note(self.words);
+        }
+    }
+}
+
+/// How one kind of file is recognised: by a line of the first kind and, if there is a second, by one of that too.
+struct Sign {
+    program: &'static str,
+    /// What its words are here.
+    words: &'static str,
+    first: fn(&str) -> bool,
+    second: Option<fn(&str) -> bool>,
+}
+
+const SIGNS: &[Sign] = &[
+    Sign {
+        program: "a PEM file",
+        words: "certificates and keys are named by `tls: {cert_file: server.pem, cert_key: server.key}`",
+        first: |line| line.starts_with("-----BEGIN "),
+        second: None,
+    },
+    Sign {
+        program: "an HTML or XML page",
+        words: "",
+        first: |line| {
+            ["<!DOCTYPE", "<!doctype", "<html", "<?xml"].iter().any(|start| line.starts_with(start))
+        },
+        second: None,
+    },
+    Sign {
+        program: "a configuration of Traefik",
+        words: "an entry point is a `listener`, a service a target, and one of its servers a backend",
+        first: |line| line.trim() == "routers:",
+        second: Some(|line| line.trim() == "services:"),
+    },
+    Sign {
+        program: "a configuration of Traefik",
+        words: "an entry point is a `listener`, a service a target, and one of its servers a backend",
+        first: |line| {
+            line.trim_start().trim_start_matches('[').starts_with("entryPoints")
+                || line.trim() == "loadBalancer:"
+        },
+        second: None,
+    },
+    Sign {
+        program: "a configuration of Envoy",
+        words: "a cluster is a target, one of its endpoints a backend, `lb_policy` is `balance`",
+        first: |line| line.starts_with("static_resources:") || line.starts_with("dynamic_resources:"),
+        second: None,
+    },
+    Sign {
+        program: "an object of Kubernetes",
+        words: "",
+        first: |line| line.starts_with("apiVersion:"),
+        second: Some(|line| line.starts_with("kind:")),
+    },
+    Sign {
+        program: "a file of Docker Compose",
+        words: "",
+        first: |line| line.starts_with("services:"),
+        second: Some(|line| line.trim_start().starts_with("image:")),
+    },
+    Sign {
+        program: "a Caddyfile",
+        words: "the address of a site is a `listener`, and what follows `reverse_proxy` are `backends`",
+        first: |line| line.trim_start().starts_with("reverse_proxy "),
+        second: None,
+    },
+    Sign {
+        program: "a configuration of nginx",
+        words: "an `upstream` is a target, a `server` in it a backend, `listen` is `listener`",
+        first: |line| line.trim_start().starts_with("proxy_pass ") || is_nginx_block(line),
+        second: Some(|line| line.trim_end().ends_with(';')),
+    },
+    Sign {
+        program: "a configuration of HAProxy",
+        words: "a `backend` with its `frontend` is a target, a `server` is a backend, `bind` is `listener`",
+        first: |line| {
+            let mut words = line.split_whitespace();
+            let section = words.next().is_some_and(|word| ["frontend", "backend", "listen"].contains(&word));
+            section && !line.starts_with(' ') && words.next().is_some() && !line.contains(':')
+        },
+        second: None,
+    },
+    Sign {
+        program: "a configuration of HAProxy",
+        words: "a `backend` with its `frontend` is a target, a `server` is a backend, `bind` is `listener`",
+        first: |line| ["global", "defaults"].contains(&line.trim_end()) && !line.starts_with(' '),
+        second: Some(|line| {
+            ["mode ", "timeout ", "server ", "maxconn "]
+                .iter()
+                .any(|word| line.trim_start().starts_with(word))
+        }),
+    },
+    Sign {
+        program: "TOML",
+        words: "in YAML `key = value` is `key: value`, and a `[section]` is a key with deeper lines below it",
+        first: |line| {
+            let name = line.trim().trim_start_matches('[').trim_end_matches(']');
+            line.starts_with('[') && line.trim_end().ends_with(']') && is_path(name)
+        },
+        second: Some(|line| line.split_once('=').is_some_and(|(key, _)| is_path(key.trim()))),
+    },
+];
+
+fn is_path(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "._-\"".contains(c))
+}
+
+fn is_nginx_block(line: &str) -> bool {
+    let Some(head) = line.trim().strip_suffix('{') else { return false };
+    let word = head.split_whitespace().next().unwrap_or_default();
+    ["server", "upstream", "http", "location", "events", "stream"].contains(&word) && !head.contains(':')
+}
+
+/// What `text` is, if it is known and not ours.
+pub(super) fn recognised(text: &str) -> Option<Stranger> {
+    // Whatever else it has, such a file is meant for us.
+    if text.lines().any(|line| line.starts_with("targets:")) {
+        return None;
+    }
+    SIGNS.iter().find_map(|sign| {
+        let is_text = |line: &&str| !line.trim_start().starts_with(['#', ';']);
+        let found =
+            text.lines().enumerate().filter(|(_, line)| is_text(line)).find(|(_, line)| (sign.first)(line));
+        let (index, line) = found?;
+        if let Some(second) = sign.second
+            && !text.lines().filter(is_text).any(second)
+        {
+            return None;
+        }
+        let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let lead = line.chars().take_while(|c| c.is_whitespace()).count();
+        let width = line.trim().chars().count().max(1);
+        let place = Place { line: small(index + 1), column: small(lead + 1), width: small(width) };
+        Some(Stranger { program: sign.program, words: sign.words, place })
+    })
+}

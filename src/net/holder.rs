@@ -1,0 +1,84 @@
+//! Who holds an address that can't be bound, as far as `/proc` tells this user. Called by `server` when a start fails.
+
+use std::fmt;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// A process that listens on an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Its id.
+    pub process: u32,
+    /// What it is called.
+    pub name: String,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (process {})", self.name, self.process)
+    }
+}
+
+/// Who listens on the port of `address`. `None`: nobody, or somebody whom only root may see.
+#[must_use]
+pub fn of(address: SocketAddr) -> Option<Holder> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|file| fs::read_to_string(file).unwrap_or_default());
+    let inodes: Vec<u64> = tables.iter().flat_map(|table| listening(table, address.port())).collect();
+    if inodes.is_empty() {
+        return None;
+    }
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).find_map(|process| {
+        let folder = Path::new("/proc").join(process.to_string());
+        let holds = fs::read_dir(folder.join("fd")).ok()?.flatten().any(|descriptor| {
+            let link = fs::read_link(descriptor.path()).unwrap_or_default();
+            let inode =
+                link.to_str().and_then(|link| link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok());
+            inode.is_some_and(|inode| inodes.contains(&inode))
+        });
+        let name = fs::read_to_string(folder.join("comm")).unwrap_or_default();
+        // Whoever names a process may put anything there.
+        let name = name.trim_end().chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+        holds.then_some(Holder { process, name })
+    })
+}
+
+/// The inodes of the sockets in a table of the kernel that listen on `port`.
+fn listening(table: &str, port: u16) -> Vec<u64> {
+    const LISTEN: &str = "0A";
+    let row = |line: &str| {
+        let mut cells = line.split_whitespace();
+        let local = cells.nth(1)?;
+        let state = cells.nth(1)?;
+        let own = u16::from_str_radix(local.rsplit(':').next()?, 16).ok()?;
+        let inode = cells.nth(5)?.parse().ok()?;
+        (own == port && state == LISTEN).then_some(inode)
+    };
+    table.lines().skip(1).filter_map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_listener_of_this_process_is_found() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("its address");
+        let holder = of(address).expect("this process is seen by itself");
+        assert_eq!(holder.process, std::process::id());
+        assert!(!holder.name.is_empty());
+    }
+
+    #[test]
+    fn only_sockets_that_listen_count() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
+            0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 4711 1 0 100 0 0 10 0\n   \
+            1: 0100007F:1F90 0100007F:9C40 01 00000000:00000000 00:00000000 00000000  1000        0 4712 1 0 20 4 30 10 -1\n";
+        assert_eq!(listening(table, 8080), [4711]);
+        assert!(listening(table, 80).is_empty());
+    }
+}
