@@ -119,8 +119,7 @@ impl Server {
         let (report, ended) = mpsc::channel();
         let (senders, changes): (Vec<_>, Vec<_>) = (0..config.workers).map(|_| worker::changes()).unzip();
         let in_force = (config.clone(), addresses, senders);
-        let reloader =
-            Reloader::new(snapshots, Arc::clone(&limits), affordable, shutdown.clone(), in_force);
+        let reloader = Reloader::new(snapshots, Arc::clone(&limits), affordable, shutdown.clone(), in_force);
         let mut server = Server {
             reloader: Arc::new(reloader),
             cells: Vec::new(),

@@ -17,6 +17,7 @@ mod logging;
 mod man;
 mod outlet;
 mod output;
+mod reloading;
 mod schema;
 mod serve;
 mod simulate;
@@ -25,6 +26,7 @@ mod start_fault;
 use std::io::{Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser as _};
@@ -61,7 +63,10 @@ pub fn main() -> ExitCode {
         Some(Command::Schema) => schema::run(),
         Some(Command::Simulate(options)) => simulate::run(&options),
         None => {
-            load(&args.settings).and_then(|loaded| logging::during(&loaded.config, || serve::run(&loaded)))
+            let settings = args.settings.clone();
+            let loader: reloading::Loader = Arc::new(move || reload(&settings));
+            load(&args.settings)
+                .and_then(|loaded| logging::during(&loaded.config, || serve::run(&loaded, loader)))
         }
     };
     outcome.unwrap_or_else(|error| {
@@ -101,6 +106,17 @@ fn load(settings: &Settings) -> anyhow::Result<Loaded> {
             Ok(config::load_text(&text, "standard input", Path::new(""), &flags, &env)?)
         }
         path => Ok(config::load(path, &flags, &env)?),
+    }
+}
+
+/// The same once more while it serves.
+fn reload(settings: &Settings) -> anyhow::Result<Loaded> {
+    match file(settings).as_deref() {
+        Some(path) if path == Path::new("-") => {
+            anyhow::bail!("the config came from standard input, which can't be read again")
+        }
+        None => anyhow::bail!("there is no config file: all that is in force was said by flags"),
+        Some(_) => load(settings),
     }
 }
 

@@ -8,11 +8,11 @@ use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use super::bound::{Bound, Unbound};
 use crate::config::model::Bind;
 use crate::message::ListenerId;
 use crate::net::{holder, socket};
 use crate::snapshot::Snapshot;
-use super::bound::{Bound, Unbound};
 use crate::worker::{Socket, SocketId, SocketKind};
 
 /// The file of a unix socket that was bound; removed on drop, also when a start or a reload fails half-way.
@@ -117,7 +117,9 @@ impl Addresses {
                 }
                 Err(error) => {
                     let holder = match &asked {
-                        Bound::Tcp(address) if error.kind() == io::ErrorKind::AddrInUse => holder::of(*address),
+                        Bound::Tcp(address) if error.kind() == io::ErrorKind::AddrInUse => {
+                            holder::of(*address)
+                        }
                         Bound::Tcp(_) | Bound::Unix(_) => None,
                     };
                     return Err(Unbound { listener: name.clone(), address: asked, error, holder });

@@ -174,5 +174,8 @@ fn refuse_restarts(before: &Config, after: &Config) -> Result<(), Refused> {
     let differ = |key, before: String, after: String| {
         if before == after { Ok(()) } else { Err(Refused::Restart { key, before, after }) }
     };
-    differ("workers", before.workers.to_string(), after.workers.to_string())
+    differ("workers", before.workers.to_string(), after.workers.to_string())?;
+    differ("access_log", format!("{:?}", before.access_log), format!("{:?}", after.access_log))?;
+    differ("logging.level", format!("{:?}", before.log_level), format!("{:?}", after.log_level))?;
+    differ("log_format", format!("{:?}", before.log_format), format!("{:?}", after.log_format))
 }

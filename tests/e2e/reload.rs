@@ -11,6 +11,7 @@ use evenkeel::telemetry::cells::TargetReading;
 use fake_backend::{Behaviour, Running};
 
 use super::life_lab::connect;
+use super::support::process::Process;
 use super::support::{self, Client, Keel, PATIENCE, config, eventually, fakes, quick_health};
 
 /// One target and listener for each name, each with the next of `backends`.
@@ -88,11 +89,10 @@ fn what_has_other_neighbours_keeps_its_name_its_sockets_and_its_numbers() {
         assert_eq!(keel.addresses("c"), [addresses[2]], "{names:?}");
         let place = names.iter().position(|name| *name == "c").unwrap();
         assert!(std::sync::Arc::ptr_eq(&before, &keel.server.targets()[place]), "{names:?}");
-        let own = keel.server.readings();
-        assert!(own.target(before.id).is_some_and(|target| total(target) >= 1));
     }
-    let readings = keel.server.readings();
-    assert_eq!(readings.target(before.id).map(total), Some(5));
+    eventually("all are counted at one place", || {
+        keel.server.readings().target(before.id).map(total) == Some(5)
+    });
     assert_eq!(keel.server.reloader().snapshots.alive(), 1);
 }
 
@@ -265,4 +265,56 @@ fn connections_of_a_listener_that_is_gone_are_cut_when_its_time_is_up() {
     eventually("it was cut", || keel.server.readings().ended_with(Cause::Shutdown) == 1);
     client.set_read_timeout(Some(PATIENCE)).unwrap();
     assert_eq!(keel.server.connections(), 0);
+}
+
+#[test]
+fn a_hangup_reads_the_file_again_and_whatever_is_wrong_with_it_changes_nothing() {
+    let backends = fakes(2);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let of = |backend: &Running, more: &str| {
+        format!(
+            "workers: 1\n{more}targets:\n  web:\n    protocol: http\n    listener: 127.0.0.1:0\n    health_check: off\n    \
+             backends: [{{host: 127.0.0.1, port: {}}}]\n",
+            backend.port()
+        )
+    };
+    let process = Process::start(&of(&backends[0], ""), 1);
+    let mut client = Client::connect(process.address("web"));
+    assert_eq!(client.get("/").text(), "Hello from fake-1");
+    let said = process.reload(&of(&backends[1], ""));
+    let (old, new) = (backends[0].port(), backends[1].port());
+    assert!(said.contains("reloaded: ") && said.contains(&new.to_string()), "{said}");
+    assert!(said.contains(&old.to_string()) && said.contains("evenkeel.yaml:"), "{said}");
+    assert_eq!(client.get("/").text(), "Hello from fake-2");
+    assert!(process.hang_up().ends_with("reloaded: nothing differs"));
+
+    let good = of(&backends[1], "");
+    let refused = |said: String, reason: &str| {
+        assert!(said.contains("reload refused, nothing has changed: "), "{said}");
+        assert!(said.contains(reason), "{reason}: {said}");
+    };
+    refused(process.reload(&of(&backends[0], "worker: 2\n")), "evenkeel.yaml:3:1: unknown key `worker`");
+    refused(
+        process.reload(&of(&backends[0], "").replace("workers: 1", "workers: 2")),
+        "evenkeel.yaml:2: workers: 1",
+    );
+    let busy = format!("listener: {}", taken.local_addr().unwrap());
+    refused(
+        process.reload(&of(&backends[0], "").replace("listener: 127.0.0.1:0", &busy)),
+        "can't bind 127.0.0.1:",
+    );
+    refused(process.reload(""), "no `targets`");
+    refused(
+        process.reload(&of(&backends[0], "trusted_proxies: [10.0.0.0/99]\nzone: 1\nmax_connections: x\n")),
+        " more",
+    );
+    std::fs::remove_file(process.folder().join("evenkeel.yaml")).unwrap();
+    refused(process.hang_up(), "evenkeel.yaml");
+    std::fs::create_dir(process.folder().join("evenkeel.yaml")).unwrap();
+    refused(process.hang_up(), "evenkeel.yaml");
+    std::fs::remove_dir(process.folder().join("evenkeel.yaml")).unwrap();
+    assert_eq!(client.get("/").text(), "Hello from fake-2");
+    assert!(process.reload(&good).ends_with("reloaded: nothing differs"));
+    assert_eq!(client.get("/").text(), "Hello from fake-2");
+    assert_eq!(backends[0].requests(), 1);
 }
