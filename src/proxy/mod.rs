@@ -4,6 +4,7 @@
 //! worker's own things, getting a lease (`lend`) and a connection (`dial`, `pool`), and the recording that turns what
 //! happened into a Record on every way out.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -33,6 +34,7 @@ pub mod request_queue;
 pub mod tcp;
 
 use head_buffers::HeadBuffers;
+use http::after::After;
 use http::job_futures::JobFutures;
 use pool::Pool;
 use request_queue::RequestQueue;
@@ -41,12 +43,14 @@ use request_queue::RequestQueue;
 pub struct WorkerCtx {
     /// The config in force, as this worker has it.
     view: RefCell<Rc<View>>,
+    /// How often another one came.
+    turns: Cell<u32>,
     /// Relay buffers.
     pub buffers: FreeList,
     /// Heads as bytes, on their way out.
     pub outgoing: HeadBuffers,
     /// Where requests are served.
-    pub job_futures: JobFutures,
+    pub job_futures: JobFutures<Rc<dyn Any>, Option<After>>,
     /// Where requests wait to be begun.
     pub request_queue: RequestQueue,
     /// Tokens for attempts beyond the first, in the making, by target.
@@ -156,6 +160,7 @@ impl WorkerCtx {
     ) -> Rc<WorkerCtx> {
         Rc::new(WorkerCtx {
             view: RefCell::new(View::new(snapshot)),
+            turns: Cell::new(0),
             budget_shares: SharesByTarget::default(),
             buffers: FreeList::new(),
             outgoing: HeadBuffers::default(),
@@ -189,7 +194,14 @@ impl WorkerCtx {
     /// is gone. Its number is nobody else's as long as one of its connections is there.
     #[must_use]
     pub fn is_leaving(&self, listener: ListenerId) -> bool {
-        self.draining.get() || self.view.borrow().listener(listener).is_none()
+        self.draining.get() || self.turns.get() > 0 && self.view.borrow().listener(listener).is_none()
+    }
+
+    /// How often another config came: as long as this stays the same, so does everything that was looked up in it.
+    #[must_use]
+    #[inline]
+    pub fn turns(&self) -> u32 {
+        self.turns.get()
     }
 
     /// Makes whoever asks for the config in force panic.
@@ -205,6 +217,7 @@ impl WorkerCtx {
             self.budget_shares.renew(id);
         }
         self.cells.renew(&snapshot.given.listeners, &snapshot.given.targets, &snapshot.given.backends);
+        self.turns.set(self.turns.get().wrapping_add(1));
         let before = self.view.replace(View::new(snapshot));
         Arc::clone(&before.snapshot)
     }

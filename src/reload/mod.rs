@@ -177,5 +177,6 @@ fn refuse_restarts(before: &Config, after: &Config) -> Result<(), Refused> {
     differ("workers", before.workers.to_string(), after.workers.to_string())?;
     differ("access_log", format!("{:?}", before.access_log), format!("{:?}", after.access_log))?;
     differ("logging.level", format!("{:?}", before.log_level), format!("{:?}", after.log_level))?;
+    differ("shutdown_delay", format!("{:?}", before.shutdown_delay), format!("{:?}", after.shutdown_delay))?;
     differ("log_format", format!("{:?}", before.log_format), format!("{:?}", after.log_format))
 }

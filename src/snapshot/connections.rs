@@ -165,7 +165,7 @@ impl ConnectionLimits {
         self: &Arc<ConnectionLimits>,
         listener: &Arc<ListenerState>,
         client: Option<IpAddr>,
-    ) -> Result<Counted, Cause> {
+    ) -> Result<CountedConnection, Cause> {
         let ListenerCounts { connections, clients } = &listener.counts;
         let client = if clients.is_limited() { client.map(owner) } else { None };
         if client.is_some_and(|client| !clients.enter(client)) {
@@ -175,7 +175,11 @@ impl ConnectionLimits {
         if has_entered && self.all.enter() {
             // A box, and only where there is something to remember: thousands of connections are idle.
             let client = client.map(Box::new);
-            return Ok(Counted { limits: Arc::clone(self), listener: Arc::clone(listener), client });
+            return Ok(CountedConnection {
+                limits: Arc::clone(self),
+                listener: Arc::clone(listener),
+                client,
+            });
         }
         if has_entered {
             connections.leave();
@@ -189,13 +193,13 @@ impl ConnectionLimits {
 
 /// What a connection takes of the limits; given back on drop.
 #[derive(Debug)]
-pub struct Counted {
+pub struct CountedConnection {
     limits: Arc<ConnectionLimits>,
     listener: Arc<ListenerState>,
     client: Option<Box<IpAddr>>,
 }
 
-impl Drop for Counted {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         self.limits.all.leave();
         self.listener.counts.connections.leave();
@@ -259,7 +263,7 @@ mod tests {
     #[test]
     fn a_limit_that_comes_later_counts_who_is_there() {
         let (limits, web) = (ConnectionLimits::new(100), listener(&Limits::default()));
-        let mut held: Vec<Counted> =
+        let mut held: Vec<CountedConnection> =
             (0..3).map(|_| limits.enter(&web, ip("10.0.0.1")).expect("room")).collect();
         web.counts.limit(&Limits { connections: Some(3), ..Limits::default() });
         assert_eq!(limits.enter(&web, None).expect_err("full"), Cause::TooManyConnections);

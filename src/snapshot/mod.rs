@@ -20,7 +20,7 @@ use crate::targets::{Gone, Prepared, Registry, Target};
 use crate::telemetry::access_log::Names;
 use crate::tls::{Tickets, server_config};
 
-pub use connections::{ConnectionLimits, Counted, ListenerCounts};
+pub use connections::{ConnectionLimits, CountedConnection, ListenerCounts};
 
 /// One listener under one config, ready for use. A connection holds it, and with it all that it may come to: a request
 /// that has taken it sees one config to its end.

@@ -37,16 +37,16 @@ pub(super) struct Admitter {
 struct Tasks(RefCell<Slab<(ListenerId, AbortHandle)>>);
 
 impl Tasks {
-    /// Spawns `work` as a connection of `listener`.
-    fn spawn(self: &Rc<Tasks>, listener: ListenerId, work: impl Future<Output = ()> + 'static) {
+    /// Spawns what `work` makes as a connection of `listener`; it keeps what it is given until it ends.
+    fn spawn<W: Future<Output = ()> + 'static>(
+        self: &Rc<Tasks>,
+        listener: ListenerId,
+        work: impl FnOnce(Listed) -> W,
+    ) {
         let mut tasks = self.0.borrow_mut();
         let entry = tasks.vacant_entry();
-        let listed = Listed { tasks: Rc::clone(self), place: entry.key() };
         // It does not run before this turn is over.
-        let task = spawn_local(async move {
-            let _listed = listed;
-            work.await;
-        });
+        let task = spawn_local(work(Listed { tasks: Rc::clone(self), place: entry.key() }));
         entry.insert((listener, task.abort_handle()));
     }
 
@@ -103,7 +103,8 @@ impl Admitter {
     /// The event loop does not take it.
     pub(super) fn admit(&self, connection: NewConnection) -> io::Result<()> {
         let NewConnection { socket, peer, listener } = connection;
-        let known = self.ctx.here(listener.id).filter(|here| Arc::ptr_eq(here, &listener));
+        // As this worker knows it: what it does not know yet it will be told of.
+        let known = self.ctx.here(listener.id).filter(|here| Arc::ptr_eq(&here.state, &listener.state));
         let listener = known.unwrap_or_else(|| Rc::new(listener));
         let speaks_at_once = listener.config.protocol == Protocol::Http && listener.tls.is_none();
         let is_tried = speaks_at_once && self.ctx.promptness.expects();
@@ -116,15 +117,15 @@ impl Admitter {
             // Each future is as small as it can be: thousands of them are idle.
             (None, true) => {
                 let client = Client::new(ctx, stream, peer, listener, None);
-                self.tasks.spawn(peer.listener, async move {
-                    let (_tracked, _slot) = (tracked, slot);
+                self.tasks.spawn(peer.listener, |listed| async move {
+                    let (_listed, _tracked, _slot) = (listed, tracked, slot);
                     serve(client).await;
                 });
             }
             (None, false) => {
                 let greeting = Box::pin(greet(ctx, stream, peer, listener));
-                self.tasks.spawn(peer.listener, async move {
-                    let (_tracked, _slot) = (tracked, slot);
+                self.tasks.spawn(peer.listener, |listed| async move {
+                    let (_listed, _tracked, _slot) = (listed, tracked, slot);
                     if let Some(client) = greeting.await {
                         serve(client).await;
                     }

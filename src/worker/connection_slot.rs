@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use crate::message::{Cause, Peer};
 use crate::proxy::WorkerCtx;
-use crate::snapshot::{ConnectionLimits, Counted, ListenerState};
+use crate::snapshot::{ConnectionLimits, CountedConnection, ListenerState};
 
 /// A connection's place; given back on drop, also when its task panics.
 pub(super) struct ConnectionSlot {
-    counted: Result<Counted, Cause>,
+    counted: Result<CountedConnection, Cause>,
     ctx: Rc<WorkerCtx>,
 }
 

@@ -50,6 +50,8 @@ pub struct Client {
     pub peer: Peer,
     /// Where it came in, under the config that its latest request was begun with.
     here: RefCell<Here>,
+    /// The worker's turn of configs in which that was looked up.
+    turn: Cell<u32>,
     /// What its TLS session says; `None`: there is none.
     pub secured: Option<Rc<Secured>>,
     /// For what it is waited for: see [`Client::timer`].
@@ -93,6 +95,7 @@ impl Client {
         here: Here,
         secured: Option<Rc<Secured>>,
     ) -> Rc<Client> {
+        let turn = Cell::new(ctx.turns());
         let (deadline, writing) = (ctx.ticker.deadline(), ctx.ticker.deadline());
         Rc::new(Client {
             stream: RefCell::new(stream),
@@ -103,6 +106,7 @@ impl Client {
             ctx,
             peer,
             here: RefCell::new(here),
+            turn,
             secured,
             deadline,
             wait: Cell::default(),
@@ -119,18 +123,20 @@ impl Client {
 
     /// Where it comes in, under the config in force. A request takes this once and sees one config to its end.
     #[must_use]
+    #[inline]
     pub fn take_here(&self) -> Here {
-        let mut here = self.here.borrow_mut();
-        if let Some(newest) = self.ctx.here(self.peer.listener)
-            && !Rc::ptr_eq(&newest, &here)
+        let turn = self.ctx.turns();
+        if self.turn.replace(turn) != turn
+            && let Some(newest) = self.ctx.here(self.peer.listener)
         {
-            *here = newest;
+            self.here.replace(newest);
         }
-        Rc::clone(&here)
+        Rc::clone(&self.here.borrow())
     }
 
     /// Whether it is to end as soon as nothing is under way.
     #[must_use]
+    #[inline]
     pub fn is_leaving(&self) -> bool {
         self.ctx.is_leaving(self.peer.listener)
     }

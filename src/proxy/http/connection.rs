@@ -3,6 +3,7 @@
 //! Between requests it holds neither buffers nor the state of an exchange: that lives in a future of its own,
 //! taken when the first byte of a request is there (`job_futures`).
 
+use std::any::Any;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -16,9 +17,9 @@ use crate::proxy::head_buffers::MOST;
 use crate::proxy::recording::Recording;
 use crate::proxy::request_queue::RequestTicket;
 
+use super::after::After;
 use super::answer_body::AnswerBody;
 use super::client::Client;
-use super::edge::After;
 use super::exchange::{IncomingRequest, Space, exchange, refuse};
 use super::h1::framing;
 use super::h1::search::Search;
@@ -62,7 +63,7 @@ pub async fn serve(client: Rc<Client>) {
         }
         patience = client.timeouts().keep_alive;
         let mut exchange = ResetIfCut { client: &client, served: false };
-        let after = client.ctx.job_futures.run(Rc::clone(&client), serve_one).await;
+        let after = client.ctx.job_futures.run(Rc::<Client>::clone(&client) as Rc<dyn Any>, serve_one).await;
         exchange.served = true;
         drop(exchange);
         match after {
@@ -158,8 +159,9 @@ impl Papers {
 }
 
 /// Reads one request and serves it. `None`: the connection ended, and there is nobody to tell.
-async fn serve_one(client: Rc<Client>, papers: &mut Papers) -> Option<After> {
-    let client = &client;
+async fn serve_one(client: Rc<dyn Any>, papers: &mut Papers) -> Option<After> {
+    // It always is one: see the only caller.
+    let client = &client.downcast::<Client>().ok()?;
     let Papers { head, space } = papers;
     let started = now();
     let here = client.take_here();

@@ -17,8 +17,9 @@ use crate::snapshot::Listener;
 use crate::targets::{Outcome, Target};
 use crate::tick::Tick;
 
+use super::after::After;
 use super::answer_body::AnswerBody;
-use super::edge::{After, Edge, Unsent};
+use super::edge::{Edge, Unsent};
 use super::forward::forward;
 use super::forward::forwarding::{Effort, Forwarding};
 use super::h1::write::About;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use evenkeel::config::model::Config;
 use evenkeel::message::{ClientAddress, Head, ListenerId, Peer};
 use evenkeel::net::now;
-use evenkeel::proxy::http::edge::After;
+use evenkeel::proxy::http::after::After;
 use evenkeel::proxy::http::exchange::{IncomingRequest, Space, exchange};
 use evenkeel::proxy::http::memory::MemoryEdge;
 use evenkeel::proxy::http::request_body::RequestBody;

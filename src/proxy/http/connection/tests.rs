@@ -90,11 +90,11 @@ async fn a_slow_reader_gets_close_notify_once_it_has_room() {
 }
 
 /// So many requests that are being served, and never end.
-fn crowd(ctx: &Rc<WorkerCtx>, count: usize) -> Vec<RunningJob<'_, Rc<Client>, Option<After>>> {
+fn crowd(ctx: &Rc<WorkerCtx>, count: usize) -> Vec<RunningJob<'_, Rc<dyn Any>, Option<After>>> {
     let (near, _far) = UnixStream::pair().expect("a pair of sockets");
     let client = Client::new(Rc::clone(ctx), near.into(), Peer::default(), here(ctx), None);
-    let never = async |_: Rc<Client>, _: &mut Papers| std::future::pending().await;
-    (0..count).map(|_| ctx.job_futures.run(Rc::clone(&client), never)).collect()
+    let never = async |_: Rc<dyn Any>, _: &mut Papers| std::future::pending().await;
+    (0..count).map(|_| ctx.job_futures.run(Rc::<Client>::clone(&client), never)).collect()
 }
 
 /// A client that waits for its turn to send a request, and its far end.
