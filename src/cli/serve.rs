@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
-use super::CUT;
+use super::exit_code::CUT;
 use super::reloading::{self, Loader};
 use super::start_fault::located;
 use crate::config::model::Config;
