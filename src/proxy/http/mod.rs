@@ -23,6 +23,5 @@ pub mod own;
 pub mod replay;
 pub mod reply;
 pub mod request_body;
-pub mod retry_after;
 pub mod sticky;
 pub mod wire;
