@@ -83,6 +83,11 @@ fn add_https(config: &mut Config, port: u16) -> anyhow::Result<()> {
 
 /// `wanted`, or the first free port after it that is none of `others`.
 fn free_port(wanted: u16, others: &[u16]) -> anyhow::Result<u16> {
+    if wanted == 0 {
+        // Any: one that the system has to give.
+        let given = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
+        return Ok(given.local_addr()?.port());
+    }
     (wanted..=wanted.saturating_add(TRIES))
         .filter(|port| !others.contains(port))
         .find(|&port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok())

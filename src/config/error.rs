@@ -140,10 +140,16 @@ impl Problems {
     }
 }
 
+/// Problems that are shown; whoever has more has pasted something else, or made one mistake in a loop.
+const SHOWN: usize = 100;
+
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for problem in &self.list {
+        for problem in self.list.iter().take(SHOWN) {
             write!(f, "{problem}\n\n")?;
+        }
+        if let Some(more) = self.list.len().checked_sub(SHOWN).filter(|&more| more > 0) {
+            write!(f, "… and {more} more\n\n")?;
         }
         match self.list.len() {
             1 => f.write_str("1 problem"),

@@ -107,14 +107,21 @@ fn bytes(text: &str) -> Result<Vec<u8>, Wrong> {
     }
 }
 
-/// What may stand in a Host field: no blank, no control character, and something at all.
+/// What may stand in a Host field: a name or an address, perhaps with a port (RFC 9110 §7.2).
 pub(super) fn host_header(text: &str) -> Result<String, Wrong> {
-    if text.is_empty()
-        || text.bytes().any(|b| !b.is_ascii_graphic() || matches!(b, b'/' | b'@' | b',' | b'"'))
-    {
+    let (name, port) = match text.rsplit_once(':') {
+        Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
+        _ => (text, None),
+    };
+    let is_port = |port: &str| {
+        port.bytes().all(|b| b.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port > 0)
+    };
+    // An IPv6 address has its brackets on the wire.
+    let is_name = super::address::host(name).is_ok() && (!name.contains(':') || name.starts_with('['));
+    if !is_name || !port.is_none_or(is_port) {
         return Err(Wrong::new(
             format!("is {}, which no Host header may be", quoted(text)),
-            "a host name such as `app.example`",
+            "a host name such as `app.example`, perhaps with a port",
         ));
     }
     Ok(text.to_owned())
@@ -131,4 +138,23 @@ pub(in crate::config) fn probe_path(text: &str) -> Result<String, Wrong> {
             .instead(text.replace(' ', "%20")));
     }
     Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_a_host() {
+        for fine in
+            ["a", "app.example", "app.example:8080", "127.0.0.1", "127.0.0.1:80", "[::1]", "[::1]:8080"]
+        {
+            assert!(host_header(fine).is_ok(), "{fine}");
+        }
+        for wrong in
+            ["", "a b", "$host", "a:", "a:0", "a:65536", "a:+1", "::1", "{host}", "a/b", "[::1", "https://a"]
+        {
+            assert!(host_header(wrong).is_err(), "{wrong}");
+        }
+    }
 }

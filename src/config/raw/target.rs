@@ -308,8 +308,26 @@ fn limits(
 /// What backends get as Host.
 fn host(text: &str) -> Result<HostHeader, Wrong> {
     let named = HostHeader::NAMED.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
-    named.map_or_else(|| health::host_header(text).map(HostHeader::Name), |(_, host)| Ok(host.clone()))
+    if let Some((_, host)) = named {
+        return Ok(host.clone());
+    }
+    let slip =
+        HostHeader::NAMED.iter().find(|(name, _)| strsim::levenshtein(name, &text.to_lowercase()) == 1);
+    if let Some((name, _)) = slip {
+        return Err(Wrong::new(format!("is {}, which is nearly `{name}`", quoted(text)), HOST_KINDS)
+            .hint(format!("write `{name}`"), *name));
+    }
+    health::host_header(text).map(HostHeader::Name).map_err(|wrong| {
+        // What other programs have for the name that the client asked for.
+        if text.contains(['$', '%', '{']) {
+            wrong.hint("write `pass`: what the client asked for", "pass")
+        } else {
+            wrong
+        }
+    })
 }
+
+const HOST_KINDS: &str = "`pass` (what the client asked for), `backend` (the backend's address) or a name";
 
 fn forwarded(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Forwarded>> {
     if is_off(&entry.node) {
