@@ -295,9 +295,38 @@ pub fn cutting(signal: &str) {
     tracing::warn!(signal, "{signal} again: cutting what is left");
 }
 
-/// Logs that a signal is understood and leads to nothing.
-pub fn no_reload() {
-    tracing::warn!("SIGHUP: this version does not reload; the config in force stays");
+/// Logs what a reload has changed, one text for each key that differs; all of them in JSON, some in the sentence.
+pub fn reloaded(differing: &[String]) {
+    const SHOWN: usize = 3;
+    let count = differing.len();
+    let shown = differing.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join("; ");
+    let all = differing.join("\n");
+    match count {
+        0 => tracing::info!(differing = count, "reloaded: nothing differs"),
+        1..=SHOWN => tracing::info!(differing = count, keys = all, "reloaded: {shown}"),
+        more => {
+            tracing::info!(differing = count, keys = all, "reloaded: {shown}; and {} keys more", more - SHOWN)
+        }
+    }
+}
+
+/// Logs what `check` would warn of in a config that has just been put into force.
+pub fn reload_warning(warning: &str) {
+    tracing::warn!(warning, "{warning}");
+}
+
+/// Logs that another config was not taken, and nothing has changed. `more`: problems beside the one that is told.
+pub fn reload_refused(reason: &str, more: usize) {
+    if more == 0 {
+        tracing::error!(reason, "reload refused, nothing has changed: {reason}");
+    } else {
+        let check = "`evenkeel check` shows all";
+        tracing::error!(
+            reason,
+            more,
+            "reload refused, nothing has changed: {reason} (and {more} more; {check})"
+        );
+    }
 }
 
 /// Logs that there is no file to reopen.

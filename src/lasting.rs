@@ -45,6 +45,8 @@ pub async fn again(what: impl fmt::Display, mut work: impl AsyncFnMut()) {
 struct End {
     name: &'static str,
     panicked: bool,
+    /// It was told to.
+    wanted: bool,
 }
 
 impl End {
@@ -61,16 +63,30 @@ pub struct Vital(JoinSet<End>);
 impl Vital {
     /// Spawns a task on this thread's runtime.
     pub fn spawn(&mut self, name: &'static str, work: impl Future<Output = ()> + 'static) {
-        self.0.spawn_local(async move { End { name, panicked: caught(work).await.is_err() } });
+        self.spawn_until(name, async move {
+            work.await;
+            false
+        });
     }
 
-    /// Waits until one of them has ended, however: an error that says which. For ever if there are none.
+    /// The same for one that may be told to end: what it gives is whether it was.
+    pub fn spawn_until(&mut self, name: &'static str, work: impl Future<Output = bool> + 'static) {
+        self.0.spawn_local(async move {
+            let ended = caught(work).await;
+            End { name, panicked: ended.is_err(), wanted: matches!(ended, Ok(true)) }
+        });
+    }
+
+    /// Waits until one of them has ended that was not told to: an error that says which. For ever if there are none.
     pub async fn ended(&mut self) -> io::Error {
-        match self.0.join_next().await {
-            Some(Ok(end)) => end.into_error(),
-            // Nobody aborts one, and a panic stays inside.
-            Some(Err(error)) => io::Error::other(error),
-            None => pending().await,
+        loop {
+            match self.0.join_next().await {
+                Some(Ok(end)) if end.wanted => {}
+                Some(Ok(end)) => return end.into_error(),
+                // Nobody aborts one, and a panic stays inside.
+                Some(Err(error)) => return io::Error::other(error),
+                None => return pending().await,
+            }
         }
     }
 
@@ -117,6 +133,7 @@ mod tests {
             vital.spawn("heart", pending());
             vital.spawn("lung", async { panic!("out of breath") });
             assert_eq!(vital.ended().await.to_string(), "a worker can't go on: its lung has panicked");
+            vital.spawn_until("appendix", async { true });
             vital.spawn("liver", async {});
             assert_eq!(vital.ended().await.to_string(), "a worker can't go on: its liver has ended");
             let mut vital = Vital::default();

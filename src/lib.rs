@@ -25,6 +25,7 @@ pub mod lasting;
 pub mod message;
 pub mod net;
 pub mod shutdown;
+pub mod slots;
 pub mod tls;
 
 pub mod route;
@@ -38,6 +39,8 @@ pub mod proxy;
 pub mod simulate;
 
 pub mod worker;
+
+pub mod reload;
 
 pub mod server;
 

@@ -1,40 +1,50 @@
 //! The composition root: binds, starts workers and probes, hands out addresses, waits for the end.
 
-mod bound;
 mod refusals;
 
 use std::io;
-use std::net::SocketAddr;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use thiserror::Error;
 use tokio::runtime::Runtime;
 
-pub use bound::{Bound, StartError};
-
-use crate::config::model::{Bind, Config};
+use crate::config::model::Config;
 use crate::events;
 use crate::lasting::again;
-use crate::net::holder;
 use crate::net::{now, socket};
-use crate::probe;
+use crate::reload::Reloader;
+use crate::reload::addresses::Addresses;
+use crate::reload::bound::{Bound, Unbound};
 use crate::shutdown::Shutdown;
-use crate::snapshot::Snapshot;
-use crate::targets::{Registry, Target};
+use crate::snapshot::{ConnectionLimits, Snapshots};
+use crate::targets::Target;
 use crate::telemetry::access_log::{AccessLogWriter, Rotation};
 use crate::telemetry::cells::{Cells, Readings};
-use crate::tls::{ROTATION, Tickets};
-use crate::worker::{self, ConnectionLimits, Ended, Socket, SocketKind, WorkerPlan};
+use crate::tls::ROTATION;
+use crate::worker::{self, Ended, WorkerPlan};
 use refusals::{LOOK, Refusals};
 
 /// Descriptors kept for everything that is not a client or its backend.
 const HEADROOM: u64 = 200;
 /// How long the access log may take to write its rest.
 const LAST_LINES: Duration = Duration::from_secs(2);
+
+/// Why a server does not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// An address can't be bound.
+    #[error(transparent)]
+    Bind(#[from] Unbound),
+    /// The access log can't be opened.
+    #[error("{0}")]
+    AccessLog(io::Error),
+    /// A runtime or thread can't be started.
+    #[error("can't start: {0}")]
+    System(#[from] io::Error),
+}
 
 /// What tests and measurements may change; users may not.
 #[derive(Clone, Copy, Debug)]
@@ -52,42 +62,14 @@ impl Default for Options {
 
 /// A running server. Dropping it cuts everything.
 pub struct Server {
-    bound: Vec<(String, Bound)>,
-    snapshot: Arc<Snapshot>,
+    reloader: Arc<Reloader>,
     cells: Vec<Arc<Cells>>,
     shutdown: Shutdown,
     ended: mpsc::Receiver<thread::Result<io::Result<Ended>>>,
     threads: Vec<thread::JoinHandle<()>>,
     control: Option<Runtime>,
     log: Option<AccessLogWriter>,
-    limits: Arc<ConnectionLimits>,
-    files: SocketFiles,
     refusals: Arc<Mutex<Refusals>>,
-}
-
-/// Unix sockets that were bound; their files are removed on drop, also when the start fails half-way.
-#[derive(Default)]
-struct SocketFiles(Vec<(PathBuf, FileIdentity)>);
-
-/// Which file stands at a path: device, number, and the time it was made, since numbers are used again. A
-/// change of owner or mode changes none of them.
-type FileIdentity = (u64, u64, i64, i64);
-
-fn identify(path: &Path) -> io::Result<FileIdentity> {
-    let file = std::fs::symlink_metadata(path)?;
-    Ok((file.dev(), file.ino(), file.mtime(), file.mtime_nsec()))
-}
-
-impl Drop for SocketFiles {
-    fn drop(&mut self) {
-        for (path, ours) in &self.0 {
-            // While we drained a successor may have put its own there.
-            if identify(path).is_ok_and(|found| found == *ours) {
-                // Somebody may have removed it in between.
-                let _ = std::fs::remove_file(path);
-            }
-        }
-    }
 }
 
 impl Server {
@@ -99,8 +81,7 @@ impl Server {
         let descriptors = socket::raise_descriptor_limit().unwrap_or(1024);
         let affordable =
             usize::try_from(descriptors.saturating_sub(HEADROOM) / 2).unwrap_or(usize::MAX).max(1);
-        let limits = config.listeners.iter().map(|listener| &listener.limits);
-        let limits = ConnectionLimits::new(config.max_connections.unwrap_or(affordable), limits);
+        let limits = ConnectionLimits::new(config.max_connections.unwrap_or(affordable));
         events::descriptor_budget(
             descriptors,
             limits.limit(),
@@ -115,11 +96,13 @@ impl Server {
         warn_of_made_keys(config);
         warn_of_expiry(config);
 
-        let registry = Registry::new();
-        let tickets = Arc::new(Tickets::default());
-        let snapshot = Arc::new(Snapshot::new(config, &registry, &tickets));
-        let mut files = SocketFiles::default();
-        let (bound, mut sockets) = bind(config, &mut files)?;
+        let snapshots = Snapshots::new();
+        let draft = snapshots.prepare(config);
+        let mut addresses = Addresses::default();
+        let mut rebinding = addresses.rebind(draft.snapshot(), config.workers)?;
+        let mut sockets = std::mem::take(&mut rebinding.sockets);
+        let (snapshot, _) = snapshots.commit(draft);
+        addresses.settle(rebinding, &snapshot);
         let log = config
             .access_log
             .as_ref()
@@ -134,25 +117,26 @@ impl Server {
         let shutdown = Shutdown::new();
         let idle_total = Arc::new(AtomicU32::new(0));
         let (report, ended) = mpsc::channel();
+        let (senders, changes): (Vec<_>, Vec<_>) = (0..config.workers).map(|_| worker::changes()).unzip();
+        let in_force = (config.clone(), addresses, senders);
+        let reloader = Reloader::new(snapshots, Arc::clone(&limits), affordable, shutdown.clone(), in_force);
         let mut server = Server {
-            bound,
-            snapshot: Arc::clone(&snapshot),
+            reloader: Arc::new(reloader),
             cells: Vec::new(),
             shutdown: shutdown.clone(),
             ended,
             threads: Vec::new(),
             control: Some(control),
             log,
-            limits: Arc::clone(&limits),
-            files,
             refusals: Arc::default(),
         };
         server.start_probes();
-        server.start_rotation(tickets);
+        server.start_rotation();
         server.cells.extend(std::iter::repeat_with(Arc::default).take(config.workers));
         server.start_refusals();
         let ends = worker::link(&server.cells);
-        for ((index, ends), cells) in ends.into_iter().enumerate().zip(server.cells.clone()) {
+        let each = ends.into_iter().enumerate().zip(server.cells.clone()).zip(changes);
+        for (((index, ends), cells), changes) in each {
             let plan = WorkerPlan {
                 snapshot: Arc::clone(&snapshot),
                 sockets: sockets.pop().unwrap_or_default(),
@@ -161,6 +145,7 @@ impl Server {
                 idle_total: Arc::clone(&idle_total),
                 limits: Arc::clone(&limits),
                 ends,
+                changes,
                 shutdown: shutdown.clone(),
                 patience: config.shutdown_timeout,
                 raw_relay: options.raw_relay,
@@ -178,7 +163,7 @@ impl Server {
 
     /// Logs a line for each address that is bound.
     pub fn announce(&self) {
-        for (listener, address) in &self.bound {
+        for (listener, address) in &self.bound() {
             let socket = match address {
                 Bound::Tcp(socket) => Some(*socket),
                 Bound::Unix(_) => None,
@@ -190,8 +175,7 @@ impl Server {
     fn start_probes(&self) {
         let Some(control) = &self.control else { return };
         let _inside = control.enter();
-        let mut probes = probe::start(&self.snapshot.targets, now, &self.shutdown.cut);
-        control.spawn(async move { while probes.join_next().await.is_some() {} });
+        self.reloader.probe();
     }
 
     fn start_refusals(&self) {
@@ -208,8 +192,9 @@ impl Server {
         control.spawn(again("counting refusals", look));
     }
 
-    fn start_rotation(&self, tickets: Arc<Tickets>) {
+    fn start_rotation(&self) {
         let Some(control) = &self.control else { return };
+        let tickets = Arc::clone(self.reloader.snapshots.tickets());
         let rotate = async move || {
             let mut turns = tokio::time::interval(ROTATION);
             // The first turn is due at once.
@@ -224,14 +209,20 @@ impl Server {
 
     /// Listener names with the addresses that were bound, in config order.
     #[must_use]
-    pub fn bound(&self) -> &[(String, Bound)] {
-        &self.bound
+    pub fn bound(&self) -> Vec<(String, Bound)> {
+        self.reloader.bound()
+    }
+
+    /// By what another config is put into the place of the one in force.
+    #[must_use]
+    pub fn reloader(&self) -> Arc<Reloader> {
+        Arc::clone(&self.reloader)
     }
 
     /// The targets in force, with their live state.
     #[must_use]
-    pub fn targets(&self) -> &[Arc<Target>] {
-        &self.snapshot.targets
+    pub fn targets(&self) -> Vec<Arc<Target>> {
+        self.reloader.snapshots.current().map(|snapshot| snapshot.targets.clone()).unwrap_or_default()
     }
 
     /// What all workers have counted so far.
@@ -251,7 +242,7 @@ impl Server {
     /// Client connections open now.
     #[must_use]
     pub fn connections(&self) -> usize {
-        self.limits.taken()
+        self.reloader.limits.taken()
     }
 
     /// The signals by which it ends; [`Shutdown::advance`] is the next step.
@@ -309,7 +300,7 @@ impl Server {
         {
             events::access_log_failed("the last lines were not taken", &error);
         }
-        drop(std::mem::take(&mut self.files));
+        self.reloader.close();
     }
 }
 
@@ -317,60 +308,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.finish();
     }
-}
-
-type Everything = (Vec<(String, Bound)>, Vec<Vec<Socket>>);
-
-/// Binds every address once per worker.
-fn bind(config: &Config, files: &mut SocketFiles) -> Result<Everything, StartError> {
-    let mut bound = Vec::new();
-    let mut sockets: Vec<Vec<Socket>> = std::iter::repeat_with(Vec::new).take(config.workers).collect();
-    for (index, listener) in config.listeners.iter().enumerate() {
-        for bind in &listener.binds {
-            let (name, result) = match bind {
-                Bind::Tcp(address) => (Bound::Tcp(*address), bind_tcp(*address, index, &mut sockets)),
-                Bind::Unix(path) => {
-                    (Bound::Unix(path.clone()), bind_unix(path.clone(), index, &mut sockets, files))
-                }
-            };
-            match result {
-                Ok(address) => bound.push((listener.name.clone(), address)),
-                Err(error) => {
-                    let holder = match &name {
-                        Bound::Tcp(address) if error.kind() == io::ErrorKind::AddrInUse => {
-                            holder::of(*address)
-                        }
-                        Bound::Tcp(_) | Bound::Unix(_) => None,
-                    };
-                    let listener = listener.name.clone();
-                    return Err(StartError::Bind { listener, address: name, error, holder });
-                }
-            }
-        }
-    }
-    Ok((bound, sockets))
-}
-
-fn bind_tcp(address: SocketAddr, listener: usize, sockets: &mut [Vec<Socket>]) -> io::Result<Bound> {
-    let (_claim, address) = socket::claim(address)?;
-    for of_worker in sockets {
-        of_worker.push(Socket { listener, kind: SocketKind::Tcp(socket::listen(address)?) });
-    }
-    Ok(Bound::Tcp(address))
-}
-
-fn bind_unix(
-    path: PathBuf,
-    listener: usize,
-    sockets: &mut [Vec<Socket>],
-    files: &mut SocketFiles,
-) -> io::Result<Bound> {
-    let socket = socket::listen_unix(&path)?;
-    files.0.push((path.clone(), identify(&path)?));
-    for of_worker in sockets {
-        of_worker.push(Socket { listener, kind: SocketKind::Unix(socket.try_clone()?) });
-    }
-    Ok(Bound::Unix(path))
 }
 
 fn warn_of_expiry(config: &Config) {
@@ -405,6 +342,12 @@ fn warn_of_made_keys(config: &Config) {
 mod tests {
     use super::*;
 
+    fn idle_reloader(shutdown: &Shutdown) -> Reloader {
+        let (snapshots, limits) = (Snapshots::new(), ConnectionLimits::new(1));
+        let in_force = (crate::proxy::fixtures::config(), Addresses::default(), Vec::new());
+        Reloader::new(snapshots, limits, 1, shutdown.clone(), in_force)
+    }
+
     #[test]
     fn a_worker_that_fails_ends_the_others_and_is_the_outcome() {
         let (report, ended) = mpsc::channel();
@@ -419,16 +362,13 @@ mod tests {
             let _ = other.send(Ok(Ok(Ended { cut: 0 })));
         });
         let server = Server {
-            bound: Vec::new(),
-            snapshot: Arc::clone(&crate::proxy::fixtures::context().snapshot),
+            reloader: Arc::new(idle_reloader(&shutdown)),
             cells: Vec::new(),
             shutdown: shutdown.clone(),
             ended,
             threads: vec![failing, serving],
             control: None,
             log: None,
-            limits: ConnectionLimits::new(1, []),
-            files: SocketFiles::default(),
             refusals: Arc::default(),
         };
         let error = server.wait().expect_err("a worker has failed");

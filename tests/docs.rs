@@ -10,7 +10,8 @@ use evenkeel::config;
 use evenkeel::config::model::Balance;
 use evenkeel::config::model::template::{DerivedField, LogField};
 use evenkeel::message::Cause;
-use evenkeel::server::{Bound, Options, Server};
+use evenkeel::reload::bound::Bound;
+use evenkeel::server::{Options, Server};
 use evenkeel::simulate::Workload;
 
 fn operations() -> String {

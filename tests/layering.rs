@@ -18,7 +18,7 @@ mod rings;
 const ROWS: &[(i8, &[&str])] = &[
     (-2, &["config", "tick"]),
     (-1, &["events"]),
-    (0, &["message", "tls", "net", "shutdown", "lasting"]),
+    (0, &["message", "tls", "net", "shutdown", "lasting", "slots"]),
     (1, &["telemetry", "route", "targets", "cache", "access"]),
     (2, &["snapshot"]),
     (3, &["proxy", "probe", "simulate"]),

@@ -156,7 +156,7 @@ pub(super) struct DemoOptions {
 }
 
 /// Where the config comes from. Flags override the file.
-#[derive(Debug, ClapArgs)]
+#[derive(Clone, Debug, ClapArgs)]
 pub(super) struct Settings {
     /// The YAML file; `-` is standard input [default: ./evenkeel.yaml, unless `--backends` is given]
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "config")]

@@ -10,7 +10,7 @@ use crate::config::{Effective, Origin};
 
 /// Prints the values of a right config; a wrong one is the error.
 pub(super) fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
-    let loaded = load(&options.settings)?;
+    let loaded = load::config(&options.settings)?;
     let is_shown = |row: &&Effective| options.all || row.origin != Origin::Default;
     let rows: Vec<&Effective> = loaded.effective.iter().filter(is_shown).collect();
     let mut text = table(&rows);

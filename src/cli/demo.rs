@@ -11,6 +11,7 @@ use anyhow::Context as _;
 use fake_backend::{Authority, Fake, Running};
 
 use super::args::DemoOptions;
+use super::reloading::Loader;
 use super::{logging, serve};
 use crate::config::model::tls::{ListenerTls, TlsVersion};
 use crate::config::model::{Bind, Config, ListenerConfig};
@@ -36,7 +37,7 @@ pub(super) fn run(options: &DemoOptions) -> anyhow::Result<ExitCode> {
     let mut loaded = config::load_text(&yaml, "demo.yaml", Path::new(""), &Flags::default(), &|_| None)?;
     add_https(&mut loaded.config, https_port)?;
     logging::during(&loaded.config, || {
-        let server = serve::start(&loaded.config, &loaded.effective)?;
+        let server = serve::start(&loaded.config, &loaded.effective, never())?;
         greet(welcome([http_port, https_port, tcp_port], &web), server.targets().to_vec());
         serve::wait(server)
     })
@@ -122,4 +123,9 @@ fn welcome([http_port, https_port, tcp_port]: [u16; 3], web: &[Running]) -> Stri
          In another terminal (a line of the log follows when a backend falls ill):\n{tries}\n\
          Ctrl-C ends it."
     )
+}
+
+/// There is no file.
+fn never() -> Loader {
+    Arc::new(|| anyhow::bail!("the demo has no config file to read again"))
 }

@@ -1,41 +1,32 @@
-//! The command line: what was typed becomes a subcommand, and its outcome an exit code.
-//!
-//! | code | meaning |
-//! |---|---|
-//! | 0 | all went well; after a shutdown: nothing was cut |
-//! | 1 | a wrong config, or the server could not start or failed, or output could not be written |
-//! | 2 | a wrong command line |
-//! | 3 | after a shutdown: connections were cut |
+//! The command line: what was typed becomes a subcommand, and its outcome an exit code (`exit_code`).
 
 mod args;
 mod check;
 mod completions;
 mod demo;
+mod exit_code;
 mod habits;
 mod json_events;
+mod load;
 mod logging;
 mod man;
 mod outlet;
 mod output;
+mod reloading;
 mod schema;
 mod serve;
 mod simulate;
 mod start_fault;
 
-use std::io::{Read as _, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser as _};
 
-use crate::config::{self, Loaded, Problems};
-use args::{Args, Command, Settings};
-
-/// The command line makes no sense.
-const WRONG_COMMAND_LINE: u8 = 2;
-/// Connections were cut at shutdown.
-const CUT: u8 = 3;
+use crate::config::Problems;
+use args::{Args, Command};
+use exit_code::WRONG_COMMAND_LINE;
 
 /// Runs the command that the process was started with.
 #[must_use]
@@ -61,7 +52,10 @@ pub fn main() -> ExitCode {
         Some(Command::Schema) => schema::run(),
         Some(Command::Simulate(options)) => simulate::run(&options),
         None => {
-            load(&args.settings).and_then(|loaded| logging::during(&loaded.config, || serve::run(&loaded)))
+            let settings = args.settings.clone();
+            let loader: reloading::Loader = Arc::new(move || load::again(&settings));
+            load::config(&args.settings)
+                .and_then(|loaded| logging::during(&loaded.config, || serve::run(&loaded, loader)))
         }
     };
     outcome.unwrap_or_else(|error| {
@@ -88,29 +82,6 @@ fn explain(said: &clap::Error) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// Loads the config that flags and file amount to.
-fn load(settings: &Settings) -> anyhow::Result<Loaded> {
-    let env = |name: &str| std::env::var(name).ok();
-    let (flags, file) = (settings.flags(), file(settings));
-    match file.as_deref() {
-        Some(path) if path == Path::new("-") => {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).context("can't read a config from standard input")?;
-            Ok(config::load_text(&text, "standard input", Path::new(""), &flags, &env)?)
-        }
-        path => Ok(config::load(path, &flags, &env)?),
-    }
-}
-
-/// The file that was named, or one of the usual name where nothing else says what to do.
-fn file(settings: &Settings) -> Option<PathBuf> {
-    if let Some(named) = settings.file() {
-        return Some(named.to_owned());
-    }
-    let usual = habits::USUAL.iter().map(PathBuf::from).find(|path| path.is_file());
-    usual.filter(|_| !settings.has_backends())
 }
 
 fn complain(error: &anyhow::Error) {

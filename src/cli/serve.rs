@@ -6,7 +6,8 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
-use super::CUT;
+use super::exit_code::CUT;
+use super::reloading::{self, Loader};
 use super::start_fault::located;
 use crate::config::model::Config;
 use crate::config::{Effective, Loaded};
@@ -17,12 +18,12 @@ use crate::shutdown::Shutdown;
 use crate::telemetry::access_log::Rotation;
 
 /// Serves a config until a signal ends it.
-pub(super) fn run(loaded: &Loaded) -> anyhow::Result<ExitCode> {
-    wait(start(&loaded.config, &loaded.effective)?)
+pub(super) fn run(loaded: &Loaded, loader: Loader) -> anyhow::Result<ExitCode> {
+    wait(start(&loaded.config, &loaded.effective, loader)?)
 }
 
 /// Starts a server that obeys signals from the moment that it is said to listen.
-pub(super) fn start(config: &Config, rows: &[Effective]) -> anyhow::Result<Server> {
+pub(super) fn start(config: &Config, rows: &[Effective], loader: Loader) -> anyhow::Result<Server> {
     let server = Server::start(config, Options::default()).map_err(|error| located(error, rows))?;
     if let Some(control) = server.control() {
         let _inside = control.enter();
@@ -32,11 +33,9 @@ pub(super) fn start(config: &Config, rows: &[Effective]) -> anyhow::Result<Serve
             obey(&mut terms, &mut ints, &shutdown, delay).await;
         }));
         let mut hangups = signal(SignalKind::hangup())?;
+        let (reloader, rows) = (server.reloader(), rows.to_vec());
         control.spawn(again("SIGHUP", async move || {
-            // Elsewhere this reloads; ending without a drain would be the worst answer to it.
-            while hangups.recv().await.is_some() {
-                events::no_reload();
-            }
+            reloading::obey(&mut hangups, &reloader, &loader, rows.clone()).await;
         }));
         let (mut moves, log) = (signal(SignalKind::user_defined1())?, server.log_rotation());
         control.spawn(again("SIGUSR1", async move || rotate(&mut moves, log.as_ref()).await));

@@ -13,13 +13,13 @@ pub struct Effective {
     pub origin: Origin,
 }
 
-/// Fills in defaults and notes what was filled in.
+/// The rows in the making: fills in defaults and notes what was filled in.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct EffectiveRows {
     rows: Vec<Effective>,
 }
 
-impl Ledger {
+impl EffectiveRows {
     /// The written value, or the default; either is noted.
     pub(super) fn settle<T: Clone>(
         &mut self,
@@ -42,7 +42,7 @@ impl Ledger {
     }
 
     /// The rows in the order they were noted.
-    pub(super) fn into_rows(self) -> Vec<Effective> {
+    pub(super) fn into_list(self) -> Vec<Effective> {
         self.rows
     }
 }

@@ -10,6 +10,7 @@ mod certificate;
 mod edit;
 mod effective;
 mod error;
+mod flags;
 mod hidden;
 pub mod model;
 mod origin;
@@ -31,40 +32,17 @@ use std::path::Path;
 pub use certificate::identity_of;
 pub use effective::Effective;
 pub use error::{Problem, Problems};
+pub use flags::Flags;
 pub use origin::{Origin, Place};
 pub use schema::schema;
 
+use effective::EffectiveRows;
 use error::Report;
 use model::Config;
 use raw::Raw;
 
 /// A config file larger than this is a mistake, for example a log given as `--config`.
 const FILE_MAX: u64 = 64 * 1024 * 1024;
-
-/// What the command line said; every field overrides the file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Flags {
-    /// `--backends`: URLs, each perhaps several with commas between them.
-    pub backends: Vec<String>,
-    /// `--port`: where the only target listens.
-    pub port: Option<u16>,
-    /// `--address`: the address of listeners that are only a port.
-    pub address: Option<String>,
-    /// `--algorithm`: for every target.
-    pub algorithm: Option<String>,
-    /// `--health-path`: what the checks of every HTTP target ask for.
-    pub health_path: Option<String>,
-    /// `--health-check-frequency-in-seconds`: between the checks of every target.
-    pub health_interval: Option<u64>,
-    /// `--health-check-max-retries`: bad checks in a row that take a backend out, for every target.
-    pub health_fall: Option<u32>,
-    /// `--workers`: threads, 1 to 1,024.
-    pub workers: Option<usize>,
-    /// `--log-level`.
-    pub log_level: Option<String>,
-    /// `--log-format`: of events.
-    pub log_format: Option<String>,
-}
 
 /// An accepted configuration and where each of its values came from.
 #[derive(Clone, Debug, PartialEq)]
@@ -159,10 +137,10 @@ pub fn defaults() -> Vec<(String, Option<&'static str>)> {
 
 fn accept(mut raw: Raw, flags: &Flags, mut report: Report, text: &str) -> Result<Loaded, Problems> {
     validate::flags::merge(&mut raw, flags, &mut report);
-    let mut ledger = effective::Ledger::default();
-    let config = validate::accept(&raw, &mut report, &mut ledger);
+    let mut rows = EffectiveRows::default();
+    let config = validate::accept(&raw, &mut report, &mut rows);
     if report.is_empty() {
-        Ok(Loaded { config, effective: ledger.into_rows(), warnings: report.into_warnings() })
+        Ok(Loaded { config, effective: rows.into_list(), warnings: report.into_warnings() })
     } else {
         Err(report.finish(text))
     }

@@ -6,15 +6,15 @@
 use super::{Cause, ClientAddress};
 use crate::tick::Tick;
 
-/// A listener's place in the snapshot.
+/// A listener's number: its slot as long as it lives, over any number of configs (`slots`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ListenerId(pub u16);
 
-/// A target's place in the snapshot.
+/// A target's number, in the same way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TargetId(pub u16);
 
-/// A backend's number, given once by the registry and never reused while the process lives.
+/// A backend's number, in the same way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BackendId(pub u32);
 

@@ -9,8 +9,10 @@ mod check;
 mod fault;
 mod finding;
 mod name;
+mod probes;
 mod question;
 mod session;
+mod subject;
 mod sweep;
 mod talk;
 
@@ -24,15 +26,14 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::model::HealthCheck;
-use crate::events;
 use crate::lasting::again;
-use crate::targets::state::health::agent::AgentReport;
 use crate::targets::state::health::schedule;
 use crate::targets::{Backend, Health, Target};
 use crate::tick::Tick;
 use check::ProbeCheck;
-use finding::Finding;
 pub use name::Resolver;
+pub use probes::Probes;
+use subject::ProbeSubject;
 
 /// Starts probing and resolving the backends of `targets` with the system's resolver.
 ///
@@ -63,8 +64,11 @@ where
         let sweep = async move || sweep::sweep(&swept, &clock_of_it).await;
         spawn(&mut tasks, cancel, again(format!("comparing the backends of {}", target.name), sweep));
         for backend in &target.backends {
-            let subject =
-                Subject { target: Arc::clone(target), backend: Arc::clone(backend), clock: clock.clone() };
+            let subject = ProbeSubject {
+                target: Arc::clone(target),
+                backend: Arc::clone(backend),
+                clock: clock.clone(),
+            };
             let resolved = name::of(&backend.address).map(|host| {
                 let follower = names.entry(host).or_insert_with(|| name::Follower::new(host, resolver));
                 follower.add(subject.clone())
@@ -104,50 +108,6 @@ fn spawn(
     });
 }
 
-/// The backend a task is about.
-#[derive(Clone)]
-struct Subject<C> {
-    target: Arc<Target>,
-    backend: Arc<Backend>,
-    clock: C,
-}
-
-impl<C: Fn() -> Tick> Subject<C> {
-    fn now(&self) -> Tick {
-        (self.clock)()
-    }
-
-    /// Takes in what the agent says. `odd` remembers whether there was something to complain of the last time.
-    fn hear(&self, heard: Result<AgentReport, String>, odd: &mut bool) {
-        let complaint = match &heard {
-            Ok(report) => report.strange.as_ref().map(|word| agent::unknown(word)),
-            Err(reason) => Some(reason.clone()),
-        };
-        if let Ok(report) = heard {
-            self.target.state.hear(&self.backend, &report, self.now());
-        }
-        let was_odd = std::mem::replace(odd, complaint.is_some());
-        if let Some(reason) = complaint.filter(|_| !was_odd) {
-            events::agent_unheard(&self.target.name, &self.backend.name, &reason);
-        }
-    }
-
-    /// Takes in one probe. `starved` remembers whether the last one could not be made.
-    fn take(&self, finding: Finding, starved: &mut bool) {
-        match finding {
-            Finding::Verdict(verdict) => {
-                *starved = false;
-                self.target.state.report(&self.backend, verdict, self.now());
-            }
-            Finding::Starved(reason) => {
-                if !std::mem::replace(starved, true) {
-                    events::probe_starved(&self.target.name, &self.backend.name, &reason);
-                }
-            }
-        }
-    }
-}
-
 /// Waits until a backend has an address. False: it never will.
 async fn has_address(resolved: Option<watch::Receiver<bool>>) -> bool {
     let Some(mut resolved) = resolved else { return true };
@@ -158,7 +118,7 @@ async fn has_address(resolved: Option<watch::Receiver<bool>>) -> bool {
 /// Asks the agent of one backend for ever, as soon as the backend has an address. One that tells nothing changes
 /// nothing: whether the backend can be reached is the probe's question.
 async fn listen<C: Fn() -> Tick>(
-    subject: &Subject<C>,
+    subject: &ProbeSubject<C>,
     agent: &agent::AgentReader,
     interval: Duration,
     resolved: Option<watch::Receiver<bool>>,
@@ -177,7 +137,7 @@ async fn listen<C: Fn() -> Tick>(
 
 /// Probes one backend for ever, as soon as it has an address.
 async fn watch<C: Fn() -> Tick>(
-    subject: &Subject<C>,
+    subject: &ProbeSubject<C>,
     health: &HealthCheck,
     resolved: Option<watch::Receiver<bool>>,
 ) {

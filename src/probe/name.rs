@@ -12,7 +12,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use super::{Subject, fault};
+use super::fault;
+use super::subject::ProbeSubject;
 use crate::config::model::BackendAddress;
 use crate::events;
 use crate::net::connect;
@@ -68,7 +69,7 @@ pub(super) fn of(address: &BackendAddress) -> Option<&str> {
 pub(super) struct Follower<C> {
     host: String,
     resolver: Resolver,
-    subjects: Vec<Subject<C>>,
+    subjects: Vec<ProbeSubject<C>>,
     /// Whether the name ever had an address: what first probes wait for.
     resolved: watch::Sender<bool>,
 }
@@ -84,7 +85,7 @@ impl<C: Fn() -> Tick> Follower<C> {
     }
 
     /// Adds a backend; its probes may start when the receiver says so.
-    pub(super) fn add(&mut self, subject: Subject<C>) -> watch::Receiver<bool> {
+    pub(super) fn add(&mut self, subject: ProbeSubject<C>) -> watch::Receiver<bool> {
         self.subjects.push(subject);
         self.resolved.subscribe()
     }

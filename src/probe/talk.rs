@@ -3,7 +3,8 @@
 use memchr::memmem::Finder;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-use super::{Finding, fault};
+use super::fault;
+use super::finding::Finding;
 use crate::targets::Verdict;
 
 /// The most bytes that are looked at.

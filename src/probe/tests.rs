@@ -11,6 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
+use super::finding::Finding;
 use super::*;
 use crate::config::model::{self, BackendAddress, Policy, Protocol, Timeouts};
 use crate::targets::{Ask, Chance, Heard, Outcome, Pick, Registry, Tried, Verdict};
@@ -253,8 +254,11 @@ async fn the_system_resolves_localhost() {
 #[test]
 fn a_local_shortage_leaves_the_verdict_and_is_logged_once_per_stretch() {
     let target = target(Some(health(SECOND, SECOND)), vec![host("127.0.0.1", 9)], None);
-    let subject =
-        Subject { target: Arc::clone(&target), backend: Arc::clone(&target.backends[0]), clock: || Tick(1) };
+    let subject = ProbeSubject {
+        target: Arc::clone(&target),
+        backend: Arc::clone(&target.backends[0]),
+        clock: || Tick(1),
+    };
     let (lines, _guard) = Lines::capture();
     let mut starved = false;
     subject.take(Finding::Verdict(Verdict::Good), &mut starved);
@@ -275,8 +279,11 @@ fn tasks_can_run_on_a_runtime_with_several_threads() {
         value
     }
     let target = target(Some(health(SECOND, SECOND)), vec![host("127.0.0.1", 9)], Some("/"));
-    let subject =
-        Subject { target: Arc::clone(&target), backend: Arc::clone(&target.backends[0]), clock: || Tick(1) };
+    let subject = ProbeSubject {
+        target: Arc::clone(&target),
+        backend: Arc::clone(&target.backends[0]),
+        clock: || Tick(1),
+    };
     drop(send(watch(&subject, &health(SECOND, SECOND), None)));
 }
 

@@ -7,15 +7,14 @@ use std::time::Duration;
 use crate::config::model::{
     ClientTimeouts, Config, EventFormat, Forwarded, Limits, ListenerConfig, LogLevel, Protocol,
 };
-use crate::proxy::WorkerCtx;
+use crate::message::ListenerId;
 use crate::proxy::pool::Pool;
+use crate::proxy::{Here, WorkerCtx};
 use crate::snapshot::Snapshot;
-use crate::targets::Registry;
-use crate::tls::Tickets;
 
-/// A worker's things with one HTTP listener that leads nowhere.
-pub(crate) fn context() -> Rc<WorkerCtx> {
-    let config = Config {
+/// One HTTP listener that leads nowhere.
+pub(crate) fn config() -> Config {
+    Config {
         listeners: vec![ListenerConfig {
             name: "web".into(),
             protocol: Protocol::Http,
@@ -36,7 +35,15 @@ pub(crate) fn context() -> Rc<WorkerCtx> {
         log_level: LogLevel::Info,
         log_format: EventFormat::Text,
         trusted_proxies: Vec::new(),
-    };
-    let snapshot = Arc::new(Snapshot::new(&config, &Registry::new(), &Tickets::default()));
-    WorkerCtx::new(snapshot, Pool::new(Arc::default()), Arc::default(), None, true)
+    }
+}
+
+/// A worker's things with that.
+pub(crate) fn context() -> Rc<WorkerCtx> {
+    WorkerCtx::new(Snapshot::of(&config()), Pool::new(Arc::default()), Arc::default(), None, true)
+}
+
+/// Its listener.
+pub(crate) fn here(ctx: &WorkerCtx) -> Here {
+    ctx.here(ListenerId(0)).expect("there is one")
 }

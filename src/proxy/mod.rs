@@ -4,15 +4,17 @@
 //! worker's own things, getting a lease (`lend`) and a connection (`dial`, `pool`), and the recording that turns what
 //! happened into a Record on every way out.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::message::{ListenerId, TargetId};
 use crate::net::prompt::Promptness;
 use crate::net::wall::wall_start;
 use crate::net::{FreeList, Ticker};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Listener, Snapshot};
 use crate::targets::{BudgetShare, Chance};
 use crate::telemetry::access_log::{Handle, WallStart};
 use crate::telemetry::cells::Cells;
@@ -32,24 +34,27 @@ pub mod request_queue;
 pub mod tcp;
 
 use head_buffers::HeadBuffers;
+use http::after::After;
 use http::job_futures::JobFutures;
 use pool::Pool;
 use request_queue::RequestQueue;
 
 /// What belongs to one worker and is used by all of its connections.
 pub struct WorkerCtx {
-    /// The config in force.
-    pub snapshot: Arc<Snapshot>,
+    /// The config in force, as this worker has it.
+    view: RefCell<Rc<View>>,
+    /// How often another one came.
+    turns: Cell<u32>,
     /// Relay buffers.
     pub buffers: FreeList,
     /// Heads as bytes, on their way out.
     pub outgoing: HeadBuffers,
     /// Where requests are served.
-    pub job_futures: JobFutures,
+    pub job_futures: JobFutures<Rc<dyn Any>, Option<After>>,
     /// Where requests wait to be begun.
     pub request_queue: RequestQueue,
-    /// Tokens for attempts beyond the first, in the making, by [`TargetId`](crate::message::TargetId).
-    pub budget_shares: Box<[BudgetShares]>,
+    /// Tokens for attempts beyond the first, in the making, by target.
+    pub budget_shares: SharesByTarget,
     /// Chance.
     pub chance: Chance,
     /// Whether its clients send at once.
@@ -66,6 +71,62 @@ pub struct WorkerCtx {
     pub raw_relay: bool,
     draining: Cell<bool>,
     date: RefCell<Date>,
+}
+
+/// A listener as one worker's connections hold it: of the two counts the inner one is shared by all workers, and only the
+/// outer one changes with each request.
+pub type Here = Rc<Arc<Listener>>;
+
+/// One config as a worker has it.
+pub struct View {
+    /// The config.
+    pub snapshot: Arc<Snapshot>,
+    /// By number.
+    listeners: Vec<Option<Here>>,
+}
+
+impl View {
+    fn new(snapshot: Arc<Snapshot>) -> Rc<View> {
+        let mut listeners = Vec::new();
+        for listener in &snapshot.listeners {
+            let place = usize::from(listener.id.0);
+            if listeners.len() <= place {
+                listeners.resize_with(place + 1, || None);
+            }
+            listeners[place] = Some(Rc::new(Arc::clone(listener)));
+        }
+        Rc::new(View { snapshot, listeners })
+    }
+
+    /// A listener; `None`: this config has none of that number.
+    #[must_use]
+    pub fn listener(&self, id: ListenerId) -> Option<&Here> {
+        self.listeners.get(usize::from(id.0))?.as_ref()
+    }
+}
+
+/// A worker's shares of the targets' budgets, by number. One that is gone keeps its own until another has the number.
+#[derive(Debug, Default)]
+pub struct SharesByTarget(RefCell<Vec<Rc<BudgetShares>>>);
+
+impl SharesByTarget {
+    /// Those of a target.
+    #[must_use]
+    pub fn of(&self, id: TargetId) -> Rc<BudgetShares> {
+        let place = usize::from(id.0);
+        let mut all = self.0.borrow_mut();
+        if all.len() <= place {
+            all.resize_with(place + 1, Rc::default);
+        }
+        Rc::clone(&all[place])
+    }
+
+    /// Begins anew with a number that is somebody else's.
+    fn renew(&self, id: TargetId) {
+        if let Some(shares) = self.0.borrow_mut().get_mut(usize::from(id.0)) {
+            *shares = Rc::default();
+        }
+    }
 }
 
 /// A worker's share of a target's budgets.
@@ -97,10 +158,10 @@ impl WorkerCtx {
         log: Option<Handle>,
         raw_relay: bool,
     ) -> Rc<WorkerCtx> {
-        let budget_shares = snapshot.targets.iter().map(|_| BudgetShares::default()).collect();
         Rc::new(WorkerCtx {
-            snapshot,
-            budget_shares,
+            view: RefCell::new(View::new(snapshot)),
+            turns: Cell::new(0),
+            budget_shares: SharesByTarget::default(),
             buffers: FreeList::new(),
             outgoing: HeadBuffers::default(),
             job_futures: JobFutures::default(),
@@ -115,6 +176,50 @@ impl WorkerCtx {
             draining: Cell::new(false),
             date: RefCell::default(),
         })
+    }
+
+    /// The config in force.
+    #[must_use]
+    pub fn view(&self) -> Rc<View> {
+        Rc::clone(&self.view.borrow())
+    }
+
+    /// A listener under the config in force; `None`: it has none of that number.
+    #[must_use]
+    pub fn here(&self, id: ListenerId) -> Option<Here> {
+        self.view.borrow().listener(id).cloned()
+    }
+
+    /// Whether connections of a listener are to finish what they do and start nothing new: the worker drains, or the listener
+    /// is gone. Its number is nobody else's as long as one of its connections is there.
+    #[must_use]
+    pub fn is_leaving(&self, listener: ListenerId) -> bool {
+        self.draining.get() || self.turns.get() > 0 && self.view.borrow().listener(listener).is_none()
+    }
+
+    /// How often another config came: as long as this stays the same, so does everything that was looked up in it.
+    #[must_use]
+    #[inline]
+    pub fn turns(&self) -> u32 {
+        self.turns.get()
+    }
+
+    /// Makes whoever asks for the config in force panic.
+    #[cfg(test)]
+    pub(crate) fn break_view(&self) {
+        let _kept = std::mem::ManuallyDrop::new(self.view.borrow_mut());
+    }
+
+    /// Goes over to another config. What is under way sees nothing of it. Gives the one before, so that it ends where its
+    /// end costs nobody time.
+    pub fn adopt(&self, snapshot: Arc<Snapshot>) -> Arc<Snapshot> {
+        for &id in &snapshot.given.targets {
+            self.budget_shares.renew(id);
+        }
+        self.cells.renew(&snapshot.given.listeners, &snapshot.given.targets, &snapshot.given.backends);
+        self.turns.set(self.turns.get().wrapping_add(1));
+        let before = self.view.replace(View::new(snapshot));
+        Arc::clone(&before.snapshot)
     }
 
     /// Connections finish what they do and start nothing new.

@@ -10,11 +10,11 @@ use crate::net::relay::{BytesMoved, Early, Relay, RelayEnd};
 use crate::net::{Buffer, Stream, now};
 use crate::targets::{Ask, Heard, Lease, Outcome, Target, hash_address};
 
-use super::WorkerCtx;
 use super::dial::{self, dial};
 use super::lend::lend;
 use super::presence::{Presence, Waiting};
 use super::recording::Recording;
+use super::{Here, WorkerCtx};
 
 /// The two connections of a relay. Unless both sides have ended, something on its way to one of them is not whole, and must
 /// not look as if it were.
@@ -34,13 +34,12 @@ impl Drop for Ends {
 }
 
 /// Serves one accepted connection to its end.
-pub async fn serve(ctx: Rc<WorkerCtx>, client: Stream, peer: Peer) {
-    let listener = &ctx.snapshot.listeners[usize::from(peer.listener.0)];
+pub async fn serve(ctx: Rc<WorkerCtx>, client: Stream, peer: Peer, listener: Here) {
     let moved = BytesMoved::default();
     let mut record = Record { kind: RecordKind::Tcp, ..peer.record() };
     let mut recording = Recording::new(&ctx, None, &mut record);
     recording.count(&moved);
-    let target = &ctx.snapshot.targets[listener.router.find()];
+    let Some(target) = listener.target() else { return recording.settle(Cause::NoBackend) };
     recording.record.target = Some(target.id);
     recording.record.routed = now();
     let mut caller = Caller { stream: client, early: None };

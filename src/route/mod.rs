@@ -21,7 +21,7 @@ impl Router {
         Router { target: listener.routes.first().map_or(0, |route| route.target) }
     }
 
-    /// The target's index in [`model::Config::targets`].
+    /// The target's place in the list that the routes name.
     #[must_use]
     pub fn find(&self) -> usize {
         self.target

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use crate::config::model::{self, BackendAddress, HealthCheck, Policy, Portion, Protocol, Timeouts};
-use crate::message::BackendId;
+use crate::slots::HeldSlot;
 use crate::targets::{Backend, Lease, QueueTicket, Registry, Target};
 
 pub(in crate::targets) fn host(host: &str, port: u16) -> BackendAddress {
@@ -48,7 +48,7 @@ pub(in crate::targets) fn target(config: &model::TargetConfig) -> Arc<Target> {
 
 /// A backend of `target` without siblings and without a seat.
 pub(in crate::targets) fn alone(target: &model::TargetConfig, address: BackendAddress) -> Backend {
-    Backend::new(BackendId(1), target, &named("a", address), &Arc::default(), None)
+    Backend::new(HeldSlot::default(), target, &named("a", address), &Arc::default(), None)
 }
 
 /// The lease of a ticket whose turn it is.

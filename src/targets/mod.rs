@@ -30,7 +30,7 @@ pub use state::decide::{Health, Source};
 pub use state::endpoint::Endpoint;
 pub use state::objects::{Backend, Lease};
 pub use state::padded::Padded;
-pub use state::registry::Registry;
+pub use state::registry::{Gone, Prepared, Registry};
 pub use state::status::BackendStatus;
 pub use state::target_state::{TargetState, Transition, Verdict};
 

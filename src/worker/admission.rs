@@ -1,20 +1,23 @@
 //! Where an accepted connection becomes a task: takes a slot, spawns, forgets.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tokio::task::spawn_local;
+use slab::Slab;
+use tokio::task::{AbortHandle, spawn_local};
 use tokio_util::task::TaskTracker;
 
 use crate::config::model::Protocol;
+use crate::message::ListenerId;
 use crate::proxy::WorkerCtx;
 use crate::proxy::http::client::Client;
 use crate::proxy::http::connection::{dismiss, serve, turn_away};
+use crate::snapshot::ConnectionLimits;
 
 use super::connection::greet;
-use super::connection_limits::{ConnectionLimits, ConnectionSlot};
+use super::connection_slot::ConnectionSlot;
 use super::handover::NewConnection;
 
 /// Connections per worker that are told at leisure that there is no room; more are told in passing.
@@ -26,6 +29,47 @@ pub(super) struct Admitter {
     limits: Arc<ConnectionLimits>,
     tracker: TaskTracker,
     turned_away: Rc<Cell<usize>>,
+    tasks: Rc<Tasks>,
+}
+
+/// The tasks of the connections that are served.
+#[derive(Default)]
+struct Tasks(RefCell<Slab<(ListenerId, AbortHandle)>>);
+
+impl Tasks {
+    /// Spawns what `work` makes as a connection of `listener`; it keeps what it is given until it ends.
+    fn spawn<W: Future<Output = ()> + 'static>(
+        self: &Rc<Tasks>,
+        listener: ListenerId,
+        work: impl FnOnce(Listed) -> W,
+    ) {
+        let mut tasks = self.0.borrow_mut();
+        let entry = tasks.vacant_entry();
+        // It does not run before this turn is over.
+        let task = spawn_local(work(Listed { tasks: Rc::clone(self), place: entry.key() }));
+        entry.insert((listener, task.abort_handle()));
+    }
+
+    fn abort(&self, listener: ListenerId) {
+        let tasks = self.0.borrow();
+        let of_it: Vec<AbortHandle> =
+            tasks.iter().filter(|(_, (of, _))| *of == listener).map(|(_, (_, task))| task.clone()).collect();
+        // One that is dropped at once takes itself out.
+        drop(tasks);
+        of_it.iter().for_each(AbortHandle::abort);
+    }
+}
+
+/// Takes a task out when that ends, however.
+struct Listed {
+    tasks: Rc<Tasks>,
+    place: usize,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.tasks.0.borrow_mut().try_remove(self.place);
+    }
 }
 
 impl Admitter {
@@ -34,7 +78,12 @@ impl Admitter {
         limits: Arc<ConnectionLimits>,
         tracker: TaskTracker,
     ) -> Rc<Admitter> {
-        Rc::new(Admitter { ctx, limits, tracker, turned_away: Rc::default() })
+        Rc::new(Admitter { ctx, limits, tracker, turned_away: Rc::default(), tasks: Rc::default() })
+    }
+
+    /// Cuts the connections of a listener whose time is up; each leaves its record.
+    pub(super) fn cut(&self, listener: ListenerId) {
+        self.tasks.abort(listener);
     }
 
     /// Whether the process has room for one more connection.
@@ -53,28 +102,30 @@ impl Admitter {
     /// # Errors
     /// The event loop does not take it.
     pub(super) fn admit(&self, connection: NewConnection) -> io::Result<()> {
-        let NewConnection { socket, peer } = connection;
-        let listener = &self.ctx.snapshot.listeners[usize::from(peer.listener.0)];
+        let NewConnection { socket, peer, listener } = connection;
+        // As this worker knows it: what it does not know yet it will be told of.
+        let known = self.ctx.here(listener.id).filter(|here| Arc::ptr_eq(&here.state, &listener.state));
+        let listener = known.unwrap_or_else(|| Rc::new(listener));
         let speaks_at_once = listener.config.protocol == Protocol::Http && listener.tls.is_none();
         let is_tried = speaks_at_once && self.ctx.promptness.expects();
         let stream = if is_tried { socket.into_fresh_stream() } else { socket.into_stream() }?;
-        let slot = ConnectionSlot::take(&self.limits, &self.ctx, &peer);
+        let slot = ConnectionSlot::take(&self.limits, &self.ctx, &listener.state, &peer);
         // Held by the task itself: a future around it would be polled as often as it is.
         let tracked = self.tracker.token();
         let ctx = Rc::clone(&self.ctx);
         match (slot.refusal(), speaks_at_once) {
             // Each future is as small as it can be: thousands of them are idle.
             (None, true) => {
-                let client = Client::new(ctx, stream, peer, None);
-                spawn_local(async move {
-                    let (_tracked, _slot) = (tracked, slot);
+                let client = Client::new(ctx, stream, peer, listener, None);
+                self.tasks.spawn(peer.listener, |listed| async move {
+                    let (_listed, _tracked, _slot) = (listed, tracked, slot);
                     serve(client).await;
                 });
             }
             (None, false) => {
-                let greeting = Box::pin(greet(ctx, stream, peer));
-                spawn_local(async move {
-                    let (_tracked, _slot) = (tracked, slot);
+                let greeting = Box::pin(greet(ctx, stream, peer, listener));
+                self.tasks.spawn(peer.listener, |listed| async move {
+                    let (_listed, _tracked, _slot) = (listed, tracked, slot);
                     if let Some(client) = greeting.await {
                         serve(client).await;
                     }
@@ -88,7 +139,7 @@ impl Admitter {
             (Some(cause), true) => {
                 let count = Rc::clone(&self.turned_away);
                 count.set(count.get() + 1);
-                let client = Client::new(ctx, stream, peer, None);
+                let client = Client::new(ctx, stream, peer, listener, None);
                 spawn_local(async move {
                     let _tracked = tracked;
                     turn_away(client, cause).await;

@@ -11,15 +11,14 @@ use tokio::io::ReadBuf;
 
 use crate::config::model::Protocol;
 use crate::events;
-use crate::message::{Cause, Peer, Record, RecordKind, TlsSession};
+use crate::message::{Cause, ListenerId, Peer, Record, RecordKind, TlsSession};
 use crate::net::tls::TlsBroken;
 use crate::net::{Deadline, Stream, Tls, now};
 use crate::proxy::http::client::Client;
 use crate::proxy::http::client::Secured;
 use crate::proxy::http::connection::{DRAIN_SILENCE, turn_away};
 use crate::proxy::recording::Recording;
-use crate::proxy::{WorkerCtx, tcp};
-use crate::snapshot::Listener;
+use crate::proxy::{Here, WorkerCtx, tcp};
 use crate::tls::{certificate_lines, is_certificate_fault};
 
 /// The first byte of every TLS connection: a handshake record (RFC 8446 §5.1).
@@ -35,8 +34,13 @@ const LINGER: Duration = Duration::from_secs(2);
 
 /// Shakes hands where the listener wants TLS, and serves a TCP connection to its end. What is left is a client that
 /// speaks HTTP; `None`: nothing is.
-pub(super) async fn greet(ctx: Rc<WorkerCtx>, stream: Stream, mut peer: Peer) -> Option<Rc<Client>> {
-    let listener = &ctx.snapshot.listeners[usize::from(peer.listener.0)];
+pub(super) async fn greet(
+    ctx: Rc<WorkerCtx>,
+    stream: Stream,
+    mut peer: Peer,
+    here: Here,
+) -> Option<Rc<Client>> {
+    let listener = &here;
     let (stream, secured) = match &listener.tls {
         None => (stream, None),
         Some(config) => {
@@ -45,9 +49,9 @@ pub(super) async fn greet(ctx: Rc<WorkerCtx>, stream: Stream, mut peer: Peer) ->
         }
     };
     match listener.config.protocol {
-        Protocol::Http => Some(Client::new(Rc::clone(&ctx), stream, peer, secured)),
+        Protocol::Http => Some(Client::new(Rc::clone(&ctx), stream, peer, here, secured)),
         Protocol::Tcp => {
-            tcp::serve(ctx, stream, peer).await;
+            tcp::serve(ctx, stream, peer, here).await;
             None
         }
     }
@@ -56,7 +60,7 @@ pub(super) async fn greet(ctx: Rc<WorkerCtx>, stream: Stream, mut peer: Peer) ->
 /// Shakes hands. `None`: there is no session, and what could be said and recorded of that was.
 async fn secure(
     ctx: &Rc<WorkerCtx>,
-    listener: &Listener,
+    listener: &Here,
     config: &Arc<ServerConfig>,
     mut stream: Stream,
     peer: &mut Peer,
@@ -68,11 +72,13 @@ async fn secure(
     deadline.set(patience);
     // Who connects and says nothing leaves no record, with TLS or without.
     let silence = DRAIN_SILENCE.min(patience);
-    let hello = in_time(ctx, &deadline, silence, |cx| poll_hello(&mut stream, cx)).await?.ok()?;
+    let hello =
+        in_time(ctx, peer.listener, &deadline, silence, |cx| poll_hello(&mut stream, cx)).await?.ok()?;
     let first = *hello.first()?;
     if protocol == Protocol::Http && first != HANDSHAKE && first.is_ascii_graphic() {
         let peer = Peer { greeted: now(), ..*peer };
-        turn_away(Client::new(Rc::clone(ctx), stream, peer, None), Cause::PlainHttp).await;
+        turn_away(Client::new(Rc::clone(ctx), stream, peer, Rc::clone(listener), None), Cause::PlainHttp)
+            .await;
         return None;
     }
     peer.greeted = now();
@@ -86,7 +92,7 @@ async fn secure(
         }
     };
     let handshake = DRAIN_HANDSHAKE.min(patience);
-    let outcome = in_time(ctx, &deadline, handshake, |cx| session.poll_handshake(cx)).await;
+    let outcome = in_time(ctx, peer.listener, &deadline, handshake, |cx| session.poll_handshake(cx)).await;
     let (cause, broken) = match outcome {
         Some(Ok(())) => {
             peer.secured = now();
@@ -128,6 +134,7 @@ fn poll_hello(stream: &mut Stream, cx: &mut Context<'_>) -> Poll<std::io::Result
 /// Waits until `poll` is ready. `None`: `deadline` came first, which is `hurry` from when the worker drains.
 async fn in_time<T>(
     ctx: &WorkerCtx,
+    listener: ListenerId,
     deadline: &Deadline,
     hurry: Duration,
     mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
@@ -136,7 +143,7 @@ async fn in_time<T>(
     poll_fn(|cx| match poll(cx) {
         Poll::Ready(done) => Poll::Ready(Some(done)),
         Poll::Pending => {
-            if ctx.is_draining() && !hurried {
+            if ctx.is_leaving(listener) && !hurried {
                 hurried = true;
                 deadline.set(hurry);
             }

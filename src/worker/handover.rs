@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 
 use crate::message::Peer;
 use crate::net::socket::Accepted;
+use crate::snapshot::Listener;
 use crate::telemetry::cells::Cells;
 
 /// Connections that may be on their way to one worker. One that does not take them gets no more.
@@ -25,6 +26,8 @@ pub(super) struct NewConnection {
     pub(super) socket: Accepted,
     /// Whose it is.
     pub(super) peer: Peer,
+    /// Where it came in, as the worker that accepted it knows that listener: the other one may not yet.
+    pub(super) listener: Arc<Listener>,
 }
 
 /// One worker's ends: what it is given, and by which it gives.
@@ -140,6 +143,7 @@ fn choose(own: usize, total: usize, others: impl ExactSizeIterator<Item = usize>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proxy::fixtures::{context, here};
 
     fn choice(own: usize, others: &[usize]) -> Option<usize> {
         choose(own, own + others.iter().sum::<usize>(), others.iter().copied())
@@ -197,6 +201,7 @@ mod tests {
         NewConnection {
             socket: Accepted::Unix(socket),
             peer: Peer { accepted: crate::tick::Tick(7), ..Peer::default() },
+            listener: Arc::clone(&*here(&context())),
         }
     }
 

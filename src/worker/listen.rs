@@ -1,10 +1,12 @@
 //! The accept loop: accept, let in, forget. It never dies and does nothing slow.
 
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -16,7 +18,7 @@ use crate::events;
 use crate::message::{ClientAddress, ListenerId, Peer};
 use crate::net::socket::{self, Accepted};
 use crate::net::{Deadline, now};
-use crate::proxy::WorkerCtx;
+use crate::proxy::{Here, WorkerCtx};
 
 use super::admission::Admitter;
 use super::handover::{Neighbours, NewConnection};
@@ -29,15 +31,31 @@ const BATCH: u32 = 32;
 /// of what is queued.
 const LAST_HANDSHAKES: Duration = Duration::from_millis(20);
 
+/// A listening socket's number, the same for the sockets of all workers at one address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SocketId(pub u32);
+
 /// A listening socket and whose it is.
+#[derive(Debug)]
 pub struct Socket {
-    /// Index of the listener in the snapshot.
-    pub listener: usize,
+    /// Its number.
+    pub id: SocketId,
+    /// The listener whose connections it accepts at first.
+    pub listener: ListenerId,
     /// The socket, non-blocking.
     pub kind: SocketKind,
 }
 
+/// What a worker tells an accept loop while that runs.
+pub(super) struct Orders {
+    /// Whose connections it accepts, under the config in force.
+    pub(super) here: RefCell<Here>,
+    /// It accepts what is queued, and no more.
+    pub(super) ends: Cell<bool>,
+}
+
 /// What kind of socket.
+#[derive(Debug)]
 pub enum SocketKind {
     /// TCP.
     Tcp(std::net::TcpListener),
@@ -96,7 +114,7 @@ pub(super) struct Loop {
     ctx: Rc<WorkerCtx>,
     admitter: Rc<Admitter>,
     neighbours: Neighbours,
-    listener: ListenerId,
+    orders: Rc<Orders>,
     acceptor: Acceptor,
     deadline: Deadline,
 }
@@ -113,14 +131,24 @@ impl Loop {
             SocketKind::Unix(unix) => Acceptor::Unix(watch(unix)?),
         };
         let deadline = ctx.ticker.deadline();
-        let listener = ctx.snapshot.listeners[socket.listener].id;
-        Ok(Loop { ctx, admitter, neighbours, listener, acceptor, deadline })
+        let here = ctx.here(socket.listener).ok_or(io::ErrorKind::NotFound)?;
+        let orders = Rc::new(Orders { here: RefCell::new(here), ends: Cell::new(false) });
+        Ok(Loop { ctx, admitter, neighbours, orders, acceptor, deadline })
     }
 
-    /// Accepts until the worker drains, then what is queued, then closes the socket.
-    pub(super) async fn run(mut self) {
+    /// How it is told what to do from now on; a wake of all deadlines makes it look.
+    pub(super) fn orders(&self) -> Rc<Orders> {
+        Rc::clone(&self.orders)
+    }
+
+    fn ends(&self) -> bool {
+        self.ctx.is_draining() || self.orders.ends.get()
+    }
+
+    /// Accepts until it is told to end or the worker drains, then what is queued, then closes the socket. True: it was told to.
+    pub(super) async fn run(mut self) -> bool {
         let mut batch = 0;
-        while !self.ctx.is_draining() {
+        while !self.ends() {
             let accepted = poll_fn(|cx| {
                 if let Poll::Ready(accepted) = self.acceptor.poll(cx) {
                     return Poll::Ready(Some(accepted));
@@ -128,7 +156,7 @@ impl Loop {
                 batch = 0;
                 // Never due; a drain wakes whoever waits on a deadline.
                 let _ = self.deadline.poll(cx);
-                if self.ctx.is_draining() { Poll::Ready(None) } else { Poll::Pending }
+                if self.ends() { Poll::Ready(None) } else { Poll::Pending }
             })
             .await;
             match accepted.map(|accepted| accepted.and_then(|(socket, client)| self.let_in(socket, client))) {
@@ -144,6 +172,7 @@ impl Loop {
             }
         }
         self.accept_the_rest().await;
+        self.orders.ends.get()
     }
 
     async fn accept_the_rest(&mut self) {
@@ -170,11 +199,12 @@ impl Loop {
     /// Serves a connection here, or hands it to a worker that has fewer.
     fn let_in(&self, socket: Accepted, client: Address) -> io::Result<()> {
         let client = client.map(|(ip, port)| ClientAddress::new(ip, port));
-        let peer = Peer { client, listener: self.listener, accepted: now(), ..Peer::default() };
-        let connection = NewConnection { socket, peer };
+        let listener = Arc::clone(&**self.orders.here.borrow());
+        let peer = Peer { client, listener: listener.id, accepted: now(), ..Peer::default() };
+        let connection = NewConnection { socket, peer, listener };
         let (own, total) = self.admitter.loads();
         // Where nobody has room nobody is better off, and who drains ends in his own time.
-        let held = self.ctx.is_draining() || !self.admitter.has_room();
+        let held = self.ends() || !self.admitter.has_room();
         let kept = if held { Some(connection) } else { self.neighbours.relieve(connection, own, total) };
         kept.map_or(Ok(()), |connection| self.admitter.admit(connection))
     }
@@ -199,14 +229,12 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use tokio::task::spawn_local;
     use tokio_util::task::TaskTracker;
 
     use super::*;
     use crate::proxy::fixtures::context;
-    use crate::worker::connection_limits::ConnectionLimits;
+    use crate::snapshot::ConnectionLimits;
     use crate::worker::handover::link;
 
     /// Far more than an accept loop needs to end.
@@ -225,8 +253,8 @@ mod tests {
             let ticker = Rc::clone(&ctx.ticker);
             spawn_local(async move { ticker.run().await });
             let kind = SocketKind::Unix(socket::listen_unix(&path).expect("listening"));
-            let socket = Socket { listener: 0, kind };
-            let admitter = Admitter::new(Rc::clone(&ctx), ConnectionLimits::new(10, []), TaskTracker::new());
+            let socket = Socket { id: SocketId(0), listener: ListenerId(0), kind };
+            let admitter = Admitter::new(Rc::clone(&ctx), ConnectionLimits::new(10), TaskTracker::new());
             let mut ends = link(&[Arc::clone(&ctx.cells)]);
             let neighbours = ends.remove(0).neighbours;
             let accepting = Loop::new(Rc::clone(&ctx), admitter, neighbours, socket);

@@ -4,8 +4,9 @@
 //! when told to drain and nothing is left, when the time for that is up, or when told to cut.
 
 mod admission;
+mod change;
 mod connection;
-mod connection_limits;
+mod connection_slot;
 mod handover;
 mod listen;
 
@@ -26,15 +27,16 @@ use crate::net::wall::renew_wall;
 use crate::proxy::WorkerCtx;
 use crate::proxy::pool::Pool;
 use crate::shutdown::Shutdown;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{ConnectionLimits, Snapshot};
 use crate::telemetry::access_log;
 use crate::telemetry::cells::Cells;
 
 use admission::Admitter;
+use change::Accepting;
 
-pub use connection_limits::ConnectionLimits;
+pub use change::{Change, ChangeSender, Changes, changes};
 pub use handover::{Ends, link};
-pub use listen::{Socket, SocketKind};
+pub use listen::{Socket, SocketId, SocketKind};
 
 /// How often pools are swept.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -57,6 +59,8 @@ pub struct WorkerPlan {
     pub limits: Arc<ConnectionLimits>,
     /// By which it gives connections to other workers, and they to it.
     pub ends: Ends,
+    /// How it is told of another config.
+    pub changes: Changes,
     /// How it is told to end.
     pub shutdown: Shutdown,
     /// How long draining may take.
@@ -78,12 +82,12 @@ pub struct Ended {
 /// # Errors
 /// The runtime or a listening socket can't be set up, or a task has ended without which the worker is of no use.
 pub fn run(plan: WorkerPlan) -> io::Result<Ended> {
-    let WorkerPlan { snapshot, sockets, cells, log, idle_total, limits, ends, shutdown, patience, raw_relay } =
-        plan;
+    let WorkerPlan { snapshot, sockets, cells, log, idle_total, limits, ends, changes, .. } = plan;
+    let (shutdown, patience, raw_relay) = (plan.shutdown, plan.patience, plan.raw_relay);
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
     let outcome = runtime.block_on(async {
         let ctx = WorkerCtx::new(snapshot, Pool::new(idle_total), Arc::clone(&cells), log, raw_relay);
-        serve(&ctx, sockets, limits, ends, &shutdown, patience).await
+        serve(&ctx, sockets, limits, ends, changes, &shutdown, patience).await
     });
     // Drops every task that is left; each leaves its record as cut. The last one to go lets go of the access
     // log, which hands over its lines.
@@ -96,6 +100,7 @@ async fn serve(
     sockets: Vec<Socket>,
     limits: Arc<ConnectionLimits>,
     ends: Ends,
+    mut changes: Changes,
     shutdown: &Shutdown,
     patience: Duration,
 ) -> io::Result<()> {
@@ -111,12 +116,10 @@ async fn serve(
     let mut accepting = Vital::default();
     let admitter = Admitter::new(Rc::clone(ctx), limits, tracker.clone());
     let Ends { neighbours, mut mailbox } = ends;
+    let mut loops = Accepting::new(ctx, &admitter, neighbours);
     for socket in sockets {
-        let loop_of = listen::Loop::new(Rc::clone(ctx), Rc::clone(&admitter), neighbours.clone(), socket)?;
-        accepting.spawn("accept loop", loop_of.run());
+        loops.begin(socket, &mut accepting)?;
     }
-    // From here on only accept loops hold it, and the others' mailboxes end when those have.
-    drop(neighbours);
     let drain = shutdown.drain.clone();
     accepting.spawn("mailbox", async move {
         while let Some(handed) = mailbox.next().await {
@@ -128,13 +131,19 @@ async fn serve(
         drain.cancelled().await;
     });
 
-    tokio::select! {
-        // With the drain the mailbox may end at once.
-        biased;
-        () = shutdown.drain.cancelled() => {}
-        error = lasting.ended() => return Err(error),
-        error = accepting.ended() => return Err(error),
+    loop {
+        let change = tokio::select! {
+            // With the drain the mailbox may end at once.
+            biased;
+            () = shutdown.drain.cancelled() => break,
+            error = lasting.ended() => return Err(error),
+            error = accepting.ended() => return Err(error),
+            change = changes.next() => change,
+        };
+        loops.change(change, &mut accepting)?;
     }
+    // From here on only accept loops hold the neighbours, and the others' mailboxes end when those have.
+    drop(loops);
     ctx.drain();
     let finish = async {
         accepting.finish().await?;

@@ -25,6 +25,11 @@ impl Wake for Bomb {
     }
 }
 
+/// No change is coming.
+fn unchanged() -> Changes {
+    changes().1
+}
+
 /// How a worker has ended that was sabotaged while it served.
 fn ended(
     ctx: &Rc<WorkerCtx>,
@@ -35,7 +40,7 @@ fn ended(
 ) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
-        let serving = serve(ctx, sockets, ConnectionLimits::new(10, []), ends, shutdown, LONG);
+        let serving = serve(ctx, sockets, ConnectionLimits::new(10), ends, unchanged(), shutdown, LONG);
         let worker = tokio::time::timeout(LONG, serving);
         tokio::select! {
             biased;
@@ -62,7 +67,11 @@ fn alone(ctx: &WorkerCtx) -> Ends {
 }
 
 fn listening(path: &Path) -> Vec<Socket> {
-    vec![Socket { listener: 0, kind: SocketKind::Unix(socket::listen_unix(path).expect("listening")) }]
+    vec![Socket {
+        id: SocketId(0),
+        listener: ListenerId(0),
+        kind: SocketKind::Unix(socket::listen_unix(path).expect("listening")),
+    }]
 }
 
 #[test]
@@ -107,13 +116,13 @@ fn a_worker_ends_with_its_housekeeping() {
 fn a_worker_ends_with_an_accept_loop() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("web.sock");
-    let mut ctx = context();
-    let own = Rc::get_mut(&mut ctx).expect("nobody else has it");
-    // There is no listener of this number.
-    Arc::get_mut(&mut own.snapshot).expect("nobody else has it").listeners[0].id = ListenerId(9);
+    let ctx = context();
     let sockets = listening(&path);
     let client = RefCell::new(None);
-    let sabotage = async { *client.borrow_mut() = UnixStream::connect(&path).ok() };
+    let sabotage = async {
+        ctx.break_view();
+        *client.borrow_mut() = UnixStream::connect(&path).ok();
+    };
     let said = fault(&ctx, sockets, alone(&ctx), sabotage);
     assert_eq!(said, "a worker can't go on: its accept loop has panicked");
 }
@@ -124,9 +133,9 @@ fn a_worker_ends_with_its_mailbox() {
     let mut ends = link(&[Arc::clone(&ctx.cells), Arc::default()]);
     let other = ends.remove(1);
     let (near, _far) = UnixStream::pair().expect("a pair of sockets");
-    // There is no listener of this number.
-    let peer = Peer { listener: ListenerId(9), ..Peer::default() };
-    let connection = NewConnection { socket: Accepted::Unix(near), peer };
+    let listener = Arc::clone(&*ctx.here(ListenerId(0)).expect("there is one"));
+    let connection = NewConnection { socket: Accepted::Unix(near), peer: Peer::default(), listener };
+    ctx.break_view();
     assert!(other.neighbours.relieve(connection, 100, 100).is_none(), "it is handed over");
     let said = fault(&ctx, Vec::new(), ends.remove(0), async {});
     assert_eq!(said, "a worker can't go on: its mailbox has panicked");

@@ -183,7 +183,7 @@ fn a_hangup_is_answered_with_a_line_and_ends_nothing() {
     let mut lb = Started::new(evenkeel(&["--backends", &one.url(), "--port", "0"]));
     let address = address_in(&lb.wait_for("listening"));
     lb.signal(Signal::HUP);
-    lb.wait_for("does not reload");
+    lb.wait_for("reload refused, nothing has changed: there is no config file");
     assert!(get(address).starts_with("HTTP/1.1 200 OK"));
 }
 

@@ -16,7 +16,7 @@ use evenkeel::targets::{Ask, Pick, Tried};
 use fake_backend::{Behaviour, Fake, Fault, Running};
 
 use super::retry_lab::{at_once, first_always};
-use super::support::worker::run;
+use super::support::worker::{here, run, target};
 use super::support::{self, Keel, chunked, eventually, settled};
 
 /// Two backends of which the first is always tried first, and competitors for everybody who is slow.
@@ -36,7 +36,7 @@ async fn ask(ctx: &Rc<WorkerCtx>, method: &str, body: RequestBody) -> (MemoryEdg
 async fn ask_for(ctx: &Rc<WorkerCtx>, head: &Head, body: RequestBody) -> (MemoryEdge, Record) {
     let (mut edge, mut space) = (MemoryEdge::default(), Space::default());
     let (peer, start) = (Peer::default(), now());
-    let listener = &ctx.snapshot.listeners[0];
+    let listener = &*here(ctx);
     let incoming = IncomingRequest { ctx, listener, head, peer: &peer, started: start, head_read: start };
     exchange(&incoming, &mut edge, &body, &mut space).await;
     (edge, space.record)
@@ -44,7 +44,7 @@ async fn ask_for(ctx: &Rc<WorkerCtx>, head: &Head, body: RequestBody) -> (Memory
 
 /// Asks until it is known how long answers take.
 async fn settle(ctx: &Rc<WorkerCtx>) {
-    let target = &ctx.snapshot.targets[0];
+    let target = target(ctx);
     while target.state.pace.percentile(95, now()).is_none() {
         assert_eq!(ask(ctx, "GET", RequestBody::Empty).await.0.status, 200);
     }
@@ -55,7 +55,7 @@ fn outcomes(record: &Record) -> Vec<(u32, Cause)> {
 }
 
 fn nobody_in_flight(ctx: &WorkerCtx) {
-    let target = &ctx.snapshot.targets[0];
+    let target = target(ctx);
     assert!(target.backends.iter().all(|backend| backend.in_flight() == 0));
 }
 
@@ -151,7 +151,7 @@ fn a_competitor_for_whom_there_is_no_room_costs_no_token() {
     config.targets[0].timeouts.first_byte = Duration::from_secs(2);
     run(&config, async |ctx| {
         settle(&ctx).await;
-        let target = &ctx.snapshot.targets[0];
+        let target = target(&ctx);
         let mut tried = Tried::new();
         tried.insert(target.backends[0].id);
         let Pick::Lease(_held) = target.pick(&Ask::new(&tried, &ctx.chance, now())) else {
@@ -173,7 +173,7 @@ fn competitors_have_a_budget() {
     config.targets[0].resilience.hedging = Some(Hedging { budget: 1, ..Hedging::default() });
     config.targets[0].timeouts.first_byte = Duration::from_secs(2);
     run(&config, async |ctx| {
-        let target = &ctx.snapshot.targets[0];
+        let target = target(&ctx);
         settle(&ctx).await;
         while target.state.hedges.take(now()) {}
         first.behave(Behaviour::hang());

@@ -7,16 +7,16 @@ use std::rc::Rc;
 use evenkeel::config::model::Protocol;
 use evenkeel::message::{Cause, Framing, Head, Peer};
 use evenkeel::proxy::WorkerCtx;
+use evenkeel::proxy::http::after::After;
 use evenkeel::proxy::http::body::Memory;
 use evenkeel::proxy::http::client::Client;
-use evenkeel::proxy::http::edge::After;
 use evenkeel::proxy::http::exchange::{IncomingRequest, Space, exchange};
 use evenkeel::proxy::http::memory::MemoryEdge;
 use evenkeel::proxy::http::request_body::RequestBody;
 use evenkeel::tick::Tick;
 use fake_backend::{Behaviour, Fault, pattern};
 
-use super::support::worker::{ask, run};
+use super::support::worker::{ask, here, run};
 use super::support::{config, recording};
 
 fn field<'a>(edge: &'a MemoryEdge, name: &str) -> Option<&'a str> {
@@ -118,7 +118,8 @@ fn a_client_that_is_gone_is_not_waited_for() {
     run(&config(Protocol::Http, &[backend.addr()]), async |ctx| {
         let mut edge = MemoryEdge { gone: true, ..MemoryEdge::default() };
         let head = Head::request("GET", "/", "test");
-        let (listener, peer) = (&ctx.snapshot.listeners[0], &Peer::default());
+        let here = here(&ctx);
+        let (listener, peer) = (&*here, &Peer::default());
         let incoming =
             IncomingRequest { ctx: &ctx, listener, head: &head, peer, started: Tick(1), head_read: Tick(1) };
         let after = exchange(&incoming, &mut edge, &RequestBody::Empty, &mut Space::default()).await;
@@ -143,7 +144,7 @@ fn an_upgrade_becomes_a_tunnel() {
 fn sending(ctx: &Rc<WorkerCtx>, bytes: &[u8], raw: bool) -> (Rc<Client>, tokio::net::UnixStream) {
     let (ours, theirs) = tokio::net::UnixStream::pair().unwrap();
     assert_eq!(theirs.try_write(bytes).unwrap(), bytes.len());
-    let client = Client::new(Rc::clone(ctx), ours.into(), Peer::default(), None);
+    let client = Client::new(Rc::clone(ctx), ours.into(), Peer::default(), here(ctx), None);
     client.start_body(Framing::Chunked);
     assert!(!raw || client.set_raw());
     (client, theirs)

@@ -8,7 +8,8 @@ use std::sync::Barrier;
 
 use evenkeel::config::model::{Bind, Config, Protocol};
 use evenkeel::message::Cause;
-use evenkeel::server::{Bound, Options, Server};
+use evenkeel::reload::bound::Bound;
+use evenkeel::server::{Options, Server};
 use fake_backend::{Behaviour, TcpMode};
 
 use super::life_lab::{assert_own, end, read_to_end, tcp, tcp_fakes};
@@ -210,7 +211,8 @@ fn two_listeners_have_their_own_protocol() {
     both.listeners.append(&mut other.listeners);
     both.targets.append(&mut other.targets);
     let keel = Keel::start(&both);
-    let [(_, Bound::Tcp(http)), (name, Bound::Tcp(tcp))] = keel.server.bound() else { panic!("two") };
+    let bound = keel.server.bound();
+    let [(_, Bound::Tcp(http)), (name, Bound::Tcp(tcp))] = &bound[..] else { panic!("two") };
     assert_eq!(name, "raw");
     assert_eq!(Client::connect(*http).get("/").text(), "Hello from fake-1");
     assert_eq!(read_to_end(&mut Client::connect(*tcp).socket).unwrap(), b"Hello from fake-1");

@@ -19,7 +19,7 @@ use tokio::io::ReadBuf;
 
 use super::life_lab::{assert_own, pause, post, probe_quickly, until};
 use super::retry_lab::{at_once, first_always};
-use super::support::worker::{self, run};
+use super::support::worker::{self, run, target};
 use super::support::{Client, Keel, PATIENCE, config, eventually, fakes};
 use super::tls_backends_lab::until_left;
 
@@ -275,7 +275,8 @@ fn a_request_of_which_not_a_byte_was_taken_is_sent_again_whatever_the_retries_ar
     nothing_repeats(&mut config);
     config.targets[0].timeouts.first_byte = Duration::from_secs(2);
     run(&config, async |ctx| {
-        let target = &ctx.snapshot.targets[0].backends[0];
+        let target = target(&ctx);
+        let target = &target.backends[0];
         let mut far = Vec::new();
         for _ in 0..2 {
             let (near, other) = tokio::net::UnixStream::pair().unwrap();

@@ -44,6 +44,7 @@ mod life_resilience;
 mod life_shutdown;
 mod life_splice;
 mod life_tcp;
+mod reload;
 mod retries;
 mod retry_lab;
 mod retry_points;

@@ -14,7 +14,7 @@ use fake_backend::{Behaviour, Fake, Fault, Running};
 
 use super::life_lab::{assert_own, post, tcp, tcp_fakes, until_ended};
 use super::retry_lab::{Mortal, Point, at_once, first_always};
-use super::support::worker::run;
+use super::support::worker::{here, run};
 use super::support::{self, Keel, chunked, eventually, fakes, recording};
 
 /// A backend that answers with this status, and one that records.
@@ -179,7 +179,8 @@ fn record_of(config: &Config, body: impl Fn() -> RequestBody + 'static) -> (u16,
     run(config, async |ctx| {
         let (mut edge, mut space) = (MemoryEdge::default(), Space::default());
         let head = Head::request("PUT", "/", "test");
-        let (listener, peer) = (&ctx.snapshot.listeners[0], &evenkeel::message::Peer::default());
+        let here = here(&ctx);
+        let (listener, peer) = (&*here, &evenkeel::message::Peer::default());
         let start = now();
         let incoming =
             IncomingRequest { ctx: &ctx, listener, head: &head, peer, started: start, head_read: start };

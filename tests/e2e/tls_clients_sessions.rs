@@ -7,7 +7,7 @@ use std::sync::Arc;
 use evenkeel::config::model::Protocol;
 use evenkeel::config::model::tls::ListenerTls;
 use evenkeel::message::Cause;
-use evenkeel::server::Bound;
+use evenkeel::reload::bound::Bound;
 use evenkeel::tls::{TicketKeys, Tickets, server_config};
 use fake_backend::{Authority, Issued};
 use rustls::client::{

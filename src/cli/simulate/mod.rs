@@ -1,5 +1,6 @@
 //! `evenkeel simulate`: what each algorithm does to a workload.
 
+mod algorithm_run;
 mod text;
 
 use std::io::Write as _;
@@ -13,20 +14,13 @@ use super::output;
 use crate::config::model::{Balance, Policy, Resilience, TargetConfig};
 use crate::config::{self, Flags};
 use crate::net;
-use crate::simulate::{
-    self, Arrivals, Class, Clients, Conduct, Fake, Phase, SimulationReport, Spread, Workload,
-};
+use crate::simulate::{self, Arrivals, Class, Clients, Conduct, Fake, Phase, Spread, Workload};
+use algorithm_run::AlgorithmRun;
 
 /// Requests of each run where somebody asked for something: enough for figures to three digits.
 const MANY: u64 = 200_000;
 /// The same where nobody did: all workloads under all algorithms take a few seconds.
 const FEW: u64 = 5_000;
-
-/// One workload under one algorithm.
-struct Run {
-    algorithm: &'static str,
-    report: SimulationReport,
-}
 
 /// Runs what was asked for and prints its figures.
 pub(super) fn run(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
@@ -54,9 +48,9 @@ pub(super) fn run(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
         let runs = algorithms.iter().map(|&algorithm| {
             let policy = Policy { algorithm, ..policy.clone() };
             let report = simulate::run(&workload, &policy, requests, options.seed);
-            Run { algorithm: name(algorithm), report }
+            AlgorithmRun { algorithm: name(algorithm), report }
         });
-        let runs: Vec<Run> = runs.collect();
+        let runs: Vec<AlgorithmRun> = runs.collect();
         if options.format == Format::Table {
             // Each as soon as it is there.
             output::print(&text::table(&workload, &runs))?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::Run;
+use super::algorithm_run::AlgorithmRun;
 use crate::simulate::{SimulationReport, Workload};
 
 /// The columns, in order.
@@ -33,7 +33,7 @@ fn per_cent(share: f64) -> String {
 }
 
 /// One workload for a terminal.
-pub(super) fn table(workload: &Workload, runs: &[Run]) -> String {
+pub(super) fn table(workload: &Workload, runs: &[AlgorithmRun]) -> String {
     let names = runs.iter().map(|run| run.algorithm.len()).max().unwrap_or(0);
     let mut text = format!("{}: {}\n  {:names$}", workload.name, workload.about, "");
     for head in HEADS {
@@ -49,14 +49,14 @@ pub(super) fn table(workload: &Workload, runs: &[Run]) -> String {
 }
 
 /// All of them for a document: an overview, then each.
-pub(super) fn markdown(sections: &[(Workload, Vec<Run>)]) -> String {
+pub(super) fn markdown(sections: &[(Workload, Vec<AlgorithmRun>)]) -> String {
     let mut text = String::new();
     if let [(_, first), _, ..] = sections {
         let heads: Vec<String> = first.iter().map(|run| format!("`{}`", run.algorithm)).collect();
         let _ = writeln!(text, "| p99 in ms, errors | {} |", heads.join(" | "));
         let _ = writeln!(text, "|---|{}", "--:|".repeat(heads.len()));
         for (workload, runs) in sections {
-            let cell = |run: &Run| match run.report.errors {
+            let cell = |run: &AlgorithmRun| match run.report.errors {
                 0 => millis(run.report.p99),
                 _ => format!("{}, {}", millis(run.report.p99), per_cent(run.report.error_share())),
             };
@@ -82,7 +82,7 @@ fn capitalised(text: &str) -> String {
 }
 
 /// All of them for a program.
-pub(super) fn json(sections: &[(Workload, Vec<Run>)]) -> String {
+pub(super) fn json(sections: &[(Workload, Vec<AlgorithmRun>)]) -> String {
     let runs = sections.iter().flat_map(|(workload, runs)| runs.iter().map(move |run| (workload, run)));
     let objects = runs.map(|(workload, run)| {
         let report = &run.report;

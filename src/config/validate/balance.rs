@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::{Shared, name_of};
-use crate::config::effective::Ledger;
+use super::show::name_of;
+use super::top_level::TopLevel;
+use crate::config::effective::EffectiveRows;
 use crate::config::error::{Report, Wrong, quoted};
 use crate::config::model::{Balance, HashKey, Policy, Portion, Protocol, Sticky};
 use crate::config::origin::{Field, Origin, Spot, Written};
@@ -25,19 +26,19 @@ const HIDDEN: &str = "(hidden)";
 pub(super) fn policy(
     raw: &RawTarget,
     protocol: Option<Protocol>,
-    shared: &Shared,
+    top: &TopLevel,
     report: &mut Report,
-    ledger: &mut Ledger,
+    rows: &mut EffectiveRows,
 ) -> Policy {
     let path = |key: &str| format!("targets.{}.{key}", raw.name.value);
-    let written = match (&raw.policy.algorithm, &shared.algorithm) {
+    let written = match (&raw.policy.algorithm, &top.algorithm) {
         (Field::Given(written), _) | (Field::Absent, Field::Given(written)) => Some(written),
         (Field::Absent, Field::Absent) => None,
         // Nobody knows what would have an effect.
         (Field::Faulty, _) | (Field::Absent, Field::Faulty) => return Policy::default(),
     };
-    let default = Policy { zone: shared.zone.clone(), ..Policy::default() };
-    let algorithm = ledger.settle(path("balance"), written, default.algorithm, |balance| {
+    let default = Policy { zone: top.zone.clone(), ..Policy::default() };
+    let algorithm = rows.settle(path("balance"), written, default.algorithm, |balance| {
         name_of(Balance::ALL, *balance).to_owned()
     });
     // An algorithm that was tried by flag says nothing about the file.
@@ -47,16 +48,16 @@ pub(super) fn policy(
     let (mut hash_key, mut bounded_load) = (default.hash_key, default.bounded_load);
     if algorithm.is_hash() {
         refuse_http_hash(raw, protocol, report);
-        hash_key = ledger.settle(path("hash_key"), raw.policy.hash_key.as_ref(), hash_key, show_hash_key);
+        hash_key = rows.settle(path("hash_key"), raw.policy.hash_key.as_ref(), hash_key, show_hash_key);
     }
     if algorithm == Balance::RingHash {
         let written = raw.policy.bounded_load.as_ref();
-        bounded_load = ledger.settle(path("bounded_load"), written, bounded_load, |bound| {
+        bounded_load = rows.settle(path("bounded_load"), written, bounded_load, |bound| {
             bound.map_or_else(|| "off".to_owned(), |percent| format!("{percent}%"))
         });
     }
     let slow_start = raw.policy.slow_start.as_ref();
-    let slow_start = ledger.settle(path("slow_start"), slow_start, default.slow_start, |time| {
+    let slow_start = rows.settle(path("slow_start"), slow_start, default.slow_start, |time| {
         if *time == Duration::ZERO { "off".to_owned() } else { show_duration(*time) }
     });
     Policy { algorithm, hash_key, bounded_load, slow_start, zone: default.zone }
@@ -107,21 +108,21 @@ fn show_hash_key(key: &HashKey) -> String {
 }
 
 /// The cookie that keeps a client on one backend. For HTTP only; that it is has been checked.
-pub(super) fn sticky(raw: &RawTarget, report: &mut Report, ledger: &mut Ledger) -> Option<Sticky> {
+pub(super) fn sticky(raw: &RawTarget, report: &mut Report, rows: &mut EffectiveRows) -> Option<Sticky> {
     let path = |key: &str| format!("targets.{}.sticky{key}", raw.name.value);
     let (sticky, origin) = match &raw.sticky {
         None => (None, Origin::Default),
         Some(written) => (written.value.as_ref(), written.spot.origin.clone()),
     };
     let Some(sticky) = sticky else {
-        ledger.note(path(""), "off", origin);
+        rows.note(path(""), "off", origin);
         return None;
     };
-    let cookie = ledger.settle(path(".cookie"), sticky.cookie.as_ref(), COOKIE.to_owned(), String::clone);
-    let (key, is_fleeting) = match key(sticky, &path, report, ledger)? {
+    let cookie = rows.settle(path(".cookie"), sticky.cookie.as_ref(), COOKIE.to_owned(), String::clone);
+    let (key, is_fleeting) = match key(sticky, &path, report, rows)? {
         Some(key) => (key, false),
         None => {
-            ledger.note(path(".key"), "made at the start, lasts until the restart", Origin::Default);
+            rows.note(path(".key"), "made at the start, lasts until the restart", Origin::Default);
             (Arc::clone(made()), true)
         }
     };
@@ -133,15 +134,15 @@ fn key(
     sticky: &RawSticky,
     path: &impl Fn(&str) -> String,
     report: &mut Report,
-    ledger: &mut Ledger,
+    rows: &mut EffectiveRows,
 ) -> Option<Option<Arc<[u8]>>> {
     match (&sticky.key, &sticky.key_file) {
         (Field::Given(Written { value: Secret(key), spot }), _) => {
-            ledger.note(path(".key"), HIDDEN, spot.origin.clone());
+            rows.note(path(".key"), HIDDEN, spot.origin.clone());
             Some(Some(Arc::clone(key)))
         }
         (Field::Absent, Field::Given(Written { value: file, spot })) => {
-            ledger.note(path(".key_file"), file.display().to_string(), spot.origin.clone());
+            rows.note(path(".key_file"), file.display().to_string(), spot.origin.clone());
             match key_in(file) {
                 Ok(key) => Some(Some(key)),
                 Err(wrong) => {
@@ -195,11 +196,11 @@ pub(super) fn portion(
     index: usize,
     backend: &RawBackend,
     report: &mut Report,
-    ledger: &mut Ledger,
+    rows: &mut EffectiveRows,
 ) -> Portion {
     let path = |key: &str| format!("targets.{target}.backends[{index}].{key}");
     let raw = &backend.portion;
-    let weight = ledger.settle(path("weight"), raw.weight.as_ref(), 1, ToString::to_string);
+    let weight = rows.settle(path("weight"), raw.weight.as_ref(), 1, ToString::to_string);
     let priority = match (&raw.backup, &raw.priority) {
         (Some(backup @ Written { value: true, .. }), priority) => {
             if let Some(priority) = priority {
@@ -209,16 +210,16 @@ pub(super) fn portion(
                     .spot(later, "`backup` and `priority` in one backend")
                     .note("keep one of them; a backup comes behind every `priority`");
             }
-            ledger.note(path("backup"), "true", backup.spot.origin.clone());
+            rows.note(path("backup"), "true", backup.spot.origin.clone());
             Portion::BACKUP
         }
         (_, priority) => {
-            let number = ledger.settle(path("priority"), priority.as_ref(), 0, ToString::to_string);
+            let number = rows.settle(path("priority"), priority.as_ref(), 0, ToString::to_string);
             u8::try_from(number).unwrap_or(Portion::BACKUP)
         }
     };
     if let Some(zone) = &raw.zone {
-        ledger.note(path("zone"), zone.value.to_string(), zone.spot.origin.clone());
+        rows.note(path("zone"), zone.value.to_string(), zone.spot.origin.clone());
     }
     Portion {
         weight: u16::try_from(weight).unwrap_or(Portion::WEIGHT_MAX),

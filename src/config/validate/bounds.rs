@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::clashes;
-use crate::config::effective::Ledger;
+use crate::config::effective::EffectiveRows;
 use crate::config::error::Report;
 use crate::config::model::{ClientTimeouts, Limits, Timeouts};
 use crate::config::origin::{Field, Written};
@@ -16,12 +16,12 @@ pub(super) fn timeouts(
     is_http: bool,
     is_secured: bool,
     report: &mut Report,
-    ledger: &mut Ledger,
+    rows: &mut EffectiveRows,
 ) -> (Timeouts, ClientTimeouts) {
     let (mut timeouts, mut client) = (Timeouts::default(), ClientTimeouts::default());
     let mut settle = |key: &str, written: &Option<Written<Duration>>, value: &mut Duration| {
         let path = format!("targets.{}.timeouts.{key}", raw.name.value);
-        *value = ledger.settle(path, written.as_ref(), *value, |time| show_duration(*time));
+        *value = rows.settle(path, written.as_ref(), *value, |time| show_duration(*time));
     };
     settle("connect", &raw.timeouts.connect, &mut timeouts.connect);
     if is_secured {
@@ -52,11 +52,11 @@ pub(super) fn timeouts(
     let or_off = |time: &Option<Duration>| time.map_or_else(|| "off".to_owned(), show_duration);
     let half_closed = format!("targets.{}.timeouts.half_closed", raw.name.value);
     client.half_closed =
-        ledger.settle(half_closed, raw.timeouts.half_closed.as_ref(), client.half_closed, or_off);
+        rows.settle(half_closed, raw.timeouts.half_closed.as_ref(), client.half_closed, or_off);
     if is_http {
         let mut settle = |key: &str, written: &Option<Written<Option<Duration>>>| {
             let path = format!("targets.{}.timeouts.{key}", raw.name.value);
-            ledger.settle(path, written.as_ref(), None, or_off)
+            rows.settle(path, written.as_ref(), None, or_off)
         };
         timeouts.attempt = settle("attempt", &raw.timeouts.attempt);
         timeouts.total = settle("total", &raw.timeouts.total);
@@ -109,12 +109,17 @@ fn refuse_idle_attempt(raw: &RawTarget, report: &mut Report) {
 }
 
 /// What requests and connections may cost.
-pub(super) fn limits(raw: &RawTarget, is_http: bool, report: &mut Report, ledger: &mut Ledger) -> Limits {
+pub(super) fn limits(
+    raw: &RawTarget,
+    is_http: bool,
+    report: &mut Report,
+    rows: &mut EffectiveRows,
+) -> Limits {
     let default = Limits::default();
     let path = |key: &str| format!("targets.{}.limits.{key}", raw.name.value);
     let mut count = |key: &str, written: &Option<Written<Option<u32>>>| {
         let or_off = |count: &Option<u32>| count.map_or_else(|| "off".to_owned(), |count| count.to_string());
-        ledger.settle(path(key), written.as_ref(), None, or_off)
+        rows.settle(path(key), written.as_ref(), None, or_off)
     };
     let connections = count("connections", &raw.limits.connections);
     let connections_per_client = count("connections_per_client", &raw.limits.connections_per_client);
@@ -126,12 +131,12 @@ pub(super) fn limits(raw: &RawTarget, is_http: bool, report: &mut Report, ledger
     let or_off = |size: &Option<u64>| size.map_or_else(|| "off".to_owned(), show_size);
     let head_size = raw.limits.head_size.as_ref();
     let head_size =
-        ledger.settle(path("head_size"), head_size, default.head_size as u64, |size| show_size(*size));
+        rows.settle(path("head_size"), head_size, default.head_size as u64, |size| show_size(*size));
     let headers = default.headers.try_into().unwrap_or(u32::MAX);
-    let headers = ledger.settle(path("headers"), raw.limits.headers.as_ref(), headers, ToString::to_string);
-    let body = ledger.settle(path("body"), raw.limits.body.as_ref(), default.body, or_off);
+    let headers = rows.settle(path("headers"), raw.limits.headers.as_ref(), headers, ToString::to_string);
+    let body = rows.settle(path("body"), raw.limits.body.as_ref(), default.body, or_off);
     let rate = raw.limits.body_rate.as_ref();
-    let rate = ledger.settle(path("body_rate"), rate, Some(default.body_rate), or_off);
+    let rate = rows.settle(path("body_rate"), rate, Some(default.body_rate), or_off);
     Limits {
         head_size: usize::try_from(head_size).unwrap_or(default.head_size),
         headers: headers as usize,

@@ -1,10 +1,10 @@
 //! How backends are probed.
 
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::Shared;
-use crate::config::effective::Ledger;
+use super::show::show_statuses;
+use super::top_level::TopLevel;
+use crate::config::effective::EffectiveRows;
 use crate::config::error::{Report, quoted};
 use crate::config::model::{BackendAddress, HealthCheck};
 use crate::config::origin::{Field, Origin, Written};
@@ -14,9 +14,9 @@ use crate::config::units::show_duration;
 /// How the backends are probed; `None`: they are not.
 pub(super) fn accept(
     raw: &RawTarget,
-    shared: &Shared,
+    top: &TopLevel,
     report: &mut Report,
-    ledger: &mut Ledger,
+    rows: &mut EffectiveRows,
 ) -> Option<HealthCheck> {
     let path = |key: &str| format!("targets.{}.health_check{key}", raw.name.value);
     let absent = RawHealth::default();
@@ -24,40 +24,40 @@ pub(super) fn accept(
         None => &absent,
         Some(Written { value: Some(health), .. }) => health,
         Some(Written { value: None, spot }) => {
-            ledger.note(path(""), "off", spot.origin.clone());
+            rows.note(path(""), "off", spot.origin.clone());
             return None;
         }
     };
     let time = |time: &Duration| show_duration(*time);
-    let interval = stronger(written.interval.as_ref(), shared.interval.as_ref());
-    let fall = stronger(written.fall.as_ref(), shared.fall.as_ref());
+    let interval = stronger(written.interval.as_ref(), top.interval.as_ref());
+    let fall = stronger(written.fall.as_ref(), top.fall.as_ref());
     let default = HealthCheck::default();
     let checks = HealthCheck {
-        interval: ledger.settle(path(".interval"), interval, default.interval, time),
-        timeout: ledger.settle(path(".timeout"), written.timeout.as_ref(), default.timeout, time),
-        rise: ledger.settle(path(".rise"), written.rise.as_ref(), default.rise, ToString::to_string),
-        fall: ledger.settle(path(".fall"), fall, default.fall, ToString::to_string),
-        port: port(raw, "port", written.port.as_ref(), report, ledger),
-        agent: port(raw, "agent", written.agent.as_ref(), report, ledger),
+        interval: rows.settle(path(".interval"), interval, default.interval, time),
+        timeout: rows.settle(path(".timeout"), written.timeout.as_ref(), default.timeout, time),
+        rise: rows.settle(path(".rise"), written.rise.as_ref(), default.rise, ToString::to_string),
+        fall: rows.settle(path(".fall"), fall, default.fall, ToString::to_string),
+        port: port(raw, "port", written.port.as_ref(), report, rows),
+        agent: port(raw, "agent", written.agent.as_ref(), report, rows),
         ..default
     };
     if let Field::Given(common) = &written.path {
-        ledger.note(path(".path"), common.value.clone(), common.spot.origin.clone());
+        rows.note(path(".path"), common.value.clone(), common.spot.origin.clone());
     }
     if !asks(raw) {
         refuse_idle_keys(written, report);
-        let (send, receive) = talk(raw, written, report, ledger);
+        let (send, receive) = talk(raw, written, report, rows);
         return Some(HealthCheck { send, receive, ..checks });
     }
     refuse_talk(written, report);
-    let expect = ledger
-        .settle(path(".expect"), written.expect.as_ref(), checks.expect, |ranges| show_statuses(ranges));
+    let expect =
+        rows.settle(path(".expect"), written.expect.as_ref(), checks.expect, |ranges| show_statuses(ranges));
     let host = written.host.as_ref().map(|host| Written::new(Some(host.value.clone()), host.spot.clone()));
-    let host = ledger.settle(path(".host"), host.as_ref(), None, |host: &Option<String>| {
+    let host = rows.settle(path(".host"), host.as_ref(), None, |host: &Option<String>| {
         host.clone().unwrap_or_else(|| "that of the target".to_owned())
     });
     let body = written.body.as_ref().map(|body| Written::new(Some(body.value.clone()), body.spot.clone()));
-    let body = ledger.settle(path(".body"), body.as_ref(), None, |body: &Option<String>| {
+    let body = rows.settle(path(".body"), body.as_ref(), None, |body: &Option<String>| {
         body.clone().unwrap_or_else(|| "none, it is not read".to_owned())
     });
     Some(HealthCheck { expect, host, body, ..checks })
@@ -69,15 +69,15 @@ fn port(
     key: &str,
     written: Option<&Written<u32>>,
     report: &mut Report,
-    ledger: &mut Ledger,
+    rows: &mut EffectiveRows,
 ) -> Option<u16> {
     let path = format!("targets.{}.health_check.{key}", raw.name.value);
     let Some(port) = written else {
         let default = if key == "port" { "that of the backend" } else { "none" };
-        ledger.note(path, default, Origin::Default);
+        rows.note(path, default, Origin::Default);
         return None;
     };
-    ledger.note(path, port.value.to_string(), port.spot.origin.clone());
+    rows.note(path, port.value.to_string(), port.spot.origin.clone());
     let backends = match &raw.backends {
         Field::Given(backends) => backends.value.as_slice(),
         Field::Absent | Field::Faulty => &[],
@@ -98,7 +98,7 @@ fn talk(
     raw: &RawTarget,
     written: &RawHealth,
     report: &mut Report,
-    ledger: &mut Ledger,
+    rows: &mut EffectiveRows,
 ) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
     if let (Some(send), None) = (&written.send, &written.receive) {
         report
@@ -108,7 +108,7 @@ fn talk(
     let mut settle = |key: &str, bytes: &Option<Written<Vec<u8>>>| {
         let path = format!("targets.{}.health_check.{key}", raw.name.value);
         let bytes = bytes.as_ref().map(|bytes| Written::new(Some(bytes.value.clone()), bytes.spot.clone()));
-        ledger.settle(path, bytes.as_ref(), None, |bytes: &Option<Vec<u8>>| {
+        rows.settle(path, bytes.as_ref(), None, |bytes: &Option<Vec<u8>>| {
             bytes.as_ref().map_or_else(|| "nothing".to_owned(), |bytes| bytes.escape_ascii().to_string())
         })
     };
@@ -146,24 +146,6 @@ fn asks(raw: &RawTarget) -> bool {
 fn stronger<'a, T>(own: Option<&'a Written<T>>, shared: Option<&'a Written<T>>) -> Option<&'a Written<T>> {
     let flag = shared.filter(|written| matches!(written.spot.origin, Origin::Flag(_)));
     flag.or(own).or(shared)
-}
-
-/// Statuses as they would be written.
-pub(super) fn show_statuses(ranges: &[RangeInclusive<u16>]) -> String {
-    let shown: Vec<String> = ranges
-        .iter()
-        .map(|range| {
-            if range.start() == range.end() {
-                range.start().to_string()
-            } else {
-                format!("{}-{}", range.start(), range.end())
-            }
-        })
-        .collect();
-    match shown.as_slice() {
-        [one] => one.clone(),
-        many => format!("[{}]", many.join(", ")),
-    }
 }
 
 /// These describe an HTTP request that nobody would make, and its answer.

@@ -7,73 +7,68 @@ mod balance;
 mod bounds;
 mod clashes;
 pub(super) mod flags;
+mod folder;
 mod health;
 mod resilience;
+mod show;
 mod target;
 mod tls;
+mod top_level;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::effective::Ledger;
+use super::effective::EffectiveRows;
 use super::error::Report;
-use super::model::{AccessLog, Balance, Config, EventFormat, LogFormat, LogLevel, LogPath, Share};
-use super::origin::{Field, Origin, Spot, Written};
+use super::model::{AccessLog, Config, EventFormat, LogFormat, LogLevel, LogPath, Share};
+use super::origin::{Origin, Spot, Written};
 use super::raw::{BindHost, Raw, WORKERS_MAX};
 use super::units::show_duration;
+use show::name_of;
+use top_level::TopLevel;
 
 /// Requests may finish for this long unless the file says otherwise.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What the top level says to every target.
-struct Shared {
-    address: Written<BindHost>,
-    interval: Option<Written<Duration>>,
-    fall: Option<Written<u32>>,
-    algorithm: Field<Balance>,
-    zone: Option<Arc<str>>,
-}
-
 /// Makes the accepted form and notes every value in force.
-pub(super) fn accept(raw: &Raw, report: &mut Report, ledger: &mut Ledger) -> Config {
+pub(super) fn accept(raw: &Raw, report: &mut Report, rows: &mut EffectiveRows) -> Config {
     let host = BindHost::Ip(std::net::Ipv4Addr::LOCALHOST.into());
-    let host = ledger.settle("address", raw.address.as_ref(), host, ToString::to_string);
+    let host = rows.settle("address", raw.address.as_ref(), host, ToString::to_string);
     let address = raw.address.clone().unwrap_or_else(|| Written::new(host, Spot::NOWHERE));
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let cores = u32::try_from(cores).unwrap_or(WORKERS_MAX).clamp(1, WORKERS_MAX);
-    let workers = ledger.settle("workers", raw.workers.as_ref(), cores, ToString::to_string);
-    let max_connections = max_connections(raw, ledger);
+    let workers = rows.settle("workers", raw.workers.as_ref(), cores, ToString::to_string);
+    let max_connections = max_connections(raw, rows);
     let delay = raw.shutdown_delay.as_ref();
-    let shutdown_delay = ledger.settle("shutdown_delay", delay, Duration::ZERO, |time| show_duration(*time));
-    let shutdown_timeout = shutdown_timeout(raw, ledger);
-    let log_level = ledger.settle("logging", raw.logging.as_ref(), LogLevel::default(), |level| {
+    let shutdown_delay = rows.settle("shutdown_delay", delay, Duration::ZERO, |time| show_duration(*time));
+    let shutdown_timeout = shutdown_timeout(raw, rows);
+    let log_level = rows.settle("logging", raw.logging.as_ref(), LogLevel::default(), |level| {
         name_of(LogLevel::ALL, *level).to_owned()
     });
-    let log_format = ledger.settle("log_format", raw.log_format.as_ref(), EventFormat::default(), |format| {
+    let log_format = rows.settle("log_format", raw.log_format.as_ref(), EventFormat::default(), |format| {
         name_of(EventFormat::ALL, *format).to_owned()
     });
-    let access_log = access_log(raw, report, ledger);
+    let access_log = access_log(raw, report, rows);
     let trusted_proxies =
-        ledger.settle("trusted_proxies", raw.trusted_proxies.as_ref(), Vec::new(), |networks| {
+        rows.settle("trusted_proxies", raw.trusted_proxies.as_ref(), Vec::new(), |networks| {
             let networks: Vec<String> = networks.iter().map(ToString::to_string).collect();
             format!("[{}]", networks.join(", "))
         });
-    let shared = Shared {
+    let top = TopLevel {
         address,
         interval: raw.interval.clone(),
         fall: raw.fall.clone(),
         algorithm: raw.algorithm.clone(),
-        zone: zone(raw, ledger),
+        zone: zone(raw, rows),
     };
     let mut listeners = Vec::with_capacity(raw.targets.len());
     let mut targets = Vec::with_capacity(raw.targets.len());
     for (index, target) in raw.targets.iter().enumerate() {
-        let (listener, target) = target::accept(index, target, &shared, report, ledger);
+        let (listener, target) = target::accept(index, target, &top, report, rows);
         listeners.push(listener);
         targets.push(target);
     }
-    clashes::listeners(&raw.targets, &listeners, shared.address.value, report);
+    clashes::listeners(&raw.targets, &listeners, top.address.value, report);
     Config {
         listeners,
         targets,
@@ -89,89 +84,65 @@ pub(super) fn accept(raw: &Raw, report: &mut Report, ledger: &mut Ledger) -> Con
 }
 
 /// Where this process runs.
-fn zone(raw: &Raw, ledger: &mut Ledger) -> Option<Arc<str>> {
+fn zone(raw: &Raw, rows: &mut EffectiveRows) -> Option<Arc<str>> {
     let Some(written) = &raw.zone else {
-        ledger.note("zone", "none", Origin::Default);
+        rows.note("zone", "none", Origin::Default);
         return None;
     };
-    ledger.note("zone", written.value.to_string(), written.spot.origin.clone());
+    rows.note("zone", written.value.to_string(), written.spot.origin.clone());
     Some(Arc::clone(&written.value))
 }
 
-fn max_connections(raw: &Raw, ledger: &mut Ledger) -> Option<usize> {
+fn max_connections(raw: &Raw, rows: &mut EffectiveRows) -> Option<usize> {
     let Some(written) = &raw.max_connections else {
-        ledger.note("max_connections", "(file descriptor limit - 200) / 2", Origin::Default);
+        rows.note("max_connections", "(file descriptor limit - 200) / 2", Origin::Default);
         return None;
     };
-    ledger.note("max_connections", written.value.to_string(), written.spot.origin.clone());
+    rows.note("max_connections", written.value.to_string(), written.spot.origin.clone());
     Some(written.value as usize)
 }
 
 /// `graceful_shutdown: false` says more than any `shutdown_timeout`.
-fn shutdown_timeout(raw: &Raw, ledger: &mut Ledger) -> Duration {
+fn shutdown_timeout(raw: &Raw, rows: &mut EffectiveRows) -> Duration {
     let graceful =
-        ledger.settle("graceful_shutdown", raw.graceful_shutdown.as_ref(), true, ToString::to_string);
+        rows.settle("graceful_shutdown", raw.graceful_shutdown.as_ref(), true, ToString::to_string);
     if let (false, Some(written)) = (graceful, &raw.graceful_shutdown) {
-        ledger.note("shutdown_timeout", "0s", written.spot.origin.clone());
+        rows.note("shutdown_timeout", "0s", written.spot.origin.clone());
         return Duration::ZERO;
     }
     let show = |time: &Duration| show_duration(*time);
-    ledger.settle("shutdown_timeout", raw.shutdown_timeout.as_ref(), SHUTDOWN_TIMEOUT, show)
+    rows.settle("shutdown_timeout", raw.shutdown_timeout.as_ref(), SHUTDOWN_TIMEOUT, show)
 }
 
-fn access_log(raw: &Raw, report: &mut Report, ledger: &mut Ledger) -> Option<AccessLog> {
+fn access_log(raw: &Raw, report: &mut Report, rows: &mut EffectiveRows) -> Option<AccessLog> {
     let Some(written) = &raw.access_log else {
-        ledger.note("access_log", "off", Origin::Default);
+        rows.note("access_log", "off", Origin::Default);
         return None;
     };
     let Some(log) = &written.value else {
-        ledger.note("access_log", "off", written.spot.origin.clone());
+        rows.note("access_log", "off", written.spot.origin.clone());
         return None;
     };
     let shown = match &log.path.value {
         LogPath::Stdout => "stdout".to_owned(),
         LogPath::File(path) => path.display().to_string(),
     };
-    ledger.note("access_log.path", shown, log.path.spot.origin.clone());
+    rows.note("access_log.path", shown, log.path.spot.origin.clone());
     let format =
-        ledger.settle(
-            "access_log.format",
-            log.format.as_ref(),
-            LogFormat::default(),
-            |format| match format {
-                LogFormat::Template(template) => template.text().to_owned(),
-                LogFormat::Text | LogFormat::Json | LogFormat::Common | LogFormat::Combined => {
-                    name_of(LogFormat::NAMED, format.clone()).to_owned()
-                }
-            },
-        );
-    let sample = ledger.settle("access_log.sample", log.sample.as_ref(), Share::ALL, Share::to_string);
+        rows.settle("access_log.format", log.format.as_ref(), LogFormat::default(), |format| match format {
+            LogFormat::Template(template) => template.text().to_owned(),
+            LogFormat::Text | LogFormat::Json | LogFormat::Common | LogFormat::Combined => {
+                name_of(LogFormat::NAMED, format.clone()).to_owned()
+            }
+        });
+    let sample = rows.settle("access_log.sample", log.sample.as_ref(), Share::ALL, Share::to_string);
     if let LogPath::File(path) = &log.path.value {
         if path.is_dir() {
             let message = format!("the access log `{}` is a folder", path.display());
             report.spot(&log.path.spot, message).expected("a file");
         } else {
-            check_folder(path, "the access log", &log.path.spot, report);
+            folder::check(path, "the access log", &log.path.spot, report);
         }
     }
     Some(AccessLog { path: log.path.value.clone(), format, sample })
-}
-
-/// A file can be made, but not in a folder that is not there.
-fn check_folder(file: &Path, what: &str, spot: &Spot, report: &mut Report) {
-    let folder = match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    if !folder.is_dir() {
-        let message = format!("the folder of {what} does not exist: `{}`", folder.display());
-        report
-            .spot(spot, message)
-            .note("make the folder; a relative path counts from the folder of the config file");
-    }
-}
-
-/// The name that a value has in a file.
-fn name_of<T: PartialEq>(table: &[(&'static str, T)], value: T) -> &'static str {
-    table.iter().find(|(_, other)| *other == value).map_or("?", |(name, _)| name)
 }

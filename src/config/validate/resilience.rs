@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::health::show_statuses;
+use super::show::show_statuses;
 use crate::config::edit::Fix;
-use crate::config::effective::Ledger;
+use crate::config::effective::EffectiveRows;
 use crate::config::error::{Report, quoted};
 use crate::config::model::Protocol;
 use crate::config::model::resilience::{BreakerConfig, Hedging, Outlier, Resilience, Retries};
@@ -17,7 +17,7 @@ pub(super) fn accept(
     raw: &RawTarget,
     protocol: Option<Protocol>,
     report: &mut Report,
-    ledger: &mut Ledger,
+    rows: &mut EffectiveRows,
 ) -> Resilience {
     let written = &raw.resilience;
     let is_http = protocol == Some(Protocol::Http);
@@ -25,19 +25,19 @@ pub(super) fn accept(
         refuse_http_conditions(raw, report);
     }
     let default = Resilience::default();
-    let mut book = Book { target: &raw.name.value, ledger };
+    let mut rows = TargetRows { target: &raw.name.value, all: rows };
     let absent = (RawBreaker::default(), RawOutlier::default(), RawRetries::default());
-    let breaker = book.group("breaker", &written.breaker, &absent.0);
-    let breaker = breaker.map(|raw| self::breaker(raw, is_http, &mut book));
-    let outlier = book.group("outlier", &written.outlier, &absent.1);
-    let outlier = outlier.map(|raw| self::outlier(raw, report, &mut book));
-    let retries = book.group("retries", &written.retries, &absent.2);
-    let retries = retries.map(|raw| self::retries(raw, is_http, &mut book));
-    let hedging = if is_http { hedging(raw, &mut book) } else { None };
-    let in_flight = book.settle("max_in_flight", written.max_in_flight.as_ref(), None, show_in_flight);
+    let breaker = rows.group("breaker", &written.breaker, &absent.0);
+    let breaker = breaker.map(|raw| self::breaker(raw, is_http, &mut rows));
+    let outlier = rows.group("outlier", &written.outlier, &absent.1);
+    let outlier = outlier.map(|raw| self::outlier(raw, report, &mut rows));
+    let retries = rows.group("retries", &written.retries, &absent.2);
+    let retries = retries.map(|raw| self::retries(raw, is_http, &mut rows));
+    let hedging = if is_http { hedging(raw, &mut rows) } else { None };
+    let in_flight = rows.settle("max_in_flight", written.max_in_flight.as_ref(), None, show_in_flight);
     Resilience {
-        queue: queue(raw, in_flight.is_some(), default.queue, report, &mut book),
-        panic_threshold: panic_threshold(raw, outlier.is_some(), default.panic_threshold, report, &mut book),
+        queue: queue(raw, in_flight.is_some(), default.queue, report, &mut rows),
+        panic_threshold: panic_threshold(raw, outlier.is_some(), default.panic_threshold, report, &mut rows),
         breaker,
         outlier,
         retries,
@@ -58,13 +58,13 @@ fn show_in_flight(in_flight: &Option<InFlight>) -> String {
     }
 }
 
-/// The ledger, opened at one target.
-struct Book<'a> {
+/// The rows of one target.
+struct TargetRows<'a> {
     target: &'a str,
-    ledger: &'a mut Ledger,
+    all: &'a mut EffectiveRows,
 }
 
-impl Book<'_> {
+impl TargetRows<'_> {
     /// The written value, or the default; either is noted.
     fn settle<T: Clone>(
         &mut self,
@@ -73,7 +73,7 @@ impl Book<'_> {
         default: T,
         show: impl Fn(&T) -> String,
     ) -> T {
-        self.ledger.settle(format!("targets.{}.{key}", self.target), written, default, show)
+        self.all.settle(format!("targets.{}.{key}", self.target), written, default, show)
     }
 
     /// The same for a time.
@@ -105,44 +105,44 @@ impl Book<'_> {
             None => Some(absent),
             Some(Written { value: Some(group), .. }) => Some(group),
             Some(Written { value: None, spot }) => {
-                self.ledger.note(format!("targets.{}.{key}", self.target), "off", spot.origin.clone());
+                self.all.note(format!("targets.{}.{key}", self.target), "off", spot.origin.clone());
                 None
             }
         }
     }
 }
 
-fn breaker(raw: &RawBreaker, is_http: bool, book: &mut Book<'_>) -> BreakerConfig {
+fn breaker(raw: &RawBreaker, is_http: bool, rows: &mut TargetRows<'_>) -> BreakerConfig {
     let default = BreakerConfig::default();
     BreakerConfig {
-        failures: book.settle("breaker.failures", raw.failures.as_ref(), default.failures, u32::to_string),
-        open: book.time("breaker.open", raw.open.as_ref(), default.open),
+        failures: rows.settle("breaker.failures", raw.failures.as_ref(), default.failures, u32::to_string),
+        open: rows.time("breaker.open", raw.open.as_ref(), default.open),
         open_is_default: raw.open.is_none(),
         statuses: match is_http {
             false => default.statuses,
-            true => book.settle("breaker.statuses", raw.statuses.as_ref(), default.statuses, |statuses| {
+            true => rows.settle("breaker.statuses", raw.statuses.as_ref(), default.statuses, |statuses| {
                 if statuses.is_empty() { "none".to_owned() } else { show_statuses(statuses) }
             }),
         },
     }
 }
 
-fn outlier(raw: &RawOutlier, report: &mut Report, book: &mut Book<'_>) -> Outlier {
+fn outlier(raw: &RawOutlier, report: &mut Report, rows: &mut TargetRows<'_>) -> Outlier {
     let default = Outlier::default();
     let written = match &raw.ejection {
         Field::Given(written) => Some(written),
         Field::Absent | Field::Faulty => None,
     };
-    let failures = book.or_off("outlier.failures", raw.failures.as_ref(), default.failures, "");
-    let error_rate = book.or_off("outlier.error_rate", raw.error_rate.as_ref(), default.error_rate, "%");
-    let latency = book.or_off("outlier.latency", raw.latency.as_ref(), default.latency, "");
-    let window = book.time("outlier.window", raw.window.as_ref(), default.window);
-    let requests = book.settle("outlier.requests", raw.requests.as_ref(), default.requests, u32::to_string);
-    let ejection = book.time("outlier.ejection", written, default.ejection);
+    let failures = rows.or_off("outlier.failures", raw.failures.as_ref(), default.failures, "");
+    let error_rate = rows.or_off("outlier.error_rate", raw.error_rate.as_ref(), default.error_rate, "%");
+    let latency = rows.or_off("outlier.latency", raw.latency.as_ref(), default.latency, "");
+    let window = rows.time("outlier.window", raw.window.as_ref(), default.window);
+    let requests = rows.settle("outlier.requests", raw.requests.as_ref(), default.requests, u32::to_string);
+    let ejection = rows.time("outlier.ejection", written, default.ejection);
     // Who asks for a long first time wants no shorter ones after it.
     let longest = default.ejection_max.max(ejection);
-    let ejection_max = book.time("outlier.ejection_max", raw.ejection_max.as_ref(), longest);
-    let max_ejected = book.percent("outlier.max_ejected", raw.max_ejected.as_ref(), default.max_ejected);
+    let ejection_max = rows.time("outlier.ejection_max", raw.ejection_max.as_ref(), longest);
+    let max_ejected = rows.percent("outlier.max_ejected", raw.max_ejected.as_ref(), default.max_ejected);
     if let (true, Some(written)) = (ejection_max < ejection, &raw.ejection_max)
         && !matches!(raw.ejection, Field::Faulty)
     {
@@ -157,20 +157,20 @@ fn outlier(raw: &RawOutlier, report: &mut Report, book: &mut Book<'_>) -> Outlie
     Outlier { failures, error_rate, latency, window, requests, ejection, ejection_max, max_ejected }
 }
 
-fn retries(raw: &RawRetries, is_http: bool, book: &mut Book<'_>) -> Retries {
+fn retries(raw: &RawRetries, is_http: bool, rows: &mut TargetRows<'_>) -> Retries {
     let mut default = Retries::default();
     if !is_http {
         // Once bytes went to a backend nobody knows what it did with them.
         default = Retries { on_reset: false, on_statuses: Vec::new(), ..default };
     }
-    let attempts = book.settle("retries.attempts", raw.attempts.as_ref(), default.attempts, u8::to_string);
+    let attempts = rows.settle("retries.attempts", raw.attempts.as_ref(), default.attempts, u8::to_string);
     let on = raw.on.as_ref().map(|written| Written::new(chosen(&default, written), written.spot.clone()));
-    let retries = book.settle("retries.on", on.as_ref(), default, show_conditions);
+    let retries = rows.settle("retries.on", on.as_ref(), default, show_conditions);
     if !is_http {
         return Retries { attempts, ..retries };
     }
-    let budget = book.percent("retries.budget", raw.budget.as_ref(), retries.budget);
-    let backoff = book.settle("retries.backoff", raw.backoff.as_ref(), retries.backoff, |time| match *time {
+    let budget = rows.percent("retries.budget", raw.budget.as_ref(), retries.budget);
+    let backoff = rows.settle("retries.backoff", raw.backoff.as_ref(), retries.backoff, |time| match *time {
         Duration::ZERO => "off".to_owned(),
         time => show_duration(time),
     });
@@ -225,24 +225,30 @@ fn refuse_http_conditions(raw: &RawTarget, report: &mut Report) {
     }
 }
 
-fn hedging(raw: &RawTarget, book: &mut Book<'_>) -> Option<Hedging> {
+fn hedging(raw: &RawTarget, rows: &mut TargetRows<'_>) -> Option<Hedging> {
     let Some(written) = &raw.resilience.hedging else {
-        return book.settle("hedging", None, None, |_| "off".to_owned());
+        return rows.settle("hedging", None, None, |_| "off".to_owned());
     };
     let default = Hedging::default();
     let absent = RawHedging::default();
-    let hedging = book.group("hedging", &raw.resilience.hedging, &absent)?;
+    let hedging = rows.group("hedging", &raw.resilience.hedging, &absent)?;
     // That it is on at all was said here, whatever is left to the defaults.
-    book.ledger.note(format!("targets.{}.hedging", book.target), "on", written.spot.origin.clone());
+    rows.all.note(format!("targets.{}.hedging", rows.target), "on", written.spot.origin.clone());
     let percentile = hedging.percentile.as_ref();
     Some(Hedging {
-        percentile: book.settle("hedging.percentile", percentile, default.percentile, u8::to_string),
-        budget: book.percent("hedging.budget", hedging.budget.as_ref(), default.budget),
+        percentile: rows.settle("hedging.percentile", percentile, default.percentile, u8::to_string),
+        budget: rows.percent("hedging.budget", hedging.budget.as_ref(), default.budget),
     })
 }
 
 /// How many requests may wait. `is_limited`: there is something to wait for.
-fn queue(raw: &RawTarget, is_limited: bool, default: u32, report: &mut Report, book: &mut Book<'_>) -> u32 {
+fn queue(
+    raw: &RawTarget,
+    is_limited: bool,
+    default: u32,
+    report: &mut Report,
+    rows: &mut TargetRows<'_>,
+) -> u32 {
     let (size, is_off) = match &raw.resilience.queue {
         None => (None, false),
         Some(Written { value: Some(queue), spot }) => {
@@ -257,10 +263,10 @@ fn queue(raw: &RawTarget, is_limited: bool, default: u32, report: &mut Report, b
     match size {
         None if !is_limited => default,
         Some(Written { value: 0, spot }) => {
-            book.ledger.note(format!("targets.{}.queue", book.target), "off", spot.origin);
+            rows.all.note(format!("targets.{}.queue", rows.target), "off", spot.origin);
             0
         }
-        size => book.settle("queue.size", size.as_ref(), default, u32::to_string),
+        size => rows.settle("queue.size", size.as_ref(), default, u32::to_string),
     }
 }
 
@@ -278,7 +284,7 @@ fn panic_threshold(
     is_on: bool,
     default: u8,
     report: &mut Report,
-    book: &mut Book<'_>,
+    rows: &mut TargetRows<'_>,
 ) -> u8 {
     let written = raw.resilience.panic_threshold.as_ref();
     if let Some(written) = written.filter(|written| !is_on && written.value > 0) {
@@ -289,5 +295,5 @@ fn panic_threshold(
     if !is_on && written.is_none() {
         return default;
     }
-    book.or_off("panic_threshold", written, default, "%")
+    rows.or_off("panic_threshold", written, default, "%")
 }

@@ -2,9 +2,11 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::{Shared, balance, bounds, clashes, health, name_of, resilience, tls};
+use super::show::name_of;
+use super::top_level::TopLevel;
+use super::{balance, bounds, clashes, folder, health, resilience, tls};
 use crate::config::edit::Fix;
-use crate::config::effective::Ledger;
+use crate::config::effective::EffectiveRows;
 use crate::config::error::{Report, quoted};
 use crate::config::model::{
     BackendConfig, Bind, Forwarded, HostHeader, ListenerConfig, Protocol, Route, TargetConfig,
@@ -16,50 +18,50 @@ use crate::config::raw::{BindHost, RawBackend, RawHealth, RawListener, RawTarget
 pub(super) fn accept(
     index: usize,
     raw: &RawTarget,
-    shared: &Shared,
+    top: &TopLevel,
     report: &mut Report,
-    ledger: &mut Ledger,
+    rows: &mut EffectiveRows,
 ) -> (ListenerConfig, TargetConfig) {
     let name = &raw.name.value;
     let path = |key: &str| format!("targets.{name}.{key}");
-    let spoken = spoken(raw, ledger);
+    let spoken = spoken(raw, rows);
     let protocol = spoken.map(|spoken| spoken.protocol);
     let is_http = protocol == Some(Protocol::Http);
     if protocol == Some(Protocol::Tcp) {
         refuse_http_keys(raw, report);
     }
-    let binds = binds(raw, shared, report, ledger);
-    let tls = tls::listener(raw, spoken, report, ledger);
-    let upstream = tls::upstream(raw, report, ledger);
-    let balance = balance::policy(raw, protocol, shared, report, ledger);
-    let sticky = if is_http { balance::sticky(raw, report, ledger) } else { None };
-    let health = health::accept(raw, shared, report, ledger);
-    let resilience = resilience::accept(raw, protocol, report, ledger);
+    let binds = binds(raw, top, report, rows);
+    let tls = tls::listener(raw, spoken, report, rows);
+    let upstream = tls::upstream(raw, report, rows);
+    let balance = balance::policy(raw, protocol, top, report, rows);
+    let sticky = if is_http { balance::sticky(raw, report, rows) } else { None };
+    let health = health::accept(raw, top, report, rows);
+    let resilience = resilience::accept(raw, protocol, report, rows);
     let is_secured = tls::is_wanted(raw);
     if let (false, Some(written)) = (is_secured, &raw.timeouts.tls) {
         let message = format!("`tls` in `timeouts` has no effect: the target {} uses no TLS", quoted(name));
         report.spot(&written.spot, message).note("remove it");
     }
-    let (timeouts, client_timeouts) = bounds::timeouts(raw, is_http, is_secured, report, ledger);
-    let limits = bounds::limits(raw, is_http, report, ledger);
+    let (timeouts, client_timeouts) = bounds::timeouts(raw, is_http, is_secured, report, rows);
+    let limits = bounds::limits(raw, is_http, report, rows);
     let (mut forwarded, mut upgrade) = (Forwarded::default(), Vec::new());
     let (mut x_real_ip, mut host) = (false, HostHeader::default());
     if is_http {
-        forwarded = ledger.settle(path("forwarded"), raw.forwarded.as_ref(), forwarded, |forwarded| {
+        forwarded = rows.settle(path("forwarded"), raw.forwarded.as_ref(), forwarded, |forwarded| {
             name_of(Forwarded::ALL, *forwarded).to_owned()
         });
-        x_real_ip = ledger.settle(path("x_real_ip"), raw.x_real_ip.as_ref(), false, ToString::to_string);
-        host = ledger.settle(path("host"), raw.host.as_ref(), host, |host| match host {
+        x_real_ip = rows.settle(path("x_real_ip"), raw.x_real_ip.as_ref(), false, ToString::to_string);
+        host = rows.settle(path("host"), raw.host.as_ref(), host, |host| match host {
             HostHeader::Pass => "pass".to_owned(),
             HostHeader::Backend => "backend".to_owned(),
             HostHeader::Name(name) => name.clone(),
         });
         upgrade =
-            ledger.settle(path("upgrade"), raw.upgrade.as_ref(), vec!["websocket".to_owned()], |protocols| {
+            rows.settle(path("upgrade"), raw.upgrade.as_ref(), vec!["websocket".to_owned()], |protocols| {
                 if protocols.is_empty() { "off".to_owned() } else { format!("[{}]", protocols.join(", ")) }
             });
     }
-    let backends = backends(raw, protocol, &upstream, report, ledger);
+    let backends = backends(raw, protocol, &upstream, report, rows);
     // A fault in `protocol` has been reported, so what stands here instead is never used.
     let protocol = protocol.unwrap_or(Protocol::Tcp);
     let listener = ListenerConfig {
@@ -88,14 +90,14 @@ pub(super) fn accept(
     (listener, target)
 }
 
-fn spoken(raw: &RawTarget, ledger: &mut Ledger) -> Option<Spoken> {
+fn spoken(raw: &RawTarget, rows: &mut EffectiveRows) -> Option<Spoken> {
     let written = match &raw.protocol {
         Field::Given(written) => Some(written),
         Field::Absent => None,
         Field::Faulty => return None,
     };
     let path = format!("targets.{}.protocol", raw.name.value);
-    Some(ledger.settle(path, written, Spoken::TCP, |spoken| name_of(Spoken::ALL, *spoken).to_owned()))
+    Some(rows.settle(path, written, Spoken::TCP, |spoken| name_of(Spoken::ALL, *spoken).to_owned()))
 }
 
 /// A key without effect is a misunderstanding, so it is refused.
@@ -114,7 +116,7 @@ fn refuse_http_keys(raw: &RawTarget, report: &mut Report) {
     }
 }
 
-fn binds(raw: &RawTarget, shared: &Shared, report: &mut Report, ledger: &mut Ledger) -> Vec<Bind> {
+fn binds(raw: &RawTarget, top: &TopLevel, report: &mut Report, rows: &mut EffectiveRows) -> Vec<Bind> {
     let name = &raw.name.value;
     let written = match &raw.listener {
         Field::Given(written) => written,
@@ -137,17 +139,17 @@ fn binds(raw: &RawTarget, shared: &Shared, report: &mut Report, ledger: &mut Led
     for (index, one) in written.value.iter().enumerate() {
         let (binds, shown) = match &one.value {
             RawListener::Port(port) => {
-                let host = shared.address.value;
+                let host = top.address.value;
                 (tcp(host, *port), format!("{host}:{port}"))
             }
             RawListener::At(host, port) => (tcp(*host, *port), format!("{host}:{port}")),
             RawListener::Unix(path) => {
-                super::check_folder(path, "the socket", &one.spot, report);
+                folder::check(path, "the socket", &one.spot, report);
                 (vec![Bind::Unix(path.clone())], format!("unix:{}", path.display()))
             }
         };
         let place = if written.value.len() > 1 { format!("[{index}]") } else { String::new() };
-        ledger.note(format!("targets.{name}.listener{place}"), shown, one.spot.origin.clone());
+        rows.note(format!("targets.{name}.listener{place}"), shown, one.spot.origin.clone());
         all.extend(binds);
     }
     all
@@ -158,7 +160,7 @@ fn backends(
     protocol: Option<Protocol>,
     upstream: &tls::UpstreamSettings<'_>,
     report: &mut Report,
-    ledger: &mut Ledger,
+    rows: &mut EffectiveRows,
 ) -> Vec<BackendConfig> {
     let name = &raw.name.value;
     let written = match &raw.backends {
@@ -192,28 +194,24 @@ fn backends(
             let place = &backend.place;
             let address = place.value.address.to_string();
             let backend_name =
-                ledger.settle(path("name"), backend.name.as_ref(), address.clone(), String::clone);
+                rows.settle(path("name"), backend.name.as_ref(), address.clone(), String::clone);
             let tls = upstream.of(backend, report);
             let shown = if tls.is_some() { format!("{address}, over TLS") } else { address };
-            ledger.note(path("address"), shown, place.spot.origin.clone());
+            rows.note(path("address"), shown, place.spot.origin.clone());
             let probe_path = backend.health_path.as_ref().or(common);
             match probe_path {
                 // Checks may be off for a while; the path may stay where it is.
                 Some(written) if is_off => {
                     let value = format!("{} (not asked for)", written.value);
-                    ledger.note(path("health_path"), value, written.spot.origin.clone());
+                    rows.note(path("health_path"), value, written.spot.origin.clone());
                 }
                 None if is_off => {}
                 Some(written) => {
-                    ledger.note(path("health_path"), written.value.clone(), written.spot.origin.clone());
+                    rows.note(path("health_path"), written.value.clone(), written.spot.origin.clone());
                 }
                 None => {
                     let check = if tls.is_some() { "TLS handshake" } else { "TCP connect" };
-                    ledger.note(
-                        path("health_path"),
-                        format!("none, a {check} is the check"),
-                        Origin::Default,
-                    );
+                    rows.note(path("health_path"), format!("none, a {check} is the check"), Origin::Default);
                 }
             }
             BackendConfig {
@@ -221,7 +219,7 @@ fn backends(
                 address: place.value.address.clone(),
                 probe_path: probe_path.map(|written| written.value.clone()),
                 tls,
-                portion: balance::portion(name, index, backend, report, ledger),
+                portion: balance::portion(name, index, backend, report, rows),
             }
         })
         .collect();

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::name_of;
+use super::show::name_of;
 use crate::config::certificate::{self, Mismatch};
 use crate::config::edit::Fix;
-use crate::config::effective::Ledger;
+use crate::config::effective::EffectiveRows;
 use crate::config::error::{Report, quoted};
 use crate::config::model::tls::{
     Authorities, ClientAuth, ClientCertificates, Identity, ListenerTls, TlsVersion, UpstreamTls,
@@ -35,7 +35,7 @@ pub(super) fn listener(
     raw: &RawTarget,
     spoken: Option<Spoken>,
     report: &mut Report,
-    ledger: &mut Ledger,
+    rows: &mut EffectiveRows,
 ) -> Option<Arc<ListenerTls>> {
     let name = quoted(&raw.name.value);
     let written = match (&raw.tls, spoken) {
@@ -64,28 +64,28 @@ pub(super) fn listener(
     let path = |key: &str| format!("targets.{}.tls.{key}", raw.name.value);
     let mut identities = Vec::new();
     if tls.identity.is_written() {
-        identities.extend(identity(&tls.identity, SERVER, report, ledger, &path("")));
+        identities.extend(identity(&tls.identity, SERVER, report, rows, &path("")));
     }
     for (index, certificate) in tls.certificates.iter().enumerate() {
         let path = path(&format!("certificates[{index}]."));
-        identities.extend(identity(certificate, SERVER, report, ledger, &path));
+        identities.extend(identity(certificate, SERVER, report, rows, &path));
     }
     if !tls.identity.is_written() && tls.certificates.is_empty() && !tls.is_faulty {
         report
             .spot(&written.spot, format!("the `tls` of the target {name} names no certificate"))
             .expected("`cert_file` and `cert_key`, or `certificates`");
     }
-    let oldest = ledger.settle(path("min_version"), tls.min_version.as_ref(), TlsVersion::V12, |version| {
+    let oldest = rows.settle(path("min_version"), tls.min_version.as_ref(), TlsVersion::V12, |version| {
         name_of(TlsVersion::ALL, *version).to_owned()
     });
-    let clients = clients(tls, report, ledger, &path);
+    let clients = clients(tls, report, rows, &path);
     Some(Arc::new(ListenerTls { identities, clients, oldest }))
 }
 
 fn clients(
     tls: &RawTls,
     report: &mut Report,
-    ledger: &mut Ledger,
+    rows: &mut EffectiveRows,
     path: &impl Fn(&str) -> String,
 ) -> Option<ClientCertificates> {
     let Some(file) = &tls.client_ca else {
@@ -96,8 +96,8 @@ fn clients(
         }
         return None;
     };
-    let authorities = authorities(file, "`client_ca`", report, ledger, path("client_ca"));
-    let auth = ledger.settle(path("client_auth"), tls.client_auth.as_ref(), ClientAuth::Required, |auth| {
+    let authorities = authorities(file, "`client_ca`", report, rows, path("client_ca"));
+    let auth = rows.settle(path("client_auth"), tls.client_auth.as_ref(), ClientAuth::Required, |auth| {
         name_of(ClientAuth::ALL, *auth).to_owned()
     });
     authorities.map(|authorities| ClientCertificates { authorities, auth })
@@ -121,7 +121,7 @@ const HOST: &str = "the backend's host";
 pub(super) fn upstream<'r>(
     raw: &'r RawTarget,
     report: &mut Report,
-    ledger: &mut Ledger,
+    rows: &mut EffectiveRows,
 ) -> UpstreamSettings<'r> {
     let target = raw.name.value.as_str();
     let mut upstream = UpstreamSettings {
@@ -135,29 +135,29 @@ pub(super) fn upstream<'r>(
     let path = |key: &str| format!("targets.{target}.upstream_tls.{key}");
     let Field::Given(written) = &raw.upstream_tls else {
         if is_spoken_to_backends(raw) {
-            ledger.note(path("ca_file"), SYSTEM, Origin::Default);
-            ledger.note(path("server_name"), HOST, Origin::Default);
-            ledger.note(path("insecure"), "false", Origin::Default);
+            rows.note(path("ca_file"), SYSTEM, Origin::Default);
+            rows.note(path("server_name"), HOST, Origin::Default);
+            rows.note(path("insecure"), "false", Origin::Default);
         }
         return upstream;
     };
     let tls = &written.value;
     upstream.raw = Some(tls);
     if let Some(file) = &tls.ca_file {
-        upstream.authorities = authorities(file, "`ca_file`", report, ledger, path("ca_file"));
+        upstream.authorities = authorities(file, "`ca_file`", report, rows, path("ca_file"));
     } else {
-        ledger.note(path("ca_file"), SYSTEM, Origin::Default);
+        rows.note(path("ca_file"), SYSTEM, Origin::Default);
     }
     match &tls.server_name {
         Field::Given(name) => {
-            ledger.note(path("server_name"), name.value.to_str(), name.spot.origin.clone());
+            rows.note(path("server_name"), name.value.to_str(), name.spot.origin.clone());
         }
-        Field::Faulty | Field::Absent => ledger.note(path("server_name"), HOST, Origin::Default),
+        Field::Faulty | Field::Absent => rows.note(path("server_name"), HOST, Origin::Default),
     }
     if tls.identity.is_written() {
-        upstream.identity = identity(&tls.identity, CLIENT, report, ledger, &path(""));
+        upstream.identity = identity(&tls.identity, CLIENT, report, rows, &path(""));
     }
-    upstream.insecure = ledger.settle(path("insecure"), tls.insecure.as_ref(), false, ToString::to_string);
+    upstream.insecure = rows.settle(path("insecure"), tls.insecure.as_ref(), false, ToString::to_string);
     if let (true, Some(file)) = (upstream.insecure, &tls.ca_file) {
         report
             .spot(&file.spot, "`ca_file` has no effect, because `insecure: true` takes any certificate")
@@ -224,7 +224,7 @@ fn identity(
     raw: &RawIdentity,
     (cert_name, written_key): Keys,
     report: &mut Report,
-    ledger: &mut Ledger,
+    rows: &mut EffectiveRows,
     path: &str,
 ) -> Option<Arc<Identity>> {
     let cert = match &raw.cert {
@@ -244,12 +244,12 @@ fn identity(
         Field::Absent => cert,
     };
     let key_name = if matches!(raw.key, Field::Absent) { cert_name } else { written_key };
-    ledger.note(format!("{path}{cert_name}"), cert.value.display().to_string(), cert.spot.origin.clone());
+    rows.note(format!("{path}{cert_name}"), cert.value.display().to_string(), cert.spot.origin.clone());
     let key_origin = match &raw.key {
         Field::Given(key) => key.spot.origin.clone(),
         Field::Faulty | Field::Absent => Origin::Default,
     };
-    ledger.note(format!("{path}{written_key}"), key.value.display().to_string(), key_origin);
+    rows.note(format!("{path}{written_key}"), key.value.display().to_string(), key_origin);
     let chain = certificate::chain(&cert.value)
         .map_err(|wrong| report.wrong(&cert.spot, &format!("`{cert_name}`"), wrong));
     if chain.is_err() && matches!(raw.key, Field::Absent) {
@@ -276,10 +276,10 @@ fn authorities(
     file: &Written<PathBuf>,
     subject: &str,
     report: &mut Report,
-    ledger: &mut Ledger,
+    rows: &mut EffectiveRows,
     path: String,
 ) -> Option<Authorities> {
-    ledger.note(path, file.value.display().to_string(), file.spot.origin.clone());
+    rows.note(path, file.value.display().to_string(), file.spot.origin.clone());
     match certificate::authorities(&file.value) {
         Ok(certificates) => Some(Authorities { file: file.value.clone(), certificates: certificates.into() }),
         Err(wrong) => {

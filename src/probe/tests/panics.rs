@@ -21,7 +21,7 @@ async fn a_probe_that_panics_is_begun_again() {
     let target = target(Some(health(2 * SECOND, SECOND)), vec![unix(&path)], None);
     let armed = Arc::new(AtomicBool::new(false));
     // Without a sweep: it reads the same clock.
-    let subject = Subject {
+    let subject = ProbeSubject {
         target: Arc::clone(&target),
         backend: Arc::clone(&target.backends[0]),
         clock: fragile(&armed),

@@ -3,6 +3,8 @@
 //! A backend may answer before the request is complete, so reading never waits for writing. The deadline runs
 //! only while it is the backend we wait for: not while the client is slow to send or to take.
 
+mod retry_after;
+
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -23,7 +25,7 @@ use super::h1::framing;
 use super::h1::search::Search;
 use super::h1::transmit::{SMALL, Transmit, TransmitFailed};
 use super::request_body::RequestBody;
-use super::retry_after::retry_after;
+use retry_after::retry_after;
 
 /// 1xx heads that are passed on for one request; a backend that sends more is broken.
 const INTERIM: u8 = 32;

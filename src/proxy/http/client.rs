@@ -3,7 +3,7 @@
 //! Reading (the request's body, on its way to the backend) and writing (the answer) go on at the same time in
 //! one task, through two owners; both borrow the socket for the length of one poll only.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -12,11 +12,10 @@ use std::time::Duration;
 use crate::config::model::{ClientTimeouts, Limits};
 use crate::message::{Cause, Framing, Peer};
 use crate::net::{Buffer, Deadline, Piece, Stream, now};
-use crate::proxy::WorkerCtx;
 use crate::proxy::client_timer::{ClientTimer, ClientWait};
 use crate::proxy::pool::Owner;
 use crate::proxy::presence::{Presence, Waiting};
-use crate::snapshot::Listener;
+use crate::proxy::{Here, WorkerCtx};
 use crate::tick::Tick;
 
 use super::h1::decode::{BodyBroken, Decoder};
@@ -49,6 +48,10 @@ pub struct Client {
     pub ctx: Rc<WorkerCtx>,
     /// Who it is.
     pub peer: Peer,
+    /// Where it came in, under the config that its latest request was begun with.
+    here: RefCell<Here>,
+    /// The worker's turn of configs in which that was looked up.
+    turn: Cell<u32>,
     /// What its TLS session says; `None`: there is none.
     pub secured: Option<Rc<Secured>>,
     /// For what it is waited for: see [`Client::timer`].
@@ -85,7 +88,14 @@ struct Pace {
 impl Client {
     /// A connection that was just accepted, or has just shaken hands.
     #[must_use]
-    pub fn new(ctx: Rc<WorkerCtx>, stream: Stream, peer: Peer, secured: Option<Rc<Secured>>) -> Rc<Client> {
+    pub fn new(
+        ctx: Rc<WorkerCtx>,
+        stream: Stream,
+        peer: Peer,
+        here: Here,
+        secured: Option<Rc<Secured>>,
+    ) -> Rc<Client> {
+        let turn = Cell::new(ctx.turns());
         let (deadline, writing) = (ctx.ticker.deadline(), ctx.ticker.deadline());
         Rc::new(Client {
             stream: RefCell::new(stream),
@@ -95,6 +105,8 @@ impl Client {
             presence: Presence::default(),
             ctx,
             peer,
+            here: RefCell::new(here),
+            turn,
             secured,
             deadline,
             wait: Cell::default(),
@@ -109,22 +121,36 @@ impl Client {
         ClientTimer::new(&self.deadline, &self.wait)
     }
 
-    /// Where it came in.
+    /// Where it comes in, under the config in force. A request takes this once and sees one config to its end.
     #[must_use]
-    pub fn listener(&self) -> &Listener {
-        &self.ctx.snapshot.listeners[usize::from(self.peer.listener.0)]
+    #[inline]
+    pub fn take_here(&self) -> Here {
+        let turn = self.ctx.turns();
+        if self.turn.replace(turn) != turn
+            && let Some(newest) = self.ctx.here(self.peer.listener)
+        {
+            self.here.replace(newest);
+        }
+        Rc::clone(&self.here.borrow())
+    }
+
+    /// Whether it is to end as soon as nothing is under way.
+    #[must_use]
+    #[inline]
+    pub fn is_leaving(&self) -> bool {
+        self.ctx.is_leaving(self.peer.listener)
     }
 
     /// What a request may cost.
     #[must_use]
-    pub fn limits(&self) -> &Limits {
-        &self.listener().config.limits
+    pub fn limits(&self) -> Ref<'_, Limits> {
+        Ref::map(self.here.borrow(), |here| &here.config.limits)
     }
 
     /// How long it may take.
     #[must_use]
-    pub fn timeouts(&self) -> &ClientTimeouts {
-        &self.listener().config.client_timeouts
+    pub fn timeouts(&self) -> Ref<'_, ClientTimeouts> {
+        Ref::map(self.here.borrow(), |here| &here.config.client_timeouts)
     }
 
     /// Starts the body of the next request, if that has one.

@@ -3,6 +3,7 @@
 //! Between requests it holds neither buffers nor the state of an exchange: that lives in a future of its own,
 //! taken when the first byte of a request is there (`job_futures`).
 
+use std::any::Any;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -16,9 +17,9 @@ use crate::proxy::head_buffers::MOST;
 use crate::proxy::recording::Recording;
 use crate::proxy::request_queue::RequestTicket;
 
+use super::after::After;
 use super::answer_body::AnswerBody;
 use super::client::Client;
-use super::edge::After;
 use super::exchange::{IncomingRequest, Space, exchange, refuse};
 use super::h1::framing;
 use super::h1::search::Search;
@@ -62,7 +63,7 @@ pub async fn serve(client: Rc<Client>) {
         }
         patience = client.timeouts().keep_alive;
         let mut exchange = ResetIfCut { client: &client, served: false };
-        let after = client.ctx.job_futures.run(Rc::clone(&client), serve_one).await;
+        let after = client.ctx.job_futures.run(Rc::<Client>::clone(&client) as Rc<dyn Any>, serve_one).await;
         exchange.served = true;
         drop(exchange);
         match after {
@@ -119,7 +120,7 @@ async fn speaks_again(client: &Client, patience: Duration) -> bool {
         {
             return Poll::Ready(outcome.is_ok_and(|count| count > 0));
         }
-        if client.ctx.is_draining() && !draining {
+        if client.is_leaving() && !draining {
             draining = true;
             client.timer().begin(ClientWait::Request, DRAIN_SILENCE.min(patience));
         }
@@ -158,10 +159,12 @@ impl Papers {
 }
 
 /// Reads one request and serves it. `None`: the connection ended, and there is nobody to tell.
-async fn serve_one(client: Rc<Client>, papers: &mut Papers) -> Option<After> {
-    let client = &client;
+async fn serve_one(client: Rc<dyn Any>, papers: &mut Papers) -> Option<After> {
+    // It always is one: see the only caller.
+    let client = &client.downcast::<Client>().ok()?;
     let Papers { head, space } = papers;
     let started = now();
+    let here = client.take_here();
     let read = read_head(client, head).await?;
     let head_read = if read.waited { now() } else { started };
     let framing = read.outcome.and_then(|()| match framing::request(head)? {
@@ -170,8 +173,8 @@ async fn serve_one(client: Rc<Client>, papers: &mut Papers) -> Option<After> {
         }
         framing => Ok(framing),
     });
-    let (ctx, listener) = (&client.ctx, client.listener());
-    let incoming = IncomingRequest { ctx, listener, head, peer: &client.peer, started, head_read };
+    let ctx = &client.ctx;
+    let incoming = IncomingRequest { ctx, listener: &here, head, peer: &client.peer, started, head_read };
     let mut wire = Wire::new(client, head, framing.is_err());
     let after = match framing {
         Ok(framing) => {

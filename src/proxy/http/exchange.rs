@@ -17,8 +17,9 @@ use crate::snapshot::Listener;
 use crate::targets::{Outcome, Target};
 use crate::tick::Tick;
 
+use super::after::After;
 use super::answer_body::AnswerBody;
-use super::edge::{After, Edge, Unsent};
+use super::edge::{Edge, Unsent};
 use super::forward::forward;
 use super::forward::forwarding::{Effort, Forwarding};
 use super::h1::write::About;
@@ -81,13 +82,15 @@ pub async fn exchange<E: Edge>(
     recording.count(&moved);
     let _upload = Upload { body, moved: &moved };
     let client = request.peer.client.map(|client| client.ip);
-    let trusted = client.is_some_and(|address| ctx.snapshot.trusts(address));
+    let trusted = client.is_some_and(|address| listener.trusts(address));
     let given = if trusted { head.value(HeaderField::XRequestId).and_then(request_number) } else { None };
     recording.record.id = given.unwrap_or_else(|| ctx.request_id());
     if head.method() == b"CONNECT" {
         return Box::pin(refuse(ctx, edge, &mut recording, head, Cause::ConnectMethod)).await;
     }
-    let target = &ctx.snapshot.targets[listener.router.find()];
+    let Some(target) = listener.target() else {
+        return Box::pin(refuse(ctx, edge, &mut recording, head, Cause::NoBackend)).await;
+    };
     recording.record.target = Some(target.id);
     // Nothing was waited for since.
     recording.record.routed = request.head_read;
@@ -95,7 +98,7 @@ pub async fn exchange<E: Edge>(
     let balance = &target.config.balance;
     let sender = Sender { peer: client, trusted, kind: listener.config.forwarded };
     let key = if balance.algorithm.is_hash() {
-        hash_key(&balance.hash_key, head, sender, |address| ctx.snapshot.trusts(address))
+        hash_key(&balance.hash_key, head, sender, |address| listener.trusts(address))
     } else {
         None
     };
@@ -117,7 +120,7 @@ pub async fn exchange<E: Edge>(
             kind: listener.config.forwarded,
             client,
             trusted,
-            real_ip: if listener.config.x_real_ip { real_ip(ctx, head, sender) } else { None },
+            real_ip: if listener.config.x_real_ip { real_ip(listener, head, sender) } else { None },
             scheme: if secured.is_some() { "https" } else { "http" },
             certificate: secured.as_deref().map_or(&[], |secured| &*secured.certificate),
             id: recording.record.id,
@@ -298,8 +301,8 @@ impl Drop for Download<'_> {
 
 /// The client's own address, as far as trusted proxies tell it.
 #[cold]
-fn real_ip(ctx: &WorkerCtx, head: &Head, sender: Sender) -> Option<IpAddr> {
-    hash_key::client(head, sender, |address| ctx.snapshot.trusts(address))
+fn real_ip(listener: &Listener, head: &Head, sender: Sender) -> Option<IpAddr> {
+    hash_key::client(head, sender, |address| listener.trusts(address))
 }
 #[cfg(test)]
 mod tests {

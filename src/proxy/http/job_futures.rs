@@ -4,7 +4,6 @@
 //! To allocate, move and free that for each request costs more than to look up its backend; so a future that has served
 //! a request to its end waits for the next one of the same worker, of whichever connection.
 
-use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -14,42 +13,48 @@ use std::task::{Context, Poll};
 /// Futures kept for the next request; more than these go back to the allocator.
 const KEPT: usize = 128;
 
-/// A future that takes one job after the other, and what passes between it and whoever has a job for it.
-struct JobFuture<X: ?Sized> {
-    exchanged: Rc<X>,
+/// A future that takes one job after the other.
+struct JobFuture<J, D> {
+    exchanged: Rc<Exchanged<J, D>>,
     work: Pin<Box<dyn Future<Output = ()>>>,
 }
 
+/// What passes between a future and whoever has a job for it.
 struct Exchanged<J, D> {
     job: Cell<Option<J>>,
     done: Cell<Option<D>>,
 }
 
-/// One worker's futures at which nobody works at the moment. It does not say what the jobs are: those hold the worker that
-/// holds this.
-#[derive(Default)]
-pub struct JobFutures {
-    free: RefCell<Vec<JobFuture<dyn Any>>>,
+/// One worker's futures at which nobody works at the moment. Where jobs hold the worker that holds this, it is not told what
+/// they are: `J` is `Rc<dyn Any>`.
+pub struct JobFutures<J, D> {
+    free: RefCell<Vec<JobFuture<J, D>>>,
     busy: Cell<usize>,
 }
 
-impl JobFutures {
+impl<J, D> Default for JobFutures<J, D> {
+    fn default() -> JobFutures<J, D> {
+        JobFutures { free: RefCell::default(), busy: Cell::new(0) }
+    }
+}
+
+impl<J: 'static, D: 'static> JobFutures<J, D> {
     /// Does `job` as `serve` would, with the things that the job before left at its future. All callers of one `JobFutures` pass
     /// the same `serve`.
-    pub fn run<J: 'static, D: 'static, S: Default + 'static>(
+    pub fn run<S: Default + 'static>(
         &self,
         job: J,
         serve: impl AsyncFn(J, &mut S) -> D + 'static,
     ) -> RunningJob<'_, J, D> {
-        let free = self.free.borrow_mut().pop().and_then(|JobFuture { exchanged, work }| {
-            Some(JobFuture { exchanged: exchanged.downcast::<Exchanged<J, D>>().ok()?, work })
-        });
+        let free = self.free.borrow_mut().pop();
         let future = free.unwrap_or_else(|| JobFuture::new(serve));
         future.exchanged.job.set(Some(job));
         self.busy.set(self.busy.get() + 1);
         RunningJob { future: Some(future), home: self }
     }
+}
 
+impl<J, D> JobFutures<J, D> {
     /// Jobs that are being done.
     #[must_use]
     pub fn busy(&self) -> usize {
@@ -60,8 +65,8 @@ impl JobFutures {
 /// A job that is being done. Dropping it half-way drops what it holds, and its future with it.
 pub struct RunningJob<'a, J, D> {
     /// `None` once the job is done.
-    future: Option<JobFuture<Exchanged<J, D>>>,
-    home: &'a JobFutures,
+    future: Option<JobFuture<J, D>>,
+    home: &'a JobFutures<J, D>,
 }
 
 impl<J, D> Drop for RunningJob<'_, J, D> {
@@ -70,7 +75,7 @@ impl<J, D> Drop for RunningJob<'_, J, D> {
     }
 }
 
-impl<J: 'static, D: 'static> Future for RunningJob<'_, J, D> {
+impl<J, D> Future for RunningJob<'_, J, D> {
     type Output = D;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<D> {
@@ -80,19 +85,14 @@ impl<J: 'static, D: 'static> Future for RunningJob<'_, J, D> {
         let Some(done) = future.exchanged.done.take() else { return Poll::Pending };
         let mut free = self.home.free.borrow_mut();
         if free.len() < KEPT {
-            free.extend(self.future.take().map(|JobFuture { exchanged, work }| JobFuture {
-                exchanged: exchanged as Rc<dyn Any>,
-                work,
-            }));
+            free.extend(self.future.take());
         }
         Poll::Ready(done)
     }
 }
 
-impl<J: 'static, D: 'static> JobFuture<Exchanged<J, D>> {
-    fn new<S: Default + 'static>(
-        serve: impl AsyncFn(J, &mut S) -> D + 'static,
-    ) -> JobFuture<Exchanged<J, D>> {
+impl<J: 'static, D: 'static> JobFuture<J, D> {
+    fn new<S: Default + 'static>(serve: impl AsyncFn(J, &mut S) -> D + 'static) -> JobFuture<J, D> {
         let exchanged = Rc::new(Exchanged { job: Cell::new(None), done: Cell::new(None) });
         let inner = Rc::clone(&exchanged);
         let work = Box::pin(async move {
@@ -124,7 +124,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_future_serves_one_job_after_the_other_and_holds_nothing_between() {
-        let (futures, alive) = (JobFutures::default(), Alive(Rc::new(())));
+        let (futures, alive) = (JobFutures::<(Alive, u32), u32>::default(), Alive(Rc::new(())));
         for number in 0..3 {
             let served = number + 1;
             assert_eq!(
@@ -141,7 +141,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_job_that_is_dropped_half_way_is_gone_with_its_future() {
-        let (futures, alive) = (JobFutures::default(), Alive(Rc::new(())));
+        let (futures, alive) = (JobFutures::<(Alive, u32), u32>::default(), Alive(Rc::new(())));
         assert_eq!(futures.run((alive.clone(), 1), double).await, 2);
         let mut half = Box::pin(futures.run((alive.clone(), 2), double));
         let polled = poll_fn(|cx| Poll::Ready(half.as_mut().poll(cx))).await;

@@ -14,10 +14,11 @@ use crate::net::relay::{BytesMoved, RelayEnd};
 use crate::net::{Buffer, Stream};
 use crate::proxy::pool::Owner;
 
+use super::after::After;
 use super::answer_body::AnswerBody;
 use super::body::BodySource as _;
 use super::client::Secured;
-use super::edge::{After, Edge, Unsent};
+use super::edge::{Edge, Unsent};
 
 /// Collects what a client would have been sent.
 #[derive(Default)]

@@ -4,6 +4,7 @@
 //! `connection` and `wire` speak HTTP/1 with the client; `call` and `reply` with a backend; both over `h1`.
 //! `memory` is the edge without a wire.
 
+pub mod after;
 pub mod answer_body;
 pub mod body;
 pub mod call;
@@ -22,6 +23,5 @@ pub mod own;
 pub mod replay;
 pub mod reply;
 pub mod request_body;
-pub mod retry_after;
 pub mod sticky;
 pub mod wire;

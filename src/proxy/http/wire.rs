@@ -14,9 +14,10 @@ use crate::proxy::WorkerCtx;
 use crate::proxy::client_timer::ClientWait;
 use crate::proxy::pool::Owner;
 
+use super::after::After;
 use super::answer_body::AnswerBody;
 use super::client::{Client, Secured};
-use super::edge::{After, Edge, Unsent};
+use super::edge::{Edge, Unsent};
 use super::h1::framing;
 use super::h1::transmit::{SMALL, Transmit, TransmitFailed};
 use super::h1::write::{self, Persistence};
@@ -135,7 +136,7 @@ impl Edge for Wire<'_> {
             || early
             || !self.keeps_alive
             || framing == Framing::UntilClose
-            || self.ctx.is_draining();
+            || self.client.is_leaving();
         let persistence = match (close, self.version) {
             (true, _) => Persistence::Close,
             (false, Version::Http10) => Persistence::KeepAlive,

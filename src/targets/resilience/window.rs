@@ -1,6 +1,7 @@
 //! What the backends of a target did lately, as far as comparing them needs it. It is the target's and outlives a reload.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::targets::Backend;
@@ -75,6 +76,13 @@ impl Window {
             entry.suspect = entry.suspect.saturating_sub(turns);
             entry.history.turn(turns);
             entry.history.add(counts);
+        }
+    }
+
+    /// Forgets those who are no members any more: their numbers may be given to others.
+    pub(in crate::targets) fn drop_entries(&mut self, gone: &[Arc<Backend>]) {
+        for backend in gone {
+            self.entries.remove(&backend.id.0);
         }
     }
 

@@ -5,7 +5,7 @@
 //! backends, only `TargetState` changes their health.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use arc_swap::ArcSwap;
 
 use crate::config::model::{self, BackendAddress};
 use crate::message::BackendId;
+use crate::slots::HeldSlot;
 use crate::targets::queueing::seat::SeatWord;
 use crate::targets::resilience::answers::Answers;
 use crate::targets::resilience::attempt_counts::AttemptCounts;
@@ -30,7 +31,7 @@ use crate::tls::Upstream;
 impl Backend {
     /// A backend of `target` that was never seen before.
     pub(in crate::targets) fn new(
-        id: BackendId,
+        slot: HeldSlot,
         target: &model::TargetConfig,
         config: &model::BackendConfig,
         board: &Arc<Board>,
@@ -51,7 +52,7 @@ impl Backend {
             breaker: Breaker::default(),
             board: Arc::clone(board),
             seat: SeatWord::default(),
-            id,
+            id: BackendId(slot.number()),
             health: AtomicU8::new(decision.standing as u8),
             errors: AtomicU8::default(),
             idle_proven: AtomicU64::default(),
@@ -68,6 +69,8 @@ impl Backend {
             detail: Mutex::new(Detail { inputs, threshold: Threshold::default(), decision }),
             trouble: Trouble::default(),
             idle_connections: AtomicU32::default(),
+            is_gone: AtomicBool::default(),
+            _slot: slot,
         }
     }
 
@@ -169,6 +172,18 @@ impl Backend {
         }
         self.endpoints.store(Arc::new(fresh.into()));
         true
+    }
+
+    /// No config names it any more: its connections end with what they do, and nothing is kept for it.
+    pub(in crate::targets) fn retire(&self) {
+        self.is_gone.store(true, Ordering::Release);
+        self.retire_connections();
+    }
+
+    /// Whether no config names it any more.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Acquire)
     }
 
     /// Makes the pools drop the connections they keep to it.

@@ -16,6 +16,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::config::model::BackendAddress;
 use crate::config::model::tls::UpstreamTls;
 use crate::message::BackendId;
+use crate::slots::HeldSlot;
 use crate::targets::picking::balance::rank::Rank;
 use crate::targets::picking::tried::Tried;
 use crate::targets::queueing::board_rules::BoardRules;
@@ -51,7 +52,7 @@ pub struct Backend {
     /// Where leases of its target report.
     pub(in crate::targets) board: Arc<Board>,
     pub(in crate::targets) seat: SeatWord,
-    /// Its number, never reused while the process lives.
+    /// Its number as long as it lives, which is that of its slot.
     pub id: BackendId,
     pub(in crate::targets) health: AtomicU8,
     /// Errors one after the other, as far as they can be counted here.
@@ -80,6 +81,9 @@ pub struct Backend {
     /// Idle connections to it in the pools of all workers: their shared credit. Only the pools write it, far from what picks
     /// read.
     pub idle_connections: AtomicU32,
+    pub(in crate::targets) is_gone: AtomicBool,
+    /// Keeps its number from being given to another.
+    pub(in crate::targets) _slot: HeldSlot,
 }
 
 /// What the health of a backend rests on.

@@ -1,16 +1,17 @@
 //! Every backend and every target's live state, by identity, alive across reloads.
 //!
-//! `server` owns it and calls [`Registry::apply`] once per accepted config, one at a time. Nothing on the
-//! request path comes here: a snapshot holds the objects themselves.
+//! Whoever loads configs owns it. A config is [prepared](Registry::prepare), which changes nothing that anybody sees, and
+//! then [committed](Prepared), one config at a time. Nothing on the request path comes here: a snapshot holds the objects
+//! themselves.
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use dashmap::DashMap;
 
 use crate::config::model;
-use crate::message::{BackendId, TargetId};
+use crate::message::TargetId;
+use crate::slots::Slots;
 use crate::targets::picking::candidates::Member;
 use crate::targets::state::objects::Board;
 use crate::targets::{Backend, Pins, Target, TargetState};
@@ -21,9 +22,24 @@ use crate::tls::{Roots, Upstream};
 pub struct Registry {
     /// By `target/name`.
     backends: DashMap<Arc<str>, Arc<Backend>>,
-    /// By the target's name.
-    states: DashMap<Arc<str>, Arc<TargetState>>,
-    next: AtomicU32,
+    /// Those in force, by name.
+    targets: DashMap<Arc<str>, Arc<Target>>,
+    backend_numbers: Slots,
+    target_numbers: Slots,
+}
+
+/// The targets of a config that is not in force yet. Dropping it changes nothing.
+#[derive(Debug)]
+pub struct Prepared {
+    /// In the order of the config. One that does not differ in anything from what is in force is the same object.
+    pub targets: Vec<Arc<Target>>,
+}
+
+/// What a commit has taken out of service.
+#[derive(Debug, Default)]
+pub struct Gone {
+    /// Backends without a target, or of one that is gone. Their pooled connections are retired.
+    pub backends: Vec<Arc<Backend>>,
 }
 
 impl Registry {
@@ -33,40 +49,73 @@ impl Registry {
         Registry::default()
     }
 
-    /// Makes `targets` the current ones and gives them in the same order.
+    /// [`prepare`](Registry::prepare) and [`commit`](Registry::commit) in one, for who has nothing to do in between.
+    pub fn apply(&self, targets: &[model::TargetConfig]) -> Vec<Arc<Target>> {
+        let prepared = self.prepare(targets);
+        self.commit(&prepared);
+        prepared.targets
+    }
+
+    /// What `targets` would be. Nobody sees anything of it before it is committed.
     ///
     /// A backend with the same identity, address, probe path and TLS stays the same object; so does the state
-    /// of a target with the same name. Backends that are gone retire their pooled connections.
-    pub fn apply(&self, targets: &[model::TargetConfig]) -> Vec<Arc<Target>> {
-        let mut kept = HashSet::new();
+    /// of a target with the same name.
+    #[must_use]
+    pub fn prepare(&self, targets: &[model::TargetConfig]) -> Prepared {
         let roots = Roots::default();
-        let built = (0..).zip(targets).map(|(place, config)| {
-            let name: Arc<str> = config.name.as_str().into();
-            let state = Arc::clone(&self.states.entry(Arc::clone(&name)).or_default());
-            let backend = |backend| self.backend(config, backend, &state.board, &roots);
-            let backends: Vec<_> = config.backends.iter().map(backend).collect();
-            kept.extend(backends.iter().map(|backend| backend.id));
-            let members = backends.iter().zip(&config.backends).map(|(backend, config)| Member {
-                backend: Arc::clone(backend),
-                portion: config.portion.clone(),
-            });
-            for gone in state.replace(members.collect(), config) {
-                gone.retire_connections();
+        Prepared { targets: targets.iter().map(|config| self.target(config, &roots)).collect() }
+    }
+
+    /// Makes what was prepared the targets in force. Backends that are gone retire their pooled connections.
+    pub fn commit(&self, prepared: &Prepared) -> Gone {
+        let mut gone = Gone::default();
+        let mut kept = HashSet::new();
+        for target in &prepared.targets {
+            kept.extend(target.backends.iter().map(|backend| backend.id));
+            let before = self.targets.insert(Arc::clone(&target.name), Arc::clone(target));
+            if before.is_some_and(|before| Arc::ptr_eq(&before, target)) {
+                continue;
             }
-            let pins = config.sticky.as_ref().map(|sticky| Pins::new(sticky, &backends));
-            Arc::new(Target { id: TargetId(place), name, config: config.clone(), state, backends, pins })
-        });
-        let built: Vec<_> = built.collect();
+            for backend in &target.backends {
+                self.backends.insert(Arc::clone(&backend.identity), Arc::clone(backend));
+            }
+            gone.backends.extend(target.enter());
+        }
         // Whole targets that are gone: their states keep their live sets for requests that still hold them.
-        self.backends.retain(|_, backend| kept.contains(&backend.id));
-        self.states.retain(|name, state| {
-            let stays = built.iter().any(|target| target.name == *name);
+        let stays: HashSet<&str> = prepared.targets.iter().map(|target| &*target.name).collect();
+        self.targets.retain(|name, target| {
+            let stays = stays.contains(&**name);
             if !stays {
-                state.backends().iter().for_each(|backend| backend.retire_connections());
+                gone.backends.extend(target.state.backends());
             }
             stays
         });
-        built
+        self.backends.retain(|_, backend| kept.contains(&backend.id));
+        gone.backends.iter().for_each(|backend| backend.retire());
+        gone
+    }
+
+    fn target(&self, config: &model::TargetConfig, roots: &Roots) -> Arc<Target> {
+        let mut config = config.clone();
+        let before = self.targets.get(config.name.as_str()).map(|before| Arc::clone(&before));
+        if let Some(before) = &before {
+            keep_made_key(&mut config, &before.config);
+        }
+        if let Some(before) = before.as_ref().filter(|before| before.config == config) {
+            return Arc::clone(before);
+        }
+        let (name, state) = match before {
+            Some(before) => (Arc::clone(&before.name), Arc::clone(&before.state)),
+            None => {
+                (config.name.as_str().into(), Arc::new(TargetState::numbered(self.target_numbers.give())))
+            }
+        };
+        let backend = |backend| self.backend(&config, backend, &state.board, roots);
+        let backends: Vec<_> = config.backends.iter().map(backend).collect();
+        let pins = config.sticky.as_ref().map(|sticky| Pins::new(sticky, &backends));
+        // Past 65,535 targets at a time the last number is shared.
+        let id = TargetId(u16::try_from(state.slot.number()).unwrap_or(u16::MAX));
+        Arc::new(Target { id, name, config, state, backends, pins })
     }
 
     fn backend(
@@ -83,11 +132,31 @@ impl Registry {
         {
             return Arc::clone(&known);
         }
-        let id = BackendId(self.next.fetch_add(1, Ordering::Relaxed));
         let tls = config.tls.as_ref().map(|tls| Upstream::new(tls, target.protocol, roots));
-        let backend = Arc::new(Backend::new(id, target, config, board, tls));
-        self.backends.insert(Arc::clone(&backend.identity), Arc::clone(&backend));
-        backend
+        Arc::new(Backend::new(self.backend_numbers.give(), target, config, board, tls))
+    }
+}
+
+impl Target {
+    /// Makes its members and rules those in force. Gives the members so far that are not among them.
+    fn enter(&self) -> Vec<Arc<Backend>> {
+        let members = self.backends.iter().zip(&self.config.backends);
+        let members = members.map(|(backend, config)| Member {
+            backend: Arc::clone(backend),
+            portion: config.portion.clone(),
+        });
+        self.state.replace(members.collect(), &self.config)
+    }
+}
+
+/// A key that nobody gave is made anew with each config that is read; the one that cookies were made with lasts until the
+/// process ends.
+fn keep_made_key(config: &mut model::TargetConfig, before: &model::TargetConfig) {
+    if let (Some(sticky), Some(before)) = (&mut config.sticky, &before.sticky)
+        && sticky.is_fleeting
+        && before.is_fleeting
+    {
+        sticky.key = Arc::clone(&before.key);
     }
 }
 
@@ -95,6 +164,7 @@ impl Registry {
 mod tests {
     use super::*;
     use crate::config::model::tls::UpstreamTls;
+    use crate::message::BackendId;
     use crate::targets::fixtures::{host, probed, unprobed};
     use crate::targets::state::decide::Health;
     use crate::targets::state::health::agent::AgentReport;

@@ -12,6 +12,7 @@ use tokio::sync::futures::Notified;
 
 use crate::config::model::{self, Policy, Resilience};
 use crate::message::BackendId;
+use crate::slots::HeldSlot;
 use crate::targets::picking::balance::cursor::Cursor;
 use crate::targets::picking::balance::plan::wants;
 use crate::targets::picking::candidates::Member;
@@ -84,6 +85,8 @@ pub struct TargetState {
     pub hedges: Padded<Budget>,
     /// How soon its answers begin; noted only where attempts get competitors.
     pub pace: HedgePace,
+    /// The target's number, which it has under every config.
+    pub(in crate::targets) slot: HeldSlot,
 }
 
 /// Who belongs to the target, how one of them is chosen, and how many probes turn a verdict.
@@ -96,6 +99,11 @@ struct Members {
 }
 
 impl TargetState {
+    /// The state of a target that was never seen before.
+    pub(in crate::targets) fn numbered(slot: HeldSlot) -> TargetState {
+        TargetState { slot, ..TargetState::default() }
+    }
+
     /// A future that resolves at the next change of the live set, or, while somebody waits in the queue, of who is left out.
     ///
     /// It counts from this call on, polled or not: take it, *then* pick again, then await it, and no
@@ -204,7 +212,11 @@ impl TargetState {
         }
         let gone = std::mem::replace(&mut members.all, all).into_iter().map(|member| member.backend);
         let stays: HashSet<BackendId> = members.all.iter().map(|member| member.backend.id).collect();
-        let gone = gone.filter(|backend| !stays.contains(&backend.id)).collect();
+        let gone: Vec<_> = gone.filter(|backend| !stays.contains(&backend.id)).collect();
+        // Their numbers may be given to others.
+        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        window.drop_entries(&gone);
+        drop(window);
         self.rebuild(&members);
         gone
     }

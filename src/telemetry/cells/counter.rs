@@ -21,6 +21,11 @@ impl Counter {
         self.add(1);
     }
 
+    /// Begins at zero again. Only the owning worker calls this.
+    pub fn clear(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
     /// The number now, from any thread.
     #[must_use]
     pub fn value(&self) -> u64 {

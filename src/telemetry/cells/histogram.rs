@@ -36,6 +36,12 @@ impl Histogram {
         self.buckets[place(nanos)].increment();
         self.sum.add(nanos);
     }
+
+    /// Forgets what it holds. Only the owning worker calls this.
+    pub fn clear(&self) {
+        self.buckets.iter().for_each(Counter::clear);
+        self.sum.clear();
+    }
 }
 
 /// What one or several histograms held when they were read.

@@ -12,7 +12,7 @@ mod table;
 use std::sync::atomic::AtomicI32;
 
 use self::table::Table;
-use crate::message::{Attempt, Blame, Cause, Record};
+use crate::message::{Attempt, BackendId, Blame, Cause, ListenerId, Record, TargetId};
 use crate::tick::Tick;
 
 pub use counter::{Counter, Gauge};
@@ -74,6 +74,10 @@ struct TrafficCells {
 }
 
 impl TrafficCells {
+    fn clear(&self) {
+        self.by_class.iter().chain([&self.bytes_in, &self.bytes_out]).for_each(Counter::clear);
+    }
+
     fn count(&self, record: &Record, class: StatusClass) {
         self.by_class[class as usize].increment();
         self.bytes_in.add(record.bytes_in);
@@ -87,6 +91,12 @@ struct StageCells {
     duration: Histogram,
     first_byte: Histogram,
     connect: Histogram,
+}
+
+impl StageCells {
+    fn clear(&self) {
+        [&self.duration, &self.first_byte, &self.connect].into_iter().for_each(Histogram::clear);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -218,6 +228,26 @@ impl Cells {
             if place + 1 == attempts.len() {
                 cells.traffic.count(record, class);
             }
+        }
+    }
+
+    /// Counts these anew: their numbers are somebody else's from now on. Only the owning worker calls this.
+    pub fn renew(&self, listeners: &[ListenerId], targets: &[TargetId], backends: &[BackendId]) {
+        for id in listeners {
+            self.listeners.met(u32::from(id.0)).inspect(|cells| cells.clear());
+        }
+        for id in targets {
+            self.targets.met(u32::from(id.0)).inspect(|cells| {
+                cells.traffic.clear();
+                cells.stages.clear();
+            });
+        }
+        for id in backends {
+            self.backends.met(id.0).inspect(|cells| {
+                cells.traffic.clear();
+                cells.attempts.clear();
+                cells.failures.clear();
+            });
         }
     }
 

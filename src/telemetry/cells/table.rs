@@ -46,6 +46,13 @@ impl<T: Default> Table<T> {
         slot.get_or_init(Box::default)
     }
 
+    /// The entry of `number`, if it was ever asked for. The shared one is nobody's.
+    pub(super) fn met(&self, number: u32) -> Option<&T> {
+        let (floor, place) = locate(number)?;
+        let slots = if floor == 0 { &self.first } else { &**self.above[floor - 1].get()? };
+        slots.get(place)?.get().map(|entry| &**entry)
+    }
+
     #[inline(never)]
     fn slot_above(&self, number: u32) -> &Slot<T> {
         let Some((floor, place)) = locate(number) else { return &self.rest };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use evenkeel::config::Flags;
 use evenkeel::config::model::Config;
-use evenkeel::server::Bound;
+use evenkeel::reload::bound::Bound;
 use fake_backend::{Authority, Behaviour, Fake, Running};
 use tempfile::TempDir;
 

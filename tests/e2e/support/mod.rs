@@ -16,7 +16,9 @@ use evenkeel::config::model::{
     HostHeader, Limits, ListenerConfig, LogLevel, Policy, Portion, Protocol, Resilience, Route, TargetConfig,
     Timeouts,
 };
-use evenkeel::server::{Bound, Options, Server};
+use evenkeel::reload::bound::Bound;
+use evenkeel::reload::{Refused, Reloaded};
+use evenkeel::server::{Options, Server};
 use fake_backend::{Fake, Running};
 
 pub use client::{Answer, Client};
@@ -182,6 +184,20 @@ impl Keel {
             Bound::Unix(_) => None,
         });
         found.unwrap()
+    }
+
+    /// The addresses that a listener has.
+    pub fn addresses(&self, listener: &str) -> Vec<SocketAddr> {
+        let bound = self.server.bound().into_iter().filter(|(name, _)| name == listener);
+        let tcp =
+            bound.filter_map(|(_, bound)| if let Bound::Tcp(address) = bound { Some(address) } else { None });
+        tcp.collect()
+    }
+
+    /// Puts another config into force.
+    pub fn reload(&self, config: &Config) -> Result<Reloaded, Refused> {
+        let (reloader, control) = (self.server.reloader(), self.server.control().unwrap());
+        control.block_on(reloader.apply(config))
     }
 
     pub fn client(&self) -> Client {

@@ -43,6 +43,28 @@ impl Process {
         process
     }
 
+    /// Writes another config and tells it to read that; gives what it says of it.
+    pub fn reload(&self, config: &str) -> String {
+        let file = self.folder.path().join("evenkeel.yaml");
+        std::fs::write(&file, format!("access_log: {{path: access.log, format: json}}\n{config}")).unwrap();
+        self.hang_up()
+    }
+
+    /// Tells it to read its config again; gives what it says of it.
+    pub fn hang_up(&self) -> String {
+        let told = || self.said().into_iter().filter(|line| line.contains("reload")).collect::<Vec<_>>();
+        let before = told().len();
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+        eventually("it tells of the reload", || told().len() > before);
+        told().pop().unwrap()
+    }
+
+    /// The folder of its config.
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
     /// What it has said on standard error.
     pub fn said(&self) -> Vec<String> {
         self.said.lock().unwrap().clone()

@@ -79,15 +79,14 @@ impl<'a, E: Edge> Forwarding<'a, E> {
         let (target, config) = (self.target, &self.target.config);
         let resilience = &config.resilience;
         let mut repeats = false;
-        if let Some(budget_shares) = self.ctx.budget_shares.get(usize::from(target.id.0)) {
-            if let Some(retries) = &resilience.retries {
-                budget_shares.retries.add(retries.budget, &target.state.retries);
-                repeats = true;
-            }
-            if let Some(hedging) = &resilience.hedging {
-                budget_shares.hedges.add(hedging.budget, &target.state.hedges);
-                repeats = true;
-            }
+        let shares = self.ctx.budget_shares.of(target.id);
+        if let Some(retries) = &resilience.retries {
+            shares.retries.add(retries.budget, &target.state.retries);
+            repeats = true;
+        }
+        if let Some(hedging) = &resilience.hedging {
+            shares.hedges.add(hedging.budget, &target.state.hedges);
+            repeats = true;
         }
         self.effort.alarm = Alarm::new(&config.timeouts, &self.ctx.ticker, self.record.routed);
         if repeats

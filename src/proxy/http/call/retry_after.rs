@@ -10,7 +10,7 @@ const LONGEST: usize = 64;
 /// How long `answer` asks to be left alone: seconds, or a date. A date is compared with the answer's own Date, so that a
 /// backend's clock may be wrong; without one, with `wall`. `None`: it does not say, or what it says is no such value.
 #[must_use]
-pub fn retry_after(answer: &Head, wall: SystemTime) -> Option<Duration> {
+pub(super) fn retry_after(answer: &Head, wall: SystemTime) -> Option<Duration> {
     let value = answer.named("retry-after").filter(|value| value.len() <= LONGEST)?;
     if !value.is_empty() && value.iter().all(u8::is_ascii_digit) {
         // More digits than a number has: longer than anybody waits.

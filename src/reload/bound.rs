@@ -9,27 +9,18 @@ use thiserror::Error;
 
 use crate::net::holder::Holder;
 
-/// Why a server does not start.
+/// An address that can't be bound.
 #[derive(Debug, Error)]
-pub enum StartError {
-    /// An address can't be bound.
-    #[error("listener {listener}: can't bind {address}: {error}{}", cure(.address, .error, .holder.as_ref()))]
-    Bind {
-        /// Its name.
-        listener: String,
-        /// The address.
-        address: Bound,
-        /// What the system said.
-        error: io::Error,
-        /// Who has it, where that can be found out.
-        holder: Option<Holder>,
-    },
-    /// The access log can't be opened.
-    #[error("{0}")]
-    AccessLog(io::Error),
-    /// A runtime or thread can't be started.
-    #[error("can't start: {0}")]
-    System(#[from] io::Error),
+#[error("listener {listener}: can't bind {address}: {error}{}", cure(.address, .error, .holder.as_ref()))]
+pub struct Unbound {
+    /// The listener's name.
+    pub listener: String,
+    /// The address.
+    pub address: Bound,
+    /// What the system said.
+    pub error: io::Error,
+    /// Who has it, where that can be found out.
+    pub holder: Option<Holder>,
 }
 
 /// Why, and what to do about it.
@@ -97,7 +88,7 @@ mod tests {
     fn a_socket_file_that_may_not_be_made_has_nothing_to_do_with_ports() {
         let refused = |address| {
             let error = io::ErrorKind::PermissionDenied.into();
-            StartError::Bind { listener: "web".into(), address, error, holder: None }.to_string()
+            Unbound { listener: "web".into(), address, error, holder: None }.to_string()
         };
         assert!(refused(Bound::Tcp(([127, 0, 0, 1], 80).into())).contains("privilege"));
         assert!(!refused(Bound::Unix("/run/a.sock".into())).contains("privilege"));

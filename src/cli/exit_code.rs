@@ -1,0 +1,13 @@
+//! What the process ends with.
+//!
+//! | code | meaning |
+//! |---|---|
+//! | 0 | all went well; after a shutdown: nothing was cut |
+//! | 1 | a wrong config, or the server could not start or failed, or output could not be written |
+//! | 2 | a wrong command line |
+//! | 3 | after a shutdown: connections were cut |
+
+/// The command line makes no sense.
+pub(super) const WRONG_COMMAND_LINE: u8 = 2;
+/// Connections were cut at shutdown.
+pub(super) const CUT: u8 = 3;

@@ -1,0 +1,44 @@
+//! From what was typed to the config: the file that was named, standard input, one of the usual name, or flags alone.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+use super::args::Settings;
+use super::habits;
+use crate::config::{self, Loaded};
+
+/// Loads the config that flags and file amount to.
+pub(super) fn config(settings: &Settings) -> anyhow::Result<Loaded> {
+    let env = |name: &str| std::env::var(name).ok();
+    let (flags, file) = (settings.flags(), file(settings));
+    match file.as_deref() {
+        Some(path) if path == Path::new("-") => {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).context("can't read a config from standard input")?;
+            Ok(config::load_text(&text, "standard input", Path::new(""), &flags, &env)?)
+        }
+        path => Ok(config::load(path, &flags, &env)?),
+    }
+}
+
+/// The same once more while it serves.
+pub(super) fn again(settings: &Settings) -> anyhow::Result<Loaded> {
+    match file(settings).as_deref() {
+        Some(path) if path == Path::new("-") => {
+            anyhow::bail!("the config came from standard input, which can't be read again")
+        }
+        None => anyhow::bail!("there is no config file: all that is in force was said by flags"),
+        Some(_) => config(settings),
+    }
+}
+
+/// The file that was named, or one of the usual name where nothing else says what to do.
+fn file(settings: &Settings) -> Option<PathBuf> {
+    if let Some(named) = settings.file() {
+        return Some(named.to_owned());
+    }
+    let usual = habits::USUAL.iter().map(PathBuf::from).find(|path| path.is_file());
+    usual.filter(|_| !settings.has_backends())
+}

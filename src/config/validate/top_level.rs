@@ -1,0 +1,17 @@
+//! What is written once and holds for every target.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::model::Balance;
+use crate::config::origin::{Field, Written};
+use crate::config::raw::BindHost;
+
+/// What the top level says to every target.
+pub(super) struct TopLevel {
+    pub(super) address: Written<BindHost>,
+    pub(super) interval: Option<Written<Duration>>,
+    pub(super) fall: Option<Written<u32>>,
+    pub(super) algorithm: Field<Balance>,
+    pub(super) zone: Option<Arc<str>>,
+}

@@ -1,0 +1,195 @@
+//! The addresses that the process listens on: which are bound, whose they are, and what another config changes of that.
+//!
+//! An address belongs to the process and not to a listener: one that goes on under another listener keeps its sockets.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use super::bound::{Bound, Unbound};
+use crate::config::model::Bind;
+use crate::message::ListenerId;
+use crate::net::{holder, socket};
+use crate::snapshot::Snapshot;
+use crate::worker::{Socket, SocketId, SocketKind};
+
+/// The file of a unix socket that was bound; removed on drop, also when a start or a reload fails half-way.
+#[derive(Debug)]
+struct SocketFile(PathBuf, FileIdentity);
+
+/// Which file stands at a path: device, number, and the time it was made, since numbers are used again. A
+/// change of owner or mode changes none of them.
+type FileIdentity = (u64, u64, i64, i64);
+
+fn identify(path: &Path) -> io::Result<FileIdentity> {
+    let file = std::fs::symlink_metadata(path)?;
+    Ok((file.dev(), file.ino(), file.mtime(), file.mtime_nsec()))
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let SocketFile(path, ours) = self;
+        // While we drained a successor may have put its own there.
+        if identify(path).is_ok_and(|found| found == *ours) {
+            // Somebody may have removed it in between.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// One address, with a socket for each worker.
+#[derive(Debug)]
+pub struct BoundAddress {
+    /// The number of its sockets.
+    pub id: SocketId,
+    /// The listener's name.
+    pub listener: String,
+    /// As it is written.
+    pub bind: Bind,
+    /// As it is.
+    pub address: Bound,
+    _file: Option<SocketFile>,
+}
+
+/// The addresses that are bound.
+#[derive(Debug, Default)]
+pub struct Addresses {
+    all: Vec<BoundAddress>,
+    next: u32,
+}
+
+/// What a config changes of that. Dropping it closes what was bound for it, and nothing else has changed.
+#[derive(Debug)]
+pub struct Rebinding {
+    /// New ones.
+    pub new: Vec<BoundAddress>,
+    /// Their sockets, by worker.
+    pub sockets: Vec<Vec<Socket>>,
+    /// Those that go on: their places in the list, and the listener's name and number from now on.
+    kept: Vec<(usize, String, ListenerId)>,
+    next: u32,
+}
+
+impl Addresses {
+    /// Those that are bound, in the order in which they were.
+    #[must_use]
+    pub fn all(&self) -> &[BoundAddress] {
+        &self.all
+    }
+
+    /// Binds what `snapshot` wants and is not bound yet, once for each of `workers`.
+    ///
+    /// # Errors
+    /// An address can't be bound; nothing is, then.
+    pub fn rebind(&self, snapshot: &Snapshot, workers: usize) -> Result<Rebinding, Unbound> {
+        let mut left: Vec<usize> = (0..self.all.len()).collect();
+        let mut kept = Vec::new();
+        let wanted = snapshot.listeners.iter().flat_map(|listener| {
+            listener.config.binds.iter().map(move |bind| (&listener.config.name, bind, listener.id))
+        });
+        // Of several that let the system choose the port, those of the same listener go together; then any will do.
+        let mut wanted: Vec<_> = wanted.collect();
+        for of_same_name in [true, false] {
+            wanted.retain(|&(name, bind, id)| {
+                let found = left.iter().position(|&place| {
+                    let place = &self.all[place];
+                    place.bind == *bind && (!of_same_name || place.listener == *name)
+                });
+                kept.extend(found.map(|found| (left.swap_remove(found), name.clone(), id)));
+                found.is_none()
+            });
+        }
+        let mut sockets: Vec<Vec<Socket>> = std::iter::repeat_with(Vec::new).take(workers).collect();
+        let (mut new, mut next) = (Vec::new(), self.next);
+        for (name, bind, listener) in wanted {
+            let id = SocketId(next);
+            next = next.wrapping_add(1);
+            let (asked, outcome) = match bind {
+                Bind::Tcp(address) => (Bound::Tcp(*address), bind_tcp(*address, id, listener, &mut sockets)),
+                Bind::Unix(path) => (Bound::Unix(path.clone()), bind_unix(path, id, listener, &mut sockets)),
+            };
+            match outcome {
+                Ok((address, file)) => {
+                    let bind = bind.clone();
+                    new.push(BoundAddress { id, listener: name.clone(), bind, address, _file: file });
+                }
+                Err(error) => {
+                    let holder = match &asked {
+                        Bound::Tcp(address) if error.kind() == io::ErrorKind::AddrInUse => {
+                            holder::of(*address)
+                        }
+                        Bound::Tcp(_) | Bound::Unix(_) => None,
+                    };
+                    return Err(Unbound { listener: name.clone(), address: asked, error, holder });
+                }
+            }
+        }
+        Ok(Rebinding { new, sockets, kept, next })
+    }
+
+    /// Makes a rebinding the addresses that are bound: each socket and its listener, and those that were given up. Their
+    /// files are gone with them; their sockets close when the workers have accepted what is queued there.
+    pub fn settle(
+        &mut self,
+        rebinding: Rebinding,
+        snapshot: &Snapshot,
+    ) -> (Vec<(SocketId, ListenerId)>, Vec<BoundAddress>) {
+        let Rebinding { new, kept, next, .. } = rebinding;
+        let mut all: Vec<Option<BoundAddress>> = self.all.drain(..).map(Some).collect();
+        let mut orders = Vec::new();
+        for (place, listener, id) in kept {
+            if let Some(mut place) = all[place].take() {
+                place.listener = listener;
+                orders.push((place.id, id));
+                self.all.push(place);
+            }
+        }
+        for place in new {
+            if let Some(listener) = snapshot.listener_named(&place.listener) {
+                orders.push((place.id, listener.id));
+            }
+            self.all.push(place);
+        }
+        self.next = next;
+        // As a config reads.
+        let order: HashMap<&str, usize> = snapshot
+            .listeners
+            .iter()
+            .zip(0..)
+            .map(|(one, place)| (one.config.name.as_str(), place))
+            .collect();
+        self.all.sort_by_key(|place| order.get(place.listener.as_str()).copied());
+        (orders, all.into_iter().flatten().collect())
+    }
+}
+
+type Opened = (Bound, Option<SocketFile>);
+
+fn bind_tcp(
+    address: SocketAddr,
+    id: SocketId,
+    listener: ListenerId,
+    sockets: &mut [Vec<Socket>],
+) -> io::Result<Opened> {
+    let (_claim, address) = socket::claim(address)?;
+    for of_worker in sockets {
+        of_worker.push(Socket { id, listener, kind: SocketKind::Tcp(socket::listen(address)?) });
+    }
+    Ok((Bound::Tcp(address), None))
+}
+
+fn bind_unix(
+    path: &Path,
+    id: SocketId,
+    listener: ListenerId,
+    sockets: &mut [Vec<Socket>],
+) -> io::Result<Opened> {
+    let socket = socket::listen_unix(path)?;
+    let file = SocketFile(path.to_owned(), identify(path)?);
+    for of_worker in sockets {
+        of_worker.push(Socket { id, listener, kind: SocketKind::Unix(socket.try_clone()?) });
+    }
+    Ok((Bound::Unix(path.to_owned()), Some(file)))
+}

@@ -1,0 +1,182 @@
+//! Another config in place of the one in force, while it serves.
+//!
+//! validate → build → bind → swap → let go of the old: whatever fails before the swap changes nothing. Only one config is on
+//! its way at a time. What does not differ stays the same object (`snapshot`), keeps its sockets (`places`) and its
+//! probes (`probe`), so nobody who uses it notices.
+
+pub mod addresses;
+pub mod bound;
+pub mod difference;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use thiserror::Error;
+use tokio::sync::oneshot;
+
+use crate::config::model::Config;
+use crate::net::now;
+use crate::probe::{Probes, Resolver};
+use crate::shutdown::Shutdown;
+use crate::snapshot::{ConnectionLimits, Snapshot, Snapshots};
+use crate::tick::Tick;
+use crate::worker::{Change, ChangeSender};
+use addresses::{Addresses, BoundAddress};
+use bound::{Bound, Unbound};
+
+/// Why another config is not taken. Nothing has changed.
+#[derive(Debug, Error)]
+pub enum Refused {
+    /// It changes what can't change in a process that runs.
+    #[error("{key}: {before} is in force and the file says {after}; this needs a restart")]
+    Restart {
+        /// The key.
+        key: &'static str,
+        /// What it is.
+        before: String,
+        /// What it would be.
+        after: String,
+    },
+    /// An address can't be bound.
+    #[error(transparent)]
+    Bind(#[from] Unbound),
+    /// The process is about to end.
+    #[error("this process is about to end")]
+    Ending,
+}
+
+/// What another config came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reloaded {
+    /// Objects that are there for the first time: listeners, targets, backends.
+    pub added: usize,
+    /// Backends that are gone.
+    pub removed: usize,
+}
+
+/// Puts one config in the place of another.
+pub struct Reloader {
+    /// One config after the other.
+    pub snapshots: Snapshots,
+    /// The connections of the process.
+    pub limits: Arc<ConnectionLimits>,
+    /// What `max_connections` is where nobody says.
+    affordable: usize,
+    shutdown: Shutdown,
+    /// Who has it may put a config into force.
+    turn: tokio::sync::Mutex<()>,
+    state: Mutex<State>,
+}
+
+/// What is in force beside the snapshot.
+struct State {
+    config: Config,
+    places: Addresses,
+    workers: Vec<ChangeSender>,
+    probes: Option<Probes<fn() -> Tick>>,
+}
+
+impl Reloader {
+    /// The way of `config`, which is in force, to others. `workers` have it and listen on `places`.
+    #[must_use]
+    pub fn new(
+        snapshots: Snapshots,
+        limits: Arc<ConnectionLimits>,
+        affordable: usize,
+        shutdown: Shutdown,
+        (config, places, workers): (Config, Addresses, Vec<ChangeSender>),
+    ) -> Reloader {
+        let state = Mutex::new(State { config, places, workers, probes: None });
+        Reloader { snapshots, limits, affordable, shutdown, turn: tokio::sync::Mutex::default(), state }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing that is done under it can panic half-way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to probe the targets in force. Called inside of the control runtime.
+    pub fn probe(&self) {
+        let mut probes: Probes<fn() -> Tick> = Probes::new(Resolver::System, now, &self.shutdown.cut);
+        if let Some(snapshot) = self.snapshots.current() {
+            probes.follow(&snapshot.targets);
+        }
+        self.state().probes = Some(probes);
+    }
+
+    /// Listener names with the addresses that are bound, in config order.
+    #[must_use]
+    pub fn bound(&self) -> Vec<(String, Bound)> {
+        let state = self.state();
+        state.places.all().iter().map(|place| (place.listener.clone(), place.address.clone())).collect()
+    }
+
+    /// Ends the probes and removes the files of unix sockets.
+    pub fn close(&self) {
+        let mut state = self.state();
+        state.probes = None;
+        state.places = Addresses::default();
+    }
+
+    /// Puts `config` into force. What is under way goes on under the config that it was begun with. Called inside of the
+    /// control runtime.
+    ///
+    /// # Errors
+    /// See [`Refused`]; nothing has changed.
+    pub async fn apply(&self, config: &Config) -> Result<Reloaded, Refused> {
+        let _turn = self.turn.lock().await;
+        if self.shutdown.drain.is_cancelled() {
+            return Err(Refused::Ending);
+        }
+        let (snapshot, reloaded, answers, closed) = self.swap(config)?;
+        for answer in answers {
+            let _: Option<Arc<Snapshot>> = answer.await.ok();
+        }
+        if let Some(probes) = &mut self.state().probes {
+            probes.follow(&snapshot.targets);
+        }
+        // The files of unix sockets go with this; their last connections are accepted by now.
+        drop(closed);
+        Ok(reloaded)
+    }
+
+    fn swap(&self, config: &Config) -> Result<Swapped, Refused> {
+        let mut state = self.state();
+        refuse_restarts(&state.config, config)?;
+        let draft = self.snapshots.prepare(config);
+        let mut rebinding =
+            state.places.rebind(draft.snapshot(), state.workers.len()).map_err(Refused::Bind)?;
+        // From here on nothing fails.
+        let sockets = std::mem::take(&mut rebinding.sockets);
+        let (snapshot, gone) = self.snapshots.commit(draft);
+        self.limits.set(config.max_connections.unwrap_or(self.affordable));
+        let (orders, closed) = state.places.settle(rebinding, &snapshot);
+        let mut answers = Vec::new();
+        for (worker, sockets) in state.workers.iter().zip(sockets) {
+            let (done, answer) = oneshot::channel();
+            let (snapshot, places) = (Arc::clone(&snapshot), orders.clone());
+            let change = Change { snapshot, sockets, places, patience: config.shutdown_timeout, done };
+            // A worker that has ended ends the process.
+            if worker.send(change).is_ok() {
+                answers.push(answer);
+            }
+        }
+        state.config = config.clone();
+        let given = &snapshot.given;
+        let added = given.listeners.len() + given.targets.len() + given.backends.len();
+        Ok((snapshot, Reloaded { added, removed: gone.backends.len() }, answers, closed))
+    }
+}
+
+/// The config in force, what it came to, who tells the one before, and the addresses that were given up.
+type Swapped = (Arc<Snapshot>, Reloaded, Vec<oneshot::Receiver<Arc<Snapshot>>>, Vec<BoundAddress>);
+
+fn refuse_restarts(before: &Config, after: &Config) -> Result<(), Refused> {
+    let differ = |key, before: String, after: String| {
+        if before == after { Ok(()) } else { Err(Refused::Restart { key, before, after }) }
+    };
+    differ("workers", before.workers.to_string(), after.workers.to_string())?;
+    differ("access_log", format!("{:?}", before.access_log), format!("{:?}", after.access_log))?;
+    differ("logging.level", format!("{:?}", before.log_level), format!("{:?}", after.log_level))?;
+    differ("shutdown_delay", format!("{:?}", before.shutdown_delay), format!("{:?}", after.shutdown_delay))?;
+    differ("log_format", format!("{:?}", before.log_format), format!("{:?}", after.log_format))
+}

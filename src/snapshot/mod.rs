@@ -1,0 +1,301 @@
+//! Everything derived from one accepted config, immutable and shared by all workers.
+//!
+//! Live state (health, cursors, counters) is not in here: it sits on the objects in the registry, which a
+//! snapshot only points at. [`Snapshots`] makes one config follow the other: what does not differ stays the same object.
+
+mod connections;
+
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use ipnet::IpNet;
+use rustls::ServerConfig;
+
+use crate::config::model;
+use crate::message::{BackendId, ListenerId, TargetId};
+use crate::route::Router;
+use crate::slots::{HeldSlot, Slots};
+use crate::targets::{Gone, Prepared, Registry, Target};
+use crate::telemetry::access_log::Names;
+use crate::tls::{Tickets, server_config};
+
+pub use connections::{ConnectionLimits, CountedConnection, ListenerCounts};
+
+/// One listener under one config, ready for use. A connection holds it, and with it all that it may come to: a request
+/// that has taken it sees one config to its end.
+#[derive(Debug)]
+pub struct Listener {
+    /// Its number, which it has under every config.
+    pub id: ListenerId,
+    /// Its policies.
+    pub config: model::ListenerConfig,
+    /// What TLS sessions of its clients are made with; `None`: plain.
+    pub tls: Option<Arc<ServerConfig>>,
+    /// What outlives this config.
+    pub state: Arc<ListenerState>,
+    router: Router,
+    /// One for each route.
+    targets: Vec<Arc<Target>>,
+    trusted: Arc<[IpNet]>,
+}
+
+/// What a listener is under every config.
+#[derive(Debug, Default)]
+pub struct ListenerState {
+    /// Its connections.
+    pub counts: ListenerCounts,
+    slot: HeldSlot,
+}
+
+impl Listener {
+    /// Where a request goes; `None`: nowhere, which no accepted config says.
+    #[must_use]
+    #[inline]
+    pub fn target(&self) -> Option<&Arc<Target>> {
+        self.targets.get(self.router.find())
+    }
+
+    /// Whether `peer` may speak for its clients. A v4 address mapped into v6 counts as v4.
+    #[must_use]
+    pub fn trusts(&self, peer: IpAddr) -> bool {
+        if self.trusted.is_empty() {
+            return false;
+        }
+        let peer = peer.to_canonical();
+        self.trusted.iter().any(|network| network.contains(&peer))
+    }
+
+    /// Whether a client can't tell this one from `other` before it has sent something: connections may go on from one to
+    /// the other.
+    fn speaks_like(&self, other: &model::ListenerConfig) -> bool {
+        self.config.protocol == other.protocol && self.tls.is_some() == other.tls.is_some()
+    }
+}
+
+/// Everything derived from one config.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// The how manieth of this process, from 1.
+    pub number: u64,
+    /// In config order.
+    pub listeners: Vec<Arc<Listener>>,
+    /// In config order.
+    pub targets: Vec<Arc<Target>>,
+    /// What the access log calls things: also those that are gone, until somebody else has their number.
+    pub names: Names,
+    /// Who was not there under the config before and may have a number that was somebody's.
+    pub given: Given,
+    by_name: HashMap<String, usize>,
+}
+
+/// Numbers that mean somebody new.
+#[derive(Debug, Default)]
+pub struct Given {
+    /// Of listeners.
+    pub listeners: Vec<ListenerId>,
+    /// Of targets.
+    pub targets: Vec<TargetId>,
+    /// Of backends.
+    pub backends: Vec<BackendId>,
+}
+
+/// A config that could be in force. Dropping it changes nothing.
+#[derive(Debug)]
+pub struct Draft {
+    snapshot: Arc<Snapshot>,
+    prepared: Prepared,
+}
+
+impl Draft {
+    /// What would be in force.
+    #[must_use]
+    pub fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+}
+
+/// One config after the other.
+#[derive(Debug, Default)]
+pub struct Snapshots {
+    registry: Registry,
+    tickets: Arc<Tickets>,
+    listener_numbers: Slots,
+    current: Mutex<Option<Arc<Snapshot>>>,
+    made: Mutex<Vec<Weak<Snapshot>>>,
+}
+
+impl Snapshots {
+    /// None yet.
+    #[must_use]
+    pub fn new() -> Snapshots {
+        Snapshots::default()
+    }
+
+    /// The keys of session tickets, which outlive configs.
+    #[must_use]
+    pub fn tickets(&self) -> &Arc<Tickets> {
+        &self.tickets
+    }
+
+    /// The one in force.
+    #[must_use]
+    pub fn current(&self) -> Option<Arc<Snapshot>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How many there are that somebody still uses.
+    #[must_use]
+    pub fn alive(&self) -> usize {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        made.retain(|one| one.strong_count() > 0);
+        made.len()
+    }
+
+    /// What `config` would be. Nobody sees anything of it before it is committed.
+    #[must_use]
+    pub fn prepare(&self, config: &model::Config) -> Draft {
+        let before = self.current();
+        let before = before.as_deref();
+        let prepared = self.registry.prepare(&config.targets);
+        let targets = prepared.targets.clone();
+        let trusted: Arc<[IpNet]> = config.trusted_proxies.as_slice().into();
+        let listener = |config| self.listener(config, &targets, &trusted, before);
+        let listeners: Vec<Arc<Listener>> = config.listeners.iter().map(listener).collect();
+        let mut names = before.map(|before| before.names.clone()).unwrap_or_default();
+        let given = given(before, &listeners, &targets);
+        let is_new: HashSet<ListenerId> = given.listeners.iter().copied().collect();
+        for listener in listeners.iter().filter(|listener| is_new.contains(&listener.id)) {
+            names.name_listener(listener.id, &listener.config.name);
+        }
+        let (new_targets, is_new): (HashSet<TargetId>, HashSet<BackendId>) =
+            (given.targets.iter().copied().collect(), given.backends.iter().copied().collect());
+        for target in &targets {
+            if new_targets.contains(&target.id) {
+                names.name_target(target.id, &target.name);
+            }
+            for backend in target.backends.iter().filter(|backend| is_new.contains(&backend.id)) {
+                names.name_backend(backend.id, &backend.name);
+            }
+        }
+        let number = before.map_or(1, |before| before.number + 1);
+        let by_name =
+            listeners.iter().zip(0..).map(|(listener, place)| (listener.config.name.clone(), place));
+        let by_name = by_name.collect();
+        Draft { snapshot: Arc::new(Snapshot { number, listeners, targets, names, given, by_name }), prepared }
+    }
+
+    /// Makes `draft` the one in force, for whoever asks from now on. The targets that it has changed are changed at once, for
+    /// everybody.
+    pub fn commit(&self, draft: Draft) -> (Arc<Snapshot>, Gone) {
+        let Draft { snapshot, prepared } = draft;
+        let gone = self.registry.commit(&prepared);
+        for listener in &snapshot.listeners {
+            listener.state.counts.limit(&listener.config.limits);
+        }
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&snapshot));
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&snapshot));
+        (snapshot, gone)
+    }
+
+    fn listener(
+        &self,
+        config: &model::ListenerConfig,
+        targets: &[Arc<Target>],
+        trusted: &Arc<[IpNet]>,
+        before: Option<&Snapshot>,
+    ) -> Arc<Listener> {
+        let reached = config.routes.iter().filter_map(|route| targets.get(route.target)).map(Arc::clone);
+        let reached: Vec<_> = reached.collect();
+        let before = before.and_then(|before| before.listener_named(&config.name));
+        let before = before.filter(|before| before.speaks_like(config));
+        let policies = without_places(config);
+        if let Some(before) = before
+            && before.config == policies
+            && before.trusted == *trusted
+            && before.targets.len() == reached.len()
+            && before.targets.iter().zip(&reached).all(|(before, now)| Arc::ptr_eq(before, now))
+        {
+            return Arc::clone(before);
+        }
+        let state = before.map_or_else(
+            || Arc::new(ListenerState { slot: self.listener_numbers.give(), ..ListenerState::default() }),
+            |before| Arc::clone(&before.state),
+        );
+        let tls = config.tls.as_ref().map(|tls| {
+            let same = before.filter(|before| before.config.tls == config.tls);
+            let same = same.and_then(|before| before.tls.clone());
+            same.unwrap_or_else(|| server_config(tls, config.protocol, self.tickets.of(tls)))
+        });
+        Arc::new(Listener {
+            // Past 65,535 listeners at a time the last number is shared.
+            id: ListenerId(u16::try_from(state.slot.number()).unwrap_or(u16::MAX)),
+            router: Router::new(&policies),
+            config: policies,
+            tls,
+            state,
+            targets: reached,
+            trusted: Arc::clone(trusted),
+        })
+    }
+}
+
+/// The same with routes that lead into the listener's own list: a place in a config says nothing under another one.
+fn without_places(config: &model::ListenerConfig) -> model::ListenerConfig {
+    let mut config = config.clone();
+    for (place, route) in config.routes.iter_mut().enumerate() {
+        route.target = place;
+    }
+    config
+}
+
+fn given(before: Option<&Snapshot>, listeners: &[Arc<Listener>], targets: &[Arc<Target>]) -> Given {
+    let known_listeners: HashSet<_> = before
+        .into_iter()
+        .flat_map(|before| before.listeners.iter().map(|listener| Arc::as_ptr(&listener.state)))
+        .collect();
+    let known_targets: HashSet<_> = before
+        .into_iter()
+        .flat_map(|before| before.targets.iter().map(|target| Arc::as_ptr(&target.state)))
+        .collect();
+    let backends = |targets: &[Arc<Target>]| -> Vec<_> {
+        targets.iter().flat_map(|target| target.backends.iter().map(Arc::clone)).collect()
+    };
+    let known_backends: HashSet<_> = before
+        .into_iter()
+        .flat_map(|before| backends(&before.targets))
+        .map(|one| Arc::as_ptr(&one))
+        .collect();
+    Given {
+        listeners: listeners
+            .iter()
+            .filter(|listener| !known_listeners.contains(&Arc::as_ptr(&listener.state)))
+            .map(|listener| listener.id)
+            .collect(),
+        targets: targets
+            .iter()
+            .filter(|target| !known_targets.contains(&Arc::as_ptr(&target.state)))
+            .map(|target| target.id)
+            .collect(),
+        backends: backends(targets)
+            .iter()
+            .filter(|backend| !known_backends.contains(&Arc::as_ptr(backend)))
+            .map(|backend| backend.id)
+            .collect(),
+    }
+}
+
+impl Snapshot {
+    /// The snapshot of `config` alone, as if there had been none before and none came after.
+    #[must_use]
+    pub fn of(config: &model::Config) -> Arc<Snapshot> {
+        let snapshots = Snapshots::new();
+        snapshots.commit(snapshots.prepare(config)).0
+    }
+
+    /// The listener of this name.
+    #[must_use]
+    pub fn listener_named(&self, name: &str) -> Option<&Arc<Listener>> {
+        self.listeners.get(*self.by_name.get(name)?)
+    }
+}

@@ -1,0 +1,83 @@
+//! The place that a connection holds among those that there may be.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::message::{Cause, Peer};
+use crate::proxy::WorkerCtx;
+use crate::snapshot::{ConnectionLimits, CountedConnection, ListenerState};
+
+/// A connection's place; given back on drop, also when its task panics.
+pub(super) struct ConnectionSlot {
+    counted: Result<CountedConnection, Cause>,
+    ctx: Rc<WorkerCtx>,
+}
+
+impl ConnectionSlot {
+    /// Takes a place, if there is one; otherwise the value stands for a connection that is turned away.
+    pub(super) fn take(
+        limits: &Arc<ConnectionLimits>,
+        ctx: &Rc<WorkerCtx>,
+        listener: &Arc<ListenerState>,
+        peer: &Peer,
+    ) -> ConnectionSlot {
+        ctx.cells.connections.accepted.increment();
+        ctx.cells.connections.open.raise();
+        let counted = limits.enter(listener, peer.client.map(|client| client.ip));
+        if let Err(cause) = &counted {
+            ctx.cells.connections.refused.increment();
+            let is_crowd = *cause == Cause::TooManyConnections;
+            ctx.cells.connections.without_room.add(u64::from(is_crowd));
+        }
+        ConnectionSlot { counted, ctx: Rc::clone(ctx) }
+    }
+
+    /// Why there was no room; `None`: there was.
+    pub(super) fn refusal(&self) -> Option<Cause> {
+        self.counted.as_ref().err().copied()
+    }
+}
+
+impl Drop for ConnectionSlot {
+    fn drop(&mut self) {
+        self.ctx.cells.connections.open.lower();
+        if std::thread::panicking() {
+            self.ctx.cells.panics.increment();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Record;
+    use crate::proxy::fixtures::context;
+    use crate::proxy::recording::Recording;
+
+    #[test]
+    fn a_panic_in_one_connection_is_counted_and_recorded_and_ends_no_other() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build_local(tokio::runtime::LocalOptions::default())
+            .expect("a runtime");
+        let (ctx, limits) = (context(), ConnectionLimits::new(2));
+        let connection = |breaks: bool| {
+            let (ctx, place) =
+                (Rc::clone(&ctx), ConnectionSlot::take(&limits, &ctx, &Arc::default(), &Peer::default()));
+            tokio::task::spawn_local(async move {
+                let _place = place;
+                let mut record = Record::default();
+                let mut recording = Recording::new(&ctx, None, &mut record);
+                tokio::task::yield_now().await;
+                assert!(!breaks, "this panic is wanted");
+                recording.settle(Cause::Done);
+            })
+        };
+        let (broken, whole) = runtime.block_on(async { tokio::join!(connection(true), connection(false)) });
+        assert!(broken.is_err_and(|error| error.is_panic()));
+        assert!(whole.is_ok(), "the worker goes on");
+        assert_eq!(limits.taken(), 0, "both places are free again");
+        let cells = &ctx.cells;
+        assert_eq!((cells.panics.value(), cells.connections.open.value()), (1, 0));
+        assert_eq!((cells.ended_with(Cause::Internal), cells.ended_with(Cause::Done)), (1, 1));
+    }
+}
