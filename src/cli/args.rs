@@ -29,7 +29,7 @@ Signals:
 Exit status:
   0  all went well; after a shutdown: nothing was cut
   1  a wrong config, a failed start, or output that could not be written
-  2  a wrong command line: a word, or the value of a flag
+  2  a wrong command line: an unknown word or flag, or a wrong value
   3  connections were cut at the shutdown";
 
 const CHECK_EXAMPLES: &str = "Examples:
@@ -47,9 +47,9 @@ The smallest file:
         - {host: 127.0.0.1, port: 8001}
 
 Exit status:
-  0  the config is valid
+  0  the config is valid (warnings do not change this)
   1  it is not, and every problem was shown; or the output could not be written
-  2  a wrong command line: a word, or the value of a flag";
+  2  a wrong command line: an unknown word or flag, or a wrong value";
 
 const DEMO_EXAMPLES: &str = "Examples:
   evenkeel demo
@@ -94,7 +94,7 @@ pub(super) struct Args {
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "made once per process")]
 pub(super) enum Command {
-    /// Check a config, and print what it says, what is to be noted, and whether it is valid
+    /// Check a config: print its values and warnings, and whether it is valid; starts nothing
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckOptions),
     /// Run on backends inside this process, to try things out
@@ -158,16 +158,16 @@ pub(super) struct DemoOptions {
 /// Where the config comes from. Flags override the file.
 #[derive(Clone, Debug, ClapArgs)]
 pub(super) struct Settings {
-    /// The YAML file; `-` is standard input [default: ./evenkeel.yaml, where there are no backends]
+    /// The YAML file; `-` is standard input [default: ./evenkeel.yaml, unless `--backends` is given]
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "config")]
     file: Option<PathBuf>,
     /// The same as FILE
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     config: Option<PathBuf>,
-    /// Backends as URLs with commas between them
+    /// Backends as URLs with commas between them; an error with several targets
     #[arg(long, visible_alias = "servers", value_name = "URL,...", value_delimiter = ',')]
     backends: Vec<String>,
-    /// Port of the only target's listener [default without a file: 3030]
+    /// Port of the only target's listener; an error with several targets [default without a file: 3030]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
     /// Address of listeners that are only a port [default: 127.0.0.1]

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use super::edit::Fix;
 use super::error::{Problem, Problems, Report};
 use super::{slips, strangers};
 
@@ -68,9 +69,19 @@ fn named(problems: Problems, text: &str, name: &str, load: Load<'_>) -> Problems
             problem.note = None;
             problem.hint(words, fix);
         } else if problem.hint.is_none()
-            && let Some((words, fix)) = problem.place.and_then(|place| slips::comment(text, place))
+            && let Some(place) = problem.place
         {
-            problem.hint(words, fix);
+            // Nothing is wrong with that line any more.
+            let is_accepted = |fix: &Fix| {
+                let left = fix.apply(text, place).map(|mended| load(&mended));
+                let on_line = |problem: &Problem| problem.place.is_some_and(|at| at.line == place.line);
+                left.is_some_and(|left| !left.is_some_and(|left| left.list().iter().any(on_line)))
+            };
+            match slips::comment(text, place, is_accepted) {
+                Some((words, Some(fix))) => problem.hint(words, fix),
+                Some((words, None)) => problem.note(words),
+                None => problem,
+            };
         }
     }
     problems

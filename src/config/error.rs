@@ -293,6 +293,12 @@ impl Report {
         let problem = self.spot(spot, format!("{subject} {}", wrong.message));
         problem.expected = wrong.expected;
         (problem.hint, problem.note, problem.fix) = (wrong.hint, wrong.note, wrong.fix.map(|fix| *fix));
+        if let Origin::Environment { variable, .. } = &spot.origin
+            && !problem.message.contains(&format!("${{{variable}}}"))
+        {
+            let from = format!("from the variable `{variable}`");
+            problem.note = Some(problem.note.take().map_or(from.clone(), |note| format!("{note}; {from}")));
+        }
     }
 
     /// Something that is right and yet may not be what somebody wants.

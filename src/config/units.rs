@@ -295,6 +295,12 @@ pub(super) fn is_endless(text: &str) -> bool {
         && (word != "1" || text == "-1")
 }
 
+/// Those of them that can't mean that nothing is done.
+pub(super) fn has_no_end(text: &str) -> bool {
+    let word = text.trim_start_matches(['.', '-']).to_lowercase();
+    text == "-1" || ["infinite", "infinity", "inf", "unlimited", "forever"].contains(&word.as_str())
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 mod tests {

@@ -73,7 +73,7 @@ fn expand(
         result.push_str(before);
         let Some(end) = after.find('}') else {
             return Err(Fault {
-                message: format!("`${{` without `}}` in {}", shown(text)),
+                message: "`${` has no closing `}`".to_owned(),
                 note: "write `$${` if the two characters themselves are meant".into(),
             });
         };

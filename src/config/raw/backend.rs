@@ -6,6 +6,7 @@ use super::group::list;
 use super::health::probe_path;
 use super::reader::{Reader, found, subject};
 use super::shape;
+use super::unfit::BACKEND_PORT;
 use super::vocabulary::words::name;
 use crate::config::edit::Fix;
 use crate::config::error::Wrong;
@@ -42,11 +43,13 @@ pub(in crate::config) struct RawPlace {
 /// Walks a target's `backends`.
 pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Field<Vec<RawBackend>> {
     const EXPECTED: &str = "a list, each item with `host` and `port` or with `url`";
-    if let Typed::Map([first, ..]) = entry.node.typed()
+    if let Typed::Map(keys @ [first, ..]) = entry.node.typed()
         && ["host", "port", "url"].contains(&first.key.as_str())
     {
         let wrong = Wrong::new(found(&entry.node), EXPECTED);
-        let hint = format!("write `- ` in front of `{}`, also for a single backend", first.key);
+        // A mapping without brackets stands where its first key does.
+        let (at, key) = (entry.node.place, first.key_place);
+        let hint = in_a_list(first, keys, (at.line, at.column) != (key.line, key.column));
         let spot = reader.spot(entry);
         reader.report.wrong(
             &spot,
@@ -62,6 +65,20 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Field<Vec<RawBacke
         return Field::Faulty;
     }
     Field::Given(Written::new(backends, reader.key_spot(entry)))
+}
+
+/// How one backend becomes a list of them.
+fn in_a_list(first: &Entry, keys: &[Entry], is_flow: bool) -> String {
+    let entry = |entry: &Entry| Some(format!("{}: {}", entry.key, entry.node.text()?));
+    match keys.iter().map(entry).collect::<Option<Vec<String>>>() {
+        Some(keys) if is_flow => format!("put it in brackets: `[{{{}}}]`", keys.join(", ")),
+        None if is_flow => "put it in brackets: `[{…}]`".to_owned(),
+        _ if keys.len() > 1 => {
+            let first = &first.key;
+            format!("write `- ` in front of `{first}`, and indent the lines below it by 2 more spaces")
+        }
+        _ => format!("write `- ` in front of `{}`, also for a single backend", first.key),
+    }
 }
 
 fn backend(item: &Node, reader: &mut Reader<'_>) -> Option<RawBackend> {
@@ -155,7 +172,7 @@ fn port(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<u32>> {
         );
         return None;
     }
-    reader.whole(entry, 1..=65_535)
+    reader.number(entry, 1..=65_535, BACKEND_PORT)
 }
 
 /// Reads a backend's URL; a unix path is left as written.

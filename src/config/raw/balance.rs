@@ -139,7 +139,7 @@ fn hash_key(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<HashKey>> 
             .word(only, "the name of a header such as `X-User`", header)
             .map(|read| HashKey::Header(read.value)),
         "cookie" => reader
-            .word(only, "the name of a cookie such as `session`", token)
+            .word(only, "the name of a cookie such as `session`", cookie)
             .map(|read| HashKey::Cookie(read.value)),
         _ => reader
             .word(only, "the name of a parameter such as `user`", parameter)
@@ -149,16 +149,24 @@ fn hash_key(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<HashKey>> 
 }
 
 fn header(text: &str) -> Result<String, Wrong> {
-    token(text).map(|name| name.to_ascii_lowercase())
+    token(text, "a header's name").map(|name| name.to_ascii_lowercase())
+}
+
+fn cookie(text: &str) -> Result<String, Wrong> {
+    token(text, "a cookie's name")
 }
 
 /// The name of a header or a cookie (RFC 9110 §5.6.2, RFC 6265 §4.1.1).
-fn token(text: &str) -> Result<String, Wrong> {
+fn token(text: &str, what: &str) -> Result<String, Wrong> {
     const EXPECTED: &str = "a name of letters, digits and `-` or `_`";
-    match is_token(text) {
-        true => Ok(text.to_owned()),
-        false if text.is_empty() => Err(Wrong::new("is empty", EXPECTED)),
-        false => Err(Wrong::new(format!("is {}, which is no name of this kind", quoted(text)), EXPECTED)),
+    let odd = text.chars().map(|c| c.to_string()).find(|c| !is_token(c));
+    match odd {
+        None if is_token(text) => Ok(text.to_owned()),
+        None => Err(Wrong::new("is empty", EXPECTED)),
+        Some(odd) => {
+            let has = if odd == " " { "a blank".to_owned() } else { quoted(&odd) };
+            Err(Wrong::new(format!("is {}, which can't be {what}: it has {has}", quoted(text)), EXPECTED))
+        }
     }
 }
 
@@ -228,7 +236,7 @@ pub(super) fn sticky(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<O
             };
             let wrong = Wrong::new(what, "`off`, or a mapping with `cookie` and `key`");
             let spot = reader.spot(entry);
-            let hint = "write `sticky: {}` for a cookie named `evenkeel` and a key made at the start";
+            let hint = "write `{}`: a cookie named `evenkeel`; its key is new at each start, so cookies end then and other nodes don't know them";
             reader.report.wrong(&spot, &subject(&entry.key), wrong.hint(hint, "{}"));
             return None;
         }
@@ -238,7 +246,7 @@ pub(super) fn sticky(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<O
     let raw = RawSticky {
         cookie: section
             .find("cookie")
-            .and_then(|entry| reader.word(entry, "the name of a cookie such as `evenkeel`", token)),
+            .and_then(|entry| reader.word(entry, "the name of a cookie such as `evenkeel`", cookie)),
         key: match section.find("key") {
             Some(entry) => Field::read(reader.word(entry, KEY, secret)),
             None if section.is_misspelt("key") => Field::Faulty,

@@ -20,6 +20,7 @@ mod shape;
 mod statuses;
 mod target;
 mod tls;
+mod unfit;
 mod unknown;
 mod vocabulary;
 

@@ -9,8 +9,9 @@ use std::time::Duration;
 use super::kind::{Key, Shape};
 pub(in crate::config) use super::said::{choose, out_of_range, subject};
 pub(super) use super::said::{found, is_off};
-use super::said::{in_range, meant_number, variable};
+use super::said::{in_range, variable};
 use super::shape::{home, meant};
+use super::unfit;
 use super::unknown::{self, Trail};
 use super::vocabulary::later;
 use crate::config::edit::Fix;
@@ -155,10 +156,16 @@ impl<'r> Reader<'r> {
             self.report.at(entry.key_place, format!("a value without a key {}", shape.title));
         } else if let Some(instead) = later::key(&entry.key) {
             let message = format!("`{}` is not supported yet: {instead}", entry.key);
-            self.report.at(entry.key_place, message).hint("remove it", Fix::Remove(entry.key_place));
+            let problem = self.report.at(entry.key_place, message);
+            match later::until_then(&entry.key) {
+                Ok(words) => problem.hint(words, Fix::Remove(entry.key_place)),
+                Err(words) => problem.note(words),
+            };
         } else {
             let message = format!("unknown key {} {}", quoted(&entry.key), shape.title);
-            let meant = meant(shape, &entry.key);
+            // `x-limits` is there for something else than `limits`, and `x-real-ip` is not.
+            let is_meant = |meant: &&str| !unknown::is_extension(&entry.key) || meant.starts_with("x_");
+            let meant = meant(shape, &entry.key).filter(is_meant);
             let advice = match meant {
                 Some(meant) => Some(unknown::renamed(entry, all, meant)),
                 None => home(&entry.key).map(|home| unknown::moved(entry, all, shape, &home, &self.trail)),
@@ -167,7 +174,7 @@ impl<'r> Reader<'r> {
             match advice {
                 Some((words, Some(fix))) => problem.hint(words, fix),
                 Some((words, None)) => problem.note(words),
-                None => problem.expected(one_of(shape.names())),
+                None => unknown::extension(problem, &entry.key, shape),
             };
             return meant.map(unknown::first);
         }
@@ -293,32 +300,14 @@ impl<'r> Reader<'r> {
         let spot = self.spot(entry);
         let Some(number) = number else {
             let wrong = Wrong::new(found(&entry.node), expected);
-            let wrong = match entry.node.text().and_then(|text| meant_number(text, &range, form)) {
-                Some(meant) => wrong.instead(meant),
-                None => entry.node.text().map_or(wrong.clone(), |text| variable(wrong, text)),
-            };
-            self.report.wrong(&spot, &subject(&entry.key), wrong);
+            self.report.wrong(&spot, &subject(&entry.key), unfit::no_number(wrong, entry, &range, form));
             return None;
         };
         match u32::try_from(number).ok().filter(|number| range.contains(number)) {
             Some(number) => Some(Written::new(number, spot)),
             None => {
                 let wrong = out_of_range(number, &expected, number < i64::from(*range.start()));
-                let (least, most) = (range.start().to_string(), range.end().to_string());
-                let wrong = match number {
-                    0 if entry.key == "workers" => wrong
-                        .hint_by("remove it: then there is one for each core", Fix::Remove(entry.key_place)),
-                    0 if entry.key == "max_connections" => wrong.hint_by(
-                        "remove it: then there are as many as the system's limit of descriptors allows",
-                        Fix::Remove(entry.key_place),
-                    ),
-                    ..=0 if form.contains("`off`") => wrong.instead("off"),
-                    ..=0 => wrong.hint(format!("write `{least}`, the least"), least),
-                    _ if number > i64::from(*range.end()) => {
-                        wrong.hint(format!("write `{most}`, the most"), most)
-                    }
-                    _ => wrong,
-                };
+                let wrong = unfit::number(wrong, entry, number, &range, form);
                 self.report.wrong(&spot, &subject(&entry.key), wrong);
                 None
             }
@@ -363,7 +352,7 @@ impl<'r> Reader<'r> {
         entry: &Entry,
         range: RangeInclusive<Duration>,
     ) -> Option<Written<Duration>> {
-        self.time(entry, range, "a number of seconds", units::seconds)
+        self.time(entry, range, "a number of seconds such as `2`, or a time such as `500ms`", units::seconds)
     }
 
     /// A time in a range; `form` is what it looks like.
@@ -380,43 +369,29 @@ impl<'r> Reader<'r> {
         self.parsed_with_numbers(entry, &expected, |text| {
             let time = read(text).map_err(|wrong| {
                 let wrong = Wrong { expected: Some(expected.clone()), ..wrong };
-                match units::time_meant(text, &range) {
-                    _ if or_off && (units::is_endless(text) || text == "0") => wrong.instead("off"),
-                    Some((words, time)) => wrong.hint(words, time),
-                    None => Wrong { hint: None, fix: None, ..wrong },
-                }
+                unfit::no_time(wrong, entry, text, &range, or_off)
             })?;
-            in_range(&time, &range, &expected, units::show_duration(time)).map_err(|wrong| {
-                if time > *range.end() {
-                    wrong.hint(format!("write `{most}`, the longest"), most.clone())
-                } else if or_off && time == Duration::ZERO {
-                    wrong.instead("off")
-                } else {
-                    wrong.hint(format!("write `{least}`, the shortest"), least.clone())
-                }
-            })?;
+            in_range(&time, &range, &expected, units::show_duration(time))
+                .map_err(|wrong| unfit::time(wrong, entry, time, &range, or_off))?;
             Ok(time)
         })
     }
 
-    /// Like [`Reader::duration`], for a limit that can't be switched off: who tries gets the longest.
+    /// Like [`Reader::duration`], for a limit that can't be switched off.
     pub(super) fn limit(
         &mut self,
         entry: &Entry,
         range: RangeInclusive<Duration>,
     ) -> Option<Written<Duration>> {
-        let text = entry.node.text().unwrap_or_default();
-        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        let is_none = is_off(&entry.node) || units::is_endless(text) || digits.parse() == Ok(0.0);
-        if !is_none {
+        if !unfit::is_no_limit(&entry.node) {
             return self.duration(entry, range);
         }
+        let text = entry.node.text().unwrap_or_default();
         let (least, most) = (units::show_duration(*range.start()), units::show_duration(*range.end()));
         let expected = format!("a time such as `250ms`, `2s`, `1m` or `1h` ({least} to {most})");
         let wrong = Wrong::new(format!("is {}, but it can't be switched off", quoted(text)), expected);
         let spot = self.spot(entry);
-        let wrong = wrong.hint(format!("write `{most}`, the longest"), most);
-        self.report.wrong(&spot, &subject(&entry.key), wrong);
+        self.report.wrong(&spot, &subject(&entry.key), unfit::no_limit(wrong, entry, most));
         None
     }
 
@@ -443,12 +418,8 @@ impl<'r> Reader<'r> {
             verdict.map_err(|wrong| {
                 if or_off && size == 0 {
                     wrong.hint("write `off` for no limit", "off")
-                } else if size > *range.end() {
-                    let most = units::show_size(*range.end());
-                    wrong.hint(format!("write `{most}`, the most"), most)
                 } else {
-                    let least = units::show_size(*range.start());
-                    wrong.hint(format!("write `{least}`, the least"), least)
+                    unfit::size(wrong, entry, size, &range)
                 }
             })?;
             Ok(size)

@@ -40,7 +40,7 @@ pub(super) fn variable(wrong: Wrong, text: &str) -> Wrong {
 /// The number that a text has in it, when there is one and it is in range.
 pub(super) fn meant_number(text: &str, range: &RangeInclusive<u32>, form: &str) -> Option<String> {
     if units::is_endless(text) {
-        return Some(if form.contains("`off`") { "off".to_owned() } else { range.end().to_string() });
+        return form.contains("`off`").then(|| "off".to_owned());
     }
     let grouped = text.contains(',') && text.split(',').skip(1).all(|group| group.len() == 3);
     let text = if grouped { &text.replace(',', "") } else { text };

@@ -413,7 +413,7 @@ mod tests {
         }
         let at = |key: &str| home(key).map(|home| format!("{}{}", home.path, home.key));
         assert_eq!(at("backends").as_deref(), Some("targets.<name>.backends"));
-        assert_eq!(at("max_fails").as_deref(), Some("targets.<name>.breaker"));
+        assert_eq!(at("max_fails").as_deref(), Some("targets.<name>.breaker.failures"));
         assert_eq!(meant(&TOP, "zebra"), None);
     }
 

@@ -3,6 +3,7 @@
 use super::kind::Shape;
 use super::shape::Home;
 use crate::config::edit::Fix;
+use crate::config::error::{Problem, one_of};
 use crate::config::origin::Place;
 use crate::config::yaml::{Entry, Typed};
 
@@ -55,15 +56,44 @@ pub(super) fn moved(
                     format!("move it to the top level: `{key}` holds for all targets"),
                     Some(Fix::Move(place, first, name)),
                 ),
-                Some((_, first)) if home.path == "targets.<name>." => (
-                    format!("move it to the target: `{key}` holds for all of its backends"),
-                    Some(Fix::Move(place, first, name)),
-                ),
+                Some((_, first)) if home.path == "targets.<name>." => {
+                    let fix = (!key.contains('.')).then_some(Fix::Move(place, first, name));
+                    (to_the_target(entry, home), fix)
+                }
                 Some((_, first)) => (elsewhere, Some(Fix::Move(place, first, name))),
                 None => (elsewhere, None),
             }
         }
     }
+}
+
+/// What becomes of a key of a backend that is one of its target.
+fn to_the_target(entry: &Entry, home: &Home) -> String {
+    let key = &home.key;
+    let value = entry.node.text().unwrap_or("…");
+    match key.split_once('.') {
+        Some((group, key)) => {
+            let whose = if group == "breaker" { "; each backend has its own" } else { "" };
+            format!("write `{group}: {{{key}: {value}}}` in the target{whose}")
+        }
+        None if key == "max_in_flight" && home.is_foreign => {
+            format!("write `{key}: {value}` in the target: for each of its backends")
+        }
+        None if key == "max_in_flight" => {
+            "move it to the target: there it is the limit for each of its backends".to_owned()
+        }
+        None => format!("move it to the target: `{key}` holds for all of its backends"),
+    }
+}
+
+/// What to say about a key that is like nothing: it may be there for anchors, or else the keys there are.
+pub(super) fn extension<'p>(problem: &'p mut Problem, key: &str, shape: &Shape) -> &'p mut Problem {
+    if is_extension(key) {
+        return problem.note("keys that begin with `x-` may stand at the top level only");
+    }
+    let is_anchor = shape.path.is_empty() && (key.starts_with(['.', '_']) || key.get(1..2) == Some("-"));
+    problem.expected(one_of(shape.names()));
+    if is_anchor { problem.note("a key for anchors begins with `x-`") } else { problem }
 }
 
 /// Whether one mapping stands inside another, by their paths.

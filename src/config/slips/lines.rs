@@ -226,13 +226,18 @@ fn template(line: &str) -> Option<Found> {
     if inside.get(at).copied().unwrap_or(true) || !value.ends_with([':', '-', '[', ',']) {
         return None;
     }
+    let example = match value {
+        _ if value.ends_with("listener:") => "8080",
+        _ if value.ends_with("port:") => "8001",
+        _ => "1",
+    };
     Some(Found {
         at,
         width: line[start..end].chars().count(),
         message: format!("{} is a placeholder that no program has filled in", quoted(&line[start..end])),
         expected: None,
-        hint: "write the value itself, for example `1`".to_owned(),
-        mended: format!("{}1{}", &line[..start], &line[end..]),
+        hint: format!("write the value itself, for example `{example}`"),
+        mended: format!("{}{example}{}", &line[..start], &line[end..]),
     })
 }
 

@@ -155,7 +155,7 @@ fn indents(lines: &[&str], at: usize, tries: &mut Vec<Try>) {
             if !seen.contains(&column) {
                 seen.push(column);
                 let moved = format!("{}{}", " ".repeat(column), lines[at].trim_start());
-                let words = format!("indent line {} by {column} spaces, like line {}", at + 1, index + 1);
+                let words = begin(at, column, index, lead(lines[at]));
                 tries.push((words, (at, moved)));
             }
         }
@@ -165,14 +165,28 @@ fn indents(lines: &[&str], at: usize, tries: &mut Vec<Try>) {
         let column = lead(lines[at]);
         if column != lead(line) {
             let moved = format!("{}{}", " ".repeat(column), line.trim_start());
-            let words = format!("indent line {} by {column} spaces, like line {}", index + 1, at + 1);
+            let words = begin(index, column, at, lead(line));
             tries.push((words, (index, moved)));
         }
     }
 }
 
-/// What to do where a `#` has made a comment of a value, or of its end.
-pub(in crate::config) fn comment(text: &str, place: Place) -> Option<(String, Fix)> {
+/// Where a line is to begin.
+fn begin(at: usize, column: usize, like: usize, now: usize) -> String {
+    let spaces = match column {
+        0 => "no space".to_owned(),
+        1 => "exactly 1 space".to_owned(),
+        _ => format!("exactly {column} spaces"),
+    };
+    format!("begin line {} with {spaces}, like line {} (it has {now} now)", at + 1, like + 1)
+}
+
+/// What to do where a `#` has made a comment of a value, or of its end. `None` in place of the edit: there is none.
+pub(in crate::config) fn comment(
+    text: &str,
+    place: Place,
+    is_accepted: impl Fn(&Fix) -> bool,
+) -> Option<(String, Option<Fix>)> {
     let line = lines_of(text).nth((place.line as usize).checked_sub(1)?)?;
     let start = line.char_indices().nth((place.column as usize).checked_sub(1)?)?.0;
     let after = &line[start..];
@@ -181,16 +195,28 @@ pub(in crate::config) fn comment(text: &str, place: Place) -> Option<(String, Fi
     if after[hash + 2..].starts_with([' ', '#']) || after[hash + 2..].is_empty() {
         return None;
     }
-    let (head, value) = match after[..hash].split_once(':') {
+    let (head, value, key) = match after[..hash].split_once(':') {
         Some((key, rest)) if rest.trim().is_empty() => {
-            (format!("{}{key}: ", &line[..start]), after[hash..].trim())
+            (format!("{}{key}: ", &line[..start]), after[hash..].trim(), Some(key))
         }
-        _ => (line[..start].to_owned(), after.trim()),
+        _ => (line[..start].to_owned(), after.trim(), None),
     };
     if value.contains('"') || hidden::has_secret(line) {
         return None;
     }
-    let words =
-        format!("the `#` begins a comment; put the value in quotes if it is a part of it: \"{value}\"");
-    Some((words, Fix::Line(place.line, format!("{head}\"{value}\""))))
+    let with = |value: &str| Fix::Line(place.line, format!("{head}{value}"));
+    let quoted = format!("\"{value}\"");
+    if is_accepted(&with(&quoted)) {
+        let words =
+            format!("the `#` begins a comment; put the value in quotes if it is a part of it: {quoted}");
+        return Some((words, Some(with(&quoted))));
+    }
+    let nothing = "the `#` begins a comment, so nothing is left of the value";
+    let path = value.replacen('#', "/", 1);
+    match key? {
+        "path" | "health_path" if is_accepted(&with(&path)) => {
+            Some((format!("{nothing}: write `{path}`"), Some(with(&path))))
+        }
+        _ => Some((nothing.to_owned(), None)),
+    }
 }

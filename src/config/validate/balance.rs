@@ -71,10 +71,14 @@ fn refuse_idle(raw: &RawTarget, algorithm: Balance, report: &mut Report) {
         report.spot(spot, message).note(hint);
     };
     if let (false, Some(written)) = (algorithm.is_hash(), &raw.policy.hash_key) {
-        refuse("hash_key", &written.spot, "set `balance: maglev` or `balance: ring_hash`, or remove it");
+        refuse(
+            "hash_key",
+            &written.spot,
+            "set `balance: maglev` or `balance: ring_hash`, or remove `hash_key`",
+        );
     }
     if let (false, Some(written)) = (algorithm == Balance::RingHash, &raw.policy.bounded_load) {
-        refuse("bounded_load", &written.spot, "set `balance: ring_hash`, or remove it");
+        refuse("bounded_load", &written.spot, "set `balance: ring_hash`, or remove `bounded_load`");
     }
 }
 
@@ -90,7 +94,7 @@ fn refuse_http_hash(raw: &RawTarget, protocol: Option<Protocol>, report: &mut Re
         report
             .spot(&written.spot, message)
             .expected("`client_ip`")
-            .note("set `protocol: http`, or remove it");
+            .note("set `protocol: http`, or remove `hash_key`");
     }
 }
 

@@ -34,6 +34,7 @@ pub(super) fn listeners(
                             format!("{other}"),
                             format!("port {} is used twice", address.port()),
                             *first,
+                            Some((*other, *address)),
                         ));
                     }
                     taken.push((*address, (index, spot)));
@@ -46,29 +47,46 @@ pub(super) fn listeners(
                             format!("unix:{name}"),
                             format!("the socket `{name}` is used twice"),
                             *first,
+                            None,
                         ));
                     }
                     by_path.insert(path, (index, spot));
                 }
             }
         }
-        if let Some((spot, address, message, (first, at))) = clash {
+        if let Some((spot, address, message, (first, at), both)) = clash {
             let other = &raw[first].name.value;
-            let listeners = match &raw[first].listener {
-                Field::Given(written) => written.value.as_slice(),
-                Field::Absent | Field::Faulty => &[],
-            };
-            let as_written = listeners.iter().find(|other| other.spot.place == at.place);
-            let address = match as_written.map(|written| &written.value) {
-                Some(RawListener::At(host, port)) => format!("{host}:{port}"),
-                _ => address,
-            };
             let line = line_of(at);
+            let address = as_written(&raw[first], at, host).unwrap_or(address);
+            let this = as_written(target, spot, host);
+            if let (Some((theirs, ours)), Some(this)) = (both, this)
+                && this != address
+            {
+                // `*` is more than either of the two addresses that it is bound as.
+                let breadth =
+                    |text: &str, bind: SocketAddr| (text.starts_with('*'), bind.ip().is_unspecified());
+                let is_wider = breadth(&this, ours) > breadth(&address, theirs);
+                let how = if is_wider { "includes" } else { "is a part of" };
+                let message =
+                    format!("`{this}` {how} `{address}`, where the target {} listens{line}", quoted(other));
+                report.spot(spot, message).note("keep one of them, or take another port");
+                continue;
+            }
             report
                 .spot(spot, message)
                 .expected("one listener for each address")
                 .note(format!("the target {} already listens on `{address}`{line}", quoted(other)));
         }
+    }
+}
+
+/// The address of a listener that stands there, as somebody would write it; `None` for a unix socket.
+fn as_written(target: &RawTarget, at: &Spot, host: BindHost) -> Option<String> {
+    let Field::Given(written) = &target.listener else { return None };
+    match written.value.iter().find(|listener| listener.spot.place == at.place)?.value {
+        RawListener::At(host, port) => Some(format!("{host}:{port}")),
+        RawListener::Port(port) => Some(format!("{host}:{port}")),
+        RawListener::Unix(_) => None,
     }
 }
 

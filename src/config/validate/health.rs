@@ -88,7 +88,7 @@ fn port(
             "`{key}` asks every backend on a port, but {} is a unix socket",
             quoted(&unix.place.value.address.to_string())
         );
-        report.spot(&port.spot, message).note("write backends with `host`, or remove it");
+        report.spot(&port.spot, message).note(format!("write backends with `host`, or remove `{key}`"));
     }
     u16::try_from(port.value).ok()
 }
@@ -117,11 +117,14 @@ fn talk(
 
 /// A check that asks for a path speaks HTTP and nothing else.
 fn refuse_talk(health: &RawHealth, report: &mut Report) {
+    let path = if matches!(health.path, Field::Absent) { "health_path" } else { "path" };
     let keys = [("send", &health.send), ("receive", &health.receive)];
     for (key, written) in keys.into_iter().filter_map(|(key, bytes)| Some((key, bytes.as_ref()?))) {
         report
             .spot(&written.spot, format!("`{key}` has no effect, because the check asks for a path by HTTP"))
-            .note("remove it, or the paths; what an answer's body contains is `body`");
+            .note(format!(
+                "remove `{key}`, or remove `{path}` to probe with bytes; to look into an HTTP answer's body use `body`"
+            ));
     }
 }
 

@@ -70,7 +70,8 @@ pub(super) fn read(text: &str, report: &mut Report) -> Option<Node> {
             Ok(pair) => pair,
             Err(error) => {
                 let place = place_of(Span::empty(*error.marker()));
-                let wrong = syntax::explain(error.kind());
+                let (place, wrong) = syntax::deeper(text, error.kind(), place)
+                    .unwrap_or_else(|| (place, syntax::explain(error.kind())));
                 let problem = builder.report.at(place, wrong.message);
                 problem.expected = wrong.expected;
                 problem.note = wrong.note;
@@ -238,7 +239,7 @@ impl Builder<'_> {
                 merged.push(entry.node);
             } else if let Some(line) = lines.get(&entry.key) {
                 let message = format!("the key `{}` is written twice", entry.key);
-                let words = format!("the first one is on line {line}; keep one of them: remove this one");
+                let words = twice(&entry, *line);
                 self.report.at(entry.key_place, message).hint(words, Fix::Remove(entry.key_place));
             } else {
                 lines.insert(entry.key.clone(), entry.key_place.line);
@@ -317,6 +318,16 @@ impl Builder<'_> {
         self.report
             .at(place, format!("the YAML tag `{name}` has no meaning here"))
             .note("a value that begins with `!` needs quotes");
+    }
+}
+
+/// Which of two entries with one key goes.
+fn twice(entry: &Entry, first: u32) -> String {
+    let is_line = matches!(entry.node.value, Value::Scalar(_));
+    match (first == entry.key_place.line, is_line) {
+        (true, _) => "remove this one, or the first if this value is the right one".to_owned(),
+        (false, true) => format!("remove this line, or line {first} if this value is the right one"),
+        (false, false) => format!("remove this one, or that on line {first} if this one is right"),
     }
 }
 

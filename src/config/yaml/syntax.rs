@@ -2,7 +2,34 @@
 
 use serde_yaml::granit_parser::ErrorKind;
 
-use crate::config::error::Wrong;
+use crate::config::error::{Wrong, lines};
+use crate::config::origin::Place;
+
+/// A key that stands deeper than the one above it, although that one has a value: the parser takes the line for more of
+/// the value, up to its colon.
+pub(super) fn deeper(text: &str, kind: &ErrorKind, place: Place) -> Option<(Place, Wrong)> {
+    if !matches!(kind, ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement) {
+        return None;
+    }
+    let number = place.line as usize;
+    let lines: Vec<&str> = lines(text).take(number).collect();
+    let (line, before) = lines.split_last()?;
+    let written = |line: &&&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    let (index, above) = before.iter().enumerate().rfind(|(_, line)| written(line))?;
+    let lead = |line: &str| line.len() - line.trim_start_matches([' ', '-']).len();
+    let has_value = above.split_once(": ").is_some_and(|(_, value)| {
+        !value.trim().is_empty() && !value.trim_start().starts_with(['#', '|', '>', '&', '"', '\'', '[', '{'])
+    });
+    let (key, _) = line.split_once(':')?;
+    let at = lead(line);
+    if !has_value || at <= lead(above) || key.chars().count() + 1 != place.column as usize {
+        return None;
+    }
+    let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let place = Place { column: small(at + 1), width: small(key.len().saturating_sub(at).max(1)), ..place };
+    let message = format!("line {number} stands deeper than line {}, which has a value already", index + 1);
+    Some((place, Wrong::bare(message)))
+}
 
 /// What is wrong, what would be right, what to do. The message is a whole sentence.
 pub(super) fn explain(kind: &ErrorKind) -> Wrong {

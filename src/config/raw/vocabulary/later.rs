@@ -63,6 +63,27 @@ pub(in crate::config::raw) fn key(key: &str) -> Option<&'static str> {
     find(KEYS, key)
 }
 
+/// What to do until then where removing the key is not all: without these words it would open what was protected.
+const UNTIL_THEN: &[(&str, &str)] = &[
+    ("blacklisted_ips", "remove it, and refuse these addresses in the firewall: nothing here does yet"),
+    ("deny", "remove it, and refuse these addresses in the firewall: nothing here does yet"),
+    ("allow", "remove it, and let only these addresses through in the firewall: nothing here does yet"),
+    ("access", "remove it, and refuse clients in the firewall or in the backends: nothing here does yet"),
+    ("basic_auth", "remove it, and ask for the password in the backends: nothing here does yet"),
+    ("jwt", "remove it, and verify tokens in the backends: nothing here does yet"),
+    ("forward_auth", "remove it, and ask who a client is in the backends: nothing here does yet"),
+    ("rate_limit", "remove it; nothing limits rates until then"),
+    ("proxy_protocol", "remove it; a backend that expects it must stop doing so"),
+];
+
+/// What to do until then: in `Ok` to the line, in `Err` to more than that.
+pub(in crate::config::raw) fn until_then(key: &str) -> Result<&'static str, &'static str> {
+    match key {
+        "acme" => Err("give a certificate of your own instead: `tls: {cert_file: …, cert_key: …}`"),
+        _ => Ok(find(UNTIL_THEN, key).unwrap_or("remove it")),
+    }
+}
+
 /// What this version does instead of speaking `protocol`.
 pub(in crate::config::raw) fn protocol(protocol: &str) -> Option<&'static str> {
     find(PROTOCOLS, protocol)
