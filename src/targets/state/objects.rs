@@ -96,7 +96,7 @@ pub(in crate::targets) struct Detail {
 
 /// The right to use a backend for one attempt: counted in flight until it is dropped.
 ///
-/// [`Lease::finish`] says what came of it; dropping it without is [`Outcome::Neutral`].
+/// [`Lease::finish`] says what came of it; dropping it without is [`Outcome::Neutral`](crate::targets::Outcome::Neutral).
 #[derive(Debug)]
 #[must_use = "a dropped lease no longer counts as in flight"]
 pub struct Lease {
