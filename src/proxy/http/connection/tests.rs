@@ -32,8 +32,8 @@ fn an_idle_connection_is_small() {
         size_of::<F>()
     }
     let (future, client) = (of_future(serve), size_of::<Client>());
-    // With its listener, which it holds whatever the config in force is.
-    assert!(future <= 136 && client <= 328, "{future} bytes in its task, {client} beside it");
+    // With its listener, which it holds whatever the config in force is, and when that was looked up.
+    assert!(future <= 136 && client <= 336, "{future} bytes in its task, {client} beside it");
 }
 
 #[test]
