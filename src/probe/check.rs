@@ -75,7 +75,12 @@ impl ProbeCheck {
         };
         match timeout(self.timeout, self.ask(endpoints, consent)).await {
             Ok(finding) => finding,
-            Err(_) => Finding::bad(format!("timeout after {}", humantime::format_duration(self.timeout))),
+            Err(_) => Finding::bad(match &self.ask {
+                ProbeAsk::Talk(talk) => talk.late(self.timeout),
+                ProbeAsk::Nothing | ProbeAsk::Question(_) => {
+                    format!("timeout after {}", humantime::format_duration(self.timeout))
+                }
+            }),
         }
     }
 

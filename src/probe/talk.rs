@@ -1,5 +1,8 @@
 //! What a probe says in bytes, and what it waits for: for protocols that we do not speak.
 
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
 use memchr::memmem::Finder;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
@@ -16,15 +19,22 @@ const SHOWN: usize = 24;
 pub(super) struct Talk {
     send: Vec<u8>,
     receive: Finder<'static>,
+    /// The beginning of what has come this time: who has to give up can still tell it.
+    heard: Mutex<Vec<u8>>,
 }
 
 impl Talk {
     pub(super) fn new(send: Option<Vec<u8>>, receive: Vec<u8>) -> Talk {
-        Talk { send: send.unwrap_or_default(), receive: Finder::new(&receive).into_owned() }
+        Talk {
+            send: send.unwrap_or_default(),
+            receive: Finder::new(&receive).into_owned(),
+            heard: Mutex::default(),
+        }
     }
 
     /// Talks on `stream` until what is waited for has come, or can't come any more.
     pub(super) async fn hold<S: AsyncRead + AsyncWrite + Unpin>(&self, mut stream: S) -> Finding {
+        self.hear(&[]);
         if let Err(error) = stream.write_all(&self.send).await {
             return fault::of_io(&error);
         }
@@ -40,6 +50,7 @@ impl Talk {
                 Ok(count) => held += count,
                 Err(error) => return fault::of_io(&error),
             }
+            self.hear(&read[..held.min(SHOWN + 1)]);
             if self.receive.find(&read[..held]).is_some() {
                 return Finding::Verdict(Verdict::Good);
             }
@@ -50,6 +61,23 @@ impl Talk {
                 read.resize((held * 2).min(MOST), 0);
             }
         }
+    }
+
+    /// What a talk is worth that did not end in time: a backend that keeps the connection open has perhaps said why.
+    pub(super) fn late(&self, timeout: Duration) -> String {
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let timeout = humantime::format_duration(timeout);
+        if heard.is_empty() {
+            format!("timeout after {timeout}")
+        } else {
+            format!("{} within {timeout}", self.lacks(&heard))
+        }
+    }
+
+    fn hear(&self, bytes: &[u8]) {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.clear();
+        heard.extend_from_slice(bytes);
     }
 
     fn lacks(&self, said: &[u8]) -> String {
@@ -98,6 +126,21 @@ mod tests {
         assert_eq!((finding, &*heard), (Finding::Verdict(Verdict::Good), &b"PING\r\n"[..]));
         let (finding, _) = held(None, b"220 ", &[b"220 mail.internal ESMTP\r\n"]).await;
         assert_eq!(finding, Finding::Verdict(Verdict::Good));
+    }
+
+    /// As Redis does that wants a password: it says so, and waits.
+    #[tokio::test(start_paused = true)]
+    async fn who_says_something_else_and_stays_is_told_with_what_it_said() {
+        let (ours, mut theirs) = duplex(1 << 10);
+        let talk = Talk::new(Some(b"PING".to_vec()), b"+PONG".to_vec());
+        let second = Duration::from_secs(1);
+        assert_eq!(talk.late(second), "timeout after 1s");
+        theirs.write_all(b"-NOAUTH Authentication required.").await.expect("there is room");
+        assert!(tokio::time::timeout(second, talk.hold(ours)).await.is_err());
+        assert_eq!(talk.late(second), "it said \"-NOAUTH Authentication re…\", not \"+PONG\" within 1s");
+        let (ours, _theirs) = duplex(1 << 10);
+        assert!(tokio::time::timeout(second, talk.hold(ours)).await.is_err());
+        assert_eq!(talk.late(second), "timeout after 1s", "what was said the last time is not told again");
     }
 
     #[tokio::test]

@@ -72,10 +72,13 @@ enum Acceptor {
 }
 
 impl Acceptor {
-    fn poll(&self, cx: &mut Context<'_>) -> Poll<io::Result<(Accepted, Address)>> {
+    /// Accepts one. `many`: see [`poll_accept`].
+    fn poll(&self, cx: &mut Context<'_>, many: &Cell<bool>) -> Poll<io::Result<(Accepted, Address)>> {
         match self {
-            Acceptor::Tcp(tcp) => poll_accept(tcp, cx, socket::accept_tcp),
-            Acceptor::Unix(unix) => poll_accept(unix, cx, |unix| Ok((socket::accept_unix(unix)?, None))),
+            Acceptor::Tcp(tcp) => poll_accept(tcp, cx, many, socket::accept_tcp),
+            Acceptor::Unix(unix) => {
+                poll_accept(unix, cx, many, |unix| Ok((socket::accept_unix(unix)?, None)))
+            }
         }
     }
 }
@@ -90,22 +93,28 @@ fn watch<L: AsRawFd + Into<OwnedFd>>(listener: L) -> io::Result<AsyncFd<L>> {
     AsyncFd::with_interest(listener, Interest::READABLE)
 }
 
+/// Accepts one. An accept in vain makes a socket and a file and throws them away, which costs several times as much as to
+/// ask whether somebody waits. Most often nobody else has come, so the first of a row asks; when more are there (`many`),
+/// the others are accepted until one is in vain.
 fn poll_accept<L: AsRawFd + AsFd, T>(
     listener: &AsyncFd<L>,
     cx: &mut Context<'_>,
+    many: &Cell<bool>,
     accept: impl Fn(&L) -> io::Result<T>,
 ) -> Poll<io::Result<T>> {
     loop {
         let mut ready = ready!(listener.poll_read_ready(cx))?;
         // An error of this kind: there was nothing, and the event loop will say when there is.
         if let Ok(outcome) = ready.try_io(|listener| accept(listener.get_ref())) {
-            // An accept in vain makes a socket and a file and throws them away, which costs several times as much as
-            // to ask. Most often nobody else has come.
-            if outcome.is_ok() && !socket::is_acceptable(listener.get_ref()) {
-                ready.clear_ready();
+            if outcome.is_ok() && !many.get() {
+                many.set(socket::is_acceptable(listener.get_ref()));
+                if !many.get() {
+                    ready.clear_ready();
+                }
             }
             return Poll::Ready(outcome);
         }
+        many.set(false);
     }
 }
 
@@ -116,6 +125,8 @@ pub(super) struct Loop {
     neighbours: Neighbours,
     orders: Rc<Orders>,
     acceptor: Acceptor,
+    /// Several clients wait.
+    many: Cell<bool>,
     deadline: Deadline,
 }
 
@@ -133,7 +144,7 @@ impl Loop {
         let deadline = ctx.ticker.deadline();
         let here = ctx.here(socket.listener).ok_or(io::ErrorKind::NotFound)?;
         let orders = Rc::new(Orders { here: RefCell::new(here), ends: Cell::new(false) });
-        Ok(Loop { ctx, admitter, neighbours, orders, acceptor, deadline })
+        Ok(Loop { ctx, admitter, neighbours, orders, acceptor, many: Cell::new(false), deadline })
     }
 
     /// How it is told what to do from now on; a wake of all deadlines makes it look.
@@ -150,7 +161,7 @@ impl Loop {
         let mut batch = 0;
         while !self.ends() {
             let accepted = poll_fn(|cx| {
-                if let Poll::Ready(accepted) = self.acceptor.poll(cx) {
+                if let Poll::Ready(accepted) = self.acceptor.poll(cx, &self.many) {
                     return Poll::Ready(Some(accepted));
                 }
                 batch = 0;
@@ -183,7 +194,7 @@ impl Loop {
         }
         self.deadline.set(LAST_HANDSHAKES);
         loop {
-            let accepted = poll_fn(|cx| match self.acceptor.poll(cx) {
+            let accepted = poll_fn(|cx| match self.acceptor.poll(cx, &self.many) {
                 Poll::Ready(accepted) => Poll::Ready(Some(accepted)),
                 Poll::Pending => self.deadline.poll(cx).map(|()| None),
             })

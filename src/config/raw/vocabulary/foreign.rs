@@ -145,6 +145,22 @@ const FOREIGN: &[(&str, &str)] = &[
     ("id", "name"),
     ("name", "cookie"),
     ("healthcheck_path", "health_path"),
+    ("healthy_threshold", "rise"),
+    ("success_threshold", "rise"),
+    ("successes", "rise"),
+    ("unhealthy_threshold", "fall"),
+    ("failure_threshold", "fall"),
+    ("inter", "interval"),
+    ("period", "interval"),
+    ("period_seconds", "interval"),
+    ("expected_status", "expect"),
+    ("expected_statuses", "expect"),
+    ("expect_status", "expect"),
+    ("endpoint", "path"),
+    ("uri", "path"),
+    ("mode", "protocol"),
+    ("client_max_body_size", "limits.body"),
+    ("max_body_size", "limits.body"),
 ];
 
 /// Every key of ours that this word may mean.
