@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(talk.late(second), "timeout after 1s");
         theirs.write_all(b"-NOAUTH Authentication required.").await.expect("there is room");
         assert!(tokio::time::timeout(second, talk.hold(ours)).await.is_err());
-        assert_eq!(talk.late(second), "it said \"-NOAUTH Authentication re…\", not \"+PONG\" within 1s");
+        assert_eq!(talk.late(second), "it said \"-NOAUTH Authentication r…\", not \"+PONG\" within 1s");
         let (ours, _theirs) = duplex(1 << 10);
         assert!(tokio::time::timeout(second, talk.hold(ours)).await.is_err());
         assert_eq!(talk.late(second), "timeout after 1s", "what was said the last time is not told again");
