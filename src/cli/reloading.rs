@@ -53,8 +53,12 @@ fn located(refused: &Refused, rows: &[Effective]) -> String {
     let text = text.lines().map(str::trim).collect::<Vec<_>>().join("; ");
     let place = match refused {
         Refused::Bind(unbound) => where_written(unbound, rows),
-        Refused::Restart { key, .. } => {
-            rows.iter().find(|row| row.path == *key).map(|row| row.origin.to_string())
+        Refused::Restart { key } => {
+            // `access_log` has rows for its parts only.
+            let is_of_it = |path: &str| {
+                path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            };
+            rows.iter().find(|row| is_of_it(&row.path)).map(|row| row.origin.to_string())
         }
         Refused::Ending => None,
     };

@@ -1,7 +1,7 @@
 //! Another config in place of the one in force, while it serves.
 //!
 //! validate → build → bind → swap → let go of the old: whatever fails before the swap changes nothing. Only one config is on
-//! its way at a time. What does not differ stays the same object (`snapshot`), keeps its sockets (`places`) and its
+//! its way at a time. What does not differ stays the same object (`snapshot`), keeps its sockets (`addresses`) and its
 //! probes (`probe`), so nobody who uses it notices.
 
 pub mod addresses;
@@ -27,14 +27,10 @@ use bound::{Bound, Unbound};
 #[derive(Debug, Error)]
 pub enum Refused {
     /// It changes what can't change in a process that runs.
-    #[error("{key}: {before} is in force and the file says {after}; this needs a restart")]
+    #[error("`{key}` differs from what is in force; this needs a restart")]
     Restart {
         /// The key.
         key: &'static str,
-        /// What it is.
-        before: String,
-        /// What it would be.
-        after: String,
     },
     /// An address can't be bound.
     #[error(transparent)]
@@ -134,7 +130,7 @@ impl Reloader {
         if let Some(probes) = &mut self.state().probes {
             probes.follow(&snapshot.targets);
         }
-        // The files of unix sockets go with this; their last connections are accepted by now.
+        // The files of unix sockets go with this; who is queued behind one is accepted all the same.
         drop(closed);
         Ok(reloaded)
     }
@@ -171,12 +167,15 @@ impl Reloader {
 type Swapped = (Arc<Snapshot>, Reloaded, Vec<oneshot::Receiver<Arc<Snapshot>>>, Vec<BoundAddress>);
 
 fn refuse_restarts(before: &Config, after: &Config) -> Result<(), Refused> {
-    let differ = |key, before: String, after: String| {
-        if before == after { Ok(()) } else { Err(Refused::Restart { key, before, after }) }
-    };
-    differ("workers", before.workers.to_string(), after.workers.to_string())?;
-    differ("access_log", format!("{:?}", before.access_log), format!("{:?}", after.access_log))?;
-    differ("logging.level", format!("{:?}", before.log_level), format!("{:?}", after.log_level))?;
-    differ("shutdown_delay", format!("{:?}", before.shutdown_delay), format!("{:?}", after.shutdown_delay))?;
-    differ("log_format", format!("{:?}", before.log_format), format!("{:?}", after.log_format))
+    let stays = [
+        ("workers", before.workers == after.workers),
+        ("access_log", before.access_log == after.access_log),
+        ("logging", before.log_level == after.log_level),
+        ("log_format", before.log_format == after.log_format),
+        ("shutdown_delay", before.shutdown_delay == after.shutdown_delay),
+    ];
+    match stays.into_iter().find(|(_, stays)| !stays) {
+        Some((key, _)) => Err(Refused::Restart { key }),
+        None => Ok(()),
+    }
 }

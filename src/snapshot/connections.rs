@@ -54,7 +54,7 @@ struct Clients {
 
 impl Default for Clients {
     fn default() -> Clients {
-        // A map of one shard: it is empty in most listeners.
+        // The fewest shards that a map can have: it is empty in most listeners.
         Clients { limit: AtomicU32::new(u32::MAX), counts: DashMap::with_shard_amount(2) }
     }
 }

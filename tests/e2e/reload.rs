@@ -177,7 +177,7 @@ fn what_needs_a_restart_is_refused_by_name() {
     let mut other = config(Protocol::Http, &[backends[0].addr()]);
     other.workers = 3;
     let refused = keel.reload(&other).unwrap_err();
-    assert_eq!(refused.to_string(), "workers: 2 is in force and the file says 3; this needs a restart");
+    assert_eq!(refused.to_string(), "`workers` differs from what is in force; this needs a restart");
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn a_hangup_reads_the_file_again_and_whatever_is_wrong_with_it_changes_nothing()
     refused(process.reload(&of(&backends[0], "worker: 2\n")), "evenkeel.yaml:3:1: unknown key `worker`");
     refused(
         process.reload(&of(&backends[0], "").replace("workers: 1", "workers: 2")),
-        "evenkeel.yaml:2: workers: 1",
+        "evenkeel.yaml:2: `workers` differs",
     );
     let busy = format!("listener: {}", taken.local_addr().unwrap());
     refused(

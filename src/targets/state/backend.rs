@@ -5,7 +5,7 @@
 //! backends, only `TargetState` changes their health.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -69,7 +69,6 @@ impl Backend {
             detail: Mutex::new(Detail { inputs, threshold: Threshold::default(), decision }),
             trouble: Trouble::default(),
             idle_connections: AtomicU32::default(),
-            is_gone: AtomicBool::default(),
             _slot: slot,
         }
     }
@@ -172,18 +171,6 @@ impl Backend {
         }
         self.endpoints.store(Arc::new(fresh.into()));
         true
-    }
-
-    /// No config names it any more: its connections end with what they do, and nothing is kept for it.
-    pub(in crate::targets) fn retire(&self) {
-        self.is_gone.store(true, Ordering::Release);
-        self.retire_connections();
-    }
-
-    /// Whether no config names it any more.
-    #[must_use]
-    pub fn is_gone(&self) -> bool {
-        self.is_gone.load(Ordering::Acquire)
     }
 
     /// Makes the pools drop the connections they keep to it.

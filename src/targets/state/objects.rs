@@ -81,7 +81,6 @@ pub struct Backend {
     /// Idle connections to it in the pools of all workers: their shared credit. Only the pools write it, far from what picks
     /// read.
     pub idle_connections: AtomicU32,
-    pub(in crate::targets) is_gone: AtomicBool,
     /// Keeps its number from being given to another.
     pub(in crate::targets) _slot: HeldSlot,
 }

@@ -91,7 +91,7 @@ impl Registry {
             stays
         });
         self.backends.retain(|_, backend| kept.contains(&backend.id));
-        gone.backends.iter().for_each(|backend| backend.retire());
+        gone.backends.iter().for_each(|backend| backend.retire_connections());
         gone
     }
 
