@@ -11,12 +11,12 @@ use anyhow::Context as _;
 use fake_backend::{Authority, Fake, Running};
 
 use super::args::DemoOptions;
-use super::reloading::Loader;
 use super::{logging, serve};
 use crate::config::model::tls::{ListenerTls, TlsVersion};
 use crate::config::model::{Bind, Config, ListenerConfig};
 use crate::config::{self, Flags};
 use crate::net;
+use crate::reload::running::Loader;
 use crate::targets::{Health, Target};
 
 /// How long the greeting waits for the events of the start.

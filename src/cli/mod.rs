@@ -12,7 +12,6 @@ mod logging;
 mod man;
 mod outlet;
 mod output;
-mod reloading;
 mod schema;
 mod serve;
 mod simulate;
@@ -25,6 +24,7 @@ use std::sync::Arc;
 use clap::{CommandFactory as _, Parser as _};
 
 use crate::config::Problems;
+use crate::reload::running::Loader;
 use args::{Args, Command};
 use exit_code::WRONG_COMMAND_LINE;
 
@@ -53,7 +53,7 @@ pub fn main() -> ExitCode {
         Some(Command::Simulate(options)) => simulate::run(&options),
         None => {
             let settings = args.settings.clone();
-            let loader: reloading::Loader = Arc::new(move || load::again(&settings));
+            let loader: Loader = Arc::new(move || load::again(&settings));
             load::config(&args.settings)
                 .and_then(|loaded| logging::during(&loaded.config, || serve::run(&loaded, loader)))
         }

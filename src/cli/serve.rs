@@ -1,18 +1,19 @@
 //! Serving until told to stop.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
 use super::exit_code::CUT;
-use super::reloading::{self, Loader};
 use super::start_fault::located;
 use crate::config::model::Config;
 use crate::config::{Effective, Loaded};
 use crate::events;
 use crate::lasting::again;
+use crate::reload::running::{Loader, RunningConfig};
 use crate::server::{Options, Server};
 use crate::shutdown::Shutdown;
 use crate::telemetry::access_log::Rotation;
@@ -33,9 +34,12 @@ pub(super) fn start(config: &Config, rows: &[Effective], loader: Loader) -> anyh
             obey(&mut terms, &mut ints, &shutdown, delay).await;
         }));
         let mut hangups = signal(SignalKind::hangup())?;
-        let (reloader, rows) = (server.reloader(), rows.to_vec());
+        let running = Arc::new(RunningConfig::new(server.reloader(), loader, rows.to_vec()));
         control.spawn(again("SIGHUP", async move || {
-            reloading::obey(&mut hangups, &reloader, &loader, rows.clone()).await;
+            while hangups.recv().await.is_some() {
+                // It has said what came of it.
+                let _ = running.reload().await;
+            }
         }));
         let (mut moves, log) = (signal(SignalKind::user_defined1())?, server.log_rotation());
         control.spawn(again("SIGUSR1", async move || rotate(&mut moves, log.as_ref()).await));

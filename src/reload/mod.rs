@@ -7,6 +7,8 @@
 pub mod addresses;
 pub mod bound;
 pub mod difference;
+pub mod place;
+pub mod running;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,0 +1,52 @@
+//! Where in the config something stands that can't be done.
+
+use std::path::Path;
+
+use super::Refused;
+use super::bound::{Bound, Unbound};
+use crate::config::{Effective, Origin};
+
+impl Refused {
+    /// Who has written what is refused, if anybody has.
+    #[must_use]
+    pub fn place(&self, rows: &[Effective]) -> Option<String> {
+        match self {
+            Refused::Bind(unbound) => unbound.place(rows),
+            Refused::Restart { key } => {
+                // `access_log` has rows for its parts only.
+                let is_of_it = |path: &str| {
+                    path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+                };
+                rows.iter().find(|row| is_of_it(&row.path)).map(|row| row.origin.to_string())
+            }
+            Refused::Ending => None,
+        }
+    }
+}
+
+impl Unbound {
+    /// Who has written where this listener listens, if anybody has.
+    #[must_use]
+    pub fn place(&self, rows: &[Effective]) -> Option<String> {
+        let path = format!("targets.{}.listener", self.listener);
+        let is_own = |row: &&Effective| row.path == path || row.path.starts_with(&format!("{path}["));
+        let own: Vec<&Effective> = rows.iter().filter(is_own).collect();
+        let fits = |row: &&&Effective| match &self.address {
+            Bound::Tcp(address) => row.value.ends_with(&format!(":{}", address.port())),
+            Bound::Unix(path) => {
+                row.value.strip_prefix("unix:").is_some_and(|other| Path::new(other) == path)
+            }
+        };
+        said(own.iter().find(fits).or(own.first()).copied()?)
+    }
+}
+
+/// Who has said a row, if anybody has.
+#[must_use]
+pub fn said(row: &Effective) -> Option<String> {
+    match &row.origin {
+        Origin::File { .. } | Origin::Environment { .. } => Some(row.origin.to_string()),
+        Origin::Flag(name) => Some((*name).to_owned()),
+        Origin::Default => None,
+    }
+}
