@@ -16,7 +16,7 @@ use crate::net::wall::wall_start;
 use crate::net::{FreeList, Ticker};
 use crate::snapshot::{Listener, Snapshot};
 use crate::targets::{BudgetShare, Chance};
-use crate::telemetry::access_log::{Handle, WallStart};
+use crate::telemetry::access_log::{Handle, Names, WallStart};
 use crate::telemetry::cells::Cells;
 use crate::tick::Tick;
 
@@ -107,24 +107,24 @@ impl View {
 
 /// A worker's shares of the targets' budgets, by number. One that is gone keeps its own until another has the number.
 #[derive(Debug, Default)]
-pub struct SharesByTarget(RefCell<Vec<Rc<BudgetShares>>>);
+pub struct SharesByTarget(RefCell<Vec<BudgetShares>>);
 
 impl SharesByTarget {
-    /// Those of a target.
-    #[must_use]
-    pub fn of(&self, id: TargetId) -> Rc<BudgetShares> {
+    /// Calls `use_them` with those of a target.
+    #[inline]
+    pub fn with<T>(&self, id: TargetId, use_them: impl FnOnce(&BudgetShares) -> T) -> T {
         let place = usize::from(id.0);
         let mut all = self.0.borrow_mut();
         if all.len() <= place {
-            all.resize_with(place + 1, Rc::default);
+            all.resize_with(place + 1, BudgetShares::default);
         }
-        Rc::clone(&all[place])
+        use_them(&all[place])
     }
 
     /// Begins anew with a number that is somebody else's.
     fn renew(&self, id: TargetId) {
         if let Some(shares) = self.0.borrow_mut().get_mut(usize::from(id.0)) {
-            *shares = Rc::default();
+            *shares = BudgetShares::default();
         }
     }
 }
@@ -182,6 +182,12 @@ impl WorkerCtx {
     #[must_use]
     pub fn view(&self) -> Rc<View> {
         Rc::clone(&self.view.borrow())
+    }
+
+    /// Calls `use_them` with what the access log calls things.
+    #[inline]
+    pub fn with_names<T>(&self, use_them: impl FnOnce(&Names) -> T) -> T {
+        use_them(&self.view.borrow().snapshot.names)
     }
 
     /// A listener under the config in force; `None`: it has none of that number.

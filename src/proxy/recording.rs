@@ -52,7 +52,7 @@ impl Drop for Recording<'_> {
         }
         self.ctx.cells.record(self.record);
         if let Some(log) = self.ctx.log.borrow_mut().as_mut() {
-            log.write(self.record, self.head, &self.ctx.view().snapshot.names, self.ctx.wall());
+            self.ctx.with_names(|names| log.write(self.record, self.head, names, self.ctx.wall()));
         }
     }
 }

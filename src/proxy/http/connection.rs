@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use crate::config::model::ListenerConfig;
 use crate::message::{Cause, Framing, Head, Peer};
 use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
@@ -165,10 +166,10 @@ async fn serve_one(client: Rc<dyn Any>, papers: &mut Papers) -> Option<After> {
     let Papers { head, space } = papers;
     let started = now();
     let here = client.take_here();
-    let read = read_head(client, head).await?;
+    let read = read_head(client, &here.config, head).await?;
     let head_read = if read.waited { now() } else { started };
     let framing = read.outcome.and_then(|()| match framing::request(head)? {
-        Framing::Length(length) if client.limits().body.is_some_and(|limit| length > limit) => {
+        Framing::Length(length) if here.config.limits.body.is_some_and(|limit| length > limit) => {
             Err(Cause::BodyTooLarge)
         }
         framing => Ok(framing),
@@ -212,11 +213,11 @@ struct HeadRead {
 }
 
 /// Reads a whole head. `None`: the client closed, or was silent, without a byte of one.
-async fn read_head(client: &Client, head: &mut Head) -> Option<HeadRead> {
+async fn read_head(client: &Client, config: &ListenerConfig, head: &mut Head) -> Option<HeadRead> {
     let mut search = Search::default();
     let mut waited = false;
     let outcome = loop {
-        let (size, headers) = (client.limits().head_size, client.limits().headers);
+        let (size, headers) = (config.limits.head_size, config.limits.headers);
         let found = client.with_held(|held| {
             let Some(buffer) = held else { return Ok(None) };
             let found = search.request(buffer.data(), size, headers, head);
@@ -235,7 +236,7 @@ async fn read_head(client: &Client, head: &mut Head) -> Option<HeadRead> {
         }
         if !waited {
             waited = true;
-            client.timer().begin(ClientWait::Head, client.timeouts().head);
+            client.timer().begin(ClientWait::Head, config.client_timeouts.head);
         }
         let filled = poll_fn(|cx| {
             if let Poll::Ready(outcome) = client.poll_fill(cx) {

@@ -50,6 +50,7 @@ impl Idle {
     }
 
     /// Whether it may be used; if not, it is counted why.
+    #[inline]
     pub(super) fn is_fit(&self, cells: &Cells, backend: &Backend, need: Need, now: Tick) -> bool {
         if self.generation != backend.generation() || now > self.until {
             cells.pool.closed_idle.increment();

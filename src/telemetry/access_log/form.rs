@@ -85,6 +85,7 @@ impl Form {
     }
 }
 
+#[inline(never)]
 fn write_pieces<'r>(
     mut room: LineSpace<'r>,
     pieces: &[TemplatePiece],

@@ -78,15 +78,16 @@ impl<'a, E: Edge> Forwarding<'a, E> {
     pub(super) fn begin(&mut self) {
         let (target, config) = (self.target, &self.target.config);
         let resilience = &config.resilience;
-        let mut repeats = false;
-        let shares = self.ctx.budget_shares.of(target.id);
-        if let Some(retries) = &resilience.retries {
-            shares.retries.add(retries.budget, &target.state.retries);
-            repeats = true;
-        }
-        if let Some(hedging) = &resilience.hedging {
-            shares.hedges.add(hedging.budget, &target.state.hedges);
-            repeats = true;
+        let repeats = resilience.retries.is_some() || resilience.hedging.is_some();
+        if repeats {
+            self.ctx.budget_shares.with(target.id, |shares| {
+                if let Some(retries) = &resilience.retries {
+                    shares.retries.add(retries.budget, &target.state.retries);
+                }
+                if let Some(hedging) = &resilience.hedging {
+                    shares.hedges.add(hedging.budget, &target.state.hedges);
+                }
+            });
         }
         self.effort.alarm = Alarm::new(&config.timeouts, &self.ctx.ticker, self.record.routed);
         if repeats
