@@ -67,13 +67,12 @@ impl RequestQueue {
         if let Some(waker) = self.waker.take() {
             waker.wake();
         }
-        let mut waiting = self.waiting.borrow_mut();
-        if let Some(room) = self.room.get().checked_sub(1)
-            && waiting.is_empty()
-        {
+        // While anybody waits there is no room: a round lets in who waits before it has any.
+        if let Some(room) = self.room.get().checked_sub(1) {
             self.room.set(room);
             return Poll::Ready(());
         }
+        let mut waiting = self.waiting.borrow_mut();
         ticket.0 = Some(self.first.get() + waiting.len() as u64);
         waiting.push_back(cx.waker().clone());
         Poll::Pending
