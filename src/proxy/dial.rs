@@ -185,3 +185,21 @@ async fn within<T>(
     })
     .await
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backend_is_blamed_only_if_none_of_its_addresses_failed_for_want_of_something_of_ours() {
+        use Cause::{ConnectFailed, LocalShortage, NoLocalPort};
+        for (one, other, both) in [
+            (ConnectFailed, ConnectFailed, ConnectFailed),
+            (ConnectFailed, NoLocalPort, NoLocalPort),
+            (ConnectFailed, LocalShortage, LocalShortage),
+            (NoLocalPort, LocalShortage, LocalShortage),
+        ] {
+            assert_eq!((graver(one, other), graver(other, one)), (both, both), "{one} {other}");
+        }
+    }
+}

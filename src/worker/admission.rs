@@ -151,3 +151,35 @@ impl Admitter {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+    use crate::message::{Cause, Peer};
+    use crate::net::socket::Accepted;
+    use crate::proxy::fixtures::{context, here};
+
+    #[test]
+    fn only_so_many_are_turned_away_at_leisure() {
+        let options = tokio::runtime::LocalOptions::default();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build_local(options);
+        runtime.expect("a runtime").block_on(async {
+            let ctx = context();
+            let admitter = Admitter::new(Rc::clone(&ctx), ConnectionLimits::new(0), TaskTracker::new());
+            let come = || {
+                let (near, far) = UnixStream::pair().expect("a pair of sockets");
+                near.set_nonblocking(true).expect("a socket");
+                let (socket, listener) = (Accepted::Unix(near), Arc::clone(&*here(&ctx)));
+                admitter
+                    .admit(NewConnection { socket, peer: Peer::default(), listener })
+                    .expect("it is taken");
+                far
+            };
+            let _clients: Vec<UnixStream> = (0..TURNED_AWAY + 8).map(|_| come()).collect();
+            assert_eq!(admitter.turned_away.get(), TURNED_AWAY);
+            assert_eq!(ctx.cells.ended_with(Cause::TooManyConnections), 8, "they are told in passing");
+        });
+    }
+}

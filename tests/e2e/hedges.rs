@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use evenkeel::config::model::resilience::Hedging;
+use evenkeel::config::model::resilience::{Hedging, Outlier};
 use evenkeel::config::model::{Config, Protocol};
 use evenkeel::message::{Attempt, Cause, Head, Peer, Record};
 use evenkeel::net::now;
@@ -17,7 +17,7 @@ use fake_backend::{Behaviour, Fake, Fault, Running};
 
 use super::retry_lab::{at_once, first_always};
 use super::support::worker::{here, run, target};
-use super::support::{self, Keel, chunked, eventually, settled};
+use super::support::{self, Keel, chunked, eventually, fakes, settled};
 
 /// Two backends of which the first is always tried first, and competitors for everybody who is slow.
 fn pair() -> ([Running; 2], Config) {
@@ -81,7 +81,8 @@ fn a_competitor_that_is_sooner_gives_the_answer() {
 
 #[test]
 fn one_that_is_not_sooner_leaves_no_trace() {
-    let ([first, second], config) = pair();
+    let ([first, second], mut config) = pair();
+    config.targets[0].resilience.outlier = Some(Outlier { failures: 1, ..Outlier::default() });
     run(&config, async |ctx| {
         settle(&ctx).await;
         first.behave(Behaviour::default().latency(Duration::from_secs(2)));
@@ -91,6 +92,7 @@ fn one_that_is_not_sooner_leaves_no_trace() {
         assert_eq!(outcomes(&record), [(1, Cause::Overtaken), (0, Cause::Done)]);
         eventually("the loser's connection is closed", || second.stats().aborted == 1);
         nobody_in_flight(&ctx);
+        assert_eq!(target(&ctx).status()[1].ejected_until, None, "to have been slower is no error");
 
         // Nor does one that can't be connected to.
         second.stop();
@@ -114,31 +116,51 @@ fn a_competitor_goes_on_alone_when_the_first_attempt_fails() {
     });
 }
 
-#[test]
-fn what_may_not_be_sent_twice_gets_no_competitor() {
+/// Asserts that a request with this head waits for the first backend alone.
+fn assert_alone(head: &Head) {
     let ([first, second], mut config) = pair();
     config.targets[0].timeouts.first_byte = Duration::from_secs(2);
     run(&config, async |ctx| {
         settle(&ctx).await;
         first.behave(Behaviour::hang());
-        let (edge, record) = ask(&ctx, "POST", RequestBody::Empty).await;
+        let (edge, record) = ask_for(&ctx, head, RequestBody::Empty).await;
         assert_eq!((edge.status, record.attempts_made), (504, 1));
         assert_eq!(second.requests(), 0);
     });
 }
 
 #[test]
+fn what_may_not_be_sent_twice_gets_no_competitor() {
+    assert_alone(&Head::request("POST", "/", "test"));
+}
+
+#[test]
 fn what_belongs_to_a_connection_gets_no_competitor_on_another() {
+    let mut head = Head::request("GET", "/", "test");
+    head.push(b"Authorization", b"NTLM TlRM");
+    assert_alone(&head);
+}
+
+#[test]
+fn the_retry_of_another_proxy_gets_no_competitor() {
+    let mut head = Head::request("GET", "/", "test");
+    head.push(b"Retry-Attempt", b"1");
+    assert_alone(&head);
+}
+
+#[test]
+fn a_retry_gets_no_competitor() {
     let ([first, second], mut config) = pair();
+    let third = fakes(1).remove(0);
+    config.targets[0].backends.push(support::backend(third.addr()));
     config.targets[0].timeouts.first_byte = Duration::from_secs(2);
     run(&config, async |ctx| {
         settle(&ctx).await;
-        first.behave(Behaviour::hang());
-        let mut head = Head::request("GET", "/", "test");
-        head.push(b"Authorization", b"NTLM TlRM");
-        let (edge, record) = ask_for(&ctx, &head, RequestBody::Empty).await;
-        assert_eq!((edge.status, record.attempts_made), (504, 1));
-        assert_eq!(second.requests(), 0);
+        first.behave(Behaviour::status(503));
+        second.behave(Behaviour::hang());
+        let (edge, record) = ask(&ctx, "GET", RequestBody::Empty).await;
+        assert_eq!((edge.status, record.attempts_made), (504, 2));
+        assert_eq!((second.requests(), third.requests()), (1, 0));
     });
 }
 

@@ -1,8 +1,10 @@
 //! Pooled connections to backends: reused, never trusted, closed in time.
 
+use std::fs::File;
 use std::future::poll_fn;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::process::Command;
 use std::sync::mpsc;
 use std::task::Poll;
 use std::time::Duration;
@@ -295,6 +297,40 @@ fn a_request_of_which_not_a_byte_was_taken_is_sent_again_whatever_the_retries_ar
         assert_eq!(target.in_flight(), 0);
     });
     assert_eq!(backend.requests(), 1);
+}
+
+/// The limit is of the process, so it is one of its own.
+#[test]
+fn idle_connections_give_way_where_descriptors_are_few() {
+    let line = "ulimit -n 200 && exec \"$0\" --exact life_pool::where_descriptors_are_few --ignored";
+    let own = std::env::current_exe().unwrap();
+    let output = Command::new("sh").args(["-c", line]).arg(own).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[test]
+#[ignore = "run by the test above"]
+fn where_descriptors_are_few() {
+    let backends = fakes(2);
+    let mut config = config(Protocol::Http, &[backends[0].addr(), backends[1].addr()]);
+    first_always(&mut config, at_once());
+    config.targets[0].resilience.retries = None;
+    run(&config, async |ctx| {
+        let target = target(&ctx);
+        let other = &target.backends[1];
+        let mut far = Vec::new();
+        for _ in 0..8 {
+            let (near, end) = tokio::net::UnixStream::pair().unwrap();
+            let used = Used { stream: near.into(), keep_for: None, generation: other.generation() };
+            ctx.pool.put(&ctx.cells, other, used, now());
+            far.push(end);
+        }
+        let held: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+        assert!(held.len() > 10 && ctx.pool.len() == 8, "{}", held.len());
+        let (_, edge) = worker::ask(&ctx, &Head::request("GET", "/", "test"), RequestBody::Empty).await;
+        assert_eq!((edge.status, ctx.pool.len()), (200, 1), "its own");
+    });
 }
 
 #[test]

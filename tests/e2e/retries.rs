@@ -10,11 +10,12 @@ use evenkeel::proxy::http::body::Memory;
 use evenkeel::proxy::http::exchange::{IncomingRequest, Space, exchange};
 use evenkeel::proxy::http::memory::MemoryEdge;
 use evenkeel::proxy::http::request_body::RequestBody;
+use evenkeel::targets::{Ask, Pick, Tried};
 use fake_backend::{Behaviour, Fake, Fault, Running};
 
 use super::life_lab::{assert_own, post, tcp, tcp_fakes, until_ended};
 use super::retry_lab::{Mortal, Point, at_once, first_always};
-use super::support::worker::{here, run};
+use super::support::worker::{self, here, run, target};
 use super::support::{self, Keel, chunked, eventually, fakes, recording};
 
 /// A backend that answers with this status, and one that records.
@@ -105,6 +106,29 @@ fn without_budget_or_another_backend_the_client_gets_the_backends_own_answer() {
     let keel = Keel::http(&[&alone]);
     let answer = keel.client().get("/");
     assert_eq!((answer.status, answer.body.len(), alone.requests()), (503, 50_000, 1));
+}
+
+#[test]
+fn a_retry_for_which_there_is_no_room_costs_no_token() {
+    let (first, second) = (fakes(1).remove(0), Fake::http("second").start_in_thread().unwrap());
+    first.behave(Behaviour::status(503));
+    let mut config = support::config(Protocol::Http, &[first.addr(), second.addr()]);
+    first_always(&mut config, Retries { budget: 1, ..at_once() });
+    config.targets[0].resilience.max_in_flight = Some(1);
+    run(&config, async |ctx| {
+        let target = target(&ctx);
+        let mut tried = Tried::new();
+        tried.insert(target.backends[0].id);
+        let Pick::Lease(_held) = target.pick(&Ask::new(&tried, &ctx.chance, now())) else {
+            panic!("it is free")
+        };
+        while target.state.retries.take(now()) {}
+        // Three pay what a fresh budget owes, the fourth is there to be taken.
+        (0..4).for_each(|_| target.state.retries.put());
+        let (_, edge) = worker::ask(&ctx, &Head::request("GET", "/", "test"), RequestBody::Empty).await;
+        assert_eq!((edge.status, second.requests()), (503, 0));
+        assert!(target.state.retries.take(now()), "it was given back");
+    });
 }
 
 #[test]

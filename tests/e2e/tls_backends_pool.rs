@@ -5,9 +5,9 @@ use std::io::{Read as _, Write as _};
 use evenkeel::message::Cause;
 use fake_backend::{Behaviour, Ending, Fake, Fault, TlsFault};
 
-use super::life_lab::{assert_own, post, until_ended};
+use super::life_lab::{assert_own, pause, post, status, until_ended};
 use super::support::{Client, Keel, eventually};
-use super::tls_backends_lab::{Lab, Puppet, Strings, answer, start, until_left, url};
+use super::tls_backends_lab::{Lab, Puppet, Strings, answer, identity, start, told_of, until_left, url};
 
 #[test]
 fn connections_are_kept_and_shake_hands_once() {
@@ -116,6 +116,33 @@ fn bytes_behind_an_answer_in_the_same_record_end_the_connection() {
     assert_eq!(client.get("/").text(), "hello");
     assert_eq!(client.get("/").text(), "Hello from fake-1");
     assert_eq!(backend.connections(), 2);
+}
+
+/// That such a backend lets us in was never in doubt.
+#[test]
+fn an_alert_on_a_connection_that_has_served_is_no_refused_handshake() {
+    let lab = Lab::new();
+    let puppet = Puppet::new(&lab);
+    let keel = Keel::start(&lab.config("http", "upstream_tls: {ca_file: ca.pem}", &[puppet.url()]));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut it = puppet.accept();
+            it.read_until("\r\n\r\n");
+            let hello = it.record(&answer("hello"));
+            it.send(&hello);
+            it.read_until("\r\n\r\n");
+            // What closes at once passes for a connection that was closed before.
+            pause(100);
+            it.session.read_tls(&mut &[[23, 3, 3, 0, 32].as_slice(), &[0; 32]].concat()[..]).unwrap();
+            assert!(it.session.process_new_packets().is_err());
+            let alert = it.pending();
+            it.send(&alert);
+        });
+        let mut client = keel.client();
+        assert_eq!(client.get("/").text(), "hello");
+        assert_own(&client.get("/"), Cause::BackendClosed);
+    });
+    assert_eq!((status(&keel, 0).ejected_until, told_of(&identity(&keel))), (None, vec![]));
 }
 
 /// What a puppet sends with an answer, and what it sends before it is asked again.

@@ -1,6 +1,6 @@
 //! Relays between sockets whose far ends are played here.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
 use proptest::prelude::*;
@@ -273,4 +273,29 @@ async fn an_urgent_byte_is_no_end() {
     assert!(matches!(end, RelayEnd::Closed), "{end:?}");
     read.expect("reads");
     assert_eq!(got, b"what follows");
+}
+
+#[tokio::test]
+async fn each_byte_puts_the_idle_time_off() {
+    let pair = || {
+        let (near, far) = UnixStream::pair().expect("a pair of sockets");
+        near.set_nonblocking(true).expect("non-blocking");
+        (Stream::from(tokio::net::UnixStream::from_std(near).expect("inside of a runtime")), far)
+    };
+    let ((mut client, mut client_end), (mut backend, _backend_end)) = (pair(), pair());
+    let (ticker, buffers, moved) = (Ticker::new(), FreeList::new(), BytesMoved::default());
+    let (deadline, start) = (ticker.deadline(), crate::net::now());
+    let mut relay = Relay::new(Early::default(), &buffers, &deadline, Duration::from_secs(60), &moved);
+    for (second, says, ends) in
+        [(40, true, false), (41, false, false), (90, false, false), (102, false, true)]
+    {
+        if says {
+            client_end.write_all(b"x").expect("open");
+        }
+        ticker.tick(start.after(Duration::from_secs(second)));
+        settle().await;
+        let end = once(|cx| relay.poll(cx, &mut client, &mut backend)).await;
+        assert_eq!(matches!(end, Poll::Ready(RelayEnd::Idle)), ends, "{second}: {end:?}");
+        assert_eq!(end.is_ready(), ends, "{second}");
+    }
 }

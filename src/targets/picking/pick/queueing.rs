@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::config::model::{self, Balance, Portion, Resilience};
-use crate::targets::fixtures::{granted, target, unprobed};
+use crate::targets::fixtures::{granted, probed, target, unprobed};
 use crate::targets::state::health::agent::AgentReport;
 use crate::targets::{Chance, Heard, Outcome, QueueTicket, Queued, Tried, Verdict};
 use crate::tick::Tick;
@@ -229,6 +229,48 @@ fn who_waits_is_served_when_an_ejection_or_a_breaker_ends_and_not_a_second_later
         trial.finish(Outcome::Success, due);
         assert_eq!(granted(&mut behind).as_ref().map(name), Some("b0"), "it is well, and has room");
     }
+}
+
+#[test]
+fn who_comes_when_an_ejection_ends_does_not_find_out_before_who_waits() {
+    let (target, _held, mut waiting) = with_one_full(1, Outcome::ConnectFailed);
+    assert!(matches!(target.pick(&Request::new().ask(at(1_000))), Pick::Full));
+    target.serve(at(1_000));
+    assert!(granted(&mut waiting).expect("the time is up").is_trial());
+}
+
+/// Opens the breaker of a backend.
+fn break_down(target: &Target, nth: usize) {
+    let rules = target.state.board.rules().breaker.expect("there is one");
+    for _ in 0..rules.failures {
+        target.backends[nth].breaker().update(|word| word.fail(false, rules, at(1), at(1)));
+    }
+    target.state.board.lock().refresh(&target.backends[nth]);
+}
+
+#[test]
+fn what_a_pick_found_in_a_live_set_of_before_is_no_verdict() {
+    let target = with_agents(2);
+    target.state.hear(&target.backends[1], &AgentReport::read(b"maint"), at(1));
+    let before = target.state.live.load_full();
+    break_down(&target, 0);
+    target.state.hear(&target.backends[1], &AgentReport::read(b"ready"), at(2));
+    match target.state.pick_last(&before, &Request::new().ask(at(3))) {
+        Pick::Lease(lease) => assert_eq!(name(&lease), "b1", "it is back"),
+        other => panic!("no lease but {other:?}"),
+    }
+}
+
+#[test]
+fn who_waits_does_not_give_up_while_a_backend_has_no_verdict() {
+    let target = target(&model::TargetConfig { resilience: limited(1), ..probed(2) });
+    target.state.report(&target.backends[0], Verdict::Good, at(0));
+    let _held = Request::new().lease(&target, at(0));
+    let mut waiting = Request::new().ticket(&target, at(0));
+    break_down(&target, 0);
+    assert_eq!(target.gives_up(&Request::new().ask(at(2))), None);
+    target.state.report(&target.backends[1], Verdict::Good, at(2));
+    assert_eq!(granted(&mut waiting).as_ref().map(name), Some("b1"));
 }
 
 #[test]
