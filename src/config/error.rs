@@ -8,6 +8,7 @@ use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use super::edit::Fix;
+use super::files::Files;
 use super::hidden;
 use super::origin::{Origin, Place, Spot};
 
@@ -118,6 +119,7 @@ fn visible(c: char) -> char {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems {
     list: Vec<Problem>,
+    files: Files,
 }
 
 impl Problems {
@@ -127,7 +129,18 @@ impl Problems {
         &self.list
     }
 
+    /// What was read before they were found, or would have been.
+    #[must_use]
+    pub fn files(&self) -> &Files {
+        &self.files
+    }
+
     /// The same, to be changed.
+    pub(super) fn files_mut(&mut self) -> &mut Files {
+        &mut self.files
+    }
+
+    /// The problems, to be changed.
     pub(super) fn list_mut(&mut self) -> &mut [Problem] {
         &mut self.list
     }
@@ -136,7 +149,7 @@ impl Problems {
     pub(super) fn with(mut self, others: Problems) -> Problems {
         self.list.extend(others.list);
         self.list.sort_by_key(order);
-        Problems { list: self.list }
+        self
     }
 }
 
@@ -228,6 +241,8 @@ pub(super) struct Report {
     secrets: Vec<Place>,
     /// What is right and yet may not be what somebody wants.
     warnings: Vec<String>,
+    /// What was read, or would have been.
+    pub(super) files: Files,
 }
 
 impl Report {
@@ -239,6 +254,7 @@ impl Report {
             broken: HashMap::new(),
             secrets: Vec::new(),
             warnings: Vec::new(),
+            files: Files::default(),
         }
     }
 
@@ -310,9 +326,9 @@ impl Report {
         self.warnings.push(message);
     }
 
-    /// The warnings of a config in which nothing is wrong.
-    pub(super) fn into_warnings(self) -> Vec<String> {
-        self.warnings
+    /// The warnings of a config in which nothing is wrong, and the files that it was made of.
+    pub(super) fn into_accepted(self) -> (Vec<String>, Files) {
+        (self.warnings, self.files)
     }
 
     /// Ends the collection; `text` is the source the snippets are cut from.
@@ -334,7 +350,7 @@ impl Report {
                     line.map(|line| snippet(&hidden::mask(line, place.line, &self.secrets), place));
             }
         }
-        Problems { list: self.list }
+        Problems { list: self.list, files: self.files }
     }
 
     fn push(&mut self, file: Option<Arc<str>>, place: Option<Place>, message: String) -> &mut Problem {

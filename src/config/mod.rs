@@ -10,6 +10,7 @@ mod certificate;
 mod edit;
 mod effective;
 mod error;
+mod files;
 mod flags;
 mod hidden;
 pub mod model;
@@ -32,6 +33,7 @@ use std::path::Path;
 pub use certificate::identity_of;
 pub use effective::Effective;
 pub use error::{Problem, Problems};
+pub use files::{FileRole, Files};
 pub use flags::Flags;
 pub use origin::{Origin, Place};
 pub use schema::schema;
@@ -41,8 +43,8 @@ use error::Report;
 use model::Config;
 use raw::Raw;
 
-/// A config file larger than this is a mistake, for example a log given as `--config`.
-const FILE_MAX: u64 = 64 * 1024 * 1024;
+/// A config file larger than this is a mistake, for example a log given as `--config`. One of 10,000 backends is some 2 MiB.
+const FILE_MAX: u64 = 16 * 1024 * 1024;
 
 /// An accepted configuration and where each of its values came from.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +55,8 @@ pub struct Loaded {
     pub effective: Vec<Effective>,
     /// What is right and yet may not be what somebody wants: keys that wait for another one. Each begins with its place.
     pub warnings: Vec<String>,
+    /// What it was read from and which files it names, each as it was right before it was read.
+    pub files: Files,
 }
 
 /// Loads a file, or the flags alone when `path` is `None`. `env` answers for the environment.
@@ -76,10 +80,21 @@ pub fn load(
     };
     let name = path.display().to_string();
     let folder = path.parent().unwrap_or(Path::new(""));
-    match read(path) {
+    let mut files = Files::default();
+    files.add(path, FileRole::Config);
+    let loaded = match read(path) {
         Ok(text) => load_text(&text, &name, folder, flags, env),
         Err(fault) => Err(fault.report(&name)),
-    }
+    };
+    loaded
+        .map(|mut loaded| {
+            loaded.files.add_all(&files);
+            loaded
+        })
+        .map_err(|mut problems| {
+            problems.files_mut().add_all(&files);
+            problems
+        })
 }
 
 /// Loads a text as if it were the file `name` in `folder`.
@@ -94,7 +109,12 @@ pub fn load_text(
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Loaded, Problems> {
     let load = |text: &str| load_once(text, name, folder, flags, env);
-    load(text).map_err(|problems| advice::give(problems, text, name, &|text| load(text).err()))
+    load(text).map_err(|problems| {
+        let files = problems.files().clone();
+        let mut problems = advice::give(problems, text, name, &|text| load(text).err());
+        *problems.files_mut() = files;
+        problems
+    })
 }
 
 /// The same without a look at what the hints would lead to.
@@ -140,7 +160,8 @@ fn accept(mut raw: Raw, flags: &Flags, mut report: Report, text: &str) -> Result
     let mut rows = EffectiveRows::default();
     let config = validate::accept(&raw, &mut report, &mut rows);
     if report.is_empty() {
-        Ok(Loaded { config, effective: rows.into_list(), warnings: report.into_warnings() })
+        let (warnings, files) = report.into_accepted();
+        Ok(Loaded { config, effective: rows.into_list(), warnings, files })
     } else {
         Err(report.finish(text))
     }
@@ -200,7 +221,7 @@ impl Unreadable {
                 }
             }
             Unreadable::TooLarge => {
-                report.whole("this file is larger than 64MiB").expected("a config file");
+                report.whole("this file is larger than 16MiB").expected("a config file");
             }
             Unreadable::NotUtf8 { bytes, .. }
                 if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") =>

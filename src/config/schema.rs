@@ -116,6 +116,7 @@ fn values(kind: &Kind) -> Value {
             let words = json!({ "type": "string", "pattern": whole(&words(&[FALSE_WORDS])) });
             json!({ "anyOf": [{ "enum": ["off", false] }, words, values(inner)] })
         }
+        Kind::SwitchOrChoice(names) => json!({ "anyOf": [choice(&names()), values(&Kind::Switch)] }),
         Kind::SwitchOr(shape) => {
             json!({ "anyOf": [{ "enum": ["on", "off"] }, values(&Kind::Switch), group(shape)] })
         }

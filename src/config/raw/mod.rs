@@ -46,9 +46,9 @@ pub(super) use vocabulary::spoken::{Condition, InFlight, Spoken};
 
 use super::edit::Fix;
 use super::error::{Wrong, one_of};
-use super::model::{Balance, EventFormat, LogLevel};
+use super::model::{Balance, EventFormat, LogLevel, WatchMode};
 use super::origin::{Field, Written};
-use super::yaml::{Entry, Node, Typed};
+use super::yaml::{Entry, Node, Typed, truth};
 use bounds::{CONNECTIONS_MAX, HOUR};
 use group::list;
 use reader::Section;
@@ -56,6 +56,7 @@ use reader::Section;
 /// The file as written.
 #[derive(Debug, Default)]
 pub(super) struct Raw {
+    pub(super) watch: Option<Written<WatchMode>>,
     pub(super) address: Option<Written<BindHost>>,
     pub(super) workers: Option<Written<u32>>,
     pub(super) max_connections: Option<Written<u32>>,
@@ -87,6 +88,7 @@ pub(super) fn walk(root: &Node, reader: &mut Reader<'_>) -> Raw {
         raw.has_targets = true;
         return raw;
     };
+    raw.watch = top.find("watch").and_then(|entry| watch(entry, reader));
     raw.address = top
         .find("address")
         .and_then(|entry| reader.parsed(entry, "an IP address such as `127.0.0.1`", bind_host));
@@ -112,6 +114,14 @@ pub(super) fn walk(root: &Node, reader: &mut Reader<'_>) -> Raw {
     };
     targets(&top, reader, &mut raw);
     raw
+}
+
+/// A switch with one more word.
+fn watch(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<WatchMode>> {
+    match entry.node.text().and_then(truth) {
+        Some(on) => Some(Written::new(if on { WatchMode::On } else { WatchMode::Off }, reader.spot(entry))),
+        None => reader.choice(entry, WatchMode::ALL),
+    }
 }
 
 /// One key with two names: gruglb's and GoLoadBalance's.

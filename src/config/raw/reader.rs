@@ -16,6 +16,7 @@ use super::unknown::{self, Trail};
 use super::vocabulary::later;
 use crate::config::edit::Fix;
 use crate::config::error::{Report, Wrong, one_of, quoted};
+use crate::config::files::FileRole;
 use crate::config::hidden;
 use crate::config::origin::{Origin, Place, Spot, Written};
 use crate::config::units;
@@ -68,6 +69,13 @@ impl<'r> Reader<'r> {
     /// A path as written, counted from the file's folder.
     pub(super) fn path(&self, text: &str) -> PathBuf {
         self.folder.join(text)
+    }
+
+    /// The same of a file that is read when the config is.
+    pub(super) fn read_path(&mut self, text: &str) -> PathBuf {
+        let path = self.path(text);
+        self.report.files.add(&path, FileRole::Named);
+        path
     }
 
     /// Begins with a target, which speaks HTTP or does not.

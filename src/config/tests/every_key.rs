@@ -80,6 +80,7 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
     let ca = format!("client_ca: {}", certs.path("ca.pem"));
     let identity = format!("client_cert: {}, client_key: {}", certs.path("a.pem"), certs.path("a.key"));
     let mut rows: Vec<(&'static str, String, Check)> = vec![
+        ("watch", top("watch: files"), |c| c.watch == WatchMode::Files),
         ("address", top("address: 10.0.0.1"), |c| {
             of(c).0.binds == [Bind::Tcp("10.0.0.1:8080".parse().unwrap())]
         }),

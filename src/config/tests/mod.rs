@@ -193,6 +193,7 @@ fn check_names_every_value_and_its_origin() {
     assert_eq!(
         rows,
         [
+            "watch = on (default)",
             "address = 127.0.0.1 (default)",
             "workers = 3 (t.yaml:1)",
             "max_connections = (file descriptor limit - 200) / 2 (default)",

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use super::effective::EffectiveRows;
 use super::error::Report;
-use super::model::{AccessLog, Config, EventFormat, LogFormat, LogLevel, LogPath, Share};
+use super::model::{AccessLog, Config, EventFormat, LogFormat, LogLevel, LogPath, Share, WatchMode};
 use super::origin::{Origin, Spot, Written};
 use super::raw::{BindHost, Raw, WORKERS_MAX};
 use super::units::show_duration;
@@ -32,6 +32,9 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Makes the accepted form and notes every value in force.
 pub(super) fn accept(raw: &Raw, report: &mut Report, rows: &mut EffectiveRows) -> Config {
+    let watch = rows.settle("watch", raw.watch.as_ref(), WatchMode::default(), |watch| {
+        name_of(WatchMode::ALL, *watch).to_owned()
+    });
     let host = BindHost::Ip(std::net::Ipv4Addr::LOCALHOST.into());
     let host = rows.settle("address", raw.address.as_ref(), host, ToString::to_string);
     let address = raw.address.clone().unwrap_or_else(|| Written::new(host, Spot::NOWHERE));
@@ -72,6 +75,7 @@ pub(super) fn accept(raw: &Raw, report: &mut Report, rows: &mut EffectiveRows) -
     Config {
         listeners,
         targets,
+        watch,
         workers: workers as usize,
         max_connections,
         shutdown_delay,
