@@ -4,8 +4,11 @@
 //! and `watch`.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+
+use super::pattern::Pattern;
 
 /// What a file is to a config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +37,8 @@ enum FileState {
         /// Mode, user and group: a file that nobody could read may be readable now.
         access: (u32, u32, u32),
     },
+    /// Of a pattern: a number for the paths of the files that it stands for.
+    Names(u64),
 }
 
 impl FileState {
@@ -52,32 +57,62 @@ impl FileState {
     }
 }
 
-/// Files with the state that each was in, in the order of their paths.
+/// What is looked at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Looked {
+    File(PathBuf),
+    Pattern(Pattern),
+}
+
+impl Looked {
+    fn state(&self) -> FileState {
+        match self {
+            Looked::File(path) => FileState::of(path),
+            Looked::Pattern(pattern) => of_names(&pattern.matches().files),
+        }
+    }
+}
+
+fn of_names(files: &[PathBuf]) -> FileState {
+    let mut hasher = DefaultHasher::new();
+    files.hash(&mut hasher);
+    FileState::Names(hasher.finish())
+}
+
+/// Files, and patterns of their names, each with the state that it was in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
-    all: BTreeMap<PathBuf, (FileRole, FileState)>,
+    all: BTreeMap<Looked, (FileRole, FileState)>,
 }
 
 impl Files {
     /// Adds a file as it is now, unless it is there.
     pub fn add(&mut self, path: &Path, role: FileRole) {
-        if !self.all.contains_key(path) {
-            self.all.insert(path.to_owned(), (role, FileState::of(path)));
+        let file = Looked::File(path.to_owned());
+        if !self.all.contains_key(&file) {
+            self.all.insert(file, (role, FileState::of(path)));
         }
+    }
+
+    /// Adds a pattern by which a config includes files; gives the paths that it stands for now.
+    pub(super) fn add_pattern(&mut self, pattern: Pattern) -> Vec<PathBuf> {
+        let found = pattern.matches().files;
+        self.all.insert(Looked::Pattern(pattern), (FileRole::Config, of_names(&found)));
+        found
     }
 
     /// Adds those of others that are not there.
     pub fn add_all(&mut self, others: &Files) {
-        for (path, file) in &others.all {
-            self.all.entry(path.clone()).or_insert(*file);
+        for (looked, state) in &others.all {
+            self.all.entry(looked.clone()).or_insert(*state);
         }
     }
 
     /// The same files as they are now. Blocks for as long as the file system does.
     #[must_use]
     pub fn again(&self) -> Files {
-        let look = |(path, (role, _)): (&PathBuf, &(FileRole, FileState))| {
-            (path.clone(), (*role, FileState::of(path)))
+        let look = |(looked, (role, _)): (&Looked, &(FileRole, FileState))| {
+            (looked.clone(), (*role, looked.state()))
         };
         Files { all: self.all.iter().map(look).collect() }
     }
@@ -86,12 +121,26 @@ impl Files {
     #[must_use]
     pub fn named(&self) -> Files {
         let named = self.all.iter().filter(|(_, (role, _))| *role == FileRole::Named);
-        Files { all: named.map(|(path, file)| (path.clone(), *file)).collect() }
+        Files { all: named.map(|(looked, state)| (looked.clone(), *state)).collect() }
     }
 
     /// Their paths, as they were written.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.all.keys().map(PathBuf::as_path)
+        self.all.keys().filter_map(|looked| match looked {
+            Looked::File(path) => Some(path.as_path()),
+            Looked::Pattern(_) => None,
+        })
+    }
+
+    /// The folders in which another file would be one that a pattern stands for. Not all of them need be there. Blocks for as
+    /// long as the file system does.
+    #[must_use]
+    pub fn searched(&self) -> Vec<PathBuf> {
+        let patterns = self.all.keys().filter_map(|looked| match looked {
+            Looked::File(_) => None,
+            Looked::Pattern(pattern) => Some(pattern),
+        });
+        patterns.flat_map(|pattern| pattern.matches().folders).collect()
     }
 
     /// Whether there are none.
@@ -143,6 +192,23 @@ mod tests {
         differs("a folder");
         std::fs::remove_file(at("three")).unwrap();
         differs("gone");
+    }
+
+    #[test]
+    fn a_pattern_has_another_state_when_it_stands_for_other_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let mut files = Files::default();
+        let pattern = Pattern::new(folder.path(), "conf.d/*.yaml").unwrap();
+        assert_eq!(files.add_pattern(pattern), [""; 0].map(PathBuf::from));
+        assert_eq!(files.searched(), [at("conf.d")]);
+        std::fs::create_dir(at("conf.d")).unwrap();
+        std::fs::write(at("conf.d/a.txt"), "").unwrap();
+        assert_eq!(files.again(), files);
+        std::fs::write(at("conf.d/a.yaml"), "").unwrap();
+        assert_ne!(files.again(), files);
+        std::fs::remove_file(at("conf.d/a.yaml")).unwrap();
+        assert_eq!(files.again(), files);
     }
 
     #[test]

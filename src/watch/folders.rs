@@ -14,13 +14,19 @@ pub(super) struct Folders {
     pub(super) all: BTreeSet<PathBuf>,
     /// The first that is not there: nobody would notice what is made in it.
     pub(super) missing: Option<PathBuf>,
+    /// The same of those in which there need be nothing.
+    pub(super) is_search_missing: bool,
 }
 
 impl Folders {
-    /// Those of all `paths`. Blocks for as long as the file system does.
+    /// Those of all `paths`, and `searched`. Blocks for as long as the file system does.
     #[must_use]
-    pub(super) fn of<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Folders {
+    pub(super) fn of<'p>(paths: impl IntoIterator<Item = &'p Path>, searched: &[PathBuf]) -> Folders {
         let mut folders = Folders::default();
+        for folder in searched {
+            folders.add(&folder.join("any"));
+        }
+        folders.is_search_missing = folders.missing.take().is_some();
         paths.into_iter().for_each(|path| folders.add(path));
         folders
     }
@@ -93,14 +99,18 @@ mod tests {
         symlink("..data/tls.crt", at("volume/tls.crt")).unwrap();
         symlink("../volume", at("etc/tls")).unwrap();
         symlink(at("store/a/b.pem"), at("etc/b.pem")).unwrap();
-        let of = |path: PathBuf| Folders::of([path.as_path()]);
+        let of = |path: PathBuf| Folders::of([path.as_path()], &[]);
         let set = |names: &[&str]| names.iter().map(|name| at(name)).collect::<BTreeSet<_>>();
         let found = of(at("etc/tls/tls.crt"));
-        assert_eq!(found, Folders { all: set(&["etc", "volume", "volume/..2026_1"]), missing: None });
+        let all = set(&["etc", "volume", "volume/..2026_1"]);
+        assert_eq!(found, Folders { all, ..Folders::default() });
         // Where a link leads to nothing, what is made there is noticed.
         assert_eq!(of(at("etc/b.pem")).all, set(&["etc", "store/a"]));
         let none = of(at("etc/none/c.pem"));
-        assert_eq!(none, Folders { all: set(&["etc"]), missing: Some(at("etc/none")) });
+        assert_eq!((none.all, none.missing), (set(&["etc"]), Some(at("etc/none"))));
+        let none = Folders::of([], &[at("etc/none"), at("store")]);
+        assert_eq!((none.all, none.missing), (set(&["etc", "store"]), None));
+        assert!(none.is_search_missing);
         assert_eq!(of(at("etc/../store/a/x")).all, set(&["store/a"]));
     }
 
@@ -110,6 +120,6 @@ mod tests {
         let root = folder.path().canonicalize().unwrap();
         symlink("b", root.join("a")).unwrap();
         symlink("a", root.join("b")).unwrap();
-        assert_eq!(Folders::of([root.join("a").as_path()]).all, BTreeSet::from([root]));
+        assert_eq!(Folders::of([root.join("a").as_path()], &[]).all, BTreeSet::from([root]));
     }
 }

@@ -112,7 +112,7 @@ impl Eye {
             let folder = folder.display();
             format!("the folder {folder} is not there")
         }));
-        self.is_complete = fault.is_none();
+        self.is_complete = fault.is_none() && !folders.is_search_missing;
         match fault {
             Some(fault) if !self.is_told => {
                 events::watch_falls_back(&fault, GLANCE);
@@ -160,5 +160,5 @@ async fn look(files: Files) -> Files {
 }
 
 async fn folders_of(files: Files) -> Folders {
-    spawn_blocking(move || Folders::of(files.paths())).await.unwrap_or_default()
+    spawn_blocking(move || Folders::of(files.paths(), &files.searched())).await.unwrap_or_default()
 }

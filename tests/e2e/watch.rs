@@ -1,8 +1,10 @@
 //! Files that change are loaded by themselves: once they have come to rest, as one change, and never the half of one.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -12,7 +14,7 @@ use fake_backend::{Authority, Running};
 
 use super::support::process::Process;
 use super::support::tls::{BOTH, TlsSocket, client_config, first_der};
-use super::support::{Client, eventually, fakes};
+use super::support::{Client, PATIENCE, eventually, fakes};
 
 /// A config with one target that leads to `backend`.
 fn web(backend: &Running) -> String {
@@ -247,5 +249,73 @@ fn watching_is_switched_off_and_on_again_by_the_config() {
     assert!(lab.process.hang_up().contains("watch: off -> on"));
     save(&lab.config(), &format!("watch: files\n{}", web(&backends[1])));
     assert!(lab.told(2).contains("watch: on -> files"));
+    assert_eq!(lab.answers(), "Hello from fake-2");
+}
+
+#[test]
+fn several_files_are_one_change_and_a_pattern_notices_what_comes_and_goes() {
+    let backends = fakes(2);
+    let config = format!("include: conf.d/*.yaml\n{}", web(&backends[0]));
+    // Each listens beside the file that it is written in.
+    let other = |name: &str, backend: usize| {
+        target(name, &backends[backend]).replace("127.0.0.1:0", &format!("unix:{name}.sock"))
+    };
+    // There is no such folder yet, and nothing is wrong with that.
+    let lab = Lab::start(&config, &[], 1);
+    let mut count = 0;
+    let mut told = |parts: &[&str]| {
+        count += 1;
+        let told = lab.told(count);
+        parts.iter().for_each(|part| assert!(told.contains(part), "{part}: {told}"));
+    };
+    fs::create_dir(lab.at("conf.d")).unwrap();
+    save(&lab.at("conf.d/b.yaml"), &other("b", 0));
+    told(&["reloaded: targets.b.", "conf.d/b.yaml:"]);
+    let answers = |name: &str| {
+        let mut socket = UnixStream::connect(lab.at(&format!("conf.d/{name}.sock"))).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        answer.lines().last().unwrap().to_owned()
+    };
+    assert_eq!(answers("b"), "Hello from fake-1");
+    // As a `git pull` does it: one after the other, and one that is new.
+    let begun = Instant::now();
+    save(&lab.at("conf.d/b.yaml"), &other("b", 1));
+    save(&lab.at("conf.d/a.yaml"), &other("a", 1));
+    save(&lab.config(), &config.replace(&backends[0].port().to_string(), &backends[1].port().to_string()));
+    let is_at_once = begun.elapsed() < Duration::from_millis(900);
+    if is_at_once {
+        told(&["reloaded: ", " keys more"]);
+    }
+    eventually("all are in force", || {
+        lab.at("conf.d/a.sock").exists() && lab.answers() == "Hello from fake-2"
+    });
+    assert_eq!((answers("a"), answers("b")), ("Hello from fake-2".into(), "Hello from fake-2".into()));
+    // A problem stands at its place in its file, and the others are as they were.
+    let before = lab.process.reloads().len();
+    save(&lab.at("conf.d/a.yaml"), &other("a", 0).replace("http", "htp"));
+    let refused = lab.told(before + 1);
+    assert!(refused.contains("conf.d/a.yaml:3:15: `protocol` is `htp`"), "{refused}");
+    fs::remove_file(lab.at("conf.d/a.yaml")).unwrap();
+    let gone = lab.told(before + 2);
+    assert!(gone.contains("reloaded: targets.a.") && gone.contains(" is gone"), "{gone}");
+    if is_at_once {
+        assert_eq!(lab.process.reloads().len(), 4, "{:#?}", lab.process.reloads());
+    }
+}
+
+#[test]
+fn an_include_that_is_missing_refuses_the_config_until_it_is_there() {
+    let backends = fakes(2);
+    let lab = Lab::start(&web(&backends[0]), &[], 1);
+    save(&lab.config(), &format!("include: [more.yaml]\n{}", web(&backends[1])));
+    let told = lab.told(1);
+    assert!(told.contains("evenkeel.yaml:1:11: `") && told.contains("more.yaml` does not exist"), "{told}");
+    assert_eq!(lab.answers(), "Hello from fake-1");
+    fs::write(lab.at("more.yaml"), "max_connections: 77\n").unwrap();
+    let told = lab.told(2);
+    assert!(told.contains("reloaded: ") && told.contains("more.yaml:1"), "{told}");
     assert_eq!(lab.answers(), "Hello from fake-2");
 }

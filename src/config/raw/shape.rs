@@ -31,12 +31,18 @@ pub(super) use resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
 pub(super) const TOP: Shape = Shape {
     title: "at the top level",
     path: "",
-    needs: &[&["targets"], &["servers"]],
+    // Any of them may be in a file that this one includes, or that includes it.
+    needs: &[],
     keys: &[
+        key(
+            "include",
+            OneOrItems(&Word(FILE)),
+            "Files or patterns such as `conf.d/*.yaml`: what is in them counts as if it stood here.",
+        ),
         key(
             "watch",
             SwitchOrChoice(|| names(WatchMode::ALL)),
-            "Whether this file and those that it names are loaded when they change; `files`: only those that it names.",
+            "Whether the config and the files that it names are loaded when they change; `files`: only those that it names.",
         )
         .or("on"),
         key("address", Text(ADDRESS), "Where listeners are bound that are a port alone.").or("127.0.0.1"),

@@ -7,10 +7,11 @@ use std::time::Duration;
 use super::show::name_of;
 use super::top_level::TopLevel;
 use crate::config::effective::{EffectiveRows, number_of};
-use crate::config::error::{Report, Wrong, quoted};
+use crate::config::error::{Wrong, quoted};
 use crate::config::model::{Balance, HashKey, Policy, Portion, Protocol, Sticky};
 use crate::config::origin::{Field, Origin, Spot, Written};
 use crate::config::raw::{RawBackend, RawSticky, RawTarget, Secret, strong};
+use crate::config::report::Report;
 use crate::config::units::show_duration;
 
 /// Without a name the cookie is called like the program.

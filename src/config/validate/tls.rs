@@ -7,13 +7,14 @@ use super::show::name_of;
 use crate::config::certificate::{self, Mismatch};
 use crate::config::edit::Fix;
 use crate::config::effective::{EffectiveRows, number_of};
-use crate::config::error::{Report, quoted};
+use crate::config::error::quoted;
 use crate::config::model::tls::{
     Authorities, ClientAuth, ClientCertificates, Identity, ListenerTls, TlsVersion, UpstreamTls,
 };
 use crate::config::model::{BackendAddress, Protocol};
 use crate::config::origin::{Field, Origin, Spot, Written};
 use crate::config::raw::{RawBackend, RawIdentity, RawTarget, RawTls, RawUpstreamTls, Spoken, server_name};
+use crate::config::report::Report;
 
 /// Whether a target speaks TLS on any side, as far as its keys say.
 pub(super) fn is_wanted(raw: &RawTarget) -> bool {
