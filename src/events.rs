@@ -310,6 +310,12 @@ pub fn reloaded(differing: &[String]) {
     }
 }
 
+/// Logs that the kernel can't say of all files of the config when they change, so that they are looked at every so often.
+pub fn watch_falls_back(reason: &str, every: Duration) {
+    let every = rough(every);
+    tracing::warn!(reason, every, "the config's files are looked at every {every}: {reason}");
+}
+
 /// Logs what `check` would warn of in a config that has just been put into force.
 pub fn reload_warning(warning: &str) {
     tracing::warn!(warning, "{warning}");

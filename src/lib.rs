@@ -41,6 +41,7 @@ pub mod simulate;
 pub mod worker;
 
 pub mod reload;
+pub mod watch;
 
 pub mod server;
 

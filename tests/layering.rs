@@ -1,8 +1,7 @@
 //! Who may import whom, checked on every path of every source file.
 //!
-//! Higher rows import lower rows only, never the same row except inside one folder (docs/architecture.md). Inside a folder no
-//! files import one another in a ring (`rings`).
-//! Files are read as token trees, so paths inside macros count. What would hide a path is refused as well.
+//! Higher rows import lower rows only, never the same row except inside one folder (docs/architecture.md), and no files of a folder
+//! import one another in a ring (`rings`). Files are read as token trees: paths inside macros count, what would hide one is refused.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -23,7 +22,7 @@ const ROWS: &[(i8, &[&str])] = &[
     (2, &["snapshot"]),
     (3, &["proxy", "probe", "simulate"]),
     (4, &["worker"]),
-    (5, &["reload", "overlay"]),
+    (5, &["reload", "overlay", "watch"]),
     (6, &["admin", "webhook", "upgrade"]),
     (7, &["server"]),
     (8, &["cli"]),
@@ -49,6 +48,7 @@ const PURE: &[&str] = &[
     "targets/resilience/ejection",
     "cache/freshness",
     "simulate",
+    "watch/debounce",
 ];
 /// Crates that a decision has no use for.
 const IMPURE_CRATES: &[&str] = &["tokio", "tokio_util", "socket2", "rustix", "rand", "fastrand", "getrandom"];

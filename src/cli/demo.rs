@@ -37,7 +37,7 @@ pub(super) fn run(options: &DemoOptions) -> anyhow::Result<ExitCode> {
     let mut loaded = config::load_text(&yaml, "demo.yaml", Path::new(""), &Flags::default(), &|_| None)?;
     add_https(&mut loaded.config, https_port)?;
     logging::during(&loaded.config, || {
-        let server = serve::start(&loaded.config, &loaded.effective, never())?;
+        let server = serve::start(&loaded, never())?;
         greet(welcome([http_port, https_port, tcp_port], &web), server.targets().to_vec());
         serve::wait(server)
     })

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 
 use super::args::Settings;
 use super::habits;
-use crate::config::{self, Loaded};
+use crate::config::{self, Files, Loaded};
 
 /// Loads the config that flags and file amount to.
 pub(super) fn config(settings: &Settings) -> anyhow::Result<Loaded> {
@@ -17,7 +17,9 @@ pub(super) fn config(settings: &Settings) -> anyhow::Result<Loaded> {
         Some(path) if path == Path::new("-") => {
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).context("can't read a config from standard input")?;
-            Ok(config::load_text(&text, "standard input", Path::new(""), &flags, &env)?)
+            let loaded = config::load_text(&text, "standard input", Path::new(""), &flags, &env)?;
+            // It can't be read again, so nobody is to watch what it names.
+            Ok(Loaded { files: Files::default(), ..loaded })
         }
         path => Ok(config::load(path, &flags, &env)?),
     }

@@ -9,23 +9,25 @@ use tokio::time::{Instant, sleep_until};
 
 use super::exit_code::CUT;
 use super::start_fault::located;
-use crate::config::model::Config;
-use crate::config::{Effective, Loaded};
+use crate::config::Loaded;
 use crate::events;
 use crate::lasting::again;
 use crate::reload::running::{Loader, RunningConfig};
 use crate::server::{Options, Server};
 use crate::shutdown::Shutdown;
 use crate::telemetry::access_log::Rotation;
+use crate::watch::Watcher;
 
 /// Serves a config until a signal ends it.
 pub(super) fn run(loaded: &Loaded, loader: Loader) -> anyhow::Result<ExitCode> {
-    wait(start(&loaded.config, &loaded.effective, loader)?)
+    wait(start(loaded, loader)?)
 }
 
 /// Starts a server that obeys signals from the moment that it is said to listen.
-pub(super) fn start(config: &Config, rows: &[Effective], loader: Loader) -> anyhow::Result<Server> {
-    let server = Server::start(config, Options::default()).map_err(|error| located(error, rows))?;
+pub(super) fn start(loaded: &Loaded, loader: Loader) -> anyhow::Result<Server> {
+    let config = &loaded.config;
+    let server =
+        Server::start(config, Options::default()).map_err(|error| located(error, &loaded.effective))?;
     if let Some(control) = server.control() {
         let _inside = control.enter();
         let (mut terms, mut ints) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
@@ -34,7 +36,15 @@ pub(super) fn start(config: &Config, rows: &[Effective], loader: Loader) -> anyh
             obey(&mut terms, &mut ints, &shutdown, delay).await;
         }));
         let mut hangups = signal(SignalKind::hangup())?;
-        let running = Arc::new(RunningConfig::new(server.reloader(), loader, rows.to_vec()));
+        let running = Arc::new(RunningConfig::new(server.reloader(), loader, loaded));
+        let watched = Arc::clone(&running);
+        control.spawn(again("the watch over files", async move || {
+            let mut watcher = Watcher::new(watched.files());
+            while watcher.changed().await {
+                // It has said what came of it.
+                let _ = watched.reload().await;
+            }
+        }));
         control.spawn(again("SIGHUP", async move || {
             while hangups.recv().await.is_some() {
                 // It has said what came of it.

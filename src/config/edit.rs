@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     fn at(line: u32, column: u32, width: u32) -> Place {
-        Place { line, column, width }
+        Place::new(line, column, width)
     }
 
     fn done(fix: Fix, text: &str) -> String {

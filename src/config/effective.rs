@@ -1,5 +1,9 @@
 //! What is in force and where it came from: the rows of `evenkeel check`.
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::path::Path;
+use std::sync::OnceLock;
+
 use super::origin::{Origin, Written};
 
 /// One key in force.
@@ -11,6 +15,9 @@ pub struct Effective {
     pub value: String,
     /// Who said so.
     pub origin: Origin,
+    /// Where it names a file that was read: a number for what was in it, which is the same for the same content. It says
+    /// nothing about that, and nothing in another process.
+    pub content: Option<u64>,
 }
 
 /// The rows in the making: fills in defaults and notes what was filled in.
@@ -38,11 +45,28 @@ impl EffectiveRows {
 
     /// Notes a value that was settled elsewhere.
     pub(super) fn note(&mut self, path: impl Into<String>, value: impl Into<String>, origin: Origin) {
-        self.rows.push(Effective { path: path.into(), value: value.into(), origin });
+        self.rows.push(Effective { path: path.into(), value: value.into(), origin, content: None });
+    }
+
+    /// Notes a file that was read, with the number of its content.
+    pub(super) fn note_file(&mut self, path: String, file: &Path, origin: Origin, content: Option<u64>) {
+        self.rows.push(Effective { path, value: file.display().to_string(), origin, content });
     }
 
     /// The rows in the order they were noted.
     pub(super) fn into_list(self) -> Vec<Effective> {
         self.rows
     }
+}
+
+/// A number for what was in a file, part by part. Its key is made anew in each process, so that nobody learns anything about a
+/// secret from it.
+pub(super) fn number_of<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> u64 {
+    static KEY: OnceLock<RandomState> = OnceLock::new();
+    let mut hasher = KEY.get_or_init(RandomState::new).build_hasher();
+    for part in parts {
+        hasher.write_usize(part.len());
+        hasher.write(part);
+    }
+    hasher.finish()
 }

@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_told_place_is_hidden_on_its_line_only() {
-        let place = Place { line: 2, column: 9, width: 3 };
+        let place = Place::new(2, 9, 3);
         assert_eq!(mask("secret: abc # x", 2, &[place]), "secret: *** # x");
         assert_eq!(mask("secret: abc", 1, &[place]), "secret: abc");
         assert_eq!(mask("short", 2, &[place]), "short");

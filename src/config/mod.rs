@@ -1,6 +1,6 @@
 //! Configuration: from YAML and flags to the accepted form.
 //!
-//! The way of a value: `yaml` (text → nodes with places) → `variables` (`${NAME}`) → `raw` (nodes → typed values
+//! The way of a value: `include` (files, each through `yaml`: text → nodes with places, and `variables`: `${NAME}`) → `raw` (nodes → typed values
 //! as written) → `validate` (flags, defaults, cross-checks) → [`model`]. Every step pushes what is wrong into one
 //! report and goes on, so that one run shows every problem. [`schema()`] tells editors beforehand. Called by `cli`
 //! and later by `reload`; imports nothing of ours.
@@ -10,13 +10,18 @@ mod certificate;
 mod edit;
 mod effective;
 mod error;
+mod files;
 mod flags;
 mod hidden;
+mod include;
 pub mod model;
 mod origin;
+mod pattern;
 mod raw;
+mod report;
 mod schema;
 mod slips;
+mod snippet;
 mod strangers;
 mod units;
 mod validate;
@@ -26,23 +31,24 @@ mod yaml;
 #[cfg(test)]
 mod tests;
 
-use std::io::ErrorKind;
-use std::path::Path;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use certificate::identity_of;
 pub use effective::Effective;
 pub use error::{Problem, Problems};
+pub use files::{FileRole, Files};
 pub use flags::Flags;
 pub use origin::{Origin, Place};
 pub use schema::schema;
 
 use effective::EffectiveRows;
-use error::Report;
+use include::{FILE_MAX, Instead};
 use model::Config;
+use origin::Source;
 use raw::Raw;
-
-/// A config file larger than this is a mistake, for example a log given as `--config`.
-const FILE_MAX: u64 = 64 * 1024 * 1024;
+use report::Report;
 
 /// An accepted configuration and where each of its values came from.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +59,8 @@ pub struct Loaded {
     pub effective: Vec<Effective>,
     /// What is right and yet may not be what somebody wants: keys that wait for another one. Each begins with its place.
     pub warnings: Vec<String>,
+    /// What it was read from and which files it names, each as it was right before it was read.
+    pub files: Files,
 }
 
 /// Loads a file, or the flags alone when `path` is `None`. `env` answers for the environment.
@@ -65,20 +73,25 @@ pub fn load(
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Loaded, Problems> {
     let Some(path) = path else {
-        let mut report = Report::new("");
+        let mut report = Report::about("", "");
         if flags.backends.is_empty() {
             report.command_line("neither a config file nor backends are given").expected(
                 "`--config file.yaml`, or `--backends http://127.0.0.1:8001,http://127.0.0.1:8002`",
             );
-            return Err(report.finish(""));
+            return Err(report.finish());
         }
-        return accept(Raw::default(), flags, report, "");
+        return accept(Raw::default(), flags, report);
     };
-    let name = path.display().to_string();
-    let folder = path.parent().unwrap_or(Path::new(""));
-    match read(path) {
-        Ok(text) => load_text(&text, &name, folder, flags, env),
-        Err(fault) => Err(fault.report(&name)),
+    let mut files = Files::default();
+    files.add(path, FileRole::Config);
+    match include::read(path, FILE_MAX) {
+        Ok(text) => load_source(Source::new(path, &text), files, flags, env),
+        Err(fault) => {
+            let mut report = Report::about(&path.display().to_string(), "");
+            report.files = files;
+            fault.tell(path, None, &mut report);
+            Err(report.finish())
+        }
     }
 }
 
@@ -93,29 +106,60 @@ pub fn load_text(
     flags: &Flags,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Loaded, Problems> {
-    let load = |text: &str| load_once(text, name, folder, flags, env);
-    load(text).map_err(|problems| advice::give(problems, text, name, &|text| load(text).err()))
+    let file = Path::new(name).file_name().map_or_else(|| folder.join(name), |file| folder.join(file));
+    let source = Source { name: name.into(), ..Source::new(&file, text) };
+    load_source(source, Files::default(), flags, env)
+}
+
+/// Loads a file and what it includes; `files`: what has been read for that.
+fn load_source(
+    main: Source,
+    files: Files,
+    flags: &Flags,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Loaded, Problems> {
+    let load = |main: Source, instead: &Instead| load_once(main, instead, files.clone(), flags, env);
+    load(main, &Instead::new()).map_err(|problems| {
+        let (files, sources) = (problems.files.clone(), problems.sources.clone());
+        let texts: HashMap<PathBuf, Arc<str>> =
+            sources.iter().skip(1).map(|source| (source.path.clone(), Arc::clone(&source.text))).collect();
+        // The same with another text in one of the files.
+        let with = |file: usize, text: &str| {
+            let (mut main, mut instead) = (sources.first()?.clone(), texts.clone());
+            match sources.get(file)? {
+                _ if file == 0 => main.text = text.into(),
+                source => drop(instead.insert(source.path.clone(), text.into())),
+            }
+            load(main, &instead).err()
+        };
+        Problems { files, ..advice::give(problems, &with) }
+    })
 }
 
 /// The same without a look at what the hints would lead to.
 fn load_once(
-    text: &str,
-    name: &str,
-    folder: &Path,
+    main: Source,
+    instead: &Instead,
+    files: Files,
     flags: &Flags,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Loaded, Problems> {
-    let mut report = Report::new(name);
-    let Some(mut root) = yaml::read(text, &mut report) else {
-        return Err(report.finish(text));
+    let mut report = Report::new(vec![main]);
+    report.files = files;
+    let Some(gathered) = include::gather(&mut report, instead, env) else {
+        return Err(report.finish());
     };
-    variables::substitute(&mut root, env, &mut report);
-    let raw = raw::walk(&root, &mut raw::Reader::new(&mut report, folder));
-    if !raw.has_targets && flags.backends.is_empty() {
-        let message = if root.is_null() { "this file is empty" } else { "this file has no `targets`" };
+    let (roots, has_included) = (gathered.roots, !gathered.included.is_empty());
+    let raw = raw::walk(&roots, gathered.included, &mut raw::Reader::new(&mut report));
+    if !raw.has_targets && gathered.is_whole && flags.backends.is_empty() {
+        let message = match roots.first() {
+            Some(root) if root.is_null() => "this file is empty",
+            _ if has_included => "neither this file nor one that it includes has `targets`",
+            _ => "this file has no `targets`",
+        };
         report.whole(message).expected(strangers::SMALLEST);
     }
-    accept(raw, flags, report, text)
+    accept(raw, flags, report)
 }
 
 /// Every key a file may have, as a path such as `targets.<name>.timeouts.connect`, in the order of the
@@ -135,93 +179,14 @@ pub fn defaults() -> Vec<(String, Option<&'static str>)> {
     self::keys().into_iter().zip(keys.map(|key| key.default)).collect()
 }
 
-fn accept(mut raw: Raw, flags: &Flags, mut report: Report, text: &str) -> Result<Loaded, Problems> {
+fn accept(mut raw: Raw, flags: &Flags, mut report: Report) -> Result<Loaded, Problems> {
     validate::flags::merge(&mut raw, flags, &mut report);
     let mut rows = EffectiveRows::default();
     let config = validate::accept(&raw, &mut report, &mut rows);
     if report.is_empty() {
-        Ok(Loaded { config, effective: rows.into_list(), warnings: report.into_warnings() })
+        let (warnings, files) = report.into_accepted();
+        Ok(Loaded { config, effective: rows.into_list(), warnings, files })
     } else {
-        Err(report.finish(text))
-    }
-}
-
-/// A file beside one that does not exist which is probably meant.
-fn beside(path: &Path) -> Option<std::path::PathBuf> {
-    let other = match path.extension().and_then(|extension| extension.to_str()) {
-        Some("yaml") => path.with_extension("yml"),
-        Some("yml") => path.with_extension("yaml"),
-        _ => path.with_added_extension("yaml"),
-    };
-    other.is_file().then_some(other)
-}
-
-/// Why a file gives no text.
-enum Unreadable {
-    Io(std::io::Error),
-    Folder,
-    TooLarge,
-    NotUtf8 { bytes: Vec<u8>, valid: usize },
-}
-
-fn read(path: &Path) -> Result<String, Unreadable> {
-    let facts = std::fs::metadata(path).map_err(Unreadable::Io)?;
-    if facts.is_dir() {
-        return Err(Unreadable::Folder);
-    }
-    if facts.len() > FILE_MAX {
-        return Err(Unreadable::TooLarge);
-    }
-    let bytes = std::fs::read(path).map_err(Unreadable::Io)?;
-    String::from_utf8(bytes).map_err(|error| {
-        let valid = error.utf8_error().valid_up_to();
-        Unreadable::NotUtf8 { bytes: error.into_bytes(), valid }
-    })
-}
-
-impl Unreadable {
-    fn report(self, name: &str) -> Problems {
-        let mut report = Report::new(name);
-        match self {
-            Unreadable::Io(error) if error.kind() == ErrorKind::NotFound => {
-                let problem = report.whole("this config file does not exist");
-                if let Some(other) = beside(Path::new(name)) {
-                    problem.note(format!("there is `{}`", other.display()));
-                }
-            }
-            Unreadable::Io(error) => {
-                report.whole(format!("this config file can't be read: {error}"));
-            }
-            Unreadable::Folder => {
-                let problem = report.whole("this is a folder").expected("a config file");
-                let inside = ["evenkeel.yaml", "evenkeel.yml"].map(|file| Path::new(name).join(file));
-                if let Some(file) = inside.iter().find(|file| file.is_file()) {
-                    problem.note(format!("there is `{}`", file.display()));
-                }
-            }
-            Unreadable::TooLarge => {
-                report.whole("this file is larger than 64MiB").expected("a config file");
-            }
-            Unreadable::NotUtf8 { bytes, .. }
-                if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") =>
-            {
-                report
-                    .whole("this file is UTF-16, as some editors of Windows write it")
-                    .expected("a file in UTF-8")
-                    .note("save it as UTF-8, or convert it: `iconv -f UTF-16 -t UTF-8 old.yaml > new.yaml`");
-            }
-            Unreadable::NotUtf8 { bytes, valid } => {
-                let before = String::from_utf8_lossy(&bytes[..valid]);
-                let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-                let line = small(error::lines(&before).count());
-                let column = small(error::lines(&before).last().unwrap_or_default().chars().count() + 1);
-                report
-                    .at(Place { line, column, width: 1 }, "this byte is not part of a UTF-8 text")
-                    .expected("a file in UTF-8")
-                    .note("save it as UTF-8, or convert it: `iconv -f LATIN1 -t UTF-8 old.yaml > new.yaml`");
-                return report.finish(&String::from_utf8_lossy(&bytes));
-            }
-        }
-        report.finish("")
+        Err(report.finish())
     }
 }

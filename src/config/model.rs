@@ -8,6 +8,7 @@ mod log;
 pub mod resilience;
 pub mod template;
 pub mod tls;
+mod watch;
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -21,6 +22,7 @@ pub use balance::{Balance, HashKey, Policy, Portion, Sticky};
 pub use log::{AccessLog, EventFormat, LogFormat, LogPath, Share};
 pub use resilience::Resilience;
 pub use template::Template;
+pub use watch::WatchMode;
 
 use tls::{Identity, ListenerTls, UpstreamTls};
 
@@ -31,6 +33,8 @@ pub struct Config {
     pub listeners: Vec<ListenerConfig>,
     /// Pools of backends, in the order of the file.
     pub targets: Vec<TargetConfig>,
+    /// Which of its files are watched.
+    pub watch: WatchMode,
     /// Worker threads, 1 to 1,024.
     pub workers: usize,
     /// Client connections at once over all listeners; `None`: (descriptor limit − 200) ÷ 2.

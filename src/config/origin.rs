@@ -3,6 +3,7 @@
 //! The walker wraps each value in [`Written`]; validation carries the origin on to `evenkeel check`.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Where a value came from.
@@ -41,15 +42,48 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A stretch of one line of the config file.
+/// A stretch of one line of a config file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
+    /// 0 is the config file itself; those that it includes are counted on in the order in which they are read.
+    pub file: u16,
     /// Counted from 1.
     pub line: u32,
     /// In characters, counted from 1.
     pub column: u32,
     /// In characters, at least 1.
     pub width: u32,
+}
+
+impl Place {
+    /// A place in the config file itself.
+    #[must_use]
+    pub const fn new(line: u32, column: u32, width: u32) -> Place {
+        Place { file: 0, line, column, width }
+    }
+}
+
+/// One file of a config.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Source {
+    /// As messages name it.
+    pub(super) name: Arc<str>,
+    /// Where it is.
+    pub(super) path: PathBuf,
+    /// What is in it.
+    pub(super) text: Arc<str>,
+}
+
+impl Source {
+    /// A file with this content.
+    pub(super) fn new(path: &Path, text: &str) -> Source {
+        Source { name: path.display().to_string().into(), path: path.to_owned(), text: text.into() }
+    }
+
+    /// Where relative paths in it count from.
+    pub(super) fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
+    }
 }
 
 /// A value's origin and, when it stands in the file, its place there.

@@ -15,13 +15,15 @@ const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// A number as times and sizes have it.
 const NUMBER: &str = r"[0-9]+(?:\.[0-9]+)?";
 
-/// The JSON Schema (draft 2020-12) of a config file that is complete without flags.
+/// The JSON Schema (draft 2020-12) of a config file, or of one that it includes.
 ///
 /// Files with YAML's anchors and merge keys are meant as they are after these were followed.
 #[must_use]
 pub fn schema() -> Value {
     let top = SHAPES.first().expect("the first shape is the file itself");
     let mut schema = group(top);
+    // Which of the two there is may be said in another file, and that is not both.
+    schema["not"] = json!({ "required": ["targets", "servers"] });
     // There for anchors, and ignored otherwise.
     schema["patternProperties"] = json!({ "^x-": {} });
     schema["$schema"] = DIALECT.into();
@@ -116,6 +118,7 @@ fn values(kind: &Kind) -> Value {
             let words = json!({ "type": "string", "pattern": whole(&words(&[FALSE_WORDS])) });
             json!({ "anyOf": [{ "enum": ["off", false] }, words, values(inner)] })
         }
+        Kind::SwitchOrChoice(names) => json!({ "anyOf": [choice(&names()), values(&Kind::Switch)] }),
         Kind::SwitchOr(shape) => {
             json!({ "anyOf": [{ "enum": ["on", "off"] }, values(&Kind::Switch), group(shape)] })
         }

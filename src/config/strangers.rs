@@ -1,7 +1,7 @@
 //! Files of other programs, recognised by a line or two: one problem says so, instead of one for each line.
 
-use super::error::Report;
 use super::origin::Place;
+use super::report::Report;
 
 /// The smallest file there is, to begin with.
 pub(super) const SMALLEST: &str = "`targets:` with at least one target, for example\n    targets:\n      web:\n        protocol: http\n        listener: 8080\n        backends:\n          - {host: 127.0.0.1, port: 8001}";
@@ -14,10 +14,12 @@ pub(super) struct Stranger {
 }
 
 impl Stranger {
-    /// Reports it.
-    pub(super) fn tell(&self, report: &mut Report) {
-        let problem =
-            report.at(self.place, format!("this is {}, which evenkeel does not read", self.program));
+    /// Reports it of the file of this number.
+    pub(super) fn tell(&self, file: u16, report: &mut Report) {
+        let problem = report.at(
+            Place { file, ..self.place },
+            format!("this is {}, which evenkeel does not read", self.program),
+        );
         problem.expected(SMALLEST);
         if !self.words.is_empty() {
             problem.note(self.words);
@@ -154,7 +156,7 @@ pub(super) fn recognised(text: &str) -> Option<Stranger> {
         let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let lead = line.chars().take_while(|c| c.is_whitespace()).count();
         let width = line.trim().chars().count().max(1);
-        let place = Place { line: small(index + 1), column: small(lead + 1), width: small(width) };
+        let place = Place::new(small(index + 1), small(lead + 1), small(width));
         Some(Stranger { program: sign.program, words: sign.words, place })
     })
 }

@@ -3,8 +3,9 @@
 //! It happens on the tree, after parsing, so a value from the environment can never add a key or an item.
 //! `$${` stands for a literal `${`; a `$` before anything else is itself. Keys are left alone.
 
-use super::error::{Report, quoted};
+use super::error::quoted;
 use super::hidden;
+use super::report::Report;
 use super::yaml::{Node, Value};
 
 /// The environment, handed in so that tests have their own.
@@ -155,8 +156,8 @@ mod tests {
 
     #[test]
     fn a_value_adds_no_structure() {
-        let mut report = Report::new("t");
-        let mut node = super::super::yaml::read("workers: ${EVIL}\nname: x\n", &mut report).unwrap();
+        let mut report = Report::about("t", "");
+        let mut node = super::super::yaml::read("workers: ${EVIL}\nname: x\n", 0, &mut report).unwrap();
         substitute(&mut node, &env, &mut report);
         assert!(report.is_empty());
         let Value::Map(entries) = &node.value else { panic!("{node:?}") };

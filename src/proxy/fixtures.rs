@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::model::{
-    ClientTimeouts, Config, EventFormat, Forwarded, Limits, ListenerConfig, LogLevel, Protocol,
+    ClientTimeouts, Config, EventFormat, Forwarded, Limits, ListenerConfig, LogLevel, Protocol, WatchMode,
 };
 use crate::message::ListenerId;
 use crate::proxy::pool::Pool;
@@ -27,6 +27,7 @@ pub(crate) fn config() -> Config {
             x_real_ip: false,
         }],
         targets: Vec::new(),
+        watch: WatchMode::default(),
         workers: 1,
         max_connections: None,
         shutdown_delay: Duration::ZERO,

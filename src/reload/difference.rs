@@ -14,7 +14,7 @@ pub struct Differing {
     pub path: String,
     /// What it was; `None`: it was not there.
     pub before: Option<String>,
-    /// What it is; `None`: it is not there any more.
+    /// What it is; `None`: it is not there any more. The same as `before`: it names a file, and what is in that differs.
     pub after: Option<String>,
     /// Who says so; of what is gone, who said it.
     pub origin: Origin,
@@ -24,6 +24,7 @@ impl fmt::Display for Differing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Differing { path, before, after, origin } = self;
         match (before, after) {
+            (Some(file), Some(same)) if file == same => write!(f, "{path}: {file} has changed ({origin})"),
             (Some(before), Some(after)) => write!(f, "{path}: {before} -> {after} ({origin})"),
             (None, Some(after)) => write!(f, "{path}: {after} is new ({origin})"),
             (Some(before), None) => write!(f, "{path}: {before} is gone ({origin})"),
@@ -35,23 +36,26 @@ impl fmt::Display for Differing {
 /// The keys that differ: in the order of `after`, then those that are gone.
 #[must_use]
 pub fn difference(before: &[Effective], after: &[Effective]) -> Vec<Differing> {
-    let by_path = |rows: &[Effective]| -> HashMap<String, String> {
-        rows.iter().map(|row| (row.path.clone(), row.value.clone())).collect()
-    };
     let (old, new) = (by_path(before), by_path(after));
-    let changed = after.iter().filter(|row| old.get(&row.path) != Some(&row.value)).map(|row| Differing {
+    let is_same = |row: &Effective, old: &Effective| (&row.value, row.content) == (&old.value, old.content);
+    let differs = |row: &&Effective| !old.get(&*row.path).is_some_and(|old| is_same(row, old));
+    let changed = after.iter().filter(differs).map(|row| Differing {
         path: row.path.clone(),
-        before: old.get(&row.path).cloned(),
+        before: old.get(&*row.path).map(|old| old.value.clone()),
         after: Some(row.value.clone()),
         origin: row.origin.clone(),
     });
-    let gone = before.iter().filter(|row| !new.contains_key(&row.path)).map(|row| Differing {
+    let gone = before.iter().filter(|row| !new.contains_key(&*row.path)).map(|row| Differing {
         path: row.path.clone(),
         before: Some(row.value.clone()),
         after: None,
         origin: row.origin.clone(),
     });
     changed.chain(gone).collect()
+}
+
+fn by_path(rows: &[Effective]) -> HashMap<&str, &Effective> {
+    rows.iter().map(|row| (&*row.path, row)).collect()
 }
 
 #[cfg(test)]
@@ -63,6 +67,7 @@ mod tests {
             path: path.into(),
             value: value.into(),
             origin: Origin::Default,
+            content: None,
         };
         rows.iter().map(row).collect()
     }
@@ -83,5 +88,17 @@ mod tests {
             ]
         );
         assert!(difference(&before, &before).is_empty());
+    }
+
+    #[test]
+    fn a_file_of_the_same_name_with_another_content_is_told() {
+        let of = |content| {
+            let mut rows = rows(&[("targets.a.tls.cert_file", "a.pem"), ("targets.a.tls.cert_key", "a.key")]);
+            rows[0].content = Some(content);
+            rows
+        };
+        let said: Vec<String> = difference(&of(1), &of(2)).iter().map(ToString::to_string).collect();
+        assert_eq!(said, ["targets.a.tls.cert_file: a.pem has changed (default)"]);
+        assert!(difference(&of(1), &of(1)).is_empty());
     }
 }

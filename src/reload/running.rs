@@ -9,11 +9,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 
 use super::Reloader;
 use super::difference::{Differing, difference};
-use crate::config::{Effective, Loaded, Problems};
+use crate::config::model::WatchMode;
+use crate::config::{Effective, Files, Loaded, Problems};
 use crate::events;
 
 /// Reads the config again from where the first one came.
@@ -39,22 +40,51 @@ pub struct RunningConfig {
     loader: Loader,
     asked: AtomicU64,
     last: Mutex<LastTurn>,
+    /// What to watch: the files of the config in force, and after a refused reading those that it named too, each as it was
+    /// before that reading.
+    files: watch::Sender<Files>,
 }
 
 struct LastTurn {
     /// How many had asked when it began.
     covers: u64,
     outcome: Outcome,
-    /// Those of the config in force.
+    force: InForce,
+}
+
+/// What the config in force was made of.
+struct InForce {
     rows: Vec<Effective>,
+    files: Files,
+    watch: WatchMode,
+}
+
+impl InForce {
+    /// Those of `files` that are to be watched.
+    fn watched(&self, files: &Files) -> Files {
+        match self.watch {
+            WatchMode::On => files.clone(),
+            WatchMode::Files => files.named(),
+            WatchMode::Off => Files::default(),
+        }
+    }
 }
 
 impl RunningConfig {
-    /// Of a config that is in force; `rows` are its own.
+    /// Of a config that is in force.
     #[must_use]
-    pub fn new(reloader: Arc<Reloader>, loader: Loader, rows: Vec<Effective>) -> RunningConfig {
-        let last = LastTurn { covers: 0, outcome: Ok(Arc::default()), rows };
-        RunningConfig { reloader, loader, asked: AtomicU64::new(0), last: Mutex::new(last) }
+    pub fn new(reloader: Arc<Reloader>, loader: Loader, loaded: &Loaded) -> RunningConfig {
+        let (rows, files, watch) = (loaded.effective.clone(), loaded.files.clone(), loaded.config.watch);
+        let force = InForce { rows, files, watch };
+        let files = watch::Sender::new(force.watched(&force.files));
+        let last = LastTurn { covers: 0, outcome: Ok(Arc::default()), force };
+        RunningConfig { reloader, loader, asked: AtomicU64::new(0), last: Mutex::new(last), files }
+    }
+
+    /// The files to watch, again after each reading.
+    #[must_use]
+    pub fn files(&self) -> watch::Receiver<Files> {
+        self.files.subscribe()
     }
 
     /// Reads the config again, puts it into force, and logs what came of it. Called inside of the control runtime.
@@ -68,33 +98,56 @@ impl RunningConfig {
             return last.outcome.clone();
         }
         last.covers = self.asked.load(Ordering::Relaxed);
-        let outcome = self.turn(&mut last.rows).await;
+        let outcome = self.turn(&mut last.force).await;
         last.outcome.clone_from(&outcome);
         outcome
     }
 
-    async fn turn(&self, rows: &mut Vec<Effective>) -> Outcome {
-        match self.read_and_apply().await {
+    async fn turn(&self, force: &mut InForce) -> Outcome {
+        let (read, files) = self.read(force.files.clone()).await;
+        let applied = match read {
+            Ok(loaded) => self.apply(loaded).await,
+            Err(refusal) => Err(refusal),
+        };
+        match applied {
             Ok(loaded) => {
-                let differing: Arc<[Differing]> = difference(rows, &loaded.effective).into();
+                let differing: Arc<[Differing]> = difference(&force.rows, &loaded.effective).into();
                 events::reloaded(&differing.iter().map(ToString::to_string).collect::<Vec<_>>());
                 loaded.warnings.iter().for_each(|warning| events::reload_warning(warning));
-                *rows = loaded.effective;
+                let watch = loaded.config.watch;
+                *force = InForce { rows: loaded.effective, files: loaded.files, watch };
+                self.files.send_replace(force.watched(&force.files));
                 Ok(differing)
             }
             Err(refusal) => {
                 events::reload_refused(&refusal.first, refusal.more);
+                self.files.send_replace(force.watched(&files));
                 Err(refusal)
             }
         }
     }
 
-    async fn read_and_apply(&self) -> Result<Loaded, Refusal> {
+    /// Reads the config. Beside it: what was read, or would have been, and those of the config in `force` that were not, each as
+    /// it was before.
+    async fn read(&self, force: Files) -> (Result<Loaded, Refusal>, Files) {
         let read = Arc::clone(&self.loader);
         // Files may be slow.
-        let read = tokio::task::spawn_blocking(move || read()).await;
-        let loaded =
-            read.unwrap_or_else(|failed| Err(failed.into())).map_err(|error| Refusal::unread(&error))?;
+        let read = tokio::task::spawn_blocking(move || {
+            let before = force.again();
+            (read(), before)
+        });
+        let (read, before) = read.await.unwrap_or_else(|failed| (Err(failed.into()), Files::default()));
+        let mut files = match &read {
+            Ok(loaded) => loaded.files.clone(),
+            Err(error) => {
+                error.downcast_ref::<Problems>().map(|problems| problems.files().clone()).unwrap_or_default()
+            }
+        };
+        files.add_all(&before);
+        (read.map_err(|error| Refusal::unread(&error)), files)
+    }
+
+    async fn apply(&self, loaded: Loaded) -> Result<Loaded, Refusal> {
         match self.reloader.apply(&loaded.config).await {
             Ok(_) => Ok(loaded),
             Err(refused) => {

@@ -172,9 +172,10 @@ impl Tickets {
         Arc::clone(keys.entry(policy(tls)).or_default())
     }
 
-    /// Moves all keys on.
+    /// Moves all keys on, and forgets those of certificates that nobody shows any more.
     pub fn rotate(&self) {
-        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.retain(|_, keys| Arc::strong_count(keys) > 1);
         keys.values().for_each(|keys| keys.rotate());
     }
 }
@@ -205,6 +206,7 @@ fn policy(tls: &ListenerTls) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::model::tls::TlsVersion;
 
     #[test]
     fn a_ticket_lives_through_one_rotation_and_no_more() {
@@ -216,6 +218,22 @@ mod tests {
             keys.rotate();
         }
         assert_eq!(keys.decrypt(&ticket), None);
+    }
+
+    #[test]
+    fn keys_that_nobody_uses_any_more_are_forgotten_with_the_next_rotation() {
+        let tickets = Tickets::default();
+        let tls = |oldest| ListenerTls { identities: Vec::new(), clients: None, oldest };
+        let used = tickets.of(&tls(TlsVersion::V12));
+        drop(tickets.of(&tls(TlsVersion::V13)));
+        assert_eq!(
+            tickets.keys.lock().expect("no panic").len(),
+            2,
+            "a config that comes back finds its keys"
+        );
+        tickets.rotate();
+        assert_eq!(tickets.keys.lock().expect("no panic").len(), 1);
+        assert!(Arc::ptr_eq(&used, &tickets.of(&tls(TlsVersion::V12))));
     }
 
     #[test]

@@ -86,7 +86,7 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Opt
     })?;
     let value = match parsed.value.as_str() {
         "stdout" | "-" => LogPath::Stdout,
-        file => LogPath::File(reader.path(file)),
+        file => LogPath::File(reader.path(file, &parsed.spot)),
     };
     let path = Written::new(value, parsed.spot);
     Some(Written::new(Some(RawAccessLog { path, format, sample }), spot))

@@ -296,7 +296,7 @@ fn key_file(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<PathBuf>> 
     let read = reader.word(entry, EXPECTED, |text| {
         if text.is_empty() { Err(Wrong::new("is empty", EXPECTED)) } else { Ok(text.to_owned()) }
     })?;
-    Some(Written::new(reader.path(&read.value), read.spot))
+    Some(Written::new(reader.read_path(&read.value, &read.spot), read.spot))
 }
 
 #[cfg(test)]

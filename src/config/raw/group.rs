@@ -19,6 +19,19 @@ pub(super) fn list<'n>(entry: &'n Entry, reader: &mut Reader<'_>, expected: &str
     }
 }
 
+/// The items of a key that takes one or several, at least one.
+pub(super) fn items<'n>(entry: &'n Entry, reader: &mut Reader<'_>, expected: &str) -> Option<&'n [Node]> {
+    match entry.node.typed() {
+        Typed::List([]) => {
+            let message = format!("{} is an empty list", subject(&entry.key));
+            reader.report.at(entry.key_place, message).expected(expected);
+            None
+        }
+        Typed::List(items) => Some(items),
+        _ => Some(std::slice::from_ref(&entry.node)),
+    }
+}
+
 /// The mapping behind a key that also takes `off`: a value of `None`. `hint` is for whoever wrote neither.
 pub(super) fn section_or_off<'n>(
     entry: &'n Entry,

@@ -84,6 +84,8 @@ pub(in crate::config) enum Kind {
     Word(&'static str),
     /// A word that switches off, or what stands inside.
     OrOff(&'static Kind),
+    /// Yes, no, or one of the names that this gives.
+    SwitchOrChoice(fn() -> Vec<&'static str>),
     /// Yes, no, or a mapping with the keys of a shape.
     SwitchOr(&'static Shape),
     /// A list; nothing at all is an empty one.

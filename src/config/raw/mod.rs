@@ -24,6 +24,7 @@ mod unfit;
 mod unknown;
 mod vocabulary;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,17 +46,20 @@ pub(super) use tls::{RawIdentity, RawTls, RawUpstreamTls, server_name};
 pub(super) use vocabulary::spoken::{Condition, InFlight, Spoken};
 
 use super::edit::Fix;
-use super::error::{Wrong, one_of};
-use super::model::{Balance, EventFormat, LogLevel};
-use super::origin::{Field, Written};
-use super::yaml::{Entry, Node, Typed};
+use super::error::{Wrong, one_of, quoted};
+use super::model::{Balance, EventFormat, LogLevel, WatchMode};
+use super::origin::{Field, Origin, Written};
+use super::yaml::{Entry, Node, Typed, truth};
 use bounds::{CONNECTIONS_MAX, HOUR};
-use group::list;
+use group::{items, list};
 use reader::Section;
 
 /// The file as written.
 #[derive(Debug, Default)]
 pub(super) struct Raw {
+    /// All files that are included, as it is written.
+    pub(super) include: Vec<Written<String>>,
+    pub(super) watch: Option<Written<WatchMode>>,
     pub(super) address: Option<Written<BindHost>>,
     pub(super) workers: Option<Written<u32>>,
     pub(super) max_connections: Option<Written<u32>>,
@@ -79,14 +83,68 @@ pub(super) struct Raw {
     pub(super) has_targets: bool,
 }
 
-/// Walks the whole tree.
-pub(super) fn walk(root: &Node, reader: &mut Reader<'_>) -> Raw {
-    let mut raw = Raw::default();
-    let Some(top) = reader.section("the file", root, &shape::TOP) else {
-        // The one fault has been reported; nothing is to be said about what is missing.
-        raw.has_targets = true;
-        return raw;
-    };
+/// The top levels of all files.
+struct Top<'n>(Vec<Section<'n>>);
+
+impl<'n> Top<'n> {
+    /// The first entry of a known key.
+    fn find(&self, key: &'static str) -> Option<&'n Entry> {
+        self.all(key).next()
+    }
+
+    /// The entries of a known key, one in each file at most.
+    fn all(&self, key: &'static str) -> impl Iterator<Item = &'n Entry> {
+        self.0.iter().filter_map(move |section| section.find(key))
+    }
+
+    fn is_misspelt(&self, key: &str) -> bool {
+        self.0.iter().any(|section| section.is_misspelt(key))
+    }
+
+    /// Reports each key that stands in several files and does not add up.
+    fn refuse_twice(&self, reader: &mut Reader<'_>) {
+        let adds_up = |key: &&str| matches!(*key, "targets" | "include");
+        for key in shape::TOP.names().filter(|key| !adds_up(key)) {
+            let mut all = self.all(key);
+            let Some(first) = all.next() else { continue };
+            let place = reader.key_spot(first).origin;
+            for other in all {
+                let words = format!("remove this one, or that at {place} if this one is right");
+                let message = format!("the key `{key}` is written twice: first at {place}");
+                reader.report.at(other.key_place, message).hint(words, Fix::Remove(other.key_place));
+            }
+        }
+    }
+}
+
+/// What a file includes, as it is written there.
+pub(super) fn includes(root: &Node, reader: &mut Reader<'_>) -> Vec<Written<String>> {
+    const EXPECTED: &str = "a file or a pattern such as `conf.d/*.yaml`, or a list of them";
+    let Typed::Map(entries) = root.typed() else { return Vec::new() };
+    let Some(entry) = entries.iter().find(|entry| entry.key == "include") else { return Vec::new() };
+    let mut included = Vec::new();
+    for item in items(entry, reader, EXPECTED).unwrap_or_default() {
+        let spot = if item.is_null() { reader.spot(entry) } else { reader.spot_of(item) };
+        match (item.typed(), item.text()) {
+            (Typed::Text(_) | Typed::Integer(_) | Typed::Float(_), Some(text)) if !text.is_empty() => {
+                included.push(Written::new(text.to_owned(), spot));
+            }
+            _ => reader.report.wrong(&spot, "`include`", Wrong::new(reader::found(item), EXPECTED)),
+        }
+    }
+    included
+}
+
+/// Walks the trees of all files.
+pub(super) fn walk(roots: &[Node], include: Vec<Written<String>>, reader: &mut Reader<'_>) -> Raw {
+    let mut raw = Raw { include, ..Raw::default() };
+    let sections: Vec<Section<'_>> =
+        roots.iter().filter_map(|root| reader.section("the file", root, &shape::TOP)).collect();
+    // The one fault of a file that is no mapping has been reported; nothing is to be said about what is missing.
+    raw.has_targets = sections.len() < roots.len();
+    let top = Top(sections);
+    top.refuse_twice(reader);
+    raw.watch = top.find("watch").and_then(|entry| watch(entry, reader));
     raw.address = top
         .find("address")
         .and_then(|entry| reader.parsed(entry, "an IP address such as `127.0.0.1`", bind_host));
@@ -114,8 +172,16 @@ pub(super) fn walk(root: &Node, reader: &mut Reader<'_>) -> Raw {
     raw
 }
 
+/// A switch with one more word.
+fn watch(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<WatchMode>> {
+    match entry.node.text().and_then(truth) {
+        Some(on) => Some(Written::new(if on { WatchMode::On } else { WatchMode::Off }, reader.spot(entry))),
+        None => reader.choice(entry, WatchMode::ALL),
+    }
+}
+
 /// One key with two names: gruglb's and GoLoadBalance's.
-fn seed_interval(top: &Section<'_>, reader: &mut Reader<'_>) -> Option<Written<Duration>> {
+fn seed_interval(top: &Top<'_>, reader: &mut Reader<'_>) -> Option<Written<Duration>> {
     let first = top.find("health_check_interval");
     let second = top.find("health_check_frequency_in_seconds");
     if let (Some(first), Some(second)) = (first, second) {
@@ -164,9 +230,9 @@ fn networks(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<IpNet>
     Some(Written::new(networks, reader.spot(entry)))
 }
 
-fn targets(top: &Section<'_>, reader: &mut Reader<'_>, raw: &mut Raw) {
+fn targets(top: &Top<'_>, reader: &mut Reader<'_>, raw: &mut Raw) {
     let (targets, servers) = (top.find("targets"), top.find("servers"));
-    raw.has_targets =
+    raw.has_targets |=
         targets.is_some() || servers.is_some() || top.is_misspelt("targets") || top.is_misspelt("servers");
     if let (Some(targets), Some(servers)) = (targets, servers) {
         reader
@@ -177,33 +243,59 @@ fn targets(top: &Section<'_>, reader: &mut Reader<'_>, raw: &mut Raw) {
     if let Some(servers) = servers {
         raw.targets.push(servers::walk(servers, reader));
     }
-    let Some(targets) = targets else { return };
-    match targets.node.typed() {
-        Typed::Map(entries) => {
-            if entries.is_empty() {
-                no_targets(targets, reader);
-            }
-            misplaced::walk(targets, entries, reader, &mut raw.targets);
-            if let Some(last) = raw.targets.last_mut() {
-                top.entries().iter().for_each(|entry| misplaced::forgive(&entry.key, last));
-            }
-        }
-        Typed::Null => no_targets(targets, reader),
-        Typed::Bool(_) | Typed::Integer(_) | Typed::Float(_) | Typed::Text(_) | Typed::List(_) => {
-            let wrong = Wrong::new(
-                reader::found(&targets.node),
-                "a mapping from names to targets: `targets: {web: {listener: 8080, backends: […]}}`",
-            );
-            let wrong = match targets.node.typed() {
-                Typed::List(_) => {
-                    wrong.note("in place of `- name: web` stands `web:`, and the other keys deeper below it")
+    let mut is_empty = true;
+    for section in &top.0 {
+        let Some(targets) = section.find("targets") else { continue };
+        match targets.node.typed() {
+            Typed::Map(entries) => {
+                is_empty &= entries.is_empty();
+                let before = raw.targets.len();
+                misplaced::walk(targets, entries, reader, &mut raw.targets);
+                if let Some(last) = raw.targets[before..].last_mut() {
+                    section.entries().iter().for_each(|entry| misplaced::forgive(&entry.key, last));
                 }
-                _ => wrong,
-            };
-            let spot = reader.spot(targets);
-            reader.report.wrong(&spot, "`targets`", wrong);
+            }
+            Typed::Null => {}
+            Typed::Bool(_) | Typed::Integer(_) | Typed::Float(_) | Typed::Text(_) | Typed::List(_) => {
+                is_empty = false;
+                no_mapping(targets, reader);
+            }
         }
     }
+    if let (true, Some(targets)) = (is_empty, targets) {
+        no_targets(targets, reader);
+    }
+    refuse_namesakes(&mut raw.targets, reader);
+}
+
+/// Reports targets of one name in several files, and leaves out the later ones.
+fn refuse_namesakes(targets: &mut Vec<RawTarget>, reader: &mut Reader<'_>) {
+    let mut first: HashMap<String, Origin> = HashMap::with_capacity(targets.len());
+    targets.retain(|target| {
+        let name = &target.name;
+        let Some(place) = first.get(&name.value) else {
+            first.insert(name.value.clone(), name.spot.origin.clone());
+            return true;
+        };
+        let message = format!("the target {} is there twice: first at {place}", quoted(&name.value));
+        reader.report.spot(&name.spot, message).note("rename one of them, or remove it");
+        false
+    });
+}
+
+fn no_mapping(targets: &Entry, reader: &mut Reader<'_>) {
+    let wrong = Wrong::new(
+        reader::found(&targets.node),
+        "a mapping from names to targets: `targets: {web: {listener: 8080, backends: […]}}`",
+    );
+    let wrong = match targets.node.typed() {
+        Typed::List(_) => {
+            wrong.note("in place of `- name: web` stands `web:`, and the other keys deeper below it")
+        }
+        _ => wrong,
+    };
+    let spot = reader.spot(targets);
+    reader.report.wrong(&spot, "`targets`", wrong);
 }
 
 fn no_targets(entry: &Entry, reader: &mut Reader<'_>) {

@@ -2,8 +2,7 @@
 //! belongs there. Every function returns `None` after it reported.
 
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::kind::{Key, Shape};
@@ -15,18 +14,18 @@ use super::unfit;
 use super::unknown::{self, Trail};
 use super::vocabulary::later;
 use crate::config::edit::Fix;
-use crate::config::error::{Report, Wrong, one_of, quoted};
+use crate::config::error::{Wrong, one_of, quoted};
+use crate::config::files::FileRole;
 use crate::config::hidden;
 use crate::config::origin::{Origin, Place, Spot, Written};
+use crate::config::report::Report;
 use crate::config::units;
 use crate::config::yaml::{Entry, Node, Typed, integer, truth};
 
 /// Walks nodes and collects problems.
 pub(in crate::config) struct Reader<'r> {
-    /// Where problems go.
+    /// Where problems go, and the files that are read.
     pub(super) report: &'r mut Report,
-    file: Arc<str>,
-    folder: &'r Path,
     /// The mappings that the walk is in, outermost first: their paths, and where their first keys stand.
     trail: Trail,
     /// Whether the target that the walk is in speaks HTTP.
@@ -59,15 +58,22 @@ impl<'n> Section<'n> {
 }
 
 impl<'r> Reader<'r> {
-    /// A reader of one file; relative paths count from `folder`.
-    pub(in crate::config) fn new(report: &'r mut Report, folder: &'r Path) -> Self {
-        let file = report.file();
-        Reader { report, file, folder, trail: Vec::new(), is_http: true }
+    /// A reader of the files that `report` is about.
+    pub(in crate::config) fn new(report: &'r mut Report) -> Self {
+        Reader { report, trail: Vec::new(), is_http: true }
     }
 
-    /// A path as written, counted from the file's folder.
-    pub(super) fn path(&self, text: &str) -> PathBuf {
-        self.folder.join(text)
+    /// A path as it is written there, counted from the folder of that file.
+    pub(super) fn path(&self, text: &str, spot: &Spot) -> PathBuf {
+        let file = spot.place.map_or(0, |place| place.file);
+        self.report.source(file).folder().join(text)
+    }
+
+    /// The same of a file that is read when the config is.
+    pub(super) fn read_path(&mut self, text: &str, spot: &Spot) -> PathBuf {
+        let path = self.path(text, spot);
+        self.report.files.add(&path, FileRole::Named);
+        path
     }
 
     /// Begins with a target, which speaks HTTP or does not.
@@ -105,12 +111,15 @@ impl<'r> Reader<'r> {
     /// Where a key stands.
     pub(super) fn key_spot(&self, entry: &Entry) -> Spot {
         let line = entry.key_place.line as usize;
-        Spot { origin: Origin::File { file: Arc::clone(&self.file), line }, place: Some(entry.key_place) }
+        Spot {
+            origin: Origin::File { file: self.report.name(entry.key_place), line },
+            place: Some(entry.key_place),
+        }
     }
 
     /// Where a node stands.
     pub(super) fn spot_of(&self, node: &Node) -> Spot {
-        let (file, line) = (Arc::clone(&self.file), node.place.line as usize);
+        let (file, line) = (self.report.name(node.place), node.place.line as usize);
         let origin = match node.variable() {
             Some(variable) => Origin::Environment { variable: variable.to_owned(), file, line },
             None => Origin::File { file, line },
@@ -138,7 +147,9 @@ impl<'r> Reader<'r> {
                 return None;
             }
         };
-        while self.trail.last().is_some_and(|(path, _)| !unknown::is_inside(shape.path, path)) {
+        // The top levels of all files stand beside one another.
+        let is_over = |path: &str| !path.is_empty() && !unknown::is_inside(shape.path, path);
+        while self.trail.last().is_some_and(|(path, _)| is_over(path)) {
             self.trail.pop();
         }
         self.trail.push((shape.path, entries.first().map(|entry| entry.key_place)));

@@ -11,7 +11,8 @@ use super::bounds::{
 };
 use super::kind::Kind::{
     Choice, ChoiceAs, ChoiceOr, ChoiceOrGroup, Group, Items, List, Named, Numeral, OneOrItems, OrOff,
-    Percent, PercentOrWhole, Seconds, Size, Switch, SwitchOr, Text, Time, Whole, WholeOr, Word,
+    Percent, PercentOrWhole, Seconds, Size, Switch, SwitchOr, SwitchOrChoice, Text, Time, Whole, WholeOr,
+    Word,
 };
 use super::kind::{
     ADAPTIVE, ADDRESS, BODY, FILE, HOST, HOST_HEADER, Kind, LISTENER, NAME, NETWORK, PARAMETER, PATH,
@@ -21,15 +22,29 @@ use super::vocabulary::foreign;
 use super::vocabulary::nearest::nearest;
 use super::vocabulary::spoken::Spoken;
 use crate::config::model::tls::{ClientAuth, TlsVersion};
-use crate::config::model::{Balance, EventFormat, Forwarded, HashKey, LogFormat, LogLevel, Portion};
+use crate::config::model::{
+    Balance, EventFormat, Forwarded, HashKey, LogFormat, LogLevel, Portion, WatchMode,
+};
 pub(super) use resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
 
 /// The file itself.
 pub(super) const TOP: Shape = Shape {
     title: "at the top level",
     path: "",
-    needs: &[&["targets"], &["servers"]],
+    // Any of them may be in a file that this one includes, or that includes it.
+    needs: &[],
     keys: &[
+        key(
+            "include",
+            OneOrItems(&Word(FILE)),
+            "Files or patterns such as `conf.d/*.yaml`: what is in them counts as if it stood here.",
+        ),
+        key(
+            "watch",
+            SwitchOrChoice(|| names(WatchMode::ALL)),
+            "Whether the config and the files that it names are loaded when they change; `files`: only those that it names.",
+        )
+        .or("on"),
         key("address", Text(ADDRESS), "Where listeners are bound that are a port alone.").or("127.0.0.1"),
         key("workers", Whole(1, WORKERS_MAX), "Threads that carry traffic; by default one per core."),
         key("max_connections", Whole(1, CONNECTIONS_MAX), "Client connections at once, over all listeners."),

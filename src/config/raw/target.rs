@@ -186,13 +186,13 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
 /// One address to listen on, or a list of them.
 fn listeners(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<Written<RawListener>>>> {
     const EXPECTED: &str = "a port such as `8080`, or an address with port";
-    let placed = |listener: RawListener, reader: &Reader<'_>| match listener {
-        RawListener::Unix(path) => RawListener::Unix(reader.path(&path.to_string_lossy())),
+    let placed = |listener: RawListener, spot: &Spot, reader: &Reader<'_>| match listener {
+        RawListener::Unix(path) => RawListener::Unix(reader.path(&path.to_string_lossy(), spot)),
         RawListener::Port(_) | RawListener::At(..) => listener,
     };
     let Typed::List(items) = entry.node.typed() else {
         let read = reader.parsed_with_numbers(entry, EXPECTED, address::listener)?;
-        let one = Written::new(placed(read.value, reader), read.spot.clone());
+        let one = Written::new(placed(read.value, &read.spot, reader), read.spot.clone());
         return Some(Written::new(vec![one], read.spot));
     };
     if items.is_empty() {
@@ -208,7 +208,7 @@ fn listeners(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<Writt
             _ => Err(Wrong::new(found(item), EXPECTED)),
         };
         match read {
-            Ok(listener) => listeners.push(Written::new(placed(listener, reader), spot)),
+            Ok(listener) => listeners.push(Written::new(placed(listener, &spot, reader), spot)),
             Err(wrong) => reader.report.wrong(&spot, "an entry of `listener`", wrong),
         }
     }

@@ -133,7 +133,7 @@ fn file(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<PathBuf>> {
             Ok(text.to_owned())
         }
     })?;
-    Some(Written::new(reader.path(&read.value), read.spot))
+    Some(Written::new(reader.read_path(&read.value, &read.spot), read.spot))
 }
 
 fn min_version(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<TlsVersion>> {

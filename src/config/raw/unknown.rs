@@ -50,7 +50,9 @@ pub(super) fn moved(
         },
         Some(_) => (elsewhere, None),
         None => {
-            let outer = trail.iter().find(|(path, _)| *path == home.path);
+            // An edit stays in one file.
+            let is_here = |first: &Option<Place>| first.is_some_and(|first| first.file == place.file);
+            let outer = trail.iter().find(|(path, first)| *path == home.path && is_here(first));
             match outer.and_then(|(path, first)| Some((path, (*first)?))) {
                 Some((&"", first)) => (
                     format!("move it to the top level: `{key}` holds for all targets"),

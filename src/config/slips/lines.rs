@@ -44,10 +44,10 @@ pub(super) fn slip(line: &str, number: u32) -> Option<(Slip, String)> {
         }
     }
     let (at, width, message, expected, hint) = first?;
-    let place = Place { line: number, column: small(at + 1), width: small(width.max(1)) };
+    let place = Place::new(number, small(at + 1), small(width.max(1)));
     let is_secret = hidden::has_secret(&mended) || hidden::has_secret(line);
     let hint = if is_secret { "write it as the documentation shows".to_owned() } else { hint };
-    let secret = is_secret.then(|| Place { line: number, column: small(at + 1), width: u32::MAX });
+    let secret = is_secret.then(|| Place::new(number, small(at + 1), u32::MAX));
     let slip = Slip { place, message, expected, hint, fix: Fix::Line(number, mended.clone()), secret };
     Some((slip, mended))
 }

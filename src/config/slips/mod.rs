@@ -8,8 +8,8 @@ mod repairs;
 mod slip;
 
 use super::edit::Fix;
-use super::error::lines as lines_of;
 use super::origin::Place;
+use super::snippet::lines as lines_of;
 pub(super) use repairs::{comment, repair};
 use slip::{Burden, Slip, small};
 
@@ -61,7 +61,7 @@ fn conflict(text: &str) -> Option<(Slip, String)> {
     }
     let mended = kept.join("\n");
     let slip = Slip {
-        place: Place { line: small(first + 1), column: 1, width: 7 },
+        place: Place::new(small(first + 1), 1, 7),
         message: "a merge that was not finished has left its marks here".to_owned(),
         expected: None,
         hint: "keep one side, for example the upper one, and remove the lines with `<<<<<<<`, `=======` and `>>>>>>>`"
@@ -95,7 +95,7 @@ fn tabs(text: &str, burden: Burden<'_>) -> Option<(Slip, String)> {
         count => format!(", and in front of {} other lines", count - 1),
     };
     let slip = Slip {
-        place: Place { line: small(first + 1), column: small(column), width: 1 },
+        place: Place::new(small(first + 1), small(column), 1),
         message: format!("a tab stands where YAML allows only spaces{more}"),
         expected: None,
         hint: format!("write {width} spaces for each tab"),

@@ -2,9 +2,9 @@
 
 use super::slip::Burden;
 use crate::config::edit::Fix;
-use crate::config::error::lines as lines_of;
 use crate::config::hidden;
 use crate::config::origin::Place;
+use crate::config::snippet::lines as lines_of;
 
 /// Most lines above the fault that are looked at.
 const REACH: usize = 40;

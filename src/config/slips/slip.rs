@@ -1,8 +1,8 @@
 //! One slip, with the edit that mends it.
 
 use crate::config::edit::Fix;
-use crate::config::error::Report;
 use crate::config::origin::Place;
+use crate::config::report::Report;
 
 /// How many problems a text has; the largest number for one that is no YAML.
 pub(in crate::config) type Burden<'b> = &'b dyn Fn(&str) -> usize;
@@ -19,12 +19,12 @@ pub(in crate::config) struct Slip {
 }
 
 impl Slip {
-    /// Reports it.
-    pub(in crate::config) fn tell(self, report: &mut Report) {
+    /// Reports it of the file of this number.
+    pub(in crate::config) fn tell(self, file: u16, report: &mut Report) {
         if let Some(place) = self.secret {
-            report.hide(place);
+            report.hide(Place { file, ..place });
         }
-        let problem = report.at(self.place, self.message);
+        let problem = report.at(Place { file, ..self.place }, self.message);
         problem.expected = self.expected.map(str::to_owned);
         problem.hint(self.hint, self.fix);
     }

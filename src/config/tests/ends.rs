@@ -66,6 +66,10 @@ pub(super) fn ends(kind: &Kind) -> (Vec<Value>, Vec<Value>) {
             let (right, wrong) = ends(&Kind::WholeOr(least, most, text));
             ([right, choices].concat(), [wrong, vec![json!(null), json!("no_such_name")]].concat())
         }
+        Kind::SwitchOrChoice(names) => {
+            let (right, wrong) = ends(&Kind::Choice(names));
+            ([right, ends(&Kind::Switch).0].concat(), wrong)
+        }
         Kind::SwitchOr(_) => {
             let right = vec![json!("on"), json!("off"), json!(true), json!(false), json!("YES"), json!({})];
             (right, vec![json!("maybe"), json!(1), json!([]), json!({ "no such": 1 })])

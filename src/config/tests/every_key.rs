@@ -6,6 +6,7 @@ use super::*;
 use crate::config::model::tls::*;
 use crate::config::model::*;
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 pub(super) type Check = fn(&Config) -> bool;
@@ -56,6 +57,14 @@ fn https(added: &str) -> String {
     target(&format!("tls: {{cert_file: {cert}, cert_key: {key}, {added}}}")).replace("http,", "https,")
 }
 
+/// A file that may be included.
+fn included() -> String {
+    static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
+    let file = FOLDER.path().join("more.yaml");
+    std::fs::write(&file, "workers: 999\n").unwrap();
+    file.display().to_string()
+}
+
 fn upstream(added: &str) -> String {
     target(&format!("upstream_tls: {{{added}}}"))
 }
@@ -80,6 +89,8 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
     let ca = format!("client_ca: {}", certs.path("ca.pem"));
     let identity = format!("client_cert: {}, client_key: {}", certs.path("a.pem"), certs.path("a.key"));
     let mut rows: Vec<(&'static str, String, Check)> = vec![
+        ("include", top(&format!("include: {}", included())), |c| c.workers == 999),
+        ("watch", top("watch: files"), |c| c.watch == WatchMode::Files),
         ("address", top("address: 10.0.0.1"), |c| {
             of(c).0.binds == [Bind::Tcp("10.0.0.1:8080".parse().unwrap())]
         }),

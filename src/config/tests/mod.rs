@@ -8,6 +8,7 @@ mod ends;
 mod every_key;
 mod flags;
 mod hostile;
+mod include;
 mod resilience;
 mod schema;
 mod validator;
@@ -193,6 +194,8 @@ fn check_names_every_value_and_its_origin() {
     assert_eq!(
         rows,
         [
+            "include = none (default)",
+            "watch = on (default)",
             "address = 127.0.0.1 (default)",
             "workers = 3 (t.yaml:1)",
             "max_connections = (file descriptor limit - 200) / 2 (default)",

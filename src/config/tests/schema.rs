@@ -23,8 +23,8 @@ enum Reading {
 
 /// A config text as JSON.
 fn read(text: &str, reading: Reading) -> Value {
-    let mut report = Report::new("t.yaml");
-    let mut root = yaml::read(text, &mut report).unwrap();
+    let mut report = Report::about("t.yaml", text);
+    let mut root = yaml::read(text, 0, &mut report).unwrap();
     if let Reading::Ours = reading {
         variables::substitute(&mut root, &env, &mut report);
     }

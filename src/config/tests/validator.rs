@@ -35,6 +35,7 @@ fn faults_at(path: &str, schema: &Value, value: &Value) -> Vec<String> {
             "propertyNames" => value.as_object().is_none_or(|object| {
                 object.keys().all(|key| faults_at(key, wanted, &key.as_str().into()).is_empty())
             }),
+            "not" => !faults_at(path, wanted, value).is_empty(),
             "oneOf" => fitting(wanted, value).count() == 1,
             "anyOf" => {
                 // Faults inside the alternative of the right type say more than that none fits.

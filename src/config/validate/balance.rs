@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use super::show::name_of;
 use super::top_level::TopLevel;
-use crate::config::effective::EffectiveRows;
-use crate::config::error::{Report, Wrong, quoted};
+use crate::config::effective::{EffectiveRows, number_of};
+use crate::config::error::{Wrong, quoted};
 use crate::config::model::{Balance, HashKey, Policy, Portion, Protocol, Sticky};
 use crate::config::origin::{Field, Origin, Spot, Written};
 use crate::config::raw::{RawBackend, RawSticky, RawTarget, Secret, strong};
+use crate::config::report::Report;
 use crate::config::units::show_duration;
 
 /// Without a name the cookie is called like the program.
@@ -141,16 +142,17 @@ fn key(
             rows.note(path(".key"), HIDDEN, spot.origin.clone());
             Some(Some(Arc::clone(key)))
         }
-        (Field::Absent, Field::Given(Written { value: file, spot })) => {
-            rows.note(path(".key_file"), file.display().to_string(), spot.origin.clone());
-            match key_in(file) {
-                Ok(key) => Some(Some(key)),
-                Err(wrong) => {
-                    report.wrong(spot, "`key_file`", wrong);
-                    None
-                }
+        (Field::Absent, Field::Given(Written { value: file, spot })) => match key_in(file) {
+            Ok(key) => {
+                let content = number_of([&*key]);
+                rows.note_file(path(".key_file"), file, spot.origin.clone(), Some(content));
+                Some(Some(key))
             }
-        }
+            Err(wrong) => {
+                report.wrong(spot, "`key_file`", wrong);
+                None
+            }
+        },
         (Field::Absent, Field::Absent) => Some(None),
         (Field::Faulty, _) | (Field::Absent, Field::Faulty) => None,
     }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::clashes;
 use crate::config::effective::EffectiveRows;
-use crate::config::error::Report;
 use crate::config::model::{ClientTimeouts, Limits, Timeouts};
 use crate::config::origin::{Field, Written};
 use crate::config::raw::{RawListener, RawTarget};
+use crate::config::report::Report;
 use crate::config::units::{show_duration, show_size};
 
 /// How long backends and clients may take.
@@ -85,7 +85,7 @@ fn queue(raw: &RawTarget, report: &mut Report) -> Option<Written<Duration>> {
             show_duration(later.1.value),
             first.0,
             show_duration(first.1.value),
-            clashes::line_of(&first.1.spot)
+            clashes::line_of(&first.1.spot, &later.1.spot)
         );
         report.spot(&later.1.spot, message).note("keep one of them");
     }

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use crate::config::error::{Report, quoted};
+use crate::config::error::quoted;
 use crate::config::model::{BackendAddress, Bind, ListenerConfig};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::{BindHost, RawBackend, RawListener, RawTarget};
+use crate::config::report::Report;
 
 /// Reports every listener that can't be bound because of one before it.
 pub(super) fn listeners(
@@ -56,7 +57,7 @@ pub(super) fn listeners(
         }
         if let Some((spot, address, message, (first, at), both)) = clash {
             let other = &raw[first].name.value;
-            let line = line_of(at);
+            let line = line_of(at, spot);
             let address = as_written(&raw[first], at, host).unwrap_or(address);
             let this = as_written(target, spot, host);
             if let (Some((theirs, ours)), Some(this)) = (both, this)
@@ -122,7 +123,7 @@ pub(super) fn backends(target: &str, backends: &[RawBackend], report: &mut Repor
         let identity = identity(&backend.place.value.address);
         if let Some(first) = addresses.get(&identity) {
             let message = format!("the backend `{address}` is there twice in the target {}", quoted(target));
-            let line = line_of(&first.place.spot);
+            let line = line_of(&first.place.spot, &backend.place.spot);
             report
                 .spot(&backend.place.spot, message)
                 .note(format!("remove one of them; the first is `{address}`{line}"));
@@ -136,7 +137,7 @@ pub(super) fn backends(target: &str, backends: &[RawBackend], report: &mut Repor
         if let Some(first) = names.get(&name) {
             let message =
                 format!("two backends of the target {} have the name {}", quoted(target), quoted(&name));
-            let line = line_of(first.name.as_ref().map_or(&first.place.spot, |name| &name.spot));
+            let line = line_of(first.name.as_ref().map_or(&first.place.spot, |name| &name.spot), spot);
             report
                 .spot(spot, message)
                 .note(format!("rename one of them; the first is {}{line}", quoted(&name)));
@@ -158,7 +159,13 @@ fn identity(address: &BackendAddress) -> BackendAddress {
     }
 }
 
-/// " (line 7)", or nothing for a value that is in no file.
-pub(super) fn line_of(spot: &Spot) -> String {
-    spot.place.map_or_else(String::new, |place| format!(" (line {})", place.line))
+/// Where something stands, as somebody at `here` needs to know it: " (line 7)", with the file where that is another one, or nothing
+/// for a value that is in no file.
+pub(super) fn line_of(spot: &Spot, here: &Spot) -> String {
+    match (spot.place, here.place) {
+        (Some(place), Some(here)) if place.file == here.file => format!(" (line {})", place.line),
+        (Some(_), Some(_)) => format!(" ({})", spot.origin),
+        (Some(place), None) => format!(" (line {})", place.line),
+        (None, _) => String::new(),
+    }
 }

@@ -4,13 +4,14 @@
 use std::time::Duration;
 
 use crate::config::Flags;
-use crate::config::error::{Report, Wrong};
+use crate::config::error::Wrong;
 use crate::config::model::{EventFormat, LogLevel, Protocol};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::{
     self, BindHost, Raw, RawBackend, RawListener, RawTarget, Spoken, WORKERS_MAX, backend_url, bind_host,
     choose, out_of_range, probe_path,
 };
+use crate::config::report::Report;
 
 const BACKENDS: Spot = Spot::flag("--backends");
 const PORT: Spot = Spot::flag("--port");

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::config::error::Report;
 use crate::config::origin::Spot;
+use crate::config::report::Report;
 
 /// A file can be made, but not in a folder that is not there.
 pub(super) fn check(file: &Path, what: &str, spot: &Spot, report: &mut Report) {

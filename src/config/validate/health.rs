@@ -5,10 +5,11 @@ use std::time::Duration;
 use super::show::show_statuses;
 use super::top_level::TopLevel;
 use crate::config::effective::EffectiveRows;
-use crate::config::error::{Report, quoted};
+use crate::config::error::quoted;
 use crate::config::model::{BackendAddress, HealthCheck};
 use crate::config::origin::{Field, Origin, Written};
 use crate::config::raw::{RawHealth, RawTarget};
+use crate::config::report::Report;
 use crate::config::units::show_duration;
 
 /// How the backends are probed; `None`: they are not.

@@ -19,10 +19,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::effective::EffectiveRows;
-use super::error::Report;
-use super::model::{AccessLog, Config, EventFormat, LogFormat, LogLevel, LogPath, Share};
+use super::model::{AccessLog, Config, EventFormat, LogFormat, LogLevel, LogPath, Share, WatchMode};
 use super::origin::{Origin, Spot, Written};
 use super::raw::{BindHost, Raw, WORKERS_MAX};
+use super::report::Report;
 use super::units::show_duration;
 use show::name_of;
 use top_level::TopLevel;
@@ -32,6 +32,10 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Makes the accepted form and notes every value in force.
 pub(super) fn accept(raw: &Raw, report: &mut Report, rows: &mut EffectiveRows) -> Config {
+    include(raw, rows);
+    let watch = rows.settle("watch", raw.watch.as_ref(), WatchMode::default(), |watch| {
+        name_of(WatchMode::ALL, *watch).to_owned()
+    });
     let host = BindHost::Ip(std::net::Ipv4Addr::LOCALHOST.into());
     let host = rows.settle("address", raw.address.as_ref(), host, ToString::to_string);
     let address = raw.address.clone().unwrap_or_else(|| Written::new(host, Spot::NOWHERE));
@@ -72,6 +76,7 @@ pub(super) fn accept(raw: &Raw, report: &mut Report, rows: &mut EffectiveRows) -
     Config {
         listeners,
         targets,
+        watch,
         workers: workers as usize,
         max_connections,
         shutdown_delay,
@@ -80,6 +85,17 @@ pub(super) fn accept(raw: &Raw, report: &mut Report, rows: &mut EffectiveRows) -
         log_level,
         log_format,
         trusted_proxies,
+    }
+}
+
+/// What is included, item by item.
+fn include(raw: &Raw, rows: &mut EffectiveRows) {
+    if raw.include.is_empty() {
+        rows.note("include", "none", Origin::Default);
+    }
+    for (index, item) in raw.include.iter().enumerate() {
+        let place = if raw.include.len() > 1 { format!("[{index}]") } else { String::new() };
+        rows.note(format!("include{place}"), item.value.clone(), item.spot.origin.clone());
     }
 }
 

@@ -5,11 +5,12 @@ use std::time::Duration;
 use super::show::show_statuses;
 use crate::config::edit::Fix;
 use crate::config::effective::EffectiveRows;
-use crate::config::error::{Report, quoted};
+use crate::config::error::quoted;
 use crate::config::model::Protocol;
 use crate::config::model::resilience::{BreakerConfig, Hedging, Outlier, Resilience, Retries};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::{Condition, InFlight, RawBreaker, RawHedging, RawOutlier, RawRetries, RawTarget};
+use crate::config::report::Report;
 use crate::config::units::show_duration;
 
 /// Makes the accepted form.

@@ -7,12 +7,13 @@ use super::top_level::TopLevel;
 use super::{balance, bounds, clashes, folder, health, resilience, tls};
 use crate::config::edit::Fix;
 use crate::config::effective::EffectiveRows;
-use crate::config::error::{Report, quoted};
+use crate::config::error::quoted;
 use crate::config::model::{
     BackendConfig, Bind, Forwarded, HostHeader, ListenerConfig, Protocol, Route, TargetConfig,
 };
 use crate::config::origin::{Field, Origin, Written};
 use crate::config::raw::{BindHost, RawBackend, RawHealth, RawListener, RawTarget, Spoken};
+use crate::config::report::Report;
 
 /// Makes both halves of a target; `index` is its place in the accepted form.
 pub(super) fn accept(

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use super::show::name_of;
 use crate::config::certificate::{self, Mismatch};
 use crate::config::edit::Fix;
-use crate::config::effective::EffectiveRows;
-use crate::config::error::{Report, quoted};
+use crate::config::effective::{EffectiveRows, number_of};
+use crate::config::error::quoted;
 use crate::config::model::tls::{
     Authorities, ClientAuth, ClientCertificates, Identity, ListenerTls, TlsVersion, UpstreamTls,
 };
 use crate::config::model::{BackendAddress, Protocol};
 use crate::config::origin::{Field, Origin, Spot, Written};
 use crate::config::raw::{RawBackend, RawIdentity, RawTarget, RawTls, RawUpstreamTls, Spoken, server_name};
+use crate::config::report::Report;
 
 /// Whether a target speaks TLS on any side, as far as its keys say.
 pub(super) fn is_wanted(raw: &RawTarget) -> bool {
@@ -244,12 +245,6 @@ fn identity(
         Field::Absent => cert,
     };
     let key_name = if matches!(raw.key, Field::Absent) { cert_name } else { written_key };
-    rows.note(format!("{path}{cert_name}"), cert.value.display().to_string(), cert.spot.origin.clone());
-    let key_origin = match &raw.key {
-        Field::Given(key) => key.spot.origin.clone(),
-        Field::Faulty | Field::Absent => Origin::Default,
-    };
-    rows.note(format!("{path}{written_key}"), key.value.display().to_string(), key_origin);
     let chain = certificate::chain(&cert.value)
         .map_err(|wrong| report.wrong(&cert.spot, &format!("`{cert_name}`"), wrong));
     if chain.is_err() && matches!(raw.key, Field::Absent) {
@@ -259,6 +254,18 @@ fn identity(
     let private = certificate::key(&key.value)
         .map_err(|wrong| report.wrong(&key.spot, &format!("`{key_name}`"), wrong));
     let (Ok(chain), Ok(private)) = (chain, private) else { return None };
+    let content = number_of(chain.iter().map(|certificate| certificate.as_ref()));
+    rows.note_file(format!("{path}{cert_name}"), &cert.value, cert.spot.origin.clone(), Some(content));
+    let (key_origin, content) = match &raw.key {
+        // Another key is another public key.
+        Field::Given(key) => {
+            let public = private.public_key();
+            (key.spot.origin.clone(), public.map(|public| number_of([public.as_ref()])))
+        }
+        // What is to be said about the one file has been said.
+        Field::Faulty | Field::Absent => (Origin::Default, None),
+    };
+    rows.note_file(format!("{path}{written_key}"), &key.value, key_origin, content);
     match certificate::identity(&cert.value, chain, private, &key.value) {
         Ok(identity) => Some(Arc::new(identity)),
         Err(Mismatch::Certificate(wrong)) => {
@@ -279,9 +286,12 @@ fn authorities(
     rows: &mut EffectiveRows,
     path: String,
 ) -> Option<Authorities> {
-    rows.note(path, file.value.display().to_string(), file.spot.origin.clone());
     match certificate::authorities(&file.value) {
-        Ok(certificates) => Some(Authorities { file: file.value.clone(), certificates: certificates.into() }),
+        Ok(certificates) => {
+            let content = number_of(certificates.iter().map(|certificate| certificate.as_ref()));
+            rows.note_file(path, &file.value, file.spot.origin.clone(), Some(content));
+            Some(Authorities { file: file.value.clone(), certificates: certificates.into() })
+        }
         Err(wrong) => {
             report.wrong(&file.spot, subject, wrong);
             None

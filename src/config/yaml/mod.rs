@@ -15,8 +15,8 @@ use std::rc::Rc;
 use serde_yaml::granit_parser::{Event, Options, Parser, ScalarStyle, Span, Tag};
 
 use super::edit::Fix;
-use super::error::Report;
 use super::origin::Place;
+use super::report::Report;
 pub(super) use scalar::{FALSE_WORDS, Scalar, TRUE_WORDS, Typed, integer, truth};
 
 /// Deepest nesting; a config needs seven levels. Bounds every recursion over the tree, also through aliases.
@@ -57,19 +57,25 @@ pub(super) struct Entry {
     pub(super) node: Node,
 }
 
-/// Reads one document. `None`: the syntax is broken and there is no tree; an empty text gives a null node.
-pub(super) fn read(text: &str, report: &mut Report) -> Option<Node> {
+/// Reads the document in the file of this number. `None`: the syntax is broken and there is no tree; an empty text gives a null node.
+pub(super) fn read(text: &str, file: u16, report: &mut Report) -> Option<Node> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     options.emit_unresolved_aliases = true;
-    let mut builder =
-        Builder { report, stack: Vec::new(), root: None, anchors: HashMap::new(), copied: Size::default() };
+    let mut builder = Builder {
+        file,
+        report,
+        stack: Vec::new(),
+        root: None,
+        anchors: HashMap::new(),
+        copied: Size::default(),
+    };
     let mut documents = 0;
     for next in Parser::new_from_str_with_options(text, options) {
         let (event, span) = match next {
             Ok(pair) => pair,
             Err(error) => {
-                let place = place_of(Span::empty(*error.marker()));
+                let place = place_of(Span::empty(*error.marker()), file);
                 let (place, wrong) = syntax::deeper(text, error.kind(), place)
                     .unwrap_or_else(|| (place, syntax::explain(error.kind())));
                 let problem = builder.report.at(place, wrong.message);
@@ -84,15 +90,15 @@ pub(super) fn read(text: &str, report: &mut Report) -> Option<Node> {
             if documents > 1 {
                 builder
                     .report
-                    .at(place_of(span), "a second document begins here")
+                    .at(place_of(span, file), "a second document begins here")
                     .expected("one document in one file")
-                    .hint("remove the line `---`, or make two files", Fix::Remove(place_of(span)));
+                    .hint("remove the line `---`, or make two files", Fix::Remove(place_of(span, file)));
                 return builder.root;
             }
         }
         builder.take(event, span)?;
     }
-    Some(builder.root.unwrap_or(Node { place: Place { line: 1, column: 1, width: 1 }, value: null() }))
+    Some(builder.root.unwrap_or(Node { place: Place { file, ..Place::new(1, 1, 1) }, value: null() }))
 }
 
 /// How much a subtree is.
@@ -125,6 +131,7 @@ enum Key {
 }
 
 struct Builder<'r> {
+    file: u16,
     report: &'r mut Report,
     stack: Vec<Open>,
     root: Option<Node>,
@@ -135,7 +142,7 @@ struct Builder<'r> {
 impl Builder<'_> {
     /// Takes one event; `None` ends the reading because a limit was passed (and reported).
     fn take(&mut self, event: Event<'_>, span: Span) -> Option<()> {
-        let place = place_of(span);
+        let place = place_of(span, self.file);
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let plain = self.plainness(style == ScalarStyle::Plain, tag.as_deref(), place);
@@ -357,12 +364,13 @@ fn size_of(node: &Node) -> Size {
 }
 
 /// The parser counts lines from 1 and columns from 0.
-fn place_of(span: Span) -> Place {
+fn place_of(span: Span, file: u16) -> Place {
     let width = if span.start.line() == span.end.line() {
         span.end.col().saturating_sub(span.start.col())
     } else {
         1
     };
     let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    Place { line: small(span.start.line()), column: small(span.start.col() + 1), width: small(width.max(1)) }
+    let place = Place::new(small(span.start.line()), small(span.start.col() + 1), small(width.max(1)));
+    Place { file, ..place }
 }

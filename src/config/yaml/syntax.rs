@@ -2,8 +2,9 @@
 
 use serde_yaml::granit_parser::ErrorKind;
 
-use crate::config::error::{Wrong, lines};
+use crate::config::error::Wrong;
 use crate::config::origin::Place;
+use crate::config::snippet::lines;
 
 /// A key that stands deeper than the one above it, although that one has a value: the parser takes the line for more of
 /// the value, up to its colon.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
 use super::*;
+use crate::config::report::Report;
 
 /// A tree in one line: `{key: value}`, `[item]`, texts in quotes, everything else bare.
 fn show(node: &Node) -> String {
@@ -23,12 +24,12 @@ fn show(node: &Node) -> String {
 
 /// The tree, and the messages.
 fn outcome(text: &str) -> (Option<String>, Vec<String>) {
-    let mut report = Report::new("t");
-    let tree = read(text, &mut report).map(|node| show(&node));
+    let mut report = Report::about("t", text);
+    let tree = read(text, 0, &mut report).map(|node| show(&node));
     let messages = if report.is_empty() {
         Vec::new()
     } else {
-        report.finish(text).list().iter().map(|problem| problem.message.clone()).collect()
+        report.finish().list().iter().map(|problem| problem.message.clone()).collect()
     };
     (tree, messages)
 }
@@ -153,9 +154,9 @@ fn broken_syntax_gives_one_readable_message() {
 #[test]
 fn places_are_those_of_keys_and_values() {
     let text = "a: 1\nbäb:\n  - host: x # y\n    port: \"80\"\n  - [1,\n     22]\n";
-    let mut report = Report::new("t");
-    let root = read(text, &mut report).unwrap();
-    let place = |line, column, width| Place { line, column, width };
+    let mut report = Report::about("t", "");
+    let root = read(text, 0, &mut report).unwrap();
+    let place = |line, column, width| Place::new(line, column, width);
     let Value::Map(entries) = &root.value else { panic!("{root:?}") };
     assert_eq!((entries[0].key_place, entries[0].node.place), (place(1, 1, 1), place(1, 4, 1)));
     assert_eq!(entries[1].key_place, place(2, 1, 3));

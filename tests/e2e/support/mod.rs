@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use evenkeel::config::model::{
     BackendAddress, BackendConfig, Bind, ClientTimeouts, Config, EventFormat, Forwarded, HealthCheck,
     HostHeader, Limits, ListenerConfig, LogLevel, Policy, Portion, Protocol, Resilience, Route, TargetConfig,
-    Timeouts,
+    Timeouts, WatchMode,
 };
 use evenkeel::reload::bound::Bound;
 use evenkeel::reload::{Refused, Reloaded};
@@ -132,6 +132,7 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
             upgrade: vec!["websocket".into()],
             backends: backends.iter().copied().map(backend).collect(),
         }],
+        watch: WatchMode::default(),
         workers: 2,
         max_connections: None,
         shutdown_delay: Duration::ZERO,

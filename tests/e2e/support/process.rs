@@ -16,11 +16,16 @@ pub struct Process {
 }
 
 impl Process {
-    /// Runs with this config and waits until so many listeners are bound.
+    /// Runs with this config and waits until so many listeners are bound. It watches no files.
     pub fn start(config: &str, listeners: usize) -> Process {
         let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("evenkeel.yaml"), whole(config)).unwrap();
+        Process::start_in(folder, listeners)
+    }
+
+    /// The same with what is in this folder.
+    pub fn start_in(folder: tempfile::TempDir, listeners: usize) -> Process {
         let file = folder.path().join("evenkeel.yaml");
-        std::fs::write(&file, format!("access_log: {{path: access.log, format: json}}\n{config}")).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
             .arg("--config")
             .arg(&file)
@@ -46,18 +51,22 @@ impl Process {
     /// Writes another config and tells it to read that; gives what it says of it.
     pub fn reload(&self, config: &str) -> String {
         let file = self.folder.path().join("evenkeel.yaml");
-        std::fs::write(&file, format!("access_log: {{path: access.log, format: json}}\n{config}")).unwrap();
+        std::fs::write(&file, whole(config)).unwrap();
         self.hang_up()
     }
 
     /// Tells it to read its config again; gives what it says of it.
     pub fn hang_up(&self) -> String {
-        let told = || self.said().into_iter().filter(|line| line.contains("reload")).collect::<Vec<_>>();
-        let before = told().len();
+        let before = self.reloads().len();
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
-        eventually("it tells of the reload", || told().len() > before);
-        told().pop().unwrap()
+        eventually("it tells of the reload", || self.reloads().len() > before);
+        self.reloads().pop().unwrap()
+    }
+
+    /// What it has said of reloads, each in one line.
+    pub fn reloads(&self) -> Vec<String> {
+        self.said().into_iter().filter(|line| line.contains("reload")).collect()
     }
 
     /// The folder of its config.
@@ -120,6 +129,11 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A config with an access log, whose file is loaded when somebody asks.
+fn whole(config: &str) -> String {
+    format!("access_log: {{path: access.log, format: json}}\n{config}\nwatch: off\n")
 }
 
 /// What a process has cost.

@@ -37,8 +37,6 @@ const KEYS: &[(&str, &str)] = &[
     ("cluster", "in this version every process stands alone"),
     ("dns", "this version asks the system's resolver every 10 seconds"),
     ("discovery", "this version reads backends from this file only"),
-    ("include", "this version reads one file"),
-    ("includes", "this version reads one file"),
     ("memory", "this version has no memory limit"),
     ("overload", "this version has no overload control but `max_connections`"),
     ("tests", "this version does not run tests from its configuration"),

@@ -1,0 +1,174 @@
+//! Collects what is wrong with a configuration; nothing stops at the first.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::error::{Problem, Problems, Shown, Wrong, order};
+use super::files::Files;
+use super::hidden;
+use super::origin::{Origin, Place, Source, Spot};
+use super::snippet::{lines, snippet};
+
+/// What is wrong so far, and the files that it may be wrong in.
+#[derive(Debug)]
+pub(super) struct Report {
+    /// The config file, and those that it includes. Their places here are the numbers in places.
+    sources: Vec<Source>,
+    list: Vec<Problem>,
+    /// Values that are known to be unusable, with the number of problems before anybody looked at them.
+    broken: HashMap<Place, usize>,
+    /// Where secrets stand.
+    secrets: Vec<Place>,
+    /// What is right and yet may not be what somebody wants.
+    warnings: Vec<String>,
+    /// What was read, or would have been.
+    pub(super) files: Files,
+}
+
+impl Report {
+    /// An empty report about a config file and those that it includes.
+    pub(super) fn new(sources: Vec<Source>) -> Self {
+        Report {
+            sources,
+            list: Vec::new(),
+            broken: HashMap::new(),
+            secrets: Vec::new(),
+            warnings: Vec::new(),
+            files: Files::default(),
+        }
+    }
+
+    /// The same about one file with this text.
+    pub(super) fn about(name: &str, text: &str) -> Self {
+        Report::new(vec![Source::new(Path::new(name), text)])
+    }
+
+    /// Adds a file; its number.
+    pub(super) fn add(&mut self, source: Source) -> u16 {
+        self.sources.push(source);
+        // There are far fewer of them (`include`).
+        u16::try_from(self.sources.len() - 1).unwrap_or(u16::MAX)
+    }
+
+    /// The file of this number.
+    pub(super) fn source(&self, file: u16) -> &Source {
+        self.sources.get(usize::from(file)).unwrap_or(&self.sources[0])
+    }
+
+    /// The name of the file that something stands in.
+    pub(super) fn name(&self, place: Place) -> Arc<str> {
+        Arc::clone(&self.source(place.file).name)
+    }
+
+    /// Nothing was wrong so far.
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// A problem at a place in a file.
+    pub(super) fn at(&mut self, place: Place, message: impl Into<String>) -> &mut Problem {
+        let file = Some(self.name(place));
+        self.push(file, Some(place), message.into())
+    }
+
+    /// What stands at `place` is unusable and that has been said; what is found wrong with it later is not.
+    pub(super) fn silence(&mut self, place: Place) {
+        self.broken.insert(place, self.list.len());
+    }
+
+    /// What stands at `place` is a secret; no line that is shown has it.
+    pub(super) fn hide(&mut self, place: Place) {
+        self.secrets.push(place);
+    }
+
+    /// A problem of the whole config.
+    pub(super) fn whole(&mut self, message: impl Into<String>) -> &mut Problem {
+        let file = Some(Arc::clone(&self.source(0).name));
+        self.push(file, None, message.into())
+    }
+
+    /// A problem of the command line.
+    pub(super) fn command_line(&mut self, message: impl Into<String>) -> &mut Problem {
+        self.push(None, None, message.into())
+    }
+
+    /// A problem of a value that stands at `spot`.
+    pub(super) fn spot(&mut self, spot: &Spot, message: impl Into<String>) -> &mut Problem {
+        match (&spot.origin, spot.place) {
+            (_, Some(place)) => self.at(place, message),
+            (Origin::Flag(_), None) => self.command_line(message),
+            (Origin::Default | Origin::File { .. } | Origin::Environment { .. }, None) => self.whole(message),
+        }
+    }
+
+    /// A problem of the value of `subject` that stands at `spot`.
+    pub(super) fn wrong(&mut self, spot: &Spot, subject: &str, wrong: Wrong) {
+        let problem = self.spot(spot, format!("{subject} {}", wrong.message));
+        problem.expected = wrong.expected;
+        (problem.hint, problem.note, problem.fix) = (wrong.hint, wrong.note, wrong.fix.map(|fix| *fix));
+        if let Origin::Environment { variable, .. } = &spot.origin
+            && !problem.message.contains(&format!("${{{variable}}}"))
+        {
+            let from = format!("from the variable `{variable}`");
+            problem.note = Some(problem.note.take().map_or(from.clone(), |note| format!("{note}; {from}")));
+        }
+    }
+
+    /// Something that is right and yet may not be what somebody wants.
+    pub(super) fn warn(&mut self, spot: &Spot, message: &str) {
+        let message = match &spot.origin {
+            Origin::Default => Shown(message).to_string(),
+            origin => format!("{}: {}", Shown(&origin.to_string()), Shown(message)),
+        };
+        self.warnings.push(message);
+    }
+
+    /// The warnings of a config in which nothing is wrong, and the files that it was made of.
+    pub(super) fn into_accepted(self) -> (Vec<String>, Files) {
+        (self.warnings, self.files)
+    }
+
+    /// Ends the collection.
+    pub(super) fn finish(mut self) -> Problems {
+        let broken = self.broken;
+        let mut number = 0;
+        self.list.retain(|problem| {
+            number += 1;
+            problem.place.and_then(|place| broken.get(&place)).is_none_or(|said| number <= *said)
+        });
+        // A stable sort keeps the order of discovery at one place.
+        self.list.sort_by_key(order);
+        self.list.dedup();
+        let mut shown: HashMap<u16, Vec<&str>> = HashMap::new();
+        for problem in &mut self.list {
+            if let Some(place) = problem.place {
+                let source = self.sources.get(usize::from(place.file));
+                let text = || source.map(|source| lines(&source.text).collect()).unwrap_or_default();
+                let line =
+                    shown.entry(place.file).or_insert_with(text).get((place.line as usize).saturating_sub(1));
+                let secrets: Vec<Place> =
+                    self.secrets.iter().filter(|secret| secret.file == place.file).copied().collect();
+                problem.snippet = line.map(|line| snippet(&hidden::mask(line, place.line, &secrets), place));
+            }
+        }
+        Problems { list: self.list, files: self.files, sources: self.sources }
+    }
+
+    fn push(&mut self, file: Option<Arc<str>>, place: Option<Place>, message: String) -> &mut Problem {
+        let problem = Problem {
+            file,
+            place,
+            message,
+            expected: None,
+            hint: None,
+            note: None,
+            fix: None,
+            is_syntax: false,
+            snippet: None,
+        };
+        self.list.push(problem);
+        let last = self.list.len() - 1;
+        &mut self.list[last]
+    }
+}
