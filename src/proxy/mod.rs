@@ -32,12 +32,14 @@ pub mod presence;
 pub mod recording;
 pub mod request_queue;
 pub mod tcp;
+pub mod tunnels;
 
 use head_buffers::HeadBuffers;
 use http::after::After;
 use http::job_futures::JobFutures;
 use pool::Pool;
 use request_queue::RequestQueue;
+use tunnels::Tunnels;
 
 /// What belongs to one worker and is used by all of its connections.
 pub struct WorkerCtx {
@@ -51,6 +53,8 @@ pub struct WorkerCtx {
     pub outgoing: HeadBuffers,
     /// Where requests are served.
     pub job_futures: JobFutures<Rc<dyn Any>, Option<After>>,
+    /// Connections whose bytes only pass through, and when those end whose backend leaves.
+    tunnels: Tunnels,
     /// Where requests wait to be begun.
     pub request_queue: RequestQueue,
     /// Tokens for attempts beyond the first, in the making, by target.
@@ -165,6 +169,7 @@ impl WorkerCtx {
             buffers: FreeList::new(),
             outgoing: HeadBuffers::default(),
             job_futures: JobFutures::default(),
+            tunnels: Tunnels::default(),
             request_queue: RequestQueue::default(),
             chance: Chance::new(),
             promptness: Promptness::default(),

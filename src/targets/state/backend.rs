@@ -21,6 +21,7 @@ use crate::targets::resilience::breaker::{Breaker, Circuit};
 use crate::targets::resilience::ejection::Ejection;
 use crate::targets::resilience::trouble::Trouble;
 use crate::targets::state::decide::{Health, Inputs, Probe, Resolution, decide};
+use crate::targets::state::departure::{Departure, DepartureWord};
 use crate::targets::state::endpoint::Endpoint;
 use crate::targets::state::health::threshold::Threshold;
 use crate::targets::state::input::Input;
@@ -68,6 +69,7 @@ impl Backend {
             endpoints: ArcSwap::from_pointee(endpoints.into()),
             detail: Mutex::new(Detail { inputs, threshold: Threshold::default(), decision }),
             trouble: Trouble::default(),
+            departure: DepartureWord::default(),
             idle_connections: AtomicU32::default(),
             _slot: slot,
         }
@@ -110,6 +112,17 @@ impl Backend {
     #[must_use]
     pub fn generation(&self) -> u32 {
         self.generation.load(Ordering::Acquire)
+    }
+
+    /// How it leaves; `None`: it stays. Whoever changes it tells the workers afterwards.
+    #[must_use]
+    pub fn departure(&self) -> Option<Departure> {
+        self.departure.get()
+    }
+
+    /// Makes it leave in this way. One that leaves already is over when the first of the two is.
+    pub(in crate::targets) fn depart(&self, departure: Departure) {
+        self.departure.hasten(departure);
     }
 
     /// Notes that it closed a kept-alive connection that had been idle for `age`, at most.

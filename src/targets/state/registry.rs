@@ -13,8 +13,10 @@ use crate::config::model;
 use crate::message::TargetId;
 use crate::slots::Slots;
 use crate::targets::picking::candidates::Member;
+use crate::targets::state::departure::Departure;
 use crate::targets::state::objects::Board;
 use crate::targets::{Backend, Pins, Target, TargetState};
+use crate::tick::Tick;
 use crate::tls::{Roots, Upstream};
 
 /// Every backend and every target's live state.
@@ -38,7 +40,7 @@ pub struct Prepared {
 /// What a commit has taken out of service.
 #[derive(Debug, Default)]
 pub struct Gone {
-    /// Backends without a target, or of one that is gone. Their pooled connections are retired.
+    /// Backends without a target, or of one that is gone. Their pooled connections are retired, and they leave.
     pub backends: Vec<Arc<Backend>>,
 }
 
@@ -49,10 +51,10 @@ impl Registry {
         Registry::default()
     }
 
-    /// [`prepare`](Registry::prepare) and [`commit`](Registry::commit) in one, for who has nothing to do in between.
+    /// [`prepare`](Registry::prepare) and [`commit`](Registry::commit) in one, for who has nothing to do in between and no clock.
     pub fn apply(&self, targets: &[model::TargetConfig]) -> Vec<Arc<Target>> {
         let prepared = self.prepare(targets);
-        self.commit(&prepared);
+        self.commit(&prepared, Tick::ZERO);
         prepared.targets
     }
 
@@ -66,27 +68,33 @@ impl Registry {
         Prepared { targets: targets.iter().map(|config| self.target(config, &roots)).collect() }
     }
 
-    /// Makes what was prepared the targets in force. Backends that are gone retire their pooled connections.
-    pub fn commit(&self, prepared: &Prepared) -> Gone {
+    /// Makes what was prepared the targets in force, at `now`. Backends that are gone retire their pooled connections and
+    /// leave within the `drain_timeout` that their target had.
+    pub fn commit(&self, prepared: &Prepared, now: Tick) -> Gone {
         let mut gone = Gone::default();
+        let mut leave = |config: &model::TargetConfig, backends: Vec<Arc<Backend>>| {
+            let departure = Departure { since: now, window: config.drain_timeout };
+            backends.iter().for_each(|backend| backend.depart(departure));
+            gone.backends.extend(backends);
+        };
         let mut kept = HashSet::new();
         for target in &prepared.targets {
             kept.extend(target.backends.iter().map(|backend| backend.id));
             let before = self.targets.insert(Arc::clone(&target.name), Arc::clone(target));
-            if before.is_some_and(|before| Arc::ptr_eq(&before, target)) {
+            if before.as_ref().is_some_and(|before| Arc::ptr_eq(before, target)) {
                 continue;
             }
             for backend in &target.backends {
                 self.backends.insert(Arc::clone(&backend.identity), Arc::clone(backend));
             }
-            gone.backends.extend(target.enter());
+            leave(&before.as_ref().unwrap_or(target).config, target.enter());
         }
         // Whole targets that are gone: their states keep their live sets for requests that still hold them.
         let stays: HashSet<&str> = prepared.targets.iter().map(|target| &*target.name).collect();
         self.targets.retain(|name, target| {
             let stays = stays.contains(&**name);
             if !stays {
-                gone.backends.extend(target.state.backends());
+                leave(&target.config, target.state.backends());
             }
             stays
         });
@@ -169,7 +177,6 @@ mod tests {
     use crate::targets::state::decide::Health;
     use crate::targets::state::health::agent::AgentReport;
     use crate::targets::{Ask, Chance, Pick, Tried, Verdict};
-    use crate::tick::Tick;
 
     fn names(target: &Target) -> Vec<&str> {
         target.backends.iter().map(|backend| &*backend.name).collect()
