@@ -299,6 +299,31 @@ fn requests_under_way_finish_and_pooled_connections_close() {
     assert_eq!(backends[0].requests(), 2);
 }
 
+/// A connection that is logged in is its client's alone, and leads to its backend only as long as that is there.
+#[test]
+fn a_client_that_is_logged_in_to_a_backend_that_is_gone_is_asked_to_by_another() {
+    let backends = fakes(2);
+    let of = |backend: &Running| {
+        let mut config = of(Protocol::Http, &[backend.addr()], LONG);
+        config.workers = 1;
+        config
+    };
+    let keel = Keel::start(&of(&backends[0]));
+    let mut client = keel.client();
+    let login = |client: &mut Client, line: &str| {
+        client.ask(&format!("GET /login HTTP/1.1\r\nHost: a\r\n{line}\r\n")).status
+    };
+    assert_eq!(login(&mut client, "Authorization: Negotiate alice\r\n"), 200);
+    assert_eq!(login(&mut client, ""), 200, "its connection is logged in");
+    let before = backends[0].requests();
+    keel.reload(&of(&backends[1])).unwrap();
+    for _ in 0..3 {
+        assert_eq!(login(&mut client, ""), 401);
+    }
+    assert_eq!((backends[0].requests(), backends[1].requests()), (before, 3));
+    eventually("nothing is left", || backends[0].open_connections() == 0);
+}
+
 #[test]
 fn who_waits_for_a_place_at_one_that_goes_gets_another() {
     let (played, others) = (Played::new(), fakes(1));

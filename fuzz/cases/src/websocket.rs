@@ -1,12 +1,12 @@
 //! The heads of WebSocket frames: in whatever pieces bytes come, their frames begin at the same places.
 
 use evenkeel::net::relay::Follow as _;
-use evenkeel::proxy::http::websocket::frames::{Frames, Sender};
+use evenkeel::proxy::http::websocket::frames::{FrameSender, Frames};
 
 /// Any bytes as the frames of one direction. The first byte says whose, and how large the pieces are.
 pub fn websocket(bytes: &[u8]) {
     let Some((&choice, input)) = bytes.split_first() else { return };
-    let sender = if choice & 1 == 0 { Sender::Client } else { Sender::Backend };
+    let sender = if choice & 1 == 0 { FrameSender::Client } else { FrameSender::Backend };
     let starts = starts(input, sender);
     let size = 1 + usize::from(choice >> 1);
     let mut frames = Frames::of(sender);
@@ -28,7 +28,7 @@ pub fn websocket(bytes: &[u8]) {
 }
 
 /// Where frames begin, or would, as a reader finds them that has all bytes at once.
-fn starts(bytes: &[u8], sender: Sender) -> Vec<usize> {
+fn starts(bytes: &[u8], sender: FrameSender) -> Vec<usize> {
     let (mut starts, mut at) = (vec![0], 0usize);
     let number = |at: usize, count: usize| {
         let digits = bytes.get(at..at.checked_add(count)?)?;
@@ -46,14 +46,15 @@ fn starts(bytes: &[u8], sender: Sender) -> Vec<usize> {
         let Some(length) = length else { break };
         let control = first & 8 != 0;
         if bytes.len() - at < head
-            || masked != (sender == Sender::Client)
+            || masked != (sender == FrameSender::Client)
             || length < least
             || length > i64::MAX as u64
             || control && (length > 125 || first < 128)
         {
             break;
         }
-        let Some(end) = usize::try_from(length).ok().and_then(|length| (at + head).checked_add(length)) else {
+        let Some(end) = usize::try_from(length).ok().and_then(|length| (at + head).checked_add(length))
+        else {
             break;
         };
         if end > bytes.len() || first & 15 == 8 {

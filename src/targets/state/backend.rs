@@ -5,7 +5,7 @@
 //! backends, only `TargetState` changes their health.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -70,6 +70,7 @@ impl Backend {
             detail: Mutex::new(Detail { inputs, threshold: Threshold::default(), decision }),
             trouble: Trouble::default(),
             departure: DepartureWord::default(),
+            gone: AtomicBool::new(false),
             idle_connections: AtomicU32::default(),
             _slot: slot,
         }
@@ -120,9 +121,17 @@ impl Backend {
         self.departure.get()
     }
 
-    /// Makes it leave in this way. One that leaves already is over when the first of the two is.
-    pub(in crate::targets) fn depart(&self, departure: Departure) {
+    /// No config has it any more: it leaves in this way. One that leaves already is over when the first of the two is.
+    pub(in crate::targets) fn remove(&self, departure: Departure) {
+        self.gone.store(true, Ordering::Relaxed);
         self.departure.hasten(departure);
+        self.retire_connections();
+    }
+
+    /// Whether no config has it any more. Who was kept at it goes elsewhere.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Relaxed)
     }
 
     /// Notes that it closed a kept-alive connection that had been idle for `age`, at most.

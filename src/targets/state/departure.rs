@@ -58,7 +58,7 @@ impl Departure {
     #[must_use]
     pub fn late(self, now: Tick, phase: u32) -> Tick {
         let left = u128::from(nanos(self.last().since(now)));
-        Tick(now.0.saturating_add(u64::try_from(left * u128::from(phase) >> 32).unwrap_or(u64::MAX)))
+        Tick(now.0.saturating_add(u64::try_from((left * u128::from(phase)) >> 32).unwrap_or(u64::MAX)))
     }
 }
 

@@ -80,6 +80,8 @@ pub struct Backend {
     pub(in crate::targets) detail: Mutex<Detail>,
     pub(in crate::targets) trouble: Trouble,
     pub(in crate::targets) departure: DepartureWord,
+    /// No config has it any more.
+    pub(in crate::targets) gone: AtomicBool,
     /// Idle connections to it in the pools of all workers: their shared credit. Only the pools write it, far from what picks
     /// read.
     pub idle_connections: AtomicU32,

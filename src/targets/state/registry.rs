@@ -74,7 +74,7 @@ impl Registry {
         let mut gone = Gone::default();
         let mut leave = |config: &model::TargetConfig, backends: Vec<Arc<Backend>>| {
             let departure = Departure { since: now, window: config.drain_timeout };
-            backends.iter().for_each(|backend| backend.depart(departure));
+            backends.iter().for_each(|backend| backend.remove(departure));
             gone.backends.extend(backends);
         };
         let mut kept = HashSet::new();
@@ -99,7 +99,6 @@ impl Registry {
             stays
         });
         self.backends.retain(|_, backend| kept.contains(&backend.id));
-        gone.backends.iter().for_each(|backend| backend.retire_connections());
         gone
     }
 
@@ -256,6 +255,26 @@ mod tests {
             Pick::Lease(_)
         ));
         assert!(registry.backends.is_empty());
+    }
+
+    /// A cookie, or a connection that is kept for a client, would else lead there for as long as the client asks.
+    #[test]
+    fn whoever_is_kept_at_a_backend_that_is_gone_goes_elsewhere() {
+        let registry = Registry::new();
+        let before = registry.apply(&[unprobed(2)]).remove(0);
+        let mut config = unprobed(2);
+        config.drain_timeout = std::time::Duration::from_secs(7);
+        config.backends.remove(0);
+        registry.commit(&registry.prepare(&[config]), Tick(5));
+        let [gone, stays] = &before.backends[..] else { panic!("two backends") };
+        let departure = Departure { since: Tick(5), window: model::TargetConfig::DRAIN_TIMEOUT };
+        assert_eq!(gone.departure(), Some(departure), "with the time that it had");
+        assert!(gone.is_gone() && !stays.is_gone() && stays.departure().is_none());
+        let (tried, chance) = (Tried::new(), Chance::seeded(1));
+        let ask = Ask { pin: Some(gone), ..Ask::new(&tried, &chance, Tick(6)) };
+        // Also for a request that was begun under the config before.
+        let Pick::Lease(lease) = before.pick(&ask) else { panic!("there is one") };
+        assert_eq!(lease.backend().id, stays.id);
     }
 
     #[test]

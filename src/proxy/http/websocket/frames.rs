@@ -15,7 +15,7 @@ const CONTROL_MOST: u64 = 125;
 
 /// Who sends the frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sender {
+pub enum FrameSender {
     /// It masks what it sends (§5.1).
     Client,
     /// It never does.
@@ -25,7 +25,7 @@ pub enum Sender {
 /// The frames of one direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Frames {
-    sender: Sender,
+    sender: FrameSender,
     state: State,
     /// What there is of a head.
     head: [u8; HEAD],
@@ -46,7 +46,7 @@ enum State {
 impl Frames {
     /// From the first byte behind the 101 on.
     #[must_use]
-    pub fn of(sender: Sender) -> Frames {
+    pub fn of(sender: FrameSender) -> Frames {
         Frames { sender, state: State::Head(0), head: [0; HEAD] }
     }
 
@@ -116,7 +116,7 @@ fn needed(head: &[u8]) -> usize {
 
 /// The length of the payload, and whether the frame is a Close. `None`: no frame has such a head.
 #[inline]
-fn read(head: &[u8], sender: Sender) -> Option<(u64, bool)> {
+fn read(head: &[u8], sender: FrameSender) -> Option<(u64, bool)> {
     let (&[first, second], rest) = head.split_first_chunk()?;
     let is_masked = second & 0x80 != 0;
     let length = match second & 0x7f {
@@ -133,7 +133,7 @@ fn read(head: &[u8], sender: Sender) -> Option<(u64, bool)> {
     let is_control = first & CONTROL != 0;
     // Not in fragments (§5.5).
     let is_whole = first & 0x80 != 0;
-    let is_good = is_masked == (sender == Sender::Client)
+    let is_good = is_masked == (sender == FrameSender::Client)
         && is_short
         && (!is_control || is_whole && length <= CONTROL_MOST);
     is_good.then_some((length, first & 0x0f == CLOSE))

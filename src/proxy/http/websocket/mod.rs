@@ -17,7 +17,7 @@ use super::client::Client;
 
 pub mod frames;
 
-use frames::{Frames, Sender};
+use frames::{FrameSender, Frames};
 
 /// A frame that has begun may take this long to end.
 const FRAME: Duration = Duration::from_secs(5);
@@ -45,7 +45,7 @@ pub async fn relay(
     lent: Lent<'_>,
 ) -> TunnelEnd {
     let Lent { buffers, deadline, idle, moved } = lent;
-    let frames = [Sender::Client, Sender::Backend].map(Frames::of);
+    let frames = [FrameSender::Client, FrameSender::Backend].map(Frames::of);
     let mut relay = Relay::following(frames, early, buffers, deadline, idle, moved);
     let ended = poll_fn(|cx| {
         if let Poll::Ready(end) = relay.poll(cx, &mut client.stream(), backend) {
@@ -94,9 +94,10 @@ mod tests {
 
     #[test]
     fn our_own_last_words_are_frames_that_close() {
-        for (sender, words) in
-            [(Sender::Backend, close().to_vec()), (Sender::Client, masked_close([1, 2, 3, 0xff]).to_vec())]
-        {
+        for (sender, words) in [
+            (FrameSender::Backend, close().to_vec()),
+            (FrameSender::Client, masked_close([1, 2, 3, 0xff]).to_vec()),
+        ] {
             let mut frames = Frames::of(sender);
             frames.see(&words);
             assert!(frames.is_over(), "{sender:?}");

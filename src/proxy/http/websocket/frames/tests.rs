@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 
 /// A frame with a payload of zeros, in the shortest form.
-fn frame(sender: Sender, first: u8, length: usize) -> Vec<u8> {
-    let mask = if sender == Sender::Client { 0x80 } else { 0 };
+fn frame(sender: FrameSender, first: u8, length: usize) -> Vec<u8> {
+    let mask = if sender == FrameSender::Client { 0x80 } else { 0 };
     let mut bytes = vec![first];
     match length {
         0..=125 => bytes.push(mask | length as u8),
@@ -19,14 +19,14 @@ fn frame(sender: Sender, first: u8, length: usize) -> Vec<u8> {
             bytes.extend((length as u64).to_be_bytes());
         }
     }
-    if sender == Sender::Client {
+    if sender == FrameSender::Client {
         bytes.extend([1, 2, 3, 4]);
     }
     bytes.resize(bytes.len() + length, 0);
     bytes
 }
 
-fn after(sender: Sender, bytes: &[u8]) -> State {
+fn after(sender: FrameSender, bytes: &[u8]) -> State {
     let mut frames = Frames::of(sender);
     frames.see(bytes);
     frames.state
@@ -40,16 +40,16 @@ fn the_examples_of_the_rfc_are_frames() {
         b"\x01\x03Hel",
         b"\x80\x02lo",
         b"\x89\x05Hello",
-        &frame(Sender::Backend, 0x82, 256),
-        &frame(Sender::Backend, 0x82, 65_536),
+        &frame(FrameSender::Backend, 0x82, 256),
+        &frame(FrameSender::Backend, 0x82, 65_536),
     ];
     for bytes in unmasked {
-        assert_eq!(after(Sender::Backend, bytes), State::Head(0), "{:?}", &bytes[..2]);
-        assert_eq!(after(Sender::Client, bytes), State::Lost, "a client masks: {:?}", &bytes[..2]);
+        assert_eq!(after(FrameSender::Backend, bytes), State::Head(0), "{:?}", &bytes[..2]);
+        assert_eq!(after(FrameSender::Client, bytes), State::Lost, "a client masks: {:?}", &bytes[..2]);
     }
     let masked = b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58";
-    assert_eq!(after(Sender::Client, masked), State::Head(0));
-    assert_eq!(after(Sender::Backend, masked), State::Lost);
+    assert_eq!(after(FrameSender::Client, masked), State::Head(0));
+    assert_eq!(after(FrameSender::Backend, masked), State::Lost);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn what_is_no_frame_ends_the_following_for_good() {
         (b"\x82\x7f\0\0\0\0\0\0\xff\xff", "65535 in 64 bits"),
         (b"\x82\x7f\x80\0\0\0\0\0\0\0", "a length with the first bit"),
     ] {
-        let mut frames = Frames::of(Sender::Backend);
+        let mut frames = Frames::of(FrameSender::Backend);
         frames.see(bytes);
         assert!(frames.is_lost(), "{what}");
         frames.see(b"\x81\x00");
@@ -72,15 +72,22 @@ fn what_is_no_frame_ends_the_following_for_good() {
 #[test]
 fn reserved_bits_and_opcodes_are_the_business_of_extensions() {
     for first in [0xc1, 0xf2, 0x73, 0x87, 0xcb] {
-        assert_eq!(after(Sender::Backend, &frame(Sender::Backend, first, 7)), State::Head(0), "{first:x}");
+        assert_eq!(
+            after(FrameSender::Backend, &frame(FrameSender::Backend, first, 7)),
+            State::Head(0),
+            "{first:x}"
+        );
     }
 }
 
 #[test]
 fn a_close_is_the_last_frame() {
-    for (sender, length) in
-        [(Sender::Client, 0), (Sender::Client, 2), (Sender::Backend, 0), (Sender::Backend, 125)]
-    {
+    for (sender, length) in [
+        (FrameSender::Client, 0),
+        (FrameSender::Client, 2),
+        (FrameSender::Backend, 0),
+        (FrameSender::Backend, 125),
+    ] {
         let bytes = frame(sender, 0x88, length);
         let mut frames = Frames::of(sender);
         frames.see(&bytes[..bytes.len() - 1]);
@@ -94,7 +101,7 @@ fn a_close_is_the_last_frame() {
 
 #[test]
 fn a_gap_is_where_the_frame_that_has_begun_ends() {
-    let mut frames = Frames::of(Sender::Backend);
+    let mut frames = Frames::of(FrameSender::Backend);
     assert_eq!(frames.gap(b"\x81\x01"), Some(0), "none has begun");
     frames.see(b"\x81");
     assert_eq!(frames.gap(b""), None);
@@ -109,8 +116,8 @@ fn a_gap_is_where_the_frame_that_has_begun_ends() {
     assert_eq!((frames.unseen(), frames.gap(b"")), (0, Some(0)));
 }
 
-fn sender() -> impl Strategy<Value = Sender> {
-    prop_oneof![Just(Sender::Client), Just(Sender::Backend)]
+fn sender() -> impl Strategy<Value = FrameSender> {
+    prop_oneof![Just(FrameSender::Client), Just(FrameSender::Backend)]
 }
 
 proptest! {
