@@ -54,7 +54,7 @@ pub struct WorkerCtx {
     /// Where requests are served.
     pub job_futures: JobFutures<Rc<dyn Any>, Option<After>>,
     /// Connections whose bytes only pass through, and when those end whose backend leaves.
-    tunnels: Tunnels,
+    pub tunnels: Tunnels,
     /// Where requests wait to be begun.
     pub request_queue: RequestQueue,
     /// Tokens for attempts beyond the first, in the making, by target.
@@ -162,6 +162,7 @@ impl WorkerCtx {
         log: Option<Handle>,
         raw_relay: bool,
     ) -> Rc<WorkerCtx> {
+        let ticker = Ticker::new();
         Rc::new(WorkerCtx {
             view: RefCell::new(View::new(snapshot)),
             turns: Cell::new(0),
@@ -169,11 +170,11 @@ impl WorkerCtx {
             buffers: FreeList::new(),
             outgoing: HeadBuffers::default(),
             job_futures: JobFutures::default(),
-            tunnels: Tunnels::default(),
+            tunnels: Tunnels::new(&ticker),
             request_queue: RequestQueue::default(),
             chance: Chance::new(),
             promptness: Promptness::default(),
-            ticker: Ticker::new(),
+            ticker,
             pool,
             cells,
             log: RefCell::new(log),

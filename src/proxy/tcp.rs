@@ -52,7 +52,7 @@ pub async fn serve(ctx: Rc<WorkerCtx>, client: Stream, peer: Peer, listener: Her
             let deadline = ctx.ticker.deadline();
             let idle = target.config.timeouts.tunnel;
             let early = Early { client: early, backend: None };
-            let tunnel = ctx.begin_tunnel(lease.backend(), peer.listener, TunnelKind::Bytes);
+            let tunnel = ctx.tunnels.begin(lease.backend(), peer.listener, TunnelKind::Bytes);
             let mut relay = Relay::new(early, &ctx.buffers, &deadline, idle, &moved);
             let end = poll_fn(|cx| match relay.poll(cx, &mut ends.client, &mut ends.backend) {
                 Poll::Ready(end) => Poll::Ready(Ok(end)),

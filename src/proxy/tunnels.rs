@@ -14,11 +14,9 @@ use slab::Slab;
 
 use crate::message::{BackendId, Cause, ListenerId};
 use crate::net::relay::RelayEnd;
-use crate::net::{Deadline, now};
-use crate::targets::{Backend, Departure};
+use crate::net::{Deadline, Ticker, now};
+use crate::targets::{Backend, Chance, Departure};
 use crate::tick::Tick;
-
-use super::WorkerCtx;
 
 /// What passes through a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +60,9 @@ struct Farewell {
 }
 
 /// The tunnels of one worker.
-#[derive(Default)]
 pub struct Tunnels {
+    ticker: Rc<Ticker>,
+    chance: Chance,
     listed: RefCell<Slab<Listed>>,
     /// Listeners that are gone, while they have connections.
     closing: RefCell<HashMap<ListenerId, Departure>>,
@@ -128,15 +127,26 @@ impl Drop for Tunnel<'_> {
     }
 }
 
-impl WorkerCtx {
+impl Tunnels {
+    /// None, of a worker with this clock.
+    #[must_use]
+    pub fn new(ticker: &Rc<Ticker>) -> Tunnels {
+        Tunnels {
+            ticker: Rc::clone(ticker),
+            chance: Chance::new(),
+            listed: RefCell::default(),
+            closing: RefCell::default(),
+            ending: Cell::new(None),
+        }
+    }
+
     /// Lists a tunnel to `backend` that came in on `listener`.
     #[must_use]
-    pub fn begin_tunnel(&self, backend: &Backend, listener: ListenerId, kind: TunnelKind) -> Tunnel<'_> {
-        let tunnels = &self.tunnels;
+    pub fn begin(&self, backend: &Backend, listener: ListenerId, kind: TunnelKind) -> Tunnel<'_> {
         let end =
             Rc::new(End { due: self.ticker.deadline(), backend: Cell::new(None), front: Cell::new(None) });
         let listed = Listed { backend: backend.id, listener, kind, end: Rc::clone(&end) };
-        let key = tunnels.listed.borrow_mut().insert(listed);
+        let key = self.listed.borrow_mut().insert(listed);
         // Listed first: see the invariants of a departure.
         let late = |departure: Departure, cause| {
             let moment = departure.late(now(), self.phase());
@@ -144,25 +154,25 @@ impl WorkerCtx {
         };
         let departure = backend.departure();
         end.backend.set(departure.map(|departure| late(departure, Cause::Drained)));
-        let closing = tunnels.closing.borrow().get(&listener).copied();
-        let ending = tunnels.ending.get().filter(|_| kind == TunnelKind::WebSocket);
+        let closing = self.closing.borrow().get(&listener).copied();
+        let ending = self.ending.get().filter(|_| kind == TunnelKind::WebSocket);
         let fronts = [closing.map(|it| late(it, Cause::Drained)), ending.map(|it| late(it, Cause::Shutdown))];
         end.front.set(fronts.into_iter().flatten().min_by_key(|farewell| farewell.moment));
         if end.first().is_some() {
             end.set();
         }
-        Tunnel { tunnels, key, end, kind }
+        Tunnel { tunnels: self, key, end, kind }
     }
 
     /// Looks at whether these backends leave, and lets the tunnels to them end in time, or go on after all. Called whenever the
     /// word of one has changed.
-    pub fn look_at_departures(&self, backends: &[Arc<Backend>]) {
+    pub fn look(&self, backends: &[Arc<Backend>]) {
         if backends.is_empty() {
             return;
         }
         let words: HashMap<BackendId, Option<Departure>> =
             backends.iter().map(|backend| (backend.id, backend.departure())).collect();
-        let listed = self.tunnels.listed.borrow();
+        let listed = self.listed.borrow();
         // Those that leave together are spread together.
         let mut leaving: HashMap<Departure, Vec<&Listed>> = HashMap::new();
         for (_, one) in listed.iter() {
@@ -183,27 +193,25 @@ impl WorkerCtx {
     }
 
     /// Lets the tunnels that came in on `listener` end, which is gone.
-    pub fn close_tunnels(&self, listener: ListenerId, departure: Departure) {
-        self.tunnels.closing.borrow_mut().insert(listener, departure);
-        let listed = self.tunnels.listed.borrow();
+    pub fn close(&self, listener: ListenerId, departure: Departure) {
+        self.closing.borrow_mut().insert(listener, departure);
+        let listed = self.listed.borrow();
         let those: Vec<_> =
             listed.iter().filter(|(_, one)| one.listener == listener).map(|(_, one)| one).collect();
         self.spread(departure, &those, Cause::Drained, |end| &end.front);
     }
 
     /// Nothing of `listener` is left.
-    pub fn forget_listener(&self, listener: ListenerId) {
-        self.tunnels.closing.borrow_mut().remove(&listener);
+    pub fn forget(&self, listener: ListenerId) {
+        self.closing.borrow_mut().remove(&listener);
     }
 
     /// Lets all tunnels end that can be told so: whatever is left afterwards is cut with the worker.
-    pub fn end_tunnels(&self, departure: Departure) {
-        self.tunnels.ending.set(Some(departure));
-        let listed = self.tunnels.listed.borrow();
-        let ends_sooner = |one: &Listed| one.end.front.get().is_some();
-        let those: Vec<_> = listed.iter().map(|(_, one)| one).collect();
-        let those: Vec<_> =
-            those.into_iter().filter(|one| one.kind == TunnelKind::WebSocket && !ends_sooner(one)).collect();
+    pub fn end_all(&self, departure: Departure) {
+        self.ending.set(Some(departure));
+        let listed = self.listed.borrow();
+        let is_told = |one: &&Listed| one.kind == TunnelKind::WebSocket && one.end.front.get().is_none();
+        let those: Vec<_> = listed.iter().map(|(_, one)| one).filter(is_told).collect();
         self.spread(departure, &those, Cause::Shutdown, |end| &end.front);
     }
 

@@ -102,7 +102,7 @@ impl Accepting {
     pub(super) fn change(&mut self, change: Change, tasks: &mut Vital) -> io::Result<()> {
         let Change { snapshot, sockets, places, departing, patience, done } = change;
         let before = self.ctx.adopt(snapshot);
-        self.ctx.look_at_departures(&departing);
+        self.ctx.tunnels.look(&departing);
         let places: HashMap<SocketId, ListenerId> = places.into_iter().collect();
         let mut ends = false;
         self.loops.retain(|id, orders| match places.get(id) {
@@ -126,11 +126,11 @@ impl Accepting {
             ends = true;
             let (admitter, state, id) = (Rc::clone(&self.admitter), Arc::clone(&listener.state), listener.id);
             let ctx = Rc::clone(&self.ctx);
-            ctx.close_tunnels(id, Departure { since: now(), window: patience });
+            ctx.tunnels.close(id, Departure { since: now(), window: patience });
             spawn_local(async move {
                 sleep(patience).await;
                 admitter.cut(id);
-                ctx.forget_listener(id);
+                ctx.tunnels.forget(id);
                 drop(state);
             });
         }

@@ -150,7 +150,7 @@ async fn serve(
     ctx.drain();
     let farewell = FAREWELL.min(patience / 4);
     if !farewell.is_zero() {
-        ctx.end_tunnels(Departure { since: now().after(patience - farewell), window: farewell });
+        ctx.tunnels.end_all(Departure { since: now().after(patience - farewell), window: farewell });
     }
     let finish = async {
         accepting.finish().await?;

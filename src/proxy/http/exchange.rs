@@ -146,7 +146,7 @@ pub async fn exchange<E: Edge>(
                 .value(HeaderField::Upgrade)
                 .is_some_and(|protocol| protocol.eq_ignore_ascii_case(b"websocket"));
             let kind = if is_websocket { TunnelKind::WebSocket } else { TunnelKind::Bytes };
-            let tunnel = ctx.begin_tunnel(lease.backend(), listener.id, kind);
+            let tunnel = ctx.tunnels.begin(lease.backend(), listener.id, kind);
             let end = Box::pin(edge.tunnel(answer, &mut far.backend, early, idle, &moved, &tunnel)).await;
             drop(tunnel);
             far.ended =

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::config::model::{self, BackendAddress, Config, Policy, Protocol, Timeouts};
-use crate::proxy::fixtures;
+use crate::proxy::{WorkerCtx, fixtures};
 use crate::snapshot::{Snapshot, Snapshots};
 
 const WINDOW: Duration = Duration::from_secs(60);
@@ -62,7 +62,7 @@ impl Scene {
     }
 
     fn begin(&self, backend: usize, kind: TunnelKind) -> Tunnel<'_> {
-        self.ctx.begin_tunnel(&self.backends[backend], ListenerId(0), kind)
+        self.ctx.tunnels.begin(&self.backends[backend], ListenerId(0), kind)
     }
 }
 
@@ -91,7 +91,7 @@ fn whenever_a_tunnel_begins_while_its_backend_goes_it_ends_within_the_window() {
         let gone = scene.commit();
         assert_eq!(gone.iter().map(|one| &*one.name).collect::<Vec<_>>(), ["a"]);
         begin(1, &mut tunnels);
-        scene.ctx.look_at_departures(&gone);
+        scene.ctx.tunnels.look(&gone);
         begin(2, &mut tunnels);
         let end = now().after(WINDOW);
         for tunnel in &tunnels[..2] {
@@ -113,7 +113,7 @@ fn those_that_are_there_are_spread_evenly_and_who_looks_again_changes_no_end() {
     let departure = gone[0].departure().expect("it leaves");
     assert_eq!(departure.window, WINDOW);
     for _ in 0..3 {
-        scene.ctx.look_at_departures(&gone);
+        scene.ctx.tunnels.look(&gone);
         let mut by_second = [0; 60];
         for tunnel in &tunnels {
             let after = moment(tunnel).expect("it has one").since(departure.since);
@@ -131,7 +131,7 @@ fn one_whose_backend_stays_after_all_goes_on() {
     let leaving = Leaving { end: Tick(1), cause: Cause::Drained };
     tunnel.end.backend.set(Some(Farewell { moment: Tick(1), leaving }));
     tunnel.end.set();
-    scene.ctx.look_at_departures(&scene.backends);
+    scene.ctx.tunnels.look(&scene.backends);
     assert!(poll(&tunnel).is_pending() && moment(&tunnel).is_none());
     // Its deadline may have been due when the word was taken back.
     tunnel.end.due.set_at(Tick(1));
@@ -142,13 +142,13 @@ fn one_whose_backend_stays_after_all_goes_on() {
 fn of_a_listener_and_a_backend_that_leave_the_first_counts() {
     let scene = Scene::new();
     let (one, other) = (scene.begin(0, TunnelKind::Bytes), scene.begin(1, TunnelKind::Bytes));
-    scene.ctx.look_at_departures(&scene.commit());
+    scene.ctx.tunnels.look(&scene.commit());
     let of_backend = moment(&one).expect("it leaves");
-    scene.ctx.close_tunnels(ListenerId(0), Departure { since: now(), window: Duration::from_millis(8) });
+    scene.ctx.tunnels.close(ListenerId(0), Departure { since: now(), window: Duration::from_millis(8) });
     assert!(moment(&one) < Some(of_backend) && moment(&other).is_some());
     let late = scene.begin(1, TunnelKind::Bytes);
     assert!(moment(&late).is_some(), "its request was under way");
-    scene.ctx.forget_listener(ListenerId(0));
+    scene.ctx.tunnels.forget(ListenerId(0));
     assert!(moment(&scene.begin(1, TunnelKind::Bytes)).is_none());
 }
 
@@ -156,7 +156,7 @@ fn of_a_listener_and_a_backend_that_leave_the_first_counts() {
 fn at_the_end_of_the_process_those_are_told_that_can_be() {
     let scene = Scene::new();
     let (told, cut) = (scene.begin(0, TunnelKind::WebSocket), scene.begin(0, TunnelKind::Bytes));
-    scene.ctx.end_tunnels(Departure { since: Tick(5), window: Duration::from_millis(8) });
+    scene.ctx.tunnels.end_all(Departure { since: Tick(5), window: Duration::from_millis(8) });
     let late = scene.begin(0, TunnelKind::WebSocket);
     scene.ctx.ticker.tick(now());
     assert_eq!([&told, &cut, &late].map(|one| poll(one).is_ready()), [true, false, true]);

@@ -57,8 +57,9 @@ impl Departure {
     /// When one is told that was not there yet as the others got their moments, at `now`.
     #[must_use]
     pub fn late(self, now: Tick, phase: u32) -> Tick {
-        let left = u128::from(nanos(self.last().since(now)));
-        Tick(now.0.saturating_add(u64::try_from((left * u128::from(phase)) >> 32).unwrap_or(u64::MAX)))
+        let from = self.since.max(now);
+        let left = u128::from(nanos(self.last().since(from)));
+        Tick(from.0.saturating_add(u64::try_from((left * u128::from(phase)) >> 32).unwrap_or(u64::MAX)))
     }
 }
 

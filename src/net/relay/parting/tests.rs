@@ -201,7 +201,7 @@ async fn what_a_tls_session_has_encrypted_goes_out_before_anything_else() {
     let deadline = ticker.deadline();
     let (near, mut far) = pair().await;
     let mut client = Stream::Tls(Box::new(near));
-    let (near, mut backend_end) = UnixStream::pair().expect("a pair of sockets");
+    let (near, backend_end) = UnixStream::pair().expect("a pair of sockets");
     let mut backend = Stream::from(near);
     let mut relay = Relay::following(
         [Lines::default(), Lines::default()],
