@@ -181,6 +181,7 @@ fn target(algorithm: Balance, size: u16) -> Arc<Target> {
         sticky: None,
         health: None::<HealthCheck>,
         timeouts: Timeouts::default(),
+        drain_timeout: model::TargetConfig::DRAIN_TIMEOUT,
         resilience: Resilience::default(),
         upgrade: Vec::new(),
         backends: (0..size).map(backend).collect(),

@@ -59,6 +59,11 @@ fn words_of_agents() {
 }
 
 #[test]
+fn frames_of_websockets() {
+    replay("websocket");
+}
+
+#[test]
 fn two_readers_of_one_message() {
     replay("differential");
 }

@@ -156,12 +156,19 @@ pub struct TargetConfig {
     pub health: Option<HealthCheck>,
     /// How long backends may take.
     pub timeouts: Timeouts,
+    /// Within which the tunnels to a backend end that is not among them any more; zero: they are cut at once.
+    pub drain_timeout: Duration,
     /// What is done about those that fail, and about too many requests.
     pub resilience: Resilience,
     /// Protocols that a client may upgrade to, in lower case. Default: `websocket`.
     pub upgrade: Vec<String>,
     /// In the order of the file.
     pub backends: Vec<BackendConfig>,
+}
+
+impl TargetConfig {
+    /// What `drain_timeout` is where nobody says.
+    pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 }
 
 /// What backends get as Host.

@@ -172,6 +172,8 @@ causes! {
     Overtaken = "overtaken", 200, Nobody, "Another backend was sooner.";
     /// A tunnel was silent for its whole idle time.
     TunnelIdle = "tunnel_idle", 200, Nobody, "The connection was idle for too long.";
+    /// A tunnel was ended because its backend or its listener is gone from the config.
+    Drained = "drained", 200, Nobody, "The connection was ended because its backend leaves.";
 }
 
 impl std::fmt::Display for Cause {

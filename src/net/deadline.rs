@@ -157,6 +157,21 @@ impl Deadline {
         self.ticker.busy.set(true);
     }
 
+    /// Due at `due`, also for who waits for it already.
+    pub fn set_at(&self, due: Tick) {
+        self.due.set(due);
+        let ticker = &self.ticker;
+        if let Some(slot) = ticker.slots.borrow_mut().get_mut(self.key.get())
+            && due < slot.due
+        {
+            slot.due = due;
+            ticker.earliest.set(ticker.earliest.get().min(due));
+        }
+        ticker.busy.set(true);
+        // It may have gone to rest.
+        let _ = ticker.reading();
+    }
+
     /// As [`Deadline::set`], unless it is set already.
     pub fn set_if_clear(&self, span: Duration) {
         if !self.is_set() {
@@ -309,6 +324,30 @@ mod tests {
         assert!(!poll());
         ticker.wake_all();
         assert!(count() == 4 && !poll(), "a drain reaches who waits for nothing");
+    }
+
+    #[test]
+    fn who_waits_already_is_woken_when_a_deadline_is_brought_forward() {
+        let ticker = Ticker::new();
+        let (deadline, woken) = (ticker.deadline(), Arc::new(Woken::default()));
+        let waker = Waker::from(Arc::clone(&woken));
+        let poll = || deadline.poll(&mut Context::from_waker(&waker)).is_ready();
+        let start = now();
+        let at = |seconds| start.after(Duration::from_secs(seconds));
+        assert!(!poll(), "it was never set");
+        deadline.set_at(at(5));
+        assert_eq!(woken.0.load(Ordering::Relaxed), 0);
+        ticker.tick(at(4));
+        assert_eq!(woken.0.load(Ordering::Relaxed), 0);
+        deadline.set_at(at(9));
+        ticker.tick(at(6));
+        assert!(woken.0.load(Ordering::Relaxed) == 1 && !poll(), "woken for nothing");
+        ticker.tick(at(9));
+        assert!(woken.0.load(Ordering::Relaxed) == 2 && poll());
+        deadline.clear();
+        assert!(!poll());
+        deadline.set_at(Tick(1));
+        assert!(poll(), "what is over is due at once");
     }
 
     #[test]

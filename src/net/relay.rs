@@ -3,6 +3,9 @@
 //! Each direction ends on its own: the end of one side is passed on as a half-close and the other direction
 //! goes on, so "client finished sending, backend still answers" works. A direction owns a buffer, or a pipe, only
 //! while bytes wait to be written. Callers: TCP targets and upgraded HTTP connections.
+//!
+//! What the bytes are is nobody's business, unless somebody [follows](Follow) them. Then a relay can [part](parting) with both sides
+//! between two of their units.
 
 use std::cell::Cell;
 use std::io;
@@ -47,10 +50,62 @@ pub struct Early {
     pub backend: Option<Buffer>,
 }
 
+/// Somebody who knows what passes in one direction, and so where a unit of it ends.
+///
+/// It sees every byte once, in order, as the sink takes it.
+pub trait Follow {
+    /// The sink has taken these.
+    fn see(&mut self, bytes: &[u8]);
+
+    /// The sink has taken so many, of [`Follow::unseen`], that nobody has looked at.
+    fn skip(&mut self, count: usize);
+
+    /// How many of those that come next need not be seen.
+    fn unseen(&self) -> usize;
+
+    /// How many of these are left of the unit that has begun; 0: none has. `None`: it does not end in them.
+    fn gap(&self, bytes: &[u8]) -> Option<usize>;
+
+    /// The sender has said its last unit.
+    fn is_over(&self) -> bool;
+
+    /// Nobody knows where units end.
+    fn is_lost(&self) -> bool;
+}
+
+/// Bytes of which nothing is known.
+#[derive(Debug, Default)]
+pub struct Unknown;
+
+impl Follow for Unknown {
+    #[inline]
+    fn see(&mut self, _: &[u8]) {}
+
+    #[inline]
+    fn skip(&mut self, _: usize) {}
+
+    #[inline]
+    fn unseen(&self) -> usize {
+        usize::MAX
+    }
+
+    fn gap(&self, _: &[u8]) -> Option<usize> {
+        None
+    }
+
+    fn is_over(&self) -> bool {
+        false
+    }
+
+    fn is_lost(&self) -> bool {
+        true
+    }
+}
+
 /// A relay under way. It borrows its streams for one poll at a time.
-pub struct Relay<'a> {
-    up: Direction,
-    down: Direction,
+pub struct Relay<'a, F = Unknown> {
+    up: Direction<F>,
+    down: Direction<F>,
     buffers: &'a FreeList,
     deadline: &'a Deadline,
     idle: Duration,
@@ -67,8 +122,23 @@ impl<'a> Relay<'a> {
         idle: Duration,
         moved: &'a BytesMoved,
     ) -> Self {
+        Relay::following([Unknown, Unknown], early, buffers, deadline, idle, moved)
+    }
+}
+
+impl<'a, F: Follow> Relay<'a, F> {
+    /// The same, with who follows what the client says, and what the backend does.
+    #[must_use]
+    pub fn following(
+        [client, backend]: [F; 2],
+        early: Early,
+        buffers: &'a FreeList,
+        deadline: &'a Deadline,
+        idle: Duration,
+        moved: &'a BytesMoved,
+    ) -> Self {
         deadline.set(idle);
-        let (up, down) = (Direction::new(early.client), Direction::new(early.backend));
+        let (up, down) = (Direction::new(client, early.client), Direction::new(backend, early.backend));
         Relay { up, down, buffers, deadline, idle, moved }
     }
 
@@ -114,18 +184,18 @@ enum Waiting {
     Pipe(Pipe),
 }
 
-#[derive(Default)]
-struct Direction {
+struct Direction<F> {
+    follow: F,
     waiting: Waiting,
     run: Run,
     ended: bool,
     shut: bool,
 }
 
-impl Direction {
-    fn new(early: Option<Buffer>) -> Direction {
+impl<F: Follow> Direction<F> {
+    fn new(follow: F, early: Option<Buffer>) -> Direction<F> {
         let waiting = early.filter(|buffer| !buffer.is_empty()).map_or(Waiting::Nothing, Waiting::Buffer);
-        Direction { waiting, ..Direction::default() }
+        Direction { follow, waiting, run: Run::default(), ended: false, shut: false }
     }
 
     fn poll(
@@ -139,10 +209,7 @@ impl Direction {
         let mut room = TURN;
         loop {
             if !matches!(self.waiting, Waiting::Nothing) {
-                let count = ready!(self.poll_pass(cx, sink)).map_err(Side::Sink)?;
-                if count == 0 {
-                    return Poll::Ready(Err(Side::Sink(io::ErrorKind::WriteZero.into())));
-                }
+                let count = ready!(self.poll_pass(cx, sink, usize::MAX)).map_err(Side::Sink)?;
                 moved.set(moved.get() + count as u64);
                 room = room.saturating_sub(count);
                 if room == 0 {
@@ -167,20 +234,26 @@ impl Direction {
         }
     }
 
-    /// Hands some of what waits to the sink.
-    fn poll_pass(&mut self, cx: &mut Context<'_>, sink: &mut Stream) -> Poll<io::Result<usize>> {
+    /// Hands some of what waits to the sink: of a buffer at most `most` bytes.
+    fn poll_pass(&mut self, cx: &mut Context<'_>, sink: &mut Stream, most: usize) -> Poll<io::Result<usize>> {
         let (count, empty) = match &mut self.waiting {
-            Waiting::Nothing => return Poll::Ready(Ok(0)),
+            Waiting::Nothing => (0, true),
             Waiting::Buffer(buffer) => {
-                let count = ready!(sink.poll_write(cx, buffer.data()))?;
+                let data = buffer.data();
+                let count = ready!(sink.poll_write(cx, &data[..most.min(data.len())]))?;
+                self.follow.see(&data[..count.min(data.len())]);
                 buffer.consume(count);
                 (count, buffer.is_empty())
             }
             Waiting::Pipe(pipe) => {
                 let count = ready!(pipe.poll_drain(cx, sink))?;
+                self.follow.skip(count);
                 (count, pipe.is_empty())
             }
         };
+        if count == 0 {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+        }
         if empty {
             self.waiting = Waiting::Nothing;
         }
@@ -196,12 +269,14 @@ impl Direction {
         buffers: &FreeList,
     ) -> Poll<io::Result<()>> {
         ready!(source.poll_readable(cx))?;
+        let unseen = self.follow.unseen();
         if self.run.is_long()
+            && unseen >= splice::SHORT
             && source.is_plain()
             && sink.is_plain()
             && let Some(mut pipe) = buffers.pipes().take()
         {
-            match ready!(pipe.poll_fill(cx, source, splice::SIZE)) {
+            match ready!(pipe.poll_fill(cx, source, unseen.min(splice::SIZE))) {
                 Ok(count) => {
                     self.run.spliced(count);
                     if count > 0 {
@@ -231,5 +306,6 @@ fn is_closed(error: &io::Error) -> bool {
     matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected)
 }
 
+pub mod parting;
 #[cfg(test)]
 mod tests;

@@ -43,6 +43,7 @@ pub(super) fn target(
         sticky: None,
         health,
         timeouts: Timeouts::default(),
+        drain_timeout: model::TargetConfig::DRAIN_TIMEOUT,
         resilience: model::Resilience::default(),
         upgrade: Vec::new(),
         backends: backends.collect(),

@@ -171,6 +171,7 @@ pub(super) mod tests {
             sticky: None,
             health,
             timeouts: Timeouts::default(),
+            drain_timeout: model::TargetConfig::DRAIN_TIMEOUT,
             resilience: model::Resilience::default(),
             upgrade: Vec::new(),
             backends: (0..backends).map(backend).collect(),

@@ -32,12 +32,14 @@ pub mod presence;
 pub mod recording;
 pub mod request_queue;
 pub mod tcp;
+pub mod tunnels;
 
 use head_buffers::HeadBuffers;
 use http::after::After;
 use http::job_futures::JobFutures;
 use pool::Pool;
 use request_queue::RequestQueue;
+use tunnels::Tunnels;
 
 /// What belongs to one worker and is used by all of its connections.
 pub struct WorkerCtx {
@@ -51,6 +53,8 @@ pub struct WorkerCtx {
     pub outgoing: HeadBuffers,
     /// Where requests are served.
     pub job_futures: JobFutures<Rc<dyn Any>, Option<After>>,
+    /// Connections whose bytes only pass through, and when those end whose backend leaves.
+    pub tunnels: Tunnels,
     /// Where requests wait to be begun.
     pub request_queue: RequestQueue,
     /// Tokens for attempts beyond the first, in the making, by target.
@@ -158,6 +162,7 @@ impl WorkerCtx {
         log: Option<Handle>,
         raw_relay: bool,
     ) -> Rc<WorkerCtx> {
+        let ticker = Ticker::new();
         Rc::new(WorkerCtx {
             view: RefCell::new(View::new(snapshot)),
             turns: Cell::new(0),
@@ -165,10 +170,11 @@ impl WorkerCtx {
             buffers: FreeList::new(),
             outgoing: HeadBuffers::default(),
             job_futures: JobFutures::default(),
+            tunnels: Tunnels::new(&ticker),
             request_queue: RequestQueue::default(),
             chance: Chance::new(),
             promptness: Promptness::default(),
-            ticker: Ticker::new(),
+            ticker,
             pool,
             cells,
             log: RefCell::new(log),

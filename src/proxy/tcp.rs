@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::Context;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::message::{Blame, Cause, Peer, Record, RecordKind};
@@ -14,6 +14,7 @@ use super::dial::{self, dial};
 use super::lend::lend;
 use super::presence::{Presence, Waiting};
 use super::recording::Recording;
+use super::tunnels::{Leaving, TunnelKind};
 use super::{Here, WorkerCtx};
 
 /// The two connections of a relay. Unless both sides have ended, something on its way to one of them is not whole, and must
@@ -51,18 +52,25 @@ pub async fn serve(ctx: Rc<WorkerCtx>, client: Stream, peer: Peer, listener: Her
             let deadline = ctx.ticker.deadline();
             let idle = target.config.timeouts.tunnel;
             let early = Early { client: early, backend: None };
+            let tunnel = ctx.tunnels.begin(lease.backend(), peer.listener, TunnelKind::Bytes);
             let mut relay = Relay::new(early, &ctx.buffers, &deadline, idle, &moved);
-            let end = poll_fn(|cx| relay.poll(cx, &mut ends.client, &mut ends.backend)).await;
-            ends.ended = matches!(end, RelayEnd::Closed);
+            let end = poll_fn(|cx| match relay.poll(cx, &mut ends.client, &mut ends.backend) {
+                Poll::Ready(end) => Poll::Ready(Ok(end)),
+                Poll::Pending => tunnel.poll_leave(cx).map(Err),
+            })
+            .await;
+            drop(tunnel);
+            ends.ended = matches!(end, Ok(RelayEnd::Closed));
             let silent = moved.down.get() == 0;
             if !silent {
                 dial::accepted(lease.backend());
             }
             let (cause, outcome) = match end {
-                RelayEnd::Closed => (Cause::Done, Outcome::Success),
-                RelayEnd::Idle => (Cause::TunnelIdle, Outcome::Success),
-                RelayEnd::Client(_) => (Cause::ClientGone, Outcome::Neutral),
-                RelayEnd::Backend(error) => {
+                Ok(RelayEnd::Closed) => (Cause::Done, Outcome::Success),
+                Ok(RelayEnd::Idle) => (Cause::TunnelIdle, Outcome::Success),
+                Err(Leaving { cause, .. }) => (cause, Outcome::Success),
+                Ok(RelayEnd::Client(_)) => (Cause::ClientGone, Outcome::Neutral),
+                Ok(RelayEnd::Backend(error)) => {
                     // Behind its first byte an alert says nothing about the handshake.
                     let refusal = if silent { dial::refusal(lease.backend(), &error) } else { None };
                     match refusal {

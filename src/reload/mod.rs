@@ -148,11 +148,14 @@ impl Reloader {
         let (snapshot, gone) = self.snapshots.commit(draft);
         self.limits.set(config.max_connections.unwrap_or(self.affordable));
         let (orders, closed) = state.places.settle(rebinding, &snapshot);
+        let removed = gone.backends.len();
+        let departing: Arc<[_]> = gone.backends.into();
         let mut answers = Vec::new();
         for (worker, sockets) in state.workers.iter().zip(sockets) {
             let (done, answer) = oneshot::channel();
             let (snapshot, places) = (Arc::clone(&snapshot), orders.clone());
-            let change = Change { snapshot, sockets, places, patience: config.shutdown_timeout, done };
+            let (departing, patience) = (Arc::clone(&departing), config.shutdown_timeout);
+            let change = Change { snapshot, sockets, places, departing, patience, done };
             // A worker that has ended ends the process.
             if worker.send(change).is_ok() {
                 answers.push(answer);
@@ -161,7 +164,7 @@ impl Reloader {
         state.config = config.clone();
         let given = &snapshot.given;
         let added = given.listeners.len() + given.targets.len() + given.backends.len();
-        Ok((snapshot, Reloaded { added, removed: gone.backends.len() }, answers, closed))
+        Ok((snapshot, Reloaded { added, removed }, answers, closed))
     }
 }
 

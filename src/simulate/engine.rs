@@ -356,6 +356,7 @@ fn config(workload: &Workload, policy: &Policy) -> model::TargetConfig {
         sticky: None,
         health: workload.health.clone(),
         timeouts: Timeouts::default(),
+        drain_timeout: model::TargetConfig::DRAIN_TIMEOUT,
         resilience: model::Resilience { max_in_flight: None, adaptive: false, ..workload.resilience.clone() },
         upgrade: Vec::new(),
         backends: backends.collect(),

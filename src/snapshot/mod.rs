@@ -14,6 +14,7 @@ use rustls::ServerConfig;
 
 use crate::config::model;
 use crate::message::{BackendId, ListenerId, TargetId};
+use crate::net::now;
 use crate::route::Router;
 use crate::slots::{HeldSlot, Slots};
 use crate::targets::{Gone, Prepared, Registry, Target};
@@ -189,7 +190,7 @@ impl Snapshots {
     /// everybody.
     pub fn commit(&self, draft: Draft) -> (Arc<Snapshot>, Gone) {
         let Draft { snapshot, prepared } = draft;
-        let gone = self.registry.commit(&prepared);
+        let gone = self.registry.commit(&prepared, now());
         for listener in &snapshot.listeners {
             listener.state.counts.limit(&listener.config.limits);
         }

@@ -27,6 +27,7 @@ pub use resilience::hedge::HedgePace;
 pub use resilience::sweep::Ejected;
 pub use resilience::window::SWEEP;
 pub use state::decide::{Health, Source};
+pub use state::departure::Departure;
 pub use state::endpoint::Endpoint;
 pub use state::objects::{Backend, Lease};
 pub use state::padded::Padded;

@@ -21,8 +21,10 @@ use tokio::time::sleep;
 
 use crate::lasting::Vital;
 use crate::message::ListenerId;
+use crate::net::now;
 use crate::proxy::WorkerCtx;
 use crate::snapshot::{Listener, Snapshot};
+use crate::targets::{Backend, Departure};
 
 use super::admission::Admitter;
 use super::handover::Neighbours;
@@ -36,6 +38,8 @@ pub struct Change {
     pub sockets: Vec<Socket>,
     /// Every socket that goes on, and whose connections it accepts.
     pub places: Vec<(SocketId, ListenerId)>,
+    /// Backends that leave, or stay after all: their words have changed.
+    pub departing: Arc<[Arc<Backend>]>,
     /// How long connections of listeners that are gone may finish.
     pub patience: Duration,
     /// Gets the config before once this one is in force, so that its end costs no worker time.
@@ -96,8 +100,9 @@ impl Accepting {
     /// # Errors
     /// A new socket can't be accepted from.
     pub(super) fn change(&mut self, change: Change, tasks: &mut Vital) -> io::Result<()> {
-        let Change { snapshot, sockets, places, patience, done } = change;
+        let Change { snapshot, sockets, places, departing, patience, done } = change;
         let before = self.ctx.adopt(snapshot);
+        self.ctx.tunnels.look(&departing);
         let places: HashMap<SocketId, ListenerId> = places.into_iter().collect();
         let mut ends = false;
         self.loops.retain(|id, orders| match places.get(id) {
@@ -120,9 +125,12 @@ impl Accepting {
         for listener in before.listeners.iter().filter(gone) {
             ends = true;
             let (admitter, state, id) = (Rc::clone(&self.admitter), Arc::clone(&listener.state), listener.id);
+            let ctx = Rc::clone(&self.ctx);
+            ctx.tunnels.close(id, Departure { since: now(), window: patience });
             spawn_local(async move {
                 sleep(patience).await;
                 admitter.cut(id);
+                ctx.tunnels.forget(id);
                 drop(state);
             });
         }

@@ -28,6 +28,7 @@ use crate::proxy::WorkerCtx;
 use crate::proxy::pool::Pool;
 use crate::shutdown::Shutdown;
 use crate::snapshot::{ConnectionLimits, Snapshot};
+use crate::targets::Departure;
 use crate::telemetry::access_log;
 use crate::telemetry::cells::Cells;
 
@@ -40,6 +41,8 @@ pub use listen::{Socket, SocketId, SocketKind};
 
 /// How often pools are swept.
 const SWEEP: Duration = Duration::from_secs(1);
+/// How long before the end of a shutdown those are told that can be told.
+const FAREWELL: Duration = Duration::from_secs(2);
 /// How often access records are handed to the writer.
 const FLUSH: Duration = Duration::from_millis(250);
 
@@ -145,6 +148,10 @@ async fn serve(
     // From here on only accept loops hold the neighbours, and the others' mailboxes end when those have.
     drop(loops);
     ctx.drain();
+    let farewell = FAREWELL.min(patience / 4);
+    if !farewell.is_zero() {
+        ctx.tunnels.end_all(Departure { since: now().after(patience - farewell), window: farewell });
+    }
     let finish = async {
         accepting.finish().await?;
         tracker.close();

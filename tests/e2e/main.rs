@@ -13,6 +13,7 @@ mod balance_hash;
 mod balance_load;
 mod clients;
 mod cuts;
+mod drain;
 mod faults;
 mod hedges;
 mod http_aborts;

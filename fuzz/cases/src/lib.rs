@@ -14,6 +14,7 @@ mod heads;
 mod ours;
 mod shown;
 pub mod strict;
+mod websocket;
 mod writer;
 mod yaml;
 
@@ -21,6 +22,7 @@ pub use agent::agent;
 pub use chunk::chunk;
 pub use differential::differential;
 pub use heads::{request_head, response_head};
+pub use websocket::websocket;
 pub use writer::head_writer;
 pub use yaml::yaml;
 
@@ -36,4 +38,5 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("yaml", yaml),
     ("differential", differential),
     ("agent", agent),
+    ("websocket", websocket),
 ];

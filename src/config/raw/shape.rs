@@ -150,6 +150,12 @@ pub(super) const TARGET: Shape = Shape {
         )
         .or("50%"),
         key("timeouts", Group(&TIMEOUTS), "How long backends and clients may take."),
+        key(
+            "drain_timeout",
+            Time(Duration::ZERO, DAY),
+            "Within which the tunnels to a backend end that is gone from the file.",
+        )
+        .or("30s"),
         key("limits", Group(&LIMITS), "What one request may cost, and connections."),
         key(
             "forwarded",

@@ -38,6 +38,7 @@ pub(in crate::config) struct RawTarget {
     pub(in crate::config) health_check: Option<Written<Option<RawHealth>>>,
     pub(in crate::config) resilience: RawResilience,
     pub(in crate::config) timeouts: RawTimeouts,
+    pub(in crate::config) drain_timeout: Option<Written<Duration>>,
     pub(in crate::config) limits: RawLimits,
     pub(in crate::config) forwarded: Option<Written<Forwarded>>,
     pub(in crate::config) x_real_ip: Option<Written<bool>>,
@@ -62,6 +63,7 @@ impl RawTarget {
             health_check: None,
             resilience: RawResilience::default(),
             timeouts: RawTimeouts::default(),
+            drain_timeout: None,
             limits: RawLimits::default(),
             forwarded: None,
             x_real_ip: None,
@@ -158,6 +160,8 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
     if let Some(entry) = section.find("timeouts") {
         target.timeouts = timeouts(entry, reader, &mut target.http_only).unwrap_or_default();
     }
+    let drain_timeout = section.find("drain_timeout");
+    target.drain_timeout = drain_timeout.and_then(|entry| reader.duration(entry, Duration::ZERO..=DAY));
     if let Some(entry) = section.find("limits") {
         target.limits = limits(entry, reader, &mut target.http_only).unwrap_or_default();
     }

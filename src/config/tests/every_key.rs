@@ -248,6 +248,7 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         ("targets.<name>.timeouts.half_closed", target("timeouts: {half_closed: off}"), |c| {
             of(c).0.client_timeouts.half_closed.is_none()
         }),
+        ("targets.<name>.drain_timeout", target("drain_timeout: 1s"), |c| of(c).1.drain_timeout == SECOND),
         ("targets.<name>.limits", target("limits: {headers: 51}"), |c| of(c).0.limits.headers == 51),
         ("targets.<name>.limits.head_size", target("limits: {head_size: 8KiB}"), |c| {
             of(c).0.limits.head_size == 8192

@@ -247,6 +247,7 @@ fn check_names_every_value_and_its_origin() {
             "targets.web.timeouts.half_closed = 1s (default)",
             "targets.web.timeouts.attempt = off (default)",
             "targets.web.timeouts.total = off (default)",
+            "targets.web.drain_timeout = 30s (default)",
             "targets.web.limits.connections = off (default)",
             "targets.web.limits.connections_per_client = off (default)",
             "targets.web.limits.head_size = 32KiB (default)",

@@ -14,6 +14,7 @@ use crate::config::model::{
 use crate::config::origin::{Field, Origin, Written};
 use crate::config::raw::{BindHost, RawBackend, RawHealth, RawListener, RawTarget, Spoken};
 use crate::config::report::Report;
+use crate::config::units::show_duration;
 
 /// Makes both halves of a target; `index` is its place in the accepted form.
 pub(super) fn accept(
@@ -44,6 +45,10 @@ pub(super) fn accept(
         report.spot(&written.spot, message).note("remove it");
     }
     let (timeouts, client_timeouts) = bounds::timeouts(raw, is_http, is_secured, report, rows);
+    let drain_timeout =
+        rows.settle(path("drain_timeout"), raw.drain_timeout.as_ref(), TargetConfig::DRAIN_TIMEOUT, |time| {
+            show_duration(*time)
+        });
     let limits = bounds::limits(raw, is_http, report, rows);
     let (mut forwarded, mut upgrade) = (Forwarded::default(), Vec::new());
     let (mut x_real_ip, mut host) = (false, HostHeader::default());
@@ -84,6 +89,7 @@ pub(super) fn accept(
         sticky,
         health,
         timeouts,
+        drain_timeout,
         resilience,
         upgrade,
         backends,

@@ -9,9 +9,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::message::{Cause, Head};
-use crate::net::relay::{BytesMoved, RelayEnd};
+use crate::net::relay::BytesMoved;
 use crate::net::{Buffer, Stream};
 use crate::proxy::pool::Owner;
+use crate::proxy::tunnels::{Tunnel, TunnelEnd};
 
 use super::after::After;
 use super::answer_body::AnswerBody;
@@ -51,7 +52,7 @@ pub trait Edge {
     /// See [`Unsent`].
     async fn answer(&mut self, head: &Head, body: &mut AnswerBody, last: bool) -> Result<After, Unsent>;
 
-    /// Sends the 101 and relays bytes both ways until the tunnel ends. `early`: what the backend sent behind
+    /// Sends the 101 and relays bytes both ways until the tunnel ends, or has to. `early`: what the backend sent behind
     /// its head.
     async fn tunnel(
         &mut self,
@@ -60,5 +61,6 @@ pub trait Edge {
         early: Option<Buffer>,
         idle: Duration,
         moved: &BytesMoved,
-    ) -> RelayEnd;
+        tunnel: &Tunnel<'_>,
+    ) -> TunnelEnd;
 }

@@ -13,6 +13,7 @@ use crate::net::relay::{BytesMoved, RelayEnd};
 use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::recording::Recording;
+use crate::proxy::tunnels::{TunnelEnd, TunnelKind};
 use crate::snapshot::Listener;
 use crate::targets::{Outcome, Target};
 use crate::tick::Tick;
@@ -141,8 +142,15 @@ pub async fn exchange<E: Edge>(
             let idle = target.config.timeouts.tunnel;
             recording.record.kind = RecordKind::Upgrade;
             recording.record.status = answer.status;
-            let end = Box::pin(edge.tunnel(answer, &mut far.backend, early, idle, &moved)).await;
-            far.ended = matches!(end, RelayEnd::Closed);
+            let is_websocket = answer
+                .value(HeaderField::Upgrade)
+                .is_some_and(|protocol| protocol.eq_ignore_ascii_case(b"websocket"));
+            let kind = if is_websocket { TunnelKind::WebSocket } else { TunnelKind::Bytes };
+            let tunnel = ctx.tunnels.begin(lease.backend(), listener.id, kind);
+            let end = Box::pin(edge.tunnel(answer, &mut far.backend, early, idle, &moved, &tunnel)).await;
+            drop(tunnel);
+            far.ended =
+                matches!(end, TunnelEnd::Relayed(RelayEnd::Closed) | TunnelEnd::Left { backend: true, .. });
             lease.finish(Outcome::Success, now());
             close_tunnel(&mut recording, &end)
         }
@@ -245,13 +253,16 @@ pub async fn refuse<E: Edge>(
     }
 }
 
-fn close_tunnel(recording: &mut Recording<'_>, end: &RelayEnd) -> After {
+fn close_tunnel(recording: &mut Recording<'_>, end: &TunnelEnd) -> After {
     let (cause, after) = match end {
-        RelayEnd::Closed => (Cause::Done, After::Linger),
+        TunnelEnd::Relayed(RelayEnd::Closed) => (Cause::Done, After::Linger),
         // As if it were cut: what was to come may have been half of something.
-        RelayEnd::Idle => (Cause::TunnelIdle, After::Abort),
-        RelayEnd::Client(_) => (Cause::ClientGone, After::Abort),
-        RelayEnd::Backend(_) => (Cause::AnswerCut, After::Abort),
+        TunnelEnd::Relayed(RelayEnd::Idle) => (Cause::TunnelIdle, After::Abort),
+        TunnelEnd::Relayed(RelayEnd::Client(_)) => (Cause::ClientGone, After::Abort),
+        TunnelEnd::Relayed(RelayEnd::Backend(_)) => (Cause::AnswerCut, After::Abort),
+        // It has had its time to answer.
+        TunnelEnd::Left { cause, client: true, .. } => (*cause, After::Close),
+        TunnelEnd::Left { cause, client: false, .. } => (*cause, After::Abort),
     };
     if let Some(attempt) = recording.record.last_attempt() {
         attempt.outcome = cause;

@@ -13,6 +13,7 @@ use crate::message::{Cause, Head};
 use crate::net::relay::{BytesMoved, RelayEnd};
 use crate::net::{Buffer, Stream};
 use crate::proxy::pool::Owner;
+use crate::proxy::tunnels::{Tunnel, TunnelEnd};
 
 use super::after::After;
 use super::answer_body::AnswerBody;
@@ -79,8 +80,9 @@ impl Edge for MemoryEdge {
         _: Option<Buffer>,
         _: Duration,
         _: &BytesMoved,
-    ) -> RelayEnd {
+        _: &Tunnel<'_>,
+    ) -> TunnelEnd {
         self.status = head.status;
-        RelayEnd::Closed
+        TunnelEnd::Relayed(RelayEnd::Closed)
     }
 }

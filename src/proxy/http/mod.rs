@@ -24,4 +24,5 @@ pub mod replay;
 pub mod reply;
 pub mod request_body;
 pub mod sticky;
+pub mod websocket;
 pub mod wire;

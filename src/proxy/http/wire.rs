@@ -13,6 +13,7 @@ use crate::net::{Buffer, Stream};
 use crate::proxy::WorkerCtx;
 use crate::proxy::client_timer::ClientWait;
 use crate::proxy::pool::Owner;
+use crate::proxy::tunnels::{Tunnel, TunnelEnd, TunnelKind};
 
 use super::after::After;
 use super::answer_body::AnswerBody;
@@ -21,6 +22,7 @@ use super::edge::{Edge, Unsent};
 use super::h1::framing;
 use super::h1::transmit::{SMALL, Transmit, TransmitFailed};
 use super::h1::write::{self, Persistence};
+use super::websocket::{self, Lent};
 
 /// One request on an HTTP/1 connection.
 pub struct Wire<'a> {
@@ -178,15 +180,28 @@ impl Edge for Wire<'_> {
         early: Option<Buffer>,
         idle: Duration,
         moved: &BytesMoved,
-    ) -> RelayEnd {
+        tunnel: &Tunnel<'_>,
+    ) -> TunnelEnd {
         if self.send_head(head, Persistence::Upgrade).await.is_err() {
-            return RelayEnd::Client(io::ErrorKind::BrokenPipe.into());
+            return TunnelEnd::Relayed(RelayEnd::Client(io::ErrorKind::BrokenPipe.into()));
         }
         let client = self.client;
         client.timer().end();
         let early = Early { client: client.with_held(Option::take), backend: early };
-        let mut relay =
-            Relay::new(early, &client.ctx.buffers, client.timer().lend(ClientWait::Tunnel), idle, moved);
-        poll_fn(|cx| relay.poll(cx, &mut client.stream(), backend)).await
+        let (buffers, deadline) = (&client.ctx.buffers, client.timer().lend(ClientWait::Tunnel));
+        if tunnel.kind == TunnelKind::WebSocket {
+            let lent = Lent { buffers, deadline, idle, moved };
+            return websocket::relay(tunnel, client, backend, early, lent).await;
+        }
+        let mut relay = Relay::new(early, buffers, deadline, idle, moved);
+        poll_fn(|cx| match relay.poll(cx, &mut client.stream(), backend) {
+            Poll::Ready(end) => Poll::Ready(TunnelEnd::Relayed(end)),
+            Poll::Pending => tunnel.poll_leave(cx).map(|leaving| TunnelEnd::Left {
+                cause: leaving.cause,
+                client: false,
+                backend: false,
+            }),
+        })
+        .await
     }
 }

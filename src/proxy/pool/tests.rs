@@ -41,6 +41,7 @@ fn target(count: u16) -> model::TargetConfig {
         sticky: None,
         health: None,
         timeouts: Timeouts::default(),
+        drain_timeout: model::TargetConfig::DRAIN_TIMEOUT,
         resilience: Resilience::default(),
         upgrade: Vec::new(),
         backends: (0..count).map(backend).collect(),

@@ -235,10 +235,13 @@ fn take_another(tier: &Tier, draw: &Draw<'_>) -> Option<Lease> {
     })
 }
 
-/// The backend of the client's cookie, in whatever tier it is, or in none: one of weight 0 has only these clients. `None`: as
-/// if there were no cookie.
+/// The backend of the client's cookie, or to which a connection is kept for it, in whatever tier it is, or in none: one of weight 0
+/// has only these clients. `None`: as if there were no cookie.
 #[cold]
 fn pinned(backend: &Arc<Backend>, ask: &Ask<'_>) -> Option<Pick> {
+    if backend.is_gone() {
+        return None;
+    }
     match backend.health() {
         // Right after a start the first backend that is found up would else get everybody's sessions.
         Health::Unknown => return ask.tried.is_empty().then_some(Pick::Unknown),

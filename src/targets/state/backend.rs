@@ -5,7 +5,7 @@
 //! backends, only `TargetState` changes their health.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ use crate::targets::resilience::breaker::{Breaker, Circuit};
 use crate::targets::resilience::ejection::Ejection;
 use crate::targets::resilience::trouble::Trouble;
 use crate::targets::state::decide::{Health, Inputs, Probe, Resolution, decide};
+use crate::targets::state::departure::{Departure, DepartureWord};
 use crate::targets::state::endpoint::Endpoint;
 use crate::targets::state::health::threshold::Threshold;
 use crate::targets::state::input::Input;
@@ -68,6 +69,8 @@ impl Backend {
             endpoints: ArcSwap::from_pointee(endpoints.into()),
             detail: Mutex::new(Detail { inputs, threshold: Threshold::default(), decision }),
             trouble: Trouble::default(),
+            departure: DepartureWord::default(),
+            gone: AtomicBool::new(false),
             idle_connections: AtomicU32::default(),
             _slot: slot,
         }
@@ -110,6 +113,25 @@ impl Backend {
     #[must_use]
     pub fn generation(&self) -> u32 {
         self.generation.load(Ordering::Acquire)
+    }
+
+    /// How it leaves; `None`: it stays. Whoever changes it tells the workers afterwards.
+    #[must_use]
+    pub fn departure(&self) -> Option<Departure> {
+        self.departure.get()
+    }
+
+    /// No config has it any more: it leaves in this way. One that leaves already is over when the first of the two is.
+    pub(in crate::targets) fn remove(&self, departure: Departure) {
+        self.gone.store(true, Ordering::Relaxed);
+        self.departure.hasten(departure);
+        self.retire_connections();
+    }
+
+    /// Whether no config has it any more. Who was kept at it goes elsewhere.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Relaxed)
     }
 
     /// Notes that it closed a kept-alive connection that had been idle for `age`, at most.

@@ -3,6 +3,7 @@
 pub(in crate::targets) mod announce;
 pub(in crate::targets) mod backend;
 pub(in crate::targets) mod decide;
+pub(in crate::targets) mod departure;
 pub(in crate::targets) mod endpoint;
 pub mod health;
 pub(in crate::targets) mod input;

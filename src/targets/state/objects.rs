@@ -30,6 +30,7 @@ use crate::targets::resilience::ejection::Ejection;
 use crate::targets::resilience::trial::{Told, Trial};
 use crate::targets::resilience::trouble::Trouble;
 use crate::targets::state::decide::{Decision, Inputs};
+use crate::targets::state::departure::DepartureWord;
 use crate::targets::state::endpoint::Endpoint;
 use crate::targets::state::health::threshold::Threshold;
 use crate::targets::state::padded::Padded;
@@ -78,6 +79,9 @@ pub struct Backend {
     pub(in crate::targets) endpoints: ArcSwap<Arc<[Endpoint]>>,
     pub(in crate::targets) detail: Mutex<Detail>,
     pub(in crate::targets) trouble: Trouble,
+    pub(in crate::targets) departure: DepartureWord,
+    /// No config has it any more.
+    pub(in crate::targets) gone: AtomicBool,
     /// Idle connections to it in the pools of all workers: their shared credit. Only the pools write it, far from what picks
     /// read.
     pub idle_connections: AtomicU32,

@@ -13,8 +13,10 @@ use crate::config::model;
 use crate::message::TargetId;
 use crate::slots::Slots;
 use crate::targets::picking::candidates::Member;
+use crate::targets::state::departure::Departure;
 use crate::targets::state::objects::Board;
 use crate::targets::{Backend, Pins, Target, TargetState};
+use crate::tick::Tick;
 use crate::tls::{Roots, Upstream};
 
 /// Every backend and every target's live state.
@@ -38,7 +40,7 @@ pub struct Prepared {
 /// What a commit has taken out of service.
 #[derive(Debug, Default)]
 pub struct Gone {
-    /// Backends without a target, or of one that is gone. Their pooled connections are retired.
+    /// Backends without a target, or of one that is gone. Their pooled connections are retired, and they leave.
     pub backends: Vec<Arc<Backend>>,
 }
 
@@ -49,10 +51,10 @@ impl Registry {
         Registry::default()
     }
 
-    /// [`prepare`](Registry::prepare) and [`commit`](Registry::commit) in one, for who has nothing to do in between.
+    /// [`prepare`](Registry::prepare) and [`commit`](Registry::commit) in one, for who has nothing to do in between and no clock.
     pub fn apply(&self, targets: &[model::TargetConfig]) -> Vec<Arc<Target>> {
         let prepared = self.prepare(targets);
-        self.commit(&prepared);
+        self.commit(&prepared, Tick::ZERO);
         prepared.targets
     }
 
@@ -66,32 +68,37 @@ impl Registry {
         Prepared { targets: targets.iter().map(|config| self.target(config, &roots)).collect() }
     }
 
-    /// Makes what was prepared the targets in force. Backends that are gone retire their pooled connections.
-    pub fn commit(&self, prepared: &Prepared) -> Gone {
+    /// Makes what was prepared the targets in force, at `now`. Backends that are gone retire their pooled connections and
+    /// leave within the `drain_timeout` that their target had.
+    pub fn commit(&self, prepared: &Prepared, now: Tick) -> Gone {
         let mut gone = Gone::default();
+        let mut leave = |config: &model::TargetConfig, backends: Vec<Arc<Backend>>| {
+            let departure = Departure { since: now, window: config.drain_timeout };
+            backends.iter().for_each(|backend| backend.remove(departure));
+            gone.backends.extend(backends);
+        };
         let mut kept = HashSet::new();
         for target in &prepared.targets {
             kept.extend(target.backends.iter().map(|backend| backend.id));
             let before = self.targets.insert(Arc::clone(&target.name), Arc::clone(target));
-            if before.is_some_and(|before| Arc::ptr_eq(&before, target)) {
+            if before.as_ref().is_some_and(|before| Arc::ptr_eq(before, target)) {
                 continue;
             }
             for backend in &target.backends {
                 self.backends.insert(Arc::clone(&backend.identity), Arc::clone(backend));
             }
-            gone.backends.extend(target.enter());
+            leave(&before.as_ref().unwrap_or(target).config, target.enter());
         }
         // Whole targets that are gone: their states keep their live sets for requests that still hold them.
         let stays: HashSet<&str> = prepared.targets.iter().map(|target| &*target.name).collect();
         self.targets.retain(|name, target| {
             let stays = stays.contains(&**name);
             if !stays {
-                gone.backends.extend(target.state.backends());
+                leave(&target.config, target.state.backends());
             }
             stays
         });
         self.backends.retain(|_, backend| kept.contains(&backend.id));
-        gone.backends.iter().for_each(|backend| backend.retire_connections());
         gone
     }
 
@@ -169,7 +176,6 @@ mod tests {
     use crate::targets::state::decide::Health;
     use crate::targets::state::health::agent::AgentReport;
     use crate::targets::{Ask, Chance, Pick, Tried, Verdict};
-    use crate::tick::Tick;
 
     fn names(target: &Target) -> Vec<&str> {
         target.backends.iter().map(|backend| &*backend.name).collect()
@@ -249,6 +255,26 @@ mod tests {
             Pick::Lease(_)
         ));
         assert!(registry.backends.is_empty());
+    }
+
+    /// A cookie, or a connection that is kept for a client, would else lead there for as long as the client asks.
+    #[test]
+    fn whoever_is_kept_at_a_backend_that_is_gone_goes_elsewhere() {
+        let registry = Registry::new();
+        let before = registry.apply(&[unprobed(2)]).remove(0);
+        let mut config = unprobed(2);
+        config.drain_timeout = std::time::Duration::from_secs(7);
+        config.backends.remove(0);
+        registry.commit(&registry.prepare(&[config]), Tick(5));
+        let [gone, stays] = &before.backends[..] else { panic!("two backends") };
+        let departure = Departure { since: Tick(5), window: model::TargetConfig::DRAIN_TIMEOUT };
+        assert_eq!(gone.departure(), Some(departure), "with the time that it had");
+        assert!(gone.is_gone() && !stays.is_gone() && stays.departure().is_none());
+        let (tried, chance) = (Tried::new(), Chance::seeded(1));
+        let ask = Ask { pin: Some(gone), ..Ask::new(&tried, &chance, Tick(6)) };
+        // Also for a request that was begun under the config before.
+        let Pick::Lease(lease) = before.pick(&ask) else { panic!("there is one") };
+        assert_eq!(lease.backend().id, stays.id);
     }
 
     #[test]

@@ -128,6 +128,7 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
             sticky: None,
             health: None,
             timeouts: Timeouts::default(),
+            drain_timeout: TargetConfig::DRAIN_TIMEOUT,
             resilience: Resilience::default(),
             upgrade: vec!["websocket".into()],
             backends: backends.iter().copied().map(backend).collect(),
