@@ -14,6 +14,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 BUILT = os.path.join(os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target")), "release")
 
 
+def program(name):
+    return os.path.join(BUILT, name)
+
+
 def free_port():
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
@@ -42,7 +46,8 @@ class Process:
     started = []
 
     def __init__(self, *args, descriptors=None):
-        self.log = tempfile.TemporaryFile()
+        # Appended to, so that reading it moves nobody's place.
+        self.log = tempfile.TemporaryFile("a+b")
         limit = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))) if descriptors else None
         self.process = subprocess.Popen(args, stdout=self.log, stderr=self.log, preexec_fn=limit)
         Process.started.append(self)

@@ -46,6 +46,7 @@ mod life_shutdown;
 mod life_splice;
 mod life_tcp;
 mod reload;
+mod reload_memory;
 mod retries;
 mod retry_lab;
 mod retry_points;

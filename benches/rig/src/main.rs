@@ -5,12 +5,15 @@ mod bulk;
 mod certificate;
 mod clients;
 mod clock;
+mod crowd;
 mod drive;
 mod echo;
 mod idle;
 mod message;
 mod pingpong;
 mod say;
+#[cfg(test)]
+mod secure;
 
 use clap::{Parser, Subcommand};
 
@@ -32,6 +35,8 @@ enum Command {
     Certificate(certificate::Options),
     /// Send requests as users do, at random moments or each when its answer has come, and tell how long they took
     Clients(clients::Options),
+    /// Do everything that users do at the same time, and tell what was lost
+    Crowd(crowd::Options),
     /// Send exactly so many HTTP/1 requests, always in the same order
     Drive(drive::Options),
     /// Hold connections that do nothing
@@ -46,6 +51,7 @@ fn main() -> anyhow::Result<()> {
         Command::Bulk(options) => bulk::run(&options),
         Command::Certificate(options) => certificate::run(&options),
         Command::Clients(options) => clients::run(&options),
+        Command::Crowd(options) => crowd::run(&options),
         Command::Drive(options) => drive::run(&options),
         Command::Idle(options) => idle::run(&options),
         Command::Pingpong(options) => pingpong::run(&options),

@@ -1,14 +1,5 @@
-use std::io::Read;
-use std::net::TcpListener;
-use std::path::Path;
-use std::sync::Arc;
-
-use rustls::pki_types::PrivateKeyDer;
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
-
 use super::*;
-use crate::backend;
-use crate::message::Head;
+use crate::{backend, secure};
 
 /// Runs the driver against a backend in a thread of this process, which ends with the tests.
 fn drive(backend: &[&str], client: &[&str]) -> String {
@@ -64,53 +55,10 @@ fn a_connection_that_the_backend_closes_is_opened_anew() {
     assert_eq!(report, r#"{"requests":4,"errors":0,"connects":4,"resumed":0}"#);
 }
 
-/// A TLS server in a thread of this process that answers heads with twelve bytes. It trusts nothing and its
-/// certificate is in the file.
-fn secure(folder: &Path) -> SocketAddr {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    std::fs::write(folder.join("cert.pem"), made.cert.pem()).unwrap();
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let config = config.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key).unwrap();
-    let config = Arc::new(config);
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for socket in listener.incoming() {
-            let session = ServerConnection::new(Arc::clone(&config)).unwrap();
-            let mut stream = StreamOwned::new(session, socket.unwrap());
-            std::thread::spawn(move || answer_all(&mut stream));
-        }
-    });
-    address
-}
-
-/// Answers until the client closes, or wants it closed.
-fn answer_all(stream: &mut (impl Read + Write)) -> std::io::Result<()> {
-    let mut bytes = Vec::new();
-    let mut buffer = [0; 1024];
-    loop {
-        while Head::read(&bytes).is_none() {
-            let count = stream.read(&mut buffer)?;
-            if count == 0 {
-                return Ok(());
-            }
-            bytes.extend_from_slice(&buffer[..count]);
-        }
-        let close = Head::read(&bytes).unwrap().close;
-        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nhello, world")?;
-        if close {
-            return Ok(());
-        }
-        bytes.clear();
-    }
-}
-
 #[test]
 fn tls_is_full_once_for_each_connection_that_is_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let address = secure(folder.path());
+    let address = secure::serve(folder.path());
     let file = folder.path().join("cert.pem");
     let client = ["--tls", file.to_str().unwrap(), "--connections", "3", "--requests", "9"];
     assert_eq!(drive_at(address, &client), r#"{"requests":9,"errors":0,"connects":3,"resumed":0}"#);
@@ -119,7 +67,7 @@ fn tls_is_full_once_for_each_connection_that_is_kept() {
 #[test]
 fn sessions_are_resumed_when_asked_and_only_then() {
     let folder = tempfile::tempdir().unwrap();
-    let address = secure(folder.path());
+    let address = secure::serve(folder.path());
     let file = folder.path().join("cert.pem");
     let client = ["--tls", file.to_str().unwrap(), "--connections", "3", "--requests", "9", "--close"];
     // The server ends without close_notify, as it may: HTTP says where the answer ends.
