@@ -89,9 +89,7 @@ impl Files {
     /// Adds a file as it is now, unless it is there.
     pub fn add(&mut self, path: &Path, role: FileRole) {
         let file = Looked::File(path.to_owned());
-        if !self.all.contains_key(&file) {
-            self.all.insert(file, (role, FileState::of(path)));
-        }
+        self.all.entry(file).or_insert_with(|| (role, FileState::of(path)));
     }
 
     /// Adds a pattern by which a config includes files; gives the paths that it stands for now.

@@ -280,7 +280,7 @@ impl<'a> Crowd<'a> {
         let begun = self.report.begun(kind);
         let door = match kind {
             Kind::Get | Kind::Post => Door::Http,
-            Kind::Down | Kind::Up if begun % 2 == 0 || self.sessions.is_empty() => Door::Http,
+            Kind::Down | Kind::Up if begun.is_multiple_of(2) || self.sessions.is_empty() => Door::Http,
             Kind::Down | Kind::Up | Kind::Tls => Door::Https { host: 0 },
             Kind::Handshake => Door::Https { host: begun as usize % self.sessions.len().max(1) },
             Kind::Session => Door::Tcp,
