@@ -9,58 +9,18 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-/// Characters of a sentence about a transition: with time and level in front of it a line has no more than 160.
-const SENTENCE: usize = 125;
-/// What is always shown of a reason, however long the names are.
-const REASON: usize = 40;
+/// Fields whose values are objects, as JSON.
+pub const OBJECTS: [&str; 3] = ["by_cause", "by_listener", "by_target"];
 
-/// A backend changed its state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BackendChange<'a> {
-    /// The target's name.
-    pub target: &'a str,
-    /// The backend's name inside the target.
-    pub backend: &'a str,
-    /// The state it left: `unknown`, `up`, `down` or `draining`.
-    pub from: &'a str,
-    /// The state it is in now.
-    pub to: &'a str,
-    /// Who decided that: `probe`, `agent`, `name`, `breaker` or `outlier`.
-    pub source: &'a str,
-    /// What the deciding input said.
-    pub reason: &'a str,
-    /// How long it was in the state that it left; `None`: it had none.
-    pub after: Option<Duration>,
-    /// How many backends of the target get requests now.
-    pub left: usize,
-    /// How many there are.
-    pub of: usize,
-}
+mod change;
+mod refusals;
+mod wording;
 
-impl BackendChange<'_> {
-    fn is_lost(&self) -> bool {
-        self.to == "down"
-    }
-}
+pub use change::{BackendChange, TargetChange};
+pub use refusals::{RefusalPlace, Refusals};
 
-impl fmt::Display for BackendChange<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let BackendChange { target, backend, from, to, source, reason, after, left, of } = self;
-        let again = match after {
-            Some(after) if *to == "up" && *from == "down" => format!(" again after {}", rough(*after)),
-            _ => String::new(),
-        };
-        let how = match (self.is_lost(), *source) {
-            (true, "breaker") => ", breaker open",
-            (true, "outlier") => ", left out",
-            _ => "",
-        };
-        let head = format!("backend {target}/{backend} is {to}{again}{how}: ");
-        let tail = format!(" ({left} of {of} {})", if *to == "up" { "up" } else { "left" });
-        let room = SENTENCE.saturating_sub(head.chars().count() + tail.len());
-        write!(f, "{head}{}{tail}", clipped(reason, room.max(REASON)))
-    }
-}
+use refusals::Shown;
+use wording::{SENTENCE, millis, name, rough, sentence};
 
 /// Logs a backend's transition: a warning when it was lost, information otherwise.
 pub fn backend_changed(change: &BackendChange<'_>) {
@@ -73,29 +33,15 @@ pub fn backend_changed(change: &BackendChange<'_>) {
     }
 }
 
-/// Logs that no backend of a target gets requests any more.
-pub fn target_lost(target: &str, of: usize) {
-    let (state, left) = ("down", 0);
-    tracing::error!(target, state, left, of, "target {target}: no backend left (0 of {of})");
-}
-
-/// Logs that only backups of a target get requests.
-pub fn target_on_backups(target: &str, left: usize, of: usize) {
-    let state = "backups";
-    tracing::warn!(target, state, left, of, "target {target}: on backups ({left} of {of} left)");
-}
-
-/// Logs that a target has backends again that are no backups.
-pub fn target_back(target: &str, after: Duration, left: usize, of: usize) {
-    let (state, after_ms, span) = ("up", millis(after), rough(after));
-    tracing::info!(
-        target,
-        state,
-        after_ms,
-        left,
-        of,
-        "target {target}: back after {span} ({left} of {of} up)"
-    );
+/// Logs a target's transition: an error when it has nobody left, a warning when it has backups only, information otherwise.
+pub fn target_changed(change: &TargetChange<'_>) {
+    let TargetChange { target, from, state, after, left, of } = change;
+    let after_ms = after.map(millis);
+    match *state {
+        "down" => tracing::error!(target, from, state, after_ms, left, of, "{change}"),
+        "backups" => tracing::warn!(target, from, state, after_ms, left, of, "{change}"),
+        _ => tracing::info!(target, from, state, after_ms, left, of, "{change}"),
+    }
 }
 
 /// Logs that a backend could not be probed for want of a local resource; its last verdict stands.
@@ -106,7 +52,8 @@ pub fn probe_starved(target: &str, backend: &str, reason: &str) {
         target,
         backend,
         reason,
-        "cannot probe backend {target}/{backend}, its verdict stands: {reason}"
+        "{}",
+        sentence("cannot probe backend ", &[target, backend], ", its verdict stands: ", reason, "")
     );
 }
 
@@ -118,7 +65,14 @@ pub fn agent_unheard(target: &str, backend: &str, reason: &str) {
         target,
         backend,
         reason,
-        "the agent of backend {target}/{backend} has told nothing new, its last words stand: {reason}"
+        "{}",
+        sentence(
+            "the agent of backend ",
+            &[target, backend],
+            " tells nothing new, its words stand: ",
+            reason,
+            ""
+        )
     );
 }
 
@@ -126,22 +80,33 @@ pub fn agent_unheard(target: &str, backend: &str, reason: &str) {
 ///
 /// `owner` is the listener or the target that shows it.
 pub fn certificate_expires(owner: &str, file: &Path, days: i64) {
-    let file = file.display();
-    tracing::warn!(owner, %file, days, "the certificate {file} of {owner} expires in {days} days");
+    let file = file.display().to_string();
+    let middle = format!(" expires in {days} days: ");
+    tracing::warn!(owner, file, days, "{}", sentence("the certificate of ", &[owner], &middle, &file, ""));
 }
 
 /// Logs that a name which had addresses no longer resolves; the last good ones stay in use.
 ///
 /// Called once per stretch of failures, not once per lookup.
 pub fn name_lost(host: &str, reason: &str) {
-    tracing::warn!(host, reason, "cannot resolve {host}, its last addresses stay in use: {reason}");
+    tracing::warn!(
+        host,
+        reason,
+        "{}",
+        sentence("cannot resolve ", &[host], ", its last addresses stay in use: ", reason, "")
+    );
 }
 
 /// Logs that TLS with a backend failed, and why.
 ///
 /// Called once, and again only when it lasts or comes back: not once per connection.
 pub fn upstream_tls_failed(identity: &str, reason: &str) {
-    tracing::warn!(backend = identity, reason, "TLS with backend {identity} failed: {reason}");
+    tracing::warn!(
+        backend = identity,
+        reason,
+        "{}",
+        sentence("TLS with backend ", &[identity], " failed: ", reason, "")
+    );
 }
 
 /// The same of each further connection, for whoever debugs.
@@ -158,8 +123,8 @@ pub fn connect_failed(identity: &str, endpoint: &dyn fmt::Display, error: &io::E
 pub fn upstream_unverified(target: &str) {
     tracing::warn!(
         target,
-        "target {target}: `upstream_tls.insecure` is true, so its backends are not verified: whoever can redirect \
-         their traffic can read and change it"
+        "target {}: `upstream_tls.insecure`: whoever redirects its traffic can read and change it",
+        name(target)
     );
 }
 
@@ -167,25 +132,36 @@ pub fn upstream_unverified(target: &str) {
 pub fn sticky_key_made(target: &str) {
     tracing::warn!(
         target,
-        "target {target}: `sticky` has no `key`, so one was made: cookies last until the restart and mean nothing to \
-         another node"
+        "target {}: `sticky` has no `key`: cookies last until the restart, and on this node only",
+        name(target)
     );
 }
 
-/// Logs that so few backends of a target are left that those left out as outliers get requests again.
-pub fn panic_began(target: &str, percent: u32) {
+/// Logs that so few backends of a target are left, `left` of `of`, that those left out as outliers get requests again.
+pub fn panic_began(target: &str, percent: u32, left: usize, of: usize) {
+    let panic = true;
     tracing::warn!(
         target,
+        panic,
         percent,
-        "target {target}: less than {percent}% of its backends are left, so outliers among them get requests again"
+        left,
+        of,
+        "target {}: less than {percent}% left, so outliers get requests again ({left} of {of} left)",
+        name(target)
     );
 }
 
-/// Logs that enough backends are left again.
-pub fn panic_ended(target: &str) {
+/// Logs that enough backends are left again, `left` of `of`, and for how long outliers have got requests.
+pub fn panic_ended(target: &str, after: Duration, left: usize, of: usize) {
+    let (panic, after_ms, span) = (false, millis(after), rough(after));
     tracing::info!(
         target,
-        "target {target}: enough of its backends are left, outliers among them are left out again"
+        panic,
+        after_ms,
+        left,
+        of,
+        "target {}: enough are left, so outliers are left out again after {span} ({left} of {of} left)",
+        name(target)
     );
 }
 
@@ -194,21 +170,32 @@ pub fn limit_met(target: &str, limit: u32) {
     tracing::info!(
         target,
         limit,
-        "target {target}: a backend has as many requests as it may have ({limit}, adaptive); from now on some may wait"
+        "target {}: a backend has as many requests as it may have ({limit}, adaptive); some may wait now",
+        name(target)
     );
 }
 
 /// Logs how many requests and connections were refused for want of room or of a local resource, over all workers.
 ///
-/// Called at most once in ten seconds. `by_cause`: how many for each, as in the access log.
-pub fn refused(count: u64, span: Duration, by_cause: &str) {
-    let (span_ms, span) = (millis(span), rough(span));
-    tracing::warn!(count, span_ms, by_cause, "refused {count} in {span}: {by_cause}");
+/// Called at most once in ten seconds. The fields `by_cause`, `by_listener` and `by_target` are objects.
+pub fn refused(refusals: &Refusals, span: Duration) {
+    let (count, span_ms, span) = (refusals.count(), millis(span), rough(span));
+    let by_cause = refusals.by_cause();
+    let (by_listener, by_target) = (refusals.by_listener(), refusals.by_target());
+    let head = format!("refused {count} in {span}: ");
+    let shown = Shown(refusals, SENTENCE - head.len());
+    tracing::warn!(count, span_ms, by_cause, by_listener, by_target, "{head}{shown}");
 }
 
 /// Logs that connections could not be accepted, over all listeners and workers. Called at most once in ten seconds.
 pub fn accept_failed(count: u64, error: &io::Error) {
     tracing::warn!(count, %error, "accept failed, new connections wait: {error} ({count} since the last line)");
+}
+
+/// Logs that a listener which a reload has removed has waited long enough for its connections.
+pub fn connections_cut(listener: &str, count: u64) {
+    let shown = name(listener);
+    tracing::warn!(listener, count, "listener {shown} is gone: {count} of its connections were cut");
 }
 
 /// Logs what the process may open. One with little is warned of: a crowd will be refused. `is_chosen`: the config says so.
@@ -255,10 +242,11 @@ pub fn listening(listener: &str, address: &dyn fmt::Display, socket: Option<Sock
                 listener,
                 %address,
                 this_machine_only,
-                "listening {address} (this machine only; \"*:{port}\" for every address), listener {listener}"
+                "listening {address} (this machine only; \"*:{port}\" for every address), listener {}",
+                name(listener)
             );
         }
-        None => tracing::info!(listener, %address, "listening {address}, listener {listener}"),
+        None => tracing::info!(listener, %address, "listening {address}, listener {}", name(listener)),
     }
 }
 
@@ -368,9 +356,29 @@ pub fn events_lost(lost: u64) {
     tracing::warn!(lost, "{lost} events were lost: standard error did not take them");
 }
 
-/// Logs the error that ends the process.
-pub fn fatal(error: &str) {
-    tracing::error!(error, "{error}");
+/// What a start that failed was about; `None`: it has no such thing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StartFault<'a> {
+    /// Where the config says what can't be done: `evenkeel.yaml:4`.
+    pub place: Option<&'a str>,
+    /// The listener.
+    pub listener: Option<&'a str>,
+    /// The address that can't be bound.
+    pub address: Option<&'a str>,
+    /// The process that has it.
+    pub held_by: Option<&'a str>,
+    /// What the system's words mean here.
+    pub why: Option<&'a str>,
+    /// What to do about it.
+    pub hint: Option<&'a str>,
+    /// What the system said.
+    pub error: &'a str,
+}
+
+/// Logs the error that ends the process, with what is known of it.
+pub fn fatal(said: &str, fault: &StartFault<'_>) {
+    let StartFault { place, listener, address, held_by, why, hint, error } = fault;
+    tracing::error!(place, listener, address, held_by, why, hint, error, "{said}");
 }
 
 /// Logs a panic, with its place.
@@ -423,31 +431,6 @@ pub fn no_authorities(variables: &str) {
 /// Logs that a list of our own is trusted where the system has none.
 pub fn own_authorities() {
     tracing::warn!("this system has no trusted certificates; Mozilla's list is used instead");
-}
-
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// A span as people say it: two figures are enough.
-fn rough(span: Duration) -> String {
-    let tenths = (millis(span) + 50) / 100;
-    let seconds = (millis(span) + 500) / 1000;
-    match seconds {
-        _ if span < Duration::from_secs(1) => format!("{}ms", millis(span)),
-        _ if tenths < 100 && !tenths.is_multiple_of(10) => format!("{}.{}s", tenths / 10, tenths % 10),
-        0..60 => format!("{seconds}s"),
-        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
-        _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
-    }
-}
-
-/// As much of `text` as there is `room` for.
-fn clipped(text: &str, room: usize) -> String {
-    if text.chars().count() <= room {
-        return text.to_owned();
-    }
-    text.chars().take(room.saturating_sub(1)).chain(['…']).collect()
 }
 
 #[cfg(test)]

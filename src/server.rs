@@ -25,7 +25,7 @@ use crate::telemetry::access_log::{AccessLogWriter, Rotation};
 use crate::telemetry::cells::{Cells, Readings};
 use crate::tls::ROTATION;
 use crate::worker::{self, Ended, WorkerPlan};
-use refusals::{LOOK, Refusals};
+use refusals::{LOOK, RefusalWatch};
 
 /// Descriptors kept for everything that is not a client or its backend.
 const HEADROOM: u64 = 200;
@@ -69,7 +69,7 @@ pub struct Server {
     threads: Vec<thread::JoinHandle<()>>,
     control: Option<Runtime>,
     log: Option<AccessLogWriter>,
-    refusals: Arc<Mutex<Refusals>>,
+    refusals: Arc<Mutex<RefusalWatch>>,
 }
 
 impl Server {
@@ -181,12 +181,12 @@ impl Server {
     fn start_refusals(&self) {
         let Some(control) = &self.control else { return };
         let cells = self.cells.clone();
-        let refusals = Arc::clone(&self.refusals);
+        let (refusals, reloader) = (Arc::clone(&self.refusals), Arc::clone(&self.reloader));
         let look = async move || {
             let mut looks = tokio::time::interval(LOOK);
             loop {
                 looks.tick().await;
-                refusals.lock().unwrap_or_else(PoisonError::into_inner).look(&cells, now(), false);
+                look_at_refusals(&refusals, &reloader, &cells, false);
             }
         };
         control.spawn(again("counting refusals", look));
@@ -293,7 +293,7 @@ impl Server {
         }
         if let Some(control) = self.control.take() {
             control.shutdown_background();
-            self.refusals.lock().unwrap_or_else(PoisonError::into_inner).look(&self.cells, now(), true);
+            look_at_refusals(&self.refusals, &self.reloader, &self.cells, true);
         }
         if let Some(log) = self.log.take()
             && let Err(error) = log.close(LAST_LINES)
@@ -315,6 +315,12 @@ fn warn_of_expiry(config: &Config) {
     for (owner, identity) in config.expiring(now) {
         events::certificate_expires(owner, &identity.file, identity.days_left(now));
     }
+}
+
+/// Tells what was refused, if that is due; at the `end` all that is left.
+fn look_at_refusals(watch: &Mutex<RefusalWatch>, reloader: &Reloader, cells: &[Arc<Cells>], end: bool) {
+    let Some(snapshot) = reloader.snapshots.current() else { return };
+    watch.lock().unwrap_or_else(PoisonError::into_inner).look(cells, &snapshot.names, now(), end);
 }
 
 fn warn_of_small_backlog() {

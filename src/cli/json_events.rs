@@ -9,6 +9,8 @@ use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
+use crate::events;
+
 /// Writes `{"timestamp":"…","level":"…","message":"…","fields":{…}}`; the names are always there.
 pub(super) struct JsonEvents;
 
@@ -79,7 +81,12 @@ impl Visit for Parts {
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.record_debug(field, &format_args!("{value}"));
+        let is_object = events::OBJECTS.contains(&field.name());
+        let object = if is_object { serde_json::from_str::<serde_json::Value>(value).ok() } else { None };
+        match object {
+            Some(object) => self.add(field, escaped(object.to_string())),
+            None => self.record_debug(field, &format_args!("{value}")),
+        }
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
@@ -100,9 +107,13 @@ impl Visit for Parts {
     }
 }
 
-/// A string of JSON. What could steer a terminal is escaped, beyond what RFC 8259 §7 asks for.
+/// A string of JSON.
 fn quoted(text: &str) -> String {
-    let json = serde_json::Value::from(text).to_string();
+    escaped(serde_json::Value::from(text).to_string())
+}
+
+/// What could steer a terminal is escaped, beyond what RFC 8259 §7 asks for.
+fn escaped(json: String) -> String {
     if !json.contains(|sign: char| matches!(sign, '\u{7f}'..='\u{9f}')) {
         return json;
     }
@@ -162,6 +173,16 @@ mod tests {
             value
         };
         text.lines().map(parse).collect()
+    }
+
+    #[test]
+    fn what_is_an_object_is_no_text() {
+        let lines = told(|| {
+            tracing::warn!(by_cause = r#"{"queue_full":2}"#, other = r#"{"a":1}"#, "refused");
+            tracing::warn!(by_cause = "nothing");
+        });
+        assert_eq!(lines[0]["fields"], json!({"by_cause": {"queue_full": 2}, "other": "{\"a\":1}"}));
+        assert_eq!(lines[1]["fields"], json!({"by_cause": "nothing"}));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use tracing_subscriber::fmt::format::{Writer, debug_fn};
 
 use super::json_events::JsonEvents;
 use super::outlet::{Confess, Outlet};
+use super::start_fault;
 use crate::config::model::{Config, EventFormat, LogLevel};
 use crate::events;
 use crate::telemetry::lines::Descriptor;
@@ -32,7 +33,7 @@ pub(super) fn during(
     Ok(work().unwrap_or_else(|error| {
         match config.log_format {
             // Whoever collects events as JSON wants to know of the end as well.
-            EventFormat::Json => events::fatal(&format!("{error:#}")),
+            EventFormat::Json => start_fault::tell(&error),
             EventFormat::Text => logging.say(&format!("{error:#}\n")),
         }
         ExitCode::FAILURE

@@ -140,7 +140,7 @@ async fn a_backend_goes_and_returns_by_rise_and_fall_with_one_line_each() {
     let is_lost = |line: &String| line.contains("target web: no backend left");
     assert!(of_target.len() == 3 && is_lost(&of_target[0]) && is_lost(&of_target[2]), "{of_target:#?}");
     assert!(of_target[1].contains("target web: back after 3"), "{of_target:#?}");
-    assert!(first.contains("WARN") && first.contains("is down: no such socket (0 of 1 left)"), "{first}");
+    assert!(first.contains("WARN") && first.contains("is down: no such socket (0 of 1 up)"), "{first}");
     assert!(second.contains("INFO") && second.contains(": 2 probes passed (1 of 1 up)"), "{second}");
     assert!(third.contains("WARN") && third.contains("is down: connection refused (0 of 1 left)"), "{third}");
 }

@@ -86,6 +86,7 @@ pub async fn serve(ctx: Rc<WorkerCtx>, client: Stream, peer: Peer, listener: Her
             cause
         }
         Err(cause) => {
+            ctx.cells.refusals.refuse(target.id, cause);
             // What was read of it was for nobody.
             if cause == Cause::ClientGone || caller.early.is_some() {
                 caller.stream.reset_on_close();

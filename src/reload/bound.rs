@@ -11,7 +11,7 @@ use crate::net::holder::Holder;
 
 /// An address that can't be bound.
 #[derive(Debug, Error)]
-#[error("listener {listener}: can't bind {address}: {error}{}", cure(.address, .error, .holder.as_ref()))]
+#[error("listener {listener}: can't bind {address}: {error}{}", self.cure())]
 pub struct Unbound {
     /// The listener's name.
     pub listener: String,
@@ -23,36 +23,68 @@ pub struct Unbound {
     pub holder: Option<Holder>,
 }
 
-/// Why, and what to do about it.
-fn cure(address: &Bound, error: &io::Error, holder: Option<&Holder>) -> String {
-    match (address, error.kind()) {
-        (Bound::Tcp(_), io::ErrorKind::AddrInUse) => match holder {
-            Some(holder) => {
-                format!("\n  held by: {holder}\n  hint: end that process, or write another port")
+/// What is known of an address that can't be bound, beside what the system says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BindCure {
+    /// Who has it.
+    pub held_by: Option<String>,
+    /// What the system's words mean here.
+    pub why: Option<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for BindCure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BindCure { held_by, why, hint } = self;
+        held_by.iter().try_for_each(|holder| write!(f, "\n  held by: {holder}"))?;
+        why.iter().try_for_each(|why| write!(f, "\n  {why}"))?;
+        hint.iter().try_for_each(|hint| write!(f, "\n  hint: {hint}"))
+    }
+}
+
+impl Unbound {
+    /// Why, and what to do about it.
+    #[must_use]
+    pub fn cure(&self) -> BindCure {
+        let held = |holder: String, hint: &str| BindCure {
+            held_by: Some(holder),
+            hint: Some(hint.to_owned()),
+            ..BindCure::default()
+        };
+        let hint = |hint: &str| BindCure { hint: Some(hint.to_owned()), ..BindCure::default() };
+        match (&self.address, self.error.kind()) {
+            (Bound::Tcp(_), io::ErrorKind::AddrInUse) => match &self.holder {
+                Some(holder) => held(holder.to_string(), "end that process, or write another port"),
+                None => held(
+                    "another process, perhaps of another user (`sudo ss -ltnp` tells)".to_owned(),
+                    "end it, or write another port",
+                ),
+            },
+            (Bound::Unix(_), io::ErrorKind::AddrInUse) => {
+                held("another process, perhaps another evenkeel".to_owned(), "end it, or write another path")
             }
-            None => "\n  held by: another process, perhaps of another user (`sudo ss -ltnp` tells)\n  \
-                     hint: end it, or write another port"
-                .to_owned(),
-        },
-        (Bound::Unix(_), io::ErrorKind::AddrInUse) => {
-            "\n  held by: another process, perhaps another evenkeel\n  hint: end it, or write another path".to_owned()
+            (Bound::Tcp(_), io::ErrorKind::PermissionDenied) => {
+                let program = std::env::current_exe()
+                    .map_or_else(|_| "evenkeel".into(), |path| path.display().to_string());
+                BindCure {
+                    why: Some(format!("ports below {} need a privilege", first_free_port())),
+                    hint: Some(format!(
+                        "`sudo setcap cap_net_bind_service=+ep {program}`, or \
+                         `AmbientCapabilities=CAP_NET_BIND_SERVICE` in the unit of systemd"
+                    )),
+                    held_by: None,
+                }
+            }
+            (Bound::Unix(_), io::ErrorKind::PermissionDenied) => {
+                hint("let the user that runs evenkeel write to the folder of the socket")
+            }
+            (Bound::Tcp(_), io::ErrorKind::AddrNotAvailable) => hint(
+                "this machine has no such address (`ip address` lists those that it has); `\"*:PORT\"` means all",
+            ),
+            // The system's kinds are an open list, and its own text says the rest.
+            _ => BindCure::default(),
         }
-        (Bound::Tcp(_), io::ErrorKind::PermissionDenied) => {
-            let program = std::env::current_exe().map_or_else(|_| "evenkeel".into(), |path| path.display().to_string());
-            format!(
-                "\n  ports below {} need a privilege\n  hint: `sudo setcap cap_net_bind_service=+ep {program}`, or \
-                 `AmbientCapabilities=CAP_NET_BIND_SERVICE` in the unit of systemd",
-                first_free_port()
-            )
-        }
-        (Bound::Unix(_), io::ErrorKind::PermissionDenied) => {
-            "\n  hint: let the user that runs evenkeel write to the folder of the socket".to_owned()
-        }
-        (Bound::Tcp(_), io::ErrorKind::AddrNotAvailable) => {
-            "\n  hint: this machine has no such address (`ip address` lists those that it has); `\"*:PORT\"` means all".to_owned()
-        }
-        // The system's kinds are an open list, and its own text says the rest.
-        _ => String::new(),
     }
 }
 

@@ -3,24 +3,22 @@
 //! A crowd that is turned away must not become a crowd of lines. So control looks at the sums over all workers every second,
 //! waits a second for the rest of a burst, and speaks at most once in ten.
 
-use std::fmt::Write as _;
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::events;
-use crate::message::Cause;
-use crate::telemetry::cells::Cells;
+use crate::events::{self, RefusalPlace, Refusals};
+use crate::message::{Cause, ListenerId};
+use crate::telemetry::access_log::Names;
+use crate::telemetry::cells::{Cells, RefusedAt};
 use crate::tick::Tick;
 
 /// How often the sums are looked at.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
 /// From one line to the next, at least.
 const EVERY: Duration = Duration::from_secs(10);
-/// What is told beside connections without room: our own 503s that are no word about backends.
-const CAUSES: [Cause; 4] = [Cause::QueueFull, Cause::QueueTimeout, Cause::LocalShortage, Cause::NoLocalPort];
-
 /// When it is time to tell of a sum that grows.
 #[derive(Debug, Default)]
 struct Pace {
@@ -59,27 +57,42 @@ impl Pace {
 
 /// What was told so far.
 #[derive(Debug, Default)]
-pub(super) struct Refusals {
+pub(super) struct RefusalWatch {
     pace: Pace,
-    told: [u64; CAUSES.len() + 1],
+    told: HashMap<(RefusedAt, Cause), u64>,
+    cut_pace: Pace,
+    cut: HashMap<ListenerId, u64>,
     accepts: Pace,
 }
 
-impl Refusals {
-    /// Looks at what all workers have counted by `now`, and tells what is due; at the `end` all that is left.
-    pub(super) fn look(&mut self, cells: &[Arc<Cells>], now: Tick, end: bool) {
+impl RefusalWatch {
+    /// Looks at what all workers have counted by `now`, and tells what is due; at the `end` all that is left. Things are called
+    /// by their `names`.
+    pub(super) fn look(&mut self, cells: &[Arc<Cells>], names: &Names, now: Tick, end: bool) {
         let step = if end { Pace::rest } else { Pace::look };
-        let of = |count: &dyn Fn(&Cells) -> u64| cells.iter().map(|cells| count(cells)).sum::<u64>();
-        let mut sums = [0; CAUSES.len() + 1];
-        sums[0] = of(&|cells| cells.connections.without_room.value());
-        for (sum, cause) in sums[1..].iter_mut().zip(CAUSES) {
-            *sum = of(&|cells| cells.ended_with(cause));
+        let mut sums: HashMap<(RefusedAt, Cause), u64> = HashMap::new();
+        for (at, cause, count) in cells.iter().flat_map(|cells| cells.refusals.refused()) {
+            *sums.entry((at, cause)).or_default() += count;
         }
-        if let Some((count, span)) = step(&mut self.pace, sums.iter().sum(), now) {
+        if let Some((_, span)) = step(&mut self.pace, sums.values().sum(), now) {
             let told = std::mem::replace(&mut self.told, sums);
-            events::refused(count, span, &by_cause(&told, &sums));
+            events::refused(&added(&told, &self.told, names), span);
         }
-        if let Some((count, _)) = step(&mut self.accepts, of(&|cells| cells.accept_shortages.value()), now) {
+        let mut cut: HashMap<ListenerId, u64> = HashMap::new();
+        for (listener, count) in cells.iter().flat_map(|cells| cells.refusals.cuts()) {
+            *cut.entry(listener).or_default() += count;
+        }
+        if step(&mut self.cut_pace, cut.values().sum(), now).is_some() {
+            let told = std::mem::replace(&mut self.cut, cut);
+            for (listener, count) in &self.cut {
+                let count = count - told.get(listener).copied().unwrap_or(0);
+                if count > 0 {
+                    events::connections_cut(&names.said_of_listener(*listener), count);
+                }
+            }
+        }
+        let shortages = cells.iter().map(|cells| cells.accept_shortages.value()).sum();
+        if let Some((count, _)) = step(&mut self.accepts, shortages, now) {
             let codes = cells.iter().map(|cells| cells.accept_error.load(Ordering::Relaxed));
             let code = codes.rev().find(|code| *code != 0).unwrap_or_default();
             events::accept_failed(count, &io::Error::from_raw_os_error(code));
@@ -87,21 +100,30 @@ impl Refusals {
     }
 }
 
-/// `38 too_many_connections, 2 queue_full`.
-fn by_cause(told: &[u64], sums: &[u64]) -> String {
-    let causes = [Cause::TooManyConnections].into_iter().chain(CAUSES);
-    let mut text = String::new();
-    for ((cause, sum), told) in causes.zip(sums).zip(told).filter(|((_, sum), told)| sum > told) {
-        let comma = if text.is_empty() { "" } else { ", " };
-        // Writing to a String can't fail.
-        let _ = write!(text, "{comma}{} {cause}", sum - told);
+/// What has been added to what was told.
+fn added(
+    told: &HashMap<(RefusedAt, Cause), u64>,
+    sums: &HashMap<(RefusedAt, Cause), u64>,
+    names: &Names,
+) -> Refusals {
+    let mut refusals = Refusals::default();
+    for ((at, cause), sum) in sums {
+        let count = sum - told.get(&(*at, *cause)).copied().unwrap_or(0);
+        if count > 0 {
+            let place = match *at {
+                RefusedAt::Listener(id) => RefusalPlace::Listener(names.said_of_listener(id)),
+                RefusedAt::Target(id) => RefusalPlace::Target(names.said_of_target(id)),
+            };
+            refusals.add(place, cause.token(), count);
+        }
     }
-    text
+    refusals
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::TargetId;
 
     fn at(millis: u64) -> Tick {
         Tick(1 + millis * 1_000_000)
@@ -134,11 +156,55 @@ mod tests {
         assert_eq!(pace.rest(5, at(1600)), None);
     }
 
+    #[derive(Clone, Default)]
+    struct Lines(Arc<std::sync::Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("no panic").write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
     #[test]
-    fn each_cause_has_its_number() {
-        assert_eq!(
-            by_cause(&[1, 0, 2, 0, 0], &[39, 0, 2, 2, 0]),
-            "38 too_many_connections, 2 local_shortage"
+    fn what_several_workers_have_cut_of_a_listener_is_one_line() {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let subscriber =
+            tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        let mut names = Names::default();
+        names.name_listener(ListenerId(3), "old");
+        let cells: Vec<Arc<Cells>> = vec![Arc::default(), Arc::default()];
+        tracing::subscriber::with_default(subscriber, || {
+            let mut watch = RefusalWatch::default();
+            cells.iter().for_each(|cells| cells.refusals.cut(ListenerId(3), 2));
+            (0..30).for_each(|second| watch.look(&cells, &names, at(second * 1_000), false));
+            cells[0].refusals.cut(ListenerId(3), 1);
+            watch.look(&cells, &names, at(30_000), true);
+        });
+        let text = String::from_utf8(lines.0.lock().expect("no panic").clone()).expect("text");
+        let told: Vec<&str> =
+            text.lines().map(|line| line.split("refusals: ").last().unwrap_or(line)).collect();
+        let start = |count: u32| format!("listener old is gone: {count} of its connections were cut ");
+        assert!(
+            told.len() == 2 && told[0].starts_with(&start(4)) && told[1].starts_with(&start(1)),
+            "{told:?}"
         );
+    }
+
+    #[test]
+    fn what_was_told_is_not_told_again_and_each_place_has_its_name() {
+        let (web, app) = (RefusedAt::Listener(ListenerId(0)), RefusedAt::Target(TargetId(1)));
+        let mut names = Names::default();
+        names.name_listener(ListenerId(0), "web");
+        let (full, many) = (Cause::QueueFull, Cause::TooManyConnections);
+        let told = HashMap::from([((web, many), 1), ((app, full), 2)]);
+        let sums = HashMap::from([((web, many), 39), ((app, full), 2), ((app, Cause::LocalShortage), 2)]);
+        let mut expected = Refusals::default();
+        expected.add(RefusalPlace::Listener("web".into()), "too_many_connections", 38);
+        expected.add(RefusalPlace::Target("#1".into()), "local_shortage", 2);
+        assert_eq!(added(&told, &sums, &names), expected);
     }
 }

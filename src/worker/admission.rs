@@ -50,13 +50,15 @@ impl Tasks {
         entry.insert((listener, task.abort_handle()));
     }
 
-    fn abort(&self, listener: ListenerId) {
+    /// Ends the tasks of a listener; says how many there were.
+    fn abort(&self, listener: ListenerId) -> usize {
         let tasks = self.0.borrow();
         let of_it: Vec<AbortHandle> =
             tasks.iter().filter(|(_, (of, _))| *of == listener).map(|(_, (_, task))| task.clone()).collect();
         // One that is dropped at once takes itself out.
         drop(tasks);
         of_it.iter().for_each(AbortHandle::abort);
+        of_it.len()
     }
 }
 
@@ -83,7 +85,10 @@ impl Admitter {
 
     /// Cuts the connections of a listener whose time is up; each leaves its record.
     pub(super) fn cut(&self, listener: ListenerId) {
-        self.tasks.abort(listener);
+        let cut = self.tasks.abort(listener);
+        if cut > 0 {
+            self.ctx.cells.refusals.cut(listener, cut);
+        }
     }
 
     /// Whether the process has room for one more connection.

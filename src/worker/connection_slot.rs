@@ -26,8 +26,7 @@ impl ConnectionSlot {
         let counted = limits.enter(listener, peer.client.map(|client| client.ip));
         if let Err(cause) = &counted {
             ctx.cells.connections.refused.increment();
-            let is_crowd = *cause == Cause::TooManyConnections;
-            ctx.cells.connections.without_room.add(u64::from(is_crowd));
+            ctx.cells.refusals.turn_away(peer.listener, *cause);
         }
         ConnectionSlot { counted, ctx: Rc::clone(ctx) }
     }

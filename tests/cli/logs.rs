@@ -228,5 +228,12 @@ fn the_error_that_ends_a_start_is_an_event_too() {
     assert_eq!(code, Some(1));
     let last: serde_json::Value = serde_json::from_str(err.lines().last().unwrap()).unwrap();
     assert_eq!(last["level"], "error");
-    assert!(last["message"].as_str().unwrap().contains("in use"), "{last}");
+    let message = last["message"].as_str().unwrap();
+    assert!(message.contains("in use") && !message.contains('\n'), "{last}");
+    let field = |name: &str| last["fields"][name].as_str().unwrap_or_else(|| panic!("{name}: {last}"));
+    assert_eq!((field("place"), field("listener")), ("--port", "default"));
+    assert_eq!(field("address"), format!("127.0.0.1:{port}"));
+    assert!(field("error").starts_with("Address already in use"), "{last}");
+    assert!(field("held_by").contains(&format!("(process {})", std::process::id())), "{last}");
+    assert_eq!(field("hint"), "end that process, or write another port");
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use fake_backend::{Behaviour, Running};
 use serde_json::Value;
 
+use super::life_lab::tcp_fakes;
 use super::support::process::Process;
 use super::support::{Client, eventually, fakes};
 
@@ -107,14 +108,13 @@ fn an_outage_under_load_has_one_short_line_for_each_transition() {
     has(3, 0, " WARN ", &["backend app/spare is down", " (0 of 3 left)"]);
     has(3, 1, "ERROR ", &["target app: no backend left (0 of 3)"]);
     has(4, 0, " INFO ", &["backend app/spare is up again after ", " (1 of 3 up)"]);
-    has(4, 1, " WARN ", &["target app: on backups (1 of 3 left)"]);
+    has(4, 1, " WARN ", &["target app: on backups after ", " without a backend (1 of 3 left)"]);
     has(5, 0, " INFO ", &["backend app/a is up again after ", " (2 of 3 up)"]);
-    has(5, 1, " INFO ", &["target app: back after ", " (2 of 3 up)"]);
+    has(5, 1, " INFO ", &["target app: back after ", " on backups (2 of 3 up)"]);
     has(6, 0, " INFO ", &["backend app/b is up again after ", " (3 of 3 up)"]);
     for line in steps[4..].iter().map(|step| &step[0]) {
-        let has_its_own_reason =
-            line.contains(": 2 probes passed (") || line.contains(": its trial went well (");
-        assert!(has_its_own_reason, "{line}");
+        let reasons = ["2 probes passed", "its trial went well", "it can be connected to again"];
+        assert!(reasons.iter().any(|reason| line.contains(&format!(": {reason} ("))), "{line}");
     }
 }
 
@@ -139,7 +139,7 @@ fn as_json_a_transition_has_every_fact_as_a_field() {
                 other => panic!("{other}: {event}"),
             };
             assert!(event["level"] == expected.0 && message.contains(expected.1), "{event}");
-            assert_eq!(fields["after_ms"].is_u64(), expected.0 == "info", "{event}");
+            assert!(fields["after_ms"].is_u64() && fields["from"].is_string(), "{event}");
             continue;
         }
         let (from, to, reason) = (text("from"), text("to"), text("reason"));
@@ -187,25 +187,125 @@ fn forty_requests_without_a_place_in_the_queue_are_one_line() {
         assert_eq!(Client::connect(address).get("/").status, 503);
     }
     let line = refusals(&process);
-    assert!(line.contains(" refused 40 in ") && line.ends_with(": 40 queue_full"), "{line}");
+    let end = ": 40 queue_full (target app)";
+    assert!(line.contains(" refused 40 in ") && line.ends_with(end), "{line}");
+}
+
+/// So many clients who are told that there is no room for them.
+fn turned_away(process: &Process, count: usize, status: u16) {
+    let address = process.address("app");
+    for _ in 0..count {
+        assert_eq!(Client::connect(address).get("/").status, status);
+    }
+}
+
+/// So many clients who have been served once and stay.
+fn held(process: &Process, count: usize) -> Vec<Client> {
+    let address = process.address("app");
+    let served = |_| {
+        let mut client = Client::connect(address);
+        assert_eq!(client.get("/").status, 200);
+        client
+    };
+    (0..count).map(served).collect()
 }
 
 #[test]
 fn forty_clients_without_room_are_one_line() {
     let backends = fakes(3);
     let process = Process::start(&config("max_connections: 2", &backends), 1);
-    let address = process.address("app");
-    let held: Vec<Client> = (0..2)
-        .map(|_| {
-            let mut client = Client::connect(address);
-            assert_eq!(client.get("/").status, 200);
-            client
-        })
-        .collect();
+    let held = held(&process, 2);
+    turned_away(&process, 40, 503);
+    let line = refusals(&process);
+    let end = ": 40 too_many_connections (listener app)";
+    assert!(line.contains(" refused 40 in ") && line.ends_with(end), "{line}");
+    drop(held);
+}
+
+#[test]
+fn as_json_what_was_refused_is_a_number_for_each_cause_and_place() {
+    let backends = fakes(3);
+    let config = config("log_format: json", &backends);
+    let limits = "    limits: {connections_per_client: 2}\n    backends:";
+    let process = Process::start(&config.replace("    backends:", limits), 1);
+    let held = held(&process, 2);
+    turned_away(&process, 40, 429);
+    let told = || process.said().into_iter().find(|line| line.contains("\"refused "));
+    eventually("it is told", || told().is_some());
+    let event: Value = serde_json::from_str(&told().unwrap()).unwrap();
+    let counts = serde_json::json!({"too_many_from_client": 40});
+    assert_eq!((&event["level"], &event["fields"]["count"]), (&"warn".into(), &40.into()), "{event}");
+    assert_eq!(event["fields"]["by_cause"], counts, "{event}");
+    assert_eq!(event["fields"]["by_listener"], serde_json::json!({"app": counts}), "{event}");
+    drop(held);
+}
+
+/// Over TCP nobody can be told why.
+#[test]
+fn tcp_connections_that_are_closed_for_want_of_room_have_their_line() {
+    let backend = tcp_fakes(1, |fake| fake);
+    let config = format!(
+        "workers: 2\ntargets:\n  raw:\n    protocol: tcp\n    listener: 127.0.0.1:0\n    \
+         health_check: off\n    limits: {{connections_per_client: 1}}\n    \
+         backends: [{{host: 127.0.0.1, port: {}}}]\n",
+        backend[0].addr().port()
+    );
+    let process = Process::start(&config, 1);
+    let address = process.address("raw");
+    let mut held = Client::connect(address);
+    held.send("x");
+    eventually("it is served", || backend[0].connections() == 1);
     for _ in 0..40 {
-        assert_eq!(Client::connect(address).get("/").status, 503);
+        assert!(Client::connect(address).is_closed());
     }
     let line = refusals(&process);
-    assert!(line.contains(" refused 40 in ") && line.ends_with(": 40 too_many_connections"), "{line}");
-    drop(held);
+    assert!(line.ends_with(": 40 too_many_from_client (listener raw)"), "{line}");
+}
+
+/// Nobody probes: what is known is known from requests that fail.
+#[test]
+fn without_probes_an_outage_is_told_in_the_same_lines() {
+    let backends = fakes(2);
+    let config = format!(
+        "workers: 2\ntargets:\n  app:\n    protocol: http\n    listener: 127.0.0.1:0\n    health_check: off\n    \
+         backends:\n      - {{url: \"{}\", name: a}}\n      - {{url: \"{}\", name: spare, backup: true}}\n",
+        backends[0].url(),
+        backends[1].url()
+    );
+    let process = Process::start(&config, 1);
+    let mut steps = Vec::new();
+    under_load(&process, |answers| {
+        let mut seen = 0;
+        let mut step = |what: &str, count: usize| {
+            eventually(what, || lines(&process).len() >= seen + count);
+            let enough = answers.load(Ordering::Relaxed) + 400;
+            eventually("the load goes on", || answers.load(Ordering::Relaxed) >= enough);
+            let all = lines(&process);
+            steps.push(all[seen..].to_vec());
+            seen = all.len();
+        };
+        step("nothing is told of what is up from the start", 0);
+        backends[0].stop();
+        step("it is down", 2);
+        backends[1].stop();
+        step("both are down", 2);
+        backends[1].restart().unwrap();
+        step("the backup is back", 2);
+        backends[0].restart().unwrap();
+        step("both are back", 2);
+    });
+    let has = |step: usize, number: usize, words: &[&str]| {
+        let line = &steps[step][number];
+        assert!(words.iter().all(|word| line.contains(word)), "{words:?}: {line}");
+    };
+    let counts: Vec<usize> = steps.iter().map(Vec::len).collect();
+    assert_eq!(counts, [0, 2, 2, 2, 2], "{steps:#?}");
+    has(1, 0, &[" WARN ", "backend app/a is down, left out: it could not be connected to (1 of 2 left)"]);
+    has(1, 1, &[" WARN ", "target app: on backups (1 of 2 left)"]);
+    has(2, 0, &[" WARN ", "backend app/spare is down", " (0 of 2 left)"]);
+    has(2, 1, &["ERROR ", "target app: no backend left (0 of 2)"]);
+    has(3, 0, &[" INFO ", "backend app/spare is up again after ", " (1 of 2 up)"]);
+    has(3, 1, &[" WARN ", "target app: on backups after ", " without a backend (1 of 2 left)"]);
+    has(4, 0, &[" INFO ", "backend app/a is up again after ", " (2 of 2 up)"]);
+    has(4, 1, &[" INFO ", "target app: back after ", " on backups (2 of 2 up)"]);
 }

@@ -238,6 +238,9 @@ pub async fn refuse<E: Edge>(
     if matches!(cause, Cause::ClientGone | Cause::ClientStalled) {
         return After::Abort;
     }
+    if let Some(target) = recording.record.target {
+        ctx.cells.refusals.refuse(target, cause);
+    }
     let (answer, mut body) = own::answer(cause, recording.record.id, head.method() == b"HEAD", &ctx.buffers);
     let length = if let Framing::Length(length) = body.framing() { length } else { 0 };
     // After a client's mistake nothing that follows on its connection can be trusted; one that there is no room

@@ -6,7 +6,7 @@
 //! state begins or ends, which is rare; where `max_in_flight` is set, when a backend becomes full and when it is no
 //! longer; and for every pick and release where the algorithm needs an exact order of loads (`least_connections`,
 //! `least_busy`): then it is held for a walk over a tree of a few levels. Lock order: the members of `TargetState`,
-//! then what is known of the limit, then the board.
+//! then what is known of the limit, then the board, then what the health of a backend rests on.
 //!
 //! # Invariants
 //!
@@ -42,6 +42,7 @@ use crate::targets::queueing::board_rules::BoardRules;
 use crate::targets::queueing::board_state::BoardGuard;
 use crate::targets::queueing::wants::Wants;
 use crate::targets::state::objects::{Board, BoardState};
+use crate::tick::Tick;
 
 impl Board {
     /// Whether the algorithm in force wants to hear that.
@@ -101,9 +102,9 @@ impl Board {
         self.panics.load(Ordering::Relaxed)
     }
 
-    /// Sets ejections of outliers aside, or no longer. Who is concerned is to be refreshed.
-    pub(in crate::targets) fn set_panics(&self, locked: &mut BoardState, panics: bool) {
-        locked.set_panics(panics);
+    /// Sets ejections of outliers aside from `now` on, or no longer. Who is concerned is to be refreshed.
+    pub(in crate::targets) fn set_panics(&self, locked: &mut BoardState, panics: bool, now: Tick) {
+        locked.set_panics(panics, now);
         self.panics.store(panics, Ordering::Relaxed);
     }
 

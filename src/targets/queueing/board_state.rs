@@ -19,7 +19,7 @@ use crate::targets::queueing::watch::Watch;
 use crate::targets::resilience::breaker::Circuit;
 use crate::targets::resilience::ejection::EjectionKind;
 use crate::targets::resilience::reports::on_trial;
-use crate::targets::resilience::trial::Trial;
+use crate::targets::resilience::trial::{Trial, is_free_for_trial};
 use crate::targets::state::objects::{Board, BoardState, Exclusion, Row, Waiter};
 use crate::targets::{Backend, Lease, Tried};
 use crate::tick::Tick;
@@ -30,6 +30,13 @@ impl Watch {
     pub(in crate::targets) fn has_full(&self, backends: &[Arc<Backend>], tried: &Tried) -> bool {
         let is_waited_for = |backend: &Arc<Backend>| !tried.contains(backend.id) && backend.is_only_full();
         self.full.load(Ordering::Relaxed) > 0 && (tried.is_empty() || backends.iter().any(is_waited_for))
+    }
+}
+
+impl Exclusion {
+    /// Whether it is out, free for a trial, and not needed.
+    fn is_free_for_trial(self, now: Tick) -> bool {
+        self.out && is_free_for_trial(self.until, now)
     }
 }
 
@@ -135,33 +142,43 @@ impl BoardState {
         self.stirred = true;
     }
 
-    /// Sets ejections of outliers aside, or no longer. Who is concerned is to be refreshed.
-    pub(in crate::targets) fn set_panics(&mut self, panics: bool) {
-        self.panics = panics;
+    /// Sets ejections of outliers aside from `now` on, or no longer. Who is concerned is to be refreshed.
+    pub(in crate::targets) fn set_panics(&mut self, panics: bool, now: Tick) {
+        (self.panics, self.panicked) = (panics, now);
         self.stirred = true;
     }
 
-    /// Whether one more backend may be left out as an outlier.
-    pub(in crate::targets) fn may_eject(&self, rules: &BoardRules) -> bool {
-        (self.outliers + 1) * 100 <= rules.max_ejected as usize * self.members
+    /// Whether one more backend may be left out as an outlier, at `now`.
+    pub(in crate::targets) fn may_eject(&self, rules: &BoardRules, now: Tick) -> bool {
+        let outliers = self.marks().filter(|mark| mark.outlier && !mark.is_free_for_trial(now)).count();
+        (outliers + 1) * 100 <= rules.max_ejected as usize * self.members
     }
 
-    /// Lets in again, at `now`, who is left out only for being slow, if there is somebody: one that fails needs its place among
-    /// those that may be left out. Gives who that was.
-    pub(in crate::targets) fn pardon_slow(&mut self, now: Tick) -> Option<Arc<Backend>> {
-        let slow = self.rows.iter().find_map(|row| {
+    /// One that is left out only for being slow.
+    pub(in crate::targets) fn slow(&self) -> Option<Arc<Backend>> {
+        self.rows.iter().find_map(|row| {
             let place = row.marks.iter().position(|mark| mark.slow)?;
             row.backends.get(place).cloned()
-        })?;
-        let pardoned = slow.ejection().update(|word| word.pardon(now));
-        self.refresh(&slow);
-        pardoned.then_some(slow)
+        })
     }
 
-    /// Whether so few are left that ejections of outliers are to be set aside.
-    pub(in crate::targets) fn should_panic(&self, rules: &BoardRules, live: usize) -> bool {
-        let left = live.saturating_sub(self.out);
-        self.outliers > 0 && left * 100 < rules.panic as usize * self.members
+    /// Whether so few are left at `now` that ejections of outliers are to be set aside, and how many are.
+    pub(in crate::targets) fn should_panic(
+        &self,
+        rules: &BoardRules,
+        live: usize,
+        now: Tick,
+    ) -> (bool, usize) {
+        // A backup that was out a while ago and is not needed gets no request that would show that it is back. It is no reason
+        // to send requests to one that fails.
+        let free =
+            if self.out == 0 { 0 } else { self.marks().filter(|mark| mark.is_free_for_trial(now)).count() };
+        let left = (live + free).saturating_sub(self.out);
+        (self.outliers > 0 && left * 100 < rules.panic as usize * self.members, left)
+    }
+
+    fn marks(&self) -> impl Iterator<Item = &Exclusion> {
+        self.rows.iter().flat_map(|row| &row.marks)
     }
 
     /// Who gets the place at `backend` of a lease that ends there; `None`: nobody, it comes free.

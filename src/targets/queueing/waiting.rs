@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -55,6 +56,17 @@ pub enum Queued {
     Refused(Cause),
 }
 
+/// Ejections of outliers are set aside from now on, or no longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::targets) struct PanicTurn {
+    panics: bool,
+    /// How long it was the other way.
+    after: Duration,
+    /// Who is not left out.
+    left: usize,
+    of: usize,
+}
+
 impl Target {
     /// Takes a ticket after [`Pick::Full`](crate::targets::Pick::Full).
     #[must_use]
@@ -88,13 +100,22 @@ impl Target {
     /// Looks after what time changes and no lease reports, at `now`: whether so few backends are left that outliers get
     /// requests again, and whether somebody waits for a backend whose time is up. Control calls it every second or so.
     pub fn settle(&self, now: Tick) {
-        let panics = self.state.settle();
-        if panics == Some(true) {
-            events::panic_began(&self.name, self.state.board.rules().panic);
-        } else if panics == Some(false) {
-            events::panic_ended(&self.name);
+        if let Some(turn) = self.state.settle(now) {
+            self.tell_panic(&turn);
+            // Who is left has changed with it.
+            self.state.board.turned.notify_one();
         }
         self.serve(now);
+    }
+
+    /// Tells that ejections of outliers are set aside, or no longer.
+    pub(in crate::targets) fn tell_panic(&self, turn: &PanicTurn) {
+        let PanicTurn { panics, after, left, of } = *turn;
+        if panics {
+            events::panic_began(&self.name, self.state.board.rules().panic, left, of);
+        } else {
+            events::panic_ended(&self.name, after, left, of);
+        }
     }
 
     /// How many requests wait in its queue.
@@ -142,16 +163,17 @@ impl Target {
 
 impl TargetState {
     /// Sets ejections of outliers aside when too few backends are left, and no longer when enough are. Says what has changed.
-    fn settle(&self) -> Option<bool> {
+    pub(in crate::targets) fn settle(&self, now: Tick) -> Option<PanicTurn> {
         let rules = self.board.rules();
         let mut locked = self.board.lock();
         let live = self.live.load();
-        let panics = locked.should_panic(&rules, live.backends().count());
+        let (panics, left) = locked.should_panic(&rules, live.backends().count(), now);
         if panics == locked.panics {
             return None;
         }
-        self.board.set_panics(&mut locked, panics);
+        let turn = PanicTurn { panics, after: now.since(locked.panicked), left, of: locked.members };
+        self.board.set_panics(&mut locked, panics, now);
         live.backends().for_each(|backend| locked.refresh(backend));
-        Some(panics)
+        Some(turn)
     }
 }

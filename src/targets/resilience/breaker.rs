@@ -98,6 +98,12 @@ impl BreakerWord {
         }
     }
 
+    /// Whether one failure opens it.
+    #[must_use]
+    pub(in crate::targets) fn is_on_probation(self) -> bool {
+        self.0 & KIND == PROBATION
+    }
+
     /// What a pick at `now` may do, and the word that a [`Passage::Trial`] must put in place first.
     #[must_use]
     pub(in crate::targets) fn admit(self, now: Tick) -> (Passage, BreakerWord) {
@@ -130,7 +136,7 @@ impl BreakerWord {
         now: Tick,
     ) -> BreakerWord {
         match self.circuit() {
-            Circuit::Closed if self.0 & KIND == PROBATION => {
+            Circuit::Closed if self.is_on_probation() => {
                 let is_news = picked.0 >= self.0 & !KIND;
                 if is_news { BreakerWord::open(now.after(rules.open)) } else { self }
             }
@@ -217,7 +223,26 @@ impl Breaker {
         passage
     }
 
-    /// Changes the word. Gives the words before and after when that is a change of state, not only of a count.
+    /// Changes the word if that is no change of state, only of a count. False: it would be one.
+    #[must_use]
+    pub(in crate::targets) fn count(&self, change: impl Fn(BreakerWord) -> BreakerWord) -> bool {
+        loop {
+            let word = self.word();
+            let next = change(word);
+            // The usual case, a success without failures before it, is one shared load and no store.
+            if next == word {
+                return true;
+            }
+            if next.circuit() != word.circuit() {
+                return false;
+            }
+            if self.replace(word, next) {
+                return true;
+            }
+        }
+    }
+
+    /// Changes the word. Gives the states before and after when they differ.
     pub(in crate::targets) fn update(
         &self,
         change: impl Fn(BreakerWord) -> BreakerWord,
@@ -225,7 +250,6 @@ impl Breaker {
         loop {
             let word = self.word();
             let next = change(word);
-            // The usual case, a success without failures before it, is one shared load and no store.
             if next == word {
                 return None;
             }

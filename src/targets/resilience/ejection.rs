@@ -105,6 +105,16 @@ impl EjectionWord {
         self.kind().is_some_and(EjectionKind::is_outlier)
     }
 
+    /// Whether people are to hear of it: one refused connect is not worth a line, the second in a row is.
+    #[must_use]
+    pub(in crate::targets) fn is_news(self) -> bool {
+        match self.kind() {
+            None => false,
+            Some(EjectionKind::Refused) => self.level() > 1,
+            Some(EjectionKind::Failing | EjectionKind::Slow) => true,
+        }
+    }
+
     fn is_out(self) -> bool {
         self.0 & OUT != 0
     }

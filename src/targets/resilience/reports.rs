@@ -8,26 +8,28 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::targets::Backend;
-use crate::targets::resilience::breaker::{Circuit, Passage};
+use crate::targets::resilience::breaker::{BreakerWord, Circuit, Passage};
 use crate::targets::resilience::ejection::{Admission, EjectionKind, EjectionWord};
 use crate::targets::resilience::trial::{Told, Trial};
 use crate::targets::state::decide::{EjectionState, Fuse};
 use crate::targets::state::input::Input;
+use crate::targets::state::objects::BoardState;
 use crate::tick::Tick;
 
 /// Why a backend is back that was out.
 const WENT_WELL: &str = "its trial went well";
+/// The same of one that refused connections.
+const CONNECTS: &str = "it can be connected to again";
 
 /// A fresh connection to `backend` stands, asked for at `picked`.
 pub(in crate::targets) fn connected(backend: &Backend, picked: Tick) {
     if backend.ejection().word().kind() != Some(EjectionKind::Refused) {
         return;
     }
-    let rules = backend.board().rules();
-    if let Some(spans) = rules.ejection
-        && backend.ejection().update(|word| word.connect(picked, spans))
-    {
+    let Some(spans) = backend.board().rules().ejection else { return };
+    if turn(backend, |word| word.connect(picked, spans), |standing| *standing = back(standing, CONNECTS)) {
         backend.board().lock().refresh(backend);
+        backend.board().turned.notify_one();
     }
 }
 
@@ -70,12 +72,10 @@ fn judge(backend: &Backend, trial: &Cell<Trial>, told: Told, picked: Tick, now: 
     }
     backend.errors().store(0, Ordering::Relaxed);
     let Some(spans) = backend.board().rules().ejection else { return };
-    let was_outlier = backend.ejection().word().is_outlier();
-    if backend.ejection().update(|word| word.succeed(tried.ejection, picked, spans)) {
+    let succeed = |word: EjectionWord| word.succeed(tried.ejection, picked, spans);
+    if turn(backend, succeed, |standing| *standing = back(standing, WENT_WELL)) {
         backend.board().lock().refresh(backend);
-        if was_outlier {
-            note_return(backend, WENT_WELL);
-        }
+        backend.board().turned.notify_one();
     }
 }
 
@@ -85,13 +85,15 @@ pub(in crate::targets) fn refused(backend: &Backend, trial: &Cell<Trial>, picked
     let tried = trial.replace(Trial::NONE);
     count_failure(backend, tried.breaker, picked, now);
     let board = backend.board();
-    if let Some(spans) = board.rules().ejection
-        && backend
-            .ejection()
-            .update(|word| word.fail_tried(EjectionKind::Refused, tried.ejection, spans, picked, now))
-    {
-        note_standing(backend, tried.ejection, "it could not be connected to", now);
+    let Some(spans) = board.rules().ejection else { return };
+    let fail =
+        |word: EjectionWord| word.fail_tried(EjectionKind::Refused, tried.ejection, spans, picked, now);
+    let reason = "it could not be connected to";
+    if turn(backend, fail, |standing| *standing = out(standing, tried.ejection, reason, now)) {
         board.lock().refresh(backend);
+        if backend.ejection().word().is_news() {
+            board.turned.notify_one();
+        }
     }
 }
 
@@ -164,69 +166,88 @@ fn leave_out(backend: &Backend, leave: Leave, reason: &str, picked: Tick, now: T
     if fail(backend.ejection().word()) == backend.ejection().word() {
         return false;
     }
-    let mut pardoned = None;
-    let has_place = trial || has_room && locked.may_eject(&rules);
-    if !has_place {
-        pardoned = if kind == EjectionKind::Failing { locked.pardon_slow(now) } else { None };
-        if pardoned.is_none() {
-            return false;
-        }
-    }
-    let is_new = backend.ejection().update(fail);
-    locked.refresh(backend);
-    drop(locked);
-    if let Some(pardoned) = pardoned {
-        note_return(
-            &pardoned,
-            &format!("it is only slow, and {} fails; not both may be left out", backend.identity),
-        );
-    }
-    if !is_new {
+    let has_place = trial || has_room && locked.may_eject(&rules, now);
+    let pardoned = if has_place {
+        false
+    } else {
+        kind == EjectionKind::Failing && pardon_slow(&mut locked, backend, now)
+    };
+    if !has_place && !pardoned {
         return false;
     }
-    note_standing(backend, trial, reason, now);
-    board.turned.notify_one();
-    true
+    let is_new = turn(backend, fail, |standing| *standing = out(standing, trial, reason, now));
+    locked.refresh(backend);
+    drop(locked);
+    if pardoned || is_new {
+        board.turned.notify_one();
+    }
+    is_new
 }
 
-/// Keeps for status readers why it is left out, and since when.
-fn note_standing(backend: &Backend, trial: bool, reason: &str, now: Tick) {
-    let mut detail = backend.detail();
-    let standing = &mut detail.inputs.standing;
-    // What its trial has found out is nothing new.
-    let since = if trial { standing.since } else { now };
-    *standing = Input::new(EjectionState::Ejected, reason, since);
+/// Lets in again, at `now`, who is left out only for being slow, if there is somebody: `failing` needs its place among those that
+/// may be left out.
+fn pardon_slow(locked: &mut BoardState, failing: &Backend, now: Tick) -> bool {
+    let Some(slow) = locked.slow() else { return false };
+    let reason = format!("it is only slow, and {} fails; not both may be left out", failing.identity);
+    let is_new = turn(&slow, |word| word.pardon(now), |standing| *standing = back(standing, &reason));
+    locked.refresh(&slow);
+    is_new
 }
 
-/// Keeps why it is left out no more, for whoever tells it.
-fn note_return(backend: &Backend, reason: &str) {
+/// Changes the word of its ejection and what is `noted` of it, under one lock: whoever reads both finds the one with the other.
+/// Says whether that changed something.
+fn turn(
+    backend: &Backend,
+    with: impl Fn(EjectionWord) -> EjectionWord,
+    noted: impl FnOnce(&mut Input<EjectionState>),
+) -> bool {
+    let word = backend.ejection().word();
+    if with(word) == word {
+        return false;
+    }
     let mut detail = backend.detail();
-    let since = detail.inputs.standing.since;
-    detail.inputs.standing = Input::new(EjectionState::Fine, reason, since);
-    drop(detail);
-    backend.board().turned.notify_one();
+    let is_new = backend.ejection().update(with);
+    if is_new {
+        noted(&mut detail.inputs.standing);
+    }
+    is_new
+}
+
+/// Why it is left out, and since when. What its `trial` has found out is nothing new.
+fn out(standing: &Input<EjectionState>, trial: bool, reason: &str, now: Tick) -> Input<EjectionState> {
+    Input::new(EjectionState::Ejected, reason, if trial { standing.since } else { now })
+}
+
+/// Why it is left out no more.
+fn back(standing: &Input<EjectionState>, reason: &str) -> Input<EjectionState> {
+    Input::new(EjectionState::Fine, reason, standing.since)
 }
 
 /// Changes the word of its breaker, and all that follows from another state of it.
-fn change(
-    backend: &Backend,
-    with: impl Fn(
-        crate::targets::resilience::breaker::BreakerWord,
-    ) -> crate::targets::resilience::breaker::BreakerWord,
-    now: Tick,
-) {
-    let Some((from, to)) = backend.breaker().update(with) else { return };
+fn change(backend: &Backend, with: impl Fn(BreakerWord) -> BreakerWord, now: Tick) {
+    let breaker = backend.breaker();
+    if breaker.count(&with) {
+        return;
+    }
+    // The state and its reason change under one lock: whoever reads both finds the one with the other.
+    let mut detail = backend.detail();
+    let was_tried = breaker.word().is_on_probation();
+    let Some((from, to)) = breaker.update(with) else { return };
     let board = backend.board();
-    board.lock().refresh(backend);
-    let Some(rules) = board.rules().breaker else { return };
-    let fuse = match (from, to) {
-        (_, Circuit::Closed) => Input::new(Fuse::Closed, WENT_WELL, now),
-        (Circuit::Closed, Circuit::Open(_)) => {
-            Input::new(Fuse::Open, format!("{} attempts in a row failed", rules.failures), now)
+    match (from, to, board.rules().breaker) {
+        (_, Circuit::Closed, _) => detail.inputs.fuse = Input::new(Fuse::Closed, WENT_WELL, now),
+        (Circuit::Closed, Circuit::Open(_), Some(rules)) => {
+            let reason = match was_tried {
+                true => "it failed again right after its trial".to_owned(),
+                false => format!("{} attempts in a row failed", rules.failures),
+            };
+            detail.inputs.fuse = Input::new(Fuse::Open, reason, now);
         }
-        (Circuit::Open(_) | Circuit::HalfOpen, _) | (Circuit::Closed, Circuit::HalfOpen) => return,
-    };
-    backend.detail().inputs.fuse = fuse;
+        (Circuit::Open(_) | Circuit::HalfOpen, _, _)
+        | (Circuit::Closed, Circuit::HalfOpen | Circuit::Open(_), _) => {}
+    }
+    drop(detail);
+    board.lock().refresh(backend);
     board.turned.notify_one();
 }
 

@@ -11,6 +11,7 @@ use crate::message::BackendId;
 use crate::targets::resilience::ejection::EjectionKind;
 use crate::targets::resilience::outlier::{Outlying, Subject, Timed, judge, room};
 use crate::targets::resilience::reports;
+use crate::targets::resilience::trial::is_free_for_trial;
 use crate::targets::{Backend, Target};
 use crate::tick::Tick;
 
@@ -37,6 +38,9 @@ impl Target {
             events::limit_met(&self.name, limit);
         }
         self.settle(now);
+        if self.is_in_doubt() {
+            self.state.board.turned.notify_one();
+        }
         ejected
     }
 
@@ -54,8 +58,11 @@ impl Target {
         let live = self.state.live.load();
         let (mut all, mut out, mut has_slow) = (0, 0, false);
         for backend in live.backends() {
-            let is_out = backend.out_until().is_some();
-            (all, out) = (all + 1, out + usize::from(is_out));
+            let until = backend.out_until();
+            let is_out = until.is_some();
+            // A backup that nobody has needed since takes nobody's place among those that may be left out.
+            let is_absent = until.is_some_and(|until| !is_free_for_trial(until, now));
+            (all, out) = (all + 1, out + usize::from(is_absent));
             has_slow |= backend.ejection().word().kind() == Some(EjectionKind::Slow);
             window.take(backend, is_out, is_first, turns, now);
         }

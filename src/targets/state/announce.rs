@@ -2,21 +2,23 @@
 
 use std::sync::{Arc, PoisonError};
 
-use crate::events::{self, BackendChange};
-use crate::targets::Target;
+use crate::events::{self, BackendChange, TargetChange};
 use crate::targets::picking::candidates::Member;
-use crate::targets::resilience::ejection::EjectionKind;
-use crate::targets::state::decide::{EjectionState, Health, Source, decide};
-use crate::targets::state::status::inputs;
+use crate::targets::resilience::trial::is_free_for_trial;
+use crate::targets::state::decide::{EjectionState, Fuse, Health, Source, decide};
+use crate::targets::state::status::{BackendFacts, facts};
 use crate::targets::state::transitions::{News, Sight};
+use crate::targets::{Circuit, Target};
 use crate::tick::Tick;
 
 impl Target {
     /// Tells what has changed since the last time.
     pub fn announce(&self, now: Tick) {
+        // First, since it decides on who is left.
+        let panic = self.state.settle(now);
         // Held while lines are written, so that they come in the order of what happened; writing only queues them.
         let mut transitions = self.state.transitions.lock().unwrap_or_else(PoisonError::into_inner);
-        for (news, left, of) in transitions.step(&self.sights(), now) {
+        for (news, left, of) in transitions.step(&self.sights(now), now) {
             match news {
                 News::Backend { name, from, to, source, reason, after } => {
                     events::backend_changed(&BackendChange {
@@ -31,43 +33,75 @@ impl Target {
                         of,
                     })
                 }
-                News::Lost => events::target_lost(&self.name, of),
-                News::OnBackups => events::target_on_backups(&self.name, left, of),
-                News::Back(after) => events::target_back(&self.name, after, left, of),
+                News::Target { from, to, after } => events::target_changed(&TargetChange {
+                    target: &self.name,
+                    from: from.as_str(),
+                    state: to.as_str(),
+                    after,
+                    left,
+                    of,
+                }),
             }
+        }
+        if let Some(panic) = panic {
+            self.tell_panic(&panic);
         }
     }
 
-    /// Waits until a breaker or an ejection has turned.
+    /// Whether there is something to tell that a trial may make untrue in a moment; announcing it again is due in a second.
+    pub(in crate::targets) fn is_in_doubt(&self) -> bool {
+        self.state.transitions.lock().unwrap_or_else(PoisonError::into_inner).is_in_doubt()
+    }
+
+    /// Waits until there may be something to tell: the state of a backend, its breaker or its ejection has turned.
     pub async fn turned(&self) {
         self.state.board.turned.notified().await;
     }
 
-    fn sights(&self) -> Vec<Sight> {
+    fn sights(&self, now: Tick) -> Vec<Sight> {
         self.state.with_members(|members| {
             let first = members.iter().filter(|member| member.portion.weight > 0);
             let first = first.map(|member| member.portion.priority).min().unwrap_or_default();
-            members.iter().map(|member| sight(member, member.portion.priority > first)).collect()
+            members.iter().map(|member| sight(member, member.portion.priority > first, now)).collect()
         })
     }
 }
 
 /// What there is to be told of a member. `is_backup`: it stands behind others.
-fn sight(member: &Member, is_backup: bool) -> Sight {
+fn sight(member: &Member, is_backup: bool, now: Tick) -> Sight {
     let Member { backend, portion } = member;
-    let mut inputs = inputs(backend);
-    let standing = &mut inputs.standing;
-    let is_set_aside = standing.word == EjectionState::SetAside;
-    standing.word = match backend.ejection().word().kind() {
-        // To be told of one that is down it takes more than a refused connect.
-        None | Some(EjectionKind::Refused) => EjectionState::Fine,
-        Some(EjectionKind::Failing | EjectionKind::Slow) => EjectionState::Ejected,
-    };
+    let BackendFacts { mut inputs, ejection, circuit } = facts(backend);
+    let is_set_aside = inputs.standing.word == EjectionState::SetAside;
+    inputs.standing.word = if ejection.is_news() { EjectionState::Ejected } else { EjectionState::Fine };
     let decision = decide(&inputs);
     let is_served_all_the_same = is_set_aside && decision.source == Source::Outlier;
-    let may_serve =
-        decision.health == Health::Up || (is_served_all_the_same && decision.standing == Health::Up);
+    let is_up = decision.standing == Health::Up;
+    let serves = decision.health == Health::Up || (is_served_all_the_same && is_up);
+    // By its words alone: what it waits for is one request.
+    let is_out = is_up && decision.health == Health::Down;
+    let until = match circuit {
+        Circuit::Closed => ejection.until().unwrap_or(Tick::ZERO),
+        Circuit::Open(until) => until.max(ejection.until().unwrap_or(Tick::ZERO)),
+        Circuit::HalfOpen => Tick::NEVER,
+    };
     let counts = portion.weight > 0;
-    let backend = (backend.id.0, Arc::clone(&backend.name));
-    Sight { backend, serves: counts && may_serve, decision, inputs, counts, is_backup }
+    Sight {
+        backend: (backend.id.0, Arc::clone(&backend.name)),
+        serves: counts && serves,
+        is_free: counts && is_out && is_free_for_trial(until, now),
+        is_tried: is_out
+            && match inputs.fuse.word {
+                Fuse::HalfOpen => true,
+                Fuse::Open => false,
+                // Nobody says of an ejected one that this is its trial.
+                Fuse::Closed => backend.in_flight() > 0,
+            },
+        decision,
+        inputs,
+        counts,
+        is_backup,
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -90,6 +90,9 @@ pub struct Backend {
 }
 
 /// What the health of a backend rests on.
+///
+/// The words of breaker and ejection turn under this lock only (but for the beginning of a trial), together with their reasons in
+/// `inputs`. Nobody takes another lock while it is held.
 #[derive(Debug)]
 pub(in crate::targets) struct Detail {
     pub(in crate::targets) inputs: Inputs,
@@ -155,6 +158,8 @@ pub(in crate::targets) struct BoardState {
     pub(in crate::targets) members: usize,
     /// Ejections of outliers are set aside.
     pub(in crate::targets) panics: bool,
+    /// Since when they are, or are not.
+    pub(in crate::targets) panicked: Tick,
     pub(in crate::targets) outliers: usize,
     pub(in crate::targets) out: usize,
     /// Who is served next of several that would do, one after the other.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::targets::Backend;
 use crate::targets::resilience::breaker::Circuit;
-use crate::targets::resilience::ejection::EjectionKind;
+use crate::targets::resilience::ejection::EjectionWord;
 use crate::targets::state::decide::{EjectionState, Fuse, Health, Inputs, Source, decide};
 use crate::tick::Tick;
 
@@ -33,7 +33,14 @@ pub struct BackendStatus {
 
 impl BackendStatus {
     pub(in crate::targets) fn of(backend: &Backend) -> BackendStatus {
-        let inputs = inputs(backend);
+        let BackendFacts { mut inputs, ejection, circuit } = facts(backend);
+        if circuit == Circuit::HalfOpen {
+            inputs.fuse.reason = "one request finds out whether it is well again".into();
+        }
+        if inputs.standing.word == EjectionState::SetAside {
+            let reason = format!("{}; set aside, since too few backends are left", inputs.standing.reason);
+            inputs.standing.reason = reason.into();
+        }
         let (decision, share) = (decide(&inputs), inputs.agent.share.word);
         BackendStatus {
             name: Arc::clone(&backend.name),
@@ -43,31 +50,36 @@ impl BackendStatus {
             since: decision.since,
             share,
             in_flight: backend.in_flight(),
-            ejected_until: backend.ejection().word().until(),
-            circuit: backend.breaker().word().circuit(),
+            ejected_until: ejection.until(),
+            circuit,
         }
     }
 }
 
-/// What a backend's state rests on at this moment: what control keeps, and its words.
-pub(in crate::targets) fn inputs(backend: &Backend) -> Inputs {
-    let mut inputs = backend.detail().inputs.clone();
-    let fuse = &mut inputs.fuse;
-    (fuse.word, fuse.reason) = match backend.breaker().word().circuit() {
-        Circuit::Closed => (Fuse::Closed, Arc::clone(&fuse.reason)),
-        Circuit::Open(_) => (Fuse::Open, Arc::clone(&fuse.reason)),
-        Circuit::HalfOpen => (Fuse::HalfOpen, "one request finds out whether it is well again".into()),
+/// What a backend's state rests on at one moment, and its words themselves.
+pub(in crate::targets) struct BackendFacts {
+    pub(in crate::targets) inputs: Inputs,
+    pub(in crate::targets) ejection: EjectionWord,
+    pub(in crate::targets) circuit: Circuit,
+}
+
+/// What control keeps of a backend, and its words with the reasons that belong to them.
+pub(in crate::targets) fn facts(backend: &Backend) -> BackendFacts {
+    let detail = backend.detail();
+    let (ejection, circuit) = (backend.ejection().word(), backend.breaker().word().circuit());
+    let mut inputs = detail.inputs.clone();
+    drop(detail);
+    inputs.fuse.word = match circuit {
+        Circuit::Closed => Fuse::Closed,
+        Circuit::Open(_) => Fuse::Open,
+        Circuit::HalfOpen => Fuse::HalfOpen,
     };
-    let standing = &mut inputs.standing;
-    (standing.word, standing.reason) = match backend.ejection().word().kind() {
-        None => (EjectionState::Fine, Arc::clone(&standing.reason)),
-        Some(EjectionKind::Failing | EjectionKind::Slow) if backend.board().panics() => {
-            let reason = format!("{}; set aside, since too few backends are left", standing.reason);
-            (EjectionState::SetAside, reason.into())
-        }
-        Some(_) => (EjectionState::Ejected, Arc::clone(&standing.reason)),
+    inputs.standing.word = match ejection.kind() {
+        None => EjectionState::Fine,
+        Some(kind) if kind.is_outlier() && backend.board().panics() => EjectionState::SetAside,
+        Some(_) => EjectionState::Ejected,
     };
-    inputs
+    BackendFacts { inputs, ejection, circuit }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use crate::targets::queueing::seat::Seat;
 use crate::targets::resilience::adaptive::Adaptive;
 use crate::targets::resilience::window::Window;
 use crate::targets::state::backend::probe_input;
-use crate::targets::state::decide::{Health, Probe, Resolution, decide};
+use crate::targets::state::decide::{EjectionState, Health, Probe, Resolution, decide};
 use crate::targets::state::health::agent::{Agent, AgentReport};
 use crate::targets::state::input::Input;
 use crate::targets::state::objects::{Board, Detail};
@@ -195,10 +195,10 @@ impl TargetState {
             if resilience.breaker.is_none() {
                 backend.breaker().clear();
             }
+            let mut detail = backend.detail();
             if resilience.outlier.is_none() {
                 backend.ejection().clear();
             }
-            let mut detail = backend.detail();
             let was_probed = detail.inputs.probe.word != Probe::Off;
             if was_probed != health.is_some() {
                 detail.inputs.probe = probe_input(health.is_some());
@@ -218,6 +218,7 @@ impl TargetState {
         window.drop_entries(&gone);
         drop(window);
         self.rebuild(&members);
+        self.board.turned.notify_one();
         gone
     }
 
@@ -254,6 +255,12 @@ impl TargetState {
         }
         let (to, reason) = (detail.decision.standing, Arc::clone(&detail.decision.reason));
         let reweighed = detail.inputs.agent.share.word != share;
+        if returns && !matches!(from, Health::Up | Health::Draining) {
+            // A probe has just connected to it; a pick need not find out again.
+            backend.ejection().clear();
+            let standing = &mut detail.inputs.standing;
+            *standing = Input::new(EjectionState::Fine, Arc::clone(&reason), standing.since);
+        }
         drop(detail);
         if from == to {
             if reweighed && to == Health::Up {
@@ -262,11 +269,9 @@ impl TargetState {
             return None;
         }
         backend.publish(to);
-        match (from, to) {
-            (Health::Up, Health::Draining) | (Health::Draining, Health::Up) | (_, Health::Unknown) => {}
-            // A probe has just connected to it; a pick need not find out again.
-            (_, Health::Up | Health::Draining) => backend.ejection().clear(),
-            (_, Health::Down) => backend.retire_connections(),
+        match to {
+            Health::Down => backend.retire_connections(),
+            Health::Unknown | Health::Up | Health::Draining => {}
         }
         self.rebuild(members);
         self.board.turned.notify_one();

@@ -5,12 +5,15 @@
 //! Whoever changes something says so on `Board::turned`, and control announces: ten thousand first verdicts
 //! are a few calls.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::targets::state::decide::{Decision, Health, Inputs, Probe, Source};
+use crate::targets::state::decide::{Decision, Health, Inputs, Probe, Resolution, Source};
 use crate::tick::Tick;
+
+/// For how long a level is not told that a trial under way may make untrue: a backup that was out takes over with one.
+const DOUBT: Duration = Duration::from_millis(900);
 
 /// A backend as control sees it at one moment.
 #[derive(Clone, Debug)]
@@ -23,10 +26,33 @@ pub(in crate::targets) struct Sight {
     pub(in crate::targets) inputs: Inputs,
     /// New clients may get it.
     pub(in crate::targets) serves: bool,
+    /// It was left out for a time that is over, and nobody has needed it since: the next one who does finds out.
+    pub(in crate::targets) is_free: bool,
+    /// Somebody may be finding out now.
+    pub(in crate::targets) is_tried: bool,
     /// It has a share of the traffic at all.
     pub(in crate::targets) counts: bool,
     /// It stands behind others.
     pub(in crate::targets) is_backup: bool,
+}
+
+impl Sight {
+    /// It is one of those that are left.
+    fn is_left(&self) -> bool {
+        self.counts && (self.serves || self.is_free)
+    }
+
+    /// Nobody knows whether it serves.
+    fn is_open(&self) -> bool {
+        self.decision.health == Health::Unknown || self.is_free
+    }
+
+    /// It is up since it was made, and nobody probes it: that is nothing to tell.
+    fn is_up_from_the_start(&self) -> bool {
+        let Inputs { name, probe, .. } = &self.inputs;
+        let is_unchanged = (name.since, probe.since) == (Tick::ZERO, Tick::ZERO);
+        is_unchanged && name.word == Resolution::Resolved && probe.word == Probe::Off
+    }
 }
 
 /// What was told of a backend.
@@ -35,14 +61,14 @@ struct Last {
     health: Health,
     /// Who holds it there at the moment; may have changed since it was told.
     source: Source,
-    since: Tick,
-    serves: bool,
-    counts: bool,
+    /// `None`: nobody knows.
+    since: Option<Tick>,
+    is_left: bool,
 }
 
 /// What was told of a target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Level {
+pub(in crate::targets) enum Level {
     /// Nothing: no backend has had its first verdict.
     #[default]
     Unknown,
@@ -54,86 +80,118 @@ enum Level {
     Down,
 }
 
+impl Level {
+    /// The name in events: `unknown`, `up`, `backups` or `down`.
+    pub(in crate::targets) const fn as_str(self) -> &'static str {
+        match self {
+            Level::Unknown => "unknown",
+            Level::Served => "up",
+            Level::OnBackups => "backups",
+            Level::Down => "down",
+        }
+    }
+}
+
 /// What was told so far.
 #[derive(Debug, Default)]
 pub(in crate::targets) struct Transitions {
     last: BTreeMap<u32, Last>,
     level: Level,
-    /// When it was last served by others than backups.
-    served: Tick,
+    /// Since when it is on that level.
+    since: Tick,
+    /// Since when there is another one to tell that a trial may make untrue.
+    doubted: Option<Tick>,
 }
 
 /// A line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::targets) enum News {
+    /// Of a backend.
     Backend {
         name: Arc<str>,
         from: Health,
         to: Health,
         source: Source,
         reason: Arc<str>,
+        /// How long it was in the state that it left; `None`: nobody knows.
         after: Option<Duration>,
     },
-    Lost,
-    OnBackups,
-    Back(Duration),
+    /// Of the target as a whole. `after`: how long it was on the level that it left.
+    Target { from: Level, to: Level, after: Option<Duration> },
 }
 
 /// A line with how many backends are left of how many.
 pub(in crate::targets) type Counted = (News, usize, usize);
 
 impl Transitions {
-    /// What is to be told of `all`, in order.
+    /// What is to be told of `all`, in order: who comes before who goes, so that no line tells of fewer than there ever were.
     pub(in crate::targets) fn step(&mut self, all: &[Sight], now: Tick) -> Vec<Counted> {
-        self.last.retain(|id, _| all.iter().any(|sight| sight.backend.0 == *id));
+        let ids: HashSet<u32> = all.iter().map(|sight| sight.backend.0).collect();
+        self.last.retain(|id, _| ids.contains(id));
         let of = all.iter().filter(|sight| sight.counts).count();
-        let mut told = Vec::new();
+        // Those with a line to come count as they did until that.
+        let (mut left, mut lines) = (0, Vec::new());
         for sight in all {
-            let news = self.look(sight, now);
-            let left = self.last.values().filter(|last| last.serves && last.counts).count();
-            told.extend(news.map(|news| (news, left, of)));
+            let (was_left, news) = self.look(sight, now);
+            left += usize::from(if news.is_some() { was_left } else { sight.is_left() });
+            lines.extend(news.map(|news| (news, was_left, sight)));
         }
-        let left = all.iter().filter(|sight| sight.serves && sight.counts).count();
+        lines.sort_by_key(|(_, _, sight)| sight.decision.health != Health::Up);
+        let mut told = Vec::new();
+        for (news, was_left, sight) in lines {
+            left = left + usize::from(sight.is_left()) - usize::from(was_left);
+            // Of one that is gone it would be odd to say that it is left, whatever it may be good for.
+            let is_counted = sight.decision.health != Health::Up && sight.is_left();
+            told.push((news, left - usize::from(is_counted), of));
+        }
         told.extend(self.weigh(all, now).map(|news| (news, left, of)));
         told
     }
 
-    fn look(&mut self, sight: &Sight, now: Tick) -> Option<News> {
-        let Sight { backend: (id, name), decision, inputs, serves, counts, .. } = sight;
-        let Decision { health, source, reason, since, .. } = decision;
-        let is_new = !self.last.contains_key(id);
-        let fresh =
-            || Last { health: Health::Unknown, source: *source, since: now, serves: false, counts: *counts };
+    /// Whether there is something to tell that a trial may make untrue: it is to be looked at again.
+    pub(in crate::targets) fn is_in_doubt(&self) -> bool {
+        self.doubted.is_some()
+    }
+
+    /// Whether it was one of those that are left, and what there is to tell of it.
+    fn look(&mut self, sight: &Sight, now: Tick) -> (bool, Option<News>) {
+        let Sight { backend: (id, name), decision, inputs, .. } = sight;
+        let Decision { health, source, reason, .. } = decision;
+        let is_left = sight.is_left();
+        let fresh = || {
+            let is_up = sight.is_up_from_the_start();
+            let health = if is_up { Health::Up } else { Health::Unknown };
+            let since = if is_up && decision.health == Health::Up { Some(now) } else { None };
+            Last { health, source: *source, since, is_left: is_up && sight.counts }
+        };
         let last = self.last.entry(*id).or_insert_with(fresh);
-        (last.serves, last.counts) = (*serves, *counts);
+        let was_left = std::mem::replace(&mut last.is_left, is_left);
         let before = std::mem::replace(&mut last.source, *source);
         if last.health == *health {
-            return None;
+            return (was_left, None);
         }
         let from = std::mem::replace(&mut last.health, *health);
-        let left = std::mem::replace(&mut last.since, now);
-        // As it was when it was made, and nobody probes it.
-        if is_new && *since == Tick::ZERO && inputs.probe.word == Probe::Off {
-            return None;
-        }
+        let since = last.since.replace(now);
         let is_return = from != Health::Unknown && *health == Health::Up;
-        Some(News::Backend {
+        let news = News::Backend {
             name: Arc::clone(name),
             from,
             to: *health,
             // Who let it go says why it is back, and not who has nothing against it either.
             source: if is_return { before } else { *source },
             reason: if is_return { inputs.release(before) } else { Arc::clone(reason) },
-            after: (from != Health::Unknown).then(|| now.since(left)),
-        })
+            after: since.map(|since| now.since(since)),
+        };
+        (was_left, Some(news))
     }
 
     /// What is to be told of the target as a whole.
     fn weigh(&mut self, all: &[Sight], now: Tick) -> Option<News> {
         let of = |backups: bool| all.iter().filter(move |sight| sight.counts && sight.is_backup == backups);
-        let is_open = |backups: bool| of(backups).any(|sight| sight.decision.health == Health::Unknown);
+        let is_open = |backups: bool| of(backups).any(Sight::is_open);
         let serves = |backups: bool| of(backups).any(|sight| sight.serves);
-        let level = match self.level {
+        let from = self.level;
+        let to = match from {
             _ if serves(false) => Level::Served,
             // Who has no verdict yet may be there in a moment.
             level if is_open(false) || (!serves(true) && is_open(true)) => level,
@@ -142,17 +200,25 @@ impl Transitions {
             level if !all.iter().any(|sight| sight.counts) => level,
             _ => Level::Down,
         };
-        let before = std::mem::replace(&mut self.level, level);
-        let away = now.since(self.served);
-        if level == Level::Served || before == Level::Served || before == Level::Unknown {
-            self.served = now;
+        if from == to {
+            self.doubted = None;
+            return None;
         }
-        match (before, level) {
-            _ if before == level => None,
-            (Level::Unknown, Level::Served) | (_, Level::Unknown) => None,
-            (_, Level::Served) => Some(News::Back(away)),
-            (_, Level::OnBackups) => Some(News::OnBackups),
-            (_, Level::Down) => Some(News::Lost),
+        let is_trial = |sight: &Sight| sight.counts && sight.is_tried;
+        let is_loss = to != Level::Served && from != Level::Down;
+        if is_loss && from != Level::Unknown && all.iter().any(is_trial) {
+            let doubted = *self.doubted.get_or_insert(now);
+            if now.since(doubted) < DOUBT {
+                return None;
+            }
+        }
+        self.doubted = None;
+        self.level = to;
+        let since = std::mem::replace(&mut self.since, now);
+        let after = (from != Level::Unknown).then(|| now.since(since));
+        match (from, to) {
+            (Level::Unknown, Level::Served) => None,
+            _ => Some(News::Target { from, to, after }),
         }
     }
 }

@@ -37,6 +37,18 @@ impl Names {
         put_name(&mut self.backends, id.0 as usize, Name::new(LogField::Backend, name));
     }
 
+    /// A listener's name, for whoever tells of it.
+    #[must_use]
+    pub fn said_of_listener(&self, id: ListenerId) -> String {
+        said(self.listener(id), id.0)
+    }
+
+    /// A target's name, in the same way.
+    #[must_use]
+    pub fn said_of_target(&self, id: TargetId) -> String {
+        said(self.target(id), id.0)
+    }
+
     /// A listener's name, if it has one.
     pub(super) fn listener(&self, id: ListenerId) -> Option<&Name> {
         self.listeners.get(usize::from(id.0))?.as_ref()
@@ -51,6 +63,10 @@ impl Names {
     pub(super) fn backend(&self, id: BackendId) -> Option<&Name> {
         self.backends.get(id.0 as usize)?.as_ref()
     }
+}
+
+fn said(name: Option<&Name>, number: u16) -> String {
+    name.map_or_else(|| format!("#{number}"), |name| name.text().to_owned())
 }
 
 fn put_name(names: &mut Vec<Option<Name>>, place: usize, name: Name) {

@@ -7,6 +7,7 @@
 mod counter;
 mod histogram;
 mod readings;
+mod refused;
 mod table;
 
 use std::sync::atomic::AtomicI32;
@@ -20,6 +21,7 @@ pub use histogram::{BUCKETS, Distribution, Histogram};
 pub use readings::{
     BackendReading, ConnectionReading, PoolReading, Readings, Stages, TargetReading, Traffic,
 };
+pub use refused::{RefusalCells, RefusedAt};
 
 /// The first digit of a status (RFC 9110 §15).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -134,8 +136,6 @@ pub struct ConnectionCells {
     pub open: Gauge,
     /// Turned away because of one of the limits of connections.
     pub refused: Counter,
-    /// Those of them for which the process or the listener had no room.
-    pub without_room: Counter,
 }
 
 /// Everything one worker counts. Only that worker writes; see [`Counter`] for what a second writer costs.
@@ -154,6 +154,8 @@ pub struct Cells {
     pub accept_shortages: Counter,
     /// The system's number for the latest of these; 0: there was none.
     pub accept_error: AtomicI32,
+    /// What was refused, by place and cause.
+    pub refusals: RefusalCells,
     /// Tasks that ended in a panic.
     pub panics: Counter,
     /// Access records that this worker had to drop because the writer was behind.
@@ -175,6 +177,7 @@ impl Default for Cells {
             accept_errors: Counter::default(),
             accept_shortages: Counter::default(),
             accept_error: AtomicI32::default(),
+            refusals: RefusalCells::default(),
             panics: Counter::default(),
             access_dropped: Counter::default(),
             retries: Counter::default(),

@@ -239,6 +239,59 @@ fn a_panic_sets_outliers_aside_but_nobody_who_is_down() {
     }
 }
 
+/// Three backends, the third a backup, which refuses connections at the beginning until its breaker is open, for five seconds.
+fn with_a_broken_backup(algorithm: Balance) -> Arc<Target> {
+    let mut config = model::TargetConfig { balance: algorithm.into(), ..unprobed(3) };
+    config.backends[2].portion.priority = 1;
+    let target = target(&config);
+    for _ in 0..20 {
+        let lease = Lease::take(&target.backends[2], Trial::NONE, at(0)).expect("there is room");
+        lease.finish(Outcome::ConnectFailed, at(0));
+    }
+    assert_eq!(circuit(&target, 2), Circuit::Open(at(5_000)));
+    target
+}
+
+/// A backup that was needed once, and broken, gets no request that would show that it is back.
+#[test]
+fn a_backup_that_nobody_needs_is_no_reason_to_panic() {
+    for &(_, algorithm) in Balance::ALL {
+        let target = with_a_broken_backup(algorithm);
+        fail(&target, 0, 5, at(6_000));
+        assert!(target.status()[0].ejected_until.is_some(), "{algorithm:?}");
+        target.settle(at(6_001));
+        assert!(!target.state.board.panics(), "{algorithm:?}: two of three are left");
+        let served = (0..200).map(|turn| lease(&target, at(6_002 + turn)).backend().id);
+        assert!(served.into_iter().all(|id| id == target.backends[1].id), "{algorithm:?}");
+        assert_eq!(target.status()[2].health, Health::Down, "nobody has found out");
+    }
+}
+
+#[test]
+fn a_backup_whose_breaker_has_just_opened_is_not_left() {
+    let target = with_a_broken_backup(Balance::RoundRobin);
+    fail(&target, 0, 5, at(4_500));
+    target.settle(at(4_501));
+    assert!(target.state.board.panics(), "one of three is left");
+    target.settle(at(5_999));
+    assert!(target.state.board.panics(), "somebody may be about to find out");
+    target.settle(at(6_000));
+    assert!(!target.state.board.panics());
+}
+
+#[test]
+fn an_outlier_that_nobody_needs_takes_nobodys_place_among_those_that_may_be_left_out() {
+    let mut config = unprobed(3);
+    config.backends[2].portion.priority = 1;
+    let target = target(&config);
+    fail(&target, 2, 5, at(0));
+    assert!(target.status()[2].ejected_until.is_some());
+    fail(&target, 0, 5, at(500));
+    assert!(target.status()[0].ejected_until.is_none(), "half of three is one");
+    fail(&target, 0, 5, at(2_000));
+    assert!(target.status()[0].ejected_until.is_some());
+}
+
 fn limited(max_in_flight: u32, queue: u32) -> Resilience {
     Resilience { max_in_flight: Some(max_in_flight), queue, ..Resilience::default() }
 }

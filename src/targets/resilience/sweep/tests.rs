@@ -209,18 +209,19 @@ fn one_that_fails_is_left_out_though_the_share_is_taken_by_slow_ones() {
     assert_eq!(kinds(), [None, Some(EjectionKind::Slow), Some(EjectionKind::Failing), None]);
 
     // The same of errors in a row, which are counted where attempts end.
+    let soon = Tick(at(1).0 + 1);
     for _ in 0..5 {
         let lease = crate::targets::Lease::take(
             &target.backends[3],
             crate::targets::resilience::trial::Trial::NONE,
-            at(2),
+            soon,
         )
         .expect("room");
-        lease.finish(crate::targets::Outcome::Failed, at(2));
+        lease.finish(crate::targets::Outcome::Failed, soon);
     }
     assert_eq!(kinds(), [None, None, Some(EjectionKind::Failing), Some(EjectionKind::Failing)]);
     assert!(
-        !reports::eject(&target.backends[0], EjectionKind::Failing, "errors", true, at(2)),
+        !reports::eject(&target.backends[0], EjectionKind::Failing, "errors", true, soon),
         "nobody is only slow"
     );
 }

@@ -9,7 +9,7 @@ fn seen(id: u32, probe: Probe, fuse: Fuse, standing: EjectionState) -> Sight {
         Input::new(
             probe,
             if probe == Probe::Good { "2 probes passed" } else { "connection refused" },
-            Tick(1),
+            if probe == Probe::Off { Tick::ZERO } else { Tick(1) },
         ),
     );
     let trial = "its trial went well";
@@ -20,7 +20,16 @@ fn seen(id: u32, probe: Probe, fuse: Fuse, standing: EjectionState) -> Sight {
     let decision = decide(&inputs);
     let serves = decision.health == Health::Up;
     let backend = (id, format!("b{id}").into());
-    Sight { backend, decision, inputs, serves, counts: true, is_backup: false }
+    Sight {
+        backend,
+        decision,
+        inputs,
+        serves,
+        is_free: false,
+        is_tried: false,
+        counts: true,
+        is_backup: false,
+    }
 }
 
 fn up(id: u32) -> Sight {
@@ -52,9 +61,10 @@ fn told(transitions: &mut Transitions, all: &[Sight], second: u64) -> Vec<String
             let after = after.map_or_else(String::new, |after| format!(" after {}s", after.as_secs()));
             format!("{name} {from:?}>{to:?}{after} {source:?}: {reason} ({left}/{of})")
         }
-        News::Lost => format!("none ({left}/{of})"),
-        News::OnBackups => format!("backups ({left}/{of})"),
-        News::Back(after) => format!("back after {}s ({left}/{of})", after.as_secs()),
+        News::Target { from, to, after } => {
+            let after = after.map_or_else(String::new, |after| format!(" after {}s", after.as_secs()));
+            format!("{from:?}>{to:?}{after} ({left}/{of})")
+        }
     };
     transitions.step(all, Tick(second * SECOND)).into_iter().map(line).collect()
 }
@@ -72,11 +82,11 @@ fn an_outage_of_all_has_one_line_for_each_transition() {
     assert!(told(&[down(0), up(1)], 11).is_empty());
     assert_eq!(
         told(&[down(0), down(1)], 12),
-        ["b1 Up>Down after 10s Probe: connection refused (0/2)", "none (0/2)"]
+        ["b1 Up>Down after 10s Probe: connection refused (0/2)", "Served>Down after 10s (0/2)"]
     );
     assert_eq!(
         told(&[up(0), down(1)], 24),
-        ["b0 Down>Up after 14s Probe: 2 probes passed (1/2)", "back after 12s (1/2)"]
+        ["b0 Down>Up after 14s Probe: 2 probes passed (1/2)", "Down>Served after 12s (1/2)"]
     );
     assert_eq!(told(&[up(0), up(1)], 25), ["b1 Down>Up after 13s Probe: 2 probes passed (2/2)"]);
 }
@@ -113,14 +123,18 @@ fn backups_are_told_when_they_alone_are_left_and_when_they_are_not() {
     let mut told = |all: &[Sight], second| told(&mut transitions, all, second);
     assert_eq!(told(&[unknown(0), backup(up(1))], 1).len(), 1, "the first one may be there in a moment");
     told(&[up(0), backup(up(1))], 2);
-    let lines = told(&[down(0), backup(up(1))], 3);
-    assert_eq!(lines.last().map(String::as_str), Some("backups (1/2)"));
-    let lines = told(&[down(0), backup(down(1))], 5);
-    assert_eq!(lines.last().map(String::as_str), Some("none (0/2)"));
-    let lines = told(&[down(0), backup(up(1))], 7);
-    assert_eq!(lines.last().map(String::as_str), Some("backups (1/2)"));
-    let lines = told(&[up(0), backup(up(1))], 9);
-    assert_eq!(lines.last().map(String::as_str), Some("back after 6s (2/2)"), "since it had its own");
+    let mut last = |all: &[Sight], second| told(all, second).pop().unwrap_or_default();
+    assert_eq!(last(&[down(0), backup(up(1))], 3), "Served>OnBackups after 1s (1/2)");
+    assert_eq!(last(&[down(0), backup(down(1))], 5), "OnBackups>Down after 2s (0/2)");
+    assert_eq!(last(&[down(0), backup(up(1))], 9), "Down>OnBackups after 4s (1/2)", "without a backend");
+    assert_eq!(last(&[up(0), backup(up(1))], 16), "OnBackups>Served after 7s (2/2)", "on backups");
+    last(&[down(0), backup(up(1))], 20);
+    last(&[down(0), backup(down(1))], 50);
+    assert_eq!(
+        last(&[up(0), backup(down(1))], 52),
+        "Down>Served after 2s (1/2)",
+        "not since it was on backups"
+    );
 }
 
 #[test]
@@ -140,11 +154,58 @@ fn outliers_that_serve_all_the_same_are_left() {
 #[test]
 fn what_is_up_from_the_start_or_was_removed_is_nothing_to_tell() {
     let mut transitions = Transitions::default();
-    let mut initial = seen(0, Probe::Off, Fuse::Closed, EjectionState::Fine);
-    initial.decision.since = Tick::ZERO;
+    let initial = seen(0, Probe::Off, Fuse::Closed, EjectionState::Fine);
     let line = told(&mut transitions, &[initial.clone(), down(1)], 1);
     assert_eq!(line, ["b1 Unknown>Down Probe: connection refused (1/2)"]);
     assert!(told(&mut transitions, &[initial], 2).is_empty());
     let weightless = Sight { counts: false, serves: false, ..down(2) };
     assert_eq!(told(&mut transitions, &[weightless], 3), ["b2 Unknown>Down Probe: connection refused (0/0)"]);
+}
+
+/// Of three first verdicts the bad one is often the first: a refused connect takes no time.
+#[test]
+fn who_goes_does_not_say_that_nobody_is_left_while_others_come_in_the_same_moment() {
+    let mut transitions = Transitions::default();
+    assert_eq!(
+        told(&mut transitions, &[down(0), up(1), up(2)], 1),
+        [
+            "b1 Unknown>Up Probe: 2 probes passed (1/3)",
+            "b2 Unknown>Up Probe: 2 probes passed (2/3)",
+            "b0 Unknown>Down Probe: connection refused (2/3)",
+        ]
+    );
+    let unprobed = |id, fuse| seen(id, Probe::Off, fuse, EjectionState::Fine);
+    let all = [unprobed(0, Fuse::Open), unprobed(1, Fuse::Closed), unprobed(2, Fuse::Closed)];
+    let mut transitions = Transitions::default();
+    assert_eq!(
+        told(&mut transitions, &all, 1),
+        ["b0 Up>Down Breaker: 5 attempts in a row failed (2/3)"],
+        "two serve of which nothing was ever told"
+    );
+}
+
+/// A backup whose breaker opened when it was needed last, and that was not needed since.
+#[test]
+fn a_backup_that_is_free_for_a_trial_is_left_until_that_fails() {
+    let free = || Sight { is_free: true, ..backup(broken(1)) };
+    let tried = || Sight { is_tried: true, ..backup(broken(1)) };
+    let outage = |second_of: &[Sight]| {
+        let mut transitions = Transitions::default();
+        told(&mut transitions, &[up(0), backup(up(1))], 1);
+        assert_eq!(told(&mut transitions, &[up(0), backup(broken(1))], 2).len(), 1);
+        assert_eq!(told(&mut transitions, &[up(0), free()], 9), [""; 0]);
+        assert_eq!(
+            told(&mut transitions, &[down(0), free()], 10),
+            ["b0 Up>Down after 9s Probe: connection refused (1/2)"],
+            "nobody knows yet that none is left"
+        );
+        assert!(told(&mut transitions, &[down(0), tried()], 11).is_empty() && transitions.is_in_doubt());
+        told(&mut transitions, second_of, 12)
+    };
+    assert_eq!(
+        outage(&[down(0), backup(up(1))]),
+        ["b1 Down>Up after 10s Breaker: its trial went well (1/2)", "Served>OnBackups after 11s (1/2)"]
+    );
+    assert_eq!(outage(&[down(0), backup(broken(1))]), ["Served>Down after 11s (0/2)"]);
+    assert_eq!(outage(&[down(0), tried()]), ["Served>Down after 11s (0/2)"], "it hangs");
 }
