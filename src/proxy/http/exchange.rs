@@ -7,6 +7,7 @@
 use std::cell::Cell;
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::time::Duration;
 
 use crate::message::{Blame, Cause, Framing, Head, HeaderField, Peer, Record, RecordKind, Version, tokens};
 use crate::net::relay::{BytesMoved, RelayEnd};
@@ -20,6 +21,7 @@ use crate::tick::Tick;
 
 use super::after::After;
 use super::answer_body::AnswerBody;
+use super::call::Call;
 use super::edge::{Edge, Unsent};
 use super::forward::forward;
 use super::forward::forwarding::{Effort, Forwarding};
@@ -137,22 +139,8 @@ pub async fn exchange<E: Edge>(
     }
     let after = match forwarded {
         Ok(call) if answer.status == 101 => {
-            let (backend, early, lease) = call.into_tunnel();
-            let mut far = Far { backend, ended: false };
             let idle = target.config.timeouts.tunnel;
-            recording.record.kind = RecordKind::Upgrade;
-            recording.record.status = answer.status;
-            let is_websocket = answer
-                .value(HeaderField::Upgrade)
-                .is_some_and(|protocol| protocol.eq_ignore_ascii_case(b"websocket"));
-            let kind = if is_websocket { TunnelKind::WebSocket } else { TunnelKind::Bytes };
-            let tunnel = ctx.tunnels.begin(lease.backend(), listener.id, kind);
-            let end = Box::pin(edge.tunnel(answer, &mut far.backend, early, idle, &moved, &tunnel)).await;
-            drop(tunnel);
-            far.ended =
-                matches!(end, TunnelEnd::Relayed(RelayEnd::Closed) | TunnelEnd::Left { backend: true, .. });
-            lease.finish(Outcome::Success, now());
-            close_tunnel(&mut recording, &end)
+            Box::pin(tunnel(request, edge, answer, call, idle, &mut recording, &moved)).await
         }
         Ok(call) => {
             recording.record.status = answer.status;
@@ -254,6 +242,31 @@ pub async fn refuse<E: Edge>(
         }
         Err(_) => After::Abort,
     }
+}
+
+/// Serves what a 101 has made of the connection.
+async fn tunnel<E: Edge>(
+    request: &IncomingRequest<'_>,
+    edge: &mut E,
+    answer: &Head,
+    call: Box<Call>,
+    idle: Duration,
+    recording: &mut Recording<'_>,
+    moved: &BytesMoved,
+) -> After {
+    let (backend, early, lease) = call.into_tunnel();
+    let mut far = Far { backend, ended: false };
+    recording.record.kind = RecordKind::Upgrade;
+    recording.record.status = answer.status;
+    let protocol = answer.value(HeaderField::Upgrade).unwrap_or_default();
+    let is_websocket = protocol.eq_ignore_ascii_case(b"websocket");
+    let kind = if is_websocket { TunnelKind::WebSocket } else { TunnelKind::Bytes };
+    let listed = request.ctx.tunnels.begin(lease.backend(), request.listener.id, kind);
+    let end = edge.tunnel(answer, &mut far.backend, early, idle, moved, &listed).await;
+    drop(listed);
+    far.ended = matches!(end, TunnelEnd::Relayed(RelayEnd::Closed) | TunnelEnd::Left { backend: true, .. });
+    lease.finish(Outcome::Success, now());
+    close_tunnel(recording, &end)
 }
 
 fn close_tunnel(recording: &mut Recording<'_>, end: &TunnelEnd) -> After {
