@@ -273,6 +273,11 @@ pub fn draining(signal: &str, delay: Duration) {
     }
 }
 
+/// Logs that the demo ends because nobody is there any more who could end it.
+pub fn nobody_reads() {
+    tracing::info!("standard output was closed: draining; a signal cuts");
+}
+
 /// Logs that the time of `shutdown_delay` is over.
 pub fn delay_over() {
     tracing::info!("`shutdown_delay` is over: draining; a second signal cuts");

@@ -24,6 +24,7 @@ Without a file and without backends it takes ./evenkeel.yaml, if there is one. `
 
 Signals:
   SIGTERM, SIGINT  drain and end; a second one cuts what is left
+  SIGHUP           read the config again
   SIGUSR1          open the file of the access log anew, after a rotation
 
 Exit status:
@@ -53,7 +54,9 @@ Exit status:
 
 const DEMO_EXAMPLES: &str = "Examples:
   evenkeel demo
-  evenkeel demo --http-port 8000 --tcp-port 9000";
+  evenkeel demo --http-port 8000 --tcp-port 9000
+
+It ends with Ctrl-C, and when nobody reads its output any more.";
 
 const COMPLETIONS_EXAMPLES: &str = "Examples:
   evenkeel completions bash > ~/.local/share/bash-completion/completions/evenkeel

@@ -1,6 +1,6 @@
 //! `evenkeel demo`: the main job on backends inside this process.
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,14 +9,18 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use fake_backend::{Authority, Fake, Running};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 
 use super::args::DemoOptions;
 use super::{logging, serve};
 use crate::config::model::tls::{ListenerTls, TlsVersion};
 use crate::config::model::{Bind, Config, ListenerConfig};
 use crate::config::{self, Flags};
+use crate::events;
 use crate::net;
 use crate::reload::running::Loader;
+use crate::shutdown::Shutdown;
 use crate::targets::{Health, Target};
 
 /// How long the greeting waits for the events of the start.
@@ -38,14 +42,15 @@ pub(super) fn run(options: &DemoOptions) -> anyhow::Result<ExitCode> {
     add_https(&mut loaded.config, https_port)?;
     logging::during(&loaded.config, || {
         let server = serve::start(&loaded, never())?;
-        greet(welcome([http_port, https_port, tcp_port], &web), server.targets().to_vec());
+        let text = welcome([http_port, https_port, tcp_port], &web);
+        greet(text, server.targets().to_vec(), server.shutdown());
         serve::wait(server)
     })
 }
 
-/// Prints lines for the person at the terminal, behind the events of the start. What serves does not wait until somebody reads
-/// them, and goes on without.
-fn greet(text: String, targets: Vec<Arc<Target>>) {
+/// Prints lines for the person at the terminal, behind the events of the start, and ends the demo when nobody can read them any
+/// more: as behind `| head`, and when the terminal is gone. What serves does not wait until somebody reads them.
+fn greet(text: String, targets: Vec<Arc<Target>>, shutdown: Shutdown) {
     let _ = std::thread::Builder::new().name("greeting".to_owned()).spawn(move || {
         let begun = net::now();
         let is_judged =
@@ -55,8 +60,25 @@ fn greet(text: String, targets: Vec<Arc<Target>>) {
         }
         // The last of the events is on its way.
         std::thread::park_timeout(GLANCE);
-        writeln!(std::io::stdout(), "{text}")
+        let written = writeln!(std::io::stdout(), "{text}");
+        if written.is_err_and(|error| error.kind() == ErrorKind::BrokenPipe) || is_hung_up() {
+            events::nobody_reads();
+            shutdown.drain.cancel();
+        }
     });
+}
+
+/// Waits until standard output leads to nobody; for ever where it leads to a file. False: that can't be told.
+fn is_hung_up() -> bool {
+    let out = std::io::stdout();
+    let mut polled = [PollFd::new(&out, PollFlags::empty())];
+    loop {
+        match poll(&mut polled, None) {
+            Ok(_) => return polled[0].revents().intersects(PollFlags::ERR | PollFlags::HUP),
+            Err(Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
 }
 
 fn start(name: &str, count: usize, make: impl Fn(String) -> Fake) -> anyhow::Result<Vec<Running>> {

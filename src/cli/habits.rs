@@ -11,16 +11,56 @@ const SERVE: &[&str] = &["run", "start", "serve", "server", "up"];
 /// Words for `check`.
 const CHECK: &[&str] =
     &["validate", "test", "configtest", "verify", "lint", "check-config", "config", "-t", "-T"];
+const RELOAD: &str = "SIGHUP makes it read its config again: `kill -HUP PID`, or `systemctl reload evenkeel`";
+const STOP: &str = "SIGTERM ends it cleanly: `kill PID`, or `systemctl stop evenkeel`";
+const FOREGROUND: &str =
+    "it stays in the foreground; a service manager keeps it in the background: `systemctl start evenkeel`";
+/// Options for the file.
+const FILE: &[&str] = &["-f", "--conf", "-conf", "-config", "--file", "--config-file", "--configfile"];
+/// Options for `check`.
+const CHECK_OPTIONS: &[&str] =
+    &["--check", "--validate", "--test", "--configtest", "--config-test", "--check-config", "--dry-run"];
+/// Options that other programs have, and what to do here.
+const ELSEWHERE_OPTIONS: &[(&str, &str)] = &[
+    (
+        "-s",
+        "signals are sent with `kill`: -HUP reads the config again, -TERM ends it, -USR1 reopens the access log",
+    ),
+    (
+        "--signal",
+        "signals are sent with `kill`: -HUP reads the config again, -TERM ends it, -USR1 reopens the access log",
+    ),
+    ("-sf", RELOAD),
+    ("-st", RELOAD),
+    ("--reload", RELOAD),
+    ("--stop", STOP),
+    ("-D", FOREGROUND),
+    ("-d", FOREGROUND),
+    ("-db", FOREGROUND),
+    ("-g", FOREGROUND),
+    ("--daemon", FOREGROUND),
+    ("--daemonize", FOREGROUND),
+    ("--detach", FOREGROUND),
+    ("--background", FOREGROUND),
+    ("--foreground", FOREGROUND),
+    ("-p", "write `--port PORT`"),
+    ("-l", "write `--port PORT`, and `--address ADDRESS` for more than this machine"),
+    ("--listen", "write `--port PORT`, and `--address ADDRESS` for more than this machine"),
+    ("--bind", "write `--port PORT`, and `--address ADDRESS` for more than this machine"),
+    ("--host", "write `--address ADDRESS`, and `--port PORT`"),
+    ("--debug", "write `--log-level debug`"),
+    ("--verbose", "write `--log-level debug`"),
+    ("-vv", "write `--log-level debug`"),
+    ("--quiet", "write `--log-level error`"),
+    ("-q", "write `--log-level error`"),
+];
 /// Commands that other programs have, and what to do here.
 const ELSEWHERE: &[(&str, &str)] = &[
-    (
-        "reload",
-        "this version does not reload: `evenkeel check FILE`, then restart it (`systemctl restart evenkeel`)",
-    ),
+    ("reload", RELOAD),
     ("restart", "a service manager restarts it, for example `systemctl restart evenkeel`"),
-    ("stop", "SIGTERM ends it cleanly: `kill PID`, or `systemctl stop evenkeel`"),
-    ("quit", "SIGTERM ends it cleanly: `kill PID`, or `systemctl stop evenkeel`"),
-    ("shutdown", "SIGTERM ends it cleanly: `kill PID`, or `systemctl stop evenkeel`"),
+    ("stop", STOP),
+    ("quit", STOP),
+    ("shutdown", STOP),
     ("status", "this version answers no questions while it runs: its log says which backends are up"),
     ("top", "this version answers no questions while it runs: its log says which backends are up"),
     ("logs", "events go to standard error, `access_log` to a file: `journalctl -u evenkeel`"),
@@ -53,11 +93,20 @@ pub(super) fn understood(
         };
         *word = meant.into();
     }
+    let has_options = |word: &OsString| {
+        word.to_str()
+            .is_some_and(|word| word != "check" && commands.contains(&word) && !exists(Path::new(word)))
+    };
+    if !words.iter().skip(1).any(has_options) {
+        words = options(words)?;
+    }
     let Some(at) = first_word(&words) else { return settled(words, exists) };
     let word = words[at].to_string_lossy().into_owned();
     if commands.contains(&word.as_str()) || word == "help" {
         let command = words.remove(at);
         words.insert(1, command);
+        // It is what the command does anyway.
+        words.retain(|word| word != "-t");
         return Ok(words);
     }
     if word == "version" {
@@ -93,6 +142,40 @@ pub(super) fn understood(
         }
         None => format!("`{word}` is no command and no file; `evenkeel --help` lists the commands"),
     })
+}
+
+/// Options of other programs as ours: those for the file, and those for `check`, which become its word.
+fn options(words: Vec<OsString>) -> Result<Vec<OsString>, String> {
+    let mut meant = Vec::with_capacity(words.len() + 1);
+    let mut rest = words.into_iter().peekable();
+    meant.extend(rest.next());
+    while let Some(word) = rest.next() {
+        let Some(text) = word.to_str() else {
+            meant.push(word);
+            continue;
+        };
+        let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+        if text == "--" {
+            meant.push(word);
+            meant.extend(rest);
+            break;
+        }
+        if FILE.contains(&name) {
+            meant.push("-c".into());
+            meant.extend(value.map(OsString::from));
+        } else if CHECK_OPTIONS.contains(&text)
+            || (text == "-c" && rest.peek().is_some_and(|next| next == "-f"))
+        {
+            meant.push("-t".into());
+        } else if text == "-tc" {
+            meant.extend(["-t".into(), "-c".into()]);
+        } else if let Some((_, next)) = ELSEWHERE_OPTIONS.iter().find(|(other, _)| *other == name) {
+            return Err(format!("evenkeel has no option `{name}`; {next}"));
+        } else {
+            meant.push(word);
+        }
+    }
+    Ok(meant)
 }
 
 /// Nothing at all is no command, unless there is a file of the usual name.
@@ -150,6 +233,15 @@ mod tests {
             ("validate f.yaml", "check f.yaml"),
             ("-t -c f.yaml", "check -c f.yaml"),
             ("-c f.yaml -t", "check -c f.yaml"),
+            ("-f f.yaml", "-c f.yaml"),
+            ("--conf=f.yaml", "-c f.yaml"),
+            ("--file f.yaml check", "check -c f.yaml"),
+            ("-tc f.yaml", "check -c f.yaml"),
+            ("-c -f f.yaml", "check -c f.yaml"),
+            ("--check f.yaml", "check f.yaml"),
+            ("--dry-run -c f.yaml", "check -c f.yaml"),
+            ("check --dry-run f.yaml", "check f.yaml"),
+            ("simulate --format json", "simulate --format json"),
             ("version", "--version"),
             ("-v", "--version"),
             ("help check", "help check"),
@@ -171,7 +263,13 @@ mod tests {
         for (typed, said) in [
             ("", "evenkeel demo"),
             ("start", "evenkeel demo"),
-            ("reload", "restart it"),
+            ("reload", "kill -HUP PID"),
+            ("-s reload", "-HUP"),
+            ("-f f.yaml -sf 17", "kill -HUP PID"),
+            ("-f f.yaml -D", "foreground"),
+            ("-p 80 --backends http://a", "--port PORT"),
+            ("f.yaml --debug", "--log-level debug"),
+            ("f.yaml --listen=80", "--address ADDRESS"),
             ("status", "its log says"),
             ("stop", "kill PID"),
             ("chekc f.yaml", "did you mean `evenkeel check`?"),

@@ -1,9 +1,6 @@
 //! From what was typed to the config: the file that was named, standard input, one of the usual name, or flags alone.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
-
-use anyhow::Context as _;
 
 use super::args::Settings;
 use super::habits;
@@ -14,10 +11,8 @@ pub(super) fn config(settings: &Settings) -> anyhow::Result<Loaded> {
     let env = |name: &str| std::env::var(name).ok();
     let (flags, file) = (settings.flags(), file(settings));
     match file.as_deref() {
-        Some(path) if path == Path::new("-") => {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).context("can't read a config from standard input")?;
-            let loaded = config::load_text(&text, "standard input", Path::new(""), &flags, &env)?;
+        Some(path) if is_input(path) => {
+            let loaded = config::load_from(std::io::stdin().lock(), "standard input", &flags, &env)?;
             // It can't be read again, so nobody is to watch what it names.
             Ok(Loaded { files: Files::default(), ..loaded })
         }
@@ -28,12 +23,17 @@ pub(super) fn config(settings: &Settings) -> anyhow::Result<Loaded> {
 /// The same once more while it serves.
 pub(super) fn again(settings: &Settings) -> anyhow::Result<Loaded> {
     match file(settings).as_deref() {
-        Some(path) if path == Path::new("-") => {
+        Some(path) if is_input(path) => {
             anyhow::bail!("the config came from standard input, which can't be read again")
         }
         None => anyhow::bail!("there is no config file: all that is in force was said by flags"),
         Some(_) => config(settings),
     }
+}
+
+/// Whether a name stands for standard input.
+fn is_input(path: &Path) -> bool {
+    ["-", "/dev/stdin"].iter().any(|name| path == Path::new(name))
 }
 
 /// The file that was named, or one of the usual name where nothing else says what to do.

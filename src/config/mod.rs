@@ -32,6 +32,7 @@ mod yaml;
 mod tests;
 
 use std::collections::HashMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -90,6 +91,26 @@ pub fn load(
             let mut report = Report::about(&path.display().to_string(), "");
             report.files = files;
             fault.tell(path, None, &mut report);
+            Err(report.finish())
+        }
+    }
+}
+
+/// Loads what `source` gives, called `name`. Relative paths count from where the process runs.
+///
+/// # Errors
+/// Every problem that was found, in the order of the text.
+pub fn load_from(
+    source: impl Read,
+    name: &str,
+    flags: &Flags,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Loaded, Problems> {
+    match include::text(source, FILE_MAX) {
+        Ok(text) => load_text(&text, name, Path::new(""), flags, env),
+        Err(fault) => {
+            let mut report = Report::about(name, "");
+            fault.tell(Path::new(name), None, &mut report);
             Err(report.finish())
         }
     }

@@ -1,4 +1,4 @@
-//! Files of other programs, recognised by a line or two: one problem says so, instead of one for each line.
+//! Files of other programs, recognised by a line or two, and templates: one problem says so, instead of one for each line.
 
 use super::origin::Place;
 use super::report::Report;
@@ -8,7 +8,8 @@ pub(super) const SMALLEST: &str = "`targets:` with at least one target, for exam
 
 /// What a file is instead of ours.
 pub(super) struct Stranger {
-    program: &'static str,
+    message: String,
+    expected: Option<&'static str>,
     words: &'static str,
     place: Place,
 }
@@ -16,11 +17,8 @@ pub(super) struct Stranger {
 impl Stranger {
     /// Reports it of the file of this number.
     pub(super) fn tell(&self, file: u16, report: &mut Report) {
-        let problem = report.at(
-            Place { file, ..self.place },
-            format!("this is {}, which evenkeel does not read", self.program),
-        );
-        problem.expected(SMALLEST);
+        let problem = report.at(Place { file, ..self.place }, self.message.as_str());
+        problem.expected = self.expected.map(str::to_owned);
         if !self.words.is_empty() {
             problem.note(self.words);
         }
@@ -137,8 +135,11 @@ fn is_nginx_block(line: &str) -> bool {
     ["server", "upstream", "http", "location", "events", "stream"].contains(&word) && !head.contains(':')
 }
 
-/// What `text` is, if it is known and not ours.
+/// What `text` is, if it is known and not ours, or not yet.
 pub(super) fn recognised(text: &str) -> Option<Stranger> {
+    if let Some(template) = template(text) {
+        return Some(template);
+    }
     // Whatever else it has, such a file is meant for us.
     if text.lines().any(|line| line.starts_with("targets:")) {
         return None;
@@ -153,10 +154,52 @@ pub(super) fn recognised(text: &str) -> Option<Stranger> {
         {
             return None;
         }
-        let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let lead = line.chars().take_while(|c| c.is_whitespace()).count();
-        let width = line.trim().chars().count().max(1);
-        let place = Place::new(small(index + 1), small(lead + 1), small(width));
-        Some(Stranger { program: sign.program, words: sign.words, place })
+        Some(Stranger {
+            message: format!("this is {}, which evenkeel does not read", sign.program),
+            expected: Some(SMALLEST),
+            words: sign.words,
+            place: place(index, lead, line.trim()),
+        })
+    })
+}
+
+fn place(index: usize, before: usize, what: &str) -> Place {
+    let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    Place::new(small(index + 1), small(before + 1), small(what.chars().count().max(1)))
+}
+
+/// A file that Helm, Jinja or the like were to make ours: it has a statement of theirs, or several placeholders. A single one
+/// is a slip (`slips`), and a format of the access log may have double braces of its own.
+fn template(text: &str) -> Option<Stranger> {
+    let is_ours = |line: &str| line.trim_start().starts_with('#') || line.contains("format:");
+    let mut first = None;
+    let (mut placeholders, mut is_certain) = (0, false);
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !is_ours(line)) {
+        for (open, close) in [("{%", "%}"), ("{{", "}}")] {
+            let mut rest = line;
+            while let Some((_, (inside, behind))) =
+                rest.split_once(open).and_then(|(head, tail)| Some((head, tail.split_once(close)?)))
+            {
+                let start = line.len() - rest.len() + rest.find(open).unwrap_or(0);
+                rest = behind;
+                // A mapping with a brace too many.
+                if inside.contains(": ") {
+                    continue;
+                }
+                let words = inside.trim_start_matches('-').trim_start();
+                placeholders += 1;
+                is_certain |= open == "{%" || words.starts_with('.') || line.trim_start().starts_with(open);
+                let whole = &line[start..line.len() - behind.len()];
+                first.get_or_insert_with(|| place(index, line[..start].chars().count(), whole));
+            }
+        }
+    }
+    let place = first.filter(|_| is_certain || placeholders > 1)?;
+    Some(Stranger {
+        message: "this is a template that has not been rendered".to_owned(),
+        expected: None,
+        words: "render it with the program that it was written for (Helm, Ansible, Jinja), and give evenkeel what comes out",
+        place,
     })
 }

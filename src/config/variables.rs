@@ -11,9 +11,24 @@ use super::yaml::{Node, Value};
 /// The environment, handed in so that tests have their own.
 pub(super) type Environment<'e> = &'e dyn Fn(&str) -> Option<String>;
 
-/// Fills in every variable below `node`. What can't be filled in is reported and left as it is.
-pub(super) fn substitute(node: &mut Node, environment: Environment<'_>, report: &mut Report) {
-    fill(node, false, environment, report);
+/// Fills in every variable of a whole file. What can't be filled in is reported and left as it is.
+///
+/// Below a key of the top level for which `is_apart` nothing is: what stands there counts where an alias brings it, and there it
+/// is filled in.
+pub(super) fn substitute(
+    root: &mut Node,
+    is_apart: fn(&str) -> bool,
+    environment: Environment<'_>,
+    report: &mut Report,
+) {
+    match &mut root.value {
+        Value::Map(entries) => {
+            for entry in entries.iter_mut().filter(|entry| !is_apart(&entry.key)) {
+                fill(&mut entry.node, hidden::is_secret(&entry.key), environment, report);
+            }
+        }
+        Value::Scalar(_) | Value::List(_) => fill(root, false, environment, report),
+    }
 }
 
 /// The same below a key whose value `is_secret`, or is none.
@@ -155,10 +170,25 @@ mod tests {
     }
 
     #[test]
+    fn an_unknown_variable_below_a_key_that_nobody_reads_is_no_problem_until_an_alias_brings_it() {
+        let text = "x-a: {b: &b \"${NONE}\", c: &c \"${PORT}\"}\nd: *c\n";
+        let filled = |text: &str| {
+            let mut report = Report::about("t", "");
+            let mut node = super::super::yaml::read(text, 0, &mut report).unwrap();
+            substitute(&mut node, |key| key.starts_with("x-"), &env, &mut report);
+            let Value::Map(entries) = node.value else { panic!("{text}") };
+            let values = entries.iter().filter_map(|entry| entry.node.text().map(str::to_owned));
+            (report.is_empty(), values.collect::<Vec<_>>())
+        };
+        assert_eq!(filled(text), (true, vec!["8080".to_owned()]));
+        assert!(!filled(&format!("{text}e: *b\n")).0, "now it is used");
+    }
+
+    #[test]
     fn a_value_adds_no_structure() {
         let mut report = Report::about("t", "");
         let mut node = super::super::yaml::read("workers: ${EVIL}\nname: x\n", 0, &mut report).unwrap();
-        substitute(&mut node, &env, &mut report);
+        substitute(&mut node, |_| false, &env, &mut report);
         assert!(report.is_empty());
         let Value::Map(entries) = &node.value else { panic!("{node:?}") };
         assert_eq!(entries.len(), 2);

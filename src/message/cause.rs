@@ -77,7 +77,11 @@ causes! {
     BadChunk = "bad_chunk", 400, Client, "The chunked body is malformed.";
     /// An HTTP version other than 1.0 and 1.1.
     BadVersion = "bad_version", 505, Client, "Only HTTP/1.0 and HTTP/1.1 are spoken here.";
-    /// The preface of HTTP/2 (RFC 9113 §3.4).
+    /// TLS on a port that speaks plain HTTP.
+    TlsHello = "tls_hello", 400, Client, "This port speaks plain HTTP. Use http:// instead of https://.";
+    /// A header of the PROXY protocol, version 1 or 2.
+    ProxyProtocol = "proxy_protocol", 400, Client, "The PROXY protocol is not spoken here.";
+    /// The preface of HTTP/2 (RFC 9113 §3.4). The client is told in a frame: it reads no HTTP/1.1.
     Http2Preface = "http2_preface", 505, Client, "HTTP/2 is not spoken here. Use HTTP/1.1.";
     /// CONNECT is never forwarded.
     ConnectMethod = "connect_method", 405, Client, "CONNECT is not allowed here.";

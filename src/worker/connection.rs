@@ -17,6 +17,7 @@ use crate::net::{Deadline, Stream, Tls, now};
 use crate::proxy::http::client::Client;
 use crate::proxy::http::client::Secured;
 use crate::proxy::http::connection::{DRAIN_SILENCE, turn_away};
+use crate::proxy::http::h1::opening::{self, Opening};
 use crate::proxy::recording::Recording;
 use crate::proxy::{Here, WorkerCtx, tcp};
 use crate::tls::{certificate_lines, is_certificate_fault};
@@ -75,10 +76,12 @@ async fn secure(
     let hello =
         in_time(ctx, peer.listener, &deadline, silence, |cx| poll_hello(&mut stream, cx)).await?.ok()?;
     let first = *hello.first()?;
-    if protocol == Protocol::Http && first != HANDSHAKE && first.is_ascii_graphic() {
+    let opening = opening::judge(&hello);
+    let is_proxied = opening == Opening::Other(Cause::ProxyProtocol);
+    if protocol == Protocol::Http && (is_proxied || first != HANDSHAKE && first.is_ascii_graphic()) {
         let peer = Peer { greeted: now(), ..*peer };
-        turn_away(Client::new(Rc::clone(ctx), stream, peer, Rc::clone(listener), None), Cause::PlainHttp)
-            .await;
+        let cause = if is_proxied { Cause::ProxyProtocol } else { Cause::PlainHttp };
+        turn_away(Client::new(Rc::clone(ctx), stream, peer, Rc::clone(listener), None), cause).await;
         return None;
     }
     peer.greeted = now();

@@ -52,7 +52,14 @@ const TYPED: &[(&str, i32, &str)] = &[
     ("-V", 0, "evenkeel 0."),
     ("chekc f.yaml", 2, "did you mean `evenkeel check`?"),
     ("frobnicate", 2, "`evenkeel --help` lists the commands"),
-    ("reload", 2, "restart it"),
+    ("reload", 2, "`kill -HUP PID`"),
+    ("-f f.yaml -t", 0, "the config is valid"),
+    ("-tc f.yaml", 0, "the config is valid"),
+    ("-c -f f.yaml", 0, "the config is valid"),
+    ("--check --conf f.yaml", 0, "the config is valid"),
+    ("-s reload", 2, "-HUP reads the config again"),
+    ("-f f.yaml -D", 2, "it stays in the foreground"),
+    ("-f f.yaml -p 80", 2, "write `--port PORT`"),
     ("status", 2, "its log says which backends are up"),
     ("stop", 2, "`kill PID`"),
     ("conf", 1, "there is `conf/evenkeel.yaml`"),
@@ -79,6 +86,36 @@ fn twenty_things_that_newcomers_type_have_an_answer() {
             assert_eq!(err.trim_end().lines().count(), 1, "evenkeel {typed}\n{err}");
         }
     }
+}
+
+#[test]
+fn a_config_without_an_end_was_read_for_ever() {
+    let folder = folder();
+    let pipe = folder.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let pipe = pipe.display().to_string();
+    for path in ["/dev/zero", &pipe] {
+        let (code, _, err) = run(folder.path(), &format!("check {path}"), "");
+        assert!(code == Some(1) && err.contains("this is no file but a device, a pipe or a socket"), "{err}");
+        assert!(err.contains("`program | evenkeel -`"), "{err}");
+    }
+    let mut endless = Command::new(PROGRAM);
+    endless.args(["check", "-"]).stdin(std::fs::File::open("/dev/zero").unwrap());
+    let output = endless.output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && err.contains("larger than 64MiB"), "{err}");
+}
+
+#[test]
+fn what_somebody_writes_is_read_through_a_pipe() {
+    let folder = folder();
+    let (code, out, err) = run(folder.path(), "check /dev/stdin", CONFIG);
+    assert!(code == Some(0) && out.contains("standard input:3"), "{out}{err}");
+    let mut shell = Command::new("bash");
+    shell.current_dir(folder.path()).args(["-c", &format!("{PROGRAM} check <(cat f.yaml)")]);
+    let output = shell.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The command as users run it: real processes, real signals, real exit codes.
 #![allow(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
+mod demo;
 mod events;
 mod habits;
 mod https;

@@ -27,6 +27,14 @@ fn the_same_seed_prints_the_same_figures() {
 }
 
 #[test]
+fn its_tables_were_wider_than_a_terminal() {
+    let (_, text, _) = outcome(&["simulate", "--requests", "200"]);
+    let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(text.lines().count() > 100 && widest <= 80, "{widest} columns:\n{text}");
+    assert!(text.contains("least_connections") && text.contains("imbalance"), "{text}");
+}
+
+#[test]
 fn every_pair_of_a_workload_and_an_algorithm_that_was_asked_for_is_run() {
     let args = ["--workload", "even", "--workload", "failing_fast", "--algorithm", "round_robin"];
     let runs = runs(&[&args[..], &["--algorithm", "p2c", "--no-resilience"]].concat());

@@ -25,6 +25,7 @@ mod http_forwarded;
 mod http_limits;
 mod http_memory;
 mod http_messages;
+mod http_preface;
 mod http_properties;
 mod http_upgrades;
 mod identity;

@@ -8,6 +8,8 @@ use serde_json::json;
 use super::algorithm_run::AlgorithmRun;
 use crate::simulate::{SimulationReport, Workload};
 
+/// A terminal's width.
+const COLUMNS: usize = 80;
 /// The columns, in order.
 const HEADS: [&str; 6] = ["mean ms", "p50 ms", "p99 ms", "max ms", "errors", "imbalance"];
 
@@ -35,17 +37,37 @@ fn per_cent(share: f64) -> String {
 /// One workload for a terminal.
 pub(super) fn table(workload: &Workload, runs: &[AlgorithmRun]) -> String {
     let names = runs.iter().map(|run| run.algorithm.len()).max().unwrap_or(0);
-    let mut text = format!("{}: {}\n  {:names$}", workload.name, workload.about, "");
-    for head in HEADS {
-        let _ = write!(text, "  {head:>9}");
+    let mut text = format!("{}\n  {:names$}", folded(&format!("{}: {}", workload.name, workload.about)), "");
+    let widths = HEADS.map(|head| head.len().max(7));
+    for (head, width) in HEADS.iter().zip(widths) {
+        let _ = write!(text, "  {head:>width$}");
     }
     for run in runs {
         let _ = write!(text, "\n  {:names$}", run.algorithm);
-        for cell in cells(&run.report) {
-            let _ = write!(text, "  {cell:>9}");
+        for (cell, width) in cells(&run.report).iter().zip(widths) {
+            let _ = write!(text, "  {cell:>width$}");
         }
     }
     text + "\n\n"
+}
+
+/// A sentence in lines that fit.
+fn folded(sentence: &str) -> String {
+    let mut text = String::new();
+    let mut column = 0;
+    for word in sentence.split(' ') {
+        let width = word.chars().count();
+        if column > 0 && column + 1 + width > COLUMNS {
+            text.push_str("\n  ");
+            column = 2;
+        } else if column > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += width;
+    }
+    text
 }
 
 /// All of them for a document: an overview, then each.

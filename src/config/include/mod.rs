@@ -18,7 +18,7 @@ use super::report::Report;
 use super::variables::{self, Environment};
 use super::yaml::{self, Node};
 use text::Unreadable;
-pub(super) use text::{FILE_MAX, read};
+pub(super) use text::{FILE_MAX, read, text};
 
 /// Most files of one config.
 const FILES_MAX: usize = 1_000;
@@ -86,7 +86,7 @@ impl Reading<'_> {
             self.is_yaml = false;
             return;
         };
-        variables::substitute(&mut root, self.environment, self.report);
+        variables::substitute(&mut root, raw::is_extension, self.environment, self.report);
         let items = raw::includes(&root, &mut raw::Reader::new(self.report));
         self.gathered.roots.push(root);
         self.gathered.included.extend(items.iter().cloned());

@@ -1,6 +1,6 @@
 //! A file of a config as text, or why it gives none.
 
-use std::io::{ErrorKind, Read as _};
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use crate::config::error::Problem;
@@ -16,6 +16,7 @@ pub(in crate::config) const FILE_MAX: u64 = 16 * 1024 * 1024;
 pub(in crate::config) enum Unreadable {
     Io(std::io::Error),
     Folder,
+    NoFile,
     TooLarge,
     NotUtf8 { bytes: Vec<u8>, valid: usize },
 }
@@ -26,13 +27,20 @@ pub(in crate::config) fn read(path: &Path, longest: u64) -> Result<String, Unrea
     if facts.is_dir() {
         return Err(Unreadable::Folder);
     }
+    // A device has no end, and a pipe may have nobody who writes. What a shell has opened for us, as for `<(…)`, somebody writes.
+    if !facts.is_file() && !["/dev/fd", "/proc/self/fd"].iter().any(|folder| path.starts_with(folder)) {
+        return Err(Unreadable::NoFile);
+    }
     if facts.len() > longest {
         return Err(Unreadable::TooLarge);
     }
+    text(std::fs::File::open(path).map_err(Unreadable::Io)?, longest)
+}
+
+/// What there is to read, of at most `longest` bytes: a file may grow while it is read, and a pipe has no length.
+pub(in crate::config) fn text(source: impl Read, longest: u64) -> Result<String, Unreadable> {
     let mut bytes = Vec::new();
-    // It may grow while it is read, and a pipe has no length.
-    let file = std::fs::File::open(path).map_err(Unreadable::Io)?;
-    file.take(longest + 1).read_to_end(&mut bytes).map_err(Unreadable::Io)?;
+    source.take(longest + 1).read_to_end(&mut bytes).map_err(Unreadable::Io)?;
     if bytes.len() as u64 > longest {
         return Err(Unreadable::TooLarge);
     }
@@ -66,6 +74,11 @@ impl Unreadable {
                 if let Some(file) = inside.iter().find(|file| file.is_file()) {
                     problem.note(format!("there is `{}`", file.display()));
                 }
+            }
+            Unreadable::NoFile => {
+                say(report, included, "this", "is no file but a device, a pipe or a socket")
+                    .expected("a config file")
+                    .note("what a program writes is read from standard input: `program | evenkeel -`");
             }
             Unreadable::TooLarge => {
                 let (own, together) =

@@ -11,7 +11,7 @@ use super::vocabulary::words::name;
 use crate::config::edit::Fix;
 use crate::config::error::Wrong;
 use crate::config::model::{BackendAddress, Protocol};
-use crate::config::origin::{Field, Written};
+use crate::config::origin::{Field, Spot, Written};
 use crate::config::yaml::{Entry, Node, Typed};
 
 /// One backend.
@@ -59,12 +59,24 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Field<Vec<RawBacke
         return Field::Faulty;
     }
     let Some(items) = list(entry, reader, EXPECTED) else { return Field::Faulty };
-    let backends: Vec<RawBackend> = items.iter().filter_map(|item| backend(item, reader)).collect();
+    let backends: Vec<RawBackend> =
+        items.iter().filter_map(|item| Some(placed(backend(item, reader)?, item, entry))).collect();
     // With a faulty backend left out, the others can still be compared; none at all is another matter.
     if backends.is_empty() && !items.is_empty() {
         return Field::Faulty;
     }
     Field::Given(Written::new(backends, reader.key_spot(entry)))
+}
+
+/// A backend that came through an alias clashes with others where the alias stands, and not where it is written.
+fn placed(mut backend: RawBackend, item: &Node, list: &Entry) -> RawBackend {
+    if let Some(alias) = item.alias.or(list.node.alias) {
+        backend.place.spot.place = Some(alias);
+        if let Some(name) = &mut backend.name {
+            name.spot.place = Some(alias);
+        }
+    }
+    backend
 }
 
 /// How one backend becomes a list of them.
@@ -115,12 +127,13 @@ fn backend(item: &Node, reader: &mut Reader<'_>) -> Option<RawBackend> {
             place
         }
         (None, Some(host), Some(port)) => {
+            let used = reader.spot_of_use(&host.node).place;
             let host = reader.word(host, "an IP address or a host name", address::host);
             let port = self::port(port, reader);
             let (host, port) = (host?, port?);
             let port_number = u16::try_from(port.value).ok()?;
             let address = BackendAddress::Host { host: host.value, port: port_number };
-            Written::new(RawPlace { address, protocol: None, tls: None }, host.spot)
+            Written::new(RawPlace { address, protocol: None, tls: None }, Spot { place: used, ..host.spot })
         }
         (Some(url), Some(other), _) | (Some(url), None, Some(other)) => {
             let message = format!("{} and {} in one backend", subject(&url.key), subject(&other.key));

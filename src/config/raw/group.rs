@@ -3,7 +3,7 @@
 use super::kind::Shape;
 use super::reader::{Reader, Section, found, is_off, subject};
 use crate::config::edit::Fix;
-use crate::config::error::Wrong;
+use crate::config::error::{Wrong, quoted};
 use crate::config::origin::Written;
 use crate::config::yaml::{Entry, Node, Typed};
 
@@ -30,6 +30,12 @@ pub(super) fn items<'n>(entry: &'n Entry, reader: &mut Reader<'_>, expected: &st
         Typed::List(items) => Some(items),
         _ => Some(std::slice::from_ref(&entry.node)),
     }
+}
+
+/// What is wrong with the second of two equal items, which reads `text`.
+pub(super) fn there_already(item: &Node, text: &str) -> Wrong {
+    Wrong::bare(format!("is {}, which is there already", quoted(text)))
+        .hint_by("remove it", Fix::RemoveItem(item.used_at()))
 }
 
 /// The mapping behind a key that also takes `off`: a value of `None`. `hint` is for whoever wrote neither.

@@ -117,6 +117,11 @@ impl<'r> Reader<'r> {
         }
     }
 
+    /// Where a node was put: what is wrong with it beside others is wrong there, and not where its alias leads.
+    pub(super) fn spot_of_use(&self, node: &Node) -> Spot {
+        Spot { place: Some(node.used_at()), ..self.spot_of(node) }
+    }
+
     /// Where a node stands.
     pub(super) fn spot_of(&self, node: &Node) -> Spot {
         let (file, line) = (self.report.name(node.place), node.place.line as usize);

@@ -7,7 +7,7 @@ use super::bounds::{
     ATTEMPTS_MAX, COUNT_MAX, DAY, FAILURES, HOUR, IN_FLIGHT_MAX, MILLISECOND, MINUTE, PERCENTILE, SECOND,
     SLOWER,
 };
-use super::group::section_or_off;
+use super::group::{section_or_off, there_already};
 use super::reader::{Reader, Section, choose, found, is_off, out_of_range, subject};
 use super::shape;
 use super::statuses::{self, statuses};
@@ -222,10 +222,8 @@ fn conditions(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<Writ
         let spot = reader.spot_of(item);
         match item.text().and_then(condition) {
             Some(condition) if conditions.iter().any(|other| other.value == condition) => {
-                let text = quoted(item.text().unwrap_or_default());
-                let wrong = Wrong::bare(format!("is {text}, which is there already"));
-                let wrong = wrong.hint_by("remove it", Fix::RemoveItem(item.place));
-                reader.report.wrong(&spot, "an entry of `on`", wrong);
+                let wrong = there_already(item, item.text().unwrap_or_default());
+                reader.report.wrong(&reader.spot_of_use(item), "an entry of `on`", wrong);
             }
             Some(condition) => conditions.push(Written::new(condition, spot)),
             None => {

@@ -26,7 +26,7 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
         };
         match backend_url(text, "http") {
             Ok(place) => {
-                let place = Written::new(place, spot);
+                let place = Written::new(place, reader.spot_of_use(item));
                 backends.push(RawBackend::at(place));
             }
             Err(wrong) => reader.report.wrong(&spot, "an entry of `servers`", wrong),

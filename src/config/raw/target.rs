@@ -7,7 +7,7 @@ use super::address::{self, RawListener};
 use super::backend::{self, RawBackend};
 use super::balance::{self, RawPolicy, RawSticky};
 use super::bounds::{CONNECTIONS_MAX, DAY, HOUR, MILLISECOND, MONTH};
-use super::group::list;
+use super::group::{list, there_already};
 use super::health::{self, RawHealth};
 use super::reader::{Reader, choose, found, is_off};
 use super::resilience::{self, RawResilience};
@@ -16,7 +16,6 @@ use super::tls::{self, RawTls, RawUpstreamTls};
 use super::vocabulary::later;
 use super::vocabulary::spoken::Spoken;
 use super::vocabulary::words::{is_token, name};
-use crate::config::edit::Fix;
 use crate::config::error::{Wrong, quoted};
 use crate::config::model::{Forwarded, HostHeader, Protocol};
 use crate::config::origin::{Field, Spot, Written};
@@ -211,10 +210,22 @@ fn listeners(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<Writt
             (Typed::Integer(_) | Typed::Text(_), Some(text)) => address::listener(text),
             _ => Err(Wrong::new(found(item), EXPECTED)),
         };
-        match read {
-            Ok(listener) => listeners.push(Written::new(placed(listener, &spot, reader), spot)),
-            Err(wrong) => reader.report.wrong(&spot, "an entry of `listener`", wrong),
+        let listener = match read {
+            Ok(listener) => placed(listener, &spot, reader),
+            Err(wrong) => {
+                reader.report.wrong(&spot, "an entry of `listener`", wrong);
+                continue;
+            }
+        };
+        let spot = reader.spot_of_use(item);
+        // The system gives another port each time.
+        let is_any = matches!(listener, RawListener::Port(0) | RawListener::At(_, 0));
+        if !is_any && listeners.iter().any(|other: &Written<_>| other.value == listener) {
+            let wrong = there_already(item, item.text().unwrap_or_default());
+            reader.report.wrong(&spot, "an entry of `listener`", wrong);
+            continue;
         }
+        listeners.push(Written::new(listener, spot));
     }
     (listeners.len() == items.len()).then(|| Written::new(listeners, reader.key_spot(entry)))
 }
@@ -354,8 +365,9 @@ fn upgrade(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<String>
         } else if text == "h2c" {
             Wrong::bare("is `h2c`, which is not supported: such a request is served over HTTP/1.1")
         } else if protocols.contains(&text) {
-            Wrong::bare(format!("is {}, which is there already", quoted(&text)))
-                .hint_by("remove it", Fix::RemoveItem(item.place))
+            let spot = reader.spot_of_use(item);
+            reader.report.wrong(&spot, "an entry of `upgrade`", there_already(item, &text));
+            continue;
         } else {
             protocols.push(text);
             continue;

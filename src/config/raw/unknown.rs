@@ -104,7 +104,7 @@ pub(super) fn is_inside(path: &str, outer: &str) -> bool {
 }
 
 /// A key at the top level that is there for anchors, and ignored otherwise.
-pub(super) fn is_extension(key: &str) -> bool {
+pub(in crate::config) fn is_extension(key: &str) -> bool {
     key.starts_with("x-")
 }
 

@@ -60,6 +60,14 @@ pub(super) fn listeners(
             let line = line_of(at, spot);
             let address = as_written(&raw[first], at, host).unwrap_or(address);
             let this = as_written(target, spot, host);
+            let (place, other) = if first == index {
+                (format!("which is in the same list{line}"), "this target".to_owned())
+            } else {
+                (
+                    format!("where the target {} listens{line}", quoted(other)),
+                    format!("the target {}", quoted(other)),
+                )
+            };
             if let (Some((theirs, ours)), Some(this)) = (both, this)
                 && this != address
             {
@@ -68,21 +76,20 @@ pub(super) fn listeners(
                     |text: &str, bind: SocketAddr| (text.starts_with('*'), bind.ip().is_unspecified());
                 let is_wider = breadth(&this, ours) > breadth(&address, theirs);
                 let how = if is_wider { "includes" } else { "is a part of" };
-                let message =
-                    format!("`{this}` {how} `{address}`, where the target {} listens{line}", quoted(other));
+                let message = format!("`{this}` {how} `{address}`, {place}");
                 report.spot(spot, message).note("keep one of them, or take another port");
                 continue;
             }
             report
                 .spot(spot, message)
                 .expected("one listener for each address")
-                .note(format!("the target {} already listens on `{address}`{line}", quoted(other)));
+                .note(format!("{other} already listens on `{address}`{line}"));
         }
     }
 }
 
 /// The address of a listener that stands there, as somebody would write it; `None` for a unix socket.
-fn as_written(target: &RawTarget, at: &Spot, host: BindHost) -> Option<String> {
+pub(super) fn as_written(target: &RawTarget, at: &Spot, host: BindHost) -> Option<String> {
     let Field::Given(written) = &target.listener else { return None };
     match written.value.iter().find(|listener| listener.spot.place == at.place)?.value {
         RawListener::At(host, port) => Some(format!("{host}:{port}")),
@@ -95,7 +102,7 @@ fn as_written(target: &RawTarget, at: &Spot, host: BindHost) -> Option<String> {
 type Owner<'r> = (usize, &'r Spot);
 
 /// Where each address is written that listeners are bound to, in their order.
-fn spots(listeners: &[Written<RawListener>], host: BindHost) -> impl Iterator<Item = &Spot> {
+pub(super) fn spots(listeners: &[Written<RawListener>], host: BindHost) -> impl Iterator<Item = &Spot> {
     listeners.iter().flat_map(move |listener| {
         let is_any = match listener.value {
             RawListener::At(host, _) => host == BindHost::Any,

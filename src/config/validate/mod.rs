@@ -9,6 +9,7 @@ mod clashes;
 pub(super) mod flags;
 mod folder;
 mod health;
+mod loops;
 mod resilience;
 mod show;
 mod target;
@@ -73,6 +74,7 @@ pub(super) fn accept(raw: &Raw, report: &mut Report, rows: &mut EffectiveRows) -
         targets.push(target);
     }
     clashes::listeners(&raw.targets, &listeners, top.address.value, report);
+    loops::refuse(&raw.targets, &listeners, top.address.value, report);
     Config {
         listeners,
         targets,

@@ -31,8 +31,21 @@ const MAX_COPIED_BYTES: usize = 64 * 1024 * 1024;
 pub(super) struct Node {
     /// Where it begins; a value that came through an alias stands where it was defined.
     pub(super) place: Place,
+    /// Where the alias stands that brought it here, as it is or merged with others.
+    pub(super) alias: Option<Place>,
     /// What it is.
     pub(super) value: Value,
+}
+
+impl Node {
+    fn new(place: Place, value: Value) -> Node {
+        Node { place, alias: None, value }
+    }
+
+    /// Where it was put: at its alias, or where it is written.
+    pub(super) fn used_at(&self) -> Place {
+        self.alias.unwrap_or(self.place)
+    }
 }
 
 /// The three kinds of nodes.
@@ -98,7 +111,7 @@ pub(super) fn read(text: &str, file: u16, report: &mut Report) -> Option<Node> {
         }
         builder.take(event, span)?;
     }
-    Some(builder.root.unwrap_or(Node { place: Place { file, ..Place::new(1, 1, 1) }, value: null() }))
+    Some(builder.root.unwrap_or_else(|| Node::new(Place { file, ..Place::new(1, 1, 1) }, null())))
 }
 
 /// How much a subtree is.
@@ -147,7 +160,7 @@ impl Builder<'_> {
             Event::Scalar(text, style, anchor, tag) => {
                 let plain = self.plainness(style == ScalarStyle::Plain, tag.as_deref(), place);
                 let scalar = Scalar { text: text.into_owned(), plain, variable: None };
-                self.put(Node { place, value: Value::Scalar(scalar) }, anchor);
+                self.put(Node::new(place, Value::Scalar(scalar)), anchor);
             }
             Event::SequenceStart(_, anchor, tag) => {
                 self.check_tag(tag.as_deref(), "seq", place);
@@ -159,13 +172,13 @@ impl Builder<'_> {
             }
             Event::SequenceEnd => {
                 if let Some(open) = self.stack.pop() {
-                    self.put(Node { place: open.place, value: Value::List(open.items) }, open.anchor);
+                    self.put(Node::new(open.place, Value::List(open.items)), open.anchor);
                 }
             }
             Event::MappingEnd => {
                 if let Some(open) = self.stack.pop() {
                     let entries = self.settle(open.entries)?;
-                    self.put(Node { place: open.place, value: Value::Map(entries) }, open.anchor);
+                    self.put(Node::new(open.place, Value::Map(entries)), open.anchor);
                 }
             }
             Event::Alias(id) => {
@@ -219,17 +232,18 @@ impl Builder<'_> {
             open.items.push(node);
             return;
         };
-        *key = match (std::mem::replace(key, Key::Awaited), node.value) {
-            (Key::Awaited, Value::Scalar(Scalar { text, .. })) => Key::Read(text, node.place),
+        let Node { place, alias, value } = node;
+        *key = match (std::mem::replace(key, Key::Awaited), value) {
+            (Key::Awaited, Value::Scalar(Scalar { text, .. })) => Key::Read(text, place),
             (Key::Awaited, Value::List(_) | Value::Map(_)) => {
                 self.report
-                    .at(node.place, "a list or a mapping stands where a key should be")
+                    .at(place, "a list or a mapping stands where a key should be")
                     .expected("a word before the `:`")
                     .note("a value that begins with `{` or `[` needs quotes");
                 Key::Unusable
             }
             (Key::Read(key, key_place), value) => {
-                open.entries.push(Entry { key, key_place, node: Node { place: node.place, value } });
+                open.entries.push(Entry { key, key_place, node: Node { place, alias, value } });
                 Key::Awaited
             }
             (Key::Unusable, _) => Key::Awaited,
@@ -265,8 +279,9 @@ impl Builder<'_> {
                         .expected("`<<: *name`, where `&name` marks a mapping above");
                     continue;
                 };
-                for entry in entries {
+                for mut entry in entries {
                     if !lines.contains_key(&entry.key) {
+                        entry.node.alias = source.alias.or(entry.node.alias);
                         lines.insert(entry.key.clone(), entry.key_place.line);
                         kept.push(entry);
                     }
@@ -292,13 +307,13 @@ impl Builder<'_> {
             self.report.at(place, format!("this is nested more than {MAX_DEPTH} levels deep"));
             return None;
         }
-        Some(Node::clone(node))
+        Some(Node { alias: Some(place), ..Node::clone(node) })
     }
 
     /// Something in the place of a value that can't be had; its fault has been reported.
     fn unusable(&mut self, place: Place) -> Node {
         self.report.silence(place);
-        Node { place, value: Value::Scalar(Scalar { text: String::new(), plain: false, variable: None }) }
+        Node::new(place, Value::Scalar(Scalar { text: String::new(), plain: false, variable: None }))
     }
 
     /// Whether a scalar is read as a number or truth value where it looks like one.

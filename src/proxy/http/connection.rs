@@ -192,7 +192,18 @@ async fn serve_one(client: Rc<dyn Any>, papers: &mut Papers) -> Option<After> {
             client.start_body(Framing::UntilClose);
             let mut recording = incoming.recording(&mut space.record);
             recording.record.id = ctx.request_id();
-            Box::pin(refuse(ctx, &mut wire, &mut recording, head, cause)).await
+            if cause == Cause::Http2Preface {
+                recording.settle(cause);
+                match Box::pin(wire.send_away(cause, recording.record.id)).await {
+                    Ok(()) => {
+                        recording.record.status = cause.status();
+                        After::Linger
+                    }
+                    Err(_) => After::Abort,
+                }
+            } else {
+                Box::pin(refuse(ctx, &mut wire, &mut recording, head, cause)).await
+            }
         }
     };
     papers.clear();

@@ -54,10 +54,50 @@ pub fn answer(cause: Cause, id: u128, to_head: bool, buffers: &FreeList) -> (Hea
     (head, body)
 }
 
+/// An empty SETTINGS frame, which has to come first (RFC 9113 §3.4).
+const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+/// The type of the frame that ends a connection (RFC 9113 §6.8).
+const GOAWAY: u8 = 7;
+/// What a client hears that is to come again with HTTP/1.1 (RFC 9113 §7).
+const HTTP_1_1_REQUIRED: u32 = 13;
+
+/// The answer to a client that speaks HTTP/2, as frames: it reads nothing else.
+pub fn goaway(cause: Cause, id: u128, out: &mut Vec<u8>) {
+    let mut words = cause.text().as_bytes().to_vec();
+    words.extend_from_slice(b" cause: ");
+    words.extend_from_slice(cause.token().as_bytes());
+    words.extend_from_slice(b" request: ");
+    push_id(&mut words, id);
+    out.extend_from_slice(&SETTINGS);
+    // The length has three bytes, and the words are short. No stream was looked at.
+    let length = u32::try_from(8 + words.len()).unwrap_or_default().to_be_bytes();
+    out.extend_from_slice(&length[1..]);
+    out.extend_from_slice(&[GOAWAY, 0]);
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&HTTP_1_1_REQUIRED.to_be_bytes());
+    out.extend_from_slice(&words);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::proxy::http::body::BodySource as _;
+
+    #[test]
+    fn a_client_of_http_2_gets_settings_and_a_goaway_with_the_reason_in_words() {
+        let mut out = Vec::new();
+        goaway(Cause::Http2Preface, 0xfeed, &mut out);
+        let (settings, rest) = out.split_at(9);
+        assert_eq!(settings, [0, 0, 0, 4, 0, 0, 0, 0, 0]);
+        let (head, payload) = rest.split_at(9);
+        assert_eq!(usize::from(head[2]), payload.len());
+        assert_eq!(head[3..], [7, 0, 0, 0, 0, 0], "GOAWAY, no flags, stream 0");
+        assert_eq!(payload[..8], [0, 0, 0, 0, 0, 0, 0, 13], "last stream 0, HTTP_1_1_REQUIRED");
+        let words = String::from_utf8_lossy(&payload[8..]);
+        assert!(words.contains("Use HTTP/1.1.") && words.contains("http2_preface"), "{words}");
+        assert!(words.ends_with("feed"), "{words}");
+    }
 
     #[test]
     fn an_own_answer_names_cause_and_request_and_its_exact_length() {

@@ -22,6 +22,7 @@ use super::edge::{Edge, Unsent};
 use super::h1::framing;
 use super::h1::transmit::{SMALL, Transmit, TransmitFailed};
 use super::h1::write::{self, Persistence};
+use super::own;
 use super::websocket::{self, Lent};
 
 /// One request on an HTTP/1 connection.
@@ -85,6 +86,17 @@ impl<'a> Wire<'a> {
         client.writing.clear();
         let started = transmit.written() > 0 || client.stream().is_writing();
         outcome.map_err(|cause| Unsent { cause, started })
+    }
+
+    /// Tells a client that speaks HTTP/2 to come again with HTTP/1.1.
+    ///
+    /// # Errors
+    /// [`Cause::ClientGone`] or [`Cause::ClientStalled`].
+    pub async fn send_away(&self, cause: Cause, id: u128) -> Result<(), Cause> {
+        let mut out = self.ctx.outgoing.take();
+        own::goaway(cause, id, &mut out);
+        let mut transmit = Transmit::new(out, Framing::None, &mut AnswerBody::Empty, false);
+        self.send(&mut transmit, &mut AnswerBody::Empty).await.map_err(|unsent| unsent.cause)
     }
 
     async fn send_head(&self, head: &Head, persistence: Persistence) -> Result<(), Cause> {

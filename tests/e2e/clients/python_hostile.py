@@ -66,7 +66,6 @@ def request_lines(keel):
     for line in ("GET  / HTTP/1.1", "GET / HTTP/1.1 ", "G@T / HTTP/1.1", "GET /a b HTTP/1.1", "GET / http/1.1"):
         refused(keel, f"{line}\r\nHost: a\r\n\r\n", 400)
     refused(keel, "GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505)
-    refused(keel, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505)
 
 
 @check

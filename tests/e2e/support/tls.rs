@@ -182,7 +182,7 @@ pub fn listener_tls(section: &str, files: &[(&str, &str)]) -> Arc<ListenerTls> {
 }
 
 fn load(section: &str, folder: &Path) -> Config {
-    let backends = "backends: [{host: 127.0.0.1, port: 1}]";
+    let backends = "backends: [{host: 127.0.0.1, port: 2}]";
     let text =
         format!("targets: {{web: {{protocol: https, listener: 1, {backends}, tls: {{{section}}}}}}}\n");
     match load_text(&text, "t.yaml", folder, &Flags::default(), &|_| None) {

@@ -3,6 +3,7 @@
 use crate::message::{Cause, Head};
 
 use super::classes::is_token;
+use super::opening::{self, Opening};
 use super::parse::{answer, answer_lines, request, request_lines};
 
 /// Where the end of a head was looked for so far, so that a head that drips in is not scanned twice.
@@ -21,7 +22,7 @@ impl Search {
     /// length. `None`: more bytes are needed.
     ///
     /// # Errors
-    /// Those of [`Search::find`] and of [`request`].
+    /// Those of [`Search::find`] and of [`request`], and the names of other protocols.
     pub fn request(
         &mut self,
         bytes: &[u8],
@@ -38,6 +39,14 @@ impl Search {
                 // Whatever follows; and so it is found when the head comes in pieces.
                 Err(Cause::TooManyHeaders) => return Err(Cause::TooManyHeaders),
                 Err(_) => {}
+            }
+        }
+        // Not even an empty line and a request line fit in front of this.
+        if self.line < 4 {
+            match opening::judge(bytes) {
+                Opening::Other(cause) => return Err(cause),
+                Opening::Unclear => return Ok(None),
+                Opening::Unknown => {}
             }
         }
         let Some(length) = self.find_within(bytes, limit, headers)? else { return Ok(None) };

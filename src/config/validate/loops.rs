@@ -1,0 +1,97 @@
+//! Backends that are the listener of their own target: every request would come back to us, again and again.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use super::clashes::{as_written, line_of, spots};
+use crate::config::error::{Report, quoted};
+use crate::config::model::{BackendAddress, Bind, ListenerConfig};
+use crate::config::origin::Field;
+use crate::config::raw::{BindHost, RawTarget};
+
+/// Reports every backend by which a target would send its requests to itself. Only what is certain: a name may stand for
+/// any address, and an address of this machine is not known as such here unless it is a loopback one.
+pub(super) fn refuse(raw: &[RawTarget], listeners: &[ListenerConfig], host: BindHost, report: &mut Report) {
+    for (target, listener) in raw.iter().zip(listeners) {
+        let (Field::Given(backends), Field::Given(written)) = (&target.backends, &target.listener) else {
+            continue;
+        };
+        for backend in &backends.value {
+            let address = &backend.place.value.address;
+            let mut binds = listener.binds.iter().zip(spots(&written.value, host));
+            let Some((_, at)) = binds.find(|(bind, _)| leads_to(address, bind)) else { continue };
+            let bind = as_written(target, at, host).unwrap_or_else(|| address.to_string());
+            let message = format!(
+                "the backend `{address}` is where the target {} itself listens, so its requests would go round in circles",
+                quoted(&target.name.value)
+            );
+            report
+                .spot(&backend.place.spot, message)
+                .expected("the address and port of the server that is to answer")
+                .note(format!("the target listens on `{bind}`{}", line_of(at)));
+        }
+    }
+}
+
+/// Whether who connects to `address` is let in at `bind`.
+fn leads_to(address: &BackendAddress, bind: &Bind) -> bool {
+    match (address, bind) {
+        (BackendAddress::Unix(path), Bind::Unix(bound)) => path == bound,
+        (BackendAddress::Host { host, port }, Bind::Tcp(bound)) => {
+            // RFC 6761 §6.3: this name is a loopback address, everywhere.
+            let ip = if host.trim_end_matches('.').eq_ignore_ascii_case("localhost") {
+                Some(IpAddr::V4(Ipv4Addr::LOCALHOST))
+            } else {
+                host.parse::<IpAddr>().ok()
+            };
+            *port == bound.port() && ip.is_some_and(|ip| reaches(ip.to_canonical(), *bound))
+        }
+        (BackendAddress::Host { .. }, Bind::Unix(_)) | (BackendAddress::Unix(_), Bind::Tcp(_)) => false,
+    }
+}
+
+/// The same for an address that is known. Sockets for IPv6 take no IPv4.
+fn reaches(ip: IpAddr, bound: SocketAddr) -> bool {
+    let is_wild = bound.ip().is_unspecified() && ip.is_loopback() && ip.is_ipv4() == bound.is_ipv4();
+    ip == bound.ip() || is_wild
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_certainly_leads_back_does() {
+        let leads = |host: &str, port: u16, bound: &str| {
+            let address = BackendAddress::Host { host: host.to_owned(), port };
+            leads_to(&address, &Bind::Tcp(bound.parse().unwrap()))
+        };
+        for (host, bound) in [
+            ("127.0.0.1", "127.0.0.1:80"),
+            ("127.0.0.1", "0.0.0.0:80"),
+            ("127.9.9.9", "0.0.0.0:80"),
+            ("localhost", "127.0.0.1:80"),
+            ("LocalHost.", "0.0.0.0:80"),
+            ("::1", "[::1]:80"),
+            ("::1", "[::]:80"),
+            ("::ffff:127.0.0.1", "127.0.0.1:80"),
+            ("10.0.0.7", "10.0.0.7:80"),
+        ] {
+            assert!(leads(host, 80, bound), "{host} {bound}");
+            assert!(!leads(host, 81, bound), "{host} {bound}");
+        }
+        for (host, bound) in [
+            ("127.0.0.2", "127.0.0.1:80"),
+            ("127.0.0.1", "[::]:80"),
+            ("::1", "0.0.0.0:80"),
+            ("10.0.0.7", "0.0.0.0:80"),
+            ("10.0.0.7", "10.0.0.8:80"),
+            ("app.internal", "0.0.0.0:80"),
+        ] {
+            assert!(!leads(host, 80, bound), "{host} {bound}");
+        }
+        let unix = |path: &str| BackendAddress::Unix(path.into());
+        assert!(leads_to(&unix("/run/a"), &Bind::Unix("/run/a".into())));
+        assert!(!leads_to(&unix("/run/a"), &Bind::Unix("/run/b".into())));
+    }
+}

@@ -1,0 +1,24 @@
+//! The demo as a stranger runs it.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+use super::{evenkeel, eventually};
+
+#[test]
+fn the_demo_served_on_when_its_output_was_closed() {
+    // Below the ports that the system hands out, and apart from those of the other tests of the demo.
+    let port = (31_000 + std::process::id() % 1_000).to_string();
+    let ports = ["--http-port", &port, "--https-port", &port, "--tcp-port", &port];
+    let mut command = evenkeel(&[&["demo"], &ports[..]].concat());
+    let mut demo = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    // As `head -2` does: it reads two lines, and is gone.
+    let lines = BufReader::new(demo.stdout.take().unwrap()).lines();
+    assert!(lines.take(2).any(|line| line.unwrap().starts_with("evenkeel demo:")));
+    let mut ended = None;
+    eventually("it ends", || {
+        ended = demo.try_wait().unwrap();
+        ended.is_some()
+    });
+    assert_eq!(ended.unwrap().code(), Some(0), "a closed pipe is no failure");
+}
