@@ -91,5 +91,4 @@ fn six_hundred_reloads_leave_no_byte_behind() {
         least = least.min(ALLOCATOR.allocated().abs_diff(before));
         least <= SAME
     });
-    println!("{least} bytes of {before} differ");
 }
