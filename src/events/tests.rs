@@ -202,7 +202,7 @@ fn names_and_reasons_of_two_hundred_characters_make_no_line_longer_than_160() {
     let said = said.lock().expect("no panic");
     assert_eq!(said.len(), 24, "{said:#?}");
     for sentence in &*said {
-        assert!(sentence.chars().count() <= wording::SENTENCE, "{}: {sentence}", sentence.chars().count());
+        assert!(sentence.chars().count() <= SENTENCE, "{}: {sentence}", sentence.chars().count());
     }
 }
 
