@@ -19,7 +19,7 @@ mod wording;
 pub use change::{BackendChange, TargetChange};
 pub use refusals::{RefusalPlace, Refusals};
 
-use refusals::Shown;
+use refusals::RefusalText;
 use wording::{SENTENCE, millis, name, rough, sentence};
 
 /// Logs a backend's transition: a warning when it was lost, information otherwise.
@@ -183,7 +183,7 @@ pub fn refused(refusals: &Refusals, span: Duration) {
     let by_cause = refusals.by_cause();
     let (by_listener, by_target) = (refusals.by_listener(), refusals.by_target());
     let head = format!("refused {count} in {span}: ");
-    let shown = Shown(refusals, SENTENCE - head.len());
+    let shown = RefusalText(refusals, SENTENCE - head.len());
     tracing::warn!(count, span_ms, by_cause, by_listener, by_target, "{head}{shown}");
 }
 

@@ -74,12 +74,12 @@ impl Refusals {
 }
 
 /// `38 too_many_connections (listener web), 2 queue_full (target app)`, the most first, as many as fit into `room`.
-pub(super) struct Shown<'a>(pub(super) &'a Refusals, pub(super) usize);
+pub(super) struct RefusalText<'a>(pub(super) &'a Refusals, pub(super) usize);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for RefusalText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const REST: usize = " and 99999 elsewhere".len();
-        let Shown(Refusals(all), room) = *self;
+        let RefusalText(Refusals(all), room) = *self;
         let mut all: Vec<_> = all.iter().collect();
         all.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
         let mut text = String::new();
@@ -114,7 +114,7 @@ mod tests {
         refusals.add(listener("web"), "too_many_connections", 30);
         refusals.add(listener("web"), "too_many_connections", 8);
         assert_eq!(
-            Shown(&refusals, 100).to_string(),
+            RefusalText(&refusals, 100).to_string(),
             "38 too_many_connections (listener web), 2 queue_full (target app)"
         );
         assert_eq!(refusals.by_cause(), r#"{"queue_full":2,"too_many_connections":38}"#);
@@ -132,7 +132,7 @@ mod tests {
             let name = format!("a-listener-with-a-name-that-is-too-long-to-be-shown-{number}");
             refusals.add(listener(&name), "too_many_connections", 1 + number);
         }
-        let text = Shown(&refusals, 100).to_string();
+        let text = RefusalText(&refusals, 100).to_string();
         assert!(text.chars().count() <= 100 && text.starts_with("100 too_many_connections ("), "{text}");
         assert!(text.ends_with(" elsewhere"), "{text}");
     }

@@ -186,7 +186,7 @@ mod tests {
         });
         let text = String::from_utf8(lines.0.lock().expect("no panic").clone()).expect("text");
         let told: Vec<&str> =
-            text.lines().map(|line| line.split("refusals: ").last().unwrap_or(line)).collect();
+            text.lines().map(|line| line.split("events: ").last().unwrap_or(line)).collect();
         let start = |count: u32| format!("listener old is gone: {count} of its connections were cut ");
         assert!(
             told.len() == 2 && told[0].starts_with(&start(4)) && told[1].starts_with(&start(1)),

@@ -21,14 +21,14 @@ struct Mute {
 }
 
 impl Mute {
-    /// `web` is served; each request to `broken` fails, and is an event.
+    /// `web` is served; each request to `broken` fails, and is an event, the only one: nothing is left out there.
     fn start(stderr: impl Into<Stdio>) -> Mute {
         let (folder, backend) = (tempfile::tempdir().unwrap(), backend("one"));
         let at = folder.path().display();
         let config = format!(
             "logging: debug\nworkers: 2\ntargets:\n  \
              web: {{protocol: http, listener: 'unix:{at}/web', health_check: off, backends: [{{url: '{}'}}]}}\n  \
-             broken: {{protocol: http, listener: 'unix:{at}/broken', health_check: off, breaker: off,\n    \
+             broken: {{protocol: http, listener: 'unix:{at}/broken', health_check: off, breaker: off, outlier: off,\n    \
              backends: [{{url: 'unix:{at}/nobody'}}]}}\n",
             backend.url()
         );
