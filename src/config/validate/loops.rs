@@ -3,10 +3,11 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::clashes::{as_written, line_of, spots};
-use crate::config::error::{Report, quoted};
+use crate::config::error::quoted;
 use crate::config::model::{BackendAddress, Bind, ListenerConfig};
 use crate::config::origin::Field;
 use crate::config::raw::{BindHost, RawTarget};
+use crate::config::report::Report;
 
 /// Reports every backend by which a target would send its requests to itself. Only what is certain: a name may stand for
 /// any address, and an address of this machine is not known as such here unless it is a loopback one.
@@ -27,7 +28,7 @@ pub(super) fn refuse(raw: &[RawTarget], listeners: &[ListenerConfig], host: Bind
             report
                 .spot(&backend.place.spot, message)
                 .expected("the address and port of the server that is to answer")
-                .note(format!("the target listens on `{bind}`{}", line_of(at)));
+                .note(format!("the target listens on `{bind}`{}", line_of(at, &backend.place.spot)));
         }
     }
 }
