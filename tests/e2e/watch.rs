@@ -8,8 +8,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use evenkeel::net::now;
 use fake_backend::{Authority, Running};
 
 use super::support::process::Process;
@@ -229,14 +230,14 @@ fn a_certificate_and_its_key_are_swapped_as_a_pair_under_handshakes() {
 fn a_config_that_never_rests_is_loaded_now_and_then_and_the_newest_wins() {
     let backends = fakes(2);
     let lab = Lab::start(&web(&backends[0]), &[], 1);
-    let (begun, mut turns) = (Instant::now(), 0_u32);
+    let (begun, mut turns) = (now(), 0_u32);
     while lab.process.reloads().is_empty() {
         save(&lab.config(), &format!("# {turns}\n{}", web(&backends[1 - turns as usize % 2])));
         turns += 1;
-        assert!(begun.elapsed() < Duration::from_secs(60), "never loaded in {turns} turns");
+        assert!(now().since(begun) < Duration::from_secs(60), "never loaded in {turns} turns");
     }
     // A second of quiet, or five: whatever the pace of this machine, no more than one in a second.
-    let most = usize::try_from(begun.elapsed().as_secs()).unwrap() + 1;
+    let most = usize::try_from(now().since(begun).as_secs()).unwrap() + 1;
     assert!(lab.process.reloads().len() <= most, "{:#?}", lab.process.reloads());
     save(&lab.config(), &web(&backends[1]));
     eventually("the newest is in force", || lab.answers() == "Hello from fake-2");
@@ -283,11 +284,11 @@ fn several_files_are_one_change_and_a_pattern_notices_what_comes_and_goes() {
     };
     assert_eq!(answers("b"), "Hello from fake-1");
     // As a `git pull` does it: one after the other, and one that is new.
-    let begun = Instant::now();
+    let begun = now();
     save(&lab.at("conf.d/b.yaml"), &other("b", 1));
     save(&lab.at("conf.d/a.yaml"), &other("a", 1));
     save(&lab.config(), &config.replace(&backends[0].port().to_string(), &backends[1].port().to_string()));
-    let is_at_once = begun.elapsed() < Duration::from_millis(900);
+    let is_at_once = now().since(begun) < Duration::from_millis(900);
     if is_at_once {
         told(&["reloaded: ", " keys more"]);
     }
