@@ -34,7 +34,7 @@ class Reloading(threading.Thread):
     def __init__(self, keel, site, pause=1.0):
         super().__init__()
         self.keel, self.site, self.pause = keel, site, pause
-        self.took, self.odd, self.snapshots, self.over = [], [], [], threading.Event()
+        self.took, self.odd, self.over = [], [], threading.Event()
         self.start()
 
     def run(self):
@@ -45,8 +45,6 @@ class Reloading(threading.Thread):
             self.took.append(took)
             if not said["message"].startswith("reloaded: ") or not said["fields"].get("differing"):
                 self.odd.append(said["message"])
-            if "snapshots" in said["fields"]:
-                self.snapshots.append(said["fields"]["snapshots"])
 
     def end(self):
         self.over.set()
@@ -99,9 +97,9 @@ def soak(options):
     verdict("soak, what changes", not others.bad, f"{len(others.bad)} of {others.requests} requests to the targets that change failed {others.bad[:5]}")
     verdict("soak, memory", rise < 4, f"resident {began:.1f} MiB at the beginning, {end:.1f} MiB at the end; the straight line behind the first "
             f"fifth rises by {rise:+.2f} MiB (bar: 4)")
-    alive = reloading.snapshots
+    alive = [event["fields"]["alive"] for event in keel.look() if "alive" in event["fields"]]
     verdict("soak, snapshots alive", None if not alive else set(alive) == {1},
-            f"after each reload {sorted(set(alive))}" if alive else "this build does not tell")
+            f"after each of {len(alive)} reloads {sorted(set(alive))}" if alive else "this build does not tell")
     changes = [event["message"] for event in keel.look()[quiet:] if STATES.match(event["message"])]
     changes = [one for one in changes if any(f" {name}/" in one or f" {name}:" in one for name in Site.STEADY)]
     lost = [later - earlier for earlier, later in zip(before, after)]

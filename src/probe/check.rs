@@ -89,9 +89,10 @@ impl ProbeCheck {
             Ok(stream) => stream,
             Err(finding) => return finding,
         };
+        // What a session needs is there while one is under way: a task that waits for its next probe does not carry it.
         match stream {
-            ProbeStream::Tcp(stream) => self.ask_on(stream, consent).await,
-            ProbeStream::Unix(stream) => self.ask_on(stream, consent).await,
+            ProbeStream::Tcp(stream) => Box::pin(self.ask_on(stream, consent)).await,
+            ProbeStream::Unix(stream) => Box::pin(self.ask_on(stream, consent)).await,
         }
     }
 

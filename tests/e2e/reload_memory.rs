@@ -2,6 +2,7 @@
 
 use std::alloc::System;
 use std::process::Command;
+use std::time::Duration;
 
 use cap::Cap;
 use evenkeel::config::model::{Config, Protocol};
@@ -53,6 +54,8 @@ fn nth(turn: usize, backends: &[Running]) -> Config {
     whole.listeners[3].limits.body = Some(1 + turn as u64);
     whole.targets[3].backends[0].portion.weight = 1 + (turn % 9) as u16;
     whole.max_connections = Some(1000 + turn);
+    // A listener that is gone is held for so long.
+    whole.shutdown_timeout = Duration::from_millis(50);
     whole
 }
 

@@ -223,3 +223,10 @@ fn a_probe_has_the_host_that_requests_have() {
         assert_eq!(host_of(backend, Some(81), &host), "app.internal:81");
     }
 }
+
+#[test]
+fn a_task_that_waits_for_its_next_probe_carries_no_session() {
+    let check = check(Some("/ping"), PATIENT);
+    let size = size_of_val(&check.run(&[]));
+    assert!(size <= 2048, "{size} bytes");
+}

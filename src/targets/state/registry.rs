@@ -213,6 +213,24 @@ mod tests {
         assert_eq!(known, HashSet::from([1, 2]));
     }
 
+    #[test]
+    fn a_target_that_is_gone_lets_go_of_its_backends_and_their_numbers() {
+        let registry = Registry::new();
+        let before = registry.apply(&[unprobed(2)]);
+        let (first, state) = (Arc::downgrade(&before[0].backends[0]), Arc::clone(&before[0].state));
+        let Pick::Lease(lease) = before[0].pick(&Ask::new(&Tried::new(), &Chance::seeded(1), Tick(1))) else { panic!("both are up") };
+        drop(before);
+        registry.apply(&[]);
+        assert!(first.upgrade().is_some(), "somebody still holds the target");
+        drop(state);
+        // A request that was under way ends.
+        drop(lease);
+        assert!(first.upgrade().is_none());
+        let after = registry.apply(&[unprobed(2)]);
+        let ids: Vec<u32> = after[0].backends.iter().map(|backend| backend.id.0).collect();
+        assert_eq!(ids, [0, 1]);
+    }
+
     /// A pooled connection or a session that was made with other settings must never be used.
     #[test]
     fn another_tls_setting_is_another_backend() {

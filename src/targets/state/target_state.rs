@@ -101,7 +101,9 @@ struct Members {
 impl TargetState {
     /// The state of a target that was never seen before.
     pub(in crate::targets) fn numbered(slot: HeldSlot) -> TargetState {
-        TargetState { slot, ..TargetState::default() }
+        let mut state = TargetState::default();
+        state.slot = slot;
+        state
     }
 
     /// A future that resolves at the next change of the live set, or, while somebody waits in the queue, of who is left out.
@@ -332,6 +334,18 @@ impl TargetState {
         let is_first = is_met && !adaptive.is_met;
         adaptive.is_met |= is_met;
         is_first.then_some(limit)
+    }
+}
+
+impl Drop for TargetState {
+    /// The board and the backends in its seats hold one another: with the target nobody is picked any more, and nobody sits.
+    fn drop(&mut self) {
+        let live = self.live.load();
+        let mut locked = self.board.lock();
+        let left = locked.begin(Vec::new(), live.generation + 1);
+        live.backends().for_each(|backend| locked.seat(backend, None));
+        drop(locked);
+        drop(left);
     }
 }
 
