@@ -226,7 +226,6 @@ fn a_certificate_and_its_key_are_swapped_as_a_pair_under_handshakes() {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "there is no runtime here, and the pace is what the bound is about")]
 fn a_config_that_never_rests_is_loaded_now_and_then_and_the_newest_wins() {
     let backends = fakes(2);
     let lab = Lab::start(&web(&backends[0]), &[], 1);
@@ -255,7 +254,6 @@ fn watching_is_switched_off_and_on_again_by_the_config() {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "there is no runtime here, and a slow machine proves nothing")]
 fn several_files_are_one_change_and_a_pattern_notices_what_comes_and_goes() {
     let backends = fakes(2);
     let config = format!("include: conf.d/*.yaml\n{}", web(&backends[0]));
