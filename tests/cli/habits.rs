@@ -104,7 +104,7 @@ fn a_config_without_an_end_was_read_for_ever() {
     endless.args(["check", "-"]).stdin(std::fs::File::open("/dev/zero").unwrap());
     let output = endless.output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(1) && err.contains("larger than 64MiB"), "{err}");
+    assert!(output.status.code() == Some(1) && err.contains("larger than 16MiB"), "{err}");
 }
 
 #[test]
