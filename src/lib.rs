@@ -21,6 +21,7 @@ pub mod config;
 pub mod tick;
 
 pub mod events;
+pub mod instance;
 pub mod lasting;
 pub mod message;
 pub mod net;

@@ -5,39 +5,15 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::bound::{Bound, Unbound};
 use crate::config::model::Bind;
 use crate::message::ListenerId;
+use crate::net::socket_file::SocketFile;
 use crate::net::{holder, socket};
 use crate::snapshot::Snapshot;
 use crate::worker::{Socket, SocketId, SocketKind};
-
-/// The file of a unix socket that was bound; removed on drop, also when a start or a reload fails half-way.
-#[derive(Debug)]
-struct SocketFile(PathBuf, FileIdentity);
-
-/// Which file stands at a path: device, number, and the time it was made, since numbers are used again. A
-/// change of owner or mode changes none of them.
-type FileIdentity = (u64, u64, i64, i64);
-
-fn identify(path: &Path) -> io::Result<FileIdentity> {
-    let file = std::fs::symlink_metadata(path)?;
-    Ok((file.dev(), file.ino(), file.mtime(), file.mtime_nsec()))
-}
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        let SocketFile(path, ours) = self;
-        // While we drained a successor may have put its own there.
-        if identify(path).is_ok_and(|found| found == *ours) {
-            // Somebody may have removed it in between.
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
 
 /// One address, with a socket for each worker.
 #[derive(Debug)]
@@ -187,7 +163,7 @@ fn bind_unix(
     sockets: &mut [Vec<Socket>],
 ) -> io::Result<Opened> {
     let socket = socket::listen_unix(path)?;
-    let file = SocketFile(path.to_owned(), identify(path)?);
+    let file = SocketFile::of(path)?;
     for of_worker in sockets {
         of_worker.push(Socket { id, listener, kind: SocketKind::Unix(socket.try_clone()?) });
     }

@@ -173,6 +173,9 @@ type Swapped = (Arc<Snapshot>, Reloaded, Vec<oneshot::Receiver<Arc<Snapshot>>>, 
 
 fn refuse_restarts(before: &Config, after: &Config) -> Result<(), Refused> {
     let stays = [
+        ("name", before.instance.name == after.instance.name),
+        ("state_dir", before.instance.state_dir == after.instance.state_dir),
+        ("admin.socket", before.instance.socket == after.instance.socket),
         ("workers", before.workers == after.workers),
         ("access_log", before.access_log == after.access_log),
         ("logging", before.log_level == after.log_level),

@@ -10,6 +10,7 @@ pub(super) mod flags;
 mod folder;
 mod health;
 mod loops;
+mod instance;
 mod resilience;
 mod show;
 mod target;
@@ -37,6 +38,7 @@ pub(super) fn accept(raw: &Raw, report: &mut Report, rows: &mut EffectiveRows) -
     let watch = rows.settle("watch", raw.watch.as_ref(), WatchMode::default(), |watch| {
         name_of(WatchMode::ALL, *watch).to_owned()
     });
+    let instance = instance::accept(&raw.instance, report, rows);
     let host = BindHost::Ip(std::net::Ipv4Addr::LOCALHOST.into());
     let host = rows.settle("address", raw.address.as_ref(), host, ToString::to_string);
     let address = raw.address.clone().unwrap_or_else(|| Written::new(host, Spot::NOWHERE));
@@ -76,6 +78,7 @@ pub(super) fn accept(raw: &Raw, report: &mut Report, rows: &mut EffectiveRows) -
     clashes::listeners(&raw.targets, &listeners, top.address.value, report);
     loops::refuse(&raw.targets, &listeners, top.address.value, report);
     Config {
+        instance,
         listeners,
         targets,
         watch,
