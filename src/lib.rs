@@ -44,6 +44,8 @@ pub mod worker;
 pub mod reload;
 pub mod watch;
 
+pub mod admin;
+
 pub mod server;
 
 pub mod cli;

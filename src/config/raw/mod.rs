@@ -42,9 +42,9 @@ pub(super) use servers::default_target;
 pub(super) use shape::ALL as SHAPES;
 pub(super) use target::RawTarget;
 pub(super) use tls::{RawIdentity, RawTls, RawUpstreamTls, server_name};
-pub(super) use unknown::is_extension;
 pub(super) use top::access_log::RawAccessLog;
 pub(super) use top::instance::RawInstance;
+pub(super) use unknown::is_extension;
 pub(super) use vocabulary::spoken::{Condition, InFlight, Spoken};
 
 use super::edit::Fix;

@@ -1,13 +1,17 @@
 //! What tells this process from others on the same machine.
 
 use crate::config::effective::EffectiveRows;
-use crate::config::error::Report;
 use crate::config::model::{AdminSocket, Instance};
 use crate::config::origin::Origin;
 use crate::config::raw::RawInstance;
+use crate::config::report::Report;
 
 /// Makes the accepted form.
-pub(super) fn accept(raw: &RawInstance, report: &mut Report, rows: &mut EffectiveRows) -> Instance {
+pub(in crate::config) fn accept(
+    raw: &RawInstance,
+    report: &mut Report,
+    rows: &mut EffectiveRows,
+) -> Instance {
     let name = raw.name.as_ref().map(|written| written.value.clone());
     match &raw.name {
         Some(written) => rows.note("name", written.value.clone(), written.spot.origin.clone()),

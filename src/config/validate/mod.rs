@@ -9,8 +9,8 @@ mod clashes;
 pub(super) mod flags;
 mod folder;
 mod health;
-mod loops;
 mod instance;
+mod loops;
 mod resilience;
 mod show;
 mod target;
@@ -26,6 +26,7 @@ use super::origin::{Origin, Spot, Written};
 use super::raw::{BindHost, Raw, WORKERS_MAX};
 use super::report::Report;
 use super::units::show_duration;
+pub(super) use instance::accept as instance;
 use show::name_of;
 use top_level::TopLevel;
 

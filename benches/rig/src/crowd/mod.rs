@@ -150,7 +150,8 @@ struct Crowd<'a> {
 
 impl<'a> Crowd<'a> {
     fn new(options: &'a Options) -> Result<Crowd<'a>> {
-        let sessions = options.trust.iter().flat_map(|file| options.host.iter().map(move |host| (file, host)));
+        let sessions =
+            options.trust.iter().flat_map(|file| options.host.iter().map(move |host| (file, host)));
         Ok(Crowd {
             options,
             sessions: sessions.map(|(file, host)| Sessions::new(file, host, false)).collect::<Result<_>>()?,
@@ -166,7 +167,8 @@ impl<'a> Crowd<'a> {
     /// Opens what lasts, and waits until all of it has had its first answer.
     fn gather(&mut self) -> Result<()> {
         let Options { websockets, tls_websockets, tunnels, .. } = *self.options;
-        let doors = [(websockets, Door::Http), (tls_websockets, Door::Https { host: 0 }), (tunnels, Door::Tcp)];
+        let doors =
+            [(websockets, Door::Http), (tls_websockets, Door::Https { host: 0 }), (tunnels, Door::Tcp)];
         for (count, door) in doors {
             let websocket = door != Door::Tcp;
             for _ in 0..count {

@@ -52,7 +52,7 @@ fn state_dir(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<PathBuf>>
     let read = reader.word(entry, FORM, |text| {
         if text.is_empty() { Err(Wrong::new("is empty", FORM)) } else { Ok(text.to_owned()) }
     })?;
-    Some(Written::new(reader.path(&read.value), read.spot))
+    Some(Written::new(reader.path(&read.value, &read.spot), read.spot))
 }
 
 fn admin(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<AdminSocket>> {
@@ -65,7 +65,7 @@ fn admin(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<AdminSocket>>
         let path = text.strip_prefix("unix:").unwrap_or(text);
         if path.is_empty() { Err(Wrong::new("is empty", SOCKET_FORM)) } else { Ok(path.to_owned()) }
     })?;
-    let path = reader.path(&read.value);
+    let path = reader.path(&read.value, &read.spot);
     let length = path.as_os_str().as_bytes().len();
     if length > AdminSocket::PATH_MAX {
         let most = AdminSocket::PATH_MAX;
