@@ -260,7 +260,7 @@ pub fn admin_socket(path: &Path, name: &str) {
 pub fn no_admin_socket(reason: &str) {
     tracing::warn!(
         reason,
-        "no admin socket, so `evenkeel plan` and `evenkeel reload` don't reach it: {reason}"
+        "no admin socket for `evenkeel plan`: {reason}"
     );
 }
 

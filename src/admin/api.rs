@@ -16,7 +16,7 @@ use crate::config::Loaded;
 use crate::reload::running::{Loader, Refusal, ReloadOutcome, RunningConfig};
 
 /// The longest config that is taken, in bytes: as long as a file may be.
-const TEXT_MAX: usize = 64 * 1024 * 1024;
+const TEXT_MAX: usize = 16 * 1024 * 1024;
 /// For a request's body.
 const BODY_TIME: Duration = Duration::from_secs(30);
 /// What a config's text may come as.
@@ -181,7 +181,7 @@ fn decoded(text: &str) -> String {
 }
 
 fn too_large() -> ProblemDocument {
-    ProblemDocument::plain(StatusCode::PAYLOAD_TOO_LARGE, "a config has at most 64MiB")
+    ProblemDocument::plain(StatusCode::PAYLOAD_TOO_LARGE, "a config has at most 16MiB")
 }
 
 /// The text of a config in a request's body; `None`: there is none.

@@ -178,7 +178,7 @@ impl Drop for Process {
 }
 
 /// A config with an access log, whose file is loaded when somebody asks.
-fn whole(config: &str) -> String {
+pub fn whole(config: &str) -> String {
     format!("access_log: {{path: access.log, format: json}}\n{config}\nwatch: off\n")
 }
 
