@@ -250,6 +250,20 @@ pub fn listening(listener: &str, address: &dyn fmt::Display, socket: Option<Sock
     }
 }
 
+/// Logs where the process can be asked and told things while it serves.
+pub fn admin_socket(path: &Path, name: &str) {
+    let socket = path.display();
+    tracing::info!(%socket, name, "admin socket {socket}");
+}
+
+/// Logs that the process can't be asked or told anything, and why.
+pub fn no_admin_socket(reason: &str) {
+    tracing::warn!(
+        reason,
+        "no admin socket for `evenkeel plan`: {reason}"
+    );
+}
+
 /// Logs the end of a process that cut nothing, or so many `connections`.
 pub fn stopped(connections: u64) {
     if connections == 0 {
@@ -288,7 +302,7 @@ pub fn cutting(signal: &str) {
     tracing::warn!(signal, "{signal} again: cutting what is left");
 }
 
-/// Logs what a reload has changed, one text for each key that differs; all of them in JSON, some in the sentence.
+/// Logs what a reload has changed, one text for each thing; all of them in JSON, some in the sentence.
 pub fn reloaded(differing: &[String]) {
     const SHOWN: usize = 3;
     let count = differing.len();
@@ -298,7 +312,7 @@ pub fn reloaded(differing: &[String]) {
         0 => tracing::info!(differing = count, "reloaded: nothing differs"),
         1..=SHOWN => tracing::info!(differing = count, keys = all, "reloaded: {shown}"),
         more => {
-            tracing::info!(differing = count, keys = all, "reloaded: {shown}; and {} keys more", more - SHOWN)
+            tracing::info!(differing = count, keys = all, "reloaded: {shown}; and {} more", more - SHOWN)
         }
     }
 }

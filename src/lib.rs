@@ -21,6 +21,7 @@ pub mod config;
 pub mod tick;
 
 pub mod events;
+pub mod instance;
 pub mod lasting;
 pub mod message;
 pub mod net;
@@ -42,6 +43,8 @@ pub mod worker;
 
 pub mod reload;
 pub mod watch;
+
+pub mod admin;
 
 pub mod server;
 

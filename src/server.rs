@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 use thiserror::Error;
 use tokio::runtime::Runtime;
 
+use crate::admin::{AdminListener, Api, Unopened};
 use crate::config::model::Config;
 use crate::events;
 use crate::lasting::again;
@@ -41,6 +42,9 @@ pub enum StartError {
     /// The access log can't be opened.
     #[error("{0}")]
     AccessLog(io::Error),
+    /// The admin socket that is asked for can't be bound.
+    #[error(transparent)]
+    Admin(#[from] Unopened),
     /// A runtime or thread can't be started.
     #[error("can't start: {0}")]
     System(#[from] io::Error),
@@ -70,6 +74,7 @@ pub struct Server {
     control: Option<Runtime>,
     log: Option<AccessLogWriter>,
     refusals: Arc<Mutex<RefusalWatch>>,
+    admin: Option<Arc<AdminListener>>,
 }
 
 impl Server {
@@ -129,6 +134,7 @@ impl Server {
             control: Some(control),
             log,
             refusals: Arc::default(),
+            admin: None,
         };
         server.start_probes();
         server.start_rotation();
@@ -205,6 +211,15 @@ impl Server {
             }
         };
         control.spawn(again("replacing ticket keys", rotate));
+    }
+
+    /// Answers at the admin socket until the process drains.
+    pub fn serve_admin(&mut self, listener: AdminListener, api: Api) {
+        let Some(control) = &self.control else { return };
+        events::admin_socket(listener.path(), &api.about.name);
+        let (listener, api, drain) = (Arc::new(listener), Arc::new(api), self.shutdown.drain.clone());
+        self.admin = Some(Arc::clone(&listener));
+        control.spawn(again("the admin socket", async move || listener.serve(&api, &drain).await));
     }
 
     /// Listener names with the addresses that were bound, in config order.
@@ -291,6 +306,9 @@ impl Server {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
+        if let Some(admin) = self.admin.take() {
+            admin.close();
+        }
         if let Some(control) = self.control.take() {
             control.shutdown_background();
             look_at_refusals(&self.refusals, &self.reloader, &self.cells, true);
@@ -376,6 +394,7 @@ mod tests {
             control: None,
             log: None,
             refusals: Arc::default(),
+            admin: None,
         };
         let error = server.wait().expect_err("a worker has failed");
         assert_eq!(error.to_string(), "its ticker has panicked");

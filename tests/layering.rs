@@ -17,7 +17,7 @@ mod rings;
 const ROWS: &[(i8, &[&str])] = &[
     (-2, &["config", "tick"]),
     (-1, &["events"]),
-    (0, &["message", "tls", "net", "shutdown", "lasting", "slots"]),
+    (0, &["message", "tls", "net", "shutdown", "lasting", "slots", "instance"]),
     (1, &["telemetry", "route", "targets", "cache", "access"]),
     (2, &["snapshot"]),
     (3, &["proxy", "probe", "simulate"]),

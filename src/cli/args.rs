@@ -1,6 +1,7 @@
 //! What can be typed. The texts behind the options are blocks, each a line that ends with a colon and what is
 //! indented below it: the man pages make sections of them.
 
+pub(super) mod running;
 pub(super) mod simulate;
 
 use std::ffi::OsStr;
@@ -12,6 +13,7 @@ use clap_complete::Shell;
 
 use crate::config::Flags;
 use crate::config::model::{Balance, EventFormat, LogLevel};
+use running::{PlanOptions, ReloadOptions};
 use simulate::SimulateOptions;
 
 const EXAMPLES: &str = "Examples:
@@ -100,6 +102,12 @@ pub(super) enum Command {
     /// Check a config: print its values and warnings, and whether it is valid; starts nothing
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckOptions),
+    /// Tell what a reload would do to the process that runs, without doing it
+    #[command(after_help = running::PLAN_EXAMPLES)]
+    Plan(PlanOptions),
+    /// Have the process that runs read its config again, and tell what has changed
+    #[command(after_help = running::RELOAD_EXAMPLES)]
+    Reload(ReloadOptions),
     /// Run on backends inside this process, to try things out
     #[command(after_help = DEMO_EXAMPLES)]
     Demo(DemoOptions),

@@ -1,9 +1,11 @@
 //! From what was typed to the config: the file that was named, standard input, one of the usual name, or flags alone.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::args::Settings;
 use super::habits;
+use super::serve::Source;
 use crate::config::{self, Files, Loaded};
 
 /// Loads the config that flags and file amount to.
@@ -21,7 +23,7 @@ pub(super) fn config(settings: &Settings) -> anyhow::Result<Loaded> {
 }
 
 /// The same once more while it serves.
-pub(super) fn again(settings: &Settings) -> anyhow::Result<Loaded> {
+fn again(settings: &Settings) -> anyhow::Result<Loaded> {
     match file(settings).as_deref() {
         Some(path) if is_input(path) => {
             anyhow::bail!("the config came from standard input, which can't be read again")
@@ -34,6 +36,21 @@ pub(super) fn again(settings: &Settings) -> anyhow::Result<Loaded> {
 /// Whether a name stands for standard input.
 fn is_input(path: &Path) -> bool {
     ["-", "/dev/stdin"].iter().any(|name| path == Path::new(name))
+}
+
+/// Where configs come from while it serves.
+pub(super) fn source(settings: &Settings) -> Source {
+    let (again_settings, text_settings) = (settings.clone(), settings.clone());
+    Source {
+        file: file(settings).filter(|path| !is_input(path)),
+        loader: Arc::new(move || again(&again_settings)),
+        text: Arc::new(move |text, name| {
+            let env = |name: &str| std::env::var(name).ok();
+            let file = file(&text_settings);
+            let folder = file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+            Ok(config::load_text(text, name, folder, &text_settings.flags(), &env)?)
+        }),
+    }
 }
 
 /// The file that was named, or one of the usual name where nothing else says what to do.

@@ -12,6 +12,7 @@ mod logging;
 mod man;
 mod outlet;
 mod output;
+mod running;
 mod schema;
 mod serve;
 mod simulate;
@@ -19,12 +20,10 @@ mod start_fault;
 
 use std::io::Write;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::{CommandFactory as _, Parser as _};
 
 use crate::config::Problems;
-use crate::reload::running::Loader;
 use args::{Args, Command};
 use exit_code::WRONG_COMMAND_LINE;
 
@@ -46,16 +45,17 @@ pub fn main() -> ExitCode {
     };
     let outcome = match args.command {
         Some(Command::Check(options)) => check::run(&options),
+        Some(Command::Plan(options)) => running::plan(&options),
+        Some(Command::Reload(options)) => running::reload(&options),
         Some(Command::Demo(options)) => demo::run(&options),
         Some(Command::Completions(options)) => completions::run(&options),
         Some(Command::Man(options)) => man::run(&options),
         Some(Command::Schema) => schema::run(),
         Some(Command::Simulate(options)) => simulate::run(&options),
         None => {
-            let settings = args.settings.clone();
-            let loader: Loader = Arc::new(move || load::again(&settings));
+            let source = load::source(&args.settings);
             load::config(&args.settings)
-                .and_then(|loaded| logging::during(&loaded.config, || serve::run(&loaded, loader)))
+                .and_then(|loaded| logging::during(&loaded.config, || serve::run(&loaded, source)))
         }
     };
     outcome.unwrap_or_else(|error| {

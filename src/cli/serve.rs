@@ -1,5 +1,6 @@
 //! Serving until told to stop.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +10,10 @@ use tokio::time::{Instant, sleep_until};
 
 use super::exit_code::CUT;
 use super::start_fault::located;
+use crate::admin::{About, AdminListener, Api, TextLoader};
 use crate::config::Loaded;
 use crate::events;
+use crate::instance::{Folders, Whereabouts};
 use crate::lasting::again;
 use crate::reload::running::{Loader, RunningConfig};
 use crate::server::{Options, Server};
@@ -18,17 +21,31 @@ use crate::shutdown::Shutdown;
 use crate::telemetry::access_log::Rotation;
 use crate::watch::Watcher;
 
+/// Where configs come from while it serves.
+pub(super) struct Source {
+    /// The file; `None`: there is none.
+    pub(super) file: Option<PathBuf>,
+    /// Reads it again.
+    pub(super) loader: Loader,
+    /// Reads a text in its place.
+    pub(super) text: TextLoader,
+}
+
 /// Serves a config until a signal ends it.
-pub(super) fn run(loaded: &Loaded, loader: Loader) -> anyhow::Result<ExitCode> {
-    wait(start(loaded, loader)?)
+pub(super) fn run(loaded: &Loaded, source: Source) -> anyhow::Result<ExitCode> {
+    wait(start(loaded, source)?)
 }
 
 /// Starts a server that obeys signals from the moment that it is said to listen.
-pub(super) fn start(loaded: &Loaded, loader: Loader) -> anyhow::Result<Server> {
-    let config = &loaded.config;
-    let server =
-        Server::start(config, Options::default()).map_err(|error| located(error, &loaded.effective))?;
-    if let Some(control) = server.control() {
+pub(super) fn start(loaded: &Loaded, source: Source) -> anyhow::Result<Server> {
+    let (config, rows) = (&loaded.config, &loaded.effective);
+    let Source { file, loader, text } = source;
+    let whereabouts = Whereabouts::of(&config.instance, file.as_deref(), &Folders::here());
+    let path = whereabouts.config.as_ref().map(|path| path.display().to_string());
+    let about = About { name: whereabouts.name.clone(), config: path };
+    let admin = AdminListener::open(whereabouts).map_err(|error| located(error.into(), rows))?;
+    let mut server = Server::start(config, Options::default()).map_err(|error| located(error, rows))?;
+    if let Some(control) = server.control().cloned() {
         let _inside = control.enter();
         let (mut terms, mut ints) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let (shutdown, delay) = (server.shutdown(), config.shutdown_delay);
@@ -45,6 +62,9 @@ pub(super) fn start(loaded: &Loaded, loader: Loader) -> anyhow::Result<Server> {
                 let _ = watched.reload().await;
             }
         }));
+        if let Some(admin) = admin {
+            server.serve_admin(admin, Api { about, running: Arc::clone(&running), text });
+        }
         control.spawn(again("SIGHUP", async move || {
             while hangups.recv().await.is_some() {
                 // It has said what came of it.

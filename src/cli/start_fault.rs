@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::config::Effective;
+use crate::config::{Effective, Origin};
 use crate::events::{self, StartFault};
 use crate::reload::place::said;
 use crate::server::StartError;
@@ -27,7 +27,7 @@ impl std::error::Error for FailedStart {}
 
 /// The error with the place of what it is about in front, where that is written in a file.
 pub(super) fn located(error: StartError, rows: &[Effective]) -> anyhow::Error {
-    FailedStart { place: place(&error, rows), error }.into()
+    FailedStart { place: place(&error, rows).map(ToString::to_string), error }.into()
 }
 
 /// Logs what ends the process: all that is known of it as fields, and what fits into one line as the sentence.
@@ -54,6 +54,10 @@ pub(super) fn tell(error: &anyhow::Error) {
             };
             events::fatal(sentence, &fault);
         }
+        StartError::Admin(unopened) => {
+            let error = unopened.to_string();
+            events::fatal(sentence, &StartFault { place, error: &error, ..StartFault::default() });
+        }
         StartError::AccessLog(error) | StartError::System(error) => {
             let error = error.to_string();
             events::fatal(sentence, &StartFault { place, error: &error, ..StartFault::default() });
@@ -61,10 +65,11 @@ pub(super) fn tell(error: &anyhow::Error) {
     }
 }
 
-fn place(error: &StartError, rows: &[Effective]) -> Option<String> {
+fn place<'a>(error: &StartError, rows: &'a [Effective]) -> Option<&'a Origin> {
     match error {
-        StartError::Bind(unbound) => unbound.place(rows),
+        StartError::Bind(unbound) => unbound.origin(rows),
         StartError::AccessLog(_) => said(rows.iter().find(|row| row.path == "access_log.path")?),
+        StartError::Admin(_) => said(rows.iter().find(|row| row.path == "admin.socket")?),
         StartError::System(_) => None,
     }
 }

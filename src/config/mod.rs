@@ -157,6 +157,19 @@ fn load_source(
     })
 }
 
+/// What a file says of the process that serves it, as far as that can be read: whatever else is wrong with the file does not
+/// matter here.
+#[must_use]
+pub fn instance_in(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> model::Instance {
+    let Ok(text) = include::read(path, FILE_MAX) else { return model::Instance::default() };
+    let mut report = Report::new(vec![Source::new(path, &text)]);
+    let Some(gathered) = include::gather(&mut report, &Instead::new(), env) else {
+        return model::Instance::default();
+    };
+    let raw = raw::walk(&gathered.roots, gathered.included, &mut raw::Reader::new(&mut report));
+    validate::instance(&raw.instance, &mut report, &mut EffectiveRows::default())
+}
+
 /// The same without a look at what the hints would lead to.
 fn load_once(
     main: Source,

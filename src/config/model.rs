@@ -4,6 +4,7 @@
 //! listener, a catch-all route and a target. Anyone may import this file; it imports nothing of ours.
 
 pub mod balance;
+mod instance;
 mod log;
 pub mod resilience;
 pub mod template;
@@ -19,6 +20,7 @@ use std::time::{Duration, SystemTime};
 use ipnet::IpNet;
 
 pub use balance::{Balance, HashKey, Policy, Portion, Sticky};
+pub use instance::{AdminSocket, Instance};
 pub use log::{AccessLog, EventFormat, LogFormat, LogPath, Share};
 pub use resilience::Resilience;
 pub use template::Template;
@@ -29,6 +31,8 @@ use tls::{Identity, ListenerTls, UpstreamTls};
 /// One accepted configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
+    /// What tells this process from others.
+    pub instance: Instance,
     /// Bound addresses, in the order of the file.
     pub listeners: Vec<ListenerConfig>,
     /// Pools of backends, in the order of the file.

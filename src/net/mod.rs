@@ -12,6 +12,7 @@ pub mod plain;
 pub mod prompt;
 pub mod relay;
 pub mod socket;
+pub mod socket_file;
 pub mod splice;
 pub mod stream;
 pub mod tls;

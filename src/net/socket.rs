@@ -6,20 +6,24 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{SocketFlags, accept_with, acceptfrom_with};
-use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 
 use super::Stream;
 use super::fresh::Fresh;
 
 /// Connections the kernel may hold for us between the handshake and our accept.
 pub const BACKLOG: i32 = 4096;
+
+/// The same for a socket that few talk to.
+const PRIVATE_BACKLOG: i32 = 128;
 
 /// Dead peers are noticed after `TIME` plus three unanswered probes, `INTERVAL` apart.
 const KEEPALIVE_TIME: Duration = Duration::from_secs(60);
@@ -82,24 +86,67 @@ fn tcp_socket(address: SocketAddr) -> io::Result<Socket> {
 /// `AddrInUse` when somebody still listens there, `AlreadyExists` when the file is no socket, or what the system
 /// reports.
 pub fn listen_unix(path: &Path) -> io::Result<UnixListener> {
-    let listener = match UnixListener::bind(path) {
+    listen_over_stale(path, |path| UnixListener::bind(path))
+}
+
+/// The same, for this user and root only: nobody else can connect, at no moment.
+///
+/// # Errors
+/// As [`listen_unix`].
+pub fn listen_unix_private(path: &Path) -> io::Result<UnixListener> {
+    listen_over_stale(path, |path| {
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        // The file that is made by the bind gets the mode of the socket.
+        let socket = std::fs::File::from(OwnedFd::from(socket));
+        socket.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+        let socket = Socket::from(OwnedFd::from(socket));
+        socket.bind(&SockAddr::unix(path)?)?;
+        socket.listen(PRIVATE_BACKLOG)?;
+        Ok(socket.into())
+    })
+}
+
+fn listen_over_stale(
+    path: &Path,
+    bind: impl Fn(&Path) -> io::Result<UnixListener>,
+) -> io::Result<UnixListener> {
+    let listener = match bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            if !std::fs::symlink_metadata(path)?.file_type().is_socket() {
-                let kind = io::ErrorKind::AlreadyExists;
-                return Err(io::Error::new(kind, "there is a file that is no socket"));
-            }
-            // Any other failure than a refusal says nothing about whether somebody listens.
-            let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-            if !UnixStream::connect(path).is_err_and(|error| refused(&error)) {
-                return Err(error);
-            }
+            refuse_live(path, error)?;
             std::fs::remove_file(path)?;
-            UnixListener::bind(path)?
+            bind(path)?
         }
         other => other?,
     };
     listener.set_nonblocking(true)?;
     Ok(listener)
+}
+
+/// Fails unless what stands at `path` is a socket on which nobody listens; `taken` is the error if somebody does.
+fn refuse_live(path: &Path, taken: io::Error) -> io::Result<()> {
+    if !std::fs::symlink_metadata(path)?.file_type().is_socket() {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file that is no socket"));
+    }
+    // One whose queue is full would make a connect that blocks wait for ever.
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    let answer = socket.connect(&SockAddr::unix(path)?);
+    // Any other failure than a refusal says nothing about whether somebody listens.
+    let is_refused = answer.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+    if is_refused { Ok(()) } else { Err(taken) }
+}
+
+/// Whether [`listen_unix`] would bind `path`, without a trace: a socket file that nobody listens on stays where it is.
+///
+/// # Errors
+/// As [`listen_unix`].
+pub fn try_unix(path: &Path) -> io::Result<()> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    match socket.bind(&SockAddr::unix(path)?) {
+        Ok(()) => std::fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => refuse_live(path, error),
+        Err(error) => Err(error),
+    }
 }
 
 /// An accepted connection that no event loop knows yet, so that any thread may serve it.

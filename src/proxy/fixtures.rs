@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::config::model::Instance;
 use crate::config::model::{
     ClientTimeouts, Config, EventFormat, Forwarded, Limits, ListenerConfig, LogLevel, Protocol, WatchMode,
 };
@@ -15,6 +16,7 @@ use crate::snapshot::Snapshot;
 /// One HTTP listener that leads nowhere.
 pub(crate) fn config() -> Config {
     Config {
+        instance: Instance::default(),
         listeners: vec![ListenerConfig {
             name: "web".into(),
             protocol: Protocol::Http,

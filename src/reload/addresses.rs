@@ -5,39 +5,16 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::bound::{Bound, Unbound};
+use super::plan::{AddressChange, PlannedAddress};
 use crate::config::model::Bind;
 use crate::message::ListenerId;
-use crate::net::{holder, socket};
+use crate::net::socket;
+use crate::net::socket_file::SocketFile;
 use crate::snapshot::Snapshot;
 use crate::worker::{Socket, SocketId, SocketKind};
-
-/// The file of a unix socket that was bound; removed on drop, also when a start or a reload fails half-way.
-#[derive(Debug)]
-struct SocketFile(PathBuf, FileIdentity);
-
-/// Which file stands at a path: device, number, and the time it was made, since numbers are used again. A
-/// change of owner or mode changes none of them.
-type FileIdentity = (u64, u64, i64, i64);
-
-fn identify(path: &Path) -> io::Result<FileIdentity> {
-    let file = std::fs::symlink_metadata(path)?;
-    Ok((file.dev(), file.ino(), file.mtime(), file.mtime_nsec()))
-}
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        let SocketFile(path, ours) = self;
-        // While we drained a successor may have put its own there.
-        if identify(path).is_ok_and(|found| found == *ours) {
-            // Somebody may have removed it in between.
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
 
 /// One address, with a socket for each worker.
 #[derive(Debug)]
@@ -60,6 +37,17 @@ pub struct Addresses {
     next: u32,
 }
 
+/// Which of the addresses that are bound a config keeps, and what it wants beside them.
+#[derive(Debug)]
+pub struct Matching<'a> {
+    /// Their places in the list, and the listener's name and number from now on.
+    kept: Vec<(usize, String, ListenerId)>,
+    /// Listener's name, address, listener's number.
+    wanted: Vec<(&'a str, &'a Bind, ListenerId)>,
+    /// Places of those that are given up.
+    left: Vec<usize>,
+}
+
 /// What a config changes of that. Dropping it closes what was bound for it, and nothing else has changed.
 #[derive(Debug)]
 pub struct Rebinding {
@@ -79,15 +67,13 @@ impl Addresses {
         &self.all
     }
 
-    /// Binds what `snapshot` wants and is not bound yet, once for each of `workers`.
-    ///
-    /// # Errors
-    /// An address can't be bound; nothing is, then.
-    pub fn rebind(&self, snapshot: &Snapshot, workers: usize) -> Result<Rebinding, Unbound> {
+    /// Which of them `snapshot` keeps, and what it wants beside them.
+    #[must_use]
+    pub fn compare<'a>(&self, snapshot: &'a Snapshot) -> Matching<'a> {
         let mut left: Vec<usize> = (0..self.all.len()).collect();
         let mut kept = Vec::new();
         let wanted = snapshot.listeners.iter().flat_map(|listener| {
-            listener.config.binds.iter().map(move |bind| (&listener.config.name, bind, listener.id))
+            listener.config.binds.iter().map(move |bind| (&*listener.config.name, bind, listener.id))
         });
         // Of several that let the system choose the port, those of the same listener go together; then any will do.
         let mut wanted: Vec<_> = wanted.collect();
@@ -97,34 +83,70 @@ impl Addresses {
                     let place = &self.all[place];
                     place.bind == *bind && (!of_same_name || place.listener == *name)
                 });
-                kept.extend(found.map(|found| (left.swap_remove(found), name.clone(), id)));
+                kept.extend(found.map(|found| (left.swap_remove(found), name.to_owned(), id)));
                 found.is_none()
             });
         }
+        Matching { kept, wanted, left }
+    }
+
+    /// Binds what is wanted, once after the other, and lets it go: what could not be bound. Nobody can connect meanwhile.
+    #[must_use]
+    pub fn try_out(&self, matching: &Matching<'_>) -> Vec<Unbound> {
+        // All at the same time, since that is how they would be bound.
+        let mut claims = Vec::new();
+        let mut unbound = Vec::new();
+        for &(name, bind, _) in &matching.wanted {
+            let outcome = match bind {
+                Bind::Tcp(address) => socket::claim(*address).map(|(claim, _)| claims.push(claim)),
+                Bind::Unix(path) => socket::try_unix(path),
+            };
+            unbound.extend(outcome.err().map(|error| Unbound::new(name, bind, error)));
+        }
+        unbound
+    }
+
+    /// What becomes of them.
+    #[must_use]
+    pub fn changes(&self, matching: &Matching<'_>) -> Vec<PlannedAddress> {
+        let new = matching.wanted.iter().map(|(name, bind, _)| PlannedAddress {
+            address: Bound::asked(bind).to_string(),
+            listener: (*name).to_owned(),
+            change: AddressChange::Bound,
+        });
+        let moved = matching.kept.iter().filter_map(|(place, name, _)| {
+            let place = &self.all[*place];
+            let change = AddressChange::Moved { from: place.listener.clone() };
+            let is_moved = place.listener != *name;
+            let address = place.address.to_string();
+            is_moved.then(|| PlannedAddress { address, listener: name.clone(), change })
+        });
+        let closed = matching.left.iter().map(|place| {
+            let BoundAddress { address, listener, .. } = &self.all[*place];
+            let change = AddressChange::Closed;
+            PlannedAddress { address: address.to_string(), listener: listener.clone(), change }
+        });
+        new.chain(moved).chain(closed).collect()
+    }
+
+    /// Binds what `snapshot` wants and is not bound yet, once for each of `workers`.
+    ///
+    /// # Errors
+    /// An address can't be bound; nothing is, then.
+    pub fn rebind(&self, snapshot: &Snapshot, workers: usize) -> Result<Rebinding, Unbound> {
+        let Matching { kept, wanted, .. } = self.compare(snapshot);
         let mut sockets: Vec<Vec<Socket>> = std::iter::repeat_with(Vec::new).take(workers).collect();
         let (mut new, mut next) = (Vec::new(), self.next);
         for (name, bind, listener) in wanted {
             let id = SocketId(next);
             next = next.wrapping_add(1);
-            let (asked, outcome) = match bind {
-                Bind::Tcp(address) => (Bound::Tcp(*address), bind_tcp(*address, id, listener, &mut sockets)),
-                Bind::Unix(path) => (Bound::Unix(path.clone()), bind_unix(path, id, listener, &mut sockets)),
+            let outcome = match bind {
+                Bind::Tcp(address) => bind_tcp(*address, id, listener, &mut sockets),
+                Bind::Unix(path) => bind_unix(path, id, listener, &mut sockets),
             };
-            match outcome {
-                Ok((address, file)) => {
-                    let bind = bind.clone();
-                    new.push(BoundAddress { id, listener: name.clone(), bind, address, _file: file });
-                }
-                Err(error) => {
-                    let holder = match &asked {
-                        Bound::Tcp(address) if error.kind() == io::ErrorKind::AddrInUse => {
-                            holder::of(*address)
-                        }
-                        Bound::Tcp(_) | Bound::Unix(_) => None,
-                    };
-                    return Err(Unbound { listener: name.clone(), address: asked, error, holder });
-                }
-            }
+            let (address, file) = outcome.map_err(|error| Unbound::new(name, bind, error))?;
+            let (listener, bind) = (name.to_owned(), bind.clone());
+            new.push(BoundAddress { id, listener, bind, address, _file: file });
         }
         Ok(Rebinding { new, sockets, kept, next })
     }
@@ -187,7 +209,7 @@ fn bind_unix(
     sockets: &mut [Vec<Socket>],
 ) -> io::Result<Opened> {
     let socket = socket::listen_unix(path)?;
-    let file = SocketFile(path.to_owned(), identify(path)?);
+    let file = SocketFile::of(path)?;
     for of_worker in sockets {
         of_worker.push(Socket { id, listener, kind: SocketKind::Unix(socket.try_clone()?) });
     }

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::net::holder::Holder;
+use crate::config::model::Bind;
+use crate::net::holder::{self, Holder};
 
 /// An address that can't be bound.
 #[derive(Debug, Error)]
@@ -44,6 +45,16 @@ impl fmt::Display for BindCure {
 }
 
 impl Unbound {
+    /// Of a listener that can't be bound to `bind`.
+    #[must_use]
+    pub fn new(listener: &str, bind: &Bind, error: io::Error) -> Unbound {
+        let holder = match bind {
+            Bind::Tcp(address) if error.kind() == io::ErrorKind::AddrInUse => holder::of(*address),
+            Bind::Tcp(_) | Bind::Unix(_) => None,
+        };
+        Unbound { listener: listener.to_owned(), address: Bound::asked(bind), error, holder }
+    }
+
     /// Why, and what to do about it.
     #[must_use]
     pub fn cure(&self) -> BindCure {
@@ -101,6 +112,17 @@ pub enum Bound {
     Tcp(SocketAddr),
     /// A unix socket.
     Unix(PathBuf),
+}
+
+impl Bound {
+    /// As it is written; port 0 is not a port yet.
+    #[must_use]
+    pub fn asked(bind: &Bind) -> Bound {
+        match bind {
+            Bind::Tcp(address) => Bound::Tcp(*address),
+            Bind::Unix(path) => Bound::Unix(path.clone()),
+        }
+    }
 }
 
 impl fmt::Display for Bound {

@@ -2,7 +2,7 @@
 //!
 //! A pure function of the rows that `check` prints: whatever has a key has a row, so nothing that can differ is missed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use crate::config::{Effective, Origin};
@@ -33,20 +33,23 @@ impl fmt::Display for Differing {
     }
 }
 
-/// The keys that differ: in the order of `after`, then those that are gone.
+/// The keys that differ: in the order of `after`, then those that are gone. Backends are told apart by their names,
+/// `targets.web.backends[b1].weight`: one that stands at another place is the same.
 #[must_use]
 pub fn difference(before: &[Effective], after: &[Effective]) -> Vec<Differing> {
-    let (old, new) = (by_path(before), by_path(after));
+    let (before, after) = (by_name(before), by_name(after));
+    let old: HashMap<&str, &Effective> = before.iter().map(|(path, row)| (&**path, *row)).collect();
+    let new: HashSet<&str> = after.iter().map(|(path, _)| &**path).collect();
     let is_same = |row: &Effective, old: &Effective| (&row.value, row.content) == (&old.value, old.content);
-    let differs = |row: &&Effective| !old.get(&*row.path).is_some_and(|old| is_same(row, old));
-    let changed = after.iter().filter(differs).map(|row| Differing {
-        path: row.path.clone(),
-        before: old.get(&*row.path).map(|old| old.value.clone()),
+    let changed = after.iter().filter(|(path, row)| !old.get(&**path).is_some_and(|old| is_same(row, old)));
+    let changed = changed.map(|(path, row)| Differing {
+        path: path.clone(),
+        before: old.get(&**path).map(|old| old.value.clone()),
         after: Some(row.value.clone()),
         origin: row.origin.clone(),
     });
-    let gone = before.iter().filter(|row| !new.contains_key(&*row.path)).map(|row| Differing {
-        path: row.path.clone(),
+    let gone = before.iter().filter(|(path, _)| !new.contains(&**path)).map(|(path, row)| Differing {
+        path: path.clone(),
         before: Some(row.value.clone()),
         after: None,
         origin: row.origin.clone(),
@@ -54,8 +57,25 @@ pub fn difference(before: &[Effective], after: &[Effective]) -> Vec<Differing> {
     changed.chain(gone).collect()
 }
 
-fn by_path(rows: &[Effective]) -> HashMap<&str, &Effective> {
-    rows.iter().map(|row| (&*row.path, row)).collect()
+/// Rows with paths that have the names of backends in the place of their numbers.
+fn by_name(rows: &[Effective]) -> Vec<(String, &Effective)> {
+    const BACKENDS: &str = ".backends[";
+    /// The path up to the bracket, the number, and what follows behind the other one.
+    fn parts(path: &str) -> Option<(&str, &str, &str)> {
+        let (head, rest) = path.split_at(path.rfind(BACKENDS)? + BACKENDS.len());
+        let (number, rest) = rest.split_once(']')?;
+        number.bytes().all(|byte| byte.is_ascii_digit()).then_some((head, number, rest))
+    }
+    let named = rows.iter().filter_map(|row| {
+        let (head, number, rest) = parts(&row.path)?;
+        (rest == ".name").then_some(((head, number), row.value.as_str()))
+    });
+    let names: HashMap<(&str, &str), &str> = named.collect();
+    let path = |row: &Effective| {
+        let (head, number, rest) = parts(&row.path)?;
+        Some(format!("{head}{}]{rest}", names.get(&(head, number))?))
+    };
+    rows.iter().map(|row| (path(row).unwrap_or_else(|| row.path.clone()), row)).collect()
 }
 
 #[cfg(test)]
@@ -70,6 +90,29 @@ mod tests {
             content: None,
         };
         rows.iter().map(row).collect()
+    }
+
+    #[test]
+    fn a_backend_that_stands_at_another_place_is_the_same() {
+        let of = |names: &[(&str, &str)]| {
+            let all = names.iter().enumerate().flat_map(|(place, (name, weight))| {
+                let path = |key| format!("targets.web.backends[{place}].{key}");
+                let row = |key, value: &str| Effective {
+                    path: path(key),
+                    value: value.into(),
+                    origin: Origin::Default,
+                    content: None,
+                };
+                [row("name", name), row("weight", weight)]
+            });
+            all.collect::<Vec<_>>()
+        };
+        let before = of(&[("a", "1"), ("b", "2"), ("c", "3")]);
+        let found = difference(&before, &of(&[("c", "3"), ("b", "5"), ("a", "1")]));
+        let paths = |found: &[Differing]| found.iter().map(|one| one.path.clone()).collect::<Vec<_>>();
+        assert_eq!(paths(&found), ["targets.web.backends[b].weight"]);
+        let found = difference(&before, &before[2..]);
+        assert_eq!(paths(&found), ["targets.web.backends[a].name", "targets.web.backends[a].weight"]);
     }
 
     #[test]

@@ -7,7 +7,12 @@
 pub mod addresses;
 pub mod bound;
 pub mod difference;
+pub mod digest;
+pub mod fault;
+pub mod objects;
 pub mod place;
+pub mod plan;
+pub mod planning;
 pub mod running;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,6 +29,7 @@ use crate::tick::Tick;
 use crate::worker::{Change, ChangeSender};
 use addresses::{Addresses, BoundAddress};
 use bound::{Bound, Unbound};
+use plan::PlannedAddress;
 
 /// Why another config is not taken. Nothing has changed.
 #[derive(Debug, Error)]
@@ -49,6 +55,8 @@ pub struct Reloaded {
     pub added: usize,
     /// Backends that are gone.
     pub removed: usize,
+    /// What has become of addresses; a port that the system chose is still 0.
+    pub addresses: Vec<PlannedAddress>,
 }
 
 /// Puts one config in the place of another.
@@ -139,11 +147,14 @@ impl Reloader {
 
     fn swap(&self, config: &Config) -> Result<Swapped, Refused> {
         let mut state = self.state();
-        refuse_restarts(&state.config, config)?;
+        if let Some(&key) = restarts(&state.config, config).first() {
+            return Err(Refused::Restart { key });
+        }
         let draft = self.snapshots.prepare(config);
         let mut rebinding =
             state.places.rebind(draft.snapshot(), state.workers.len()).map_err(Refused::Bind)?;
         // From here on nothing fails.
+        let addresses = state.places.changes(&state.places.compare(draft.snapshot()));
         let sockets = std::mem::take(&mut rebinding.sockets);
         let (snapshot, gone) = self.snapshots.commit(draft);
         self.limits.set(config.max_connections.unwrap_or(self.affordable));
@@ -164,23 +175,24 @@ impl Reloader {
         state.config = config.clone();
         let given = &snapshot.given;
         let added = given.listeners.len() + given.targets.len() + given.backends.len();
-        Ok((snapshot, Reloaded { added, removed }, answers, closed))
+        Ok((snapshot, Reloaded { added, removed, addresses }, answers, closed))
     }
 }
 
 /// The config in force, what it came to, who tells the one before, and the addresses that were given up.
 type Swapped = (Arc<Snapshot>, Reloaded, Vec<oneshot::Receiver<Arc<Snapshot>>>, Vec<BoundAddress>);
 
-fn refuse_restarts(before: &Config, after: &Config) -> Result<(), Refused> {
+/// Keys that differ and can't without a restart.
+fn restarts(before: &Config, after: &Config) -> Vec<&'static str> {
     let stays = [
+        ("name", before.instance.name == after.instance.name),
+        ("state_dir", before.instance.state_dir == after.instance.state_dir),
+        ("admin.socket", before.instance.socket == after.instance.socket),
         ("workers", before.workers == after.workers),
         ("access_log", before.access_log == after.access_log),
         ("logging", before.log_level == after.log_level),
         ("log_format", before.log_format == after.log_format),
         ("shutdown_delay", before.shutdown_delay == after.shutdown_delay),
     ];
-    match stays.into_iter().find(|(_, stays)| !stays) {
-        Some((key, _)) => Err(Refused::Restart { key }),
-        None => Ok(()),
-    }
+    stays.into_iter().filter(|(_, stays)| !stays).map(|(key, _)| key).collect()
 }

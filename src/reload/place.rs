@@ -9,15 +9,15 @@ use crate::config::{Effective, Origin};
 impl Refused {
     /// Who has written what is refused, if anybody has.
     #[must_use]
-    pub fn place(&self, rows: &[Effective]) -> Option<String> {
+    pub fn origin<'a>(&self, rows: &'a [Effective]) -> Option<&'a Origin> {
         match self {
-            Refused::Bind(unbound) => unbound.place(rows),
+            Refused::Bind(unbound) => unbound.origin(rows),
             Refused::Restart { key } => {
                 // `access_log` has rows for its parts only.
                 let is_of_it = |path: &str| {
                     path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
                 };
-                rows.iter().find(|row| is_of_it(&row.path)).map(|row| row.origin.to_string())
+                said(rows.iter().find(|row| is_of_it(&row.path))?)
             }
             Refused::Ending => None,
         }
@@ -27,7 +27,7 @@ impl Refused {
 impl Unbound {
     /// Who has written where this listener listens, if anybody has.
     #[must_use]
-    pub fn place(&self, rows: &[Effective]) -> Option<String> {
+    pub fn origin<'a>(&self, rows: &'a [Effective]) -> Option<&'a Origin> {
         let path = format!("targets.{}.listener", self.listener);
         let is_own = |row: &&Effective| row.path == path || row.path.starts_with(&format!("{path}["));
         let own: Vec<&Effective> = rows.iter().filter(is_own).collect();
@@ -43,10 +43,9 @@ impl Unbound {
 
 /// Who has said a row, if anybody has.
 #[must_use]
-pub fn said(row: &Effective) -> Option<String> {
+pub fn said(row: &Effective) -> Option<&Origin> {
     match &row.origin {
-        Origin::File { .. } | Origin::Environment { .. } => Some(row.origin.to_string()),
-        Origin::Flag(name) => Some((*name).to_owned()),
+        Origin::File { .. } | Origin::Environment { .. } | Origin::Flag(_) => Some(&row.origin),
         Origin::Default => None,
     }
 }

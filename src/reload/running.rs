@@ -11,8 +11,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{Mutex, watch};
 
-use super::Reloader;
-use super::difference::{Differing, difference};
+use super::difference::difference;
+use super::fault::Fault;
+use super::objects::objects;
+use super::plan::{Outlook, Plan};
+use super::{Refused, Reloader};
 use crate::config::model::WatchMode;
 use crate::config::{Effective, Files, Loaded, Problems};
 use crate::events;
@@ -23,20 +26,19 @@ pub type Loader = Arc<dyn Fn() -> anyhow::Result<Loaded> + Send + Sync>;
 /// Why the config that was read is not in force. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The first problem in one line, with its place in front.
-    pub first: String,
-    /// How many more there are.
-    pub more: usize,
-    /// All of them, as `check` prints them.
-    pub whole: String,
+    /// All that is wrong, never empty.
+    pub problems: Vec<Fault>,
+    /// The config is right, and can't be put into force in this process at this moment.
+    pub is_conflict: bool,
 }
 
-/// What came of it: the keys that differ, or why nothing has changed.
-pub type Outcome = Result<Arc<[Differing]>, Refusal>;
+/// What came of it: what has changed, or why nothing has.
+pub type ReloadOutcome = Result<Arc<Plan>, Refusal>;
 
 /// The config in force, and the way to another one.
 pub struct RunningConfig {
-    reloader: Arc<Reloader>,
+    /// By which configs are put into force.
+    pub reloader: Arc<Reloader>,
     loader: Loader,
     asked: AtomicU64,
     last: Mutex<LastTurn>,
@@ -48,7 +50,7 @@ pub struct RunningConfig {
 struct LastTurn {
     /// How many had asked when it began.
     covers: u64,
-    outcome: Outcome,
+    outcome: ReloadOutcome,
     force: InForce,
 }
 
@@ -91,7 +93,7 @@ impl RunningConfig {
     ///
     /// # Errors
     /// It is refused; nothing has changed.
-    pub async fn reload(&self) -> Outcome {
+    pub async fn reload(&self) -> ReloadOutcome {
         let mine = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
         let mut last = self.last.lock().await;
         if last.covers >= mine {
@@ -103,34 +105,44 @@ impl RunningConfig {
         outcome
     }
 
-    async fn turn(&self, force: &mut InForce) -> Outcome {
-        let (read, files) = self.read(force.files.clone()).await;
+    /// What a reload would do now, if it read the same as `read`; without one it reads the config again. Nothing changes. Called
+    /// inside of the control runtime.
+    pub async fn plan(&self, read: Option<Loader>) -> Plan {
+        let last = self.last.lock().await;
+        let read = read.as_ref().unwrap_or(&self.loader);
+        match self.read(read, Files::default()).await.0 {
+            Ok(loaded) => self.reloader.plan(&loaded, &last.force.rows).await,
+            Err(refusal) => Plan::refused(refusal.problems),
+        }
+    }
+
+    async fn turn(&self, force: &mut InForce) -> ReloadOutcome {
+        let (read, files) = self.read(&self.loader, force.files.clone()).await;
         let applied = match read {
-            Ok(loaded) => self.apply(loaded).await,
+            Ok(loaded) => self.apply(loaded, &force.rows).await,
             Err(refusal) => Err(refusal),
         };
         match applied {
-            Ok(loaded) => {
-                let differing: Arc<[Differing]> = difference(&force.rows, &loaded.effective).into();
-                events::reloaded(&differing.iter().map(ToString::to_string).collect::<Vec<_>>());
+            Ok((loaded, plan)) => {
+                events::reloaded(&plan.lines());
                 loaded.warnings.iter().for_each(|warning| events::reload_warning(warning));
                 let watch = loaded.config.watch;
                 *force = InForce { rows: loaded.effective, files: loaded.files, watch };
                 self.files.send_replace(force.watched(&force.files));
-                Ok(differing)
+                Ok(Arc::new(plan))
             }
             Err(refusal) => {
-                events::reload_refused(&refusal.first, refusal.more);
+                events::reload_refused(&refusal.first(), refusal.problems.len().saturating_sub(1));
                 self.files.send_replace(force.watched(&files));
                 Err(refusal)
             }
         }
     }
 
-    /// Reads the config. Beside it: what was read, or would have been, and those of the config in `force` that were not, each as
+    /// Reads a config. Beside it: what was read, or would have been, and those of the config in `force` that were not, each as
     /// it was before.
-    async fn read(&self, force: Files) -> (Result<Loaded, Refusal>, Files) {
-        let read = Arc::clone(&self.loader);
+    async fn read(&self, loader: &Loader, force: Files) -> (Result<Loaded, Refusal>, Files) {
+        let read = Arc::clone(loader);
         // Files may be slow.
         let read = tokio::task::spawn_blocking(move || {
             let before = force.again();
@@ -144,32 +156,47 @@ impl RunningConfig {
             }
         };
         files.add_all(&before);
-        (read.map_err(|error| Refusal::unread(&error)), files)
+        let read = read.map_err(|error| Refusal { problems: Fault::unread(&error), is_conflict: false });
+        (read, files)
     }
 
-    async fn apply(&self, loaded: Loaded) -> Result<Loaded, Refusal> {
-        match self.reloader.apply(&loaded.config).await {
-            Ok(_) => Ok(loaded),
-            Err(refused) => {
-                let text = refused.to_string();
-                let place =
-                    refused.place(&loaded.effective).map_or(String::new(), |place| format!("{place}: "));
-                let line = text.lines().map(str::trim).collect::<Vec<_>>().join("; ");
-                Err(Refusal { first: format!("{place}{line}"), more: 0, whole: format!("{place}{text}") })
-            }
-        }
+    async fn apply(&self, loaded: Loaded, rows: &[Effective]) -> Result<(Loaded, Plan), Refusal> {
+        let before = self.reloader.snapshots.current();
+        let applied = self.reloader.apply(&loaded.config).await;
+        let reloaded = applied.map_err(|refused| Refusal::conflict(&refused, &loaded.effective))?;
+        let (after, differing) = (self.reloader.snapshots.current(), difference(rows, &loaded.effective));
+        let both = before.zip(after);
+        let objects = both.map(|(before, after)| objects(&before, &after, &differing)).unwrap_or_default();
+        let addresses = reloaded.addresses;
+        let is_same = objects.is_empty() && addresses.is_empty();
+        let outlook = if is_same { Outlook::Unchanged } else { Outlook::Taken };
+        let warnings = loaded.warnings.clone();
+        Ok((loaded, Plan { outlook, objects, addresses, problems: Vec::new(), warnings }))
     }
 }
 
 impl Refusal {
-    /// Of a config that is wrong, or can't be read.
-    fn unread(error: &anyhow::Error) -> Refusal {
-        let whole = format!("{error:#}");
-        let Some(problems) = error.downcast_ref::<Problems>() else {
-            return Refusal { first: whole.clone(), more: 0, whole };
-        };
-        let first = problems.list().first().map(ToString::to_string).unwrap_or_default();
-        let first = first.lines().next().unwrap_or_default().to_owned();
-        Refusal { first, more: problems.list().len().saturating_sub(1), whole }
+    fn conflict(refused: &Refused, rows: &[Effective]) -> Refusal {
+        Refusal { problems: vec![Fault::refused(refused, rows)], is_conflict: true }
+    }
+
+    /// Of a reload that did not come to its end, which is a bug.
+    #[must_use]
+    pub fn failed(error: &dyn std::error::Error) -> Refusal {
+        let text = format!("the reload failed: {error}");
+        Refusal {
+            problems: vec![Fault { message: text.clone(), text, ..Fault::default() }],
+            is_conflict: true,
+        }
+    }
+
+    /// The first problem in one line, with its place in front.
+    #[must_use]
+    pub fn first(&self) -> String {
+        let Some(first) = self.problems.first() else { return String::new() };
+        if self.is_conflict {
+            return first.text.lines().map(str::trim).collect::<Vec<_>>().join("; ");
+        }
+        first.first_line().to_owned()
     }
 }

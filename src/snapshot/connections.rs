@@ -117,6 +117,12 @@ impl ListenerCounts {
         self.connections.taken.load(Ordering::Relaxed)
     }
 
+    /// The limits in force: of connections, and of those of one client.
+    #[must_use]
+    pub fn limits(&self) -> (usize, u32) {
+        (self.connections.limit.load(Ordering::Relaxed), self.clients.limit.load(Ordering::Relaxed))
+    }
+
     /// Clients that are counted now.
     #[must_use]
     pub fn clients(&self) -> usize {

@@ -110,7 +110,9 @@ impl Drop for Started {
 
 fn evenkeel(args: &[&str]) -> Command {
     let mut command = Command::new(PROGRAM);
-    command.args(args);
+    // No socket of a test belongs among the user's own.
+    let own = concat!(env!("CARGO_TARGET_TMPDIR"), "/cli");
+    command.args(args).env("XDG_RUNTIME_DIR", own).env("XDG_STATE_HOME", own);
     command
 }
 

@@ -15,6 +15,8 @@ pub(super) const HOST: &str = r"\[?[0-9A-Za-z._:-]+\]?";
 pub(super) const URL: &str = r"[A-Za-z]+://[^/?#@]+/?|unix:.+";
 /// The name of a target or a backend.
 pub(in crate::config) const NAME: &str = r"[^\s/]+";
+/// The name of a process.
+pub(super) const INSTANCE: &str = r"[0-9A-Za-z][0-9A-Za-z._-]{0,63}";
 /// The path of a probe.
 pub(super) const PATH: &str = r#"/[!"$-~]*"#;
 /// A Host header.

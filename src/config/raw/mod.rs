@@ -3,7 +3,6 @@
 //! [`walk`] goes over the tree once, reports every key that is unknown or not supported yet and every value of
 //! the wrong type or out of its range, and goes on. What is left is typed; `validate` makes the accepted form.
 
-mod access_log;
 mod address;
 mod backend;
 mod balance;
@@ -20,6 +19,7 @@ mod shape;
 mod statuses;
 mod target;
 mod tls;
+mod top;
 mod unfit;
 mod unknown;
 mod vocabulary;
@@ -30,7 +30,6 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-pub(super) use access_log::RawAccessLog;
 pub(super) use address::{BindHost, RawListener, bind_host};
 pub(super) use backend::{RawBackend, backend_url};
 pub(super) use balance::{RawSticky, Secret, algorithm_name, strong};
@@ -43,6 +42,8 @@ pub(super) use servers::default_target;
 pub(super) use shape::ALL as SHAPES;
 pub(super) use target::RawTarget;
 pub(super) use tls::{RawIdentity, RawTls, RawUpstreamTls, server_name};
+pub(super) use top::access_log::RawAccessLog;
+pub(super) use top::instance::RawInstance;
 pub(super) use unknown::is_extension;
 pub(super) use vocabulary::spoken::{Condition, InFlight, Spoken};
 
@@ -54,6 +55,7 @@ use super::yaml::{Entry, Node, Typed, truth};
 use bounds::{CONNECTIONS_MAX, HOUR};
 use group::{items, list};
 use reader::Section;
+use top::{access_log, instance};
 
 /// The file as written.
 #[derive(Debug, Default)]
@@ -61,6 +63,7 @@ pub(super) struct Raw {
     /// All files that are included, as it is written.
     pub(super) include: Vec<Written<String>>,
     pub(super) watch: Option<Written<WatchMode>>,
+    pub(super) instance: RawInstance,
     pub(super) address: Option<Written<BindHost>>,
     pub(super) workers: Option<Written<u32>>,
     pub(super) max_connections: Option<Written<u32>>,
@@ -146,6 +149,7 @@ pub(super) fn walk(roots: &[Node], include: Vec<Written<String>>, reader: &mut R
     let top = Top(sections);
     top.refuse_twice(reader);
     raw.watch = top.find("watch").and_then(|entry| watch(entry, reader));
+    raw.instance = instance::walk(["name", "state_dir", "admin"].map(|key| top.find(key)), reader);
     raw.address = top
         .find("address")
         .and_then(|entry| reader.parsed(entry, "an IP address such as `127.0.0.1`", bind_host));

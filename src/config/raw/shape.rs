@@ -15,8 +15,8 @@ use super::kind::Kind::{
     Word,
 };
 use super::kind::{
-    ADAPTIVE, ADDRESS, BODY, FILE, HOST, HOST_HEADER, Kind, LISTENER, NAME, NETWORK, PARAMETER, PATH,
-    PROTOCOL, SECRET, SHARE, STATUSES, Shape, TEMPLATE, TOKEN, URL, VERSION, key, names,
+    ADAPTIVE, ADDRESS, BODY, FILE, HOST, HOST_HEADER, INSTANCE, Kind, LISTENER, NAME, NETWORK, PARAMETER,
+    PATH, PROTOCOL, SECRET, SHARE, STATUSES, Shape, TEMPLATE, TOKEN, URL, VERSION, key, names,
 };
 use super::vocabulary::foreign;
 use super::vocabulary::nearest::nearest;
@@ -45,6 +45,9 @@ pub(super) const TOP: Shape = Shape {
             "Whether the config and the files that it names are loaded when they change; `files`: only those that it names.",
         )
         .or("on"),
+        key("name", Word(INSTANCE), "What this process is called beside others on the same machine."),
+        key("state_dir", Word(FILE), "The folder of what outlives the process."),
+        key("admin", Group(&ADMIN), "How the process is asked and told things while it serves."),
         key("address", Text(ADDRESS), "Where listeners are bound that are a port alone.").or("127.0.0.1"),
         key("workers", Whole(1, WORKERS_MAX), "Threads that carry traffic; by default one per core."),
         key("max_connections", Whole(1, CONNECTIONS_MAX), "Client connections at once, over all listeners."),
@@ -71,6 +74,18 @@ pub(super) const TOP: Shape = Shape {
         key("servers", Items(&Text(URL)), "Backends of one HTTP target on port 3030, instead of `targets`."),
         key("targets", Named(&TARGET), "What is balanced: names, each with a listener and backends."),
     ],
+};
+
+/// `admin`.
+pub(super) const ADMIN: Shape = Shape {
+    title: "in `admin`",
+    path: "admin.",
+    needs: &[],
+    keys: &[key(
+        "socket",
+        OrOff(&Word(FILE)),
+        "The unix socket that `evenkeel plan` and `evenkeel reload` talk to; for this user and root only.",
+    )],
 };
 
 /// `access_log`.
@@ -357,6 +372,7 @@ pub(super) const BACKEND: Shape = Shape {
 /// Every shape, outermost first.
 pub(in crate::config) const ALL: &[Shape] = &[
     TOP,
+    ADMIN,
     ACCESS_LOG,
     TARGET,
     HASH_KEY,

@@ -91,6 +91,12 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
     let mut rows: Vec<(&'static str, String, Check)> = vec![
         ("include", top(&format!("include: {}", included())), |c| c.workers == 999),
         ("watch", top("watch: files"), |c| c.watch == WatchMode::Files),
+        ("name", top("name: edge-1"), |c| c.instance.name.as_deref() == Some("edge-1")),
+        ("state_dir", top("state_dir: s"), |c| c.instance.state_dir.as_deref() == Some(Path::new("./s"))),
+        ("admin", top("admin: {socket: off}"), |c| c.instance.socket == AdminSocket::Off),
+        ("admin.socket", top("admin: {socket: a.sock}"), |c| {
+            c.instance.socket == AdminSocket::At("./a.sock".into())
+        }),
         ("address", top("address: 10.0.0.1"), |c| {
             of(c).0.binds == [Bind::Tcp("10.0.0.1:8080".parse().unwrap())]
         }),

@@ -9,6 +9,7 @@ mod clashes;
 pub(super) mod flags;
 mod folder;
 mod health;
+mod instance;
 mod loops;
 mod resilience;
 mod show;
@@ -25,6 +26,7 @@ use super::origin::{Origin, Spot, Written};
 use super::raw::{BindHost, Raw, WORKERS_MAX};
 use super::report::Report;
 use super::units::show_duration;
+pub(super) use instance::accept as instance;
 use show::name_of;
 use top_level::TopLevel;
 
@@ -37,6 +39,7 @@ pub(super) fn accept(raw: &Raw, report: &mut Report, rows: &mut EffectiveRows) -
     let watch = rows.settle("watch", raw.watch.as_ref(), WatchMode::default(), |watch| {
         name_of(WatchMode::ALL, *watch).to_owned()
     });
+    let instance = instance::accept(&raw.instance, report, rows);
     let host = BindHost::Ip(std::net::Ipv4Addr::LOCALHOST.into());
     let host = rows.settle("address", raw.address.as_ref(), host, ToString::to_string);
     let address = raw.address.clone().unwrap_or_else(|| Written::new(host, Spot::NOWHERE));
@@ -76,6 +79,7 @@ pub(super) fn accept(raw: &Raw, report: &mut Report, rows: &mut EffectiveRows) -
     clashes::listeners(&raw.targets, &listeners, top.address.value, report);
     loops::refuse(&raw.targets, &listeners, top.address.value, report);
     Config {
+        instance,
         listeners,
         targets,
         watch,

@@ -109,6 +109,7 @@ pub fn backend(address: SocketAddr) -> BackendConfig {
 /// One target called `web` on a free port, two workers, health checks off.
 pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
     Config {
+        instance: Default::default(),
         listeners: vec![ListenerConfig {
             name: "web".into(),
             protocol,

@@ -1,8 +1,9 @@
 //! evenkeel as a process of its own: what only a process shows is what it costs.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -29,6 +30,10 @@ impl Process {
         let mut child = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
             .arg("--config")
             .arg(&file)
+            .env("XDG_RUNTIME_DIR", folder.path())
+            .env("XDG_STATE_HOME", folder.path().join("state"))
+            .env_remove("RUNTIME_DIRECTORY")
+            .env_remove("STATE_DIRECTORY")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -69,9 +74,50 @@ impl Process {
         self.said().into_iter().filter(|line| line.contains("reload")).collect()
     }
 
+    /// Tells it to drain and end.
+    pub fn terminate(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    }
+
     /// The folder of its config.
-    pub fn folder(&self) -> &std::path::Path {
+    pub fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Where its admin socket is.
+    pub fn socket(&self) -> PathBuf {
+        let said = self.said();
+        let line = said.iter().find_map(|line| line.split("admin socket ").nth(1));
+        line.unwrap_or_else(|| panic!("no admin socket: {said:#?}")).into()
+    }
+
+    /// Asks its admin API: status and body.
+    pub fn ask(&self, request: &str, body: &[u8]) -> (u16, serde_json::Value) {
+        ask(&self.socket(), request, body)
+    }
+
+    /// A hash over its running state.
+    pub fn digest(&self) -> String {
+        let (status, answer) = self.ask("GET /api/v1/config/digest", b"");
+        assert_eq!(status, 200, "{answer}");
+        answer["digest"].as_str().unwrap().to_owned()
+    }
+
+    /// Runs the program with these words, in the folder of the config and with its environment.
+    pub fn command(&self, words: &[&str]) -> std::process::Output {
+        Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+            .args(words)
+            .current_dir(self.folder.path())
+            .env("XDG_RUNTIME_DIR", self.folder.path())
+            .env("XDG_STATE_HOME", self.folder.path().join("state"))
+            .env("TMPDIR", self.folder.path())
+            .env_remove("RUNTIME_DIRECTORY")
+            .env_remove("STATE_DIRECTORY")
+            .env_remove("EVENKEEL_SOCKET")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
     }
 
     /// What it has said on standard error.
@@ -132,7 +178,7 @@ impl Drop for Process {
 }
 
 /// A config with an access log, whose file is loaded when somebody asks.
-fn whole(config: &str) -> String {
+pub fn whole(config: &str) -> String {
     format!("access_log: {{path: access.log, format: json}}\n{config}\nwatch: off\n")
 }
 
@@ -143,4 +189,21 @@ pub struct Cost {
     pub wake_ups: u64,
     /// Time on a processor.
     pub cpu_nanoseconds: u64,
+}
+
+/// Asks whoever listens at a unix socket, `request` being method, path and perhaps more header lines: status and body.
+pub fn ask(socket: &Path, request: &str, body: &[u8]) -> (u16, serde_json::Value) {
+    let (line, more) = request.split_once('\n').unwrap_or((request, ""));
+    let more: String = more.lines().map(|line| format!("{line}\r\n")).collect();
+    let head = format!("{line} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n{more}\r\n", body.len());
+    let mut stream = UnixStream::connect(socket).unwrap();
+    stream.set_read_timeout(Some(super::PATIENCE)).unwrap();
+    // Whoever refuses a body need not read it.
+    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let text = String::from_utf8(answer).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, serde_json::from_str(body).unwrap_or(serde_json::Value::Null))
 }

@@ -28,7 +28,6 @@ const KEYS: &[(&str, &str)] = &[
     ("headers", "this version edits no headers of your choice"),
     ("maintenance", "this version has no maintenance page"),
     ("proxy_protocol", "this version does not speak the PROXY protocol"),
-    ("admin", "this version has no admin interface"),
     ("dashboard", "this version has no dashboard"),
     ("metrics", "this version exports no metrics"),
     ("prometheus", "this version exports no metrics"),
@@ -46,6 +45,16 @@ const KEYS: &[(&str, &str)] = &[
     ("grpc", "this version speaks HTTP/1.1 only"),
 ];
 
+/// The same of keys that mean something else elsewhere: the path of their mapping in front.
+const INSIDE: &[(&str, &str, &str)] = &[
+    ("admin.", "listener", ADMIN_SOCKET_ONLY),
+    ("admin.", "token_file", ADMIN_SOCKET_ONLY),
+    ("admin.", "hosts", ADMIN_SOCKET_ONLY),
+    ("admin.", "configure_over_tcp", ADMIN_SOCKET_ONLY),
+    ("admin.", "tls", ADMIN_SOCKET_ONLY),
+];
+const ADMIN_SOCKET_ONLY: &str = "this version is administered over its unix socket only";
+
 /// Values of `protocol` that come later.
 const PROTOCOLS: &[(&str, &str)] = &[
     ("udp", "this version does not balance UDP"),
@@ -59,6 +68,11 @@ const PROTOCOLS: &[(&str, &str)] = &[
 /// What this version does instead of the feature behind `key`.
 pub(in crate::config::raw) fn key(key: &str) -> Option<&'static str> {
     find(KEYS, key)
+}
+
+/// The same of a key in the mapping at `path`.
+pub(in crate::config::raw) fn inside(path: &str, key: &str) -> Option<&'static str> {
+    INSIDE.iter().find(|(home, name, _)| (*home, *name) == (path, key)).map(|(.., text)| *text)
 }
 
 /// What to do until then where removing the key is not all: without these words it would open what was protected.

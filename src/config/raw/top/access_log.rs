@@ -1,12 +1,12 @@
 //! `access_log`: where records go, in which form, and how many of them.
 
-use super::reader::{Reader, choose, is_off};
-use super::shape;
-use super::vocabulary::nearest::nearest;
 use crate::config::error::{Wrong, quoted};
 use crate::config::model::template::{DerivedField, FaultKind, LogField, TemplateFault};
 use crate::config::model::{LogFormat, LogPath, Share, Template};
 use crate::config::origin::Written;
+use crate::config::raw::reader::{Reader, choose, is_off};
+use crate::config::raw::shape;
+use crate::config::raw::vocabulary::nearest::nearest;
 use crate::config::units;
 use crate::config::yaml::{Entry, Typed};
 
@@ -46,7 +46,10 @@ pub(in crate::config) struct RawAccessLog {
 }
 
 /// Reads the value of `access_log`; `None` inside: `off`.
-pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Option<RawAccessLog>>> {
+pub(in crate::config::raw) fn walk(
+    entry: &Entry,
+    reader: &mut Reader<'_>,
+) -> Option<Written<Option<RawAccessLog>>> {
     const EXPECTED: &str = "`off`, or a mapping with `path` and perhaps `format` and `sample`";
     let spot = reader.key_spot(entry);
     if is_off(&entry.node) {

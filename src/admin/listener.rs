@@ -1,0 +1,204 @@
+//! The admin socket: bound for this user and root only, and served as long as the process does not drain.
+
+use std::convert::Infallible;
+use std::io;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use thiserror::Error;
+use tokio::net::UnixStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::api::Api;
+use crate::events;
+use crate::instance::{SocketPlace, StateFolder, Whereabouts, make_private};
+use crate::net::socket;
+use crate::net::socket_file::SocketFile;
+
+/// Connections at once; whoever comes then waits to be accepted.
+const CONNECTIONS: usize = 64;
+/// For a request's head, from the accept on.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+/// For a whole connection, which is one request.
+const WHOLE_TIME: Duration = Duration::from_secs(120);
+/// Bytes of a request's head.
+const HEAD_MAX: usize = 16 * 1024;
+/// Until the next try to accept.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Why there is no admin socket.
+#[derive(Debug, Error)]
+#[error("admin socket {}: {error}{}", .path.display(), hint(.error))]
+pub struct Unopened {
+    /// Where it would be.
+    pub path: PathBuf,
+    /// What the system said.
+    pub error: io::Error,
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "\n  held by: another process, perhaps another evenkeel\n  hint: end it, or write another path"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "\n  hint: let the user that runs evenkeel write to the folder of the socket"
+        }
+        // The system's kinds are an open list, and its own text says the rest.
+        _ => "",
+    }
+}
+
+/// A bound admin socket. Its file goes with it.
+#[derive(Debug)]
+pub struct AdminListener {
+    /// `None`: it was given up.
+    bound: Mutex<Option<OpenSocket>>,
+    /// Where the socket is.
+    path: PathBuf,
+}
+
+#[derive(Debug)]
+struct OpenSocket {
+    listener: UnixListener,
+    _file: SocketFile,
+    /// The socket may be in there, so it goes after it.
+    _state: StateFolder,
+}
+
+impl AdminListener {
+    /// Binds the socket of this process; `None`: it has none, because none is wanted, or because no usual place will do, which
+    /// is told.
+    ///
+    /// # Errors
+    /// It can't be bound to the path that is written.
+    pub fn open(whereabouts: Whereabouts) -> Result<Option<AdminListener>, Unopened> {
+        let Whereabouts { socket, state, .. } = whereabouts;
+        let mut failed = None;
+        for path in socket.paths() {
+            match bind(path) {
+                Ok((listener, file)) => {
+                    let path = path.clone();
+                    let bound = Mutex::new(Some(OpenSocket { listener, _file: file, _state: state }));
+                    return Ok(Some(AdminListener { bound, path }));
+                }
+                Err(error) => {
+                    let is_taken = error.kind() == io::ErrorKind::AddrInUse;
+                    failed.get_or_insert(Unopened { path: path.clone(), error });
+                    // Whoever answers there has this name: the next place would hide one of the two.
+                    if is_taken {
+                        break;
+                    }
+                }
+            }
+        }
+        match (socket, failed) {
+            (SocketPlace::Off, _) => {}
+            (SocketPlace::Chosen(_), Some(failed)) => return Err(failed),
+            (SocketPlace::Chosen(_) | SocketPlace::Usual(_), None) => {
+                events::no_admin_socket("every usual path is longer than 107 bytes");
+            }
+            (SocketPlace::Usual(_), Some(failed)) => {
+                let Unopened { path, error } = failed;
+                events::no_admin_socket(&format!("{}: {error}", path.display()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives up the socket and its file. What is being answered is finished.
+    pub fn close(&self) {
+        self.bound.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    fn listener(&self) -> io::Result<Option<tokio::net::UnixListener>> {
+        let bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(bound) = bound.as_ref() else { return Ok(None) };
+        tokio::net::UnixListener::from_std(bound.listener.try_clone()?).map(Some)
+    }
+
+    /// Answers requests until `ends`, then [closes](AdminListener::close): a successor may have the path while this process
+    /// drains. Called inside of the control runtime.
+    pub async fn serve(&self, api: &Arc<Api>, ends: &CancellationToken) {
+        let listener = match self.listener() {
+            Ok(Some(listener)) => listener,
+            Ok(None) => return,
+            Err(error) => return events::no_admin_socket(&error.to_string()),
+        };
+        let room = Arc::new(Semaphore::new(CONNECTIONS));
+        let own = rustix::process::geteuid().as_raw();
+        let accept = async || {
+            // It is never closed.
+            let permit = Arc::clone(&room).acquire_owned().await.ok()?;
+            match listener.accept().await {
+                Ok((stream, _)) => Some((stream, permit)),
+                Err(_) => {
+                    // For want of descriptors, most likely.
+                    sleep(PAUSE).await;
+                    None
+                }
+            }
+        };
+        loop {
+            let accepted = tokio::select! {
+                accepted = accept() => accepted,
+                () = ends.cancelled() => break,
+            };
+            let Some((stream, permit)) = accepted else { continue };
+            if stream.peer_cred().is_ok_and(|peer| may(own, peer.uid())) {
+                tokio::spawn(converse(stream, Arc::clone(api), permit));
+            }
+        }
+        self.close();
+    }
+}
+
+/// Whether the user `peer` may tell a process of the user `own` things.
+fn may(own: u32, peer: u32) -> bool {
+    peer == own || peer == 0
+}
+
+fn bind(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
+        make_private(folder)?;
+    }
+    let listener = socket::listen_unix_private(path)?;
+    Ok((listener, SocketFile::of(path)?))
+}
+
+/// One request and its answer.
+async fn converse(stream: UnixStream, api: Arc<Api>, _room: OwnedSemaphorePermit) {
+    let answer = service_fn(async |request| Ok::<_, Infallible>(api.answer(request).await));
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .max_buf_size(HEAD_MAX)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), answer);
+    // Whoever goes away, is too slow or speaks no HTTP is not told more than hyper tells.
+    let _ = timeout(WHOLE_TIME, serving).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_own_user_and_root_may() {
+        assert!(may(1000, 1000) && may(1000, 0) && may(0, 0));
+        assert!(!may(1000, 1001) && !may(0, 1000));
+    }
+}

@@ -1,0 +1,10 @@
+//! The admin API: how a process is asked and told things while it serves. HTTP/1.1 with JSON over a unix socket that only the
+//! process's user and root may talk to. It runs on control and shares nothing with traffic.
+
+pub mod api;
+pub mod listener;
+pub mod problem_document;
+pub mod wire;
+
+pub use api::{About, Api, TextLoader};
+pub use listener::{AdminListener, Unopened};

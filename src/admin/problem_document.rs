@@ -1,0 +1,54 @@
+//! Errors of the API: problem documents (RFC 9457).
+
+use hyper::StatusCode;
+use serde::{Deserialize, Serialize};
+
+use crate::reload::fault::Fault;
+
+/// What `Content-Type` says of one.
+pub const MEDIA_TYPE: &str = "application/problem+json";
+
+/// Why a request was not answered as it was meant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProblemDocument {
+    /// `about:blank` where the status says it all.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The same for each problem of its type.
+    pub title: String,
+    /// That of the answer.
+    pub status: u16,
+    /// What is wrong with this request.
+    pub detail: String,
+    /// What is wrong with the config that it is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<Fault>,
+}
+
+impl ProblemDocument {
+    /// Of a request that is wrong in itself.
+    #[must_use]
+    pub fn plain(status: StatusCode, detail: impl Into<String>) -> ProblemDocument {
+        ProblemDocument {
+            kind: "about:blank".to_owned(),
+            title: status.canonical_reason().unwrap_or("Error").to_owned(),
+            status: status.as_u16(),
+            detail: detail.into(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// Of a config that is not taken. `is_conflict`: it is right, and this process can't go over to it now.
+    #[must_use]
+    pub fn refused(problems: Vec<Fault>, is_conflict: bool) -> ProblemDocument {
+        let status = if is_conflict { StatusCode::CONFLICT } else { StatusCode::UNPROCESSABLE_ENTITY };
+        let first = problems.first().map(Fault::first_line).unwrap_or_default();
+        ProblemDocument {
+            kind: "urn:evenkeel:problem:config-refused".to_owned(),
+            title: "The config is refused, nothing has changed".to_owned(),
+            status: status.as_u16(),
+            detail: first.to_owned(),
+            problems,
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! What stands in answers beside plans and problems.
+
+use serde::{Deserialize, Serialize};
+
+/// Who answers: `GET /api/v1`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The program's version.
+    pub version: String,
+    /// The process's name.
+    pub name: String,
+    /// Its number in the system.
+    pub pid: u32,
+    /// The absolute path of its config; `None`: it has none.
+    pub config: Option<String>,
+    /// Method and path of all that can be asked.
+    pub routes: Vec<String>,
+}
+
+/// `GET /api/v1/config/digest`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Digest {
+    /// A hash over the running state: names, numbers, policies, limits, health and since when, breakers, addresses.
+    pub digest: String,
+}

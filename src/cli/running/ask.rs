@@ -1,0 +1,56 @@
+//! One question to an admin socket.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+/// The longest answer that is read, in bytes.
+const ANSWER_MAX: usize = 256 * 1024 * 1024;
+
+/// What is asked.
+pub(super) struct Question {
+    /// The method.
+    pub(super) method: Method,
+    /// Path and query.
+    pub(super) path: String,
+    /// The text of a config, or nothing.
+    pub(super) body: Vec<u8>,
+}
+
+/// Asks whoever listens at `socket`.
+pub(super) async fn ask(
+    socket: &Path,
+    question: Question,
+    patience: Duration,
+) -> anyhow::Result<(StatusCode, Vec<u8>)> {
+    match timeout(patience, exchange(socket, question)).await {
+        Ok(answer) => answer,
+        Err(_) => bail!("not within {} seconds", patience.as_secs()),
+    }
+}
+
+async fn exchange(socket: &Path, question: Question) -> anyhow::Result<(StatusCode, Vec<u8>)> {
+    let stream = UnixStream::connect(socket).await?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    // Its outcome is that of the request.
+    tokio::spawn(connection);
+    let mut request = Request::builder().method(question.method).uri(question.path).header(HOST, "localhost");
+    if !question.body.is_empty() {
+        request = request.header(CONTENT_TYPE, "application/yaml");
+    }
+    let request = request.body(Full::new(Bytes::from(question.body)))?;
+    let answer = sender.send_request(request).await.context("the process closed the connection")?;
+    let status = answer.status();
+    let body =
+        Limited::new(answer.into_body(), ANSWER_MAX).collect().await.map_err(anyhow::Error::from_boxed)?;
+    Ok((status, body.to_bytes().into()))
+}

@@ -1,0 +1,84 @@
+//! `name`, `state_dir` and `admin`: what tells this process from others on the same machine.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+use crate::config::error::{Wrong, quoted};
+use crate::config::model::AdminSocket;
+use crate::config::origin::Written;
+use crate::config::raw::reader::{Reader, is_off};
+use crate::config::raw::shape;
+use crate::config::yaml::Entry;
+
+const NAME_FORM: &str = "1 to 64 letters, digits, `.`, `_` and `-`, the first a letter or a digit";
+const NAME_MAX: usize = 64;
+const SOCKET_FORM: &str = "`off`, or the path of a socket such as `/run/evenkeel/admin.sock`";
+
+/// As written.
+#[derive(Debug, Default)]
+pub(in crate::config) struct RawInstance {
+    pub(in crate::config) name: Option<Written<String>>,
+    pub(in crate::config) state_dir: Option<Written<PathBuf>>,
+    pub(in crate::config) socket: Option<Written<AdminSocket>>,
+}
+
+/// Walks `name`, `state_dir` and `admin`.
+pub(in crate::config::raw) fn walk(
+    [called, folder, told]: [Option<&Entry>; 3],
+    reader: &mut Reader<'_>,
+) -> RawInstance {
+    RawInstance {
+        name: called.and_then(|entry| reader.word(entry, NAME_FORM, name)),
+        state_dir: folder.and_then(|entry| state_dir(entry, reader)),
+        socket: told.and_then(|entry| admin(entry, reader)),
+    }
+}
+
+fn name(text: &str) -> Result<String, Wrong> {
+    let fits = |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '_' | '-');
+    let begins = |character: char| character.is_ascii_alphanumeric();
+    if text.len() <= NAME_MAX && text.starts_with(begins) && text.chars().all(fits) {
+        return Ok(text.to_owned());
+    }
+    let wrong = Wrong::new(format!("is {}, which names no file", quoted(text)), NAME_FORM);
+    let other: String = text.chars().map(|c| if fits(c) { c } else { '-' }).collect();
+    let other = other.trim_start_matches(|c| !begins(c));
+    let other = &other[..other.len().min(NAME_MAX)];
+    Err(if other.is_empty() { wrong } else { wrong.instead(other) })
+}
+
+fn state_dir(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<PathBuf>> {
+    const FORM: &str = "the path of a folder such as `/var/lib/evenkeel`";
+    let read = reader.word(entry, FORM, |text| {
+        if text.is_empty() { Err(Wrong::new("is empty", FORM)) } else { Ok(text.to_owned()) }
+    })?;
+    Some(Written::new(reader.path(&read.value, &read.spot), read.spot))
+}
+
+fn admin(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<AdminSocket>> {
+    let section = reader.section("`admin`", &entry.node, &shape::ADMIN)?;
+    let entry = section.find("socket")?;
+    if is_off(&entry.node) {
+        return Some(Written::new(AdminSocket::Off, reader.spot(entry)));
+    }
+    let read = reader.word(entry, SOCKET_FORM, |text| {
+        let path = text.strip_prefix("unix:").unwrap_or(text);
+        if path.is_empty() { Err(Wrong::new("is empty", SOCKET_FORM)) } else { Ok(path.to_owned()) }
+    })?;
+    let path = reader.path(&read.value, &read.spot);
+    let length = path.as_os_str().as_bytes().len();
+    if length > AdminSocket::PATH_MAX {
+        let most = AdminSocket::PATH_MAX;
+        let wrong = Wrong::new(
+            format!("is a path of {length} bytes, which is too long for a socket"),
+            format!("at most {most} bytes"),
+        );
+        reader.report.wrong(
+            &read.spot,
+            "`socket`",
+            wrong.note("relative paths count from the folder of the config"),
+        );
+        return None;
+    }
+    Some(Written::new(AdminSocket::At(path), read.spot))
+}

@@ -1,0 +1,4 @@
+//! Groups of keys at the top level.
+
+pub(super) mod access_log;
+pub(super) mod instance;

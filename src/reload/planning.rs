@@ -1,0 +1,41 @@
+//! What a reload would do to this very process, found out without doing it.
+//!
+//! The next snapshot is prepared as for a reload, compared with the one in force, and dropped. New addresses are bound and let go
+//! at once, without listening, so that nobody connects to a process that would not serve.
+
+use super::Reloader;
+use super::difference::difference;
+use super::fault::Fault;
+use super::objects::objects;
+use super::plan::{Outlook, Plan};
+use super::{Refused, restarts};
+use crate::config::{Effective, Loaded};
+
+impl Reloader {
+    /// What putting `loaded` into force would do. Nothing changes. `rows` are those of the config in force.
+    pub async fn plan(&self, loaded: &Loaded, rows: &[Effective]) -> Plan {
+        let _turn = self.turn.lock().await;
+        let state = self.state();
+        let mut refused: Vec<Refused> =
+            restarts(&state.config, &loaded.config).into_iter().map(|key| Refused::Restart { key }).collect();
+        if self.shutdown.drain.is_cancelled() {
+            refused.push(Refused::Ending);
+        }
+        let draft = self.snapshots.prepare(&loaded.config);
+        let next = draft.snapshot();
+        let matching = state.places.compare(next);
+        refused.extend(state.places.try_out(&matching).into_iter().map(Refused::Bind));
+        let addresses = state.places.changes(&matching);
+        drop(state);
+        let before = self.snapshots.current();
+        let differing = difference(rows, &loaded.effective);
+        let objects = before.map(|before| objects(&before, next, &differing)).unwrap_or_default();
+        let outlook = match (refused.is_empty(), objects.is_empty() && addresses.is_empty()) {
+            (false, _) => Outlook::Refused,
+            (true, true) => Outlook::Unchanged,
+            (true, false) => Outlook::Taken,
+        };
+        let problems = refused.iter().map(|refused| Fault::refused(refused, &loaded.effective)).collect();
+        Plan { outlook, objects, addresses, problems, warnings: loaded.warnings.clone() }
+    }
+}
