@@ -261,8 +261,8 @@ impl Keys {
 /// The target that a path belongs to, and the key inside. A name may have dots in it.
 fn split<'a>(path: &'a str, targets: &HashSet<&str>) -> Option<(&'a str, &'a str)> {
     let inside = path.strip_prefix("targets.")?;
-    let dots = inside.match_indices('.').map(|(at, _)| (&inside[..at], &inside[at + 1..]));
-    dots.filter(|(name, _)| targets.contains(name)).last()
+    let mut dots = inside.match_indices('.').map(|(at, _)| (&inside[..at], &inside[at + 1..]));
+    dots.rfind(|(name, _)| targets.contains(name))
 }
 
 /// The backend that a key belongs to, and the key inside.
