@@ -212,7 +212,9 @@ mod tests {
         let registry = Registry::new();
         let before = registry.apply(&[unprobed(2)]);
         let (first, state) = (Arc::downgrade(&before[0].backends[0]), Arc::clone(&before[0].state));
-        let Pick::Lease(lease) = before[0].pick(&Ask::new(&Tried::new(), &Chance::seeded(1), Tick(1))) else { panic!("both are up") };
+        let Pick::Lease(lease) = before[0].pick(&Ask::new(&Tried::new(), &Chance::seeded(1), Tick(1))) else {
+            panic!("both are up")
+        };
         drop(before);
         registry.apply(&[]);
         assert!(first.upgrade().is_some(), "somebody still holds the target");

@@ -150,7 +150,8 @@ struct Crowd<'a> {
 
 impl<'a> Crowd<'a> {
     fn new(options: &'a Options) -> Result<Crowd<'a>> {
-        let sessions = options.trust.iter().flat_map(|file| options.host.iter().map(move |host| (file, host)));
+        let sessions =
+            options.trust.iter().flat_map(|file| options.host.iter().map(move |host| (file, host)));
         Ok(Crowd {
             options,
             sessions: sessions.map(|(file, host)| Sessions::new(file, host, false)).collect::<Result<_>>()?,
@@ -166,7 +167,8 @@ impl<'a> Crowd<'a> {
     /// Opens what lasts, and waits until all of it has had its first answer.
     fn gather(&mut self) -> Result<()> {
         let Options { websockets, tls_websockets, tunnels, .. } = *self.options;
-        let doors = [(websockets, Door::Http), (tls_websockets, Door::Https { host: 0 }), (tunnels, Door::Tcp)];
+        let doors =
+            [(websockets, Door::Http), (tls_websockets, Door::Https { host: 0 }), (tunnels, Door::Tcp)];
         for (count, door) in doors {
             let websocket = door != Door::Tcp;
             for _ in 0..count {
@@ -280,7 +282,7 @@ impl<'a> Crowd<'a> {
         let begun = self.report.begun(kind);
         let door = match kind {
             Kind::Get | Kind::Post => Door::Http,
-            Kind::Down | Kind::Up if begun % 2 == 0 || self.sessions.is_empty() => Door::Http,
+            Kind::Down | Kind::Up if begun.is_multiple_of(2) || self.sessions.is_empty() => Door::Http,
             Kind::Down | Kind::Up | Kind::Tls => Door::Https { host: 0 },
             Kind::Handshake => Door::Https { host: begun as usize % self.sessions.len().max(1) },
             Kind::Session => Door::Tcp,

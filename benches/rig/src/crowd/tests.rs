@@ -46,7 +46,8 @@ fn websocket_that_closes(mut socket: TcpStream) {
     socket.write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n\r\n").unwrap();
     let mut frame = [0; 30];
     socket.read_exact(&mut frame).unwrap();
-    let payload: Vec<u8> = frame[6..].iter().zip(frame[2..6].iter().cycle()).map(|(byte, mask)| byte ^ mask).collect();
+    let payload: Vec<u8> =
+        frame[6..].iter().zip(frame[2..6].iter().cycle()).map(|(byte, mask)| byte ^ mask).collect();
     socket.write_all(&[&[0x81, 24][..], &payload].concat()).unwrap();
     socket.read_exact(&mut frame).unwrap();
     socket.write_all(&[0x88, 2, 3, 0xe9]).unwrap();
@@ -63,7 +64,18 @@ fn what_is_begun_is_answered_and_timed() {
     let trust = folder.path().join("cert.pem");
     let https = secure::serve(folder.path()).to_string();
     let (http, tcp) = (backend::start(&[]).to_string(), serve(echo).to_string());
-    let flags = ["--http", &http, "--https", &https, "--tcp", &tcp, "--trust", trust.to_str().unwrap(), "--tunnels", "3"];
+    let flags = [
+        "--http",
+        &http,
+        "--https",
+        &https,
+        "--tcp",
+        &tcp,
+        "--trust",
+        trust.to_str().unwrap(),
+        "--tunnels",
+        "3",
+    ];
     let rates = ["--get", "200", "--tls", "100", "--handshakes", "50", "--sessions", "100"];
     let seen = seen("0.3", &[&flags[..], &rates].concat());
     for kind in ["get", "tls", "handshake", "session", "all", "small", "messages"] {

@@ -49,7 +49,8 @@ impl Kind {
     /// What is sent first: bytes, and how many of no meaning behind them.
     pub(super) fn request(self, host: &str) -> (Vec<u8>, usize) {
         let head = |line: &str, more: &str| {
-            format!("{line} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: rig\r\nAccept: */*\r\n{more}\r\n").into_bytes()
+            format!("{line} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: rig\r\nAccept: */*\r\n{more}\r\n")
+                .into_bytes()
         };
         match self {
             Kind::Get | Kind::Tls => (head("GET /", ""), 0),
@@ -100,13 +101,24 @@ pub(super) fn message(number: u64) -> (Vec<u8>, Awaited) {
 pub(super) enum Awaited {
     Nothing,
     /// The end of a head, of which this much has come; the bytes of its body, where somebody knows, and its status.
-    Head { come: Vec<u8>, content: Option<u64>, status: &'static [u8; 3] },
+    Head {
+        come: Vec<u8>,
+        content: Option<u64>,
+        status: &'static [u8; 3],
+    },
     /// The end of a body, and whether the connection ends with it.
-    Body { body: Body, content: Option<u64>, close: bool },
+    Body {
+        body: Body,
+        content: Option<u64>,
+        close: bool,
+    },
     /// So many bytes.
     Bytes(usize),
     /// These.
-    Exactly { come: usize, wanted: Vec<u8> },
+    Exactly {
+        come: usize,
+        wanted: Vec<u8>,
+    },
     /// The end of the connection.
     End,
 }
@@ -116,7 +128,9 @@ pub(super) enum Awaited {
 pub(super) enum Progress {
     Missing,
     /// It is whole. `close`: the peer says that the connection ends here.
-    Whole { close: bool },
+    Whole {
+        close: bool,
+    },
 }
 
 impl Awaited {
@@ -136,7 +150,10 @@ impl Awaited {
                 Awaited::Exactly { come, wanted } => {
                     let rest = &wanted[*come..];
                     if !rest.starts_with(bytes) {
-                        bail!("another message than was sent: {}", bytes[..bytes.len().min(40)].escape_ascii());
+                        bail!(
+                            "another message than was sent: {}",
+                            bytes[..bytes.len().min(40)].escape_ascii()
+                        );
                     }
                     *come += bytes.len();
                     let whole = *come == wanted.len();
@@ -148,7 +165,10 @@ impl Awaited {
                     let Some(head) = Head::read(come) else { return Ok(Progress::Missing) };
                     let line = come.split(|&byte| byte == b'\r').next().unwrap_or_default();
                     ensure!(line.get(9..12) == Some(&status[..]), "answered {}", line.escape_ascii());
-                    ensure!(*status == b"101" || head.chunked || head.length.is_some(), "an answer without a length");
+                    ensure!(
+                        *status == b"101" || head.chunked || head.length.is_some(),
+                        "an answer without a length"
+                    );
                     bytes = &bytes[head.len - before..];
                     let (close, content) = (head.close, *content);
                     match Body::after(&head) {
@@ -172,7 +192,11 @@ impl Awaited {
                         return Ok(Progress::Missing);
                     }
                     if let (Some(wanted), Body::Chunks(chunks)) = (&content, &body) {
-                        ensure!(chunks.content == *wanted, "{} bytes of content, not {wanted}", chunks.content);
+                        ensure!(
+                            chunks.content == *wanted,
+                            "{} bytes of content, not {wanted}",
+                            chunks.content
+                        );
                     }
                     return Ok(Progress::Whole { close: *close });
                 }
@@ -188,7 +212,8 @@ mod tests {
     #[test]
     fn a_message_comes_back_unmasked_and_no_other_one() {
         let (sent, mut awaited) = message(7);
-        let payload: Vec<u8> = sent[6..].iter().zip(MASK.iter().cycle()).map(|(byte, mask)| byte ^ mask).collect();
+        let payload: Vec<u8> =
+            sent[6..].iter().zip(MASK.iter().cycle()).map(|(byte, mask)| byte ^ mask).collect();
         assert_eq!(payload, b"message 0000000000000007");
         let back = [&[0x81, payload.len() as u8][..], &payload].concat();
         assert_eq!(awaited.take(&back[..5]).unwrap(), Progress::Missing);
