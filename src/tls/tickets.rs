@@ -158,7 +158,7 @@ impl ProducesTickets for TicketKeys {
     }
 }
 
-/// The ticket keys of the process, alive across reloads.
+/// The ticket keys of the process, alive across reloads as long as a listener has them.
 #[derive(Debug, Default)]
 pub struct Tickets {
     keys: Mutex<HashMap<[u8; 32], Arc<TicketKeys>>>,
@@ -169,7 +169,12 @@ impl Tickets {
     #[must_use]
     pub fn of(&self, tls: &ListenerTls) -> Arc<TicketKeys> {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(keys.entry(policy(tls)).or_default())
+        let policy = policy(tls);
+        if !keys.contains_key(&policy) {
+            // Each renewed certificate has keys of its own; those of one that no listener shows any more open nothing.
+            keys.retain(|_, keys| Arc::strong_count(keys) > 1);
+        }
+        Arc::clone(keys.entry(policy).or_default())
     }
 
     /// Moves all keys on, and forgets those of certificates that nobody shows any more.
@@ -246,6 +251,17 @@ mod tests {
         let early = theirs.encrypt(b"x").expect("sealed");
         assert!(ours.decrypt(&early).is_some(), "the next key is known already");
         assert_eq!(theirs.inject(&ours.export()[1..]), Err(BadKeys));
+    }
+
+    #[test]
+    fn keys_last_as_long_as_a_listener_has_them() {
+        let of = |oldest| ListenerTls { identities: Vec::new(), clients: None, oldest };
+        let tickets = Tickets::default();
+        drop(tickets.of(&of(TlsVersion::V12)));
+        let held = tickets.of(&of(TlsVersion::V13));
+        assert_eq!(tickets.keys.lock().expect("no panic").len(), 1, "nobody has the first any more");
+        drop(tickets.of(&of(TlsVersion::V12)));
+        assert!(Arc::ptr_eq(&held, &tickets.of(&of(TlsVersion::V13))));
     }
 
     #[test]
