@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use super::edit::Fix;
 use super::error::{Problem, Problems};
-use super::origin::Source;
+use super::origin::SourceFile;
 use super::report::Report;
 use super::{slips, strangers};
 
@@ -27,7 +27,7 @@ pub(super) fn give(mut problems: Problems, load: Load<'_>) -> Problems {
     if sources.iter().map(|source| source.text.len()).sum::<usize>() > TEXT_MAX {
         return problems;
     }
-    let is_wrong = |problems: &Problems, source: &Source| {
+    let is_wrong = |problems: &Problems, source: &SourceFile| {
         problems.list.iter().any(|problem| problem.file.as_ref() == Some(&source.name))
     };
     for (file, source) in sources.iter().enumerate() {
@@ -52,7 +52,7 @@ pub(super) fn give(mut problems: Problems, load: Load<'_>) -> Problems {
     }
     let before = counted(&problems);
     for problem in &mut problems.list {
-        let of = |source: &Source| Some(&source.name) == problem.file.as_ref();
+        let of = |source: &SourceFile| Some(&source.name) == problem.file.as_ref();
         let file = sources.iter().position(of);
         let leads_on = |file: usize| {
             let mended = problem.mended(&sources[file].text)?;
@@ -66,7 +66,7 @@ pub(super) fn give(mut problems: Problems, load: Load<'_>) -> Problems {
 }
 
 /// The problems with slips in one file called by their names, and with a repair for one that is no YAML.
-fn named(problems: Problems, file: usize, sources: &[Source], text: &str, load: Load<'_>) -> Problems {
+fn named(problems: Problems, file: usize, sources: &[SourceFile], text: &str, load: Load<'_>) -> Problems {
     let name = &sources[file].name;
     let burden = |text: &str| match load(file, text) {
         None => 0,
@@ -121,7 +121,7 @@ fn is_better(
     problem: &Problem,
     before: &HashMap<String, usize>,
     file: usize,
-    sources: &[Source],
+    sources: &[SourceFile],
     mended: &str,
     load: Load<'_>,
 ) -> bool {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::edit::Fix;
 use super::files::Files;
-use super::origin::{Place, Source};
+use super::origin::{Place, SourceFile};
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,7 +116,7 @@ pub struct Problems {
     pub(super) list: Vec<Problem>,
     pub(super) files: Files,
     /// The texts that they are about.
-    pub(super) sources: Vec<Source>,
+    pub(super) sources: Vec<SourceFile>,
 }
 
 impl Problems {

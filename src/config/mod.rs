@@ -47,7 +47,7 @@ pub use schema::schema;
 use effective::EffectiveRows;
 use include::{FILE_MAX, Instead};
 use model::Config;
-use origin::Source;
+use origin::SourceFile;
 use raw::Raw;
 use report::Report;
 
@@ -86,7 +86,7 @@ pub fn load(
     let mut files = Files::default();
     files.add(path, FileRole::Config);
     match include::read(path, FILE_MAX) {
-        Ok(text) => load_source(Source::new(path, &text), files, flags, env),
+        Ok(text) => load_source(SourceFile::new(path, &text), files, flags, env),
         Err(fault) => {
             let mut report = Report::about(&path.display().to_string(), "");
             report.files = files;
@@ -128,18 +128,18 @@ pub fn load_text(
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Loaded, Problems> {
     let file = Path::new(name).file_name().map_or_else(|| folder.join(name), |file| folder.join(file));
-    let source = Source { name: name.into(), ..Source::new(&file, text) };
+    let source = SourceFile { name: name.into(), ..SourceFile::new(&file, text) };
     load_source(source, Files::default(), flags, env)
 }
 
 /// Loads a file and what it includes; `files`: what has been read for that.
 fn load_source(
-    main: Source,
+    main: SourceFile,
     files: Files,
     flags: &Flags,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Loaded, Problems> {
-    let load = |main: Source, instead: &Instead| load_once(main, instead, files.clone(), flags, env);
+    let load = |main: SourceFile, instead: &Instead| load_once(main, instead, files.clone(), flags, env);
     load(main, &Instead::new()).map_err(|problems| {
         let (files, sources) = (problems.files.clone(), problems.sources.clone());
         let texts: HashMap<PathBuf, Arc<str>> =
@@ -162,7 +162,7 @@ fn load_source(
 #[must_use]
 pub fn instance_in(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> model::Instance {
     let Ok(text) = include::read(path, FILE_MAX) else { return model::Instance::default() };
-    let mut report = Report::new(vec![Source::new(path, &text)]);
+    let mut report = Report::new(vec![SourceFile::new(path, &text)]);
     let Some(gathered) = include::gather(&mut report, &Instead::new(), env) else {
         return model::Instance::default();
     };
@@ -172,7 +172,7 @@ pub fn instance_in(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> model::
 
 /// The same without a look at what the hints would lead to.
 fn load_once(
-    main: Source,
+    main: SourceFile,
     instead: &Instead,
     files: Files,
     flags: &Flags,

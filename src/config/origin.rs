@@ -65,7 +65,7 @@ impl Place {
 
 /// One file of a config.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Source {
+pub(super) struct SourceFile {
     /// As messages name it.
     pub(super) name: Arc<str>,
     /// Where it is.
@@ -74,10 +74,10 @@ pub(super) struct Source {
     pub(super) text: Arc<str>,
 }
 
-impl Source {
+impl SourceFile {
     /// A file with this content.
-    pub(super) fn new(path: &Path, text: &str) -> Source {
-        Source { name: path.display().to_string().into(), path: path.to_owned(), text: text.into() }
+    pub(super) fn new(path: &Path, text: &str) -> SourceFile {
+        SourceFile { name: path.display().to_string().into(), path: path.to_owned(), text: text.into() }
     }
 
     /// Where relative paths in it count from.

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use super::error::{Problem, Problems, Shown, Wrong, order};
 use super::files::Files;
 use super::hidden;
-use super::origin::{Origin, Place, Source, Spot};
+use super::origin::{Origin, Place, SourceFile, Spot};
 use super::snippet::{lines, snippet};
 
 /// What is wrong so far, and the files that it may be wrong in.
 #[derive(Debug)]
 pub(super) struct Report {
     /// The config file, and those that it includes. Their places here are the numbers in places.
-    sources: Vec<Source>,
+    sources: Vec<SourceFile>,
     list: Vec<Problem>,
     /// Values that are known to be unusable, with the number of problems before anybody looked at them.
     broken: HashMap<Place, usize>,
@@ -28,7 +28,7 @@ pub(super) struct Report {
 
 impl Report {
     /// An empty report about a config file and those that it includes.
-    pub(super) fn new(sources: Vec<Source>) -> Self {
+    pub(super) fn new(sources: Vec<SourceFile>) -> Self {
         Report {
             sources,
             list: Vec::new(),
@@ -41,18 +41,18 @@ impl Report {
 
     /// The same about one file with this text.
     pub(super) fn about(name: &str, text: &str) -> Self {
-        Report::new(vec![Source::new(Path::new(name), text)])
+        Report::new(vec![SourceFile::new(Path::new(name), text)])
     }
 
     /// Adds a file; its number.
-    pub(super) fn add(&mut self, source: Source) -> u16 {
+    pub(super) fn add(&mut self, source: SourceFile) -> u16 {
         self.sources.push(source);
         // There are far fewer of them (`include`).
         u16::try_from(self.sources.len() - 1).unwrap_or(u16::MAX)
     }
 
     /// The file of this number.
-    pub(super) fn source(&self, file: u16) -> &Source {
+    pub(super) fn source(&self, file: u16) -> &SourceFile {
         self.sources.get(usize::from(file)).unwrap_or(&self.sources[0])
     }
 

@@ -207,7 +207,7 @@ fn insecure_takes_any_certificate_and_the_start_says_so_once_for_each_target() {
     greets(&keel);
     let told = events::with("target open-to-all:");
     assert!(told.len() == 1 && told[0].contains("WARN"), "{told:?}");
-    assert!(told[0].contains("backends are not verified"), "{told:?}");
+    assert!(told[0].contains("`upstream_tls.insecure`"), "{told:?}");
 
     let mut verified = lab.config("http", "upstream_tls: {ca_file: ca.pem}", &urls(&[&backends[0]]));
     verified.targets[0].name = "closed-to-some".into();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::error::quoted;
 use super::files::FileRole;
-use super::origin::{Place, Source, Written};
+use super::origin::{Place, SourceFile, Written};
 use super::pattern::Pattern;
 use super::raw;
 use super::report::Report;
@@ -154,7 +154,8 @@ impl Reading<'_> {
         match text {
             Ok(text) => {
                 self.left -= text.len() as u64;
-                let file = self.report.add(Source { text: Arc::clone(&text), ..Source::new(path, "") });
+                let file =
+                    self.report.add(SourceFile { text: Arc::clone(&text), ..SourceFile::new(path, "") });
                 self.chain.push((identity, file));
                 self.take(&text, file);
                 self.chain.pop();

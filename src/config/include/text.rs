@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use crate::config::error::Problem;
-use crate::config::origin::{Place, Source};
+use crate::config::origin::{Place, SourceFile};
 use crate::config::report::Report;
 use crate::config::snippet::lines;
 
@@ -99,7 +99,7 @@ impl Unreadable {
                 let line = small(lines(&before).count());
                 let column = small(lines(&before).last().unwrap_or_default().chars().count() + 1);
                 let text = String::from_utf8_lossy(&bytes);
-                let file = report.add(Source::new(path, &text));
+                let file = report.add(SourceFile::new(path, &text));
                 report
                     .at(Place { file, line, column, width: 1 }, "this byte is not part of a UTF-8 text")
                     .expected("a file in UTF-8")
