@@ -258,10 +258,7 @@ pub fn admin_socket(path: &Path, name: &str) {
 
 /// Logs that the process can't be asked or told anything, and why.
 pub fn no_admin_socket(reason: &str) {
-    tracing::warn!(
-        reason,
-        "no admin socket for `evenkeel plan`: {reason}"
-    );
+    tracing::warn!(reason, "no admin socket for `evenkeel plan`: {reason}");
 }
 
 /// Logs the end of a process that cut nothing, or so many `connections`.

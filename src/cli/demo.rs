@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use super::args::DemoOptions;
-use super::serve::Source;
+use super::serve::ConfigSource;
 use super::{logging, serve};
 use crate::admin::TextLoader;
 use crate::config::model::tls::{ListenerTls, TlsVersion};
@@ -155,8 +155,8 @@ fn welcome([http_port, https_port, tcp_port]: [u16; 3], web: &[Running]) -> Stri
 }
 
 /// There is no file.
-fn never() -> Source {
+fn never() -> ConfigSource {
     let loader: Loader = Arc::new(|| anyhow::bail!("the demo has no config file to read again"));
     let text: TextLoader = Arc::new(|_, _| anyhow::bail!("the demo serves its own config and no other"));
-    Source { file: None, loader, text }
+    ConfigSource { file: None, loader, text }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::args::Settings;
 use super::habits;
-use super::serve::Source;
+use super::serve::ConfigSource;
 use crate::config::{self, Files, Loaded};
 
 /// Loads the config that flags and file amount to.
@@ -39,9 +39,9 @@ fn is_input(path: &Path) -> bool {
 }
 
 /// Where configs come from while it serves.
-pub(super) fn source(settings: &Settings) -> Source {
+pub(super) fn source(settings: &Settings) -> ConfigSource {
     let (again_settings, text_settings) = (settings.clone(), settings.clone());
-    Source {
+    ConfigSource {
         file: file(settings).filter(|path| !is_input(path)),
         loader: Arc::new(move || again(&again_settings)),
         text: Arc::new(move |text, name| {

@@ -10,10 +10,10 @@ use tokio::time::{Instant, sleep_until};
 
 use super::exit_code::CUT;
 use super::start_fault::located;
-use crate::admin::{About, AdminListener, Api, TextLoader};
+use crate::admin::{AboutProcess, AdminListener, Api, TextLoader};
 use crate::config::Loaded;
 use crate::events;
-use crate::instance::{Folders, Whereabouts};
+use crate::instance::{UsualFolders, Whereabouts};
 use crate::lasting::again;
 use crate::reload::running::{Loader, RunningConfig};
 use crate::server::{Options, Server};
@@ -22,7 +22,7 @@ use crate::telemetry::access_log::Rotation;
 use crate::watch::Watcher;
 
 /// Where configs come from while it serves.
-pub(super) struct Source {
+pub(super) struct ConfigSource {
     /// The file; `None`: there is none.
     pub(super) file: Option<PathBuf>,
     /// Reads it again.
@@ -32,17 +32,17 @@ pub(super) struct Source {
 }
 
 /// Serves a config until a signal ends it.
-pub(super) fn run(loaded: &Loaded, source: Source) -> anyhow::Result<ExitCode> {
+pub(super) fn run(loaded: &Loaded, source: ConfigSource) -> anyhow::Result<ExitCode> {
     wait(start(loaded, source)?)
 }
 
 /// Starts a server that obeys signals from the moment that it is said to listen.
-pub(super) fn start(loaded: &Loaded, source: Source) -> anyhow::Result<Server> {
+pub(super) fn start(loaded: &Loaded, source: ConfigSource) -> anyhow::Result<Server> {
     let (config, rows) = (&loaded.config, &loaded.effective);
-    let Source { file, loader, text } = source;
-    let whereabouts = Whereabouts::of(&config.instance, file.as_deref(), &Folders::here());
+    let ConfigSource { file, loader, text } = source;
+    let whereabouts = Whereabouts::of(&config.instance, file.as_deref(), &UsualFolders::here());
     let path = whereabouts.config.as_ref().map(|path| path.display().to_string());
-    let about = About { name: whereabouts.name.clone(), config: path };
+    let about = AboutProcess { name: whereabouts.name.clone(), config: path };
     let admin = AdminListener::open(whereabouts).map_err(|error| located(error.into(), rows))?;
     let mut server = Server::start(config, Options::default()).map_err(|error| located(error, rows))?;
     if let Some(control) = server.control().cloned() {

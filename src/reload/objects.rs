@@ -262,7 +262,7 @@ impl Keys {
 fn split<'a>(path: &'a str, targets: &HashSet<&str>) -> Option<(&'a str, &'a str)> {
     let inside = path.strip_prefix("targets.")?;
     let dots = inside.match_indices('.').map(|(at, _)| (&inside[..at], &inside[at + 1..]));
-    dots.filter(|(name, _)| targets.contains(name)).last()
+    dots.rev().find(|(name, _)| targets.contains(name))
 }
 
 /// The backend that a key belongs to, and the key inside.
