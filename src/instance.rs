@@ -19,7 +19,7 @@ const SYSTEM: [&str; 2] = ["/run/evenkeel", "/var/lib/evenkeel"];
 
 /// The folders that the environment names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Folders {
+pub struct UsualFolders {
     /// `$RUNTIME_DIRECTORY`: systemd has made it for this service.
     service_runtime: Option<PathBuf>,
     /// `$STATE_DIRECTORY`: the same, and it outlives the service.
@@ -32,10 +32,10 @@ pub struct Folders {
     temporary: PathBuf,
 }
 
-impl Folders {
+impl UsualFolders {
     /// What `env` says.
     #[must_use]
-    pub fn of(env: &dyn Fn(&str) -> Option<OsString>) -> Folders {
+    pub fn of(env: &dyn Fn(&str) -> Option<OsString>) -> UsualFolders {
         // A relative one is to be ignored, says the XDG specification.
         let folder = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
         // systemd may name several, with colons between them.
@@ -44,7 +44,7 @@ impl Folders {
             let bytes = listed.as_bytes().split(|byte| *byte == b':').next()?;
             Some(PathBuf::from(std::ffi::OsStr::from_bytes(bytes))).filter(|path| path.is_absolute())
         };
-        Folders {
+        UsualFolders {
             service_runtime: first("RUNTIME_DIRECTORY"),
             service_state: first("STATE_DIRECTORY"),
             user_runtime: folder("XDG_RUNTIME_DIR"),
@@ -55,8 +55,8 @@ impl Folders {
 
     /// What this process's environment says.
     #[must_use]
-    pub fn here() -> Folders {
-        Folders::of(&|name| std::env::var_os(name))
+    pub fn here() -> UsualFolders {
+        UsualFolders::of(&|name| std::env::var_os(name))
     }
 
     /// Every path at which the admin socket of some process may be by default, as far as there is a file.
@@ -128,7 +128,7 @@ impl Whereabouts {
     /// Those of the process that serves what is written as `instance` in the file `config`; without a file those of this very
     /// process.
     #[must_use]
-    pub fn of(instance: &Instance, config: Option<&Path>, folders: &Folders) -> Whereabouts {
+    pub fn of(instance: &Instance, config: Option<&Path>, folders: &UsualFolders) -> Whereabouts {
         let config = config.map(absolute);
         let name = instance.name.clone().unwrap_or_else(|| usual_name(config.as_deref()));
         let state = match (&instance.state_dir, &config, &folders.user_state) {
@@ -233,8 +233,8 @@ impl Drop for StateFolder {
 mod tests {
     use super::*;
 
-    fn folders(set: &[(&str, &str)]) -> Folders {
-        Folders::of(&|name| set.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into()))
+    fn folders(set: &[(&str, &str)]) -> UsualFolders {
+        UsualFolders::of(&|name| set.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into()))
     }
 
     fn of(written: &Instance, file: Option<&str>, set: &[(&str, &str)]) -> Whereabouts {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use super::problem_document::{MEDIA_TYPE, ProblemDocument};
-use super::wire::{Digest, Identity};
+use super::wire::{Digest, ProcessFacts};
 use crate::config::Loaded;
 use crate::reload::running::{Loader, Refusal, ReloadOutcome, RunningConfig};
 
@@ -28,7 +28,7 @@ pub type TextLoader = Arc<dyn Fn(&str, &str) -> anyhow::Result<Loaded> + Send + 
 
 /// Who answers.
 #[derive(Clone, Debug)]
-pub struct About {
+pub struct AboutProcess {
     /// The process's name.
     pub name: String,
     /// The absolute path of its config.
@@ -38,7 +38,7 @@ pub struct About {
 /// What the API has to do with.
 pub struct Api {
     /// Who answers.
-    pub about: About,
+    pub about: AboutProcess,
     /// The config in force, and the way to another one.
     pub running: Arc<RunningConfig>,
     /// By which the text of another config is read.
@@ -46,7 +46,7 @@ pub struct Api {
 }
 
 /// An answer.
-pub type Answer = Response<Full<Bytes>>;
+pub type AdminAnswer = Response<Full<Bytes>>;
 
 /// What a path does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ const ROUTES: &[(&str, &str, Route)] = &[
 
 impl Api {
     /// The answer to a request. Called inside of the control runtime.
-    pub async fn answer<B>(&self, request: Request<B>) -> Answer
+    pub async fn answer<B>(&self, request: Request<B>) -> AdminAnswer
     where
         B: Body + Unpin,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -85,7 +85,7 @@ impl Api {
         })
     }
 
-    async fn respond<B>(&self, request: Request<B>) -> Result<Answer, ProblemDocument>
+    async fn respond<B>(&self, request: Request<B>) -> Result<AdminAnswer, ProblemDocument>
     where
         B: Body + Unpin,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -117,8 +117,8 @@ impl Api {
         reload.await.unwrap_or_else(|failed| Err(Refusal::failed(&failed)))
     }
 
-    fn identity(&self) -> Identity {
-        Identity {
+    fn identity(&self) -> ProcessFacts {
+        ProcessFacts {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             name: self.about.name.clone(),
             pid: std::process::id(),
@@ -229,11 +229,11 @@ fn refuse_body<B: Body>(request: &Request<B>) -> Result<(), ProblemDocument> {
     Err(ProblemDocument::plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
 }
 
-fn ok(of: &impl Serialize) -> Answer {
+fn ok(of: &impl Serialize) -> AdminAnswer {
     json(StatusCode::OK, "application/json", of)
 }
 
-fn json(status: StatusCode, media_type: &'static str, of: &impl Serialize) -> Answer {
+fn json(status: StatusCode, media_type: &'static str, of: &impl Serialize) -> AdminAnswer {
     // None of our types fails: they have texts for keys.
     let mut body = serde_json::to_vec(of).unwrap_or_default();
     body.push(b'\n');

@@ -6,5 +6,5 @@ pub mod listener;
 pub mod problem_document;
 pub mod wire;
 
-pub use api::{About, Api, TextLoader};
+pub use api::{AboutProcess, Api, TextLoader};
 pub use listener::{AdminListener, Unopened};

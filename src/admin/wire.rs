@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Who answers: `GET /api/v1`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
+pub struct ProcessFacts {
     /// The program's version.
     pub version: String,
     /// The process's name.

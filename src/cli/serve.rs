@@ -10,10 +10,10 @@ use tokio::time::{Instant, sleep_until};
 
 use super::exit_code::CUT;
 use super::start_fault::located;
-use crate::admin::{About, AdminListener, Api, TextLoader};
+use crate::admin::{AboutProcess, AdminListener, Api, TextLoader};
 use crate::config::Loaded;
 use crate::events;
-use crate::instance::{Folders, Whereabouts};
+use crate::instance::{UsualFolders, Whereabouts};
 use crate::lasting::again;
 use crate::reload::running::{Loader, RunningConfig};
 use crate::server::{Options, Server};
@@ -40,9 +40,9 @@ pub(super) fn run(loaded: &Loaded, source: ConfigSource) -> anyhow::Result<ExitC
 pub(super) fn start(loaded: &Loaded, source: ConfigSource) -> anyhow::Result<Server> {
     let (config, rows) = (&loaded.config, &loaded.effective);
     let ConfigSource { file, loader, text } = source;
-    let whereabouts = Whereabouts::of(&config.instance, file.as_deref(), &Folders::here());
+    let whereabouts = Whereabouts::of(&config.instance, file.as_deref(), &UsualFolders::here());
     let path = whereabouts.config.as_ref().map(|path| path.display().to_string());
-    let about = About { name: whereabouts.name.clone(), config: path };
+    let about = AboutProcess { name: whereabouts.name.clone(), config: path };
     let admin = AdminListener::open(whereabouts).map_err(|error| located(error.into(), rows))?;
     let mut server = Server::start(config, Options::default()).map_err(|error| located(error, rows))?;
     if let Some(control) = server.control().cloned() {

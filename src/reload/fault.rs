@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Refused;
-use crate::config::{Effective, Origin, Problem, Problems};
+use crate::config::{Problem, Problems};
 
 /// One thing for which a config is refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,21 +42,6 @@ impl Fault {
                 vec![Fault { message: text.clone(), text, ..Fault::default() }]
             }
         }
-    }
-
-    /// Of a config that is right and can't be put into force; `rows` are its own.
-    #[must_use]
-    pub fn refused(refused: &Refused, rows: &[Effective]) -> Fault {
-        let message = refused.to_string();
-        let origin = refused.origin(rows);
-        let place = origin.map_or_else(String::new, |origin| format!("{origin}: "));
-        let (file, line) = match origin {
-            Some(Origin::File { file, line } | Origin::Environment { file, line, .. }) => {
-                (Some(file.to_string()), Some(*line))
-            }
-            Some(Origin::Flag(_) | Origin::Default) | None => (None, None),
-        };
-        Fault { file, line, text: format!("{place}{message}"), message, ..Fault::default() }
     }
 
     /// Its first line, with its place in front.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::Refused;
 use super::bound::{Bound, Unbound};
+use super::fault::Fault;
 use crate::config::{Effective, Origin};
 
 impl Refused {
@@ -21,6 +22,21 @@ impl Refused {
             }
             Refused::Ending => None,
         }
+    }
+
+    /// The same as a fault of the config whose rows these are.
+    #[must_use]
+    pub fn fault(&self, rows: &[Effective]) -> Fault {
+        let message = self.to_string();
+        let origin = self.origin(rows);
+        let place = origin.map_or_else(String::new, |origin| format!("{origin}: "));
+        let (file, line) = match origin {
+            Some(Origin::File { file, line } | Origin::Environment { file, line, .. }) => {
+                (Some(file.to_string()), Some(*line))
+            }
+            Some(Origin::Flag(_) | Origin::Default) | None => (None, None),
+        };
+        Fault { file, line, text: format!("{place}{message}"), message, ..Fault::default() }
     }
 }
 

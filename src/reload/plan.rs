@@ -10,7 +10,7 @@ use super::fault::Fault;
 /// What becomes of another config.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outlook {
+pub enum PlanVerdict {
     /// It says what is in force.
     #[default]
     Unchanged,
@@ -24,7 +24,7 @@ pub enum Outlook {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// What becomes of it.
-    pub outlook: Outlook,
+    pub verdict: PlanVerdict,
     /// What is there for the first time, gone or different: the process first, then as the config reads, then what is gone.
     pub objects: Vec<PlannedObject>,
     /// Addresses that are bound, closed, or go over to another listener.
@@ -149,7 +149,7 @@ impl Plan {
     /// Of a config that is refused before anything of it is known.
     #[must_use]
     pub fn refused(problems: Vec<Fault>) -> Plan {
-        Plan { outlook: Outlook::Refused, problems, ..Plan::default() }
+        Plan { verdict: PlanVerdict::Refused, problems, ..Plan::default() }
     }
 
     /// One line for each thing that does not stay as it is: `+` comes, `-` goes, `~` is different.

@@ -5,9 +5,8 @@
 
 use super::Reloader;
 use super::difference::difference;
-use super::fault::Fault;
 use super::objects::objects;
-use super::plan::{Outlook, Plan};
+use super::plan::{Plan, PlanVerdict};
 use super::{Refused, restarts};
 use crate::config::{Effective, Loaded};
 
@@ -30,12 +29,12 @@ impl Reloader {
         let before = self.snapshots.current();
         let differing = difference(rows, &loaded.effective);
         let objects = before.map(|before| objects(&before, next, &differing)).unwrap_or_default();
-        let outlook = match (refused.is_empty(), objects.is_empty() && addresses.is_empty()) {
-            (false, _) => Outlook::Refused,
-            (true, true) => Outlook::Unchanged,
-            (true, false) => Outlook::Taken,
+        let verdict = match (refused.is_empty(), objects.is_empty() && addresses.is_empty()) {
+            (false, _) => PlanVerdict::Refused,
+            (true, true) => PlanVerdict::Unchanged,
+            (true, false) => PlanVerdict::Taken,
         };
-        let problems = refused.iter().map(|refused| Fault::refused(refused, &loaded.effective)).collect();
-        Plan { outlook, objects, addresses, problems, warnings: loaded.warnings.clone() }
+        let problems = refused.iter().map(|refused| refused.fault(&loaded.effective)).collect();
+        Plan { verdict, objects, addresses, problems, warnings: loaded.warnings.clone() }
     }
 }

@@ -14,7 +14,7 @@ use tokio::sync::{Mutex, watch};
 use super::difference::difference;
 use super::fault::Fault;
 use super::objects::objects;
-use super::plan::{Outlook, Plan};
+use super::plan::{Plan, PlanVerdict};
 use super::{Refused, Reloader};
 use crate::config::model::WatchMode;
 use crate::config::{Effective, Files, Loaded, Problems};
@@ -169,15 +169,15 @@ impl RunningConfig {
         let objects = both.map(|(before, after)| objects(&before, &after, &differing)).unwrap_or_default();
         let addresses = reloaded.addresses;
         let is_same = objects.is_empty() && addresses.is_empty();
-        let outlook = if is_same { Outlook::Unchanged } else { Outlook::Taken };
+        let verdict = if is_same { PlanVerdict::Unchanged } else { PlanVerdict::Taken };
         let warnings = loaded.warnings.clone();
-        Ok((loaded, Plan { outlook, objects, addresses, problems: Vec::new(), warnings }))
+        Ok((loaded, Plan { verdict, objects, addresses, problems: Vec::new(), warnings }))
     }
 }
 
 impl Refusal {
     fn conflict(refused: &Refused, rows: &[Effective]) -> Refusal {
-        Refusal { problems: vec![Fault::refused(refused, rows)], is_conflict: true }
+        Refusal { problems: vec![refused.fault(rows)], is_conflict: true }
     }
 
     /// Of a reload that did not come to its end, which is a bug.

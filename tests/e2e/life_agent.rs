@@ -152,8 +152,7 @@ fn an_agent_that_is_not_there_changes_nothing_and_is_told_once() {
     probe(&mut config, health);
     let keel = Keel::start(&config);
     until(&keel, 0, Health::Up);
-    let line =
-        "the agent of backend web/agentless tells nothing new, its words stand: connection refused";
+    let line = "the agent of backend web/agentless tells nothing new, its words stand: connection refused";
     eventually("it is logged", || !events::with(line).is_empty());
     let before = fake.probes();
     eventually("some time has passed", || fake.probes() >= before + 10);

@@ -3,7 +3,7 @@
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
-use evenkeel::reload::plan::{ObjectChange, ObjectKind, Outlook, Plan};
+use evenkeel::reload::plan::{ObjectChange, ObjectKind, Plan, PlanVerdict};
 use fake_backend::Authority;
 
 use super::life_lab::connect;
@@ -50,7 +50,7 @@ fn a_plan_names_each_object_with_its_keys_and_lines_and_changes_nothing() {
     let lab = Lab::start(BEFORE);
     let (digest, bound) = (lab.digest(), lab.server.bound());
     let plan = lab.plan(AFTER);
-    assert_eq!(plan.outlook, Outlook::Taken);
+    assert_eq!(plan.verdict, PlanVerdict::Taken);
     assert_eq!(
         objects(&plan),
         [
@@ -90,7 +90,7 @@ fn a_plan_names_each_object_with_its_keys_and_lines_and_changes_nothing() {
     assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan, "it says the same to whoever asks");
     assert_eq!((lab.digest(), lab.server.bound()), (digest, bound));
     let done = lab.reload(AFTER).unwrap();
-    assert_eq!((&done.objects, done.outlook), (&plan.objects, Outlook::Taken));
+    assert_eq!((&done.objects, done.verdict), (&plan.objects, PlanVerdict::Taken));
     assert_eq!(lab.plan(AFTER), Plan::default(), "nothing would change");
     assert_eq!(*lab.reload(AFTER).unwrap(), Plan::default());
 }
@@ -143,7 +143,7 @@ fn a_plan_that_would_be_refused_says_everything_that_refuses_it() {
         .replace("workers: 1", "workers: 2")
         .replace("127.0.0.2:0", &format!("\"{taken}\""));
     let plan = lab.plan(&text);
-    assert_eq!(plan.outlook, Outlook::Refused);
+    assert_eq!(plan.verdict, PlanVerdict::Refused);
     let said: Vec<&str> = plan.problems.iter().map(|problem| problem.first_line()).collect();
     assert_eq!(said[0], "evenkeel.yaml:1: `name` differs from what is in force; this needs a restart");
     assert_eq!(said[1], "evenkeel.yaml:2: `workers` differs from what is in force; this needs a restart");
@@ -154,7 +154,7 @@ fn a_plan_that_would_be_refused_says_everything_that_refuses_it() {
     assert_eq!((plan.problems[2].line, said.len()), (Some(15), 3));
     assert!(!plan.objects.is_empty(), "what it is about is told all the same");
     let wrong = lab.plan("workers: x\ntargetz: {}\n");
-    assert_eq!((wrong.outlook, wrong.problems.len(), wrong.objects.len()), (Outlook::Refused, 2, 0));
+    assert_eq!((wrong.verdict, wrong.problems.len(), wrong.objects.len()), (PlanVerdict::Refused, 2, 0));
     assert_eq!((wrong.problems[0].line, wrong.problems[0].column), (Some(1), Some(10)));
     assert_eq!(lab.digest(), digest);
     assert_eq!(lab.reload("workers: x\ntargetz: {}\n").unwrap_err().problems, wrong.problems);
@@ -174,7 +174,7 @@ fn a_hundred_plans_leave_no_trace_also_not_in_numbers() {
         );
         let stale = "  stale:\n    listener: unix:stale.sock\n    backends: [{host: a, port: 1}]\n";
         let plan = lab.plan(&format!("{AFTER}{more}{stale}"));
-        assert_eq!((plan.outlook, plan.problems), (Outlook::Taken, Vec::new()));
+        assert_eq!((plan.verdict, plan.problems), (PlanVerdict::Taken, Vec::new()));
         assert_eq!(lab.server.reloader().snapshots.alive(), 1);
     }
     assert!(!lab.folder().join("new.sock").exists() && stale.exists(), "sockets are as they were");
@@ -210,7 +210,7 @@ fn a_certificate_with_other_contents_changes_its_listener_and_no_secret_is_told(
     let plan = lab.plan(&before);
     assert_eq!(objects(&plan), [(ObjectKind::Listener, "web", ObjectChange::Changed)]);
     let plan = lab.plan(&of("the-second-secret-of-all"));
-    assert_eq!(plan.outlook, Outlook::Taken);
+    assert_eq!(plan.verdict, PlanVerdict::Taken);
     assert!(plan.objects.iter().any(|object| object.kind == ObjectKind::Target), "{plan:?}");
     let text = serde_json::to_string(&plan).unwrap() + &plan.lines().join("\n");
     assert!(!text.contains("secret-of-all"), "{text}");

@@ -79,7 +79,7 @@ fn fifty_failing_reloads_of_ten_kinds_change_nothing_and_each_is_told_at_its_lin
         );
         assert_eq!(process.digest(), digest, "{kind}");
         let (status, answer) = process.ask("POST /api/v1/config/plan", b"");
-        assert_eq!((status, &answer["outlook"]), (200, &Value::from("refused")), "{kind}: {answer}");
+        assert_eq!((status, &answer["verdict"]), (200, &Value::from("refused")), "{kind}: {answer}");
         assert!(first(&answer).contains(place), "{kind}: {answer}");
         let (status, answer) = process.ask("POST /api/v1/config/reload", b"");
         assert!(matches!(status, 409 | 422), "{kind}: {status} {answer}");
@@ -99,11 +99,11 @@ fn fifty_failing_reloads_of_ten_kinds_change_nothing_and_each_is_told_at_its_lin
     }
     std::fs::write(&file, good).unwrap();
     let (status, answer) = process.ask("POST /api/v1/config/reload", b"");
-    assert_eq!((status, &answer["outlook"]), (200, &Value::from("unchanged")), "{answer}");
+    assert_eq!((status, &answer["verdict"]), (200, &Value::from("unchanged")), "{answer}");
     assert_eq!(client.get("/").text(), "Hello from fake-1");
     std::fs::write(&file, whole(&other)).unwrap();
     let (_, answer) = process.ask("POST /api/v1/reload", b"");
-    assert_eq!(answer["outlook"], "taken", "{answer}");
+    assert_eq!(answer["verdict"], "taken", "{answer}");
     assert_ne!(process.digest(), digest, "what has changed is seen");
     assert_eq!(client.get("/").text(), "Hello from fake-2");
 }

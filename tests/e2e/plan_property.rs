@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use evenkeel::reload::bound::Bound;
-use evenkeel::reload::plan::{AddressChange, ObjectChange, ObjectKind, Outlook, Plan, PlannedObject};
+use evenkeel::reload::plan::{AddressChange, ObjectChange, ObjectKind, Plan, PlanVerdict, PlannedObject};
 use evenkeel::server::Server;
 use evenkeel::targets::{Backend, Target};
 use rand::rngs::StdRng;
@@ -310,7 +310,7 @@ fn what_a_plan_says_is_what_then_happens() {
             match outcome {
                 Err(refusal) => {
                     refused += 1;
-                    assert_eq!(plan.outlook, Outlook::Refused, "{text}");
+                    assert_eq!(plan.verdict, PlanVerdict::Refused, "{text}");
                     assert!(
                         refusal.problems.iter().all(|one| plan.problems.contains(one)),
                         "{refusal:#?} {plan:#?}"
@@ -318,13 +318,13 @@ fn what_a_plan_says_is_what_then_happens() {
                     assert_eq!(lab.digest(), digest, "{text}");
                 }
                 Ok(done) => {
-                    assert_ne!(plan.outlook, Outlook::Refused, "{text}\n{:#?}", plan.problems);
+                    assert_ne!(plan.verdict, PlanVerdict::Refused, "{text}\n{:#?}", plan.problems);
                     assert_eq!((&done.objects, &done.addresses), (&plan.objects, &plan.addresses), "{text}");
                     compare_objects(&plan, &before, &after, &text);
                     compare_keys(&plan, &written, &next, &text);
                     compare_addresses(&plan, &before, &lab, &text);
-                    taken_over += u32::from(plan.outlook == Outlook::Taken);
-                    unchanged += u32::from(plan.outlook == Outlook::Unchanged);
+                    taken_over += u32::from(plan.verdict == PlanVerdict::Taken);
+                    unchanged += u32::from(plan.verdict == PlanVerdict::Unchanged);
                     written = next;
                 }
             }

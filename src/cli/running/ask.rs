@@ -17,7 +17,7 @@ use tokio::time::timeout;
 const ANSWER_MAX: usize = 256 * 1024 * 1024;
 
 /// What is asked.
-pub(super) struct Question {
+pub(super) struct AdminQuestion {
     /// The method.
     pub(super) method: Method,
     /// Path and query.
@@ -29,7 +29,7 @@ pub(super) struct Question {
 /// Asks whoever listens at `socket`.
 pub(super) async fn ask(
     socket: &Path,
-    question: Question,
+    question: AdminQuestion,
     patience: Duration,
 ) -> anyhow::Result<(StatusCode, Vec<u8>)> {
     match timeout(patience, exchange(socket, question)).await {
@@ -38,7 +38,7 @@ pub(super) async fn ask(
     }
 }
 
-async fn exchange(socket: &Path, question: Question) -> anyhow::Result<(StatusCode, Vec<u8>)> {
+async fn exchange(socket: &Path, question: AdminQuestion) -> anyhow::Result<(StatusCode, Vec<u8>)> {
     let stream = UnixStream::connect(socket).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     // Its outcome is that of the request.

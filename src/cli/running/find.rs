@@ -8,11 +8,11 @@ use anyhow::bail;
 use hyper::{Method, StatusCode};
 use tokio::net::UnixStream;
 
-use super::ask::{Question, ask};
-use crate::admin::wire::Identity;
+use super::ask::{AdminQuestion, ask};
+use crate::admin::wire::ProcessFacts;
 use crate::cli::args::running::ProcessOptions;
 use crate::config;
-use crate::instance::{Folders, Whereabouts, absolute};
+use crate::instance::{UsualFolders, Whereabouts, absolute};
 
 /// How long a process that may be meant may take to say who it is.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -23,7 +23,7 @@ const VARIABLE: &str = "EVENKEEL_SOCKET";
 /// A process that answers.
 struct Live {
     socket: PathBuf,
-    identity: Identity,
+    identity: ProcessFacts,
 }
 
 /// The socket of the process that is meant.
@@ -40,7 +40,7 @@ pub(super) async fn socket(options: &ProcessOptions) -> anyhow::Result<PathBuf> 
     if let Some(socket) = std::env::var_os(VARIABLE).filter(|socket| !socket.is_empty()) {
         return Ok(socket.into());
     }
-    let mut live = live(Folders::here().sockets()).await;
+    let mut live = live(UsualFolders::here().sockets()).await;
     match live.len() {
         0 => bail!(
             "no evenkeel of this user runs, or none with an admin socket\n  \
@@ -54,13 +54,13 @@ pub(super) async fn socket(options: &ProcessOptions) -> anyhow::Result<PathBuf> 
 /// The one that serves this file: it has the socket that the file leads to, or it says so.
 async fn of_config(file: &Path) -> anyhow::Result<PathBuf> {
     let instance = config::instance_in(file, &|name| std::env::var(name).ok());
-    let whereabouts = Whereabouts::of(&instance, Some(file), &Folders::here());
+    let whereabouts = Whereabouts::of(&instance, Some(file), &UsualFolders::here());
     let own = live(whereabouts.socket.paths().to_vec()).await;
     if let Some(found) = own.into_iter().next() {
         return Ok(found.socket);
     }
     let wanted = absolute(file).display().to_string();
-    let others = live(Folders::here().sockets()).await;
+    let others = live(UsualFolders::here().sockets()).await;
     let mut serving: Vec<Live> =
         others.into_iter().filter(|live| live.identity.config.as_deref() == Some(&*wanted)).collect();
     match serving.len() {
@@ -106,8 +106,8 @@ async fn is_trusted(socket: &Path) -> bool {
     })
 }
 
-async fn identity(socket: &Path) -> Option<Identity> {
-    let question = Question { method: Method::GET, path: "/api/v1".to_owned(), body: Vec::new() };
+async fn identity(socket: &Path) -> Option<ProcessFacts> {
+    let question = AdminQuestion { method: Method::GET, path: "/api/v1".to_owned(), body: Vec::new() };
     let (status, body) = ask(socket, question, PATIENCE).await.ok()?;
     (status == StatusCode::OK).then(|| serde_json::from_slice(&body).ok()).flatten()
 }

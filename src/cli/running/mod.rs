@@ -16,8 +16,8 @@ use super::exit_code::WRONG_COMMAND_LINE;
 use super::output;
 use crate::admin::problem_document::ProblemDocument;
 use crate::reload::fault::Fault;
-use crate::reload::plan::{Outlook, Plan};
-use ask::{Question, ask};
+use crate::reload::plan::{Plan, PlanVerdict};
+use ask::{AdminQuestion, ask};
 
 /// For an answer: a config names files that may be slow, and a reload waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -31,7 +31,7 @@ struct Heard {
 /// Asks what a reload would do.
 pub(super) fn plan(options: &PlanOptions) -> anyhow::Result<ExitCode> {
     let mut question =
-        Question { method: Method::POST, path: "/api/v1/config/plan".to_owned(), body: Vec::new() };
+        AdminQuestion { method: Method::POST, path: "/api/v1/config/plan".to_owned(), body: Vec::new() };
     if let Some(file) = &options.file {
         match text(file) {
             Ok(text) if text.trim_ascii().is_empty() => {
@@ -56,13 +56,13 @@ pub(super) fn plan(options: &PlanOptions) -> anyhow::Result<ExitCode> {
     } else {
         foreseen(&plan)
     })?;
-    Ok(if plan.outlook == Outlook::Refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if plan.verdict == PlanVerdict::Refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// Has the process read its config again.
 pub(super) fn reload(options: &ReloadOptions) -> anyhow::Result<ExitCode> {
     let path = "/api/v1/config/reload".to_owned();
-    let heard = match tell(&options.process, Question { method: Method::POST, path, body: Vec::new() }) {
+    let heard = match tell(&options.process, AdminQuestion { method: Method::POST, path, body: Vec::new() }) {
         Ok(heard) => heard,
         Err(error) => return lost(&format!("{error:#}")),
     };
@@ -79,7 +79,7 @@ pub(super) fn reload(options: &ReloadOptions) -> anyhow::Result<ExitCode> {
 }
 
 /// Finds the process and asks it.
-fn tell(process: &ProcessOptions, question: Question) -> anyhow::Result<Heard> {
+fn tell(process: &ProcessOptions, question: AdminQuestion) -> anyhow::Result<Heard> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let socket = find::socket(process).await?;
@@ -94,10 +94,10 @@ fn tell(process: &ProcessOptions, question: Question) -> anyhow::Result<Heard> {
 fn foreseen(plan: &Plan) -> String {
     let mut text = before_verdict(plan);
     text += &problems(&plan.problems);
-    text += &match plan.outlook {
-        Outlook::Unchanged => "nothing would change\n".to_owned(),
-        Outlook::Taken => format!("it would be taken: {}\n", plan.counts()),
-        Outlook::Refused => format!("it would be refused: {}\n", counted(plan.problems.len())),
+    text += &match plan.verdict {
+        PlanVerdict::Unchanged => "nothing would change\n".to_owned(),
+        PlanVerdict::Taken => format!("it would be taken: {}\n", plan.counts()),
+        PlanVerdict::Refused => format!("it would be refused: {}\n", counted(plan.problems.len())),
     };
     text
 }
@@ -105,9 +105,9 @@ fn foreseen(plan: &Plan) -> String {
 /// What was done, as text.
 fn done(plan: &Plan) -> String {
     let text = before_verdict(plan);
-    match plan.outlook {
-        Outlook::Unchanged => format!("{text}reloaded: nothing differs\n"),
-        Outlook::Taken | Outlook::Refused => format!("{text}reloaded: {}\n", plan.counts()),
+    match plan.verdict {
+        PlanVerdict::Unchanged => format!("{text}reloaded: nothing differs\n"),
+        PlanVerdict::Taken | PlanVerdict::Refused => format!("{text}reloaded: {}\n", plan.counts()),
     }
 }
 
