@@ -249,7 +249,7 @@ fn commands() -> Vec<String> {
 
 #[test]
 fn help_of_every_command_shows_an_example() {
-    assert_eq!(commands(), ["check", "demo", "completions", "man", "schema", "simulate"]);
+    assert_eq!(commands(), ["check", "plan", "reload", "demo", "completions", "man", "schema", "simulate"]);
     for command in commands() {
         let (code, help, _) = outcome(&[&command, "--help"]);
         assert_eq!(code, Some(0), "{command}");
