@@ -30,10 +30,12 @@ class Config:
         return f"127.{second}.{number // 250}.{number % 250 + 1}"
 
     def move(self, number):
-        """Another address for one backend of one target."""
+        """Another address for one backend of one target, and what a reload says of that: one is gone, one is new."""
         place = (number * 37 % self.targets, number % self.backends)
+        before = self.address(*place)
         self.moved[place] = 1 - self.moved.get(place, 0)
-        return f"targets.t{place[0]:04}.backends[{place[1]}]."
+        name = f"backend t{place[0]:04}/"
+        return [f"+ {name}{self.address(*place)}:{self.port}", f"- {name}{before}:{self.port}"]
 
     def text(self):
         text = [f"{self.top}log_format: json\nlogging: debug\ntargets:\n  ping:\n    protocol: http\n    listener: 0\n    health_check: off\n    backends: "
@@ -81,7 +83,7 @@ def run(options, verdict):
         since, resident = len(keel.look()), keel.rss_kib() / 1024
         took, costs, touched, churn, memory = [], [], [], [], []
         for number in range(options.reloads):
-            key = config.move(number)
+            wanted = config.move(number)
             before, begun, cpu = probes(), keel.workers(), keel.cpu_exact()
             said, seconds = keel.reload(config.text())
             time.sleep(REST)
@@ -89,8 +91,7 @@ def run(options, verdict):
             churn.append(probes() - before - 1)
             memory.append(keel.rss_kib() / 1024)
             took.append((seconds, keel.cpu_exact() - cpu))
-            keys = [line.split(": ")[0] for line in said["fields"].get("keys", said["message"].removeprefix("reloaded: ")).splitlines()]
-            touched.append(bool(keys) and all(one.startswith(key) for one in keys))
+            touched.append(sorted(line.split(" (")[0] for line in said["fields"].get("keys", "").splitlines()) == wanted)
         turns = [event["fields"]["longest_turn_us"] / 1000 for event in keel.look()[since:] if "longest_turn_us" in event["fields"]]
         told = f"; the longest turn as the process tells {max(turns):.2f} ms" if turns else ""
         verdict("large, no stall", min(max(costs), max(turns or costs)) < STALL_MS,
@@ -99,7 +100,7 @@ def run(options, verdict):
         wait_until("the last verdicts", lambda: len([event for event in keel.said("backend t", since) if " is up" in event["message"]]) >= options.reloads, 60)
         changes = [event["message"] for event in keel.look()[since:] if STATES.match(event["message"])]
         verdict("large, touches one", all(touched) and len(changes) <= options.reloads and max(churn) <= 1,
-                f"the only keys that differ are those of one backend: {sum(touched)} of {options.reloads} reloads; changes of state {len(changes)}; "
+                f"one backend is gone and one is new, and nothing else: {sum(touched)} of {options.reloads} reloads; changes of state {len(changes)}; "
                 f"backends probed by a reload: most {max(churn)}")
         verdict("large, load", None, f"from the signal to the event {statistics.median(one for one, _ in took):.2f} s (slowest "
                 f"{max(one for one, _ in took):.2f} s), CPU of all threads {statistics.median(one for _, one in took):.2f} s each; resident "

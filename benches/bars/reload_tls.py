@@ -45,6 +45,16 @@ def served(context, port, name):
         return secure.getpeercert(True)
 
 
+def digest(path):
+    """A hash over the state of the process, by its admin socket."""
+    with socket.socket(socket.AF_UNIX) as api:
+        api.settimeout(10)
+        api.connect(path)
+        api.sendall(b"GET /api/v1/config/digest HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        answer = b"".join(iter(lambda: api.recv(65536), b""))
+    return json.loads(answer.partition(b"\r\n\r\n")[2])["digest"]
+
+
 def shaking(options, folder, port, names, seconds):
     command = [lab.program("rig"), "crowd", "--https", f"127.0.0.1:{port}", "--trust", folder.file("sets", "ca.pem"), "--handshakes",
                str(options.rate), "--seconds", str(seconds)]
@@ -69,6 +79,9 @@ def run(options, verdict):
         live = Live(folder, names)
         pairs = "".join(f"        - {{cert_file: live/{name}.pem, cert_key: live/{name}.key}}\n" for name in names)
         watch = f"watch: {'off' if options.signal else 'on'}\n" if knows(program, "watch: on") else ""
+        api = folder.file("admin.sock")
+        has_api = knows(program, f"admin: {{socket: {api}}}")
+        watch += f"admin: {{socket: {api}}}\n" if has_api else ""
         keel = Running(f"{watch}log_format: json\ntargets:\n  web:\n    protocol: https\n    listener: 0\n    health_check: off\n    tls:\n"
                        f"      certificates:\n{pairs}    backends: [{{host: 127.0.0.1, port: {Fakes(1).ports[0]}}}]\n", folder)
         port, context = keel.port("web"), ssl.create_default_context(cafile=folder.file("sets", "ca.pem"))
@@ -105,6 +118,7 @@ def run(options, verdict):
         rig = shaking(options, folder, port, names, (options.wrong + 1) * options.apart)
         since, due = len(keel.look()), time.monotonic()
         before = {name: served(context, port, name) for name in names}
+        state = digest(api) if has_api else None
         for number in range(options.wrong):
             due += options.apart
             # A key of another set: never the one before, and never the one that fits.
@@ -117,10 +131,11 @@ def run(options, verdict):
         seen = json.loads(rig.communicate()[0])
         messages = keel.said("reload refused", since)
         other = [event["message"] for event in keel.said("reload", since) if "refused" not in event["message"]]
+        stayed = state == (digest(api) if has_api else None)
         same = all(served(context, port, name) == before[name] for name in names)
-        verdict("certificates, wrong pairs", seen["handshake"]["failed"] == 0 and len(messages) == options.wrong and not other and same,
+        verdict("certificates, wrong pairs", seen["handshake"]["failed"] == 0 and len(messages) == options.wrong and not other and same and stayed,
                 f"{options.wrong} times: {len(messages)} messages, {len(other)} reloads, {seen['handshake']['failed']} of {seen['handshake']['begun']} "
-                f"handshakes failed, the old ones served on: {same}; {messages[0]['message'] if messages else ''} {other[:2]}")
+                f"handshakes failed, the old ones served on: {same}, the digest of the state stayed: {stayed if has_api else 'not told'}; {messages[0]['message'] if messages else ''} {other[:2]}")
         # The pair that fits again is taken.
         live.swap(sets - 1)
         changed()
