@@ -73,7 +73,10 @@ fn fifty_failing_reloads_of_ten_kinds_change_nothing_and_each_is_told_at_its_lin
     let digest = process.digest();
     let refused = |kind: &str, place: &str| {
         let log = process.hang_up();
-        assert!(log.contains("reload refused, nothing has changed: ") && log.contains(place), "{kind}: {log}");
+        assert!(
+            log.contains("reload refused, nothing has changed: ") && log.contains(place),
+            "{kind}: {log}"
+        );
         assert_eq!(process.digest(), digest, "{kind}");
         let (status, answer) = process.ask("POST /api/v1/config/plan", b"");
         assert_eq!((status, &answer["outlook"]), (200, &Value::from("refused")), "{kind}: {answer}");
