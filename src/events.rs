@@ -175,6 +175,26 @@ pub fn limit_met(target: &str, limit: u32) {
     );
 }
 
+/// Logs that one of a target's new backends may be picked, so that those before get no more requests.
+pub fn successors_up(target: &str, before: usize) {
+    tracing::info!(
+        target,
+        before,
+        "target {target}: its new backends have taken over from the {before} before them"
+    );
+}
+
+/// Logs that none of a target's new backends may be picked, and those before get no more requests all the same.
+pub fn successors_late(target: &str, before: usize, patience: Duration) {
+    let (patience_ms, patience) = (millis(patience), rough(patience));
+    tracing::warn!(
+        target,
+        before,
+        patience_ms,
+        "target {target}: none of its new backends is up after {patience}; the {before} before them get no more requests"
+    );
+}
+
 /// Logs how many requests and connections were refused for want of room or of a local resource, over all workers.
 ///
 /// Called at most once in ten seconds. The fields `by_cause`, `by_listener` and `by_target` are objects.
@@ -318,6 +338,19 @@ pub fn reloaded(differing: &[String]) {
 pub fn watch_falls_back(reason: &str, every: Duration) {
     let every = rough(every);
     tracing::warn!(reason, every, "the config's files are looked at every {every}: {reason}");
+}
+
+/// Logs, for whoever debugs, that all workers have gone over to the config of this number. `alive`: configs that are still
+/// held, which is 1 once the one before is gone; `longest_turn`: what going over has cost one worker on a processor.
+pub fn snapshot_swapped(number: u64, alive: usize, listeners: usize, longest_turn: Duration) {
+    let longest_turn_us = u64::try_from(longest_turn.as_micros()).unwrap_or(u64::MAX);
+    tracing::debug!(
+        number,
+        alive,
+        listeners,
+        longest_turn_us,
+        "config {number} is in force, {alive} alive; workers took over {listeners} listeners in {longest_turn_us} µs at most"
+    );
 }
 
 /// Logs what `check` would warn of in a config that has just been put into force.

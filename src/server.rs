@@ -6,7 +6,7 @@ use std::io;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use thiserror::Error;
 use tokio::runtime::Runtime;
@@ -16,13 +16,13 @@ use crate::config::model::Config;
 use crate::events;
 use crate::lasting::again;
 use crate::net::{now, socket};
-use crate::reload::Reloader;
 use crate::reload::addresses::Addresses;
 use crate::reload::bound::{Bound, Unbound};
+use crate::reload::logs::AccessLogs;
+use crate::reload::{Deployed, Reloader, WorkerEnd};
 use crate::shutdown::Shutdown;
 use crate::snapshot::{ConnectionLimits, Snapshots};
 use crate::targets::Target;
-use crate::telemetry::access_log::{AccessLogWriter, Rotation};
 use crate::telemetry::cells::{Cells, Readings};
 use crate::tls::ROTATION;
 use crate::worker::{self, Ended, WorkerPlan};
@@ -30,8 +30,6 @@ use refusals::{LOOK, RefusalWatch};
 
 /// Descriptors kept for everything that is not a client or its backend.
 const HEADROOM: u64 = 200;
-/// How long the access log may take to write its rest.
-const LAST_LINES: Duration = Duration::from_secs(2);
 
 /// Why a server does not start.
 #[derive(Debug, Error)]
@@ -72,7 +70,6 @@ pub struct Server {
     ended: mpsc::Receiver<thread::Result<io::Result<Ended>>>,
     threads: Vec<thread::JoinHandle<()>>,
     control: Option<Runtime>,
-    log: Option<AccessLogWriter>,
     refusals: Arc<Mutex<RefusalWatch>>,
     admin: Option<Arc<AdminListener>>,
 }
@@ -108,12 +105,7 @@ impl Server {
         let mut sockets = std::mem::take(&mut rebinding.sockets);
         let (snapshot, _) = snapshots.commit(draft);
         addresses.settle(rebinding, &snapshot);
-        let log = config
-            .access_log
-            .as_ref()
-            .map(AccessLogWriter::start)
-            .transpose()
-            .map_err(StartError::AccessLog)?;
+        let logs = AccessLogs::start(config.access_log.as_ref()).map_err(StartError::AccessLog)?;
         let control = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .thread_name("evenkeel-control")
@@ -122,31 +114,33 @@ impl Server {
         let shutdown = Shutdown::new();
         let idle_total = Arc::new(AtomicU32::new(0));
         let (report, ended) = mpsc::channel();
-        let (senders, changes): (Vec<_>, Vec<_>) = (0..config.workers).map(|_| worker::changes()).unzip();
-        let in_force = (config.clone(), addresses, senders);
+        let cells: Vec<Arc<Cells>> = std::iter::repeat_with(Arc::default).take(config.workers).collect();
+        let (mut workers, mut each) = (Vec::new(), Vec::new());
+        for (index, (ends, cells)) in worker::link(&cells).into_iter().zip(&cells).enumerate() {
+            let (sender, changes) = worker::changes();
+            workers.push(WorkerEnd { changes: sender, cells: Arc::clone(cells) });
+            each.push((index, ends, changes, Arc::clone(cells), logs.handle(cells)));
+        }
+        let in_force = Deployed { config: config.clone(), places: addresses, logs, workers };
         let reloader = Reloader::new(snapshots, Arc::clone(&limits), affordable, shutdown.clone(), in_force);
         let mut server = Server {
             reloader: Arc::new(reloader),
-            cells: Vec::new(),
+            cells,
             shutdown: shutdown.clone(),
             ended,
             threads: Vec::new(),
             control: Some(control),
-            log,
             refusals: Arc::default(),
             admin: None,
         };
         server.start_probes();
         server.start_rotation();
-        server.cells.extend(std::iter::repeat_with(Arc::default).take(config.workers));
         server.start_refusals();
-        let ends = worker::link(&server.cells);
-        let each = ends.into_iter().enumerate().zip(server.cells.clone()).zip(changes);
-        for (((index, ends), cells), changes) in each {
+        for (index, ends, changes, cells, log) in each {
             let plan = WorkerPlan {
                 snapshot: Arc::clone(&snapshot),
                 sockets: sockets.pop().unwrap_or_default(),
-                log: server.log.as_ref().map(|log| log.handle(Arc::clone(&cells))),
+                log,
                 cells,
                 idle_total: Arc::clone(&idle_total),
                 limits: Arc::clone(&limits),
@@ -244,7 +238,7 @@ impl Server {
     #[must_use]
     pub fn readings(&self) -> Readings {
         let mut readings = Readings::sum(&self.cells);
-        readings.access_dropped += self.log.as_ref().map_or(0, AccessLogWriter::unwritten);
+        readings.access_dropped += self.reloader.records_lost();
         readings
     }
 
@@ -264,12 +258,6 @@ impl Server {
     #[must_use]
     pub fn shutdown(&self) -> Shutdown {
         self.shutdown.clone()
-    }
-
-    /// How to reopen the access log's file; `None`: there is no file.
-    #[must_use]
-    pub fn log_rotation(&self) -> Option<Rotation> {
-        self.log.as_ref().and_then(AccessLogWriter::rotation)
     }
 
     /// The runtime for everything that is not a request.
@@ -312,11 +300,6 @@ impl Server {
         if let Some(control) = self.control.take() {
             control.shutdown_background();
             look_at_refusals(&self.refusals, &self.reloader, &self.cells, true);
-        }
-        if let Some(log) = self.log.take()
-            && let Err(error) = log.close(LAST_LINES)
-        {
-            events::access_log_failed("the last lines were not taken", &error);
         }
         self.reloader.close();
     }
@@ -368,7 +351,12 @@ mod tests {
 
     fn idle_reloader(shutdown: &Shutdown) -> Reloader {
         let (snapshots, limits) = (Snapshots::new(), ConnectionLimits::new(1));
-        let in_force = (crate::proxy::fixtures::config(), Addresses::default(), Vec::new());
+        let in_force = Deployed {
+            config: crate::proxy::fixtures::config(),
+            places: Addresses::default(),
+            logs: AccessLogs::default(),
+            workers: Vec::new(),
+        };
         Reloader::new(snapshots, limits, 1, shutdown.clone(), in_force)
     }
 
@@ -392,7 +380,6 @@ mod tests {
             ended,
             threads: vec![failing, serving],
             control: None,
-            log: None,
             refusals: Arc::default(),
             admin: None,
         };

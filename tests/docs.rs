@@ -10,7 +10,9 @@ use evenkeel::config;
 use evenkeel::config::model::Balance;
 use evenkeel::config::model::template::{DerivedField, LogField};
 use evenkeel::message::Cause;
+use evenkeel::reload::NEED_RESTART;
 use evenkeel::reload::bound::Bound;
+use evenkeel::reload::fates::FATES;
 use evenkeel::server::{Options, Server};
 use evenkeel::simulate::Workload;
 
@@ -123,6 +125,18 @@ fn every_field_of_a_template_is_documented() {
     for name in names.chain(DerivedField::ALL.iter().map(|field| field.name())) {
         assert!(text.contains(&format!("`{name}`")), "docs/operations.md lacks the field `{name}`");
     }
+}
+
+#[test]
+fn what_a_reload_does_is_told_of_each_kind_of_object() {
+    let text = operations();
+    let table = text.split("| object | what a reload does |\n|---|---|\n").nth(1).unwrap();
+    let rows = table.lines().map_while(|row| row.strip_prefix("| ")?.split_once(" | "));
+    let rows: Vec<(&str, &str)> = rows.collect();
+    assert_eq!(rows.iter().map(|row| row.0).collect::<Vec<_>>(), FATES);
+    let (_, refused) = rows.last().unwrap();
+    let named: Vec<&str> = refused.split('`').skip(1).step_by(2).collect();
+    assert_eq!(named, NEED_RESTART.map(|(key, _)| key));
 }
 
 #[test]

@@ -4,34 +4,41 @@ use std::fmt;
 use std::io::{self, IsTerminal as _, Write};
 use std::os::fd::AsFd as _;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tracing::Dispatch;
 use tracing::field::Field;
+use tracing::{Dispatch, Event, Subscriber};
 use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::fmt::MakeWriter;
-use tracing_subscriber::fmt::format::{Writer, debug_fn};
+use tracing_subscriber::fmt::format::{Format, Writer, debug_fn};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, Layer, MakeWriter};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::{Registry, reload};
 
 use super::json_events::JsonEvents;
 use super::outlet::{Confess, Outlet};
 use super::start_fault;
 use crate::config::model::{Config, EventFormat, LogLevel};
 use crate::events;
+use crate::reload::running::Tune;
 use crate::telemetry::lines::Descriptor;
 
 /// How long the last events may take to be written: a reader that reads needs next to nothing.
 const LAST_EVENTS: Duration = Duration::from_secs(1);
 
-/// Does `work` with events on standard error, the error that ends it among them, and waits a while for the last of them.
+/// Does `work` with events on standard error, the error that ends it among them, and waits a while for the last of them. The
+/// work may have others logged, in another form.
 pub(super) fn during(
     config: &Config,
-    work: impl FnOnce() -> anyhow::Result<ExitCode>,
+    work: impl FnOnce(Tune) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
-    let logging = Logging::start(config.log_level, config.log_format)?;
-    Ok(work().unwrap_or_else(|error| {
-        match config.log_format {
+    let form = FormInForce::new(config.log_format);
+    let (logging, tune) = Logging::start(config.log_level, &form)?;
+    Ok(work(tune).unwrap_or_else(|error| {
+        match form.get() {
             // Whoever collects events as JSON wants to know of the end as well.
             EventFormat::Json => start_fault::tell(&error),
             EventFormat::Text => logging.say(&format!("{error:#}\n")),
@@ -44,22 +51,22 @@ pub(super) fn during(
 struct Logging(Option<Outlet>);
 
 impl Logging {
-    /// Starts logging from `level` on. A second start changes nothing.
-    fn start(level: LogLevel, format: EventFormat) -> anyhow::Result<Logging> {
-        let filter = match level {
-            LogLevel::Error => LevelFilter::ERROR,
-            LogLevel::Warn => LevelFilter::WARN,
-            LogLevel::Info => LevelFilter::INFO,
-            LogLevel::Debug => LevelFilter::DEBUG,
-            LogLevel::Trace => LevelFilter::TRACE,
-        };
+    /// Starts logging from `level` on, and says how to change that. A second start changes nothing.
+    fn start(level: LogLevel, form: &FormInForce) -> anyhow::Result<(Logging, Tune)> {
         let stderr = Descriptor::of(io::stderr().as_fd()).context("can't log to standard error")?;
-        let outlet = Outlet::start(Box::new(stderr), confession(format));
+        let outlet = Outlet::start(Box::new(stderr), confession(form));
         let outlet = outlet.context("can't start the thread that writes events")?;
+        let (level, handle) = reload::Layer::new(filter(level));
         // An embedder may have a subscriber of its own.
-        let _ = tracing::dispatcher::set_global_default(subscriber(filter, format, outlet.intake().clone()));
+        let _ = tracing::dispatcher::set_global_default(subscriber(level, form, outlet.intake().clone()));
         std::panic::set_hook(Box::new(|panic| events::task_panicked(panic)));
-        Ok(Logging(Some(outlet)))
+        let form = form.clone();
+        let tune = move |level, format| {
+            form.set(format);
+            // An error: that subscriber is gone, and nobody logs.
+            let _ = handle.reload(filter(level));
+        };
+        Ok((Logging(Some(outlet)), Arc::new(tune)))
     }
 
     /// Writes a line that is no event, behind the events so far.
@@ -78,21 +85,69 @@ impl Drop for Logging {
     }
 }
 
-fn subscriber<W>(filter: LevelFilter, format: EventFormat, writer: W) -> Dispatch
+/// The form that events have at this moment.
+#[derive(Clone, Debug)]
+struct FormInForce {
+    is_json: Arc<AtomicBool>,
+    text: Format,
+}
+
+impl FormInForce {
+    fn new(format: EventFormat) -> FormInForce {
+        let form = FormInForce { is_json: Arc::default(), text: Format::default().with_target(false) };
+        form.set(format);
+        form
+    }
+
+    fn set(&self, format: EventFormat) {
+        self.is_json.store(format == EventFormat::Json, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> EventFormat {
+        if self.is_json.load(Ordering::Relaxed) { EventFormat::Json } else { EventFormat::Text }
+    }
+}
+
+impl<S, N> FormatEvent<S, N> for FormInForce
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        match self.get() {
+            EventFormat::Text => self.text.format_event(context, writer, event),
+            EventFormat::Json => JsonEvents.format_event(context, writer, event),
+        }
+    }
+}
+
+fn filter(level: LogLevel) -> LevelFilter {
+    match level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    }
+}
+
+fn subscriber<W>(level: reload::Layer<LevelFilter, Registry>, form: &FormInForce, writer: W) -> Dispatch
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(filter)
+    let lines = Layer::default()
         .with_writer(writer)
         .with_ansi(io::stderr().is_terminal())
-        .with_target(false)
         // Those would go straight to standard error.
-        .log_internal_errors(false);
-    match format {
-        EventFormat::Text => subscriber.fmt_fields(debug_fn(sentence)).into(),
-        EventFormat::Json => subscriber.event_format(JsonEvents).into(),
-    }
+        .log_internal_errors(false)
+        .fmt_fields(debug_fn(sentence))
+        .event_format(form.clone());
+    tracing_subscriber::registry().with(level).with(lines).into()
 }
 
 /// Writes what an event says and none of its fields: the sentence has them. What could steer a terminal, or begin a line of
@@ -107,10 +162,11 @@ fn sentence(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> f
 }
 
 /// The event that says how many were lost, in the same form as all others but past the queue.
-fn confession(format: EventFormat) -> Confess {
+fn confession(form: &FormInForce) -> Confess {
     let page = Page::default();
     let writer = page.clone();
-    let apart = subscriber(LevelFilter::WARN, format, move || writer.clone());
+    let (level, _) = reload::Layer::new(LevelFilter::WARN);
+    let apart = subscriber(level, form, move || writer.clone());
     Box::new(move |lost| {
         tracing::dispatcher::with_default(&apart, || {
             events::events_lost(lost);

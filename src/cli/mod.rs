@@ -55,7 +55,7 @@ pub fn main() -> ExitCode {
         None => {
             let source = load::source(&args.settings);
             load::config(&args.settings)
-                .and_then(|loaded| logging::during(&loaded.config, || serve::run(&loaded, source)))
+                .and_then(|loaded| logging::during(&loaded.config, |tune| serve::run(&loaded, source, tune)))
         }
     };
     outcome.unwrap_or_else(|error| {

@@ -15,10 +15,10 @@ use crate::config::Loaded;
 use crate::events;
 use crate::instance::{UsualFolders, Whereabouts};
 use crate::lasting::again;
-use crate::reload::running::{Loader, RunningConfig};
+use crate::reload::Reloader;
+use crate::reload::running::{Loader, RunningConfig, Tune};
 use crate::server::{Options, Server};
 use crate::shutdown::Shutdown;
-use crate::telemetry::access_log::Rotation;
 use crate::watch::Watcher;
 
 /// Where configs come from while it serves.
@@ -32,12 +32,12 @@ pub(super) struct ConfigSource {
 }
 
 /// Serves a config until a signal ends it.
-pub(super) fn run(loaded: &Loaded, source: ConfigSource) -> anyhow::Result<ExitCode> {
-    wait(start(loaded, source)?)
+pub(super) fn run(loaded: &Loaded, source: ConfigSource, tune: Tune) -> anyhow::Result<ExitCode> {
+    wait(start(loaded, source, tune)?)
 }
 
 /// Starts a server that obeys signals from the moment that it is said to listen.
-pub(super) fn start(loaded: &Loaded, source: ConfigSource) -> anyhow::Result<Server> {
+pub(super) fn start(loaded: &Loaded, source: ConfigSource, tune: Tune) -> anyhow::Result<Server> {
     let (config, rows) = (&loaded.config, &loaded.effective);
     let ConfigSource { file, loader, text } = source;
     let whereabouts = Whereabouts::of(&config.instance, file.as_deref(), &UsualFolders::here());
@@ -48,12 +48,12 @@ pub(super) fn start(loaded: &Loaded, source: ConfigSource) -> anyhow::Result<Ser
     if let Some(control) = server.control().cloned() {
         let _inside = control.enter();
         let (mut terms, mut ints) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let (shutdown, delay) = (server.shutdown(), config.shutdown_delay);
+        let (shutdown, reloader) = (server.shutdown(), server.reloader());
         control.spawn(again("SIGTERM and SIGINT", async move || {
-            obey(&mut terms, &mut ints, &shutdown, delay).await;
+            obey(&mut terms, &mut ints, &shutdown, &reloader).await;
         }));
         let mut hangups = signal(SignalKind::hangup())?;
-        let running = Arc::new(RunningConfig::new(server.reloader(), loader, loaded));
+        let running = Arc::new(RunningConfig::new(server.reloader(), loader, tune, loaded));
         let watched = Arc::clone(&running);
         control.spawn(again("the watch over files", async move || {
             let mut watcher = Watcher::new(watched.files());
@@ -71,8 +71,8 @@ pub(super) fn start(loaded: &Loaded, source: ConfigSource) -> anyhow::Result<Ser
                 let _ = running.reload().await;
             }
         }));
-        let (mut moves, log) = (signal(SignalKind::user_defined1())?, server.log_rotation());
-        control.spawn(again("SIGUSR1", async move || rotate(&mut moves, log.as_ref()).await));
+        let (mut moves, reloader) = (signal(SignalKind::user_defined1())?, server.reloader());
+        control.spawn(again("SIGUSR1", async move || rotate(&mut moves, &reloader).await));
     }
     server.announce();
     Ok(server)
@@ -85,9 +85,9 @@ pub(super) fn wait(server: Server) -> anyhow::Result<ExitCode> {
     Ok(if ended.cut == 0 { ExitCode::SUCCESS } else { ExitCode::from(CUT) })
 }
 
-/// Ends `shutdown` step by step, one for each signal. The first SIGTERM lets `delay` pass before its step; SIGINT comes from
-/// somebody who waits at a terminal.
-async fn obey(terms: &mut Signal, ints: &mut Signal, shutdown: &Shutdown, delay: Duration) {
+/// Ends `shutdown` step by step, one for each signal. The first SIGTERM lets `shutdown_delay` pass before its step; SIGINT
+/// comes from somebody who waits at a terminal.
+async fn obey(terms: &mut Signal, ints: &mut Signal, shutdown: &Shutdown, reloader: &Reloader) {
     let mut due: Option<Instant> = None;
     loop {
         let name = tokio::select! {
@@ -101,7 +101,7 @@ async fn obey(terms: &mut Signal, ints: &mut Signal, shutdown: &Shutdown, delay:
             }
             else => return,
         };
-        let is_draining = shutdown.drain.is_cancelled();
+        let (is_draining, delay) = (shutdown.drain.is_cancelled(), reloader.shutdown_delay());
         if !is_draining && due.is_none() && name == "SIGTERM" && !delay.is_zero() {
             events::draining(name, delay);
             due = Some(Instant::now() + delay);
@@ -118,9 +118,9 @@ async fn obey(terms: &mut Signal, ints: &mut Signal, shutdown: &Shutdown, delay:
 }
 
 /// Reopens the access log whenever somebody has moved its file away.
-async fn rotate(signals: &mut Signal, log: Option<&Rotation>) {
+async fn rotate(signals: &mut Signal, reloader: &Reloader) {
     while signals.recv().await.is_some() {
-        match log {
+        match reloader.log_rotation() {
             Some(log) => log.reopen(),
             None => events::no_log_file(),
         }

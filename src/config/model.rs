@@ -277,6 +277,18 @@ pub struct HealthCheck {
     pub agent: Option<u16>,
 }
 
+impl HealthCheck {
+    /// Whether both ask the same and expect the same. How often, how long and how many in a row is another matter.
+    #[must_use]
+    pub fn asks_like(&self, other: &HealthCheck) -> bool {
+        let question = |check: &HealthCheck| {
+            let HealthCheck { expect, host, body, port, send, receive, .. } = check.clone();
+            (expect, host, body, port, send, receive)
+        };
+        question(self) == question(other)
+    }
+}
+
 impl Default for HealthCheck {
     fn default() -> Self {
         HealthCheck {
@@ -407,8 +419,8 @@ impl Forwarded {
         &[("x_forwarded", Forwarded::XForwarded), ("rfc7239", Forwarded::Rfc7239), ("off", Forwarded::Off)];
 }
 
-/// Lowest level of events that are logged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+/// Lowest level of events that are logged; the greater, the more of them are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum LogLevel {
     /// Only what needs someone to act.
     Error,

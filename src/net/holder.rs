@@ -1,5 +1,6 @@
 //! Who holds an address that can't be bound, as far as `/proc` tells this user. Called by `server` when a start fails.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::fs;
 use std::net::SocketAddr;
@@ -23,7 +24,7 @@ impl fmt::Display for Holder {
 /// Who listens on the port of `address`. `None`: nobody, or somebody whom only root may see.
 #[must_use]
 pub fn of(address: SocketAddr) -> Option<Holder> {
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|file| fs::read_to_string(file).unwrap_or_default());
+    let tables = [V4, V6].map(|file| fs::read_to_string(file).unwrap_or_default());
     let inodes: Vec<u64> = tables.iter().flat_map(|table| listening(table, address.port())).collect();
     if inodes.is_empty() {
         return None;
@@ -31,17 +32,41 @@ pub fn of(address: SocketAddr) -> Option<Holder> {
     let processes = fs::read_dir("/proc").ok()?.flatten();
     processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).find_map(|process| {
         let folder = Path::new("/proc").join(process.to_string());
-        let holds = fs::read_dir(folder.join("fd")).ok()?.flatten().any(|descriptor| {
-            let link = fs::read_link(descriptor.path()).unwrap_or_default();
-            let inode =
-                link.to_str().and_then(|link| link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok());
-            inode.is_some_and(|inode| inodes.contains(&inode))
-        });
+        let holds = sockets(&folder)?.any(|inode| inodes.contains(&inode));
         let name = fs::read_to_string(folder.join("comm")).unwrap_or_default();
         // Whoever names a process may put anything there.
         let name = name.trim_end().chars().map(|c| if c.is_control() { '?' } else { c }).collect();
         holds.then_some(Holder { process, name })
     })
+}
+
+/// Whether this process listens on the port of `address`, in its family, and nobody else does. False where that can't be seen.
+#[must_use]
+pub fn is_this_process_alone(address: SocketAddr) -> bool {
+    let file = if address.is_ipv4() { V4 } else { V6 };
+    let look = || fs::read_to_string(file).ok().map(|table| listening(&table, address.port()));
+    let own = || Some(sockets(Path::new("/proc/self"))?.collect());
+    match (look(), own(), look()) {
+        (Some(before), Some(own), Some(after)) => !before.is_empty() && are_all_of(&before, &own, &after),
+        _ => false,
+    }
+}
+
+/// Whether nobody but the owner of `own` listens all the while: one that is not there any more may have been closed in between.
+fn are_all_of(before: &[u64], own: &HashSet<u64>, after: &[u64]) -> bool {
+    before.iter().all(|inode| own.contains(inode) || !after.contains(inode))
+}
+
+const V4: &str = "/proc/net/tcp";
+const V6: &str = "/proc/net/tcp6";
+
+/// The inodes of the sockets that a process has open; `None`: nobody tells.
+fn sockets(process: &Path) -> Option<impl Iterator<Item = u64>> {
+    let descriptors = fs::read_dir(process.join("fd")).ok()?.flatten();
+    Some(descriptors.filter_map(|descriptor| {
+        let link = fs::read_link(descriptor.path()).ok()?;
+        link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+    }))
 }
 
 /// The inodes of the sockets in a table of the kernel that listen on `port`.
@@ -71,6 +96,17 @@ mod tests {
         let holder = of(address).expect("this process is seen by itself");
         assert_eq!(holder.process, std::process::id());
         assert!(!holder.name.is_empty());
+        assert!(is_this_process_alone(address));
+        drop(listener);
+        assert!(!is_this_process_alone(address), "nobody listens");
+    }
+
+    #[test]
+    fn one_socket_of_somebody_else_is_enough() {
+        let own = HashSet::from([1, 2, 3]);
+        assert!(are_all_of(&[1, 3], &own, &[1, 3]));
+        assert!(!are_all_of(&[1, 4], &own, &[1, 4]));
+        assert!(are_all_of(&[1, 4], &own, &[1]), "it was ours, and is closed");
     }
 
     #[test]

@@ -59,14 +59,40 @@ pub fn claim(address: SocketAddr) -> io::Result<(Socket, SocketAddr)> {
 /// # Errors
 /// What the system reports.
 pub fn listen(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let socket = reserve(address)?;
+    start_listening(&socket)?;
+    Ok(socket)
+}
+
+/// The same without listening: nobody is accepted before [`start_listening`].
+///
+/// # Errors
+/// What the system reports.
+pub fn reserve(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     let socket = tcp_socket(address)?;
     socket.set_reuse_port(true)?;
     socket.set_tcp_nodelay(true)?;
     set_keepalive(&SockRef::from(&socket))?;
     socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
     socket.set_nonblocking(true)?;
     Ok(socket.into())
+}
+
+/// Has a reserved socket listen.
+///
+/// # Errors
+/// What the system reports.
+pub fn start_listening(socket: &std::net::TcpListener) -> io::Result<()> {
+    SockRef::from(socket).listen(BACKLOG)
+}
+
+/// Whether sockets at both addresses would get in each other's way: the port is the same, and so is the address, or one of
+/// them stands for all of its family. Ours for v6 take no v4.
+#[must_use]
+pub fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let (a, b) = (one.ip(), other.ip());
+    let is_same = a == b || a.is_unspecified() || b.is_unspecified();
+    one.port() == other.port() && a.is_ipv4() == b.is_ipv4() && is_same
 }
 
 fn tcp_socket(address: SocketAddr) -> io::Result<Socket> {
@@ -258,6 +284,19 @@ mod tests {
             accept_tcp(&listener).expect("accepted");
             assert_eq!(is_acceptable(&listener), left);
         }
+    }
+
+    #[test]
+    fn a_wildcard_is_in_the_way_of_its_own_family_and_port_only() {
+        let overlapping = |one: &str, other: &str| {
+            let [one, other] = [one, other].map(|text| text.parse().expect("an address"));
+            assert_eq!(overlap(one, other), overlap(other, one));
+            overlap(one, other)
+        };
+        assert!(overlapping("0.0.0.0:80", "10.0.0.1:80") && overlapping("10.0.0.1:80", "10.0.0.1:80"));
+        assert!(overlapping("[::]:80", "[::1]:80"));
+        assert!(!overlapping("[::]:80", "10.0.0.1:80") && !overlapping("0.0.0.0:80", "[::1]:80"));
+        assert!(!overlapping("10.0.0.1:80", "10.0.0.2:80") && !overlapping("0.0.0.0:80", "10.0.0.1:81"));
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! One probe: connect, shake hands where TLS is spoken, and for HTTP ask and judge the answer, all under one timeout.
 
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -11,9 +10,10 @@ use tokio::time::{Instant, timeout};
 use super::fault;
 use super::finding::Finding;
 use super::question::Question;
+use super::rules::ProbeRules;
 use super::session::ProbeSession;
 use super::talk::Talk;
-use crate::config::model::{BackendAddress, HealthCheck, HostHeader};
+use crate::config::model::{BackendAddress, HostHeader};
 use crate::net::connect::first_of;
 use crate::targets::{Backend, Endpoint, Verdict};
 
@@ -37,12 +37,12 @@ enum ProbeAsk {
 }
 
 impl ProbeCheck {
-    /// The check of `backend` by the rules of `health`: GET when it has a path, else a TCP connect, with TLS where it
-    /// is spoken.
-    pub(super) fn new(backend: &Backend, health: &HealthCheck, host: &HostHeader) -> ProbeCheck {
-        let ask = match (&backend.probe_path, &health.receive) {
+    /// The check of `backend` by these rules: GET when there is a path, else a TCP connect, with TLS where it is spoken.
+    pub(super) fn new(backend: &Backend, rules: &ProbeRules) -> ProbeCheck {
+        let ProbeRules { health, path, host, .. } = rules;
+        let ask = match (path, &health.receive) {
             (Some(path), _) => ProbeAsk::Question(Box::new(Question {
-                path: Arc::clone(path),
+                path: path.as_str().into(),
                 host: health.host.clone().unwrap_or_else(|| host_of(backend, health.port, host)),
                 expect: health.expect.clone(),
                 body: health.body.clone(),

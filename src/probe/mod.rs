@@ -1,8 +1,8 @@
 //! Health I/O: one task per backend that probes it, one that asks its agent, one per name that resolves it, one per target
 //! that compares its backends.
 //!
-//! `server` calls [`start`] on the control runtime once per accepted config. What a row of probes amounts
-//! to is decided in `target`; this folder opens sockets, asks the resolver and words the reasons.
+//! [`Probes`] follow the config in force on the control runtime. What a row of probes amounts to is decided in `targets`; this
+//! folder opens sockets, asks the resolver and words the reasons.
 
 mod agent;
 mod check;
@@ -11,102 +11,27 @@ mod finding;
 mod name;
 mod probes;
 mod question;
+mod rules;
 mod session;
 mod subject;
 mod sweep;
 mod talk;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
-use tokio_util::sync::CancellationToken;
 
 use crate::config::model::HealthCheck;
-use crate::lasting::again;
 use crate::targets::state::health::schedule;
-use crate::targets::{Backend, Health, Target};
+use crate::targets::{Backend, Health};
 use crate::tick::Tick;
 use check::ProbeCheck;
 pub use name::Resolver;
 pub use probes::Probes;
+use rules::ProbeRules;
 use subject::ProbeSubject;
-
-/// Starts probing and resolving the backends of `targets` with the system's resolver.
-///
-/// Must be called inside a tokio runtime with timers and I/O. Every first probe starts at once and no task
-/// waits for another; a target with health checks off gets no probes, its names are still resolved and its backends
-/// still compared. The tasks end when `cancel` is cancelled or the set is dropped; one that panics is begun again.
-pub fn start<C>(targets: &[Arc<Target>], clock: C, cancel: &CancellationToken) -> JoinSet<()>
-where
-    C: Fn() -> Tick + Clone + Send + Sync + 'static,
-{
-    start_with(targets, &Resolver::System, clock, cancel)
-}
-
-/// [`start`] with a resolver of the caller's choice.
-pub fn start_with<C>(
-    targets: &[Arc<Target>],
-    resolver: &Resolver,
-    clock: C,
-    cancel: &CancellationToken,
-) -> JoinSet<()>
-where
-    C: Fn() -> Tick + Clone + Send + Sync + 'static,
-{
-    let mut tasks = JoinSet::new();
-    let mut names: BTreeMap<&str, name::Follower<C>> = BTreeMap::new();
-    for target in targets {
-        let (swept, clock_of_it) = (Arc::clone(target), clock.clone());
-        let sweep = async move || sweep::sweep(&swept, &clock_of_it).await;
-        spawn(&mut tasks, cancel, again(format!("comparing the backends of {}", target.name), sweep));
-        for backend in &target.backends {
-            let subject = ProbeSubject {
-                target: Arc::clone(target),
-                backend: Arc::clone(backend),
-                clock: clock.clone(),
-            };
-            let resolved = name::of(&backend.address).map(|host| {
-                let follower = names.entry(host).or_insert_with(|| name::Follower::new(host, resolver));
-                follower.add(subject.clone())
-            });
-            if let Some(health) = target.config.health.clone() {
-                if let Some(port) = health.agent {
-                    let agent = agent::AgentReader { port, timeout: health.timeout };
-                    let (subject, resolved, interval) = (subject.clone(), resolved.clone(), health.interval);
-                    let listening = async move || listen(&subject, &agent, interval, resolved.clone()).await;
-                    spawn(
-                        &mut tasks,
-                        cancel,
-                        again(format!("asking the agent of {}", backend.identity), listening),
-                    );
-                }
-                let watching = async move || watch(&subject, &health, resolved.clone()).await;
-                spawn(&mut tasks, cancel, again(format!("probing {}", backend.identity), watching));
-            }
-        }
-    }
-    for follower in names.into_values() {
-        let what = format!("resolving {}", follower.host());
-        spawn(&mut tasks, cancel, again(what, async move || follower.run().await));
-    }
-    tasks
-}
-
-fn spawn(
-    tasks: &mut JoinSet<()>,
-    cancel: &CancellationToken,
-    work: impl Future<Output = ()> + Send + 'static,
-) {
-    let cancel = cancel.clone();
-    tasks.spawn(async move {
-        // None: it was cancelled, which is how all of them end.
-        cancel.run_until_cancelled(work).await;
-    });
-}
+pub use sweep::Departures;
 
 /// Waits until a backend has an address. False: it never will.
 async fn has_address(resolved: Option<watch::Receiver<bool>>) -> bool {
@@ -138,14 +63,15 @@ async fn listen<C: Fn() -> Tick>(
 /// Probes one backend for ever, as soon as it has an address.
 async fn watch<C: Fn() -> Tick>(
     subject: &ProbeSubject<C>,
-    health: &HealthCheck,
+    rules: &ProbeRules,
     resolved: Option<watch::Receiver<bool>>,
 ) {
     if !has_address(resolved).await {
         return;
     }
-    let check = ProbeCheck::new(&subject.backend, health, &subject.target.config.host);
-    let mut pace = Pace { backend: &subject.backend, health, asks: check.asks(), called: None };
+    let check = ProbeCheck::new(&subject.backend, rules);
+    let mut pace =
+        Pace { backend: &subject.backend, health: &rules.health, asks: check.asks(), called: None };
     let mut starved = false;
     loop {
         let started = Instant::now();

@@ -3,10 +3,11 @@
 //! One task per name, however many backends are written with it. A failed lookup keeps the last good
 //! addresses; only a name that never had any takes its backends down.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -65,13 +66,42 @@ pub(super) fn of(address: &BackendAddress) -> Option<&str> {
     }
 }
 
-/// One name and the backends that are written with it.
+/// One name and the backends that are written with it, under whatever config.
+///
+/// Invariants of what is [known](Known): a backend that follows is told of every lookup that ends after it came, and when it
+/// comes of what the lookups so far have amounted to; so nothing is looked up for it.
 pub(super) struct Follower<C> {
     host: String,
     resolver: Resolver,
-    subjects: Vec<ProbeSubject<C>>,
+    known: Mutex<Known<C>>,
     /// Whether the name ever had an address: what first probes wait for.
     resolved: watch::Sender<bool>,
+}
+
+struct Known<C> {
+    /// By the backend's number.
+    subjects: HashMap<u32, ProbeSubject<C>>,
+    /// The last good addresses; as long as there were none, why.
+    found: Option<Result<Vec<IpAddr>, Arc<str>>>,
+}
+
+/// A backend that follows a name, until this is dropped.
+pub(super) struct Following<C: Fn() -> Tick> {
+    follower: Arc<Follower<C>>,
+    id: u32,
+}
+
+impl<C: Fn() -> Tick> Following<C> {
+    /// Says when probes may start.
+    pub(super) fn resolved(&self) -> watch::Receiver<bool> {
+        self.follower.resolved.subscribe()
+    }
+}
+
+impl<C: Fn() -> Tick> Drop for Following<C> {
+    fn drop(&mut self) {
+        self.follower.known().subjects.remove(&self.id);
+    }
 }
 
 impl<C: Fn() -> Tick> Follower<C> {
@@ -79,19 +109,30 @@ impl<C: Fn() -> Tick> Follower<C> {
         Follower {
             host: host.to_owned(),
             resolver: resolver.clone(),
-            subjects: Vec::new(),
+            known: Mutex::new(Known { subjects: HashMap::new(), found: None }),
             resolved: watch::Sender::new(false),
         }
     }
 
-    /// Adds a backend; its probes may start when the receiver says so.
-    pub(super) fn add(&mut self, subject: ProbeSubject<C>) -> watch::Receiver<bool> {
-        self.subjects.push(subject);
-        self.resolved.subscribe()
+    fn known(&self) -> MutexGuard<'_, Known<C>> {
+        // A panic in between leaves backends that were not told; the next lookup tells them.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn host(&self) -> &str {
-        &self.host
+    /// Lets a backend follow the name.
+    pub(super) fn follow(self: &Arc<Self>, subject: ProbeSubject<C>) -> Following<C> {
+        let mut known = self.known();
+        if let Some(found) = &known.found {
+            subject.resolve(found.as_deref().map_err(Arc::clone));
+        }
+        let id = subject.backend.id.0;
+        known.subjects.insert(id, subject);
+        Following { follower: Arc::clone(self), id }
+    }
+
+    /// Whether anybody is written with it.
+    pub(super) fn is_followed(&self) -> bool {
+        !self.known().subjects.is_empty()
     }
 
     /// Looks the name up for ever.
@@ -122,8 +163,12 @@ impl<C: Fn() -> Tick> Follower<C> {
     }
 
     fn tell(&self, found: Result<&[IpAddr], Arc<str>>) {
-        for subject in &self.subjects {
-            subject.target.state.resolve(&subject.backend, found.clone(), subject.now());
+        let mut known = self.known();
+        match (&known.found, &found) {
+            // The last good ones stay.
+            (Some(Ok(_)), Err(_)) => {}
+            _ => known.found = Some(found.clone().map(<[IpAddr]>::to_vec)),
         }
+        known.subjects.values().for_each(|subject| subject.resolve(found.clone()));
     }
 }

@@ -1,25 +1,35 @@
 //! What the tasks of this folder are about: a backend, and whom they tell what they found out.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::agent;
 use super::finding::Finding;
 use crate::events;
 use crate::targets::state::health::agent::AgentReport;
-use crate::targets::{Backend, Target};
+use crate::targets::{Backend, TargetState};
 use crate::tick::Tick;
 
-/// The backend a task is about.
+/// The backend a task is about. It lives on over configs, so it holds nothing that is of one config.
 #[derive(Clone)]
 pub(super) struct ProbeSubject<C> {
-    pub(super) target: Arc<Target>,
+    /// The name of its target.
+    pub(super) target: Arc<str>,
+    pub(super) state: Arc<TargetState>,
     pub(super) backend: Arc<Backend>,
+    /// Which check it is asked by.
+    pub(super) check: u32,
     pub(super) clock: C,
 }
 
 impl<C: Fn() -> Tick> ProbeSubject<C> {
     pub(super) fn now(&self) -> Tick {
         (self.clock)()
+    }
+
+    /// Takes in one lookup of the backend's name: its addresses, or why there are none.
+    pub(super) fn resolve(&self, found: Result<&[IpAddr], Arc<str>>) {
+        self.state.resolve(&self.backend, found, self.now());
     }
 
     /// Takes in what the agent says. `odd` remembers whether there was something to complain of the last time.
@@ -29,11 +39,11 @@ impl<C: Fn() -> Tick> ProbeSubject<C> {
             Err(reason) => Some(reason.clone()),
         };
         if let Ok(report) = heard {
-            self.target.state.hear(&self.backend, &report, self.now());
+            self.state.hear_from(self.check, &self.backend, &report, self.now());
         }
         let was_odd = std::mem::replace(odd, complaint.is_some());
         if let Some(reason) = complaint.filter(|_| !was_odd) {
-            events::agent_unheard(&self.target.name, &self.backend.name, &reason);
+            events::agent_unheard(&self.target, &self.backend.name, &reason);
         }
     }
 
@@ -42,11 +52,11 @@ impl<C: Fn() -> Tick> ProbeSubject<C> {
         match finding {
             Finding::Verdict(verdict) => {
                 *starved = false;
-                self.target.state.report(&self.backend, verdict, self.now());
+                self.state.report_from(self.check, &self.backend, verdict, self.now());
             }
             Finding::Starved(reason) => {
                 if !std::mem::replace(starved, true) {
-                    events::probe_starved(&self.target.name, &self.backend.name, &reason);
+                    events::probe_starved(&self.target, &self.backend.name, &reason);
                 }
             }
         }

@@ -4,17 +4,19 @@
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use super::finding::Finding;
 use super::*;
-use crate::config::model::{self, BackendAddress, Policy, Protocol, Timeouts};
-use crate::targets::{Ask, Chance, Heard, Outcome, Pick, Registry, Tried, Verdict};
+use crate::config::model::{self, BackendAddress, HostHeader, Policy, Protocol, Timeouts};
+use crate::lasting::again;
+use crate::targets::{Ask, Chance, Heard, Outcome, Pick, Registry, Target, Tried, Verdict};
 use crate::tick::nanos;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -28,6 +30,14 @@ pub(super) fn target(
     addresses: Vec<BackendAddress>,
     path: Option<&str>,
 ) -> Arc<Target> {
+    Registry::new().apply(&[config(health, addresses, path)]).remove(0)
+}
+
+fn config(
+    health: Option<HealthCheck>,
+    addresses: Vec<BackendAddress>,
+    path: Option<&str>,
+) -> model::TargetConfig {
     let backends = addresses.into_iter().map(|address| model::BackendConfig {
         name: address.to_string(),
         address,
@@ -35,10 +45,10 @@ pub(super) fn target(
         tls: None,
         portion: model::Portion::default(),
     });
-    let config = model::TargetConfig {
+    model::TargetConfig {
         name: "web".into(),
         protocol: Protocol::Http,
-        host: model::HostHeader::Pass,
+        host: HostHeader::Pass,
         balance: Policy::default(),
         sticky: None,
         health,
@@ -47,8 +57,7 @@ pub(super) fn target(
         resilience: model::Resilience::default(),
         upgrade: Vec::new(),
         backends: backends.collect(),
-    };
-    Registry::new().apply(&[config]).remove(0)
+    }
 }
 
 fn unix(path: &Path) -> BackendAddress {
@@ -57,6 +66,49 @@ fn unix(path: &Path) -> BackendAddress {
 
 fn host(host: &str, port: u16) -> BackendAddress {
     BackendAddress::Host { host: host.into(), port }
+}
+
+/// Probes of these, with the system's resolver.
+fn start<C>(targets: &[Arc<Target>], clock: C, cancel: &CancellationToken) -> Probes<C>
+where
+    C: Fn() -> Tick + Clone + Send + Sync + 'static,
+{
+    start_with(targets, &Resolver::System, clock, cancel)
+}
+
+fn start_with<C>(
+    targets: &[Arc<Target>],
+    resolver: &Resolver,
+    clock: C,
+    cancel: &CancellationToken,
+) -> Probes<C>
+where
+    C: Fn() -> Tick + Clone + Send + Sync + 'static,
+{
+    let mut probes = Probes::new(resolver.clone(), clock, nobody(), cancel);
+    probes.follow(targets);
+    probes
+}
+
+/// Nobody takes those that leave.
+fn nobody() -> Departures {
+    tokio::sync::mpsc::unbounded_channel().0
+}
+
+/// The first backend of `target`.
+fn subject<C: Fn() -> Tick>(target: &Arc<Target>, clock: C) -> ProbeSubject<C> {
+    ProbeSubject {
+        target: Arc::clone(&target.name),
+        state: Arc::clone(&target.state),
+        backend: Arc::clone(&target.backends[0]),
+        check: target.backends[0].check(),
+        clock,
+    }
+}
+
+/// The rules of a check without a path.
+fn rules(health: HealthCheck) -> ProbeRules {
+    ProbeRules { check: 0, health, path: None, host: HostHeader::Pass }
 }
 
 /// The clock of the test's runtime.
@@ -133,7 +185,9 @@ async fn a_backend_goes_and_returns_by_rise_and_fall_with_one_line_each() {
     // Control has its turn.
     sleep(Duration::from_millis(1)).await;
     cancel.cancel();
-    timeout(SECOND, async { while tasks.join_next().await.is_some() {} }).await.expect("all tasks end");
+    timeout(SECOND, async { while tasks.tasks().join_next().await.is_some() {} })
+        .await
+        .expect("all tasks end");
     let (of_backend, of_target): (Vec<String>, _) =
         lines.all().into_iter().partition(|line| line.contains("backend web/"));
     let [first, second, third] = &of_backend[..] else { panic!("three lines: {of_backend:#?}") };
@@ -172,8 +226,8 @@ async fn a_hung_backend_delays_no_other() {
 async fn health_off_is_up_from_the_start_without_a_probe() {
     let target = target(None, vec![host("127.0.0.1", 9)], None);
     assert!(matches!(target.pick(&Ask::new(&Tried::new(), &Chance::seeded(1), Tick(1))), Pick::Lease(_)));
-    let tasks = start(std::slice::from_ref(&target), clock(), &CancellationToken::new());
-    assert_eq!(tasks.len(), 1, "the one that compares siblings");
+    let mut tasks = start(std::slice::from_ref(&target), clock(), &CancellationToken::new());
+    assert_eq!(tasks.tasks().len(), 1, "the one that compares siblings");
 }
 
 /// Answers of a name over time: the call counts and what it says now.
@@ -255,11 +309,7 @@ async fn the_system_resolves_localhost() {
 #[test]
 fn a_local_shortage_leaves_the_verdict_and_is_logged_once_per_stretch() {
     let target = target(Some(health(SECOND, SECOND)), vec![host("127.0.0.1", 9)], None);
-    let subject = ProbeSubject {
-        target: Arc::clone(&target),
-        backend: Arc::clone(&target.backends[0]),
-        clock: || Tick(1),
-    };
+    let subject = subject(&target, || Tick(1));
     let (lines, _guard) = Lines::capture();
     let mut starved = false;
     subject.take(Finding::Verdict(Verdict::Good), &mut starved);
@@ -280,12 +330,8 @@ fn tasks_can_run_on_a_runtime_with_several_threads() {
         value
     }
     let target = target(Some(health(SECOND, SECOND)), vec![host("127.0.0.1", 9)], Some("/"));
-    let subject = ProbeSubject {
-        target: Arc::clone(&target),
-        backend: Arc::clone(&target.backends[0]),
-        clock: || Tick(1),
-    };
-    drop(send(watch(&subject, &health(SECOND, SECOND), None)));
+    let subject = subject(&target, || Tick(1));
+    drop(send(watch(&subject, &rules(health(SECOND, SECOND)), None)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -310,4 +356,5 @@ async fn siblings_are_compared_also_where_nobody_is_probed() {
 }
 
 mod panics;
+mod reloads;
 mod traffic;

@@ -44,7 +44,9 @@ use tunnels::Tunnels;
 /// What belongs to one worker and is used by all of its connections.
 pub struct WorkerCtx {
     /// The config in force, as this worker has it.
-    view: RefCell<Rc<View>>,
+    snapshot: RefCell<Arc<Snapshot>>,
+    /// Its listeners by number.
+    listeners: RefCell<Vec<Option<Here>>>,
     /// How often another one came.
     turns: Cell<u32>,
     /// Relay buffers.
@@ -81,31 +83,14 @@ pub struct WorkerCtx {
 /// outer one changes with each request.
 pub type Here = Rc<Arc<Listener>>;
 
-/// One config as a worker has it.
-pub struct View {
-    /// The config.
-    pub snapshot: Arc<Snapshot>,
-    /// By number.
-    listeners: Vec<Option<Here>>,
-}
-
-impl View {
-    fn new(snapshot: Arc<Snapshot>) -> Rc<View> {
-        let mut listeners = Vec::new();
-        for listener in &snapshot.listeners {
-            let place = usize::from(listener.id.0);
-            if listeners.len() <= place {
-                listeners.resize_with(place + 1, || None);
-            }
-            listeners[place] = Some(Rc::new(Arc::clone(listener)));
+/// Puts listeners at the places of their numbers.
+fn place(listeners: &mut Vec<Option<Here>>, these: &[Arc<Listener>]) {
+    for listener in these {
+        let place = usize::from(listener.id.0);
+        if listeners.len() <= place {
+            listeners.resize_with(place + 1, || None);
         }
-        Rc::new(View { snapshot, listeners })
-    }
-
-    /// A listener; `None`: this config has none of that number.
-    #[must_use]
-    pub fn listener(&self, id: ListenerId) -> Option<&Here> {
-        self.listeners.get(usize::from(id.0))?.as_ref()
+        listeners[place] = Some(Rc::new(Arc::clone(listener)));
     }
 }
 
@@ -163,8 +148,11 @@ impl WorkerCtx {
         raw_relay: bool,
     ) -> Rc<WorkerCtx> {
         let ticker = Ticker::new();
+        let mut listeners = Vec::new();
+        place(&mut listeners, &snapshot.listeners);
         Rc::new(WorkerCtx {
-            view: RefCell::new(View::new(snapshot)),
+            snapshot: RefCell::new(snapshot),
+            listeners: RefCell::new(listeners),
             turns: Cell::new(0),
             budget_shares: SharesByTarget::default(),
             buffers: FreeList::new(),
@@ -184,29 +172,23 @@ impl WorkerCtx {
         })
     }
 
-    /// The config in force.
-    #[must_use]
-    pub fn view(&self) -> Rc<View> {
-        Rc::clone(&self.view.borrow())
-    }
-
     /// Calls `use_them` with what the access log calls things.
     #[inline]
     pub fn with_names<T>(&self, use_them: impl FnOnce(&Names) -> T) -> T {
-        use_them(&self.view.borrow().snapshot.names)
+        use_them(&self.snapshot.borrow().names)
     }
 
     /// A listener under the config in force; `None`: it has none of that number.
     #[must_use]
     pub fn here(&self, id: ListenerId) -> Option<Here> {
-        self.view.borrow().listener(id).cloned()
+        self.listeners.borrow().get(usize::from(id.0)).cloned().flatten()
     }
 
     /// Whether connections of a listener are to finish what they do and start nothing new: the worker drains, or the listener
     /// is gone. Its number is nobody else's as long as one of its connections is there.
     #[must_use]
     pub fn is_leaving(&self, listener: ListenerId) -> bool {
-        self.draining.get() || self.turns.get() > 0 && self.view.borrow().listener(listener).is_none()
+        self.draining.get() || self.turns.get() > 0 && self.here(listener).is_none()
     }
 
     /// How often another config came: as long as this stays the same, so does everything that was looked up in it.
@@ -219,19 +201,30 @@ impl WorkerCtx {
     /// Makes whoever asks for the config in force panic.
     #[cfg(test)]
     pub(crate) fn break_view(&self) {
-        let _kept = std::mem::ManuallyDrop::new(self.view.borrow_mut());
+        let _kept = std::mem::ManuallyDrop::new(self.listeners.borrow_mut());
     }
 
-    /// Goes over to another config. What is under way sees nothing of it. Gives the one before, so that it ends where its
-    /// end costs nobody time.
-    pub fn adopt(&self, snapshot: Arc<Snapshot>) -> Arc<Snapshot> {
+    /// Goes over to another config, of which `these` listeners are new or not what they were, and `gone` are no longer there.
+    /// What is under way sees nothing of it. Gives the config before, so that it ends where its end costs nobody time.
+    pub fn adopt(
+        &self,
+        snapshot: Arc<Snapshot>,
+        these: &[Arc<Listener>],
+        gone: &[Arc<Listener>],
+    ) -> Arc<Snapshot> {
         for &id in &snapshot.given.targets {
             self.budget_shares.renew(id);
         }
         self.cells.renew(&snapshot.given.listeners, &snapshot.given.targets, &snapshot.given.backends);
         self.turns.set(self.turns.get().wrapping_add(1));
-        let before = self.view.replace(View::new(snapshot));
-        Arc::clone(&before.snapshot)
+        let mut listeners = self.listeners.borrow_mut();
+        for listener in gone {
+            if let Some(place) = listeners.get_mut(usize::from(listener.id.0)) {
+                *place = None;
+            }
+        }
+        place(&mut listeners, these);
+        self.snapshot.replace(snapshot)
     }
 
     /// Connections finish what they do and start nothing new.

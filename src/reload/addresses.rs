@@ -1,8 +1,10 @@
 //! The addresses that the process listens on: which are bound, whose they are, and what another config changes of that.
 //!
-//! An address belongs to the process and not to a listener: one that goes on under another listener keeps its sockets.
+//! An address belongs to the process and not to a listener: one that goes on under another listener keeps its sockets. One that
+//! is in the way of another (`*:80` and `127.0.0.1:80`) and is given up for it is there until the other listens, so that
+//! somebody always does.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,8 +13,8 @@ use super::bound::{Bound, Unbound};
 use super::plan::{AddressChange, PlannedAddress};
 use crate::config::model::Bind;
 use crate::message::ListenerId;
-use crate::net::socket;
 use crate::net::socket_file::SocketFile;
+use crate::net::{holder, socket};
 use crate::snapshot::Snapshot;
 use crate::worker::{Socket, SocketId, SocketKind};
 
@@ -35,13 +37,15 @@ pub struct BoundAddress {
 pub struct Addresses {
     all: Vec<BoundAddress>,
     next: u32,
+    /// Those that were given up: workers may still accept what is queued there.
+    given_up: HashSet<SocketAddr>,
 }
 
 /// Which of the addresses that are bound a config keeps, and what it wants beside them.
 #[derive(Debug)]
 pub struct Matching<'a> {
-    /// Their places in the list, and the listener's name and number from now on.
-    kept: Vec<(usize, String, ListenerId)>,
+    /// Those that go on.
+    kept: Vec<Kept>,
     /// Listener's name, address, listener's number.
     wanted: Vec<(&'a str, &'a Bind, ListenerId)>,
     /// Places of those that are given up.
@@ -55,9 +59,60 @@ pub struct Rebinding {
     pub new: Vec<BoundAddress>,
     /// Their sockets, by worker.
     pub sockets: Vec<Vec<Socket>>,
-    /// Those that go on: their places in the list, and the listener's name and number from now on.
-    kept: Vec<(usize, String, ListenerId)>,
+    /// Those that go on.
+    kept: Vec<Kept>,
+    /// The numbers of those that do not listen before the last moment.
+    reserved: Vec<SocketId>,
     next: u32,
+}
+
+/// An address that goes on.
+#[derive(Debug)]
+struct Kept {
+    /// Its place in the list.
+    place: usize,
+    /// As it is written from now on.
+    bind: Bind,
+    /// The listener's name from now on.
+    listener: String,
+    /// And its number.
+    id: ListenerId,
+}
+
+/// How an address that is wanted may be one that is bound, best first.
+const MATCHES: [fn(&BoundAddress, &str, &Bind) -> bool; 3] = [
+    // Of several that let the system choose the port, those of the same listener go together; then any will do.
+    |place, name, bind| place.bind == *bind && place.listener == name,
+    |place, _, bind| place.bind == *bind,
+    // The port that the system chose is written out.
+    |place, _, bind| matches!((bind, &place.address), (Bind::Tcp(one), Bound::Tcp(other)) if one == other),
+];
+
+impl BoundAddress {
+    fn tcp(&self) -> Option<SocketAddr> {
+        match self.address {
+            Bound::Tcp(address) => Some(address),
+            Bound::Unix(_) => None,
+        }
+    }
+}
+
+impl Rebinding {
+    /// Has those listen that were in the way of others. Whatever comes in goes to them from now on.
+    ///
+    /// # Errors
+    /// One can't; nothing has changed.
+    pub fn listen(&self) -> Result<(), Unbound> {
+        for socket in self.sockets.iter().flatten().filter(|socket| self.reserved.contains(&socket.id)) {
+            if let SocketKind::Tcp(tcp) = &socket.kind
+                && let Err(error) = socket::start_listening(tcp)
+                && let Some(place) = self.new.iter().find(|place| place.id == socket.id)
+            {
+                return Err(Unbound::new(&place.listener, &place.bind, error));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Addresses {
@@ -75,15 +130,14 @@ impl Addresses {
         let wanted = snapshot.listeners.iter().flat_map(|listener| {
             listener.config.binds.iter().map(move |bind| (&*listener.config.name, bind, listener.id))
         });
-        // Of several that let the system choose the port, those of the same listener go together; then any will do.
         let mut wanted: Vec<_> = wanted.collect();
-        for of_same_name in [true, false] {
+        for is_match in MATCHES {
             wanted.retain(|&(name, bind, id)| {
-                let found = left.iter().position(|&place| {
-                    let place = &self.all[place];
-                    place.bind == *bind && (!of_same_name || place.listener == *name)
-                });
-                kept.extend(found.map(|found| (left.swap_remove(found), name.to_owned(), id)));
+                let found = left.iter().position(|&place| is_match(&self.all[place], name, bind));
+                kept.extend(found.map(|found| {
+                    let (place, bind, listener) = (left.swap_remove(found), bind.clone(), name.to_owned());
+                    Kept { place, bind, listener, id }
+                }));
                 found.is_none()
             });
         }
@@ -98,6 +152,9 @@ impl Addresses {
         let mut unbound = Vec::new();
         for &(name, bind, _) in &matching.wanted {
             let outcome = match bind {
+                Bind::Tcp(address) if self.is_in_the_way(&matching.left, *address) => {
+                    socket::reserve(*address).map(drop)
+                }
                 Bind::Tcp(address) => socket::claim(*address).map(|(claim, _)| claims.push(claim)),
                 Bind::Unix(path) => socket::try_unix(path),
             };
@@ -114,7 +171,7 @@ impl Addresses {
             listener: (*name).to_owned(),
             change: AddressChange::Bound,
         });
-        let moved = matching.kept.iter().filter_map(|(place, name, _)| {
+        let moved = matching.kept.iter().filter_map(|Kept { place, listener: name, .. }| {
             let place = &self.all[*place];
             let change = AddressChange::Moved { from: place.listener.clone() };
             let is_moved = place.listener != *name;
@@ -134,13 +191,17 @@ impl Addresses {
     /// # Errors
     /// An address can't be bound; nothing is, then.
     pub fn rebind(&self, snapshot: &Snapshot, workers: usize) -> Result<Rebinding, Unbound> {
-        let Matching { kept, wanted, .. } = self.compare(snapshot);
+        let Matching { kept, wanted, left } = self.compare(snapshot);
         let mut sockets: Vec<Vec<Socket>> = std::iter::repeat_with(Vec::new).take(workers).collect();
-        let (mut new, mut next) = (Vec::new(), self.next);
+        let (mut new, mut next, mut reserved) = (Vec::new(), self.next, Vec::new());
         for (name, bind, listener) in wanted {
             let id = SocketId(next);
             next = next.wrapping_add(1);
             let outcome = match bind {
+                Bind::Tcp(address) if self.is_in_the_way(&left, *address) => {
+                    reserved.push(id);
+                    reserve_tcp(*address, id, listener, &mut sockets)
+                }
                 Bind::Tcp(address) => bind_tcp(*address, id, listener, &mut sockets),
                 Bind::Unix(path) => bind_unix(path, id, listener, &mut sockets),
             };
@@ -148,7 +209,16 @@ impl Addresses {
             let (listener, bind) = (name.to_owned(), bind.clone());
             new.push(BoundAddress { id, listener, bind, address, _file: file });
         }
-        Ok(Rebinding { new, sockets, kept, next })
+        Ok(Rebinding { new, sockets, kept, reserved, next })
+    }
+
+    /// Whether one of those that are `left`, which are given up, or were before, is in the way of `address`, and nobody else's
+    /// is: then a claim would meet ourselves.
+    fn is_in_the_way(&self, left: &[usize], address: SocketAddr) -> bool {
+        let is_overlapped = |ours: SocketAddr| socket::overlap(ours, address);
+        let is_ours = left.iter().filter_map(|&place| self.all[place].tcp()).any(is_overlapped)
+            || self.given_up.iter().copied().any(is_overlapped);
+        is_ours && holder::is_this_process_alone(address)
     }
 
     /// Makes a rebinding the addresses that are bound: each socket and its listener, and those that were given up. Their
@@ -161,9 +231,9 @@ impl Addresses {
         let Rebinding { new, kept, next, .. } = rebinding;
         let mut all: Vec<Option<BoundAddress>> = self.all.drain(..).map(Some).collect();
         let mut orders = Vec::new();
-        for (place, listener, id) in kept {
+        for Kept { place, bind, listener, id } in kept {
             if let Some(mut place) = all[place].take() {
-                place.listener = listener;
+                (place.listener, place.bind) = (listener, bind);
                 orders.push((place.id, id));
                 self.all.push(place);
             }
@@ -175,6 +245,11 @@ impl Addresses {
             self.all.push(place);
         }
         self.next = next;
+        let closed: Vec<BoundAddress> = all.into_iter().flatten().collect();
+        self.given_up.extend(closed.iter().filter_map(BoundAddress::tcp));
+        for address in self.all.iter().filter_map(BoundAddress::tcp) {
+            self.given_up.remove(&address);
+        }
         // As a config reads.
         let order: HashMap<&str, usize> = snapshot
             .listeners
@@ -183,7 +258,7 @@ impl Addresses {
             .map(|(one, place)| (one.config.name.as_str(), place))
             .collect();
         self.all.sort_by_key(|place| order.get(place.listener.as_str()).copied());
-        (orders, all.into_iter().flatten().collect())
+        (orders, closed)
     }
 }
 
@@ -198,6 +273,19 @@ fn bind_tcp(
     let (_claim, address) = socket::claim(address)?;
     for of_worker in sockets {
         of_worker.push(Socket { id, listener, kind: SocketKind::Tcp(socket::listen(address)?) });
+    }
+    Ok((Bound::Tcp(address), None))
+}
+
+/// The same where sockets of ours that are given up are in the way: they do not listen yet.
+fn reserve_tcp(
+    address: SocketAddr,
+    id: SocketId,
+    listener: ListenerId,
+    sockets: &mut [Vec<Socket>],
+) -> io::Result<Opened> {
+    for of_worker in sockets {
+        of_worker.push(Socket { id, listener, kind: SocketKind::Tcp(socket::reserve(address)?) });
     }
     Ok((Bound::Tcp(address), None))
 }

@@ -23,13 +23,13 @@ impl Reloader {
             let _ = writeln!(text, "{of}");
         };
         let state = self.state();
-        let config = &state.config;
-        line(format_args!("connections {} workers {}", self.limits.limit(), state.workers.len()));
+        let config = &state.deployed.config;
+        line(format_args!("connections {} workers {}", self.limits.limit(), state.deployed.workers.len()));
         line(format_args!("{:?} {:?}", config.instance, config.access_log));
         line(format_args!("{:?} {:?}", config.log_level, config.log_format));
         line(format_args!("{:?} {:?}", config.shutdown_delay, config.shutdown_timeout));
         line(format_args!("{:?}", config.trusted_proxies));
-        for place in state.places.all() {
+        for place in state.deployed.places.all() {
             line(format_args!(
                 "address {:?} {} {:?} {}",
                 place.id, place.listener, place.bind, place.address

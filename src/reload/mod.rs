@@ -5,30 +5,44 @@
 //! probes (`probe`), so nobody who uses it notices.
 
 pub mod addresses;
+pub mod background;
 pub mod bound;
 pub mod difference;
 pub mod digest;
+pub mod fates;
 pub mod fault;
+pub mod logs;
 pub mod objects;
 pub mod place;
 pub mod plan;
 pub mod planning;
 pub mod running;
 
+use std::collections::HashSet;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use thiserror::Error;
-use tokio::sync::oneshot;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::config::model::Config;
+use crate::lasting::again;
+use crate::message::ListenerId;
 use crate::net::now;
 use crate::probe::{Probes, Resolver};
 use crate::shutdown::Shutdown;
-use crate::snapshot::{ConnectionLimits, Snapshot, Snapshots};
+use crate::snapshot::{ConnectionLimits, Snapshots};
+use crate::targets::Backend;
+use crate::telemetry::access_log::Rotation;
+use crate::telemetry::cells::Cells;
 use crate::tick::Tick;
-use crate::worker::{Change, ChangeSender};
+use crate::worker::{Before, Change, ChangeSender, Turnover, WorkerNews};
 use addresses::{Addresses, BoundAddress};
+use background::in_background;
 use bound::{Bound, Unbound};
+use logs::{AccessLogs, OldLog};
 use plan::PlannedAddress;
 
 /// Why another config is not taken. Nothing has changed.
@@ -43,6 +57,12 @@ pub enum Refused {
     /// An address can't be bound.
     #[error(transparent)]
     Bind(#[from] Unbound),
+    /// The access log can't be opened.
+    #[error("{0}")]
+    AccessLog(io::Error),
+    /// There is no thread for it.
+    #[error("can't begin: {0}")]
+    System(io::Error),
     /// The process is about to end.
     #[error("this process is about to end")]
     Ending,
@@ -57,6 +77,34 @@ pub struct Reloaded {
     pub removed: usize,
     /// What has become of addresses; a port that the system chose is still 0.
     pub addresses: Vec<PlannedAddress>,
+    /// The how manieth config of this process is in force now, from 1.
+    pub number: u64,
+    /// Configs that somebody still holds: 1, once all workers have gone over.
+    pub alive: usize,
+    /// Listeners that each worker was told of: new ones and those that are not what they were.
+    pub told: usize,
+    /// The most that going over has cost one worker's thread on a processor.
+    pub longest_turn: Duration,
+}
+
+/// One worker, as far as it is told of other configs.
+pub struct WorkerEnd {
+    /// How it is told.
+    pub changes: ChangeSender,
+    /// What it counts in.
+    pub cells: Arc<Cells>,
+}
+
+/// What is in force beside the snapshot.
+pub struct Deployed {
+    /// The config.
+    pub config: Config,
+    /// The addresses that are bound.
+    pub places: Addresses,
+    /// The access log.
+    pub logs: AccessLogs,
+    /// Those who serve it.
+    pub workers: Vec<WorkerEnd>,
 }
 
 /// Puts one config in the place of another.
@@ -69,30 +117,29 @@ pub struct Reloader {
     affordable: usize,
     shutdown: Shutdown,
     /// Who has it may put a config into force.
-    turn: tokio::sync::Mutex<()>,
+    turn: Arc<tokio::sync::Mutex<()>>,
     state: Mutex<State>,
 }
 
-/// What is in force beside the snapshot.
 struct State {
-    config: Config,
-    places: Addresses,
-    workers: Vec<ChangeSender>,
+    deployed: Deployed,
     probes: Option<Probes<fn() -> Tick>>,
+    /// The process ends: nothing is put into force any more.
+    is_closed: bool,
 }
 
 impl Reloader {
-    /// The way of `config`, which is in force, to others. `workers` have it and listen on `places`.
+    /// The way of what is in force to other configs.
     #[must_use]
     pub fn new(
         snapshots: Snapshots,
         limits: Arc<ConnectionLimits>,
         affordable: usize,
         shutdown: Shutdown,
-        (config, places, workers): (Config, Addresses, Vec<ChangeSender>),
+        deployed: Deployed,
     ) -> Reloader {
-        let state = Mutex::new(State { config, places, workers, probes: None });
-        Reloader { snapshots, limits, affordable, shutdown, turn: tokio::sync::Mutex::default(), state }
+        let state = Mutex::new(State { deployed, probes: None, is_closed: false });
+        Reloader { snapshots, limits, affordable, shutdown, turn: Arc::default(), state }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -102,7 +149,21 @@ impl Reloader {
 
     /// Begins to probe the targets in force. Called inside of the control runtime.
     pub fn probe(&self) {
-        let mut probes: Probes<fn() -> Tick> = Probes::new(Resolver::System, now, &self.shutdown.cut);
+        let (departures, mut departed) = mpsc::unbounded_channel::<Vec<Arc<Backend>>>();
+        let mut probes: Probes<fn() -> Tick> =
+            Probes::new(Resolver::System, now, departures, &self.shutdown.cut);
+        let workers: Vec<ChangeSender> =
+            self.state().deployed.workers.iter().map(|worker| worker.changes.clone()).collect();
+        // Ends with the probes.
+        tokio::spawn(again("telling workers who leaves", async move || {
+            while let Some(gone) = departed.recv().await {
+                let gone: Arc<[_]> = gone.into();
+                for worker in &workers {
+                    // A worker that has ended ends the process.
+                    let _ = worker.send(WorkerNews::Departing(Arc::clone(&gone)));
+                }
+            }
+        }));
         if let Some(snapshot) = self.snapshots.current() {
             probes.follow(&snapshot.targets);
         }
@@ -113,86 +174,165 @@ impl Reloader {
     #[must_use]
     pub fn bound(&self) -> Vec<(String, Bound)> {
         let state = self.state();
-        state.places.all().iter().map(|place| (place.listener.clone(), place.address.clone())).collect()
+        let places = state.deployed.places.all().iter();
+        places.map(|place| (place.listener.clone(), place.address.clone())).collect()
     }
 
-    /// Ends the probes and removes the files of unix sockets.
+    /// How to reopen the file of the access log in force; `None`: there is none.
+    #[must_use]
+    pub fn log_rotation(&self) -> Option<Rotation> {
+        self.state().deployed.logs.rotation()
+    }
+
+    /// Records that were handed over to an access log and could not be written.
+    #[must_use]
+    pub fn records_lost(&self) -> u64 {
+        self.state().deployed.logs.lost()
+    }
+
+    /// How long it goes on serving after SIGTERM before it drains.
+    #[must_use]
+    pub fn shutdown_delay(&self) -> Duration {
+        self.state().deployed.config.shutdown_delay
+    }
+
+    /// Ends the probes, removes the files of unix sockets and writes the rest of the access log, which may take a while.
     pub fn close(&self) {
         let mut state = self.state();
+        state.is_closed = true;
         state.probes = None;
-        state.places = Addresses::default();
+        state.deployed.places = Addresses::default();
+        state.deployed.logs.close();
     }
 
     /// Puts `config` into force. What is under way goes on under the config that it was begun with. Called inside of the
-    /// control runtime.
+    /// control runtime; whoever no longer waits for the end does not keep it from coming.
     ///
     /// # Errors
     /// See [`Refused`]; nothing has changed.
-    pub async fn apply(&self, config: &Config) -> Result<Reloaded, Refused> {
-        let _turn = self.turn.lock().await;
-        if self.shutdown.drain.is_cancelled() {
-            return Err(Refused::Ending);
-        }
-        let (snapshot, reloaded, answers, closed) = self.swap(config)?;
-        for answer in answers {
-            let _: Option<Arc<Snapshot>> = answer.await.ok();
-        }
-        if let Some(probes) = &mut self.state().probes {
-            probes.follow(&snapshot.targets);
-        }
-        // The files of unix sockets go with this; who is queued behind one is accepted all the same.
-        drop(closed);
-        Ok(reloaded)
+    pub async fn apply(self: &Arc<Self>, config: &Config) -> Result<Reloaded, Refused> {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let (this, config, control) = (Arc::clone(self), config.clone(), Handle::current());
+        let (tell, told) = oneshot::channel();
+        in_background(move || {
+            let _turn = turn;
+            let outcome = this.swap(&config, &control).map(|swapped| this.finish(swapped));
+            // Whoever asked may have gone.
+            let _ = tell.send(outcome);
+        })
+        .map_err(Refused::System)?;
+        told.await.unwrap_or_else(|_| Err(Refused::System(io::Error::other("it panicked"))))
     }
 
-    fn swap(&self, config: &Config) -> Result<Swapped, Refused> {
+    fn swap(&self, config: &Config, control: &Handle) -> Result<Swapped, Refused> {
         let mut state = self.state();
-        if let Some(&key) = restarts(&state.config, config).first() {
+        let state = &mut *state;
+        if state.is_closed || self.shutdown.drain.is_cancelled() {
+            return Err(Refused::Ending);
+        }
+        let deployed = &mut state.deployed;
+        if let Some(&key) = restarts(&deployed.config, config).first() {
             return Err(Refused::Restart { key });
         }
         let draft = self.snapshots.prepare(config);
-        let mut rebinding =
-            state.places.rebind(draft.snapshot(), state.workers.len()).map_err(Refused::Bind)?;
+        let mut rebinding = deployed.places.rebind(draft.snapshot(), deployed.workers.len())?;
+        // As late as it can be: a file that was made would stay.
+        let next_log = deployed.logs.prepare(config.access_log.as_ref()).map_err(Refused::AccessLog)?;
+        rebinding.listen()?;
         // From here on nothing fails.
-        let addresses = state.places.changes(&state.places.compare(draft.snapshot()));
+        let addresses = deployed.places.changes(&deployed.places.compare(draft.snapshot()));
         let sockets = std::mem::take(&mut rebinding.sockets);
+        let before = self.snapshots.current();
         let (snapshot, gone) = self.snapshots.commit(draft);
         self.limits.set(config.max_connections.unwrap_or(self.affordable));
-        let (orders, closed) = state.places.settle(rebinding, &snapshot);
-        let removed = gone.backends.len();
-        let departing: Arc<[_]> = gone.backends.into();
+        let (listeners, listeners_gone) = snapshot.turnover(before.as_deref());
+        let touched: HashSet<ListenerId> = listeners.iter().map(|listener| listener.id).collect();
+        let (mut orders, closed) = deployed.places.settle(rebinding, &snapshot);
+        orders.retain(|(_, listener)| touched.contains(listener));
+        let orders = orders.into_iter().map(|(id, listener)| (id, Some(listener)));
+        let orders = orders.chain(closed.iter().map(|place| (place.id, None))).collect();
+        let turnover = Arc::new(Turnover { listeners, gone: listeners_gone, orders });
+        let (stand_ins, departing): (_, Arc<[_]>) = (gone.stand_ins, gone.backends.into());
+        let log_differs = next_log.differs();
+        let old_log = deployed.logs.commit(next_log);
         let mut answers = Vec::new();
-        for (worker, sockets) in state.workers.iter().zip(sockets) {
+        for (worker, sockets) in deployed.workers.iter().zip(sockets) {
             let (done, answer) = oneshot::channel();
-            let (snapshot, places) = (Arc::clone(&snapshot), orders.clone());
-            let (departing, patience) = (Arc::clone(&departing), config.shutdown_timeout);
-            let change = Change { snapshot, sockets, places, departing, patience, done };
+            let change = Change {
+                snapshot: Arc::clone(&snapshot),
+                turnover: Arc::clone(&turnover),
+                sockets,
+                departing: Arc::clone(&departing),
+                log: log_differs.then(|| deployed.logs.handle(&worker.cells)),
+                patience: config.shutdown_timeout,
+                done,
+            };
             // A worker that has ended ends the process.
-            if worker.send(change).is_ok() {
+            if worker.changes.send(WorkerNews::Change(Box::new(change))).is_ok() {
                 answers.push(answer);
             }
         }
-        state.config = config.clone();
+        deployed.config = config.clone();
+        if let Some(probes) = &mut state.probes {
+            let _inside = control.enter();
+            probes.follow(&snapshot.targets);
+        }
         let given = &snapshot.given;
         let added = given.listeners.len() + given.targets.len() + given.backends.len();
-        Ok((snapshot, Reloaded { added, removed, addresses }, answers, closed))
+        let reloaded = Reloaded {
+            added,
+            removed: departing.len() + stand_ins,
+            addresses,
+            number: snapshot.number,
+            alive: 0,
+            told: turnover.listeners.len(),
+            longest_turn: Duration::ZERO,
+        };
+        Ok(Swapped { reloaded, answers, old_log, closed })
+    }
+
+    /// Waits until all workers have gone over, and lets go of what was in force before.
+    fn finish(&self, swapped: Swapped) -> Reloaded {
+        let Swapped { mut reloaded, answers, old_log, closed } = swapped;
+        let answers = answers.into_iter().filter_map(|answer| answer.blocking_recv().ok());
+        let answers: Vec<Before> = answers.collect();
+        for Before { log_rest, spent, .. } in answers {
+            reloaded.longest_turn = reloaded.longest_turn.max(spent);
+            if let (Some(log), Some(rest)) = (&old_log, log_rest) {
+                log.take(rest);
+            }
+        }
+        // The files of unix sockets go with this; who is queued behind one is accepted all the same.
+        drop(closed);
+        if let Some(log) = old_log {
+            self.state().deployed.logs.end(log);
+        }
+        reloaded.alive = self.snapshots.alive();
+        reloaded
     }
 }
 
-/// The config in force, what it came to, who tells the one before, and the addresses that were given up.
-type Swapped = (Arc<Snapshot>, Reloaded, Vec<oneshot::Receiver<Arc<Snapshot>>>, Vec<BoundAddress>);
+/// What is left to be done when another config is in force.
+struct Swapped {
+    reloaded: Reloaded,
+    /// Each worker's.
+    answers: Vec<oneshot::Receiver<Before>>,
+    old_log: Option<OldLog>,
+    /// Addresses that were given up.
+    closed: Vec<BoundAddress>,
+}
 
-/// Keys that differ and can't without a restart.
+type Differs = fn(&Config, &Config) -> bool;
+
+/// The keys that only a restart can change.
+pub const NEED_RESTART: [(&str, Differs); 4] = [
+    ("name", |before, after| before.instance.name != after.instance.name),
+    ("state_dir", |before, after| before.instance.state_dir != after.instance.state_dir),
+    ("admin.socket", |before, after| before.instance.socket != after.instance.socket),
+    ("workers", |before, after| before.workers != after.workers),
+];
+
+/// Those of them that differ.
 fn restarts(before: &Config, after: &Config) -> Vec<&'static str> {
-    let stays = [
-        ("name", before.instance.name == after.instance.name),
-        ("state_dir", before.instance.state_dir == after.instance.state_dir),
-        ("admin.socket", before.instance.socket == after.instance.socket),
-        ("workers", before.workers == after.workers),
-        ("access_log", before.access_log == after.access_log),
-        ("logging", before.log_level == after.log_level),
-        ("log_format", before.log_format == after.log_format),
-        ("shutdown_delay", before.shutdown_delay == after.shutdown_delay),
-    ];
-    stays.into_iter().filter(|(_, stays)| !stays).map(|(key, _)| key).collect()
+    NEED_RESTART.iter().filter(|(_, differs)| differs(before, after)).map(|(key, _)| *key).collect()
 }

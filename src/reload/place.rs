@@ -14,13 +14,14 @@ impl Refused {
         match self {
             Refused::Bind(unbound) => unbound.origin(rows),
             Refused::Restart { key } => {
-                // `access_log` has rows for its parts only.
+                // Some keys have rows for their parts only.
                 let is_of_it = |path: &str| {
                     path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
                 };
                 said(rows.iter().find(|row| is_of_it(&row.path))?)
             }
-            Refused::Ending => None,
+            Refused::AccessLog(_) => said(rows.iter().find(|row| row.path == "access_log.path")?),
+            Refused::System(_) | Refused::Ending => None,
         }
     }
 

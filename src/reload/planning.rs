@@ -15,16 +15,20 @@ impl Reloader {
     pub async fn plan(&self, loaded: &Loaded, rows: &[Effective]) -> Plan {
         let _turn = self.turn.lock().await;
         let state = self.state();
-        let mut refused: Vec<Refused> =
-            restarts(&state.config, &loaded.config).into_iter().map(|key| Refused::Restart { key }).collect();
+        let deployed = &state.deployed;
+        let mut refused: Vec<Refused> = restarts(&deployed.config, &loaded.config)
+            .into_iter()
+            .map(|key| Refused::Restart { key })
+            .collect();
         if self.shutdown.drain.is_cancelled() {
             refused.push(Refused::Ending);
         }
         let draft = self.snapshots.prepare(&loaded.config);
         let next = draft.snapshot();
-        let matching = state.places.compare(next);
-        refused.extend(state.places.try_out(&matching).into_iter().map(Refused::Bind));
-        let addresses = state.places.changes(&matching);
+        let matching = deployed.places.compare(next);
+        refused.extend(deployed.places.try_out(&matching).into_iter().map(Refused::Bind));
+        refused.extend(deployed.logs.try_out(loaded.config.access_log.as_ref()).map(Refused::AccessLog));
+        let addresses = deployed.places.changes(&matching);
         drop(state);
         let before = self.snapshots.current();
         let differing = difference(rows, &loaded.effective);

@@ -11,17 +11,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{Mutex, watch};
 
+use super::background::background;
 use super::difference::difference;
 use super::fault::Fault;
 use super::objects::objects;
 use super::plan::{Plan, PlanVerdict};
-use super::{Refused, Reloader};
-use crate::config::model::WatchMode;
+use super::{Refused, Reloaded, Reloader};
+use crate::config::model::{EventFormat, LogLevel, WatchMode};
 use crate::config::{Effective, Files, Loaded, Problems};
 use crate::events;
 
 /// Reads the config again from where the first one came.
 pub type Loader = Arc<dyn Fn() -> anyhow::Result<Loaded> + Send + Sync>;
+
+/// Has events logged from this level on, in this form.
+pub type Tune = Arc<dyn Fn(LogLevel, EventFormat) + Send + Sync>;
 
 /// Why the config that was read is not in force. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +44,7 @@ pub struct RunningConfig {
     /// By which configs are put into force.
     pub reloader: Arc<Reloader>,
     loader: Loader,
+    tune: Tune,
     asked: AtomicU64,
     last: Mutex<LastTurn>,
     /// What to watch: the files of the config in force, and after a refused reading those that it named too, each as it was
@@ -59,6 +64,8 @@ struct InForce {
     rows: Vec<Effective>,
     files: Files,
     watch: WatchMode,
+    /// Events are logged from this one on.
+    level: LogLevel,
 }
 
 impl InForce {
@@ -75,12 +82,12 @@ impl InForce {
 impl RunningConfig {
     /// Of a config that is in force.
     #[must_use]
-    pub fn new(reloader: Arc<Reloader>, loader: Loader, loaded: &Loaded) -> RunningConfig {
+    pub fn new(reloader: Arc<Reloader>, loader: Loader, tune: Tune, loaded: &Loaded) -> RunningConfig {
         let (rows, files, watch) = (loaded.effective.clone(), loaded.files.clone(), loaded.config.watch);
-        let force = InForce { rows, files, watch };
+        let force = InForce { rows, files, watch, level: loaded.config.log_level };
         let files = watch::Sender::new(force.watched(&force.files));
         let last = LastTurn { covers: 0, outcome: Ok(Arc::default()), force };
-        RunningConfig { reloader, loader, asked: AtomicU64::new(0), last: Mutex::new(last), files }
+        RunningConfig { reloader, loader, tune, asked: AtomicU64::new(0), last: Mutex::new(last), files }
     }
 
     /// The files to watch, again after each reading.
@@ -123,11 +130,17 @@ impl RunningConfig {
             Err(refusal) => Err(refusal),
         };
         match applied {
-            Ok((loaded, plan)) => {
+            Ok((loaded, plan, reloaded)) => {
+                let (level, format) = (loaded.config.log_level, loaded.config.log_format);
+                // Who turns the volume down hears of that.
+                (self.tune)(force.level.max(level), format);
+                let Reloaded { number, alive, told, longest_turn, .. } = reloaded;
                 events::reloaded(&plan.lines());
+                events::snapshot_swapped(number, alive, told, longest_turn);
                 loaded.warnings.iter().for_each(|warning| events::reload_warning(warning));
                 let watch = loaded.config.watch;
-                *force = InForce { rows: loaded.effective, files: loaded.files, watch };
+                (self.tune)(level, format);
+                *force = InForce { rows: loaded.effective, files: loaded.files, watch, level };
                 self.files.send_replace(force.watched(&force.files));
                 Ok(Arc::new(plan))
             }
@@ -143,8 +156,8 @@ impl RunningConfig {
     /// it was before.
     async fn read(&self, loader: &Loader, force: Files) -> (Result<Loaded, Refusal>, Files) {
         let read = Arc::clone(loader);
-        // Files may be slow.
-        let read = tokio::task::spawn_blocking(move || {
+        // Files may be slow, and large.
+        let read = background(move || {
             let before = force.again();
             (read(), before)
         });
@@ -160,18 +173,19 @@ impl RunningConfig {
         (read, files)
     }
 
-    async fn apply(&self, loaded: Loaded, rows: &[Effective]) -> Result<(Loaded, Plan), Refusal> {
+    async fn apply(&self, loaded: Loaded, rows: &[Effective]) -> Result<(Loaded, Plan, Reloaded), Refusal> {
         let before = self.reloader.snapshots.current();
         let applied = self.reloader.apply(&loaded.config).await;
-        let reloaded = applied.map_err(|refused| Refusal::conflict(&refused, &loaded.effective))?;
+        let mut reloaded = applied.map_err(|refused| Refusal::conflict(&refused, &loaded.effective))?;
         let (after, differing) = (self.reloader.snapshots.current(), difference(rows, &loaded.effective));
         let both = before.zip(after);
         let objects = both.map(|(before, after)| objects(&before, &after, &differing)).unwrap_or_default();
-        let addresses = reloaded.addresses;
+        let addresses = std::mem::take(&mut reloaded.addresses);
         let is_same = objects.is_empty() && addresses.is_empty();
         let verdict = if is_same { PlanVerdict::Unchanged } else { PlanVerdict::Taken };
         let warnings = loaded.warnings.clone();
-        Ok((loaded, Plan { verdict, objects, addresses, problems: Vec::new(), warnings }))
+        let plan = Plan { verdict, objects, addresses, problems: Vec::new(), warnings };
+        Ok((loaded, plan, reloaded))
     }
 }
 

@@ -294,6 +294,19 @@ impl Snapshot {
         snapshots.commit(snapshots.prepare(config)).0
     }
 
+    /// The listeners that are new or not what they were under the config `before`, and those of that config that are gone.
+    #[must_use]
+    pub fn turnover(&self, before: Option<&Snapshot>) -> (Vec<Arc<Listener>>, Vec<Arc<Listener>>) {
+        let was = |name: &str| before.and_then(|before| before.listener_named(name));
+        let stays = |now: &&Arc<Listener>| was(&now.config.name).is_some_and(|was| Arc::ptr_eq(was, now));
+        let these = self.listeners.iter().filter(|now| !stays(now)).map(Arc::clone).collect();
+        let goes_on = |was: &&Arc<Listener>| {
+            self.listener_named(&was.config.name).is_some_and(|now| Arc::ptr_eq(&now.state, &was.state))
+        };
+        let all = before.into_iter().flat_map(|before| &before.listeners);
+        (these, all.filter(|was| !goes_on(was)).map(Arc::clone).collect())
+    }
+
     /// The listener of this name.
     #[must_use]
     pub fn listener_named(&self, name: &str) -> Option<&Arc<Listener>> {

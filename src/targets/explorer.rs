@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use crate::config::model::{self, Balance, HealthCheck, Portion, Resilience};
+use crate::config::model::{self, BackendAddress, Balance, HealthCheck, Portion, Resilience};
 use crate::targets::fixtures::unprobed;
 use crate::targets::queueing::lease::Heard;
 use crate::targets::queueing::queue::QueueLine;
@@ -164,6 +164,21 @@ fn control(registry: &Registry, target: &Target, scene: Scene, seed: u64) -> Han
                 config.backends.remove(chance.below(4));
                 registry.apply(&[config]);
             }
+            6 if scene.churns => {
+                // Everybody at other addresses, back again, or nobody new.
+                let mut config = scene.config();
+                let move_on = u16::try_from(chance.below(3)).expect("small") * 100;
+                for backend in &mut config.backends {
+                    if let BackendAddress::Host { port, .. } = &mut backend.address {
+                        *port += move_on;
+                    }
+                }
+                let newest = registry.apply(&[config]).remove(0);
+                if chance.below(2) == 0 {
+                    drop(newest.state.report(&newest.backends[chance.below(4)], Verdict::Good, now));
+                }
+            }
+            7 if scene.churns => drop(target.state.stand_in(now)),
             _ => point(),
         }
     }

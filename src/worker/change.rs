@@ -4,10 +4,12 @@
 //!
 //! 1. A worker has one config at a time and goes over to the next one between two turns of its event loop, so no task
 //!    sees half of either. Whatever was begun under the one before holds the objects of that one.
-//! 2. An accept loop is told whose connections it accepts by its [`Orders`]; one that is not named by a change ends as in a
+//! 2. An accept loop is told whose connections it accepts by its [`Orders`]; one that a change tells to end does so as in a
 //!    drain: it accepts what is queued, then closes.
 //! 3. Who is cut at the end of a listener's time is a connection of that very listener: its number is nobody else's while
 //!    the one who cuts holds its state.
+//! 4. A Record is written to the access log that the worker has when it ends, whatever it was begun under. Going over, a worker
+//!    hands over all that it holds; what finds no room goes back with [`Before`], and none is lost.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,6 +17,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_local;
 use tokio::time::sleep;
@@ -25,32 +28,66 @@ use crate::net::now;
 use crate::proxy::WorkerCtx;
 use crate::snapshot::{Listener, Snapshot};
 use crate::targets::{Backend, Departure};
+use crate::telemetry::access_log::{Handle, LogRest};
 
 use super::admission::Admitter;
 use super::handover::Neighbours;
 use super::listen::{Loop, Orders, Socket, SocketId};
 
-/// Another config, for one worker.
+/// Another config, for one worker. What it costs the worker goes by what differs, and not by how large the config is.
 pub struct Change {
     /// What is in force from now on.
     pub snapshot: Arc<Snapshot>,
+    /// What differs, the same for all workers.
+    pub turnover: Arc<Turnover>,
     /// Addresses that it did not listen on before.
     pub sockets: Vec<Socket>,
-    /// Every socket that goes on, and whose connections it accepts.
-    pub places: Vec<(SocketId, ListenerId)>,
     /// Backends that leave, or stay after all: their words have changed.
     pub departing: Arc<[Arc<Backend>]>,
-    /// How long connections of listeners that are gone may finish.
+    /// Its end of another access log, or of none; `None`: that stays.
+    pub log: Option<Option<Handle>>,
+    /// How long connections of listeners that are gone may finish, and all of them at the end.
     pub patience: Duration,
-    /// Gets the config before once this one is in force, so that its end costs no worker time.
-    pub done: oneshot::Sender<Arc<Snapshot>>,
+    /// Is told once this is in force.
+    pub done: oneshot::Sender<Before>,
+}
+
+/// What differs for a worker from the config before.
+#[derive(Debug, Default)]
+pub struct Turnover {
+    /// Listeners that are new or not what they were.
+    pub listeners: Vec<Arc<Listener>>,
+    /// Those that are no longer there.
+    pub gone: Vec<Arc<Listener>>,
+    /// Sockets whose connections belong to one of these listeners from now on; `None`: it accepts what is queued and ends.
+    pub orders: Vec<(SocketId, Option<ListenerId>)>,
+}
+
+/// What a worker gives back when another config is in force, so that its end costs no worker time.
+pub struct Before {
+    /// The config before.
+    pub snapshot: Arc<Snapshot>,
+    /// What differed.
+    pub turnover: Arc<Turnover>,
+    /// Lines for the access log before, if that is another one.
+    pub log_rest: Option<LogRest>,
+    /// What the change has cost the worker's thread on a processor: for so long no connection got its turn.
+    pub spent: Duration,
+}
+
+/// What a worker is told.
+pub enum WorkerNews {
+    /// Another config.
+    Change(Box<Change>),
+    /// Backends leave, or stay after all, without one: their words have changed.
+    Departing(Arc<[Arc<Backend>]>),
 }
 
 /// By which a worker is told of changes.
-pub type ChangeSender = mpsc::UnboundedSender<Change>;
+pub type ChangeSender = mpsc::UnboundedSender<WorkerNews>;
 
-/// What a worker is told.
-pub struct Changes(mpsc::UnboundedReceiver<Change>);
+/// The other end of it.
+pub struct Changes(mpsc::UnboundedReceiver<WorkerNews>);
 
 /// Both ends of a worker's changes. There is no bound, because whoever sends waits for the answer.
 #[must_use]
@@ -61,9 +98,9 @@ pub fn changes() -> (ChangeSender, Changes) {
 
 impl Changes {
     /// The next one; for ever if nobody can send any more.
-    pub(super) async fn next(&mut self) -> Change {
+    pub(super) async fn next(&mut self) -> WorkerNews {
         match self.0.recv().await {
-            Some(change) => change,
+            Some(news) => news,
             None => std::future::pending().await,
         }
     }
@@ -100,30 +137,31 @@ impl Accepting {
     /// # Errors
     /// A new socket can't be accepted from.
     pub(super) fn change(&mut self, change: Change, tasks: &mut Vital) -> io::Result<()> {
-        let Change { snapshot, sockets, places, departing, patience, done } = change;
-        let before = self.ctx.adopt(snapshot);
+        let begun = thread_time();
+        let Change { snapshot, turnover, sockets, departing, log, patience, done } = change;
+        let snapshot = self.ctx.adopt(snapshot, &turnover.listeners, &turnover.gone);
         self.ctx.tunnels.look(&departing);
-        let places: HashMap<SocketId, ListenerId> = places.into_iter().collect();
-        let mut ends = false;
-        self.loops.retain(|id, orders| match places.get(id) {
-            Some(&listener) => {
-                if let Some(here) = self.ctx.here(listener) {
-                    orders.here.replace(here);
+        let log_rest = log.and_then(|next| Handle::replace(&mut self.ctx.log.borrow_mut(), next));
+        let mut ends = !turnover.gone.is_empty();
+        for (id, order) in &turnover.orders {
+            match order {
+                Some(listener) => {
+                    if let (Some(orders), Some(here)) = (self.loops.get(id), self.ctx.here(*listener)) {
+                        orders.here.replace(here);
+                    }
                 }
-                true
+                None => {
+                    ends = true;
+                    if let Some(orders) = self.loops.remove(id) {
+                        orders.ends.set(true);
+                    }
+                }
             }
-            None => {
-                orders.ends.set(true);
-                ends = true;
-                false
-            }
-        });
+        }
         for socket in sockets {
             self.begin(socket, tasks)?;
         }
-        let gone = |listener: &&Arc<Listener>| self.ctx.here(listener.id).is_none();
-        for listener in before.listeners.iter().filter(gone) {
-            ends = true;
+        for listener in &turnover.gone {
             let (admitter, state, id) = (Rc::clone(&self.admitter), Arc::clone(&listener.state), listener.id);
             let ctx = Rc::clone(&self.ctx);
             ctx.tunnels.close(id, Departure { since: now(), window: patience });
@@ -138,8 +176,15 @@ impl Accepting {
             // Whoever waits for something looks up who it belongs to.
             self.ctx.ticker.wake_all();
         }
+        let spent = thread_time().saturating_sub(begun);
         // Whoever asked may have gone.
-        let _ = done.send(before);
+        let _ = done.send(Before { snapshot, turnover, log_rest, spent });
         Ok(())
     }
+}
+
+/// Time that this thread has had a processor.
+fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }

@@ -35,7 +35,7 @@ use crate::telemetry::cells::Cells;
 use admission::Admitter;
 use change::Accepting;
 
-pub use change::{Change, ChangeSender, Changes, changes};
+pub use change::{Before, Change, ChangeSender, Changes, Turnover, WorkerNews, changes};
 pub use handover::{Ends, link};
 pub use listen::{Socket, SocketId, SocketKind};
 
@@ -105,7 +105,7 @@ async fn serve(
     ends: Ends,
     mut changes: Changes,
     shutdown: &Shutdown,
-    patience: Duration,
+    mut patience: Duration,
 ) -> io::Result<()> {
     let tracker = TaskTracker::new();
     // These never end.
@@ -143,7 +143,13 @@ async fn serve(
             error = accepting.ended() => return Err(error),
             change = changes.next() => change,
         };
-        loops.change(change, &mut accepting)?;
+        match change {
+            WorkerNews::Change(change) => {
+                patience = change.patience;
+                loops.change(*change, &mut accepting)?;
+            }
+            WorkerNews::Departing(backends) => ctx.tunnels.look(&backends),
+        }
     }
     // From here on only accept loops hold the neighbours, and the others' mailboxes end when those have.
     drop(loops);

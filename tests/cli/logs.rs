@@ -12,16 +12,17 @@ use rustix::process::Signal;
 use super::{PATIENCE, Started, address_in, backend, evenkeel, eventually, outcome};
 
 /// A process with a config of its own in front of one backend.
-struct Lab {
+pub(super) struct Lab {
     folder: tempfile::TempDir,
-    lb: Started,
+    pub(super) lb: Started,
     address: SocketAddr,
+    target: String,
     _backend: Running,
 }
 
 impl Lab {
     /// `top`: lines at the top of the config.
-    fn start(top: &str) -> Lab {
+    pub(super) fn start(top: &str) -> Lab {
         Lab::start_in(tempfile::tempdir().unwrap(), top)
     }
 
@@ -33,7 +34,7 @@ impl Lab {
     }
 
     /// Where it listens has still to be read from its events.
-    fn spawn(folder: tempfile::TempDir, top: &str, flags: &[&str]) -> Lab {
+    pub(super) fn spawn(folder: tempfile::TempDir, top: &str, flags: &[&str]) -> Lab {
         let backend = backend("one");
         let target = format!(
             "workers: 2\ntargets: {{web: {{protocol: http, listener: 0, health_check: off, backends: [{{url: \"{}\"}}]}}}}\n",
@@ -42,27 +43,39 @@ impl Lab {
         let config = folder.path().join("evenkeel.yaml");
         std::fs::write(&config, format!("{top}\n{target}")).unwrap();
         let lb = Started::new(evenkeel(&[&["--config", config.to_str().unwrap()], flags].concat()));
-        Lab { folder, lb, address: "127.0.0.1:0".parse().unwrap(), _backend: backend }
+        Lab { folder, lb, address: "127.0.0.1:0".parse().unwrap(), target, _backend: backend }
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    /// Writes other lines at the top of the config and tells it to read that.
+    pub(super) fn rewrite(&self, top: &str) {
+        std::fs::write(self.file("evenkeel.yaml"), format!("{top}\n{}", self.target)).unwrap();
+        self.lb.signal(Signal::HUP);
+    }
+
+    /// The same, until it says what came of that.
+    pub(super) fn reload(&mut self, top: &str) -> String {
+        self.rewrite(top);
+        self.lb.wait_for("reload")
+    }
+
+    pub(super) fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn client(&self) -> TcpStream {
+    pub(super) fn client(&self) -> TcpStream {
         let socket = TcpStream::connect(self.address).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket
     }
 
-    fn end(mut self) {
+    pub(super) fn end(mut self) {
         self.lb.signal(Signal::TERM);
         assert_eq!(self.lb.exit_code(), Some(0));
     }
 }
 
 /// One request on an open connection; the answer has a body of 14 bytes.
-fn ask(socket: &mut TcpStream, path: &str, more: &str) {
+pub(super) fn ask(socket: &mut TcpStream, path: &str, more: &str) {
     socket.write_all(format!("GET {path} HTTP/1.1\r\nHost: test\r\n{more}\r\n").as_bytes()).unwrap();
     let mut head = Vec::new();
     let mut byte = [0u8; 1];
@@ -74,7 +87,7 @@ fn ask(socket: &mut TcpStream, path: &str, more: &str) {
     socket.read_exact(&mut [0u8; b"Hello from one".len()]).unwrap();
 }
 
-fn lines(file: &Path) -> Vec<String> {
+pub(super) fn lines(file: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     // A line that is just being written does not count.
     text.split_inclusive('\n')
@@ -83,7 +96,7 @@ fn lines(file: &Path) -> Vec<String> {
         .collect()
 }
 
-fn has(file: &Path, path: &str) -> bool {
+pub(super) fn has(file: &Path, path: &str) -> bool {
     lines(file).iter().any(|line| line == path)
 }
 

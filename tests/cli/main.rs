@@ -6,6 +6,7 @@ mod events;
 mod habits;
 mod https;
 mod logs;
+mod reload;
 mod shutdown;
 mod simulate;
 mod starts;

@@ -32,7 +32,7 @@ impl Lab {
         let text = Arc::new(Mutex::new(text.to_owned()));
         let (from, path) = (Arc::clone(&text), folder.path().to_owned());
         let loader: Loader = Arc::new(move || read(&from.lock().unwrap(), &path));
-        let running = Arc::new(RunningConfig::new(server.reloader(), loader, &loaded));
+        let running = Arc::new(RunningConfig::new(server.reloader(), loader, Arc::new(|_, _| ()), &loaded));
         Lab { server, running, folder, text }
     }
 

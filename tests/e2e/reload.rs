@@ -15,7 +15,7 @@ use super::support::process::Process;
 use super::support::{self, Client, Keel, PATIENCE, config, eventually, fakes, quick_health};
 
 /// One target and listener for each name, each with the next of `backends`.
-fn config_of(names: &[&str], backends: &[&Running]) -> Config {
+pub fn config_of(names: &[&str], backends: &[&Running]) -> Config {
     let mut whole = config(Protocol::Http, &[]);
     (whole.listeners, whole.targets) = (Vec::new(), Vec::new());
     for (place, (name, backend)) in names.iter().zip(backends).enumerate() {

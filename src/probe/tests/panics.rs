@@ -21,12 +21,8 @@ async fn a_probe_that_panics_is_begun_again() {
     let target = target(Some(health(2 * SECOND, SECOND)), vec![unix(&path)], None);
     let armed = Arc::new(AtomicBool::new(false));
     // Without a sweep: it reads the same clock.
-    let subject = ProbeSubject {
-        target: Arc::clone(&target),
-        backend: Arc::clone(&target.backends[0]),
-        clock: fragile(&armed),
-    };
-    let rules = health(2 * SECOND, SECOND);
+    let subject = subject(&target, fragile(&armed));
+    let rules = rules(health(2 * SECOND, SECOND));
     let _probing = tokio::spawn(again("probing it", async move || watch(&subject, &rules, None).await));
     until(&target, 0, Health::Down).await;
     armed.store(true, Ordering::Release);

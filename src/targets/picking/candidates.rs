@@ -15,6 +15,8 @@ use crate::tick::Tick;
 pub(in crate::targets) struct Member {
     pub(in crate::targets) backend: Arc<Backend>,
     pub(in crate::targets) portion: Portion,
+    /// What its probe asks for.
+    pub(in crate::targets) probe_path: Option<Arc<str>>,
 }
 
 impl Member {

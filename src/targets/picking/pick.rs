@@ -62,7 +62,7 @@ impl Target {
     #[must_use]
     #[inline]
     pub fn pick(&self, ask: &Ask<'_>) -> Pick {
-        if let Some(pick) = ask.pin.and_then(|pin| pinned(pin, ask)) {
+        if let Some(pick) = ask.pin.and_then(|pin| self.state.pinned(pin, ask)) {
             return pick;
         }
         if self.state.board.has_waiting() && ask.tried.is_empty() {
@@ -175,6 +175,21 @@ impl TargetState {
         let wanted = |_: &_, backend| !ask.tried.contains(backend);
         let lease = self.board.lock().trial(number, ask.now, wanted);
         lease.map(Lease::counted_if_wanted)
+    }
+}
+
+impl TargetState {
+    /// The backend of the client's cookie, or who stands in for it.
+    #[cold]
+    fn pinned(&self, pin: &Arc<Backend>, ask: &Ask<'_>) -> Option<Pick> {
+        if pin.health() == Health::Unknown
+            && let Some(stand_ins) = &self.live.load().stand_ins
+        {
+            // Nobody waits for a verdict while somebody serves. The cookie stays, and leads to the new one later.
+            let lease = pinned(stand_ins.get(&pin.identity)?, ask);
+            return lease.filter(|pick| matches!(pick, Pick::Lease(_)));
+        }
+        pinned(pin, ask)
     }
 }
 

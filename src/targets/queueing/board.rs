@@ -114,10 +114,9 @@ impl Board {
     }
 
     /// Sets the rules and the limit (0: none). Who is concerned is to be refreshed.
-    pub(in crate::targets) fn govern(&self, config: &Resilience, limit: u32, members: usize) {
+    pub(in crate::targets) fn govern(&self, config: &Resilience, limit: u32) {
         self.rules.store(Arc::new(BoardRules::new(config)));
         let mut locked = self.lock();
-        locked.members = members;
         self.set_limit(&mut locked, limit);
     }
 

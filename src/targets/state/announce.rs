@@ -6,6 +6,7 @@ use crate::events::{self, BackendChange, TargetChange};
 use crate::targets::picking::candidates::Member;
 use crate::targets::resilience::trial::is_free_for_trial;
 use crate::targets::state::decide::{EjectionState, Fuse, Health, Source, decide};
+use crate::targets::state::members::{STAND_IN, Succession};
 use crate::targets::state::status::{BackendFacts, facts};
 use crate::targets::state::transitions::{News, Sight};
 use crate::targets::{Circuit, Target};
@@ -14,11 +15,14 @@ use crate::tick::Tick;
 impl Target {
     /// Tells what has changed since the last time.
     pub fn announce(&self, now: Tick) {
+        self.tell_succession();
         // First, since it decides on who is left.
         let panic = self.state.settle(now);
         // Held while lines are written, so that they come in the order of what happened; writing only queues them.
         let mut transitions = self.state.transitions.lock().unwrap_or_else(PoisonError::into_inner);
-        for (news, left, of) in transitions.step(&self.sights(now), now) {
+        let (sights, has_stand_ins) = self.sights(now);
+        transitions.has_stand_ins = has_stand_ins;
+        for (news, left, of) in transitions.step(&sights, now) {
             match news {
                 News::Backend { name, from, to, source, reason, after } => {
                     events::backend_changed(&BackendChange {
@@ -53,23 +57,36 @@ impl Target {
         self.state.transitions.lock().unwrap_or_else(PoisonError::into_inner).is_in_doubt()
     }
 
+    /// Tells how those have ended to stand in who were there before the members.
+    fn tell_succession(&self) {
+        match self.state.take_succession() {
+            Some(Succession { before, succeeded: true }) => events::successors_up(&self.name, before),
+            Some(Succession { before, succeeded: false }) => {
+                events::successors_late(&self.name, before, STAND_IN);
+            }
+            None => {}
+        }
+    }
+
     /// Waits until there may be something to tell: the state of a backend, its breaker or its ejection has turned.
     pub async fn turned(&self) {
         self.state.board.turned.notified().await;
     }
 
-    fn sights(&self, now: Tick) -> Vec<Sight> {
-        self.state.with_members(|members| {
+    /// The members, and whether others stand in for them.
+    fn sights(&self, now: Tick) -> (Vec<Sight>, bool) {
+        self.state.with_members(|members, has_stand_ins| {
             let first = members.iter().filter(|member| member.portion.weight > 0);
             let first = first.map(|member| member.portion.priority).min().unwrap_or_default();
-            members.iter().map(|member| sight(member, member.portion.priority > first, now)).collect()
+            let sights = members.iter().map(|member| sight(member, member.portion.priority > first, now));
+            (sights.collect(), has_stand_ins)
         })
     }
 }
 
 /// What there is to be told of a member. `is_backup`: it stands behind others.
 fn sight(member: &Member, is_backup: bool, now: Tick) -> Sight {
-    let Member { backend, portion } = member;
+    let Member { backend, portion, .. } = member;
     let BackendFacts { mut inputs, ejection, circuit } = facts(backend);
     let is_set_aside = inputs.standing.word == EjectionState::SetAside;
     inputs.standing.word = if ejection.is_news() { EjectionState::Ejected } else { EjectionState::Fine };

@@ -63,11 +63,10 @@ impl Backend {
             identity: format!("{}/{}", target.name, config.name).into(),
             address: config.address.clone(),
             authority: config.address.authority(config.tls.is_some()).into(),
-            probe_path: config.probe_path.as_deref().map(Arc::from),
             tls,
             tls_settings: config.tls.clone(),
             endpoints: ArcSwap::from_pointee(endpoints.into()),
-            detail: Mutex::new(Detail { inputs, threshold: Threshold::default(), decision }),
+            detail: Mutex::new(Detail { inputs, threshold: Threshold::default(), check: 0, decision }),
             trouble: Trouble::default(),
             departure: DepartureWord::default(),
             gone: AtomicBool::new(false),
@@ -76,12 +75,10 @@ impl Backend {
         }
     }
 
-    /// Whether `config` still means this backend; if not, a reload makes a new one.
+    /// Whether `config` still means this backend; if not, a reload makes a new one. How it is probed is no part of what it
+    /// is.
     pub(in crate::targets) fn is_still(&self, config: &model::BackendConfig) -> bool {
-        *self.name == *config.name
-            && self.address == config.address
-            && self.probe_path.as_deref() == config.probe_path.as_deref()
-            && self.tls_settings == config.tls
+        *self.name == *config.name && self.address == config.address && self.tls_settings == config.tls
     }
 
     /// Its state at this moment.
@@ -149,6 +146,12 @@ impl Backend {
     #[must_use]
     pub fn idle_proven(&self) -> Duration {
         Duration::from_nanos(self.idle_proven.load(Ordering::Relaxed))
+    }
+
+    /// Which check is in force, counted from 0 as they change: who probes says from which one a verdict is.
+    #[must_use]
+    pub fn check(&self) -> u32 {
+        self.detail().check
     }
 
     /// Whether its latest probe contradicted the verdict in force, so that the next is due earlier.

@@ -7,6 +7,7 @@ pub(in crate::targets) mod departure;
 pub(in crate::targets) mod endpoint;
 pub mod health;
 pub(in crate::targets) mod input;
+mod members;
 pub(in crate::targets) mod objects;
 pub(in crate::targets) mod padded;
 pub(in crate::targets) mod registry;

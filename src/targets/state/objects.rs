@@ -70,8 +70,6 @@ pub struct Backend {
     pub address: BackendAddress,
     /// The same as a Host.
     pub authority: Arc<str>,
-    /// What its probe asks for with GET; `None`: the probe is a TCP connect.
-    pub probe_path: Option<Arc<str>>,
     /// TLS towards it; `None`: plain.
     pub tls: Option<Upstream>,
     /// What `tls` was made of.
@@ -97,6 +95,8 @@ pub struct Backend {
 pub(in crate::targets) struct Detail {
     pub(in crate::targets) inputs: Inputs,
     pub(in crate::targets) threshold: Threshold,
+    /// Which check is in force, counted from 0: what another one has found out says nothing any more.
+    pub(in crate::targets) check: u32,
     pub(in crate::targets) decision: Decision,
 }
 

@@ -14,7 +14,6 @@ use crate::message::TargetId;
 use crate::slots::Slots;
 use crate::targets::picking::candidates::Member;
 use crate::targets::state::departure::Departure;
-use crate::targets::state::objects::Board;
 use crate::targets::{Backend, Pins, Target, TargetState};
 use crate::tick::Tick;
 use crate::tls::{Roots, Upstream};
@@ -42,6 +41,8 @@ pub struct Prepared {
 pub struct Gone {
     /// Backends without a target, or of one that is gone. Their pooled connections are retired, and they leave.
     pub backends: Vec<Arc<Backend>>,
+    /// How many more are gone from the config and stand in for those that nobody may pick yet.
+    pub stand_ins: usize,
 }
 
 impl Registry {
@@ -60,8 +61,8 @@ impl Registry {
 
     /// What `targets` would be. Nobody sees anything of it before it is committed.
     ///
-    /// A backend with the same identity, address, probe path and TLS stays the same object; so does the state
-    /// of a target with the same name.
+    /// A backend with the same identity, address and TLS stays the same object; so does the state of a target with the same
+    /// name.
     #[must_use]
     pub fn prepare(&self, targets: &[model::TargetConfig]) -> Prepared {
         let roots = Roots::default();
@@ -87,14 +88,15 @@ impl Registry {
             for backend in &target.backends {
                 self.backends.insert(Arc::clone(&backend.identity), Arc::clone(backend));
             }
-            leave(&before.as_ref().unwrap_or(target).config, target.enter());
+            leave(&before.as_ref().unwrap_or(target).config, target.enter(now));
+            gone.stand_ins += target.state.stand_ins();
         }
         // Whole targets that are gone: their states keep their live sets for requests that still hold them.
         let stays: HashSet<&str> = prepared.targets.iter().map(|target| &*target.name).collect();
         self.targets.retain(|name, target| {
             let stays = stays.contains(&**name);
             if !stays {
-                leave(&target.config, target.state.backends());
+                leave(&target.config, target.state.dismiss_all());
             }
             stays
         });
@@ -117,7 +119,7 @@ impl Registry {
                 (config.name.as_str().into(), Arc::new(TargetState::numbered(self.target_numbers.give())))
             }
         };
-        let backend = |backend| self.backend(&config, backend, &state.board, roots);
+        let backend = |backend| self.backend(&config, backend, &state, roots);
         let backends: Vec<_> = config.backends.iter().map(backend).collect();
         let pins = config.sticky.as_ref().map(|sticky| Pins::new(sticky, &backends));
         // Past 65,535 targets at a time the last number is shared.
@@ -129,30 +131,37 @@ impl Registry {
         &self,
         target: &model::TargetConfig,
         config: &model::BackendConfig,
-        board: &Arc<Board>,
+        state: &TargetState,
         roots: &Roots,
     ) -> Arc<Backend> {
         let identity = format!("{}/{}", target.name, config.name);
+        let is_it = |known: &Backend| {
+            known.is_still(config) && known.tls.as_ref().is_none_or(|tls| tls.is_for(target.protocol))
+        };
         if let Some(known) = self.backends.get(identity.as_str())
-            && known.is_still(config)
-            && known.tls.as_ref().is_none_or(|tls| tls.is_for(target.protocol))
+            && is_it(&known)
         {
             return Arc::clone(&known);
         }
+        // A config that is taken back within seconds.
+        if let Some(known) = state.find_stand_in(is_it) {
+            return known;
+        }
         let tls = config.tls.as_ref().map(|tls| Upstream::new(tls, target.protocol, roots));
-        Arc::new(Backend::new(self.backend_numbers.give(), target, config, board, tls))
+        Arc::new(Backend::new(self.backend_numbers.give(), target, config, &state.board, tls))
     }
 }
 
 impl Target {
     /// Makes its members and rules those in force. Gives the members so far that are not among them.
-    fn enter(&self) -> Vec<Arc<Backend>> {
+    fn enter(&self, now: Tick) -> Vec<Arc<Backend>> {
         let members = self.backends.iter().zip(&self.config.backends);
         let members = members.map(|(backend, config)| Member {
             backend: Arc::clone(backend),
             portion: config.portion.clone(),
+            probe_path: config.probe_path.as_deref().map(Arc::from),
         });
-        self.state.replace(members.collect(), &self.config)
+        self.state.replace(members.collect(), &self.config, now)
     }
 }
 
@@ -298,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn switching_probing_off_makes_a_down_backend_healthy_and_on_makes_it_unknown() {
+    fn switching_probing_off_makes_a_down_backend_healthy_and_on_leaves_it_so_until_the_first_verdict() {
         let registry = Registry::new();
         let probing = registry.apply(&[probed(1)]);
         let backend = &probing[0].backends[0];
@@ -307,8 +316,78 @@ mod tests {
         assert_eq!(backend.health(), Health::Up);
         assert!(matches!(off[0].pick(&Ask::new(&Tried::new(), &Chance::seeded(1), Tick(2))), Pick::Lease(_)));
         let on = registry.apply(&[probed(1)]);
-        assert!(matches!(on[0].pick(&Ask::new(&Tried::new(), &Chance::seeded(1), Tick(3))), Pick::Unknown));
+        assert!(matches!(on[0].pick(&Ask::new(&Tried::new(), &Chance::seeded(1), Tick(3))), Pick::Lease(_)));
         assert!(Arc::ptr_eq(backend, &on[0].backends[0]));
+        on[0].state.report(backend, Verdict::Bad("timeout after 1s".into()), Tick(4));
+        assert_eq!(backend.health(), Health::Down, "the first verdict decides alone");
+    }
+
+    #[test]
+    fn another_check_is_the_same_backend_with_its_verdict_until_the_first_answer_of_the_new_one() {
+        let registry = Registry::new();
+        let mut config = probed(2);
+        let target = registry.apply(std::slice::from_ref(&config)).remove(0);
+        let [good, bad] = &target.backends[..] else { panic!("two") };
+        target.state.report(good, Verdict::Good, Tick(1));
+        target.state.report(bad, Verdict::Bad("no".into()), Tick(2));
+        let since = || target.status().iter().map(|status| status.since).collect::<Vec<_>>();
+        let asks: [fn(&mut model::TargetConfig); 4] = [
+            |config| config.backends.iter_mut().for_each(|one| one.probe_path = Some("/ready".into())),
+            |config| config.health.as_mut().expect("probed").port = Some(99),
+            |config| config.health.as_mut().expect("probed").host = Some("a.example".into()),
+            |config| config.backends.iter_mut().for_each(|one| one.probe_path = None),
+        ];
+        for (turn, change) in (3..).step_by(10).zip(asks) {
+            let check = good.check();
+            change(&mut config);
+            let after = registry.apply(std::slice::from_ref(&config)).remove(0);
+            assert!(target.backends.iter().zip(&after.backends).all(|(was, now)| Arc::ptr_eq(was, now)));
+            assert_eq!((good.health(), bad.health()), (Health::Up, Health::Down));
+            assert_eq!(good.generation(), 0, "its connections stay");
+            // What the old one still finds out counts for nothing.
+            let late = |backend, verdict| after.state.report_from(check, backend, verdict, Tick(turn));
+            assert_eq!((late(good, Verdict::Bad("late".into())), late(bad, Verdict::Good)), (None, None));
+            let before = since();
+            after.state.report(good, Verdict::Good, Tick(turn));
+            after.state.report(bad, Verdict::Bad("still".into()), Tick(turn));
+            assert_eq!(since(), before, "the same verdict is no transition");
+            after.state.report(good, Verdict::Bad("once".into()), Tick(turn + 1));
+            assert_eq!(good.health(), Health::Up, "from then on rows count");
+        }
+        config.health.as_mut().expect("probed").port = None;
+        registry.apply(&[config]);
+        target.state.report(good, Verdict::Bad("not there".into()), Tick(90));
+        target.state.report(bad, Verdict::Good, Tick(90));
+        assert_eq!((good.health(), bad.health()), (Health::Down, Health::Up), "the first answer decides");
+    }
+
+    #[test]
+    fn another_pace_goes_on_with_the_row_so_far() {
+        let registry = Registry::new();
+        let mut config = probed(1);
+        let target = registry.apply(std::slice::from_ref(&config)).remove(0);
+        let (backend, no) = (&target.backends[0], || Verdict::Bad("no".into()));
+        target.state.report(backend, Verdict::Good, Tick(1));
+        target.state.report(backend, no(), Tick(2));
+        let health = config.health.as_mut().expect("probed");
+        (health.fall, health.interval) = (2, std::time::Duration::from_secs(9));
+        registry.apply(&[config]);
+        assert_eq!((backend.check(), backend.in_doubt()), (0, true));
+        target.state.report(backend, no(), Tick(3));
+        assert_eq!(backend.health(), Health::Down);
+    }
+
+    #[test]
+    fn a_late_verdict_or_word_of_a_check_that_was_switched_off_changes_nothing() {
+        let registry = Registry::new();
+        let mut config = probed(1);
+        config.health.iter_mut().for_each(|health| health.agent = Some(9));
+        let target = registry.apply(&[config]).remove(0);
+        let (backend, check) = (&target.backends[0], target.backends[0].check());
+        registry.apply(&[unprobed(1)]);
+        target.state.report_from(check, backend, Verdict::Bad("late".into()), Tick(1));
+        target.state.hear_from(check, backend, &AgentReport::read(b"down"), Tick(1));
+        assert_eq!(backend.health(), Health::Up);
     }
 
     #[test]

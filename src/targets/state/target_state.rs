@@ -3,14 +3,15 @@
 //! `probe` reports here, one mutex serialises it, and the live set is rebuilt and swapped whole, in config
 //! order, only when eligibility changed. Requests read the set without a lock.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio::sync::futures::Notified;
 
-use crate::config::model::{self, Policy, Resilience};
+use crate::config::model::{self, Resilience};
 use crate::message::BackendId;
 use crate::slots::HeldSlot;
 use crate::targets::picking::balance::cursor::Cursor;
@@ -23,7 +24,9 @@ use crate::targets::resilience::window::Window;
 use crate::targets::state::backend::probe_input;
 use crate::targets::state::decide::{EjectionState, Health, Probe, Resolution, decide};
 use crate::targets::state::health::agent::{Agent, AgentReport};
+use crate::targets::state::health::threshold::Threshold;
 use crate::targets::state::input::Input;
+use crate::targets::state::members::{Members, Succession};
 use crate::targets::state::objects::{Board, Detail};
 use crate::targets::state::transitions::Transitions;
 use crate::targets::{Backend, Budget, HedgePace, Padded, Tried};
@@ -58,6 +61,8 @@ pub(in crate::targets) struct Live {
     pub(in crate::targets) tiers: Vec<Tier>,
     /// How many members have no verdict yet.
     pub(in crate::targets) unknown: usize,
+    /// It is made of stand-ins, by identity; `None`: it is made of members.
+    pub(in crate::targets) stand_ins: Option<HashMap<Arc<str>, Arc<Backend>>>,
 }
 
 impl Live {
@@ -89,15 +94,6 @@ pub struct TargetState {
     pub(in crate::targets) slot: HeldSlot,
 }
 
-/// Who belongs to the target, how one of them is chosen, and how many probes turn a verdict.
-#[derive(Debug, Default)]
-struct Members {
-    all: Vec<Member>,
-    policy: Policy,
-    rise: u32,
-    fall: u32,
-}
-
 impl TargetState {
     /// The state of a target that was never seen before.
     pub(in crate::targets) fn numbered(slot: HeldSlot) -> TargetState {
@@ -122,19 +118,37 @@ impl TargetState {
 
     /// Takes in one probe of `backend`. Gives the transition when the backend's state changed.
     pub fn report(&self, backend: &Backend, verdict: Verdict, now: Tick) -> Option<Transition> {
-        let members = self.members();
-        let (rise, fall) = (members.rise, members.fall);
-        self.update(&members, backend, |detail| {
+        self.report_from(backend.check(), backend, verdict, now)
+    }
+
+    /// The same of a probe of this [check](Backend::check), which counts for nothing if another one is in force.
+    pub fn report_from(
+        &self,
+        check: u32,
+        backend: &Backend,
+        verdict: Verdict,
+        now: Tick,
+    ) -> Option<Transition> {
+        let mut members = self.members();
+        if backend.check() != check {
+            return None;
+        }
+        let (rise, fall) = members.health.as_ref().map_or((1, 1), |health| (health.rise, health.fall));
+        self.update(&mut members, backend, now, |detail| {
             let good = verdict == Verdict::Good;
             let first = detail.threshold.standing().is_none();
             let turned = detail.threshold.judge(good, rise, fall).is_some();
             let probe = &mut detail.inputs.probe;
             match verdict {
+                // The first one of another check that says the same as the one before.
+                Verdict::Good if probe.word == Probe::Good => {}
                 Verdict::Good if turned => {
                     let reason = if first { "the first probe passed".into() } else { passed(rise) };
                     *probe = Input::new(Probe::Good, reason, now);
                 }
-                Verdict::Bad(reason) if turned => *probe = Input::new(Probe::Bad, reason, now),
+                Verdict::Bad(reason) if turned && probe.word != Probe::Bad => {
+                    *probe = Input::new(Probe::Bad, reason, now)
+                }
                 // Status readers see why it fails now, not only why it first failed.
                 Verdict::Bad(reason) if probe.word == Probe::Bad => probe.reason = reason,
                 Verdict::Good | Verdict::Bad(_) => {}
@@ -145,8 +159,22 @@ impl TargetState {
     /// Takes in what the agent of `backend` says. Gives the transition when the backend's state changed; a weight may
     /// have changed without one.
     pub fn hear(&self, backend: &Backend, report: &AgentReport, now: Tick) -> Option<Transition> {
-        let members = self.members();
-        self.update(&members, backend, |detail| detail.inputs.agent.hear(report, now))
+        self.hear_from(backend.check(), backend, report, now)
+    }
+
+    /// The same of an agent that was asked while this [check](Backend::check) was in force.
+    pub fn hear_from(
+        &self,
+        check: u32,
+        backend: &Backend,
+        report: &AgentReport,
+        now: Tick,
+    ) -> Option<Transition> {
+        let mut members = self.members();
+        if backend.check() != check {
+            return None;
+        }
+        self.update(&mut members, backend, now, |detail| detail.inputs.agent.hear(report, now))
     }
 
     /// Takes in one lookup of `backend`'s name: its addresses, or why there are none.
@@ -159,7 +187,7 @@ impl TargetState {
         found: Result<&[IpAddr], Arc<str>>,
         now: Tick,
     ) -> Option<Transition> {
-        let members = self.members();
+        let mut members = self.members();
         let known = !backend.endpoints().is_empty();
         let (word, reason) = match found {
             Ok([]) | Err(_) if known => return None,
@@ -172,7 +200,7 @@ impl TargetState {
                 (Resolution::Resolved, "the name resolves".into())
             }
         };
-        self.update(&members, backend, |detail| {
+        self.update(&mut members, backend, now, |detail| {
             let name = &mut detail.inputs.name;
             let since = if name.word == word { name.since } else { now };
             *name = Input { word, reason, since };
@@ -180,19 +208,22 @@ impl TargetState {
     }
 
     /// Makes `all` the members, in this order, chosen and judged as `config` says from now on. Says which of the members so
-    /// far are not among them.
+    /// far are dismissed: those that are not among them and do not stand in.
     pub(in crate::targets) fn replace(
         &self,
         all: Vec<Member>,
         config: &model::TargetConfig,
+        now: Tick,
     ) -> Vec<Arc<Backend>> {
         let (policy, health, resilience) = (&config.balance, config.health.as_ref(), &config.resilience);
         let mut members = self.members();
         let limit = self.limit_for(resilience);
-        self.board.govern(resilience, limit, all.iter().filter(|member| member.portion.weight > 0).count());
-        (members.rise, members.fall) = health.map_or((1, 1), |health| (health.rise, health.fall));
+        self.board.govern(resilience, limit);
+        let (asks_otherwise, has_other_agent) = members.recheck(config);
         members.policy = policy.clone();
-        for Member { backend, .. } in &all {
+        let paths: HashMap<BackendId, &Option<Arc<str>>> =
+            members.all.iter().map(|member| (member.backend.id, &member.probe_path)).collect();
+        for Member { backend, probe_path, .. } in &all {
             // Nobody would end what nobody looks after any more.
             if resilience.breaker.is_none() {
                 backend.breaker().clear();
@@ -201,10 +232,13 @@ impl TargetState {
             if resilience.outlier.is_none() {
                 backend.ejection().clear();
             }
-            let was_probed = detail.inputs.probe.word != Probe::Off;
-            if was_probed != health.is_some() {
-                detail.inputs.probe = probe_input(health.is_some());
-                detail.threshold = crate::targets::state::health::threshold::Threshold::default();
+            let was_on = detail.inputs.probe.word != Probe::Off;
+            let path_before = paths.get(&backend.id);
+            let is_asked_otherwise = path_before.is_some_and(|path| asks_otherwise || *path != probe_path);
+            if is_asked_otherwise || was_on != health.is_some() {
+                detail.recheck(health.is_some());
+            } else if has_other_agent && path_before.is_some() {
+                detail.check = detail.check.wrapping_add(1);
             }
             if health.is_none_or(|health| health.agent.is_none()) {
                 detail.inputs.agent = Agent::default();
@@ -212,24 +246,80 @@ impl TargetState {
             detail.decision = decide(&detail.inputs);
             backend.publish(detail.decision.standing);
         }
-        let gone = std::mem::replace(&mut members.all, all).into_iter().map(|member| member.backend);
-        let stays: HashSet<BackendId> = members.all.iter().map(|member| member.backend.id).collect();
-        let gone: Vec<_> = gone.filter(|backend| !stays.contains(&backend.id)).collect();
-        // Their numbers may be given to others.
-        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
-        window.drop_entries(&gone);
-        drop(window);
-        self.rebuild(&members);
+        let dismissed = members.replace(all, config.drain_timeout);
+        self.rebuild(&mut members, now);
+        self.forget(&dismissed);
+        // Control looks at what there is to tell, and sees to it that stand-ins end.
         self.board.turned.notify_one();
-        gone
+        dismissed
     }
 
-    /// Shows the members in config order.
-    pub(super) fn with_members<T>(&self, look: impl FnOnce(&[Member]) -> T) -> T {
-        look(&self.members().all)
+    /// Forgets backends for good.
+    fn forget(&self, gone: &[Arc<Backend>]) {
+        // Their numbers may be given to others.
+        self.window.lock().unwrap_or_else(PoisonError::into_inner).drop_entries(gone);
+    }
+
+    /// Lets those go who have stood in; workers are told of those that leave by whoever [asks](TargetState::take_departed).
+    fn dismiss(&self, members: &mut Members, gone: Vec<Arc<Backend>>, now: Tick) {
+        self.forget(&gone);
+        members.depart(gone, now);
+    }
+
+    /// Those who have stood in and leave, and of whom workers do not know yet.
+    pub fn take_departed(&self) -> Vec<Arc<Backend>> {
+        self.members().take_departed()
+    }
+
+    /// Everybody, when the target is gone; requests that hold it still have its live set. They are to leave.
+    pub(in crate::targets) fn dismiss_all(&self) -> Vec<Arc<Backend>> {
+        let mut members = self.members();
+        let mut all = members.end(false);
+        all.extend(members.all.iter().map(|member| Arc::clone(&member.backend)));
+        self.forget(&all);
+        all
+    }
+
+    /// How long those before may still stand in for the members, none of whom may be picked; `None`: they don't. Ends them when
+    /// their time is up. Control calls it at each config and at that time.
+    pub fn stand_in(&self, now: Tick) -> Option<Duration> {
+        let mut members = self.members();
+        let left = members.time_left(now)?;
+        if !left.is_zero() {
+            return Some(left);
+        }
+        let dismissed = members.end(false);
+        self.rebuild(&mut members, now);
+        self.dismiss(&mut members, dismissed, now);
+        self.board.turned.notify_one();
+        None
+    }
+
+    /// A stand-in that `is_it`, which is back under another config.
+    pub(super) fn find_stand_in(&self, is_it: impl Fn(&Backend) -> bool) -> Option<Arc<Backend>> {
+        let members = self.members();
+        let found = members.stand_ins().iter().find(|member| is_it(&member.backend))?;
+        Some(Arc::clone(&found.backend))
+    }
+
+    /// How many stand in for the members.
+    pub(super) fn stand_ins(&self) -> usize {
+        self.members().stand_ins().len()
+    }
+
+    /// How those before have ended to stand in, if that is still to be told.
+    pub(super) fn take_succession(&self) -> Option<Succession> {
+        self.members().take_succession()
+    }
+
+    /// Shows the members in config order, and whether others stand in for them.
+    pub(super) fn with_members<T>(&self, look: impl FnOnce(&[Member], bool) -> T) -> T {
+        let members = self.members();
+        look(&members.all, members.has_stand_ins())
     }
 
     /// The members in config order.
+    #[cfg(test)]
     pub(in crate::targets) fn backends(&self) -> Vec<Arc<Backend>> {
         self.members().all.iter().map(|member| Arc::clone(&member.backend)).collect()
     }
@@ -242,8 +332,9 @@ impl TargetState {
     /// Changes what `backend`'s state rests on, and everything that follows from it.
     fn update(
         &self,
-        members: &Members,
+        members: &mut Members,
         backend: &Backend,
+        now: Tick,
         change: impl FnOnce(&mut Detail),
     ) -> Option<Transition> {
         let mut detail = backend.detail();
@@ -266,7 +357,7 @@ impl TargetState {
         drop(detail);
         if from == to {
             if reweighed && to == Health::Up {
-                self.rebuild(members);
+                self.rebuild(members, now);
             }
             return None;
         }
@@ -275,20 +366,29 @@ impl TargetState {
             Health::Down => backend.retire_connections(),
             Health::Unknown | Health::Up | Health::Draining => {}
         }
-        self.rebuild(members);
+        self.rebuild(members, now);
         self.board.turned.notify_one();
         Some(Transition { from, to, reason })
     }
 
     /// Swaps in the live set that follows from the members' states, then wakes whoever waits for it.
-    fn rebuild(&self, members: &Members) {
+    fn rebuild(&self, members: &mut Members, now: Tick) {
         let unknown = members.all.iter().filter(|member| member.backend.health() == Health::Unknown).count();
         let old = self.live.load();
-        let (tiers, rows) = tiers(&members.all, &members.policy, &old.tiers).into_iter().unzip();
-        let live = Arc::new(Live { generation: old.generation + 1, tiers, unknown });
-        self.board.want(wants(members.policy.algorithm));
+        let policy = members.policy.clone();
+        let (lineup, dismissed) = members.lineup();
+        let counts = lineup.iter().filter(|member| member.portion.weight > 0).count();
+        let (tiers, rows): (Vec<_>, Vec<_>) = tiers(lineup, &policy, &old.tiers).into_iter().unzip();
+        let mut live = Live { generation: old.generation + 1, tiers, unknown, stand_ins: None };
+        if members.has_stand_ins() {
+            let by_identity = |backend: &Arc<Backend>| (Arc::clone(&backend.identity), Arc::clone(backend));
+            live.stand_ins = Some(live.backends().map(by_identity).collect());
+        }
+        let live = Arc::new(live);
+        self.board.want(wants(policy.algorithm));
         // Seats and live set change together, so that whoever holds the lock finds the one in the other.
         let mut locked = self.board.lock();
+        locked.members = counts;
         let left = locked.begin(rows, live.generation);
         old.backends().for_each(|backend| locked.seat(backend, None));
         for (tier, backends) in (0..).zip(live.tiers.iter().map(|tier| &tier.backends)) {
@@ -300,6 +400,25 @@ impl TargetState {
         drop(locked);
         drop(left);
         self.board.changed.notify_waiters();
+        // Not before: a pick may still have found them in the live set before.
+        self.dismiss(members, dismissed, now);
+    }
+}
+
+impl Detail {
+    /// Another check is in force. What the one before has come to holds until the first answer of this one; where there is none
+    /// any more, the backend counts as healthy.
+    fn recheck(&mut self, is_probed: bool) {
+        self.check = self.check.wrapping_add(1);
+        self.threshold = Threshold::default();
+        let probe = &mut self.inputs.probe;
+        match (is_probed, probe.word) {
+            (false, Probe::Off) | (true, Probe::Pending | Probe::Good | Probe::Bad) => {}
+            (false, _) => *probe = probe_input(false),
+            (true, Probe::Off) => {
+                (probe.word, probe.reason) = (Probe::Good, "it was up before it was probed".into());
+            }
+        }
     }
 }
 

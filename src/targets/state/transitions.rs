@@ -101,6 +101,8 @@ pub(in crate::targets) struct Transitions {
     since: Tick,
     /// Since when there is another one to tell that a trial may make untrue.
     doubted: Option<Tick>,
+    /// Others stand in for the members, so the target is not lost.
+    pub(in crate::targets) has_stand_ins: bool,
 }
 
 /// A line.
@@ -193,6 +195,7 @@ impl Transitions {
         let from = self.level;
         let to = match from {
             _ if serves(false) => Level::Served,
+            level if self.has_stand_ins => level,
             // Who has no verdict yet may be there in a moment.
             level if is_open(false) || (!serves(true) && is_open(true)) => level,
             _ if serves(true) => Level::OnBackups,

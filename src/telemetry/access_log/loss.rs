@@ -1,5 +1,6 @@
 //! Records that never reached the destination: counted as they go, told once in a while.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -14,13 +15,18 @@ const EVERY: Duration = Duration::from_secs(10);
 pub(super) struct Loss {
     /// Since they were last told.
     untold: AtomicU64,
-    /// Those of the writer; workers count theirs in their cells.
-    in_writer: AtomicU64,
+    /// Those of writers, this one and others before it; workers count theirs in their cells.
+    in_writer: Arc<AtomicU64>,
     /// When they were last told; 0: never.
     told: AtomicU64,
 }
 
 impl Loss {
+    /// What the writer loses is added to `in_writer`.
+    pub(super) fn new(in_writer: &Arc<AtomicU64>) -> Loss {
+        Loss { in_writer: Arc::clone(in_writer), ..Loss::default() }
+    }
+
     /// Counts lines that a worker dropped.
     pub(super) fn add(&self, lines: u64) {
         self.untold.fetch_add(lines, Ordering::Relaxed);
@@ -30,11 +36,6 @@ impl Loss {
     pub(super) fn add_in_writer(&self, lines: u64) {
         self.in_writer.fetch_add(lines, Ordering::Relaxed);
         self.add(lines);
-    }
-
-    /// Lines that the writer could not write.
-    pub(super) fn in_writer(&self) -> u64 {
-        self.in_writer.load(Ordering::Relaxed)
     }
 
     /// Logs what was lost since the last time, if there is something and it was long ago. Any worker may call this.

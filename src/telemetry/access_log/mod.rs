@@ -24,6 +24,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use self::batch::Batch;
@@ -55,6 +56,10 @@ pub struct AccessLogWriter {
     rotates: bool,
 }
 
+/// Lines of a worker that has gone over to another log, for which there was no room on the way.
+#[derive(Debug)]
+pub struct LogRest(Batch);
+
 /// A way to say that the file was moved away. Clones say the same.
 #[derive(Clone, Debug)]
 pub struct Rotation(LogIntake);
@@ -71,26 +76,33 @@ impl AccessLogWriter {
     /// Opens the destination and starts the writer thread. A file is appended to; a new one gets mode 0640
     /// (less the umask), because addresses and paths of clients are personal. A named pipe needs no reader yet.
     ///
+    /// Records that can't be written are added to `lost`, which other writers may share.
+    ///
     /// # Errors
     /// The destination can't be opened (the message names it) or the thread can't be started.
-    pub fn start(settings: &model::AccessLog) -> io::Result<AccessLogWriter> {
+    pub fn start(settings: &model::AccessLog, lost: &Arc<AtomicU64>) -> io::Result<AccessLogWriter> {
         let form = Form::new(&settings.format, settings.sample);
         match &settings.path {
             LogPath::Stdout => {
-                AccessLogWriter::start_on(Box::new(Descriptor::of(io::stdout().as_fd())?), None, form)
+                AccessLogWriter::start_on(Box::new(Descriptor::of(io::stdout().as_fd())?), None, form, lost)
             }
             LogPath::File(path) => {
                 let sink = open(path)?;
                 let path = path.clone();
-                AccessLogWriter::start_on(sink, Some(Box::new(move || open(&path))), form)
+                AccessLogWriter::start_on(sink, Some(Box::new(move || open(&path))), form, lost)
             }
         }
     }
 
     /// Starts the writer thread on any sink. Each write gets whole lines; there is no buffer behind it.
-    fn start_on(sink: Sink, open: Option<Open>, form: Form) -> io::Result<AccessLogWriter> {
+    fn start_on(
+        sink: Sink,
+        open: Option<Open>,
+        form: Form,
+        lost: &Arc<AtomicU64>,
+    ) -> io::Result<AccessLogWriter> {
         let rotates = open.is_some();
-        Ok(AccessLogWriter { form: Arc::new(form), writer: Writer::start(sink, open)?, rotates })
+        Ok(AccessLogWriter { form: Arc::new(form), writer: Writer::start(sink, open, lost)?, rotates })
     }
 
     /// A worker's end. Records it has to drop are counted in that worker's `cells`.
@@ -105,16 +117,20 @@ impl AccessLogWriter {
         }
     }
 
+    /// Gives handles that are made from now on the form that `settings` ask for; the destination stays.
+    pub fn reform(&mut self, settings: &model::AccessLog) {
+        self.form = Arc::new(Form::new(&settings.format, settings.sample));
+    }
+
+    /// Takes what a worker could not hand over: it is written last.
+    pub fn take(&self, rest: LogRest) {
+        self.writer.intake().leave(rest.0);
+    }
+
     /// How to reopen the file; `None`: the destination is no file.
     #[must_use]
     pub fn rotation(&self) -> Option<Rotation> {
         self.rotates.then(|| Rotation(self.writer.intake()))
-    }
-
-    /// Records that were handed over and could not be written. Those that workers dropped are in their cells.
-    #[must_use]
-    pub fn unwritten(&self) -> u64 {
-        self.writer.intake().loss().in_writer()
     }
 
     /// Writes everything that was handed over and ends the thread. Handles should be gone by then: what
@@ -124,6 +140,17 @@ impl AccessLogWriter {
     /// `TimedOut`: the destination takes no bytes; the thread is left behind with what it still has.
     pub fn close(self, patience: Duration) -> io::Result<()> {
         self.writer.close(patience)
+    }
+}
+
+/// Opens a destination that is there and lets it go.
+///
+/// # Errors
+/// See [`AccessLogWriter::start`]; a file that is still to be made is none.
+pub fn try_out(path: &LogPath) -> io::Result<()> {
+    match path {
+        LogPath::File(path) if path.exists() => open(path).map(drop),
+        LogPath::File(_) | LogPath::Stdout => Ok(()),
     }
 }
 
@@ -175,6 +202,24 @@ impl Handle {
     pub fn tick(&mut self, now: Tick) {
         self.hand_over();
         self.intake.loss().tell(now);
+    }
+
+    /// Puts `next` in the place of `current`; where both lead to the same destination it goes on with the lines that
+    /// `current` holds. Gives those that found no room on their way elsewhere: the owner of that log takes them.
+    #[must_use]
+    pub fn replace(current: &mut Option<Handle>, next: Option<Handle>) -> Option<LogRest> {
+        let before = std::mem::replace(current, next);
+        let mut before = before?;
+        before.hand_over();
+        let rest = std::mem::take(&mut before.buffer);
+        match current {
+            _ if rest.is_empty() => None,
+            Some(next) if next.intake.is_same(&before.intake) => {
+                next.buffer = rest;
+                None
+            }
+            Some(_) | None => Some(LogRest(rest)),
+        }
     }
 
     fn hand_over(&mut self) {

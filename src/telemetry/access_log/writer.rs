@@ -3,9 +3,12 @@
 //! Workers only ever try: to put a batch into the queue, to take an empty buffer back. Failures are logged
 //! here when they begin and when they end, never once per line. A file is opened anew when somebody asks for it:
 //! that is how a log is rotated.
+//!
+//! A writer belongs to a destination. When another config brings another one, workers hand over what they hold and leave what
+//! finds no room in the queue with the owner, who gives it to the writer to be written last.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -30,6 +33,8 @@ pub(super) type Open = Box<dyn Fn() -> io::Result<Sink> + Send>;
 #[derive(Debug, Default)]
 struct Shared {
     spare: Mutex<Vec<Batch>>,
+    /// What found no room in the queue when its worker went over to another log: written behind the queue.
+    rests: Mutex<Vec<Batch>>,
     stop: AtomicBool,
     reopen: AtomicBool,
     loss: Loss,
@@ -48,6 +53,16 @@ impl LogIntake {
         self.queue.try_send(batch).map_err(|error| match error {
             mpsc::TrySendError::Full(batch) | mpsc::TrySendError::Disconnected(batch) => batch,
         })
+    }
+
+    /// Whether both lead to the same writer.
+    pub(super) fn is_same(&self, other: &LogIntake) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// Has this written at the end, behind what is in the queue.
+    pub(super) fn leave(&self, rest: Batch) {
+        self.shared.rests.lock().unwrap_or_else(PoisonError::into_inner).push(rest);
     }
 
     /// What never arrived.
@@ -83,11 +98,12 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread on `sink`; `open` makes the next one when somebody asks for it.
-    pub(super) fn start(sink: Sink, open: Option<Open>) -> io::Result<Writer> {
+    /// Starts the thread on `sink`; `open` makes the next one when somebody asks for it. Lines that can't be written are
+    /// added to `lost`.
+    pub(super) fn start(sink: Sink, open: Option<Open>, lost: &Arc<AtomicU64>) -> io::Result<Writer> {
         let (queue, batches) = mpsc::sync_channel(QUEUE);
         let (alive, ended) = mpsc::sync_channel(0);
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared { loss: Loss::new(lost), ..Shared::default() });
         let lines = Lines::new(sink);
         let mut output = Output { lines, open, failing: false, shared: Arc::clone(&shared) };
         // Events of this thread go where those of its starter go: that is how a test sees them.
@@ -151,9 +167,13 @@ impl Output {
         }
         if self.shared.stop.load(Ordering::Acquire) {
             // What was handed over before the stop is visible by now.
-            return batches.try_recv().ok();
+            return batches.try_recv().ok().or_else(|| self.take_rest());
         }
         batches.recv().ok()
+    }
+
+    fn take_rest(&self) -> Option<Batch> {
+        self.shared.rests.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
     fn put(&mut self, mut batch: Batch) {

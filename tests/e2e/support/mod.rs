@@ -9,6 +9,7 @@ pub mod tls;
 pub mod worker;
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use evenkeel::config::model::{
@@ -37,6 +38,15 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     while !condition() {
         assert!(start.elapsed() < PATIENCE, "not in time: {what}");
         std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Sets a flag when it is dropped, also by a test that fails: whoever goes on until then ends.
+pub struct Stop<'a>(pub &'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

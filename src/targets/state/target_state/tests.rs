@@ -160,5 +160,5 @@ async fn a_change_before_the_first_poll_is_not_missed() {
     let target = target(&probed(1));
     let changed = target.state.changed();
     target.state.report(&target.backends[0], Verdict::Good, Tick(1));
-    tokio::time::timeout(std::time::Duration::from_secs(5), changed).await.expect("notified");
+    tokio::time::timeout(Duration::from_secs(5), changed).await.expect("notified");
 }
