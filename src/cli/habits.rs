@@ -11,7 +11,8 @@ const SERVE: &[&str] = &["run", "start", "serve", "server", "up"];
 /// Words for `check`.
 const CHECK: &[&str] =
     &["validate", "test", "configtest", "verify", "lint", "check-config", "config", "-t", "-T"];
-const RELOAD: &str = "SIGHUP makes it read its config again: `kill -HUP PID`, or `systemctl reload evenkeel`";
+const RELOAD: &str = "`evenkeel reload` has the process that runs read its config again, and `evenkeel plan` says what that would change";
+const SIGNALS: &str = "`evenkeel reload` reads the config again; signals are sent with `kill`: -TERM ends it, -USR1 reopens the access log";
 const STOP: &str = "SIGTERM ends it cleanly: `kill PID`, or `systemctl stop evenkeel`";
 const FOREGROUND: &str =
     "it stays in the foreground; a service manager keeps it in the background: `systemctl start evenkeel`";
@@ -22,14 +23,8 @@ const CHECK_OPTIONS: &[&str] =
     &["--check", "--validate", "--test", "--configtest", "--config-test", "--check-config", "--dry-run"];
 /// Options that other programs have, and what to do here.
 const ELSEWHERE_OPTIONS: &[(&str, &str)] = &[
-    (
-        "-s",
-        "signals are sent with `kill`: -HUP reads the config again, -TERM ends it, -USR1 reopens the access log",
-    ),
-    (
-        "--signal",
-        "signals are sent with `kill`: -HUP reads the config again, -TERM ends it, -USR1 reopens the access log",
-    ),
+    ("-s", SIGNALS),
+    ("--signal", SIGNALS),
     ("-sf", RELOAD),
     ("-st", RELOAD),
     ("--reload", RELOAD),
@@ -56,7 +51,6 @@ const ELSEWHERE_OPTIONS: &[(&str, &str)] = &[
 ];
 /// Commands that other programs have, and what to do here.
 const ELSEWHERE: &[(&str, &str)] = &[
-    ("reload", RELOAD),
     ("restart", "a service manager restarts it, for example `systemctl restart evenkeel`"),
     ("stop", STOP),
     ("quit", STOP),
@@ -97,7 +91,9 @@ pub(super) fn understood(
         word.to_str()
             .is_some_and(|word| word != "check" && commands.contains(&word) && !exists(Path::new(word)))
     };
-    if !words.iter().skip(1).any(has_options) {
+    let is_foreign = |word: &OsString| ELSEWHERE_OPTIONS.iter().any(|(other, _)| word == other);
+    // A word behind a foreign option is meant as its value: `-s reload`.
+    if !words.windows(2).any(|pair| has_options(&pair[1]) && !is_foreign(&pair[0])) {
         words = options(words)?;
     }
     let Some(at) = first_word(&words) else { return settled(words, exists) };
@@ -263,9 +259,8 @@ mod tests {
         for (typed, said) in [
             ("", "evenkeel demo"),
             ("start", "evenkeel demo"),
-            ("reload", "kill -HUP PID"),
-            ("-s reload", "-HUP"),
-            ("-f f.yaml -sf 17", "kill -HUP PID"),
+            ("-s reload", "`evenkeel reload`"),
+            ("-f f.yaml -sf 17", "`evenkeel reload`"),
             ("-f f.yaml -D", "foreground"),
             ("-p 80 --backends http://a", "--port PORT"),
             ("f.yaml --debug", "--log-level debug"),

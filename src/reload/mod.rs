@@ -79,8 +79,6 @@ pub struct Reloaded {
     pub addresses: Vec<PlannedAddress>,
     /// The how manieth config of this process is in force now, from 1.
     pub number: u64,
-    /// Configs that somebody still holds: 1, once all workers have gone over.
-    pub alive: usize,
     /// Listeners that each worker was told of: new ones and those that are not what they were.
     pub told: usize,
     /// The most that going over has cost one worker's thread on a processor.
@@ -284,7 +282,6 @@ impl Reloader {
             removed: departing.len() + stand_ins,
             addresses,
             number: snapshot.number,
-            alive: 0,
             told: turnover.listeners.len(),
             longest_turn: Duration::ZERO,
         };
@@ -307,7 +304,6 @@ impl Reloader {
         if let Some(log) = old_log {
             self.state().deployed.logs.end(log);
         }
-        reloaded.alive = self.snapshots.alive();
         reloaded
     }
 }

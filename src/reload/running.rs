@@ -134,9 +134,9 @@ impl RunningConfig {
                 let (level, format) = (loaded.config.log_level, loaded.config.log_format);
                 // Who turns the volume down hears of that.
                 (self.tune)(force.level.max(level), format);
-                let Reloaded { number, alive, told, longest_turn, .. } = reloaded;
+                let Reloaded { number, told, longest_turn, .. } = reloaded;
                 events::reloaded(&plan.lines());
-                events::snapshot_swapped(number, alive, told, longest_turn);
+                events::snapshot_swapped(number, self.reloader.snapshots.alive(), told, longest_turn);
                 loaded.warnings.iter().for_each(|warning| events::reload_warning(warning));
                 let watch = loaded.config.watch;
                 (self.tune)(level, format);

@@ -56,7 +56,7 @@ const TYPED: &[(&str, i32, &str)] = &[
     ("-tc f.yaml", 0, "the config is valid"),
     ("-c -f f.yaml", 0, "the config is valid"),
     ("--check --conf f.yaml", 0, "the config is valid"),
-    ("-s reload", 2, "-HUP reads the config again"),
+    ("-s reload", 2, "`evenkeel reload` reads the config again"),
     ("-f f.yaml -D", 2, "it stays in the foreground"),
     ("-f f.yaml -p 80", 2, "write `--port PORT`"),
     ("status", 2, "its log says which backends are up"),

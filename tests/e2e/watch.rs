@@ -15,7 +15,7 @@ use fake_backend::{Authority, Running};
 
 use super::support::process::Process;
 use super::support::tls::{BOTH, TlsSocket, client_config, first_der};
-use super::support::{Client, PATIENCE, eventually, fakes};
+use super::support::{Client, PATIENCE, Stop, eventually, fakes};
 
 /// A config with one target that leads to `backend`.
 fn web(backend: &Running) -> String {
@@ -95,7 +95,11 @@ fn a_config_that_an_editor_saves_is_in_force_and_a_log_beside_it_is_nothing() {
         lab.answers();
         fs::write(lab.at("notes"), "written beside it").unwrap();
     }
-    assert!(lab.told(1).contains(&format!(" -> 127.0.0.1:{}", backends[1].port())), "{}", lab.told(1));
+    assert!(
+        lab.told(1).contains(&format!("+ backend web/127.0.0.1:{}", backends[1].port())),
+        "{}",
+        lab.told(1)
+    );
     assert_eq!(lab.answers(), "Hello from fake-2");
     // In place, as `echo >` does it.
     fs::write(lab.config(), logged(&backends[0])).unwrap();
@@ -199,6 +203,7 @@ fn a_certificate_and_its_key_are_swapped_as_a_pair_under_handshakes() {
     let leaf = move || TlsSocket::open(address, &client, "localhost").unwrap().leaf();
     let (is_over, shaken) = (AtomicBool::new(false), AtomicU32::new(0));
     std::thread::scope(|scope| {
+        let end = Stop(&is_over);
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
                 leaf();
@@ -213,14 +218,14 @@ fn a_certificate_and_its_key_are_swapped_as_a_pair_under_handshakes() {
         save(&lab.at("tls.key"), &other.key_pem);
         let told = lab.told(2);
         assert!(
-            told.contains("reloaded: targets.web.tls.cert_file: ") && told.contains("tls.crt has changed"),
+            told.contains("reloaded: ~ listener web tls.cert_file: ") && told.contains("tls.crt has changed"),
             "{told}"
         );
         assert!(told.contains("tls.key has changed"), "{told}");
         assert_eq!(leaf(), first_der(&other.cert_pem));
         let before = shaken.load(Ordering::Relaxed);
         eventually("handshakes go on", || shaken.load(Ordering::Relaxed) > before);
-        is_over.store(true, Ordering::Relaxed);
+        drop(end);
     });
     assert_eq!(lab.process.reloads().len(), 2);
 }
@@ -271,7 +276,7 @@ fn several_files_are_one_change_and_a_pattern_notices_what_comes_and_goes() {
     };
     fs::create_dir(lab.at("conf.d")).unwrap();
     save(&lab.at("conf.d/b.yaml"), &other("b", 0));
-    told(&["reloaded: targets.b.", "conf.d/b.yaml:"]);
+    told(&["reloaded: + target b: 1 backend", "conf.d/b.yaml:"]);
     let answers = |name: &str| {
         let mut socket = UnixStream::connect(lab.at(&format!("conf.d/{name}.sock"))).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -288,7 +293,7 @@ fn several_files_are_one_change_and_a_pattern_notices_what_comes_and_goes() {
     save(&lab.config(), &config.replace(&backends[0].port().to_string(), &backends[1].port().to_string()));
     let is_at_once = now().since(begun) < Duration::from_millis(900);
     if is_at_once {
-        told(&["reloaded: ", " keys more"]);
+        told(&["reloaded: ", "; and ", " more"]);
     }
     eventually("all are in force", || {
         lab.at("conf.d/a.sock").exists() && lab.answers() == "Hello from fake-2"
@@ -301,7 +306,7 @@ fn several_files_are_one_change_and_a_pattern_notices_what_comes_and_goes() {
     assert!(refused.contains("conf.d/a.yaml:3:15: `protocol` is `htp`"), "{refused}");
     fs::remove_file(lab.at("conf.d/a.yaml")).unwrap();
     let gone = lab.told(before + 2);
-    assert!(gone.contains("reloaded: targets.a.") && gone.contains(" is gone"), "{gone}");
+    assert!(gone.contains("reloaded: - target a: 1 backend"), "{gone}");
     if is_at_once {
         assert_eq!(lab.process.reloads().len(), 4, "{:#?}", lab.process.reloads());
     }
