@@ -128,7 +128,21 @@ pub fn load_text(
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Loaded, Problems> {
     let file = Path::new(name).file_name().map_or_else(|| folder.join(name), |file| folder.join(file));
-    let source = SourceFile { name: name.into(), ..SourceFile::new(&file, text) };
+    load_instead(text, name, &file, flags, env)
+}
+
+/// Loads a text as if it were what is in `file`; messages call it `name`.
+///
+/// # Errors
+/// Every problem that was found, in the order of the text.
+pub fn load_instead(
+    text: &str,
+    name: &str,
+    file: &Path,
+    flags: &Flags,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Loaded, Problems> {
+    let source = SourceFile { name: name.into(), ..SourceFile::new(file, text) };
     load_source(source, Files::default(), flags, env)
 }
 
