@@ -131,6 +131,8 @@ fn a_backend_with_another_address_is_another_one_and_what_it_serves_is_counted()
     let listener =
         removed.objects.iter().find(|object| object.kind == ObjectKind::Listener && object.name == "t");
     assert_eq!(listener.unwrap().connections, 1);
+    let counts = removed.counts();
+    assert!(counts.ends_with("1 under way finish, 1 connections finish"), "no two for one tunnel: {counts}");
     assert_eq!(removed.addresses.len(), 1, "the address goes over: {:?}", removed.addresses);
     assert!(removed.lines().iter().any(|line| line.contains("goes over from listener t to u")));
 }
