@@ -16,7 +16,7 @@ use crate::config::Loaded;
 use crate::reload::running::{Loader, Refusal, ReloadOutcome, RunningConfig};
 
 /// The longest config that is taken, in bytes: as long as a file may be.
-const TEXT_MAX: usize = 16 * 1024 * 1024;
+pub const TEXT_MAX: usize = 16 * 1024 * 1024;
 /// For a request's body.
 const BODY_TIME: Duration = Duration::from_secs(30);
 /// What a config's text may come as.

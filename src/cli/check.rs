@@ -15,22 +15,7 @@ pub(super) fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
     let rows: Vec<&Effective> = loaded.effective.iter().filter(is_shown).collect();
     let mut text = table(&rows);
     text += "\n";
-    let now = SystemTime::now();
-    for (owner, identity) in loaded.config.expiring(now) {
-        let (file, days) = (identity.file.display(), identity.days_left(now));
-        let _ = writeln!(text, "warning: the certificate {file} of {owner} expires in {days} days");
-    }
-    for target in loaded.config.unverified() {
-        let _ =
-            writeln!(text, "warning: the backends of {target} are not verified (`upstream_tls.insecure`)");
-    }
-    for target in loaded.config.fleeting() {
-        let _ = writeln!(
-            text,
-            "warning: the sticky cookies of {target} last until the restart and hold on this node only (no `sticky.key`)"
-        );
-    }
-    for warning in &loaded.warnings {
+    for warning in loaded.all_warnings(SystemTime::now()) {
         let _ = writeln!(text, "warning: {warning}");
     }
     let hidden = loaded.effective.len() - rows.len();

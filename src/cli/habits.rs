@@ -201,7 +201,8 @@ fn first_word(words: &[OsString]) -> Option<usize> {
 /// Whether the next word belongs to this option.
 fn has_value(option: &str, next: Option<&OsString>) -> bool {
     let is_attached = option.contains('=') || (!option.starts_with("--") && option.len() > 2);
-    let is_alone = ["--help", "-h", "--version", "-V", "--all", "--cache-enabled"].contains(&option);
+    let is_alone =
+        ["--help", "-h", "--version", "-V", "--all", "--json", "--cache-enabled"].contains(&option);
     next.is_some() && !is_attached && !is_alone && next.map(OsString::as_os_str) != Some(OsStr::new("-t"))
 }
 
@@ -212,7 +213,7 @@ mod tests {
     fn meant(typed: &str, files: &[&str]) -> Result<String, String> {
         let words = std::iter::once("evenkeel").chain(typed.split_whitespace()).map(OsString::from).collect();
         let exists = |path: &Path| files.iter().any(|file| Path::new(file) == path);
-        let understood = understood(words, &["check", "demo", "simulate"], &exists)?;
+        let understood = understood(words, &["check", "demo", "simulate", "plan"], &exists)?;
         Ok(understood[1..].iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "))
     }
 
@@ -224,6 +225,7 @@ mod tests {
             ("-c f.yaml check", "check -c f.yaml"),
             ("--config=f.yaml check --all", "check --config=f.yaml --all"),
             ("--workers 3 -c f.yaml check", "check --workers 3 -c f.yaml"),
+            ("--json plan f.yaml", "plan --json f.yaml"),
             ("run f.yaml", "f.yaml"),
             ("start -c f.yaml", "-c f.yaml"),
             ("validate f.yaml", "check f.yaml"),

@@ -46,9 +46,11 @@ pub(super) fn source(settings: &Settings) -> ConfigSource {
         loader: Arc::new(move || again(&again_settings)),
         text: Arc::new(move |text, name| {
             let env = |name: &str| std::env::var(name).ok();
-            let file = file(&text_settings);
-            let folder = file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
-            Ok(config::load_text(text, name, folder, &text_settings.flags(), &env)?)
+            let flags = text_settings.flags();
+            Ok(match file(&text_settings) {
+                Some(file) if !is_input(&file) => config::load_instead(text, name, &file, &flags, &env)?,
+                Some(_) | None => config::load_text(text, name, Path::new(""), &flags, &env)?,
+            })
         }),
     }
 }

@@ -53,6 +53,7 @@ pub fn main() -> ExitCode {
         Some(Command::Schema) => schema::run(),
         Some(Command::Simulate(options)) => simulate::run(&options),
         None => {
+            serve::outlive_hangups();
             let source = load::source(&args.settings);
             load::config(&args.settings)
                 .and_then(|loaded| logging::during(&loaded.config, |tune| serve::run(&loaded, source, tune)))

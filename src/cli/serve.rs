@@ -31,6 +31,18 @@ pub(super) struct ConfigSource {
     pub(super) text: TextLoader,
 }
 
+/// Has SIGHUP end the process no more, as it does by default: whoever reloads a service right after its start would end it. Until
+/// somebody obeys the signal it says nothing, for the config is just being read.
+pub(super) fn outlive_hangups() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    // Where it can't be done the start fails soon enough, and says why.
+    if let Ok(runtime) = runtime {
+        let _inside = runtime.enter();
+        // What the system is told outlasts the runtime.
+        let _ = signal(SignalKind::hangup());
+    }
+}
+
 /// Serves a config until a signal ends it.
 pub(super) fn run(loaded: &Loaded, source: ConfigSource, tune: Tune) -> anyhow::Result<ExitCode> {
     wait(start(loaded, source, tune)?)

@@ -6,6 +6,9 @@ use std::sync::OnceLock;
 
 use super::origin::{Origin, Written};
 
+/// How a secret is shown.
+const HIDDEN: &str = "(hidden)";
+
 /// One key in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effective {
@@ -15,8 +18,8 @@ pub struct Effective {
     pub value: String,
     /// Who said so.
     pub origin: Origin,
-    /// Where it names a file that was read: a number for what was in it, which is the same for the same content. It says
-    /// nothing about that, and nothing in another process.
+    /// Where it names a file that was read, or is a secret: a number for what that is, which is the same for the same content.
+    /// It says nothing about that, and nothing in another process.
     pub content: Option<u64>,
 }
 
@@ -46,6 +49,12 @@ impl EffectiveRows {
     /// Notes a value that was settled elsewhere.
     pub(super) fn note(&mut self, path: impl Into<String>, value: impl Into<String>, origin: Origin) {
         self.rows.push(Effective { path: path.into(), value: value.into(), origin, content: None });
+    }
+
+    /// Notes a value that nobody is to see. Whether it is another one than before can be told all the same.
+    pub(super) fn note_secret(&mut self, path: String, secret: &[u8], origin: Origin) {
+        let content = Some(number_of([secret]));
+        self.rows.push(Effective { path, value: HIDDEN.to_owned(), origin, content });
     }
 
     /// Notes a file that was read, with the number of its content.

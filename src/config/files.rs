@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::pattern::Pattern;
+use super::pattern::{Matches, Pattern};
 
 /// What a file is to a config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ enum FileState {
         /// Mode, user and group: a file that nobody could read may be readable now.
         access: (u32, u32, u32),
     },
-    /// Of a pattern: a number for the paths of the files that it stands for.
+    /// Of a pattern: a number for the paths of the files that it stands for, or for why nobody knows them all.
     Names(u64),
 }
 
@@ -68,14 +68,14 @@ impl Looked {
     fn state(&self) -> FileState {
         match self {
             Looked::File(path) => FileState::of(path),
-            Looked::Pattern(pattern) => of_names(&pattern.matches().files),
+            Looked::Pattern(pattern) => of_names(&pattern.matches()),
         }
     }
 }
 
-fn of_names(files: &[PathBuf]) -> FileState {
+fn of_names(found: &Matches) -> FileState {
     let mut hasher = DefaultHasher::new();
-    files.hash(&mut hasher);
+    (&found.files, &found.unread).hash(&mut hasher);
     FileState::Names(hasher.finish())
 }
 
@@ -92,9 +92,9 @@ impl Files {
         self.all.entry(file).or_insert_with(|| (role, FileState::of(path)));
     }
 
-    /// Adds a pattern by which a config includes files; gives the paths that it stands for now.
-    pub(super) fn add_pattern(&mut self, pattern: Pattern) -> Vec<PathBuf> {
-        let found = pattern.matches().files;
+    /// Adds a pattern by which a config includes files; gives what it stands for now.
+    pub(super) fn add_pattern(&mut self, pattern: Pattern) -> Matches {
+        let found = pattern.matches();
         self.all.insert(Looked::Pattern(pattern), (FileRole::Config, of_names(&found)));
         found
     }
@@ -198,7 +198,7 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         let mut files = Files::default();
         let pattern = Pattern::new(folder.path(), "conf.d/*.yaml").unwrap();
-        assert_eq!(files.add_pattern(pattern), [""; 0].map(PathBuf::from));
+        assert_eq!(files.add_pattern(pattern).files, [""; 0].map(PathBuf::from));
         assert_eq!(files.searched(), [at("conf.d")]);
         std::fs::create_dir(at("conf.d")).unwrap();
         std::fs::write(at("conf.d/a.txt"), "").unwrap();

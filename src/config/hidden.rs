@@ -28,7 +28,7 @@ pub(super) fn mask(line: &str, number: u32, places: &[Place]) -> String {
         let start = (place.column as usize).saturating_sub(1);
         (start, start.saturating_add(place.width as usize))
     });
-    let spans: Vec<(usize, usize)> = told.chain(suspects(&characters)).collect();
+    let spans: Vec<(usize, usize)> = told.chain(suspects(&characters)).chain(users(&characters)).collect();
     for (start, end) in spans {
         let end = end.min(characters.len());
         if let Some(span) = characters.get_mut(start..end)
@@ -38,6 +38,32 @@ pub(super) fn mask(line: &str, number: u32, places: &[Place]) -> String {
         }
     }
     characters.into_iter().collect()
+}
+
+/// A URL without what may be a password in it.
+pub(super) fn without_user(url: &str) -> String {
+    let mut characters: Vec<char> = url.chars().collect();
+    for (start, end) in users(&characters).into_iter().rev() {
+        characters.splice(start..end, "***".chars());
+    }
+    characters.into_iter().collect()
+}
+
+/// Where users and their passwords stand in the URLs of a line: all between `://` and the last `@` before a blank or a quote.
+fn users(line: &[char]) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    let mut from = 0;
+    while let Some(at) = line[from..].windows(3).position(|three| three == [':', '/', '/']) {
+        let start = from + at + 3;
+        let is_inside = |c: &&char| !c.is_whitespace() && !['"', '\'', '`'].contains(*c);
+        let end = start + line[start..].iter().take_while(is_inside).count();
+        let length = line[start..end].iter().rposition(|c| *c == '@').unwrap_or(0);
+        if length > 0 {
+            found.push((start, start + length));
+        }
+        from = end;
+    }
+    found
 }
 
 /// Where values stand behind the name of a secret, in characters.
@@ -132,6 +158,10 @@ mod tests {
             ("key", "key"),
             ("key:", "key:"),
             ("ä key: ö", "ä key: *"),
+            ("url: http://me:p@ss@host:80", "url: http://*******@host:80"),
+            ("- {url: \"http://me@a\", name: x@y}", "- {url: \"http://**@a\", name: x@y}"),
+            ("[http://a:1, 'http://b@c']", "[http://a:1, 'http://*@c']"),
+            ("# mail me@a.example", "# mail me@a.example"),
         ];
         for (line, shown) in table {
             assert_eq!(mask(line, 1, &[]), shown);

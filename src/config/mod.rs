@@ -35,6 +35,7 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 pub use certificate::identity_of;
 pub use effective::Effective;
@@ -62,6 +63,27 @@ pub struct Loaded {
     pub warnings: Vec<String>,
     /// What it was read from and which files it names, each as it was right before it was read.
     pub files: Files,
+}
+
+impl Loaded {
+    /// All that `check` warns of, one line each.
+    #[must_use]
+    pub fn all_warnings(&self, now: SystemTime) -> Vec<String> {
+        let expiring = self.config.expiring(now).into_iter().map(|(owner, identity)| {
+            let (file, days) = (identity.file.display(), identity.days_left(now));
+            format!("the certificate {file} of {owner} expires in {days} days")
+        });
+        let unverified = self
+            .config
+            .unverified()
+            .map(|target| format!("the backends of {target} are not verified (`upstream_tls.insecure`)"));
+        let fleeting = self.config.fleeting().map(|target| {
+            format!(
+                "the sticky cookies of {target} last until the restart and hold on this node only (no `sticky.key`)"
+            )
+        });
+        expiring.chain(unverified).chain(fleeting).chain(self.warnings.iter().cloned()).collect()
+    }
 }
 
 /// Loads a file, or the flags alone when `path` is `None`. `env` answers for the environment.
@@ -128,7 +150,21 @@ pub fn load_text(
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Loaded, Problems> {
     let file = Path::new(name).file_name().map_or_else(|| folder.join(name), |file| folder.join(file));
-    let source = SourceFile { name: name.into(), ..SourceFile::new(&file, text) };
+    load_instead(text, name, &file, flags, env)
+}
+
+/// Loads a text as if it were what is in `file`; messages call it `name`.
+///
+/// # Errors
+/// Every problem that was found, in the order of the text.
+pub fn load_instead(
+    text: &str,
+    name: &str,
+    file: &Path,
+    flags: &Flags,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Loaded, Problems> {
+    let source = SourceFile { name: name.into(), ..SourceFile::new(file, text) };
     load_source(source, Files::default(), flags, env)
 }
 

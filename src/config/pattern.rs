@@ -1,5 +1,6 @@
 //! A pattern of file names: which files there are now, and which folders say so.
 
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use glob::MatchOptions;
@@ -25,6 +26,8 @@ pub(super) struct Matches {
     pub(super) files: Vec<PathBuf>,
     /// Where another one would be noticed, whether the folder is there or not.
     pub(super) folders: Vec<PathBuf>,
+    /// A folder that could not be looked through, and why: what is in it nobody knows.
+    pub(super) unread: Option<(PathBuf, String)>,
 }
 
 impl Pattern {
@@ -55,47 +58,63 @@ impl Pattern {
         let last = parts.pop().unwrap_or_default();
         let start = if self.text.starts_with('/') { Path::new("/") } else { &self.folder };
         let mut here = vec![start.to_owned()];
-        let (mut folders, mut budget) = (Vec::new(), NAMES_MAX);
+        let (mut folders, mut budget, mut unread) = (Vec::new(), NAMES_MAX, None);
+        let mut look = |folder: &PathBuf, part: &str| match names(folder, part, &mut budget) {
+            Ok(found) => found,
+            Err(error) => {
+                unread.get_or_insert((folder.clone(), error.to_string()));
+                Vec::new()
+            }
+        };
         for part in parts {
             if Pattern::is_one(part) {
                 folders.extend(here.iter().cloned());
-                here = here.iter().flat_map(|folder| names(folder, part, &mut budget)).collect();
+                here = here.iter().flat_map(|folder| look(folder, part)).collect();
                 here.retain(|folder| folder.is_dir());
             } else {
                 here.iter_mut().for_each(|folder| folder.push(part));
             }
         }
         let mut files: Vec<PathBuf> = if Pattern::is_one(last) {
-            here.iter().flat_map(|folder| names(folder, last, &mut budget)).collect()
+            here.iter().flat_map(|folder| look(folder, last)).collect()
         } else {
-            here.iter()
-                .map(|folder| folder.join(last))
-                .filter(|file| file.symlink_metadata().is_ok())
-                .collect()
+            // One that nobody may look at is read in vain, which is told.
+            let is_absent =
+                |error: io::Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+            let is_there =
+                |file: &PathBuf| file.symlink_metadata().map_or_else(|error| !is_absent(error), |_| true);
+            here.iter().map(|folder| folder.join(last)).filter(is_there).collect()
         };
         files.retain(|file| !file.is_dir());
         files.sort();
         folders.extend(here);
-        Matches { files, folders }
+        Matches { files, folders, unread }
     }
 }
 
-/// The entries of a folder that a pattern of one name matches. None where the folder can't be read.
-fn names(folder: &Path, pattern: &str, budget: &mut usize) -> Vec<PathBuf> {
-    let Ok(pattern) = glob::Pattern::new(pattern) else { return Vec::new() };
+/// The entries of a folder that a pattern of one name matches; none where there is no folder.
+///
+/// # Errors
+/// It can't be looked through to its end.
+fn names(folder: &Path, pattern: &str, budget: &mut usize) -> io::Result<Vec<PathBuf>> {
+    let Ok(pattern) = glob::Pattern::new(pattern) else { return Ok(Vec::new()) };
     // An empty path is the current folder.
     let place = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let Ok(entries) = std::fs::read_dir(place) else { return Vec::new() };
+    let entries = match std::fs::read_dir(place) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
     let mut found = Vec::new();
-    for entry in entries.map_while(Result::ok).take(*budget) {
-        *budget -= 1;
-        let name = entry.file_name();
+    for entry in entries {
+        let name = entry?.file_name();
+        *budget =
+            budget.checked_sub(1).ok_or_else(|| io::Error::other(format!("more than {NAMES_MAX} names")))?;
         if name.to_str().is_some_and(|name| pattern.matches_with(name, OPTIONS)) {
             found.push(folder.join(name));
         }
     }
     found.sort();
-    found
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -135,6 +154,18 @@ mod tests {
         assert_eq!(of("?/conf.d/2.yaml").0, ["b/conf.d/2.yaml"]);
         assert_eq!(of("none/*.yaml"), (vec![], vec!["none".to_owned()]));
         assert_eq!(of(&format!("{}/*.yaml", at("a/conf.d").display())).0, ["a/conf.d/1.yaml"]);
+    }
+
+    #[test]
+    fn a_folder_that_can_t_be_looked_through_is_not_an_empty_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = || Pattern::new(folder.path(), "conf.d/*.yaml").unwrap().matches();
+        assert_eq!(of().unread, None, "one that is not there is");
+        // Whoever runs this as root may read every folder, but not a file as one.
+        std::fs::write(folder.path().join("conf.d"), "").unwrap();
+        let (unread, why) = of().unread.unwrap();
+        assert_eq!(unread, folder.path().join("conf.d"));
+        assert!(why.contains("Not a directory"), "{why}");
     }
 
     #[test]

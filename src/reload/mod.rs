@@ -250,7 +250,8 @@ impl Reloader {
         let orders = orders.into_iter().map(|(id, listener)| (id, Some(listener)));
         let orders = orders.chain(closed.iter().map(|place| (place.id, None))).collect();
         let turnover = Arc::new(Turnover { listeners, gone: listeners_gone, orders });
-        let (stand_ins, departing): (_, Arc<[_]>) = (gone.stand_ins, gone.backends.into());
+        let removed = gone.backends.len() + gone.stand_ins;
+        let departing: Arc<[_]> = [gone.backends, gone.returned].concat().into();
         let log_differs = next_log.differs();
         let old_log = deployed.logs.commit(next_log);
         let mut answers = Vec::new();
@@ -279,7 +280,7 @@ impl Reloader {
         let added = given.listeners.len() + given.targets.len() + given.backends.len();
         let reloaded = Reloaded {
             added,
-            removed: departing.len() + stand_ins,
+            removed,
             addresses,
             number: snapshot.number,
             told: turnover.listeners.len(),

@@ -54,7 +54,9 @@ impl Unbound {
                 row.value.strip_prefix("unix:").is_some_and(|other| Path::new(other) == path)
             }
         };
-        said(own.iter().find(fits).or(own.first()).copied()?)
+        // Of several with the port the one that says the address, too.
+        let is_exact = |row: &&&Effective| row.value == self.address.to_string();
+        said(own.iter().find(is_exact).or(own.iter().find(fits)).or(own.first()).copied()?)
     }
 }
 
@@ -64,5 +66,33 @@ pub fn said(row: &Effective) -> Option<&Origin> {
     match &row.origin {
         Origin::File { .. } | Origin::Environment { .. } | Origin::Flag(_) => Some(&row.origin),
         Origin::Default => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::net::SocketAddr;
+
+    use super::*;
+    use crate::config::model::Bind;
+
+    #[test]
+    fn of_several_addresses_with_one_port_the_line_of_the_one_that_is_taken_is_told() {
+        let row = |place: usize, value: &str| Effective {
+            path: format!("targets.web.listener[{place}]"),
+            value: value.into(),
+            origin: Origin::File { file: "a.yaml".into(), line: place + 4 },
+            content: None,
+        };
+        let rows = [row(0, "127.0.0.1:80"), row(1, "127.0.0.2:80"), row(2, "*:81")];
+        let line = |address: &str| {
+            let address: SocketAddr = address.parse().expect("an address");
+            let unbound = Unbound::new("web", &Bind::Tcp(address), io::ErrorKind::PermissionDenied.into());
+            unbound.origin(&rows).map(ToString::to_string)
+        };
+        assert_eq!(line("127.0.0.2:80").as_deref(), Some("a.yaml:5"));
+        assert_eq!(line("127.0.0.1:80").as_deref(), Some("a.yaml:4"));
+        assert_eq!(line("[::]:81").as_deref(), Some("a.yaml:6"));
     }
 }

@@ -195,10 +195,12 @@ impl Plan {
             .filter(|(count, _)| *count > 0)
             .map(|(count, word)| format!("{count} {word}"))
             .collect();
-        let finishing: u64 = self.objects.iter().map(|object| object.under_way + object.connections).sum();
-        if finishing > 0 {
-            parts.push(format!("{finishing} under way finish"));
-        }
+        // A connection and what is under way on it would count twice.
+        let sums = [
+            (self.objects.iter().map(|object| object.under_way).sum::<u64>(), "under way finish"),
+            (self.objects.iter().map(|object| object.connections).sum(), "connections finish"),
+        ];
+        parts.extend(sums.iter().filter(|(sum, _)| *sum > 0).map(|(sum, what)| format!("{sum} {what}")));
         if parts.is_empty() { "addresses only".to_owned() } else { parts.join(", ") }
     }
 }

@@ -3,6 +3,8 @@
 //! The next snapshot is prepared as for a reload, compared with the one in force, and dropped. New addresses are bound and let go
 //! at once, without listening, so that nobody connects to a process that would not serve.
 
+use std::time::SystemTime;
+
 use super::Reloader;
 use super::difference::difference;
 use super::objects::objects;
@@ -39,6 +41,6 @@ impl Reloader {
             (true, false) => PlanVerdict::Taken,
         };
         let problems = refused.iter().map(|refused| refused.fault(&loaded.effective)).collect();
-        Plan { verdict, objects, addresses, problems, warnings: loaded.warnings.clone() }
+        Plan { verdict, objects, addresses, problems, warnings: loaded.all_warnings(SystemTime::now()) }
     }
 }

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use tokio::sync::{Mutex, watch};
 
@@ -66,6 +67,8 @@ struct InForce {
     watch: WatchMode,
     /// Events are logged from this one on.
     level: LogLevel,
+    /// What `check` warns of.
+    warnings: Vec<String>,
 }
 
 impl InForce {
@@ -84,7 +87,8 @@ impl RunningConfig {
     #[must_use]
     pub fn new(reloader: Arc<Reloader>, loader: Loader, tune: Tune, loaded: &Loaded) -> RunningConfig {
         let (rows, files, watch) = (loaded.effective.clone(), loaded.files.clone(), loaded.config.watch);
-        let force = InForce { rows, files, watch, level: loaded.config.log_level };
+        let warnings = loaded.all_warnings(SystemTime::now());
+        let force = InForce { rows, files, watch, level: loaded.config.log_level, warnings };
         let files = watch::Sender::new(force.watched(&force.files));
         let last = LastTurn { covers: 0, outcome: Ok(Arc::default()), force };
         RunningConfig { reloader, loader, tune, asked: AtomicU64::new(0), last: Mutex::new(last), files }
@@ -137,10 +141,13 @@ impl RunningConfig {
                 let Reloaded { number, told, longest_turn, .. } = reloaded;
                 events::reloaded(&plan.lines());
                 events::snapshot_swapped(number, self.reloader.snapshots.alive(), told, longest_turn);
-                loaded.warnings.iter().for_each(|warning| events::reload_warning(warning));
+                // Once is enough.
+                let is_new = |warning: &&String| !force.warnings.contains(warning);
+                plan.warnings.iter().filter(is_new).for_each(|warning| events::reload_warning(warning));
                 let watch = loaded.config.watch;
                 (self.tune)(level, format);
-                *force = InForce { rows: loaded.effective, files: loaded.files, watch, level };
+                let warnings = plan.warnings.clone();
+                *force = InForce { rows: loaded.effective, files: loaded.files, watch, level, warnings };
                 self.files.send_replace(force.watched(&force.files));
                 Ok(Arc::new(plan))
             }
@@ -157,11 +164,13 @@ impl RunningConfig {
     async fn read(&self, loader: &Loader, force: Files) -> (Result<Loaded, Refusal>, Files) {
         let read = Arc::clone(loader);
         // Files may be slow, and large.
+        let known = force.clone();
         let read = background(move || {
             let before = force.again();
             (read(), before)
         });
-        let (read, before) = read.await.unwrap_or_else(|failed| (Err(failed.into()), Files::default()));
+        // Whoever watches the files has to go on, also where there was no thread to read them.
+        let (read, before) = read.await.unwrap_or_else(|failed| (Err(failed.into()), known.again()));
         let mut files = match &read {
             Ok(loaded) => loaded.files.clone(),
             Err(error) => {
@@ -183,7 +192,7 @@ impl RunningConfig {
         let addresses = std::mem::take(&mut reloaded.addresses);
         let is_same = objects.is_empty() && addresses.is_empty();
         let verdict = if is_same { PlanVerdict::Unchanged } else { PlanVerdict::Taken };
-        let warnings = loaded.warnings.clone();
+        let warnings = loaded.all_warnings(SystemTime::now());
         let plan = Plan { verdict, objects, addresses, problems: Vec::new(), warnings };
         Ok((loaded, plan, reloaded))
     }

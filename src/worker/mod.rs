@@ -95,9 +95,10 @@ pub fn run(plan: WorkerPlan) -> io::Result<Ended> {
     // Drops every task that is left; each leaves its record as cut. The last one to go lets go of the access
     // log, which hands over its lines.
     drop(runtime);
-    outcome.map(|()| Ended { cut: cells.ended_with(Cause::Shutdown) })
+    outcome.map(|before| Ended { cut: cells.ended_with(Cause::Shutdown) - before })
 }
 
+/// Serves until told to end. Gives how many had been cut by then: those of listeners that were gone long before.
 async fn serve(
     ctx: &Rc<WorkerCtx>,
     sockets: Vec<Socket>,
@@ -106,7 +107,7 @@ async fn serve(
     mut changes: Changes,
     shutdown: &Shutdown,
     mut patience: Duration,
-) -> io::Result<()> {
+) -> io::Result<u64> {
     let tracker = TaskTracker::new();
     // These never end.
     let mut lasting = Vital::default();
@@ -151,6 +152,7 @@ async fn serve(
             WorkerNews::Departing(backends) => ctx.tunnels.look(&backends),
         }
     }
+    let before = ctx.cells.ended_with(Cause::Shutdown);
     // From here on only accept loops hold the neighbours, and the others' mailboxes end when those have.
     drop(loops);
     ctx.drain();
@@ -171,7 +173,7 @@ async fn serve(
         () = shutdown.cut.cancelled() => Ok(()),
     };
     ctx.pool.clear(&ctx.cells);
-    outcome
+    outcome.map(|()| before)
 }
 
 async fn housekeep(ctx: Rc<WorkerCtx>) {

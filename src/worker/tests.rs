@@ -37,7 +37,7 @@ fn ended(
     ends: Ends,
     shutdown: &Shutdown,
     sabotage: impl Future<Output = ()>,
-) -> io::Result<()> {
+) -> io::Result<u64> {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
         let serving = serve(ctx, sockets, ConnectionLimits::new(10), ends, unchanged(), shutdown, LONG);
@@ -45,7 +45,7 @@ fn ended(
         tokio::select! {
             biased;
             outcome = worker => outcome.expect("it serves on"),
-            () = async { sabotage.await; pending().await } => Ok(()),
+            () = async { sabotage.await; pending().await } => Ok(0),
         }
     })
 }

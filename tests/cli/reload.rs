@@ -1,12 +1,13 @@
 //! Logs and the shutdown's times, changed in a process that serves.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
-use super::eventually;
 use super::logs::{Lab, ask, has, lines};
+use super::{evenkeel, eventually};
 
 /// Says that it is over, also where an assertion fails.
 struct EndAtDrop<'a>(&'a AtomicBool);
@@ -129,4 +130,27 @@ fn the_times_of_the_shutdown_are_those_of_the_latest_config() {
     lab.lb.wait_for("`shutdown_delay` is over");
     lab.lb.wait_for("stopped");
     lab.lb.exit_code();
+}
+
+/// The config comes slowly here; one with many files or names may take as long.
+#[test]
+fn a_hangup_before_it_serves_does_not_end_it() {
+    let mut command = evenkeel(&["-"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    eventually("it has said what becomes of the signal", || {
+        let status = std::fs::read_to_string(&status).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        u64::from_str_radix(caught.trim(), 16).unwrap() & 1 == 1
+    });
+    kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
+    let config =
+        "targets: {web: {listener: 127.0.0.1:0, health_check: off, backends: [{host: 127.0.0.1, port: 1}]}}";
+    child.stdin.take().unwrap().write_all(config.as_bytes()).unwrap();
+    let said = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let serves = said.take(20).any(|line| line.contains("listening "));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(serves);
 }

@@ -387,6 +387,32 @@ fn tunnels_of_a_listener_that_is_gone_end_within_the_time_for_a_shutdown() {
     assert_eq!(Client::connect(keel.addresses("other")[0]).get("/").status, 200);
 }
 
+/// The exit code of a clean shutdown would speak of what happened weeks before.
+#[test]
+fn who_was_cut_with_a_listener_is_not_counted_at_the_end_of_the_process() {
+    let (played, others) = (Played::new(), fakes(1));
+    let with_web = |has_web: bool| {
+        let mut whole = of(Protocol::Http, &[others[0].addr()], LONG);
+        (whole.listeners[0].name, whole.targets[0].name) = ("other".into(), "other".into());
+        whole.shutdown_timeout = Duration::from_millis(100);
+        if has_web {
+            let mut web = of(Protocol::Http, &[played.address()], LONG);
+            web.listeners[0].routes[0].target = 1;
+            whole.listeners.append(&mut web.listeners);
+            whole.targets.append(&mut web.targets);
+        }
+        whole
+    };
+    let keel = Keel::start(&with_web(true));
+    let name = with_web(true).listeners[1].name.clone();
+    let mut client = Client::connect(keel.addresses(&name)[0]);
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let _far = played.asked();
+    keel.reload(&with_web(false)).unwrap();
+    until_ended(&keel, Cause::Shutdown, 1);
+    assert_eq!(end(keel).cut, 0);
+}
+
 #[test]
 fn at_the_end_of_a_shutdown_websockets_hear_1001_and_are_counted_as_cut() {
     let played = Played::new();

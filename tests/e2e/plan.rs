@@ -4,10 +4,11 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
 use evenkeel::reload::plan::{ObjectChange, ObjectKind, Plan, PlanVerdict};
+use evenkeel::reload::running::{Loader, RunningConfig};
 use fake_backend::Authority;
 
 use super::life_lab::connect;
-use super::plan_lab::Lab;
+use super::plan_lab::{Lab, read};
 use super::support::{accept, eventually, fakes};
 
 /// Kind, name and change of each object.
@@ -130,6 +131,8 @@ fn a_backend_with_another_address_is_another_one_and_what_it_serves_is_counted()
     let listener =
         removed.objects.iter().find(|object| object.kind == ObjectKind::Listener && object.name == "t");
     assert_eq!(listener.unwrap().connections, 1);
+    let counts = removed.counts();
+    assert!(counts.ends_with("1 under way finish, 1 connections finish"), "no two for one tunnel: {counts}");
     assert_eq!(removed.addresses.len(), 1, "the address goes over: {:?}", removed.addresses);
     assert!(removed.lines().iter().any(|line| line.contains("goes over from listener t to u")));
 }
@@ -211,7 +214,8 @@ fn a_certificate_with_other_contents_changes_its_listener_and_no_secret_is_told(
     assert_eq!(objects(&plan), [(ObjectKind::Listener, "web", ObjectChange::Changed)]);
     let plan = lab.plan(&of("the-second-secret-of-all"));
     assert_eq!(plan.verdict, PlanVerdict::Taken);
-    assert!(plan.objects.iter().any(|object| object.kind == ObjectKind::Target), "{plan:?}");
+    let told = plan.lines().into_iter().find(|line| line.contains("sticky.key")).unwrap();
+    assert!(told.starts_with("~ target web sticky.key: (hidden) has changed (evenkeel.yaml:"), "{told}");
     let text = serde_json::to_string(&plan).unwrap() + &plan.lines().join("\n");
     assert!(!text.contains("secret-of-all"), "{text}");
 }
@@ -264,4 +268,33 @@ fn a_listener_that_would_speak_otherwise_is_another_one_at_the_same_address() {
     assert!(plan.addresses.is_empty());
     lab.reload(&of("http")).unwrap();
     assert_eq!(lab.server.bound(), bound);
+}
+
+#[test]
+fn a_plan_warns_of_all_that_check_warns_of() {
+    let lab = Lab::start(BEFORE);
+    assert_eq!(lab.plan(BEFORE).warnings, [""; 0]);
+    let open = "targets:\n  web:\n    protocol: http\n    listener: 127.0.0.1:0\n    health_check: off\n    sticky: {}\n    \
+                upstream_tls: {insecure: true}\n    backends: [{host: 127.0.0.1, port: 1}]\nworkers: 1\n";
+    let warnings = lab.plan(open).warnings;
+    assert!(warnings.iter().any(|warning| warning.contains("of web are not verified")), "{warnings:?}");
+    assert!(warnings.iter().any(|warning| warning.contains("sticky cookies of web")), "{warnings:?}");
+    assert_eq!(lab.reload(open).unwrap().warnings, warnings);
+}
+
+/// A certificate or a config that changes later would be loaded by nobody.
+#[test]
+fn a_reading_that_panics_leaves_the_files_watched() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("key"), "0123456789abcdef").unwrap();
+    let text = "workers: 1\ntargets:\n  web:\n    protocol: http\n    listener: 127.0.0.1:0\n    health_check: off\n    \
+                sticky: {key_file: key}\n    backends: [{host: 127.0.0.1, port: 1}]\n";
+    let loaded = read(text, folder.path()).unwrap();
+    let lab = Lab::start_in(folder, text);
+    let panics: Loader = Arc::new(|| panic!("this panic is wanted"));
+    let running = RunningConfig::new(lab.server.reloader(), panics, Arc::new(|_, _| ()), &loaded);
+    let files = running.files();
+    assert_eq!(files.borrow().paths().count(), 1);
+    lab.server.control().unwrap().block_on(running.reload()).unwrap_err();
+    assert_eq!(files.borrow().paths().count(), 1);
 }

@@ -14,6 +14,7 @@ use hyper::{Method, StatusCode};
 use super::args::running::{PlanOptions, ProcessOptions, ReloadOptions};
 use super::exit_code::WRONG_COMMAND_LINE;
 use super::output;
+use crate::admin::api::TEXT_MAX;
 use crate::admin::problem_document::ProblemDocument;
 use crate::reload::fault::Fault;
 use crate::reload::plan::{Plan, PlanVerdict};
@@ -161,13 +162,19 @@ fn lost(why: &str) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(WRONG_COMMAND_LINE))
 }
 
+/// What is in a file, as far as a config can be as long.
 fn text(file: &Path) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let most = TEXT_MAX as u64 + 1;
     if file == Path::new("-") {
-        let mut text = Vec::new();
-        std::io::stdin().read_to_end(&mut text)?;
-        return Ok(text);
+        std::io::stdin().take(most).read_to_end(&mut text)?;
+    } else {
+        std::fs::File::open(file)?.take(most).read_to_end(&mut text)?;
     }
-    std::fs::read(file)
+    if text.len() > TEXT_MAX {
+        return Err(std::io::Error::other("it is larger than 16MiB"));
+    }
+    Ok(text)
 }
 
 /// Percent-encoded as the value of a query.
@@ -181,6 +188,12 @@ fn encoded(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_has_no_end_is_no_config() {
+        let error = text(Path::new("/dev/zero")).expect_err("it has no end");
+        assert_eq!(error.to_string(), "it is larger than 16MiB");
+    }
 
     #[test]
     fn a_name_is_encoded_for_a_query() {

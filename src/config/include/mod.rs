@@ -115,7 +115,16 @@ impl Reading<'_> {
             }
         };
         let found = self.report.files.add_pattern(pattern);
-        for path in found {
+        if let Some((folder, error)) = found.unread {
+            let message = format!(
+                "{} looks through the folder `{}`, which can't be read: {error}",
+                quoted(text),
+                folder.display()
+            );
+            self.report.at(place, message).note("what is in it is a part of the config, whatever it is");
+            self.gathered.is_whole = false;
+        }
+        for path in found.files {
             self.report.files.add(&path, FileRole::Config);
             self.file(&path, place, Some(text));
         }
@@ -152,6 +161,11 @@ impl Reading<'_> {
             None => read(path, self.left).map(Arc::from),
         };
         match text {
+            Ok(text) if text.trim().is_empty() => {
+                let subject = format!("`{}`", path.display());
+                Unreadable::Empty.tell(path, Some((place, &subject)), self.report);
+                self.gathered.is_whole = false;
+            }
             Ok(text) => {
                 self.left -= text.len() as u64;
                 let file =

@@ -18,7 +18,12 @@ pub(in crate::config) enum Unreadable {
     Folder,
     NoFile,
     TooLarge,
-    NotUtf8 { bytes: Vec<u8>, valid: usize },
+    /// Somebody is about to write it, or could not.
+    Empty,
+    NotUtf8 {
+        bytes: Vec<u8>,
+        valid: usize,
+    },
 }
 
 /// Reads a file of at most `longest` bytes.
@@ -85,6 +90,10 @@ impl Unreadable {
                     ("is larger than 16MiB", "is larger than 16MiB, or all files together are");
                 say(report, included, "this file", if included.is_some() { together } else { own })
                     .expected("a config file");
+            }
+            Unreadable::Empty => {
+                say(report, included, "this file", "is empty")
+                    .note("one that is to say nothing has a comment in it, or is not included");
             }
             Unreadable::NotUtf8 { bytes, .. }
                 if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") =>

@@ -8,6 +8,7 @@ use ipnet::{IpNet, Ipv4Net};
 use super::vocabulary::nearest::nearest;
 use crate::config::edit::Fix;
 use crate::config::error::{Wrong, quoted};
+use crate::config::hidden;
 use crate::config::model::Protocol;
 use crate::config::yaml::integer;
 
@@ -192,7 +193,8 @@ const SCHEMES: [Scheme; 4] = [
 pub(in crate::config) fn url(text: &str, usual: &str) -> Result<Url, Wrong> {
     const FORM: &str =
         "`http://host:port`, `https://host:port`, `tcp://host:port`, `tls://host:port` or `unix:/path`";
-    let wrong = |why: &str| Wrong::new(format!("is {}, {why}", quoted(text)), FORM);
+    let shown = hidden::without_user(text);
+    let wrong = |why: &str| Wrong::new(format!("is {}, {why}", quoted(&shown)), FORM);
     if let Some(path) = text.strip_prefix("unix:") {
         return unix_path(path).map(Url::Unix).map_err(|why| wrong(&why));
     }
@@ -201,6 +203,9 @@ pub(in crate::config) fn url(text: &str, usual: &str) -> Result<Url, Wrong> {
         let meant = format!("{usual}://{text}");
         return Err(if url(&meant, usual).is_ok() { wrong.instead(meant) } else { wrong });
     };
+    if rest.contains('@') {
+        return Err(wrong("which has a user in it").note("credentials are not sent to backends"));
+    }
     let scheme = scheme.to_ascii_lowercase();
     let Some(scheme) = SCHEMES.into_iter().find(|known| known.name == scheme) else {
         let meant = match scheme.as_str() {
@@ -213,9 +218,6 @@ pub(in crate::config) fn url(text: &str, usual: &str) -> Result<Url, Wrong> {
         return Err(if meant.is_empty() { wrong } else { wrong.instead(format!("{meant}://{rest}")) });
     };
     let rest = rest.strip_suffix('/').unwrap_or(rest);
-    if rest.contains('@') {
-        return Err(wrong("which has a user in it").note("credentials are not sent to backends"));
-    }
     if rest.contains(['/', '?', '#']) {
         let bare = rest.split(['/', '?', '#']).next().unwrap_or(rest);
         return Err(wrong("which has a path")
@@ -421,6 +423,11 @@ mod tests {
             "http://::1:80",
         ] {
             assert!(url(text, "http").is_err(), "{text}");
+        }
+        for text in ["http://me:hush@a:80", "ftp://me:hush@a", "http://me:hu@sh@a/b"] {
+            let wrong = url(text, "http").unwrap_err();
+            let said = format!("{} {:?} {:?}", wrong.message, wrong.hint, wrong.note);
+            assert!(said.contains("://***@a") && !said.contains("hu") && !said.contains("me:"), "{said}");
         }
     }
 

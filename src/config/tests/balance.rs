@@ -200,3 +200,17 @@ fn the_accepted_form_does_not_print_its_key() {
         "{shown}"
     );
 }
+
+/// A password for Redis: each reload that changes it would else log it.
+#[test]
+fn what_a_check_sends_from_the_environment_is_not_shown_and_its_change_is_seen() {
+    let of = |send: &str| {
+        let text = web(&format!("health_check: {{send: '{send}', receive: OK}}"));
+        let loaded = load_with(&text, &Flags::default()).unwrap_or_else(|problems| panic!("{problems}"));
+        loaded.effective.into_iter().find(|row| row.path.ends_with("health_check.send")).unwrap()
+    };
+    assert_eq!(of("AUTH x").value, "AUTH x");
+    let (one, same, other) = (of("AUTH ${WORD}"), of("AUTH ${WORD}"), of("AUTH ${SWITCH}"));
+    assert_eq!(one.value, "(hidden)");
+    assert!(one.content == same.content && one.content != other.content);
+}

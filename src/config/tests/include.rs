@@ -195,10 +195,60 @@ fn what_is_not_there_is_told_where_it_is_named() {
     fs::create_dir(lab.0.path().join("c")).unwrap();
     symlink("nowhere", lab.0.path().join("c/x.yaml")).unwrap();
     assert_has(&lab.said(), &["evenkeel.yaml:1:10: `c/x.yaml`, which `c/*.yaml` matches, does not exist"]);
-    // Without any target at all.
     fs::remove_file(lab.0.path().join("c/x.yaml")).unwrap();
+    // Without any target at all.
     lab.write("evenkeel.yaml", "include: c/*.yaml\n");
     assert_has(&lab.said(), &["evenkeel.yaml: neither this file nor one that it includes has `targets`"]);
+}
+
+/// Else the targets of a folder would be gone with the rights to look into it.
+#[test]
+fn a_folder_that_can_t_be_looked_through_is_no_folder_with_nothing_in_it() {
+    let lab = Lab::new(&[("evenkeel.yaml", &format!("include: c/*.yaml\n{}", target("web", 80)))]);
+    assert_eq!(lab.load().config.targets.len(), 1, "it need not be there");
+    lab.write("c", "no folder");
+    assert_has(
+        &lab.said(),
+        &[
+            "evenkeel.yaml:1:10: `c/*.yaml` looks through the folder `c`, which can't be read: Not a directory",
+        ],
+    );
+    let before = lab.load_with(&Flags::default()).unwrap_err().files().clone();
+    fs::remove_file(lab.0.path().join("c")).unwrap();
+    assert_ne!(before.again(), before, "whoever watches tries again");
+}
+
+/// Somebody is about to write it, or the disk is full: what was in it is not to be taken away for that.
+#[test]
+fn an_included_file_without_a_byte_is_no_file_that_says_nothing() {
+    let lab = Lab::new(&[
+        ("evenkeel.yaml", &format!("include: [c/*.yaml, b.yaml]\n{}", target("web", 80))),
+        ("c/a.yaml", "\n"),
+        ("b.yaml", ""),
+    ]);
+    assert_has(
+        &lab.said(),
+        &["evenkeel.yaml:1:11: `c/a.yaml` is empty", "evenkeel.yaml:1:21: `b.yaml` is empty", "2 problems"],
+    );
+    lab.write("c/a.yaml", "# nothing yet\n");
+    lab.write("b.yaml", "targets:\n");
+    assert_eq!(lab.load().config.targets.len(), 1);
+}
+
+/// What `plan FILE` reads would else meet the very config that it is to replace.
+#[test]
+fn a_text_in_the_place_of_the_config_does_not_include_that() {
+    let lab = Lab::new(&[
+        ("evenkeel.yaml", &format!("include: \"*.yaml\"\n{}", target("web", 80))),
+        ("other.yaml", &target("other", 81)),
+    ]);
+    let text = format!("include: \"*.yaml\"\n{}", target("web", 82));
+    let file = lab.0.path().join("evenkeel.yaml");
+    let loaded = load_instead(&text, "new.yaml", &file, &Flags::default(), &env)
+        .unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(loaded.config.targets.len(), 2);
+    let row = loaded.effective.iter().find(|row| row.path == "targets.web.listener").unwrap();
+    assert_eq!((row.value.as_str(), row.origin.to_string().as_str()), ("127.0.0.1:82", "new.yaml:4"));
 }
 
 #[test]
@@ -262,10 +312,10 @@ fn there_are_limits_to_depth_number_and_size() {
 
     lab.write("evenkeel.yaml", &format!("include: many/*.yaml\n{}", target("web", 80)));
     for number in 1..1_000 {
-        lab.write(&format!("many/{number}.yaml"), "");
+        lab.write(&format!("many/{number}.yaml"), "#");
     }
     lab.load();
-    lab.write("many/1000.yaml", "");
+    lab.write("many/1000.yaml", "#");
     assert_has(&lab.said(), &["evenkeel.yaml:1:10: more than 1000 files are included", "1 problem"]);
 
     let large = format!("#{}\n", "x".repeat(9 << 20));

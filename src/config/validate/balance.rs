@@ -20,8 +20,6 @@ const COOKIE: &str = "evenkeel";
 const KEY_FILE_MAX: u64 = 64 * 1024;
 /// How long a key is that nobody gave: as long as what SHA-256 gives.
 const MADE_LENGTH: usize = 32;
-/// How `check` shows a secret.
-const HIDDEN: &str = "(hidden)";
 
 /// How the target chooses.
 pub(super) fn policy(
@@ -139,7 +137,7 @@ fn key(
 ) -> Option<Option<Arc<[u8]>>> {
     match (&sticky.key, &sticky.key_file) {
         (Field::Given(Written { value: Secret(key), spot }), _) => {
-            rows.note(path(".key"), HIDDEN, spot.origin.clone());
+            rows.note_secret(path(".key"), key, spot.origin.clone());
             Some(Some(Arc::clone(key)))
         }
         (Field::Absent, Field::Given(Written { value: file, spot })) => match key_in(file) {

@@ -7,7 +7,7 @@ use super::top_level::TopLevel;
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
 use crate::config::model::{BackendAddress, HealthCheck};
-use crate::config::origin::{Field, Origin, Written};
+use crate::config::origin::{Field, Origin, Spot, Written};
 use crate::config::raw::{RawHealth, RawTarget};
 use crate::config::report::Report;
 use crate::config::units::show_duration;
@@ -108,6 +108,12 @@ fn talk(
     }
     let mut settle = |key: &str, bytes: &Option<Written<Vec<u8>>>| {
         let path = format!("targets.{}.health_check.{key}", raw.name.value);
+        if let Some(Written { value, spot: Spot { origin: origin @ Origin::Environment { .. }, .. } }) = bytes
+        {
+            // Whoever keeps it out of the file may have a password in it: `AUTH ${PASSWORD}\r\n`.
+            rows.note_secret(path, value, origin.clone());
+            return Some(value.clone());
+        }
         let bytes = bytes.as_ref().map(|bytes| Written::new(Some(bytes.value.clone()), bytes.spot.clone()));
         rows.settle(path, bytes.as_ref(), None, |bytes: &Option<Vec<u8>>| {
             bytes.as_ref().map_or_else(|| "nothing".to_owned(), |bytes| bytes.escape_ascii().to_string())

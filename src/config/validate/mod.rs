@@ -17,7 +17,7 @@ mod target;
 mod tls;
 mod top_level;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::effective::EffectiveRows;
@@ -33,6 +33,17 @@ use top_level::TopLevel;
 /// Requests may finish for this long unless the file says otherwise.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Cores that this process had when it was first asked for: what it may use of the machine can change while it runs, and the
+/// config has not changed with that.
+fn cores() -> u32 {
+    static CORES: OnceLock<u32> = OnceLock::new();
+    counted_once(&CORES, || std::thread::available_parallelism().map_or(1, |cores| cores.get()))
+}
+
+fn counted_once(known: &OnceLock<u32>, count: impl FnOnce() -> usize) -> u32 {
+    *known.get_or_init(|| u32::try_from(count()).unwrap_or(WORKERS_MAX).clamp(1, WORKERS_MAX))
+}
+
 /// Makes the accepted form and notes every value in force.
 pub(super) fn accept(raw: &Raw, report: &mut Report, rows: &mut EffectiveRows) -> Config {
     include(raw, rows);
@@ -43,9 +54,7 @@ pub(super) fn accept(raw: &Raw, report: &mut Report, rows: &mut EffectiveRows) -
     let host = BindHost::Ip(std::net::Ipv4Addr::LOCALHOST.into());
     let host = rows.settle("address", raw.address.as_ref(), host, ToString::to_string);
     let address = raw.address.clone().unwrap_or_else(|| Written::new(host, Spot::NOWHERE));
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    let cores = u32::try_from(cores).unwrap_or(WORKERS_MAX).clamp(1, WORKERS_MAX);
-    let workers = rows.settle("workers", raw.workers.as_ref(), cores, ToString::to_string);
+    let workers = rows.settle("workers", raw.workers.as_ref(), cores(), ToString::to_string);
     let max_connections = max_connections(raw, rows);
     let delay = raw.shutdown_delay.as_ref();
     let shutdown_delay = rows.settle("shutdown_delay", delay, Duration::ZERO, |time| show_duration(*time));
@@ -167,4 +176,17 @@ fn access_log(raw: &Raw, report: &mut Report, rows: &mut EffectiveRows) -> Optio
         }
     }
     Some(AccessLog { path: log.path.value.clone(), format, sample })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A container that gets another share of the machine would refuse each reload until its restart.
+    #[test]
+    fn workers_that_nobody_has_written_do_not_follow_the_cores_of_the_machine() {
+        let known = OnceLock::new();
+        assert_eq!([4, 1, 8].map(|cores| counted_once(&known, || cores)), [4; 3]);
+        assert_eq!(counted_once(&OnceLock::new(), || 1 << 20), WORKERS_MAX);
+    }
 }

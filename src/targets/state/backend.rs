@@ -125,6 +125,12 @@ impl Backend {
         self.retire_connections();
     }
 
+    /// A config has it again before it was over: it stays. Workers are to look at it.
+    pub(in crate::targets) fn stay(&self) {
+        self.gone.store(false, Ordering::Relaxed);
+        self.departure.revoke();
+    }
+
     /// Whether no config has it any more. Who was kept at it goes elsewhere.
     #[must_use]
     pub fn is_gone(&self) -> bool {

@@ -72,6 +72,11 @@ impl DepartureWord {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Stays after all.
+    pub(in crate::targets) fn revoke(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// Leaves in this way, unless it is over sooner anyway.
     pub(in crate::targets) fn hasten(&self, departure: Departure) {
         let mut word = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -43,6 +43,9 @@ pub struct Gone {
     pub backends: Vec<Arc<Backend>>,
     /// How many more are gone from the config and stand in for those that nobody may pick yet.
     pub stand_ins: usize,
+    /// Backends that the config has, and that had begun to leave since it was prepared: stand-ins whose time was up just then.
+    /// They stay after all.
+    pub returned: Vec<Arc<Backend>>,
 }
 
 impl Registry {
@@ -90,6 +93,11 @@ impl Registry {
             }
             leave(&before.as_ref().unwrap_or(target).config, target.enter(now));
             gone.stand_ins += target.state.stand_ins();
+            // Nobody dismisses them from now on: they are members.
+            for backend in target.backends.iter().filter(|backend| backend.is_gone()) {
+                backend.stay();
+                gone.returned.push(Arc::clone(backend));
+            }
         }
         // Whole targets that are gone: their states keep their live sets for requests that still hold them.
         let stays: HashSet<&str> = prepared.targets.iter().map(|target| &*target.name).collect();
@@ -304,6 +312,25 @@ mod tests {
         // Also for a request that was begun under the config before.
         let Pick::Lease(lease) = before.pick(&ask) else { panic!("there is one") };
         assert_eq!(lease.backend().id, stays.id);
+    }
+
+    /// It would serve on as one that is gone: no cookie would lead to it, and each of its tunnels would be cut at once.
+    #[test]
+    fn a_stand_in_whose_time_is_up_while_the_config_that_brings_it_back_is_prepared_stays() {
+        let registry = Registry::new();
+        let before = registry.apply(&[unprobed(1)]).remove(0);
+        let mut other = probed(1);
+        other.backends[0].name = "other".into();
+        let after = registry.apply(&[other]).remove(0);
+        assert_eq!(after.state.stand_in(Tick(1)), Some(crate::targets::state::members::STAND_IN));
+        let prepared = registry.prepare(&[unprobed(1)]);
+        let backend = &prepared.targets[0].backends[0];
+        assert!(Arc::ptr_eq(backend, &before.backends[0]), "it still stands in");
+        assert_eq!(after.state.stand_in(Tick(1).after(crate::targets::state::members::STAND_IN)), None);
+        assert!(backend.is_gone() && backend.departure().is_some());
+        let gone = registry.commit(&prepared, Tick(2));
+        assert!(!backend.is_gone() && backend.departure().is_none());
+        assert_eq!(gone.returned.iter().map(|one| one.id).collect::<Vec<_>>(), [backend.id]);
     }
 
     #[test]
