@@ -44,6 +44,8 @@ fn config(
         probe_path: path.map(str::to_owned),
         tls: None,
         portion: model::Portion::default(),
+        state: model::BackendState::Up,
+        state_by: None,
     });
     model::TargetConfig {
         name: "web".into(),

@@ -9,7 +9,7 @@ use crate::config::edit::Fix;
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
 use crate::config::model::{
-    BackendConfig, Bind, Forwarded, HostHeader, ListenerConfig, Protocol, Route, TargetConfig,
+    BackendConfig, BackendState, Bind, Forwarded, HostHeader, ListenerConfig, Protocol, Route, TargetConfig,
 };
 use crate::config::origin::{Field, Origin, Written};
 use crate::config::raw::{BindHost, RawBackend, RawHealth, RawListener, RawTarget, Spoken};
@@ -227,6 +227,10 @@ fn backends(
                 probe_path: probe_path.map(|written| written.value.clone()),
                 tls,
                 portion: balance::portion(name, index, backend, report, rows),
+                state: rows.settle(path("state"), backend.state.as_ref(), BackendState::Up, |state| {
+                    state.as_str().to_owned()
+                }),
+                state_by: None,
             }
         })
         .collect();
