@@ -236,7 +236,23 @@ fn backends(
         .collect();
     clashes::backends(name, &written.value, report);
     balance::refuse_all_idle(name, &written.value, report);
+    warn_of_nobody_in_service(name, &written.value, report);
     backends
+}
+
+/// A target may be out of service as a whole; that is worth a line.
+fn warn_of_nobody_in_service(target: &str, backends: &[RawBackend], report: &mut Report) {
+    let is_idle = |backend: &&RawBackend| matches!(&backend.portion.weight, Some(Written { value: 0, .. }));
+    let is_out = |state: &&Written<BackendState>| state.value != BackendState::Up;
+    let serving = || backends.iter().filter(|backend| !is_idle(backend));
+    let first = serving().find_map(|backend| backend.state.as_ref().filter(is_out));
+    if let Some(first) = first
+        && serving().all(|backend| backend.state.as_ref().filter(is_out).is_some())
+    {
+        let message =
+            format!("no backend of the target {} has `state: up`: it serves no new client", quoted(target));
+        report.warn(&first.spot, &message);
+    }
 }
 
 fn no_backends(problem: &mut crate::config::error::Problem) {
