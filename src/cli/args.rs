@@ -14,7 +14,7 @@ use clap_complete::Shell;
 
 use crate::config::Flags;
 use crate::config::model::{Balance, EventFormat, LogLevel};
-use running::{PlanOptions, ReloadOptions};
+use running::{PlanOptions, ProcessOptions, ReloadOptions};
 use simulate::SimulateOptions;
 use status::StatusOptions;
 
@@ -113,6 +113,9 @@ pub(super) enum Command {
     /// Show the state of all listeners, targets and backends of the process that runs, or of one target or backend
     #[command(after_help = status::EXAMPLES)]
     Status(StatusOptions),
+    /// Print the names of all targets and backends of the process that runs, for completions
+    #[command(hide = true)]
+    Names(ProcessOptions),
     /// Run on backends inside this process, to try things out
     #[command(after_help = DEMO_EXAMPLES)]
     Demo(DemoOptions),

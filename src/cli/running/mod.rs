@@ -2,6 +2,7 @@
 
 mod ask;
 mod find;
+pub(super) mod names;
 pub(super) mod status;
 mod status_text;
 
