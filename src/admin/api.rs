@@ -1,6 +1,7 @@
 //! What the API has to do with.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use tokio::sync::RwLock;
 
@@ -29,6 +30,8 @@ pub struct Api {
     pub text: TextLoader,
     /// A number of this process, so that a revision of the one before is none of this one.
     born: u32,
+    /// All backends have had a verdict once.
+    pub(super) was_judged: AtomicBool,
     /// Held exclusively by a change that is made only if nothing has changed (`If-Match`), from the comparison to its end, and shared
     /// by all other changes.
     pub(super) changing: RwLock<()>,
@@ -38,7 +41,8 @@ impl Api {
     /// Of a process that serves.
     #[must_use]
     pub fn new(about: AboutProcess, running: Arc<RunningConfig>, text: TextLoader) -> Api {
-        Api { about, running, text, born: rand::random(), changing: RwLock::default() }
+        let (was_judged, changing) = (AtomicBool::default(), RwLock::default());
+        Api { about, running, text, born: rand::random(), was_judged, changing }
     }
 
     /// What the config in force is told from the others by: another one after each change, as the value of `ETag` and `If-Match`.

@@ -10,13 +10,28 @@ use super::exchange::answers;
 use super::exchange::caller::Scope::Configure;
 use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::{BodyKind, Question};
+use super::life_routes;
+use super::openapi;
 use super::route::{AdminRoute, Outcome};
-use super::wire::ProcessFacts;
+use super::wire::{ProcessFacts, RouteFacts};
 
 /// All of it, in the order in which it is listed.
 pub const ROUTES: &[AdminRoute] = &[
+    AdminRoute::read("/healthz", "Says that the process is alive.", |_, _| {
+        Box::pin(async { life_routes::alive() })
+    })
+    .open(),
+    AdminRoute::read(
+        "/readyz",
+        "Says whether the process is to get traffic; 503 and why, if not.",
+        |api, _| Box::pin(async move { life_routes::ready(&api) }),
+    )
+    .open(),
     AdminRoute::read("/api/v1", "Says who answers, and what can be asked.", |api, asked| {
         Box::pin(async move { about(&api, &asked) })
+    }),
+    AdminRoute::read("/api/v1/openapi.json", "The same as an OpenAPI 3.1 document.", |_, _| {
+        Box::pin(async { Ok(answers::ok(&openapi::document(ROUTES))) })
     }),
     AdminRoute::change(
         "POST",
@@ -45,6 +60,15 @@ pub const ROUTES: &[AdminRoute] = &[
     ),
 ];
 
+fn facts(route: &AdminRoute) -> RouteFacts {
+    RouteFacts {
+        method: route.method.to_owned(),
+        path: route.path.to_owned(),
+        scope: route.scope.name().to_owned(),
+        does: route.does.to_owned(),
+    }
+}
+
 /// Who answers, and what it can be asked.
 fn about(api: &Arc<Api>, _asked: &Question) -> Outcome {
     Ok(answers::ok(&ProcessFacts {
@@ -52,7 +76,7 @@ fn about(api: &Arc<Api>, _asked: &Question) -> Outcome {
         name: api.about.name.clone(),
         pid: std::process::id(),
         config: api.about.config.clone(),
-        routes: ROUTES.iter().map(|route| format!("{} {}", route.method, route.path)).collect(),
+        routes: ROUTES.iter().map(facts).collect(),
     }))
 }
 
