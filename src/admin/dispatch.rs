@@ -9,11 +9,12 @@ use hyper::{Request, StatusCode};
 
 use super::api::Api;
 use super::exchange::answers::{self, AdminAnswer};
-use super::exchange::caller::{Caller, Scope};
+use super::exchange::caller::Caller;
 use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::{BodyKind, Question, body_of, discard, judge_query};
-use super::route::{AdminRoute, Outcome};
+use super::route::{AdminOutcome, AdminRoute};
 use super::routes::{Led, lead};
+use crate::config::model::Scope;
 
 impl Api {
     /// The answer to a request of `caller`. Called inside of the control runtime.
@@ -57,7 +58,7 @@ impl Api {
         }
     }
 
-    async fn call(self: &Arc<Self>, route: &'static AdminRoute, asked: Question) -> Outcome {
+    async fn call(self: &Arc<Self>, route: &'static AdminRoute, asked: Question) -> AdminOutcome {
         if !route.changes {
             let revision = self.revision();
             let mut answer = (route.handler)(Arc::clone(self), asked).await?;

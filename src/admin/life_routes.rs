@@ -7,17 +7,17 @@ use hyper::StatusCode;
 
 use super::api::Api;
 use super::exchange::answers::{json, ok};
-use super::route::Outcome;
+use super::route::AdminOutcome;
 use super::wire::{Liveness, Readiness};
 use crate::targets::{Health, Target};
 
 /// It answers, so it is.
-pub(super) fn alive() -> Outcome {
+pub(super) fn alive() -> AdminOutcome {
     Ok(ok(&Liveness { alive: true }))
 }
 
 /// 200, or 503 and why.
-pub(super) fn ready(api: &Arc<Api>) -> Outcome {
+pub(super) fn ready(api: &Arc<Api>) -> AdminOutcome {
     let mut reasons = Vec::new();
     if api.running.reloader.is_leaving() {
         reasons.push("the process has been told to end".to_owned());
@@ -25,7 +25,7 @@ pub(super) fn ready(api: &Arc<Api>) -> Outcome {
     if !api.was_judged.load(Ordering::Relaxed) {
         let snapshot = api.running.reloader.snapshots.current();
         let unjudged: Vec<String> =
-            snapshot.iter().flat_map(|snapshot| &snapshot.targets).filter_map(|one| unjudged(one)).collect();
+            snapshot.iter().flat_map(|snapshot| &snapshot.targets).filter_map(unjudged).collect();
         // What a later config brings makes nobody less ready who serves already.
         api.was_judged.fetch_or(unjudged.is_empty(), Ordering::Relaxed);
         reasons.extend(unjudged);

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::api::Api;
 use super::door::conversation::converse;
-use super::door::crowd::{Crowd, GuestPlace};
+use super::door::guest_list::{GuestList, GuestPlace};
 use super::exchange::caller::Caller;
 use crate::events;
 use crate::instance::{SocketPlace, StateFolder, Whereabouts, make_private};
@@ -133,7 +133,7 @@ impl AdminListener {
             Ok(None) => return,
             Err(error) => return events::no_admin_socket(&error.to_string()),
         };
-        let crowd = Crowd::new(CONNECTIONS);
+        let guests = GuestList::new(CONNECTIONS);
         let room = Arc::new(Semaphore::new(CONNECTIONS + LEAVING));
         let own = rustix::process::geteuid().as_raw();
         let accept = async || {
@@ -158,7 +158,7 @@ impl AdminListener {
                 && may(own, peer.uid())
             {
                 // Whoever comes while all are being answered is closed.
-                let Some(place) = crowd.admit() else { continue };
+                let Some(place) = guests.admit() else { continue };
                 tokio::spawn(answer_one(stream, place, permit, Arc::clone(api), Caller::user(peer.uid())));
             }
         }

@@ -15,6 +15,6 @@ pub mod wire;
 
 pub use api::{AboutProcess, Api, TextLoader};
 pub use door::tcp::AdminDoor;
-pub use exchange::caller::{Caller, Scope};
+pub use exchange::caller::Caller;
 pub use exchange::problem_document::ProblemDocument;
 pub use listener::{AdminListener, Unopened};

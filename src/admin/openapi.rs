@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::exchange::caller::Scope;
 use super::exchange::problem_document::MEDIA_TYPE;
 use super::exchange::question::BodyKind;
 use super::route::AdminRoute;
+use crate::config::model::Scope;
 
 const PROBLEM: &str = "#/components/responses/Problem";
 

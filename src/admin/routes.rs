@@ -7,13 +7,13 @@ use hyper::StatusCode;
 use super::api::Api;
 use super::config_routes;
 use super::exchange::answers;
-use super::exchange::caller::Scope::Configure;
 use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::{BodyKind, Question};
 use super::life_routes;
 use super::openapi;
-use super::route::{AdminRoute, Outcome};
+use super::route::{AdminOutcome, AdminRoute};
 use super::wire::{ProcessFacts, RouteFacts};
+use crate::config::model::Scope::Configure;
 
 /// All of it, in the order in which it is listed.
 pub const ROUTES: &[AdminRoute] = &[
@@ -70,7 +70,7 @@ fn facts(route: &AdminRoute) -> RouteFacts {
 }
 
 /// Who answers, and what it can be asked.
-fn about(api: &Arc<Api>, _asked: &Question) -> Outcome {
+fn about(api: &Arc<Api>, _asked: &Question) -> AdminOutcome {
     Ok(answers::ok(&ProcessFacts {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         name: api.about.name.clone(),

@@ -13,7 +13,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use super::crowd::{GuestPlace, Working};
+use super::guest_list::{GuestPlace, Working};
 use super::patient::Patient;
 use crate::admin::exchange::answers::{AdminAnswer, AdminBody};
 

@@ -11,9 +11,9 @@ use http::uri::Authority;
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, ORIGIN};
 use hyper::{Method, StatusCode};
 
-use crate::admin::exchange::caller::{Caller, Scope};
+use crate::admin::exchange::caller::Caller;
 use crate::admin::exchange::problem_document::ProblemDocument;
-use crate::config::model::AdminAccess;
+use crate::config::model::{AdminAccess, Scope};
 
 /// From where a page's request leads where.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");

@@ -13,8 +13,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::conversation::{HEAD_TIME, converse};
-use super::crowd::{Crowd, GuestPlace};
 use super::entry::caller_of;
+use super::guest_list::{GuestList, GuestPlace};
 use super::revocable::revocable;
 use crate::admin::api::Api;
 use crate::admin::exchange::answers::{self, AdminAnswer};
@@ -77,7 +77,7 @@ impl AdminDoor {
 
     /// Answers requests until `drains`, then [closes](AdminDoor::close). Called inside of the control runtime.
     pub async fn serve(self: &Arc<Self>, api: &Arc<Api>, drains: &CancellationToken) {
-        let crowd = Crowd::new(CONNECTIONS);
+        let guests = GuestList::new(CONNECTIONS);
         let room = Arc::new(Semaphore::new(CONNECTIONS + LEAVING));
         let secured: Arc<Mutex<Secured>> = Arc::default();
         let copies: Vec<_> = {
@@ -89,10 +89,10 @@ impl AdminDoor {
                 Ok(listener) => Arc::new(listener),
                 Err(error) => return events::no_admin_listener(&error.to_string()),
             };
-            let (crowd, room, secured) = (Arc::clone(&crowd), Arc::clone(&room), Arc::clone(&secured));
+            let (guests, room, secured) = (Arc::clone(&guests), Arc::clone(&room), Arc::clone(&secured));
             let (api, drains) = (Arc::clone(api), drains.clone());
             tokio::spawn(again("the admin listener", async move || {
-                accept(&listener, &crowd, &room, &secured, &api, &drains).await;
+                accept(&listener, &guests, &room, &secured, &api, &drains).await;
             }));
         }
         drains.cancelled().await;
@@ -102,7 +102,7 @@ impl AdminDoor {
 
 async fn accept(
     listener: &tokio::net::TcpListener,
-    crowd: &Arc<Crowd>,
+    guests: &Arc<GuestList>,
     room: &Arc<Semaphore>,
     secured: &Arc<Mutex<Secured>>,
     api: &Arc<Api>,
@@ -121,7 +121,7 @@ async fn accept(
             continue;
         };
         // Whoever comes while all are being answered is closed.
-        let Some(place) = crowd.admit() else { continue };
+        let Some(place) = guests.admit() else { continue };
         let acceptor = acceptor(secured, api);
         tokio::spawn(welcome(stream, acceptor, place, permit, Arc::clone(api), drains.clone()));
     }

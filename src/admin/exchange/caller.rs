@@ -1,6 +1,6 @@
 //! Who asks, and what of it is allowed.
 
-pub use crate::config::model::Scope;
+use crate::config::model::Scope;
 
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]

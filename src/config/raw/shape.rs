@@ -395,8 +395,6 @@ pub(super) const BACKEND: Shape = Shape {
 /// Every shape, outermost first.
 pub(in crate::config) const ALL: &[Shape] = &[
     TOP,
-    ADMIN,
-    ADMIN_TLS,
     ACCESS_LOG,
     TARGET,
     HASH_KEY,
@@ -413,6 +411,9 @@ pub(in crate::config) const ALL: &[Shape] = &[
     TIMEOUTS,
     LIMITS,
     BACKEND,
+    // Behind those whose keys they have too: a key in the wrong place is more often one of a target.
+    ADMIN,
+    ADMIN_TLS,
 ];
 
 /// The key of `shape` that somebody who wrote `key` probably meant.
@@ -483,8 +484,9 @@ mod tests {
         for shape in ALL {
             for name in shape.names() {
                 let both = super::super::vocabulary::later::key(name).is_some();
-                // `headers` is a limit here and a table of header edits there; known keys are looked up first.
-                assert!(!both || name == "headers", "{name}");
+                // `headers` is a limit here and a table of header edits there, `hosts` are names of the admin API here and
+                // of routes there; known keys are looked up first.
+                assert!(!both || matches!(name, "headers" | "hosts"), "{name}");
             }
         }
     }

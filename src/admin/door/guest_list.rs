@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 /// All who are connected.
 #[derive(Debug)]
-pub struct Crowd {
+pub struct GuestList {
     most: usize,
     guests: Mutex<Guests>,
 }
@@ -34,7 +34,7 @@ struct Guest {
 /// One connection's place, until it is dropped.
 #[derive(Debug)]
 pub struct GuestPlace {
-    crowd: Arc<Crowd>,
+    list: Arc<GuestList>,
     number: u64,
     leaves: CancellationToken,
 }
@@ -42,15 +42,15 @@ pub struct GuestPlace {
 /// While there is one, its connection is not idle.
 #[derive(Debug)]
 pub struct Working {
-    crowd: Arc<Crowd>,
+    list: Arc<GuestList>,
     number: u64,
 }
 
-impl Crowd {
+impl GuestList {
     /// Of `most` at once.
     #[must_use]
-    pub fn new(most: usize) -> Arc<Crowd> {
-        Arc::new(Crowd { most, guests: Mutex::default() })
+    pub fn new(most: usize) -> Arc<GuestList> {
+        Arc::new(GuestList { most, guests: Mutex::default() })
     }
 
     fn guests(&self) -> MutexGuard<'_, Guests> {
@@ -72,7 +72,7 @@ impl Crowd {
         let number = guests.tick();
         let leaves = CancellationToken::new();
         guests.all.insert(number, Guest { leaves: leaves.clone(), working: 0, idle_since: number });
-        Some(GuestPlace { crowd: Arc::clone(self), number, leaves })
+        Some(GuestPlace { list: Arc::clone(self), number, leaves })
     }
 }
 
@@ -92,22 +92,22 @@ impl GuestPlace {
     /// Begins to answer a request of it.
     #[must_use]
     pub fn work(&self) -> Working {
-        if let Some(guest) = self.crowd.guests().all.get_mut(&self.number) {
+        if let Some(guest) = self.list.guests().all.get_mut(&self.number) {
             guest.working += 1;
         }
-        Working { crowd: Arc::clone(&self.crowd), number: self.number }
+        Working { list: Arc::clone(&self.list), number: self.number }
     }
 }
 
 impl Drop for GuestPlace {
     fn drop(&mut self) {
-        self.crowd.guests().all.remove(&self.number);
+        self.list.guests().all.remove(&self.number);
     }
 }
 
 impl Drop for Working {
     fn drop(&mut self) {
-        let mut guests = self.crowd.guests();
+        let mut guests = self.list.guests();
         let now = guests.tick();
         if let Some(guest) = guests.all.get_mut(&self.number) {
             guest.working = guest.working.saturating_sub(1);
@@ -122,21 +122,21 @@ mod tests {
 
     #[test]
     fn whoever_has_been_idle_for_longest_makes_room_and_nobody_who_is_answered_does() {
-        let crowd = Crowd::new(3);
-        let places: Vec<GuestPlace> = (0..3).map(|_| crowd.admit().expect("there is room")).collect();
+        let list = GuestList::new(3);
+        let places: Vec<GuestPlace> = (0..3).map(|_| list.admit().expect("there is room")).collect();
         let has_left = |place: &GuestPlace| place.leaves.is_cancelled();
         let first = places[0].work();
-        let fourth = crowd.admit().expect("the second is idle");
+        let fourth = list.admit().expect("the second is idle");
         assert_eq!(places.iter().map(has_left).collect::<Vec<_>>(), [false, true, false]);
         drop(first);
-        let fifth = crowd.admit().expect("the third is idle for longer than the first");
+        let fifth = list.admit().expect("the third is idle for longer than the first");
         assert_eq!(places.iter().map(has_left).collect::<Vec<_>>(), [false, true, true]);
         let working = [places[0].work(), fourth.work(), fifth.work()];
-        assert!(crowd.admit().is_none(), "all are being answered");
+        assert!(list.admit().is_none(), "all are being answered");
         drop(fourth);
-        let sixth = crowd.admit().expect("one is gone");
+        let sixth = list.admit().expect("one is gone");
         drop(working);
         drop((places, fifth, sixth));
-        assert!(crowd.guests().all.is_empty());
+        assert!(list.guests().all.is_empty());
     }
 }
