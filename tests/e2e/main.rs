@@ -9,10 +9,13 @@
 )]
 
 mod addresses;
+mod admin_door;
+mod admin_hostile;
 mod balance_hash;
 mod balance_load;
 mod clients;
 mod cuts;
+mod door_lab;
 mod drain;
 mod faults;
 mod hedges;
