@@ -1,10 +1,23 @@
 //! The admin API: how a process is asked and told things while it serves. HTTP/1.1 with JSON over a unix socket that only the
-//! process's user and root may talk to. It runs on control and shares nothing with traffic.
+//! process's user and root may talk to, and over TCP where that is asked for. It runs on control and shares nothing with traffic.
 
 pub mod api;
+pub mod config_routes;
+pub mod dispatch;
+pub mod door;
+pub mod exchange;
+pub mod life_routes;
 pub mod listener;
-pub mod problem_document;
+pub mod openapi;
+pub mod route;
+pub mod routes;
+pub mod status;
+pub mod status_routes;
 pub mod wire;
 
 pub use api::{AboutProcess, Api, TextLoader};
+pub use door::tcp::AdminDoor;
+pub use exchange::caller::Caller;
+pub use exchange::problem_document::ProblemDocument;
+pub use exchange::question::CONFIG_MAX;
 pub use listener::{AdminListener, Unopened};

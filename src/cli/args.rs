@@ -3,6 +3,7 @@
 
 pub(super) mod running;
 pub(super) mod simulate;
+pub(super) mod status;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -13,8 +14,9 @@ use clap_complete::Shell;
 
 use crate::config::Flags;
 use crate::config::model::{Balance, EventFormat, LogLevel};
-use running::{PlanOptions, ReloadOptions};
+use running::{PlanOptions, ProcessOptions, ReloadOptions};
 use simulate::SimulateOptions;
+use status::StatusOptions;
 
 const EXAMPLES: &str = "Examples:
   evenkeel demo
@@ -57,6 +59,7 @@ Exit status:
 const DEMO_EXAMPLES: &str = "Examples:
   evenkeel demo
   evenkeel demo --http-port 8000 --tcp-port 9000
+  evenkeel demo --admin-port 9901
 
 It ends with Ctrl-C, and when nobody reads its output any more.";
 
@@ -108,6 +111,12 @@ pub(super) enum Command {
     /// Have the process that runs read its config again, and tell what has changed
     #[command(after_help = running::RELOAD_EXAMPLES)]
     Reload(ReloadOptions),
+    /// Show the state of all listeners, targets and backends of the process that runs, or of one target or backend
+    #[command(after_help = status::EXAMPLES)]
+    Status(StatusOptions),
+    /// Print the names of all targets and backends of the process that runs, for completions
+    #[command(hide = true)]
+    Names(ProcessOptions),
     /// Run on backends inside this process, to try things out
     #[command(after_help = DEMO_EXAMPLES)]
     Demo(DemoOptions),
@@ -164,6 +173,9 @@ pub(super) struct DemoOptions {
     /// Where TCP listens; the next free port if it is taken
     #[arg(long, value_name = "PORT", default_value_t = 9090)]
     pub(super) tcp_port: u16,
+    /// Where the admin API listens; the next free port if it is taken
+    #[arg(long, value_name = "PORT", default_value_t = 9900)]
+    pub(super) admin_port: u16,
 }
 
 /// Where the config comes from. Flags override the file.

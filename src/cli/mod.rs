@@ -47,6 +47,8 @@ pub fn main() -> ExitCode {
         Some(Command::Check(options)) => check::run(&options),
         Some(Command::Plan(options)) => running::plan(&options),
         Some(Command::Reload(options)) => running::reload(&options),
+        Some(Command::Names(process)) => running::names::run(&process),
+        Some(Command::Status(options)) => running::status::run(&options),
         Some(Command::Demo(options)) => demo::run(&options),
         Some(Command::Completions(options)) => completions::run(&options),
         Some(Command::Man(options)) => man::run(&options),

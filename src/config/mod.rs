@@ -23,6 +23,7 @@ mod schema;
 mod slips;
 mod snippet;
 mod strangers;
+mod token_file;
 mod units;
 mod validate;
 mod variables;
@@ -44,6 +45,7 @@ pub use files::{FileRole, Files};
 pub use flags::Flags;
 pub use origin::{Origin, Place};
 pub use schema::schema;
+pub use token_file::token_file_faults;
 
 use effective::EffectiveRows;
 use include::{FILE_MAX, Instead};

@@ -3,6 +3,7 @@
 //! Nothing here knows YAML, files or flags, and no shorthand survives: a seed-style target is already a
 //! listener, a catch-all route and a target. Anyone may import this file; it imports nothing of ours.
 
+mod admin;
 pub mod balance;
 mod instance;
 mod log;
@@ -19,7 +20,8 @@ use std::time::{Duration, SystemTime};
 
 use ipnet::IpNet;
 
-pub use balance::{Balance, HashKey, Policy, Portion, Sticky};
+pub use admin::{AdminAccess, AdminToken, Scope};
+pub use balance::{BackendState, Balance, HashKey, Policy, Portion, Sticky};
 pub use instance::{AdminSocket, Instance};
 pub use log::{AccessLog, EventFormat, LogFormat, LogPath, Share};
 pub use resilience::Resilience;
@@ -33,6 +35,8 @@ use tls::{Identity, ListenerTls, UpstreamTls};
 pub struct Config {
     /// What tells this process from others.
     pub instance: Instance,
+    /// The admin API over TCP; `None`: there is none.
+    pub admin: Option<Arc<AdminAccess>>,
     /// Bound addresses, in the order of the file.
     pub listeners: Vec<ListenerConfig>,
     /// Pools of backends, in the order of the file.
@@ -206,6 +210,10 @@ pub struct BackendConfig {
     pub tls: Option<Arc<UpstreamTls>>,
     /// How much it gets beside its siblings.
     pub portion: Portion,
+    /// What the operator wants of it. Another state is the same backend.
+    pub state: BackendState,
+    /// Who has set the state by hand, as events say it after the word: `by hand (uid 0)`; `None`: the config.
+    pub state_by: Option<Arc<str>>,
 }
 
 /// Where a backend is, as written; names are resolved later and again and again.

@@ -10,6 +10,7 @@ mod reload;
 mod shutdown;
 mod simulate;
 mod starts;
+mod status;
 mod sticky_keys;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -250,7 +251,10 @@ fn commands() -> Vec<String> {
 
 #[test]
 fn help_of_every_command_shows_an_example() {
-    assert_eq!(commands(), ["check", "plan", "reload", "demo", "completions", "man", "schema", "simulate"]);
+    assert_eq!(
+        commands(),
+        ["check", "plan", "reload", "status", "demo", "completions", "man", "schema", "simulate"]
+    );
     for command in commands() {
         let (code, help, _) = outcome(&[&command, "--help"]);
         assert_eq!(code, Some(0), "{command}");
@@ -389,8 +393,17 @@ fn the_demo_rotates_over_http_https_and_tcp() {
     let from = 20_000 + u16::try_from(std::process::id() % 10_000).unwrap();
     let taken = (from..from + 1_000).find_map(|port| TcpListener::bind(("127.0.0.1", port)).ok()).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let mut demo =
-        Started::new(evenkeel(&["demo", "--http-port", &port, "--https-port", &port, "--tcp-port", &port]));
+    let mut demo = Started::new(evenkeel(&[
+        "demo",
+        "--http-port",
+        &port,
+        "--https-port",
+        &port,
+        "--tcp-port",
+        &port,
+        "--admin-port",
+        &port,
+    ]));
     let line = demo.wait_for("http://127.0.0.1:");
     let after = |start: &str| -> SocketAddr {
         line.split(start).nth(1).unwrap().split_whitespace().next().unwrap().parse().unwrap()

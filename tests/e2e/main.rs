@@ -9,10 +9,13 @@
 )]
 
 mod addresses;
+mod admin_door;
+mod admin_hostile;
 mod balance_hash;
 mod balance_load;
 mod clients;
 mod cuts;
+mod door_lab;
 mod drain;
 mod faults;
 mod hedges;
@@ -46,6 +49,7 @@ mod life_resilience;
 mod life_shutdown;
 mod life_splice;
 mod life_tcp;
+mod operator;
 mod plan;
 mod plan_admin;
 mod plan_lab;
@@ -58,6 +62,7 @@ mod retries;
 mod retry_lab;
 mod retry_points;
 mod spine;
+mod status;
 mod sticky;
 mod stuck;
 mod stuck_lab;

@@ -1,7 +1,10 @@
-//! Commands that talk to a process that serves: `evenkeel plan`, `evenkeel reload`.
+//! Commands that talk to a process that serves: `evenkeel plan`, `evenkeel reload`, `evenkeel status`.
 
 mod ask;
 mod find;
+pub(super) mod names;
+pub(super) mod status;
+mod status_text;
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -14,8 +17,7 @@ use hyper::{Method, StatusCode};
 use super::args::running::{PlanOptions, ProcessOptions, ReloadOptions};
 use super::exit_code::WRONG_COMMAND_LINE;
 use super::output;
-use crate::admin::api::TEXT_MAX;
-use crate::admin::problem_document::ProblemDocument;
+use crate::admin::{CONFIG_MAX, ProblemDocument};
 use crate::reload::fault::Fault;
 use crate::reload::plan::{Plan, PlanVerdict};
 use ask::{AdminQuestion, ask};
@@ -165,13 +167,13 @@ fn lost(why: &str) -> anyhow::Result<ExitCode> {
 /// What is in a file, as far as a config can be as long.
 fn text(file: &Path) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    let most = TEXT_MAX as u64 + 1;
+    let most = CONFIG_MAX as u64 + 1;
     if file == Path::new("-") {
         std::io::stdin().take(most).read_to_end(&mut text)?;
     } else {
         std::fs::File::open(file)?.take(most).read_to_end(&mut text)?;
     }
-    if text.len() > TEXT_MAX {
+    if text.len() > CONFIG_MAX {
         return Err(std::io::Error::other("it is larger than 16MiB"));
     }
     Ok(text)

@@ -9,7 +9,7 @@ use crate::config::edit::Fix;
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
 use crate::config::model::{
-    BackendConfig, Bind, Forwarded, HostHeader, ListenerConfig, Protocol, Route, TargetConfig,
+    BackendConfig, BackendState, Bind, Forwarded, HostHeader, ListenerConfig, Protocol, Route, TargetConfig,
 };
 use crate::config::origin::{Field, Origin, Written};
 use crate::config::raw::{BindHost, RawBackend, RawHealth, RawListener, RawTarget, Spoken};
@@ -227,12 +227,32 @@ fn backends(
                 probe_path: probe_path.map(|written| written.value.clone()),
                 tls,
                 portion: balance::portion(name, index, backend, report, rows),
+                state: rows.settle(path("state"), backend.state.as_ref(), BackendState::Up, |state| {
+                    state.as_str().to_owned()
+                }),
+                state_by: None,
             }
         })
         .collect();
     clashes::backends(name, &written.value, report);
     balance::refuse_all_idle(name, &written.value, report);
+    warn_of_nobody_in_service(name, &written.value, report);
     backends
+}
+
+/// A target may be out of service as a whole; that is worth a line.
+fn warn_of_nobody_in_service(target: &str, backends: &[RawBackend], report: &mut Report) {
+    let is_idle = |backend: &&RawBackend| matches!(&backend.portion.weight, Some(Written { value: 0, .. }));
+    let is_out = |state: &&Written<BackendState>| state.value != BackendState::Up;
+    let serving = || backends.iter().filter(|backend| !is_idle(backend));
+    let first = serving().find_map(|backend| backend.state.as_ref().filter(is_out));
+    if let Some(first) = first
+        && serving().all(|backend| backend.state.as_ref().filter(is_out).is_some())
+    {
+        let message =
+            format!("no backend of the target {} has `state: up`: it serves no new client", quoted(target));
+        report.warn(&first.spot, &message);
+    }
 }
 
 fn no_backends(problem: &mut crate::config::error::Problem) {

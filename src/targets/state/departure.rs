@@ -72,17 +72,17 @@ impl DepartureWord {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stays after all.
-    pub(in crate::targets) fn revoke(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-
     /// Leaves in this way, unless it is over sooner anyway.
     pub(in crate::targets) fn hasten(&self, departure: Departure) {
         let mut word = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if word.is_none_or(|word| departure.end() < word.end()) {
             *word = Some(departure);
         }
+    }
+
+    /// Stays after all.
+    pub(in crate::targets) fn stay(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -107,6 +107,8 @@ mod tests {
         assert_eq!(word.get(), Some(within(30)));
         word.hasten(within(0));
         assert_eq!(word.get(), Some(within(0)));
+        word.stay();
+        assert_eq!(word.get(), None, "until it stays after all");
     }
 
     #[test]
