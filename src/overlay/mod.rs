@@ -1,0 +1,9 @@
+//! What is changed by hand while it serves, as a list of entries beside the config, and what becomes of them when the file is
+//! another one.
+//!
+//! A change is a reload of the file with the overlay laid over it. Everything here is a pure function: of what was read, of the
+//! entries, and of a time that is given.
+
+pub mod entry;
+
+pub use entry::{AddedBackend, Author, Entry, EntryChange, EntryField, ObjectName};
