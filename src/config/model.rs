@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime};
 
 use ipnet::IpNet;
 
-pub use balance::{Balance, HashKey, Policy, Portion, Sticky};
+pub use balance::{BackendState, Balance, HashKey, Policy, Portion, Sticky};
 pub use instance::{AdminSocket, Instance};
 pub use log::{AccessLog, EventFormat, LogFormat, LogPath, Share};
 pub use resilience::Resilience;
@@ -206,6 +206,10 @@ pub struct BackendConfig {
     pub tls: Option<Arc<UpstreamTls>>,
     /// How much it gets beside its siblings.
     pub portion: Portion,
+    /// What the operator wants of it. Another state is the same backend.
+    pub state: BackendState,
+    /// Who has set the state by hand, as events say it after the word: `by hand (uid 0)`; `None`: the config.
+    pub state_by: Option<Arc<str>>,
 }
 
 /// Where a backend is, as written; names are resolved later and again and again.

@@ -4,6 +4,16 @@
 //! A change is a reload of the file with the overlay laid over it. Everything here is a pure function: of what was read, of the
 //! entries, and of a time that is given.
 
+pub mod change;
 pub mod entry;
+pub mod lay;
+pub mod reconcile;
+mod view;
 
+#[cfg(test)]
+mod tests;
+
+pub use change::{Ask, Changed, Declined, Wish, change};
 pub use entry::{AddedBackend, Author, Entry, EntryChange, EntryField, ObjectName};
+pub use lay::{Aside, Laid, lay};
+pub use reconcile::{EntryEnd, KEPT, Reconciled, next_end, reconcile};

@@ -147,6 +147,34 @@ impl Default for Portion {
     }
 }
 
+/// What the operator wants of a backend. `Up` forces nothing: one that is sick stays down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum BackendState {
+    /// It may have requests. The default.
+    #[default]
+    Up,
+    /// Only clients whose sticky cookie names it.
+    Drain,
+    /// No new request at all.
+    Down,
+}
+
+impl BackendState {
+    /// All with the names they have in a config file.
+    pub const ALL: &'static [(&'static str, BackendState)] =
+        &[("up", BackendState::Up), ("drain", BackendState::Drain), ("down", BackendState::Down)];
+
+    /// The name in config files, events and status.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            BackendState::Up => "up",
+            BackendState::Drain => "drain",
+            BackendState::Down => "down",
+        }
+    }
+}
+
 /// A cookie that keeps a client on one backend.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sticky {

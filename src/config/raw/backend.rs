@@ -4,13 +4,13 @@ use super::address::{self, Url};
 use super::balance::{self, RawPortion};
 use super::group::list;
 use super::health::probe_path;
-use super::reader::{Reader, found, subject};
+use super::reader::{Reader, choose, found, subject};
 use super::shape;
 use super::unfit::BACKEND_PORT;
 use super::vocabulary::words::name;
 use crate::config::edit::Fix;
-use crate::config::error::Wrong;
-use crate::config::model::{BackendAddress, Protocol};
+use crate::config::error::{Wrong, one_of};
+use crate::config::model::{BackendAddress, BackendState, Protocol};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::yaml::{Entry, Node, Typed};
 
@@ -21,12 +21,13 @@ pub(in crate::config) struct RawBackend {
     pub(in crate::config) place: Written<RawPlace>,
     pub(in crate::config) health_path: Option<Written<String>>,
     pub(in crate::config) portion: RawPortion,
+    pub(in crate::config) state: Option<Written<BackendState>>,
 }
 
 impl RawBackend {
     /// A backend of which nothing is known but where it is.
     pub(in crate::config) fn at(place: Written<RawPlace>) -> Self {
-        RawBackend { name: None, place, health_path: None, portion: RawPortion::default() }
+        RawBackend { name: None, place, health_path: None, portion: RawPortion::default(), state: None }
     }
 }
 
@@ -115,6 +116,7 @@ fn backend(item: &Node, reader: &mut Reader<'_>) -> Option<RawBackend> {
         .find("health_path")
         .and_then(|entry| reader.parsed(entry, "a path such as `/health`", probe_path));
     let portion = balance::portion(&section, reader);
+    let state = section.find("state").and_then(|entry| state(entry, reader));
     let (url, host, port) = (section.find("url"), section.find("host"), section.find("port"));
     let place = match (url, host, port) {
         (Some(url), None, None) => {
@@ -169,7 +171,21 @@ fn backend(item: &Node, reader: &mut Reader<'_>) -> Option<RawBackend> {
             return None;
         }
     };
-    Some(RawBackend { name, place, health_path, portion })
+    Some(RawBackend { name, place, health_path, portion, state })
+}
+
+/// Walks `state`, and knows what HAProxy, nginx and others call it.
+fn state(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<BackendState>> {
+    let expected = one_of(BackendState::ALL.iter().map(|(name, _)| *name));
+    reader.parsed(entry, &expected, |text| {
+        choose(text, BackendState::ALL).map_err(|wrong| match text.to_lowercase().as_str() {
+            "ready" | "enabled" | "active" => wrong.instead("up"),
+            "draining" | "drained" => wrong.instead("drain"),
+            "maint" | "maintenance" | "disabled" | "stopped" => wrong.instead("down"),
+            "backup" => wrong.note("`backup: true` is a key of the backend"),
+            _ => wrong,
+        })
+    })
 }
 
 /// A backend's port. Somebody who writes several wants several backends.

@@ -24,13 +24,13 @@ pub(in crate::config) const COUNT_MAX: u32 = 1_000;
 /// Bounds of `bounded_load`, in percent. At 100 every backend would have to have the same load always.
 pub(super) const BOUND: (u32, u32) = (101, 1_000);
 /// The greatest number that `priority` takes; behind it are the backups.
-pub(super) const PRIORITY_MAX: u32 = Portion::BACKUP as u32 - 1;
+pub(in crate::config) const PRIORITY_MAX: u32 = Portion::BACKUP as u32 - 1;
 /// Fewest bytes of a key: 128 bits, of which nobody finds any by trying.
 pub(super) const KEY_MIN: usize = 16;
 /// Statuses that can be a failure.
 pub(super) const FAILURES: RangeInclusive<u16> = 400..=599;
 /// Most requests that one backend can be allowed to have at once, and most that can wait.
-pub(super) const IN_FLIGHT_MAX: u32 = 1_000_000;
+pub(in crate::config) const IN_FLIGHT_MAX: u32 = 1_000_000;
 /// Most attempts of a request.
 pub(super) const ATTEMPTS_MAX: u32 = 10;
 /// Bounds of `outlier.latency`. Being slower than the others by less is nothing to be left out for.

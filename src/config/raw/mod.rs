@@ -32,8 +32,9 @@ use ipnet::IpNet;
 
 pub(super) use address::{BindHost, RawListener, bind_host};
 pub(super) use backend::{RawBackend, backend_url};
-pub(super) use balance::{RawSticky, Secret, algorithm_name, strong};
-pub(super) use bounds::{COUNT_MAX, DAY, INTERVAL_MIN, WORKERS_MAX};
+
+pub(super) use balance::{RawPortion, RawSticky, Secret, algorithm_name, strong};
+pub(super) use bounds::{COUNT_MAX, DAY, INTERVAL_MIN, IN_FLIGHT_MAX, PRIORITY_MAX, WORKERS_MAX};
 pub(super) use health::{RawHealth, probe_path};
 pub(super) use kind::{Key, Kind, NAME, Shape};
 pub(super) use reader::{Reader, choose, out_of_range};
@@ -45,6 +46,7 @@ pub(super) use tls::{RawIdentity, RawTls, RawUpstreamTls, server_name};
 pub(super) use top::access_log::RawAccessLog;
 pub(super) use top::instance::RawInstance;
 pub(super) use unknown::is_extension;
+pub(super) use vocabulary::words::name;
 pub(super) use vocabulary::spoken::{Condition, InFlight, Spoken};
 
 use super::edit::Fix;

@@ -23,7 +23,7 @@ use super::vocabulary::nearest::nearest;
 use super::vocabulary::spoken::Spoken;
 use crate::config::model::tls::{ClientAuth, TlsVersion};
 use crate::config::model::{
-    Balance, EventFormat, Forwarded, HashKey, LogFormat, LogLevel, Portion, WatchMode,
+    BackendState, Balance, EventFormat, Forwarded, HashKey, LogFormat, LogLevel, Portion, WatchMode,
 };
 pub(super) use resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
 
@@ -366,6 +366,12 @@ pub(super) const BACKEND: Shape = Shape {
         key("backup", Switch, "`true`: gets traffic when all others are out.").or("false"),
         key("priority", Whole(0, PRIORITY_MAX), "Gets traffic when all of a lower number are out.").or("0"),
         key("zone", Word(NAME), "Where it runs."),
+        key(
+            "state",
+            Choice(|| names(BackendState::ALL)),
+            "`drain`: only sticky clients get it; `down`: nobody does. `up` forces nothing.",
+        )
+        .or("up"),
     ],
 };
 

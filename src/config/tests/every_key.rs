@@ -295,6 +295,9 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         ("targets.<name>.backends[].zone", backend("host: a, port: 1, zone: eu-1b"), |c| {
             only_backend(c).portion.zone.as_deref() == Some("eu-1b")
         }),
+        ("targets.<name>.backends[].state", backend("host: a, port: 1, state: Drain"), |c| {
+            only_backend(c).state == BackendState::Drain
+        }),
         ("targets.<name>.backends[].health_path", backend("host: a, port: 1, health_path: /p"), |c| {
             only_backend(c).probe_path.as_deref() == Some("/p")
         }),

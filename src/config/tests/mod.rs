@@ -266,6 +266,7 @@ fn check_names_every_value_and_its_origin() {
             "targets.web.backends[0].health_path = none, a TCP connect is the check (default)",
             "targets.web.backends[0].weight = 1 (default)",
             "targets.web.backends[0].priority = 0 (default)",
+            "targets.web.backends[0].state = up (default)",
         ]
     );
 }

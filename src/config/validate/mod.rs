@@ -3,6 +3,7 @@
 //! Flags are merged into the written form first ([`flags`]), so nothing below knows whether a value came from
 //! the file or the command line. Problems are collected; the result counts only when there are none.
 
+mod backend;
 mod balance;
 mod bounds;
 mod clashes;
@@ -26,7 +27,10 @@ use super::origin::{Origin, Spot, Written};
 use super::raw::{BindHost, Raw, WORKERS_MAX};
 use super::report::Report;
 use super::units::show_duration;
+pub use backend::BackendRules;
+pub(super) use clashes::identity;
 pub(super) use instance::accept as instance;
+pub(super) use loops::leads_to;
 use show::name_of;
 use top_level::TopLevel;
 
@@ -34,7 +38,11 @@ use top_level::TopLevel;
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Makes the accepted form and notes every value in force.
-pub(super) fn accept(raw: &Raw, report: &mut Report, rows: &mut EffectiveRows) -> Config {
+pub(super) fn accept(
+    raw: &Raw,
+    report: &mut Report,
+    rows: &mut EffectiveRows,
+) -> (Config, Arc<[BackendRules]>) {
     include(raw, rows);
     let watch = rows.settle("watch", raw.watch.as_ref(), WatchMode::default(), |watch| {
         name_of(WatchMode::ALL, *watch).to_owned()
@@ -71,14 +79,16 @@ pub(super) fn accept(raw: &Raw, report: &mut Report, rows: &mut EffectiveRows) -
     };
     let mut listeners = Vec::with_capacity(raw.targets.len());
     let mut targets = Vec::with_capacity(raw.targets.len());
+    let mut rules = Vec::with_capacity(raw.targets.len());
     for (index, target) in raw.targets.iter().enumerate() {
-        let (listener, target) = target::accept(index, target, &top, report, rows);
+        let (listener, target, of_backends) = target::accept(index, target, &top, report, rows);
         listeners.push(listener);
         targets.push(target);
+        rules.push(of_backends);
     }
     clashes::listeners(&raw.targets, &listeners, top.address.value, report);
     loops::refuse(&raw.targets, &listeners, top.address.value, report);
-    Config {
+    let config = Config {
         instance,
         listeners,
         targets,
@@ -91,7 +101,8 @@ pub(super) fn accept(raw: &Raw, report: &mut Report, rows: &mut EffectiveRows) -
         log_level,
         log_format,
         trusted_proxies,
-    }
+    };
+    (config, rules.into())
 }
 
 /// What is included, item by item.
