@@ -172,6 +172,8 @@ fn target(algorithm: Balance, size: u16) -> Arc<Target> {
         probe_path: None,
         tls: None,
         portion: Portion::default(),
+        state: model::BackendState::Up,
+        state_by: None,
     };
     let config = model::TargetConfig {
         name: "web".into(),

@@ -17,6 +17,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::api::Api;
+use super::exchange::caller::Caller;
 use crate::events;
 use crate::instance::{SocketPlace, StateFolder, Whereabouts, make_private};
 use crate::net::socket;
@@ -158,8 +159,10 @@ impl AdminListener {
                 () = ends.cancelled() => break,
             };
             let Some((stream, permit)) = accepted else { continue };
-            if stream.peer_cred().is_ok_and(|peer| may(own, peer.uid())) {
-                tokio::spawn(converse(stream, Arc::clone(api), permit));
+            if let Ok(peer) = stream.peer_cred()
+                && may(own, peer.uid())
+            {
+                tokio::spawn(converse(stream, Arc::clone(api), Caller::user(peer.uid()), permit));
             }
         }
         self.close();
@@ -180,8 +183,8 @@ fn bind(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
 }
 
 /// One request and its answer.
-async fn converse(stream: UnixStream, api: Arc<Api>, _room: OwnedSemaphorePermit) {
-    let answer = service_fn(async |request| Ok::<_, Infallible>(api.answer(request).await));
+async fn converse(stream: UnixStream, api: Arc<Api>, caller: Caller, _room: OwnedSemaphorePermit) {
+    let answer = service_fn(async |request| Ok::<_, Infallible>(api.answer(request, caller.clone()).await));
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)

@@ -2,9 +2,15 @@
 //! process's user and root may talk to. It runs on control and shares nothing with traffic.
 
 pub mod api;
+pub mod config_routes;
+pub mod dispatch;
+pub mod exchange;
 pub mod listener;
-pub mod problem_document;
+pub mod route;
+pub mod routes;
 pub mod wire;
 
 pub use api::{AboutProcess, Api, TextLoader};
+pub use exchange::caller::{Caller, Scope};
+pub use exchange::problem_document::ProblemDocument;
 pub use listener::{AdminListener, Unopened};

@@ -63,7 +63,7 @@ pub(super) fn start(loaded: &Loaded, source: ConfigSource, tune: Tune) -> anyhow
             }
         }));
         if let Some(admin) = admin {
-            server.serve_admin(admin, Api { about, running: Arc::clone(&running), text });
+            server.serve_admin(admin, Api::new(about, Arc::clone(&running), text));
         }
         control.spawn(again("SIGHUP", async move || {
             while hangups.recv().await.is_some() {

@@ -16,7 +16,7 @@ pub struct BackendChange<'a> {
     pub from: &'a str,
     /// The state it is in now.
     pub to: &'a str,
-    /// Who decided that: `probe`, `agent`, `name`, `breaker` or `outlier`.
+    /// Who decided that: `operator`, `probe`, `agent`, `name`, `breaker` or `outlier`.
     pub source: &'a str,
     /// What the deciding input said.
     pub reason: &'a str,
@@ -29,8 +29,9 @@ pub struct BackendChange<'a> {
 }
 
 impl BackendChange<'_> {
+    /// Nobody wanted that.
     pub(super) fn is_lost(&self) -> bool {
-        self.to == "down"
+        self.to == "down" && self.source != "operator"
     }
 }
 

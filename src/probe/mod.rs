@@ -76,7 +76,7 @@ async fn watch<C: Fn() -> Tick>(
     loop {
         let started = Instant::now();
         let finding = check.run(&subject.backend.endpoints()).await;
-        subject.take(finding, &mut starved);
+        subject.take(finding, started.elapsed(), &mut starved);
         pace.next(started.elapsed()).await;
     }
 }

@@ -2,12 +2,14 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::agent;
 use super::finding::Finding;
 use crate::events;
 use crate::targets::state::health::agent::AgentReport;
-use crate::targets::{Backend, TargetState};
+use crate::targets::state::health::last_probe::LastProbe;
+use crate::targets::{Backend, TargetState, Verdict};
 use crate::tick::Tick;
 
 /// The backend a task is about. It lives on over configs, so it holds nothing that is of one config.
@@ -47,11 +49,16 @@ impl<C: Fn() -> Tick> ProbeSubject<C> {
         }
     }
 
-    /// Takes in one probe. `starved` remembers whether the last one could not be made.
-    pub(super) fn take(&self, finding: Finding, starved: &mut bool) {
+    /// Takes in one probe that took this long. `starved` remembers whether the last one could not be made.
+    pub(super) fn take(&self, finding: Finding, took: Duration, starved: &mut bool) {
         match finding {
             Finding::Verdict(verdict) => {
                 *starved = false;
+                let fault = match &verdict {
+                    Verdict::Good => None,
+                    Verdict::Bad(reason) => Some(Arc::clone(reason)),
+                };
+                self.backend.note_probe(LastProbe { at: self.now(), took, fault });
                 self.state.report_from(self.check, &self.backend, verdict, self.now());
             }
             Finding::Starved(reason) => {

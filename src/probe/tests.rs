@@ -44,6 +44,8 @@ fn config(
         probe_path: path.map(str::to_owned),
         tls: None,
         portion: model::Portion::default(),
+        state: model::BackendState::Up,
+        state_by: None,
     });
     model::TargetConfig {
         name: "web".into(),
@@ -312,13 +314,17 @@ fn a_local_shortage_leaves_the_verdict_and_is_logged_once_per_stretch() {
     let subject = subject(&target, || Tick(1));
     let (lines, _guard) = Lines::capture();
     let mut starved = false;
-    subject.take(Finding::Verdict(Verdict::Good), &mut starved);
+    subject.take(Finding::Verdict(Verdict::Good), Duration::ZERO, &mut starved);
     for _ in 0..2 {
         for _ in 0..10 {
-            subject.take(Finding::Starved("out of descriptors (EMFILE)".into()), &mut starved);
+            subject.take(
+                Finding::Starved("out of descriptors (EMFILE)".into()),
+                Duration::ZERO,
+                &mut starved,
+            );
             assert_eq!(target.backends[0].health(), Health::Up);
         }
-        subject.take(Finding::Verdict(Verdict::Good), &mut starved);
+        subject.take(Finding::Verdict(Verdict::Good), Duration::ZERO, &mut starved);
     }
     let starved = lines.all().into_iter().filter(|line| line.contains("EMFILE")).count();
     assert_eq!(starved, 2);

@@ -162,6 +162,8 @@ pub(super) mod tests {
             probe_path: None,
             tls: None,
             portion: model::Portion::default(),
+            state: model::BackendState::Up,
+            state_by: None,
         };
         model::TargetConfig {
             name: "web".into(),

@@ -347,6 +347,8 @@ fn config(workload: &Workload, policy: &Policy) -> model::TargetConfig {
         probe_path: None,
         tls: None,
         portion: fake.portion.clone(),
+        state: model::BackendState::Up,
+        state_by: None,
     });
     model::TargetConfig {
         name: workload.name.clone(),

@@ -18,6 +18,8 @@ pub(in crate::targets) fn named(name: &str, address: BackendAddress) -> model::B
         probe_path: None,
         tls: None,
         portion: Portion::default(),
+        state: model::BackendState::Up,
+        state_by: None,
     }
 }
 

@@ -29,10 +29,11 @@ pub use resilience::window::SWEEP;
 pub use state::decide::{Health, Source};
 pub use state::departure::Departure;
 pub use state::endpoint::Endpoint;
+pub use state::health::last_probe::LastProbe;
 pub use state::objects::{Backend, Lease};
 pub use state::padded::Padded;
 pub use state::registry::{Gone, Prepared, Registry};
-pub use state::status::BackendStatus;
+pub use state::status::{BackendStatus, InputStatus, TargetStatus};
 pub use state::target_state::{TargetState, Transition, Verdict};
 
 #[cfg(test)]

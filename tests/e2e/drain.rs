@@ -16,7 +16,7 @@ const ASK: &str = "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: 
 const SWITCHED: &str =
     "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
 /// A Close with the status 1001, as a server sends it.
-const AWAY: &[u8] = &[0x88, 2, 0x03, 0xe9];
+pub const AWAY: &[u8] = &[0x88, 2, 0x03, 0xe9];
 /// A client's answer to that.
 const ANSWER: &[u8] = &[0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe9];
 const A_MOMENT: Duration = Duration::from_millis(200);
@@ -30,21 +30,21 @@ fn of(protocol: Protocol, backends: &[SocketAddr], window: Duration) -> Config {
 }
 
 /// A backend that is played by the test.
-struct Played {
+pub struct Played {
     listener: TcpListener,
 }
 
 impl Played {
-    fn new() -> Played {
+    pub fn new() -> Played {
         Played { listener: TcpListener::bind("127.0.0.1:0").unwrap() }
     }
 
-    fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.listener.local_addr().unwrap()
     }
 
     /// A WebSocket through `keel` to here.
-    fn websocket(&self, keel: &Keel) -> (Client, TcpStream) {
+    pub fn websocket(&self, keel: &Keel) -> (Client, TcpStream) {
         let mut client = keel.client();
         client.send(ASK);
         let mut far = self.asked();
@@ -64,7 +64,7 @@ impl Played {
     }
 
     /// A relay through `keel` to here.
-    fn tunnel(&self, keel: &Keel) -> (TcpStream, TcpStream) {
+    pub fn tunnel(&self, keel: &Keel) -> (TcpStream, TcpStream) {
         let mut client = connect(keel.address());
         client.write_all(b"x").unwrap();
         let mut far = accept(&self.listener);
@@ -73,7 +73,7 @@ impl Played {
     }
 }
 
-fn exactly(socket: &mut TcpStream, count: usize) -> Vec<u8> {
+pub fn exactly(socket: &mut TcpStream, count: usize) -> Vec<u8> {
     let mut bytes = vec![0; count];
     socket.read_exact(&mut bytes).unwrap();
     bytes

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use evenkeel::config::model::{
-    AccessLog, BackendAddress, BackendConfig, Config, HealthCheck, LogFormat, LogPath, Portion, Protocol,
-    Share,
+    AccessLog, BackendAddress, BackendConfig, BackendState, Config, HealthCheck, LogFormat, LogPath, Portion,
+    Protocol, Share,
 };
 use evenkeel::message::{BackendId, Cause};
 use evenkeel::targets::{BackendStatus, Health};
@@ -52,6 +52,8 @@ pub fn by_name(host: &str, port: u16) -> BackendConfig {
         probe_path: None,
         tls: None,
         portion: Portion::default(),
+        state: BackendState::Up,
+        state_by: None,
     }
 }
 

@@ -46,6 +46,7 @@ mod life_resilience;
 mod life_shutdown;
 mod life_splice;
 mod life_tcp;
+mod operator;
 mod plan;
 mod plan_admin;
 mod plan_lab;

@@ -14,7 +14,7 @@ use hyper::{Method, StatusCode};
 use super::args::running::{PlanOptions, ProcessOptions, ReloadOptions};
 use super::exit_code::WRONG_COMMAND_LINE;
 use super::output;
-use crate::admin::problem_document::ProblemDocument;
+use crate::admin::ProblemDocument;
 use crate::reload::fault::Fault;
 use crate::reload::plan::{Plan, PlanVerdict};
 use ask::{AdminQuestion, ask};

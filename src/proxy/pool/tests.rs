@@ -32,6 +32,8 @@ fn target(count: u16) -> model::TargetConfig {
         probe_path: None,
         tls: None,
         portion: model::Portion::default(),
+        state: model::BackendState::Up,
+        state_by: None,
     };
     model::TargetConfig {
         name: "web".into(),

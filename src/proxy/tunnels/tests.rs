@@ -18,6 +18,8 @@ fn config(names: &[&str]) -> Config {
         probe_path: None,
         tls: None,
         portion: model::Portion::default(),
+        state: model::BackendState::Up,
+        state_by: None,
     };
     let target = model::TargetConfig {
         name: "web".into(),

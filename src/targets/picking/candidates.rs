@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::config::model::{Policy, Portion};
+use crate::config::model::{BackendState, Policy, Portion};
 use crate::targets::picking::hash::scaled;
 use crate::targets::picking::warmup::Warmup;
 use crate::targets::queueing::watch::Watch;
@@ -17,9 +17,19 @@ pub(in crate::targets) struct Member {
     pub(in crate::targets) portion: Portion,
     /// What its probe asks for.
     pub(in crate::targets) probe_path: Option<Arc<str>>,
+    /// What the operator wants of it.
+    pub(in crate::targets) state: BackendState,
+    /// Who has set that by hand.
+    pub(in crate::targets) state_by: Option<Arc<str>>,
 }
 
 impl Member {
+    /// Whether it is meant to serve everybody. One that is out on purpose is not lost, so that others have to do without care, and
+    /// nobody waits for its verdict.
+    pub(in crate::targets) fn is_in_service(&self) -> bool {
+        self.portion.weight > 0 && self.state == BackendState::Up
+    }
+
     /// Up, and there for everybody.
     pub(in crate::targets) fn is_eligible(&self) -> bool {
         self.backend.health() == Health::Up && self.portion.weight > 0

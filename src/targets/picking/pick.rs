@@ -333,6 +333,8 @@ fn find_out(live: &Live, ask: &Ask<'_>) -> Option<Lease> {
 }
 
 #[cfg(test)]
+mod operator;
+#[cfg(test)]
 mod policies;
 #[cfg(test)]
 mod queueing;

@@ -1,15 +1,17 @@
 //! Tells what has become of a target's backends. Control calls this; what there is to tell is decided in [`super::transitions`].
 
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
 use crate::events::{self, BackendChange, TargetChange};
+use crate::message::BackendId;
 use crate::targets::picking::candidates::Member;
 use crate::targets::resilience::trial::is_free_for_trial;
 use crate::targets::state::decide::{EjectionState, Fuse, Health, Source, decide};
 use crate::targets::state::members::{STAND_IN, Succession};
-use crate::targets::state::status::{BackendFacts, facts};
+use crate::targets::state::status::{BackendFacts, TargetStatus, facts};
 use crate::targets::state::transitions::{News, Sight};
-use crate::targets::{Circuit, Target};
+use crate::targets::{Backend, Circuit, Target};
 use crate::tick::Tick;
 
 impl Target {
@@ -65,6 +67,29 @@ impl Target {
                 events::successors_late(&self.name, before, STAND_IN);
             }
             None => {}
+        }
+    }
+
+    /// What the target is as a whole, at `now`.
+    #[must_use]
+    pub fn overview(&self, now: Tick) -> TargetStatus {
+        let (level, since) = self.state.transitions.lock().unwrap_or_else(PoisonError::into_inner).level();
+        let (sights, _) = self.sights(now);
+        let live = self.state.live.load();
+        let first = live.tiers.first();
+        let weights = first.iter().flat_map(|tier| tier.backends.iter().zip(&tier.weights));
+        let weights: HashMap<BackendId, u16> =
+            weights.map(|(backend, weight)| (backend.id, *weight)).collect();
+        let all: f64 = weights.values().map(|weight| f64::from(*weight)).sum();
+        let part = |backend: &Arc<Backend>| weights.get(&backend.id).map_or(0.0, |own| f64::from(*own) / all);
+        TargetStatus {
+            level: level.as_str(),
+            since,
+            left: sights.iter().filter(|sight| sight.is_left()).count(),
+            of: sights.iter().filter(|sight| sight.counts).count(),
+            panics: self.state.board.panics(),
+            stand_ins: self.state.stand_ins(),
+            parts: self.backends.iter().map(part).collect(),
         }
     }
 

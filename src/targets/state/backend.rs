@@ -23,9 +23,11 @@ use crate::targets::resilience::trouble::Trouble;
 use crate::targets::state::decide::{Health, Inputs, Probe, Resolution, decide};
 use crate::targets::state::departure::{Departure, DepartureWord};
 use crate::targets::state::endpoint::Endpoint;
+use crate::targets::state::health::last_probe::LastProbe;
 use crate::targets::state::health::threshold::Threshold;
 use crate::targets::state::input::Input;
 use crate::targets::state::objects::{Backend, Board, Detail};
+use crate::targets::state::operator::Operator;
 use crate::tick::{Tick, nanos};
 use crate::tls::Upstream;
 
@@ -44,7 +46,8 @@ impl Backend {
         } else {
             Input::new(Resolution::Resolved, "a literal address", Tick::ZERO)
         };
-        let inputs = Inputs::new(name, probe_input(target.health.is_some()));
+        let operator = Operator::of(config);
+        let inputs = Inputs { operator, ..Inputs::new(name, probe_input(target.health.is_some())) };
         let decision = decide(&inputs);
         Backend {
             in_flight: AtomicU32::default(),
@@ -66,7 +69,14 @@ impl Backend {
             tls,
             tls_settings: config.tls.clone(),
             endpoints: ArcSwap::from_pointee(endpoints.into()),
-            detail: Mutex::new(Detail { inputs, threshold: Threshold::default(), check: 0, decision }),
+            detail: Mutex::new(Detail {
+                inputs,
+                threshold: Threshold::default(),
+                check: 0,
+                decision,
+                added: Tick::ZERO,
+                last_probe: None,
+            }),
             trouble: Trouble::default(),
             departure: DepartureWord::default(),
             gone: AtomicBool::new(false),
@@ -125,6 +135,17 @@ impl Backend {
         self.retire_connections();
     }
 
+    /// It is taken down: the tunnels to it end in this way.
+    pub(in crate::targets) fn take_down(&self, departure: Departure) {
+        self.departure.hasten(departure);
+        self.retire_connections();
+    }
+
+    /// It is no longer taken down: its tunnels go on after all.
+    pub(in crate::targets) fn take_back(&self) {
+        self.departure.stay();
+    }
+
     /// Whether no config has it any more. Who was kept at it goes elsewhere.
     #[must_use]
     pub fn is_gone(&self) -> bool {
@@ -152,6 +173,11 @@ impl Backend {
     #[must_use]
     pub fn check(&self) -> u32 {
         self.detail().check
+    }
+
+    /// Notes its latest probe, for status readers.
+    pub fn note_probe(&self, probe: LastProbe) {
+        self.detail().last_probe = Some(probe);
     }
 
     /// Whether its latest probe contradicted the verdict in force, so that the next is due earlier.

@@ -1,13 +1,15 @@
 //! The one function from inputs to a backend's state.
 //!
-//! Each input keeps what it says, why and since when; [`decide`] ranks them: name, agent, probe, breaker, outlier. The
-//! operator's word will be one more input here, not more code elsewhere. `TargetState` asks it what belongs into the live
-//! set, status readers ask it what to show.
+//! Each input keeps what it says, why and since when; [`decide`] ranks them: an operator's `down`, name, agent, probe, an
+//! operator's `drain`, breaker, outlier. `TargetState` asks it what belongs into the live set, status readers ask it what
+//! to show.
 
 use std::sync::Arc;
 
+use crate::config::model::BackendState;
 use crate::targets::state::health::agent::Agent;
 use crate::targets::state::input::Input;
+use crate::targets::state::operator::Operator;
 use crate::tick::Tick;
 
 /// What a backend is to the picker and to whoever reads the status.
@@ -41,6 +43,8 @@ impl Health {
 /// Which input decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
+    /// The operator, by the config or by hand.
+    Operator,
     /// The resolution of its name.
     Name,
     /// The active probe, or its being switched off.
@@ -54,10 +58,11 @@ pub enum Source {
 }
 
 impl Source {
-    /// The name in events: `name`, `probe`, `agent`, `breaker` or `outlier`.
+    /// The name in events: `operator`, `name`, `probe`, `agent`, `breaker` or `outlier`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
+            Source::Operator => "operator",
             Source::Name => "name",
             Source::Probe => "probe",
             Source::Agent => "agent",
@@ -118,6 +123,8 @@ pub(in crate::targets) enum Probe {
 /// Everything that has a say in a backend's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::targets) struct Inputs {
+    /// What the operator wants.
+    pub(in crate::targets) operator: Operator,
     /// Its name's resolution; `Resolved` for literal addresses and unix sockets.
     pub(in crate::targets) name: Input<Resolution>,
     /// Its probe.
@@ -155,6 +162,7 @@ impl Inputs {
     /// The inputs of a backend that nothing but its name and its probe speak of.
     pub(in crate::targets) fn new(name: Input<Resolution>, probe: Input<Probe>) -> Inputs {
         Inputs {
+            operator: Operator::default(),
             name,
             probe,
             agent: Agent::default(),
@@ -167,6 +175,7 @@ impl Inputs {
     /// Why a backend is up that was not because of `source`.
     pub(super) fn release(&self, source: Source) -> Arc<str> {
         match source {
+            Source::Operator => Arc::clone(&self.operator.wish.reason),
             Source::Name => Arc::clone(&self.name.reason),
             Source::Probe => Arc::clone(&self.probe.reason),
             Source::Agent => "its agent lets it".into(),
@@ -176,8 +185,8 @@ impl Inputs {
     }
 }
 
-/// The state that follows from `inputs`: the name first, since without an address nothing else counts, then whoever says
-/// that it gets no requests at all, then whoever keeps new clients from it.
+/// The state that follows from `inputs`: who takes it down on purpose says so whatever else is wrong; then the name, since without
+/// an address nothing else counts, then whoever says that it gets no requests at all, then whoever keeps new clients from it.
 #[must_use]
 pub(in crate::targets) fn decide(inputs: &Inputs) -> Decision {
     let by_control = decide_by_control(inputs);
@@ -206,7 +215,7 @@ pub(in crate::targets) fn decide(inputs: &Inputs) -> Decision {
 
 /// The same without the words of breaker and outlier.
 fn decide_by_control(inputs: &Inputs) -> Decision {
-    let Inputs { name, probe, agent, was_away, .. } = inputs;
+    let Inputs { operator: Operator { wish, back }, name, probe, agent, was_away, .. } = inputs;
     let decision = |health, source, reason: &Arc<str>, since| Decision {
         health,
         standing: health,
@@ -215,6 +224,9 @@ fn decide_by_control(inputs: &Inputs) -> Decision {
         since,
         back_since: None,
     };
+    if wish.word == BackendState::Down {
+        return decision(Health::Down, Source::Operator, &wish.reason, wish.since);
+    }
     match name.word {
         Resolution::Failed => return decision(Health::Down, Source::Name, &name.reason, name.since),
         Resolution::Pending => return decision(Health::Unknown, Source::Name, &name.reason, name.since),
@@ -224,7 +236,10 @@ fn decide_by_control(inputs: &Inputs) -> Decision {
         return decision(Health::Down, Source::Agent, reason, since.max(name.since));
     }
     // With probing off the state began when the name got its addresses.
-    let back = probe.since.max(name.since).max(agent.back);
+    let back = probe.since.max(name.since).max(agent.back).max(*back);
+    if wish.word == BackendState::Drain && matches!(probe.word, Probe::Off | Probe::Good) {
+        return decision(Health::Draining, Source::Operator, &wish.reason, wish.since.max(back));
+    }
     match (probe.word, agent.reserve()) {
         (Probe::Bad, _) => decision(Health::Down, Source::Probe, &probe.reason, probe.since.max(name.since)),
         (Probe::Pending, _) => {
@@ -235,7 +250,7 @@ fn decide_by_control(inputs: &Inputs) -> Decision {
         }
         (Probe::Off | Probe::Good, None) => Decision {
             back_since: was_away.then_some(back),
-            ..decision(Health::Up, Source::Probe, &probe.reason, back.max(agent.since()))
+            ..decision(Health::Up, Source::Probe, &probe.reason, back.max(agent.since()).max(wish.since))
         },
     }
 }
@@ -244,6 +259,86 @@ fn decide_by_control(inputs: &Inputs) -> Decision {
 mod tests {
     use super::*;
     use crate::targets::state::health::agent::AgentReport;
+
+    fn wishing(state: BackendState, inputs: Inputs) -> Inputs {
+        let mut operator = Operator::default();
+        operator.hear(state, None, Tick(9));
+        Inputs { operator, ..inputs }
+    }
+
+    #[test]
+    fn the_operator_takes_away_what_others_grant_and_grants_nothing() {
+        let names = [Resolution::Pending, Resolution::Resolved, Resolution::Failed];
+        let probes = [Probe::Off, Probe::Pending, Probe::Good, Probe::Bad];
+        let lines = ["up ready 100%", "drain", "0%", "maint", "down"];
+        let fuses = [Fuse::Closed, Fuse::Open, Fuse::HalfOpen];
+        let standings = [EjectionState::Fine, EjectionState::Ejected, EjectionState::SetAside];
+        let mut seen = 0;
+        for (name, probe) in names.iter().flat_map(|name| probes.map(|probe| (*name, probe))) {
+            for (line, fuse) in lines.iter().flat_map(|line| fuses.map(|fuse| (line, fuse))) {
+                for standing in standings {
+                    let mut agent = Agent::default();
+                    agent.hear(&AgentReport::read(line.as_bytes()), Tick(4));
+                    let inputs = Inputs {
+                        agent,
+                        fuse: Input::new(fuse, "by breaker", Tick(7)),
+                        standing: Input::new(standing, "by outlier", Tick(8)),
+                        was_away: true,
+                        ..Inputs::new(
+                            Input::new(name, "by name", Tick(2)),
+                            Input::new(probe, "by probe", Tick(3)),
+                        )
+                    };
+                    let without = decide(&inputs);
+                    let what = format!("{name:?} {probe:?} {line} {fuse:?} {standing:?}");
+                    assert_eq!(decide(&wishing(BackendState::Up, inputs.clone())), without, "{what}");
+                    let down = decide(&wishing(BackendState::Down, inputs.clone()));
+                    assert_eq!((down.health, down.standing), (Health::Down, Health::Down), "{what}");
+                    assert_eq!((down.source, &*down.reason), (Source::Operator, "taken down by the config"));
+                    assert_eq!((down.since, down.back_since), (Tick(9), None), "{what}");
+                    let drain = decide(&wishing(BackendState::Drain, inputs));
+                    match without.standing {
+                        // Who has no verdict, or does not work, is not made better by a drain.
+                        Health::Unknown | Health::Down => assert_eq!(drain, without, "{what}"),
+                        Health::Up | Health::Draining => {
+                            assert_eq!(drain.standing, Health::Draining, "{what}");
+                            assert_eq!(drain.back_since, None, "{what}");
+                            let is_down = without.health == Health::Down;
+                            let health = if is_down { Health::Down } else { Health::Draining };
+                            assert_eq!(drain.health, health, "{what}");
+                            let words = fuse != Fuse::Closed || standing != EjectionState::Fine;
+                            let source = if words { without.source } else { Source::Operator };
+                            assert_eq!(drain.source, source, "{what}");
+                        }
+                    }
+                    seen += 1;
+                }
+            }
+        }
+        assert_eq!(seen, 3 * 4 * 5 * 3 * 3);
+    }
+
+    #[test]
+    fn a_backend_is_back_when_the_operator_ends_a_down_and_a_drain_is_no_absence() {
+        let mut inputs = Inputs {
+            was_away: true,
+            ..Inputs::new(
+                Input::new(Resolution::Resolved, "by name", Tick(1)),
+                Input::new(Probe::Good, "by probe", Tick(2)),
+            )
+        };
+        for (state, now, since, back) in [
+            (BackendState::Drain, 3, 3, None),
+            (BackendState::Up, 4, 4, Some(2)),
+            (BackendState::Down, 5, 5, None),
+            (BackendState::Drain, 6, 6, None),
+            (BackendState::Up, 7, 7, Some(6)),
+        ] {
+            inputs.operator.hear(state, None, Tick(now));
+            let decision = decide(&inputs);
+            assert_eq!((decision.since, decision.back_since), (Tick(since), back.map(Tick)), "{state:?}");
+        }
+    }
 
     #[test]
     fn every_combination_of_inputs() {

@@ -79,6 +79,11 @@ impl DepartureWord {
             *word = Some(departure);
         }
     }
+
+    /// Stays after all.
+    pub(in crate::targets) fn stay(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
 }
 
 #[cfg(test)]
@@ -102,6 +107,8 @@ mod tests {
         assert_eq!(word.get(), Some(within(30)));
         word.hasten(within(0));
         assert_eq!(word.get(), Some(within(0)));
+        word.stay();
+        assert_eq!(word.get(), None, "until it stays after all");
     }
 
     #[test]

@@ -163,7 +163,12 @@ impl Members {
         self.departed.extend(gone);
     }
 
-    /// Those who leave and of whom workers do not know yet.
+    /// Workers are to look at these.
+    pub(super) fn note_departures(&mut self, turned: Vec<Arc<Backend>>) {
+        self.departed.extend(turned);
+    }
+
+    /// Those who leave, or stay after all, and of whom workers do not know yet.
     pub(super) fn take_departed(&mut self) -> Vec<Arc<Backend>> {
         std::mem::take(&mut self.departed)
     }

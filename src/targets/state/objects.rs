@@ -32,6 +32,7 @@ use crate::targets::resilience::trouble::Trouble;
 use crate::targets::state::decide::{Decision, Inputs};
 use crate::targets::state::departure::DepartureWord;
 use crate::targets::state::endpoint::Endpoint;
+use crate::targets::state::health::last_probe::LastProbe;
 use crate::targets::state::health::threshold::Threshold;
 use crate::targets::state::padded::Padded;
 use crate::tick::Tick;
@@ -98,6 +99,10 @@ pub(in crate::targets) struct Detail {
     /// Which check is in force, counted from 0: what another one has found out says nothing any more.
     pub(in crate::targets) check: u32,
     pub(in crate::targets) decision: Decision,
+    /// Since when it is in force; zero: not yet.
+    pub(in crate::targets) added: Tick,
+    /// `None`: there was none.
+    pub(in crate::targets) last_probe: Option<LastProbe>,
 }
 
 /// The right to use a backend for one attempt: counted in flight until it is dropped.

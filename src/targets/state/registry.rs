@@ -160,6 +160,8 @@ impl Target {
             backend: Arc::clone(backend),
             portion: config.portion.clone(),
             probe_path: config.probe_path.as_deref().map(Arc::from),
+            state: config.state,
+            state_by: config.state_by.clone(),
         });
         self.state.replace(members.collect(), &self.config, now)
     }

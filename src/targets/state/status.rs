@@ -5,8 +5,22 @@ use std::sync::Arc;
 use crate::targets::Backend;
 use crate::targets::resilience::breaker::Circuit;
 use crate::targets::resilience::ejection::EjectionWord;
-use crate::targets::state::decide::{EjectionState, Fuse, Health, Inputs, Source, decide};
+use crate::targets::state::decide::{EjectionState, Fuse, Health, Inputs, Probe, Resolution, Source, decide};
+use crate::targets::state::health::last_probe::LastProbe;
 use crate::tick::Tick;
+
+/// What one input of the state function says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputStatus {
+    /// Which input.
+    pub source: Source,
+    /// What it says, in its own word: `up`, `drain`, `good`, `open`, `75%`.
+    pub says: Arc<str>,
+    /// Why, as a short text for people; may be empty.
+    pub reason: Arc<str>,
+    /// Since when it has been saying so; never before the backend was there.
+    pub since: Tick,
+}
 
 /// One backend at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +33,14 @@ pub struct BackendStatus {
     pub source: Source,
     /// That input's reason.
     pub reason: Arc<str>,
-    /// Since when the state holds; zero: since the process started or the backend was added.
+    /// Since when the state holds; never before the backend was there.
     pub since: Tick,
+    /// Since when it is in the config.
+    pub added: Tick,
+    /// Every input of the state function, in the order in which they are heard.
+    pub inputs: Vec<InputStatus>,
+    /// How its latest probe went; `None`: there was none.
+    pub last_probe: Option<LastProbe>,
     /// Percent of its configured weight that its agent grants it; 100 without one.
     pub share: u32,
     /// Attempts that hold a lease on it.
@@ -29,6 +49,25 @@ pub struct BackendStatus {
     pub ejected_until: Option<Tick>,
     /// Its circuit breaker.
     pub circuit: Circuit,
+}
+
+/// A target as a whole at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TargetStatus {
+    /// `unknown`, `up`, `backups` (no others are left) or `down`, as it was told.
+    pub level: &'static str,
+    /// Since when; zero: nothing was told yet.
+    pub since: Tick,
+    /// How many backends get requests of new clients, or would if they were needed.
+    pub left: usize,
+    /// How many there are with a weight.
+    pub of: usize,
+    /// So few are left that outliers get requests again.
+    pub panics: bool,
+    /// How many backends of the config before stand in.
+    pub stand_ins: usize,
+    /// What part of the new requests each backend gets by its weight, 0 to 1, in config order.
+    pub parts: Vec<f64>,
 }
 
 impl BackendStatus {
@@ -42,18 +81,66 @@ impl BackendStatus {
             inputs.standing.reason = reason.into();
         }
         let (decision, share) = (decide(&inputs), inputs.agent.share.word);
+        let (added, last_probe) = {
+            let detail = backend.detail();
+            (detail.added, detail.last_probe.clone())
+        };
         BackendStatus {
             name: Arc::clone(&backend.name),
             health: decision.health,
             source: decision.source,
             reason: decision.reason,
-            since: decision.since,
+            since: decision.since.max(added),
+            added,
+            inputs: heard(&inputs, added),
+            last_probe,
             share,
             in_flight: backend.in_flight(),
             ejected_until: ejection.until(),
             circuit,
         }
     }
+}
+
+/// What each input says of a backend that is there since `added`.
+fn heard(inputs: &Inputs, added: Tick) -> Vec<InputStatus> {
+    let Inputs { operator, name, probe, agent, fuse, standing, was_away: _ } = inputs;
+    let says = |source, says: &str, reason: &Arc<str>, since: Tick| InputStatus {
+        source,
+        says: says.into(),
+        reason: Arc::clone(reason),
+        since: since.max(added),
+    };
+    let name_word = match name.word {
+        Resolution::Pending => "pending",
+        Resolution::Resolved => "resolved",
+        Resolution::Failed => "failed",
+    };
+    let probe_word = match probe.word {
+        Probe::Off => "off",
+        Probe::Pending => "pending",
+        Probe::Good => "good",
+        Probe::Bad => "bad",
+    };
+    let fuse_word = match fuse.word {
+        Fuse::Closed => "closed",
+        Fuse::Open => "open",
+        Fuse::HalfOpen => "half_open",
+    };
+    let standing_word = match standing.word {
+        EjectionState::Fine => "fine",
+        EjectionState::Ejected => "ejected",
+        EjectionState::SetAside => "set_aside",
+    };
+    let (agent_word, agent_reason, agent_since) = agent.told();
+    vec![
+        says(Source::Operator, operator.wish.word.as_str(), &operator.wish.reason, operator.wish.since),
+        says(Source::Name, name_word, &name.reason, name.since),
+        says(Source::Probe, probe_word, &probe.reason, probe.since),
+        says(Source::Agent, &agent_word, &agent_reason, agent_since),
+        says(Source::Breaker, fuse_word, &fuse.reason, fuse.since),
+        says(Source::Outlier, standing_word, &standing.reason, standing.since),
+    ]
 }
 
 /// What a backend's state rests on at one moment, and its words themselves.
@@ -85,8 +172,12 @@ pub(in crate::targets) fn facts(backend: &Backend) -> BackendFacts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
+
+    use crate::config::model::BackendState;
     use crate::targets::fixtures::{probed, target};
-    use crate::targets::{Ask, Chance, Outcome, Pick, Tried, Verdict};
+    use crate::targets::state::health::agent::AgentReport;
+    use crate::targets::{Ask, Chance, Outcome, Pick, Registry, Tried, Verdict};
 
     #[test]
     fn a_status_tells_the_state_the_reason_and_the_load() {
@@ -108,5 +199,38 @@ mod tests {
         assert_eq!((status[1].health, status[1].source), (Health::Down, Source::Outlier));
         assert_eq!((&*status[1].reason, status[1].in_flight), ("it could not be connected to", 1));
         assert_eq!(status[1].ejected_until, Some(Tick(1_000_000_000)));
+    }
+
+    #[test]
+    fn a_status_tells_what_each_input_says_and_never_from_before_the_backend_was_there() {
+        let registry = Registry::new();
+        let mut config = probed(1);
+        config.backends[0].state = BackendState::Drain;
+        let prepared = registry.prepare(&[config]);
+        registry.commit(&prepared, Tick(5));
+        let target = &prepared.targets[0];
+        let backend = &target.backends[0];
+        backend.note_probe(LastProbe { at: Tick(8), took: Duration::from_millis(2), fault: None });
+        target.state.report(backend, Verdict::Good, Tick(9));
+        target.state.hear(backend, &AgentReport::read(b"up 75%"), Tick(10));
+        let status = target.status().remove(0);
+        assert_eq!((status.health, status.since, status.added), (Health::Draining, Tick(9), Tick(5)));
+        assert_eq!(status.last_probe.map(|probe| probe.at), Some(Tick(8)));
+        let inputs: Vec<_> = status
+            .inputs
+            .iter()
+            .map(|one| (one.source.as_str(), &*one.says, &*one.reason, one.since.0))
+            .collect();
+        assert_eq!(
+            inputs,
+            [
+                ("operator", "drain", "drained by the config", 5),
+                ("name", "resolved", "a literal address", 5),
+                ("probe", "good", "the first probe passed", 9),
+                ("agent", "75%", "the agent says 75%", 5),
+                ("breaker", "closed", "no failures", 5),
+                ("outlier", "fine", "no errors", 5),
+            ]
+        );
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::sync::futures::Notified;
 
-use crate::config::model::{self, Resilience};
+use crate::config::model::{self, BackendState};
 use crate::message::BackendId;
 use crate::slots::HeldSlot;
 use crate::targets::picking::balance::cursor::Cursor;
@@ -29,7 +29,7 @@ use crate::targets::state::input::Input;
 use crate::targets::state::members::{Members, Succession};
 use crate::targets::state::objects::{Board, Detail};
 use crate::targets::state::transitions::Transitions;
-use crate::targets::{Backend, Budget, HedgePace, Padded, Tried};
+use crate::targets::{Backend, Budget, Departure, HedgePace, Padded, Tried};
 use crate::tick::Tick;
 
 /// What one probe says.
@@ -223,7 +223,8 @@ impl TargetState {
         members.policy = policy.clone();
         let paths: HashMap<BackendId, &Option<Arc<str>>> =
             members.all.iter().map(|member| (member.backend.id, &member.probe_path)).collect();
-        for Member { backend, probe_path, .. } in &all {
+        let mut turned = Vec::new();
+        for Member { backend, probe_path, state, state_by, .. } in &all {
             // Nobody would end what nobody looks after any more.
             if resilience.breaker.is_none() {
                 backend.breaker().clear();
@@ -243,10 +244,25 @@ impl TargetState {
             if health.is_none_or(|health| health.agent.is_none()) {
                 detail.inputs.agent = Agent::default();
             }
+            let before = detail.inputs.operator.hear(*state, state_by.as_deref(), now);
+            detail.inputs.was_away |= before == Some(BackendState::Down);
             detail.decision = decide(&detail.inputs);
             backend.publish(detail.decision.standing);
+            if detail.added == Tick::ZERO {
+                detail.added = now;
+            }
+            drop(detail);
+            match (before, state) {
+                (Some(_), BackendState::Down) => {
+                    backend.take_down(Departure { since: now, window: config.drain_timeout })
+                }
+                (Some(BackendState::Down), _) => backend.take_back(),
+                (Some(_) | None, _) => continue,
+            }
+            turned.push(Arc::clone(backend));
         }
         let dismissed = members.replace(all, config.drain_timeout);
+        members.note_departures(turned);
         self.rebuild(&mut members, now);
         self.forget(&dismissed);
         // Control looks at what there is to tell, and sees to it that stand-ins end.
@@ -266,7 +282,8 @@ impl TargetState {
         members.depart(gone, now);
     }
 
-    /// Those who have stood in and leave, and of whom workers do not know yet.
+    /// Those who leave without being gone from the config, or stay after all, and of whom workers do not know yet: who have stood
+    /// in, and who are taken down or back.
     pub fn take_departed(&self) -> Vec<Arc<Backend>> {
         self.members().take_departed()
     }
@@ -373,11 +390,13 @@ impl TargetState {
 
     /// Swaps in the live set that follows from the members' states, then wakes whoever waits for it.
     fn rebuild(&self, members: &mut Members, now: Tick) {
-        let unknown = members.all.iter().filter(|member| member.backend.health() == Health::Unknown).count();
+        let is_awaited =
+            |member: &&Member| member.state == BackendState::Up && member.backend.health() == Health::Unknown;
+        let unknown = members.all.iter().filter(is_awaited).count();
         let old = self.live.load();
         let policy = members.policy.clone();
         let (lineup, dismissed) = members.lineup();
-        let counts = lineup.iter().filter(|member| member.portion.weight > 0).count();
+        let counts = lineup.iter().filter(|member| member.is_in_service()).count();
         let (tiers, rows): (Vec<_>, Vec<_>) = tiers(lineup, &policy, &old.tiers).into_iter().unzip();
         let mut live = Live { generation: old.generation + 1, tiers, unknown, stand_ins: None };
         if members.has_stand_ins() {
@@ -419,40 +438,6 @@ impl Detail {
                 (probe.word, probe.reason) = (Probe::Good, "it was up before it was probed".into());
             }
         }
-    }
-}
-
-impl TargetState {
-    /// The limit that `config` sets, or that was found out so far; 0: there is none.
-    fn limit_for(&self, config: &Resilience) -> u32 {
-        let mut adaptive = self.adaptive.lock().unwrap_or_else(PoisonError::into_inner);
-        if config.adaptive {
-            return adaptive.get_or_insert_default().gradient.limit();
-        }
-        *adaptive = None;
-        config.max_in_flight.unwrap_or(0)
-    }
-
-    /// Steps the limit. Gives it when it is met for the first time.
-    pub(in crate::targets) fn adapt(&self) -> Option<u32> {
-        let mut adaptive = self.adaptive.lock().unwrap_or_else(PoisonError::into_inner);
-        let adaptive = adaptive.as_mut()?;
-        if let Some(sample) = adaptive.sample(self.live.load().backends()) {
-            adaptive.gradient.step(sample);
-        }
-        let limit = adaptive.gradient.limit();
-        let mut locked = self.board.lock();
-        self.board.set_limit(&mut locked, limit);
-        let mut is_met = self.board.has_waiting();
-        // Also when the limit is the same: a lease that ended while the last one was put in force may have gone by the
-        // one before, and told nobody that its backend has room.
-        for backend in self.live.load().backends() {
-            locked.refresh(backend);
-            is_met |= backend.in_flight() >= limit;
-        }
-        let is_first = is_met && !adaptive.is_met;
-        adaptive.is_met |= is_met;
-        is_first.then_some(limit)
     }
 }
 

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::config::model::BackendState;
 use crate::targets::state::decide::{Decision, Health, Inputs, Probe, Resolution, Source};
 use crate::tick::Tick;
 
@@ -38,7 +39,7 @@ pub(in crate::targets) struct Sight {
 
 impl Sight {
     /// It is one of those that are left.
-    fn is_left(&self) -> bool {
+    pub(super) fn is_left(&self) -> bool {
         self.counts && (self.serves || self.is_free)
     }
 
@@ -49,9 +50,12 @@ impl Sight {
 
     /// It is up since it was made, and nobody probes it: that is nothing to tell.
     fn is_up_from_the_start(&self) -> bool {
-        let Inputs { name, probe, .. } = &self.inputs;
+        let Inputs { operator, name, probe, .. } = &self.inputs;
         let is_unchanged = (name.since, probe.since) == (Tick::ZERO, Tick::ZERO);
-        is_unchanged && name.word == Resolution::Resolved && probe.word == Probe::Off
+        is_unchanged
+            && operator.wish.word == BackendState::Up
+            && name.word == Resolution::Resolved
+            && probe.word == Probe::Off
     }
 }
 
@@ -148,6 +152,11 @@ impl Transitions {
         }
         told.extend(self.weigh(all, now).map(|news| (news, left, of)));
         told
+    }
+
+    /// On what level the target is, as was told, and since when.
+    pub(in crate::targets) fn level(&self) -> (Level, Tick) {
+        (self.level, self.since)
     }
 
     /// Whether there is something to tell that a trial may make untrue: it is to be looked at again.

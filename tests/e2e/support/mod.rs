@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use evenkeel::config::model::{
-    BackendAddress, BackendConfig, Bind, ClientTimeouts, Config, EventFormat, Forwarded, HealthCheck,
-    HostHeader, Limits, ListenerConfig, LogLevel, Policy, Portion, Protocol, Resilience, Route, TargetConfig,
-    Timeouts, WatchMode,
+    BackendAddress, BackendConfig, BackendState, Bind, ClientTimeouts, Config, EventFormat, Forwarded,
+    HealthCheck, HostHeader, Limits, ListenerConfig, LogLevel, Policy, Portion, Protocol, Resilience, Route,
+    TargetConfig, Timeouts, WatchMode,
 };
 use evenkeel::reload::bound::Bound;
 use evenkeel::reload::{Refused, Reloaded};
@@ -113,6 +113,8 @@ pub fn backend(address: SocketAddr) -> BackendConfig {
         probe_path: None,
         tls: None,
         portion: Portion::default(),
+        state: BackendState::Up,
+        state_by: None,
     }
 }
 

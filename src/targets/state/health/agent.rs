@@ -217,6 +217,26 @@ impl Agent {
         }
     }
 
+    /// What it says in the word that weighs most, with the reason, and since when; `nothing` of one that has said nothing.
+    pub(in crate::targets) fn told(&self) -> (String, Arc<str>, Tick) {
+        let Agent { mode, standing, share, .. } = self;
+        let has_spoken =
+            [&mode.reason, &standing.reason, &share.reason].iter().any(|reason| !reason.is_empty());
+        if mode.word == Mode::Maint {
+            (mode.word.as_str().to_owned(), Arc::clone(&mode.reason), mode.since)
+        } else if standing.word != AgentState::Up {
+            (standing.word.as_str().to_owned(), Arc::clone(&standing.reason), standing.since)
+        } else if mode.word == Mode::Drain {
+            (mode.word.as_str().to_owned(), Arc::clone(&mode.reason), mode.since)
+        } else if share.word != 100 {
+            (format!("{}%", share.word), Arc::clone(&share.reason), share.since)
+        } else if has_spoken {
+            (standing.word.as_str().to_owned(), Arc::clone(&standing.reason), self.since())
+        } else {
+            ("nothing".to_owned(), Arc::clone(&share.reason), Tick::ZERO)
+        }
+    }
+
     /// The latest of its words that has a say in whether the backend gets requests.
     pub(in crate::targets) fn since(&self) -> Tick {
         self.mode.since.max(self.standing.since).max(self.share.since)

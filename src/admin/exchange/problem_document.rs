@@ -20,6 +20,9 @@ pub struct ProblemDocument {
     pub status: u16,
     /// What is wrong with this request.
     pub detail: String,
+    /// Where in its body that is: a JSON pointer (RFC 6901).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<Box<str>>,
     /// What is wrong with the config that it is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Fault>,
@@ -34,8 +37,17 @@ impl ProblemDocument {
             title: status.canonical_reason().unwrap_or("Error").to_owned(),
             status: status.as_u16(),
             detail: detail.into(),
+            pointer: None,
             problems: Vec::new(),
         }
+    }
+
+    /// Of a value in a body that is not what it should be: `/weight: a whole number from 0 to 256`. 422.
+    #[must_use]
+    pub fn at(pointer: &str, expected: &str) -> ProblemDocument {
+        let place = if pointer.is_empty() { "the body" } else { pointer };
+        let plain = ProblemDocument::plain(StatusCode::UNPROCESSABLE_ENTITY, format!("{place}: {expected}"));
+        ProblemDocument { pointer: Some(pointer.into()), ..plain }
     }
 
     /// Of a config that is not taken. `is_conflict`: it is right, and this process can't go over to it now.
@@ -48,7 +60,14 @@ impl ProblemDocument {
             title: "The config is refused, nothing has changed".to_owned(),
             status: status.as_u16(),
             detail: first.to_owned(),
+            pointer: None,
             problems,
         }
+    }
+
+    /// Its status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 }

@@ -1,0 +1,198 @@
+//! What is asked, with its body at hand.
+
+use std::time::Duration;
+
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::StatusCode;
+use hyper::body::{Body, Bytes};
+use hyper::header::{CONTENT_TYPE, HeaderMap};
+use tokio::time::timeout;
+
+use super::caller::Caller;
+use super::json_fields::JsonFields;
+use super::percent;
+use super::problem_document::ProblemDocument;
+
+/// The longest body of a change, in bytes.
+const CHANGE_MAX: usize = 1024 * 1024;
+/// The longest config that is taken, in bytes: as long as a file may be.
+const CONFIG_MAX: usize = 16 * 1024 * 1024;
+/// For a request's body.
+const BODY_TIME: Duration = Duration::from_secs(30);
+/// What a config's text may come as.
+const CONFIG_TYPES: &[&str] =
+    &["application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain"];
+
+/// What the body of a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyKind {
+    /// There is none.
+    None,
+    /// A JSON object of at most 1 MiB.
+    Json,
+    /// The text of a config, at most 16 MiB, or nothing.
+    Config,
+}
+
+/// A request whose path, rights and body have been judged.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Who asks.
+    pub caller: Caller,
+    /// The header fields.
+    pub headers: HeaderMap,
+    /// The body, whole.
+    pub body: Bytes,
+    /// Values of what stands in braces in the route's path, decoded, in its order.
+    parameters: Vec<(&'static str, String)>,
+    query: String,
+}
+
+impl Question {
+    /// Of a request in parts.
+    #[must_use]
+    pub fn new(
+        caller: Caller,
+        parts: &http::request::Parts,
+        parameters: Vec<(&'static str, String)>,
+        body: Bytes,
+    ) -> Question {
+        let query = parts.uri.query().unwrap_or_default().to_owned();
+        Question { caller, headers: parts.headers.clone(), body, parameters, query }
+    }
+
+    /// What stands in the path for `{name}`; empty where the route has no such place.
+    #[must_use]
+    pub fn parameter(&self, name: &str) -> &str {
+        let found = self.parameters.iter().find(|(known, _)| *known == name);
+        found.map_or("", |(_, value)| value.as_str())
+    }
+
+    /// The parameter `name` of the query, decoded; `None`: absent or empty.
+    #[must_use]
+    pub fn query(&self, name: &str) -> Option<String> {
+        pairs(&self.query).find(|(known, _)| *known == name).map(|(_, value)| value).filter(|v| !v.is_empty())
+    }
+
+    /// The fields of a JSON body.
+    ///
+    /// # Errors
+    /// It is no JSON object.
+    pub fn fields(&self) -> Result<JsonFields, ProblemDocument> {
+        JsonFields::of(&self.body)
+    }
+
+    /// The body as text; `None`: it is empty.
+    ///
+    /// # Errors
+    /// It is not UTF-8.
+    pub fn text(&self) -> Result<Option<String>, ProblemDocument> {
+        if self.body.is_empty() {
+            return Ok(None);
+        }
+        let text = String::from_utf8(self.body.to_vec());
+        text.map(Some).map_err(|_| ProblemDocument::plain(StatusCode::BAD_REQUEST, "the body is not UTF-8"))
+    }
+}
+
+/// Names and decoded values of a query.
+fn pairs(query: &str) -> impl Iterator<Item = (&str, String)> {
+    query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (name, percent::lenient(value))
+    })
+}
+
+/// Refuses a query with a parameter that is not `known`: one that is overlooked, such as a misspelt `confirm`, changes what is
+/// done.
+///
+/// # Errors
+/// There is one.
+pub fn judge_query(query: Option<&str>, known: &[&str]) -> Result<(), ProblemDocument> {
+    let unknown = pairs(query.unwrap_or_default()).find(|(name, _)| !known.contains(name));
+    let Some((name, _)) = unknown else { return Ok(()) };
+    let all = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    // What somebody sends may be long.
+    let name: String = name.chars().take(40).collect();
+    let detail = format!("`{name}` is no parameter of this path; it has {all}");
+    Err(ProblemDocument::plain(StatusCode::BAD_REQUEST, detail))
+}
+
+/// Reads a body that is to be of this `kind`.
+///
+/// # Errors
+/// It is not, or too long, or does not come.
+pub async fn body_of<B>(headers: &HeaderMap, body: B, kind: BodyKind) -> Result<Bytes, ProblemDocument>
+where
+    B: Body + Unpin,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (most, expected) = match kind {
+        BodyKind::None => (0, "this takes no body"),
+        BodyKind::Json => (CHANGE_MAX, "a change has at most 1MiB"),
+        BodyKind::Config => (CONFIG_MAX, "a config has at most 16MiB"),
+    };
+    let too_large = || match kind {
+        BodyKind::None => ProblemDocument::plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, expected),
+        BodyKind::Json | BodyKind::Config => ProblemDocument::plain(StatusCode::PAYLOAD_TOO_LARGE, expected),
+    };
+    let is_empty = body.is_end_stream() || body.size_hint().exact() == Some(0);
+    if is_empty {
+        return Ok(Bytes::new());
+    }
+    judge_type(headers, kind)?;
+    if body.size_hint().lower() > most as u64 {
+        return Err(too_large());
+    }
+    let read = timeout(BODY_TIME, Limited::new(body, most).collect()).await;
+    let read = read.map_err(|_| {
+        ProblemDocument::plain(StatusCode::REQUEST_TIMEOUT, "the body did not come within 30 seconds")
+    })?;
+    match read {
+        Ok(read) => Ok(read.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
+        Err(error) => Err(ProblemDocument::plain(StatusCode::BAD_REQUEST, format!("the body: {error}"))),
+    }
+}
+
+fn judge_type(headers: &HeaderMap, kind: BodyKind) -> Result<(), ProblemDocument> {
+    let Some(written) = headers.get(CONTENT_TYPE) else { return Ok(()) };
+    let name = written.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let name = name.to_ascii_lowercase();
+    let (is_right, expected) = match kind {
+        BodyKind::None => return Ok(()),
+        BodyKind::Json => (
+            name == "application/json",
+            "a change comes as application/json (curl: -H 'Content-Type: application/json')",
+        ),
+        BodyKind::Config => (
+            CONFIG_TYPES.contains(&name.as_str()),
+            "a config comes as application/yaml (curl: -H 'Content-Type: application/yaml')",
+        ),
+    };
+    if is_right {
+        return Ok(());
+    }
+    Err(ProblemDocument::plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, expected))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_known_and_decoded() {
+        let of = |query: &str| {
+            let (parts, ()) =
+                http::Request::builder().uri(format!("/?{query}")).body(()).expect("a request").into_parts();
+            Question::new(Caller::user(0), &parts, vec![("t", "a/b".to_owned())], Bytes::new())
+        };
+        assert_eq!(of("x=1&file=a%20b%2Fc.yaml").query("file").as_deref(), Some("a b/c.yaml"));
+        assert_eq!((of("file=").query("file"), of("a=b").query("file")), (None, None));
+        assert_eq!((of("").parameter("t"), of("").parameter("u")), ("a/b", ""));
+        assert!(judge_query(Some("file=1&&now"), &["file", "now"]).is_ok() && judge_query(None, &[]).is_ok());
+        let problem = judge_query(Some("conifrm=1"), &["confirm", "file"]).expect_err("unknown");
+        assert_eq!(problem.detail, "`conifrm` is no parameter of this path; it has confirm, file");
+        assert_eq!(problem.status, 400);
+    }
+}

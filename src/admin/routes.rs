@@ -1,0 +1,168 @@
+//! Everything that can be asked: a line for each, and a function in the file of its subject.
+
+use std::sync::Arc;
+
+use hyper::StatusCode;
+
+use super::api::Api;
+use super::config_routes;
+use super::exchange::answers;
+use super::exchange::caller::Scope::Configure;
+use super::exchange::problem_document::ProblemDocument;
+use super::exchange::question::{BodyKind, Question};
+use super::route::{AdminRoute, Outcome};
+use super::wire::ProcessFacts;
+
+/// All of it, in the order in which it is listed.
+pub const ROUTES: &[AdminRoute] = &[
+    AdminRoute::read("/api/v1", "Says who answers, and what can be asked.", |api, asked| {
+        Box::pin(async move { about(&api, &asked) })
+    }),
+    AdminRoute::change(
+        "POST",
+        "/api/v1/config/plan",
+        Configure,
+        "Says what a reload would do now, or what this config would.",
+        |api, asked| Box::pin(config_routes::plan(api, asked)),
+    )
+    .taking(BodyKind::Config)
+    .with(&["file"])
+    .changing_nothing(),
+    AdminRoute::change(
+        "POST",
+        "/api/v1/config/reload",
+        Configure,
+        "Reads the config again and puts it into force.",
+        |api, _| Box::pin(config_routes::reload(api)),
+    ),
+    AdminRoute::change("POST", "/api/v1/reload", Configure, "The same.", |api, _| {
+        Box::pin(config_routes::reload(api))
+    }),
+    AdminRoute::read(
+        "/api/v1/config/digest",
+        "A hash over the running state: as long as it is the same, nothing has changed.",
+        |api, _| Box::pin(async move { config_routes::digest(&api) }),
+    ),
+];
+
+/// Who answers, and what it can be asked.
+fn about(api: &Arc<Api>, _asked: &Question) -> Outcome {
+    Ok(answers::ok(&ProcessFacts {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        name: api.about.name.clone(),
+        pid: std::process::id(),
+        config: api.about.config.clone(),
+        routes: ROUTES.iter().map(|route| format!("{} {}", route.method, route.path)).collect(),
+    }))
+}
+
+/// Where a path leads.
+#[derive(Debug)]
+pub enum Led {
+    /// To this, with the values of what stands in braces.
+    To(&'static AdminRoute, Vec<(&'static str, String)>),
+    /// There, but not with this method: those with which it does.
+    NotSo(Vec<&'static str>),
+    /// Nowhere.
+    Nowhere(ProblemDocument),
+}
+
+/// What is asked by this method and path.
+#[must_use]
+pub fn lead(method: &str, path: &str) -> Led {
+    let path = if path.len() > 1 { path.strip_suffix('/').unwrap_or(path) } else { path };
+    // What HEAD asks for is the head of what GET gives.
+    let method = if method == "HEAD" { "GET" } else { method };
+    let mut allowed = Vec::new();
+    for route in ROUTES {
+        match route.values(path) {
+            Some(values) if route.method == method => return Led::To(route, values),
+            Some(_) => allowed.push(route.method),
+            None => {}
+        }
+    }
+    if allowed.is_empty() {
+        return Led::Nowhere(nowhere(path));
+    }
+    if allowed.contains(&"GET") {
+        allowed.push("HEAD");
+    }
+    Led::NotSo(allowed)
+}
+
+fn nowhere(path: &str) -> ProblemDocument {
+    /// What is longer is like nothing that there is.
+    const COMPARED: usize = 256;
+    let likeness = |known: &String| strsim::jaro_winkler(known, path);
+    let candidates = ROUTES.iter().filter(|_| path.len() <= COMPARED).map(|route| route.like(path));
+    let nearest = candidates.max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
+    let meant = nearest.filter(|known| likeness(known) > 0.8);
+    let meant = meant.map_or(String::new(), |known| format!("; did you mean {known}?"));
+    let detail = match meant.as_str() {
+        "" => "there is nothing at this path; GET /api/v1 lists everything".to_owned(),
+        meant => format!("there is nothing at this path{meant} GET /api/v1 lists everything"),
+    };
+    ProblemDocument::plain(StatusCode::NOT_FOUND, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_leads_somewhere_or_is_told_what_was_meant() {
+        let led = |method: &str, path: &str| match lead(method, path) {
+            Led::To(route, _) => route.path.to_owned(),
+            Led::NotSo(allowed) => allowed.join(", "),
+            Led::Nowhere(problem) => format!("{} {}", problem.status, problem.detail),
+        };
+        assert_eq!(led("POST", "/api/v1/config/plan"), "/api/v1/config/plan");
+        assert_eq!(led("POST", "/api/v1/reload/"), "/api/v1/reload");
+        assert_eq!(led("HEAD", "/api/v1"), "/api/v1");
+        assert_eq!(
+            (led("GET", "/api/v1/reload"), led("OPTIONS", "/api/v1")),
+            ("POST".into(), "GET, HEAD".into())
+        );
+        let meant = led("POST", "/api/v1/config/plam");
+        assert!(meant.starts_with("404 ") && meant.contains("did you mean /api/v1/config/plan?"), "{meant}");
+        assert_eq!(led("GET", "/"), "404 there is nothing at this path; GET /api/v1 lists everything");
+        assert!(led("GET", &format!("/api/v1/{}", "config/".repeat(40))).ends_with("lists everything"));
+    }
+
+    #[test]
+    fn a_segment_in_braces_takes_one_segment_of_any_kind() {
+        let route = AdminRoute::read("/a/{t}/b/{x}", "", ROUTES[0].handler);
+        assert_eq!(route.parameters().collect::<Vec<_>>(), ["t", "x"]);
+        let values = |path: &str| {
+            route.values(path).map(|all| all.into_iter().map(|(_, value)| value).collect::<Vec<_>>())
+        };
+        assert_eq!(values("/a/web/b/10.0.0.1:80").expect("it is"), ["web", "10.0.0.1:80"]);
+        assert_eq!(values("/a/web/b/unix:%2Frun%2Fa.sock").expect("it is"), ["web", "unix:/run/a.sock"]);
+        assert_eq!(values("/a/%2E%2E/b/%7Bx%7D").expect("it is"), ["..", "{x}"]);
+        for other in
+            ["/a/web/b", "/a//b/x", "/a/web/b/", "/a/web/c/x", "/a/web/b/x/y", "/a/%/b/x", "/a/%ff/b/x"]
+        {
+            assert_eq!(values(other), None, "{other}");
+        }
+        assert_eq!(route.like("/a/web/d/x"), "/a/web/b/x");
+        assert_eq!(route.like("/a"), "/a/{t}/b/{x}");
+    }
+
+    #[test]
+    fn no_two_lines_mean_the_same_request() {
+        for (place, route) in ROUTES.iter().enumerate() {
+            assert!(!route.does.is_empty() && route.does.ends_with('.'), "{}", route.path);
+            assert!(
+                route.method != "GET" || !route.changes,
+                "{}: what is looked at stays as it is",
+                route.path
+            );
+            let like = route.like("");
+            let clash = ROUTES[..place].iter().find(|one| {
+                one.method == route.method
+                    && (one.values(&like).is_some() || route.values(&one.like("")).is_some())
+            });
+            assert!(clash.is_none(), "{} is {}", route.path, clash.map_or("", |one| one.path));
+        }
+    }
+}
