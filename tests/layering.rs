@@ -18,14 +18,15 @@ const ROWS: &[(i8, &[&str])] = &[
     (-2, &["config", "tick"]),
     (-1, &["events"]),
     (0, &["message", "tls", "net", "shutdown", "lasting", "slots", "instance"]),
-    (1, &["telemetry", "route", "targets", "cache", "access"]),
+    (1, &["telemetry", "route", "targets", "cache", "access", "store"]),
     (2, &["snapshot"]),
     (3, &["proxy", "probe", "simulate"]),
     (4, &["worker"]),
-    (5, &["reload", "overlay", "watch"]),
-    (6, &["admin", "webhook", "upgrade"]),
-    (7, &["server"]),
-    (8, &["cli"]),
+    (5, &["overlay"]),
+    (6, &["reload", "watch"]),
+    (7, &["admin", "webhook", "upgrade"]),
+    (8, &["server"]),
+    (9, &["cli"]),
 ];
 /// From this row on all of `config` is open; below only its accepted form, `config::model`.
 const CONFIG_FROM: i8 = 5;
@@ -49,6 +50,8 @@ const PURE: &[&str] = &[
     "cache/freshness",
     "simulate",
     "watch/debounce",
+    "overlay",
+    "store/journal",
 ];
 /// Crates that a decision has no use for.
 const IMPURE_CRATES: &[&str] = &["tokio", "tokio_util", "socket2", "rustix", "rand", "fastrand", "getrandom"];

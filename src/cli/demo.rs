@@ -42,8 +42,9 @@ pub(super) fn run(options: &DemoOptions) -> anyhow::Result<ExitCode> {
     let yaml = yaml(http_port, tcp_port, &web, &tcp);
     let mut loaded = config::load_text(&yaml, "demo.yaml", Path::new(""), &Flags::default(), &|_| None)?;
     add_https(&mut loaded.config, https_port)?;
-    logging::during(&loaded.config, |tune| {
-        let server = serve::start(&loaded, never(), tune)?;
+    let config = loaded.config.clone();
+    logging::during(&config, |tune| {
+        let server = serve::start(loaded, never(), tune)?;
         let text = welcome([http_port, https_port, tcp_port], &web);
         greet(text, server.targets().to_vec(), server.shutdown());
         serve::wait(server)

@@ -54,8 +54,10 @@ pub fn main() -> ExitCode {
         Some(Command::Simulate(options)) => simulate::run(&options),
         None => {
             let source = load::source(&args.settings);
-            load::config(&args.settings)
-                .and_then(|loaded| logging::during(&loaded.config, |tune| serve::run(&loaded, source, tune)))
+            load::config(&args.settings).and_then(|loaded| {
+                let config = loaded.config.clone();
+                logging::during(&config, |tune| serve::run(loaded, source, tune))
+            })
         }
     };
     outcome.unwrap_or_else(|error| {

@@ -36,6 +36,15 @@ pub struct Entry {
     pub gone_since_ms: Option<u64>,
 }
 
+/// As events tell of it: `by hand, uid 0: web/b1 weight 5`.
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Entry { object, change, author, .. } = self;
+        write!(f, "by hand, {author}: {object} {}", change.field().as_str())?;
+        change.value().map_or(Ok(()), |value| write!(f, " {value}"))
+    }
+}
+
 /// A backend, or a target as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjectName {

@@ -89,7 +89,8 @@ fn lay_target(
         let addition = addition(entry.object.backend.as_deref(), added, &entry.author, entry.at_ms);
         let number = numbered.last().map_or(0, |last| last.0 + 1);
         let beside: Vec<BackendConfig> = numbered.iter().map(|(_, backend)| backend.clone()).collect();
-        match rules[index].add(&addition, number, &beside, &binds) {
+        let Some(rules) = rules.get(index) else { continue };
+        match rules.add(&addition, number, &beside, &binds) {
             Ok(new) => {
                 numbered.push((number, new.backend));
                 rows.new.entry(target.name.clone()).or_default().extend(new.rows);

@@ -39,6 +39,6 @@ impl Reloader {
             (true, false) => PlanVerdict::Taken,
         };
         let problems = refused.iter().map(|refused| refused.fault(&loaded.effective)).collect();
-        Plan { verdict, objects, addresses, problems, warnings: loaded.warnings.clone() }
+        Plan { verdict, objects, addresses, problems, warnings: loaded.warnings.clone(), over: Vec::new() }
     }
 }
