@@ -11,6 +11,7 @@ use std::time::SystemTime;
 use thiserror::Error;
 use tokio::runtime::Runtime;
 
+use crate::admin::status::rates::STEP;
 use crate::admin::{AdminListener, Api, Unopened};
 use crate::config::model::Config;
 use crate::events;
@@ -213,6 +214,14 @@ impl Server {
         events::admin_socket(listener.path(), &api.about.name);
         let (listener, api, drain) = (Arc::new(listener), Arc::new(api), self.shutdown.drain.clone());
         self.admin = Some(Arc::clone(&listener));
+        let counted = Arc::clone(&api);
+        control.spawn(again("counting for rates", async move || {
+            let mut steps = tokio::time::interval(STEP);
+            loop {
+                steps.tick().await;
+                counted.count();
+            }
+        }));
         control.spawn(again("the admin socket", async move || listener.serve(&api, &drain).await));
     }
 

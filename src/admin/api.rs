@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use tokio::sync::RwLock;
 
+use super::status::rates::RateBook;
 use crate::config::Loaded;
+use crate::net::now;
 use crate::reload::running::{Loader, RunningConfig};
 
 /// Reads a text as if it stood where the config stands; its name is the one that messages have.
@@ -27,6 +29,8 @@ pub struct Api {
     pub running: Arc<RunningConfig>,
     /// By which the text of another config is read.
     pub text: TextLoader,
+    /// What was counted of late.
+    pub(super) rates: RateBook,
     /// A number of this process, so that a revision of the one before is none of this one.
     born: u32,
     /// Held exclusively by a change that is made only if nothing has changed (`If-Match`), from the comparison to its end, and shared
@@ -38,7 +42,8 @@ impl Api {
     /// Of a process that serves.
     #[must_use]
     pub fn new(about: AboutProcess, running: Arc<RunningConfig>, text: TextLoader) -> Api {
-        Api { about, running, text, born: rand::random(), changing: RwLock::default() }
+        let rates = RateBook::new(now());
+        Api { about, running, text, rates, born: rand::random(), changing: RwLock::default() }
     }
 
     /// What the config in force is told from the others by: another one after each change, as the value of `ETag` and `If-Match`.

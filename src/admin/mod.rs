@@ -8,6 +8,8 @@ pub mod exchange;
 pub mod listener;
 pub mod route;
 pub mod routes;
+pub mod status;
+pub mod status_routes;
 pub mod wire;
 
 pub use api::{AboutProcess, Api, TextLoader};

@@ -11,6 +11,7 @@ use super::exchange::caller::Scope::Configure;
 use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::{BodyKind, Question};
 use super::route::{AdminRoute, Outcome};
+use super::status_routes;
 use super::wire::ProcessFacts;
 
 /// All of it, in the order in which it is listed.
@@ -42,6 +43,17 @@ pub const ROUTES: &[AdminRoute] = &[
         "/api/v1/config/digest",
         "A hash over the running state: as long as it is the same, nothing has changed.",
         |api, _| Box::pin(async move { config_routes::digest(&api) }),
+    ),
+    AdminRoute::read("/api/v1/status", "The state of every listener, target and backend.", |api, _| {
+        Box::pin(async move { status_routes::status(&api) })
+    }),
+    AdminRoute::read("/api/v1/targets/{target}", "The state of a target and its backends.", |api, asked| {
+        Box::pin(async move { status_routes::target(&api, &asked) })
+    }),
+    AdminRoute::read(
+        "/api/v1/targets/{target}/backends/{backend}",
+        "The state of a backend.",
+        |api, asked| Box::pin(async move { status_routes::backend(&api, &asked) }),
     ),
 ];
 

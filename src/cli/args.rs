@@ -3,6 +3,7 @@
 
 pub(super) mod running;
 pub(super) mod simulate;
+pub(super) mod status;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use crate::config::Flags;
 use crate::config::model::{Balance, EventFormat, LogLevel};
 use running::{PlanOptions, ReloadOptions};
 use simulate::SimulateOptions;
+use status::StatusOptions;
 
 const EXAMPLES: &str = "Examples:
   evenkeel demo
@@ -108,6 +110,9 @@ pub(super) enum Command {
     /// Have the process that runs read its config again, and tell what has changed
     #[command(after_help = running::RELOAD_EXAMPLES)]
     Reload(ReloadOptions),
+    /// Show the state of all listeners, targets and backends of the process that runs, or of one target or backend
+    #[command(after_help = status::EXAMPLES)]
+    Status(StatusOptions),
     /// Run on backends inside this process, to try things out
     #[command(after_help = DEMO_EXAMPLES)]
     Demo(DemoOptions),

@@ -47,6 +47,7 @@ pub fn main() -> ExitCode {
         Some(Command::Check(options)) => check::run(&options),
         Some(Command::Plan(options)) => running::plan(&options),
         Some(Command::Reload(options)) => running::reload(&options),
+        Some(Command::Status(options)) => running::status::run(&options),
         Some(Command::Demo(options)) => demo::run(&options),
         Some(Command::Completions(options)) => completions::run(&options),
         Some(Command::Man(options)) => man::run(&options),

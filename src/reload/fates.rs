@@ -1,7 +1,7 @@
 //! What a reload deals with, each kind under the name that it has in docs/operations.md, which says what becomes of it.
 
 /// Every kind, in the order of the table there.
-pub const FATES: [&str; 20] = [
+pub const FATES: [&str; 21] = [
     "a request under way",
     "a connection of a client",
     "a tunnel or a TCP connection",
@@ -15,6 +15,7 @@ pub const FATES: [&str; 20] = [
     "a probe, an agent, a name that stay",
     "a backend with another address or TLS",
     "a backend that is gone",
+    "a backend with another `state`",
     "a target that loses everybody who is up",
     "session tickets, sticky cookies",
     "`max_connections`, limits of listeners",

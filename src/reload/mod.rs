@@ -185,6 +185,12 @@ impl Reloader {
         self.state().deployed.logs.rotation()
     }
 
+    /// What each worker counts in.
+    #[must_use]
+    pub fn cells(&self) -> Vec<Arc<Cells>> {
+        self.state().deployed.workers.iter().map(|worker| Arc::clone(&worker.cells)).collect()
+    }
+
     /// Records that were handed over to an access log and could not be written.
     #[must_use]
     pub fn records_lost(&self) -> u64 {

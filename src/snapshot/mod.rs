@@ -7,7 +7,7 @@ mod connections;
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use ipnet::IpNet;
 use rustls::ServerConfig;
@@ -19,6 +19,7 @@ use crate::route::Router;
 use crate::slots::{HeldSlot, Slots};
 use crate::targets::{Gone, Prepared, Registry, Target};
 use crate::telemetry::access_log::Names;
+use crate::tick::Tick;
 use crate::tls::{Tickets, server_config};
 
 pub use connections::{ConnectionLimits, CountedConnection, ListenerCounts};
@@ -46,7 +47,17 @@ pub struct Listener {
 pub struct ListenerState {
     /// Its connections.
     pub counts: ListenerCounts,
+    /// Since when it is in force; empty: not yet.
+    since: OnceLock<Tick>,
     slot: HeldSlot,
+}
+
+impl ListenerState {
+    /// Since when it is in force; zero: not yet.
+    #[must_use]
+    pub fn since(&self) -> Tick {
+        self.since.get().copied().unwrap_or_default()
+    }
 }
 
 impl Listener {
@@ -190,8 +201,10 @@ impl Snapshots {
     /// everybody.
     pub fn commit(&self, draft: Draft) -> (Arc<Snapshot>, Gone) {
         let Draft { snapshot, prepared } = draft;
-        let gone = self.registry.commit(&prepared, now());
+        let now = now();
+        let gone = self.registry.commit(&prepared, now);
         for listener in &snapshot.listeners {
+            listener.state.since.get_or_init(|| now);
             listener.state.counts.limit(&listener.config.limits);
         }
         self.made.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&snapshot));

@@ -10,6 +10,7 @@ mod reload;
 mod shutdown;
 mod simulate;
 mod starts;
+mod status;
 mod sticky_keys;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -250,7 +251,10 @@ fn commands() -> Vec<String> {
 
 #[test]
 fn help_of_every_command_shows_an_example() {
-    assert_eq!(commands(), ["check", "plan", "reload", "demo", "completions", "man", "schema", "simulate"]);
+    assert_eq!(
+        commands(),
+        ["check", "plan", "reload", "status", "demo", "completions", "man", "schema", "simulate"]
+    );
     for command in commands() {
         let (code, help, _) = outcome(&[&command, "--help"]);
         assert_eq!(code, Some(0), "{command}");

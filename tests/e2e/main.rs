@@ -59,6 +59,7 @@ mod retries;
 mod retry_lab;
 mod retry_points;
 mod spine;
+mod status;
 mod sticky;
 mod stuck;
 mod stuck_lab;

@@ -1,7 +1,9 @@
-//! Commands that talk to a process that serves: `evenkeel plan`, `evenkeel reload`.
+//! Commands that talk to a process that serves: `evenkeel plan`, `evenkeel reload`, `evenkeel status`.
 
 mod ask;
 mod find;
+pub(super) mod status;
+mod status_text;
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;

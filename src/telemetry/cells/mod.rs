@@ -9,6 +9,7 @@ mod histogram;
 mod readings;
 mod refused;
 mod table;
+mod totals;
 
 use std::sync::atomic::AtomicI32;
 
@@ -22,6 +23,7 @@ pub use readings::{
     BackendReading, ConnectionReading, PoolReading, Readings, Stages, TargetReading, Traffic,
 };
 pub use refused::{RefusalCells, RefusedAt};
+pub use totals::{Tally, Totals};
 
 /// The first digit of a status (RFC 9110 §15).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -1,0 +1,266 @@
+//! From what is known at one moment to what is said about it. Nothing is read here: [`Sources`] has it all.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::rates::Rates;
+use super::report::{
+    BackendReport, CertificateReport, ConnectionReport, InputReport, LatencyReport, ListenerReport,
+    ProbeReport, ProcessReport, StatusReport, TargetReport, TrafficReport, UpstreamReport,
+};
+use crate::config::model::{Balance, Protocol};
+use crate::snapshot::{Listener, Snapshot};
+use crate::targets::{Backend, BackendStatus, LastProbe, Target};
+use crate::telemetry::cells::{Distribution, Readings, StatusClass, Traffic};
+use crate::tick::{Tick, nanos};
+
+/// All that is known at one moment.
+pub struct Sources {
+    /// The moment.
+    pub now: Tick,
+    /// The same as milliseconds since 1970.
+    pub unix_ms: u64,
+    /// The config in force.
+    pub snapshot: Arc<Snapshot>,
+    /// What all workers have counted.
+    pub readings: Readings,
+    /// The same and what was counted a while ago.
+    pub rates: Rates,
+}
+
+/// A point in time, as milliseconds since 1970, and how long ago that is.
+struct Moment {
+    at_ms: u64,
+    age: Duration,
+}
+
+impl Moment {
+    fn age_ms(&self) -> u64 {
+        whole_millis(self.age)
+    }
+}
+
+impl Sources {
+    /// Everything. `bound`: names of listeners with their addresses; `open` and `limit`: client connections.
+    #[must_use]
+    pub fn status(
+        &self,
+        process: ProcessReport,
+        bound: &[(String, String)],
+        (open, limit): (usize, usize),
+    ) -> StatusReport {
+        let Readings { connections, pool, retries, .. } = &self.readings;
+        let (accepted, refused) = (connections.accepted, connections.refused);
+        let causes = self.readings.errors().map(|(cause, count)| (cause.token().to_owned(), count));
+        StatusReport {
+            process,
+            connections: ConnectionReport { open, limit, accepted, refused },
+            upstream: UpstreamReport { opened: pool.opened, reused: pool.reused, retries: *retries },
+            causes: causes.collect(),
+            listeners: self.snapshot.listeners.iter().map(|one| self.listener(one, bound)).collect(),
+            targets: self.snapshot.targets.iter().map(|target| self.report(target)).collect(),
+        }
+    }
+
+    /// The target of this name; `None`: there is none.
+    #[must_use]
+    pub fn target(&self, name: &str) -> Option<TargetReport> {
+        Some(self.report(self.find(name)?))
+    }
+
+    /// A backend of a target; `None`: there is none.
+    #[must_use]
+    pub fn backend(&self, target: &str, name: &str) -> Option<BackendReport> {
+        let target = self.find(target)?;
+        let place = target.backends.iter().position(|backend| &*backend.name == name)?;
+        self.backends(target).nth(place)
+    }
+
+    /// When the process began, as milliseconds since 1970, and how many ago that is.
+    #[must_use]
+    pub fn begun(&self, begun: Tick) -> (u64, u64) {
+        let begun = self.moment(begun);
+        (begun.at_ms, begun.age_ms())
+    }
+
+    fn find(&self, name: &str) -> Option<&Arc<Target>> {
+        self.snapshot.targets.iter().find(|target| &*target.name == name)
+    }
+
+    fn moment(&self, at: Tick) -> Moment {
+        let age = self.now.since(at);
+        Moment { at_ms: self.unix_ms.saturating_sub(whole_millis(age)), age }
+    }
+
+    fn listener(&self, listener: &Arc<Listener>, bound: &[(String, String)]) -> ListenerReport {
+        let config = &listener.config;
+        let addresses = bound.iter().filter(|(name, _)| *name == config.name);
+        let (limit, per_client) = listener.state.counts.limits();
+        let since = self.moment(listener.state.since());
+        let identities = listener.config.tls.iter().flat_map(|tls| &tls.identities);
+        let certificates = identities.map(|identity| CertificateReport {
+            names: identity.names.clone(),
+            file: identity.file.display().to_string(),
+            expires_ms: identity.expires.saturating_mul(1000),
+        });
+        ListenerReport {
+            name: config.name.clone(),
+            state: "listening".to_owned(),
+            reason: "its addresses are bound".to_owned(),
+            since_ms: since.at_ms,
+            age_ms: since.age_ms(),
+            protocol: spoken(config.protocol, config.tls.is_some()).to_owned(),
+            addresses: addresses.map(|(_, address)| address.clone()).collect(),
+            targets: listener.target().into_iter().map(|target| target.name.to_string()).collect(),
+            connections: listener.state.counts.taken(),
+            connections_limit: Some(limit).filter(|limit| *limit != usize::MAX),
+            connections_per_client: Some(per_client).filter(|limit| *limit != u32::MAX),
+            traffic: self.readings.listener(listener.id).map(traffic).unwrap_or_default(),
+            rate: self.rates.of(since.age, |totals| totals.listener(listener.id)),
+            certificates: certificates.collect(),
+        }
+    }
+
+    fn report(&self, target: &Arc<Target>) -> TargetReport {
+        let overview = target.overview(self.now);
+        let backends: Vec<BackendReport> = self.backends(target).collect();
+        let oldest = target.status().iter().map(|backend| backend.added).min().unwrap_or_default();
+        let since = self.moment(overview.since.max(oldest));
+        let reading = self.readings.target(target.id);
+        let mut reason = format!("{} of {} backends get requests", overview.left, overview.of);
+        if overview.panics {
+            reason += "; so few are left that outliers get some again";
+        }
+        if overview.stand_ins > 0 {
+            reason += &format!("; the {} before them stand in", overview.stand_ins);
+        }
+        let algorithm = target.config.balance.algorithm;
+        TargetReport {
+            name: target.name.to_string(),
+            state: overview.level.to_owned(),
+            reason,
+            since_ms: since.at_ms,
+            age_ms: since.age_ms(),
+            protocol: spoken(target.config.protocol, false).to_owned(),
+            balance: Balance::ALL
+                .iter()
+                .find(|(_, one)| *one == algorithm)
+                .map_or("", |(name, _)| name)
+                .to_owned(),
+            left: overview.left,
+            of: overview.of,
+            active: backends.iter().map(|backend| u64::from(backend.active)).sum(),
+            waiting: target.waiting(),
+            max_in_flight: target.limit(),
+            panics: overview.panics,
+            stand_ins: overview.stand_ins,
+            traffic: reading.map(|reading| traffic(&reading.traffic)).unwrap_or_default(),
+            rate: self.rates.of(self.now.since(oldest), |totals| totals.target(target.id)),
+            first_byte: reading.and_then(|reading| latency(&reading.stages.first_byte)),
+            backends,
+        }
+    }
+
+    fn backends(&self, target: &Arc<Target>) -> impl Iterator<Item = BackendReport> {
+        let parts = target.overview(self.now).parts;
+        let each = target.backends.iter().zip(target.status()).zip(&target.config.backends).zip(parts);
+        each.map(|(((backend, status), config), part)| {
+            let (portion, id) = (&config.portion, backend.id);
+            let since = self.moment(status.since);
+            let reading = self.readings.backend(id);
+            BackendReport {
+                target: target.name.to_string(),
+                name: backend.name.to_string(),
+                address: backend.address.to_string(),
+                tls: backend.tls.is_some(),
+                state: status.health.as_str().to_owned(),
+                source: status.source.as_str().to_owned(),
+                reason: status.reason.to_string(),
+                since_ms: since.at_ms,
+                age_ms: since.age_ms(),
+                inputs: self.inputs(&status),
+                weight: portion.weight,
+                agent_share: status.share,
+                share: (part * 1000.0).round() / 10.0,
+                priority: portion.priority,
+                zone: portion.zone.as_ref().map(ToString::to_string),
+                active: status.in_flight,
+                idle_connections: idle(backend),
+                traffic: reading.map(|reading| traffic(&reading.traffic)).unwrap_or_default(),
+                attempts: reading.map_or(0, |reading| reading.attempts),
+                failures: reading.map_or(0, |reading| reading.failures),
+                rate: self.rates.of(self.now.since(status.added), |totals| totals.backend(id)),
+                last_probe: status.last_probe.as_ref().map(|probe| self.probe(probe)),
+            }
+        })
+        .collect::<Vec<_>>()
+        .into_iter()
+    }
+
+    fn inputs(&self, status: &BackendStatus) -> Vec<InputReport> {
+        let report = |input: &crate::targets::InputStatus| {
+            let since = self.moment(input.since);
+            InputReport {
+                source: input.source.as_str().to_owned(),
+                says: input.says.to_string(),
+                reason: input.reason.to_string(),
+                since_ms: since.at_ms,
+                age_ms: since.age_ms(),
+            }
+        };
+        status.inputs.iter().map(report).collect()
+    }
+
+    fn probe(&self, probe: &LastProbe) -> ProbeReport {
+        let at = self.moment(probe.at);
+        ProbeReport {
+            at_ms: at.at_ms,
+            age_ms: at.age_ms(),
+            result: if probe.fault.is_none() { "good" } else { "bad" }.to_owned(),
+            reason: probe.fault.as_ref().map(ToString::to_string),
+            took_ms: millis(probe.took),
+        }
+    }
+}
+
+fn idle(backend: &Backend) -> u32 {
+    backend.idle_connections.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+fn spoken(protocol: Protocol, is_tls: bool) -> &'static str {
+    match (protocol, is_tls) {
+        (Protocol::Http, false) => "http",
+        (Protocol::Http, true) => "https",
+        (Protocol::Tcp, false) => "tcp",
+        (Protocol::Tcp, true) => "tls",
+    }
+}
+
+fn traffic(of: &Traffic) -> TrafficReport {
+    let name = |class| match class {
+        StatusClass::None => "none",
+        StatusClass::Informational => "1xx",
+        StatusClass::Success => "2xx",
+        StatusClass::Redirection => "3xx",
+        StatusClass::ClientError => "4xx",
+        StatusClass::ServerError => "5xx",
+    };
+    let classes = StatusClass::ALL.iter().map(|class| (name(*class).to_owned(), of.with(*class)));
+    let by_class: BTreeMap<String, u64> = classes.filter(|(_, count)| *count > 0).collect();
+    TrafficReport { requests: of.requests(), by_class, bytes_in: of.bytes_in, bytes_out: of.bytes_out }
+}
+
+fn latency(of: &Distribution) -> Option<LatencyReport> {
+    Some(LatencyReport { p50_ms: millis(of.quantile(0.5)?), p99_ms: millis(of.quantile(0.99)?) })
+}
+
+fn whole_millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// With three digits behind the point.
+#[expect(clippy::cast_precision_loss, reason = "microseconds for people")]
+fn millis(span: Duration) -> f64 {
+    (nanos(span) / 1_000) as f64 / 1_000.0
+}

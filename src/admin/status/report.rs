@@ -1,0 +1,265 @@
+//! What is said about the state of things: listeners, targets, backends. Times are milliseconds since 1970, ages and spans
+//! milliseconds.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// `GET /api/v1/status`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StatusReport {
+    /// Who answers.
+    pub process: ProcessReport,
+    /// Client connections.
+    pub connections: ConnectionReport,
+    /// Connections to backends.
+    pub upstream: UpstreamReport,
+    /// How often requests have ended with each cause, without `done`.
+    pub causes: BTreeMap<String, u64>,
+    /// In config order.
+    pub listeners: Vec<ListenerReport>,
+    /// In config order.
+    pub targets: Vec<TargetReport>,
+}
+
+/// Who answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessReport {
+    /// The program's version.
+    pub version: String,
+    /// The process's name.
+    pub name: String,
+    /// Its number in the system.
+    pub pid: u32,
+    /// The absolute path of its config; `None`: it has none.
+    pub config: Option<String>,
+    /// The how manieth config of this process is in force, from 1.
+    pub config_number: u64,
+    /// Worker threads.
+    pub workers: usize,
+    /// When it began to serve.
+    pub started_ms: u64,
+    /// How long ago that is.
+    pub uptime_ms: u64,
+}
+
+/// Client connections.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionReport {
+    /// Open now.
+    pub open: usize,
+    /// As many may be open at once.
+    pub limit: usize,
+    /// Accepted, refused ones included.
+    pub accepted: u64,
+    /// Turned away because of one of the limits.
+    pub refused: u64,
+}
+
+/// Connections to backends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpstreamReport {
+    /// Connections opened.
+    pub opened: u64,
+    /// Requests sent on an idle connection.
+    pub reused: u64,
+    /// Attempts after the first of a request.
+    pub retries: u64,
+}
+
+/// What has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrafficReport {
+    /// Requests, tunnels and TCP connections.
+    pub requests: u64,
+    /// By the first digit of the status, such as `2xx`; `none`: there was none, as with TCP.
+    pub by_class: BTreeMap<String, u64>,
+    /// Body bytes from clients.
+    pub bytes_in: u64,
+    /// Body bytes to clients.
+    pub bytes_out: u64,
+}
+
+/// Per second, over the latest seconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RateReport {
+    /// Requests; of a backend: attempts.
+    pub requests: f64,
+    /// Answers from 500 on; of a backend: attempts that ended in its fault.
+    pub errors: f64,
+    /// Over how long this was counted.
+    pub over_ms: u64,
+}
+
+/// A listener.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ListenerReport {
+    /// Its name.
+    pub name: String,
+    /// `listening`.
+    pub state: String,
+    /// Why.
+    pub reason: String,
+    /// Since when.
+    pub since_ms: u64,
+    /// How long ago that is.
+    pub age_ms: u64,
+    /// `http`, `https`, `tcp`, or `tls` for TCP behind TLS.
+    pub protocol: String,
+    /// Where it is bound.
+    pub addresses: Vec<String>,
+    /// Where its requests go.
+    pub targets: Vec<String>,
+    /// Connections open now.
+    pub connections: usize,
+    /// As many may be open; `None`: any, within the process's limit.
+    pub connections_limit: Option<usize>,
+    /// As many may be open of one client; `None`: any.
+    pub connections_per_client: Option<u32>,
+    /// What has ended.
+    pub traffic: TrafficReport,
+    /// `None`: it was not there long enough.
+    pub rate: Option<RateReport>,
+    /// What it shows to clients.
+    pub certificates: Vec<CertificateReport>,
+}
+
+/// A certificate of ours.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CertificateReport {
+    /// The names in it.
+    pub names: Vec<String>,
+    /// Where it was read.
+    pub file: String,
+    /// When it ends.
+    pub expires_ms: i64,
+}
+
+/// `GET /api/v1/targets/T`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TargetReport {
+    /// Its name.
+    pub name: String,
+    /// `unknown` (no verdict yet), `up`, `backups` (no others are left) or `down`.
+    pub state: String,
+    /// Why.
+    pub reason: String,
+    /// Since when.
+    pub since_ms: u64,
+    /// How long ago that is.
+    pub age_ms: u64,
+    /// `http` or `tcp`.
+    pub protocol: String,
+    /// How a backend is chosen.
+    pub balance: String,
+    /// How many backends get requests of new clients.
+    pub left: usize,
+    /// How many there are with a weight.
+    pub of: usize,
+    /// Requests at its backends now.
+    pub active: u64,
+    /// Requests in its queue now.
+    pub waiting: usize,
+    /// As many requests one backend may have now; `None`: any.
+    pub max_in_flight: Option<u32>,
+    /// So few backends are left that outliers get requests again.
+    pub panics: bool,
+    /// Backends of the config before that stand in, because none of the present ones may be picked yet.
+    pub stand_ins: usize,
+    /// What has ended.
+    pub traffic: TrafficReport,
+    /// `None`: it was not there long enough.
+    pub rate: Option<RateReport>,
+    /// From a request to the first byte of the answer, since the start; `None`: nothing was counted.
+    pub first_byte: Option<LatencyReport>,
+    /// In config order.
+    pub backends: Vec<BackendReport>,
+}
+
+/// How long something took.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LatencyReport {
+    /// Milliseconds that half of them do not exceed.
+    pub p50_ms: f64,
+    /// The same of 99 %.
+    pub p99_ms: f64,
+}
+
+/// `GET /api/v1/targets/T/backends/B`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BackendReport {
+    /// The name of its target.
+    pub target: String,
+    /// Its name in there.
+    pub name: String,
+    /// Where it is, as written.
+    pub address: String,
+    /// It is spoken to over TLS.
+    pub tls: bool,
+    /// `unknown` (no verdict yet), `up`, `draining` or `down`.
+    pub state: String,
+    /// The input that decided: `operator`, `name`, `probe`, `agent`, `breaker` or `outlier`.
+    pub source: String,
+    /// What that one says.
+    pub reason: String,
+    /// Since when.
+    pub since_ms: u64,
+    /// How long ago that is.
+    pub age_ms: u64,
+    /// All inputs of its state.
+    pub inputs: Vec<InputReport>,
+    /// The configured weight.
+    pub weight: u16,
+    /// Percent of it that its agent grants.
+    pub agent_share: u32,
+    /// Percent of the requests of new clients that it gets by its weight now.
+    pub share: f64,
+    /// It gets traffic only when all of a lower number are out; 255: a backup.
+    pub priority: u8,
+    /// Where it runs.
+    pub zone: Option<String>,
+    /// Requests there now.
+    pub active: u32,
+    /// Idle connections to it.
+    pub idle_connections: u32,
+    /// What has ended with it.
+    pub traffic: TrafficReport,
+    /// Attempts.
+    pub attempts: u64,
+    /// Those of them that ended in its fault.
+    pub failures: u64,
+    /// `None`: it was not there long enough.
+    pub rate: Option<RateReport>,
+    /// `None`: there was none.
+    pub last_probe: Option<ProbeReport>,
+}
+
+/// What one input of a backend's state says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputReport {
+    /// `operator`, `name`, `probe`, `agent`, `breaker` or `outlier`.
+    pub source: String,
+    /// Its word.
+    pub says: String,
+    /// Why; may be empty.
+    pub reason: String,
+    /// Since when.
+    pub since_ms: u64,
+    /// How long ago that is.
+    pub age_ms: u64,
+}
+
+/// The latest probe of a backend.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProbeReport {
+    /// When it ended.
+    pub at_ms: u64,
+    /// How long ago that is.
+    pub age_ms: u64,
+    /// `good` or `bad`.
+    pub result: String,
+    /// What was wrong; `None`: nothing.
+    pub reason: Option<String>,
+    /// How long it took.
+    pub took_ms: f64,
+}

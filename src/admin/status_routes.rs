@@ -1,0 +1,122 @@
+//! What is asked about the state of things: all of it, one target, one backend.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hyper::StatusCode;
+
+use super::api::Api;
+use super::exchange::answers::ok;
+use super::exchange::problem_document::ProblemDocument;
+use super::exchange::question::Question;
+use super::route::Outcome;
+use super::status::assembly::Sources;
+use super::status::report::ProcessReport;
+use crate::net::now;
+use crate::telemetry::cells::{Readings, Totals};
+
+impl Api {
+    /// Counts for rates; to be called each [`STEP`](super::status::rates::STEP).
+    pub fn count(&self) {
+        self.rates.note(Totals::sum(&self.running.reloader.cells()), now());
+    }
+
+    fn sources(&self) -> Result<Sources, ProblemDocument> {
+        let reloader = &self.running.reloader;
+        let Some(snapshot) = reloader.snapshots.current() else {
+            let detail = "no config is in force yet";
+            return Err(ProblemDocument::plain(StatusCode::SERVICE_UNAVAILABLE, detail));
+        };
+        let (cells, now) = (reloader.cells(), now());
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(Sources {
+            now,
+            unix_ms: u64::try_from(unix.as_millis()).unwrap_or(u64::MAX),
+            snapshot,
+            readings: Readings::sum(&cells),
+            rates: self.rates.rates(Totals::sum(&cells), now),
+        })
+    }
+}
+
+/// All of it.
+pub(super) fn status(api: &Api) -> Outcome {
+    let (sources, reloader) = (api.sources()?, &api.running.reloader);
+    let (started_ms, uptime_ms) = sources.begun(api.rates.begun());
+    let process = ProcessReport {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        name: api.about.name.clone(),
+        pid: std::process::id(),
+        config: api.about.config.clone(),
+        config_number: sources.snapshot.number,
+        workers: reloader.cells().len(),
+        started_ms,
+        uptime_ms,
+    };
+    let bound: Vec<(String, String)> =
+        reloader.bound().into_iter().map(|(listener, address)| (listener, address.to_string())).collect();
+    let connections = (reloader.limits.taken(), reloader.limits.limit());
+    Ok(ok(&sources.status(process, &bound, connections)))
+}
+
+/// One target.
+pub(super) fn target(api: &Api, asked: &Question) -> Outcome {
+    let (sources, name) = (api.sources()?, asked.parameter("target"));
+    match sources.target(name) {
+        Some(report) => Ok(ok(&report)),
+        None => Err(no_target(&sources, name)),
+    }
+}
+
+/// One backend.
+pub(super) fn backend(api: &Api, asked: &Question) -> Outcome {
+    let (sources, target, name) = (api.sources()?, asked.parameter("target"), asked.parameter("backend"));
+    if let Some(report) = sources.backend(target, name) {
+        return Ok(ok(&report));
+    }
+    let found = sources.snapshot.targets.iter().find(|one| &*one.name == target);
+    let Some(found) = found else { return Err(no_target(&sources, target)) };
+    let names = found.backends.iter().map(|backend| &*backend.name);
+    Err(missing(&format!("target {target} has no backend `{}`", clipped(name)), name, names))
+}
+
+fn no_target(sources: &Sources, name: &str) -> ProblemDocument {
+    let names = sources.snapshot.targets.iter().map(|target| &*target.name);
+    missing(&format!("there is no target `{}`", clipped(name)), name, names)
+}
+
+/// What somebody asks for may be long.
+fn clipped(name: &str) -> String {
+    name.chars().take(60).collect()
+}
+
+/// 404 with the nearest name, or with the first few.
+fn missing<'a>(what: &str, name: &str, names: impl Iterator<Item = &'a str> + Clone) -> ProblemDocument {
+    const SHOWN: usize = 5;
+    let likeness = |known: &str| strsim::jaro_winkler(known, name);
+    let nearest = names.clone().max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
+    let detail = match nearest.filter(|known| likeness(known) > 0.8) {
+        Some(known) => format!("{what}; did you mean `{known}`?"),
+        None => {
+            let first: Vec<&str> = names.clone().take(SHOWN).collect();
+            let more = if names.count() > SHOWN { ", …" } else { "" };
+            format!("{what}; there are {}{more}", first.join(", "))
+        }
+    };
+    ProblemDocument::plain(StatusCode::NOT_FOUND, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_not_there_is_told_with_the_nearest_or_with_those_that_are() {
+        let of = |name: &str, names: &[&str]| {
+            missing(&format!("there is no target `{name}`"), name, names.iter().copied()).detail
+        };
+        assert_eq!(of("wbe", &["api", "web"]), "there is no target `wbe`; did you mean `web`?");
+        assert_eq!(of("x", &["api", "web"]), "there is no target `x`; there are api, web");
+        let many = ["a1", "b2", "c3", "d4", "e5", "f6"];
+        assert_eq!(of("x", &many), "there is no target `x`; there are a1, b2, c3, d4, e5, …");
+    }
+}

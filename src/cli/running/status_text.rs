@@ -1,0 +1,249 @@
+//! The state of things as text of at most 80 columns.
+
+use std::fmt::Write as _;
+
+use crate::admin::status::report::{
+    BackendReport, InputReport, ListenerReport, RateReport, StatusReport, TargetReport,
+};
+
+/// Columns of a line.
+const COLUMNS: usize = 80;
+/// Columns of a backend's name.
+const NAME: usize = 22;
+
+/// Everything.
+pub(super) fn everything(report: &StatusReport) -> String {
+    let StatusReport { process, connections, listeners, targets, .. } = report;
+    let mut text = String::new();
+    let mut line = |of: String| {
+        text += &clipped(&of, COLUMNS);
+        text.push('\n');
+    };
+    line(format!(
+        "evenkeel {}, process {}, up for {}, config {}",
+        process.version,
+        process.pid,
+        span(process.uptime_ms),
+        process.config_number
+    ));
+    line(match &process.config {
+        Some(file) => format!("  {}: {}", process.name, shortened(file, COLUMNS - process.name.len() - 4)),
+        None => format!("  {}: without a config file", process.name),
+    });
+    line(format!("  {} of {} connections, {}", connections.open, connections.limit, of_all(listeners)));
+    line(format!("  {}", verdict(targets)));
+    line(String::new());
+    line(format!(
+        "{:<22} {:<6} {:<26} {:>6} {:>8} {:>7}",
+        "LISTENER", "SPEAKS", "ADDRESS", "OPEN", "REQ/S", "ERR/S"
+    ));
+    for listener in listeners {
+        let ListenerReport { name, protocol, addresses, connections, rate, .. } = listener;
+        let (requests, errors) = rates(rate.as_ref());
+        for (place, address) in addresses.iter().enumerate() {
+            let address = shortened(address, 26);
+            line(match place {
+                0 => format!(
+                    "{:<22} {protocol:<6} {address:<26} {connections:>6} {requests:>8} {errors:>7}",
+                    shortened(name, 22)
+                ),
+                _ => format!("{:<29} {address}", ""),
+            });
+        }
+    }
+    for target in targets {
+        line(String::new());
+        section(target).lines().for_each(|one| line(one.to_owned()));
+    }
+    text
+}
+
+/// One target.
+pub(super) fn one_target(report: &TargetReport) -> String {
+    let TargetReport { protocol, balance, active, waiting, max_in_flight, traffic, first_byte, .. } = report;
+    let mut text = section(report);
+    let limit = max_in_flight.map_or(String::new(), |limit| format!(", at most {limit} for each backend"));
+    let _ = writeln!(text, "\n  {protocol}, {balance}; {active} active{limit}, {waiting} waiting");
+    let failed = traffic.by_class.get("5xx").copied().unwrap_or_default();
+    let _ = writeln!(text, "  {} ended since the start, {failed} of them with 5xx", traffic.requests);
+    if let Some(latency) = first_byte {
+        let (half, most) = (precise(latency.p50_ms), precise(latency.p99_ms));
+        let _ = writeln!(text, "  first byte within {half} (half of them) and {most} (99 %)");
+    }
+    fitted(&text)
+}
+
+/// One backend.
+pub(super) fn one_backend(report: &BackendReport) -> String {
+    let BackendReport { target, name, address, state, source, reason, age_ms, .. } = report;
+    let mut text = format!("{target}/{name} is {state} for {}: {reason} ({source})\n", span(*age_ms));
+    let over = if report.tls { ", over TLS" } else { "" };
+    let _ = writeln!(text, "  at {address}{over}\n");
+    let _ = writeln!(text, "  {:<9} {:<9} {:>7}  WHY", "INPUT", "SAYS", "FOR");
+    for InputReport { source: of, says, reason, age_ms, .. } in &report.inputs {
+        let mark = if of == source { "*" } else { " " };
+        let _ = writeln!(text, "{mark} {of:<9} {says:<9} {:>7}  {reason}", span(*age_ms));
+    }
+    let probe = match &report.last_probe {
+        None => "none".to_owned(),
+        Some(probe) => {
+            let why = probe.reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
+            format!("{}, {} ago, in {}{why}", probe.result, span(probe.age_ms), precise(probe.took_ms))
+        }
+    };
+    let (requests, errors) = rates(report.rate.as_ref());
+    let BackendReport { active, idle_connections, attempts, failures, weight, agent_share, share, .. } =
+        report;
+    let granted = if *agent_share == 100 {
+        String::new()
+    } else {
+        format!(", of which the agent grants {agent_share}%")
+    };
+    let _ = writeln!(text, "\n  last probe  {probe}");
+    let _ = writeln!(
+        text,
+        "  requests    {requests}/s, {errors} failures/s; {active} active, {idle_connections} idle connections"
+    );
+    let _ = writeln!(text, "  in all      {attempts} attempts, {failures} of them failed");
+    let _ =
+        writeln!(text, "  weight      {weight}{granted}; {} of the requests of new clients", percent(*share));
+    fitted(&text)
+}
+
+/// A target with a line for each backend, and another one for each that is not up.
+fn section(target: &TargetReport) -> String {
+    let TargetReport { name, state, reason, age_ms, backends, .. } = target;
+    let mark = if state == "up" { "" } else { "! " };
+    let mut text = format!("{mark}{name} is {state} for {}: {reason}\n", span(*age_ms));
+    let _ = writeln!(
+        text,
+        "    {:<NAME$} {:<8}{:>7}{:>7}{:>7}{:>6}{:>9}{:>8}",
+        "BACKEND", "STATE", "FOR", "ACTIVE", "WEIGHT", "SHARE", "REQ/S", "ERR/S"
+    );
+    for backend in backends {
+        let BackendReport { name, state, age_ms, active, weight, share, rate, .. } = backend;
+        let mark = match state.as_str() {
+            "up" => ' ',
+            "draining" => '~',
+            "unknown" => '?',
+            _ => '!',
+        };
+        let (requests, errors) = rates(rate.as_ref());
+        let _ = writeln!(
+            text,
+            "  {mark} {:<NAME$} {state:<8}{:>7}{active:>7}{weight:>7}{:>6}{requests:>9}{errors:>8}",
+            shortened(name, NAME),
+            span(*age_ms),
+            percent(*share)
+        );
+        if state != "up" {
+            let _ = writeln!(text, "      {} ({})", backend.reason, backend.source);
+        }
+    }
+    fitted(&text)
+}
+
+/// Whether anything is wrong, in words.
+fn verdict(targets: &[TargetReport]) -> String {
+    let sick: Vec<String> = targets
+        .iter()
+        .filter(|target| target.state != "up")
+        .map(|target| {
+            format!(
+                "{} ({})",
+                target.name,
+                if target.state == "backups" { "on backups" } else { &target.state }
+            )
+        })
+        .collect();
+    let lost =
+        targets.iter().flat_map(|target| &target.backends).filter(|backend| backend.state != "up").count();
+    let backends = match lost {
+        0 => "all backends are up".to_owned(),
+        1 => "1 backend is not up".to_owned(),
+        more => format!("{more} backends are not up"),
+    };
+    match sick.as_slice() {
+        [] => format!("all targets are up, {backends}"),
+        some => format!("NOT UP: {}; {backends}", some.join(", ")),
+    }
+}
+
+/// What all listeners have together.
+fn of_all(listeners: &[ListenerReport]) -> String {
+    let each = || listeners.iter().filter_map(|listener| listener.rate.as_ref());
+    if each().next().is_none() {
+        return "too early for rates".to_owned();
+    }
+    let (requests, errors): (f64, f64) =
+        (each().map(|rate| rate.requests).sum(), each().map(|rate| rate.errors).sum());
+    format!("{} requests/s, {} errors/s", number(requests), number(errors))
+}
+
+fn rates(rate: Option<&RateReport>) -> (String, String) {
+    match rate {
+        Some(rate) => (number(rate.requests), number(rate.errors)),
+        None => ("-".to_owned(), "-".to_owned()),
+    }
+}
+
+/// A rate in few figures.
+fn number(rate: f64) -> String {
+    match rate {
+        _ if rate == 0.0 => "0".to_owned(),
+        _ if rate < 10.0 => format!("{rate:.1}"),
+        _ => format!("{rate:.0}"),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{share:.0}%")
+}
+
+/// A time in few figures.
+fn precise(ms: f64) -> String {
+    match ms {
+        _ if ms < 10.0 => format!("{ms:.1}ms"),
+        _ if ms < 1_000.0 => format!("{ms:.0}ms"),
+        _ => format!("{:.1}s", ms / 1_000.0),
+    }
+}
+
+/// An age in two figures.
+fn span(ms: u64) -> String {
+    let seconds = ms / 1_000;
+    let (minutes, hours) = (seconds / 60, seconds / 3_600);
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3_600 => format!("{minutes}m{:02}s", seconds % 60),
+        3_600..86_400 => format!("{hours}h{:02}m", minutes % 60),
+        _ => format!("{}d{:02}h", hours / 24, hours % 24),
+    }
+}
+
+/// The lines of `text`, none of them longer than a terminal.
+fn fitted(text: &str) -> String {
+    text.lines().map(|line| clipped(line, COLUMNS) + "\n").collect()
+}
+
+fn clipped(text: &str, room: usize) -> String {
+    let text = text.trim_end();
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    text.chars().take(room.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// Names and paths that are alike differ at either end.
+fn shortened(text: &str, room: usize) -> String {
+    let count = text.chars().count();
+    if count <= room {
+        return text.to_owned();
+    }
+    let kept = room.saturating_sub(1);
+    let (head, tail) = (kept - kept / 2, kept / 2);
+    text.chars().take(head).chain(['…']).chain(text.chars().skip(count - tail)).collect()
+}
+
+#[cfg(test)]
+mod tests;
