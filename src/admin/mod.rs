@@ -5,6 +5,7 @@ pub mod api;
 pub mod config_routes;
 pub mod dispatch;
 pub mod exchange;
+pub mod hand_routes;
 pub mod listener;
 pub mod route;
 pub mod routes;

@@ -7,9 +7,10 @@ use hyper::StatusCode;
 use super::api::Api;
 use super::config_routes;
 use super::exchange::answers;
-use super::exchange::caller::Scope::Configure;
+use super::exchange::caller::Scope::{Configure, Operate};
 use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::{BodyKind, Question};
+use super::hand_routes;
 use super::route::{AdminRoute, Outcome};
 use super::status_routes;
 use super::wire::ProcessFacts;
@@ -55,6 +56,41 @@ pub const ROUTES: &[AdminRoute] = &[
         "The state of a backend.",
         |api, asked| Box::pin(async move { status_routes::backend(&api, &asked) }),
     ),
+    AdminRoute::change(
+        "PATCH",
+        "/api/v1/targets/{target}",
+        Operate,
+        "Sets max_in_flight by hand; null takes that back.",
+        |api, asked| Box::pin(async move { hand_routes::set_target(&api, &asked).await }),
+    )
+    .taking(BodyKind::Json),
+    AdminRoute::change(
+        "PATCH",
+        "/api/v1/targets/{target}/backends/{backend}",
+        Operate,
+        "Sets state or weight by hand; null takes that back.",
+        |api, asked| Box::pin(async move { hand_routes::set_backend(&api, &asked).await }),
+    )
+    .taking(BodyKind::Json),
+    AdminRoute::change(
+        "POST",
+        "/api/v1/targets/{target}/backends",
+        Configure,
+        "Adds a backend by hand.",
+        |api, asked| Box::pin(async move { hand_routes::add(&api, &asked).await }),
+    )
+    .taking(BodyKind::Json),
+    AdminRoute::change(
+        "DELETE",
+        "/api/v1/targets/{target}/backends/{backend}",
+        Configure,
+        "Removes a backend by hand; what is under way finishes, tunnels within drain.",
+        |api, asked| Box::pin(async move { hand_routes::remove(&api, &asked).await }),
+    )
+    .with(&["drain", "for"]),
+    AdminRoute::read("/api/v1/overlay", "All that is changed by hand, beside what the file says.", |api, _| {
+        Box::pin(async move { hand_routes::overlay(&api) })
+    }),
 ];
 
 /// Who answers, and what it can be asked.

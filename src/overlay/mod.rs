@@ -8,6 +8,7 @@ pub mod change;
 pub mod entry;
 pub mod lay;
 pub mod reconcile;
+pub mod report;
 mod view;
 
 #[cfg(test)]
@@ -17,3 +18,4 @@ pub use change::{Ask, Changed, Declined, Wish, change};
 pub use entry::{AddedBackend, Author, Entry, EntryChange, EntryField, ObjectName};
 pub use lay::{Aside, Laid, lay};
 pub use reconcile::{EntryEnd, KEPT, Reconciled, next_end, reconcile};
+pub use report::{EntryReport, OverlayReport, report};
