@@ -191,21 +191,15 @@ impl Draft<'_> {
         name: Option<&str>,
         added: &AddedBackend,
     ) -> Result<(), Declined> {
-        let AddedBackend { url: _, weight, priority, backup, zone, health_path } = added;
-        let is_other_name = name.is_some_and(|name| object.backend.as_deref() != Some(name));
-        if is_other_name || priority.is_some() || backup.is_some() || zone.is_some() || health_path.is_some() {
+        let is_bare = *added == AddedBackend { url: added.url.clone(), ..AddedBackend::default() };
+        if !is_bare || name.is_some_and(|name| object.backend.as_deref() != Some(name)) {
             return Err(Declined::Duplicate(format!(
-                "the file has this backend as {object}, removed by hand: what it says of it can't be said otherwise here"
+                "the file has this backend as {object}, removed by hand: to add the URL alone brings it back"
             )));
         }
         self.drop_of(object, |_| true);
-        match weight.map(u16::try_from) {
-            Some(Ok(weight)) => self.set(object, &EntryChange::Weight(weight)),
-            _ => {
-                self.objects.push(object.clone());
-                Ok(())
-            }
-        }
+        self.objects.push(object.clone());
+        Ok(())
     }
 
     fn remove(&mut self, object: &ObjectName) -> Result<(), Declined> {

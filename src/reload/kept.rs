@@ -8,6 +8,11 @@
 //!    an entry, is a part of the next record.
 //! 3. Ids are never given twice, also not to those who come after a crash.
 
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 
@@ -16,8 +21,8 @@ use serde::{Deserialize, Serialize};
 use crate::overlay::Entry;
 use crate::store::{Record, Store};
 
-/// A journal of fewer bytes is not worth to be rewritten.
-const WORTH: u64 = 64 * 1024;
+/// A journal of fewer bytes is not worth to be rewritten, but for tests.
+const WORTH: u64 = if cfg!(test) { 512 } else { 64 * 1024 };
 /// How many times as long as it would be anew a journal becomes.
 const SLACK: u64 = 4;
 

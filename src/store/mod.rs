@@ -5,6 +5,8 @@
 
 pub mod journal;
 pub mod local;
+#[cfg(test)]
+pub(crate) mod memory;
 
 use std::fmt;
 use std::io;
