@@ -214,6 +214,9 @@ mod tests {
         let read = |text| span("drain", text, DRAIN_MAX).map_err(|problem| problem.status);
         assert_eq!(read("30"), Ok(Duration::from_secs(30)));
         assert_eq!(read("1m 30s"), Ok(Duration::from_secs(90)));
-        assert_eq!((read("0s"), read("-1"), read("2days"), read("soon")), (Ok(Duration::ZERO), Err(400), Err(400), Err(400)));
+        assert_eq!(
+            (read("0s"), read("-1"), read("2days"), read("soon")),
+            (Ok(Duration::ZERO), Err(400), Err(400), Err(400))
+        );
     }
 }

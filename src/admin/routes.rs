@@ -88,9 +88,11 @@ pub const ROUTES: &[AdminRoute] = &[
         |api, asked| Box::pin(async move { hand_routes::remove(&api, &asked).await }),
     )
     .with(&["drain", "for"]),
-    AdminRoute::read("/api/v1/overlay", "All that is changed by hand, beside what the file says.", |api, _| {
-        Box::pin(async move { hand_routes::overlay(&api) })
-    }),
+    AdminRoute::read(
+        "/api/v1/overlay",
+        "All that is changed by hand, beside what the file says.",
+        |api, _| Box::pin(async move { hand_routes::overlay(&api) }),
+    ),
 ];
 
 /// Who answers, and what it can be asked.

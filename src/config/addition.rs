@@ -226,12 +226,12 @@ mod tests {
 
     #[test]
     fn it_is_what_the_file_would_have_made_of_it() {
-        let new = add(&loaded(WEB), &Addition { weight: Some(3), ..ask("http://10.0.0.1:80") }).expect("taken");
+        let new =
+            add(&loaded(WEB), &Addition { weight: Some(3), ..ask("http://10.0.0.1:80") }).expect("taken");
         let text = WEB.replace("name: b1}", "name: b1}, {url: 'http://10.0.0.1:80', weight: 3}");
         let written = loaded(&text);
         assert_eq!(new.backend, written.config.targets[0].backends[1]);
-        let rows: Vec<String> =
-            new.rows.iter().map(|row| format!("{} = {}", row.path, row.value)).collect();
+        let rows: Vec<String> = new.rows.iter().map(|row| format!("{} = {}", row.path, row.value)).collect();
         let of_file = written.effective.iter().filter(|row| row.path.starts_with("targets.web.backends[1]."));
         let of_file: Vec<String> = of_file.map(|row| format!("{} = {}", row.path, row.value)).collect();
         assert_eq!(rows, of_file);

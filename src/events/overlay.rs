@@ -40,7 +40,11 @@ pub fn overlay_over(entry: &str, why: &str) {
 /// Logs how many changes by hand a process starts with, and how many of them have no effect.
 pub fn overlay_laid(effective: usize, aside: usize) {
     let idle = if aside == 0 { String::new() } else { format!(", {aside} without effect") };
-    tracing::info!(effective, aside, "changes by hand in force: {effective}{idle}; `evenkeel diff` shows them");
+    tracing::info!(
+        effective,
+        aside,
+        "changes by hand in force: {effective}{idle}; `evenkeel diff` shows them"
+    );
 }
 
 /// Logs that an entry has no effect with the config in force.
@@ -50,7 +54,11 @@ pub fn overlay_aside(entry: &str, why: &str) {
 
 /// Logs that nothing can be changed by hand.
 pub fn overlay_unkept(reason: &str) {
-    tracing::warn!(reason, "{}", sentence("changes by hand are refused, they can't be kept: ", &[], "", reason, ""));
+    tracing::warn!(
+        reason,
+        "{}",
+        sentence("changes by hand are refused, they can't be kept: ", &[], "", reason, "")
+    );
 }
 
 /// Logs that the store has not what is in force.
@@ -67,6 +75,9 @@ pub fn overlay_cut(torn: usize, damaged: usize) {
             "the journal of changes by hand is damaged, {damaged} lines are left out; it is kept as overlay.journal.damaged"
         );
     } else {
-        tracing::warn!(torn, "the journal of changes by hand was cut by {torn} bytes, the rest of a change that nobody was told is done");
+        tracing::warn!(
+            torn,
+            "the journal of changes by hand was cut by {torn} bytes, the rest of a change that nobody was told is done"
+        );
     }
 }

@@ -172,7 +172,9 @@ impl Draft<'_> {
             if self.is_removed(&hidden) {
                 return self.restore(&hidden, name, added);
             }
-        } else if of_file.backends().iter().any(|backend| backend.name == new.name) && self.is_removed(&object) {
+        } else if of_file.backends().iter().any(|backend| backend.name == new.name)
+            && self.is_removed(&object)
+        {
             return Err(Declined::Duplicate(format!(
                 "the file has a backend {object} at another address, which was removed by hand"
             )));
@@ -238,8 +240,10 @@ impl Draft<'_> {
         }
         let removed = self.entries.iter().find(|entry| entry.object == *object && is_live_removal(entry));
         if let Some(removed) = removed {
-            return Err(Declined::Missing(format!("{object} was removed by hand, by {}; to add it again brings it back",
-                removed.author)));
+            return Err(Declined::Missing(format!(
+                "{object} was removed by hand, by {}; to add it again brings it back",
+                removed.author
+            )));
         }
         if view.has(object) || self.added(object).is_some() { Ok(()) } else { Err(self.missing(object)) }
     }
@@ -291,12 +295,10 @@ impl Draft<'_> {
     fn missing(&self, object: &ObjectName) -> Declined {
         let laid = lay(self.file, &self.entries);
         let target = laid.loaded.config.targets.iter().find(|target| target.name == object.target);
-        let names: Vec<&str> = target
-            .iter()
-            .flat_map(|target| &target.backends)
-            .map(|backend| backend.name.as_str())
-            .collect();
-        let near = meant(object.backend.as_deref().unwrap_or_default(), &names, &format!("{}/", object.target));
+        let names: Vec<&str> =
+            target.iter().flat_map(|target| &target.backends).map(|backend| backend.name.as_str()).collect();
+        let near =
+            meant(object.backend.as_deref().unwrap_or_default(), &names, &format!("{}/", object.target));
         Declined::Missing(format!("there is no backend {object}{near}"))
     }
 }

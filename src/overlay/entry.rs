@@ -250,12 +250,18 @@ mod tests {
             entry(ObjectName::target("web"), EntryChange::MaxInFlight(Some(5))),
             entry(backend(), EntryChange::Added(added)),
             entry(backend(), EntryChange::Removed),
-            Entry { author: Author::Uid(0), file_value: None, address: None, ..entry(backend(), EntryChange::Removed) },
+            Entry {
+                author: Author::Uid(0),
+                file_value: None,
+                address: None,
+                ..entry(backend(), EntryChange::Removed)
+            },
         ] {
             let json = serde_json::to_string(&entry).expect("JSON");
             assert_eq!(serde_json::from_str::<Entry>(&json).expect(&json), entry, "{json}");
         }
-        let wrong = r#"{"id":1,"target":"a","backend":"b","field":"state","value":"off","author":"uid 0","at_ms":1}"#;
+        let wrong =
+            r#"{"id":1,"target":"a","backend":"b","field":"state","value":"off","author":"uid 0","at_ms":1}"#;
         assert!(serde_json::from_str::<Entry>(wrong).is_err());
     }
 
@@ -263,7 +269,10 @@ mod tests {
     fn names_and_authors_are_told_as_people_write_them() {
         assert_eq!(ObjectName::backend("web", "a:80").to_string(), "web/a:80");
         assert_eq!(ObjectName::target("web").to_string(), "web");
-        assert_eq!((Author::Uid(0).to_string(), Author::Token("ci".into()).to_string()), ("uid 0".into(), "token ci".into()));
+        assert_eq!(
+            (Author::Uid(0).to_string(), Author::Token("ci".into()).to_string()),
+            ("uid 0".into(), "token ci".into())
+        );
         assert_eq!("nobody".parse::<Author>(), Err(()));
     }
 }

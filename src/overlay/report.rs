@@ -43,7 +43,12 @@ pub struct EntryReport {
 
 /// Shows `entries` over `file` at `now_ms`.
 #[must_use]
-pub fn report(file: &Loaded, entries: &[Entry], aside: &BTreeMap<u64, Aside>, now_ms: u64) -> Vec<EntryReport> {
+pub fn report(
+    file: &Loaded,
+    entries: &[Entry],
+    aside: &BTreeMap<u64, Aside>,
+    now_ms: u64,
+) -> Vec<EntryReport> {
     let view = FileView::of(file, entries, &[]);
     let kept_ms = u64::try_from(KEPT.as_millis()).unwrap_or(u64::MAX);
     let shown = |entry: &Entry| {

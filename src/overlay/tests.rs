@@ -92,7 +92,8 @@ fn a_row_says_who_has_set_it_by_hand_and_all_others_stay() {
     };
     let path = "targets.web.backends[1].weight";
     assert_eq!(row(&laid.loaded, path), ("5".into(), Origin::Hand { who: "uid 0".into(), at_ms: NOW }));
-    let others = |loaded: &Loaded| loaded.effective.iter().filter(|row| row.path != path).cloned().collect::<Vec<_>>();
+    let others =
+        |loaded: &Loaded| loaded.effective.iter().filter(|row| row.path != path).cloned().collect::<Vec<_>>();
     assert_eq!(others(&laid.loaded), others(&file));
     let drained = lay(&file, &changed(&file, &[], drain("b1")));
     let by = drained.loaded.config.targets[0].backends[0].state_by.as_deref();
@@ -126,7 +127,9 @@ fn what_is_removed_by_hand_stays_removed_until_its_entry_in_the_file_changes() {
     }
     let other = file("{name: b1, host: h, port: 1}, {name: b2, host: h, port: 3}");
     assert_eq!(after(&entries, &other, NOW).0, ["b1 1", "b2 1"]);
-    let Declined::Missing(why) = try_change(&two(""), &entries, &ask(vec![drain("b2")])).expect_err("it is gone") else {
+    let Declined::Missing(why) =
+        try_change(&two(""), &entries, &ask(vec![drain("b2")])).expect_err("it is gone")
+    else {
         panic!("missing")
     };
     assert_eq!(why, "web/b2 was removed by hand, by uid 0; to add it again brings it back");
@@ -211,7 +214,8 @@ fn no_target_loses_the_last_that_gets_requests() {
 #[test]
 fn duplicates_are_refused_and_what_does_not_fit_is_told_with_its_key() {
     let file = two("");
-    let refused = |entries: &[Entry], wish| try_change(&file, entries, &ask(vec![wish])).expect_err("refused");
+    let refused =
+        |entries: &[Entry], wish| try_change(&file, entries, &ask(vec![wish])).expect_err("refused");
     let Declined::Duplicate(why) = refused(&[], add("http://H:2")) else { panic!("a duplicate") };
     assert_eq!(why, "the backend `H:2` is there twice in the target `web`: the first is `b2`");
     let entries = changed(&file, &[], add("http://h:3"));
@@ -224,10 +228,7 @@ fn duplicates_are_refused_and_what_does_not_fit_is_told_with_its_key() {
     assert!(matches!(refused(&[], named), Declined::Duplicate(_)));
     let Declined::Unfit(faults) = refused(&[], add("tcp://h:3")) else { panic!("unfit") };
     assert_eq!(faults[0].key, "url");
-    assert_eq!(
-        refused(&[], drain("b3")).to_string(),
-        "there is no backend web/b3; did you mean web/b2?"
-    );
+    assert_eq!(refused(&[], drain("b3")).to_string(), "there is no backend web/b3; did you mean web/b2?");
     let elsewhere = Wish::Remove(ObjectName::backend("wep", "b1"));
     assert_eq!(refused(&[], elsewhere).to_string(), "there is no target wep; did you mean web?");
 }
@@ -236,13 +237,17 @@ fn duplicates_are_refused_and_what_does_not_fit_is_told_with_its_key() {
 fn one_that_does_not_fit_the_file_any_more_is_set_aside_and_tried_again() {
     let entries = changed(&two(""), &[], add("http://h:3"));
     let entries = changed(&two(""), &entries, drain("h:3"));
-    let text = "targets: {web: {protocol: tcp, listener: 127.0.0.1:0, backends: [{name: b1, host: h, port: 1}]}}";
+    let text =
+        "targets: {web: {protocol: tcp, listener: 127.0.0.1:0, backends: [{name: b1, host: h, port: 1}]}}";
     let tcp = load_text(text, "t.yaml", Path::new("/"), &Flags::default(), &|_| None).expect("valid");
     let tcp = Arc::new(tcp);
     let (seen, ended, left) = after(&entries, &tcp, NOW);
     assert_eq!((seen, ended.len()), (vec!["b1 1".to_owned()], 0));
     let aside: Vec<String> = lay(&tcp, &left).aside.values().map(ToString::to_string).collect();
-    assert_eq!(aside, ["this backend speaks http, but the target `web` speaks tcp", "its backend is set aside"]);
+    assert_eq!(
+        aside,
+        ["this backend speaks http, but the target `web` speaks tcp", "its backend is set aside"]
+    );
     assert_eq!(after(&left, &two(""), NOW).0, ["b1 1", "b2 1", "h:3 1 drain"]);
 }
 
@@ -256,7 +261,10 @@ fn the_limit_of_a_target_is_changed_like_a_field_of_a_backend() {
                 backends: [{name: b1, host: h, port: 1}]}}";
     let adaptive = load_text(text, "t.yaml", Path::new("/"), &Flags::default(), &|_| None).expect("valid");
     let adaptive = Arc::new(adaptive);
-    assert_eq!(reconcile(&entries, &adaptive, NOW).ended[0].1, EntryEnd::FileChanged { now: "adaptive".into() });
+    assert_eq!(
+        reconcile(&entries, &adaptive, NOW).ended[0].1,
+        EntryEnd::FileChanged { now: "adaptive".into() }
+    );
     let off = changed(&adaptive, &[], set(None));
     let laid = lay(&adaptive, &off);
     let resilience = &laid.loaded.config.targets[0].resilience;
@@ -271,7 +279,10 @@ fn several_wishes_are_one_change() {
     assert!(try_change(&file, &[], &both).is_err());
     let done = try_change(&file, &[], &ask(vec![drain("b2"), weight("b2", 3)])).expect("it can be");
     assert_eq!(seen(&done.laid), ["b1 1", "b2 3 drain"]);
-    assert_eq!((done.entries.iter().map(|entry| entry.id).collect::<Vec<_>>(), done.next_id), (vec![1, 2], 3));
+    assert_eq!(
+        (done.entries.iter().map(|entry| entry.id).collect::<Vec<_>>(), done.next_id),
+        (vec![1, 2], 3)
+    );
 }
 
 #[test]
@@ -279,10 +290,8 @@ fn what_is_shown_has_the_file_s_line_beside_it() {
     let file = two("");
     let entries = changed(&file, &changed(&file, &[], weight("b2", 5)), add("http://h:3"));
     let entries = changed(&file, &entries, Wish::Remove(b("b1")));
-    let lines: Vec<String> = report(&file, &entries, &lay(&file, &entries).aside, NOW)
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let lines: Vec<String> =
+        report(&file, &entries, &lay(&file, &entries).aside, NOW).iter().map(ToString::to_string).collect();
     let by = "by hand, uid 0, 2027-01-15T08:00:00Z";
     assert_eq!(
         lines,

@@ -142,7 +142,8 @@ impl KeptOverlay {
 
     fn store(&mut self, entries: &[Entry], next_id: u64) -> Result<(), Unkept> {
         let unkept = |error: &io::Error| Unkept { reason: error.to_string(), is_full: is_full(error) };
-        let store = self.store.as_mut().map_err(|reason| Unkept { reason: reason.clone(), is_full: false })?;
+        let store =
+            self.store.as_mut().map_err(|reason| Unkept { reason: reason.clone(), is_full: false })?;
         if self.stored == entries {
             return Ok(());
         }

@@ -293,7 +293,9 @@ impl PlannedPlace {
             Origin::File { file, line } | Origin::Environment { file, line, .. } => {
                 PlannedPlace { text, file: Some(file.to_string()), line: Some(*line) }
             }
-            Origin::Flag(_) | Origin::Hand { .. } | Origin::Default => PlannedPlace { text, file: None, line: None },
+            Origin::Flag(_) | Origin::Hand { .. } | Origin::Default => {
+                PlannedPlace { text, file: None, line: None }
+            }
         }
     }
 }

@@ -13,11 +13,11 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use tokio::sync::{Mutex, watch};
 
 use super::background::background;
+use super::begun::{Begun, ByHand, now_ms};
 use super::difference::difference;
 use super::fault::Fault;
-use super::objects::objects;
-use super::begun::{Begun, ByHand, now_ms};
 use super::kept::KeptOverlay;
+use super::objects::objects;
 use super::plan::{Plan, PlanVerdict, PlannedEnd};
 use super::{Refused, Reloaded, Reloader};
 use crate::config::model::{EventFormat, LogLevel, WatchMode};

@@ -253,10 +253,7 @@ mod tests {
         let _first = store(folder.path());
         let error = LockedFolder::take(folder.path(), "edge-2").expect_err("it is taken");
         let holder = format!("edge-1 (process {})", std::process::id());
-        assert_eq!(
-            error.to_string(),
-            format!("state_dir {} is in use by {holder}", folder.path().display())
-        );
+        assert_eq!(error.to_string(), format!("state_dir {} is in use by {holder}", folder.path().display()));
     }
 
     #[test]

@@ -231,7 +231,10 @@ mod tests {
         assert!(backend("web").is_err() && backend("/a").is_err() && backend("a/").is_err());
         assert_eq!((weight("file"), weight("256")), (Ok(WeightWord::File), Ok(WeightWord::Number(256))));
         assert!(weight("257").is_err() && weight("x").is_err());
-        assert_eq!((lasting("90"), lasting("5m")), (Ok(Duration::from_secs(90)), Ok(Duration::from_secs(300))));
+        assert_eq!(
+            (lasting("90"), lasting("5m")),
+            (Ok(Duration::from_secs(90)), Ok(Duration::from_secs(300)))
+        );
         assert!(lasting("0s").is_err() && lasting("soon").is_err());
     }
 }

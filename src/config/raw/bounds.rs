@@ -30,7 +30,7 @@ pub(super) const KEY_MIN: usize = 16;
 /// Statuses that can be a failure.
 pub(super) const FAILURES: RangeInclusive<u16> = 400..=599;
 /// Most requests that one backend can be allowed to have at once, and most that can wait.
-pub(in crate::config) const IN_FLIGHT_MAX: u32 = 1_000_000;
+pub(super) const IN_FLIGHT_MAX: u32 = 1_000_000;
 /// Most attempts of a request.
 pub(super) const ATTEMPTS_MAX: u32 = 10;
 /// Bounds of `outlier.latency`. Being slower than the others by less is nothing to be left out for.

@@ -128,7 +128,10 @@ impl Model {
         let (name, before) = (wish.name.clone(), self.clone());
         let mut below = self.below(&name, kind);
         let has = |of: Kind, is_gone: bool| {
-            before.changes.iter().any(|(kind, one)| (*kind, &one.name, one.gone.is_some()) == (of, &name, is_gone))
+            before
+                .changes
+                .iter()
+                .any(|(kind, one)| (*kind, &one.name, one.gone.is_some()) == (of, &name, is_gone))
         };
         let hidden = has(Removed, false);
         let is_held = has(kind, true) || has(kind, false);
@@ -136,10 +139,13 @@ impl Model {
         match kind {
             Added => {
                 let twin = self.file.0.iter().flatten().find(|server| server.1 == wish.port);
-                if self.file.0.is_none() || twin.is_some_and(|twin| !hidden || twin.0 != name || wish.value != "1") {
+                if self.file.0.is_none()
+                    || twin.is_some_and(|twin| !hidden || twin.0 != name || wish.value != "1")
+                {
                     return false;
                 }
-                let is_twin = |(kind, one): &(Kind, Change)| (*kind, one.port, one.gone) == (Added, wish.port, None);
+                let is_twin =
+                    |(kind, one): &(Kind, Change)| (*kind, one.port, one.gone) == (Added, wish.port, None);
                 if twin.is_none() && (self.server(&name).is_some() || self.changes.iter().any(is_twin)) {
                     return false;
                 }

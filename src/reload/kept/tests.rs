@@ -20,9 +20,9 @@ const START: u64 = 1_800_000_000_000;
 const STATES: [BackendState; 3] = [BackendState::Up, BackendState::Drain, BackendState::Down];
 
 /// SplitMix64.
-struct Chance(u64);
+struct Draws(u64);
 
-impl Chance {
+impl Draws {
     fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -123,7 +123,7 @@ fn expected(model: &Model) -> Seen {
     (servers, limit, model.changes.iter().map(change).collect())
 }
 
-fn some_file(chance: &mut Chance) -> File {
+fn some_file(chance: &mut Draws) -> File {
     if chance.below(8) == 0 {
         return (None, String::new());
     }
@@ -171,12 +171,17 @@ impl Files {
 }
 
 /// What somebody might ask for, in the words of both.
-fn some_wish(chance: &mut Chance, now: u64) -> (Kind, Change, bool, Ask) {
+fn some_wish(chance: &mut Draws, now: u64) -> (Kind, Change, bool, Ask) {
     let number = chance.below(5) + 1;
     let name = format!("b{number}");
     let until = (chance.below(4) == 0).then(|| now + chance.of(&[1_000, 3_600_000, 3 * 86_400_000]));
     let object = ObjectName::backend("web", &name);
-    let of = |name: &str, value: &str| Change { name: name.into(), value: value.into(), until, ..Change::default() };
+    let of = |name: &str, value: &str| Change {
+        name: name.into(),
+        value: value.into(),
+        until,
+        ..Change::default()
+    };
     let (kind, change, takes_back, wish) = match chance.below(10) {
         0 | 1 => {
             let weight = chance.below(4) as u16;
@@ -226,7 +231,7 @@ fn whatever_happens_in_whichever_order_it_is_as_the_documentation_says() {
 }
 
 fn interleave(seed: u64, files: &mut Files) {
-    let (mut chance, disk, mut now) = (Chance(seed), MemoryDisk::default(), START);
+    let (mut chance, disk, mut now) = (Draws(seed), MemoryDisk::default(), START);
     let mut file = some_file(&mut chance);
     let mut machine = Machine::start(&disk, files.load(&file), now);
     let mut model = Model { file: file.clone(), ..Model::default() };
@@ -240,7 +245,7 @@ fn interleave(seed: u64, files: &mut Files) {
         if step < 3 {
             disk.crash_behind(chance.below(400) as usize);
         }
-        let mut is_kept = !is_full;
+        let is_kept;
         if chance.below(2) == 0 {
             let (kind, change, takes_back, ask) = some_wish(&mut chance, now);
             history.push(format!("{now}: {kind:?} {change:?} {takes_back} crash {}", step < 3));
@@ -271,7 +276,8 @@ fn interleave(seed: u64, files: &mut Files) {
             history.push(format!("{now}: restart, crash {has_crashed}, {file:?}"));
             machine = Machine::start(&disk, files.load(&file), now);
             // Nobody was told, so it may be there or not, as a whole.
-            let candidates = if has_crashed { vec![on_disk.clone(), model.clone()] } else { vec![on_disk.clone()] };
+            let candidates =
+                if has_crashed { vec![on_disk.clone(), model.clone()] } else { vec![on_disk.clone()] };
             let mut found = candidates.into_iter().map(|mut candidate| {
                 candidate.read(file.clone(), now);
                 candidate
@@ -296,7 +302,12 @@ fn interleave(seed: u64, files: &mut Files) {
 #[test]
 fn what_a_full_disk_did_not_take_is_taken_with_the_next_change() {
     let mut files = Files(HashMap::new());
-    let with = |weight| (Some(vec![Server("b1".into(), 1, 1, "up".into()), Server("b2".into(), 2, weight, "up".into())]), "off".to_owned());
+    let with = |weight| {
+        (
+            Some(vec![Server("b1".into(), 1, 1, "up".into()), Server("b2".into(), 2, weight, "up".into())]),
+            "off".to_owned(),
+        )
+    };
     let disk = MemoryDisk::default();
     let mut machine = Machine::start(&disk, files.load(&with(1)), START);
     let ask = |change| Ask {
