@@ -17,7 +17,7 @@ use crate::telemetry::cells::{Readings, Totals};
 impl Api {
     /// Counts for rates; to be called each [`STEP`](super::status::rates::STEP).
     pub fn count(&self) {
-        self.rates.note(Totals::sum(&self.running.reloader.cells()), now());
+        self.rates.note(Totals::sum(&self.running.reloader.cells), now());
     }
 
     fn sources(&self) -> Result<Sources, ProblemDocument> {
@@ -26,14 +26,14 @@ impl Api {
             let detail = "no config is in force yet";
             return Err(ProblemDocument::plain(StatusCode::SERVICE_UNAVAILABLE, detail));
         };
-        let (cells, now) = (reloader.cells(), now());
+        let (cells, now) = (&reloader.cells, now());
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Sources {
             now,
             unix_ms: u64::try_from(unix.as_millis()).unwrap_or(u64::MAX),
             snapshot,
-            readings: Readings::sum(&cells),
-            rates: self.rates.rates(Totals::sum(&cells), now),
+            readings: Readings::sum(cells),
+            rates: self.rates.rates(Totals::sum(cells), now),
         })
     }
 }
@@ -48,7 +48,7 @@ pub(super) fn status(api: &Api) -> Outcome {
         pid: std::process::id(),
         config: api.about.config.clone(),
         config_number: sources.snapshot.number,
-        workers: reloader.cells().len(),
+        workers: reloader.cells.len(),
         started_ms,
         uptime_ms,
     };

@@ -15,7 +15,7 @@ use clap_complete::Shell;
 
 use crate::config::Flags;
 use crate::config::model::{Balance, EventFormat, LogLevel};
-use running::{PlanOptions, ReloadOptions};
+use running::{PlanOptions, ProcessOptions, ReloadOptions};
 use simulate::SimulateOptions;
 use status::StatusOptions;
 
@@ -135,6 +135,9 @@ pub(super) enum Command {
     /// Tell what is changed by hand, beside what the file says
     #[command(after_help = hand::DIFF_EXAMPLES)]
     Diff(hand::DiffOptions),
+    /// Print the names of all targets and backends of the process that runs, for completions
+    #[command(hide = true)]
+    Names(ProcessOptions),
     /// Run on backends inside this process, to try things out
     #[command(after_help = DEMO_EXAMPLES)]
     Demo(DemoOptions),

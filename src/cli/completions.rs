@@ -1,8 +1,11 @@
-//! `evenkeel completions`: the command line as a shell's own script.
+//! `evenkeel completions`: the command line as a shell's own script. Names of targets and backends come from the process that
+//! runs, at the moment when somebody asks for them.
 
 use std::process::ExitCode;
 
-use clap::{Command, CommandFactory as _, Id};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, Command, CommandFactory as _, Id};
+use clap_complete::Shell;
 
 use super::args::{Args, CompletionsOptions};
 use super::output;
@@ -12,18 +15,38 @@ pub(super) fn run(options: &CompletionsOptions) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     let mut command = visible(&Args::command());
     clap_complete::generate(options.shell, &mut command, "evenkeel", &mut script);
-    output::print(&String::from_utf8(script)?)?;
+    output::print(&String::from_utf8(script)?.replace(NAMES, asked(options.shell)))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// `command` without its hidden flags, which are there to be refused: the generators would propose them.
+/// Stands in a script where the names of targets and backends belong.
+const NAMES: &str = "__names__";
+
+/// How a shell asks for them.
+fn asked(shell: Shell) -> &'static str {
+    match shell {
+        Shell::Bash | Shell::Zsh => "$(evenkeel names 2>/dev/null)",
+        Shell::Fish => "(evenkeel names 2>/dev/null)",
+        // What is written for these completes no values.
+        _ => "",
+    }
+}
+
+/// `arg` with the names of targets and backends for its values, if it takes one.
+fn with_names(arg: &Arg) -> Arg {
+    let is_name = arg.is_positional()
+        && arg.get_value_names().is_some_and(|names| names.iter().any(|name| name.starts_with("TARGET")));
+    if is_name { arg.clone().value_parser(PossibleValuesParser::new([NAMES])) } else { arg.clone() }
+}
+
+/// `command` without its hidden commands, and its hidden flags, which are there to be refused: the generators would propose them.
 fn visible(command: &Command) -> Command {
     let is_shown = |id: &Id| !command.get_arguments().any(|arg| arg.get_id() == id && arg.is_hide_set());
     let mut same = Command::new(command.get_name().to_owned())
         .about(command.get_about().cloned().unwrap_or_default())
-        .args(command.get_arguments().filter(|arg| !arg.is_hide_set()).cloned())
+        .args(command.get_arguments().filter(|arg| !arg.is_hide_set()).map(with_names))
         .groups(command.get_groups().filter(|group| group.get_args().all(is_shown)).cloned())
-        .subcommands(command.get_subcommands().map(visible));
+        .subcommands(command.get_subcommands().filter(|inner| !inner.is_hide_set()).map(visible));
     if let Some(version) = command.get_version() {
         same = same.version(version.to_owned());
     }

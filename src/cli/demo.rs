@@ -144,6 +144,7 @@ fn welcome([http_port, https_port, tcp_port]: [u16; 3], web: &[Running]) -> Stri
         ("TCP goes round", format!("curl telnet://127.0.0.1:{tcp_port}")),
         ("what a backend is told", format!("curl 127.0.0.1:{http_port}/head")),
         ("make fake-1 ill", format!("curl -X POST '127.0.0.1:{first}/_fake?health=down'")),
+        ("see who is ill", "evenkeel status".to_owned()),
         ("and well again", format!("curl -X POST '127.0.0.1:{first}/_fake?health=up'")),
     ];
     let tries: String = tries.iter().map(|(about, line)| format!("  {about:<24}{line}\n")).collect();

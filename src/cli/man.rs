@@ -33,11 +33,16 @@ fn command() -> Command {
     command
 }
 
+/// The commands that people type.
+fn shown(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|inner| !inner.is_hide_set())
+}
+
 fn write_pages(command: &Command, folder: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("can't make the folder {}", folder.display()))?;
     let own = |inner: &Command| (format!("{}.1", display_name(inner)), page_of(inner));
     let mut pages = vec![(format!("{}.1", display_name(command)), main_page(command))];
-    pages.extend(command.get_subcommands().map(own));
+    pages.extend(shown(command).map(own));
     for (name, page) in pages {
         let path = folder.join(name);
         fs::write(&path, page).with_context(|| format!("can't write {}", path.display()))?;
@@ -49,7 +54,7 @@ fn write_pages(command: &Command, folder: &Path) -> anyhow::Result<()> {
 fn main_page(command: &Command) -> String {
     let mut page = top(command);
     page += ".SH COMMANDS\n";
-    for inner in command.get_subcommands() {
+    for inner in shown(command) {
         let mut about = Roff::new();
         about.control("SS", [bin_name(inner)]);
         about.text([roman(inner.get_about().map(ToString::to_string).unwrap_or_default())]);

@@ -114,6 +114,8 @@ pub struct Reloader {
     pub snapshots: Snapshots,
     /// The connections of the process.
     pub limits: Arc<ConnectionLimits>,
+    /// What each worker counts in.
+    pub cells: Vec<Arc<Cells>>,
     /// What `max_connections` is where nobody says.
     affordable: usize,
     shutdown: Shutdown,
@@ -139,8 +141,9 @@ impl Reloader {
         shutdown: Shutdown,
         deployed: Deployed,
     ) -> Reloader {
+        let cells = deployed.workers.iter().map(|worker| Arc::clone(&worker.cells)).collect();
         let state = Mutex::new(State { deployed, probes: None, is_closed: false });
-        Reloader { snapshots, limits, affordable, shutdown, turn: Arc::default(), state }
+        Reloader { snapshots, limits, cells, affordable, shutdown, turn: Arc::default(), state }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -183,12 +186,6 @@ impl Reloader {
     #[must_use]
     pub fn log_rotation(&self) -> Option<Rotation> {
         self.state().deployed.logs.rotation()
-    }
-
-    /// What each worker counts in.
-    #[must_use]
-    pub fn cells(&self) -> Vec<Arc<Cells>> {
-        self.state().deployed.workers.iter().map(|worker| Arc::clone(&worker.cells)).collect()
     }
 
     /// Records that were handed over to an access log and could not be written.

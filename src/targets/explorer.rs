@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use crate::config::model::{self, BackendAddress, Balance, HealthCheck, Portion, Resilience};
+use crate::config::model::{self, BackendAddress, BackendState, Balance, HealthCheck, Portion, Resilience};
 use crate::targets::fixtures::unprobed;
 use crate::targets::queueing::lease::Heard;
 use crate::targets::queueing::queue::QueueLine;
@@ -161,7 +161,10 @@ fn control(registry: &Registry, target: &Target, scene: Scene, seed: u64) -> Han
             }
             5 if scene.churns => {
                 let mut config = scene.config();
-                config.backends.remove(chance.below(4));
+                match chance.below(4) {
+                    0 => drop(config.backends.remove(chance.below(4))),
+                    state => config.backends[chance.below(4)].state = BackendState::ALL[state - 1].1,
+                }
                 registry.apply(&[config]);
             }
             6 if scene.churns => {

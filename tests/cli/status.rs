@@ -82,3 +82,36 @@ fn what_is_not_there_is_told_with_what_may_have_been_meant() {
     assert_eq!(code, Some(2));
     assert!(said.contains("/nonexistent/admin.sock: no answer"), "{said}");
 }
+
+#[test]
+fn completions_ask_the_process_for_names() {
+    let (mut demo, socket) = demo();
+    demo.wait_for("make fake-1 ill");
+    let (code, names, _) = outcome(&["names", "--socket", &socket]);
+    let names: Vec<&str> = names.lines().collect();
+    assert_eq!(code, Some(0));
+    assert_eq!(names[..2], ["web", "web/fake-1"]);
+    assert_eq!(names[names.len() - 2..], ["tcp/tcp-fake-1", "tcp/tcp-fake-2"]);
+    assert_eq!(outcome(&["names", "--socket", "/nonexistent"]), (Some(0), String::new(), String::new()));
+    for (shell, asks) in [
+        ("bash", "--help $(evenkeel names 2>/dev/null)"),
+        ("zsh", "($(evenkeel names 2>/dev/null))"),
+        ("fish", "(evenkeel names 2>/dev/null)"),
+    ] {
+        let (_, script, _) = outcome(&["completions", shell]);
+        assert!(script.contains(asks) && !script.contains("__names__"), "{shell}: {script}");
+    }
+    // As bash does it, with this program in its path.
+    let program = std::path::Path::new(super::PROGRAM).parent().unwrap().display().to_string();
+    let line = "source /dev/stdin; COMP_WORDS=(evenkeel status web/f); COMP_CWORD=2; \
+                _evenkeel evenkeel web/f status; echo ${COMPREPLY[@]}";
+    let mut bash = std::process::Command::new("bash");
+    let path = format!("{program}:{}", std::env::var("PATH").unwrap());
+    bash.args(["-c", line]).env("PATH", path).env("EVENKEEL_SOCKET", &socket);
+    let mut bash =
+        bash.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let (_, script, _) = outcome(&["completions", "bash"]);
+    bash.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    let said = String::from_utf8(bash.wait_with_output().unwrap().stdout).unwrap();
+    assert_eq!(said, "web/fake-1 web/fake-2 web/fake-3\n");
+}

@@ -11,7 +11,7 @@ use super::report::{
 };
 use crate::config::model::{Balance, Protocol};
 use crate::snapshot::{Listener, Snapshot};
-use crate::targets::{Backend, BackendStatus, LastProbe, Target};
+use crate::targets::{Backend, BackendStatus, InputStatus, LastProbe, Target};
 use crate::telemetry::cells::{Distribution, Readings, StatusClass, Traffic};
 use crate::tick::{Tick, nanos};
 
@@ -74,7 +74,7 @@ impl Sources {
     pub fn backend(&self, target: &str, name: &str) -> Option<BackendReport> {
         let target = self.find(target)?;
         let place = target.backends.iter().position(|backend| &*backend.name == name)?;
-        self.backends(target).nth(place)
+        self.backends(target).into_iter().nth(place)
     }
 
     /// When the process began, as milliseconds since 1970, and how many ago that is.
@@ -124,7 +124,7 @@ impl Sources {
 
     fn report(&self, target: &Arc<Target>) -> TargetReport {
         let overview = target.overview(self.now);
-        let backends: Vec<BackendReport> = self.backends(target).collect();
+        let backends = self.backends(target);
         let oldest = target.status().iter().map(|backend| backend.added).min().unwrap_or_default();
         let since = self.moment(overview.since.max(oldest));
         let reading = self.readings.target(target.id);
@@ -162,7 +162,7 @@ impl Sources {
         }
     }
 
-    fn backends(&self, target: &Arc<Target>) -> impl Iterator<Item = BackendReport> {
+    fn backends(&self, target: &Arc<Target>) -> Vec<BackendReport> {
         let parts = target.overview(self.now).parts;
         let each = target.backends.iter().zip(target.status()).zip(&target.config.backends).zip(parts);
         each.map(|(((backend, status), config), part)| {
@@ -194,12 +194,11 @@ impl Sources {
                 last_probe: status.last_probe.as_ref().map(|probe| self.probe(probe)),
             }
         })
-        .collect::<Vec<_>>()
-        .into_iter()
+        .collect()
     }
 
     fn inputs(&self, status: &BackendStatus) -> Vec<InputReport> {
-        let report = |input: &crate::targets::InputStatus| {
+        let report = |input: &InputStatus| {
             let since = self.moment(input.since);
             InputReport {
                 source: input.source.as_str().to_owned(),

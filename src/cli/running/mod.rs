@@ -3,6 +3,7 @@
 mod ask;
 mod find;
 pub(super) mod hand;
+pub(super) mod names;
 pub(super) mod status;
 mod status_text;
 

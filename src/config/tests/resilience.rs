@@ -286,6 +286,34 @@ fn what_waits_for_another_key_is_a_warning() {
 }
 
 #[test]
+fn a_target_without_anybody_in_service_is_a_warning() {
+    let found = |backends: &str| {
+        let text = "targets: {web: {protocol: http, listener: 8080, backends: [";
+        warnings(&format!("{text}{backends}]}}}}\n"))
+    };
+    let (a, b) = ("{host: a, port: 1, state: drain}", "{host: b, port: 1, state: down}");
+    assert_eq!(
+        found(&format!("{a}, {b}")),
+        ["t.yaml:1: no backend of the target `web` has `state: up`: it serves no new client"]
+    );
+    assert_eq!(found(&format!("{a}, {{host: b, port: 1, weight: 0}}")).len(), 1);
+    assert_eq!(found(&format!("{a}, {{host: b, port: 1}}")), [""; 0]);
+    assert_eq!(found("{host: a, port: 1}, {host: b, port: 1, weight: 0}"), [""; 0]);
+}
+
+#[test]
+fn the_words_of_others_for_a_state_are_answered_with_ours() {
+    for (word, ours) in [("maint", "down"), ("disabled", "down"), ("ready", "up"), ("Draining", "drain")] {
+        let line = format!(
+            "targets: {{web: {{listener: 1, protocol: http, backends: [{{host: a, port: 1, state: {word}}}]}}}}\n"
+        );
+        let text = problems(&line);
+        assert!(text.contains("expected `up`, `drain` or `down`"), "{text}");
+        assert!(text.contains(&format!("write `{ours}`")), "{text}");
+    }
+}
+
+#[test]
 fn a_long_ejection_needs_no_longer_maximum() {
     let ejection = |keys: &str| {
         let config = config(&target(&format!("outlier: {{{keys}}}")));

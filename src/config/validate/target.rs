@@ -10,10 +10,10 @@ use crate::config::edit::Fix;
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
 use crate::config::model::{
-    BackendConfig, Bind, Forwarded, HostHeader, ListenerConfig, Protocol, Route, TargetConfig,
+    BackendConfig, BackendState, Bind, Forwarded, HostHeader, ListenerConfig, Protocol, Route, TargetConfig,
 };
 use crate::config::origin::{Field, Written};
-use crate::config::raw::{BindHost, RawHealth, RawListener, RawTarget, Spoken};
+use crate::config::raw::{BindHost, RawBackend, RawHealth, RawListener, RawTarget, Spoken};
 use crate::config::report::Report;
 use crate::config::units::show_duration;
 
@@ -191,7 +191,23 @@ fn backends(
     let backends = backends.map(|(index, backend)| rules.accept(index, backend, report, rows)).collect();
     clashes::backends(name, &written.value, report);
     balance::refuse_all_idle(name, &written.value, report);
+    warn_of_nobody_in_service(name, &written.value, report);
     backends
+}
+
+/// A target may be out of service as a whole; that is worth a line.
+fn warn_of_nobody_in_service(target: &str, backends: &[RawBackend], report: &mut Report) {
+    let is_idle = |backend: &&RawBackend| matches!(&backend.portion.weight, Some(Written { value: 0, .. }));
+    let is_out = |state: &&Written<BackendState>| state.value != BackendState::Up;
+    let serving = || backends.iter().filter(|backend| !is_idle(backend));
+    let first = serving().find_map(|backend| backend.state.as_ref().filter(is_out));
+    if let Some(first) = first
+        && serving().all(|backend| backend.state.as_ref().filter(is_out).is_some())
+    {
+        let message =
+            format!("no backend of the target {} has `state: up`: it serves no new client", quoted(target));
+        report.warn(&first.spot, &message);
+    }
 }
 
 /// What the keys of the target say about its backends.

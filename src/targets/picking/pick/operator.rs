@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::config::model::{BackendState, Balance, Portion, Resilience, Sticky};
 use crate::targets::fixtures::{granted, probed, unprobed};
-use crate::targets::{Departure, Outcome, Queued, Registry, Source, Tried, Verdict};
+use crate::targets::{Chance, Departure, Outcome, Queued, Registry, Source, Tried, Verdict};
 use crate::tick::Tick;
 
 fn at(millis: u64) -> Tick {
