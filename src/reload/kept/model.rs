@@ -27,8 +27,8 @@ pub(super) struct Change {
     /// Where the backend is; of one that is added, where it is to be.
     pub(super) port: u16,
     pub(super) gone: Option<u64>,
-    id: u64,
-    base: String,
+    pub(super) id: u64,
+    pub(super) base: String,
 }
 
 #[derive(Clone, Debug, Default)]
