@@ -208,6 +208,17 @@ fn unfit(faults: &[AdditionFault]) -> ProblemDocument {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reload::kept::Unkept;
+
+    #[test]
+    fn what_can_t_be_kept_is_told_apart() {
+        let of = |is_full| {
+            let problem = problem(HandFault::Unkept(Unkept { reason: "why".into(), is_full }));
+            (problem.status, problem.detail)
+        };
+        let detail = "nothing has changed, because it can't be kept: why".to_owned();
+        assert_eq!((of(true), of(false)), ((507, detail.clone()), (503, detail)));
+    }
 
     #[test]
     fn a_span_is_a_number_of_seconds_or_has_a_unit() {

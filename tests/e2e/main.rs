@@ -11,6 +11,9 @@
 mod addresses;
 mod balance_hash;
 mod balance_load;
+mod by_hand;
+mod by_hand_commands;
+mod by_hand_kills;
 mod clients;
 mod cuts;
 mod drain;
