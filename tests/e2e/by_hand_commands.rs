@@ -37,7 +37,11 @@ fn each_command_does_what_it_says_and_diff_shows_it() {
     let (code, text) = run(&process, "diff");
     assert_eq!((code, text.lines().count()), (Some(1), 3), "{text}");
     let lines: Vec<&str> = text.lines().collect();
-    assert!(lines[0].starts_with("~ web/b1 state: up -> down (default; by hand, uid ") && lines[0].contains(", over in 59m"), "{text}");
+    assert!(
+        lines[0].starts_with("~ web/b1 state: up -> down (default; by hand, uid ")
+            && lines[0].contains(", over in 59m"),
+        "{text}"
+    );
     assert!(lines[1].starts_with("~ web/b0 weight: 1 -> 7 (default; by hand, uid "), "{text}");
     assert!(lines[2].starts_with(&format!("+ web/b2: {url} (by hand, uid ")), "{text}");
     done("ready web/b1", "~ backend web/b1 state: down -> up (default)");
@@ -66,7 +70,8 @@ fn as_json_it_is_the_answer_and_what_is_refused_says_why() {
         ("diff --json", "entries"),
     ] {
         let (_, text) = run(&process, line);
-        let answer: serde_json::Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{line}: {text}"));
+        let answer: serde_json::Value =
+            serde_json::from_str(&text).unwrap_or_else(|_| panic!("{line}: {text}"));
         assert!(!answer[key].is_null(), "{line}: {answer}");
     }
     let failed = |line: &str, code: i32, why: &str| {
@@ -93,7 +98,8 @@ fn a_drain_that_waits_returns_when_nothing_is_under_way() {
     let busy = usize::from(backends[1].requests() == 1);
     let (code, text) = run(&process, &format!("drain web/b{busy} --wait"));
     assert_eq!(code, Some(0), "{text}");
-    let active = process.ask(&format!("GET {}/backends/b{busy}", super::by_hand::WEB), b"").1["active"].clone();
+    let active =
+        process.ask(&format!("GET {}/backends/b{busy}", super::by_hand::WEB), b"").1["active"].clone();
     assert_eq!(active, 0);
     assert_eq!(client.answer().status, 200);
 }
