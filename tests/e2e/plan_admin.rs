@@ -299,7 +299,8 @@ fn wrong_requests_are_problem_documents_and_every_listed_route_answers() {
     assert!(about["config"].as_str().unwrap().ends_with("evenkeel.yaml"));
     for route in about["routes"].as_array().unwrap() {
         let (status, answer) = process.ask(route.as_str().unwrap(), b"");
-        assert_eq!(status, 200, "{route}: {answer}");
+        let detail = answer["detail"].as_str().unwrap_or_default();
+        assert!(status != 405 && !detail.contains("nothing at this path"), "{route}: {answer}");
     }
     let problem = |request: &str, body: &[u8], expected: u16, detail: &str| {
         let (status, answer) = process.ask(request, body);

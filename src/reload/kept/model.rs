@@ -1,7 +1,5 @@
 //! What docs/operations.md says of changes by hand, once more, in as few words as it takes. It shares nothing with the code.
 
-use Kind::{Added, Limit, Removed, State, Weight};
-
 /// A backend: name, port, weight, state.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Server(pub(super) String, pub(super) u16, pub(super) u16, pub(super) String);
@@ -9,14 +7,8 @@ pub(super) struct Server(pub(super) String, pub(super) u16, pub(super) u16, pub(
 /// What the file says of the target: its backends (`None`: it does not have the target), and its limit.
 pub(super) type File = (Option<Vec<Server>>, String);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Added,
-    Removed,
-    State,
-    Weight,
-    Limit,
-}
+/// `added`, `removed`, `state`, `weight` or `limit`.
+pub(super) type Kind = &'static str;
 
 /// A change by hand. `name` is that of a backend; `value` is as a file has it, of one that is added its weight.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,16 +35,16 @@ impl Model {
     /// The backend that lies below changes of its fields: of the file, or as it was added.
     fn server(&self, name: &str) -> Option<Server> {
         let of_file = self.file.0.as_ref()?.iter().find(|server| server.0 == name).cloned();
-        let is_it = |(kind, one): &&(Kind, Change)| (*kind, one.gone, &*one.name) == (Added, None, name);
+        let is_it = |(kind, one): &&(Kind, Change)| (*kind, one.gone, &*one.name) == ("added", None, name);
         of_file.or_else(|| self.changes.iter().find(is_it).map(|(_, one)| added(one)))
     }
 
     /// What a change of this kind would be in the place of, and where that is; `None`: there is no such object.
     fn below(&self, name: &str, kind: Kind) -> Option<(String, u16)> {
-        let server = if kind == Limit { None } else { Some(self.server(name)?) };
+        let server = if kind == "limit" { None } else { Some(self.server(name)?) };
         Some(match (kind, server) {
-            (Weight, Some(server)) => (server.2.to_string(), server.1),
-            (State, Some(server)) => (server.3, server.1),
+            ("weight", Some(server)) => (server.2.to_string(), server.1),
+            ("state", Some(server)) => (server.3, server.1),
             (_, Some(server)) => (format!("{server:?}"), server.1),
             (_, None) => (self.file.0.as_ref().map(|_| self.file.1.clone())?, 0),
         })
@@ -64,7 +56,7 @@ impl Model {
         self.file = file;
         // Whether an added backend is still there decides about its other changes.
         for first in [true, false] {
-            for (kind, one) in old.iter().filter(|(kind, _)| (*kind == Added) == first) {
+            for (kind, one) in old.iter().filter(|(kind, _)| (*kind == "added") == first) {
                 match self.judge(*kind, one, &over, now) {
                     Some(kept) => self.changes.push((*kind, kept)),
                     None if first => over.push(one.name.clone()),
@@ -77,12 +69,12 @@ impl Model {
 
     fn judge(&self, kind: Kind, one: &Change, over: &[String], now: u64) -> Option<Change> {
         let is_there = |server: &Server| server.0 == one.name || server.1 == one.port;
-        let is_in_file = kind == Added && self.file.0.iter().flatten().any(is_there);
+        let is_in_file = kind == "added" && self.file.0.iter().flatten().any(is_there);
         if is_in_file || one.until.is_some_and(|until| until <= now) {
             return None;
         }
         let below = match kind {
-            Added => self.file.0.as_ref().map(|_| (one.base.clone(), one.port)),
+            "added" => self.file.0.as_ref().map(|_| (one.base.clone(), one.port)),
             kind => self.below(&one.name, kind),
         };
         match below {
@@ -103,18 +95,18 @@ impl Model {
         let Some(mut servers) = self.file.0.clone() else { return (None, String::new(), Vec::new()) };
         let (mut limit, mut aside) = (self.file.1.clone(), Vec::new());
         let live = || self.changes.iter().filter(|(_, one)| one.gone.is_none());
-        servers.extend(live().filter(|(kind, _)| *kind == Added).map(|(_, one)| added(one)));
+        servers.extend(live().filter(|(kind, _)| *kind == "added").map(|(_, one)| added(one)));
         for round in 0..3 {
             for (kind, one) in live() {
                 let at = servers.iter().position(|server| server.0 == one.name).unwrap_or(0);
                 let others = servers.iter().any(|server| server.0 != one.name && server.2 > 0);
                 match (round, kind, &*one.value) {
-                    (0, Limit, value) => value.clone_into(&mut limit),
-                    (0, State, value) => value.clone_into(&mut servers[at].3),
-                    (0, Weight, value) if value != "0" => servers[at].2 = value.parse().unwrap(),
-                    (1, Removed, _) if others => drop(servers.remove(at)),
-                    (2, Weight, "0") if others => servers[at].2 = 0,
-                    (1, Removed, _) | (2, Weight, "0") => aside.push(one.id),
+                    (0, "limit", value) => value.clone_into(&mut limit),
+                    (0, "state", value) => value.clone_into(&mut servers[at].3),
+                    (0, "weight", value) if value != "0" => servers[at].2 = value.parse().unwrap(),
+                    (1, "removed", _) if others => drop(servers.remove(at)),
+                    (2, "weight", "0") if others => servers[at].2 = 0,
+                    (1, "removed", _) | (2, "weight", "0") => aside.push(one.id),
                     _ => {}
                 }
             }
@@ -133,11 +125,11 @@ impl Model {
                 .iter()
                 .any(|(kind, one)| (*kind, &one.name, one.gone.is_some()) == (of, &name, is_gone))
         };
-        let hidden = has(Removed, false);
+        let hidden = has("removed", false);
         let is_held = has(kind, true) || has(kind, false);
-        let is_left = [Added, Removed, State, Weight].into_iter().any(|kind| has(kind, true));
+        let is_left = ["added", "removed", "state", "weight"].into_iter().any(|kind| has(kind, true));
         match kind {
-            Added => {
+            "added" => {
                 let twin = self.file.0.iter().flatten().find(|server| server.1 == wish.port);
                 if self.file.0.is_none()
                     || twin.is_some_and(|twin| !hidden || twin.0 != name || wish.value != "1")
@@ -145,7 +137,7 @@ impl Model {
                     return false;
                 }
                 let is_twin =
-                    |(kind, one): &(Kind, Change)| (*kind, one.port, one.gone) == (Added, wish.port, None);
+                    |(kind, one): &(Kind, Change)| (*kind, one.port, one.gone) == ("added", wish.port, None);
                 if twin.is_none() && (self.server(&name).is_some() || self.changes.iter().any(is_twin)) {
                     return false;
                 }
@@ -155,10 +147,10 @@ impl Model {
                 self.changes.retain(|(_, one)| !is_over(one));
             }
             _ if takes_back && is_held => self.changes.retain(|(of, one)| one.name != name || *of != kind),
-            _ if (below.is_none() || hidden) && !(kind == Removed && is_left) => return false,
-            _ => self.changes.retain(|(of, one)| one.name != name || (kind != Removed && *of != kind)),
+            _ if (below.is_none() || hidden) && !(kind == "removed" && is_left) => return false,
+            _ => self.changes.retain(|(of, one)| one.name != name || (kind != "removed" && *of != kind)),
         }
-        let is_none = kind == Removed && !self.file.0.iter().flatten().any(|server| server.0 == name);
+        let is_none = kind == "removed" && !self.file.0.iter().flatten().any(|server| server.0 == name);
         if let Some((base, port)) = below.filter(|(base, _)| !takes_back && !is_none && *base != wish.value) {
             let id = before.changes.iter().map(|(_, one)| one.id).max().unwrap_or(0) + 1;
             self.changes.push((kind, Change { id, base, port, gone: None, ..wish.clone() }));

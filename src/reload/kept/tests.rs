@@ -101,11 +101,11 @@ fn seen(machine: &Machine) -> Seen {
     });
     let entry = |entry: &Entry| {
         let (kind, value) = match &entry.change {
-            EntryChange::Added(added) => (Kind::Added, added.weight.unwrap_or(1).to_string()),
-            EntryChange::Removed => (Kind::Removed, String::new()),
-            EntryChange::State(state) => (Kind::State, state.as_str().to_owned()),
-            EntryChange::Weight(weight) => (Kind::Weight, weight.to_string()),
-            EntryChange::MaxInFlight(_) => (Kind::Limit, entry.change.value().unwrap()),
+            EntryChange::Added(added) => ("added", added.weight.unwrap_or(1).to_string()),
+            EntryChange::Removed => ("removed", String::new()),
+            EntryChange::State(state) => ("state", state.as_str().to_owned()),
+            EntryChange::Weight(weight) => ("weight", weight.to_string()),
+            EntryChange::MaxInFlight(_) => ("limit", entry.change.value().unwrap()),
         };
         let name = entry.object.backend.clone().unwrap_or_default();
         told(kind, &name, &value, entry.expires_ms, entry.gone_since_ms)
@@ -114,7 +114,7 @@ fn seen(machine: &Machine) -> Seen {
 }
 
 fn told(kind: Kind, name: &str, value: &str, until: Option<u64>, gone: Option<u64>) -> String {
-    format!("{kind:?} {name} {value} until {until:?}, gone {gone:?}")
+    format!("{kind} {name} {value} until {until:?}, gone {gone:?}")
 }
 
 fn expected(model: &Model) -> Seen {
@@ -186,35 +186,35 @@ fn some_wish(chance: &mut Draws, now: u64) -> (Kind, Change, bool, Ask) {
         0 | 1 => {
             let weight = chance.below(4) as u16;
             let wish = Wish::Set(object, EntryChange::Weight(weight));
-            (Kind::Weight, of(&name, &weight.to_string()), false, wish)
+            ("weight", of(&name, &weight.to_string()), false, wish)
         }
         2 | 3 => {
             let state = chance.of(&STATES);
-            (Kind::State, of(&name, state.as_str()), false, Wish::Set(object, EntryChange::State(state)))
+            ("state", of(&name, state.as_str()), false, Wish::Set(object, EntryChange::State(state)))
         }
         4 => {
             let limit = chance.of(&[None, Some(5), Some(9)]);
             let text = limit.map_or("off".to_owned(), |limit: u32| limit.to_string());
             let wish = Wish::Set(ObjectName::target("web"), EntryChange::MaxInFlight(limit));
-            (Kind::Limit, of("", &text), false, wish)
+            ("limit", of("", &text), false, wish)
         }
         5 => {
             let (kind, field, object) = match chance.below(3) {
-                0 => (Kind::Weight, EntryField::Weight, object),
-                1 => (Kind::State, EntryField::State, object),
-                _ => (Kind::Limit, EntryField::MaxInFlight, ObjectName::target("web")),
+                0 => ("weight", EntryField::Weight, object),
+                1 => ("state", EntryField::State, object),
+                _ => ("limit", EntryField::MaxInFlight, ObjectName::target("web")),
             };
             let name = object.backend.clone().unwrap_or_default();
             (kind, of(&name, ""), true, Wish::Clear(object, field))
         }
-        6 | 7 => (Kind::Removed, of(&name, ""), false, Wish::Remove(object)),
+        6 | 7 => ("removed", of(&name, ""), false, Wish::Remove(object)),
         _ => {
             let port = if chance.below(4) == 0 { chance.below(6) as u16 + 1 } else { number as u16 };
             let weight = chance.of(&[None, None, Some(0), Some(2)]);
             let backend = AddedBackend { url: format!("http://h:{port}"), weight, ..AddedBackend::default() };
             let wish = Wish::Add { target: "web".into(), name: Some(name.clone()), backend };
             let change = Change { port, ..of(&name, &weight.unwrap_or(1).to_string()) };
-            (Kind::Added, change, false, wish)
+            ("added", change, false, wish)
         }
     };
     let ask = Ask { wishes: vec![wish], author: Author::Uid(0), at_ms: now, expires_ms: until };
@@ -248,7 +248,7 @@ fn interleave(seed: u64, files: &mut Files) {
         let is_kept;
         if chance.below(2) == 0 {
             let (kind, change, takes_back, ask) = some_wish(&mut chance, now);
-            history.push(format!("{now}: {kind:?} {change:?} {takes_back} crash {}", step < 3));
+            history.push(format!("{now}: {kind} {change:?} {takes_back} crash {}", step < 3));
             let mut asked = model.clone();
             let is_done = asked.ask(kind, &change, takes_back);
             let outcome = machine.ask(&ask);
