@@ -100,7 +100,7 @@ impl Model {
             for (kind, one) in live() {
                 let at = servers.iter().position(|server| server.0 == one.name).unwrap_or(0);
                 let others = servers.iter().any(|server| server.0 != one.name && server.2 > 0);
-                match (round, kind, &*one.value) {
+                match (round, *kind, &*one.value) {
                     (0, "limit", value) => value.clone_into(&mut limit),
                     (0, "state", value) => value.clone_into(&mut servers[at].3),
                     (0, "weight", value) if value != "0" => servers[at].2 = value.parse().unwrap(),
