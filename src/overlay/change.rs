@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::entry::{AddedBackend, Author, Entry, EntryChange, EntryField, ObjectName};
+use super::entry::{AddedBackend, Author, EntryChange, EntryField, ObjectName, OverlayEntry};
 use super::lay::{Aside, Laid, lay};
 use super::reconcile::added_value;
 use super::view::FileView;
@@ -32,7 +32,7 @@ pub enum Wish {
 
 /// What is wanted at once: all of it is done, or nothing.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct WishList {
     /// One after the other.
     pub wishes: Vec<Wish>,
     /// By whom.
@@ -47,7 +47,7 @@ pub struct Ask {
 #[derive(Clone, Debug)]
 pub struct Changed {
     /// All of it.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<OverlayEntry>,
     /// The id that the next entry gets.
     pub next_id: u64,
     /// The config with it.
@@ -86,10 +86,10 @@ impl fmt::Display for Declined {
 /// See [`Declined`].
 pub fn change(
     file: &Arc<Loaded>,
-    entries: &[Entry],
+    entries: &[OverlayEntry],
     aside: &BTreeMap<u64, Aside>,
     next_id: u64,
-    ask: &Ask,
+    ask: &WishList,
 ) -> Result<Changed, Declined> {
     let mut draft = Draft { file, entries: entries.to_vec(), next_id, ask, objects: Vec::new() };
     for wish in &ask.wishes {
@@ -102,9 +102,9 @@ pub fn change(
     match set_aside {
         None => Ok(Changed { entries, next_id, laid, objects }),
         Some((_, Aside::Unfit(faults))) => Err(unfit(faults)),
-        Some((id, why)) => {
-            let object = entries.iter().find(|entry| entry.id == *id).map(|entry| entry.object.to_string());
-            Err(Declined::Conflict(format!("{}: {why}", object.unwrap_or_default())))
+        Some((_, why)) => {
+            let asked = objects.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            Err(Declined::Conflict(format!("{asked}: {why}")))
         }
     }
 }
@@ -122,9 +122,9 @@ fn unfit(faults: &[AdditionFault]) -> Declined {
 /// The entries in the making.
 struct Draft<'a> {
     file: &'a Arc<Loaded>,
-    entries: Vec<Entry>,
+    entries: Vec<OverlayEntry>,
     next_id: u64,
-    ask: &'a Ask,
+    ask: &'a WishList,
     objects: Vec<ObjectName>,
 }
 
@@ -133,7 +133,7 @@ impl Draft<'_> {
         match wish {
             Wish::Set(object, change) => self.set(object, change),
             Wish::Clear(object, field) => {
-                let is_meant = |entry: &Entry| entry.change.field() == *field;
+                let is_meant = |entry: &OverlayEntry| entry.change.field() == *field;
                 // Also of an object that the file does not have any more.
                 if !self.entries.iter().any(|entry| entry.object == *object && is_meant(entry)) {
                     self.base(object)?;
@@ -248,8 +248,8 @@ impl Draft<'_> {
         if view.has(object) || self.added(object).is_some() { Ok(()) } else { Err(self.missing(object)) }
     }
 
-    fn added(&self, object: &ObjectName) -> Option<&Entry> {
-        let is_it = |entry: &&Entry| {
+    fn added(&self, object: &ObjectName) -> Option<&OverlayEntry> {
+        let is_it = |entry: &&OverlayEntry| {
             entry.object == *object
                 && entry.gone_since_ms.is_none()
                 && entry.change.field() == EntryField::Added
@@ -268,8 +268,8 @@ impl Draft<'_> {
         file_value: Option<String>,
         address: Option<String>,
     ) {
-        let Ask { author, at_ms, expires_ms, .. } = self.ask;
-        self.entries.push(Entry {
+        let WishList { author, at_ms, expires_ms, .. } = self.ask;
+        self.entries.push(OverlayEntry {
             id: self.next_id,
             object,
             change,
@@ -283,7 +283,7 @@ impl Draft<'_> {
         self.next_id += 1;
     }
 
-    fn drop_of(&mut self, object: &ObjectName, is_meant: impl Fn(&Entry) -> bool) {
+    fn drop_of(&mut self, object: &ObjectName, is_meant: impl Fn(&OverlayEntry) -> bool) {
         self.entries.retain(|entry| entry.object != *object || !is_meant(entry));
     }
 
@@ -303,7 +303,7 @@ impl Draft<'_> {
     }
 }
 
-fn is_live_removal(entry: &Entry) -> bool {
+fn is_live_removal(entry: &OverlayEntry) -> bool {
     entry.gone_since_ms.is_none() && entry.change.field() == EntryField::Removed
 }
 
@@ -316,7 +316,7 @@ fn meant(wrong: &str, names: &[&str], prefix: &str) -> String {
         Some(name) => format!("; did you mean {prefix}{name}?"),
         None if names.len() <= FEW && !names.is_empty() => {
             let all: Vec<String> = names.iter().map(|name| format!("{prefix}{name}")).collect();
-            format!("; there is {}", all.join(", "))
+            format!("; there are {}", all.join(", "))
         }
         None => String::new(),
     }

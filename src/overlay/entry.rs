@@ -8,7 +8,7 @@ use crate::config::model::BackendState;
 
 /// One entry of the overlay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct OverlayEntry {
     /// Greater than that of every entry before it, of this process and of those before it.
     pub id: u64,
     /// What it is about.
@@ -37,9 +37,9 @@ pub struct Entry {
 }
 
 /// As events tell of it: `by hand, uid 0: web/b1 weight 5`.
-impl fmt::Display for Entry {
+impl fmt::Display for OverlayEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Entry { object, change, author, .. } = self;
+        let OverlayEntry { object, change, author, .. } = self;
         write!(f, "by hand, {author}: {object} {}", change.field().as_str())?;
         change.value().map_or(Ok(()), |value| write!(f, " {value}"))
     }
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_the_same_when_it_comes_back_from_json() {
-        let entry = |object, change| Entry {
+        let entry = |object, change| OverlayEntry {
             id: 7,
             object,
             change,
@@ -250,7 +250,7 @@ mod tests {
             entry(ObjectName::target("web"), EntryChange::MaxInFlight(Some(5))),
             entry(backend(), EntryChange::Added(added)),
             entry(backend(), EntryChange::Removed),
-            Entry {
+            OverlayEntry {
                 author: Author::Uid(0),
                 file_value: None,
                 address: None,
@@ -258,11 +258,11 @@ mod tests {
             },
         ] {
             let json = serde_json::to_string(&entry).expect("JSON");
-            assert_eq!(serde_json::from_str::<Entry>(&json).expect(&json), entry, "{json}");
+            assert_eq!(serde_json::from_str::<OverlayEntry>(&json).expect(&json), entry, "{json}");
         }
         let wrong =
             r#"{"id":1,"target":"a","backend":"b","field":"state","value":"off","author":"uid 0","at_ms":1}"#;
-        assert!(serde_json::from_str::<Entry>(wrong).is_err());
+        assert!(serde_json::from_str::<OverlayEntry>(wrong).is_err());
     }
 
     #[test]

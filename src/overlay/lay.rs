@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use super::entry::{AddedBackend, Author, Entry, EntryChange};
+use super::entry::{AddedBackend, Author, EntryChange, OverlayEntry};
 use crate::config::model::{BackendConfig, BackendState};
 use crate::config::{Addition, AdditionFault, Effective, Loaded, Origin};
 
@@ -45,16 +45,16 @@ impl fmt::Display for Aside {
 
 /// Lays `entries` over `file`.
 #[must_use]
-pub fn lay(file: &Arc<Loaded>, entries: &[Entry]) -> Laid {
+pub fn lay(file: &Arc<Loaded>, entries: &[OverlayEntry]) -> Laid {
     let mut laid = Laid { loaded: Arc::clone(file), aside: BTreeMap::new() };
-    let (live, gone): (Vec<&Entry>, Vec<&Entry>) =
+    let (live, gone): (Vec<&OverlayEntry>, Vec<&OverlayEntry>) =
         entries.iter().partition(|entry| entry.gone_since_ms.is_none());
     laid.aside.extend(gone.iter().map(|entry| (entry.id, Aside::Gone)));
     if live.is_empty() {
         return laid;
     }
     let mut loaded = Loaded::clone(file);
-    let mut by_target: HashMap<&str, Vec<&Entry>> = HashMap::new();
+    let mut by_target: HashMap<&str, Vec<&OverlayEntry>> = HashMap::new();
     for entry in &live {
         by_target.entry(&entry.object.target).or_default().push(entry);
     }
@@ -74,7 +74,7 @@ pub fn lay(file: &Arc<Loaded>, entries: &[Entry]) -> Laid {
 fn lay_target(
     loaded: &mut Loaded,
     index: usize,
-    entries: &[&Entry],
+    entries: &[&OverlayEntry],
     rows: &mut RowEdits,
 ) -> Vec<(u64, Aside)> {
     let rules = Arc::clone(&loaded.backend_rules);
@@ -98,7 +98,7 @@ fn lay_target(
             Err(faults) => aside.push((entry.id, Aside::Unfit(faults))),
         }
     }
-    let place = |numbered: &[(usize, BackendConfig)], entry: &Entry| {
+    let place = |numbered: &[(usize, BackendConfig)], entry: &OverlayEntry| {
         let name = entry.object.backend.as_deref();
         numbered.iter().position(|(_, backend)| Some(backend.name.as_str()) == name)
     };
@@ -106,12 +106,12 @@ fn lay_target(
         numbered.iter().enumerate().any(|(other, (_, backend))| other != at && backend.portion.weight > 0)
     };
     // What may leave nobody comes last, so that the outcome does not hang on the order of the others.
-    let rank = |entry: &&&Entry| match &entry.change {
+    let rank = |entry: &&&OverlayEntry| match &entry.change {
         EntryChange::Removed => 1,
         EntryChange::Weight(0) => 2,
         _ => 0,
     };
-    let mut ordered: Vec<&&Entry> = entries.iter().collect();
+    let mut ordered: Vec<&&OverlayEntry> = entries.iter().collect();
     ordered.sort_by_key(rank);
     for entry in ordered {
         let origin = Origin::Hand { who: entry.author.to_string().into(), at_ms: entry.at_ms };
@@ -150,7 +150,7 @@ fn lay_target(
     aside
 }
 
-fn set_state(backend: &mut BackendConfig, state: BackendState, entry: &Entry) {
+fn set_state(backend: &mut BackendConfig, state: BackendState, entry: &OverlayEntry) {
     backend.state = state;
     backend.state_by = Some(format!("{} ({})", Origin::BY_HAND, entry.author).into());
 }

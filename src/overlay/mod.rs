@@ -14,8 +14,8 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-pub use change::{Ask, Changed, Declined, Wish, change};
-pub use entry::{AddedBackend, Author, Entry, EntryChange, EntryField, ObjectName};
+pub use change::{Changed, Declined, Wish, WishList, change};
+pub use entry::{AddedBackend, Author, EntryChange, EntryField, ObjectName, OverlayEntry};
 pub use lay::{Aside, Laid, lay};
 pub use reconcile::{EntryEnd, KEPT, Reconciled, next_end, reconcile};
 pub use report::{EntryReport, OverlayReport, report};

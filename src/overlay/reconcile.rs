@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::time::Duration;
 
-use super::entry::{AddedBackend, Entry, EntryChange, EntryField, ObjectName};
+use super::entry::{AddedBackend, EntryChange, EntryField, ObjectName, OverlayEntry};
 use super::view::FileView;
 use crate::config::Loaded;
 
@@ -15,9 +15,9 @@ pub const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reconciled {
     /// The entries that go on, in their order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<OverlayEntry>,
     /// Those that do not, and why.
-    pub ended: Vec<(Entry, EntryEnd)>,
+    pub ended: Vec<(OverlayEntry, EntryEnd)>,
 }
 
 /// Why an entry is no more.
@@ -64,14 +64,14 @@ pub(super) fn added_value(added: &AddedBackend, field: EntryField) -> Option<Str
 
 /// What is left of `entries` when `file` is what the file says at `now_ms`, in milliseconds since 1970.
 #[must_use]
-pub fn reconcile(entries: &[Entry], file: &Loaded, now_ms: u64) -> Reconciled {
+pub fn reconcile(entries: &[OverlayEntry], file: &Loaded, now_ms: u64) -> Reconciled {
     let view = FileView::of(file, entries, &[]);
-    let mut fates: HashMap<u64, Result<Entry, EntryEnd>> = HashMap::new();
+    let mut fates: HashMap<u64, Result<OverlayEntry, EntryEnd>> = HashMap::new();
     // First the backends that were added: the other entries depend on whether they are there.
     for entry in entries.iter().filter(|entry| entry.change.field() == EntryField::Added) {
         fates.insert(entry.id, added(entry, &view, now_ms));
     }
-    let mut there: HashMap<&ObjectName, (&AddedBackend, &Entry)> = HashMap::new();
+    let mut there: HashMap<&ObjectName, (&AddedBackend, &OverlayEntry)> = HashMap::new();
     let mut ended: HashSet<&ObjectName> = HashSet::new();
     for entry in entries {
         let EntryChange::Added(backend) = &entry.change else { continue };
@@ -114,8 +114,8 @@ pub fn reconcile(entries: &[Entry], file: &Loaded, now_ms: u64) -> Reconciled {
 
 /// When the next entry ends by itself, in milliseconds since 1970.
 #[must_use]
-pub fn next_end(entries: &[Entry]) -> Option<u64> {
-    let forgotten = |entry: &Entry| Some(entry.gone_since_ms?.saturating_add(kept_ms()));
+pub fn next_end(entries: &[OverlayEntry]) -> Option<u64> {
+    let forgotten = |entry: &OverlayEntry| Some(entry.gone_since_ms?.saturating_add(kept_ms()));
     entries.iter().flat_map(|entry| [entry.expires_ms, forgotten(entry)]).flatten().min()
 }
 
@@ -123,12 +123,12 @@ fn kept_ms() -> u64 {
     u64::try_from(KEPT.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn is_over(entry: &Entry, now_ms: u64) -> bool {
+fn is_over(entry: &OverlayEntry, now_ms: u64) -> bool {
     entry.expires_ms.is_some_and(|end| end <= now_ms)
 }
 
 /// A backend that was added by hand.
-fn added(entry: &Entry, view: &FileView<'_>, now_ms: u64) -> Result<Entry, EntryEnd> {
+fn added(entry: &OverlayEntry, view: &FileView<'_>, now_ms: u64) -> Result<OverlayEntry, EntryEnd> {
     if is_over(entry, now_ms) {
         return Err(EntryEnd::Expired);
     }
@@ -137,25 +137,25 @@ fn added(entry: &Entry, view: &FileView<'_>, now_ms: u64) -> Result<Entry, Entry
     if view.has(&entry.object) || entry.address.as_ref().is_some_and(is_at) {
         return Err(EntryEnd::InFile);
     }
-    Ok(Entry { gone_since_ms: None, ..entry.clone() })
+    Ok(OverlayEntry { gone_since_ms: None, ..entry.clone() })
 }
 
 /// An object that is there, at `address`, with `value` below the entry.
-fn field(entry: &Entry, address: Option<String>, value: String) -> Result<Entry, EntryEnd> {
+fn field(entry: &OverlayEntry, address: Option<String>, value: String) -> Result<OverlayEntry, EntryEnd> {
     if entry.gone_since_ms.is_some() && entry.address != address {
         return Err(EntryEnd::OtherAddress);
     }
     if entry.file_value.as_ref() != Some(&value) {
         return Err(EntryEnd::FileChanged { now: value });
     }
-    Ok(Entry { gone_since_ms: None, address, ..entry.clone() })
+    Ok(OverlayEntry { gone_since_ms: None, address, ..entry.clone() })
 }
 
 /// An object that is not there.
-fn gone(entry: &Entry, now_ms: u64) -> Result<Entry, EntryEnd> {
+fn gone(entry: &OverlayEntry, now_ms: u64) -> Result<OverlayEntry, EntryEnd> {
     let since = entry.gone_since_ms.unwrap_or(now_ms);
     if since.saturating_add(kept_ms()) <= now_ms {
         return Err(EntryEnd::LongGone);
     }
-    Ok(Entry { gone_since_ms: Some(since), ..entry.clone() })
+    Ok(OverlayEntry { gone_since_ms: Some(since), ..entry.clone() })
 }

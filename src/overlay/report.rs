@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::{Entry, EntryField};
+use super::entry::{EntryField, OverlayEntry};
 use super::lay::Aside;
 use super::reconcile::KEPT;
 use super::view::FileView;
@@ -26,7 +26,7 @@ pub struct OverlayReport {
 pub struct EntryReport {
     /// The entry as it is kept.
     #[serde(flatten)]
-    pub entry: Entry,
+    pub entry: OverlayEntry,
     /// What the file says of the field; absent: it does not have the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_says: Option<String>,
@@ -45,13 +45,13 @@ pub struct EntryReport {
 #[must_use]
 pub fn report(
     file: &Loaded,
-    entries: &[Entry],
+    entries: &[OverlayEntry],
     aside: &BTreeMap<u64, Aside>,
     now_ms: u64,
 ) -> Vec<EntryReport> {
     let view = FileView::of(file, entries, &[]);
     let kept_ms = u64::try_from(KEPT.as_millis()).unwrap_or(u64::MAX);
-    let shown = |entry: &Entry| {
+    let shown = |entry: &OverlayEntry| {
         let forgotten = entry.gone_since_ms.map(|since| since.saturating_add(kept_ms));
         let end = [entry.expires_ms, forgotten].into_iter().flatten().min();
         EntryReport {
@@ -66,7 +66,7 @@ pub fn report(
 }
 
 /// Who has written the field, or the backend.
-fn place(file: &Loaded, entry: &Entry) -> Option<String> {
+fn place(file: &Loaded, entry: &OverlayEntry) -> Option<String> {
     let object = &entry.object;
     let target = file.config.targets.iter().find(|target| target.name == object.target)?;
     let key = match entry.change.field() {
@@ -90,7 +90,7 @@ fn place(file: &Loaded, entry: &Entry) -> Option<String> {
 /// One line in the words of a plan: `~ web/b1 weight: 1 -> 5 (file.yaml:3; by hand, uid 0, 2026-11-23T09:12:01Z)`.
 impl fmt::Display for EntryReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Entry { object, change, author, at_ms, .. } = &self.entry;
+        let OverlayEntry { object, change, author, at_ms, .. } = &self.entry;
         let field = change.field();
         let says = self.file_says.as_deref().unwrap_or("not in the file");
         let value = change.value().unwrap_or_default();

@@ -26,16 +26,16 @@ fn b(name: &str) -> ObjectName {
     ObjectName::backend("web", name)
 }
 
-fn ask(wishes: Vec<Wish>) -> Ask {
-    Ask { wishes, author: Author::Uid(0), at_ms: NOW, expires_ms: None }
+fn ask(wishes: Vec<Wish>) -> WishList {
+    WishList { wishes, author: Author::Uid(0), at_ms: NOW, expires_ms: None }
 }
 
-fn try_change(file: &Arc<Loaded>, entries: &[Entry], ask: &Ask) -> Result<Changed, Declined> {
+fn try_change(file: &Arc<Loaded>, entries: &[OverlayEntry], ask: &WishList) -> Result<Changed, Declined> {
     let next = entries.iter().map(|entry| entry.id).max().unwrap_or(0) + 1;
     change(file, entries, &lay(file, entries).aside, next, ask)
 }
 
-fn changed(file: &Arc<Loaded>, entries: &[Entry], wish: Wish) -> Vec<Entry> {
+fn changed(file: &Arc<Loaded>, entries: &[OverlayEntry], wish: Wish) -> Vec<OverlayEntry> {
     try_change(file, entries, &ask(vec![wish])).expect("it can be").entries
 }
 
@@ -65,7 +65,11 @@ fn seen(laid: &Laid) -> Vec<String> {
     backends.iter().map(one).collect()
 }
 
-fn after(entries: &[Entry], file: &Arc<Loaded>, now: u64) -> (Vec<String>, Vec<EntryEnd>, Vec<Entry>) {
+fn after(
+    entries: &[OverlayEntry],
+    file: &Arc<Loaded>,
+    now: u64,
+) -> (Vec<String>, Vec<EntryEnd>, Vec<OverlayEntry>) {
     let Reconciled { entries, ended } = reconcile(entries, file, now);
     (seen(&lay(file, &entries)), ended.into_iter().map(|(_, end)| end).collect(), entries)
 }
@@ -182,7 +186,7 @@ fn entries_of_what_is_gone_are_kept_for_seven_days_and_come_back_at_the_same_add
 #[test]
 fn what_has_a_time_is_over_at_its_end() {
     let file = two("");
-    let hour = Ask { expires_ms: Some(NOW + 3_600_000), ..ask(vec![add("http://h:3")]) };
+    let hour = WishList { expires_ms: Some(NOW + 3_600_000), ..ask(vec![add("http://h:3")]) };
     let entries = try_change(&file, &[], &hour).expect("it can be").entries;
     let entries = changed(&file, &entries, drain("h:3"));
     assert_eq!(next_end(&entries), Some(NOW + 3_600_000));
@@ -215,7 +219,7 @@ fn no_target_loses_the_last_that_gets_requests() {
 fn duplicates_are_refused_and_what_does_not_fit_is_told_with_its_key() {
     let file = two("");
     let refused =
-        |entries: &[Entry], wish| try_change(&file, entries, &ask(vec![wish])).expect_err("refused");
+        |entries: &[OverlayEntry], wish| try_change(&file, entries, &ask(vec![wish])).expect_err("refused");
     let Declined::Duplicate(why) = refused(&[], add("http://H:2")) else { panic!("a duplicate") };
     assert_eq!(why, "the backend `H:2` is there twice in the target `web`: the first is `b2`");
     let entries = changed(&file, &[], add("http://h:3"));
@@ -228,7 +232,7 @@ fn duplicates_are_refused_and_what_does_not_fit_is_told_with_its_key() {
     assert!(matches!(refused(&[], named), Declined::Duplicate(_)));
     let Declined::Unfit(faults) = refused(&[], add("tcp://h:3")) else { panic!("unfit") };
     assert_eq!(faults[0].key, "url");
-    assert_eq!(refused(&[], drain("b3")).to_string(), "there is no backend web/b3; did you mean web/b2?");
+    assert_eq!(refused(&[], drain("b3")).to_string(), "there is no backend web/b3; there are web/b1, web/b2");
     let elsewhere = Wish::Remove(ObjectName::backend("wep", "b1"));
     assert_eq!(refused(&[], elsewhere).to_string(), "there is no target wep; did you mean web?");
 }

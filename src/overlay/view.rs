@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
-use super::entry::{Entry, EntryField, ObjectName};
+use super::entry::{EntryField, ObjectName, OverlayEntry};
 use crate::config::model::{BackendConfig, Portion, TargetConfig};
 use crate::config::{BackendRules, Loaded};
 
@@ -21,7 +21,7 @@ pub(super) struct TargetView<'a> {
 
 impl<'a> FileView<'a> {
     /// Of those targets that `entries` are about, and of `more`.
-    pub(super) fn of(file: &'a Loaded, entries: &[Entry], more: &[&str]) -> FileView<'a> {
+    pub(super) fn of(file: &'a Loaded, entries: &[OverlayEntry], more: &[&str]) -> FileView<'a> {
         let mut wanted: HashSet<&str> = entries.iter().map(|entry| entry.object.target.as_str()).collect();
         wanted.extend(more);
         let targets = file.config.targets.iter().zip(file.backend_rules.iter());

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use super::kept::{Found, KeptOverlay};
 use crate::config::Loaded;
 use crate::events;
-use crate::overlay::{Aside, Entry, Laid, lay, reconcile};
+use crate::overlay::{Aside, Laid, OverlayEntry, lay, reconcile};
 use crate::store::Store;
 
 /// Milliseconds since 1970.
@@ -80,7 +80,7 @@ pub struct ByHand {
     /// What the file says.
     pub file: Arc<Loaded>,
     /// All entries, by id.
-    pub entries: Arc<[Entry]>,
+    pub entries: Arc<[OverlayEntry]>,
     /// Those of them that have no effect, and why.
     pub aside: BTreeMap<u64, Aside>,
     /// Why nothing can be changed by hand; `None`: it can.

@@ -11,10 +11,10 @@ use super::background::background;
 use super::begun::now_ms;
 use super::kept::Unkept;
 use super::plan::{Plan, PlannedEnd};
-use super::running::{InForce, Refusal, RunningConfig};
+use super::running::{ConfigInForce, Refusal, RunningConfig};
 use crate::events;
 use crate::overlay::{
-    Ask, Author, Changed, Declined, Entry, ObjectName, Wish, change, lay, next_end, reconcile,
+    Author, Changed, Declined, ObjectName, OverlayEntry, Wish, WishList, change, lay, next_end, reconcile,
 };
 use crate::targets::Backend;
 
@@ -66,7 +66,7 @@ impl RunningConfig {
         outcome
     }
 
-    async fn change_in_turn(&self, force: &mut InForce, ask: HandAsk) -> Result<HandChange, HandFault> {
+    async fn change_in_turn(&self, force: &mut ConfigInForce, ask: HandAsk) -> Result<HandChange, HandFault> {
         let HandAsk { wishes, author, lasts, drain } = ask;
         let at_ms = now_ms();
         let lasts = lasts.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
@@ -79,7 +79,7 @@ impl RunningConfig {
             }
             (kept.entries().to_vec(), kept.next_id())
         };
-        let ask = Ask { wishes, author, at_ms, expires_ms };
+        let ask = WishList { wishes, author, at_ms, expires_ms };
         let changed = change(&force.file, &before, &force.laid.aside, next_id, &ask);
         let Changed { entries, next_id, laid, objects } = changed.map_err(HandFault::Declined)?;
         self.keep(force, entries, next_id).await.map_err(HandFault::Unkept)?;
@@ -157,7 +157,12 @@ impl RunningConfig {
     }
 
     /// Keeps what is changed by hand in the place of what was; nothing changes where that fails.
-    async fn keep(&self, force: &InForce, entries: Vec<Entry>, next_id: u64) -> Result<(), Unkept> {
+    async fn keep(
+        &self,
+        force: &ConfigInForce,
+        entries: Vec<OverlayEntry>,
+        next_id: u64,
+    ) -> Result<(), Unkept> {
         let kept = Arc::clone(&force.kept);
         let kept = background(move || {
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -168,7 +173,7 @@ impl RunningConfig {
     }
 
     /// The entries in force are these; they are kept as soon as they can be.
-    pub(super) async fn settle(&self, entries: &[Entry], force: &mut InForce) {
+    pub(super) async fn settle(&self, entries: &[OverlayEntry], force: &mut ConfigInForce) {
         let next_id = force.kept().next_id();
         force.kept().hold(entries, next_id);
         let kept = Arc::clone(&force.kept);

@@ -18,8 +18,8 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use crate::overlay::Entry;
-use crate::store::{Record, Store};
+use crate::overlay::OverlayEntry;
+use crate::store::{Store, StoreRecord};
 
 /// A journal of fewer bytes is not worth to be rewritten, but for tests.
 const WORTH: u64 = if cfg!(test) { 512 } else { 64 * 1024 };
@@ -30,7 +30,7 @@ const SLACK: u64 = 4;
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Step {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    put: Vec<Entry>,
+    put: Vec<OverlayEntry>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     drop: Vec<u64>,
     next: u64,
@@ -57,8 +57,8 @@ pub struct Found {
 /// The entries in force, and the store.
 #[derive(Debug)]
 pub struct KeptOverlay {
-    entries: Vec<Entry>,
-    stored: Vec<Entry>,
+    entries: Vec<OverlayEntry>,
+    stored: Vec<OverlayEntry>,
     next_id: u64,
     /// `Err`: nothing can be kept, and why.
     store: Result<Box<dyn Store>, String>,
@@ -89,7 +89,7 @@ impl KeptOverlay {
 
     /// The entries in force, by id.
     #[must_use]
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[OverlayEntry] {
         &self.entries
     }
 
@@ -109,14 +109,14 @@ impl KeptOverlay {
     ///
     /// # Errors
     /// Nothing has changed.
-    pub fn keep(&mut self, entries: &[Entry], next_id: u64) -> Result<(), Unkept> {
+    pub fn keep(&mut self, entries: &[OverlayEntry], next_id: u64) -> Result<(), Unkept> {
         self.store(entries, next_id)?;
         self.hold(entries, next_id);
         Ok(())
     }
 
     /// The entries in force are these, kept or not.
-    pub fn hold(&mut self, entries: &[Entry], next_id: u64) {
+    pub fn hold(&mut self, entries: &[OverlayEntry], next_id: u64) {
         self.entries = entries.to_vec();
         self.next_id = self.next_id.max(next_id);
     }
@@ -140,7 +140,7 @@ impl KeptOverlay {
         self.store = Err(reason.to_owned());
     }
 
-    fn store(&mut self, entries: &[Entry], next_id: u64) -> Result<(), Unkept> {
+    fn store(&mut self, entries: &[OverlayEntry], next_id: u64) -> Result<(), Unkept> {
         let unkept = |error: &io::Error| Unkept { reason: error.to_string(), is_full: is_full(error) };
         let store =
             self.store.as_mut().map_err(|reason| Unkept { reason: reason.clone(), is_full: false })?;
@@ -167,25 +167,25 @@ fn is_full(error: &io::Error) -> bool {
 }
 
 /// The step from `before` to `after`.
-fn step(before: &[Entry], after: &[Entry], next: u64) -> Record {
-    let old: BTreeMap<u64, &Entry> = before.iter().map(|entry| (entry.id, entry)).collect();
+fn step(before: &[OverlayEntry], after: &[OverlayEntry], next: u64) -> StoreRecord {
+    let old: BTreeMap<u64, &OverlayEntry> = before.iter().map(|entry| (entry.id, entry)).collect();
     let ids: HashSet<u64> = after.iter().map(|entry| entry.id).collect();
     let put = after.iter().filter(|entry| old.get(&entry.id) != Some(entry)).cloned().collect();
     let drop = old.keys().copied().filter(|id| !ids.contains(id)).collect();
     json(&Step { put, drop, next })
 }
 
-fn whole(entries: &[Entry], next: u64) -> Record {
+fn whole(entries: &[OverlayEntry], next: u64) -> StoreRecord {
     json(&Step { put: entries.to_vec(), drop: Vec::new(), next })
 }
 
-fn json(step: &Step) -> Record {
+fn json(step: &Step) -> StoreRecord {
     // It has texts for keys, so it can't fail.
     serde_json::to_vec(step).unwrap_or_default()
 }
 
 /// What comes of all records, one after the other.
-fn replay(records: &[Record]) -> Result<(Vec<Entry>, u64), String> {
+fn replay(records: &[StoreRecord]) -> Result<(Vec<OverlayEntry>, u64), String> {
     let (mut entries, mut next_id) = (BTreeMap::new(), 1);
     for record in records {
         let step: Step = serde_json::from_slice(record)
@@ -196,7 +196,7 @@ fn replay(records: &[Record]) -> Result<(Vec<Entry>, u64), String> {
         entries.extend(step.put.into_iter().map(|entry| (entry.id, entry)));
         next_id = next_id.max(step.next);
     }
-    let entries: Vec<Entry> = entries.into_values().collect();
+    let entries: Vec<OverlayEntry> = entries.into_values().collect();
     let next_id = entries.last().map_or(next_id, |last| next_id.max(last.id + 1));
     Ok((entries, next_id))
 }

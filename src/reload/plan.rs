@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use super::fault::Fault;
-use crate::overlay::{Entry, EntryEnd};
+use crate::overlay::{EntryEnd, OverlayEntry};
 
 /// What becomes of another config.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,8 +63,8 @@ impl PlannedEnd {
     }
 }
 
-impl From<&(Entry, EntryEnd)> for PlannedEnd {
-    fn from((entry, end): &(Entry, EntryEnd)) -> PlannedEnd {
+impl From<&(OverlayEntry, EntryEnd)> for PlannedEnd {
+    fn from((entry, end): &(OverlayEntry, EntryEnd)) -> PlannedEnd {
         PlannedEnd {
             object: entry.object.to_string(),
             field: entry.change.field().as_str().to_owned(),

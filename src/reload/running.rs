@@ -23,7 +23,7 @@ use super::{Refused, Reloaded, Reloader};
 use crate::config::model::{EventFormat, LogLevel, WatchMode};
 use crate::config::{Effective, Files, Loaded, Problems};
 use crate::events;
-use crate::overlay::{Entry, Laid, lay, reconcile};
+use crate::overlay::{Laid, OverlayEntry, lay, reconcile};
 
 /// Reads the config again from where the first one came.
 pub type Loader = Arc<dyn Fn() -> anyhow::Result<Loaded> + Send + Sync>;
@@ -63,11 +63,11 @@ pub(super) struct LastTurn {
     /// How many had asked when it began.
     covers: u64,
     outcome: ReloadOutcome,
-    pub(super) force: InForce,
+    pub(super) force: ConfigInForce,
 }
 
 /// What the config in force was made of.
-pub(super) struct InForce {
+pub(super) struct ConfigInForce {
     /// What the file says.
     pub(super) file: Arc<Loaded>,
     /// That with the overlay laid over it.
@@ -76,7 +76,7 @@ pub(super) struct InForce {
     pub(super) kept: Arc<std::sync::Mutex<KeptOverlay>>,
 }
 
-impl InForce {
+impl ConfigInForce {
     /// Those of `files` that are to be watched.
     fn watched(&self, files: &Files) -> Files {
         match self.file.config.watch {
@@ -111,7 +111,7 @@ impl RunningConfig {
     #[must_use]
     pub fn new(reloader: Arc<Reloader>, loader: Loader, tune: Tune, begun: Begun) -> RunningConfig {
         let Begun { file, laid, kept } = begun;
-        let force = InForce { file, laid, kept: Arc::new(std::sync::Mutex::new(kept)) };
+        let force = ConfigInForce { file, laid, kept: Arc::new(std::sync::Mutex::new(kept)) };
         let files = watch::Sender::new(force.watched(&force.file.files));
         let by_hand = watch::Sender::new(Arc::new(force.by_hand()));
         let last = LastTurn { covers: 0, outcome: Ok(Arc::default()), force };
@@ -164,7 +164,7 @@ impl RunningConfig {
         }
     }
 
-    async fn turn(&self, force: &mut InForce) -> ReloadOutcome {
+    async fn turn(&self, force: &mut ConfigInForce) -> ReloadOutcome {
         let (read, files) = self.read(&self.loader, force.file.files.clone()).await;
         let applied = match read {
             Ok(loaded) => self.take(Arc::new(loaded), force).await,
@@ -184,7 +184,7 @@ impl RunningConfig {
     }
 
     /// Puts `file` into force, with what is left of the overlay laid over it.
-    async fn take(&self, file: Arc<Loaded>, force: &mut InForce) -> Result<Plan, Refusal> {
+    async fn take(&self, file: Arc<Loaded>, force: &mut ConfigInForce) -> Result<Plan, Refusal> {
         let reconciled = reconcile(force.kept().entries(), &file, now_ms());
         let laid = lay(&file, &reconciled.entries);
         let (mut plan, reloaded) = self.apply(&laid, force.rows()).await?;
@@ -209,7 +209,7 @@ impl RunningConfig {
     }
 
     /// Tells those who look what is changed by hand now.
-    pub(super) fn show(&self, force: &InForce) {
+    pub(super) fn show(&self, force: &ConfigInForce) {
         self.by_hand.send_replace(Arc::new(force.by_hand()));
     }
 
@@ -253,9 +253,9 @@ impl RunningConfig {
 }
 
 /// Entries that have no effect with `after` and had one with `before`, with the reason.
-fn newly_aside(before: &Laid, after: &Laid, entries: &[Entry]) -> Vec<(String, String)> {
-    let is_new = |entry: &&Entry| !before.aside.contains_key(&entry.id);
-    let told = |entry: &Entry| Some((entry.to_string(), after.aside.get(&entry.id)?.to_string()));
+fn newly_aside(before: &Laid, after: &Laid, entries: &[OverlayEntry]) -> Vec<(String, String)> {
+    let is_new = |entry: &&OverlayEntry| !before.aside.contains_key(&entry.id);
+    let told = |entry: &OverlayEntry| Some((entry.to_string(), after.aside.get(&entry.id)?.to_string()));
     entries.iter().filter(is_new).filter_map(told).collect()
 }
 

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Kept, Record};
+use super::{Kept, StoreRecord};
 
 /// The first line of a journal.
 pub const HEAD: &[u8] = br#"{"journal":1}"#;
@@ -42,7 +42,7 @@ pub fn line(record: &[u8]) -> Vec<u8> {
 
 /// A whole journal with these records.
 #[must_use]
-pub fn write(records: &[Record]) -> Vec<u8> {
+pub fn write(records: &[StoreRecord]) -> Vec<u8> {
     let heads = [HEAD].into_iter();
     heads.chain(records.iter().map(Vec::as_slice)).flat_map(line).collect()
 }
@@ -60,7 +60,7 @@ pub fn read(bytes: &[u8]) -> JournalText {
     let last = lines.iter().rposition(|(_, record)| record.is_some()).map_or(0, |last| last + 1);
     lines.truncate(last);
     let whole = lines.last().map_or(0, |(end, _)| *end);
-    let mut records: Vec<Record> = Vec::new();
+    let mut records: Vec<StoreRecord> = Vec::new();
     let mut damaged = 0;
     for (number, (_, record)) in lines.iter().enumerate() {
         match record {
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let records: Vec<Record> = ["", "a", "{\"b\": 1}"].map(|text| text.as_bytes().to_vec()).into();
+        let records: Vec<StoreRecord> = ["", "a", "{\"b\": 1}"].map(|text| text.as_bytes().to_vec()).into();
         assert_eq!(kept(&write(&records)), Kept { records, torn: 0, damaged: 0 });
         assert_eq!(kept(b""), Kept::default());
         assert_eq!(read(&line(br#"{"journal":2}"#)), JournalText::Foreign);
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn what_was_cut_anywhere_has_all_lines_before_the_cut() {
-        let records: Vec<Record> = ["one", "two", "three"].map(|text| text.as_bytes().to_vec()).into();
+        let records: Vec<StoreRecord> = ["one", "two", "three"].map(|text| text.as_bytes().to_vec()).into();
         let whole = write(&records);
         let ends: Vec<usize> = (0..=3).map(|count| write(&records[..count]).len()).collect();
         for cut in 0..=whole.len() {
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_line_that_is_not_what_was_written_is_left_out_and_counted() {
-        let records: Vec<Record> = ["one", "two", "three"].map(|text| text.as_bytes().to_vec()).into();
+        let records: Vec<StoreRecord> = ["one", "two", "three"].map(|text| text.as_bytes().to_vec()).into();
         let mut bytes = write(&records);
         let at = bytes.windows(3).position(|part| part == b"two").expect("there");
         bytes[at] = b'x';

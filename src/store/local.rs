@@ -20,7 +20,7 @@ use rustix::fs::{FlockOperation, flock};
 use thiserror::Error;
 
 use super::journal::{self, HEAD, JournalText};
-use super::{Kept, Record, Store};
+use super::{Kept, Store, StoreRecord};
 use crate::instance::make_private;
 
 const JOURNAL: &str = "overlay.journal";
@@ -204,7 +204,7 @@ impl Store for LocalStore {
         Ok(())
     }
 
-    fn compact(&mut self, records: &[Record]) -> io::Result<()> {
+    fn compact(&mut self, records: &[StoreRecord]) -> io::Result<()> {
         self.replace(&journal::write(records))
     }
 
@@ -223,7 +223,7 @@ mod tests {
         LocalStore::new(LockedFolder::take(folder, "edge-1").expect("locked"))
     }
 
-    fn records(texts: &[&str]) -> Vec<Record> {
+    fn records(texts: &[&str]) -> Vec<StoreRecord> {
         texts.iter().map(|text| text.as_bytes().to_vec()).collect()
     }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::journal::{self, JournalText};
-use super::{Kept, Record, Store};
+use super::{Kept, Store, StoreRecord};
 
 /// What outlives the process.
 #[derive(Clone, Debug, Default)]
@@ -77,7 +77,7 @@ impl Store for MemoryStore {
         })
     }
 
-    fn compact(&mut self, records: &[Record]) -> io::Result<()> {
+    fn compact(&mut self, records: &[StoreRecord]) -> io::Result<()> {
         self.0.with(|disk| {
             if disk.is_full {
                 return Err(io::ErrorKind::StorageFull.into());

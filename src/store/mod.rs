@@ -14,13 +14,13 @@ use std::io;
 pub use local::LocalStore;
 
 /// One change, in the caller's words.
-pub type Record = Vec<u8>;
+pub type StoreRecord = Vec<u8>;
 
 /// What was kept, and what was found on the way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     /// The records in the order in which they were appended.
-    pub records: Vec<Record>,
+    pub records: Vec<StoreRecord>,
     /// Bytes at the end that are no whole record, as a crash in the middle of writing leaves them. They are cut off.
     pub torn: usize,
     /// Lines in the middle that are not what was written. They are left out, and the file that has them is kept aside.
@@ -45,7 +45,7 @@ pub trait Store: Send + fmt::Debug {
     ///
     /// # Errors
     /// What was kept before still is.
-    fn compact(&mut self, records: &[Record]) -> io::Result<()>;
+    fn compact(&mut self, records: &[StoreRecord]) -> io::Result<()>;
 
     /// How many bytes there are, to know when it is worth to compact.
     fn size(&self) -> u64;

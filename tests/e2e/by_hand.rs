@@ -91,7 +91,10 @@ fn what_is_changed_by_hand_holds_over_reloads_and_a_kill_until_the_file_says_som
     assert!(process.said().iter().any(|line| line.contains("changes by hand in force: 4")));
     assert_eq!(serving(&process, 14), ["Hello from fake-1", "Hello from fake-4"]);
     let log = process.reload(&config(", weight: 3"));
-    assert!(log.contains("reloaded: ~ backend web/b0 weight: 5 -> 3 (") && log.contains("; and 2 more"), "{log}");
+    assert!(
+        log.contains("reloaded: ~ backend web/b0 weight: 5 -> 3 (") && log.contains("; and 2 more"),
+        "{log}"
+    );
     assert_eq!(seen(&process), ["b0 3 up", "b1 3 drain", "b2 3 up", "b3 2 up"]);
     let process = Process::start_in(process.kill(), 1);
     let left: Vec<Value> = entries(&process).iter().map(|entry| entry["field"].clone()).collect();
@@ -132,7 +135,7 @@ fn what_can_t_be_is_refused_with_its_reason_and_place() {
     };
     let url = format!("http://127.0.0.1:{}", backends[1].port());
     let patch = "PATCH /backends/b0";
-    refused("PATCH /backends/b9", json!({"weight": 1}), 404, None, "did you mean web/b");
+    refused("PATCH /backends/b9", json!({"weight": 1}), 404, None, "there are web/b0, web/b1");
     refused("DELETE /backends/b9", Value::Null, 404, None, "there is no backend web/b9");
     refused(patch, json!({"weight": 257}), 422, Some("/weight"), "0 to 256");
     refused(patch, json!({"state": "off"}), 422, Some("/state"), "`drain`");

@@ -2,17 +2,17 @@
 
 /// A backend: name, port, weight, state.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Server(pub(super) String, pub(super) u16, pub(super) u16, pub(super) String);
+pub(super) struct ModelServer(pub(super) String, pub(super) u16, pub(super) u16, pub(super) String);
 
 /// What the file says of the target: its backends (`None`: it does not have the target), and its limit.
-pub(super) type File = (Option<Vec<Server>>, String);
+pub(super) type File = (Option<Vec<ModelServer>>, String);
 
 /// `added`, `removed`, `state`, `weight` or `limit`.
-pub(super) type Kind = &'static str;
+pub(super) type ModelKind = &'static str;
 
 /// A change by hand. `name` is that of a backend; `value` is as a file has it, of one that is added its weight.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct ModelChange {
     pub(super) name: String,
     pub(super) value: String,
     pub(super) until: Option<u64>,
@@ -26,21 +26,22 @@ pub(super) struct Change {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Model {
     pub(super) file: File,
-    pub(super) changes: Vec<(Kind, Change)>,
+    pub(super) changes: Vec<(ModelKind, ModelChange)>,
 }
 
 const WEEK: u64 = 7 * 24 * 3600 * 1000;
 
 impl Model {
     /// The backend that lies below changes of its fields: of the file, or as it was added.
-    fn server(&self, name: &str) -> Option<Server> {
+    fn server(&self, name: &str) -> Option<ModelServer> {
         let of_file = self.file.0.as_ref()?.iter().find(|server| server.0 == name).cloned();
-        let is_it = |(kind, one): &&(Kind, Change)| (*kind, one.gone, &*one.name) == ("added", None, name);
+        let is_it =
+            |(kind, one): &&(ModelKind, ModelChange)| (*kind, one.gone, &*one.name) == ("added", None, name);
         of_file.or_else(|| self.changes.iter().find(is_it).map(|(_, one)| added(one)))
     }
 
     /// What a change of this kind would be in the place of, and where that is; `None`: there is no such object.
-    fn below(&self, name: &str, kind: Kind) -> Option<(String, u16)> {
+    fn below(&self, name: &str, kind: ModelKind) -> Option<(String, u16)> {
         let server = if kind == "limit" { None } else { Some(self.server(name)?) };
         Some(match (kind, server) {
             ("weight", Some(server)) => (server.2.to_string(), server.1),
@@ -67,8 +68,8 @@ impl Model {
         self.changes.sort_by_key(|(_, one)| one.id);
     }
 
-    fn judge(&self, kind: Kind, one: &Change, over: &[String], now: u64) -> Option<Change> {
-        let is_there = |server: &Server| server.0 == one.name || server.1 == one.port;
+    fn judge(&self, kind: ModelKind, one: &ModelChange, over: &[String], now: u64) -> Option<ModelChange> {
+        let is_there = |server: &ModelServer| server.0 == one.name || server.1 == one.port;
         let is_in_file = kind == "added" && self.file.0.iter().flatten().any(is_there);
         if is_in_file || one.until.is_some_and(|until| until <= now) {
             return None;
@@ -80,18 +81,18 @@ impl Model {
         match below {
             Some((base, port)) => {
                 let is_elsewhere = one.gone.is_some() && one.port != port;
-                (one.base == base && !is_elsewhere).then(|| Change { gone: None, port, ..one.clone() })
+                (one.base == base && !is_elsewhere).then(|| ModelChange { gone: None, port, ..one.clone() })
             }
             None if over.contains(&one.name) => None,
             None => {
                 let since = one.gone.unwrap_or(now);
-                (now < since + WEEK).then(|| Change { gone: Some(since), ..one.clone() })
+                (now < since + WEEK).then(|| ModelChange { gone: Some(since), ..one.clone() })
             }
         }
     }
 
     /// What is in force, backends by name, and the changes that are set aside.
-    pub(super) fn force(&self) -> (Option<Vec<Server>>, String, Vec<u64>) {
+    pub(super) fn force(&self) -> (Option<Vec<ModelServer>>, String, Vec<u64>) {
         let Some(mut servers) = self.file.0.clone() else { return (None, String::new(), Vec::new()) };
         let (mut limit, mut aside) = (self.file.1.clone(), Vec::new());
         let live = || self.changes.iter().filter(|(_, one)| one.gone.is_none());
@@ -116,10 +117,10 @@ impl Model {
     }
 
     /// Somebody asks for a change; one that `takes_back` has no value. Says whether it is done.
-    pub(super) fn ask(&mut self, kind: Kind, wish: &Change, takes_back: bool) -> bool {
+    pub(super) fn ask(&mut self, kind: ModelKind, wish: &ModelChange, takes_back: bool) -> bool {
         let (name, before) = (wish.name.clone(), self.clone());
         let mut below = self.below(&name, kind);
-        let has = |of: Kind, is_gone: bool| {
+        let has = |of: ModelKind, is_gone: bool| {
             before
                 .changes
                 .iter()
@@ -136,13 +137,14 @@ impl Model {
                 {
                     return false;
                 }
-                let is_twin =
-                    |(kind, one): &(Kind, Change)| (*kind, one.port, one.gone) == ("added", wish.port, None);
+                let is_twin = |(kind, one): &(ModelKind, ModelChange)| {
+                    (*kind, one.port, one.gone) == ("added", wish.port, None)
+                };
                 if twin.is_none() && (self.server(&name).is_some() || self.changes.iter().any(is_twin)) {
                     return false;
                 }
                 // One that was removed is back as the file has it.
-                let is_over = |one: &Change| one.name == name && (twin.is_some() || one.gone.is_some());
+                let is_over = |one: &ModelChange| one.name == name && (twin.is_some() || one.gone.is_some());
                 below = twin.is_none().then(|| (String::new(), wish.port));
                 self.changes.retain(|(_, one)| !is_over(one));
             }
@@ -153,7 +155,7 @@ impl Model {
         let is_none = kind == "removed" && !self.file.0.iter().flatten().any(|server| server.0 == name);
         if let Some((base, port)) = below.filter(|(base, _)| !takes_back && !is_none && *base != wish.value) {
             let id = before.changes.iter().map(|(_, one)| one.id).max().unwrap_or(0) + 1;
-            self.changes.push((kind, Change { id, base, port, gone: None, ..wish.clone() }));
+            self.changes.push((kind, ModelChange { id, base, port, gone: None, ..wish.clone() }));
         }
         let (was, is) = (before.force().2, self.force().2);
         let is_fine = is.iter().all(|id| was.contains(id));
@@ -164,6 +166,6 @@ impl Model {
     }
 }
 
-fn added(one: &Change) -> Server {
-    Server(one.name.clone(), one.port, one.value.parse().unwrap(), "up".to_owned())
+fn added(one: &ModelChange) -> ModelServer {
+    ModelServer(one.name.clone(), one.port, one.value.parse().unwrap(), "up".to_owned())
 }

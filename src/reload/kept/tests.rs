@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::model::{Change, File, Kind, Model, Server};
+use super::model::{File, Model, ModelChange, ModelKind, ModelServer};
 use super::*;
 use crate::config::model::{BackendAddress, BackendConfig, BackendState};
 use crate::config::{Flags, Loaded, load_text};
 use crate::overlay::{
-    AddedBackend, Ask, Author, EntryChange, EntryField, Laid, ObjectName, Wish, change, lay, reconcile,
+    AddedBackend, Author, EntryChange, EntryField, Laid, ObjectName, Wish, WishList, change, lay, reconcile,
 };
 use crate::store::memory::{MemoryDisk, MemoryStore};
 
@@ -61,7 +61,7 @@ impl Machine {
     }
 
     /// `None`: it is declined; else whether it is kept, and so done.
-    fn ask(&mut self, ask: &Ask) -> Option<bool> {
+    fn ask(&mut self, ask: &WishList) -> Option<bool> {
         let (kept, aside) = (&self.kept, &self.laid.aside);
         let changed = change(&self.file, kept.entries(), aside, kept.next_id(), ask).ok()?;
         let is_kept = self.kept.keep(&changed.entries, changed.next_id).is_ok();
@@ -73,7 +73,7 @@ impl Machine {
 }
 
 /// Backends, limit, and all changes with their times.
-type Seen = (Option<Vec<Server>>, String, Vec<String>);
+type Seen = (Option<Vec<ModelServer>>, String, Vec<String>);
 
 fn port(address: &BackendAddress) -> u16 {
     match address {
@@ -86,10 +86,10 @@ fn seen(machine: &Machine) -> Seen {
     let config = &machine.laid.loaded.config;
     let target = config.targets.iter().find(|target| target.name == "web");
     let server = |one: &BackendConfig| {
-        Server(one.name.clone(), port(&one.address), one.portion.weight, one.state.as_str().to_owned())
+        ModelServer(one.name.clone(), port(&one.address), one.portion.weight, one.state.as_str().to_owned())
     };
     let servers = target.map(|target| {
-        let mut servers: Vec<Server> = target.backends.iter().map(server).collect();
+        let mut servers: Vec<ModelServer> = target.backends.iter().map(server).collect();
         servers.sort();
         servers
     });
@@ -99,7 +99,7 @@ fn seen(machine: &Machine) -> Seen {
             (false, limit) => limit.map_or("off".to_owned(), |limit| limit.to_string()),
         }
     });
-    let entry = |entry: &Entry| {
+    let entry = |entry: &OverlayEntry| {
         let (kind, value) = match &entry.change {
             EntryChange::Added(added) => ("added", added.weight.unwrap_or(1).to_string()),
             EntryChange::Removed => ("removed", String::new()),
@@ -113,13 +113,14 @@ fn seen(machine: &Machine) -> Seen {
     (servers, limit, machine.kept.entries().iter().map(entry).collect())
 }
 
-fn told(kind: Kind, name: &str, value: &str, until: Option<u64>, gone: Option<u64>) -> String {
+fn told(kind: ModelKind, name: &str, value: &str, until: Option<u64>, gone: Option<u64>) -> String {
     format!("{kind} {name} {value} until {until:?}, gone {gone:?}")
 }
 
 fn expected(model: &Model) -> Seen {
     let (servers, limit, _) = model.force();
-    let change = |(kind, one): &(Kind, Change)| told(*kind, &one.name, &one.value, one.until, one.gone);
+    let change =
+        |(kind, one): &(ModelKind, ModelChange)| told(*kind, &one.name, &one.value, one.until, one.gone);
     (servers, limit, model.changes.iter().map(change).collect())
 }
 
@@ -137,11 +138,11 @@ fn some_file(chance: &mut Draws) -> File {
         let own = ports.iter().position(|port| *port == number).filter(|_| chance.below(6) > 0);
         let port = ports.remove(own.unwrap_or(0));
         let (weight, state) = (chance.of(&[1, 1, 1, 2, 0]), chance.of(&["up", "up", "up", "drain"]));
-        servers.push(Server(format!("b{number}"), port, weight, state.to_owned()));
+        servers.push(ModelServer(format!("b{number}"), port, weight, state.to_owned()));
     }
     match servers.first_mut() {
         Some(first) => first.2 = first.2.max(1),
-        None => servers.push(Server("b1".into(), 1, 1, "up".into())),
+        None => servers.push(ModelServer("b1".into(), 1, 1, "up".into())),
     }
     (Some(servers), chance.of(&["off", "off", "5", "adaptive"]).to_owned())
 }
@@ -152,7 +153,7 @@ impl Files {
     fn load(&mut self, (servers, limit): &File) -> Arc<Loaded> {
         let other = "other: {protocol: http, listener: 127.0.0.1:0, backends: [{host: o, port: 1}]}";
         let web = servers.as_ref().map_or(String::new(), |servers| {
-            let one = |Server(name, port, weight, state): &Server| {
+            let one = |ModelServer(name, port, weight, state): &ModelServer| {
                 format!("{{name: {name}, host: h, port: {port}, weight: {weight}, state: {state}}}")
             };
             let all: Vec<String> = servers.iter().map(one).collect();
@@ -171,16 +172,16 @@ impl Files {
 }
 
 /// What somebody might ask for, in the words of both.
-fn some_wish(chance: &mut Draws, now: u64) -> (Kind, Change, bool, Ask) {
+fn some_wish(chance: &mut Draws, now: u64) -> (ModelKind, ModelChange, bool, WishList) {
     let number = chance.below(5) + 1;
     let name = format!("b{number}");
     let until = (chance.below(4) == 0).then(|| now + chance.of(&[1_000, 3_600_000, 3 * 86_400_000]));
     let object = ObjectName::backend("web", &name);
-    let of = |name: &str, value: &str| Change {
+    let of = |name: &str, value: &str| ModelChange {
         name: name.into(),
         value: value.into(),
         until,
-        ..Change::default()
+        ..ModelChange::default()
     };
     let (kind, change, takes_back, wish) = match chance.below(10) {
         0 | 1 => {
@@ -213,11 +214,11 @@ fn some_wish(chance: &mut Draws, now: u64) -> (Kind, Change, bool, Ask) {
             let weight = chance.of(&[None, None, Some(0), Some(2)]);
             let backend = AddedBackend { url: format!("http://h:{port}"), weight, ..AddedBackend::default() };
             let wish = Wish::Add { target: "web".into(), name: Some(name.clone()), backend };
-            let change = Change { port, ..of(&name, &weight.unwrap_or(1).to_string()) };
+            let change = ModelChange { port, ..of(&name, &weight.unwrap_or(1).to_string()) };
             ("added", change, false, wish)
         }
     };
-    let ask = Ask { wishes: vec![wish], author: Author::Uid(0), at_ms: now, expires_ms: until };
+    let ask = WishList { wishes: vec![wish], author: Author::Uid(0), at_ms: now, expires_ms: until };
     (kind, change, takes_back, ask)
 }
 
@@ -240,29 +241,30 @@ fn interleave(seed: u64, files: &mut Files) {
     let mut history = vec![format!("{file:?}")];
     for _ in 0..STEPS {
         now += chance.of(&[0, 0, 1_000, 3_600_000, 86_400_000, 4 * 86_400_000]);
-        let before = model.clone();
         let step = chance.below(20);
         if step < 3 {
             disk.crash_behind(chance.below(400) as usize);
         }
+        // What would be if it were done; a crash may leave it done.
+        let mut next = model.clone();
         let is_kept;
         if chance.below(2) == 0 {
             let (kind, change, takes_back, ask) = some_wish(&mut chance, now);
             history.push(format!("{now}: {kind} {change:?} {takes_back} crash {}", step < 3));
-            let mut asked = model.clone();
-            let is_done = asked.ask(kind, &change, takes_back);
+            let is_done = next.ask(kind, &change, takes_back);
             let outcome = machine.ask(&ask);
             assert_eq!(outcome.is_some(), is_done, "{seed}: {history:#?}\n{:#?}", seen(&machine));
             is_kept = outcome == Some(true);
-            if is_kept || step < 3 {
-                model = asked;
+            if is_kept {
+                model.clone_from(&next);
             }
         } else {
             if chance.below(2) == 0 {
                 file = some_file(&mut chance);
             }
             history.push(format!("{now}: read {file:?} crash {}", step < 3));
-            model.read(file.clone(), now);
+            next.read(file.clone(), now);
+            model.clone_from(&next);
             is_kept = machine.read(files.load(&file), now);
         }
         let has_crashed = disk.restart();
@@ -276,8 +278,7 @@ fn interleave(seed: u64, files: &mut Files) {
             history.push(format!("{now}: restart, crash {has_crashed}, {file:?}"));
             machine = Machine::start(&disk, files.load(&file), now);
             // Nobody was told, so it may be there or not, as a whole.
-            let candidates =
-                if has_crashed { vec![on_disk.clone(), model.clone()] } else { vec![on_disk.clone()] };
+            let candidates = if has_crashed { vec![on_disk.clone(), next] } else { vec![on_disk.clone()] };
             let mut found = candidates.into_iter().map(|mut candidate| {
                 candidate.read(file.clone(), now);
                 candidate
@@ -287,9 +288,6 @@ fn interleave(seed: u64, files: &mut Files) {
             if !is_full {
                 on_disk.changes.clone_from(&model.changes);
             }
-        } else if step < 3 && !is_kept {
-            // It was declined, or nothing had to be written.
-            model = if is_full { model } else { before };
         }
         assert_eq!(seen(&machine), expected(&model), "{seed}: {history:#?}");
         if step > 17 {
@@ -304,13 +302,16 @@ fn what_a_full_disk_did_not_take_is_taken_with_the_next_change() {
     let mut files = Files(HashMap::new());
     let with = |weight| {
         (
-            Some(vec![Server("b1".into(), 1, 1, "up".into()), Server("b2".into(), 2, weight, "up".into())]),
+            Some(vec![
+                ModelServer("b1".into(), 1, 1, "up".into()),
+                ModelServer("b2".into(), 2, weight, "up".into()),
+            ]),
             "off".to_owned(),
         )
     };
     let disk = MemoryDisk::default();
     let mut machine = Machine::start(&disk, files.load(&with(1)), START);
-    let ask = |change| Ask {
+    let ask = |change| WishList {
         wishes: vec![Wish::Set(ObjectName::backend("web", "b2"), change)],
         author: Author::Uid(0),
         at_ms: START,
