@@ -3,10 +3,9 @@
 //! Higher rows import lower rows only, never the same row except inside one folder (docs/architecture.md), and no files of a folder
 //! import one another in a ring (`rings`). Files are read as token trees: paths inside macros count, what would hide one is refused.
 
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-
-use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 #[path = "layering/names.rs"]
 mod names;
@@ -104,7 +103,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Everything wrong with one file; `name` is its path from the root of the repository.
+/// Everything wrong with one file; `name` is its path from the root.
 fn check(name: &str, source: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let lines = source.lines().count();

@@ -16,7 +16,6 @@ pub(super) struct ModelChange {
     pub(super) name: String,
     pub(super) value: String,
     pub(super) until: Option<u64>,
-    /// Where the backend is; of one that is added, where it is to be.
     pub(super) port: u16,
     pub(super) gone: Option<u64>,
     pub(super) id: u64,
@@ -27,6 +26,7 @@ pub(super) struct ModelChange {
 pub(super) struct Model {
     pub(super) file: File,
     pub(super) changes: Vec<(ModelKind, ModelChange)>,
+    pub(super) last: u64,
 }
 
 const WEEK: u64 = 7 * 24 * 3600 * 1000;
@@ -55,7 +55,6 @@ impl Model {
     pub(super) fn read(&mut self, file: File, now: u64) {
         let (old, mut over) = (std::mem::take(&mut self.changes), Vec::new());
         self.file = file;
-        // Whether an added backend is still there decides about its other changes.
         for first in [true, false] {
             for (kind, one) in old.iter().filter(|(kind, _)| (*kind == "added") == first) {
                 match self.judge(*kind, one, &over, now) {
@@ -116,37 +115,29 @@ impl Model {
         (Some(servers), limit, aside)
     }
 
+    fn has(&self, kind: ModelKind, name: &str, gone: bool) -> bool {
+        self.changes.iter().any(|(of, one)| *of == kind && one.name == name && one.gone.is_some() == gone)
+    }
+
     /// Somebody asks for a change; one that `takes_back` has no value. Says whether it is done.
     pub(super) fn ask(&mut self, kind: ModelKind, wish: &ModelChange, takes_back: bool) -> bool {
         let (name, before) = (wish.name.clone(), self.clone());
+        let hidden = self.has("removed", &name, false);
+        let is_held = self.has(kind, &name, true) || self.has(kind, &name, false);
+        let is_left = ["added", "removed", "state", "weight"].into_iter().any(|of| self.has(of, &name, true));
         let mut below = self.below(&name, kind);
-        let has = |of: ModelKind, is_gone: bool| {
-            before
-                .changes
-                .iter()
-                .any(|(kind, one)| (*kind, &one.name, one.gone.is_some()) == (of, &name, is_gone))
-        };
-        let hidden = has("removed", false);
-        let is_held = has(kind, true) || has(kind, false);
-        let is_left = ["added", "removed", "state", "weight"].into_iter().any(|kind| has(kind, true));
         match kind {
             "added" => {
                 let twin = self.file.0.iter().flatten().find(|server| server.1 == wish.port);
-                if self.file.0.is_none()
-                    || twin.is_some_and(|twin| !hidden || twin.0 != name || wish.value != "1")
-                {
-                    return false;
-                }
-                let is_twin = |(kind, one): &(ModelKind, ModelChange)| {
-                    (*kind, one.port, one.gone) == ("added", wish.port, None)
-                };
-                if twin.is_none() && (self.server(&name).is_some() || self.changes.iter().any(is_twin)) {
-                    return false;
-                }
                 // One that was removed is back as the file has it.
-                let is_over = |one: &ModelChange| one.name == name && (twin.is_some() || one.gone.is_some());
-                below = twin.is_none().then(|| (String::new(), wish.port));
-                self.changes.retain(|(_, one)| !is_over(one));
+                let is_back = twin.is_some_and(|twin| hidden && twin.0 == name && wish.value == "1");
+                let mut added = self.changes.iter().filter(|(of, one)| *of == "added" && one.gone.is_none());
+                let is_taken = self.server(&name).is_some() || added.any(|(_, one)| one.port == wish.port);
+                if self.file.0.is_none() || ((is_taken || twin.is_some()) && !is_back) {
+                    return false;
+                }
+                below = (!is_back).then(|| (String::new(), wish.port));
+                self.changes.retain(|(_, one)| one.name != name || (one.gone.is_none() && !is_back));
             }
             _ if takes_back && is_held => self.changes.retain(|(of, one)| one.name != name || *of != kind),
             _ if (below.is_none() || hidden) && !(kind == "removed" && is_left) => return false,
@@ -154,11 +145,10 @@ impl Model {
         }
         let is_none = kind == "removed" && !self.file.0.iter().flatten().any(|server| server.0 == name);
         if let Some((base, port)) = below.filter(|(base, _)| !takes_back && !is_none && *base != wish.value) {
-            let id = before.changes.iter().map(|(_, one)| one.id).max().unwrap_or(0) + 1;
-            self.changes.push((kind, ModelChange { id, base, port, gone: None, ..wish.clone() }));
+            self.last += 1;
+            self.changes.push((kind, ModelChange { id: self.last, base, port, gone: None, ..wish.clone() }));
         }
-        let (was, is) = (before.force().2, self.force().2);
-        let is_fine = is.iter().all(|id| was.contains(id));
+        let is_fine = self.force().2.iter().all(|id| before.force().2.contains(id));
         if !is_fine {
             *self = before;
         }

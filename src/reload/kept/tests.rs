@@ -269,7 +269,7 @@ fn interleave(seed: u64, files: &mut Files) {
         }
         let has_crashed = disk.restart();
         if is_kept {
-            on_disk.changes.clone_from(&model.changes);
+            on_disk = Model { file: File::default(), ..model.clone() };
         }
         if has_crashed || step == 4 {
             if chance.below(2) == 0 {
@@ -286,7 +286,7 @@ fn interleave(seed: u64, files: &mut Files) {
             let fits = found.find(|candidate| expected(candidate) == seen(&machine));
             model = fits.unwrap_or_else(|| panic!("{seed}: {history:#?}\n{:#?}", seen(&machine)));
             if !is_full {
-                on_disk.changes.clone_from(&model.changes);
+                on_disk = Model { file: File::default(), ..model.clone() };
             }
         }
         assert_eq!(seen(&machine), expected(&model), "{seed}: {history:#?}");
