@@ -92,10 +92,10 @@ fn clipped(name: &str) -> String {
 /// 404 with the nearest name, or with the first few.
 fn missing<'a>(what: &str, name: &str, names: impl Iterator<Item = &'a str> + Clone) -> ProblemDocument {
     const SHOWN: usize = 5;
-    let likeness = |known: &str| strsim::jaro_winkler(known, name);
-    let nearest = names.clone().max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
-    let detail = match nearest.filter(|known| likeness(known) > 0.8) {
-        Some(known) => format!("{what}; did you mean `{known}`?"),
+    let near = names.clone().map(|known| (strsim::damerau_levenshtein(known, &clipped(name)), known));
+    let nearest = near.filter(|(slips, known)| *slips <= (known.len() / 3).max(1)).min();
+    let detail = match nearest {
+        Some((_, known)) => format!("{what}; did you mean `{known}`?"),
         None => {
             let first: Vec<&str> = names.clone().take(SHOWN).collect();
             let more = if names.count() > SHOWN { ", …" } else { "" };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use evenkeel::config::model::{BackendState, Config, Protocol, Sticky};
 use evenkeel::message::Cause;
 use evenkeel::targets::{Health, Source};
-use fake_backend::{Behaviour, Running, TcpMode};
+use fake_backend::{Behaviour, Fake, Running, TcpMode};
 
 use super::drain::{AWAY, Played, exactly};
 use super::life_lab::{pause, probe_quickly, read_to_end, status, tcp_fakes, until, until_ended};
@@ -164,15 +164,15 @@ fn a_request_under_way_finishes_at_one_that_is_down() {
 
 #[test]
 fn a_failed_attempt_is_not_repeated_on_one_that_is_drained() {
-    let backends = fakes(3);
-    let mut config = http(&backends, &[Up, Drain, Up]);
+    let (dead, backends) = (Fake::http("dead").refusing().start_in_thread().unwrap(), fakes(2));
+    let each = [dead.addr(), backends[0].addr(), backends[1].addr()];
+    let mut config = of(Protocol::Http, &each, &[Up, Drain, Up]);
     config.targets[0].balance = evenkeel::config::model::Balance::First.into();
     let keel = Keel::start(&config);
-    backends[0].behave(Behaviour::status(503));
     for _ in 0..5 {
-        assert_eq!(keel.client().get("/").text(), "Hello from fake-3");
+        assert_eq!(keel.client().get("/").text(), "Hello from fake-2");
     }
-    assert_eq!(backends[1].requests(), 0);
+    assert_eq!(backends[0].requests(), 0);
 }
 
 #[test]

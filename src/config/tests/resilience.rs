@@ -308,7 +308,7 @@ fn the_words_of_others_for_a_state_are_answered_with_ours() {
             "targets: {{web: {{listener: 1, protocol: http, backends: [{{host: a, port: 1, state: {word}}}]}}}}\n"
         );
         let text = problems(&line);
-        assert!(text.contains("expected `up`, `drain` or `down`"), "{text}");
+        assert!(text.contains("expected: `up`, `drain` or `down`"), "{text}");
         assert!(text.contains(&format!("write `{ours}`")), "{text}");
     }
 }

@@ -229,7 +229,7 @@ mod tests {
                 ("probe", "good", "the first probe passed", 9),
                 ("agent", "75%", "the agent says 75%", 5),
                 ("breaker", "closed", "no failures", 5),
-                ("outlier", "fine", "no errors", 5),
+                ("outlier", "fine", "the first probe passed", 5),
             ]
         );
     }

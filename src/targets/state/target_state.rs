@@ -22,7 +22,7 @@ use crate::targets::queueing::seat::Seat;
 use crate::targets::resilience::adaptive::Adaptive;
 use crate::targets::resilience::window::Window;
 use crate::targets::state::backend::probe_input;
-use crate::targets::state::decide::{EjectionState, Health, Probe, Resolution, decide};
+use crate::targets::state::decide::{EjectionState, Health, Inputs, Probe, Resolution, decide};
 use crate::targets::state::health::agent::{Agent, AgentReport};
 use crate::targets::state::health::threshold::Threshold;
 use crate::targets::state::input::Input;
@@ -368,8 +368,9 @@ impl TargetState {
         if returns && !matches!(from, Health::Up | Health::Draining) {
             // A probe has just connected to it; a pick need not find out again.
             backend.ejection().clear();
-            let standing = &mut detail.inputs.standing;
-            *standing = Input::new(EjectionState::Fine, Arc::clone(&reason), standing.since);
+            let Inputs { standing, probe, .. } = &mut detail.inputs;
+            let why = if to == Health::Up { &reason } else { &probe.reason };
+            *standing = Input::new(EjectionState::Fine, Arc::clone(why), standing.since);
         }
         drop(detail);
         if from == to {
