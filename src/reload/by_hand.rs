@@ -145,11 +145,11 @@ impl RunningConfig {
         match self.apply(&laid, force.rows()).await {
             Ok((mut plan, reloaded)) => {
                 plan.over = reconciled.ended.iter().map(PlannedEnd::from).collect();
-                events::overlay_ended(&plan.lines());
                 self.tell_swap(&reloaded);
                 force.laid = laid;
                 self.settle(&reconciled.entries, force).await;
                 self.show(force);
+                events::overlay_ended(&plan.lines());
             }
             // A process that ends needs no more of it, and the next look comes.
             Err(refusal) => events::reload_refused(&refusal.first(), 0),

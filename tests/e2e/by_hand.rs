@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-use fake_backend::{Behaviour, Running};
+use fake_backend::{Behaviour, Running, TcpMode};
 use serde_json::{Value, json};
 
 use super::life_lab::tcp_fakes;
@@ -172,7 +172,7 @@ fn what_has_a_time_is_over_by_itself() {
     eventually("it is over", || seen(&process) == ["b0 1 up", "b1 2 up"]);
     let told = "changes by hand are over: ~ backend web/b0 state: drain -> up";
     eventually("it is told", || process.said().iter().any(|line| line.contains(told)));
-    assert_eq!(entries(&process)[0]["field"], "max_in_flight");
+    eventually("it is shown", || entries(&process)[0]["field"] == "max_in_flight");
     assert_eq!(process.ask(&format!("GET {WEB}"), b"").1["max_in_flight"], 9);
 }
 
@@ -205,7 +205,7 @@ fn one_that_is_removed_finishes_what_is_under_way_and_cuts_tunnels_in_the_time_i
     changed(&process, &format!("DELETE /backends/b{busy}?drain=0s"), &Value::Null);
     assert_eq!(client.answer().status, 200);
 
-    let tcp = tcp_fakes(2, |fake| fake);
+    let tcp = tcp_fakes(2, |fake| fake.behave(Behaviour::tcp(TcpMode::Echo)));
     let config = of(&tcp, "").replace("protocol: http", "protocol: tcp");
     let process = Process::start(&config, 1);
     let mut tunnels: Vec<TcpStream> =
