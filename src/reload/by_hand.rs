@@ -120,26 +120,31 @@ impl RunningConfig {
 
     /// Ends what is over, whenever something is; ends itself never. Called inside of the control runtime.
     pub async fn keep_time(&self) {
-        let mut changes = self.by_hand.subscribe();
+        let (mut changes, mut is_done) = (self.by_hand.subscribe(), true);
         loop {
-            let due = next_end(&changes.borrow_and_update().entries);
+            let due = next_end(&changes.borrow_and_update().entries).filter(|_| is_done);
             let wait = due.map_or(GLANCE, |due| Duration::from_millis(due.saturating_sub(now_ms())));
             tokio::select! {
-                () = tokio::time::sleep(wait.min(GLANCE)) => self.end_what_is_over().await,
+                () = tokio::time::sleep(wait.min(GLANCE)) => is_done = self.end_what_is_over().await,
                 changed = changes.changed() => if changed.is_err() { return },
             }
         }
     }
 
-    async fn end_what_is_over(&self) {
+    /// Says whether nothing that is over is left.
+    async fn end_what_is_over(&self) -> bool {
         let mut last = self.last.lock().await;
         let force = &mut last.force;
+        if force.kept().fault().is_some() {
+            // A process that ends.
+            return false;
+        }
         let entries = force.kept().entries().to_vec();
         let reconciled = reconcile(&entries, &force.file, now_ms());
         if reconciled.entries == entries {
             // What could not be kept for want of room may be kept now.
             self.settle(&entries, force).await;
-            return;
+            return true;
         }
         let laid = lay(&force.file, &reconciled.entries);
         match self.apply(&laid, force.rows()).await {
@@ -150,9 +155,12 @@ impl RunningConfig {
                 self.settle(&reconciled.entries, force).await;
                 self.show(force);
                 events::overlay_ended(&plan.lines());
+                true
             }
-            // A process that ends needs no more of it, and the next look comes.
-            Err(refusal) => events::reload_refused(&refusal.first(), 0),
+            Err(refusal) => {
+                events::reload_refused(&refusal.first(), 0);
+                false
+            }
         }
     }
 
