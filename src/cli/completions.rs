@@ -15,8 +15,25 @@ pub(super) fn run(options: &CompletionsOptions) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     let mut command = visible(&Args::command());
     clap_complete::generate(options.shell, &mut command, "evenkeel", &mut script);
-    output::print(&String::from_utf8(script)?.replace(NAMES, asked(options.shell)))?;
+    let mut script = String::from_utf8(script)?.replace(NAMES, asked(options.shell));
+    if options.shell == Shell::Fish {
+        // What is written for it completes no values that have no option.
+        for inner in command.get_subcommands().filter(|inner| inner.get_arguments().any(takes_name)) {
+            let (name, asked) = (inner.get_name(), asked(options.shell));
+            let line = format!(
+                "complete -c evenkeel -n \"__fish_evenkeel_using_subcommand {name}\" -f -a \"{asked}\""
+            );
+            script += &(line + "\n");
+        }
+    }
+    output::print(&script)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether it is the name of a target or a backend.
+fn takes_name(arg: &Arg) -> bool {
+    let is_name = |names: &[clap::builder::Str]| names.iter().any(|name| name.starts_with("TARGET"));
+    arg.is_positional() && arg.get_value_names().is_some_and(is_name)
 }
 
 /// Stands in a script where the names of targets and backends belong.
@@ -34,9 +51,7 @@ fn asked(shell: Shell) -> &'static str {
 
 /// `arg` with the names of targets and backends for its values, if it takes one.
 fn with_names(arg: &Arg) -> Arg {
-    let is_name = arg.is_positional()
-        && arg.get_value_names().is_some_and(|names| names.iter().any(|name| name.starts_with("TARGET")));
-    if is_name { arg.clone().value_parser(PossibleValuesParser::new([NAMES])) } else { arg.clone() }
+    if takes_name(arg) { arg.clone().value_parser(PossibleValuesParser::new([NAMES])) } else { arg.clone() }
 }
 
 /// `command` without its hidden commands, and its hidden flags, which are there to be refused: the generators would propose them.

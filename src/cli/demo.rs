@@ -144,14 +144,13 @@ fn welcome([http_port, https_port, tcp_port]: [u16; 3], web: &[Running]) -> Stri
         ("TCP goes round", format!("curl telnet://127.0.0.1:{tcp_port}")),
         ("what a backend is told", format!("curl 127.0.0.1:{http_port}/head")),
         ("make fake-1 ill", format!("curl -X POST '127.0.0.1:{first}/_fake?health=down'")),
-        ("see who is ill", "evenkeel status".to_owned()),
         ("and well again", format!("curl -X POST '127.0.0.1:{first}/_fake?health=up'")),
     ];
     let tries: String = tries.iter().map(|(about, line)| format!("  {about:<24}{line}\n")).collect();
     format!(
         "\nevenkeel demo: 3 HTTP and 2 TCP backends inside this process\n\
          HTTP http://127.0.0.1:{http_port}  HTTPS https://127.0.0.1:{https_port}  TCP 127.0.0.1:{tcp_port}\n\n\
-         In another terminal (a line of the log follows when a backend falls ill):\n{tries}\n\
+         In another terminal (the log and `evenkeel status` tell when one falls ill):\n{tries}\n\
          Ctrl-C ends it."
     )
 }
