@@ -57,7 +57,7 @@ impl Model {
         self.file = file;
         for first in [true, false] {
             for (kind, one) in old.iter().filter(|(kind, _)| (*kind == "added") == first) {
-                match self.judge(*kind, one, &over, now) {
+                match self.judge(kind, one, &over, now) {
                     Some(kept) => self.changes.push((*kind, kept)),
                     None if first => over.push(one.name.clone()),
                     None => {}

@@ -120,7 +120,7 @@ fn told(kind: ModelKind, name: &str, value: &str, until: Option<u64>, gone: Opti
 fn expected(model: &Model) -> Seen {
     let (servers, limit, _) = model.force();
     let change =
-        |(kind, one): &(ModelKind, ModelChange)| told(*kind, &one.name, &one.value, one.until, one.gone);
+        |(kind, one): &(ModelKind, ModelChange)| told(kind, &one.name, &one.value, one.until, one.gone);
     (servers, limit, model.changes.iter().map(change).collect())
 }
 
