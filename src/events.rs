@@ -13,10 +13,15 @@ use std::time::Duration;
 pub const OBJECTS: [&str; 3] = ["by_cause", "by_listener", "by_target"];
 
 mod change;
+mod overlay;
 mod refusals;
 mod wording;
 
 pub use change::{BackendChange, TargetChange};
+pub use overlay::{
+    overlay_aside, overlay_behind, overlay_changed, overlay_cut, overlay_ended, overlay_laid, overlay_over,
+    overlay_unkept,
+};
 pub use refusals::{RefusalPlace, Refusals};
 
 use refusals::RefusalText;

@@ -29,6 +29,8 @@ pub mod shutdown;
 pub mod slots;
 pub mod tls;
 
+pub mod store;
+
 pub mod route;
 pub mod targets;
 pub mod telemetry;
@@ -40,6 +42,8 @@ pub mod proxy;
 pub mod simulate;
 
 pub mod worker;
+
+pub mod overlay;
 
 pub mod reload;
 pub mod watch;

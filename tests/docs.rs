@@ -210,7 +210,7 @@ fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn every_event_has_its_words_in_one_file() {
+fn every_event_has_its_words_in_one_folder() {
     let mut files = Vec::new();
     sources(Path::new("src"), &mut files);
     let mut seen = 0;
@@ -219,10 +219,10 @@ fn every_event_has_its_words_in_one_file() {
         let shipped = text.split("#[cfg(test)]").next().unwrap();
         let told = ["error", "warn", "info", "debug", "trace"].map(|level| format!("tracing::{level}!"));
         let count: usize = told.iter().map(|macro_of_it| shipped.matches(macro_of_it).count()).sum();
-        if file.ends_with("src/events.rs") {
+        if file.starts_with("src/events") || file.ends_with("src/events.rs") {
             seen += count;
         } else {
-            assert_eq!(count, 0, "{} tells something that src/events.rs does not know", file.display());
+            assert_eq!(count, 0, "{} tells something that src/events does not know", file.display());
         }
     }
     assert!(seen > 30, "only {seen} events");

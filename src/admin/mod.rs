@@ -7,6 +7,7 @@ pub mod dispatch;
 pub mod door;
 pub mod exchange;
 pub mod life_routes;
+pub mod hand_routes;
 pub mod listener;
 pub mod openapi;
 pub mod route;

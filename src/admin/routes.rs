@@ -9,12 +9,13 @@ use super::config_routes;
 use super::exchange::answers;
 use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::{BodyKind, Question};
+use super::hand_routes;
 use super::life_routes;
 use super::openapi;
 use super::route::{AdminOutcome, AdminRoute};
 use super::status_routes;
 use super::wire::{ProcessFacts, RouteFacts};
-use crate::config::model::Scope::Configure;
+use crate::config::model::Scope::{Configure, Operate};
 
 /// All of it, in the order in which it is listed.
 pub const ROUTES: &[AdminRoute] = &[
@@ -69,6 +70,43 @@ pub const ROUTES: &[AdminRoute] = &[
         "/api/v1/targets/{target}/backends/{backend}",
         "The state of a backend.",
         |api, asked| Box::pin(async move { status_routes::backend(&api, &asked) }),
+    ),
+    AdminRoute::change(
+        "PATCH",
+        "/api/v1/targets/{target}",
+        Operate,
+        "Sets max_in_flight by hand; null takes that back.",
+        |api, asked| Box::pin(async move { hand_routes::set_target(&api, &asked).await }),
+    )
+    .taking(BodyKind::Json),
+    AdminRoute::change(
+        "PATCH",
+        "/api/v1/targets/{target}/backends/{backend}",
+        Operate,
+        "Sets state or weight by hand; null takes that back.",
+        |api, asked| Box::pin(async move { hand_routes::set_backend(&api, &asked).await }),
+    )
+    .taking(BodyKind::Json),
+    AdminRoute::change(
+        "POST",
+        "/api/v1/targets/{target}/backends",
+        Configure,
+        "Adds a backend by hand.",
+        |api, asked| Box::pin(async move { hand_routes::add(&api, &asked).await }),
+    )
+    .taking(BodyKind::Json),
+    AdminRoute::change(
+        "DELETE",
+        "/api/v1/targets/{target}/backends/{backend}",
+        Configure,
+        "Removes a backend by hand; what is under way finishes, tunnels within drain.",
+        |api, asked| Box::pin(async move { hand_routes::remove(&api, &asked).await }),
+    )
+    .with(&["drain", "for"]),
+    AdminRoute::read(
+        "/api/v1/overlay",
+        "All that is changed by hand, beside what the file says.",
+        |api, _| Box::pin(async move { hand_routes::overlay(&api) }),
     ),
 ];
 

@@ -2,6 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::overlay::EntryReport;
+use crate::reload::plan::Plan;
+
+/// What a change by hand is answered with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeReport {
+    /// What was changed: `web/b1`, `web`.
+    pub objects: Vec<String>,
+    /// What has changed in the process, as a reload says it.
+    pub plan: Plan,
+    /// What is changed of these objects by hand now.
+    pub entries: Vec<EntryReport>,
+}
+
 /// Who answers: `GET /api/v1`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessFacts {

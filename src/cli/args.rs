@@ -1,6 +1,7 @@
 //! What can be typed. The texts behind the options are blocks, each a line that ends with a colon and what is
 //! indented below it: the man pages make sections of them.
 
+pub(super) mod hand;
 pub(super) mod running;
 pub(super) mod simulate;
 pub(super) mod status;
@@ -114,6 +115,27 @@ pub(super) enum Command {
     /// Show the state of all listeners, targets and backends of the process that runs, or of one target or backend
     #[command(after_help = status::EXAMPLES)]
     Status(StatusOptions),
+    /// Take a backend out of rotation: it keeps the clients whose cookie names it, and what is under way
+    #[command(after_help = hand::DRAIN_EXAMPLES)]
+    Drain(hand::DrainOptions),
+    /// Take a backend out: it gets no new request
+    #[command(after_help = hand::DOWN_EXAMPLES)]
+    Down(hand::StateOptions),
+    /// Take back what `drain` or `down` have set
+    #[command(after_help = hand::READY_EXAMPLES)]
+    Ready(hand::ReadyOptions),
+    /// Set the weight of a backend
+    #[command(after_help = hand::WEIGHT_EXAMPLES)]
+    Weight(hand::WeightOptions),
+    /// Add a backend to a target
+    #[command(after_help = hand::ADD_EXAMPLES)]
+    Add(hand::AddOptions),
+    /// Remove a backend from its target; what is under way finishes
+    #[command(after_help = hand::REMOVE_EXAMPLES)]
+    Remove(hand::RemoveOptions),
+    /// Tell what is changed by hand, beside what the file says
+    #[command(after_help = hand::DIFF_EXAMPLES)]
+    Diff(hand::DiffOptions),
     /// Print the names of all targets and backends of the process that runs, for completions
     #[command(hide = true)]
     Names(ProcessOptions),

@@ -45,8 +45,9 @@ pub(super) fn run(options: &DemoOptions) -> anyhow::Result<ExitCode> {
     let mut loaded = config::load_text(&yaml, "demo.yaml", Path::new(""), &Flags::default(), &|_| None)?;
     add_https(&mut loaded.config, https_port)?;
     loaded.config.admin = Some(Arc::new(admin(admin_port, &token)));
-    logging::during(&loaded.config, |tune| {
-        let server = serve::start(&loaded, never(), tune)?;
+    let config = loaded.config.clone();
+    logging::during(&config, |tune| {
+        let server = serve::start(loaded, never(), tune)?;
         let text = welcome([http_port, https_port, tcp_port, admin_port], &token, &web);
         greet(text, server.targets().to_vec(), server.shutdown());
         serve::wait(server)

@@ -47,6 +47,13 @@ pub fn main() -> ExitCode {
         Some(Command::Check(options)) => check::run(&options),
         Some(Command::Plan(options)) => running::plan(&options),
         Some(Command::Reload(options)) => running::reload(&options),
+        Some(Command::Drain(options)) => running::hand::drain(&options),
+        Some(Command::Down(options)) => running::hand::down(&options),
+        Some(Command::Ready(options)) => running::hand::ready(&options),
+        Some(Command::Weight(options)) => running::hand::weight(&options),
+        Some(Command::Add(options)) => running::hand::add(&options),
+        Some(Command::Remove(options)) => running::hand::remove(&options),
+        Some(Command::Diff(options)) => running::hand::diff(&options),
         Some(Command::Names(process)) => running::names::run(&process),
         Some(Command::Status(options)) => running::status::run(&options),
         Some(Command::Demo(options)) => demo::run(&options),
@@ -57,8 +64,10 @@ pub fn main() -> ExitCode {
         None => {
             serve::outlive_hangups();
             let source = load::source(&args.settings);
-            load::config(&args.settings)
-                .and_then(|loaded| logging::during(&loaded.config, |tune| serve::run(&loaded, source, tune)))
+            load::config(&args.settings).and_then(|loaded| {
+                let config = loaded.config.clone();
+                logging::during(&config, |tune| serve::run(loaded, source, tune))
+            })
         }
     };
     outcome.unwrap_or_else(|error| {

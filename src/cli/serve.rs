@@ -16,9 +16,12 @@ use crate::events;
 use crate::instance::{UsualFolders, Whereabouts};
 use crate::lasting::again;
 use crate::reload::Reloader;
+use crate::reload::begun::Begun;
 use crate::reload::running::{Loader, RunningConfig, Tune};
 use crate::server::{Options, Server, StartError};
 use crate::shutdown::Shutdown;
+use crate::store::local::{LockedFolder, Unlocked};
+use crate::store::{LocalStore, Store};
 use crate::watch::Watcher;
 
 /// Where configs come from while it serves.
@@ -44,15 +47,17 @@ pub(super) fn outlive_hangups() {
 }
 
 /// Serves a config until a signal ends it.
-pub(super) fn run(loaded: &Loaded, source: ConfigSource, tune: Tune) -> anyhow::Result<ExitCode> {
+pub(super) fn run(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow::Result<ExitCode> {
     wait(start(loaded, source, tune)?)
 }
 
 /// Starts a server that obeys signals from the moment that it is said to listen.
-pub(super) fn start(loaded: &Loaded, source: ConfigSource, tune: Tune) -> anyhow::Result<Server> {
-    let (config, rows) = (&loaded.config, &loaded.effective);
+pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow::Result<Server> {
     let ConfigSource { file, loader, text } = source;
-    let whereabouts = Whereabouts::of(&config.instance, file.as_deref(), &UsualFolders::here());
+    let whereabouts = Whereabouts::of(&loaded.config.instance, file.as_deref(), &UsualFolders::here());
+    let begun = Begun::load(loaded, store(&whereabouts)?);
+    let force = Arc::clone(&begun.laid.loaded);
+    let (config, rows) = (&force.config, &force.effective);
     let path = whereabouts.config.as_ref().map(|path| path.display().to_string());
     let about = AboutProcess { name: whereabouts.name.clone(), config: path };
     let admin = AdminListener::open(whereabouts).map_err(|error| located(error.into(), rows))?;
@@ -72,7 +77,14 @@ pub(super) fn start(loaded: &Loaded, source: ConfigSource, tune: Tune) -> anyhow
             obey(&mut terms, &mut ints, &shutdown, &reloader).await;
         }));
         let mut hangups = signal(SignalKind::hangup())?;
-        let running = Arc::new(RunningConfig::new(server.reloader(), loader, tune, loaded));
+        let running = Arc::new(RunningConfig::new(server.reloader(), loader, tune, begun));
+        let (timed, ending) = (Arc::clone(&running), Arc::clone(&running));
+        control.spawn(again("changes by hand that are over", async move || timed.keep_time().await));
+        let drain = server.shutdown().drain.clone();
+        control.spawn(async move {
+            drain.cancelled().await;
+            ending.close_store().await;
+        });
         let watched = Arc::clone(&running);
         control.spawn(again("the watch over files", async move || {
             let mut watcher = Watcher::new(watched.files());
@@ -102,6 +114,18 @@ pub(super) fn start(loaded: &Loaded, source: ConfigSource, tune: Tune) -> anyhow
     }
     server.announce();
     Ok(server)
+}
+
+/// Where changes by hand are kept; inside `Err`: they can't be, and why.
+///
+/// # Errors
+/// Another process has the folder.
+fn store(whereabouts: &Whereabouts) -> Result<Result<Box<dyn Store>, String>, Unlocked> {
+    match LockedFolder::take(whereabouts.state.path(), &whereabouts.name) {
+        Ok(folder) => Ok(Ok(Box::new(LocalStore::new(folder)))),
+        Err(held @ Unlocked::Held { .. }) => Err(held),
+        Err(unwritable @ Unlocked::Unwritable { .. }) => Ok(Err(unwritable.to_string())),
+    }
 }
 
 /// Waits for the end of `server` and says what was cut.

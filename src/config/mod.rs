@@ -5,6 +5,7 @@
 //! report and goes on, so that one run shows every problem. [`schema()`] tells editors beforehand. Called by `cli`
 //! and later by `reload`; imports nothing of ours.
 
+mod addition;
 mod advice;
 mod certificate;
 mod edit;
@@ -38,6 +39,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+pub use addition::{Addition, AdditionFault, NewBackend};
 pub use certificate::identity_of;
 pub use effective::Effective;
 pub use error::{Problem, Problems};
@@ -46,6 +48,7 @@ pub use flags::Flags;
 pub use origin::{Origin, Place};
 pub use schema::schema;
 pub use token_file::token_file_faults;
+pub use validate::BackendRules;
 
 use effective::EffectiveRows;
 use include::{FILE_MAX, Instead};
@@ -65,6 +68,8 @@ pub struct Loaded {
     pub warnings: Vec<String>,
     /// What it was read from and which files it names, each as it was right before it was read.
     pub files: Files,
+    /// What each target's keys say about backends, for those that are added later: in the order of the targets.
+    pub backend_rules: Arc<[BackendRules]>,
 }
 
 impl Loaded {
@@ -254,10 +259,10 @@ pub fn defaults() -> Vec<(String, Option<&'static str>)> {
 fn accept(mut raw: Raw, flags: &Flags, mut report: Report) -> Result<Loaded, Problems> {
     validate::flags::merge(&mut raw, flags, &mut report);
     let mut rows = EffectiveRows::default();
-    let config = validate::accept(&raw, &mut report, &mut rows);
+    let (config, backend_rules) = validate::accept(&raw, &mut report, &mut rows);
     if report.is_empty() {
         let (warnings, files) = report.into_accepted();
-        Ok(Loaded { config, effective: rows.into_list(), warnings, files })
+        Ok(Loaded { config, effective: rows.into_list(), warnings, files, backend_rules })
     } else {
         Err(report.finish())
     }

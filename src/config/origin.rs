@@ -5,6 +5,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +30,18 @@ pub enum Origin {
     },
     /// A command-line flag, with its dashes.
     Flag(&'static str),
+    /// A change by hand.
+    Hand {
+        /// Whose: `uid 0`, `token ci`.
+        who: Arc<str>,
+        /// When, in milliseconds since 1970.
+        at_ms: u64,
+    },
+}
+
+impl Origin {
+    /// What the text of a change by hand begins with.
+    pub const BY_HAND: &'static str = "by hand";
 }
 
 impl fmt::Display for Origin {
@@ -38,6 +51,11 @@ impl fmt::Display for Origin {
             Origin::File { file, line } => write!(f, "{file}:{line}"),
             Origin::Environment { variable, file, line } => write!(f, "{file}:{line} (${{{variable}}})"),
             Origin::Flag(name) => f.write_str(name),
+            Origin::Hand { who, at_ms } => {
+                let at = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(*at_ms));
+                let at = at.unwrap_or(SystemTime::UNIX_EPOCH);
+                write!(f, "{}, {who}, {}", Origin::BY_HAND, humantime::format_rfc3339_seconds(at))
+            }
         }
     }
 }
@@ -87,7 +105,7 @@ impl SourceFile {
 }
 
 /// A value's origin and, when it stands in the file, its place there.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Spot {
     /// Told to the user by `check`.
     pub(super) origin: Origin,
@@ -106,7 +124,7 @@ impl Spot {
 }
 
 /// A value that somebody wrote.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Written<T> {
     /// The value, already of its type and in its range.
     pub(super) value: T,
@@ -122,7 +140,7 @@ impl<T> Written<T> {
 }
 
 /// A key that must be there: absent and faulty differ, because a fault is reported once only.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) enum Field<T> {
     /// The key is not there.
     #[default]

@@ -98,7 +98,10 @@ impl Report {
         match (&spot.origin, spot.place) {
             (_, Some(place)) => self.at(place, message),
             (Origin::Flag(_), None) => self.command_line(message),
-            (Origin::Default | Origin::File { .. } | Origin::Environment { .. }, None) => self.whole(message),
+            (
+                Origin::Default | Origin::File { .. } | Origin::Environment { .. } | Origin::Hand { .. },
+                None,
+            ) => self.whole(message),
         }
     }
 

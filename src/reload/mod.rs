@@ -6,11 +6,14 @@
 
 pub mod addresses;
 pub mod background;
+pub mod begun;
 pub mod bound;
+pub mod by_hand;
 pub mod difference;
 pub mod digest;
 pub mod fates;
 pub mod fault;
+pub mod kept;
 pub mod logs;
 pub mod objects;
 pub mod place;
@@ -35,7 +38,7 @@ use crate::net::now;
 use crate::probe::{Probes, Resolver};
 use crate::shutdown::Shutdown;
 use crate::snapshot::{ConnectionLimits, Snapshots};
-use crate::targets::Backend;
+use crate::targets::{Backend, Departure};
 use crate::telemetry::access_log::Rotation;
 use crate::telemetry::cells::Cells;
 use crate::tick::Tick;
@@ -214,6 +217,19 @@ impl Reloader {
         state.probes = None;
         state.deployed.places = Addresses::default();
         state.deployed.logs.close();
+    }
+
+    /// Has the tunnels of backends that leave end within `window` from now, unless they end sooner anyway.
+    pub fn hasten(&self, backends: Vec<Arc<Backend>>, window: Duration) {
+        let departure = Departure { since: now(), window };
+        let leaving: Arc<[_]> = backends.into_iter().filter(|backend| backend.hasten(departure)).collect();
+        if leaving.is_empty() {
+            return;
+        }
+        for worker in &self.state().deployed.workers {
+            // A worker that has ended ends the process.
+            let _ = worker.changes.send(WorkerNews::Departing(Arc::clone(&leaving)));
+        }
     }
 
     /// Puts `config` into force. What is under way goes on under the config that it was begun with. Called inside of the

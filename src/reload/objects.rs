@@ -282,7 +282,7 @@ fn is_of_listener(key: &str) -> bool {
 impl PlannedPlace {
     /// A default is written nowhere.
     fn is_written(&self) -> bool {
-        self.file.is_some() || self.text.starts_with('-')
+        self.file.is_some() || self.text.starts_with('-') || self.text.starts_with(Origin::BY_HAND)
     }
 
     /// Of whoever said it.
@@ -293,7 +293,9 @@ impl PlannedPlace {
             Origin::File { file, line } | Origin::Environment { file, line, .. } => {
                 PlannedPlace { text, file: Some(file.to_string()), line: Some(*line) }
             }
-            Origin::Flag(_) | Origin::Default => PlannedPlace { text, file: None, line: None },
+            Origin::Flag(_) | Origin::Hand { .. } | Origin::Default => {
+                PlannedPlace { text, file: None, line: None }
+            }
         }
     }
 }

@@ -35,7 +35,7 @@ impl Refused {
             Some(Origin::File { file, line } | Origin::Environment { file, line, .. }) => {
                 (Some(file.to_string()), Some(*line))
             }
-            Some(Origin::Flag(_) | Origin::Default) | None => (None, None),
+            Some(Origin::Flag(_) | Origin::Hand { .. } | Origin::Default) | None => (None, None),
         };
         Fault { file, line, text: format!("{place}{message}"), message, ..Fault::default() }
     }
@@ -64,7 +64,9 @@ impl Unbound {
 #[must_use]
 pub fn said(row: &Effective) -> Option<&Origin> {
     match &row.origin {
-        Origin::File { .. } | Origin::Environment { .. } | Origin::Flag(_) => Some(&row.origin),
+        Origin::File { .. } | Origin::Environment { .. } | Origin::Flag(_) | Origin::Hand { .. } => {
+            Some(&row.origin)
+        }
         Origin::Default => None,
     }
 }

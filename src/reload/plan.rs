@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use super::fault::Fault;
+use crate::overlay::{EntryEnd, OverlayEntry};
 
 /// What becomes of another config.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +34,45 @@ pub struct Plan {
     pub problems: Vec<Fault>,
     /// What `check` warns of.
     pub warnings: Vec<String>,
+    /// Changes by hand that are over with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub over: Vec<PlannedEnd>,
+}
+
+/// A change by hand that is over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedEnd {
+    /// What it was about: `web`, `web/b1`.
+    pub object: String,
+    /// Its field: `state`, `weight`, `max_in_flight`, `added`, `removed`.
+    pub field: String,
+    /// What it said; `None`: `removed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// Who made it.
+    pub author: String,
+    /// Why it is over.
+    pub reason: String,
+}
+
+impl PlannedEnd {
+    fn line(&self) -> String {
+        let PlannedEnd { object, field, value, author, reason } = self;
+        let value = value.as_ref().map_or_else(String::new, |value| format!(" {value}"));
+        format!("- by hand, {author}: {object} {field}{value}: {reason}")
+    }
+}
+
+impl From<&(OverlayEntry, EntryEnd)> for PlannedEnd {
+    fn from((entry, end): &(OverlayEntry, EntryEnd)) -> PlannedEnd {
+        PlannedEnd {
+            object: entry.object.to_string(),
+            field: entry.change.field().as_str().to_owned(),
+            value: entry.change.value(),
+            author: entry.author.to_string(),
+            reason: end.to_string(),
+        }
+    }
 }
 
 /// What an object is.
@@ -162,6 +202,7 @@ impl Plan {
             }
         }
         lines.extend(self.addresses.iter().map(PlannedAddress::line));
+        lines.extend(self.over.iter().map(PlannedEnd::line));
         lines
     }
 
@@ -201,6 +242,9 @@ impl Plan {
             (self.objects.iter().map(|object| object.connections).sum(), "connections finish"),
         ];
         parts.extend(sums.iter().filter(|(sum, _)| *sum > 0).map(|(sum, what)| format!("{sum} {what}")));
+        if !self.over.is_empty() {
+            parts.push(format!("{} by hand over", self.over.len()));
+        }
         if parts.is_empty() { "addresses only".to_owned() } else { parts.join(", ") }
     }
 }

@@ -41,6 +41,7 @@ impl Reloader {
             (true, false) => PlanVerdict::Taken,
         };
         let problems = refused.iter().map(|refused| refused.fault(&loaded.effective)).collect();
-        Plan { verdict, objects, addresses, problems, warnings: loaded.all_warnings(SystemTime::now()) }
+        let warnings = loaded.all_warnings(SystemTime::now());
+        Plan { verdict, objects, addresses, problems, warnings, over: Vec::new() }
     }
 }

@@ -3,24 +3,28 @@
 //! Invariants of a turn:
 //!
 //! 1. At most one config is read at a time.
-//! 2. Who asks gets the outcome of a reading that began after it asked. All who asked before it began share it, so a thousand
+//! 2. A change by hand has a turn of its own: it finds the file as it was last read, and no reading goes on meanwhile.
+//! 3. Who asks gets the outcome of a reading that began after it asked. All who asked before it began share it, so a thousand
 //!    who ask at once cost one or two readings.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use tokio::sync::{Mutex, watch};
 
 use super::background::background;
+use super::begun::{Begun, ByHand, now_ms};
 use super::difference::difference;
 use super::fault::Fault;
+use super::kept::KeptOverlay;
 use super::objects::objects;
-use super::plan::{Plan, PlanVerdict};
+use super::plan::{Plan, PlanVerdict, PlannedEnd};
 use super::{Refused, Reloaded, Reloader};
 use crate::config::model::{EventFormat, LogLevel, WatchMode};
 use crate::config::{Effective, Files, Loaded, Problems};
 use crate::events;
+use crate::overlay::{Laid, OverlayEntry, lay, reconcile};
 
 /// Reads the config again from where the first one came.
 pub type Loader = Arc<dyn Fn() -> anyhow::Result<Loaded> + Send + Sync>;
@@ -47,37 +51,58 @@ pub struct RunningConfig {
     loader: Loader,
     tune: Tune,
     asked: AtomicU64,
-    last: Mutex<LastTurn>,
+    pub(super) last: Mutex<LastTurn>,
     /// What to watch: the files of the config in force, and after a refused reading those that it named too, each as it was
     /// before that reading.
     files: watch::Sender<Files>,
+    /// What is changed by hand, for who looks at it: as it is after each turn.
+    pub(super) by_hand: watch::Sender<Arc<ByHand>>,
 }
 
-struct LastTurn {
+/// What has become of the turns so far.
+pub(super) struct LastTurn {
     /// How many had asked when it began.
     covers: u64,
     outcome: ReloadOutcome,
-    force: InForce,
+    pub(super) force: ConfigInForce,
 }
 
 /// What the config in force was made of.
-struct InForce {
-    rows: Vec<Effective>,
-    files: Files,
-    watch: WatchMode,
-    /// Events are logged from this one on.
-    level: LogLevel,
-    /// What `check` warns of.
-    warnings: Vec<String>,
+pub(super) struct ConfigInForce {
+    /// What the file says.
+    pub(super) file: Arc<Loaded>,
+    /// That with the overlay laid over it.
+    pub(super) laid: Laid,
+    /// The overlay. It is locked for no longer than a step takes, by who has the turn.
+    pub(super) kept: Arc<std::sync::Mutex<KeptOverlay>>,
 }
 
-impl InForce {
+impl ConfigInForce {
     /// Those of `files` that are to be watched.
     fn watched(&self, files: &Files) -> Files {
-        match self.watch {
+        match self.file.config.watch {
             WatchMode::On => files.clone(),
             WatchMode::Files => files.named(),
             WatchMode::Off => Files::default(),
+        }
+    }
+
+    pub(super) fn kept(&self) -> MutexGuard<'_, KeptOverlay> {
+        // Each step is done or not done.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn rows(&self) -> &[Effective] {
+        &self.laid.loaded.effective
+    }
+
+    fn by_hand(&self) -> ByHand {
+        let kept = self.kept();
+        ByHand {
+            file: Arc::clone(&self.file),
+            entries: kept.entries().into(),
+            aside: self.laid.aside.clone(),
+            fault: kept.fault().map(str::to_owned),
         }
     }
 }
@@ -85,19 +110,26 @@ impl InForce {
 impl RunningConfig {
     /// Of a config that is in force.
     #[must_use]
-    pub fn new(reloader: Arc<Reloader>, loader: Loader, tune: Tune, loaded: &Loaded) -> RunningConfig {
-        let (rows, files, watch) = (loaded.effective.clone(), loaded.files.clone(), loaded.config.watch);
-        let warnings = loaded.all_warnings(SystemTime::now());
-        let force = InForce { rows, files, watch, level: loaded.config.log_level, warnings };
-        let files = watch::Sender::new(force.watched(&force.files));
+    pub fn new(reloader: Arc<Reloader>, loader: Loader, tune: Tune, begun: Begun) -> RunningConfig {
+        let Begun { file, laid, kept } = begun;
+        let force = ConfigInForce { file, laid, kept: Arc::new(std::sync::Mutex::new(kept)) };
+        let files = watch::Sender::new(force.watched(&force.file.files));
+        let by_hand = watch::Sender::new(Arc::new(force.by_hand()));
         let last = LastTurn { covers: 0, outcome: Ok(Arc::default()), force };
-        RunningConfig { reloader, loader, tune, asked: AtomicU64::new(0), last: Mutex::new(last), files }
+        let (asked, last) = (AtomicU64::new(0), Mutex::new(last));
+        RunningConfig { reloader, loader, tune, asked, last, files, by_hand }
     }
 
     /// The files to watch, again after each reading.
     #[must_use]
     pub fn files(&self) -> watch::Receiver<Files> {
         self.files.subscribe()
+    }
+
+    /// What is changed by hand.
+    #[must_use]
+    pub fn by_hand(&self) -> Arc<ByHand> {
+        Arc::clone(&self.by_hand.borrow())
     }
 
     /// Reads the config again, puts it into force, and logs what came of it. Called inside of the control runtime.
@@ -112,6 +144,7 @@ impl RunningConfig {
         }
         last.covers = self.asked.load(Ordering::Relaxed);
         let outcome = self.turn(&mut last.force).await;
+        self.show(&last.force);
         last.outcome.clone_from(&outcome);
         outcome
     }
@@ -122,33 +155,25 @@ impl RunningConfig {
         let last = self.last.lock().await;
         let read = read.as_ref().unwrap_or(&self.loader);
         match self.read(read, Files::default()).await.0 {
-            Ok(loaded) => self.reloader.plan(&loaded, &last.force.rows).await,
+            Ok(loaded) => {
+                let reconciled = reconcile(last.force.kept().entries(), &loaded, now_ms());
+                let laid = lay(&Arc::new(loaded), &reconciled.entries);
+                let plan = self.reloader.plan(&laid.loaded, last.force.rows()).await;
+                Plan { over: reconciled.ended.iter().map(PlannedEnd::from).collect(), ..plan }
+            }
             Err(refusal) => Plan::refused(refusal.problems),
         }
     }
 
-    async fn turn(&self, force: &mut InForce) -> ReloadOutcome {
-        let (read, files) = self.read(&self.loader, force.files.clone()).await;
+    async fn turn(&self, force: &mut ConfigInForce) -> ReloadOutcome {
+        let (read, files) = self.read(&self.loader, force.file.files.clone()).await;
         let applied = match read {
-            Ok(loaded) => self.apply(loaded, &force.rows).await,
+            Ok(loaded) => self.take(Arc::new(loaded), force).await,
             Err(refusal) => Err(refusal),
         };
         match applied {
-            Ok((loaded, plan, reloaded)) => {
-                let (level, format) = (loaded.config.log_level, loaded.config.log_format);
-                // Who turns the volume down hears of that.
-                (self.tune)(force.level.max(level), format);
-                let Reloaded { number, told, longest_turn, .. } = reloaded;
-                events::reloaded(&plan.lines());
-                events::snapshot_swapped(number, self.reloader.snapshots.alive(), told, longest_turn);
-                // Once is enough.
-                let is_new = |warning: &&String| !force.warnings.contains(warning);
-                plan.warnings.iter().filter(is_new).for_each(|warning| events::reload_warning(warning));
-                let watch = loaded.config.watch;
-                (self.tune)(level, format);
-                let warnings = plan.warnings.clone();
-                *force = InForce { rows: loaded.effective, files: loaded.files, watch, level, warnings };
-                self.files.send_replace(force.watched(&force.files));
+            Ok(plan) => {
+                self.files.send_replace(force.watched(&force.file.files));
                 Ok(Arc::new(plan))
             }
             Err(refusal) => {
@@ -157,6 +182,39 @@ impl RunningConfig {
                 Err(refusal)
             }
         }
+    }
+
+    /// Puts `file` into force, with what is left of the overlay laid over it.
+    async fn take(&self, file: Arc<Loaded>, force: &mut ConfigInForce) -> Result<Plan, Refusal> {
+        let reconciled = reconcile(force.kept().entries(), &file, now_ms());
+        let laid = lay(&file, &reconciled.entries);
+        let (mut plan, reloaded) = self.apply(&laid, force.rows()).await?;
+        plan.over = reconciled.ended.iter().map(PlannedEnd::from).collect();
+        let config = &laid.loaded.config;
+        // Who turns the volume down hears of that.
+        (self.tune)(force.file.config.log_level.max(config.log_level), config.log_format);
+        events::reloaded(&plan.lines());
+        self.tell_swap(&reloaded);
+        // Once is enough.
+        let known = force.laid.loaded.all_warnings(SystemTime::now());
+        let is_new = |warning: &&String| !known.contains(warning);
+        plan.warnings.iter().filter(is_new).for_each(|warning| events::reload_warning(warning));
+        (self.tune)(config.log_level, config.log_format);
+        let newly = newly_aside(&force.laid, &laid, &reconciled.entries);
+        newly.iter().for_each(|(entry, why)| events::overlay_aside(entry, why));
+        (force.file, force.laid) = (file, laid);
+        self.settle(&reconciled.entries, force).await;
+        Ok(plan)
+    }
+
+    pub(super) fn tell_swap(&self, reloaded: &Reloaded) {
+        let Reloaded { number, told, longest_turn, .. } = reloaded;
+        events::snapshot_swapped(*number, self.reloader.snapshots.alive(), *told, *longest_turn);
+    }
+
+    /// Tells those who look what is changed by hand now.
+    pub(super) fn show(&self, force: &ConfigInForce) {
+        self.by_hand.send_replace(Arc::new(force.by_hand()));
     }
 
     /// Reads a config. Beside it: what was read, or would have been, and those of the config in `force` that were not, each as
@@ -182,7 +240,9 @@ impl RunningConfig {
         (read, files)
     }
 
-    async fn apply(&self, loaded: Loaded, rows: &[Effective]) -> Result<(Loaded, Plan, Reloaded), Refusal> {
+    /// Puts what is laid into force; `rows` are those of what is in force now.
+    pub(super) async fn apply(&self, laid: &Laid, rows: &[Effective]) -> Result<(Plan, Reloaded), Refusal> {
+        let loaded = &laid.loaded;
         let before = self.reloader.snapshots.current();
         let applied = self.reloader.apply(&loaded.config).await;
         let mut reloaded = applied.map_err(|refused| Refusal::conflict(&refused, &loaded.effective))?;
@@ -193,9 +253,16 @@ impl RunningConfig {
         let is_same = objects.is_empty() && addresses.is_empty();
         let verdict = if is_same { PlanVerdict::Unchanged } else { PlanVerdict::Taken };
         let warnings = loaded.all_warnings(SystemTime::now());
-        let plan = Plan { verdict, objects, addresses, problems: Vec::new(), warnings };
-        Ok((loaded, plan, reloaded))
+        let plan = Plan { verdict, objects, addresses, problems: Vec::new(), warnings, over: Vec::new() };
+        Ok((plan, reloaded))
     }
+}
+
+/// Entries that have no effect with `after` and had one with `before`, with the reason.
+fn newly_aside(before: &Laid, after: &Laid, entries: &[OverlayEntry]) -> Vec<(String, String)> {
+    let is_new = |entry: &&OverlayEntry| !before.aside.contains_key(&entry.id);
+    let told = |entry: &OverlayEntry| Some((entry.to_string(), after.aside.get(&entry.id)?.to_string()));
+    entries.iter().filter(is_new).filter_map(told).collect()
 }
 
 impl Refusal {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use evenkeel::config::{self, Flags, Loaded};
+use evenkeel::reload::begun::Begun;
 use evenkeel::reload::plan::Plan;
 use evenkeel::reload::running::{Loader, ReloadOutcome, RunningConfig};
 use evenkeel::server::{Options, Server};
@@ -32,7 +33,8 @@ impl Lab {
         let text = Arc::new(Mutex::new(text.to_owned()));
         let (from, path) = (Arc::clone(&text), folder.path().to_owned());
         let loader: Loader = Arc::new(move || read(&from.lock().unwrap(), &path));
-        let running = Arc::new(RunningConfig::new(server.reloader(), loader, Arc::new(|_, _| ()), &loaded));
+        let begun = Begun::bare(loaded);
+        let running = Arc::new(RunningConfig::new(server.reloader(), loader, Arc::new(|_, _| ()), begun));
         Lab { server, running, folder, text }
     }
 

@@ -13,6 +13,15 @@ pub fn strict(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok().filter(|_| is_whole)
 }
 
+/// Encodes a text as one segment of a path.
+#[must_use]
+pub fn encoded(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes()
+        .map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
 /// The bytes, and whether every `%` began an escape.
 fn decoded(text: &str) -> (Vec<u8>, bool) {
     let mut bytes = Vec::with_capacity(text.len());
@@ -43,6 +52,8 @@ mod tests {
         assert_eq!(lenient("a%20b%2Fc.yaml"), "a b/c.yaml");
         assert_eq!((lenient("100%"), lenient("%zz%ff")), ("100%".into(), "%zz\u{fffd}".into()));
         assert_eq!(strict("%C3%BC%2f").as_deref(), Some("ü/"));
+        assert_eq!(encoded("[::1]:80/ü"), "%5B%3A%3A1%5D%3A80%2F%C3%BC");
+        assert_eq!(strict(&encoded("unix:/a b%")).as_deref(), Some("unix:/a b%"));
         for wrong in ["%", "a%2", "%zz", "%ff", "%c3"] {
             assert_eq!(strict(wrong), None, "{wrong}");
         }

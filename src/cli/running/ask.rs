@@ -22,7 +22,7 @@ pub(super) struct AdminQuestion {
     pub(super) method: Method,
     /// Path and query.
     pub(super) path: String,
-    /// The text of a config, or nothing.
+    /// The text of a config, a change as JSON, or nothing.
     pub(super) body: Vec<u8>,
 }
 
@@ -43,9 +43,11 @@ async fn exchange(socket: &Path, question: AdminQuestion) -> anyhow::Result<(Sta
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     // Its outcome is that of the request.
     tokio::spawn(connection);
+    let is_config = question.path.starts_with("/api/v1/config/");
     let mut request = Request::builder().method(question.method).uri(question.path).header(HOST, "localhost");
     if !question.body.is_empty() {
-        request = request.header(CONTENT_TYPE, "application/yaml");
+        request =
+            request.header(CONTENT_TYPE, if is_config { "application/yaml" } else { "application/json" });
     }
     let request = request.body(Full::new(Bytes::from(question.body)))?;
     let answer = sender.send_request(request).await.context("the process closed the connection")?;

@@ -1,7 +1,8 @@
-//! Commands that talk to a process that serves: `evenkeel plan`, `evenkeel reload`, `evenkeel status`.
+//! Commands that talk to a process that serves: `evenkeel plan`, `evenkeel reload`, `evenkeel status`, `evenkeel drain` and others.
 
 mod ask;
 mod find;
+pub(super) mod hand;
 pub(super) mod names;
 pub(super) mod status;
 mod status_text;

@@ -24,7 +24,7 @@ pub(in crate::config) const COUNT_MAX: u32 = 1_000;
 /// Bounds of `bounded_load`, in percent. At 100 every backend would have to have the same load always.
 pub(super) const BOUND: (u32, u32) = (101, 1_000);
 /// The greatest number that `priority` takes; behind it are the backups.
-pub(super) const PRIORITY_MAX: u32 = Portion::BACKUP as u32 - 1;
+pub(in crate::config) const PRIORITY_MAX: u32 = Portion::BACKUP as u32 - 1;
 /// Fewest bytes of a key: 128 bits, of which nobody finds any by trying.
 pub(super) const KEY_MIN: usize = 16;
 /// Statuses that can be a failure.

@@ -32,8 +32,9 @@ use ipnet::IpNet;
 
 pub(super) use address::{BindHost, RawListener, bind_host};
 pub(super) use backend::{RawBackend, backend_url};
-pub(super) use balance::{RawSticky, Secret, algorithm_name, strong};
-pub(super) use bounds::{COUNT_MAX, DAY, INTERVAL_MIN, WORKERS_MAX};
+
+pub(super) use balance::{RawPortion, RawSticky, Secret, algorithm_name, strong};
+pub(super) use bounds::{COUNT_MAX, DAY, INTERVAL_MIN, PRIORITY_MAX, WORKERS_MAX};
 pub(super) use health::{RawHealth, probe_path};
 pub(super) use kind::{Key, Kind, NAME, Shape};
 pub(super) use reader::{Reader, choose, out_of_range};
@@ -41,12 +42,13 @@ pub(super) use resilience::{RawBreaker, RawHedging, RawOutlier, RawRetries};
 pub(super) use servers::default_target;
 pub(super) use shape::ALL as SHAPES;
 pub(super) use target::RawTarget;
-pub(super) use tls::{RawIdentity, RawTls, RawUpstreamTls, server_name};
+pub(super) use tls::{RawIdentity, RawTls, server_name};
 pub(super) use top::access_log::RawAccessLog;
 pub(super) use top::admin::RawAdmin;
 pub(super) use top::instance::RawInstance;
 pub(super) use unknown::is_extension;
 pub(super) use vocabulary::spoken::{Condition, InFlight, Spoken};
+pub(super) use vocabulary::words::name;
 
 use super::edit::Fix;
 use super::error::{Wrong, one_of, quoted};

@@ -179,7 +179,7 @@ pub(super) fn backends(target: &str, backends: &[RawBackend], report: &mut Repor
 }
 
 /// One spelling for every way to write the same address.
-fn identity(address: &BackendAddress) -> BackendAddress {
+pub(in crate::config) fn identity(address: &BackendAddress) -> BackendAddress {
     match address {
         BackendAddress::Host { host, port } => {
             let plain = host.trim_end_matches('.').to_lowercase();

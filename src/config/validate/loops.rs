@@ -34,7 +34,7 @@ pub(super) fn refuse(raw: &[RawTarget], listeners: &[ListenerConfig], host: Bind
 }
 
 /// Whether who connects to `address` is let in at `bind`.
-fn leads_to(address: &BackendAddress, bind: &Bind) -> bool {
+pub(in crate::config) fn leads_to(address: &BackendAddress, bind: &Bind) -> bool {
     match (address, bind) {
         (BackendAddress::Unix(path), Bind::Unix(bound)) => path == bound,
         (BackendAddress::Host { host, port }, Bind::Tcp(bound)) => {

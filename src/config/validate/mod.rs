@@ -4,6 +4,7 @@
 //! the file or the command line. Problems are collected; the result counts only when there are none.
 
 mod admin;
+mod backend;
 mod balance;
 mod bounds;
 mod clashes;
@@ -27,7 +28,10 @@ use super::origin::{Origin, Spot, Written};
 use super::raw::{BindHost, Raw, WORKERS_MAX};
 use super::report::Report;
 use super::units::show_duration;
+pub use backend::BackendRules;
+pub(super) use clashes::identity;
 pub(super) use instance::accept as instance;
+pub(super) use loops::leads_to;
 use show::name_of;
 use top_level::TopLevel;
 
@@ -46,7 +50,11 @@ fn counted_once(known: &OnceLock<u32>, count: impl FnOnce() -> usize) -> u32 {
 }
 
 /// Makes the accepted form and notes every value in force.
-pub(super) fn accept(raw: &Raw, report: &mut Report, rows: &mut EffectiveRows) -> Config {
+pub(super) fn accept(
+    raw: &Raw,
+    report: &mut Report,
+    rows: &mut EffectiveRows,
+) -> (Config, Arc<[BackendRules]>) {
     include(raw, rows);
     let watch = rows.settle("watch", raw.watch.as_ref(), WatchMode::default(), |watch| {
         name_of(WatchMode::ALL, *watch).to_owned()
@@ -82,15 +90,17 @@ pub(super) fn accept(raw: &Raw, report: &mut Report, rows: &mut EffectiveRows) -
     };
     let mut listeners = Vec::with_capacity(raw.targets.len());
     let mut targets = Vec::with_capacity(raw.targets.len());
+    let mut rules = Vec::with_capacity(raw.targets.len());
     for (index, target) in raw.targets.iter().enumerate() {
-        let (listener, target) = target::accept(index, target, &top, report, rows);
+        let (listener, target, of_backends) = target::accept(index, target, &top, report, rows);
         listeners.push(listener);
         targets.push(target);
+        rules.push(of_backends);
     }
     clashes::listeners(&raw.targets, &listeners, top.address.value, report);
     loops::refuse(&raw.targets, &listeners, top.address.value, report);
     clashes::admin(&raw.targets, &listeners, admin.as_deref().zip(admin::spot(&raw.admin)), report);
-    Config {
+    let config = Config {
         instance,
         admin,
         listeners,
@@ -104,7 +114,8 @@ pub(super) fn accept(raw: &Raw, report: &mut Report, rows: &mut EffectiveRows) -
         log_level,
         log_format,
         trusted_proxies,
-    }
+    };
+    (config, rules.into())
 }
 
 /// What is included, item by item.

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use super::backend::BackendRules;
 use super::show::name_of;
 use super::top_level::TopLevel;
 use super::{balance, bounds, clashes, folder, health, resilience, tls};
@@ -11,19 +12,19 @@ use crate::config::error::quoted;
 use crate::config::model::{
     BackendConfig, BackendState, Bind, Forwarded, HostHeader, ListenerConfig, Protocol, Route, TargetConfig,
 };
-use crate::config::origin::{Field, Origin, Written};
+use crate::config::origin::{Field, Written};
 use crate::config::raw::{BindHost, RawBackend, RawHealth, RawListener, RawTarget, Spoken};
 use crate::config::report::Report;
 use crate::config::units::show_duration;
 
-/// Makes both halves of a target; `index` is its place in the accepted form.
+/// Makes both halves of a target, and what it says about backends; `index` is its place in the accepted form.
 pub(super) fn accept(
     index: usize,
     raw: &RawTarget,
     top: &TopLevel,
     report: &mut Report,
     rows: &mut EffectiveRows,
-) -> (ListenerConfig, TargetConfig) {
+) -> (ListenerConfig, TargetConfig, BackendRules) {
     let name = &raw.name.value;
     let path = |key: &str| format!("targets.{name}.{key}");
     let spoken = spoken(raw, rows);
@@ -67,7 +68,8 @@ pub(super) fn accept(
                 if protocols.is_empty() { "off".to_owned() } else { format!("[{}]", protocols.join(", ")) }
             });
     }
-    let backends = backends(raw, protocol, &upstream, report, rows);
+    let rules = backend_rules(raw, protocol, upstream);
+    let backends = backends(raw, &rules, report, rows);
     // A fault in `protocol` has been reported, so what stands here instead is never used.
     let protocol = protocol.unwrap_or(Protocol::Tcp);
     let listener = ListenerConfig {
@@ -94,7 +96,7 @@ pub(super) fn accept(
         upgrade,
         backends,
     };
-    (listener, target)
+    (listener, target, rules)
 }
 
 fn spoken(raw: &RawTarget, rows: &mut EffectiveRows) -> Option<Spoken> {
@@ -164,8 +166,7 @@ fn binds(raw: &RawTarget, top: &TopLevel, report: &mut Report, rows: &mut Effect
 
 fn backends(
     raw: &RawTarget,
-    protocol: Option<Protocol>,
-    upstream: &tls::UpstreamSettings<'_>,
+    rules: &BackendRules,
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> Vec<BackendConfig> {
@@ -186,54 +187,8 @@ fn backends(
         }
         Field::Faulty => return Vec::new(),
     };
-    let is_off = matches!(&raw.health_check, Some(Written { value: None, .. }));
-    let common = match &raw.health_check {
-        Some(Written { value: Some(RawHealth { path: Field::Given(path), .. }), .. }) => Some(path),
-        Some(Written { value: Some(_) | None, .. }) | None => None,
-    };
-    let backends = written
-        .value
-        .iter()
-        .enumerate()
-        .map(|(index, backend)| {
-            check_protocol(name, backend, protocol, report);
-            let path = |key: &str| format!("targets.{name}.backends[{index}].{key}");
-            let place = &backend.place;
-            let address = place.value.address.to_string();
-            let backend_name =
-                rows.settle(path("name"), backend.name.as_ref(), address.clone(), String::clone);
-            let tls = upstream.of(backend, report);
-            let shown = if tls.is_some() { format!("{address}, over TLS") } else { address };
-            rows.note(path("address"), shown, place.spot.origin.clone());
-            let probe_path = backend.health_path.as_ref().or(common);
-            match probe_path {
-                // Checks may be off for a while; the path may stay where it is.
-                Some(written) if is_off => {
-                    let value = format!("{} (not asked for)", written.value);
-                    rows.note(path("health_path"), value, written.spot.origin.clone());
-                }
-                None if is_off => {}
-                Some(written) => {
-                    rows.note(path("health_path"), written.value.clone(), written.spot.origin.clone());
-                }
-                None => {
-                    let check = if tls.is_some() { "TLS handshake" } else { "TCP connect" };
-                    rows.note(path("health_path"), format!("none, a {check} is the check"), Origin::Default);
-                }
-            }
-            BackendConfig {
-                name: backend_name,
-                address: place.value.address.clone(),
-                probe_path: probe_path.map(|written| written.value.clone()),
-                tls,
-                portion: balance::portion(name, index, backend, report, rows),
-                state: rows.settle(path("state"), backend.state.as_ref(), BackendState::Up, |state| {
-                    state.as_str().to_owned()
-                }),
-                state_by: None,
-            }
-        })
-        .collect();
+    let backends = written.value.iter().enumerate();
+    let backends = backends.map(|(index, backend)| rules.accept(index, backend, report, rows)).collect();
     clashes::backends(name, &written.value, report);
     balance::refuse_all_idle(name, &written.value, report);
     warn_of_nobody_in_service(name, &written.value, report);
@@ -255,28 +210,25 @@ fn warn_of_nobody_in_service(target: &str, backends: &[RawBackend], report: &mut
     }
 }
 
-fn no_backends(problem: &mut crate::config::error::Problem) {
-    problem.expected("at least one backend: `backends: [{host: 127.0.0.1, port: 8001}]`");
+/// What the keys of the target say about its backends.
+fn backend_rules(
+    raw: &RawTarget,
+    protocol: Option<Protocol>,
+    upstream: tls::UpstreamSettings,
+) -> BackendRules {
+    let probe_path = match &raw.health_check {
+        Some(Written { value: Some(RawHealth { path: Field::Given(path), .. }), .. }) => Some(path.clone()),
+        Some(Written { value: Some(_) | None, .. }) | None => None,
+    };
+    BackendRules {
+        target: raw.name.value.clone(),
+        protocol,
+        upstream,
+        probe_path,
+        is_unchecked: matches!(&raw.health_check, Some(Written { value: None, .. })),
+    }
 }
 
-/// A URL's scheme says the same as the target's `protocol`, or one of them is a mistake.
-fn check_protocol(target: &str, backend: &RawBackend, protocol: Option<Protocol>, report: &mut Report) {
-    let place = &backend.place.value;
-    let (Some(own), Some(protocol)) = (place.protocol, protocol) else { return };
-    if own != protocol {
-        let name = |protocol| name_of(Protocol::ALL, protocol);
-        // Advice never takes encryption away.
-        let scheme = match (protocol, place.tls) {
-            (Protocol::Http, Some(true)) => "https",
-            (Protocol::Http, _) => "http",
-            (Protocol::Tcp, Some(true)) => "tls",
-            (Protocol::Tcp, _) => "tcp",
-        };
-        let (own, protocol) = (name(own), name(protocol));
-        let message =
-            format!("this backend speaks {own}, but the target {} speaks {protocol}", quoted(target));
-        report
-            .spot(&backend.place.spot, message)
-            .note(format!("set `protocol: {own}` for the target, or write `{scheme}://…`"));
-    }
+fn no_backends(problem: &mut crate::config::error::Problem) {
+    problem.expected("at least one backend: `backends: [{host: 127.0.0.1, port: 8001}]`");
 }

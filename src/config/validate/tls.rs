@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rustls::pki_types::ServerName;
+
 use super::show::name_of;
 use crate::config::certificate::{self, Mismatch};
 use crate::config::edit::Fix;
@@ -13,7 +15,7 @@ use crate::config::model::tls::{
 };
 use crate::config::model::{BackendAddress, Protocol};
 use crate::config::origin::{Field, Origin, Spot, Written};
-use crate::config::raw::{RawBackend, RawIdentity, RawTarget, RawTls, RawUpstreamTls, Spoken, server_name};
+use crate::config::raw::{RawBackend, RawIdentity, RawTarget, RawTls, Spoken, server_name};
 use crate::config::report::Report;
 
 /// Whether a target speaks TLS on any side, as far as its keys say.
@@ -116,9 +118,11 @@ fn clients(
 }
 
 /// What the backends of a target are spoken to with.
-pub(super) struct UpstreamSettings<'r> {
-    raw: Option<&'r RawUpstreamTls>,
-    target: &'r str,
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct UpstreamSettings {
+    /// `None`: there is no `upstream_tls`.
+    server_name: Option<Field<ServerName<'static>>>,
+    target: String,
     authorities: Option<Authorities>,
     identity: Option<Arc<Identity>>,
     insecure: bool,
@@ -130,15 +134,11 @@ const SYSTEM: &str = "the system's";
 const HOST: &str = "the backend's host";
 
 /// Reads what `upstream_tls` names.
-pub(super) fn upstream<'r>(
-    raw: &'r RawTarget,
-    report: &mut Report,
-    rows: &mut EffectiveRows,
-) -> UpstreamSettings<'r> {
+pub(super) fn upstream(raw: &RawTarget, report: &mut Report, rows: &mut EffectiveRows) -> UpstreamSettings {
     let target = raw.name.value.as_str();
     let mut upstream = UpstreamSettings {
-        raw: None,
-        target,
+        server_name: None,
+        target: target.to_owned(),
         authorities: None,
         identity: None,
         insecure: false,
@@ -154,7 +154,7 @@ pub(super) fn upstream<'r>(
         return upstream;
     };
     let tls = &written.value;
-    upstream.raw = Some(tls);
+    upstream.server_name = Some(tls.server_name.clone());
     if let Some(file) = &tls.ca_file {
         upstream.authorities = authorities(file, "`ca_file`", report, rows, path("ca_file"));
     } else {
@@ -178,15 +178,15 @@ pub(super) fn upstream<'r>(
     upstream
 }
 
-impl UpstreamSettings<'_> {
+impl UpstreamSettings {
     /// TLS towards one backend, if it is to be used.
     pub(super) fn of(&self, backend: &RawBackend, report: &mut Report) -> Option<Arc<UpstreamTls>> {
         let place = &backend.place;
-        match (place.value.tls, self.raw) {
+        match (place.value.tls, &self.server_name) {
             (Some(false), Some(_)) => {
                 let message = format!(
                     "this backend is written without TLS, but the target {} has `upstream_tls`",
-                    quoted(self.target)
+                    quoted(&self.target)
                 );
                 report
                     .spot(&place.spot, message)
@@ -197,8 +197,7 @@ impl UpstreamSettings<'_> {
             (Some(true), None) if self.is_faulty => return None,
             (Some(true), _) | (None, Some(_)) => {}
         }
-        let written = self.raw.map(|raw| &raw.server_name);
-        let name = match (written, &place.value.address) {
+        let name = match (&self.server_name, &place.value.address) {
             (Some(Field::Given(name)), _) => name.value.clone(),
             (Some(Field::Faulty), _) => return None,
             (Some(Field::Absent) | None, BackendAddress::Host { host, .. }) => match server_name(host) {

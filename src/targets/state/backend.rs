@@ -141,6 +141,17 @@ impl Backend {
         self.departure.stay();
     }
 
+    /// One that no config has any more leaves in this way, unless it is over sooner anyway. Says whether it leaves at all. Whoever
+    /// calls it tells the workers afterwards.
+    #[must_use]
+    pub fn hasten(&self, departure: Departure) -> bool {
+        let leaves = self.gone.load(Ordering::Relaxed);
+        if leaves {
+            self.departure.hasten(departure);
+        }
+        leaves
+    }
+
     /// It is taken down: the tunnels to it end in this way.
     pub(in crate::targets) fn take_down(&self, departure: Departure) {
         self.departure.hasten(departure);

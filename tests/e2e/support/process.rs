@@ -74,6 +74,13 @@ impl Process {
         self.said().into_iter().filter(|line| line.contains("reload")).collect()
     }
 
+    /// Kills it without a word; gives the folder for the next one.
+    pub fn kill(mut self) -> tempfile::TempDir {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap())
+    }
+
     /// Tells it to drain and end.
     pub fn terminate(&self) {
         let pid = rustix::process::Pid::from_child(&self.child);

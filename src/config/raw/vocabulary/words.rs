@@ -6,7 +6,7 @@ use crate::config::error::{Wrong, quoted};
 const NAME_MAX: usize = 128;
 
 /// Names stand in logs, metrics and identities (`target/backend`).
-pub(in crate::config::raw) fn name(text: &str) -> Result<String, Wrong> {
+pub(in crate::config) fn name(text: &str) -> Result<String, Wrong> {
     if text.is_empty() {
         return Err(Wrong::new("is empty", "a word"));
     }

@@ -1,0 +1,233 @@
+//! What is changed by hand: a backend's state and weight, a target's `max_in_flight`, backends that are added and removed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::StatusCode;
+use hyper::header::{HeaderValue, LOCATION};
+
+use super::api::Api;
+use super::exchange::answers::{json, ok};
+use super::exchange::json_fields::JsonFields;
+use super::exchange::percent;
+use super::exchange::problem_document::ProblemDocument;
+use super::exchange::question::Question;
+use super::route::AdminOutcome;
+use super::wire::ChangeReport;
+use crate::config::AdditionFault;
+use crate::config::model::{BackendState, Portion};
+use crate::overlay::{
+    AddedBackend, Declined, EntryChange, EntryField, ObjectName, OverlayReport, Wish, report,
+};
+use crate::reload::begun::{ByHand, now_ms};
+use crate::reload::by_hand::{HandAsk, HandFault};
+use crate::reload::fault::Fault;
+
+/// The longest time that a change may be made for, in seconds: a year.
+const LASTS_MAX: u64 = 366 * 24 * 3600;
+/// The longest time that tunnels may be given.
+const DRAIN_MAX: Duration = Duration::from_secs(24 * 3600);
+/// The most that `max_in_flight` takes, as in a file.
+const IN_FLIGHT_MAX: u64 = 1_000_000;
+
+/// `GET /api/v1/overlay`.
+pub(super) fn overlay(api: &Api) -> AdminOutcome {
+    let ByHand { file, entries, aside, fault } = &*api.running.by_hand();
+    let entries = report(file, entries, aside, now_ms());
+    Ok(ok(&OverlayReport { entries, refused: fault.clone() }))
+}
+
+/// `PATCH` of a target.
+pub(super) async fn set_target(api: &Arc<Api>, asked: &Question) -> AdminOutcome {
+    let object = ObjectName::target(asked.parameter("target"));
+    let mut fields = asked.fields()?;
+    let mut wishes = Vec::new();
+    if fields.is_null("max_in_flight") {
+        wishes.push(Wish::Clear(object, EntryField::MaxInFlight));
+    } else if let Some(limit) = in_flight(&mut fields)? {
+        wishes.push(Wish::Set(object, EntryChange::MaxInFlight(limit)));
+    }
+    let lasts = lasts(&mut fields)?;
+    fields.end()?;
+    change(api, asked, wishes, lasts, None).await.map(|done| ok(&done))
+}
+
+/// A number, or `"off"`.
+fn in_flight(fields: &mut JsonFields) -> Result<Option<Option<u32>>, ProblemDocument> {
+    const NAME: &str = "max_in_flight";
+    let wrong = fields.wrong(NAME, &format!("a whole number from 1 to {IN_FLIGHT_MAX}, or `off`"));
+    match fields.take(NAME) {
+        None => Ok(None),
+        Some(value) if value == "off" => Ok(Some(None)),
+        Some(value) => {
+            let number = value.as_u64().filter(|number| (1..=IN_FLIGHT_MAX).contains(number));
+            number.and_then(|number| u32::try_from(number).ok()).map(|number| Some(Some(number))).ok_or(wrong)
+        }
+    }
+}
+
+/// `PATCH` of a backend.
+pub(super) async fn set_backend(api: &Arc<Api>, asked: &Question) -> AdminOutcome {
+    let object = ObjectName::backend(asked.parameter("target"), asked.parameter("backend"));
+    let mut fields = asked.fields()?;
+    let mut wishes = Vec::new();
+    if fields.is_null("state") {
+        wishes.push(Wish::Clear(object.clone(), EntryField::State));
+    } else if let Some(state) = fields.choice("state", BackendState::ALL)? {
+        wishes.push(Wish::Set(object.clone(), EntryChange::State(state)));
+    }
+    if fields.is_null("weight") {
+        wishes.push(Wish::Clear(object, EntryField::Weight));
+    } else if let Some(weight) = fields.whole("weight", 0..=u64::from(Portion::WEIGHT_MAX))? {
+        let weight = u16::try_from(weight).unwrap_or(Portion::WEIGHT_MAX);
+        wishes.push(Wish::Set(object, EntryChange::Weight(weight)));
+    }
+    let lasts = lasts(&mut fields)?;
+    fields.end()?;
+    change(api, asked, wishes, lasts, None).await.map(|done| ok(&done))
+}
+
+/// `POST` of a backend.
+pub(super) async fn add(api: &Arc<Api>, asked: &Question) -> AdminOutcome {
+    let mut fields = asked.fields()?;
+    let Some(url) = fields.text("url")? else {
+        return Err(fields.wrong("url", "a URL such as `http://127.0.0.1:8001`"));
+    };
+    let number = |number: Option<u64>| number.and_then(|number| u32::try_from(number).ok());
+    let name = fields.text("name")?;
+    let backend = AddedBackend {
+        url,
+        weight: number(fields.whole("weight", 0..=u64::from(Portion::WEIGHT_MAX))?),
+        priority: number(fields.whole("priority", 0..=u64::from(Portion::BACKUP) - 1)?),
+        backup: fields.switch("backup")?,
+        zone: fields.text("zone")?,
+        health_path: fields.text("health_path")?,
+    };
+    let lasts = lasts(&mut fields)?;
+    fields.end()?;
+    let target = asked.parameter("target").to_owned();
+    let done = change(api, asked, vec![Wish::Add { target, name, backend }], lasts, None).await?;
+    let mut answer = json(StatusCode::CREATED, &done);
+    if let Some((target, backend)) = done.objects.first().and_then(|object| object.split_once('/')) {
+        let path =
+            format!("/api/v1/targets/{}/backends/{}", percent::encoded(target), percent::encoded(backend));
+        if let Ok(place) = HeaderValue::from_str(&path) {
+            answer.headers_mut().insert(LOCATION, place);
+        }
+    }
+    Ok(answer)
+}
+
+/// `DELETE` of a backend.
+pub(super) async fn remove(api: &Arc<Api>, asked: &Question) -> AdminOutcome {
+    let object = ObjectName::backend(asked.parameter("target"), asked.parameter("backend"));
+    let drain = asked.query("drain").map(|text| span("drain", &text, DRAIN_MAX)).transpose()?;
+    let longest = Duration::from_secs(LASTS_MAX);
+    let lasts = asked.query("for").map(|text| span("for", &text, longest)).transpose()?;
+    change(api, asked, vec![Wish::Remove(object)], lasts, drain).await.map(|done| ok(&done))
+}
+
+/// A parameter such as `30s`, `5m` or `30`, which is seconds.
+fn span(name: &str, text: &str, most: Duration) -> Result<Duration, ProblemDocument> {
+    let seconds = text.parse().ok().map(Duration::from_secs);
+    let read = seconds.or_else(|| humantime::parse_duration(text).ok()).filter(|span| *span <= most);
+    read.ok_or_else(|| {
+        let most = humantime::format_duration(most);
+        let detail = format!("`{name}` is a time such as `30s` or `5m`, at most {most}");
+        ProblemDocument::plain(StatusCode::BAD_REQUEST, detail)
+    })
+}
+
+/// `for`: seconds after which the change is over.
+fn lasts(fields: &mut JsonFields) -> Result<Option<Duration>, ProblemDocument> {
+    Ok(fields.whole("for", 1..=LASTS_MAX)?.map(Duration::from_secs))
+}
+
+async fn change(
+    api: &Api,
+    asked: &Question,
+    wishes: Vec<Wish>,
+    lasts: Option<Duration>,
+    drain: Option<Duration>,
+) -> Result<ChangeReport, ProblemDocument> {
+    if wishes.is_empty() {
+        return Err(ProblemDocument::at("", "at least one field to be changed"));
+    }
+    let Ok(author) = asked.caller.who.parse() else {
+        return Err(ProblemDocument::plain(StatusCode::FORBIDDEN, "a change by hand has an author"));
+    };
+    let done = api.running.change(HandAsk { wishes, author, lasts, drain }).await.map_err(problem)?;
+    let ByHand { file, entries, aside, .. } = &*api.running.by_hand();
+    let all = report(file, entries, aside, now_ms());
+    let entries = all.into_iter().filter(|line| done.objects.contains(&line.entry.object)).collect();
+    let objects = done.objects.iter().map(ToString::to_string).collect();
+    Ok(ChangeReport { objects, plan: done.plan, entries })
+}
+
+fn problem(fault: HandFault) -> ProblemDocument {
+    match fault {
+        HandFault::Declined(Declined::Missing(why)) => ProblemDocument::plain(StatusCode::NOT_FOUND, why),
+        HandFault::Declined(Declined::Duplicate(why) | Declined::Conflict(why)) => {
+            ProblemDocument::plain(StatusCode::CONFLICT, why)
+        }
+        HandFault::Declined(Declined::Unfit(faults)) => unfit(&faults),
+        HandFault::Refused(refusal) => ProblemDocument::refused(refusal.problems, refusal.is_conflict),
+        HandFault::Unkept(unkept) => {
+            let status = if unkept.is_full {
+                StatusCode::INSUFFICIENT_STORAGE
+            } else {
+                StatusCode::SERVICE_UNAVAILABLE
+            };
+            let detail = format!("nothing has changed, because it can't be kept: {}", unkept.reason);
+            ProblemDocument { kind: NOT_KEPT.to_owned(), ..ProblemDocument::plain(status, detail) }
+        }
+    }
+}
+
+/// The type of a problem with the store.
+const NOT_KEPT: &str = "urn:evenkeel:problem:not-kept";
+
+/// Each fault with its place; the first is the one that is told.
+fn unfit(faults: &[AdditionFault]) -> ProblemDocument {
+    let first = faults.first();
+    let pointer = first.map_or_else(String::new, |fault| format!("/{}", fault.key));
+    let message = first.map_or("it does not fit", |fault| fault.problem.message.as_str());
+    let problems = faults.iter().map(|fault| {
+        let of = Fault::from(&fault.problem);
+        let mut text = of.message.clone();
+        for (what, more) in [("expected", &of.expected), ("hint", &of.hint), ("note", &of.note)] {
+            if let Some(more) = more {
+                text += &format!("\n  {what}: {more}");
+            }
+        }
+        Fault { file: None, text, ..of }
+    });
+    ProblemDocument { problems: problems.collect(), ..ProblemDocument::at(&pointer, message) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reload::kept::Unkept;
+
+    #[test]
+    fn what_can_t_be_kept_is_told_apart() {
+        let of = |is_full| {
+            let problem = problem(HandFault::Unkept(Unkept { reason: "why".into(), is_full }));
+            (problem.status, problem.detail)
+        };
+        let detail = "nothing has changed, because it can't be kept: why".to_owned();
+        assert_eq!((of(true), of(false)), ((507, detail.clone()), (503, detail)));
+    }
+
+    #[test]
+    fn a_span_is_a_number_of_seconds_or_has_a_unit() {
+        let read = |text| span("drain", text, DRAIN_MAX).map_err(|problem| problem.status);
+        assert_eq!(read("30"), Ok(Duration::from_secs(30)));
+        assert_eq!(read("1m 30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(
+            (read("0s"), read("-1"), read("2days"), read("soon")),
+            (Ok(Duration::ZERO), Err(400), Err(400), Err(400))
+        );
+    }
+}

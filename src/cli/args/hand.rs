@@ -1,0 +1,240 @@
+//! Options of the commands that change something by hand.
+
+use std::time::Duration;
+
+use clap::Args as ClapArgs;
+
+use super::running::ProcessOptions;
+
+macro_rules! examples {
+    ($name:ident, $lines:literal) => {
+        pub(in crate::cli) const $name: &str = concat!(
+            "Examples:\n",
+            $lines,
+            "\n\nIt holds over reloads, restarts and crashes, until the file says something else of the same thing; `evenkeel diff` shows it.
+
+Exit status:
+  0  it is done
+  1  it was refused and nothing has changed; or the output could not be written
+  2  a wrong command line, or no process, several, or one that does not answer"
+        );
+    };
+}
+
+examples!(
+    DRAIN_EXAMPLES,
+    "  evenkeel drain web/10.0.0.2:8080
+  evenkeel drain web/b2 --wait
+  evenkeel drain web/b2 --for 5m"
+);
+examples!(
+    DOWN_EXAMPLES,
+    "  evenkeel down web/b2
+  evenkeel down web/b2 --for 1h"
+);
+examples!(READY_EXAMPLES, "  evenkeel ready web/b2");
+examples!(
+    WEIGHT_EXAMPLES,
+    "  evenkeel weight web/b2 10
+  evenkeel weight web/b2 0 --for 10m
+  evenkeel weight web/b2 file"
+);
+examples!(
+    ADD_EXAMPLES,
+    "  evenkeel add web http://10.0.0.9:8080
+  evenkeel add web https://10.0.0.9 --name b9 --weight 2
+  evenkeel add web unix:/run/app.sock --for 1h"
+);
+examples!(
+    REMOVE_EXAMPLES,
+    "  evenkeel remove web/b2
+  evenkeel remove web/b2 --now"
+);
+
+pub(in crate::cli) const DIFF_EXAMPLES: &str = "Examples:
+  evenkeel diff
+  evenkeel diff --json
+
+What the lines begin with:
+  +  a backend that is in no file
+  -  a backend of the file that is removed
+  ~  a value in the place of the one in the file
+
+Exit status:
+  0  nothing is changed by hand
+  1  something is; or the output could not be written
+  2  a wrong command line, or no process, several, or one that does not answer";
+
+/// What every one of them has.
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct HandOptions {
+    /// For how long, such as `5m`; then it is as if it had not been said [default: until something else is said]
+    #[arg(long = "for", value_name = "TIME", value_parser = lasting)]
+    pub(in crate::cli) lasts: Option<Duration>,
+    /// Which process.
+    #[command(flatten)]
+    pub(in crate::cli) asking: AskOptions,
+}
+
+/// Who is asked, and how it is printed.
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct AskOptions {
+    /// Which process.
+    #[command(flatten)]
+    pub(in crate::cli) process: ProcessOptions,
+    /// Print the answer of the admin API as it is
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
+}
+
+/// A backend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::cli) struct BackendWord {
+    /// What stands in front of the first slash.
+    pub(in crate::cli) target: String,
+    /// What stands behind it.
+    pub(in crate::cli) backend: String,
+}
+
+/// Options of `drain`.
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct DrainOptions {
+    /// The backend, as `evenkeel status` shows it
+    #[arg(value_name = "TARGET/BACKEND", value_parser = backend)]
+    pub(in crate::cli) backend: BackendWord,
+    /// Return when nothing is under way on it any more
+    #[arg(long)]
+    pub(in crate::cli) wait: bool,
+    /// For how long, and where.
+    #[command(flatten)]
+    pub(in crate::cli) hand: HandOptions,
+}
+
+/// Options of `down`.
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct StateOptions {
+    /// The backend, as `evenkeel status` shows it
+    #[arg(value_name = "TARGET/BACKEND", value_parser = backend)]
+    pub(in crate::cli) backend: BackendWord,
+    /// For how long, and where.
+    #[command(flatten)]
+    pub(in crate::cli) hand: HandOptions,
+}
+
+/// Options of `ready`.
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct ReadyOptions {
+    /// The backend, as `evenkeel status` shows it
+    #[arg(value_name = "TARGET/BACKEND", value_parser = backend)]
+    pub(in crate::cli) backend: BackendWord,
+    /// Where.
+    #[command(flatten)]
+    pub(in crate::cli) asking: AskOptions,
+}
+
+/// Options of `weight`.
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct WeightOptions {
+    /// The backend, as `evenkeel status` shows it
+    #[arg(value_name = "TARGET/BACKEND", value_parser = backend)]
+    pub(in crate::cli) backend: BackendWord,
+    /// 0 to 256; `file` is what the file says
+    #[arg(value_name = "WEIGHT", value_parser = weight)]
+    pub(in crate::cli) weight: WeightWord,
+    /// For how long, and where.
+    #[command(flatten)]
+    pub(in crate::cli) hand: HandOptions,
+}
+
+/// A weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum WeightWord {
+    /// What the file says.
+    File,
+    /// This.
+    Number(u16),
+}
+
+/// Options of `add`.
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct AddOptions {
+    /// The target
+    #[arg(value_name = "TARGET")]
+    pub(in crate::cli) target: String,
+    /// The backend: http://HOST:PORT, https://, tcp://, tls:// or unix:/PATH
+    #[arg(value_name = "URL")]
+    pub(in crate::cli) url: String,
+    /// Its name [default: host and port]
+    #[arg(long, value_name = "NAME")]
+    pub(in crate::cli) name: Option<String>,
+    /// How much it gets beside its siblings, 0 to 256 [default: 1]
+    #[arg(long, value_name = "WEIGHT", value_parser = clap::value_parser!(u16).range(0..=256))]
+    pub(in crate::cli) weight: Option<u16>,
+    /// For how long, and where.
+    #[command(flatten)]
+    pub(in crate::cli) hand: HandOptions,
+}
+
+/// Options of `remove`.
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct RemoveOptions {
+    /// The backend, as `evenkeel status` shows it
+    #[arg(value_name = "TARGET/BACKEND", value_parser = backend)]
+    pub(in crate::cli) backend: BackendWord,
+    /// Cut its tunnels at once, instead of within the target's `drain_timeout`
+    #[arg(long)]
+    pub(in crate::cli) now: bool,
+    /// For how long, and where.
+    #[command(flatten)]
+    pub(in crate::cli) hand: HandOptions,
+}
+
+/// Options of `diff`.
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct DiffOptions {
+    /// Where.
+    #[command(flatten)]
+    pub(in crate::cli) asking: AskOptions,
+}
+
+fn backend(text: &str) -> Result<BackendWord, String> {
+    match text.split_once('/') {
+        Some((target, backend)) if !target.is_empty() && !backend.is_empty() => {
+            Ok(BackendWord { target: target.to_owned(), backend: backend.to_owned() })
+        }
+        _ => Err("a backend is TARGET/BACKEND, such as web/10.0.0.2:8080".to_owned()),
+    }
+}
+
+fn weight(text: &str) -> Result<WeightWord, String> {
+    if text == "file" {
+        return Ok(WeightWord::File);
+    }
+    let number = text.parse().ok().filter(|number| *number <= 256);
+    number.map(WeightWord::Number).ok_or_else(|| "a whole number from 0 to 256, or `file`".to_owned())
+}
+
+fn lasting(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().map(Duration::from_secs);
+    let read = seconds.or_else(|| humantime::parse_duration(text).ok());
+    read.filter(|span| span.as_secs() > 0).ok_or_else(|| "a time such as `30s`, `5m` or `2h`".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_as_people_write_them() {
+        let word = backend("web/unix:/run/a.sock").expect("right");
+        assert_eq!((word.target.as_str(), word.backend.as_str()), ("web", "unix:/run/a.sock"));
+        assert!(backend("web").is_err() && backend("/a").is_err() && backend("a/").is_err());
+        assert_eq!((weight("file"), weight("256")), (Ok(WeightWord::File), Ok(WeightWord::Number(256))));
+        assert!(weight("257").is_err() && weight("x").is_err());
+        assert_eq!(
+            (lasting("90"), lasting("5m")),
+            (Ok(Duration::from_secs(90)), Ok(Duration::from_secs(300)))
+        );
+        assert!(lasting("0s").is_err() && lasting("soon").is_err());
+    }
+}

@@ -1,0 +1,88 @@
+//! What a process begins with, and what is seen of changes by hand while it serves.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::kept::{Found, KeptOverlay};
+use crate::config::Loaded;
+use crate::events;
+use crate::overlay::{Aside, Laid, OverlayEntry, lay, reconcile};
+use crate::store::Store;
+
+/// Milliseconds since 1970.
+#[must_use]
+pub fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// What a process begins with: its file, the overlay, and both laid one over the other.
+#[derive(Debug)]
+pub struct Begun {
+    /// What the file says.
+    pub file: Arc<Loaded>,
+    /// What is to be put into force.
+    pub laid: Laid,
+    pub(super) kept: KeptOverlay,
+}
+
+impl Begun {
+    /// With what `store` has kept; `Err`: nothing can be kept, and why. Tells what was found.
+    #[must_use]
+    pub fn load(file: Loaded, store: Result<Box<dyn Store>, String>) -> Begun {
+        let (mut kept, Found { torn, damaged }) = match store {
+            Ok(store) => KeptOverlay::load(store),
+            Err(reason) => (KeptOverlay::unkept(reason), Found::default()),
+        };
+        if let Some(reason) = kept.fault() {
+            events::overlay_unkept(reason);
+        }
+        if torn > 0 || damaged > 0 {
+            events::overlay_cut(torn, damaged);
+        }
+        let file = Arc::new(file);
+        let reconciled = reconcile(kept.entries(), &file, now_ms());
+        for ended in &reconciled.ended {
+            let (entry, why) = ended;
+            events::overlay_over(&entry.to_string(), &why.to_string());
+        }
+        let laid = lay(&file, &reconciled.entries);
+        let effective = reconciled.entries.len() - laid.aside.len();
+        if !reconciled.entries.is_empty() {
+            events::overlay_laid(effective, laid.aside.len());
+        }
+        for entry in &reconciled.entries {
+            if let Some(why) = laid.aside.get(&entry.id).filter(|why| **why != Aside::Gone) {
+                events::overlay_aside(&entry.to_string(), &why.to_string());
+            }
+        }
+        let next_id = kept.next_id();
+        kept.hold(&reconciled.entries, next_id);
+        if let (Err(unkept), None) = (kept.catch_up(), kept.fault()) {
+            events::overlay_behind(&unkept.reason);
+        }
+        Begun { file, laid, kept }
+    }
+
+    /// Without an overlay, and with no place to keep one.
+    #[must_use]
+    pub fn bare(file: Loaded) -> Begun {
+        let file = Arc::new(file);
+        let laid = lay(&file, &[]);
+        Begun { file, laid, kept: KeptOverlay::unkept("this process keeps no changes by hand") }
+    }
+}
+
+/// What is changed by hand.
+#[derive(Clone, Debug)]
+pub struct ByHand {
+    /// What the file says.
+    pub file: Arc<Loaded>,
+    /// All entries, by id.
+    pub entries: Arc<[OverlayEntry]>,
+    /// Those of them that have no effect, and why.
+    pub aside: BTreeMap<u64, Aside>,
+    /// Why nothing can be changed by hand; `None`: it can.
+    pub fault: Option<String>,
+}

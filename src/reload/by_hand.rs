@@ -1,0 +1,203 @@
+//! Changes by hand: each is a turn of its own, in which the file as it was last read is put into force with another overlay.
+//!
+//! Validated, then kept by the store, then applied, then answered. What is not kept is not applied; what is kept and can't be
+//! applied is taken back from the store. So whoever was told that it is done finds it done after a crash, and whoever was told nothing may
+//! find either.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use super::background::background;
+use super::begun::now_ms;
+use super::kept::Unkept;
+use super::plan::{Plan, PlannedEnd};
+use super::running::{ConfigInForce, Refusal, RunningConfig};
+use crate::events;
+use crate::overlay::{
+    Author, Changed, Declined, ObjectName, OverlayEntry, Wish, WishList, change, lay, next_end, reconcile,
+};
+use crate::targets::Backend;
+
+/// The clock may be set, so it is looked at again after at most so long.
+const GLANCE: Duration = Duration::from_secs(60);
+
+/// What somebody wants changed.
+#[derive(Clone, Debug)]
+pub struct HandAsk {
+    /// One after the other; all of it or nothing.
+    pub wishes: Vec<Wish>,
+    /// By whom.
+    pub author: Author,
+    /// For how long; `None`: until somebody says otherwise.
+    pub lasts: Option<Duration>,
+    /// Within which time the tunnels of what is removed end, if that is shorter than the `drain_timeout` of its target.
+    pub drain: Option<Duration>,
+}
+
+/// What has become of it.
+#[derive(Clone, Debug)]
+pub struct HandChange {
+    /// What has changed in the process.
+    pub plan: Plan,
+    /// Which objects were meant, in the order of the wishes.
+    pub objects: Vec<ObjectName>,
+}
+
+/// Why nothing has changed.
+#[derive(Clone, Debug)]
+pub enum HandFault {
+    /// What was asked for can't be.
+    Declined(Declined),
+    /// The process can't go over to it now.
+    Refused(Refusal),
+    /// It can't be kept.
+    Unkept(Unkept),
+}
+
+impl RunningConfig {
+    /// Changes something by hand, and logs it. Called inside of the control runtime.
+    ///
+    /// # Errors
+    /// Nothing has changed.
+    pub async fn change(&self, ask: HandAsk) -> Result<HandChange, HandFault> {
+        let mut last = self.last.lock().await;
+        let outcome = self.change_in_turn(&mut last.force, ask).await;
+        self.show(&last.force);
+        outcome
+    }
+
+    async fn change_in_turn(&self, force: &mut ConfigInForce, ask: HandAsk) -> Result<HandChange, HandFault> {
+        let HandAsk { wishes, author, lasts, drain } = ask;
+        let at_ms = now_ms();
+        let lasts = lasts.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+        let expires_ms = lasts.map(|span| at_ms.saturating_add(span));
+        let (before, next_id) = {
+            let kept = force.kept();
+            if let Some(reason) = kept.fault() {
+                let reason = reason.to_owned();
+                return Err(HandFault::Unkept(Unkept { reason, is_full: false }));
+            }
+            (kept.entries().to_vec(), kept.next_id())
+        };
+        let ask = WishList { wishes, author, at_ms, expires_ms };
+        let changed = change(&force.file, &before, &force.laid.aside, next_id, &ask);
+        let Changed { entries, next_id, laid, objects } = changed.map_err(HandFault::Declined)?;
+        self.keep(force, entries, next_id).await.map_err(HandFault::Unkept)?;
+        let leaving = self.backends(&objects);
+        match self.apply(&laid, force.rows()).await {
+            Ok((plan, reloaded)) => {
+                force.laid = laid;
+                if let Some(window) = drain {
+                    self.reloader.hasten(leaving, window);
+                }
+                events::overlay_changed(&ask.author.to_string(), &plan.lines(), &objects);
+                self.tell_swap(&reloaded);
+                Ok(HandChange { plan, objects })
+            }
+            Err(refusal) => {
+                // Nobody is told that it is done, so it may not be there after a crash.
+                if let Err(unkept) = self.keep(force, before.clone(), next_id).await {
+                    force.kept().hold(&before, next_id);
+                    events::overlay_behind(&unkept.reason);
+                }
+                Err(HandFault::Refused(refusal))
+            }
+        }
+    }
+
+    /// The backends of these names that are in force.
+    fn backends(&self, objects: &[ObjectName]) -> Vec<Arc<Backend>> {
+        let Some(snapshot) = self.reloader.snapshots.current() else { return Vec::new() };
+        let is_meant = |target: &str, backend: &str| {
+            objects.iter().any(|object| object.target == target && object.backend.as_deref() == Some(backend))
+        };
+        let all = snapshot.targets.iter().flat_map(|target| {
+            let meant = target.backends.iter().filter(|backend| is_meant(&target.name, &backend.name));
+            meant.cloned().collect::<Vec<_>>()
+        });
+        all.collect()
+    }
+
+    /// Ends what is over, whenever something is; ends itself never. Called inside of the control runtime.
+    pub async fn keep_time(&self) {
+        let (mut changes, mut is_done) = (self.by_hand.subscribe(), true);
+        loop {
+            let due = next_end(&changes.borrow_and_update().entries).filter(|_| is_done);
+            let wait = due.map_or(GLANCE, |due| Duration::from_millis(due.saturating_sub(now_ms())));
+            tokio::select! {
+                () = tokio::time::sleep(wait.min(GLANCE)) => is_done = self.end_what_is_over().await,
+                changed = changes.changed() => if changed.is_err() { return },
+            }
+        }
+    }
+
+    /// Says whether nothing that is over is left.
+    async fn end_what_is_over(&self) -> bool {
+        let mut last = self.last.lock().await;
+        let force = &mut last.force;
+        if force.kept().fault().is_some() {
+            // A process that ends.
+            return false;
+        }
+        let entries = force.kept().entries().to_vec();
+        let reconciled = reconcile(&entries, &force.file, now_ms());
+        if reconciled.entries == entries {
+            // What could not be kept for want of room may be kept now.
+            self.settle(&entries, force).await;
+            return true;
+        }
+        let laid = lay(&force.file, &reconciled.entries);
+        match self.apply(&laid, force.rows()).await {
+            Ok((mut plan, reloaded)) => {
+                plan.over = reconciled.ended.iter().map(PlannedEnd::from).collect();
+                self.tell_swap(&reloaded);
+                force.laid = laid;
+                self.settle(&reconciled.entries, force).await;
+                self.show(force);
+                events::overlay_ended(&plan.lines());
+                true
+            }
+            Err(refusal) => {
+                events::reload_refused(&refusal.first(), 0);
+                false
+            }
+        }
+    }
+
+    /// Keeps what is changed by hand in the place of what was; nothing changes where that fails.
+    async fn keep(
+        &self,
+        force: &ConfigInForce,
+        entries: Vec<OverlayEntry>,
+        next_id: u64,
+    ) -> Result<(), Unkept> {
+        let kept = Arc::clone(&force.kept);
+        let kept = background(move || {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.keep(&entries, next_id)
+        });
+        let failed = |error: std::io::Error| Err(Unkept { reason: error.to_string(), is_full: false });
+        kept.await.unwrap_or_else(failed)
+    }
+
+    /// The entries in force are these; they are kept as soon as they can be.
+    pub(super) async fn settle(&self, entries: &[OverlayEntry], force: &mut ConfigInForce) {
+        let next_id = force.kept().next_id();
+        force.kept().hold(entries, next_id);
+        let kept = Arc::clone(&force.kept);
+        let outcome = background(move || {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if kept.fault().is_some() { Ok(()) } else { kept.catch_up() }
+        });
+        if let Ok(Err(unkept)) = outcome.await {
+            events::overlay_behind(&unkept.reason);
+        }
+    }
+
+    /// Keeps nothing from now on, so that a successor can have the folder. Waits for the turn that goes on.
+    pub async fn close_store(&self) {
+        let last = self.last.lock().await;
+        last.force.kept().close("this process is about to end");
+        self.show(&last.force);
+    }
+}

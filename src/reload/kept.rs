@@ -1,0 +1,202 @@
+//! The entries of the overlay, and what the store has of them.
+//!
+//! Invariants:
+//!
+//! 1. A record of the store is a step from one whole overlay to the next: what is put, what is dropped, and which id comes next. So a
+//!    crash leaves one of the two, also where a change has several parts.
+//! 2. `stored` is what the store would load now. What is in force and not stored yet, because the disk was full when a file edit ended
+//!    an entry, is a part of the next record.
+//! 3. Ids are never given twice, also not to those who come after a crash.
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use crate::overlay::OverlayEntry;
+use crate::store::{Store, StoreRecord};
+
+/// A journal of fewer bytes is not worth to be rewritten, but for tests.
+const WORTH: u64 = if cfg!(test) { 512 } else { 64 * 1024 };
+/// How many times as long as it would be anew a journal becomes.
+const SLACK: u64 = 4;
+
+/// One record.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Step {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    put: Vec<OverlayEntry>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    drop: Vec<u64>,
+    next: u64,
+}
+
+/// Why a change is not kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unkept {
+    /// In words.
+    pub reason: String,
+    /// The disk has no room, or this user may have no more of it.
+    pub is_full: bool,
+}
+
+/// What was found in a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Bytes at its end that were no whole record.
+    pub torn: usize,
+    /// Records that are not what was written.
+    pub damaged: usize,
+}
+
+/// The entries in force, and the store.
+#[derive(Debug)]
+pub struct KeptOverlay {
+    entries: Vec<OverlayEntry>,
+    stored: Vec<OverlayEntry>,
+    next_id: u64,
+    /// `Err`: nothing can be kept, and why.
+    store: Result<Box<dyn Store>, String>,
+}
+
+impl KeptOverlay {
+    /// One that has nothing and keeps nothing, for this reason.
+    #[must_use]
+    pub fn unkept(reason: impl Into<String>) -> KeptOverlay {
+        KeptOverlay { entries: Vec::new(), stored: Vec::new(), next_id: 1, store: Err(reason.into()) }
+    }
+
+    /// What `store` has.
+    #[must_use]
+    pub fn load(mut store: Box<dyn Store>) -> (KeptOverlay, Found) {
+        let read = store.load().map_err(|error| error.to_string()).and_then(|kept| {
+            let (entries, next_id) = replay(&kept.records)?;
+            Ok((entries, next_id, Found { torn: kept.torn, damaged: kept.damaged }))
+        });
+        match read {
+            Ok((entries, next_id, found)) => {
+                let stored = entries.clone();
+                (KeptOverlay { entries, stored, next_id, store: Ok(store) }, found)
+            }
+            Err(reason) => (KeptOverlay::unkept(reason), Found::default()),
+        }
+    }
+
+    /// The entries in force, by id.
+    #[must_use]
+    pub fn entries(&self) -> &[OverlayEntry] {
+        &self.entries
+    }
+
+    /// The id that the next entry gets.
+    #[must_use]
+    pub fn next_id(&self) -> u64 {
+        self.next_id
+    }
+
+    /// Why nothing can be kept.
+    #[must_use]
+    pub fn fault(&self) -> Option<&str> {
+        self.store.as_ref().err().map(String::as_str)
+    }
+
+    /// Keeps `entries` in the place of those there are. When this returns they are kept.
+    ///
+    /// # Errors
+    /// Nothing has changed.
+    pub fn keep(&mut self, entries: &[OverlayEntry], next_id: u64) -> Result<(), Unkept> {
+        self.store(entries, next_id)?;
+        self.hold(entries, next_id);
+        Ok(())
+    }
+
+    /// The entries in force are these, kept or not.
+    pub fn hold(&mut self, entries: &[OverlayEntry], next_id: u64) {
+        self.entries = entries.to_vec();
+        self.next_id = self.next_id.max(next_id);
+    }
+
+    /// Keeps what is in force, if it is not kept yet.
+    ///
+    /// # Errors
+    /// It is still not kept.
+    pub fn catch_up(&mut self) -> Result<(), Unkept> {
+        if self.stored == self.entries {
+            return Ok(());
+        }
+        let entries = std::mem::take(&mut self.entries);
+        let outcome = self.store(&entries, self.next_id);
+        self.entries = entries;
+        outcome
+    }
+
+    /// Lets go of the store, for this reason.
+    pub fn close(&mut self, reason: &str) {
+        self.store = Err(reason.to_owned());
+    }
+
+    fn store(&mut self, entries: &[OverlayEntry], next_id: u64) -> Result<(), Unkept> {
+        let unkept = |error: &io::Error| Unkept { reason: error.to_string(), is_full: is_full(error) };
+        let store =
+            self.store.as_mut().map_err(|reason| Unkept { reason: reason.clone(), is_full: false })?;
+        if self.stored == entries {
+            return Ok(());
+        }
+        let step = step(&self.stored, entries, next_id);
+        store.append(&step).map_err(|error| unkept(&error))?;
+        self.stored = entries.to_vec();
+        if store.size() > WORTH {
+            let whole = whole(entries, next_id);
+            if store.size() / SLACK > whole.len() as u64 {
+                // The old one is as good, if longer.
+                let _ = store.compact(&[whole]);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
+/// The step from `before` to `after`.
+fn step(before: &[OverlayEntry], after: &[OverlayEntry], next: u64) -> StoreRecord {
+    let old: BTreeMap<u64, &OverlayEntry> = before.iter().map(|entry| (entry.id, entry)).collect();
+    let ids: HashSet<u64> = after.iter().map(|entry| entry.id).collect();
+    let put = after.iter().filter(|entry| old.get(&entry.id) != Some(entry)).cloned().collect();
+    let drop = old.keys().copied().filter(|id| !ids.contains(id)).collect();
+    json(&Step { put, drop, next })
+}
+
+fn whole(entries: &[OverlayEntry], next: u64) -> StoreRecord {
+    json(&Step { put: entries.to_vec(), drop: Vec::new(), next })
+}
+
+fn json(step: &Step) -> StoreRecord {
+    // It has texts for keys, so it can't fail.
+    serde_json::to_vec(step).unwrap_or_default()
+}
+
+/// What comes of all records, one after the other.
+fn replay(records: &[StoreRecord]) -> Result<(Vec<OverlayEntry>, u64), String> {
+    let (mut entries, mut next_id) = (BTreeMap::new(), 1);
+    for record in records {
+        let step: Step = serde_json::from_slice(record)
+            .map_err(|error| format!("the journal has what this version does not know: {error}"))?;
+        for id in step.drop {
+            entries.remove(&id);
+        }
+        entries.extend(step.put.into_iter().map(|entry| (entry.id, entry)));
+        next_id = next_id.max(step.next);
+    }
+    let entries: Vec<OverlayEntry> = entries.into_values().collect();
+    let next_id = entries.last().map_or(next_id, |last| next_id.max(last.id + 1));
+    Ok((entries, next_id))
+}

@@ -1,0 +1,319 @@
+//! A journal in a folder of this machine.
+//!
+//! Invariants:
+//!
+//! 1. One process has the folder: it holds a lock on the file `lock` in it, which the system lets go with the process. What is
+//!    written there, name and number, is for messages only.
+//! 2. The journal is a row of whole lines, of which the last may be torn; `end` is where the lines that count end. What is behind it
+//!    was never said to be kept, and is cut off before the next line is written.
+//! 3. A line counts when `fsync` has returned. If that fails nobody knows what is on the disk, so the journal is written anew, from
+//!    what counts, before the next line.
+//! 4. Another journal takes the place of the first by a rename, after its own `fsync` and before one of the folder: at any
+//!    moment one of the two is there as a whole.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use thiserror::Error;
+
+use super::journal::{self, HEAD, JournalText};
+use super::{Kept, Store, StoreRecord};
+use crate::instance::make_private;
+
+const JOURNAL: &str = "overlay.journal";
+const NEXT: &str = "overlay.journal.new";
+const DAMAGED: &str = "overlay.journal.damaged";
+const LOCK: &str = "lock";
+/// A journal is rewritten long before.
+const SIZE_MAX: u64 = 256 * 1024 * 1024;
+
+/// Why a folder can't be had.
+#[derive(Debug, Error)]
+pub enum Unlocked {
+    /// Somebody else has it.
+    #[error("state_dir {} is in use by {holder}", .folder.display())]
+    Held {
+        /// The folder.
+        folder: PathBuf,
+        /// Who has it, as far as it says: `edge-1 (process 123)`.
+        holder: String,
+    },
+    /// Nothing can be written there.
+    #[error("state_dir {}: {error}", .folder.display())]
+    Unwritable {
+        /// The folder.
+        folder: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// A folder that this process has for itself, until it is dropped.
+#[derive(Debug)]
+pub struct LockedFolder {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl LockedFolder {
+    /// Takes `folder`, which is made if it is not there. `name`: whom others are told of.
+    ///
+    /// # Errors
+    /// See [`Unlocked`].
+    pub fn take(folder: &Path, name: &str) -> Result<LockedFolder, Unlocked> {
+        let unwritable = |error| Unlocked::Unwritable { folder: folder.to_owned(), error };
+        make_private(folder).map_err(unwritable)?;
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let mut lock = options.open(folder.join(LOCK)).map_err(unwritable)?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let mut holder = String::new();
+                let _ = (&lock).take(1024).read_to_string(&mut holder);
+                let holder = match holder.trim() {
+                    "" => "another process".to_owned(),
+                    known => known.chars().filter(|c| !c.is_control()).collect(),
+                };
+                return Err(Unlocked::Held { folder: folder.to_owned(), holder });
+            }
+            Err(error) => return Err(unwritable(error.into())),
+        }
+        // It serves messages only; a disk that has no room for it may have some later.
+        let _ = lock.set_len(0);
+        let _ = writeln!(lock, "{name} (process {})", std::process::id());
+        Ok(LockedFolder { path: folder.to_owned(), _lock: lock })
+    }
+}
+
+/// Keeps records in a journal there.
+#[derive(Debug)]
+pub struct LocalStore {
+    folder: LockedFolder,
+    file: Option<File>,
+    /// Bytes that count.
+    end: u64,
+    /// More may be in the file than counts.
+    is_dirty: bool,
+    /// The lines that count may not be on the disk.
+    is_doubtful: bool,
+}
+
+impl LocalStore {
+    /// In this folder.
+    #[must_use]
+    pub fn new(folder: LockedFolder) -> LocalStore {
+        LocalStore { folder, file: None, end: 0, is_dirty: false, is_doubtful: false }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path.join(name)
+    }
+
+    fn open(&self, name: &str, is_new: bool) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(is_new).mode(0o600).open(self.path(name))
+    }
+
+    fn sync_folder(&self) -> io::Result<()> {
+        File::open(&self.folder.path)?.sync_all()
+    }
+
+    /// A journal with these bytes in the place of what is there.
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut next = self.open(NEXT, true)?;
+        let done = next.write_all(bytes).and_then(|()| next.sync_all());
+        let done = done.and_then(|()| std::fs::rename(self.path(NEXT), self.path(JOURNAL)));
+        if let Err(error) = done {
+            let _ = std::fs::remove_file(self.path(NEXT));
+            return Err(error);
+        }
+        (self.file, self.end, self.is_dirty) = (Some(next), bytes.len() as u64, false);
+        // Until this has worked the name may lead to the old one after a crash.
+        self.is_doubtful = true;
+        self.sync_folder()?;
+        self.is_doubtful = false;
+        Ok(())
+    }
+
+    /// All that counts, read again from the file.
+    fn counting(&mut self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        if let Some(file) = &mut self.file {
+            file.seek(SeekFrom::Start(0))?;
+            file.take(self.end).read_to_end(&mut bytes)?;
+        }
+        Ok(bytes)
+    }
+}
+
+impl Store for LocalStore {
+    fn load(&mut self) -> io::Result<Kept> {
+        let mut file = self.open(JOURNAL, false)?;
+        if file.metadata()?.len() > SIZE_MAX {
+            return Err(io::Error::other(format!("{JOURNAL} is larger than 256MiB")));
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let JournalText::Known { kept, whole } = journal::read(&bytes) else {
+            return Err(io::Error::other(format!("{JOURNAL} was written by a later version of evenkeel")));
+        };
+        self.file = Some(file);
+        self.end = whole as u64;
+        self.is_dirty = kept.torn > 0;
+        if kept.damaged > 0 {
+            std::fs::copy(self.path(JOURNAL), self.path(DAMAGED))?;
+            self.replace(&journal::write(&kept.records))?;
+        } else if whole == 0 {
+            self.replace(&journal::line(HEAD))?;
+        }
+        Ok(kept)
+    }
+
+    fn append(&mut self, record: &[u8]) -> io::Result<()> {
+        if record.contains(&b'\n') {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a record is one line"));
+        }
+        if self.is_doubtful {
+            let bytes = self.counting()?;
+            self.replace(&bytes)?;
+        }
+        let end = self.end;
+        let Some(file) = &mut self.file else { return Err(io::Error::other("it could not be read")) };
+        if self.is_dirty {
+            file.set_len(end)?;
+            self.is_dirty = false;
+        }
+        let line = journal::line(record);
+        file.seek(SeekFrom::Start(end))?;
+        let written = file.write_all(&line);
+        if let Err(error) = written {
+            // Nobody was told that it is kept, so it may not come back.
+            self.is_dirty = file.set_len(end).is_err();
+            return Err(error);
+        }
+        if let Err(error) = file.sync_data() {
+            self.is_dirty = file.set_len(end).is_err();
+            self.is_doubtful = true;
+            return Err(error);
+        }
+        self.end += line.len() as u64;
+        Ok(())
+    }
+
+    fn compact(&mut self, records: &[StoreRecord]) -> io::Result<()> {
+        self.replace(&journal::write(records))
+    }
+
+    fn size(&self) -> u64 {
+        self.end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn store(folder: &Path) -> LocalStore {
+        LocalStore::new(LockedFolder::take(folder, "edge-1").expect("locked"))
+    }
+
+    fn records(texts: &[&str]) -> Vec<StoreRecord> {
+        texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+    }
+
+    #[test]
+    fn what_was_kept_is_there_for_the_next_process_and_for_nobody_else_to_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let inner = folder.path().join("a/b");
+        let mut first = store(&inner);
+        assert_eq!(first.load().expect("read"), Kept::default());
+        first.append(b"one").expect("kept");
+        first.append(b"two").expect("kept");
+        assert!(first.append(b"a\nb").is_err());
+        drop(first);
+        let mode = std::fs::metadata(inner.join(JOURNAL)).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let mut next = store(&inner);
+        assert_eq!(next.load().expect("read").records, records(&["one", "two"]));
+        next.compact(&records(&["both"])).expect("kept");
+        next.append(b"three").expect("kept");
+        drop(next);
+        assert_eq!(store(&inner).load().expect("read").records, records(&["both", "three"]));
+    }
+
+    #[test]
+    fn a_second_process_is_refused_by_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let _first = store(folder.path());
+        let error = LockedFolder::take(folder.path(), "edge-2").expect_err("it is taken");
+        let holder = format!("edge-1 (process {})", std::process::id());
+        assert_eq!(error.to_string(), format!("state_dir {} is in use by {holder}", folder.path().display()));
+    }
+
+    #[test]
+    fn a_torn_tail_is_cut_and_what_follows_is_kept() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut first = store(folder.path());
+        first.load().expect("read");
+        first.append(b"one").expect("kept");
+        drop(first);
+        let path = folder.path().join(JOURNAL);
+        let mut file = OpenOptions::new().append(true).open(&path).expect("there");
+        file.write_all(&journal::line(b"two")[..15]).expect("written");
+        let mut next = store(folder.path());
+        let kept = next.load().expect("read");
+        assert_eq!((kept.records, kept.torn), (records(&["one"]), 15));
+        next.append(b"three").expect("kept");
+        drop(next);
+        let kept = store(folder.path()).load().expect("read");
+        assert_eq!((kept.records, kept.torn), (records(&["one", "three"]), 0));
+    }
+
+    #[test]
+    fn a_damaged_line_is_left_out_and_its_file_is_kept_aside() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut first = store(folder.path());
+        first.load().expect("read");
+        first.append(b"one").expect("kept");
+        first.append(b"two").expect("kept");
+        drop(first);
+        let path = folder.path().join(JOURNAL);
+        let text = std::fs::read_to_string(&path).expect("text").replace("one", "0ne");
+        std::fs::write(&path, &text).expect("written");
+        let kept = store(folder.path()).load().expect("read");
+        assert_eq!((kept.records, kept.damaged), (records(&["two"]), 1));
+        assert_eq!(std::fs::read_to_string(folder.path().join(DAMAGED)).expect("there"), text);
+        assert_eq!(store(folder.path()).load().expect("read").damaged, 0);
+    }
+
+    #[test]
+    fn a_journal_of_a_later_version_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let later = [journal::line(br#"{"journal":2}"#), b"anything\n".to_vec()].concat();
+        std::fs::write(folder.path().join(JOURNAL), &later).expect("written");
+        let mut store = store(folder.path());
+        assert!(store.load().expect_err("unknown").to_string().contains("later version"));
+        assert!(store.append(b"one").is_err());
+        assert_eq!(std::fs::read(folder.path().join(JOURNAL)).expect("there"), later);
+    }
+
+    #[test]
+    fn a_full_disk_refuses_and_what_was_kept_still_is() {
+        // A limit on the size of files is what this user can have without a disk of its own.
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut store = store(folder.path());
+        store.load().expect("read");
+        store.append(b"one").expect("kept");
+        let whole = std::fs::read(folder.path().join(JOURNAL)).expect("there");
+        store.file = Some(OpenOptions::new().read(true).write(true).open("/dev/full").expect("Linux has it"));
+        let error = store.append(b"two").expect_err("no room");
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(std::fs::read(folder.path().join(JOURNAL)).expect("there"), whole);
+    }
+}
