@@ -12,11 +12,13 @@ use std::time::Duration;
 /// Fields whose values are objects, as JSON.
 pub const OBJECTS: [&str; 3] = ["by_cause", "by_listener", "by_target"];
 
+mod asked;
 mod change;
 mod overlay;
 mod refusals;
 mod wording;
 
+pub use asked::{admin_listener, admin_socket, no_admin_listener, no_admin_socket};
 pub use change::{BackendChange, TargetChange};
 pub use overlay::{
     overlay_aside, overlay_behind, overlay_changed, overlay_cut, overlay_ended, overlay_laid, overlay_over,
@@ -273,28 +275,6 @@ pub fn listening(listener: &str, address: &dyn fmt::Display, socket: Option<Sock
         }
         None => tracing::info!(listener, %address, "listening {address}, listener {}", name(listener)),
     }
-}
-
-/// Logs where the process can be asked and told things while it serves.
-pub fn admin_socket(path: &Path, name: &str) {
-    let socket = path.display();
-    tracing::info!(%socket, name, "admin socket {socket}");
-}
-
-/// Logs that the process can't be asked or told anything, and why.
-pub fn no_admin_socket(reason: &str) {
-    tracing::warn!(reason, "no admin socket for `evenkeel plan`: {reason}");
-}
-
-/// Logs where it can be asked and told things over TCP, and by whom.
-pub fn admin_listener(address: SocketAddr, has_tokens: bool) {
-    let who = if has_tokens { "with a token" } else { "read-only, no tokens" };
-    tracing::info!(%address, has_tokens, "admin listener {address} ({who})");
-}
-
-/// Logs that nobody is answered over TCP, and why.
-pub fn no_admin_listener(reason: &str) {
-    tracing::warn!(reason, "no admin listener: {reason}");
 }
 
 /// Logs the end of a process that cut nothing, or so many `connections`.

@@ -292,7 +292,12 @@ fn a_reading_that_panics_leaves_the_files_watched() {
     let loaded = read(text, folder.path()).unwrap();
     let lab = Lab::start_in(folder, text);
     let panics: Loader = Arc::new(|| panic!("this panic is wanted"));
-    let running = RunningConfig::new(lab.server.reloader(), panics, Arc::new(|_, _| ()), evenkeel::reload::begun::Begun::bare(loaded));
+    let running = RunningConfig::new(
+        lab.server.reloader(),
+        panics,
+        Arc::new(|_, _| ()),
+        evenkeel::reload::begun::Begun::bare(loaded),
+    );
     let files = running.files();
     assert_eq!(files.borrow().paths().count(), 1);
     lab.server.control().unwrap().block_on(running.reload()).unwrap_err();
