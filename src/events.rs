@@ -286,6 +286,17 @@ pub fn no_admin_socket(reason: &str) {
     tracing::warn!(reason, "no admin socket for `evenkeel plan`: {reason}");
 }
 
+/// Logs where it can be asked and told things over TCP, and by whom.
+pub fn admin_listener(address: SocketAddr, has_tokens: bool) {
+    let who = if has_tokens { "with a token" } else { "read-only, no tokens" };
+    tracing::info!(%address, has_tokens, "admin listener {address} ({who})");
+}
+
+/// Logs that nobody is answered over TCP, and why.
+pub fn no_admin_listener(reason: &str) {
+    tracing::warn!(reason, "no admin listener: {reason}");
+}
+
 /// Logs the end of a process that cut nothing, or so many `connections`.
 pub fn stopped(connections: u64) {
     if connections == 0 {

@@ -3,6 +3,7 @@
 mod refusals;
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
@@ -12,7 +13,7 @@ use thiserror::Error;
 use tokio::runtime::Runtime;
 
 use crate::admin::status::rates::STEP;
-use crate::admin::{AdminListener, Api, Unopened};
+use crate::admin::{AdminDoor, AdminListener, Api, Unopened};
 use crate::config::model::Config;
 use crate::events;
 use crate::lasting::again;
@@ -44,6 +45,9 @@ pub enum StartError {
     /// The admin socket that is asked for can't be bound.
     #[error(transparent)]
     Admin(#[from] Unopened),
+    /// The address that is asked for the admin API can't be bound.
+    #[error("{0}")]
+    AdminDoor(Unbound),
     /// A runtime or thread can't be started.
     #[error("can't start: {0}")]
     System(#[from] io::Error),
@@ -73,6 +77,7 @@ pub struct Server {
     control: Option<Runtime>,
     refusals: Arc<Mutex<RefusalWatch>>,
     admin: Option<Arc<AdminListener>>,
+    door: Option<Arc<AdminDoor>>,
 }
 
 impl Server {
@@ -133,6 +138,7 @@ impl Server {
             control: Some(control),
             refusals: Arc::default(),
             admin: None,
+            door: None,
         };
         server.start_probes();
         server.start_rotation();
@@ -209,20 +215,41 @@ impl Server {
     }
 
     /// Answers at the admin socket until the process drains.
-    pub fn serve_admin(&mut self, listener: AdminListener, api: Api) {
+    pub fn serve_admin(&mut self, listener: AdminListener, api: Arc<Api>) {
         let Some(control) = &self.control else { return };
         events::admin_socket(listener.path(), &api.about.name);
-        let (listener, api, drain) = (Arc::new(listener), Arc::new(api), self.shutdown.drain.clone());
+        let (listener, drain) = (Arc::new(listener), self.shutdown.drain.clone());
         self.admin = Some(Arc::clone(&listener));
-        let counted = Arc::clone(&api);
-        control.spawn(again("counting for rates", async move || {
+        control.spawn(again("the admin socket", async move || listener.serve(&api, &drain).await));
+    }
+
+    /// Counts for the rates that the API tells of.
+    pub fn count_rates(&self, api: Arc<Api>) {
+        let Some(control) = &self.control else { return };
+        let count = async move || {
             let mut steps = tokio::time::interval(STEP);
             loop {
                 steps.tick().await;
-                counted.count();
+                api.count();
             }
-        }));
-        control.spawn(again("the admin socket", async move || listener.serve(&api, &drain).await));
+        };
+        control.spawn(again("counting for rates", count));
+    }
+
+    /// Answers over TCP until the process drains.
+    pub fn serve_admin_over_tcp(&mut self, door: AdminDoor, api: Arc<Api>) {
+        let Some(control) = &self.control else { return };
+        let has_tokens = self.reloader.admin.borrow().as_ref().is_some_and(|access| access.tokens.is_some());
+        door.addresses().iter().for_each(|address| events::admin_listener(*address, has_tokens));
+        let (door, drain) = (Arc::new(door), self.shutdown.drain.clone());
+        self.door = Some(Arc::clone(&door));
+        control.spawn(again("the admin listener", async move || door.serve(&api, &drain).await));
+    }
+
+    /// Where the admin API is given over TCP.
+    #[must_use]
+    pub fn admin_addresses(&self) -> &[SocketAddr] {
+        self.door.as_ref().map_or(&[], |door| door.addresses())
     }
 
     /// Listener names with the addresses that were bound, in config order.
@@ -305,6 +332,9 @@ impl Server {
         }
         if let Some(admin) = self.admin.take() {
             admin.close();
+        }
+        if let Some(door) = self.door.take() {
+            door.close();
         }
         if let Some(control) = self.control.take() {
             control.shutdown_background();
@@ -391,6 +421,7 @@ mod tests {
             control: None,
             refusals: Arc::default(),
             admin: None,
+            door: None,
         };
         let error = server.wait().expect_err("a worker has failed");
         assert_eq!(error.to_string(), "its ticker has panicked");

@@ -1,10 +1,12 @@
-//! How the process is told to end: first politely, then not.
+//! How the process is told to end: beforehand, politely, then not.
 
 use tokio_util::sync::CancellationToken;
 
-/// The two signals; clones share them.
+/// The signals; clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Shutdown {
+    /// It serves as before, and will drain when `shutdown_delay` is over.
+    pub leaving: CancellationToken,
     /// Accept nothing new, finish what is under way.
     pub drain: CancellationToken,
     /// Cut what is still under way.

@@ -59,6 +59,16 @@ fn words_of_agents() {
 }
 
 #[test]
+fn paths_of_the_admin_api() {
+    replay("admin_path");
+}
+
+#[test]
+fn files_of_tokens() {
+    replay("token_file");
+}
+
+#[test]
 fn frames_of_websockets() {
     replay("websocket");
 }

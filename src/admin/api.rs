@@ -1,6 +1,7 @@
 //! What the API has to do with.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use tokio::sync::RwLock;
 
@@ -33,6 +34,8 @@ pub struct Api {
     pub(super) rates: RateBook,
     /// A number of this process, so that a revision of the one before is none of this one.
     born: u32,
+    /// All backends have had a verdict once.
+    pub(super) was_judged: AtomicBool,
     /// Held exclusively by a change that is made only if nothing has changed (`If-Match`), from the comparison to its end, and shared
     /// by all other changes.
     pub(super) changing: RwLock<()>,
@@ -42,8 +45,9 @@ impl Api {
     /// Of a process that serves.
     #[must_use]
     pub fn new(about: AboutProcess, running: Arc<RunningConfig>, text: TextLoader) -> Api {
+        let (was_judged, changing) = (AtomicBool::default(), RwLock::default());
         let rates = RateBook::new(now());
-        Api { about, running, text, rates, born: rand::random(), changing: RwLock::default() }
+        Api { about, running, text, rates, born: rand::random(), was_judged, changing }
     }
 
     /// What the config in force is told from the others by: another one after each change, as the value of `ETag` and `If-Match`.

@@ -1,27 +1,29 @@
 //! From a request to its answer: path, scope, query and body are judged in this order, then its handler is called.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
-use hyper::body::Body;
+use hyper::body::{Body, Bytes};
 use hyper::header::{ALLOW, ETAG, HeaderValue, IF_MATCH, WWW_AUTHENTICATE};
 use hyper::{Request, StatusCode};
 
 use super::api::Api;
 use super::exchange::answers::{self, AdminAnswer};
-use super::exchange::caller::{Caller, Scope};
+use super::exchange::caller::Caller;
 use super::exchange::problem_document::ProblemDocument;
-use super::exchange::question::{Question, body_of, judge_query};
-use super::route::{AdminRoute, Outcome};
+use super::exchange::question::{BodyKind, Question, body_of, discard, judge_query};
+use super::route::{AdminOutcome, AdminRoute};
 use super::routes::{Led, lead};
+use crate::config::model::Scope;
 
 impl Api {
     /// The answer to a request of `caller`. Called inside of the control runtime.
     pub async fn answer<B>(self: &Arc<Self>, request: Request<B>, caller: Caller) -> AdminAnswer
     where
-        B: Body + Unpin,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        B: Body<Data = Bytes> + Unpin,
+        B::Error: Display,
     {
-        let (parts, body) = request.into_parts();
+        let (parts, mut body) = request.into_parts();
         let (route, values) = match lead(parts.method.as_str(), parts.uri.path()) {
             Led::To(route, values) => (route, values),
             // Whoever may see nothing is not told what there is.
@@ -36,11 +38,19 @@ impl Api {
         }
         let judged = async {
             judge_query(parts.uri.query(), route.query)?;
-            body_of(&parts.headers, body, route.body).await
+            if route.body == BodyKind::Config && !caller.is_local && !body.is_end_stream() {
+                let detail = "the text of a config is taken over the unix socket only";
+                return Err(ProblemDocument::plain(StatusCode::FORBIDDEN, detail));
+            }
+            body_of(&parts.headers, &mut body, route.body).await
         };
-        let asked = match judged.await {
+        let judged: Result<Bytes, ProblemDocument> = judged.await;
+        let asked = match judged {
             Ok(body) => Question::new(caller, &parts, values, body),
-            Err(problem) => return answers::problem(&problem),
+            Err(problem) => {
+                discard(&parts.headers, &mut body).await;
+                return answers::problem(&problem);
+            }
         };
         match self.call(route, asked).await {
             Ok(answer) => answer,
@@ -48,7 +58,7 @@ impl Api {
         }
     }
 
-    async fn call(self: &Arc<Self>, route: &'static AdminRoute, asked: Question) -> Outcome {
+    async fn call(self: &Arc<Self>, route: &'static AdminRoute, asked: Question) -> AdminOutcome {
         if !route.changes {
             let revision = self.revision();
             let mut answer = (route.handler)(Arc::clone(self), asked).await?;
@@ -99,7 +109,7 @@ fn forbidden(caller: &Caller, needed: Scope) -> AdminAnswer {
     let needed = needed.name();
     if caller.scope > Scope::Open {
         let (who, has) = (&caller.who, caller.scope.name());
-        let detail = format!("this needs the scope `{needed}`; {who} has `{has}`");
+        let detail = format!("this needs the scope `{needed}`, and {who} has `{has}`");
         return answers::problem(&ProblemDocument::plain(StatusCode::FORBIDDEN, detail));
     }
     let detail = format!("this needs a token with the scope `{needed}`: `Authorization: Bearer TOKEN`");

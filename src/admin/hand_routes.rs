@@ -12,7 +12,7 @@ use super::exchange::json_fields::JsonFields;
 use super::exchange::percent;
 use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::Question;
-use super::route::Outcome;
+use super::route::AdminOutcome;
 use super::wire::ChangeReport;
 use crate::config::AdditionFault;
 use crate::config::model::{BackendState, Portion};
@@ -31,14 +31,14 @@ const DRAIN_MAX: Duration = Duration::from_secs(24 * 3600);
 const IN_FLIGHT_MAX: u64 = 1_000_000;
 
 /// `GET /api/v1/overlay`.
-pub(super) fn overlay(api: &Api) -> Outcome {
+pub(super) fn overlay(api: &Api) -> AdminOutcome {
     let ByHand { file, entries, aside, fault } = &*api.running.by_hand();
     let entries = report(file, entries, aside, now_ms());
     Ok(ok(&OverlayReport { entries, refused: fault.clone() }))
 }
 
 /// `PATCH` of a target.
-pub(super) async fn set_target(api: &Arc<Api>, asked: &Question) -> Outcome {
+pub(super) async fn set_target(api: &Arc<Api>, asked: &Question) -> AdminOutcome {
     let object = ObjectName::target(asked.parameter("target"));
     let mut fields = asked.fields()?;
     let mut wishes = Vec::new();
@@ -67,7 +67,7 @@ fn in_flight(fields: &mut JsonFields) -> Result<Option<Option<u32>>, ProblemDocu
 }
 
 /// `PATCH` of a backend.
-pub(super) async fn set_backend(api: &Arc<Api>, asked: &Question) -> Outcome {
+pub(super) async fn set_backend(api: &Arc<Api>, asked: &Question) -> AdminOutcome {
     let object = ObjectName::backend(asked.parameter("target"), asked.parameter("backend"));
     let mut fields = asked.fields()?;
     let mut wishes = Vec::new();
@@ -88,7 +88,7 @@ pub(super) async fn set_backend(api: &Arc<Api>, asked: &Question) -> Outcome {
 }
 
 /// `POST` of a backend.
-pub(super) async fn add(api: &Arc<Api>, asked: &Question) -> Outcome {
+pub(super) async fn add(api: &Arc<Api>, asked: &Question) -> AdminOutcome {
     let mut fields = asked.fields()?;
     let Some(url) = fields.text("url")? else {
         return Err(fields.wrong("url", "a URL such as `http://127.0.0.1:8001`"));
@@ -119,7 +119,7 @@ pub(super) async fn add(api: &Arc<Api>, asked: &Question) -> Outcome {
 }
 
 /// `DELETE` of a backend.
-pub(super) async fn remove(api: &Arc<Api>, asked: &Question) -> Outcome {
+pub(super) async fn remove(api: &Arc<Api>, asked: &Question) -> AdminOutcome {
     let object = ObjectName::backend(asked.parameter("target"), asked.parameter("backend"));
     let drain = asked.query("drain").map(|text| span("drain", &text, DRAIN_MAX)).transpose()?;
     let longest = Duration::from_secs(LASTS_MAX);

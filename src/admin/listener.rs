@@ -1,36 +1,30 @@
 //! The admin socket: bound for this user and root only, and served as long as the process does not drain.
 
-use std::convert::Infallible;
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use thiserror::Error;
 use tokio::net::UnixStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::api::Api;
+use super::door::conversation::converse;
+use super::door::guest_list::{GuestList, GuestPlace};
 use super::exchange::caller::Caller;
 use crate::events;
 use crate::instance::{SocketPlace, StateFolder, Whereabouts, make_private};
 use crate::net::socket;
 use crate::net::socket_file::SocketFile;
 
-/// Connections at once; whoever comes then waits to be accepted.
+/// Connections at once; when one more comes, the one that has been idle for longest is closed.
 const CONNECTIONS: usize = 64;
-/// For a request's head, from the accept on.
-const HEAD_TIME: Duration = Duration::from_secs(10);
-/// For a whole connection, which is one request.
-const WHOLE_TIME: Duration = Duration::from_secs(120);
-/// Bytes of a request's head.
-const HEAD_MAX: usize = 16 * 1024;
+/// Those beside them that are being closed.
+const LEAVING: usize = 16;
 /// Until the next try to accept.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -139,7 +133,8 @@ impl AdminListener {
             Ok(None) => return,
             Err(error) => return events::no_admin_socket(&error.to_string()),
         };
-        let room = Arc::new(Semaphore::new(CONNECTIONS));
+        let guests = GuestList::new(CONNECTIONS);
+        let room = Arc::new(Semaphore::new(CONNECTIONS + LEAVING));
         let own = rustix::process::geteuid().as_raw();
         let accept = async || {
             // It is never closed.
@@ -162,7 +157,9 @@ impl AdminListener {
             if let Ok(peer) = stream.peer_cred()
                 && may(own, peer.uid())
             {
-                tokio::spawn(converse(stream, Arc::clone(api), Caller::user(peer.uid()), permit));
+                // Whoever comes while all are being answered is closed.
+                let Some(place) = guests.admit() else { continue };
+                tokio::spawn(answer_one(stream, place, permit, Arc::clone(api), Caller::user(peer.uid())));
             }
         }
         self.close();
@@ -183,16 +180,19 @@ fn bind(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
 }
 
 /// One request and its answer.
-async fn converse(stream: UnixStream, api: Arc<Api>, caller: Caller, _room: OwnedSemaphorePermit) {
-    let answer = service_fn(async |request| Ok::<_, Infallible>(api.answer(request, caller.clone()).await));
-    let serving = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
-        .max_buf_size(HEAD_MAX)
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), answer);
-    // Whoever goes away, is too slow or speaks no HTTP is not told more than hyper tells.
-    let _ = timeout(WHOLE_TIME, serving).await;
+async fn answer_one(
+    stream: UnixStream,
+    place: GuestPlace,
+    _room: OwnedSemaphorePermit,
+    api: Arc<Api>,
+    caller: Caller,
+) {
+    let respond = |request| {
+        let (api, caller) = (Arc::clone(&api), caller.clone());
+        async move { api.answer(request, caller).await }
+    };
+    // A drain cuts no request short, and there is no second one.
+    converse(stream, &place, false, &CancellationToken::new(), respond).await;
 }
 
 #[cfg(test)]

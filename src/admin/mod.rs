@@ -1,12 +1,15 @@
 //! The admin API: how a process is asked and told things while it serves. HTTP/1.1 with JSON over a unix socket that only the
-//! process's user and root may talk to. It runs on control and shares nothing with traffic.
+//! process's user and root may talk to, and over TCP where that is asked for. It runs on control and shares nothing with traffic.
 
 pub mod api;
 pub mod config_routes;
 pub mod dispatch;
+pub mod door;
 pub mod exchange;
 pub mod hand_routes;
+pub mod life_routes;
 pub mod listener;
+pub mod openapi;
 pub mod route;
 pub mod routes;
 pub mod status;
@@ -14,6 +17,7 @@ pub mod status_routes;
 pub mod wire;
 
 pub use api::{AboutProcess, Api, TextLoader};
-pub use exchange::caller::{Caller, Scope};
+pub use door::tcp::AdminDoor;
+pub use exchange::caller::Caller;
 pub use exchange::problem_document::ProblemDocument;
 pub use listener::{AdminListener, Unopened};

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use super::api::Api;
 use super::exchange::answers::AdminAnswer;
-use super::exchange::caller::Scope;
 use super::exchange::percent;
 use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::{BodyKind, Question};
+use crate::config::model::Scope;
 
 /// What comes of a question.
-pub type Outcome = Result<AdminAnswer, ProblemDocument>;
+pub type AdminOutcome = Result<AdminAnswer, ProblemDocument>;
 
 /// An outcome to come.
-pub type Answering = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+pub type Answering = Pin<Box<dyn Future<Output = AdminOutcome> + Send>>;
 
 /// What answers. It is called inside of the control runtime when path, scope, query and body have been judged. That of a change is
 /// brought to its end also where the client no longer waits.

@@ -7,18 +7,33 @@ use hyper::StatusCode;
 use super::api::Api;
 use super::config_routes;
 use super::exchange::answers;
-use super::exchange::caller::Scope::{Configure, Operate};
 use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::{BodyKind, Question};
 use super::hand_routes;
-use super::route::{AdminRoute, Outcome};
+use super::life_routes;
+use super::openapi;
+use super::route::{AdminOutcome, AdminRoute};
 use super::status_routes;
-use super::wire::ProcessFacts;
+use super::wire::{ProcessFacts, RouteFacts};
+use crate::config::model::Scope::{Configure, Operate};
 
 /// All of it, in the order in which it is listed.
 pub const ROUTES: &[AdminRoute] = &[
+    AdminRoute::read("/healthz", "Says that the process is alive.", |_, _| {
+        Box::pin(async { life_routes::alive() })
+    })
+    .open(),
+    AdminRoute::read(
+        "/readyz",
+        "Says whether the process is to get traffic; 503 and why, if not.",
+        |api, _| Box::pin(async move { life_routes::ready(&api) }),
+    )
+    .open(),
     AdminRoute::read("/api/v1", "Says who answers, and what can be asked.", |api, asked| {
         Box::pin(async move { about(&api, &asked) })
+    }),
+    AdminRoute::read("/api/v1/openapi.json", "The same as an OpenAPI 3.1 document.", |_, _| {
+        Box::pin(async { Ok(answers::ok(&openapi::document(ROUTES))) })
     }),
     AdminRoute::change(
         "POST",
@@ -95,14 +110,23 @@ pub const ROUTES: &[AdminRoute] = &[
     ),
 ];
 
+fn facts(route: &AdminRoute) -> RouteFacts {
+    RouteFacts {
+        method: route.method.to_owned(),
+        path: route.path.to_owned(),
+        scope: route.scope.name().to_owned(),
+        does: route.does.to_owned(),
+    }
+}
+
 /// Who answers, and what it can be asked.
-fn about(api: &Arc<Api>, _asked: &Question) -> Outcome {
+fn about(api: &Arc<Api>, _asked: &Question) -> AdminOutcome {
     Ok(answers::ok(&ProcessFacts {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         name: api.about.name.clone(),
         pid: std::process::id(),
         config: api.about.config.clone(),
-        routes: ROUTES.iter().map(|route| format!("{} {}", route.method, route.path)).collect(),
+        routes: ROUTES.iter().map(facts).collect(),
     }))
 }
 

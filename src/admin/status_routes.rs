@@ -8,7 +8,7 @@ use super::api::Api;
 use super::exchange::answers::ok;
 use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::Question;
-use super::route::Outcome;
+use super::route::AdminOutcome;
 use super::status::assembly::Sources;
 use super::status::report::ProcessReport;
 use crate::net::now;
@@ -39,7 +39,7 @@ impl Api {
 }
 
 /// All of it.
-pub(super) fn status(api: &Api) -> Outcome {
+pub(super) fn status(api: &Api) -> AdminOutcome {
     let (sources, reloader) = (api.sources()?, &api.running.reloader);
     let (started_ms, uptime_ms) = sources.begun(api.rates.begun());
     let process = ProcessReport {
@@ -59,7 +59,7 @@ pub(super) fn status(api: &Api) -> Outcome {
 }
 
 /// One target.
-pub(super) fn target(api: &Api, asked: &Question) -> Outcome {
+pub(super) fn target(api: &Api, asked: &Question) -> AdminOutcome {
     let (sources, name) = (api.sources()?, asked.parameter("target"));
     match sources.target(name) {
         Some(report) => Ok(ok(&report)),
@@ -68,7 +68,7 @@ pub(super) fn target(api: &Api, asked: &Question) -> Outcome {
 }
 
 /// One backend.
-pub(super) fn backend(api: &Api, asked: &Question) -> Outcome {
+pub(super) fn backend(api: &Api, asked: &Question) -> AdminOutcome {
     let (sources, target, name) = (api.sources()?, asked.parameter("target"), asked.parameter("backend"));
     if let Some(report) = sources.backend(target, name) {
         return Ok(ok(&report));

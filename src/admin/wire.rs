@@ -27,8 +27,21 @@ pub struct ProcessFacts {
     pub pid: u32,
     /// The absolute path of its config; `None`: it has none.
     pub config: Option<String>,
-    /// Method and path of all that can be asked.
-    pub routes: Vec<String>,
+    /// All that can be asked.
+    pub routes: Vec<RouteFacts>,
+}
+
+/// One thing that can be asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RouteFacts {
+    /// As it is sent.
+    pub method: String,
+    /// `{name}` stands for a segment of any kind, percent-encoded.
+    pub path: String,
+    /// Who may: `open` (everybody), or the scope that a token needs at least.
+    pub scope: String,
+    /// What it does.
+    pub does: String,
 }
 
 /// `GET /api/v1/config/digest`.
@@ -36,4 +49,20 @@ pub struct ProcessFacts {
 pub struct Digest {
     /// A hash over the running state: names, numbers, policies, limits, health and since when, breakers, addresses.
     pub digest: String,
+}
+
+/// `GET /healthz`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Liveness {
+    /// Always true: a process that is not answers nothing.
+    pub alive: bool,
+}
+
+/// `GET /readyz`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Readiness {
+    /// Whether it is to get traffic.
+    pub ready: bool,
+    /// Why not.
+    pub reasons: Vec<String>,
 }

@@ -60,6 +60,7 @@ Exit status:
 const DEMO_EXAMPLES: &str = "Examples:
   evenkeel demo
   evenkeel demo --http-port 8000 --tcp-port 9000
+  evenkeel demo --admin-port 9901
 
 It ends with Ctrl-C, and when nobody reads its output any more.";
 
@@ -194,6 +195,9 @@ pub(super) struct DemoOptions {
     /// Where TCP listens; the next free port if it is taken
     #[arg(long, value_name = "PORT", default_value_t = 9090)]
     pub(super) tcp_port: u16,
+    /// Where the admin API listens; the next free port if it is taken
+    #[arg(long, value_name = "PORT", default_value_t = 9900)]
+    pub(super) admin_port: u16,
 }
 
 /// Where the config comes from. Flags override the file.

@@ -17,7 +17,7 @@ use super::serve::ConfigSource;
 use super::{logging, serve};
 use crate::admin::TextLoader;
 use crate::config::model::tls::{ListenerTls, TlsVersion};
-use crate::config::model::{Bind, Config, ListenerConfig};
+use crate::config::model::{AdminAccess, AdminToken, Bind, Config, ListenerConfig, Scope};
 use crate::config::{self, Flags};
 use crate::events;
 use crate::net;
@@ -39,13 +39,16 @@ pub(super) fn run(options: &DemoOptions) -> anyhow::Result<ExitCode> {
     let http_port = free_port(options.http_port, &[])?;
     let https_port = free_port(options.https_port, &[http_port])?;
     let tcp_port = free_port(options.tcp_port, &[http_port, https_port])?;
+    let admin_port = free_port(options.admin_port, &[http_port, https_port, tcp_port])?;
+    let token = token()?;
     let yaml = yaml(http_port, tcp_port, &web, &tcp);
     let mut loaded = config::load_text(&yaml, "demo.yaml", Path::new(""), &Flags::default(), &|_| None)?;
     add_https(&mut loaded.config, https_port)?;
+    loaded.config.admin = Some(Arc::new(admin(admin_port, &token)));
     let config = loaded.config.clone();
     logging::during(&config, |tune| {
         let server = serve::start(loaded, never(), tune)?;
-        let text = welcome([http_port, https_port, tcp_port], &web);
+        let text = welcome([http_port, https_port, tcp_port, admin_port], &token, &web);
         greet(text, server.targets().to_vec(), server.shutdown());
         serve::wait(server)
     })
@@ -106,6 +109,23 @@ fn add_https(config: &mut Config, port: u16) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A token of this run, which only the person at the terminal sees.
+fn token() -> anyhow::Result<String> {
+    let mut bytes = [0; 16];
+    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| anyhow::anyhow!("the system gives no random bytes"))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The admin API over TCP, for whoever has the token.
+fn admin(port: u16, token: &str) -> AdminAccess {
+    AdminAccess {
+        binds: vec![(Ipv4Addr::LOCALHOST, port).into()],
+        tokens: Some(vec![AdminToken::new("demo", Scope::Configure, token.as_bytes())]),
+        hosts: Vec::new(),
+        tls: None,
+    }
+}
+
 /// `wanted`, or the first free port after it that is none of `others`.
 fn free_port(wanted: u16, others: &[u16]) -> anyhow::Result<u16> {
     if wanted == 0 {
@@ -136,7 +156,7 @@ fn yaml(http_port: u16, tcp_port: u16, web: &[Running], tcp: &[Running]) -> Stri
 }
 
 /// No line is longer than a terminal of 80 columns.
-fn welcome([http_port, https_port, tcp_port]: [u16; 3], web: &[Running]) -> String {
+fn welcome([http_port, https_port, tcp_port, admin_port]: [u16; 4], token: &str, web: &[Running]) -> String {
     let first = web.first().map_or(0, Running::port);
     let tries = [
         ("requests go round", format!("curl 127.0.0.1:{http_port}")),
@@ -149,7 +169,8 @@ fn welcome([http_port, https_port, tcp_port]: [u16; 3], web: &[Running]) -> Stri
     let tries: String = tries.iter().map(|(about, line)| format!("  {about:<24}{line}\n")).collect();
     format!(
         "\nevenkeel demo: 3 HTTP and 2 TCP backends inside this process\n\
-         HTTP http://127.0.0.1:{http_port}  HTTPS https://127.0.0.1:{https_port}  TCP 127.0.0.1:{tcp_port}\n\n\
+         HTTP http://127.0.0.1:{http_port}  HTTPS https://127.0.0.1:{https_port}  TCP 127.0.0.1:{tcp_port}\n\
+         Admin http://127.0.0.1:{admin_port}/api/v1  token {token}\n\n\
          In another terminal (the log and `evenkeel status` tell when one falls ill):\n{tries}\n\
          Ctrl-C ends it."
     )

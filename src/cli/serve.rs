@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::exit_code::CUT;
 use super::start_fault::located;
-use crate::admin::{AboutProcess, AdminListener, Api, TextLoader};
+use crate::admin::{AboutProcess, AdminDoor, AdminListener, Api, TextLoader};
 use crate::config::Loaded;
 use crate::events;
 use crate::instance::{UsualFolders, Whereabouts};
@@ -18,7 +18,7 @@ use crate::lasting::again;
 use crate::reload::Reloader;
 use crate::reload::begun::Begun;
 use crate::reload::running::{Loader, RunningConfig, Tune};
-use crate::server::{Options, Server};
+use crate::server::{Options, Server, StartError};
 use crate::shutdown::Shutdown;
 use crate::store::local::{LockedFolder, Unlocked};
 use crate::store::{LocalStore, Store};
@@ -49,6 +49,13 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
     let path = whereabouts.config.as_ref().map(|path| path.display().to_string());
     let about = AboutProcess { name: whereabouts.name.clone(), config: path };
     let admin = AdminListener::open(whereabouts).map_err(|error| located(error.into(), rows))?;
+    let door = match &config.admin {
+        Some(access) => {
+            let opened = AdminDoor::open(access);
+            Some(opened.map_err(|unbound| located(StartError::AdminDoor(unbound), rows))?)
+        }
+        None => None,
+    };
     let mut server = Server::start(config, Options::default()).map_err(|error| located(error, rows))?;
     if let Some(control) = server.control().cloned() {
         let _inside = control.enter();
@@ -74,8 +81,15 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
                 let _ = watched.reload().await;
             }
         }));
+        let api = Arc::new(Api::new(about, Arc::clone(&running), text));
+        if admin.is_some() || door.is_some() {
+            server.count_rates(Arc::clone(&api));
+        }
         if let Some(admin) = admin {
-            server.serve_admin(admin, Api::new(about, Arc::clone(&running), text));
+            server.serve_admin(admin, Arc::clone(&api));
+        }
+        if let Some(door) = door {
+            server.serve_admin_over_tcp(door, api);
         }
         control.spawn(again("SIGHUP", async move || {
             while hangups.recv().await.is_some() {
@@ -128,6 +142,7 @@ async fn obey(terms: &mut Signal, ints: &mut Signal, shutdown: &Shutdown, reload
         let (is_draining, delay) = (shutdown.drain.is_cancelled(), reloader.shutdown_delay());
         if !is_draining && due.is_none() && name == "SIGTERM" && !delay.is_zero() {
             events::draining(name, delay);
+            shutdown.leaving.cancel();
             due = Some(Instant::now() + delay);
             continue;
         }

@@ -24,6 +24,7 @@ mod schema;
 mod slips;
 mod snippet;
 mod strangers;
+mod token_file;
 mod units;
 mod validate;
 mod variables;
@@ -46,6 +47,7 @@ pub use flags::Flags;
 pub use origin::{Origin, Place};
 pub use schema::schema;
 pub use validate::BackendRules;
+pub use token_file::token_file_faults;
 
 use effective::EffectiveRows;
 use include::{FILE_MAX, Instead};

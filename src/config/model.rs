@@ -3,6 +3,7 @@
 //! Nothing here knows YAML, files or flags, and no shorthand survives: a seed-style target is already a
 //! listener, a catch-all route and a target. Anyone may import this file; it imports nothing of ours.
 
+mod admin;
 pub mod balance;
 mod instance;
 mod log;
@@ -19,6 +20,7 @@ use std::time::{Duration, SystemTime};
 
 use ipnet::IpNet;
 
+pub use admin::{AdminAccess, AdminToken, Scope};
 pub use balance::{BackendState, Balance, HashKey, Policy, Portion, Sticky};
 pub use instance::{AdminSocket, Instance};
 pub use log::{AccessLog, EventFormat, LogFormat, LogPath, Share};
@@ -33,6 +35,8 @@ use tls::{Identity, ListenerTls, UpstreamTls};
 pub struct Config {
     /// What tells this process from others.
     pub instance: Instance,
+    /// The admin API over TCP; `None`: there is none.
+    pub admin: Option<Arc<AdminAccess>>,
     /// Bound addresses, in the order of the file.
     pub listeners: Vec<ListenerConfig>,
     /// Pools of backends, in the order of the file.

@@ -39,6 +39,20 @@ pub fn set_keepalive(socket: &SockRef<'_>) -> io::Result<()> {
     socket.set_tcp_keepalive(&keepalive)
 }
 
+/// A non-blocking listening socket that has `address` for itself, and the address that the system chose (for port 0).
+///
+/// # Errors
+/// `AddrInUse` when anybody else has the address, or what the system reports.
+pub fn listen_alone(address: SocketAddr) -> io::Result<(std::net::TcpListener, SocketAddr)> {
+    let socket = tcp_socket(address)?;
+    set_keepalive(&SockRef::from(&socket))?;
+    socket.bind(&address.into())?;
+    socket.listen(PRIVATE_BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    let bound = socket.local_addr()?.as_socket().unwrap_or(address);
+    Ok((socket.into(), bound))
+}
+
 /// Binds `address` once without SO_REUSEPORT and gives the address that the system chose (for port 0). The
 /// socket that is returned holds the claim; it does not listen.
 ///

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout};
 
 use super::fault;
 use super::finding::Finding;
-use super::question::Question;
+use super::question::ProbeQuestion;
 use super::rules::ProbeRules;
 use super::session::ProbeSession;
 use super::talk::Talk;
@@ -31,7 +31,7 @@ enum ProbeAsk {
     /// Nothing.
     Nothing,
     /// By HTTP.
-    Question(Box<Question>),
+    ProbeQuestion(Box<ProbeQuestion>),
     /// By bytes.
     Talk(Box<Talk>),
 }
@@ -41,7 +41,7 @@ impl ProbeCheck {
     pub(super) fn new(backend: &Backend, rules: &ProbeRules) -> ProbeCheck {
         let ProbeRules { health, path, host, .. } = rules;
         let ask = match (path, &health.receive) {
-            (Some(path), _) => ProbeAsk::Question(Box::new(Question {
+            (Some(path), _) => ProbeAsk::ProbeQuestion(Box::new(ProbeQuestion {
                 path: path.as_str().into(),
                 host: health.host.clone().unwrap_or_else(|| host_of(backend, health.port, host)),
                 expect: health.expect.clone(),
@@ -77,7 +77,7 @@ impl ProbeCheck {
             Ok(finding) => finding,
             Err(_) => Finding::bad(match &self.ask {
                 ProbeAsk::Talk(talk) => talk.late(self.timeout),
-                ProbeAsk::Nothing | ProbeAsk::Question(_) => {
+                ProbeAsk::Nothing | ProbeAsk::ProbeQuestion(_) => {
                     format!("timeout after {}", humantime::format_duration(self.timeout))
                 }
             }),
@@ -99,10 +99,10 @@ impl ProbeCheck {
     async fn ask_on<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S, consent: Instant) -> Finding {
         match (&self.session, &self.ask) {
             (None, ProbeAsk::Nothing) => Finding::Verdict(Verdict::Good),
-            (None, ProbeAsk::Question(question)) => question.put(stream).await,
+            (None, ProbeAsk::ProbeQuestion(question)) => question.put(stream).await,
             (None, ProbeAsk::Talk(talk)) => talk.hold(stream).await,
             (Some(session), ask) => match (session.open(stream).await, ask) {
-                (Ok(stream), ProbeAsk::Question(question)) => question.put(stream).await,
+                (Ok(stream), ProbeAsk::ProbeQuestion(question)) => question.put(stream).await,
                 (Ok(stream), ProbeAsk::Talk(talk)) => talk.hold(stream).await,
                 (Ok(stream), ProbeAsk::Nothing) => session.judge(stream, consent).await,
                 (Err(finding), _) => finding,

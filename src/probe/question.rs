@@ -24,7 +24,7 @@ const BODY_SIZE: usize = 64 * 1024;
 const SHOWN: usize = 40;
 
 /// What an HTTP probe asks and which answers it takes for good.
-pub(super) struct Question {
+pub(super) struct ProbeQuestion {
     /// Asked for with GET.
     pub(super) path: Arc<str>,
     /// The Host header.
@@ -35,7 +35,7 @@ pub(super) struct Question {
     pub(super) body: Option<String>,
 }
 
-impl Question {
+impl ProbeQuestion {
     /// Asks on `stream` and judges the answer. Its body is read only where something is to be found in it.
     pub(super) async fn put<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> Finding {
         let request = match self.request() {

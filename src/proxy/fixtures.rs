@@ -17,6 +17,7 @@ use crate::snapshot::Snapshot;
 pub(crate) fn config() -> Config {
     Config {
         instance: Instance::default(),
+        admin: None,
         listeners: vec![ListenerConfig {
             name: "web".into(),
             protocol: Protocol::Http,

@@ -26,6 +26,7 @@ impl Reloader {
         let config = &state.deployed.config;
         line(format_args!("connections {} workers {}", self.limits.limit(), state.deployed.workers.len()));
         line(format_args!("{:?} {:?}", config.instance, config.access_log));
+        line(format_args!("{:?}", config.admin));
         line(format_args!("{:?} {:?}", config.log_level, config.log_format));
         line(format_args!("{:?} {:?}", config.shutdown_delay, config.shutdown_timeout));
         line(format_args!("{:?}", config.trusted_proxies));

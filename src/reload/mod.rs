@@ -23,14 +23,15 @@ pub mod running;
 
 use std::collections::HashSet;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use thiserror::Error;
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::config::model::Config;
+use crate::config::model::{AdminAccess, Config};
 use crate::lasting::again;
 use crate::message::ListenerId;
 use crate::net::now;
@@ -116,6 +117,8 @@ pub struct Reloader {
     pub limits: Arc<ConnectionLimits>,
     /// What each worker counts in.
     pub cells: Vec<Arc<Cells>>,
+    /// Who may come to the admin API over TCP; only reloads change it.
+    pub admin: watch::Sender<Option<Arc<AdminAccess>>>,
     /// What `max_connections` is where nobody says.
     affordable: usize,
     shutdown: Shutdown,
@@ -142,8 +145,9 @@ impl Reloader {
         deployed: Deployed,
     ) -> Reloader {
         let cells = deployed.workers.iter().map(|worker| Arc::clone(&worker.cells)).collect();
+        let admin = watch::Sender::new(deployed.config.admin.clone());
         let state = Mutex::new(State { deployed, probes: None, is_closed: false });
-        Reloader { snapshots, limits, cells, affordable, shutdown, turn: Arc::default(), state }
+        Reloader { snapshots, limits, cells, admin, affordable, shutdown, turn: Arc::default(), state }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -192,6 +196,12 @@ impl Reloader {
     #[must_use]
     pub fn records_lost(&self) -> u64 {
         self.state().deployed.logs.lost()
+    }
+
+    /// Whether the process has been told to end.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        self.shutdown.leaving.is_cancelled() || self.shutdown.drain.is_cancelled()
     }
 
     /// How long it goes on serving after SIGTERM before it drains.
@@ -289,6 +299,9 @@ impl Reloader {
                 answers.push(answer);
             }
         }
+        if deployed.config.admin != config.admin {
+            self.admin.send_replace(config.admin.clone());
+        }
         deployed.config = config.clone();
         if let Some(probes) = &mut state.probes {
             let _inside = control.enter();
@@ -340,12 +353,18 @@ struct Swapped {
 type Differs = fn(&Config, &Config) -> bool;
 
 /// The keys that only a restart can change.
-pub const NEED_RESTART: [(&str, Differs); 4] = [
+pub const NEED_RESTART: [(&str, Differs); 5] = [
     ("name", |before, after| before.instance.name != after.instance.name),
     ("state_dir", |before, after| before.instance.state_dir != after.instance.state_dir),
     ("admin.socket", |before, after| before.instance.socket != after.instance.socket),
+    ("admin.listener", |before, after| listens(before) != listens(after)),
     ("workers", |before, after| before.workers != after.workers),
 ];
+
+/// Where the admin API listens.
+fn listens(config: &Config) -> &[SocketAddr] {
+    config.admin.as_deref().map_or(&[], |admin| &admin.binds)
+}
 
 /// Those of them that differ.
 fn restarts(before: &Config, after: &Config) -> Vec<&'static str> {

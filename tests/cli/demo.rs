@@ -9,7 +9,7 @@ use super::{evenkeel, eventually};
 fn the_demo_served_on_when_its_output_was_closed() {
     // Below the ports that the system hands out, and apart from those of the other tests of the demo.
     let port = (31_000 + std::process::id() % 1_000).to_string();
-    let ports = ["--http-port", &port, "--https-port", &port, "--tcp-port", &port];
+    let ports = ["--http-port", &port, "--https-port", &port, "--tcp-port", &port, "--admin-port", &port];
     let mut command = evenkeel(&[&["demo"], &ports[..]].concat());
     let mut demo = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     // As `head -2` does: it reads two lines, and is gone.

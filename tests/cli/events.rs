@@ -234,7 +234,17 @@ fn a_demo_whose_welcome_nobody_reads_ends_when_told_to() {
     let (_unread, full) = full_pipe();
     // Below the ports that the system hands out, as in the demo's other test.
     let port = (10_000 + std::process::id() % 10_000).to_string();
-    let mut command = evenkeel(&["demo", "--http-port", &port, "--https-port", &port, "--tcp-port", &port]);
+    let mut command = evenkeel(&[
+        "demo",
+        "--http-port",
+        &port,
+        "--https-port",
+        &port,
+        "--tcp-port",
+        &port,
+        "--admin-port",
+        &port,
+    ]);
     let child = command.stdin(Stdio::null()).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
     let mut demo = Killed(child);
     let lines = lines_of(demo.0.stderr.take().unwrap());

@@ -410,8 +410,17 @@ fn the_demo_rotates_over_http_https_and_tcp() {
     let from = 20_000 + u16::try_from(std::process::id() % 10_000).unwrap();
     let taken = (from..from + 1_000).find_map(|port| TcpListener::bind(("127.0.0.1", port)).ok()).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let mut demo =
-        Started::new(evenkeel(&["demo", "--http-port", &port, "--https-port", &port, "--tcp-port", &port]));
+    let mut demo = Started::new(evenkeel(&[
+        "demo",
+        "--http-port",
+        &port,
+        "--https-port",
+        &port,
+        "--tcp-port",
+        &port,
+        "--admin-port",
+        &port,
+    ]));
     let line = demo.wait_for("http://127.0.0.1:");
     let after = |start: &str| -> SocketAddr {
         line.split(start).nth(1).unwrap().split_whitespace().next().unwrap().parse().unwrap()

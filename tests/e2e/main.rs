@@ -9,6 +9,8 @@
 )]
 
 mod addresses;
+mod admin_door;
+mod admin_hostile;
 mod balance_hash;
 mod balance_load;
 mod by_hand;
@@ -16,6 +18,7 @@ mod by_hand_commands;
 mod by_hand_kills;
 mod clients;
 mod cuts;
+mod door_lab;
 mod drain;
 mod faults;
 mod hedges;

@@ -298,7 +298,8 @@ fn wrong_requests_are_problem_documents_and_every_listed_route_answers() {
     assert_eq!((status, about["pid"].as_u64().is_some()), (200, true), "{about}");
     assert!(about["config"].as_str().unwrap().ends_with("evenkeel.yaml"));
     for route in about["routes"].as_array().unwrap() {
-        let (status, answer) = process.ask(route.as_str().unwrap(), b"");
+        let text = |name: &str| route[name].as_str().unwrap();
+        let (status, answer) = process.ask(&format!("{} {}", text("method"), text("path")), b"");
         let detail = answer["detail"].as_str().unwrap_or_default();
         assert!(status != 405 && !detail.contains("nothing at this path"), "{route}: {answer}");
     }

@@ -6,6 +6,7 @@
 //!
 //! Some cases begin with one byte that chooses between variants; the rest is the message or the text as it is.
 
+mod admin_path;
 mod agent;
 mod chunk;
 mod differential;
@@ -14,14 +15,17 @@ mod heads;
 mod ours;
 mod shown;
 pub mod strict;
+mod token_file;
 mod websocket;
 mod writer;
 mod yaml;
 
+pub use admin_path::admin_path;
 pub use agent::agent;
 pub use chunk::chunk;
 pub use differential::differential;
 pub use heads::{request_head, response_head};
+pub use token_file::token_file;
 pub use websocket::websocket;
 pub use writer::head_writer;
 pub use yaml::yaml;
@@ -38,5 +42,7 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("yaml", yaml),
     ("differential", differential),
     ("agent", agent),
+    ("admin_path", admin_path),
+    ("token_file", token_file),
     ("websocket", websocket),
 ];

@@ -1,34 +1,6 @@
 //! Who asks, and what of it is allowed.
 
-/// What somebody may do; each may do what the ones before it may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
-    /// Ask whether the process is alive and ready.
-    Open,
-    /// Look at everything.
-    Read,
-    /// Change what the backends of a config are used for: state, weight.
-    Operate,
-    /// Change what there is: add, remove, put another config into force.
-    Configure,
-}
-
-impl Scope {
-    /// Those that a token can have, each with the name that it has in a token file.
-    pub const OF_TOKENS: &'static [(&'static str, Scope)] =
-        &[("read", Scope::Read), ("operate", Scope::Operate), ("configure", Scope::Configure)];
-
-    /// As it is written.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Scope::Open => "open",
-            Scope::Read => "read",
-            Scope::Operate => "operate",
-            Scope::Configure => "configure",
-        }
-    }
-}
+use crate::config::model::Scope;
 
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,20 +30,5 @@ impl Caller {
     #[must_use]
     pub fn anonymous(scope: Scope) -> Caller {
         Caller { who: "anonymous".to_owned(), scope, is_local: false }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_scope_holds_those_before_it() {
-        assert!(
-            Scope::Open < Scope::Read && Scope::Read < Scope::Operate && Scope::Operate < Scope::Configure
-        );
-        for (name, scope) in Scope::OF_TOKENS {
-            assert_eq!(scope.name(), *name);
-        }
     }
 }

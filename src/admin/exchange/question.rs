@@ -1,11 +1,12 @@
 //! What is asked, with its body at hand.
 
+use std::fmt::Display;
 use std::time::Duration;
 
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::BodyExt as _;
 use hyper::StatusCode;
 use hyper::body::{Body, Bytes};
-use hyper::header::{CONTENT_TYPE, HeaderMap};
+use hyper::header::{CONTENT_TYPE, EXPECT, HeaderMap};
 use tokio::time::timeout;
 
 use super::caller::Caller;
@@ -17,6 +18,10 @@ use super::problem_document::ProblemDocument;
 const CHANGE_MAX: usize = 1024 * 1024;
 /// The longest config that is taken, in bytes: as long as a file may be.
 const CONFIG_MAX: usize = 16 * 1024 * 1024;
+/// Of a body that nobody wants, in bytes.
+const DISCARD_MAX: usize = 1024 * 1024;
+/// The same in time.
+const DISCARD_TIME: Duration = Duration::from_secs(2);
 /// For a request's body.
 const BODY_TIME: Duration = Duration::from_secs(30);
 /// What a config's text may come as.
@@ -122,10 +127,10 @@ pub fn judge_query(query: Option<&str>, known: &[&str]) -> Result<(), ProblemDoc
 ///
 /// # Errors
 /// It is not, or too long, or does not come.
-pub async fn body_of<B>(headers: &HeaderMap, body: B, kind: BodyKind) -> Result<Bytes, ProblemDocument>
+pub async fn body_of<B>(headers: &HeaderMap, body: &mut B, kind: BodyKind) -> Result<Bytes, ProblemDocument>
 where
-    B: Body + Unpin,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Display,
 {
     let (most, expected) = match kind {
         BodyKind::None => (0, "this takes no body"),
@@ -144,15 +149,42 @@ where
     if body.size_hint().lower() > most as u64 {
         return Err(too_large());
     }
-    let read = timeout(BODY_TIME, Limited::new(body, most).collect()).await;
-    let read = read.map_err(|_| {
-        ProblemDocument::plain(StatusCode::REQUEST_TIMEOUT, "the body did not come within 30 seconds")
-    })?;
-    match read {
-        Ok(read) => Ok(read.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
-        Err(error) => Err(ProblemDocument::plain(StatusCode::BAD_REQUEST, format!("the body: {error}"))),
+    let mut bytes = Vec::new();
+    let read = async {
+        while let Some(frame) = body.frame().await {
+            let broken =
+                |error| ProblemDocument::plain(StatusCode::BAD_REQUEST, format!("the body: {error}"));
+            // What is no data is trailers, which say nothing here.
+            let data = frame.map_err(broken)?.into_data().unwrap_or_default();
+            if data.len() > most.saturating_sub(bytes.len()) {
+                return Err(too_large());
+            }
+            bytes.extend_from_slice(&data);
+        }
+        Ok(())
+    };
+    let late =
+        |_| ProblemDocument::plain(StatusCode::REQUEST_TIMEOUT, "the body did not come within 30 seconds");
+    timeout(BODY_TIME, read).await.map_err(late)??;
+    Ok(bytes.into())
+}
+
+/// Reads what is left of a body that nobody wants, for a while: closing on unread bytes would reset the answer away.
+pub async fn discard<B: Body<Data = Bytes> + Unpin>(headers: &HeaderMap, body: &mut B) {
+    if headers.contains_key(EXPECT) {
+        return;
     }
+    let read = async {
+        let mut left = DISCARD_MAX;
+        while let Some(Ok(frame)) = body.frame().await {
+            let read = frame.data_ref().map_or(0, Bytes::len);
+            match left.checked_sub(read) {
+                Some(less) => left = less,
+                None => return,
+            }
+        }
+    };
+    let _ = timeout(DISCARD_TIME, read).await;
 }
 
 fn judge_type(headers: &HeaderMap, kind: BodyKind) -> Result<(), ProblemDocument> {
@@ -194,5 +226,28 @@ mod tests {
         let problem = judge_query(Some("conifrm=1"), &["confirm", "file"]).expect_err("unknown");
         assert_eq!(problem.detail, "`conifrm` is no parameter of this path; it has confirm, file");
         assert_eq!(problem.status, 400);
+    }
+
+    #[test]
+    fn a_body_is_what_it_should_be_or_refused_by_its_status() {
+        use http_body_util::Full;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let read = |media_type: &'static str, length: usize, kind: BodyKind| {
+            let mut headers = HeaderMap::new();
+            if !media_type.is_empty() {
+                headers.insert(CONTENT_TYPE, media_type.parse().expect("a value"));
+            }
+            let mut body = Full::new(Bytes::from(vec![b'x'; length]));
+            let read = runtime.block_on(body_of(&headers, &mut body, kind));
+            read.map(|bytes| bytes.len()).map_err(|problem| problem.status)
+        };
+        assert_eq!(read("application/json; charset=utf-8", CHANGE_MAX, BodyKind::Json), Ok(CHANGE_MAX));
+        assert_eq!(read("", CHANGE_MAX + 1, BodyKind::Json), Err(413));
+        assert_eq!(read("application/x-www-form-urlencoded", 1, BodyKind::Json), Err(415));
+        assert_eq!(read("text/plain", 0, BodyKind::Json), Ok(0));
+        assert_eq!(read("Application/YAML", CHANGE_MAX + 1, BodyKind::Config), Ok(CHANGE_MAX + 1));
+        assert_eq!(read("", CONFIG_MAX + 1, BodyKind::Config), Err(413));
+        assert_eq!(read("application/json", 1, BodyKind::Config), Err(415));
+        assert_eq!((read("", 0, BodyKind::None), read("", 1, BodyKind::None)), (Ok(0), Err(415)));
     }
 }

@@ -44,6 +44,7 @@ pub(super) use shape::ALL as SHAPES;
 pub(super) use target::RawTarget;
 pub(super) use tls::{RawIdentity, RawTls, server_name};
 pub(super) use top::access_log::RawAccessLog;
+pub(super) use top::admin::RawAdmin;
 pub(super) use top::instance::RawInstance;
 pub(super) use unknown::is_extension;
 pub(super) use vocabulary::spoken::{Condition, InFlight, Spoken};
@@ -57,7 +58,7 @@ use super::yaml::{Entry, Node, Typed, truth};
 use bounds::{CONNECTIONS_MAX, HOUR};
 use group::{items, list};
 use reader::Section;
-use top::{access_log, instance};
+use top::{access_log, admin, instance};
 
 /// The file as written.
 #[derive(Debug, Default)]
@@ -66,6 +67,7 @@ pub(super) struct Raw {
     pub(super) include: Vec<Written<String>>,
     pub(super) watch: Option<Written<WatchMode>>,
     pub(super) instance: RawInstance,
+    pub(super) admin: RawAdmin,
     pub(super) address: Option<Written<BindHost>>,
     pub(super) workers: Option<Written<u32>>,
     pub(super) max_connections: Option<Written<u32>>,
@@ -151,7 +153,9 @@ pub(super) fn walk(roots: &[Node], include: Vec<Written<String>>, reader: &mut R
     let top = Top(sections);
     top.refuse_twice(reader);
     raw.watch = top.find("watch").and_then(|entry| watch(entry, reader));
-    raw.instance = instance::walk(["name", "state_dir", "admin"].map(|key| top.find(key)), reader);
+    let (socket, over_tcp) = admin::walk(top.find("admin"), reader);
+    raw.admin = over_tcp;
+    raw.instance = instance::walk(["name", "state_dir"].map(|key| top.find(key)), socket, reader);
     raw.address = top
         .find("address")
         .and_then(|entry| reader.parsed(entry, "an IP address such as `127.0.0.1`", bind_host));

@@ -81,11 +81,34 @@ pub(super) const ADMIN: Shape = Shape {
     title: "in `admin`",
     path: "admin.",
     needs: &[],
-    keys: &[key(
-        "socket",
-        OrOff(&Word(FILE)),
-        "The unix socket that `evenkeel plan` and `evenkeel reload` talk to; for this user and root only.",
-    )],
+    keys: &[
+        key(
+            "socket",
+            OrOff(&Word(FILE)),
+            "The unix socket that `evenkeel plan` and `evenkeel reload` talk to; for this user and root only.",
+        ),
+        key(
+            "listener",
+            OrOff(&WholeOr(0, 65_535, LISTENER)),
+            "Where the admin API listens over TCP: a port on this machine, or `address:port`.",
+        )
+        .or("off"),
+        key("token_file", Word(FILE), "Who may come over TCP: a file with lines `name scope token`."),
+        key("hosts", OneOrItems(&Word(HOST)), "Names by which it may be addressed beside IP addresses."),
+        key("tls", Group(&ADMIN_TLS), "TLS over TCP."),
+    ],
+};
+
+/// `admin.tls`.
+pub(super) const ADMIN_TLS: Shape = Shape {
+    title: "in the `tls` of `admin`",
+    path: "admin.tls.",
+    needs: &[&["cert_file"]],
+    keys: &[
+        key("cert_file", Word(FILE), "The certificate, and behind it those of its issuers: a PEM file."),
+        key("cert_key", Word(FILE), "Its private key, unencrypted: a PEM file; by default in `cert_file`."),
+        key("min_version", Numeral(|| names(TlsVersion::ALL), VERSION), "The oldest to speak.").or("1.2"),
+    ],
 };
 
 /// `access_log`.
@@ -378,7 +401,6 @@ pub(super) const BACKEND: Shape = Shape {
 /// Every shape, outermost first.
 pub(in crate::config) const ALL: &[Shape] = &[
     TOP,
-    ADMIN,
     ACCESS_LOG,
     TARGET,
     HASH_KEY,
@@ -395,6 +417,9 @@ pub(in crate::config) const ALL: &[Shape] = &[
     TIMEOUTS,
     LIMITS,
     BACKEND,
+    // Behind those whose keys they have too: a key in the wrong place is more often one of a target.
+    ADMIN,
+    ADMIN_TLS,
 ];
 
 /// The key of `shape` that somebody who wrote `key` probably meant.
@@ -465,8 +490,9 @@ mod tests {
         for shape in ALL {
             for name in shape.names() {
                 let both = super::super::vocabulary::later::key(name).is_some();
-                // `headers` is a limit here and a table of header edits there; known keys are looked up first.
-                assert!(!both || name == "headers", "{name}");
+                // `headers` is a limit here and a table of header edits there, `hosts` are names of the admin API here and
+                // of routes there; known keys are looked up first.
+                assert!(!both || matches!(name, "headers" | "hosts"), "{name}");
             }
         }
     }

@@ -51,6 +51,21 @@ pub(in crate::config) struct RawUpstreamTls {
     pub(in crate::config) insecure: Option<Written<bool>>,
 }
 
+/// Walks `tls` where there is one certificate and nothing is asked of clients.
+pub(super) fn walk_one(entry: &Entry, shape: &Shape, reader: &mut Reader<'_>) -> Option<Written<RawTls>> {
+    let spot = reader.key_spot(entry);
+    let section = reader.section("`tls`", &entry.node, shape)?;
+    let raw = RawTls {
+        identity: identity(&section, ("cert_file", "cert_key"), spot.clone(), reader),
+        certificates: Vec::new(),
+        is_faulty: section.is_misspelt("cert_file"),
+        client_ca: None,
+        client_auth: None,
+        min_version: section.find("min_version").and_then(|entry| min_version(entry, reader)),
+    };
+    Some(Written::new(raw, spot))
+}
+
 /// Walks `tls`.
 pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<RawTls>> {
     let spot = reader.key_spot(entry);

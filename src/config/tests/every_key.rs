@@ -82,6 +82,16 @@ fn upstream_of(config: &Config) -> Option<&UpstreamTls> {
     only_backend(config).tls.as_deref()
 }
 
+fn over_tcp(config: &Config) -> Option<&AdminAccess> {
+    config.admin.as_deref()
+}
+
+fn admin_tls(more: &str) -> String {
+    let certs = Certs::shared();
+    let pair = format!("cert_file: {}, cert_key: {}", certs.path("a.pem"), certs.path("a.key"));
+    top(&format!("admin: {{listener: 9900, tls: {{{pair}{more}}}}}"))
+}
+
 pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
     let certs = Certs::shared();
     let more =
@@ -96,6 +106,26 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         ("admin", top("admin: {socket: off}"), |c| c.instance.socket == AdminSocket::Off),
         ("admin.socket", top("admin: {socket: a.sock}"), |c| {
             c.instance.socket == AdminSocket::At("./a.sock".into())
+        }),
+        ("admin.listener", top("admin: {listener: 9900}"), |c| {
+            over_tcp(c).is_some_and(|admin| admin.binds == ["127.0.0.1:9900".parse().unwrap()])
+        }),
+        (
+            "admin.token_file",
+            top(&format!("admin: {{listener: 9900, token_file: {}}}", certs.path("tokens"))),
+            |c| over_tcp(c).is_some_and(|admin| admin.token(b"0123456789abcdef").is_some()),
+        ),
+        ("admin.hosts", top("admin: {listener: 9900, hosts: LB.internal}"), |c| {
+            over_tcp(c).is_some_and(|admin| admin.hosts == ["lb.internal"])
+        }),
+        ("admin.tls", admin_tls(""), |c| over_tcp(c).is_some_and(|admin| admin.tls.is_some())),
+        ("admin.tls.cert_file", admin_tls(""), |c| {
+            over_tcp(c).is_some_and(|admin| admin.tls.as_ref().is_some_and(|tls| tls.identities.len() == 1))
+        }),
+        ("admin.tls.cert_key", admin_tls(""), |c| over_tcp(c).is_some_and(|admin| admin.tls.is_some())),
+        ("admin.tls.min_version", admin_tls(", min_version: 1.3"), |c| {
+            over_tcp(c)
+                .is_some_and(|admin| admin.tls.as_ref().is_some_and(|tls| tls.oldest == TlsVersion::V13))
         }),
         ("address", top("address: 10.0.0.1"), |c| {
             of(c).0.binds == [Bind::Tcp("10.0.0.1:8080".parse().unwrap())]

@@ -204,6 +204,13 @@ fn web_with(path: &str, value: Value) -> Value {
     if path.starts_with("targets.<name>.hash_key") {
         target["balance"] = "maglev".into();
     }
+    if ["admin.token_file", "admin.hosts", "admin.tls"].iter().any(|key| path.starts_with(key)) {
+        web["admin"] = json!({ "listener": 9900 });
+    }
+    if path.starts_with("admin.tls") {
+        web["admin"]["tls"] = json!({ "cert_file": cert });
+    }
+    let target = &mut web["targets"]["web"];
     match path {
         "targets.<name>.tls.client_auth" => target["tls"]["client_ca"] = ca.into(),
         "targets.<name>.upstream_tls.client_key" => target["upstream_tls"]["client_cert"] = cert.into(),
@@ -343,7 +350,7 @@ fn what_loads_is_never_refused() {
     values.extend([json!(null), json!(true), json!(false), json!(-1), json!(0.5), json!(7.25)]);
     values.extend([json!([]), json!({}), json!([{}]), json!([1, "2s"]), json!({ "a": 1 })]);
     values.extend([json!({ "header": "X-A" }), json!({ "cookie": "a", "query": "b" })]);
-    let files = ["both.pem", "ca.pem"].map(|name| Certs::shared().path(name));
+    let files = ["both.pem", "ca.pem", "tokens"].map(|name| Certs::shared().path(name));
     values.extend([json!({ "cert_file": files[0] }), json!([{ "cert_file": files[0] }])]);
     values.extend(files.map(Value::from));
     values.extend(["connect", "Reset", "502-504", "p95", "20"].map(Value::from));

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use crate::config::error::quoted;
-use crate::config::model::{BackendAddress, Bind, ListenerConfig};
+use crate::config::model::{AdminAccess, BackendAddress, Bind, ListenerConfig};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::{BindHost, RawBackend, RawListener, RawTarget};
 use crate::config::report::Report;
@@ -84,6 +84,30 @@ pub(super) fn listeners(
                 .spot(spot, message)
                 .expected("one listener for each address")
                 .note(format!("{other} already listens on `{address}`{line}"));
+        }
+    }
+}
+
+/// Reports where the admin API listens if a target does too.
+pub(super) fn admin(
+    raw: &[RawTarget],
+    listeners: &[ListenerConfig],
+    admin: Option<(&AdminAccess, &Spot)>,
+    report: &mut Report,
+) {
+    let Some((admin, spot)) = admin else { return };
+    for (target, listener) in raw.iter().zip(listeners) {
+        let is_taken = listener.binds.iter().any(|bind| match bind {
+            Bind::Tcp(public) if public.port() != 0 => {
+                admin.binds.iter().any(|own| own.port() == public.port() && overlap(own.ip(), public.ip()))
+            }
+            Bind::Tcp(_) | Bind::Unix(_) => false,
+        });
+        if is_taken {
+            let name = quoted(&target.name.value);
+            let message = format!("the target {name} listens where `admin.listener` does");
+            report.spot(spot, message).note("take another port for one of them");
+            return;
         }
     }
 }

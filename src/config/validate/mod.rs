@@ -3,6 +3,7 @@
 //! Flags are merged into the written form first ([`flags`]), so nothing below knows whether a value came from
 //! the file or the command line. Problems are collected; the result counts only when there are none.
 
+mod admin;
 mod backend;
 mod balance;
 mod bounds;
@@ -48,6 +49,7 @@ pub(super) fn accept(
         name_of(WatchMode::ALL, *watch).to_owned()
     });
     let instance = instance::accept(&raw.instance, report, rows);
+    let admin = admin::accept(&raw.admin, report, rows);
     let host = BindHost::Ip(std::net::Ipv4Addr::LOCALHOST.into());
     let host = rows.settle("address", raw.address.as_ref(), host, ToString::to_string);
     let address = raw.address.clone().unwrap_or_else(|| Written::new(host, Spot::NOWHERE));
@@ -88,8 +90,10 @@ pub(super) fn accept(
     }
     clashes::listeners(&raw.targets, &listeners, top.address.value, report);
     loops::refuse(&raw.targets, &listeners, top.address.value, report);
+    clashes::admin(&raw.targets, &listeners, admin.as_deref().zip(admin::spot(&raw.admin)), report);
     let config = Config {
         instance,
+        admin,
         listeners,
         targets,
         watch,

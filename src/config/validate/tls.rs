@@ -63,8 +63,19 @@ pub(super) fn listener(
         }
         (Field::Absent | Field::Faulty, _) => return None,
     };
-    let tls = &written.value;
     let path = |key: &str| format!("targets.{}.tls.{key}", raw.name.value);
+    Some(served(written, &format!("the target {name}"), &path, report, rows))
+}
+
+/// TLS towards whoever connects to `owner`.
+pub(super) fn served(
+    written: &Written<RawTls>,
+    owner: &str,
+    path: &impl Fn(&str) -> String,
+    report: &mut Report,
+    rows: &mut EffectiveRows,
+) -> Arc<ListenerTls> {
+    let tls = &written.value;
     let mut identities = Vec::new();
     if tls.identity.is_written() {
         identities.extend(identity(&tls.identity, SERVER, report, rows, &path("")));
@@ -75,14 +86,14 @@ pub(super) fn listener(
     }
     if !tls.identity.is_written() && tls.certificates.is_empty() && !tls.is_faulty {
         report
-            .spot(&written.spot, format!("the `tls` of the target {name} names no certificate"))
+            .spot(&written.spot, format!("the `tls` of {owner} names no certificate"))
             .expected("`cert_file` and `cert_key`, or `certificates`");
     }
     let oldest = rows.settle(path("min_version"), tls.min_version.as_ref(), TlsVersion::V12, |version| {
         name_of(TlsVersion::ALL, *version).to_owned()
     });
-    let clients = clients(tls, report, rows, &path);
-    Some(Arc::new(ListenerTls { identities, clients, oldest }))
+    let clients = clients(tls, report, rows, path);
+    Arc::new(ListenerTls { identities, clients, oldest })
 }
 
 fn clients(

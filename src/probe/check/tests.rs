@@ -9,13 +9,13 @@ use super::*;
 const PATIENT: Duration = Duration::from_secs(20);
 
 fn check(path: Option<&str>, timeout: Duration) -> ProbeCheck {
-    let question = |path: &str| Question {
+    let question = |path: &str| ProbeQuestion {
         path: path.into(),
         host: "app.internal:81".into(),
         expect: vec![200..=399, 418..=418],
         body: None,
     };
-    let ask = path.map_or(ProbeAsk::Nothing, |path| ProbeAsk::Question(Box::new(question(path))));
+    let ask = path.map_or(ProbeAsk::Nothing, |path| ProbeAsk::ProbeQuestion(Box::new(question(path))));
     ProbeCheck { timeout, port: None, session: None, ask }
 }
 
@@ -163,7 +163,7 @@ async fn unix_sockets_are_asked_like_any_other() {
 async fn a_path_or_host_that_no_request_can_carry_is_a_bad_verdict() {
     let (endpoint, _server) = serve(Vec::new(), true).await;
     let mut check = check(Some("/"), PATIENT);
-    let ProbeAsk::Question(question) = &mut check.ask else { panic!("it asks") };
+    let ProbeAsk::ProbeQuestion(question) = &mut check.ask else { panic!("it asks") };
     question.host = "two\r\nlines".into();
     let Finding::Verdict(Verdict::Bad(reason)) = check.run(&[endpoint]).await else { panic!("not bad") };
     assert!(reason.starts_with("the probe's path or host is invalid"), "{reason}");

@@ -122,6 +122,7 @@ pub fn backend(address: SocketAddr) -> BackendConfig {
 pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
     Config {
         instance: Default::default(),
+        admin: None,
         listeners: vec![ListenerConfig {
             name: "web".into(),
             protocol,

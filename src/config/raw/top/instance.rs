@@ -1,18 +1,15 @@
-//! `name`, `state_dir` and `admin`: what tells this process from others on the same machine.
+//! `name` and `state_dir`: what tells this process from others on the same machine.
 
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use crate::config::error::{Wrong, quoted};
 use crate::config::model::AdminSocket;
 use crate::config::origin::Written;
-use crate::config::raw::reader::{Reader, is_off};
-use crate::config::raw::shape;
+use crate::config::raw::reader::Reader;
 use crate::config::yaml::Entry;
 
 const NAME_FORM: &str = "1 to 64 letters, digits, `.`, `_` and `-`, the first a letter or a digit";
 const NAME_MAX: usize = 64;
-const SOCKET_FORM: &str = "`off`, or the path of a socket such as `/run/evenkeel/admin.sock`";
 
 /// As written.
 #[derive(Debug, Default)]
@@ -22,15 +19,16 @@ pub(in crate::config) struct RawInstance {
     pub(in crate::config) socket: Option<Written<AdminSocket>>,
 }
 
-/// Walks `name`, `state_dir` and `admin`.
+/// Walks `name` and `state_dir`; the socket has been read.
 pub(in crate::config::raw) fn walk(
-    [called, folder, told]: [Option<&Entry>; 3],
+    [called, folder]: [Option<&Entry>; 2],
+    socket: Option<Written<AdminSocket>>,
     reader: &mut Reader<'_>,
 ) -> RawInstance {
     RawInstance {
         name: called.and_then(|entry| reader.word(entry, NAME_FORM, name)),
         state_dir: folder.and_then(|entry| state_dir(entry, reader)),
-        socket: told.and_then(|entry| admin(entry, reader)),
+        socket,
     }
 }
 
@@ -53,32 +51,4 @@ fn state_dir(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<PathBuf>>
         if text.is_empty() { Err(Wrong::new("is empty", FORM)) } else { Ok(text.to_owned()) }
     })?;
     Some(Written::new(reader.path(&read.value, &read.spot), read.spot))
-}
-
-fn admin(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<AdminSocket>> {
-    let section = reader.section("`admin`", &entry.node, &shape::ADMIN)?;
-    let entry = section.find("socket")?;
-    if is_off(&entry.node) {
-        return Some(Written::new(AdminSocket::Off, reader.spot(entry)));
-    }
-    let read = reader.word(entry, SOCKET_FORM, |text| {
-        let path = text.strip_prefix("unix:").unwrap_or(text);
-        if path.is_empty() { Err(Wrong::new("is empty", SOCKET_FORM)) } else { Ok(path.to_owned()) }
-    })?;
-    let path = reader.path(&read.value, &read.spot);
-    let length = path.as_os_str().as_bytes().len();
-    if length > AdminSocket::PATH_MAX {
-        let most = AdminSocket::PATH_MAX;
-        let wrong = Wrong::new(
-            format!("is a path of {length} bytes, which is too long for a socket"),
-            format!("at most {most} bytes"),
-        );
-        reader.report.wrong(
-            &read.spot,
-            "`socket`",
-            wrong.note("relative paths count from the folder of the config"),
-        );
-        return None;
-    }
-    Some(Written::new(AdminSocket::At(path), read.spot))
 }

@@ -1,4 +1,5 @@
 //! Groups of keys at the top level.
 
 pub(super) mod access_log;
+pub(super) mod admin;
 pub(super) mod instance;

@@ -46,14 +46,8 @@ const KEYS: &[(&str, &str)] = &[
 ];
 
 /// The same of keys that mean something else elsewhere: the path of their mapping in front.
-const INSIDE: &[(&str, &str, &str)] = &[
-    ("admin.", "listener", ADMIN_SOCKET_ONLY),
-    ("admin.", "token_file", ADMIN_SOCKET_ONLY),
-    ("admin.", "hosts", ADMIN_SOCKET_ONLY),
-    ("admin.", "configure_over_tcp", ADMIN_SOCKET_ONLY),
-    ("admin.", "tls", ADMIN_SOCKET_ONLY),
-];
-const ADMIN_SOCKET_ONLY: &str = "this version is administered over its unix socket only";
+const INSIDE: &[(&str, &str, &str)] =
+    &[("admin.", "configure_over_tcp", "this version takes the text of a config over its unix socket only")];
 
 /// Values of `protocol` that come later.
 const PROTOCOLS: &[(&str, &str)] = &[

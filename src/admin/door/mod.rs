@@ -1,0 +1,8 @@
+//! How connections come in: who may, how many at once, and how patiently they are listened to.
+
+pub mod conversation;
+pub mod entry;
+pub mod guest_list;
+pub mod patient;
+pub mod revocable;
+pub mod tcp;

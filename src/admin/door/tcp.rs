@@ -1,0 +1,182 @@
+//! The admin API over TCP, with TLS where that is asked for.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::{Request, StatusCode};
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use super::conversation::{HEAD_TIME, converse};
+use super::entry::caller_of;
+use super::guest_list::{GuestList, GuestPlace};
+use super::revocable::revocable;
+use crate::admin::api::Api;
+use crate::admin::exchange::answers::{self, AdminAnswer};
+use crate::admin::exchange::problem_document::ProblemDocument;
+use crate::config::model::{AdminAccess, Bind, Protocol};
+use crate::events;
+use crate::lasting::again;
+use crate::net::socket;
+use crate::reload::bound::Unbound;
+use crate::tls::server_config;
+
+/// Connections at once; when one more comes, the one that has been idle for longest is closed.
+const CONNECTIONS: usize = 64;
+/// Those beside them that are being closed.
+const LEAVING: usize = 16;
+/// Until the next try to accept.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The bound addresses of the admin API.
+#[derive(Debug)]
+pub struct AdminDoor {
+    /// None: they were given up.
+    listeners: Mutex<Vec<TcpListener>>,
+    addresses: Vec<SocketAddr>,
+}
+
+/// What TLS is made with, as long as the config says the same.
+#[derive(Default)]
+struct Secured {
+    of: Option<Arc<AdminAccess>>,
+    acceptor: Option<TlsAcceptor>,
+}
+
+impl AdminDoor {
+    /// Binds where `access` says. Nobody else has these addresses, not even with SO_REUSEPORT.
+    ///
+    /// # Errors
+    /// One can't be bound; then none is.
+    pub fn open(access: &AdminAccess) -> Result<AdminDoor, Unbound> {
+        let (mut listeners, mut addresses) = (Vec::new(), Vec::new());
+        for &address in &access.binds {
+            let (listener, address) = socket::listen_alone(address)
+                .map_err(|error| Unbound::new("admin", &Bind::Tcp(address), error))?;
+            listeners.push(listener);
+            addresses.push(address);
+        }
+        Ok(AdminDoor { listeners: Mutex::new(listeners), addresses })
+    }
+
+    /// Where it is bound, with the ports that the system chose.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Gives up the addresses. What is being answered is finished.
+    pub fn close(&self) {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Answers requests until `drains`, then [closes](AdminDoor::close). Called inside of the control runtime.
+    pub async fn serve(self: &Arc<Self>, api: &Arc<Api>, drains: &CancellationToken) {
+        let guests = GuestList::new(CONNECTIONS);
+        let room = Arc::new(Semaphore::new(CONNECTIONS + LEAVING));
+        let secured: Arc<Mutex<Secured>> = Arc::default();
+        let copies: Vec<_> = {
+            let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+            listeners.iter().map(TcpListener::try_clone).collect()
+        };
+        for copy in copies {
+            let listener = match copy.and_then(tokio::net::TcpListener::from_std) {
+                Ok(listener) => Arc::new(listener),
+                Err(error) => return events::no_admin_listener(&error.to_string()),
+            };
+            let (guests, room, secured) = (Arc::clone(&guests), Arc::clone(&room), Arc::clone(&secured));
+            let (api, drains) = (Arc::clone(api), drains.clone());
+            tokio::spawn(again("the admin listener", async move || {
+                accept(&listener, &guests, &room, &secured, &api, &drains).await;
+            }));
+        }
+        drains.cancelled().await;
+        self.close();
+    }
+}
+
+async fn accept(
+    listener: &tokio::net::TcpListener,
+    guests: &Arc<GuestList>,
+    room: &Arc<Semaphore>,
+    secured: &Arc<Mutex<Secured>>,
+    api: &Arc<Api>,
+    drains: &CancellationToken,
+) {
+    loop {
+        // It is never closed.
+        let Ok(permit) = Arc::clone(room).acquire_owned().await else { return };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = drains.cancelled() => return,
+        };
+        let Ok((stream, _)) = accepted else {
+            // For want of descriptors, most likely.
+            sleep(PAUSE).await;
+            continue;
+        };
+        // Whoever comes while all are being answered is closed.
+        let Some(place) = guests.admit() else { continue };
+        let acceptor = acceptor(secured, api);
+        tokio::spawn(welcome(stream, acceptor, place, permit, Arc::clone(api), drains.clone()));
+    }
+}
+
+/// By what a client's handshake is taken; `None`: it is plain.
+fn acceptor(secured: &Mutex<Secured>, api: &Api) -> Option<TlsAcceptor> {
+    let access = api.running.reloader.admin.borrow().clone()?;
+    let mut secured = secured.lock().unwrap_or_else(PoisonError::into_inner);
+    if !secured.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, &access)) {
+        let keys = |tls| api.running.reloader.snapshots.tickets().of(tls);
+        let config = access.tls.as_ref().map(|tls| server_config(tls, Protocol::Http, keys(tls)));
+        secured.acceptor = config.map(TlsAcceptor::from);
+        secured.of = Some(access);
+    }
+    secured.acceptor.clone()
+}
+
+async fn welcome(
+    stream: TcpStream,
+    acceptor: Option<TlsAcceptor>,
+    place: GuestPlace,
+    _room: OwnedSemaphorePermit,
+    api: Arc<Api>,
+    drains: CancellationToken,
+) {
+    // Answers are short, and a line of an event stream is not to wait for the next.
+    let _ = stream.set_nodelay(true);
+    let respond = |request| respond(&api, request);
+    let Some(acceptor) = acceptor else {
+        return converse(stream, &place, true, &drains, respond).await;
+    };
+    let shaken = tokio::select! {
+        shaken = timeout(HEAD_TIME, acceptor.accept(stream)) => shaken,
+        () = place.left() => return,
+    };
+    if let Ok(Ok(session)) = shaken {
+        converse(session, &place, true, &drains, respond).await;
+    }
+}
+
+/// The answer to a request, by what the config in force says of who may come.
+async fn respond(api: &Arc<Api>, request: Request<Incoming>) -> AdminAnswer {
+    let (parts, body) = request.into_parts();
+    let mut changes = api.running.reloader.admin.subscribe();
+    let access = changes.borrow_and_update().clone();
+    let Some(access) = access else {
+        let detail = "the admin API is given over TCP no more";
+        return answers::problem(&ProblemDocument::plain(StatusCode::SERVICE_UNAVAILABLE, detail));
+    };
+    match caller_of(&parts, &access) {
+        Ok(caller) => {
+            let answer = api.answer(Request::from_parts(parts, body), caller).await;
+            revocable(answer, changes)
+        }
+        Err(problem) => answers::problem(&problem),
+    }
+}
