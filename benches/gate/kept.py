@@ -13,8 +13,9 @@ HEADER = """\
 #
 # instructions  user instructions of the whole process; more than the budget, or 5 % more than what is kept, fails
 # recv, send    whatever the call is called; these and all others not named below must be exactly as kept
-# epoll_wait    and futex, wake (a thread woken through an eventfd), accept_empty: shared by requests that come
-#               together, so they may vary by 0.1
+# epoll_wait    and futex, wake (a thread woken through an eventfd), accept_empty and ppoll (looks for further clients):
+#               shared by requests that come together, so they may vary by 0.1
+# epoll_ctl     a client whose bytes come after it is waited for: by 0.02
 # all           the sum
 """
 

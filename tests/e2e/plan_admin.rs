@@ -72,6 +72,7 @@ fn fifty_failing_reloads_of_ten_kinds_change_nothing_and_each_is_told_at_its_lin
     ];
     let digest = process.digest();
     let refused = |kind: &str, place: &str| {
+        let told = process.reloads().len();
         let log = process.hang_up();
         assert!(
             log.contains("reload refused, nothing has changed: ") && log.contains(place),
@@ -85,6 +86,8 @@ fn fifty_failing_reloads_of_ten_kinds_change_nothing_and_each_is_told_at_its_lin
         assert!(matches!(status, 409 | 422), "{kind}: {status} {answer}");
         assert!(first(&answer).contains(place), "{kind}: {answer}");
         assert_eq!(process.digest(), digest, "{kind}");
+        // Its line may come later than its answer.
+        eventually("both are told", || process.reloads().len() == told + 2);
     };
     for _ in 0..5 {
         for (kind, text, place) in &kinds {
