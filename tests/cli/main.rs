@@ -435,6 +435,19 @@ fn the_demo_rotates_over_http_https_and_tcp() {
     assert!(greeting.iter().all(|line| line.chars().count() <= 80), "{greeting:#?}");
     assert!(greeting.iter().any(|line| line.contains("make fake-1 ill")), "{greeting:#?}");
     assert!(greeting.iter().all(|line| !line.contains("nc ")), "{greeting:#?}");
+    let admin = greeting.iter().find_map(|line| line.strip_prefix("Admin http://")).unwrap();
+    let (address, token) = admin.split_once("/api/v1  token ").unwrap();
+    let ask = |more: &str| {
+        let mut socket = TcpStream::connect(address).unwrap();
+        let head = format!("GET /api/v1 HTTP/1.1\r\nHost: {address}\r\n{more}Connection: close\r\n\r\n");
+        socket.write_all(head.as_bytes()).unwrap();
+        let mut text = String::new();
+        socket.read_to_string(&mut text).unwrap();
+        text
+    };
+    assert!(ask("").starts_with("HTTP/1.1 401 "));
+    let heard = ask(&format!("Authorization: Bearer {token}\r\n"));
+    assert!(heard.starts_with("HTTP/1.1 200 ") && heard.contains("/api/v1/config/plan"), "{heard}");
     let mut bodies: Vec<String> = (0..6).map(|_| body(&get(http)).to_owned()).collect();
     bodies.sort();
     bodies.dedup();

@@ -1,16 +1,17 @@
 //! Who may do what over TCP, and whom nothing is told.
 
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use fake_backend::{Authority, Behaviour};
+use fake_backend::Authority;
 
 use super::door_lab::{CONFIGURE, OPERATE, READ, ask, bearer, door, guarded, of, routes, tokens};
 use super::support::process::{Process, whole};
 use super::support::tls::{TLS13, TlsSocket, client_config};
-use super::support::{Client, eventually, fakes};
+use super::support::{Client, accept, eventually, fakes};
 
 #[test]
 fn each_route_asks_for_its_scope_and_nothing_is_changed_without() {
@@ -209,27 +210,36 @@ fn another_user_over_the_socket_is_told_nothing_even_if_the_file_lets_it_in() {
 
 #[test]
 fn readiness_waits_for_the_first_verdicts_and_ends_with_the_first_signal() {
-    let backends = fakes(1);
-    // Its first probe hangs until it is let go.
-    backends[0].behave(Behaviour::default().latency(super::support::PATIENCE).times(1));
-    let config = of(&backends[0], "listener: 127.0.0.1:0").replace(
-        "health_check: off",
-        "health_check: {path: /, interval: 100ms, timeout: 500ms, rise: 1, fall: 2}",
+    let backend = TcpListener::bind("127.0.0.1:0").unwrap();
+    let answer = || {
+        let mut client = Client::over(accept(&backend));
+        client.take_until("\r\n\r\n");
+        client.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi");
+    };
+    let config = format!(
+        "workers: 1\nshutdown_delay: 60s\nadmin: {{listener: 127.0.0.1:0}}\ntargets:\n  web:\n    protocol: http\n    \
+         listener: 127.0.0.1:0\n    health_check: {{path: /, interval: 60s, timeout: 60s, rise: 1}}\n    \
+         backends: [{{host: 127.0.0.1, port: {}}}]\n",
+        backend.local_addr().unwrap().port()
     );
-    let process = Process::start(&format!("shutdown_delay: 60s\n{config}"), 1);
+    let process = Process::start(&config, 1);
     let door = door(&process);
     let waits = ask(door, "GET /readyz", "", b"");
-    if waits.status == 503 {
-        assert_eq!(waits.body["reasons"][0], "target web: 1 of 1 backends have no verdict yet", "{waits:?}");
-    }
+    assert_eq!(waits.status, 503, "{waits:?}");
+    assert_eq!(waits.body["reasons"][0], "target web: 1 of 1 backends have no verdict yet", "{waits:?}");
     assert_eq!(ask(door, "GET /healthz", "", b"").body["alive"], true);
+    // The probe.
+    answer();
     eventually("it is ready", || ask(door, "GET /readyz", "", b"").status == 200);
     process.terminate();
     eventually("it is not any more", || ask(door, "GET /readyz", "", b"").status == 503);
     let leaves = ask(door, "GET /readyz", "", b"");
     assert_eq!(leaves.body["reasons"][0], "the process has been told to end", "{leaves:?}");
     assert_eq!(ask(door, "GET /healthz", "", b"").status, 200);
-    assert_eq!(Client::connect(process.address("web")).get("/").status, 200, "and it serves");
+    let mut client = Client::connect(process.address("web"));
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    answer();
+    assert_eq!(client.answer().text(), "hi", "and it serves");
 }
 
 #[test]

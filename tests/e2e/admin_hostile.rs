@@ -51,7 +51,7 @@ fn hostile() -> Vec<Vec<u8>> {
                 .into(),
         ]
         .concat(),
-        format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").repeat(1_000).into_bytes(),
+        "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1_000).into_bytes(),
     ];
     let paths = [
         "/",

@@ -91,7 +91,7 @@ pub fn routes(process: &Process) -> Vec<(String, String, String)> {
     let routes = about["routes"].as_array().unwrap().iter();
     routes
         .map(|route| {
-            let path = text(route, "path").replace("{target}", "web").replace('{', "").replace('}', "");
+            let path = text(route, "path").replace("{target}", "web").replace(['{', '}'], "");
             (text(route, "method"), path, text(route, "scope"))
         })
         .collect()
