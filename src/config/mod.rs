@@ -46,8 +46,8 @@ pub use files::{FileRole, Files};
 pub use flags::Flags;
 pub use origin::{Origin, Place};
 pub use schema::schema;
-pub use validate::BackendRules;
 pub use token_file::token_file_faults;
+pub use validate::BackendRules;
 
 use effective::EffectiveRows;
 use include::{FILE_MAX, Instead};
