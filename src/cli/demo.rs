@@ -170,10 +170,8 @@ fn welcome([http_port, https_port, tcp_port, admin_port]: [u16; 4], token: &str,
     format!(
         "\nevenkeel demo: 3 HTTP and 2 TCP backends inside this process\n\
          HTTP http://127.0.0.1:{http_port}  HTTPS https://127.0.0.1:{https_port}  TCP 127.0.0.1:{tcp_port}\n\
-         Admin http://127.0.0.1:{admin_port}/api/v1  token {token}
-\
-         In another terminal (the log and `evenkeel status` tell when one falls ill):
-{tries}\
+         Admin http://127.0.0.1:{admin_port}/api/v1  token {token}\n\
+         In another terminal (the log and `evenkeel status` tell when one falls ill):\n{tries}\
          Ctrl-C ends it."
     )
 }

@@ -1,6 +1,6 @@
 //! The overlay laid over what a file says: the config in force.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -80,30 +80,27 @@ fn lay_target(
     let rules = Arc::clone(&loaded.backend_rules);
     let binds = loaded.config.listeners.get(index).map(|listener| listener.binds.clone()).unwrap_or_default();
     let target = &mut loaded.config.targets[index];
+    let backends = &mut target.backends;
     // A backend keeps the number that its rows have, also when one before it goes.
-    let mut numbered: Vec<(usize, BackendConfig)> = target.backends.drain(..).enumerate().collect();
+    let mut numbers: Vec<usize> = (0..backends.len()).collect();
     let mut aside = Vec::new();
     let of = |number: usize, key: &str| format!("targets.{}.backends[{number}].{key}", target.name);
     for entry in entries {
         let EntryChange::Added(added) = &entry.change else { continue };
         let addition = addition(entry.object.backend.as_deref(), added, &entry.author, entry.at_ms);
-        let number = numbered.last().map_or(0, |last| last.0 + 1);
-        let beside: Vec<BackendConfig> = numbered.iter().map(|(_, backend)| backend.clone()).collect();
+        let number = numbers.last().map_or(0, |last| last + 1);
         let Some(rules) = rules.get(index) else { continue };
-        match rules.add(&addition, number, &beside, &binds) {
+        match rules.add(&addition, number, backends, &binds) {
             Ok(new) => {
-                numbered.push((number, new.backend));
+                numbers.push(number);
+                backends.push(new.backend);
                 rows.new.entry(target.name.clone()).or_default().extend(new.rows);
             }
             Err(faults) => aside.push((entry.id, Aside::Unfit(faults))),
         }
     }
-    let place = |numbered: &[(usize, BackendConfig)], entry: &OverlayEntry| {
-        let name = entry.object.backend.as_deref();
-        numbered.iter().position(|(_, backend)| Some(backend.name.as_str()) == name)
-    };
-    let has_other = |numbered: &[(usize, BackendConfig)], at: usize| {
-        numbered.iter().enumerate().any(|(other, (_, backend))| other != at && backend.portion.weight > 0)
+    let has_other = |backends: &[BackendConfig], at: usize| {
+        backends.iter().enumerate().any(|(other, backend)| other != at && backend.portion.weight > 0)
     };
     // What may leave nobody comes last, so that the outcome does not hang on the order of the others.
     let rank = |entry: &&&OverlayEntry| match &entry.change {
@@ -122,31 +119,29 @@ fn lay_target(
                 rows.set(format!("targets.{}.max_in_flight", target.name), &entry.change, origin);
             }
             EntryChange::State(_) | EntryChange::Weight(_) | EntryChange::Removed => {
-                let Some(at) = place(&numbered, entry) else {
+                let name = entry.object.backend.as_deref();
+                let Some(at) = backends.iter().position(|backend| Some(backend.name.as_str()) == name) else {
                     aside.push((entry.id, Aside::WithBackend));
                     continue;
                 };
-                let (number, backend) = &mut numbered[at];
-                let number = *number;
                 match entry.change {
                     EntryChange::State(state) => {
-                        set_state(backend, state, entry);
-                        rows.set(of(number, "state"), &entry.change, origin);
+                        set_state(&mut backends[at], state, entry);
+                        rows.set(of(numbers[at], "state"), &entry.change, origin);
                     }
-                    EntryChange::Weight(weight) if weight > 0 || has_other(&numbered, at) => {
-                        numbered[at].1.portion.weight = weight;
-                        rows.set(of(number, "weight"), &entry.change, origin);
+                    EntryChange::Weight(weight) if weight > 0 || has_other(backends, at) => {
+                        backends[at].portion.weight = weight;
+                        rows.set(of(numbers[at], "weight"), &entry.change, origin);
                     }
-                    EntryChange::Removed if has_other(&numbered, at) => {
-                        numbered.remove(at);
-                        rows.removed.push(of(number, ""));
+                    EntryChange::Removed if has_other(backends, at) => {
+                        backends.remove(at);
+                        rows.removed.insert(of(numbers.remove(at), ""));
                     }
                     _ => aside.push((entry.id, Aside::Last)),
                 }
             }
         }
     }
-    target.backends = numbered.into_iter().map(|(_, backend)| backend).collect();
     aside
 }
 
@@ -179,8 +174,8 @@ pub(super) fn addition<'a>(
 struct RowEdits {
     /// By path: value and origin.
     set: HashMap<String, (String, Origin)>,
-    /// What their paths begin with.
-    removed: Vec<String>,
+    /// What their paths begin with, up to the dot behind the bracket.
+    removed: HashSet<String>,
     /// Those of added backends, by target.
     new: HashMap<String, Vec<Effective>>,
 }
@@ -191,7 +186,9 @@ impl RowEdits {
     }
 
     fn make(mut self, rows: &mut Vec<Effective>) {
-        rows.retain(|row| !self.removed.iter().any(|prefix| row.path.starts_with(prefix.as_str())));
+        if !self.removed.is_empty() {
+            rows.retain(|row| !backend_of(&row.path).is_some_and(|of| self.removed.contains(of)));
+        }
         for (target, new) in self.new.drain() {
             let prefix = format!("targets.{target}.");
             let is_backend = |row: &Effective| {
@@ -206,4 +203,12 @@ impl RowEdits {
             }
         }
     }
+}
+
+/// `targets.web.backends[3].` of `targets.web.backends[3].weight`.
+fn backend_of(path: &str) -> Option<&str> {
+    const BACKENDS: &str = ".backends[";
+    let inside = path.rfind(BACKENDS)? + BACKENDS.len();
+    let end = path[inside..].find("].")?;
+    Some(&path[..inside + end + 2])
 }

@@ -1,5 +1,6 @@
 //! What a config says of the objects that entries are about.
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
@@ -17,6 +18,8 @@ pub(super) struct TargetView<'a> {
     config: &'a TargetConfig,
     rules: &'a BackendRules,
     by_name: HashMap<&'a str, &'a BackendConfig>,
+    /// Made when somebody asks for it.
+    by_address: OnceCell<HashMap<String, &'a str>>,
 }
 
 impl<'a> FileView<'a> {
@@ -28,7 +31,7 @@ impl<'a> FileView<'a> {
         let targets = targets.filter(|(config, _)| wanted.contains(config.name.as_str()));
         let view = |(config, rules): (&'a TargetConfig, &'a BackendRules)| {
             let by_name = config.backends.iter().map(|backend| (backend.name.as_str(), backend)).collect();
-            (config.name.as_str(), TargetView { config, rules, by_name })
+            (config.name.as_str(), TargetView { config, rules, by_name, by_address: OnceCell::new() })
         };
         FileView { targets: targets.map(view).collect() }
     }
@@ -72,8 +75,11 @@ impl<'a> TargetView<'a> {
 
     /// The name of the backend at this address, if there is one.
     pub(super) fn name_at(&self, identity: &str) -> Option<&str> {
-        let mut all = self.config.backends.iter();
-        all.find(|backend| backend.address.identity() == identity).map(|backend| backend.name.as_str())
+        let make = || {
+            let all = self.config.backends.iter();
+            all.map(|backend| (backend.address.identity(), backend.name.as_str())).collect()
+        };
+        self.by_address.get_or_init(make).get(identity).copied()
     }
 
     pub(super) fn backends(&self) -> &'a [BackendConfig] {
