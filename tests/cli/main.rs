@@ -1,6 +1,7 @@
 //! The command as users run it: real processes, real signals, real exit codes.
 #![allow(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
+mod commands;
 mod demo;
 mod events;
 mod habits;
@@ -235,35 +236,6 @@ fn check_of_a_wrong_file_shows_every_problem_and_fails() {
     assert!(err.contains("no-such-file.yaml") && err.contains("does not exist"), "{err}");
 }
 
-/// The commands that `--help` lists.
-fn commands() -> Vec<String> {
-    let (_, help, _) = outcome(&["--help"]);
-    let listed =
-        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    // Deeper lines go on with the text of the command above.
-    let names = listed.filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')));
-    names
-        .filter_map(|line| line.split(' ').next())
-        .filter(|name| *name != "help")
-        .map(str::to_owned)
-        .collect()
-}
-
-#[test]
-fn help_of_every_command_shows_an_example() {
-    assert_eq!(
-        commands(),
-        ["check", "plan", "reload", "status", "demo", "completions", "man", "schema", "simulate"]
-    );
-    for command in commands() {
-        let (code, help, _) = outcome(&[&command, "--help"]);
-        assert_eq!(code, Some(0), "{command}");
-        assert!(help.contains(&format!("Examples:\n  evenkeel {command}")), "{help}");
-    }
-    let (code, version, _) = outcome(&["--version"]);
-    assert_eq!((code, version), (Some(0), format!("evenkeel {}\n", env!("CARGO_PKG_VERSION"))));
-}
-
 /// Everything that prints and ends.
 const PRINTING: &[&[&str]] = &[
     &["check", "--config", "example-config.yaml"],
@@ -294,80 +266,6 @@ fn a_reader_that_went_away_is_no_failure() {
         let output = evenkeel(args).stdin(Stdio::null()).stdout(writer).output().unwrap();
         assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()), "{args:?}");
     }
-}
-
-#[test]
-fn completions_know_commands_flags_and_names_for_every_shell() {
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let (code, script, err) = outcome(&["completions", shell]);
-        assert_eq!((code, err.as_str()), (Some(0), ""), "{shell}");
-        for word in ["check", "schema", "health-check-max-retries", "evenkeel"] {
-            assert!(script.contains(word), "{shell}: {word}");
-        }
-        // What clap writes for these two does not complete values.
-        let proposes_values = !matches!(shell, "elvish" | "powershell");
-        assert_eq!(script.contains("trace"), proposes_values, "{shell}");
-        if shell == "bash" {
-            assert!(script.contains(r#"compgen -W "text json""#), "{script}");
-        }
-        // What is there to be refused is not proposed.
-        assert!(!script.contains("cache"), "{shell}");
-    }
-    let (code, _, err) = outcome(&["completions", "tcsh"]);
-    assert_eq!(code, Some(2));
-    assert!(err.contains("tcsh") && err.contains("bash, elvish, fish, powershell, zsh"), "{err}");
-}
-
-#[test]
-fn the_manual_page_has_every_command_flag_and_exit_code() {
-    let (code, page, _) = outcome(&["man"]);
-    assert_eq!(code, Some(0));
-    assert!(page.contains("\n.TH \"EVENKEEL\" 1 "), "{page}");
-    for section in
-        ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "COMMANDS", "EXAMPLES", "SIGNALS", "\"EXIT STATUS\""]
-    {
-        assert_eq!(page.matches(&format!("\n.SH {section}\n")).count(), 1, "{section}");
-    }
-    for command in commands() {
-        assert!(page.contains(&format!("\n.SS \"evenkeel {command}\"\n")), "{command}");
-    }
-    for flag in ["config", "backends", "log\\-level", "http\\-port", "dir"] {
-        assert!(page.contains(&format!("\\fB\\-\\-{flag}\\fR")), "{flag}");
-    }
-    assert!(!page.contains("cache"), "a hidden flag");
-    assert!(page.contains("\n3  connections were cut at the shutdown\n"), "{page}");
-}
-
-#[test]
-fn manual_pages_are_written_for_each_command() {
-    let folder = tempfile::tempdir().unwrap();
-    let made = folder.path().join("share/man1");
-    let (code, out, err) = outcome(&["man", "--dir", made.to_str().unwrap()]);
-    assert_eq!((code, out.as_str(), err.as_str()), (Some(0), "", ""));
-    let main = std::fs::read_to_string(made.join("evenkeel.1")).unwrap();
-    assert_eq!(main, outcome(&["man"]).1);
-    for command in commands() {
-        let page = std::fs::read_to_string(made.join(format!("evenkeel-{command}.1"))).unwrap();
-        assert!(page.contains(&format!(".TH \"EVENKEEL-{}\" 1 ", command.to_uppercase())), "{page}");
-        assert!(page.contains(".SH EXAMPLES\n.nf\nevenkeel") && page.contains("evenkeel(1)"), "{page}");
-    }
-    assert_eq!(std::fs::read_dir(&made).unwrap().count(), commands().len() + 1);
-    let (code, _, err) = outcome(&["man", "--dir", "Cargo.toml"]);
-    assert_eq!(code, Some(1));
-    assert!(err.contains("Cargo.toml"), "{err}");
-}
-
-#[test]
-fn the_schema_is_json_that_describes_a_config() {
-    let (code, out, err) = outcome(&["schema"]);
-    assert_eq!((code, err.as_str()), (Some(0), ""));
-    assert!(out.ends_with("}\n"), "{out}");
-    let schema: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
-    assert_eq!(schema["additionalProperties"], false);
-    let target = &schema["properties"]["targets"]["additionalProperties"];
-    assert_eq!(target["required"], serde_json::json!(["listener", "backends"]));
-    assert_eq!(target["properties"]["timeouts"]["properties"]["connect"]["default"], "3s");
 }
 
 #[test]
