@@ -1,6 +1,7 @@
 //! The command as users run it: real processes, real signals, real exit codes.
 #![allow(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
+mod commands;
 mod demo;
 mod events;
 mod habits;
@@ -12,7 +13,6 @@ mod simulate;
 mod starts;
 mod status;
 mod sticky_keys;
-mod texts;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -234,6 +234,38 @@ fn check_of_a_wrong_file_shows_every_problem_and_fails() {
     let (code, _, err) = outcome(&["--config", "no-such-file.yaml"]);
     assert_eq!(code, Some(1));
     assert!(err.contains("no-such-file.yaml") && err.contains("does not exist"), "{err}");
+}
+
+/// Everything that prints and ends.
+const PRINTING: &[&[&str]] = &[
+    &["check", "--config", "example-config.yaml"],
+    &["completions", "bash"],
+    &["man"],
+    &["schema"],
+    &["--help"],
+    &["check", "--help"],
+    &["--version"],
+];
+
+#[test]
+fn output_that_could_not_be_written_is_a_failure() {
+    for args in PRINTING {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = evenkeel(args).stdin(Stdio::null()).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("can't write to standard output: No space left"), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn a_reader_that_went_away_is_no_failure() {
+    for args in PRINTING {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = evenkeel(args).stdin(Stdio::null()).stdout(writer).output().unwrap();
+        assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()), "{args:?}");
+    }
 }
 
 #[test]

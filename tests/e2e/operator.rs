@@ -55,6 +55,9 @@ fn a_reload_drains_takes_down_and_lets_in_again_and_events_say_who_and_why() {
     until(&keel, 0, Health::Up);
     until(&keel, 1, Health::Up);
     let told = |line: &str| eventually(line, || events::with(line).len() == 1);
+    // Who was not told to be up is told as one that nobody knew.
+    told("backend web/op-a is up: ");
+    told("backend web/op-b is up: ");
 
     keel.reload(&named(&[Drain, Up])).unwrap();
     let drained = status(&keel, 0);
