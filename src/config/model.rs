@@ -62,7 +62,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Our own certificates that end within two weeks, each with the listener or target that shows it: a night
+    /// Our own certificates that end within two weeks, each with the listener or target that shows it, or `admin`: a night
     /// without sleep that can still be had by day.
     #[must_use]
     pub fn expiring(&self, now: SystemTime) -> Vec<(&str, &Identity)> {
@@ -76,7 +76,14 @@ impl Config {
             let tls = target.backends.iter().find_map(|backend| backend.tls.as_ref())?;
             Some((target.name.as_str(), tls.identity.as_deref()?))
         });
-        to_clients.chain(to_backends).filter(|(_, identity)| identity.days_left(now) < DAYS).collect()
+        let to_admins =
+            self.admin.iter().filter_map(|admin| admin.tls.as_ref()).flat_map(|tls| &tls.identities);
+        let to_admins = to_admins.map(|identity| ("admin", &**identity));
+        to_clients
+            .chain(to_backends)
+            .chain(to_admins)
+            .filter(|(_, identity)| identity.days_left(now) < DAYS)
+            .collect()
     }
 
     /// Names of the targets that take any certificate from their backends.

@@ -174,6 +174,16 @@ fn over_tls_the_same_is_answered() {
     assert_eq!(client.ask(&line).status, 200);
     assert_eq!(client.ask(&line).status, 200, "on the same connection");
     assert_eq!(client.ask("GET /api/v1 HTTP/1.1\r\nHost: localhost\r\n\r\n").status, 401);
+    // Another certificate is shown from the next handshake on.
+    let leaf = || TlsSocket::open(door(&process), &config, "localhost").unwrap().leaf();
+    let first = leaf();
+    let issued = authority.issue(["localhost"]);
+    std::fs::write(process.folder().join("a.pem"), issued.cert_pem).unwrap();
+    std::fs::write(process.folder().join("a.key"), issued.key_pem).unwrap();
+    let (status, answer) = process.ask("POST /api/v1/config/reload", b"");
+    assert!(status == 200 && answer["objects"].to_string().contains("admin.tls.cert_file"), "{answer}");
+    assert_ne!(leaf(), first);
+    assert_eq!(client.ask(&line).status, 200, "who is there stays");
 }
 
 /// The socket's mode keeps others out already; here it does not, and what the kernel says of the peer has to.

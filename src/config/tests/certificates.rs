@@ -285,7 +285,8 @@ fn check_says_which_backends_are_spoken_to_over_tls() {
 #[test]
 fn certificates_that_end_within_two_weeks_are_named_with_who_shows_them() {
     let folder = Certs::shared().0.path();
-    let text = "targets:
+    let text = "admin: {listener: 9900, tls: {cert_file: soon.pem, cert_key: soon.key}}
+targets:
   web: {protocol: https, listener: 1, backends: [{host: a, port: 1}],
     tls: {cert_file: soon.pem, cert_key: soon.key}}
   api: {protocol: http, listener: 2, backends: [{host: a, port: 1}, {host: b, port: 1}],
@@ -295,7 +296,7 @@ fn certificates_that_end_within_two_weeks_are_named_with_who_shows_them() {
     let config = load_text(text, "t.yaml", folder, &Flags::default(), &env).unwrap().config;
     let now = SystemTime::now();
     let found: Vec<_> = config.expiring(now).iter().map(|(who, one)| (*who, one.days_left(now))).collect();
-    assert_eq!(found, [("web", 3), ("api", 3)]);
+    assert_eq!(found, [("web", 3), ("api", 3), ("admin", 3)]);
 }
 
 #[test]
