@@ -20,7 +20,24 @@ fn commands() -> Vec<String> {
 fn help_of_every_command_shows_an_example() {
     assert_eq!(
         commands(),
-        ["check", "plan", "reload", "status", "demo", "completions", "man", "schema", "simulate"]
+        [
+            "check",
+            "plan",
+            "reload",
+            "status",
+            "drain",
+            "down",
+            "ready",
+            "weight",
+            "add",
+            "remove",
+            "diff",
+            "demo",
+            "completions",
+            "man",
+            "schema",
+            "simulate",
+        ]
     );
     for command in commands() {
         let (code, help, _) = outcome(&[&command, "--help"]);
