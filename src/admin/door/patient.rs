@@ -11,7 +11,7 @@ use tokio::time::{Sleep, sleep};
 /// For a peer to take some bytes more.
 const STALL: Duration = Duration::from_secs(30);
 
-/// A stream that fails when its peer takes nothing for [`STALL`].
+/// A stream that fails when its peer takes nothing for 30 s.
 pub struct Patient<S> {
     inner: S,
     stall: Option<Pin<Box<Sleep>>>,
