@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::path::{Component, Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -79,6 +79,19 @@ impl UsualFolders {
         found.sort();
         found.dedup();
         found
+    }
+
+    /// Leaves a link to `socket` where commands look, unless they look there anyway. It goes with what is given; `None`: there is
+    /// no need of one, or no place for it.
+    #[must_use]
+    pub fn lead_to(&self, socket: &Path) -> Option<StateFolder> {
+        if self.sockets().iter().any(|known| known == socket) {
+            return None;
+        }
+        let folder = StateFolder::private(&self.temporary);
+        make_private(&folder.path).ok()?;
+        symlink(socket, folder.path.join("admin.sock")).ok()?;
+        Some(folder)
     }
 }
 
@@ -317,5 +330,24 @@ mod tests {
         assert_eq!(folders(&set).sockets().iter().filter(|path| path.starts_with(&folder)).count(), 1);
         drop(found);
         assert!(!folder.exists());
+    }
+
+    /// The only process that runs was another one.
+    #[test]
+    fn a_socket_at_a_place_of_its_own_was_not_found() {
+        let place = tempfile::tempdir().expect("a folder");
+        let (temporary, other) = (place.path().join("tmp"), place.path().join("other.sock"));
+        std::fs::create_dir(&temporary).expect("made");
+        std::fs::write(&other, "").expect("written");
+        let folders = folders(&[("TMPDIR", temporary.to_str().expect("UTF-8"))]);
+        let known = folders.sockets();
+        let way = folders.lead_to(&other).expect("a link");
+        let found: Vec<PathBuf> =
+            folders.sockets().into_iter().filter(|path| !known.contains(path)).collect();
+        assert_eq!(found, [way.path().join("admin.sock")]);
+        assert_eq!(std::fs::read_link(&found[0]).expect("a link"), other);
+        assert!(folders.lead_to(&found[0]).is_none(), "it is known");
+        drop(way);
+        assert_eq!(folders.sockets(), known);
     }
 }

@@ -17,7 +17,7 @@ use super::door::conversation::converse;
 use super::door::guest_list::{GuestList, GuestPlace};
 use super::exchange::caller::Caller;
 use crate::events;
-use crate::instance::{SocketPlace, StateFolder, Whereabouts, make_private};
+use crate::instance::{SocketPlace, StateFolder, UsualFolders, Whereabouts, make_private};
 use crate::net::socket;
 use crate::net::socket_file::SocketFile;
 
@@ -64,6 +64,8 @@ pub struct AdminListener {
 struct OpenSocket {
     listener: UnixListener,
     _file: SocketFile,
+    /// A link that leads to it.
+    _way: Option<StateFolder>,
     /// The socket may be in there, so it goes after it.
     _state: StateFolder,
 }
@@ -74,14 +76,19 @@ impl AdminListener {
     ///
     /// # Errors
     /// It can't be bound to the path that is written.
-    pub fn open(whereabouts: Whereabouts) -> Result<Option<AdminListener>, Unopened> {
+    pub fn open(whereabouts: Whereabouts, folders: &UsualFolders) -> Result<Option<AdminListener>, Unopened> {
         let Whereabouts { socket, state, .. } = whereabouts;
         let mut failed = None;
         for path in socket.paths() {
             match bind(path) {
                 Ok((listener, file)) => {
                     let path = path.clone();
-                    let bound = Mutex::new(Some(OpenSocket { listener, _file: file, _state: state }));
+                    let bound = Mutex::new(Some(OpenSocket {
+                        listener,
+                        _file: file,
+                        _way: folders.lead_to(&path),
+                        _state: state,
+                    }));
                     return Ok(Some(AdminListener { bound, path }));
                 }
                 Err(error) => {

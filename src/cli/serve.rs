@@ -54,13 +54,14 @@ pub(super) fn run(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow::R
 /// Starts a server that obeys signals from the moment that it is said to listen.
 pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow::Result<Server> {
     let ConfigSource { file, loader, text } = source;
-    let whereabouts = Whereabouts::of(&loaded.config.instance, file.as_deref(), &UsualFolders::here());
+    let folders = UsualFolders::here();
+    let whereabouts = Whereabouts::of(&loaded.config.instance, file.as_deref(), &folders);
     let begun = Begun::load(loaded, store(&whereabouts)?);
     let force = Arc::clone(&begun.laid.loaded);
     let (config, rows) = (&force.config, &force.effective);
     let path = whereabouts.config.as_ref().map(|path| path.display().to_string());
     let about = AboutProcess { name: whereabouts.name.clone(), config: path };
-    let admin = AdminListener::open(whereabouts).map_err(|error| located(error.into(), rows))?;
+    let admin = AdminListener::open(whereabouts, &folders).map_err(|error| located(error.into(), rows))?;
     let door = match &config.admin {
         Some(access) => {
             let opened = AdminDoor::open(access);

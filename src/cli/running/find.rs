@@ -76,6 +76,7 @@ fn several(live: &[Live]) -> String {
     let mut text = format!("{} processes run; name one with `--socket PATH` or `-c FILE`:", live.len());
     for Live { socket, identity } in live {
         let config = identity.config.as_deref().unwrap_or("no config file");
+        let socket = socket.canonicalize().unwrap_or_else(|_| socket.clone());
         let _ =
             write!(text, "\n  {} (process {}, {config}): {}", identity.name, identity.pid, socket.display());
     }
@@ -88,6 +89,8 @@ async fn live(sockets: Vec<PathBuf>) -> Vec<Live> {
     for socket in sockets {
         if is_trusted(&socket).await
             && let Some(identity) = identity(&socket).await
+            // A link may lead to one that was found at its own place.
+            && !found.iter().any(|known: &Live| known.identity.pid == identity.pid)
         {
             found.push(Live { socket, identity });
         }
