@@ -115,6 +115,7 @@ impl Server {
         let control = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .thread_name("evenkeel-control")
+            .on_thread_start(events::here_as_there())
             .enable_all()
             .build()?;
         let shutdown = Shutdown::new();
@@ -157,8 +158,9 @@ impl Server {
                 patience: config.shutdown_timeout,
                 raw_relay: options.raw_relay,
             };
-            let report = report.clone();
+            let (report, follow) = (report.clone(), events::here_as_there());
             let thread = thread::Builder::new().name(format!("evenkeel-{index}")).spawn(move || {
+                follow();
                 let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| worker::run(plan)));
                 // Nobody listens any more once the server was dropped.
                 let _ = report.send(outcome);

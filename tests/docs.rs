@@ -9,6 +9,7 @@ use std::process::Command;
 use evenkeel::config;
 use evenkeel::config::model::Balance;
 use evenkeel::config::model::template::{DerivedField, LogField};
+use evenkeel::events::EventKind;
 use evenkeel::message::Cause;
 use evenkeel::reload::NEED_RESTART;
 use evenkeel::reload::bound::Bound;
@@ -226,6 +227,31 @@ fn every_event_has_its_words_in_one_folder() {
         }
     }
     assert!(seen > 30, "only {seen} events");
+}
+
+#[test]
+fn every_event_has_a_kind_and_every_kind_is_told_and_documented() {
+    let mut files = vec![PathBuf::from("src/events.rs")];
+    sources(Path::new("src/events"), &mut files);
+    let mut told = String::new();
+    for file in files.iter().filter(|file| !file.ends_with("tests.rs") && !file.ends_with("kind.rs")) {
+        let text = std::fs::read_to_string(file).unwrap();
+        let shipped = text.split("#[cfg(test)]").next().unwrap();
+        for level in ["error", "warn", "info"] {
+            for call in shipped.split(&format!("tracing::{level}!(")).skip(1) {
+                assert!(call.trim_start().starts_with("kind = "), "{}: {call:.60}", file.display());
+            }
+        }
+        told += shipped;
+    }
+    let text = operations();
+    let table = text.split("| kind | level | what it tells |\n|---|---|---|\n").nth(1).unwrap();
+    let rows: Vec<&str> = table.lines().map_while(|row| row.strip_prefix("| `")?.split('`').next()).collect();
+    assert_eq!(rows, EventKind::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>());
+    for kind in EventKind::ALL {
+        assert!(told.contains(&format!("EventKind::{kind:?}")), "nobody tells {kind:?}");
+        assert_eq!(EventKind::named(kind.name()), Some(*kind), "two kinds have one name");
+    }
 }
 
 #[test]

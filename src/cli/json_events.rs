@@ -2,17 +2,28 @@
 
 use std::fmt::{self, Write as _};
 
-use tracing::field::{Field, Visit};
-use tracing::{Event, Level, Subscriber};
+use serde::Serialize;
+use tracing::Subscriber;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::events;
+use crate::events::{EventFacts, EventKind, Saying, level_of};
 
-/// Writes `{"timestamp":"…","level":"…","message":"…","fields":{…}}`; the names are always there.
+/// Writes `{"timestamp":"…","level":"…","kind":"…","message":"…","fields":{…}}`; all names but `kind` are always there.
 pub(super) struct JsonEvents;
+
+/// One line.
+#[derive(Serialize)]
+struct JsonLine<'a> {
+    timestamp: &'a str,
+    level: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'a str>,
+    message: &'a str,
+    fields: &'a EventFacts,
+}
 
 impl<S, N> FormatEvent<S, N> for JsonEvents
 where
@@ -23,93 +34,21 @@ where
         &self,
         _context: &FmtContext<'_, S, N>,
         mut writer: Writer<'_>,
-        event: &Event<'_>,
+        told: &tracing::Event<'_>,
     ) -> fmt::Result {
-        let mut parts = Parts::default();
-        event.record(&mut parts);
-        writer.write_str("{\"timestamp\":\"")?;
-        SystemTime.format_time(&mut writer)?;
-        let level = level_name(*event.metadata().level());
-        let Parts { message, fields } = parts;
-        writeln!(
-            writer,
-            "\",\"level\":\"{level}\",\"message\":{},\"fields\":{{{fields}}}}}",
-            quoted(&message)
-        )
+        let mut timestamp = String::new();
+        SystemTime.format_time(&mut Writer::new(&mut timestamp))?;
+        let Saying { text, kind, facts } = Saying::of(told);
+        let line = JsonLine {
+            timestamp: &timestamp,
+            level: level_of(told).name(),
+            kind: kind.map(EventKind::name),
+            message: &text,
+            fields: &facts,
+        };
+        let line = serde_json::to_string(&line).map_err(|_| fmt::Error)?;
+        writeln!(writer, "{}", escaped(line))
     }
-}
-
-/// A level as `logging` spells it.
-fn level_name(level: Level) -> &'static str {
-    if level == Level::ERROR {
-        "error"
-    } else if level == Level::WARN {
-        "warn"
-    } else if level == Level::INFO {
-        "info"
-    } else if level == Level::DEBUG {
-        "debug"
-    } else {
-        "trace"
-    }
-}
-
-/// What an event says.
-#[derive(Default)]
-struct Parts {
-    message: String,
-    /// The members of an object, without its braces.
-    fields: String,
-}
-
-impl Parts {
-    /// Adds a field whose value is JSON already.
-    fn add(&mut self, field: &Field, value: impl fmt::Display) {
-        let comma = if self.fields.is_empty() { "" } else { "," };
-        // Writing to a String can't fail.
-        let _ = write!(self.fields, "{comma}{}:{value}", quoted(field.name()));
-    }
-}
-
-impl Visit for Parts {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if field.name() == "message" {
-            self.message = format!("{value:?}");
-        } else {
-            self.add(field, quoted(&format!("{value:?}")));
-        }
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        let is_object = events::OBJECTS.contains(&field.name());
-        let object = if is_object { serde_json::from_str::<serde_json::Value>(value).ok() } else { None };
-        match object {
-            Some(object) => self.add(field, escaped(object.to_string())),
-            None => self.record_debug(field, &format_args!("{value}")),
-        }
-    }
-
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        self.add(field, value);
-    }
-
-    fn record_i64(&mut self, field: &Field, value: i64) {
-        self.add(field, value);
-    }
-
-    fn record_bool(&mut self, field: &Field, value: bool) {
-        self.add(field, value);
-    }
-
-    fn record_f64(&mut self, field: &Field, value: f64) {
-        // JSON has no word for what is not finite.
-        if value.is_finite() { self.add(field, value) } else { self.add(field, "null") }
-    }
-}
-
-/// A string of JSON.
-fn quoted(text: &str) -> String {
-    escaped(serde_json::Value::from(text).to_string())
 }
 
 /// What could steer a terminal is escaped, beyond what RFC 8259 §7 asks for.
@@ -135,6 +74,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use serde_json::{Value, json};
+    use tracing::Level;
 
     use super::*;
 
@@ -180,9 +120,12 @@ mod tests {
         let lines = told(|| {
             tracing::warn!(by_cause = r#"{"queue_full":2}"#, other = r#"{"a":1}"#, "refused");
             tracing::warn!(by_cause = "nothing");
+            tracing::error!(kind = EventKind::Fatal.name(), place = "a:1", "no");
         });
         assert_eq!(lines[0]["fields"], json!({"by_cause": {"queue_full": 2}, "other": "{\"a\":1}"}));
         assert_eq!(lines[1]["fields"], json!({"by_cause": "nothing"}));
+        let fatal = json!({"level": "error", "kind": "fatal", "message": "no", "fields": {"place": "a:1"}});
+        assert_eq!(lines[2], fatal);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use tracing::{Dispatch, Event, Subscriber};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::format::{Format, Writer, debug_fn};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, Layer, MakeWriter};
+use tracing_subscriber::layer::Layer as _;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Registry, reload};
@@ -22,7 +23,7 @@ use super::json_events::JsonEvents;
 use super::outlet::{Confess, Outlet};
 use super::start_fault;
 use crate::config::model::{Config, EventFormat, LogLevel};
-use crate::events;
+use crate::events::{self, EventHistory};
 use crate::reload::running::Tune;
 use crate::telemetry::lines::Descriptor;
 
@@ -54,11 +55,13 @@ impl Logging {
     /// Starts logging from `level` on, and says how to change that. A second start changes nothing.
     fn start(level: LogLevel, form: &FormInForce) -> anyhow::Result<(Logging, Tune)> {
         let stderr = Descriptor::of(io::stderr().as_fd()).context("can't log to standard error")?;
-        let outlet = Outlet::start(Box::new(stderr), confession(form));
+        let history = EventHistory::new();
+        let outlet = Outlet::start(Box::new(stderr), confession(form, &history));
         let outlet = outlet.context("can't start the thread that writes events")?;
         let (level, handle) = reload::Layer::new(filter(level));
         // An embedder may have a subscriber of its own.
-        let _ = tracing::dispatcher::set_global_default(subscriber(level, form, outlet.intake().clone()));
+        let all = subscriber(level, form, outlet.intake().clone(), &history);
+        let _ = tracing::dispatcher::set_global_default(all);
         std::panic::set_hook(Box::new(|panic| events::task_panicked(panic)));
         let form = form.clone();
         let tune = move |level, format| {
@@ -136,7 +139,13 @@ fn filter(level: LogLevel) -> LevelFilter {
     }
 }
 
-fn subscriber<W>(level: reload::Layer<LevelFilter, Registry>, form: &FormInForce, writer: W) -> Dispatch
+/// Lines of what is at least of this level, and a history that has no less because there are fewer lines.
+fn subscriber<W>(
+    level: reload::Layer<LevelFilter, Registry>,
+    form: &FormInForce,
+    writer: W,
+    history: &Arc<EventHistory>,
+) -> Dispatch
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
@@ -146,8 +155,9 @@ where
         // Those would go straight to standard error.
         .log_internal_errors(false)
         .fmt_fields(debug_fn(sentence))
-        .event_format(form.clone());
-    tracing_subscriber::registry().with(level).with(lines).into()
+        .event_format(form.clone())
+        .with_filter(level);
+    tracing_subscriber::registry().with(lines).with(history.layer()).into()
 }
 
 /// Writes what an event says and none of its fields: the sentence has them. What could steer a terminal, or begin a line of
@@ -162,11 +172,11 @@ fn sentence(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> f
 }
 
 /// The event that says how many were lost, in the same form as all others but past the queue.
-fn confession(form: &FormInForce) -> Confess {
+fn confession(form: &FormInForce, history: &Arc<EventHistory>) -> Confess {
     let page = Page::default();
     let writer = page.clone();
     let (level, _) = reload::Layer::new(LevelFilter::WARN);
-    let apart = subscriber(level, form, move || writer.clone());
+    let apart = subscriber(level, form, move || writer.clone(), history);
     Box::new(move |lost| {
         tracing::dispatcher::with_default(&apart, || {
             events::events_lost(lost);

@@ -459,4 +459,10 @@ impl LogLevel {
         ("debug", LogLevel::Debug),
         ("trace", LogLevel::Trace),
     ];
+
+    /// Its name in a config file.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        LogLevel::ALL[self as usize].0
+    }
 }

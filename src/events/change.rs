@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::kind::EventKind;
 use super::wording::{name, rough, sentence};
 
 /// A backend changed its state.
@@ -29,6 +30,15 @@ pub struct BackendChange<'a> {
 }
 
 impl BackendChange<'_> {
+    /// By the state that it is in now.
+    pub(super) fn kind(&self) -> EventKind {
+        match self.to {
+            "up" => EventKind::BackendUp,
+            "draining" => EventKind::BackendDraining,
+            _ => EventKind::BackendDown,
+        }
+    }
+
     /// Nobody wanted that.
     pub(super) fn is_lost(&self) -> bool {
         self.to == "down" && self.source != "operator"
@@ -69,6 +79,17 @@ pub struct TargetChange<'a> {
     pub left: usize,
     /// How many there are.
     pub of: usize,
+}
+
+impl TargetChange<'_> {
+    /// By who serves it now.
+    pub(super) fn kind(&self) -> EventKind {
+        match self.state {
+            "down" => EventKind::TargetDown,
+            "backups" => EventKind::TargetBackups,
+            _ => EventKind::TargetUp,
+        }
+    }
 }
 
 impl fmt::Display for TargetChange<'_> {

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use super::kind::EventKind;
 use super::wording::sentence;
 
 /// Lines that are shown in one sentence.
@@ -20,27 +21,51 @@ pub fn overlay_changed(author: &str, lines: &[String], objects: &[impl Display])
     let objects = objects.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let all = lines.join("\n");
     if lines.is_empty() {
-        tracing::info!(author, objects, "changed by hand, {author}: nothing differs for {objects}");
+        tracing::info!(
+            kind = EventKind::ChangedByHand.name(),
+            author,
+            objects,
+            "changed by hand, {author}: nothing differs for {objects}"
+        );
     } else {
-        tracing::info!(author, objects, keys = all, "changed by hand, {author}: {}", shown(lines));
+        tracing::info!(
+            kind = EventKind::ChangedByHand.name(),
+            author,
+            objects,
+            keys = all,
+            "changed by hand, {author}: {}",
+            shown(lines)
+        );
     }
 }
 
 /// Logs that changes by hand are over by themselves.
 pub fn overlay_ended(lines: &[String]) {
     let all = lines.join("\n");
-    tracing::info!(keys = all, "changes by hand are over: {}", shown(lines));
+    tracing::info!(
+        kind = EventKind::ByHandOver.name(),
+        keys = all,
+        "changes by hand are over: {}",
+        shown(lines)
+    );
 }
 
 /// Logs that an entry that was kept is over when the process starts.
 pub fn overlay_over(entry: &str, why: &str) {
-    tracing::info!(entry, why, "{}", sentence("", &[entry], " is over: ", why, ""));
+    tracing::info!(
+        kind = EventKind::ByHandOver.name(),
+        entry,
+        why,
+        "{}",
+        sentence("", &[entry], " is over: ", why, "")
+    );
 }
 
 /// Logs how many changes by hand a process starts with, and how many of them have no effect.
 pub fn overlay_laid(effective: usize, aside: usize) {
     let idle = if aside == 0 { String::new() } else { format!(", {aside} without effect") };
     tracing::info!(
+        kind = EventKind::ByHandInForce.name(),
         effective,
         aside,
         "changes by hand in force: {effective}{idle}; `evenkeel diff` shows them"
@@ -49,12 +74,19 @@ pub fn overlay_laid(effective: usize, aside: usize) {
 
 /// Logs that an entry has no effect with the config in force.
 pub fn overlay_aside(entry: &str, why: &str) {
-    tracing::warn!(entry, why, "{}", sentence("", &[entry], " has no effect: ", why, ""));
+    tracing::warn!(
+        kind = EventKind::ByHandAside.name(),
+        entry,
+        why,
+        "{}",
+        sentence("", &[entry], " has no effect: ", why, "")
+    );
 }
 
 /// Logs that nothing can be changed by hand.
 pub fn overlay_unkept(reason: &str) {
     tracing::warn!(
+        kind = EventKind::ByHandUnkept.name(),
         reason,
         "{}",
         sentence("changes by hand are refused, they can't be kept: ", &[], "", reason, "")
@@ -63,19 +95,26 @@ pub fn overlay_unkept(reason: &str) {
 
 /// Logs that the store has not what is in force.
 pub fn overlay_behind(reason: &str) {
-    tracing::warn!(reason, "{}", sentence("what is over by hand can't be kept yet: ", &[], "", reason, ""));
+    tracing::warn!(
+        kind = EventKind::ByHandBehind.name(),
+        reason,
+        "{}",
+        sentence("what is over by hand can't be kept yet: ", &[], "", reason, "")
+    );
 }
 
 /// Logs what of the journal was not whole: bytes at its end, lines in the middle.
 pub fn overlay_cut(torn: usize, damaged: usize) {
     if damaged > 0 {
         tracing::warn!(
+            kind = EventKind::JournalCut.name(),
             torn,
             damaged,
             "the journal of changes by hand is damaged, {damaged} lines are left out; it is kept as overlay.journal.damaged"
         );
     } else {
         tracing::warn!(
+            kind = EventKind::JournalCut.name(),
             torn,
             "the journal of changes by hand was cut by {torn} bytes, the rest of a change that nobody was told is done"
         );

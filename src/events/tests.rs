@@ -1,4 +1,6 @@
 use std::io::Write;
+use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use super::*;

@@ -9,6 +9,8 @@ use std::thread;
 use rustix::process::setpriority_process;
 use tokio::sync::oneshot;
 
+use crate::events;
+
 /// What the thread is to the others: about a tenth of a worker's share where both want the same core.
 const NICE: i32 = 10;
 
@@ -17,12 +19,12 @@ const NICE: i32 = 10;
 /// # Errors
 /// There can't be another thread.
 pub fn in_background(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    let events = tracing::dispatcher::get_default(tracing::Dispatch::clone);
+    let follow = events::here_as_there();
     let work = move || {
+        follow();
         // To Linux a priority is a thread's. Where it is not taken the work is done all the same.
         let _ = setpriority_process(None, NICE);
-        // Events of this thread go where those of its starter go: that is how a test sees them.
-        tracing::dispatcher::with_default(&events, work);
+        work();
     };
     thread::Builder::new().name("evenkeel-reload".into()).spawn(work).map(drop)
 }

@@ -106,11 +106,11 @@ impl Writer {
         let shared = Arc::new(Shared { loss: Loss::new(lost), ..Shared::default() });
         let lines = Lines::new(sink);
         let mut output = Output { lines, open, failing: false, shared: Arc::clone(&shared) };
-        // Events of this thread go where those of its starter go: that is how a test sees them.
-        let events = tracing::dispatcher::get_default(tracing::Dispatch::clone);
+        let follow = events::here_as_there();
         let thread = std::thread::Builder::new().name("access log".into()).spawn(move || {
             let _alive: SyncSender<()> = alive;
-            tracing::dispatcher::with_default(&events, || output.run(&batches));
+            follow();
+            output.run(&batches);
         })?;
         Ok(Writer { intake: LogIntake { queue, shared }, thread, ended })
     }

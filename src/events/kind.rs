@@ -1,0 +1,92 @@
+//! What kinds of events there are.
+
+macro_rules! kinds {
+    ($($kind:ident $name:literal $meaning:literal,)*) => {
+        /// What an event is about: a closed list, each with a name that stays.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum EventKind {
+            $(#[doc = $meaning] $kind,)*
+        }
+
+        impl EventKind {
+            /// All of them.
+            pub const ALL: &'static [EventKind] = &[$(EventKind::$kind),*];
+
+            /// As logs, streams and webhooks call it.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(EventKind::$kind => $name,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    BackendUp "backend_up" "A backend gets requests.",
+    BackendDown "backend_down" "A backend gets none.",
+    BackendDraining "backend_draining" "A backend finishes what it has, and gets no new clients.",
+    TargetUp "target_up" "A target is served by backends that are no backups.",
+    TargetBackups "target_backups" "A target is served by its backups only.",
+    TargetDown "target_down" "A target has no backend left.",
+    PanicBegan "panic_began" "So few are left that outliers get requests.",
+    PanicEnded "panic_ended" "Enough are left again.",
+    LimitMet "limit_met" "For the first time a backend has as many requests as were found out to be good for it.",
+    SuccessorsUp "successors_up" "The backends of another config have taken over.",
+    SuccessorsLate "successors_late" "None of them is up in time.",
+    ProbeStarved "probe_starved" "A backend can't be probed for want of a local resource.",
+    AgentUnheard "agent_unheard" "An agent tells nothing new.",
+    NameLost "name_lost" "A name does not resolve any more.",
+    Refused "refused" "Requests or connections were refused for want of room.",
+    AcceptFailed "accept_failed" "Connections can't be accepted.",
+    HandoverFailed "handover_failed" "A connection of another worker can't be served.",
+    ConnectionsCut "connections_cut" "Connections of a listener that is gone were cut.",
+    UpstreamTlsFailed "upstream_tls_failed" "TLS with a backend fails.",
+    UpstreamUnverified "upstream_unverified" "Whoever answers is taken for a backend.",
+    StickyKeyMade "sticky_key_made" "Sticky cookies are made with a key of this process.",
+    CertificateExpires "certificate_expires" "A certificate ends soon.",
+    NoTlsSession "no_tls_session" "No TLS session can be made: a bug.",
+    AuthorityUnreadable "authority_unreadable" "One of the system's trusted certificates can't be read.",
+    NoAuthorities "no_authorities" "Variables that name trusted certificates lead to none.",
+    OwnAuthorities "own_authorities" "The system has no trusted certificates, so a list of our own is used.",
+    Reload "reload" "Another config is in force.",
+    ReloadRefused "reload_refused" "Another config was not taken.",
+    ConfigWarning "config_warning" "What `check` warns of in a config that was put into force.",
+    WatchFallsBack "watch_falls_back" "The kernel can't say when files change.",
+    ChangedByHand "changed_by_hand" "Somebody has changed something by hand.",
+    ByHandOver "by_hand_over" "A change by hand is over.",
+    ByHandInForce "by_hand_in_force" "How many changes by hand the process starts with.",
+    ByHandAside "by_hand_aside" "A change by hand has no effect.",
+    ByHandUnkept "by_hand_unkept" "Changes by hand are refused, since they can't be kept.",
+    ByHandBehind "by_hand_behind" "What is over by hand can't be kept yet.",
+    JournalCut "journal_cut" "The journal of changes by hand was not whole.",
+    AdminSocket "admin_socket" "Where the admin socket is.",
+    NoAdminSocket "no_admin_socket" "There is none.",
+    AdminListener "admin_listener" "Where the admin API is over TCP.",
+    NoAdminListener "no_admin_listener" "It is nowhere.",
+    ConnectionBudget "connection_budget" "How many connections there is room for.",
+    DescriptorsShort "descriptors_short" "`max_connections` is more than descriptors are enough for.",
+    BacklogCapped "backlog_capped" "The system shortens the queues of listening sockets.",
+    Listening "listening" "An address is bound.",
+    Draining "draining" "The shutdown has begun, or its next step has.",
+    Cutting "cutting" "What is left is cut.",
+    Stopped "stopped" "The process ends.",
+    Fatal "fatal" "It ends with an error.",
+    TaskPanicked "task_panicked" "A bug: a task has ended by a panic.",
+    BegunAgain "begun_again" "What lasts was begun again after a panic.",
+    NoLogFile "no_log_file" "There is no access log to reopen.",
+    AccessLogFailed "access_log_failed" "The access log can't be written.",
+    AccessLogWorks "access_log_works" "It can be written again.",
+    AccessLogReopened "access_log_reopened" "It goes on in a new file.",
+    RecordsDropped "records_dropped" "Records never reached it.",
+    EventsLost "events_lost" "Events never reached standard error.",
+}
+
+impl EventKind {
+    /// The kind of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<EventKind> {
+        EventKind::ALL.iter().copied().find(|kind| kind.name() == name)
+    }
+}

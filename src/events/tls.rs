@@ -1,0 +1,91 @@
+//! What is told of TLS: with clients, with backends, and of certificates.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::Path;
+
+use super::kind::EventKind;
+use super::wording::{name, sentence};
+
+/// Logs that a certificate ends soon: it is still shown, and somebody should renew it.
+///
+/// `owner` is the listener or the target that shows it.
+pub fn certificate_expires(owner: &str, file: &Path, days: i64) {
+    let file = file.display().to_string();
+    let middle = format!(" expires in {days} days: ");
+    tracing::warn!(
+        kind = EventKind::CertificateExpires.name(),
+        owner,
+        file,
+        days,
+        "{}",
+        sentence("the certificate of ", &[owner], &middle, &file, "")
+    );
+}
+
+/// Logs that TLS with a backend failed, and why.
+///
+/// Called once, and again only when it lasts or comes back: not once per connection.
+pub fn upstream_tls_failed(identity: &str, reason: &str) {
+    tracing::warn!(
+        kind = EventKind::UpstreamTlsFailed.name(),
+        backend = identity,
+        reason,
+        "{}",
+        sentence("TLS with backend ", &[identity], " failed: ", reason, "")
+    );
+}
+
+/// The same of each further connection, for whoever debugs.
+pub fn upstream_tls_failed_again(identity: &str, reason: &str) {
+    tracing::debug!(backend = identity, reason, "TLS with backend {identity} failed again: {reason}");
+}
+
+/// Logs that whoever answers is taken for a backend of this target. Called once per accepted config.
+pub fn upstream_unverified(target: &str) {
+    tracing::warn!(
+        kind = EventKind::UpstreamUnverified.name(),
+        target,
+        "target {}: `upstream_tls.insecure`: whoever redirects its traffic can read and change it",
+        name(target)
+    );
+}
+
+/// Logs that no TLS session can be made for a client: a bug, since the config was judged before.
+pub fn no_tls_session(listener: &str, error: &dyn fmt::Display) {
+    tracing::error!(kind = EventKind::NoTlsSession.name(), listener, %error, "listener {listener}: no TLS session can be made: {error}");
+}
+
+/// Logs, for whoever debugs, that the TLS handshake of a client failed.
+pub fn handshake_failed(listener: &str, client: Option<IpAddr>, cause: &str, error: &str) {
+    let client = client.map_or_else(|| "a unix socket".to_owned(), |ip| ip.to_string());
+    tracing::debug!(
+        listener,
+        client,
+        cause,
+        error,
+        "TLS handshake of {client} with listener {listener} failed: {cause}: {error}"
+    );
+}
+
+/// Logs that one of the system's trusted certificates is not usable.
+pub fn authority_unreadable(error: &dyn fmt::Display) {
+    tracing::warn!(kind = EventKind::AuthorityUnreadable.name(), %error, "some of the trusted certificates can't be read: {error}");
+}
+
+/// Logs that the variables that name trusted certificates lead to none.
+pub fn no_authorities(variables: &str) {
+    tracing::warn!(
+        kind = EventKind::NoAuthorities.name(),
+        variables,
+        "{variables} give no certificate: no backend can be verified"
+    );
+}
+
+/// Logs that a list of our own is trusted where the system has none.
+pub fn own_authorities() {
+    tracing::warn!(
+        kind = EventKind::OwnAuthorities.name(),
+        "this system has no trusted certificates; Mozilla's list is used instead"
+    );
+}
