@@ -19,6 +19,7 @@ mod refusals;
 mod reloads;
 mod threads;
 mod tls;
+mod trial;
 mod wording;
 
 pub use asked::{admin_listener, admin_socket, no_admin_listener, no_admin_socket};
@@ -44,6 +45,7 @@ pub use tls::{
     authority_unreadable, certificate_expires, handshake_failed, no_authorities, no_tls_session,
     own_authorities, upstream_tls_failed, upstream_tls_failed_again, upstream_unverified,
 };
+pub use trial::{applied, confirmed, edit_on_trial, rollback_failed, rolled_back};
 
 use refusals::RefusalText;
 use wording::{SENTENCE, millis, name, rough, sentence};

@@ -121,21 +121,10 @@ pub(super) async fn add(api: &Arc<Api>, asked: &Question) -> AdminOutcome {
 /// `DELETE` of a backend.
 pub(super) async fn remove(api: &Arc<Api>, asked: &Question) -> AdminOutcome {
     let object = ObjectName::backend(asked.parameter("target"), asked.parameter("backend"));
-    let drain = asked.query("drain").map(|text| span("drain", &text, DRAIN_MAX)).transpose()?;
+    let drain = asked.span("drain", DRAIN_MAX)?;
     let longest = Duration::from_secs(LASTS_MAX);
-    let lasts = asked.query("for").map(|text| span("for", &text, longest)).transpose()?;
+    let lasts = asked.span("for", longest)?;
     change(api, asked, vec![Wish::Remove(object)], lasts, drain).await.map(|done| ok(&done))
-}
-
-/// A parameter such as `30s`, `5m` or `30`, which is seconds.
-fn span(name: &str, text: &str, most: Duration) -> Result<Duration, ProblemDocument> {
-    let seconds = text.parse().ok().map(Duration::from_secs);
-    let read = seconds.or_else(|| humantime::parse_duration(text).ok()).filter(|span| *span <= most);
-    read.ok_or_else(|| {
-        let most = humantime::format_duration(most);
-        let detail = format!("`{name}` is a time such as `30s` or `5m`, at most {most}");
-        ProblemDocument::plain(StatusCode::BAD_REQUEST, detail)
-    })
 }
 
 /// `for`: seconds after which the change is over.
@@ -172,20 +161,12 @@ fn problem(fault: HandFault) -> ProblemDocument {
         }
         HandFault::Declined(Declined::Unfit(faults)) => unfit(&faults),
         HandFault::Refused(refusal) => ProblemDocument::refused(refusal.problems, refusal.is_conflict),
-        HandFault::Unkept(unkept) => {
-            let status = if unkept.is_full {
-                StatusCode::INSUFFICIENT_STORAGE
-            } else {
-                StatusCode::SERVICE_UNAVAILABLE
-            };
-            let detail = format!("nothing has changed, because it can't be kept: {}", unkept.reason);
-            ProblemDocument { kind: NOT_KEPT.to_owned(), ..ProblemDocument::plain(status, detail) }
-        }
+        HandFault::Unkept(unkept) => ProblemDocument::unkept(
+            unkept.is_full,
+            &format!("nothing has changed, because it can't be kept: {}", unkept.reason),
+        ),
     }
 }
-
-/// The type of a problem with the store.
-const NOT_KEPT: &str = "urn:evenkeel:problem:not-kept";
 
 /// Each fault with its place; the first is the one that is told.
 fn unfit(faults: &[AdditionFault]) -> ProblemDocument {
@@ -218,16 +199,5 @@ mod tests {
         };
         let detail = "nothing has changed, because it can't be kept: why".to_owned();
         assert_eq!((of(true), of(false)), ((507, detail.clone()), (503, detail)));
-    }
-
-    #[test]
-    fn a_span_is_a_number_of_seconds_or_has_a_unit() {
-        let read = |text| span("drain", text, DRAIN_MAX).map_err(|problem| problem.status);
-        assert_eq!(read("30"), Ok(Duration::from_secs(30)));
-        assert_eq!(read("1m 30s"), Ok(Duration::from_secs(90)));
-        assert_eq!(
-            (read("0s"), read("-1"), read("2days"), read("soon")),
-            (Ok(Duration::ZERO), Err(400), Err(400), Err(400))
-        );
     }
 }

@@ -14,6 +14,7 @@ pub mod route;
 pub mod routes;
 pub mod status;
 pub mod status_routes;
+pub mod trial_routes;
 pub mod wire;
 
 pub use api::{AboutProcess, Api, TextLoader};

@@ -14,6 +14,7 @@ use super::life_routes;
 use super::openapi;
 use super::route::{AdminOutcome, AdminRoute};
 use super::status_routes;
+use super::trial_routes;
 use super::wire::{ProcessFacts, RouteFacts};
 use crate::config::model::Scope::{Configure, Operate};
 
@@ -55,6 +56,29 @@ pub const ROUTES: &[AdminRoute] = &[
     AdminRoute::change("POST", "/api/v1/reload", Configure, "The same.", |api, _| {
         Box::pin(config_routes::reload(api))
     }),
+    AdminRoute::change(
+        "POST",
+        "/api/v1/config/apply",
+        Configure,
+        "Puts this config into force, and into the place of the file; with confirm on trial for so long.",
+        |api, asked| Box::pin(trial_routes::apply(api, asked)),
+    )
+    .taking(BodyKind::Config)
+    .with(&["confirm", "file"]),
+    AdminRoute::change(
+        "POST",
+        "/api/v1/config/confirm",
+        Configure,
+        "Puts the config on trial into the place of the file.",
+        |api, asked| Box::pin(trial_routes::confirm(api, asked)),
+    ),
+    AdminRoute::change(
+        "POST",
+        "/api/v1/config/rollback",
+        Configure,
+        "Takes the config on trial back.",
+        |api, asked| Box::pin(trial_routes::rollback(api, asked)),
+    ),
     AdminRoute::read(
         "/api/v1/config/digest",
         "A hash over the running state: as long as it is the same, nothing has changed.",

@@ -11,6 +11,7 @@ use super::exchange::question::Question;
 use super::route::AdminOutcome;
 use super::status::assembly::Sources;
 use super::status::report::ProcessReport;
+use super::trial_routes::trial_report;
 use crate::net::now;
 use crate::telemetry::cells::{Readings, Totals};
 
@@ -51,6 +52,7 @@ pub(super) fn status(api: &Api) -> AdminOutcome {
         workers: reloader.cells.len(),
         started_ms,
         uptime_ms,
+        trial: api.running.trial().as_deref().map(trial_report),
     };
     let bound: Vec<(String, String)> =
         reloader.bound().into_iter().map(|(listener, address)| (listener, address.to_string())).collect();

@@ -16,6 +16,28 @@ pub struct ChangeReport {
     pub entries: Vec<EntryReport>,
 }
 
+/// What an applied config is answered with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApplyReport {
+    /// What has changed in the process, as a reload says it.
+    pub plan: Plan,
+    /// The trial that it is on; `None`: it lies in the file now.
+    pub trial: Option<TrialReport>,
+}
+
+/// A config on trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrialReport {
+    /// Who has applied it.
+    pub who: String,
+    /// When, in milliseconds since 1970.
+    pub since_ms: u64,
+    /// How long it may last, in milliseconds.
+    pub window_ms: u64,
+    /// For how long it still may, in milliseconds.
+    pub left_ms: u64,
+}
+
 /// Who answers: `GET /api/v1`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessFacts {

@@ -15,7 +15,7 @@ use clap_complete::Shell;
 
 use crate::config::Flags;
 use crate::config::model::{Balance, EventFormat, LogLevel};
-use running::{PlanOptions, ProcessOptions, ReloadOptions};
+use running::{ApplyOptions, AskOptions, PlanOptions, ProcessOptions};
 use simulate::SimulateOptions;
 use status::StatusOptions;
 
@@ -111,7 +111,16 @@ pub(super) enum Command {
     Plan(PlanOptions),
     /// Have the process that runs read its config again, and tell what has changed
     #[command(after_help = running::RELOAD_EXAMPLES)]
-    Reload(ReloadOptions),
+    Reload(AskOptions),
+    /// Put another config into force, on trial if asked, and into the place of the process's file
+    #[command(after_help = running::APPLY_EXAMPLES)]
+    Apply(ApplyOptions),
+    /// Have the config on trial stay: it takes the place of the process's file
+    #[command(after_help = running::CONFIRM_EXAMPLES)]
+    Confirm(AskOptions),
+    /// Take the config on trial back
+    #[command(after_help = running::ROLLBACK_EXAMPLES)]
+    Rollback(AskOptions),
     /// Show the state of all listeners, targets and backends of the process that runs, or of one target or backend
     #[command(after_help = status::EXAMPLES)]
     Status(StatusOptions),

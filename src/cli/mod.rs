@@ -45,8 +45,11 @@ pub fn main() -> ExitCode {
     };
     let outcome = match args.command {
         Some(Command::Check(options)) => check::run(&options),
-        Some(Command::Plan(options)) => running::plan(&options),
-        Some(Command::Reload(options)) => running::reload(&options),
+        Some(Command::Plan(options)) => running::config::plan(&options),
+        Some(Command::Reload(asking)) => running::config::reload(&asking),
+        Some(Command::Apply(options)) => running::config::apply(&options),
+        Some(Command::Confirm(asking)) => running::config::confirm(&asking),
+        Some(Command::Rollback(asking)) => running::config::rollback(&asking),
         Some(Command::Drain(options)) => running::hand::drain(&options),
         Some(Command::Down(options)) => running::hand::down(&options),
         Some(Command::Ready(options)) => running::hand::ready(&options),

@@ -59,7 +59,8 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
     let begun = Begun::load(loaded, store(&whereabouts)?);
     let force = Arc::clone(&begun.laid.loaded);
     let (config, rows) = (&force.config, &force.effective);
-    let path = whereabouts.config.as_ref().map(|path| path.display().to_string());
+    let place = whereabouts.config.clone();
+    let path = place.as_ref().map(|path| path.display().to_string());
     let about = AboutProcess { name: whereabouts.name.clone(), config: path };
     let admin = AdminListener::open(whereabouts, &folders).map_err(|error| located(error.into(), rows))?;
     let door = match &config.admin {
@@ -78,7 +79,13 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
             obey(&mut terms, &mut ints, &shutdown, &reloader).await;
         }));
         let mut hangups = signal(SignalKind::hangup())?;
-        let running = Arc::new(RunningConfig::new(server.reloader(), loader, tune, begun));
+        let running = RunningConfig::new(server.reloader(), loader, tune, begun);
+        let running = Arc::new(match place {
+            Some(place) => running.lying_at(place),
+            None => running,
+        });
+        let tried = Arc::clone(&running);
+        control.spawn(again("the config on trial", async move || tried.keep_trial().await));
         let (timed, ending) = (Arc::clone(&running), Arc::clone(&running));
         control.spawn(again("changes by hand that are over", async move || timed.keep_time().await));
         let drain = server.shutdown().drain.clone();
@@ -91,7 +98,7 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
             let mut watcher = Watcher::new(watched.files());
             while watcher.changed().await {
                 // It has said what came of it.
-                let _ = watched.reload().await;
+                let _ = watched.reload_changed().await;
             }
         }));
         let api = Arc::new(Api::new(about, Arc::clone(&running), text));

@@ -122,6 +122,33 @@ impl Files {
         Files { all: named.map(|(looked, state)| (looked.clone(), *state)).collect() }
     }
 
+    /// Only those in which the config is written.
+    #[must_use]
+    pub fn written(&self) -> Files {
+        let written = self.all.iter().filter(|(_, (role, _))| *role == FileRole::Config);
+        Files { all: written.map(|(looked, state)| (looked.clone(), *state)).collect() }
+    }
+
+    /// All but this one.
+    #[must_use]
+    pub fn without(mut self, path: Option<&Path>) -> Files {
+        if let Some(path) = path {
+            self.all.remove(&Looked::File(path.to_owned()));
+        }
+        self
+    }
+
+    /// The first of these that is another one in `later`, or is not there.
+    #[must_use]
+    pub fn first_that_differs(&self, later: &Files) -> Option<String> {
+        let differs =
+            |(looked, state): &(&Looked, &(FileRole, FileState))| later.all.get(looked) != Some(*state);
+        self.all.iter().find(differs).map(|(looked, _)| match looked {
+            Looked::File(path) => path.display().to_string(),
+            Looked::Pattern(pattern) => pattern.to_string(),
+        })
+    }
+
     /// Their paths, as they were written.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.all.keys().filter_map(|looked| match looked {

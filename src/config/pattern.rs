@@ -1,5 +1,6 @@
 //! A pattern of file names: which files there are now, and which folders say so.
 
+use std::fmt;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -28,6 +29,13 @@ pub(super) struct Matches {
     pub(super) folders: Vec<PathBuf>,
     /// A folder that could not be looked through, and why: what is in it nobody knows.
     pub(super) unread: Option<(PathBuf, String)>,
+}
+
+/// As it was written.
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
 }
 
 impl Pattern {

@@ -3,18 +3,7 @@
 use std::fmt::Display;
 
 use super::kind::EventKind;
-use super::wording::sentence;
-
-/// Lines that are shown in one sentence.
-const SHOWN: usize = 3;
-
-fn shown(lines: &[String]) -> String {
-    let mut text = lines.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join("; ");
-    if let Some(more) = lines.len().checked_sub(SHOWN).filter(|more| *more > 0) {
-        text += &format!("; and {more} more");
-    }
-    text
-}
+use super::wording::{listed, sentence};
 
 /// Logs that `author` has changed something by hand. `lines`: what has changed, as a plan says it.
 pub fn overlay_changed(author: &str, lines: &[String], objects: &[impl Display]) {
@@ -34,7 +23,7 @@ pub fn overlay_changed(author: &str, lines: &[String], objects: &[impl Display])
             objects,
             keys = all,
             "changed by hand, {author}: {}",
-            shown(lines)
+            listed(lines)
         );
     }
 }
@@ -46,7 +35,7 @@ pub fn overlay_ended(lines: &[String]) {
         kind = EventKind::ByHandOver.name(),
         keys = all,
         "changes by hand are over: {}",
-        shown(lines)
+        listed(lines)
     );
 }
 

@@ -3,32 +3,13 @@
 use std::time::Duration;
 
 use super::kind::EventKind;
-use super::wording::rough;
+use super::wording::{listed, rough};
 
 /// Logs what a reload has changed, one text for each thing; all of them in JSON, some in the sentence.
 pub fn reloaded(differing: &[String]) {
-    const SHOWN: usize = 3;
-    let count = differing.len();
-    let shown = differing.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join("; ");
-    let all = differing.join("\n");
-    match count {
-        0 => tracing::info!(kind = EventKind::Reload.name(), differing = count, "reloaded: nothing differs"),
-        1..=SHOWN => tracing::info!(
-            kind = EventKind::Reload.name(),
-            differing = count,
-            keys = all,
-            "reloaded: {shown}"
-        ),
-        more => {
-            tracing::info!(
-                kind = EventKind::Reload.name(),
-                differing = count,
-                keys = all,
-                "reloaded: {shown}; and {} more",
-                more - SHOWN
-            )
-        }
-    }
+    let (count, all, shown) = (differing.len(), differing.join("\n"), listed(differing));
+    let (kind, keys) = (EventKind::Reload.name(), (count > 0).then_some(all));
+    tracing::info!(kind, differing = count, keys, "reloaded: {shown}");
 }
 
 /// Logs what `check` would warn of in a config that has just been put into force.

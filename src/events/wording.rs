@@ -70,6 +70,19 @@ pub(super) fn sentence(start: &str, names: &[&str], middle: &str, reason: &str, 
     format!("{head}{}{end}", clipped(reason, room.max(REASON)))
 }
 
+/// The first three of some lines, and how many more there are.
+pub(super) fn listed(lines: &[String]) -> String {
+    const SHOWN: usize = 3;
+    if lines.is_empty() {
+        return "nothing differs".to_owned();
+    }
+    let text = lines.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join("; ");
+    match lines.len() {
+        0..=SHOWN => text,
+        more => format!("{text}; and {} more", more - SHOWN),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

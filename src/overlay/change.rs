@@ -30,6 +30,21 @@ pub enum Wish {
     Remove(ObjectName),
 }
 
+impl Wish {
+    /// Whether it says something of what `entry` is about.
+    #[must_use]
+    pub fn concerns(&self, entry: &OverlayEntry) -> bool {
+        match self {
+            Wish::Set(object, change) => entry.object == *object && entry.change.field() == change.field(),
+            Wish::Clear(object, field) => entry.object == *object && entry.change.field() == *field,
+            Wish::Remove(object) => entry.object == *object,
+            Wish::Add { target, name, .. } => {
+                entry.object.target == *target && name.is_some() && entry.object.backend == *name
+            }
+        }
+    }
+}
+
 /// What is wanted at once: all of it is done, or nothing.
 #[derive(Clone, Debug)]
 pub struct WishList {

@@ -20,6 +20,25 @@ pub struct Reconciled {
     pub ended: Vec<(OverlayEntry, EntryEnd)>,
 }
 
+impl Reconciled {
+    /// Those that have ended because of what the file says, and not by themselves: with another file they would go on.
+    #[must_use]
+    pub fn ended_by_file(&self) -> Vec<OverlayEntry> {
+        let is_by_file = |end: &EntryEnd| {
+            matches!(end, EntryEnd::FileChanged { .. } | EntryEnd::InFile | EntryEnd::OtherAddress)
+        };
+        let backends = self
+            .ended
+            .iter()
+            .filter(|(entry, end)| entry.change.field() == EntryField::Added && is_by_file(end));
+        let objects: HashSet<&ObjectName> = backends.map(|(entry, _)| &entry.object).collect();
+        let ended = self.ended.iter().filter(|(entry, end)| {
+            is_by_file(end) || *end == EntryEnd::WithBackend && objects.contains(&entry.object)
+        });
+        ended.map(|(entry, _)| entry.clone()).collect()
+    }
+}
+
 /// Why an entry is no more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryEnd {

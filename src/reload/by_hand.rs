@@ -71,18 +71,26 @@ impl RunningConfig {
         let at_ms = now_ms();
         let lasts = lasts.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
         let expires_ms = lasts.map(|span| at_ms.saturating_add(span));
-        let (before, next_id) = {
+        let (before, paused_before, next_id) = {
             let kept = force.kept();
             if let Some(reason) = kept.fault() {
                 let reason = reason.to_owned();
                 return Err(HandFault::Unkept(Unkept { reason, is_full: false }));
             }
-            (kept.entries().to_vec(), kept.next_id())
+            (kept.entries().to_vec(), kept.paused().to_vec(), kept.next_id())
         };
         let ask = WishList { wishes, author, at_ms, expires_ms };
         let changed = change(&force.file, &before, &force.laid.aside, next_id, &ask);
         let Changed { entries, next_id, laid, objects } = changed.map_err(HandFault::Declined)?;
-        self.keep(force, entries, next_id).await.map_err(HandFault::Unkept)?;
+        // What is said now holds also when the config on trial is taken back.
+        let is_replaced = |paused: &OverlayEntry| {
+            let same = |entry: &OverlayEntry| {
+                entry.object == paused.object && entry.change.field() == paused.change.field()
+            };
+            ask.wishes.iter().any(|wish| wish.concerns(paused)) || entries.iter().any(same)
+        };
+        let paused = paused_before.iter().filter(|paused| !is_replaced(paused)).cloned().collect();
+        self.keep(force, entries, paused, next_id).await.map_err(HandFault::Unkept)?;
         let leaving = self.backends(&objects);
         match self.apply(&laid, force.rows()).await {
             Ok((plan, reloaded)) => {
@@ -96,7 +104,9 @@ impl RunningConfig {
             }
             Err(refusal) => {
                 // Nobody is told that it is done, so it may not be there after a crash.
-                if let Err(unkept) = self.keep(force, before.clone(), next_id).await {
+                let kept = self.keep(force, before.clone(), paused_before.clone(), next_id).await;
+                if let Err(unkept) = kept {
+                    force.kept().pause(&paused_before);
                     force.kept().hold(&before, next_id);
                     events::overlay_behind(&unkept.reason);
                 }
@@ -169,12 +179,13 @@ impl RunningConfig {
         &self,
         force: &ConfigInForce,
         entries: Vec<OverlayEntry>,
+        paused: Vec<OverlayEntry>,
         next_id: u64,
     ) -> Result<(), Unkept> {
         let kept = Arc::clone(&force.kept);
         let kept = background(move || {
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.keep(&entries, next_id)
+            kept.keep(&entries, &paused, next_id)
         });
         let failed = |error: std::io::Error| Err(Unkept { reason: error.to_string(), is_full: false });
         kept.await.unwrap_or_else(failed)

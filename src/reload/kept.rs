@@ -7,6 +7,8 @@
 //! 2. `stored` is what the store would load now. What is in force and not stored yet, because the disk was full when a file edit ended
 //!    an entry, is a part of the next record.
 //! 3. Ids are never given twice, also not to those who come after a crash.
+//! 4. What is `paused` is stored and not in force: entries that only the text on trial has ended. A crash is a rollback, and they
+//!    are there again. No entry in force is of the same object and field as one of them.
 
 #[cfg(test)]
 mod model;
@@ -58,6 +60,7 @@ pub struct Found {
 #[derive(Debug)]
 pub struct KeptOverlay {
     entries: Vec<OverlayEntry>,
+    paused: Vec<OverlayEntry>,
     stored: Vec<OverlayEntry>,
     next_id: u64,
     /// `Err`: nothing can be kept, and why.
@@ -68,7 +71,8 @@ impl KeptOverlay {
     /// One that has nothing and keeps nothing, for this reason.
     #[must_use]
     pub fn unkept(reason: impl Into<String>) -> KeptOverlay {
-        KeptOverlay { entries: Vec::new(), stored: Vec::new(), next_id: 1, store: Err(reason.into()) }
+        let (entries, paused, stored) = (Vec::new(), Vec::new(), Vec::new());
+        KeptOverlay { entries, paused, stored, next_id: 1, store: Err(reason.into()) }
     }
 
     /// What `store` has.
@@ -81,7 +85,7 @@ impl KeptOverlay {
         match read {
             Ok((entries, next_id, found)) => {
                 let stored = entries.clone();
-                (KeptOverlay { entries, stored, next_id, store: Ok(store) }, found)
+                (KeptOverlay { entries, paused: Vec::new(), stored, next_id, store: Ok(store) }, found)
             }
             Err(reason) => (KeptOverlay::unkept(reason), Found::default()),
         }
@@ -91,6 +95,18 @@ impl KeptOverlay {
     #[must_use]
     pub fn entries(&self) -> &[OverlayEntry] {
         &self.entries
+    }
+
+    /// Those that only a text on trial has ended, by id.
+    #[must_use]
+    pub fn paused(&self) -> &[OverlayEntry] {
+        &self.paused
+    }
+
+    /// Those in force and those that are paused, by id.
+    #[must_use]
+    pub fn all(&self) -> Vec<OverlayEntry> {
+        together(&self.entries, &self.paused)
     }
 
     /// The id that the next entry gets.
@@ -105,14 +121,25 @@ impl KeptOverlay {
         self.store.as_ref().err().map(String::as_str)
     }
 
-    /// Keeps `entries` in the place of those there are. When this returns they are kept.
+    /// Keeps `entries` in the place of those there are, and these paused ones. When this returns they are kept.
     ///
     /// # Errors
     /// Nothing has changed.
-    pub fn keep(&mut self, entries: &[OverlayEntry], next_id: u64) -> Result<(), Unkept> {
-        self.store(entries, next_id)?;
+    pub fn keep(
+        &mut self,
+        entries: &[OverlayEntry],
+        paused: &[OverlayEntry],
+        next_id: u64,
+    ) -> Result<(), Unkept> {
+        self.store(&together(entries, paused), next_id)?;
+        self.pause(paused);
         self.hold(entries, next_id);
         Ok(())
+    }
+
+    /// The paused entries are these.
+    pub fn pause(&mut self, paused: &[OverlayEntry]) {
+        self.paused = paused.to_vec();
     }
 
     /// The entries in force are these, kept or not.
@@ -126,13 +153,8 @@ impl KeptOverlay {
     /// # Errors
     /// It is still not kept.
     pub fn catch_up(&mut self) -> Result<(), Unkept> {
-        if self.stored == self.entries {
-            return Ok(());
-        }
-        let entries = std::mem::take(&mut self.entries);
-        let outcome = self.store(&entries, self.next_id);
-        self.entries = entries;
-        outcome
+        let all = self.all();
+        if self.stored == all { Ok(()) } else { self.store(&all, self.next_id) }
     }
 
     /// Lets go of the store, for this reason.
@@ -159,6 +181,12 @@ impl KeptOverlay {
         }
         Ok(())
     }
+}
+
+fn together(entries: &[OverlayEntry], paused: &[OverlayEntry]) -> Vec<OverlayEntry> {
+    let mut all = [entries, paused].concat();
+    all.sort_by_key(|entry| entry.id);
+    all
 }
 
 fn is_full(error: &io::Error) -> bool {

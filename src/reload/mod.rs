@@ -19,7 +19,9 @@ pub mod objects;
 pub mod place;
 pub mod plan;
 pub mod planning;
+pub mod replacement;
 pub mod running;
+pub mod trial;
 
 use std::collections::HashSet;
 use std::io;

@@ -6,10 +6,12 @@
 //! 2. A change by hand has a turn of its own: it finds the file as it was last read, and no reading goes on meanwhile.
 //! 3. Who asks gets the outcome of a reading that began after it asked. All who asked before it began share it, so a thousand
 //!    who ask at once cost one or two readings.
+//! 4. While a config is on trial (`trial`), files are read under its text, and by nobody but the watch.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::{Mutex, watch};
 
@@ -20,6 +22,7 @@ use super::fault::Fault;
 use super::kept::KeptOverlay;
 use super::objects::objects;
 use super::plan::{Plan, PlanVerdict, PlannedEnd};
+use super::trial::{Trial, TrialView};
 use super::{Refused, Reloaded, Reloader};
 use crate::config::model::{EventFormat, LogLevel, WatchMode};
 use crate::config::{Effective, Files, Loaded, Problems};
@@ -48,13 +51,17 @@ pub type ReloadOutcome = Result<Arc<Plan>, Refusal>;
 pub struct RunningConfig {
     /// By which configs are put into force.
     pub reloader: Arc<Reloader>,
+    /// Where the config lies; `None`: in no file, so that no other can take its place.
+    pub(super) place: Option<PathBuf>,
     loader: Loader,
     tune: Tune,
     asked: AtomicU64,
     pub(super) last: Mutex<LastTurn>,
     /// What to watch: the files of the config in force, and after a refused reading those that it named too, each as it was
     /// before that reading.
-    files: watch::Sender<Files>,
+    pub(super) files: watch::Sender<Files>,
+    /// The config on trial, for who looks at it and for who ends it.
+    pub(super) trial: watch::Sender<Option<Arc<TrialView>>>,
     /// What is changed by hand, for who looks at it: as it is after each turn.
     pub(super) by_hand: watch::Sender<Arc<ByHand>>,
 }
@@ -75,11 +82,31 @@ pub(super) struct ConfigInForce {
     pub(super) laid: Laid,
     /// The overlay. It is locked for no longer than a step takes, by who has the turn.
     pub(super) kept: Arc<std::sync::Mutex<KeptOverlay>>,
+    /// It is on trial, and this is how to get back.
+    pub(super) trial: Option<Trial>,
+}
+
+/// What a config is put into force for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Occasion<'a> {
+    /// It was read again.
+    Reload,
+    /// The same, right after what is in force was written to its place.
+    Reread,
+    /// Somebody has given it.
+    Apply {
+        /// Who.
+        who: &'a str,
+        /// For so long, unless it is confirmed.
+        window: Option<Duration>,
+    },
+    /// Another one was on trial, and is taken back for this reason.
+    Rollback(&'a str),
 }
 
 impl ConfigInForce {
     /// Those of `files` that are to be watched.
-    fn watched(&self, files: &Files) -> Files {
+    pub(super) fn watched(&self, files: &Files) -> Files {
         match self.file.config.watch {
             WatchMode::On => files.clone(),
             WatchMode::Files => files.named(),
@@ -112,12 +139,19 @@ impl RunningConfig {
     #[must_use]
     pub fn new(reloader: Arc<Reloader>, loader: Loader, tune: Tune, begun: Begun) -> RunningConfig {
         let Begun { file, laid, kept } = begun;
-        let force = ConfigInForce { file, laid, kept: Arc::new(std::sync::Mutex::new(kept)) };
+        let force = ConfigInForce { file, laid, kept: Arc::new(std::sync::Mutex::new(kept)), trial: None };
         let files = watch::Sender::new(force.watched(&force.file.files));
         let by_hand = watch::Sender::new(Arc::new(force.by_hand()));
         let last = LastTurn { covers: 0, outcome: Ok(Arc::default()), force };
         let (asked, last) = (AtomicU64::new(0), Mutex::new(last));
-        RunningConfig { reloader, loader, tune, asked, last, files, by_hand }
+        let trial = watch::Sender::new(None);
+        RunningConfig { reloader, place: None, loader, tune, asked, last, files, trial, by_hand }
+    }
+
+    /// The same where the config lies in this file, so that another one can take its place.
+    #[must_use]
+    pub fn lying_at(self, place: PathBuf) -> RunningConfig {
+        RunningConfig { place: Some(place), ..self }
     }
 
     /// The files to watch, again after each reading.
@@ -137,13 +171,37 @@ impl RunningConfig {
     /// # Errors
     /// It is refused; nothing has changed.
     pub async fn reload(&self) -> ReloadOutcome {
+        self.again(async |force| match &force.trial {
+            None => self.turn(force, Occasion::Reload).await,
+            Some(trial) => {
+                let refusal = trial.view.refusal();
+                events::reload_refused(&refusal.first(), 0);
+                Err(refusal)
+            }
+        })
+        .await
+    }
+
+    /// The same because a file has changed. While a config is on trial it is read under its text.
+    ///
+    /// # Errors
+    /// It is refused; nothing has changed.
+    pub async fn reload_changed(&self) -> ReloadOutcome {
+        self.again(async |force| match force.trial.clone() {
+            None => self.turn(force, Occasion::Reload).await,
+            Some(trial) => self.turn_on_trial(force, &trial).await,
+        })
+        .await
+    }
+
+    async fn again(&self, turn: impl AsyncFnOnce(&mut ConfigInForce) -> ReloadOutcome) -> ReloadOutcome {
         let mine = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
         let mut last = self.last.lock().await;
         if last.covers >= mine {
             return last.outcome.clone();
         }
         last.covers = self.asked.load(Ordering::Relaxed);
-        let outcome = self.turn(&mut last.force).await;
+        let outcome = turn(&mut last.force).await;
         self.show(&last.force);
         last.outcome.clone_from(&outcome);
         outcome
@@ -165,12 +223,22 @@ impl RunningConfig {
         }
     }
 
-    async fn turn(&self, force: &mut ConfigInForce) -> ReloadOutcome {
+    pub(super) async fn turn(&self, force: &mut ConfigInForce, occasion: Occasion<'_>) -> ReloadOutcome {
         let (read, files) = self.read(&self.loader, force.file.files.clone()).await;
         let applied = match read {
-            Ok(loaded) => self.take(Arc::new(loaded), force).await,
+            Ok(loaded) => self.take(Arc::new(loaded), force, occasion).await,
             Err(refusal) => Err(refusal),
         };
+        self.told(applied, force, &files)
+    }
+
+    /// What came of a reading, told where nothing came of it; `files`: what was read, or would have been.
+    pub(super) fn told(
+        &self,
+        applied: Result<Plan, Refusal>,
+        force: &ConfigInForce,
+        files: &Files,
+    ) -> ReloadOutcome {
         match applied {
             Ok(plan) => {
                 self.files.send_replace(force.watched(&force.file.files));
@@ -178,22 +246,46 @@ impl RunningConfig {
             }
             Err(refusal) => {
                 events::reload_refused(&refusal.first(), refusal.problems.len().saturating_sub(1));
-                self.files.send_replace(force.watched(&files));
+                self.files.send_replace(force.watched(files));
                 Err(refusal)
             }
         }
     }
 
     /// Puts `file` into force, with what is left of the overlay laid over it.
-    async fn take(&self, file: Arc<Loaded>, force: &mut ConfigInForce) -> Result<Plan, Refusal> {
-        let reconciled = reconcile(force.kept().entries(), &file, now_ms());
+    pub(super) async fn take(
+        &self,
+        file: Arc<Loaded>,
+        force: &mut ConfigInForce,
+        occasion: Occasion<'_>,
+    ) -> Result<Plan, Refusal> {
+        let is_on_trial = match occasion {
+            Occasion::Reload | Occasion::Reread => force.trial.is_some(),
+            Occasion::Apply { window, .. } => window.is_some(),
+            Occasion::Rollback(_) => false,
+        };
+        let (entries, paused) = {
+            let kept = force.kept();
+            if is_on_trial {
+                (kept.entries().to_vec(), kept.paused().to_vec())
+            } else {
+                (kept.all(), Vec::new())
+            }
+        };
+        let reconciled = reconcile(&entries, &file, now_ms());
         let laid = lay(&file, &reconciled.entries);
         let (mut plan, reloaded) = self.apply(&laid, force.rows()).await?;
         plan.over = reconciled.ended.iter().map(PlannedEnd::from).collect();
         let config = &laid.loaded.config;
         // Who turns the volume down hears of that.
         (self.tune)(force.file.config.log_level.max(config.log_level), config.log_format);
-        events::reloaded(&plan.lines());
+        match occasion {
+            Occasion::Reload => events::reloaded(&plan.lines()),
+            Occasion::Reread if plan.verdict == PlanVerdict::Unchanged => {}
+            Occasion::Reread => events::reloaded(&plan.lines()),
+            Occasion::Apply { who, window } => events::applied(who, window, &plan.lines()),
+            Occasion::Rollback(why) => events::rolled_back(why, &plan.lines()),
+        }
         self.tell_swap(&reloaded);
         // Once is enough.
         let known = force.laid.loaded.all_warnings(SystemTime::now());
@@ -203,6 +295,9 @@ impl RunningConfig {
         let newly = newly_aside(&force.laid, &laid, &reconciled.entries);
         newly.iter().for_each(|(entry, why)| events::overlay_aside(entry, why));
         (force.file, force.laid) = (file, laid);
+        // A rollback brings back what only the text on trial has ended.
+        let pausing = if is_on_trial { reconciled.ended_by_file() } else { Vec::new() };
+        force.kept().pause(&[paused, pausing].concat());
         self.settle(&reconciled.entries, force).await;
         Ok(plan)
     }
@@ -219,7 +314,7 @@ impl RunningConfig {
 
     /// Reads a config. Beside it: what was read, or would have been, and those of the config in `force` that were not, each as
     /// it was before.
-    async fn read(&self, loader: &Loader, force: Files) -> (Result<Loaded, Refusal>, Files) {
+    pub(super) async fn read(&self, loader: &Loader, force: Files) -> (Result<Loaded, Refusal>, Files) {
         let read = Arc::clone(loader);
         // Files may be slow, and large.
         let known = force.clone();
@@ -266,6 +361,15 @@ fn newly_aside(before: &Laid, after: &Laid, entries: &[OverlayEntry]) -> Vec<(St
 }
 
 impl Refusal {
+    /// Of what can't be now, whatever the config says.
+    #[must_use]
+    pub fn now(text: String) -> Refusal {
+        Refusal {
+            problems: vec![Fault { message: text.clone(), text, ..Fault::default() }],
+            is_conflict: true,
+        }
+    }
+
     fn conflict(refused: &Refused, rows: &[Effective]) -> Refusal {
         Refusal { problems: vec![refused.fault(rows)], is_conflict: true }
     }
@@ -273,11 +377,7 @@ impl Refusal {
     /// Of a reload that did not come to its end, which is a bug.
     #[must_use]
     pub fn failed(error: &dyn std::error::Error) -> Refusal {
-        let text = format!("the reload failed: {error}");
-        Refusal {
-            problems: vec![Fault { message: text.clone(), text, ..Fault::default() }],
-            is_conflict: true,
-        }
+        Refusal::now(format!("the reload failed: {error}"))
     }
 
     /// The first problem in one line, with its place in front.

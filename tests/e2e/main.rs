@@ -86,4 +86,5 @@ mod tls_clients_http;
 mod tls_clients_log;
 mod tls_clients_names;
 mod tls_clients_sessions;
+mod trial;
 mod watch;

@@ -65,6 +65,17 @@ impl ProblemDocument {
         }
     }
 
+    /// Of what can't be kept on the disk: 507 where that is full, else 503.
+    #[must_use]
+    pub fn unkept(is_full: bool, detail: &str) -> ProblemDocument {
+        let full = StatusCode::INSUFFICIENT_STORAGE;
+        let status = if is_full { full } else { StatusCode::SERVICE_UNAVAILABLE };
+        ProblemDocument {
+            kind: "urn:evenkeel:problem:not-kept".to_owned(),
+            ..ProblemDocument::plain(status, detail)
+        }
+    }
+
     /// Its status.
     #[must_use]
     pub fn status(&self) -> StatusCode {

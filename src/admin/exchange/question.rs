@@ -79,6 +79,14 @@ impl Question {
         pairs(&self.query).find(|(known, _)| *known == name).map(|(_, value)| value).filter(|v| !v.is_empty())
     }
 
+    /// The parameter `name` of the query, a time such as `30s`, `5m` or `30`, which is seconds; `None`: absent.
+    ///
+    /// # Errors
+    /// It is none, or longer than `most`.
+    pub fn span(&self, name: &str, most: Duration) -> Result<Option<Duration>, ProblemDocument> {
+        self.query(name).map(|text| span(name, &text, most)).transpose()
+    }
+
     /// The fields of a JSON body.
     ///
     /// # Errors
@@ -98,6 +106,17 @@ impl Question {
         let text = String::from_utf8(self.body.to_vec());
         text.map(Some).map_err(|_| ProblemDocument::plain(StatusCode::BAD_REQUEST, "the body is not UTF-8"))
     }
+}
+
+/// A parameter such as `30s`, `5m` or `30`, which is seconds.
+fn span(name: &str, text: &str, most: Duration) -> Result<Duration, ProblemDocument> {
+    let seconds = text.parse().ok().map(Duration::from_secs);
+    let read = seconds.or_else(|| humantime::parse_duration(text).ok()).filter(|span| *span <= most);
+    read.ok_or_else(|| {
+        let most = humantime::format_duration(most);
+        let detail = format!("`{name}` is a time such as `30s` or `5m`, at most {most}");
+        ProblemDocument::plain(StatusCode::BAD_REQUEST, detail)
+    })
 }
 
 /// Names and decoded values of a query.
@@ -249,5 +268,16 @@ mod tests {
         assert_eq!(read("", CONFIG_MAX + 1, BodyKind::Config), Err(413));
         assert_eq!(read("application/json", 1, BodyKind::Config), Err(415));
         assert_eq!((read("", 0, BodyKind::None), read("", 1, BodyKind::None)), (Ok(0), Err(415)));
+    }
+
+    #[test]
+    fn a_span_is_a_number_of_seconds_or_has_a_unit() {
+        let read = |text| span("drain", text, Duration::from_secs(86400)).map_err(|problem| problem.status);
+        assert_eq!(read("30"), Ok(Duration::from_secs(30)));
+        assert_eq!(read("1m 30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(
+            (read("0s"), read("-1"), read("2days"), read("soon")),
+            (Ok(Duration::ZERO), Err(400), Err(400), Err(400))
+        );
     }
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::admin::wire::TrialReport;
+
 /// `GET /api/v1/status`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StatusReport {
@@ -41,6 +43,9 @@ pub struct ProcessReport {
     pub started_ms: u64,
     /// How long ago that is.
     pub uptime_ms: u64,
+    /// The trial that the config in force is on; `None`: it is on none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial: Option<TrialReport>,
 }
 
 /// Client connections.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args as ClapArgs;
 
-use super::running::ProcessOptions;
+use super::running::AskOptions;
 
 macro_rules! examples {
     ($name:ident, $lines:literal) => {
@@ -74,17 +74,6 @@ pub(in crate::cli) struct HandOptions {
     /// Which process.
     #[command(flatten)]
     pub(in crate::cli) asking: AskOptions,
-}
-
-/// Who is asked, and how it is printed.
-#[derive(Debug, ClapArgs)]
-pub(in crate::cli) struct AskOptions {
-    /// Which process.
-    #[command(flatten)]
-    pub(in crate::cli) process: ProcessOptions,
-    /// Print the answer of the admin API as it is
-    #[arg(long)]
-    pub(in crate::cli) json: bool,
 }
 
 /// A backend.

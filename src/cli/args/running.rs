@@ -1,8 +1,11 @@
 //! Options of the commands that talk to a process that serves.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args as ClapArgs, ValueHint};
+
+use crate::reload::trial::WINDOWS;
 
 pub(in crate::cli) const PLAN_EXAMPLES: &str = "Examples:
   evenkeel plan
@@ -30,23 +33,73 @@ Exit status:
   1  it was refused and nothing has changed; or the output could not be written
   2  a wrong command line, or no process, several, or one that does not answer";
 
+pub(in crate::cli) const APPLY_EXAMPLES: &str = "Examples:
+  evenkeel apply new.yaml --confirm 2m
+  evenkeel apply new.yaml
+  generate | evenkeel apply - --confirm 30s
+
+With --confirm it is on trial: `evenkeel confirm` keeps it, `evenkeel rollback` takes it back, and so does the end of that time, or
+a rise of the failures of what it has touched. The file of the process is replaced when it is confirmed; the one before is kept
+beside it as FILE.before. Without --confirm it is confirmed at once.
+
+Exit status:
+  0  it is in force
+  1  it was refused and nothing has changed; or the output could not be written
+  2  a wrong command line, or no process, several, or one that does not answer";
+
+pub(in crate::cli) const CONFIRM_EXAMPLES: &str = "Examples:
+  evenkeel confirm
+  evenkeel confirm -c /etc/evenkeel/evenkeel.yaml
+
+Exit status:
+  0  it lies in the file now
+  1  no config is on trial, or the file has changed since or can't be replaced; the trial goes on
+  2  a wrong command line, or no process, several, or one that does not answer";
+
+pub(in crate::cli) const ROLLBACK_EXAMPLES: &str = "Examples:
+  evenkeel rollback
+  evenkeel rollback -c /etc/evenkeel/evenkeel.yaml
+
+Exit status:
+  0  the config before is in force
+  1  no config is on trial, or the one before can't be put into force now
+  2  a wrong command line, or no process, several, or one that does not answer";
+
 /// Options of `plan`.
 #[derive(Debug, ClapArgs)]
 pub(in crate::cli) struct PlanOptions {
     /// A config to take the place of the process's own; `-` is standard input [default: its own, read again]
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(in crate::cli) file: Option<PathBuf>,
-    /// Which process.
+    /// How it is asked.
     #[command(flatten)]
-    pub(in crate::cli) process: ProcessOptions,
-    /// Print the answer of the admin API as it is
-    #[arg(long)]
-    pub(in crate::cli) json: bool,
+    pub(in crate::cli) asking: AskOptions,
 }
 
-/// Options of `reload`.
+/// Options of `apply`.
 #[derive(Debug, ClapArgs)]
-pub(in crate::cli) struct ReloadOptions {
+pub(in crate::cli) struct ApplyOptions {
+    /// The config; `-` is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(in crate::cli) file: PathBuf,
+    /// Take it back after this time, such as 2m, unless it is confirmed; or at once when it makes things worse
+    #[arg(long, value_name = "TIME", value_parser = window)]
+    pub(in crate::cli) confirm: Option<Duration>,
+    /// How it is asked.
+    #[command(flatten)]
+    pub(in crate::cli) asking: AskOptions,
+}
+
+fn window(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().map(Duration::from_secs);
+    let span = seconds.or_else(|| humantime::parse_duration(text).ok());
+    span.filter(|span| (WINDOWS.0..=WINDOWS.1).contains(span))
+        .ok_or_else(|| "a time from 1s to 24h".to_owned())
+}
+
+/// Options of all commands that ask a process and print the answer.
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct AskOptions {
     /// Which process.
     #[command(flatten)]
     pub(in crate::cli) process: ProcessOptions,

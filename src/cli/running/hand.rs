@@ -12,9 +12,10 @@ use crate::admin::exchange::percent::encoded;
 use crate::admin::status::report::BackendReport;
 use crate::admin::wire::ChangeReport;
 use crate::cli::args::hand::{
-    AddOptions, AskOptions, BackendWord, DiffOptions, DrainOptions, ReadyOptions, RemoveOptions,
-    StateOptions, WeightOptions, WeightWord,
+    AddOptions, BackendWord, DiffOptions, DrainOptions, ReadyOptions, RemoveOptions, StateOptions,
+    WeightOptions, WeightWord,
 };
+use crate::cli::args::running::AskOptions;
 use crate::cli::output;
 use crate::overlay::OverlayReport;
 

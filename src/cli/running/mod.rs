@@ -1,26 +1,25 @@
 //! Commands that talk to a process that serves: `evenkeel plan`, `evenkeel reload`, `evenkeel status`, `evenkeel drain` and others.
 
 mod ask;
+pub(super) mod config;
 mod find;
 pub(super) mod hand;
 pub(super) mod names;
 pub(super) mod status;
 mod status_text;
 
-use std::io::{Read as _, Write as _};
-use std::path::Path;
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use hyper::{Method, StatusCode};
+use hyper::StatusCode;
 
-use super::args::running::{PlanOptions, ProcessOptions, ReloadOptions};
+use super::args::running::{AskOptions, ProcessOptions};
 use super::exit_code::WRONG_COMMAND_LINE;
 use super::output;
-use crate::admin::{CONFIG_MAX, ProblemDocument};
+use crate::admin::ProblemDocument;
 use crate::reload::fault::Fault;
-use crate::reload::plan::{Plan, PlanVerdict};
 use ask::{AdminQuestion, ask};
 
 /// For an answer: a config names files that may be slow, and a reload waits for its turn.
@@ -30,56 +29,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 struct Heard {
     status: StatusCode,
     body: Vec<u8>,
-}
-
-/// Asks what a reload would do.
-pub(super) fn plan(options: &PlanOptions) -> anyhow::Result<ExitCode> {
-    let mut question =
-        AdminQuestion { method: Method::POST, path: "/api/v1/config/plan".to_owned(), body: Vec::new() };
-    if let Some(file) = &options.file {
-        match text(file) {
-            Ok(text) if text.trim_ascii().is_empty() => {
-                return lost(&format!("{}: this file is empty", file.display()));
-            }
-            Ok(text) => question.body = text,
-            Err(error) => return lost(&format!("{}: can't be read: {error}", file.display())),
-        }
-        let name = if file == Path::new("-") { "standard input".into() } else { file.to_string_lossy() };
-        question.path = format!("{}?file={}", question.path, encoded(&name));
-    }
-    let heard = match tell(&options.process, question) {
-        Ok(heard) => heard,
-        Err(error) => return lost(&format!("{error:#}")),
-    };
-    if heard.status != StatusCode::OK {
-        return complain(&heard, options.json);
-    }
-    let plan: Plan = understood(&heard)?;
-    output::print(&if options.json {
-        String::from_utf8_lossy(&heard.body).into_owned()
-    } else {
-        foreseen(&plan)
-    })?;
-    Ok(if plan.verdict == PlanVerdict::Refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-/// Has the process read its config again.
-pub(super) fn reload(options: &ReloadOptions) -> anyhow::Result<ExitCode> {
-    let path = "/api/v1/config/reload".to_owned();
-    let heard = match tell(&options.process, AdminQuestion { method: Method::POST, path, body: Vec::new() }) {
-        Ok(heard) => heard,
-        Err(error) => return lost(&format!("{error:#}")),
-    };
-    if heard.status != StatusCode::OK {
-        return complain(&heard, options.json);
-    }
-    let plan: Plan = understood(&heard)?;
-    output::print(&if options.json {
-        String::from_utf8_lossy(&heard.body).into_owned()
-    } else {
-        done(&plan)
-    })?;
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Finds the process and asks it.
@@ -92,47 +41,6 @@ fn tell(process: &ProcessOptions, question: AdminQuestion) -> anyhow::Result<Hea
             .with_context(|| format!("{}: no answer", socket.display()))?;
         Ok(Heard { status, body })
     })
-}
-
-/// What would be done, as text.
-fn foreseen(plan: &Plan) -> String {
-    let mut text = before_verdict(plan);
-    text += &problems(&plan.problems);
-    text += &match plan.verdict {
-        PlanVerdict::Unchanged => "nothing would change\n".to_owned(),
-        PlanVerdict::Taken => format!("it would be taken: {}\n", plan.counts()),
-        PlanVerdict::Refused => format!("it would be refused: {}\n", counted(plan.problems.len())),
-    };
-    text
-}
-
-/// What was done, as text.
-fn done(plan: &Plan) -> String {
-    let text = before_verdict(plan);
-    match plan.verdict {
-        PlanVerdict::Unchanged => format!("{text}reloaded: nothing differs\n"),
-        PlanVerdict::Taken | PlanVerdict::Refused => format!("{text}reloaded: {}\n", plan.counts()),
-    }
-}
-
-fn before_verdict(plan: &Plan) -> String {
-    let lines = plan.lines().into_iter();
-    let warnings = plan.warnings.iter().map(|warning| format!("warning: {warning}"));
-    lines.chain(warnings).map(|line| line + "\n").collect()
-}
-
-fn problems(all: &[Fault]) -> String {
-    /// As many as `check` shows.
-    const SHOWN: usize = 100;
-    let mut text: String = all.iter().take(SHOWN).map(|problem| format!("{}\n\n", problem.text)).collect();
-    if let Some(more) = all.len().checked_sub(SHOWN).filter(|more| *more > 0) {
-        text += &format!("… and {more} more\n\n");
-    }
-    text
-}
-
-fn counted(problems: usize) -> String {
-    if problems == 1 { "1 problem".to_owned() } else { format!("{problems} problems") }
 }
 
 /// The process has not done what was asked for, and said why.
@@ -150,7 +58,9 @@ fn complain(heard: &Heard, json: bool) -> anyhow::Result<ExitCode> {
             counted(problem.problems.len())
         );
     }
-    Ok(if problem.problems.is_empty() { ExitCode::from(WRONG_COMMAND_LINE) } else { ExitCode::FAILURE })
+    // It was the one that was meant, and what was asked for can be asked.
+    let is_refusal = !problem.problems.is_empty() || matches!(problem.status, 409 | 412 | 422 | 503 | 507);
+    Ok(if is_refusal { ExitCode::FAILURE } else { ExitCode::from(WRONG_COMMAND_LINE) })
 }
 
 fn understood<T: serde::de::DeserializeOwned>(heard: &Heard) -> anyhow::Result<T> {
@@ -165,41 +75,35 @@ fn lost(why: &str) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(WRONG_COMMAND_LINE))
 }
 
-/// What is in a file, as far as a config can be as long.
-fn text(file: &Path) -> std::io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    let most = CONFIG_MAX as u64 + 1;
-    if file == Path::new("-") {
-        std::io::stdin().take(most).read_to_end(&mut text)?;
-    } else {
-        std::fs::File::open(file)?.take(most).read_to_end(&mut text)?;
+fn problems(all: &[Fault]) -> String {
+    /// As many as `check` shows.
+    const SHOWN: usize = 100;
+    let mut text: String = all.iter().take(SHOWN).map(|problem| format!("{}\n\n", problem.text)).collect();
+    if let Some(more) = all.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        text += &format!("… and {more} more\n\n");
     }
-    if text.len() > CONFIG_MAX {
-        return Err(std::io::Error::other("it is larger than 16MiB"));
-    }
-    Ok(text)
+    text
 }
 
-/// Percent-encoded as the value of a query.
-fn encoded(text: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
-    text.bytes()
-        .map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
+fn counted(problems: usize) -> String {
+    if problems == 1 { "1 problem".to_owned() } else { format!("{problems} problems") }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_has_no_end_is_no_config() {
-        let error = text(Path::new("/dev/zero")).expect_err("it has no end");
-        assert_eq!(error.to_string(), "it is larger than 16MiB");
+/// Asks one thing and prints what has come of it: as it is, or as `shown` says it. `Err`: nothing has, and what the command ends with.
+fn answered<T: serde::de::DeserializeOwned>(
+    asking: &AskOptions,
+    question: AdminQuestion,
+    shown: impl FnOnce(&T) -> String,
+) -> anyhow::Result<Result<T, ExitCode>> {
+    let heard = match tell(&asking.process, question) {
+        Ok(heard) => heard,
+        Err(error) => return lost(&format!("{error:#}")).map(Err),
+    };
+    if !heard.status.is_success() {
+        return complain(&heard, asking.json).map(Err);
     }
-
-    #[test]
-    fn a_name_is_encoded_for_a_query() {
-        assert_eq!(encoded("/a b/ü&=.yaml"), "/a%20b/%C3%BC%26%3D.yaml");
-    }
+    let answer = understood(&heard)?;
+    let text = if asking.json { String::from_utf8_lossy(&heard.body).into_owned() } else { shown(&answer) };
+    output::print(&text)?;
+    Ok(Ok(answer))
 }

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use hyper::{Method, StatusCode};
 
 use super::ask::AdminQuestion;
-use super::{complain, encoded, lost, status_text, tell, understood};
+use super::config::encoded;
+use super::{complain, lost, status_text, tell, understood};
 use crate::admin::status::report::{BackendReport, StatusReport, TargetReport};
 use crate::cli::args::status::StatusOptions;
 use crate::cli::output;

@@ -32,6 +32,10 @@ pub(super) fn everything(report: &StatusReport) -> String {
     });
     line(format!("  {} of {} connections, {}", connections.open, connections.limit, of_all(listeners)));
     line(format!("  {}", verdict(targets)));
+    if let Some(trial) = &process.trial {
+        let left = span(trial.left_ms);
+        line(format!("  on trial for {left} more (applied by {}): `evenkeel confirm` keeps it", trial.who));
+    }
     line(String::new());
     line(format!(
         "{:<22} {:<6} {:<26} {:>6} {:>8} {:>7}",

@@ -64,7 +64,7 @@ impl Machine {
     fn ask(&mut self, ask: &WishList) -> Option<bool> {
         let (kept, aside) = (&self.kept, &self.laid.aside);
         let changed = change(&self.file, kept.entries(), aside, kept.next_id(), ask).ok()?;
-        let is_kept = self.kept.keep(&changed.entries, changed.next_id).is_ok();
+        let is_kept = self.kept.keep(&changed.entries, &[], changed.next_id).is_ok();
         if is_kept {
             self.laid = changed.laid;
         }
@@ -319,7 +319,7 @@ fn what_a_full_disk_did_not_take_is_taken_with_the_next_change() {
     };
     assert_eq!(machine.ask(&ask(EntryChange::Weight(5))), Some(true));
     disk.fill(true);
-    let Err(unkept) = machine.kept.keep(&[], 9) else { panic!("it is full") };
+    let Err(unkept) = machine.kept.keep(&[], &[], 9) else { panic!("it is full") };
     assert!(unkept.is_full);
     assert!(!machine.read(files.load(&with(3)), START), "it serves on");
     assert_eq!((machine.kept.entries().len(), machine.kept.stored.len()), (0, 1));
@@ -340,6 +340,6 @@ fn a_record_that_this_version_does_not_know_refuses_changes_and_is_left_alone() 
     let size = store.size();
     let (mut kept, _) = KeptOverlay::load(Box::new(MemoryStore(disk.clone())));
     assert!(kept.fault().unwrap().contains("does not know"), "{:?}", kept.fault());
-    assert!(kept.keep(&[], 5).is_err());
+    assert!(kept.keep(&[], &[], 5).is_err());
     assert_eq!(MemoryStore(disk).size(), size);
 }

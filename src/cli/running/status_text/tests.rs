@@ -114,6 +114,7 @@ fn report(targets: Vec<TargetReport>) -> StatusReport {
             workers: 2,
             started_ms: 0,
             uptime_ms: 192_000,
+            trial: None,
         },
         connections: ConnectionReport { open: 12, limit: 512, accepted: 99, refused: 0 },
         upstream: UpstreamReport { opened: 9, reused: 90, retries: 0 },
