@@ -10,6 +10,9 @@ use crate::events;
 use crate::overlay::{Aside, Laid, OverlayEntry, lay, reconcile};
 use crate::store::Store;
 
+/// Reads the config again from where the first one came.
+pub type Loader = Arc<dyn Fn() -> anyhow::Result<Loaded> + Send + Sync>;
+
 /// Milliseconds since 1970.
 #[must_use]
 pub fn now_ms() -> u64 {

@@ -66,3 +66,39 @@ impl From<&Problem> for Fault {
         }
     }
 }
+
+/// Why the config that was read is not in force. Nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// All that is wrong, never empty.
+    pub problems: Vec<Fault>,
+    /// The config is right, and can't be put into force in this process at this moment.
+    pub is_conflict: bool,
+}
+
+impl Refusal {
+    /// Of what can't be now, whatever the config says.
+    #[must_use]
+    pub fn now(text: String) -> Refusal {
+        Refusal {
+            problems: vec![Fault { message: text.clone(), text, ..Fault::default() }],
+            is_conflict: true,
+        }
+    }
+
+    /// Of a reload that did not come to its end, which is a bug.
+    #[must_use]
+    pub fn failed(error: &dyn std::error::Error) -> Refusal {
+        Refusal::now(format!("the reload failed: {error}"))
+    }
+
+    /// The first problem in one line, with its place in front.
+    #[must_use]
+    pub fn first(&self) -> String {
+        let Some(first) = self.problems.first() else { return String::new() };
+        if self.is_conflict {
+            return first.text.lines().map(str::trim).collect::<Vec<_>>().join("; ");
+        }
+        first.first_line().to_owned()
+    }
+}

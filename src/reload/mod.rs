@@ -19,7 +19,6 @@ pub mod objects;
 pub mod place;
 pub mod plan;
 pub mod planning;
-pub mod replacement;
 pub mod running;
 pub mod trial;
 

@@ -22,27 +22,18 @@ use super::fault::Fault;
 use super::kept::KeptOverlay;
 use super::objects::objects;
 use super::plan::{Plan, PlanVerdict, PlannedEnd};
-use super::trial::{Trial, TrialView};
+use super::trial::view::{ConfigTrial, TrialView};
 use super::{Refused, Reloaded, Reloader};
 use crate::config::model::{EventFormat, LogLevel, WatchMode};
 use crate::config::{Effective, Files, Loaded, Problems};
 use crate::events;
 use crate::overlay::{Laid, OverlayEntry, lay, reconcile};
 
-/// Reads the config again from where the first one came.
-pub type Loader = Arc<dyn Fn() -> anyhow::Result<Loaded> + Send + Sync>;
+pub use super::begun::Loader;
+pub use super::fault::Refusal;
 
 /// Has events logged from this level on, in this form.
 pub type Tune = Arc<dyn Fn(LogLevel, EventFormat) + Send + Sync>;
-
-/// Why the config that was read is not in force. Nothing has changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// All that is wrong, never empty.
-    pub problems: Vec<Fault>,
-    /// The config is right, and can't be put into force in this process at this moment.
-    pub is_conflict: bool,
-}
 
 /// What came of it: what has changed, or why nothing has.
 pub type ReloadOutcome = Result<Arc<Plan>, Refusal>;
@@ -83,7 +74,7 @@ pub(super) struct ConfigInForce {
     /// The overlay. It is locked for no longer than a step takes, by who has the turn.
     pub(super) kept: Arc<std::sync::Mutex<KeptOverlay>>,
     /// It is on trial, and this is how to get back.
-    pub(super) trial: Option<Trial>,
+    pub(super) trial: Option<ConfigTrial>,
 }
 
 /// What a config is put into force for.
@@ -340,7 +331,7 @@ impl RunningConfig {
         let loaded = &laid.loaded;
         let before = self.reloader.snapshots.current();
         let applied = self.reloader.apply(&loaded.config).await;
-        let mut reloaded = applied.map_err(|refused| Refusal::conflict(&refused, &loaded.effective))?;
+        let mut reloaded = applied.map_err(|refused| conflict(&refused, &loaded.effective))?;
         let (after, differing) = (self.reloader.snapshots.current(), difference(rows, &loaded.effective));
         let both = before.zip(after);
         let objects = both.map(|(before, after)| objects(&before, &after, &differing)).unwrap_or_default();
@@ -360,33 +351,7 @@ fn newly_aside(before: &Laid, after: &Laid, entries: &[OverlayEntry]) -> Vec<(St
     entries.iter().filter(is_new).filter_map(told).collect()
 }
 
-impl Refusal {
-    /// Of what can't be now, whatever the config says.
-    #[must_use]
-    pub fn now(text: String) -> Refusal {
-        Refusal {
-            problems: vec![Fault { message: text.clone(), text, ..Fault::default() }],
-            is_conflict: true,
-        }
-    }
-
-    fn conflict(refused: &Refused, rows: &[Effective]) -> Refusal {
-        Refusal { problems: vec![refused.fault(rows)], is_conflict: true }
-    }
-
-    /// Of a reload that did not come to its end, which is a bug.
-    #[must_use]
-    pub fn failed(error: &dyn std::error::Error) -> Refusal {
-        Refusal::now(format!("the reload failed: {error}"))
-    }
-
-    /// The first problem in one line, with its place in front.
-    #[must_use]
-    pub fn first(&self) -> String {
-        let Some(first) = self.problems.first() else { return String::new() };
-        if self.is_conflict {
-            return first.text.lines().map(str::trim).collect::<Vec<_>>().join("; ");
-        }
-        first.first_line().to_owned()
-    }
+/// Of a config that is right and can't be put into force now; `rows` are its own.
+fn conflict(refused: &Refused, rows: &[Effective]) -> Refusal {
+    Refusal { problems: vec![refused.fault(rows)], is_conflict: true }
 }

@@ -7,6 +7,9 @@
 //!    paused (`kept`), and so comes back with it.
 //! 3. Whoever ends it names it by its number: a deadline that comes late ends no other.
 
+pub mod replacement;
+pub mod view;
+
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,12 +19,15 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::background::background;
-use super::begun::now_ms;
+use super::begun::{Loader, now_ms};
+use super::fault::Refusal;
 use super::plan::Plan;
-use super::replacement::Replacement;
-use super::running::{ConfigInForce, Loader, Occasion, Refusal, ReloadOutcome, RunningConfig};
+use super::running::{ConfigInForce, Occasion, ReloadOutcome, RunningConfig};
 use crate::config::{FileRole, Files, Loaded};
 use crate::events;
+use replacement::Replacement;
+pub(super) use view::ConfigTrial;
+pub use view::TrialView;
 
 /// The shortest and the longest time that a trial may last.
 pub const WINDOWS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(24 * 3600));
@@ -75,50 +81,6 @@ pub enum ApplyFault {
     },
 }
 
-/// What is seen of a trial.
-#[derive(Debug)]
-pub struct TrialView {
-    /// The how manieth of the process.
-    pub number: u64,
-    /// Who began it.
-    pub who: String,
-    /// When, in milliseconds since 1970.
-    pub since_ms: u64,
-    /// How long it may last.
-    pub window: Duration,
-    /// When it ends.
-    pub deadline: Instant,
-}
-
-impl TrialView {
-    /// Why nothing else is put into force meanwhile.
-    pub(super) fn refusal(&self) -> Refusal {
-        Refusal::now(self.busy())
-    }
-
-    fn busy(&self) -> String {
-        let left = self.deadline.saturating_duration_since(Instant::now()).as_secs();
-        let who = &self.who;
-        format!(
-            "a config is on trial for {left}s more (applied by {who}): `evenkeel confirm` or `evenkeel rollback` ends that"
-        )
-    }
-}
-
-/// The way back, and on.
-#[derive(Clone)]
-pub(super) struct Trial {
-    pub(super) view: Arc<TrialView>,
-    text: Arc<str>,
-    loader: Loader,
-    /// What was in force before.
-    before: Arc<Loaded>,
-    /// The files in which the config is written, each as it was when this one was applied.
-    written: Files,
-    /// Somebody was told that it can't be taken back.
-    is_told: bool,
-}
-
 impl RunningConfig {
     /// The config on trial.
     #[must_use]
@@ -167,7 +129,8 @@ impl RunningConfig {
         let number = self.reloader.snapshots.current().map_or(0, |snapshot| snapshot.number);
         let deadline = Instant::now() + window;
         let view = Arc::new(TrialView { number, who, since_ms: now_ms(), window, deadline });
-        force.trial = Some(Trial { view: Arc::clone(&view), text, loader, before, written, is_told: false });
+        force.trial =
+            Some(ConfigTrial { view: Arc::clone(&view), text, loader, before, written, is_told: false });
         self.trial.send_replace(Some(Arc::clone(&view)));
         Ok(Applied { plan, trial: Some(view) })
     }
@@ -211,7 +174,7 @@ impl RunningConfig {
     pub async fn confirm(&self, who: &str) -> Result<Confirmed, ApplyFault> {
         let mut last = self.last.lock().await;
         let force = &mut last.force;
-        let Some(Trial { text, written, .. }) = force.trial.clone() else { return Err(no_trial()) };
+        let Some(ConfigTrial { text, written, .. }) = force.trial.clone() else { return Err(no_trial()) };
         let known = written.clone();
         let now = background(move || known.again()).await.unwrap_or_default();
         if let Some(file) = written.first_that_differs(&now) {
@@ -237,8 +200,8 @@ impl RunningConfig {
     async fn roll_back(&self, number: Option<u64>, why: &str) -> Result<Plan, ApplyFault> {
         let mut last = self.last.lock().await;
         let force = &mut last.force;
-        let is_meant = |trial: &&Trial| number.is_none_or(|number| trial.view.number == number);
-        let Some(Trial { before, .. }) = force.trial.as_ref().filter(is_meant).cloned() else {
+        let is_meant = |trial: &&ConfigTrial| number.is_none_or(|number| trial.view.number == number);
+        let Some(ConfigTrial { before, .. }) = force.trial.as_ref().filter(is_meant).cloned() else {
             return Err(no_trial());
         };
         let outcome = self.take(before, force, Occasion::Rollback(why)).await;
@@ -263,7 +226,11 @@ impl RunningConfig {
 
     /// A file has changed while a config is on trial: those that keys name are read under its text, and those in which the config is
     /// written are not.
-    pub(super) async fn turn_on_trial(&self, force: &mut ConfigInForce, trial: &Trial) -> ReloadOutcome {
+    pub(super) async fn turn_on_trial(
+        &self,
+        force: &mut ConfigInForce,
+        trial: &ConfigTrial,
+    ) -> ReloadOutcome {
         let seen = self.files.borrow().clone();
         let known = trial.written.clone();
         let written = background(move || known.again()).await.unwrap_or_else(|_| trial.written.clone());
