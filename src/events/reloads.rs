@@ -8,8 +8,8 @@ use super::wording::{listed, rough};
 /// Logs what a reload has changed, one text for each thing; all of them in JSON, some in the sentence.
 pub fn reloaded(differing: &[String]) {
     let (count, all, shown) = (differing.len(), differing.join("\n"), listed(differing));
-    let (kind, keys) = (EventKind::Reload.name(), (count > 0).then_some(all));
-    tracing::info!(kind, differing = count, keys, "reloaded: {shown}");
+    let keys = (count > 0).then_some(all);
+    tracing::info!(kind = EventKind::Reload.name(), differing = count, keys, "reloaded: {shown}");
 }
 
 /// Logs what `check` would warn of in a config that has just been put into force.

@@ -9,13 +9,18 @@ use super::wording::{listed, millis, rough};
 /// Logs that somebody has given another config, on trial for `window`, and what has changed.
 pub fn applied(who: &str, window: Option<Duration>, differing: &[String]) {
     let (count, all, shown) = (differing.len(), differing.join("\n"), listed(differing));
-    let kind = EventKind::Applied.name();
     match window {
-        None => tracing::info!(kind, who, differing = count, keys = all, "applied by {who}: {shown}"),
+        None => tracing::info!(
+            kind = EventKind::Applied.name(),
+            who,
+            differing = count,
+            keys = all,
+            "applied by {who}: {shown}"
+        ),
         Some(window) => {
             let (window_ms, window) = (millis(window), rough(window));
             tracing::info!(
-                kind,
+                kind = EventKind::Applied.name(),
                 who,
                 differing = count,
                 keys = all,
@@ -30,6 +35,7 @@ pub fn applied(who: &str, window: Option<Duration>, differing: &[String]) {
 pub fn confirmed(who: &str, file: &Path, kept: &Path) {
     let (file, kept) = (file.display().to_string(), kept.display().to_string());
     tracing::info!(
+        kind = EventKind::Confirmed.name(),
         who,
         file,
         kept,
@@ -40,21 +46,29 @@ pub fn confirmed(who: &str, file: &Path, kept: &Path) {
 /// Logs that the config on trial is taken back, why, and what has changed by that.
 pub fn rolled_back(reason: &str, differing: &[String]) {
     let (count, all, shown) = (differing.len(), differing.join("\n"), listed(differing));
-    let kind = EventKind::Rollback.name();
-    tracing::warn!(kind, reason, differing = count, keys = all, "rolled back, {reason}: {shown}");
+    tracing::warn!(
+        kind = EventKind::Rollback.name(),
+        reason,
+        differing = count,
+        keys = all,
+        "rolled back, {reason}: {shown}"
+    );
 }
 
 /// Logs that the config on trial can't be taken back now. Called once for each trial.
 pub fn rollback_failed(reason: &str, error: &str) {
-    let kind = EventKind::RollbackFailed.name();
-    tracing::error!(kind, reason, error, "not rolled back ({reason}), tried again every second: {error}");
+    tracing::error!(
+        kind = EventKind::RollbackFailed.name(),
+        reason,
+        error,
+        "not rolled back ({reason}), tried again every second: {error}"
+    );
 }
 
 /// Logs that a file in which the config is written has changed, which counts only when the trial is over.
 pub fn edit_on_trial(file: &str) {
-    let kind = EventKind::EditOnTrial.name();
     tracing::warn!(
-        kind,
+        kind = EventKind::EditOnTrial.name(),
         file,
         "{file} has changed, and is not read while a config is on trial: `evenkeel confirm` or `evenkeel rollback` ends that"
     );
