@@ -49,6 +49,7 @@ const PURE: &[&str] = &[
     "simulate",
     "watch/debounce",
     "overlay",
+    "reload/judge",
 ];
 /// Crates that a decision has no use for.
 const IMPURE_CRATES: &[&str] = &["tokio", "tokio_util", "socket2", "rustix", "rand", "fastrand", "getrandom"];
