@@ -21,7 +21,7 @@ use std::time::Duration;
 use baseline::{Baseline, evidence, upper_bound};
 use course::{Course, Marks};
 use past::{Stretch, TrafficPast};
-use sample::{JudgedObject, Sample};
+use sample::{JudgedObject, TrafficSample};
 use touched::Touched;
 use worse::{Worse, Worsening};
 
@@ -63,7 +63,7 @@ const FEWEST_WAITING: u32 = 5;
 /// Looks at what a config that is on trial does to what it touches.
 #[derive(Debug)]
 pub struct Judge {
-    latest: Sample,
+    latest: TrafficSample,
     marks: Marks,
     touched: Vec<Watched<JudgedObject>>,
     /// Targets, then listeners, that show how it goes without the change.
@@ -89,7 +89,7 @@ impl<O> Watched<O> {
     }
 
     /// Adds what has come from one sample to the next.
-    fn note(&mut self, now: &Sample, before: &Sample) {
+    fn note(&mut self, now: &TrafficSample, before: &TrafficSample) {
         let mut sum = Stretch::default();
         let small = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         for &place in &self.places {
@@ -105,7 +105,7 @@ impl<O> Watched<O> {
 impl Judge {
     /// Of a config that was put into force just before `begun` was counted, with what was counted before that.
     #[must_use]
-    pub fn new(past: &TrafficPast, touched: &Touched, begun: Sample) -> Judge {
+    pub fn new(past: &TrafficPast, touched: &Touched, begun: TrafficSample) -> Judge {
         let (touched, others) = touched.split(&begun.roster);
         let (targets, listeners): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|object| matches!(object, JudgedObject::Target(_)));
@@ -145,7 +145,7 @@ impl Judge {
 
     /// What is worse, if anything is, by what is counted now. To be asked each [`LOOK`].
     #[must_use]
-    pub fn look(&mut self, sample: Sample) -> Option<Worse> {
+    pub fn look(&mut self, sample: TrafficSample) -> Option<Worse> {
         if sample.at <= self.latest.at {
             return None;
         }
@@ -162,7 +162,7 @@ impl Judge {
         worst.map(|(_, worse)| worse)
     }
 
-    fn note(&mut self, sample: Sample) {
+    fn note(&mut self, sample: TrafficSample) {
         let before = std::mem::replace(&mut self.latest, sample);
         if !Arc::ptr_eq(&before.roster, &self.latest.roster) {
             self.find();

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::sample::{JudgedObject, Roster, Sample};
+use super::sample::{JudgedObject, Roster, TrafficSample};
 
 /// How often a sample is taken while nothing is on trial.
 pub const PAST_STEP: Duration = Duration::from_secs(1);
@@ -34,13 +34,13 @@ struct Stretches {
 /// The latest half minute, second by second.
 #[derive(Debug, Default)]
 pub struct TrafficPast {
-    latest: Option<Sample>,
+    latest: Option<TrafficSample>,
     kept: VecDeque<Stretches>,
 }
 
 impl TrafficPast {
     /// Adds what has come since the latest sample. To be called each [`PAST_STEP`], but not while something is on trial.
-    pub fn note(&mut self, sample: Sample) {
+    pub fn note(&mut self, sample: TrafficSample) {
         if let Some(before) = self.latest.replace(sample)
             && let Some(now) = &self.latest
         {

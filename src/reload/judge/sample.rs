@@ -99,7 +99,7 @@ pub struct ObjectTally {
 
 /// What is counted of everything at one moment.
 #[derive(Clone, Debug)]
-pub struct Sample {
+pub struct TrafficSample {
     /// When.
     pub at: Tick,
     /// Of what.
@@ -108,11 +108,11 @@ pub struct Sample {
     pub tallies: Vec<ObjectTally>,
 }
 
-impl Sample {
+impl TrafficSample {
     /// What has ended of the object at `place` since `before`. Nothing if that is not known: the object was not there, or its number
     /// has been given to another one.
     #[must_use]
-    pub fn ended_since(&self, before: &Sample, place: usize) -> EndTally {
+    pub fn ended_since(&self, before: &TrafficSample, place: usize) -> EndTally {
         let (Some(entry), Some(now)) = (self.roster.objects.get(place), self.tallies.get(place)) else {
             return EndTally::default();
         };
@@ -143,7 +143,7 @@ pub struct Sampler {
 impl Sampler {
     /// What `workers` have counted at `now` of all that `snapshot` has.
     #[must_use]
-    pub fn sample(&mut self, snapshot: &Snapshot, workers: &[Arc<Cells>], now: Tick) -> Sample {
+    pub fn sample(&mut self, snapshot: &Snapshot, workers: &[Arc<Cells>], now: Tick) -> TrafficSample {
         let roster = match &self.latest {
             Some((number, roster)) if *number == snapshot.number => Arc::clone(roster),
             _ => Arc::new(Roster::of(snapshot)),
@@ -161,7 +161,7 @@ impl Sampler {
                 under_way: 0,
             }
         }));
-        Sample { at: now, roster, tallies }
+        TrafficSample { at: now, roster, tallies }
     }
 }
 

@@ -3,6 +3,7 @@
 mod chance;
 mod matters;
 mod scene;
+mod taking;
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::past::TrafficPast;
-use super::super::sample::{JudgedObject, ObjectTally, Roster, RosterEntry, Sample};
+use super::super::sample::{JudgedObject, ObjectTally, Roster, RosterEntry, TrafficSample};
 use super::super::touched::Touched;
 use super::super::worse::Worse;
 use super::super::{Judge, LOOK};
@@ -13,7 +13,7 @@ use crate::tick::Tick;
 
 pub(super) struct Scene {
     pub(super) past: TrafficPast,
-    pub(super) now: Sample,
+    pub(super) now: TrafficSample,
 }
 
 pub(super) fn target(number: usize) -> JudgedObject {
@@ -41,7 +41,7 @@ impl Scene {
 
     pub(super) fn of(entries: Vec<RosterEntry>) -> Scene {
         let tallies = vec![ObjectTally::default(); entries.len()];
-        let now = Sample { at: Tick(1), roster: Arc::new(Roster::new(entries)), tallies };
+        let now = TrafficSample { at: Tick(1), roster: Arc::new(Roster::new(entries)), tallies };
         let mut past = TrafficPast::default();
         past.note(now.clone());
         Scene { past, now }
