@@ -8,12 +8,23 @@ use crate::net::now;
 use crate::net::relay::BytesMoved;
 use crate::tick::Tick;
 
+/// What is known of how it ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// Nothing yet.
+    Open,
+    /// Nothing went wrong.
+    Done,
+    /// Something else than that.
+    Otherwise,
+}
+
 /// A Record in the making.
 pub struct Recording<'a> {
     ctx: &'a WorkerCtx,
     head: Option<&'a Head>,
     moved: Option<&'a BytesMoved>,
-    settled: bool,
+    ending: Ending,
     /// What is known so far.
     pub record: &'a mut Record,
 }
@@ -22,7 +33,7 @@ impl<'a> Recording<'a> {
     /// Goes on with `record`, which was just begun. `head`: what the client asked, for the access log.
     #[must_use]
     pub fn new(ctx: &'a WorkerCtx, head: Option<&'a Head>, record: &'a mut Record) -> Recording<'a> {
-        Recording { ctx, head, moved: None, settled: false, record }
+        Recording { ctx, head, moved: None, ending: Ending::Open, record }
     }
 
     /// Adds the bytes in `moved` to the Record when it is completed: they count also when the task is cut.
@@ -31,17 +42,27 @@ impl<'a> Recording<'a> {
     }
 
     /// Notes how it ended.
+    #[inline]
     pub fn settle(&mut self, cause: Cause) {
         self.record.cause = cause;
-        self.settled = true;
+        self.ending = if cause == Cause::Done { Ending::Done } else { Ending::Otherwise };
+    }
+
+    /// Of an end that is not [`Cause::Done`], so that those that are pay nothing for it.
+    #[cold]
+    fn note_otherwise(&mut self) {
+        if self.ending == Ending::Open {
+            // Nobody said how it ended: the task was dropped in the middle.
+            self.record.cause = if std::thread::panicking() { Cause::Internal } else { Cause::Shutdown };
+        }
+        self.ctx.cells.ends.note(self.record);
     }
 }
 
 impl Drop for Recording<'_> {
     fn drop(&mut self) {
-        if !self.settled {
-            // Nobody said how it ended: the task was dropped in the middle.
-            self.record.cause = if std::thread::panicking() { Cause::Internal } else { Cause::Shutdown };
+        if self.ending != Ending::Done {
+            self.note_otherwise();
         }
         if let Some(moved) = self.moved {
             self.record.bytes_in += moved.up.get();

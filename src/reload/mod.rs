@@ -13,6 +13,7 @@ pub mod difference;
 pub mod digest;
 pub mod fates;
 pub mod fault;
+pub mod judge;
 pub mod kept;
 pub mod logs;
 pub mod objects;

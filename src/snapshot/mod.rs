@@ -68,6 +68,12 @@ impl Listener {
         self.targets.get(self.router.find())
     }
 
+    /// The targets that requests may go to.
+    #[must_use]
+    pub fn targets(&self) -> &[Arc<Target>] {
+        &self.targets
+    }
+
     /// Whether `peer` may speak for its clients. A v4 address mapped into v6 counts as v4.
     #[must_use]
     pub fn trusts(&self, peer: IpAddr) -> bool {

@@ -137,7 +137,7 @@ impl Admitter {
                 });
             }
             // Nothing can be said before a handshake, and that costs more than what we are short of.
-            (Some(_), false) => {}
+            (Some(_), false) => self.ctx.cells.ends.fail_unrecorded(peer.listener),
             (Some(cause), true) if self.turned_away.get() >= TURNED_AWAY => {
                 dismiss(&ctx, &stream, &peer, cause)
             }

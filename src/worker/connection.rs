@@ -116,6 +116,10 @@ async fn secure(
     };
     // Not before: a handshake that is cut by the end of the process was no request yet, so nothing was lost.
     Recording::new(ctx, None, &mut record(peer)).settle(cause);
+    if cause == Cause::ClientGone {
+        // Whoever does not like our certificate may say so by leaving.
+        ctx.cells.ends.fail_unrecorded(peer.listener);
+    }
     let error = broken.unwrap_or_default();
     let client = peer.client.map(|client| client.ip);
     events::handshake_failed(&listener.config.name, client, cause.token(), &error);

@@ -54,6 +54,13 @@ pub struct Target {
 }
 
 impl Target {
+    /// Requests, tunnels and TCP connections that are on its backends, or wait for one that has room.
+    #[must_use]
+    pub fn under_way(&self) -> u64 {
+        let on_backends: u64 = self.backends.iter().map(|backend| u64::from(backend.in_flight())).sum();
+        on_backends + u64::from(self.state.board.waiting())
+    }
+
     /// Chooses a backend that is up and not in `ask.tried`: the one that the client's cookie names, else one of the first
     /// tier in which there is somebody, by the target's algorithm.
     ///

@@ -5,6 +5,7 @@
 //! backends are numbers, and an entry is allocated when a worker first meets its number.
 
 mod counter;
+mod ends;
 mod histogram;
 mod readings;
 mod refused;
@@ -18,6 +19,7 @@ use crate::message::{Attempt, BackendId, Blame, Cause, ListenerId, Record, Targe
 use crate::tick::Tick;
 
 pub use counter::{Counter, Gauge};
+pub use ends::{EndCells, EndTally};
 pub use histogram::{BUCKETS, Distribution, Histogram};
 pub use readings::{
     BackendReading, ConnectionReading, PoolReading, Readings, Stages, TargetReading, Traffic,
@@ -158,6 +160,8 @@ pub struct Cells {
     pub accept_error: AtomicI32,
     /// What was refused, by place and cause.
     pub refusals: RefusalCells,
+    /// Ends that are not what their status says.
+    pub ends: EndCells,
     /// Tasks that ended in a panic.
     pub panics: Counter,
     /// Access records that this worker had to drop because the writer was behind.
@@ -180,6 +184,7 @@ impl Default for Cells {
             accept_shortages: Counter::default(),
             accept_error: AtomicI32::default(),
             refusals: RefusalCells::default(),
+            ends: EndCells::default(),
             panics: Counter::default(),
             access_dropped: Counter::default(),
             retries: Counter::default(),
@@ -194,7 +199,7 @@ impl Default for Cells {
 
 impl Cells {
     /// Counts a finished Record: once for its listener, once for its target, once for the backend of its
-    /// last attempt, and each kept attempt for its backend.
+    /// last attempt, and each kept attempt for its backend. One that did not end well is noted in [`Cells::ends`] beside it.
     ///
     /// Times come from ticks that happened: the whole from `started` (else `accepted`) to `done`, connect
     /// from `picked` to `connected` of attempts that opened a connection, first byte from `sent` to
@@ -223,6 +228,9 @@ impl Cells {
             cells.attempts.increment();
             if attempt.outcome.blame() == Blame::Backend {
                 cells.failures.increment();
+                if place + 1 < attempts.len() {
+                    self.ends.try_again(record.target);
+                }
             }
             if let Some(connect) = connect_time(attempt) {
                 stages.connect.record(connect);
@@ -238,6 +246,7 @@ impl Cells {
 
     /// Counts these anew: their numbers are somebody else's from now on. Only the owning worker calls this.
     pub fn renew(&self, listeners: &[ListenerId], targets: &[TargetId], backends: &[BackendId]) {
+        self.ends.renew(listeners, targets);
         for id in listeners {
             self.listeners.met(u32::from(id.0)).inspect(|cells| cells.clear());
         }
