@@ -7,6 +7,7 @@
 //!    paused (`kept`), and so comes back with it.
 //! 3. Whoever ends it names it by its number: a deadline that comes late ends no other.
 
+pub mod ending;
 pub mod replacement;
 pub mod view;
 
@@ -16,11 +17,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::Instant;
 
 use super::background::background;
 use super::begun::{Loader, now_ms};
 use super::fault::Refusal;
+use super::judge::touched::touched;
 use super::plan::Plan;
 use super::running::{ConfigInForce, Occasion, ReloadOutcome, RunningConfig};
 use crate::config::{FileRole, Files, Loaded};
@@ -31,8 +33,6 @@ pub use view::TrialView;
 
 /// The shortest and the longest time that a trial may last.
 pub const WINDOWS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(24 * 3600));
-/// Until a rollback that failed is tried again.
-const AGAIN: Duration = Duration::from_secs(1);
 
 /// What somebody gives.
 #[derive(Clone)]
@@ -128,7 +128,8 @@ impl RunningConfig {
         };
         let number = self.reloader.snapshots.current().map_or(0, |snapshot| snapshot.number);
         let deadline = Instant::now() + window;
-        let view = Arc::new(TrialView { number, who, since_ms: now_ms(), window, deadline });
+        let touched = touched(&plan);
+        let view = Arc::new(TrialView { number, who, since_ms: now_ms(), window, touched, deadline });
         force.trial =
             Some(ConfigTrial { view: Arc::clone(&view), text, loader, before, written, is_told: false });
         self.trial.send_replace(Some(Arc::clone(&view)));
@@ -197,7 +198,7 @@ impl RunningConfig {
     }
 
     /// Takes the trial of this number back; `None`: whichever there is.
-    async fn roll_back(&self, number: Option<u64>, why: &str) -> Result<Plan, ApplyFault> {
+    pub(super) async fn roll_back(&self, number: Option<u64>, why: &str) -> Result<Plan, ApplyFault> {
         let mut last = self.last.lock().await;
         let force = &mut last.force;
         let is_meant = |trial: &&ConfigTrial| number.is_none_or(|number| trial.view.number == number);
@@ -255,27 +256,6 @@ impl RunningConfig {
             Err(refusal) => Err(refusal),
         };
         self.told(applied, force, &files)
-    }
-
-    /// Ends what is on trial when its time is over; ends itself never. Called inside of the control runtime.
-    pub async fn keep_trial(&self) {
-        let mut trials = self.trial.subscribe();
-        loop {
-            let Some(trial) = trials.borrow_and_update().clone() else {
-                if trials.changed().await.is_err() {
-                    return;
-                }
-                continue;
-            };
-            tokio::select! {
-                () = sleep_until(trial.deadline) => {}
-                _ = trials.changed() => continue,
-            }
-            let why = "it was not confirmed in time";
-            while matches!(self.roll_back(Some(trial.number), why).await, Err(ApplyFault::Refused(_))) {
-                sleep(AGAIN).await;
-            }
-        }
     }
 }
 

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use crate::config::{Files, Loaded};
 use crate::reload::begun::Loader;
 use crate::reload::fault::Refusal;
+use crate::reload::judge::touched::Touched;
 
 /// What is seen of a trial.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub struct TrialView {
     pub since_ms: u64,
     /// How long it may last.
     pub window: Duration,
+    /// What it touches.
+    pub touched: Touched,
     /// When it ends.
     pub deadline: Instant,
 }
