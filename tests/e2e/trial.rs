@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fake_backend::Running;
+use fake_backend::{Behaviour, Running};
 use serde_json::{Value, json};
 
 use super::by_hand::{change, entries, of, seen};
@@ -198,4 +198,40 @@ fn files_that_keys_name_are_read_under_the_trial_s_text_and_edits_of_the_config_
     // What was edited meanwhile counts now.
     eventually("the edit is read", || greeting(&process) == "Hello from fake-3");
     assert!(process.said().iter().any(|line| line.contains("rolled back, as uid ")));
+}
+
+/// Asks again and again until the config on trial is taken back; gives how many requests failed of how many.
+fn until_taken_back(process: &Process) -> (usize, usize) {
+    let (mut failed, mut all) = (0, 0);
+    let mut client = Client::connect(process.address("web"));
+    eventually("it is taken back", || {
+        for _ in 0..10 {
+            all += 1;
+            failed += usize::from(client.get("/").status != 200);
+        }
+        trial(process).is_null()
+    });
+    (failed, all)
+}
+
+#[test]
+fn what_makes_more_than_half_fail_is_taken_back_at_once() {
+    let backends = fakes(2);
+    backends[1].behave(Behaviour::status(500));
+    let process = Process::start(&one(&backends[0]), 1);
+    let mut client = Client::connect(process.address("web"));
+    for _ in 0..200 {
+        assert_eq!(client.get("/").status, 200);
+    }
+    let new = beside(&process, &one(&backends[1]));
+    done(&process, &["apply", &new, "--confirm", "1h"], "on trial");
+    let (failed, _) = until_taken_back(&process);
+    assert!(failed >= 8, "{failed}");
+    eventually("why is told", || {
+        process
+            .said()
+            .iter()
+            .any(|line| line.contains("rolled back, ") && line.contains(" requests failed in "))
+    });
+    assert_eq!(greeting(&process), "Hello from fake-1");
 }
