@@ -46,14 +46,14 @@ pub fn rewrite(
     let mut pages: BTreeMap<usize, Page<'_>> = BTreeMap::new();
     let mut unwritten = Vec::new();
     // New keys of the last item come in front of a new item, and what is behind all items comes last.
-    let rank = |one: &&Wanted| match one.change {
+    let rank = |(_, one): &(usize, &Wanted)| match one.change {
         WantedChange::Field { .. } | WantedChange::Remove(_) => 0,
         WantedChange::Add(_) => 1,
         WantedChange::InFlight(_) => 2,
     };
-    let mut ordered: Vec<&Wanted> = wanted.iter().collect();
+    let mut ordered: Vec<(usize, &Wanted)> = wanted.iter().enumerate().collect();
     ordered.sort_by_key(rank);
-    for one in ordered {
+    for (number, one) in ordered {
         let done = find::target(&roots, &one.target).and_then(|found| {
             let page = match pages.entry(found.source) {
                 Entry::Occupied(there) => there.into_mut(),
@@ -67,11 +67,12 @@ pub fn rewrite(
             write(said, page, &found, one)
         });
         if let Err(obstacle) = done {
-            unwritten.push(obstacle.told(said, sources, one));
+            unwritten.push((number, obstacle.told(said, sources, one)));
         }
     }
     if !unwritten.is_empty() {
-        return Err(unwritten);
+        unwritten.sort_by_key(|(number, _)| *number);
+        return Err(unwritten.into_iter().map(|(_, one)| one).collect());
     }
     let rewritten = pages.into_iter().map(|(source, page)| {
         let (text, lines) = page.finish();

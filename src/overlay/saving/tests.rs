@@ -95,7 +95,7 @@ fn patched(text: &str, rewritten: &Rewritten) -> String {
         }
     }
     let all = lines.concat();
-    if text.ends_with('\n') { all } else { all.trim_end_matches(end).to_owned() }
+    if text.ends_with('\n') { all } else { all.strip_suffix(end).unwrap_or(&all).to_owned() }
 }
 
 /// What becomes of the files when all entries are saved.
