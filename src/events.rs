@@ -36,7 +36,7 @@ pub use logs::{
 };
 pub use overlay::{
     overlay_aside, overlay_behind, overlay_changed, overlay_cut, overlay_ended, overlay_laid, overlay_over,
-    overlay_unkept,
+    overlay_saved, overlay_unkept,
 };
 pub use refusals::{RefusalPlace, Refusals};
 pub use reloads::{reload_refused, reload_warning, reloaded, snapshot_swapped, watch_falls_back};

@@ -14,14 +14,15 @@ use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::Question;
 use super::route::AdminOutcome;
 use super::wire::ChangeReport;
-use crate::config::AdditionFault;
 use crate::config::model::{BackendState, Portion};
+use crate::config::{AdditionFault, Unwritten};
 use crate::overlay::{
-    AddedBackend, Declined, EntryChange, EntryField, ObjectName, OverlayReport, Wish, report,
+    AddedBackend, Author, Declined, EntryChange, EntryField, ObjectName, OverlayReport, Wish, report,
 };
 use crate::reload::begun::{ByHand, now_ms};
 use crate::reload::by_hand::{HandAsk, HandFault};
 use crate::reload::fault::Fault;
+use crate::reload::save::SaveFault;
 
 /// The longest time that a change may be made for, in seconds: a year.
 const LASTS_MAX: u64 = 366 * 24 * 3600;
@@ -35,6 +36,48 @@ pub(super) fn overlay(api: &Api) -> AdminOutcome {
     let ByHand { file, entries, aside, fault } = &*api.running.by_hand();
     let entries = report(file, entries, aside, now_ms());
     Ok(ok(&OverlayReport { entries, refused: fault.clone() }))
+}
+
+/// `POST /api/v1/overlay/save`.
+pub(super) async fn save(api: &Arc<Api>, asked: &Question) -> AdminOutcome {
+    match api.running.save(&author(asked)?).await {
+        Ok(report) => Ok(ok(&report)),
+        Err(fault) => Err(unsaved(fault)),
+    }
+}
+
+fn unsaved(fault: SaveFault) -> ProblemDocument {
+    let conflict = |detail: String| ProblemDocument::plain(StatusCode::CONFLICT, detail);
+    match fault {
+        SaveFault::NoFile => conflict("this process has no config file that could be written".to_owned()),
+        SaveFault::Edited(file) => {
+            conflict(format!("{file} is not what was read last; have it read (`evenkeel reload`), then save"))
+        }
+        SaveFault::Unequal(why) => conflict(format!(
+            "nothing is written, because the file would then say something else than what is in force: {why}"
+        )),
+        SaveFault::ByHand(list) => {
+            let problems: Vec<Fault> = list.iter().map(to_be_written).collect();
+            let detail = problems.first().map(|fault| fault.first_line().to_owned()).unwrap_or_default();
+            let kind = NOT_WRITTEN.to_owned();
+            let title = "Somebody has to write it, nothing has changed".to_owned();
+            ProblemDocument { kind, title, problems, ..conflict(detail) }
+        }
+        SaveFault::OnTrial(refusal) => ProblemDocument::refused(refusal.problems, refusal.is_conflict),
+        SaveFault::Unkept(unkept) => problem(HandFault::Unkept(unkept)),
+    }
+}
+
+/// What somebody has to write, and where.
+fn to_be_written(of: &Unwritten) -> Fault {
+    Fault {
+        file: of.file.as_deref().map(str::to_owned),
+        line: of.line,
+        message: of.why.clone(),
+        hint: Some([std::slice::from_ref(&of.instead), &of.lines].concat().join("\n")),
+        text: of.to_string(),
+        ..Fault::default()
+    }
 }
 
 /// `PATCH` of a target.
@@ -132,6 +175,11 @@ fn lasts(fields: &mut JsonFields) -> Result<Option<Duration>, ProblemDocument> {
     Ok(fields.whole("for", 1..=LASTS_MAX)?.map(Duration::from_secs))
 }
 
+fn author(asked: &Question) -> Result<Author, ProblemDocument> {
+    let unknown = |()| ProblemDocument::plain(StatusCode::FORBIDDEN, "a change by hand has an author");
+    asked.caller.who.parse().map_err(unknown)
+}
+
 async fn change(
     api: &Api,
     asked: &Question,
@@ -142,9 +190,7 @@ async fn change(
     if wishes.is_empty() {
         return Err(ProblemDocument::at("", "at least one field to be changed"));
     }
-    let Ok(author) = asked.caller.who.parse() else {
-        return Err(ProblemDocument::plain(StatusCode::FORBIDDEN, "a change by hand has an author"));
-    };
+    let author = author(asked)?;
     let done = api.running.change(HandAsk { wishes, author, lasts, drain }).await.map_err(problem)?;
     let ByHand { file, entries, aside, .. } = &*api.running.by_hand();
     let all = report(file, entries, aside, now_ms());
@@ -167,6 +213,9 @@ fn problem(fault: HandFault) -> ProblemDocument {
         ),
     }
 }
+
+/// The type of a problem with what can't be written by spans.
+const NOT_WRITTEN: &str = "urn:evenkeel:problem:not-written";
 
 /// Each fault with its place; the first is the one that is told.
 fn unfit(faults: &[AdditionFault]) -> ProblemDocument {

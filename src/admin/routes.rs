@@ -132,6 +132,13 @@ pub const ROUTES: &[AdminRoute] = &[
         "All that is changed by hand, beside what the file says.",
         |api, _| Box::pin(async move { hand_routes::overlay(&api) }),
     ),
+    AdminRoute::change(
+        "POST",
+        "/api/v1/overlay/save",
+        Configure,
+        "Writes what is changed by hand into the config's files.",
+        |api, asked| Box::pin(async move { hand_routes::save(&api, &asked).await }),
+    ),
 ];
 
 fn facts(route: &AdminRoute) -> RouteFacts {

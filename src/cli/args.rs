@@ -145,6 +145,9 @@ pub(super) enum Command {
     /// Tell what is changed by hand, beside what the file says
     #[command(after_help = hand::DIFF_EXAMPLES)]
     Diff(hand::DiffOptions),
+    /// Write what is changed by hand into the config file; comments, order and all other lines stay
+    #[command(after_help = hand::SAVE_EXAMPLES)]
+    Save(hand::SaveOptions),
     /// Print the names of all targets and backends of the process that runs, for completions
     #[command(hide = true)]
     Names(ProcessOptions),

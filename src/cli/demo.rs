@@ -180,5 +180,5 @@ fn welcome([http_port, https_port, tcp_port, admin_port]: [u16; 4], token: &str,
 fn never() -> ConfigSource {
     let loader: Loader = Arc::new(|| anyhow::bail!("the demo has no config file to read again"));
     let text: TextLoader = Arc::new(|_, _| anyhow::bail!("the demo serves its own config and no other"));
-    ConfigSource { file: None, loader, text }
+    ConfigSource { file: None, loader, text, texts: None }
 }

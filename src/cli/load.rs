@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::args::Settings;
 use super::habits;
 use super::serve::ConfigSource;
-use crate::config::{self, Files, Loaded};
+use crate::config::{self, Files, Flags, Loaded};
+use crate::reload::running::TextsLoader;
 
 /// Loads the config that flags and file amount to.
 pub(super) fn config(settings: &Settings) -> anyhow::Result<Loaded> {
@@ -41,8 +42,10 @@ fn is_input(path: &Path) -> bool {
 /// Where configs come from while it serves.
 pub(super) fn source(settings: &Settings) -> ConfigSource {
     let (again_settings, text_settings) = (settings.clone(), settings.clone());
+    let path = file(settings).filter(|path| !is_input(path));
     ConfigSource {
-        file: file(settings).filter(|path| !is_input(path)),
+        file: path.clone(),
+        texts: path.map(|path| with_texts(path, settings.flags())),
         loader: Arc::new(move || again(&again_settings)),
         text: Arc::new(move |text, name| {
             let env = |name: &str| std::env::var(name).ok();
@@ -53,6 +56,14 @@ pub(super) fn source(settings: &Settings) -> ConfigSource {
             })
         }),
     }
+}
+
+/// The file as if other texts were in it and in those that it includes.
+fn with_texts(path: PathBuf, flags: Flags) -> TextsLoader {
+    Arc::new(move |texts| {
+        let env = |name: &str| std::env::var(name).ok();
+        Ok(config::load_with(&path, texts, &flags, &env)?)
+    })
 }
 
 /// The file that was named, or one of the usual name where nothing else says what to do.

@@ -17,7 +17,7 @@ use crate::instance::{UsualFolders, Whereabouts};
 use crate::lasting::again;
 use crate::reload::Reloader;
 use crate::reload::begun::Begun;
-use crate::reload::running::{Loader, RunningConfig, Tune};
+use crate::reload::running::{Loader, RunningConfig, TextsLoader, Tune};
 use crate::server::{Options, Server, StartError};
 use crate::shutdown::Shutdown;
 use crate::store::local::{LockedFolder, Unlocked};
@@ -32,6 +32,8 @@ pub(super) struct ConfigSource {
     pub(super) loader: Loader,
     /// Reads a text in its place.
     pub(super) text: TextLoader,
+    /// Reads the file as if other texts were in it; `None`: it can't be written.
+    pub(super) texts: Option<TextsLoader>,
 }
 
 /// Has SIGHUP end the process no more, as it does by default: whoever reloads a service right after its start would end it. Until
@@ -53,7 +55,7 @@ pub(super) fn run(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow::R
 
 /// Starts a server that obeys signals from the moment that it is said to listen.
 pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow::Result<Server> {
-    let ConfigSource { file, loader, text } = source;
+    let ConfigSource { file, loader, text, texts } = source;
     let folders = UsualFolders::here();
     let whereabouts = Whereabouts::of(&loaded.config.instance, file.as_deref(), &folders);
     let begun = Begun::load(loaded, store(&whereabouts)?);
@@ -79,7 +81,7 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
             obey(&mut terms, &mut ints, &shutdown, &reloader).await;
         }));
         let mut hangups = signal(SignalKind::hangup())?;
-        let running = RunningConfig::new(server.reloader(), loader, tune, begun);
+        let running = RunningConfig::new(server.reloader(), loader, tune, begun).with_files(texts);
         let running = Arc::new(match place {
             Some(place) => running.lying_at(place),
             None => running,

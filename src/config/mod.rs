@@ -20,6 +20,7 @@ mod origin;
 mod pattern;
 mod raw;
 mod report;
+mod save;
 mod schema;
 mod slips;
 mod snippet;
@@ -45,13 +46,18 @@ pub use effective::Effective;
 pub use error::{Problem, Problems};
 pub use files::{FileRole, Files};
 pub use flags::Flags;
+pub use include::Instead;
 pub use origin::{Origin, Place};
+pub use save::{
+    ChangedLine, Rewritten, SourceStamp, SourceText, Unwritten, Wanted, WantedChange, WantedValue,
+};
+pub use save::{rewrite, sources};
 pub use schema::schema;
 pub use token_file::token_file_faults;
 pub use validate::BackendRules;
 
 use effective::EffectiveRows;
-use include::{FILE_MAX, Instead};
+use include::FILE_MAX;
 use model::Config;
 use origin::SourceFile;
 use raw::Raw;
@@ -70,6 +76,8 @@ pub struct Loaded {
     pub files: Files,
     /// What each target's keys say about backends, for those that are added later: in the order of the targets.
     pub backend_rules: Arc<[BackendRules]>,
+    /// The config file and those that it includes, in the order in which they were read.
+    pub sources: Arc<[SourceStamp]>,
 }
 
 impl Loaded {
@@ -123,6 +131,20 @@ pub fn load(
             Err(report.finish())
         }
     }
+}
+
+/// Loads a file as if these texts were in it and in those that it includes; what has none is read.
+///
+/// # Errors
+/// Every problem that was found, in the order of the file.
+pub fn load_with(
+    path: &Path,
+    texts: &Instead,
+    flags: &Flags,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Loaded, Problems> {
+    let Some(text) = texts.get(path) else { return load(Some(path), flags, env) };
+    load_once(SourceFile::new(path, text), texts, Files::default(), flags, env)
 }
 
 /// Loads what `source` gives, called `name`. Relative paths count from where the process runs.
@@ -261,8 +283,9 @@ fn accept(mut raw: Raw, flags: &Flags, mut report: Report) -> Result<Loaded, Pro
     let mut rows = EffectiveRows::default();
     let (config, backend_rules) = validate::accept(&raw, &mut report, &mut rows);
     if report.is_empty() {
+        let sources = report.sources().iter().map(SourceStamp::of).collect();
         let (warnings, files) = report.into_accepted();
-        Ok(Loaded { config, effective: rows.into_list(), warnings, files, backend_rules })
+        Ok(Loaded { config, effective: rows.into_list(), warnings, files, backend_rules, sources })
     } else {
         Err(report.finish())
     }

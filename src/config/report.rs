@@ -61,6 +61,11 @@ impl Report {
         Arc::clone(&self.source(place.file).name)
     }
 
+    /// All files.
+    pub(super) fn sources(&self) -> &[SourceFile] {
+        &self.sources
+    }
+
     /// Nothing was wrong so far.
     pub(super) fn is_empty(&self) -> bool {
         self.list.is_empty()

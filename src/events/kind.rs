@@ -61,6 +61,7 @@ kinds! {
     WatchFallsBack "watch_falls_back" "The kernel can't say when files change.",
     ChangedByHand "changed_by_hand" "Somebody has changed something by hand.",
     ByHandOver "by_hand_over" "A change by hand is over.",
+    Saved "saved" "Changes by hand were written into the config's files.",
     ByHandInForce "by_hand_in_force" "How many changes by hand the process starts with.",
     ByHandAside "by_hand_aside" "A change by hand has no effect.",
     ByHandUnkept "by_hand_unkept" "Changes by hand are refused, since they can't be kept.",

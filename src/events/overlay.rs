@@ -28,6 +28,19 @@ pub fn overlay_changed(author: &str, lines: &[String], objects: &[impl Display])
     }
 }
 
+/// Logs that `author` has had changes by hand written into files.
+pub fn overlay_saved(author: &str, files: &[&str], entries: &[String]) {
+    let (files, all) = (files.join(", "), entries.join("\n"));
+    tracing::info!(
+        kind = EventKind::Saved.name(),
+        author,
+        files,
+        keys = all,
+        "saved into {files}, {author}: {}",
+        listed(entries)
+    );
+}
+
 /// Logs that changes by hand are over by themselves.
 pub fn overlay_ended(lines: &[String]) {
     let all = lines.join("\n");

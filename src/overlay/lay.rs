@@ -87,7 +87,9 @@ fn lay_target(
     let of = |number: usize, key: &str| format!("targets.{}.backends[{number}].{key}", target.name);
     for entry in entries {
         let EntryChange::Added(added) = &entry.change else { continue };
-        let addition = addition(entry.object.backend.as_deref(), added, &entry.author, entry.at_ms);
+        // That of a unix socket is its name without being one that anybody could give.
+        let name = entry.object.backend.as_deref().filter(|name| *name != added.url);
+        let addition = addition(name, added, &entry.author, entry.at_ms);
         let number = numbers.last().map_or(0, |last| last + 1);
         let Some(rules) = rules.get(index) else { continue };
         match rules.add(&addition, number, backends, &binds) {

@@ -9,6 +9,7 @@ pub mod entry;
 pub mod lay;
 pub mod reconcile;
 pub mod report;
+pub mod saving;
 mod view;
 
 #[cfg(test)]
@@ -19,3 +20,4 @@ pub use entry::{AddedBackend, Author, EntryChange, EntryField, ObjectName, Overl
 pub use lay::{Aside, Laid, lay};
 pub use reconcile::{EntryEnd, KEPT, Reconciled, next_end, reconcile};
 pub use report::{EntryReport, OverlayReport, report};
+pub use saving::{LeftReason, Saving, is_same, saving};

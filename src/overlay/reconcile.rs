@@ -49,6 +49,8 @@ pub enum EntryEnd {
         /// What it says now.
         now: String,
     },
+    /// The file says now what the entry says.
+    SaidByFile,
     /// The file has the backend now.
     InFile,
     /// The name is back in the file, at another address.
@@ -64,6 +66,7 @@ impl fmt::Display for EntryEnd {
         match self {
             EntryEnd::Expired => f.write_str("its time is over"),
             EntryEnd::FileChanged { now } => write!(f, "the file has changed, it says {now}"),
+            EntryEnd::SaidByFile => f.write_str("the file says it now"),
             EntryEnd::InFile => f.write_str("the file has this backend now"),
             EntryEnd::OtherAddress => f.write_str("the name is back at another address"),
             EntryEnd::LongGone => f.write_str("the file has not had it for 7 days"),
@@ -165,6 +168,9 @@ fn field(entry: &OverlayEntry, address: Option<String>, value: String) -> Result
         return Err(EntryEnd::OtherAddress);
     }
     if entry.file_value.as_ref() != Some(&value) {
+        if entry.change.value().as_ref() == Some(&value) {
+            return Err(EntryEnd::SaidByFile);
+        }
         return Err(EntryEnd::FileChanged { now: value });
     }
     Ok(OverlayEntry { gone_since_ms: None, address, ..entry.clone() })

@@ -189,7 +189,8 @@ fn together(entries: &[OverlayEntry], paused: &[OverlayEntry]) -> Vec<OverlayEnt
     all
 }
 
-fn is_full(error: &io::Error) -> bool {
+/// Whether there is no room for it.
+pub(super) fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }

@@ -21,6 +21,7 @@ pub mod place;
 pub mod plan;
 pub mod planning;
 pub mod running;
+pub mod save;
 pub mod trial;
 
 use std::collections::HashSet;

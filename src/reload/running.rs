@@ -25,12 +25,15 @@ use super::plan::{Plan, PlanVerdict, PlannedEnd};
 use super::trial::view::{ConfigTrial, TrialView};
 use super::{Refused, Reloaded, Reloader};
 use crate::config::model::{EventFormat, LogLevel, WatchMode};
-use crate::config::{Effective, Files, Loaded, Problems};
+use crate::config::{Effective, Files, Instead, Loaded, Problems};
 use crate::events;
 use crate::overlay::{Laid, OverlayEntry, lay, reconcile};
 
 pub use super::begun::Loader;
 pub use super::fault::Refusal;
+
+/// Reads the config as if these texts were in its files.
+pub type TextsLoader = Arc<dyn Fn(&Instead) -> anyhow::Result<Loaded> + Send + Sync>;
 
 /// Has events logged from this level on, in this form.
 pub type Tune = Arc<dyn Fn(LogLevel, EventFormat) + Send + Sync>;
@@ -45,6 +48,8 @@ pub struct RunningConfig {
     /// Where the config lies; `None`: in no file, so that no other can take its place.
     pub(super) place: Option<PathBuf>,
     loader: Loader,
+    /// `None`: there is no file that could be written.
+    pub(super) texts: Option<TextsLoader>,
     tune: Tune,
     asked: AtomicU64,
     pub(super) last: Mutex<LastTurn>,
@@ -136,13 +141,19 @@ impl RunningConfig {
         let last = LastTurn { covers: 0, outcome: Ok(Arc::default()), force };
         let (asked, last) = (AtomicU64::new(0), Mutex::new(last));
         let trial = watch::Sender::new(None);
-        RunningConfig { reloader, place: None, loader, tune, asked, last, files, trial, by_hand }
+        RunningConfig { reloader, place: None, loader, texts: None, tune, asked, last, files, trial, by_hand }
     }
 
     /// The same where the config lies in this file, so that another one can take its place.
     #[must_use]
     pub fn lying_at(self, place: PathBuf) -> RunningConfig {
         RunningConfig { place: Some(place), ..self }
+    }
+
+    /// The same, of a config whose files may be written.
+    #[must_use]
+    pub fn with_files(self, texts: Option<TextsLoader>) -> RunningConfig {
+        RunningConfig { texts, ..self }
     }
 
     /// The files to watch, again after each reading.

@@ -65,6 +65,17 @@ Exit status:
   1  something is; or the output could not be written
   2  a wrong command line, or no process, several, or one that does not answer";
 
+pub(in crate::cli) const SAVE_EXAMPLES: &str = "Examples:
+  evenkeel save
+  evenkeel save --json
+
+It prints the lines of the files that differ: `-` as they were, `+` as they are now. Comments, order and all other lines stay.
+
+Exit status:
+  0  it is saved, or there was nothing to save
+  1  nothing has changed, and what to write where is printed; or the output could not be written
+  2  a wrong command line, or no process, several, or one that does not answer";
+
 /// What every one of them has.
 #[derive(Debug, ClapArgs)]
 pub(in crate::cli) struct HandOptions {
@@ -181,6 +192,14 @@ pub(in crate::cli) struct RemoveOptions {
 /// Options of `diff`.
 #[derive(Debug, ClapArgs)]
 pub(in crate::cli) struct DiffOptions {
+    /// Where.
+    #[command(flatten)]
+    pub(in crate::cli) asking: AskOptions,
+}
+
+/// Options of `save`.
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct SaveOptions {
     /// Where.
     #[command(flatten)]
     pub(in crate::cli) asking: AskOptions,

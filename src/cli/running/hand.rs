@@ -12,12 +12,13 @@ use crate::admin::exchange::percent::encoded;
 use crate::admin::status::report::BackendReport;
 use crate::admin::wire::ChangeReport;
 use crate::cli::args::hand::{
-    AddOptions, BackendWord, DiffOptions, DrainOptions, ReadyOptions, RemoveOptions, StateOptions,
-    WeightOptions, WeightWord,
+    AddOptions, BackendWord, DiffOptions, DrainOptions, ReadyOptions, RemoveOptions, SaveOptions,
+    StateOptions, WeightOptions, WeightWord,
 };
 use crate::cli::args::running::AskOptions;
 use crate::cli::output;
 use crate::overlay::OverlayReport;
+use crate::reload::save::{LeftEntry, SaveReport, SavedFile};
 
 /// Between two looks whether anything is still under way.
 const GLANCE: Duration = Duration::from_millis(200);
@@ -80,6 +81,36 @@ pub(in crate::cli) fn diff(options: &DiffOptions) -> anyhow::Result<ExitCode> {
     let report: OverlayReport = understood(&heard)?;
     output::print(&if *json { as_it_is(&heard) } else { shown(&report) })?;
     Ok(if report.entries.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+pub(in crate::cli) fn save(options: &SaveOptions) -> anyhow::Result<ExitCode> {
+    let AskOptions { process, json } = &options.asking;
+    let path = "/api/v1/overlay/save".to_owned();
+    let heard = match tell(process, AdminQuestion { method: Method::POST, path, body: Vec::new() }) {
+        Ok(heard) => heard,
+        Err(error) => return lost(&format!("{error:#}")),
+    };
+    if !heard.status.is_success() {
+        complain(&heard, *json)?;
+        return Ok(ExitCode::FAILURE);
+    }
+    let report: SaveReport = understood(&heard)?;
+    output::print(&if *json { as_it_is(&heard) } else { saved(&report) })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn saved(report: &SaveReport) -> String {
+    let mut text = String::new();
+    for SavedFile { file, lines } in &report.files {
+        text += &format!("{file}\n");
+        text.extend(lines.iter().map(|line| format!("  {line}\n")));
+    }
+    if report.saved.is_empty() {
+        text += "nothing to save\n";
+    }
+    let left = report.left.iter();
+    text.extend(left.map(|LeftEntry { entry, reason }| format!("left: {entry}: {reason}\n")));
+    text
 }
 
 fn shown(report: &OverlayReport) -> String {

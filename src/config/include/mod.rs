@@ -36,7 +36,7 @@ pub(super) struct Gathered {
 }
 
 /// Texts that count instead of what is in these files.
-pub(super) type Instead = HashMap<PathBuf, Arc<str>>;
+pub type Instead = HashMap<PathBuf, Arc<str>>;
 
 /// Reads the file that the report is about and all that it includes. `None`: one of them is no YAML.
 pub(super) fn gather(

@@ -4,6 +4,7 @@
 //! duplicate key, forgets whether a value was quoted, and turns `host: no` into `false` without its text.
 //! Everything that is wrong but does not stop the parser is reported and reading goes on. Called by `config`.
 
+mod outline;
 mod scalar;
 mod syntax;
 #[cfg(test)]
@@ -17,7 +18,8 @@ use serde_yaml::granit_parser::{Event, Options, Parser, ScalarStyle, Span, Tag};
 use super::edit::Fix;
 use super::origin::Place;
 use super::report::Report;
-pub(super) use scalar::{FALSE_WORDS, Scalar, TRUE_WORDS, Typed, integer, truth};
+pub(super) use outline::{Form, Mark, Piece, Quotes, outline};
+pub(super) use scalar::{FALSE_WORDS, Scalar, TRUE_WORDS, Typed, integer, plain, truth};
 
 /// Deepest nesting; a config needs seven levels. Bounds every recursion over the tree, also through aliases.
 const MAX_DEPTH: usize = 64;

@@ -54,11 +54,17 @@ impl Replacement {
         let _ = fs::remove_file(&link);
         fs::hard_link(&self.file, &link)?;
         fs::rename(&link, &kept).inspect_err(|_| drop(fs::remove_file(&link)))?;
-        fs::rename(&self.beside, &self.file)?;
-        if let Some(folder) = self.file.parent() {
-            File::open(folder)?.sync_all()?;
-        }
+        self.swap()?;
         Ok(kept)
+    }
+
+    /// Puts it into the file's place; the one before is gone.
+    ///
+    /// # Errors
+    /// The file is what it was, or nobody knows what it is after a crash.
+    pub fn swap(self) -> io::Result<()> {
+        fs::rename(&self.beside, &self.file)?;
+        self.file.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
     }
 }
 
