@@ -1,6 +1,6 @@
 //! Where a target and its backends stand in the texts, or what keeps one from saying so.
 
-use crate::config::yaml::{Form, Piece};
+use crate::config::yaml::{NodeForm, Piece};
 
 /// Why something can't be done.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(super) fn target<'r>(roots: &'r [Option<Piece>], name: &str) -> Result<Found
     let roots = roots.iter().enumerate().filter_map(|(number, root)| Some((number, root.as_ref()?)));
     for (source, root) in roots {
         if let Some((_, targets)) = root.entry("targets") {
-            if targets.form == Form::Alias {
+            if targets.form == NodeForm::Alias {
                 let at = Some((source, targets.start.line));
                 return Err(Obstacle { at, why: "the targets are an alias".to_owned(), is_flow: false });
             }
@@ -81,10 +81,12 @@ impl<'r> Found<'r> {
             return Err(self.obstacle(self.at(), "the backends come by a merge (`<<`)"));
         };
         match &list.form {
-            Form::Alias => Err(self.obstacle(list.start.line, "the backends are an alias")),
+            NodeForm::Alias => Err(self.obstacle(list.start.line, "the backends are an alias")),
             _ if list.is_marked => Err(self.marked(list, "the list of the backends")),
-            Form::List { items, .. } => Ok((list, items)),
-            Form::Scalar(..) | Form::Map { .. } => Err(self.obstacle(list.start.line, "this is no list")),
+            NodeForm::List { items, .. } => Ok((list, items)),
+            NodeForm::Scalar(..) | NodeForm::Map { .. } => {
+                Err(self.obstacle(list.start.line, "this is no list"))
+            }
         }
     }
 
@@ -93,13 +95,13 @@ impl<'r> Found<'r> {
         let item = self.one(number)?;
         match &item.form {
             _ if item.is_marked => Err(self.marked(item, "this backend")),
-            Form::Map { .. } => Ok(item),
-            Form::Alias => Err(self.obstacle(item.start.line, "this backend is an alias")),
-            Form::Scalar(..) | Form::List { .. } if self.is_servers => {
+            NodeForm::Map { .. } => Ok(item),
+            NodeForm::Alias => Err(self.obstacle(item.start.line, "this backend is an alias")),
+            NodeForm::Scalar(..) | NodeForm::List { .. } if self.is_servers => {
                 let why = "`servers` takes nothing but URLs: it has to become a target below `targets`";
                 Err(self.obstacle(item.start.line, why))
             }
-            Form::Scalar(..) | Form::List { .. } => {
+            NodeForm::Scalar(..) | NodeForm::List { .. } => {
                 Err(self.obstacle(item.start.line, "this backend is no mapping"))
             }
         }
@@ -126,7 +128,7 @@ impl<'r> Found<'r> {
             if piece.is_marked {
                 return Err(self.marked(piece, "what is around the backends"));
             }
-            if piece.form == Form::Alias {
+            if piece.form == NodeForm::Alias {
                 return Err(self.obstacle(piece.start.line, "the target is an alias"));
             }
         }

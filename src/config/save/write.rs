@@ -3,7 +3,7 @@
 use super::find::{Found, Obstacle};
 use super::page::Page;
 use super::wanted::WantedValue;
-use crate::config::yaml::{Form, Mark, Piece, Quotes, Typed, plain};
+use crate::config::yaml::{Mark, NodeForm, Piece, Quotes, Typed, plain};
 
 /// `max_in_flight` of a target.
 pub(super) fn in_flight(page: &mut Page<'_>, found: &Found<'_>, value: &WantedValue) -> Result<(), Obstacle> {
@@ -40,7 +40,7 @@ pub(super) fn field(
 ) -> Result<(), Obstacle> {
     let Some((name, now)) = of.entry(key) else { return new_field(page, found, of, &line(key, value)) };
     let refuse = |why: String| Err(found.obstacle(name.start.line, why));
-    let Form::Scalar(text, quotes) = &now.form else {
+    let NodeForm::Scalar(text, quotes) = &now.form else {
         return refuse(format!("`{key}` is an alias"));
     };
     if now.is_marked {
@@ -97,9 +97,9 @@ pub(super) fn add(
                 "`servers` takes nothing but URLs: it has to become a target below `targets`",
             ));
         }
-        (Form::Map { is_flow: true, .. }, _) => vec![format!("- {}", in_flow(fields))],
-        (Form::Map { .. }, _) => item_with(fields, last.start.column.saturating_sub(dash).max(2)),
-        (Form::Scalar(..) | Form::List { .. } | Form::Alias, _) => item(fields),
+        (NodeForm::Map { is_flow: true, .. }, _) => vec![format!("- {}", in_flow(fields))],
+        (NodeForm::Map { .. }, _) => item_with(fields, last.start.column.saturating_sub(dash).max(2)),
+        (NodeForm::Scalar(..) | NodeForm::List { .. } | NodeForm::Alias, _) => item(fields),
     };
     let lead = " ".repeat(dash);
     page.insert(own_end(page, last, dash) + 1, lines.into_iter().map(|line| format!("{lead}{line}")));
@@ -140,7 +140,7 @@ fn dash(page: &Page<'_>, found: &Found<'_>, item: &Piece) -> Result<(usize, usiz
 
 /// Refuses what does not end with its line, or where nobody knows with which.
 fn behind(page: &Page<'_>, found: &Found<'_>, piece: &Piece) -> Result<(), Obstacle> {
-    if piece.any(&|piece| matches!(piece.form, Form::Scalar(_, Quotes::Block))) {
+    if piece.any(&|piece| matches!(piece.form, NodeForm::Scalar(_, Quotes::Block))) {
         return Err(found.obstacle(piece.start.line, "it has a text that is a block of lines"));
     }
     let line = page.line(piece.end.line);
@@ -168,13 +168,13 @@ fn indent(line: &str) -> usize {
 
 fn entries(of: &Piece) -> &[(Piece, Piece)] {
     match &of.form {
-        Form::Map { entries, .. } => entries,
-        Form::Scalar(..) | Form::List { .. } | Form::Alias => &[],
+        NodeForm::Map { entries, .. } => entries,
+        NodeForm::Scalar(..) | NodeForm::List { .. } | NodeForm::Alias => &[],
     }
 }
 
 fn is_single(piece: &Piece) -> bool {
-    matches!(piece.form, Form::Scalar(_, quotes) if quotes != Quotes::Block)
+    matches!(piece.form, NodeForm::Scalar(_, quotes) if quotes != Quotes::Block)
         && piece.start.line == piece.end.line
 }
 

@@ -23,12 +23,12 @@ pub(in crate::config) struct Piece {
     /// An anchor or a tag is on it.
     pub(in crate::config) is_marked: bool,
     /// What it is.
-    pub(in crate::config) form: Form,
+    pub(in crate::config) form: NodeForm,
 }
 
 /// How a piece is written.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::config) enum Form {
+pub(in crate::config) enum NodeForm {
     /// A single value: its text after escapes.
     Scalar(String, Quotes),
     /// Values in order.
@@ -56,19 +56,19 @@ impl Piece {
     /// Its text if it is a single value.
     pub(in crate::config) fn text(&self) -> Option<&str> {
         match &self.form {
-            Form::Scalar(text, _) => Some(text),
-            Form::List { .. } | Form::Map { .. } | Form::Alias => None,
+            NodeForm::Scalar(text, _) => Some(text),
+            NodeForm::List { .. } | NodeForm::Map { .. } | NodeForm::Alias => None,
         }
     }
 
     /// Whether it is a list or mapping in brackets.
     pub(in crate::config) fn is_flow(&self) -> bool {
-        matches!(self.form, Form::List { is_flow: true, .. } | Form::Map { is_flow: true, .. })
+        matches!(self.form, NodeForm::List { is_flow: true, .. } | NodeForm::Map { is_flow: true, .. })
     }
 
     /// The entry of a key that is written out.
     pub(in crate::config) fn entry(&self, key: &str) -> Option<&(Piece, Piece)> {
-        let Form::Map { entries, .. } = &self.form else { return None };
+        let NodeForm::Map { entries, .. } = &self.form else { return None };
         entries.iter().find(|(name, _)| name.text() == Some(key))
     }
 
@@ -76,9 +76,11 @@ impl Piece {
     pub(in crate::config) fn any(&self, is: &dyn Fn(&Piece) -> bool) -> bool {
         is(self)
             || match &self.form {
-                Form::Scalar(..) | Form::Alias => false,
-                Form::List { items, .. } => items.iter().any(|item| item.any(is)),
-                Form::Map { entries, .. } => entries.iter().any(|(key, value)| key.any(is) || value.any(is)),
+                NodeForm::Scalar(..) | NodeForm::Alias => false,
+                NodeForm::List { items, .. } => items.iter().any(|item| item.any(is)),
+                NodeForm::Map { entries, .. } => {
+                    entries.iter().any(|(key, value)| key.any(is) || value.any(is))
+                }
             }
     }
 }
@@ -103,9 +105,9 @@ impl Open {
             while let (Some(key), Some(value)) = (pieces.next(), pieces.next()) {
                 entries.push((key, value));
             }
-            Form::Map { is_flow, entries }
+            NodeForm::Map { is_flow, entries }
         } else {
-            Form::List { is_flow, items: pieces }
+            NodeForm::List { is_flow, items: pieces }
         };
         Piece { start, end, is_marked, form }
     }
@@ -140,11 +142,11 @@ pub(in crate::config) fn outline(text: &str) -> Option<Piece> {
                     ScalarStyle::DoubleQuoted => Quotes::Double,
                     _ => Quotes::Block,
                 };
-                let form = Form::Scalar(text.into_owned(), quotes);
+                let form = NodeForm::Scalar(text.into_owned(), quotes);
                 Piece { start, end, is_marked: anchor != 0 || tag.is_some(), form }
             }
             Event::Alias(_) | Event::UnresolvedAlias(_) => {
-                Piece { start, end, is_marked: false, form: Form::Alias }
+                Piece { start, end, is_marked: false, form: NodeForm::Alias }
             }
             Event::SequenceEnd | Event::MappingEnd => stack.pop()?.closed(end),
             _ => continue,
@@ -175,16 +177,16 @@ mod tests {
             "a:\n  - x: 1 # c\n    y: 'é'\n\n  # d\n  - {b: 2,\n     c: [3, \"4\"]}\n  - *z\ng: &k 1\n";
         let root = outline(text).expect("it is YAML");
         let (_, list) = root.entry("a").expect("there");
-        let Form::List { is_flow: false, items } = &list.form else { panic!("{list:?}") };
+        let NodeForm::List { is_flow: false, items } = &list.form else { panic!("{list:?}") };
         assert_eq!((list.start, list.end), (at(1, 2), at(7, 6)));
         assert_eq!((items[0].start, items[0].end), (at(1, 4), at(2, 10)));
-        assert_eq!(items[0].entry("y").expect("there").1.form, Form::Scalar("é".into(), Quotes::Single));
+        assert_eq!(items[0].entry("y").expect("there").1.form, NodeForm::Scalar("é".into(), Quotes::Single));
         assert_eq!((items[1].start, items[1].end), (at(5, 4), at(6, 17)));
-        assert!(matches!(items[1].form, Form::Map { is_flow: true, .. }));
-        assert_eq!(items[2].form, Form::Alias);
+        assert!(matches!(items[1].form, NodeForm::Map { is_flow: true, .. }));
+        assert_eq!(items[2].form, NodeForm::Alias);
         let (key, value) = root.entry("g").expect("there");
         assert_eq!((key.is_marked, value.is_marked, value.text()), (false, true, Some("1")));
-        assert!(root.any(&|piece| piece.form == Form::Alias) && !items[0].any(&|piece| piece.is_marked));
+        assert!(root.any(&|piece| piece.form == NodeForm::Alias) && !items[0].any(&|piece| piece.is_marked));
         assert_eq!((outline("a: ["), outline("")), (None, None));
     }
 
