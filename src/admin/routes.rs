@@ -6,6 +6,7 @@ use hyper::StatusCode;
 
 use super::api::Api;
 use super::config_routes;
+use super::event_routes;
 use super::exchange::answers;
 use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::{BodyKind, Question};
@@ -132,6 +133,12 @@ pub const ROUTES: &[AdminRoute] = &[
         "All that is changed by hand, beside what the file says.",
         |api, _| Box::pin(async move { hand_routes::overlay(&api) }),
     ),
+    AdminRoute::read(
+        "/api/v1/events",
+        "The latest events; with Accept: text/event-stream a stream of those to come.",
+        |api, asked| Box::pin(async move { event_routes::events(&api, &asked) }),
+    )
+    .with(&["after", "kind", "limit"]),
 ];
 
 fn facts(route: &AdminRoute) -> RouteFacts {

@@ -2,6 +2,7 @@
 //! indented below it: the man pages make sections of them.
 
 pub(super) mod hand;
+pub(super) mod log;
 pub(super) mod running;
 pub(super) mod simulate;
 pub(super) mod status;
@@ -145,6 +146,9 @@ pub(super) enum Command {
     /// Tell what is changed by hand, beside what the file says
     #[command(after_help = hand::DIFF_EXAMPLES)]
     Diff(hand::DiffOptions),
+    /// Print the latest events of the process that runs, and follow those to come
+    #[command(after_help = log::EXAMPLES)]
+    Log(log::LogOptions),
     /// Print the names of all targets and backends of the process that runs, for completions
     #[command(hide = true)]
     Names(ProcessOptions),

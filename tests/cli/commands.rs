@@ -35,6 +35,7 @@ fn help_of_every_command_shows_an_example() {
             "add",
             "remove",
             "diff",
+            "log",
             "demo",
             "completions",
             "man",
