@@ -22,7 +22,7 @@ mod tls;
 mod trial;
 mod wording;
 
-pub use asked::{admin_listener, admin_socket, no_admin_listener, no_admin_socket};
+pub use asked::{admin_listener, admin_socket, event_reader_dropped, no_admin_listener, no_admin_socket};
 pub use change::{BackendChange, TargetChange};
 pub use event::{Event, EventFacts, EventReport, Saying, level_of};
 pub use history::{EventHistory, EventReader, EventsAfter, HistoryLayer};

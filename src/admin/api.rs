@@ -7,6 +7,7 @@ use tokio::sync::RwLock;
 
 use super::status::rates::RateBook;
 use crate::config::Loaded;
+use crate::events::EventHistory;
 use crate::net::now;
 use crate::reload::running::{Loader, RunningConfig};
 
@@ -30,6 +31,8 @@ pub struct Api {
     pub running: Arc<RunningConfig>,
     /// By which the text of another config is read.
     pub text: TextLoader,
+    /// What was told of late.
+    pub events: Arc<EventHistory>,
     /// What was counted of late.
     pub(super) rates: RateBook,
     /// A number of this process, so that a revision of the one before is none of this one.
@@ -47,7 +50,9 @@ impl Api {
     pub fn new(about: AboutProcess, running: Arc<RunningConfig>, text: TextLoader) -> Api {
         let (was_judged, changing) = (AtomicBool::default(), RwLock::default());
         let rates = RateBook::new(now());
-        Api { about, running, text, rates, born: rand::random(), was_judged, changing }
+        // Who has no subscriber that keeps events has none.
+        let events = EventHistory::here().unwrap_or_else(EventHistory::new);
+        Api { about, running, text, events, rates, born: rand::random(), was_judged, changing }
     }
 
     /// What the config in force is told from the others by: another one after each change, as the value of `ETag` and `If-Match`.

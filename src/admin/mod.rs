@@ -5,6 +5,8 @@ pub mod api;
 pub mod config_routes;
 pub mod dispatch;
 pub mod door;
+pub mod event_feed;
+pub mod event_routes;
 pub mod exchange;
 pub mod hand_routes;
 pub mod life_routes;

@@ -6,6 +6,7 @@ use hyper::StatusCode;
 
 use super::api::Api;
 use super::config_routes;
+use super::event_routes;
 use super::exchange::answers;
 use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::{BodyKind, Question};
@@ -139,6 +140,12 @@ pub const ROUTES: &[AdminRoute] = &[
         "Writes what is changed by hand into the config's files.",
         |api, asked| Box::pin(async move { hand_routes::save(&api, &asked).await }),
     ),
+    AdminRoute::read(
+        "/api/v1/events",
+        "The latest events; with Accept: text/event-stream a stream of those to come.",
+        |api, asked| Box::pin(async move { event_routes::events(&api, &asked) }),
+    )
+    .with(&["after", "kind", "limit"]),
 ];
 
 fn facts(route: &AdminRoute) -> RouteFacts {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::events::EventReport;
 use crate::overlay::EntryReport;
 use crate::reload::plan::Plan;
 
@@ -64,6 +65,17 @@ pub struct RouteFacts {
     pub scope: String,
     /// What it does.
     pub does: String,
+}
+
+/// `GET /api/v1/events`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventList {
+    /// The oldest first.
+    pub events: Vec<EventReport>,
+    /// The name of the latest event of all: what comes `after` it is new. It ends in `-0` if there was none.
+    pub latest: String,
+    /// How many came behind `after` that are gone.
+    pub missed: u64,
 }
 
 /// `GET /api/v1/config/digest`.

@@ -2,6 +2,7 @@
 //! indented below it: the man pages make sections of them.
 
 pub(super) mod hand;
+pub(super) mod log;
 pub(super) mod running;
 pub(super) mod simulate;
 pub(super) mod status;
@@ -148,6 +149,9 @@ pub(super) enum Command {
     /// Write what is changed by hand into the config file; comments, order and all other lines stay
     #[command(after_help = hand::SAVE_EXAMPLES)]
     Save(hand::SaveOptions),
+    /// Print the latest events of the process that runs, and follow those to come
+    #[command(after_help = log::EXAMPLES)]
+    Log(log::LogOptions),
     /// Print the names of all targets and backends of the process that runs, for completions
     #[command(hide = true)]
     Names(ProcessOptions),

@@ -52,7 +52,7 @@ where
 }
 
 /// What could steer a terminal is escaped, beyond what RFC 8259 §7 asks for.
-fn escaped(json: String) -> String {
+pub(super) fn escaped(json: String) -> String {
     if !json.contains(|sign: char| matches!(sign, '\u{7f}'..='\u{9f}')) {
         return json;
     }

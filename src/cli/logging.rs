@@ -21,7 +21,7 @@ use tracing_subscriber::{Registry, reload};
 
 use super::json_events::JsonEvents;
 use super::outlet::{Confess, Outlet};
-use super::start_fault;
+use super::{output, start_fault};
 use crate::config::model::{Config, EventFormat, LogLevel};
 use crate::events::{self, EventHistory};
 use crate::reload::running::Tune;
@@ -160,15 +160,12 @@ where
     tracing_subscriber::registry().with(lines).with(history.layer()).into()
 }
 
-/// Writes what an event says and none of its fields: the sentence has them. What could steer a terminal, or begin a line of
-/// its own, is escaped.
+/// Writes what an event says and none of its fields: the sentence has them.
 fn sentence(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
     if field.name() != "message" {
         return Ok(());
     }
-    format!("{value:?}").chars().try_for_each(|sign| {
-        if sign.is_control() { write!(writer, "{}", sign.escape_default()) } else { writer.write_char(sign) }
-    })
+    writer.write_str(&output::shown(&format!("{value:?}")))
 }
 
 /// The event that says how many were lost, in the same form as all others but past the queue.

@@ -58,6 +58,7 @@ pub fn main() -> ExitCode {
         Some(Command::Remove(options)) => running::hand::remove(&options),
         Some(Command::Diff(options)) => running::hand::diff(&options),
         Some(Command::Save(options)) => running::hand::save(&options),
+        Some(Command::Log(options)) => running::log::run(&options),
         Some(Command::Names(process)) => running::names::run(&process),
         Some(Command::Status(options)) => running::status::run(&options),
         Some(Command::Demo(options)) => demo::run(&options),

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use super::kind::EventKind;
+use super::wording::sentence;
 
 /// Logs where the process can be asked and told things while it serves.
 pub fn admin_socket(path: &Path, name: &str) {
@@ -24,6 +25,17 @@ pub fn no_admin_socket(reason: &str) {
 pub fn admin_listener(address: SocketAddr, has_tokens: bool) {
     let who = if has_tokens { "with a token" } else { "read-only, no tokens" };
     tracing::info!(kind = EventKind::AdminListener.name(), %address, has_tokens, "admin listener {address} ({who})");
+}
+
+/// Logs that somebody reads events too slowly, and so gets no more of them; its client may come again.
+pub fn event_reader_dropped(who: &str, reason: &str) {
+    tracing::warn!(
+        kind = EventKind::EventReaderDropped.name(),
+        who,
+        reason,
+        "{}",
+        sentence("an event stream was closed, ", &[who], " does not keep up: ", reason, "")
+    );
 }
 
 /// Logs that nobody is answered over TCP, and why.

@@ -158,11 +158,17 @@ impl EventHistory {
 pub struct EventReader {
     history: Arc<EventHistory>,
     news: watch::Receiver<u64>,
-    /// The number of the last event that was read, or is known to be gone.
+    /// The number of the last event that was read.
     seen: u64,
 }
 
 impl EventReader {
+    /// The number of the last event that was read, or that it began behind.
+    #[must_use]
+    pub fn seen(&self) -> u64 {
+        self.seen
+    }
+
     /// The next events, at most so many, as soon as there are any. Nothing is lost by whoever waits no longer.
     pub async fn next(&mut self, most: usize) -> EventsAfter {
         let seen = self.seen;

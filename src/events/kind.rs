@@ -71,6 +71,7 @@ kinds! {
     NoAdminSocket "no_admin_socket" "There is none.",
     AdminListener "admin_listener" "Where the admin API is over TCP.",
     NoAdminListener "no_admin_listener" "It is nowhere.",
+    EventReaderDropped "event_reader_dropped" "Somebody reads the event stream too slowly, and was dropped.",
     ConnectionBudget "connection_budget" "How many connections there is room for.",
     DescriptorsShort "descriptors_short" "`max_connections` is more than descriptors are enough for.",
     BacklogCapped "backlog_capped" "The system shortens the queues of listening sockets.",

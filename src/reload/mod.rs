@@ -33,6 +33,7 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
 
 use crate::config::model::{AdminAccess, Config};
 use crate::lasting::again;
@@ -205,6 +206,12 @@ impl Reloader {
     #[must_use]
     pub fn is_leaving(&self) -> bool {
         self.shutdown.leaving.is_cancelled() || self.shutdown.drain.is_cancelled()
+    }
+
+    /// Cancelled when the process drains.
+    #[must_use]
+    pub fn draining(&self) -> CancellationToken {
+        self.shutdown.drain.clone()
     }
 
     /// How long it goes on serving after SIGTERM before it drains.

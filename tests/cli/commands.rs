@@ -36,6 +36,7 @@ fn help_of_every_command_shows_an_example() {
             "remove",
             "diff",
             "save",
+            "log",
             "demo",
             "completions",
             "man",

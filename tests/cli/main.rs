@@ -6,6 +6,7 @@ mod demo;
 mod events;
 mod habits;
 mod https;
+mod log;
 mod logs;
 mod reload;
 mod shutdown;

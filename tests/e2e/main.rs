@@ -10,6 +10,7 @@
 
 mod addresses;
 mod admin_door;
+mod admin_events;
 mod admin_hostile;
 mod balance_hash;
 mod balance_load;

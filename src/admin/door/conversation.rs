@@ -1,7 +1,10 @@
 //! Requests and answers on one connection.
 
 use std::convert::Infallible;
+use std::error::Error as _;
+use std::io;
 use std::pin::{Pin, pin};
+use std::sync::OnceLock;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,7 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::guest_list::{GuestPlace, Working};
 use super::patient::Patient;
-use crate::admin::exchange::answers::{AdminAnswer, AdminBody};
+use crate::admin::exchange::answers::{AdminAnswer, AdminBody, StreamReader};
+use crate::events;
 
 /// For a request's head: from the accept on, or from the end of the answer before.
 pub const HEAD_TIME: Duration = Duration::from_secs(10);
@@ -37,9 +41,17 @@ pub async fn converse<S, F, A>(
     F: Fn(Request<Incoming>) -> A,
     A: Future<Output = AdminAnswer>,
 {
+    let reader = OnceLock::new();
     let answer = service_fn(|request| {
-        let (working, answer) = (place.work(), respond(request));
-        async move { Ok::<_, Infallible>(answer.await.map(|body| HeldBody { body, _working: working })) }
+        let (mut working, answer, reader) = (place.work(), respond(request), &reader);
+        async move {
+            let mut answer = answer.await;
+            if let Some(StreamReader(who)) = answer.extensions_mut().remove() {
+                working.streams();
+                reader.get_or_init(|| who);
+            }
+            Ok::<_, Infallible>(answer.map(|body| HeldBody { body, _working: working }))
+        }
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -51,13 +63,24 @@ pub async fn converse<S, F, A>(
     let mut serving = pin!(serving);
     // Whoever goes away, is too slow or speaks no HTTP is not told more than hyper tells.
     tokio::select! {
-        _ = serving.as_mut() => return,
+        ended = serving.as_mut() => return part(ended, reader.get()),
         () = place.left() => return,
         () = drains.cancelled() => serving.as_mut().graceful_shutdown(),
     }
     tokio::select! {
-        _ = serving => {}
+        ended = serving => part(ended, reader.get()),
         () = place.left() => {}
+    }
+}
+
+/// Tells of a `reader` of a stream that took nothing for too long.
+fn part(ended: Result<(), hyper::Error>, reader: Option<&String>) {
+    let Err(error) = ended else { return };
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    if let Some(who) = reader
+        && cause.is_some_and(|cause| cause.kind() == io::ErrorKind::TimedOut)
+    {
+        events::event_reader_dropped(who, "it took nothing for 30 seconds");
     }
 }
 
@@ -84,5 +107,64 @@ impl Body for HeldBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tracing_subscriber::layer::SubscriberExt as _;
+
+    use super::*;
+    use crate::admin::door::guest_list::GuestList;
+    use crate::admin::exchange::answers::stream;
+    use crate::events::EventHistory;
+
+    /// A body without an end.
+    struct Endless;
+
+    impl Body for Endless {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&[b'x'; 1024])))))
+        }
+    }
+
+    #[test]
+    fn a_reader_of_a_stream_who_takes_nothing_is_dropped_and_told() {
+        let history = EventHistory::new();
+        let subscriber = tracing_subscriber::registry().with(history.layer());
+        let _told = tracing::subscriber::set_default(subscriber);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        runtime.expect("a runtime").block_on(async {
+            let place = GuestList::new(1).admit().expect("there is room");
+            let (ours, mut theirs) = tokio::io::duplex(4096);
+            let respond = |_| async {
+                let mut answer = stream("text/event-stream", Endless);
+                answer.extensions_mut().insert(StreamReader("token eyes".to_owned()));
+                answer
+            };
+            let drains = CancellationToken::new();
+            let reads = async {
+                theirs.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.expect("taken");
+                let mut some = [0; 32];
+                theirs.read_exact(&mut some).await.expect("it has begun");
+                assert!(some.starts_with(b"HTTP/1.1 200 OK\r\n"));
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                () = converse(ours, &place, true, &drains, respond) => {}
+                () = reads => {}
+            }
+        });
+        let told = history.after(0, 9).events;
+        let expected =
+            "an event stream was closed, token eyes does not keep up: it took nothing for 30 seconds";
+        assert_eq!(told.iter().map(|event| event.text.as_str()).collect::<Vec<_>>(), [expected]);
     }
 }

@@ -1,5 +1,6 @@
 //! How many connections there are at once. When one more comes, the one that has been idle for longest leaves: whoever holds
-//! connections without asking anything keeps nobody out.
+//! connections without asking anything keeps nobody out. Where nobody is idle the one leaves that reads a stream for longest, which its
+//! client can begin again.
 //!
 //! Invariants of `Guests`: a number stands for one guest, and numbers only grow; a guest is in `all` from its admission until its
 //! [`GuestPlace`] is dropped or it is asked to leave, whichever is first.
@@ -25,9 +26,11 @@ struct Guests {
 #[derive(Debug)]
 struct Guest {
     leaves: CancellationToken,
-    /// Requests of it that are being answered.
+    /// Requests of it that are being answered, but for a stream.
     working: usize,
-    /// Numbers grow with time: since when it has asked nothing.
+    /// It reads a stream.
+    is_streaming: bool,
+    /// Numbers grow with time: since when it has asked nothing, or reads its stream.
     idle_since: u64,
 }
 
@@ -44,6 +47,7 @@ pub struct GuestPlace {
 pub struct Working {
     list: Arc<GuestList>,
     number: u64,
+    is_stream: bool,
 }
 
 impl GuestList {
@@ -58,20 +62,23 @@ impl GuestList {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for one more; `None`: all who are there are being answered.
+    /// A place for one more; `None`: all who are there are being answered, and none with a stream.
     #[must_use]
     pub fn admit(self: &Arc<Self>) -> Option<GuestPlace> {
         let mut guests = self.guests();
         if guests.all.len() >= self.most {
             let idle = guests.all.iter().filter(|(_, guest)| guest.working == 0);
-            let (&longest, _) = idle.min_by_key(|(_, guest)| guest.idle_since)?;
+            let (&longest, _) = idle.min_by_key(|(_, guest)| (guest.is_streaming, guest.idle_since))?;
             if let Some(guest) = guests.all.remove(&longest) {
                 guest.leaves.cancel();
             }
         }
         let number = guests.tick();
         let leaves = CancellationToken::new();
-        guests.all.insert(number, Guest { leaves: leaves.clone(), working: 0, idle_since: number });
+        guests.all.insert(
+            number,
+            Guest { leaves: leaves.clone(), working: 0, is_streaming: false, idle_since: number },
+        );
         Some(GuestPlace { list: Arc::clone(self), number, leaves })
     }
 }
@@ -95,7 +102,7 @@ impl GuestPlace {
         if let Some(guest) = self.list.guests().all.get_mut(&self.number) {
             guest.working += 1;
         }
-        Working { list: Arc::clone(&self.list), number: self.number }
+        Working { list: Arc::clone(&self.list), number: self.number, is_stream: false }
     }
 }
 
@@ -105,12 +112,29 @@ impl Drop for GuestPlace {
     }
 }
 
+impl Working {
+    /// The answer is a stream: its reader makes room before anybody who is answered, and after those who are idle.
+    pub fn streams(&mut self) {
+        let mut guests = self.list.guests();
+        let now = guests.tick();
+        if let Some(guest) = guests.all.get_mut(&self.number).filter(|_| !self.is_stream) {
+            guest.working = guest.working.saturating_sub(1);
+            (guest.is_streaming, guest.idle_since) = (true, now);
+        }
+        self.is_stream = true;
+    }
+}
+
 impl Drop for Working {
     fn drop(&mut self) {
         let mut guests = self.list.guests();
         let now = guests.tick();
         if let Some(guest) = guests.all.get_mut(&self.number) {
-            guest.working = guest.working.saturating_sub(1);
+            if self.is_stream {
+                guest.is_streaming = false;
+            } else {
+                guest.working = guest.working.saturating_sub(1);
+            }
             guest.idle_since = now;
         }
     }
@@ -138,5 +162,24 @@ mod tests {
         drop(working);
         drop((places, fifth, sixth));
         assert!(list.guests().all.is_empty());
+    }
+
+    #[test]
+    fn streams_keep_nobody_out_and_make_room_after_those_who_are_idle() {
+        let list = GuestList::new(3);
+        let places: Vec<GuestPlace> = (0..3).map(|_| list.admit().expect("there is room")).collect();
+        let has_left = |place: &GuestPlace| place.leaves.is_cancelled();
+        let mut streams: Vec<Working> = places[..2].iter().map(GuestPlace::work).collect();
+        streams.iter_mut().rev().for_each(Working::streams);
+        let fourth = list.admit().expect("the third is idle");
+        assert_eq!(places.iter().map(has_left).collect::<Vec<_>>(), [false, false, true]);
+        let answered = fourth.work();
+        let fifth = list.admit().expect("the second has had its stream for longest");
+        assert_eq!(places.iter().map(has_left).collect::<Vec<_>>(), [false, true, true]);
+        // Its stream has ended, so it is idle, but for less time than the fifth.
+        drop(streams);
+        let sixth = list.admit().expect("the fifth is idle");
+        assert!(has_left(&fifth) && !has_left(&places[0]) && !has_left(&fourth));
+        drop((answered, places, sixth));
     }
 }

@@ -14,6 +14,10 @@ use super::problem_document::{MEDIA_TYPE, ProblemDocument};
 /// A body, whole or one that is made while it is sent.
 pub type AdminBody = UnsyncBoxBody<Bytes, Infallible>;
 
+/// Who reads an answer that is made while it is sent: stands in the extensions of one that goes on for as long as it is read.
+#[derive(Clone, Debug)]
+pub struct StreamReader(pub String);
+
 /// An answer.
 pub type AdminAnswer = Response<AdminBody>;
 

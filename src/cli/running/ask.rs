@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
-use hyper::header::{CONTENT_TYPE, HOST};
-use hyper::{Method, Request, StatusCode};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HOST};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
@@ -39,20 +39,30 @@ pub(super) async fn ask(
 }
 
 async fn exchange(socket: &Path, question: AdminQuestion) -> anyhow::Result<(StatusCode, Vec<u8>)> {
+    let answer = begin(socket, question, "application/json").await?;
+    let status = answer.status();
+    let body =
+        Limited::new(answer.into_body(), ANSWER_MAX).collect().await.map_err(anyhow::Error::from_boxed)?;
+    Ok((status, body.to_bytes().into()))
+}
+
+/// Asks, and gives the answer as soon as its head is there. `accepted`: its media type.
+pub(super) async fn begin(
+    socket: &Path,
+    question: AdminQuestion,
+    accepted: &str,
+) -> anyhow::Result<Response<Incoming>> {
     let stream = UnixStream::connect(socket).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     // Its outcome is that of the request.
     tokio::spawn(connection);
     let is_config = question.path.starts_with("/api/v1/config/");
-    let mut request = Request::builder().method(question.method).uri(question.path).header(HOST, "localhost");
+    let request = Request::builder().method(question.method).uri(question.path);
+    let mut request = request.header(HOST, "localhost").header(ACCEPT, accepted);
     if !question.body.is_empty() {
         request =
             request.header(CONTENT_TYPE, if is_config { "application/yaml" } else { "application/json" });
     }
     let request = request.body(Full::new(Bytes::from(question.body)))?;
-    let answer = sender.send_request(request).await.context("the process closed the connection")?;
-    let status = answer.status();
-    let body =
-        Limited::new(answer.into_body(), ANSWER_MAX).collect().await.map_err(anyhow::Error::from_boxed)?;
-    Ok((status, body.to_bytes().into()))
+    sender.send_request(request).await.context("the process closed the connection")
 }

@@ -4,6 +4,7 @@ mod ask;
 pub(super) mod config;
 mod find;
 pub(super) mod hand;
+pub(super) mod log;
 pub(super) mod names;
 pub(super) mod status;
 mod status_text;

@@ -21,7 +21,7 @@ impl Obstacle {
 }
 
 /// A target as it is written.
-pub(super) struct Found<'r> {
+pub(super) struct FoundTarget<'r> {
     /// Number of its file.
     pub(super) source: usize,
     /// All that is around its list of backends, outermost first; the last is the target. With `servers` there is none.
@@ -32,7 +32,7 @@ pub(super) struct Found<'r> {
 }
 
 /// Finds a target. What comes by a merge or an alias is not found.
-pub(super) fn target<'r>(roots: &'r [Option<Piece>], name: &str) -> Result<Found<'r>, Obstacle> {
+pub(super) fn target<'r>(roots: &'r [Option<Piece>], name: &str) -> Result<FoundTarget<'r>, Obstacle> {
     let roots = roots.iter().enumerate().filter_map(|(number, root)| Some((number, root.as_ref()?)));
     for (source, root) in roots {
         if let Some((_, targets)) = root.entry("targets") {
@@ -42,17 +42,17 @@ pub(super) fn target<'r>(roots: &'r [Option<Piece>], name: &str) -> Result<Found
             }
             if let Some((_, target)) = targets.entry(name) {
                 let around = vec![root, targets, target];
-                return Ok(Found { source, around, list: target.entry("backends"), is_servers: false });
+                return Ok(FoundTarget { source, around, list: target.entry("backends"), is_servers: false });
             }
         }
         if let ("default", Some(servers)) = (name, root.entry("servers")) {
-            return Ok(Found { source, around: vec![root], list: Some(servers), is_servers: true });
+            return Ok(FoundTarget { source, around: vec![root], list: Some(servers), is_servers: true });
         }
     }
     Err(Obstacle::nowhere(format!("the target {name} is written out in no file")))
 }
 
-impl<'r> Found<'r> {
+impl<'r> FoundTarget<'r> {
     /// Something in the way at this line of the file.
     pub(super) fn obstacle(&self, line: usize, why: impl Into<String>) -> Obstacle {
         Obstacle { at: Some((self.source, line)), why: why.into(), is_flow: false }

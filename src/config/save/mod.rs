@@ -19,7 +19,7 @@ use super::effective::Effective;
 use super::model::Config;
 use super::origin::Origin;
 use super::yaml::{Piece, outline};
-use find::{Found, Obstacle};
+use find::{FoundTarget, Obstacle};
 use page::Page;
 pub use source::{SourceStamp, sources};
 pub use wanted::{ChangedLine, Rewritten, SourceText, Unwritten, Wanted, WantedChange, WantedValue};
@@ -82,7 +82,12 @@ pub fn rewrite(
 }
 
 /// Does one change on the page of its target.
-fn write(said: Said<'_>, page: &mut Page<'_>, found: &Found<'_>, wanted: &Wanted) -> Result<(), Obstacle> {
+fn write(
+    said: Said<'_>,
+    page: &mut Page<'_>,
+    found: &FoundTarget<'_>,
+    wanted: &Wanted,
+) -> Result<(), Obstacle> {
     match &wanted.change {
         WantedChange::InFlight(value) => write::in_flight(page, found, value),
         WantedChange::Field { backend, key, value } => {

@@ -1,12 +1,16 @@
 //! Single changes on a page, and how values are written.
 
-use super::find::{Found, Obstacle};
+use super::find::{FoundTarget, Obstacle};
 use super::page::Page;
 use super::wanted::WantedValue;
 use crate::config::yaml::{Mark, NodeForm, Piece, Quotes, Typed, plain};
 
 /// `max_in_flight` of a target.
-pub(super) fn in_flight(page: &mut Page<'_>, found: &Found<'_>, value: &WantedValue) -> Result<(), Obstacle> {
+pub(super) fn in_flight(
+    page: &mut Page<'_>,
+    found: &FoundTarget<'_>,
+    value: &WantedValue,
+) -> Result<(), Obstacle> {
     const KEY: &str = "max_in_flight";
     let target = found.target()?;
     if target.entry(KEY).is_some() || target.is_flow() {
@@ -34,7 +38,7 @@ pub(super) fn in_flight(page: &mut Page<'_>, found: &Found<'_>, value: &WantedVa
 /// One key of a mapping.
 pub(super) fn field(
     page: &mut Page<'_>,
-    found: &Found<'_>,
+    found: &FoundTarget<'_>,
     of: &Piece,
     (key, value): (&str, &WantedValue),
 ) -> Result<(), Obstacle> {
@@ -58,7 +62,7 @@ pub(super) fn field(
 }
 
 /// A key that a mapping does not have yet.
-fn new_field(page: &mut Page<'_>, found: &Found<'_>, of: &Piece, line: &str) -> Result<(), Obstacle> {
+fn new_field(page: &mut Page<'_>, found: &FoundTarget<'_>, of: &Piece, line: &str) -> Result<(), Obstacle> {
     let (Some((first, _)), Some((_, last))) = (entries(of).first(), entries(of).last()) else {
         return Err(found.obstacle(of.start.line, "this mapping is empty"));
     };
@@ -79,7 +83,7 @@ fn new_field(page: &mut Page<'_>, found: &Found<'_>, of: &Piece, line: &str) -> 
 /// One more backend behind the last one.
 pub(super) fn add(
     page: &mut Page<'_>,
-    found: &Found<'_>,
+    found: &FoundTarget<'_>,
     fields: &[(&'static str, WantedValue)],
 ) -> Result<(), Obstacle> {
     let (list, items) = found.items()?;
@@ -107,7 +111,7 @@ pub(super) fn add(
 }
 
 /// One backend less, with the comments that belong to it.
-pub(super) fn remove(page: &mut Page<'_>, found: &Found<'_>, number: usize) -> Result<(), Obstacle> {
+pub(super) fn remove(page: &mut Page<'_>, found: &FoundTarget<'_>, number: usize) -> Result<(), Obstacle> {
     let (list, _) = found.items()?;
     let item = found.one(number)?;
     if list.is_flow() {
@@ -126,7 +130,7 @@ pub(super) fn remove(page: &mut Page<'_>, found: &Found<'_>, number: usize) -> R
 }
 
 /// The line with the dash in front of an item, and the column of the dash.
-fn dash(page: &Page<'_>, found: &Found<'_>, item: &Piece) -> Result<(usize, usize), Obstacle> {
+fn dash(page: &Page<'_>, found: &FoundTarget<'_>, item: &Piece) -> Result<(usize, usize), Obstacle> {
     // It may stand on a line of its own, with comments behind it.
     let mut lines = (0..=item.start.line).rev().map(|line| (line, page.line(line)));
     let is_its = |(line, text): &(usize, &str)| {
@@ -139,7 +143,7 @@ fn dash(page: &Page<'_>, found: &Found<'_>, item: &Piece) -> Result<(usize, usiz
 }
 
 /// Refuses what does not end with its line, or where nobody knows with which.
-fn behind(page: &Page<'_>, found: &Found<'_>, piece: &Piece) -> Result<(), Obstacle> {
+fn behind(page: &Page<'_>, found: &FoundTarget<'_>, piece: &Piece) -> Result<(), Obstacle> {
     if piece.any(&|piece| matches!(piece.form, NodeForm::Scalar(_, Quotes::Block))) {
         return Err(found.obstacle(piece.start.line, "it has a text that is a block of lines"));
     }
