@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::wanted::ChangedLine;
 use crate::config::hidden;
-use crate::config::yaml::Mark;
+use crate::config::yaml::NodeMark;
 
 /// A text and what becomes of its lines.
 pub(super) struct Page<'t> {
@@ -37,14 +37,14 @@ impl<'t> Page<'t> {
     }
 
     /// What stands between two points of one line.
-    pub(super) fn between(&self, from: Mark, to: Mark) -> Option<&'t str> {
+    pub(super) fn between(&self, from: NodeMark, to: NodeMark) -> Option<&'t str> {
         let line = self.line(from.line);
         (from.line == to.line).then_some(())?;
         line.get(byte(line, from.column)?..byte(line, to.column)?)
     }
 
     /// Puts `text` in the place of what is between two points of one line. `None`: they are not there.
-    pub(super) fn replace(&mut self, from: Mark, to: Mark, text: String) -> Option<()> {
+    pub(super) fn replace(&mut self, from: NodeMark, to: NodeMark, text: String) -> Option<()> {
         self.between(from, to)?;
         let line = self.line(from.line);
         let span = (byte(line, from.column)?, byte(line, to.column)?, text);
@@ -128,8 +128,8 @@ fn byte(line: &str, characters: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn at(line: usize, column: usize) -> Mark {
-        Mark { line, column }
+    fn at(line: usize, column: usize) -> NodeMark {
+        NodeMark { line, column }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::find::{FoundTarget, Obstacle};
 use super::page::Page;
 use super::wanted::WantedValue;
-use crate::config::yaml::{Mark, NodeForm, Piece, Quotes, Typed, plain};
+use crate::config::yaml::{NodeMark, NodeForm, Piece, Quotes, Typed, plain};
 
 /// `max_in_flight` of a target.
 pub(super) fn in_flight(
@@ -148,7 +148,7 @@ fn behind(page: &Page<'_>, found: &FoundTarget<'_>, piece: &Piece) -> Result<(),
         return Err(found.obstacle(piece.start.line, "it has a text that is a block of lines"));
     }
     let line = page.line(piece.end.line);
-    let end = Mark { line: piece.end.line, column: line.chars().count() };
+    let end = NodeMark { line: piece.end.line, column: line.chars().count() };
     let rest = page.between(piece.end, end).map(str::trim_start);
     if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('#')) {
         return Ok(());

@@ -6,7 +6,7 @@ use serde_yaml::granit_parser::{Event, Marker, Options, Parser, ScalarStyle, Spa
 
 /// A point in a text, between two characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::config) struct Mark {
+pub(in crate::config) struct NodeMark {
     /// Counted from 0.
     pub(in crate::config) line: usize,
     /// Characters before it on its line.
@@ -17,9 +17,9 @@ pub(in crate::config) struct Mark {
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::config) struct Piece {
     /// Where it begins: a list at its first dash or bracket, a mapping at its first key or brace.
-    pub(in crate::config) start: Mark,
+    pub(in crate::config) start: NodeMark,
     /// Where it ends: behind the last character that is a part of it.
-    pub(in crate::config) end: Mark,
+    pub(in crate::config) end: NodeMark,
     /// An anchor or a tag is on it.
     pub(in crate::config) is_marked: bool,
     /// What it is.
@@ -87,8 +87,8 @@ impl Piece {
 
 /// A list or mapping that is not closed yet: keys and values of a mapping one after the other.
 struct Open {
-    start: Mark,
-    end: Mark,
+    start: NodeMark,
+    end: NodeMark,
     is_marked: bool,
     is_flow: bool,
     is_map: bool,
@@ -96,7 +96,7 @@ struct Open {
 }
 
 impl Open {
-    fn closed(self, closing: Mark) -> Piece {
+    fn closed(self, closing: NodeMark) -> Piece {
         let Open { start, end, is_marked, is_flow, is_map, pieces } = self;
         let end = if is_flow { closing } else { end };
         let form = if is_map {
@@ -159,16 +159,16 @@ pub(in crate::config) fn outline(text: &str) -> Option<Piece> {
 }
 
 /// The parser counts lines from 1 and columns from 0.
-fn mark(marker: Marker) -> Mark {
-    Mark { line: marker.line().saturating_sub(1), column: marker.col() }
+fn mark(marker: Marker) -> NodeMark {
+    NodeMark { line: marker.line().saturating_sub(1), column: marker.col() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn at(line: usize, column: usize) -> Mark {
-        Mark { line, column }
+    fn at(line: usize, column: usize) -> NodeMark {
+        NodeMark { line, column }
     }
 
     #[test]
