@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 RUNS = [
-    ("100,000 interleavings", {"EVENKEEL_INTERLEAVINGS": "100000"}, ["--lib", "--", "reload::kept::tests::whatever"]),
+    ("100,000 interleavings", {"EVENKEEL_INTERLEAVINGS": "100000"}, ["--lib", "--", "reload::kept::tests::interleavings::whatever"]),
     ("300 kills", {"EVENKEEL_KILLS": "300"}, ["--test", "e2e", "--", "by_hand_kills::"]),
 ]
 
