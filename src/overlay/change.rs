@@ -192,9 +192,14 @@ impl Draft<'_> {
         };
         self.entries.retain(|entry| entry.gone_since_ms.is_none() || !is_former(entry));
         self.paused.retain(|entry| !is_former(entry));
+        let id = self.next_id;
         self.put(object.clone(), EntryChange::Added(added.clone()), None, Some(identity));
         self.objects.push(object);
-        Ok(())
+        // At once, and not only in the end: a later wish may take away what stands against it.
+        match lay(self.file, &self.entries).aside.remove(&id) {
+            Some(Aside::Unfit(faults)) => Err(unfit(&faults)),
+            _ => Ok(()),
+        }
     }
 
     /// A backend of the file that was removed by hand is back.

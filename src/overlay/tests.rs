@@ -334,6 +334,8 @@ fn several_wishes_are_one_change() {
     let file = two("");
     let both = ask(vec![drain("b2"), weight("b2", 3), drain("nobody")]);
     assert!(try_change(&file, &[], &both).is_err());
+    let twice = ask(vec![add("http://h:2"), Wish::Remove(b("h:2"))]);
+    assert!(matches!(try_change(&file, &[], &twice), Err(Declined::Duplicate(_))), "each for itself");
     let done = try_change(&file, &[], &ask(vec![drain("b2"), weight("b2", 3)])).expect("it can be");
     assert_eq!(seen(&done.laid), ["b1 1", "b2 3 drain"]);
     assert_eq!(

@@ -1,6 +1,7 @@
 //! Changes, edits of the file, reloads, trials, restarts, full disks and crashes at any byte, in any order: the same as in the model.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Debug;
 
 use super::super::model::{Entry, File, Model, ModelServer, ModelWish};
 use super::{Files, Machine, START};
@@ -11,7 +12,7 @@ use crate::overlay::{
 use crate::store::memory::MemoryDisk;
 
 /// As many as take some seconds without optimisation; the variable says otherwise.
-const INTERLEAVINGS: u64 = 1_500;
+const INTERLEAVINGS: u64 = 1_000;
 const STEPS: usize = 24;
 const WEEK: u64 = 7 * 86_400_000;
 const STATES: [BackendState; 3] = [BackendState::Up, BackendState::Drain, BackendState::Down];
@@ -75,8 +76,15 @@ fn seen(machine: &Machine) -> Seen {
     (servers, limit, all(machine.kept.entries()), all(machine.kept.paused()))
 }
 
-fn told(kind: char, name: &str, value: &str, times: (Option<u64>, Option<u64>), is_aside: bool) -> String {
-    format!("{kind} {name} {value} until, gone {times:?} aside {is_aside}")
+fn told(
+    kind: char,
+    name: &str,
+    value: &str,
+    (until, gone): (Option<u64>, Option<u64>),
+    is_aside: bool,
+) -> String {
+    let gone = gone.map_or(String::new(), |since| format!(", gone since {since}"));
+    format!("{kind} {name} {value} until {until:?}{gone}, aside {is_aside}")
 }
 
 fn expected(model: &Model) -> Seen {
@@ -170,6 +178,8 @@ struct Interleaving<'a> {
     chance: Draws,
     files: &'a mut Files,
     history: Vec<String>,
+    /// How often.
+    happened: BTreeMap<&'static str, u64>,
     now: u64,
     disk: MemoryDisk,
     machine: Machine,
@@ -199,6 +209,7 @@ impl Interleaving<'_> {
             chance,
             files,
             history,
+            happened: BTreeMap::new(),
             now,
             disk,
             machine,
@@ -211,8 +222,9 @@ impl Interleaving<'_> {
         }
     }
 
-    fn tell(&mut self, what: String) {
-        self.history.push(format!("{}: {what}", self.now));
+    fn tell(&mut self, what: &'static str, more: &dyn Debug) {
+        self.history.push(format!("{}: {what} {more:?}", self.now));
+        *self.happened.entry(what).or_default() += 1;
     }
 
     /// One of so many.
@@ -222,7 +234,7 @@ impl Interleaving<'_> {
 
     fn edit(&mut self) {
         self.file = some_file(&mut self.chance);
-        self.tell(format!("edit {:?}", self.file));
+        self.tell("edit", &self.file.clone());
     }
 
     /// Something was done; says whether the process lives.
@@ -241,7 +253,7 @@ impl Interleaving<'_> {
     }
 
     fn read(&mut self, file: File) -> bool {
-        self.tell(format!("read {file:?}"));
+        self.tell(if file.0.is_some() { "read" } else { "target gone" }, &file);
         self.model.read(file.clone(), self.now);
         let is_kept = self.machine.read(self.files.load(&file), self.now, false);
         self.read = file;
@@ -249,7 +261,7 @@ impl Interleaving<'_> {
     }
 
     fn read_on_trial(&mut self, text: File) -> bool {
-        self.tell(format!("on trial {text:?}"));
+        self.tell("on trial", &text);
         self.model.apply(text.clone(), self.now);
         let is_kept = self.machine.read(self.files.load(&text), self.now, true);
         self.read = text;
@@ -261,16 +273,20 @@ impl Interleaving<'_> {
         let (words, wishes): (Vec<_>, Vec<_>) = (0..count).map(|_| some_wish(&mut self.chance)).unzip();
         let lasts = self.chance.of(&[None, None, None, Some(1_000), Some(3_600_000), Some(3 * 86_400_000)]);
         let (expires_ms, refuses) = (lasts.map(|span| self.now + span), self.one_in(12));
-        self.tell(format!("{words:?} until {expires_ms:?} refused {refuses}"));
+        self.tell(if count > 1 { "several changes" } else { "change" }, &(&words, expires_ms));
         let ask = WishList { wishes, author: Author::Uid(0), at_ms: self.now, expires_ms };
         let mut next = self.model.clone();
         let is_right = next.change(&words, expires_ms, self.now);
         let outcome = self.machine.ask(&ask, refuses);
         assert_eq!(outcome.is_some(), is_right, "{}: {:#?}\n{:#?}", self.seed, self.history, self.now());
         self.maybe.push(next.clone());
-        if outcome == Some(true) {
-            self.model.clone_from(&next);
-            self.on_disk = next;
+        match outcome {
+            Some(true) => {
+                self.model.clone_from(&next);
+                self.on_disk = next;
+            }
+            Some(false) => self.tell("not done", &refuses),
+            None => self.tell("declined", &words),
         }
     }
 
@@ -280,8 +296,9 @@ impl Interleaving<'_> {
         }
         // Also where the file is wrong, or the process can't go over to it.
         let is_refused = self.trial.is_some() || self.one_in(6);
-        self.tell(format!("reload, refused {is_refused}"));
-        if !is_refused {
+        if is_refused {
+            self.tell("reload refused", &self.trial.is_some());
+        } else {
             self.read(self.file.clone());
         }
     }
@@ -319,14 +336,17 @@ impl Interleaving<'_> {
                 self.trial = Some(Trial { before, text });
             }
             1 if self.file == before.1 => {
-                self.tell("confirm".to_owned());
+                self.tell("confirm", &());
                 self.file = text.clone();
                 self.confirmed(text);
             }
-            // An edit would be lost, so it is refused.
-            1 => self.trial = Some(Trial { before, text }),
+            // An edit would be lost.
+            1 => {
+                self.tell("confirm refused", &self.file.clone());
+                self.trial = Some(Trial { before, text });
+            }
             _ => {
-                self.tell("rollback".to_owned());
+                self.tell("rollback", &());
                 if self.read(before.0) && self.file != before.1 {
                     self.read(self.file.clone());
                 }
@@ -338,7 +358,7 @@ impl Interleaving<'_> {
         if self.one_in(2) {
             self.edit();
         }
-        self.tell(format!("restart, crash {has_crashed}"));
+        self.tell(if has_crashed { "crash" } else { "restart" }, &());
         let (machine, is_kept) = Machine::start(&self.disk, self.files.load(&self.file), self.now);
         (self.machine, self.trial, self.read) = (machine, None, self.file.clone());
         let mut candidates = vec![self.on_disk.clone()];
@@ -378,10 +398,17 @@ impl Interleaving<'_> {
         if has_crashed || self.one_in(20) {
             self.restart(has_crashed);
         }
-        assert_eq!(self.now(), expected(&self.model), "{}: {:#?}", self.seed, self.history);
+        let seen = self.now();
+        assert_eq!(seen, expected(&self.model), "{}: {:#?}", self.seed, self.history);
+        let some = |what: &str| seen.2.iter().any(|entry| entry.contains(what));
+        for (what, is) in
+            [("set aside", some("aside true")), ("gone", some("gone since")), ("paused", !seen.3.is_empty())]
+        {
+            *self.happened.entry(what).or_default() += u64::from(is);
+        }
         if self.one_in(10) {
             let is_full = self.one_in(2);
-            self.tell(format!("full {is_full}"));
+            self.tell("full disk", &is_full);
             self.disk.fill(is_full);
         }
     }
@@ -392,11 +419,23 @@ fn whatever_happens_in_whichever_order_it_is_as_the_documentation_says() {
     let count = std::env::var("EVENKEEL_INTERLEAVINGS").ok().and_then(|text| text.parse().ok());
     let count = count.unwrap_or(INTERLEAVINGS);
     let mut files = Files(HashMap::new());
+    let mut happened = BTreeMap::new();
     for seed in 0..count {
-        let mut interleaving = Interleaving::begin(seed, &mut files);
-        for _ in 0..STEPS {
-            interleaving.step();
+        for (what, times) in interleave(seed, &mut files) {
+            *happened.entry(what).or_default() += times;
         }
     }
-    println!("{count} interleavings of {STEPS} steps: equal");
+    println!("{count} interleavings of {STEPS} steps: equal; {happened:?}");
+    for what in ["target gone", "paused", "set aside", "gone", "rollback", "confirm", "crash", "not done"] {
+        assert!(happened.get(what).is_some_and(|times| *times > count / 20), "{what} is hardly tried");
+    }
+}
+
+/// Says what has happened, and how often.
+fn interleave(seed: u64, files: &mut Files) -> BTreeMap<&'static str, u64> {
+    let mut interleaving = Interleaving::begin(seed, files);
+    for _ in 0..STEPS {
+        interleaving.step();
+    }
+    interleaving.happened
 }
