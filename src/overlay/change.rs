@@ -210,7 +210,8 @@ impl Draft<'_> {
         added: &AddedBackend,
     ) -> Result<(), Declined> {
         let is_bare = *added == AddedBackend { url: added.url.clone(), ..AddedBackend::default() };
-        if !is_bare || name.is_some_and(|name| object.backend.as_deref() != Some(name)) {
+        let has_time = self.ask.expires_ms.is_some();
+        if !is_bare || has_time || name.is_some_and(|name| object.backend.as_deref() != Some(name)) {
             return Err(Declined::Duplicate(format!(
                 "the file has this backend as {object}, removed by hand: to add the URL alone brings it back"
             )));

@@ -137,6 +137,8 @@ fn what_is_removed_by_hand_stays_removed_until_its_entry_in_the_file_changes() {
         panic!("missing")
     };
     assert_eq!(why, "web/b2 was removed by hand, by uid 0; to add it again brings it back");
+    let hour = WishList { expires_ms: Some(NOW + 3_600_000), ..ask(vec![add("http://h:2")]) };
+    assert!(matches!(try_change(&two(""), &entries, &hour), Err(Declined::Duplicate(_))), "no time is kept");
     let back = changed(&two(""), &entries, add("http://H.:2"));
     assert_eq!((seen(&lay(&two(""), &back)), back.len()), (vec!["b1 1".to_owned(), "b2 1".into()], 0));
 }

@@ -126,8 +126,8 @@ impl Model {
                 let new = one(&n.clone().unwrap_or(format!("h:{port}")), *port, weight.unwrap_or(1));
                 let mut twins = self.all().into_iter().filter(|s| s.0 == new.0 || s.1 == new.1);
                 if let Some(s) = twins.next() {
-                    let bare = weight.is_none() && n.as_ref().is_none_or(|n| *n == s.0) && s.1 == new.1;
-                    return bare && removed.contains(&s.0) && self.end(|e| e.2.0 == s.0);
+                    let same = s.1 == *port && n.as_ref().is_none_or(|n| *n == s.0) && removed.contains(&s.0);
+                    return same && (*weight, until) == (None, None) && self.end(|e| e.2.0 == s.0);
                 }
                 // What is gone, of this name or at this address, is dropped.
                 self.end(|e| e.6.is_some() && (e.2.0 == new.0 || e.2.1 == new.1));
