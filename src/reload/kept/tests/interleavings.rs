@@ -109,9 +109,10 @@ fn some_file(chance: &mut Draws) -> File {
         return (None, String::new());
     }
     let mut ports = vec![1, 2, 3, 4];
+    let absent = chance.of(&[1, 1, 2]);
     let mut servers = Vec::new();
     for number in 1..=4u16 {
-        if chance.below(3) == 0 {
+        if chance.below(3) < absent {
             continue;
         }
         // Mostly its own port, so that files have much in common.
@@ -379,8 +380,8 @@ impl Interleaving<'_> {
 
     fn step(&mut self) {
         self.now += self.chance.of(&[0, 0, 1_000, 3_600_000, 86_400_000, 4 * 86_400_000]);
-        if self.one_in(6) {
-            let bytes = self.chance.below(700) as usize;
+        if self.one_in(4) {
+            let bytes = self.chance.below(500) as usize;
             self.disk.crash_behind(bytes);
         }
         self.maybe = vec![self.on_disk.clone()];
@@ -419,7 +420,7 @@ fn whatever_happens_in_whichever_order_it_is_as_the_documentation_says() {
     let count = std::env::var("EVENKEEL_INTERLEAVINGS").ok().and_then(|text| text.parse().ok());
     let count = count.unwrap_or(INTERLEAVINGS);
     let mut files = Files(HashMap::new());
-    let mut happened = BTreeMap::new();
+    let mut happened: BTreeMap<&str, u64> = BTreeMap::new();
     for seed in 0..count {
         for (what, times) in interleave(seed, &mut files) {
             *happened.entry(what).or_default() += times;
@@ -427,7 +428,7 @@ fn whatever_happens_in_whichever_order_it_is_as_the_documentation_says() {
     }
     println!("{count} interleavings of {STEPS} steps: equal; {happened:?}");
     for what in ["target gone", "paused", "set aside", "gone", "rollback", "confirm", "crash", "not done"] {
-        assert!(happened.get(what).is_some_and(|times| *times > count / 20), "{what} is hardly tried");
+        assert!(happened.get(what).copied().unwrap_or(0) >= count / 40, "{what} is hardly tried");
     }
 }
 
