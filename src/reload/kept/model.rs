@@ -1,4 +1,4 @@
-//! What docs/operations.md says of changes by hand, as a reader of nothing else wrote it. It shares nothing with the code.
+//! Changes by hand as docs/operations.md has them: by a reader of nothing else, and kept at what the text says. It shares nothing with the code.
 use std::collections::BTreeSet;
 /// A backend as the file or a change has it: name, port (its address), weight, state.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
