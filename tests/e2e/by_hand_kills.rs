@@ -28,6 +28,7 @@ fn set(socket: &Path, weight: u64) -> Option<u16> {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "who runs it at full length is to know what was tried")]
 fn no_change_that_was_answered_is_lost_by_a_kill() {
     let rounds = std::env::var("EVENKEEL_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(ROUNDS);
     let backends = fakes(2);

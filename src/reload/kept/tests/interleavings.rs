@@ -416,6 +416,7 @@ impl Interleaving<'_> {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "who runs it at full length is to know what was tried")]
 fn whatever_happens_in_whichever_order_it_is_as_the_documentation_says() {
     let count = std::env::var("EVENKEEL_INTERLEAVINGS").ok().and_then(|text| text.parse().ok());
     let count = count.unwrap_or(INTERLEAVINGS);
