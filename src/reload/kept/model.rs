@@ -16,10 +16,10 @@ pub(super) enum ModelWish {
 }
 /// Number; field (state, weight, limit, added, removed, by its first letter); the backend (what was added, else
 /// name and port as last seen); value; what the file said; until when; when it is dropped if it is gone.
-pub(super) type Entry = (u64, char, ModelServer, String, String, Option<u64>, Option<u64>);
+pub(super) type ModelEntry = (u64, char, ModelServer, String, String, Option<u64>, Option<u64>);
 /// The file as it was last read, the entries as they were made, the last number, and what only a text on trial has ended.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Model(File, pub(super) Vec<Entry>, u64, pub(super) Vec<Entry>);
+pub(super) struct Model(File, pub(super) Vec<ModelEntry>, u64, pub(super) Vec<ModelEntry>);
 impl Model {
     /// The file is read: at a start, by a reload, at the end of a trial.
     pub(super) fn read(&mut self, file: File, now: u64) {
@@ -39,7 +39,7 @@ impl Model {
         self.take(self.0.clone(), now);
     }
     fn take(&mut self, file: File, now: u64) {
-        let over = |e: &&Entry| [e.5, e.6].iter().flatten().any(|t| *t <= now);
+        let over = |e: &&ModelEntry| [e.5, e.6].iter().flatten().any(|t| *t <= now);
         for e in self.1.clone().iter().filter(over) {
             self.end(|o| o.0 == e.0 || e.1 == 'a' && o.2.0 == e.2.0);
         }
@@ -69,11 +69,11 @@ impl Model {
         (self.0.0.as_ref().map(|_| all.into_iter().collect()), limit)
     }
     /// Ends entries, and tells whether there were any.
-    fn end(&mut self, which: impl Fn(&Entry) -> bool) -> bool {
+    fn end(&mut self, which: impl Fn(&ModelEntry) -> bool) -> bool {
         self.1.extract_if(.., |e| which(e)).count() > 0
     }
     /// The entries of a field in the order in which they were made, without what is gone from the file.
-    fn of(&self, field: char) -> impl Iterator<Item = &Entry> {
+    fn of(&self, field: char) -> impl Iterator<Item = &ModelEntry> {
         self.1.iter().filter(move |e| e.1 == field && e.6.is_none())
     }
     /// The backends of the file and those that are added.
@@ -134,7 +134,7 @@ impl Model {
                 ('a', new, Some("added".into()))
             }
         };
-        let new_place = |e: &Entry| field == 'a' && e.2.1 == of.1;
+        let new_place = |e: &ModelEntry| field == 'a' && e.2.1 == of.1;
         self.3.retain(|e| !new_place(e) && (e.2.0 != of.0 || field != e.1 && !"ar".contains(field)));
         let out = removed.contains(&of.0);
         let there = !out && self.says(if field == 'r' { 's' } else { field }, &of).is_some();

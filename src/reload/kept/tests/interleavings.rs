@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 
-use super::super::model::{Entry, File, Model, ModelServer, ModelWish};
+use super::super::model::{File, Model, ModelEntry, ModelServer, ModelWish};
 use super::{Files, Machine, START};
 use crate::config::model::{BackendAddress, BackendConfig, BackendState};
 use crate::overlay::{
@@ -90,7 +90,7 @@ fn told(
 fn expected(model: &Model) -> Seen {
     let (servers, limit) = model.in_force();
     let (_, aside) = model.laid();
-    let entry = |(number, kind, server, value, _, until, dropped): &Entry| {
+    let entry = |(number, kind, server, value, _, until, dropped): &ModelEntry| {
         let value = match kind {
             'a' => format!("http://h:{} {}", server.1, server.2),
             'r' => String::new(),
