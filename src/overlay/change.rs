@@ -30,21 +30,6 @@ pub enum Wish {
     Remove(ObjectName),
 }
 
-impl Wish {
-    /// Whether it says something of what `entry` is about.
-    #[must_use]
-    pub fn concerns(&self, entry: &OverlayEntry) -> bool {
-        match self {
-            Wish::Set(object, change) => entry.object == *object && entry.change.field() == change.field(),
-            Wish::Clear(object, field) => entry.object == *object && entry.change.field() == *field,
-            Wish::Remove(object) => entry.object == *object,
-            Wish::Add { target, name, .. } => {
-                entry.object.target == *target && name.is_some() && entry.object.backend == *name
-            }
-        }
-    }
-}
-
 /// What is wanted at once: all of it is done, or nothing.
 #[derive(Clone, Debug)]
 pub struct WishList {
@@ -63,6 +48,8 @@ pub struct WishList {
 pub struct Changed {
     /// All of it.
     pub entries: Vec<OverlayEntry>,
+    /// What is left of those that are paused.
+    pub paused: Vec<OverlayEntry>,
     /// The id that the next entry gets.
     pub next_id: u64,
     /// The config with it.
@@ -95,27 +82,30 @@ impl fmt::Display for Declined {
     }
 }
 
-/// What comes of `ask`, where `entries` lie over `file`, those in `aside` without effect, and the next id is `next_id`.
+/// What comes of `ask`, where `entries` lie over `file`, those in `aside` without effect, and the next id is `next_id`. `paused` would
+/// be there again with another file: what is said now holds then too, in the place of what they say.
 ///
 /// # Errors
 /// See [`Declined`].
 pub fn change(
     file: &Arc<Loaded>,
     entries: &[OverlayEntry],
+    paused: &[OverlayEntry],
     aside: &BTreeMap<u64, Aside>,
     next_id: u64,
     ask: &WishList,
 ) -> Result<Changed, Declined> {
-    let mut draft = Draft { file, entries: entries.to_vec(), next_id, ask, objects: Vec::new() };
+    let (entries, paused) = (entries.to_vec(), paused.to_vec());
+    let mut draft = Draft { file, entries, paused, next_id, ask, objects: Vec::new() };
     for wish in &ask.wishes {
         draft.take(wish)?;
     }
-    let Draft { entries, next_id, objects, .. } = draft;
+    let Draft { entries, paused, next_id, objects, .. } = draft;
     let laid = lay(file, &entries);
     // An entry that would be set aside, be it this one or another, is refused while somebody is there to hear why.
     let set_aside = laid.aside.iter().find(|(id, why)| **why != Aside::Gone && !aside.contains_key(id));
     match set_aside {
-        None => Ok(Changed { entries, next_id, laid, objects }),
+        None => Ok(Changed { entries, paused, next_id, laid, objects }),
         Some((_, Aside::Unfit(faults))) => Err(unfit(faults)),
         Some((_, why)) => {
             let asked = objects.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -138,6 +128,7 @@ fn unfit(faults: &[AdditionFault]) -> Declined {
 struct Draft<'a> {
     file: &'a Arc<Loaded>,
     entries: Vec<OverlayEntry>,
+    paused: Vec<OverlayEntry>,
     next_id: u64,
     ask: &'a WishList,
     objects: Vec<ObjectName>,
@@ -194,11 +185,21 @@ impl Draft<'_> {
                 "the file has a backend {object} at another address, which was removed by hand"
             )));
         }
-        // Entries of an object that is gone are not those of a new one.
-        self.drop_of(&object, |entry| entry.gone_since_ms.is_some());
+        // What is left of one of this name or at this address is not for the new one, and would not have it there.
+        let is_former = |entry: &OverlayEntry| {
+            let is_at = entry.object.target == target && entry.address.as_ref() == Some(&identity);
+            entry.object == object || is_at
+        };
+        self.entries.retain(|entry| entry.gone_since_ms.is_none() || !is_former(entry));
+        self.paused.retain(|entry| !is_former(entry));
+        let id = self.next_id;
         self.put(object.clone(), EntryChange::Added(added.clone()), None, Some(identity));
         self.objects.push(object);
-        Ok(())
+        // At once, and not only in the end: a later wish may take away what stands against it.
+        match lay(self.file, &self.entries).aside.remove(&id) {
+            Some(Aside::Unfit(faults)) => Err(unfit(&faults)),
+            _ => Ok(()),
+        }
     }
 
     /// A backend of the file that was removed by hand is back.
@@ -209,7 +210,8 @@ impl Draft<'_> {
         added: &AddedBackend,
     ) -> Result<(), Declined> {
         let is_bare = *added == AddedBackend { url: added.url.clone(), ..AddedBackend::default() };
-        if !is_bare || name.is_some_and(|name| object.backend.as_deref() != Some(name)) {
+        let has_time = self.ask.expires_ms.is_some();
+        if !is_bare || has_time || name.is_some_and(|name| object.backend.as_deref() != Some(name)) {
             return Err(Declined::Duplicate(format!(
                 "the file has this backend as {object}, removed by hand: to add the URL alone brings it back"
             )));
@@ -299,7 +301,9 @@ impl Draft<'_> {
     }
 
     fn drop_of(&mut self, object: &ObjectName, is_meant: impl Fn(&OverlayEntry) -> bool) {
-        self.entries.retain(|entry| entry.object != *object || !is_meant(entry));
+        let stays = |entry: &OverlayEntry| entry.object != *object || !is_meant(entry);
+        self.entries.retain(stays);
+        self.paused.retain(stays);
     }
 
     fn no_target(&self, name: &str) -> Declined {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-use super::entry::{AddedBackend, Author, EntryChange, OverlayEntry};
+use super::entry::{AddedBackend, Author, EntryChange, ObjectName, OverlayEntry};
 use crate::config::model::{BackendConfig, BackendState};
 use crate::config::{Addition, AdditionFault, Effective, Loaded, Origin};
 
@@ -123,7 +123,10 @@ fn lay_target(
             EntryChange::State(_) | EntryChange::Weight(_) | EntryChange::Removed => {
                 let name = entry.object.backend.as_deref();
                 let Some(at) = backends.iter().position(|backend| Some(backend.name.as_str()) == name) else {
-                    aside.push((entry.id, Aside::WithBackend));
+                    // One that is removed by hand has this beneath.
+                    if !entries.iter().any(|other| is_removal_of(other, &entry.object)) {
+                        aside.push((entry.id, Aside::WithBackend));
+                    }
                     continue;
                 };
                 match entry.change {
@@ -145,6 +148,10 @@ fn lay_target(
         }
     }
     aside
+}
+
+fn is_removal_of(entry: &OverlayEntry, object: &ObjectName) -> bool {
+    entry.object == *object && entry.change == EntryChange::Removed
 }
 
 fn set_state(backend: &mut BackendConfig, state: BackendState, entry: &OverlayEntry) {

@@ -88,6 +88,11 @@ pub(super) fn added_value(added: &AddedBackend, field: EntryField) -> Option<Str
 #[must_use]
 pub fn reconcile(entries: &[OverlayEntry], file: &Loaded, now_ms: u64) -> Reconciled {
     let view = FileView::of(file, entries, &[]);
+    // What time has ended was over before this reading, and what was there with it.
+    let is_overdue_backend =
+        |entry: &&OverlayEntry| entry.change.field() == EntryField::Added && overdue(entry, now_ms).is_some();
+    let overdue_backends: HashSet<&ObjectName> =
+        entries.iter().filter(is_overdue_backend).map(|entry| &entry.object).collect();
     let mut fates: HashMap<u64, Result<OverlayEntry, EntryEnd>> = HashMap::new();
     // First the backends that were added: the other entries depend on whether they are there.
     for entry in entries.iter().filter(|entry| entry.change.field() == EntryField::Added) {
@@ -108,8 +113,10 @@ pub fn reconcile(entries: &[OverlayEntry], file: &Loaded, now_ms: u64) -> Reconc
         }
     }
     for entry in entries.iter().filter(|entry| entry.change.field() != EntryField::Added) {
-        let fate = if is_over(entry, now_ms) {
-            Err(EntryEnd::Expired)
+        let fate = if let Some(end) = overdue(entry, now_ms) {
+            Err(end)
+        } else if overdue_backends.contains(&entry.object) {
+            Err(EntryEnd::WithBackend)
         } else if let Some((backend, base)) = there.get(&entry.object) {
             let value = added_value(backend, entry.change.field());
             field(entry, base.address.clone(), value.unwrap_or_default())
@@ -119,7 +126,7 @@ pub fn reconcile(entries: &[OverlayEntry], file: &Loaded, now_ms: u64) -> Reconc
         } else if ended.contains(&entry.object) {
             Err(EntryEnd::WithBackend)
         } else {
-            gone(entry, now_ms)
+            Ok(gone(entry, now_ms))
         };
         fates.insert(entry.id, fate);
     }
@@ -145,16 +152,24 @@ fn kept_ms() -> u64 {
     u64::try_from(KEPT.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn is_over(entry: &OverlayEntry, now_ms: u64) -> bool {
-    entry.expires_ms.is_some_and(|end| end <= now_ms)
+/// What the file says does not matter any more.
+fn overdue(entry: &OverlayEntry, now_ms: u64) -> Option<EntryEnd> {
+    let is_past = |end: u64| end <= now_ms;
+    if entry.expires_ms.is_some_and(is_past) {
+        Some(EntryEnd::Expired)
+    } else if entry.gone_since_ms.is_some_and(|since| is_past(since.saturating_add(kept_ms()))) {
+        Some(EntryEnd::LongGone)
+    } else {
+        None
+    }
 }
 
 /// A backend that was added by hand.
 fn added(entry: &OverlayEntry, view: &FileView<'_>, now_ms: u64) -> Result<OverlayEntry, EntryEnd> {
-    if is_over(entry, now_ms) {
-        return Err(EntryEnd::Expired);
+    if let Some(end) = overdue(entry, now_ms) {
+        return Err(end);
     }
-    let Some(target) = view.target(&entry.object.target) else { return gone(entry, now_ms) };
+    let Some(target) = view.target(&entry.object.target) else { return Ok(gone(entry, now_ms)) };
     let is_at = |address: &String| target.name_at(address).is_some();
     if view.has(&entry.object) || entry.address.as_ref().is_some_and(is_at) {
         return Err(EntryEnd::InFile);
@@ -177,10 +192,6 @@ fn field(entry: &OverlayEntry, address: Option<String>, value: String) -> Result
 }
 
 /// An object that is not there.
-fn gone(entry: &OverlayEntry, now_ms: u64) -> Result<OverlayEntry, EntryEnd> {
-    let since = entry.gone_since_ms.unwrap_or(now_ms);
-    if since.saturating_add(kept_ms()) <= now_ms {
-        return Err(EntryEnd::LongGone);
-    }
-    Ok(OverlayEntry { gone_since_ms: Some(since), ..entry.clone() })
+fn gone(entry: &OverlayEntry, now_ms: u64) -> OverlayEntry {
+    OverlayEntry { gone_since_ms: entry.gone_since_ms.or(Some(now_ms)), ..entry.clone() }
 }

@@ -32,7 +32,7 @@ fn ask(wishes: Vec<Wish>) -> WishList {
 
 fn try_change(file: &Arc<Loaded>, entries: &[OverlayEntry], ask: &WishList) -> Result<Changed, Declined> {
     let next = entries.iter().map(|entry| entry.id).max().unwrap_or(0) + 1;
-    change(file, entries, &lay(file, entries).aside, next, ask)
+    change(file, entries, &[], &lay(file, entries).aside, next, ask)
 }
 
 fn changed(file: &Arc<Loaded>, entries: &[OverlayEntry], wish: Wish) -> Vec<OverlayEntry> {
@@ -137,6 +137,8 @@ fn what_is_removed_by_hand_stays_removed_until_its_entry_in_the_file_changes() {
         panic!("missing")
     };
     assert_eq!(why, "web/b2 was removed by hand, by uid 0; to add it again brings it back");
+    let hour = WishList { expires_ms: Some(NOW + 3_600_000), ..ask(vec![add("http://h:2")]) };
+    assert!(matches!(try_change(&two(""), &entries, &hour), Err(Declined::Duplicate(_))), "no time is kept");
     let back = changed(&two(""), &entries, add("http://H.:2"));
     assert_eq!((seen(&lay(&two(""), &back)), back.len()), (vec!["b1 1".to_owned(), "b2 1".into()], 0));
 }
@@ -181,6 +183,59 @@ fn entries_of_what_is_gone_are_kept_for_seven_days_and_come_back_at_the_same_add
     // What is left of one that is gone can be taken away.
     assert!(changed(&without, &gone, Wish::Clear(b("b2"), EntryField::State)).is_empty());
     assert!(changed(&without, &gone, Wish::Remove(b("b2"))).is_empty());
+}
+
+#[test]
+fn what_time_has_ended_was_over_before_a_file_that_is_read_later() {
+    let without = file("{name: b1, host: h, port: 1}");
+    let gone = after(&changed(&two(""), &[], drain("b2")), &without, NOW).2;
+    let (seen, ended, _) = after(&gone, &two(""), NOW + 7 * DAY);
+    assert_eq!((seen, ended), (vec!["b1 1".to_owned(), "b2 1".into()], vec![EntryEnd::LongGone]));
+    let hour = WishList { expires_ms: Some(NOW + 3_600_000), ..ask(vec![add("http://h:3")]) };
+    let entries = try_change(&two(""), &[], &hour).expect("it can be").entries;
+    let entries = changed(&two(""), &entries, weight("h:3", 7));
+    let same = file("{name: b1, host: h, port: 1}, {host: h, port: 3}");
+    let (seen, ended, _) = after(&entries, &same, NOW + 3_600_000);
+    assert_eq!(seen, ["b1 1", "h:3 1"]);
+    assert_eq!(ended, [EntryEnd::Expired, EntryEnd::WithBackend]);
+}
+
+#[test]
+fn what_is_left_of_one_that_is_gone_does_not_stand_against_another_one_at_its_address() {
+    let entries = changed(&two(""), &[], Wish::Remove(b("b2")));
+    let gone = after(&entries, &file("{name: b1, host: h, port: 1}"), NOW).2;
+    assert_eq!(gone.len(), 1);
+    let entries = changed(&file("{name: b1, host: h, port: 1}"), &gone, add("http://h:2"));
+    assert_eq!(entries.len(), 1);
+    assert_eq!(after(&entries, &two(""), NOW).0, ["b1 1", "b2 1"], "it is not removed from there");
+}
+
+#[test]
+fn what_is_said_by_hand_takes_the_place_of_what_is_paused() {
+    let file = two("");
+    let paused = changed(&file, &changed(&file, &[], weight("b2", 5)), drain("b2"));
+    let left = |wish| {
+        let done = change(&file, &[], &paused, &lay(&file, &[]).aside, 9, &ask(vec![wish]));
+        done.expect("it can be").paused.len()
+    };
+    assert_eq!((left(weight("b2", 1)), left(weight("b1", 3))), (1, 2));
+    assert_eq!(left(Wish::Clear(b("b2"), EntryField::State)), 1);
+    assert_eq!(left(Wish::Remove(b("b2"))), 0);
+    let alone = self::file("{name: b1, host: h, port: 1}");
+    let added = change(&alone, &[], &paused, &lay(&alone, &[]).aside, 9, &ask(vec![add("http://h:2")]));
+    assert_eq!(added.expect("it can be").paused, [], "another one is there");
+}
+
+#[test]
+fn what_lies_beneath_a_removal_is_not_set_aside() {
+    let file = two("");
+    let mut entries = changed(&file, &[], Wish::Remove(b("b2")));
+    // As after a trial, whose text has ended the removal.
+    entries.extend(
+        changed(&file, &[], weight("b2", 0)).into_iter().map(|entry| OverlayEntry { id: 2, ..entry }),
+    );
+    let laid = lay(&file, &entries);
+    assert_eq!((seen(&laid), laid.aside.len()), (vec!["b1 1".to_owned()], 0));
 }
 
 #[test]
@@ -281,6 +336,8 @@ fn several_wishes_are_one_change() {
     let file = two("");
     let both = ask(vec![drain("b2"), weight("b2", 3), drain("nobody")]);
     assert!(try_change(&file, &[], &both).is_err());
+    let twice = ask(vec![add("http://h:2"), Wish::Remove(b("h:2"))]);
+    assert!(matches!(try_change(&file, &[], &twice), Err(Declined::Duplicate(_))), "each for itself");
     let done = try_change(&file, &[], &ask(vec![drain("b2"), weight("b2", 3)])).expect("it can be");
     assert_eq!(seen(&done.laid), ["b1 1", "b2 3 drain"]);
     assert_eq!(

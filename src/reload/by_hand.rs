@@ -80,16 +80,8 @@ impl RunningConfig {
             (kept.entries().to_vec(), kept.paused().to_vec(), kept.next_id())
         };
         let ask = WishList { wishes, author, at_ms, expires_ms };
-        let changed = change(&force.file, &before, &force.laid.aside, next_id, &ask);
-        let Changed { entries, next_id, laid, objects } = changed.map_err(HandFault::Declined)?;
-        // What is said now holds also when the config on trial is taken back.
-        let is_replaced = |paused: &OverlayEntry| {
-            let same = |entry: &OverlayEntry| {
-                entry.object == paused.object && entry.change.field() == paused.change.field()
-            };
-            ask.wishes.iter().any(|wish| wish.concerns(paused)) || entries.iter().any(same)
-        };
-        let paused = paused_before.iter().filter(|paused| !is_replaced(paused)).cloned().collect();
+        let changed = change(&force.file, &before, &paused_before, &force.laid.aside, next_id, &ask);
+        let Changed { entries, paused, next_id, laid, objects } = changed.map_err(HandFault::Declined)?;
         self.keep(force, entries, paused, next_id).await.map_err(HandFault::Unkept)?;
         let leaving = self.backends(&objects);
         match self.apply(&laid, force.rows()).await {

@@ -20,7 +20,8 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use crate::overlay::OverlayEntry;
+use crate::config::Loaded;
+use crate::overlay::{OverlayEntry, Reconciled, reconcile};
 use crate::store::{Store, StoreRecord};
 
 /// A journal of fewer bytes is not worth to be rewritten, but for tests.
@@ -135,6 +136,18 @@ impl KeptOverlay {
         self.pause(paused);
         self.hold(entries, next_id);
         Ok(())
+    }
+
+    /// What comes of the entries when `file` is read, and which are paused then. A text on trial is not the file: what only that ends is
+    /// there again in its own time.
+    #[must_use]
+    pub fn read(&self, file: &Loaded, now_ms: u64, is_on_trial: bool) -> (Reconciled, Vec<OverlayEntry>) {
+        if !is_on_trial {
+            return (reconcile(&self.all(), file, now_ms), Vec::new());
+        }
+        let reconciled = reconcile(&self.entries, file, now_ms);
+        let paused = [self.paused.clone(), reconciled.ended_by_file()].concat();
+        (reconciled, paused)
     }
 
     /// The paused entries are these.

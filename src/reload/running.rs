@@ -263,18 +263,11 @@ impl RunningConfig {
     ) -> Result<Plan, Refusal> {
         let is_on_trial = match occasion {
             Occasion::Reload | Occasion::Reread => force.trial.is_some(),
-            Occasion::Apply { window, .. } => window.is_some(),
+            // Also one without a time, until its file is replaced: what it ends is not lost if that fails, or a crash comes before.
+            Occasion::Apply { .. } => true,
             Occasion::Rollback(_) => false,
         };
-        let (entries, paused) = {
-            let kept = force.kept();
-            if is_on_trial {
-                (kept.entries().to_vec(), kept.paused().to_vec())
-            } else {
-                (kept.all(), Vec::new())
-            }
-        };
-        let reconciled = reconcile(&entries, &file, now_ms());
+        let (reconciled, paused) = force.kept().read(&file, now_ms(), is_on_trial);
         let laid = lay(&file, &reconciled.entries);
         let (mut plan, reloaded) = self.apply(&laid, force.rows()).await?;
         plan.over = reconciled.ended.iter().map(PlannedEnd::from).collect();
@@ -298,8 +291,7 @@ impl RunningConfig {
         newly.iter().for_each(|(entry, why)| events::overlay_aside(entry, why));
         (force.file, force.laid) = (file, laid);
         // A rollback brings back what only the text on trial has ended.
-        let pausing = if is_on_trial { reconciled.ended_by_file() } else { Vec::new() };
-        force.kept().pause(&[paused, pausing].concat());
+        force.kept().pause(&paused);
         self.settle(&reconciled.entries, force).await;
         Ok(plan)
     }

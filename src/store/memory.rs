@@ -14,7 +14,7 @@ pub(crate) struct MemoryDisk(Arc<Mutex<DiskState>>);
 struct DiskState {
     bytes: Vec<u8>,
     is_full: bool,
-    /// Of what is written next so many bytes are there, and nobody lives to hear of it.
+    /// Of what is written from now on so many bytes are there, and nobody lives to hear of it.
     crash: Option<usize>,
     has_crashed: bool,
 }
@@ -29,9 +29,14 @@ impl MemoryDisk {
         self.with(|disk| disk.is_full = is_full);
     }
 
-    /// The next writing ends behind so many bytes, in a crash.
+    /// Behind so many bytes all writing ends, in a crash.
     pub(crate) fn crash_behind(&self, bytes: usize) {
         self.with(|disk| disk.crash = Some(bytes));
+    }
+
+    /// Whether that has come.
+    pub(crate) fn has_crashed(&self) -> bool {
+        self.with(|disk| disk.has_crashed)
     }
 
     /// Whether that has come; the next process finds the disk as it is.
@@ -64,21 +69,28 @@ impl Store for MemoryStore {
     fn append(&mut self, record: &[u8]) -> io::Result<()> {
         let line = journal::line(record);
         self.0.with(|disk| {
+            if disk.has_crashed {
+                return Err(dead());
+            }
             if disk.is_full {
                 return Err(io::ErrorKind::StorageFull.into());
             }
-            if let Some(cut) = disk.crash.take() {
-                disk.bytes.extend_from_slice(&line[..cut.min(line.len())]);
+            let left = disk.crash.unwrap_or(usize::MAX);
+            disk.bytes.extend_from_slice(&line[..left.min(line.len())]);
+            if left <= line.len() {
                 disk.has_crashed = true;
-                return Err(io::Error::other("the process is dead"));
+                return Err(dead());
             }
-            disk.bytes.extend(line);
+            disk.crash = disk.crash.map(|bytes| bytes - line.len());
             Ok(())
         })
     }
 
     fn compact(&mut self, records: &[StoreRecord]) -> io::Result<()> {
         self.0.with(|disk| {
+            if disk.has_crashed {
+                return Err(dead());
+            }
             if disk.is_full {
                 return Err(io::ErrorKind::StorageFull.into());
             }
@@ -90,4 +102,9 @@ impl Store for MemoryStore {
     fn size(&self) -> u64 {
         self.0.with(|disk| disk.bytes.len() as u64)
     }
+}
+
+/// Who has crashed does nothing more.
+fn dead() -> io::Error {
+    io::Error::other("the process is dead")
 }

@@ -1,161 +1,150 @@
-//! What docs/operations.md says of changes by hand, once more, in as few words as it takes. It shares nothing with the code.
-
-/// A backend: name, port, weight, state.
+//! Changes by hand as docs/operations.md has them: by a reader of nothing else, and kept at what the text says. It shares nothing with the code.
+use std::collections::BTreeSet;
+/// A backend as the file or a change has it: name, port (its address), weight, state.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ModelServer(pub(super) String, pub(super) u16, pub(super) u16, pub(super) String);
-
 /// What the file says of the target: its backends (`None`: it does not have the target), and its limit.
 pub(super) type File = (Option<Vec<ModelServer>>, String);
-
-/// `added`, `removed`, `state`, `weight` or `limit`.
-pub(super) type ModelKind = &'static str;
-
-/// A change by hand. `name` is that of a backend; `value` is as a file has it, of one that is added its weight.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct ModelChange {
-    pub(super) name: String,
-    pub(super) value: String,
-    pub(super) until: Option<u64>,
-    pub(super) port: u16,
-    pub(super) gone: Option<u64>,
-    pub(super) id: u64,
-    pub(super) base: String,
+/// What somebody asks for; without a value a field is to be as in the file. What is added has a name, a port, a weight.
+#[derive(Clone, Debug)]
+pub(super) enum ModelWish {
+    State(String, Option<String>),
+    Weight(String, Option<u16>),
+    Limit(Option<String>),
+    Add(Option<String>, u16, Option<u16>),
+    Remove(String),
 }
-
+/// Number; field (state, weight, limit, added, removed, by its first letter); the backend (what was added, else
+/// name and port as last seen); value; what the file said; until when; when it is dropped if it is gone.
+pub(super) type ModelEntry = (u64, char, ModelServer, String, String, Option<u64>, Option<u64>);
+/// The file as it was last read, the entries as they were made, the last number, and what only a text on trial has ended.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Model {
-    pub(super) file: File,
-    pub(super) changes: Vec<(ModelKind, ModelChange)>,
-    pub(super) last: u64,
-}
-
-const WEEK: u64 = 7 * 24 * 3600 * 1000;
-
+pub(super) struct Model(File, pub(super) Vec<ModelEntry>, u64, pub(super) Vec<ModelEntry>);
 impl Model {
-    /// The backend that lies below changes of its fields: of the file, or as it was added.
-    fn server(&self, name: &str) -> Option<ModelServer> {
-        let of_file = self.file.0.as_ref()?.iter().find(|server| server.0 == name).cloned();
-        let is_it =
-            |(kind, one): &&(ModelKind, ModelChange)| (*kind, one.gone, &*one.name) == ("added", None, name);
-        of_file.or_else(|| self.changes.iter().find(is_it).map(|(_, one)| added(one)))
+    /// The file is read: at a start, by a reload, at the end of a trial.
+    pub(super) fn read(&mut self, file: File, now: u64) {
+        self.1.append(&mut self.3);
+        self.1.sort_by_key(|e| e.0);
+        self.take(file, now);
     }
-
-    /// What a change of this kind would be in the place of, and where that is; `None`: there is no such object.
-    fn below(&self, name: &str, kind: ModelKind) -> Option<(String, u16)> {
-        let server = if kind == "limit" { None } else { Some(self.server(name)?) };
-        Some(match (kind, server) {
-            ("weight", Some(server)) => (server.2.to_string(), server.1),
-            ("state", Some(server)) => (server.3, server.1),
-            (_, Some(server)) => (format!("{server:?}"), server.1),
-            (_, None) => (self.file.0.as_ref().map(|_| self.file.1.clone())?, 0),
+    /// A text is read on trial.
+    pub(super) fn apply(&mut self, text: File, now: u64) {
+        self.pass(now);
+        let mut ended = self.1.clone();
+        self.take(text, now);
+        ended.retain(|e| !self.1.iter().any(|left| left.0 == e.0));
+        self.3.append(&mut ended);
+    }
+    pub(super) fn pass(&mut self, now: u64) {
+        self.take(self.0.clone(), now);
+    }
+    fn take(&mut self, file: File, now: u64) {
+        let over = |e: &&ModelEntry| [e.5, e.6].iter().flatten().any(|t| *t <= now);
+        for e in self.1.clone().iter().filter(over) {
+            self.end(|o| o.0 == e.0 || e.1 == 'a' && o.2.0 == e.2.0);
+        }
+        self.0 = file;
+        for added in [false, true] {
+            let was = self.clone();
+            self.1.retain_mut(|e| match was.says(e.1, &e.2) {
+                _ if (e.1 == 'a') != added => true,
+                None => *e.6.get_or_insert(now + 7 * 86_400_000) > now,
+                Some((port, text)) => {
+                    let moved = std::mem::replace(&mut e.2.1, port) != port;
+                    !(e.6.take().is_some() && moved) && text == e.4
+                }
+            });
+        }
+    }
+    pub(super) fn change(&mut self, wishes: &[ModelWish], until: Option<u64>, now: u64) -> bool {
+        self.pass(now);
+        let (mut new, aside) = (self.clone(), self.laid().1);
+        let done = wishes.iter().all(|w| new.wish(w, until));
+        let fine = done && new.laid().1.is_subset(&aside);
+        fine.then(|| *self = new).is_some()
+    }
+    pub(super) fn in_force(&self) -> (Option<Vec<ModelServer>>, String) {
+        let all: BTreeSet<_> = self.laid().0.into_iter().collect();
+        let limit = self.of('l').next().map_or(&self.0.1, |e| &e.3).clone();
+        (self.0.0.as_ref().map(|_| all.into_iter().collect()), limit)
+    }
+    /// Ends entries, and tells whether there were any.
+    fn end(&mut self, which: impl Fn(&ModelEntry) -> bool) -> bool {
+        self.1.extract_if(.., |e| which(e)).count() > 0
+    }
+    /// The entries of a field in the order in which they were made, without what is gone from the file.
+    fn of(&self, field: char) -> impl Iterator<Item = &ModelEntry> {
+        self.1.iter().filter(move |e| e.1 == field && e.6.is_none())
+    }
+    /// The backends of the file and those that are added.
+    fn all(&self) -> Vec<ModelServer> {
+        self.0.0.iter().flatten().chain(self.of('a').map(|e| &e.2)).cloned().collect()
+    }
+    /// What the file, or else the adding, says of this field of this backend, after its port.
+    fn says(&self, field: char, of: &ModelServer) -> Option<(u16, String)> {
+        let file = self.0.0.as_ref()?;
+        let raw = file.iter().find(|f| f.0 == of.0);
+        let added = self.1.iter().find(|e| e.1 == 'a' && e.2.0 == of.0).map(|e| &e.2);
+        let renamed = raw.is_none() && added.is_some_and(|a| file.iter().any(|f| f.1 == a.1));
+        let one = raw.or(added);
+        Some(match field {
+            'l' => (0, self.0.1.clone()),
+            'r' => (raw?.1, format!("{:?}", raw?)),
+            's' if !renamed => (one?.1, one?.3.clone()),
+            'w' if !renamed => (one?.1, one?.2.to_string()),
+            'a' if !renamed && raw.is_none() => (of.1, String::new()),
+            _ => (0, "over: the file has it".into()),
         })
     }
-
-    /// The file is read, or time has passed.
-    pub(super) fn read(&mut self, file: File, now: u64) {
-        let (old, mut over) = (std::mem::take(&mut self.changes), Vec::new());
-        self.file = file;
-        for first in [true, false] {
-            for (kind, one) in old.iter().filter(|(kind, _)| (*kind == "added") == first) {
-                match self.judge(kind, one, &over, now) {
-                    Some(kept) => self.changes.push((*kind, kept)),
-                    None if first => over.push(one.name.clone()),
-                    None => {}
-                }
+    /// What is in force, and the entries that are set aside.
+    pub(super) fn laid(&self) -> (Vec<ModelServer>, BTreeSet<u64>) {
+        let (mut all, mut aside, mut order) = (self.all(), BTreeSet::new(), self.1.clone());
+        order.sort_by_key(|e| if (e.1, &*e.3) == ('w', "0") { 2 } else { u8::from(e.1 == 'r') });
+        for e in order.into_iter().filter(|e| e.6.is_none()) {
+            let mut next = all.clone();
+            next.retain(|s| e.1 != 'r' || s.0 != e.2.0);
+            for s in next.iter_mut().filter(|s| s.0 == e.2.0) {
+                s.2 = if e.1 == 'w' { e.3.parse().unwrap_or(0) } else { s.2 };
+                s.3 = if e.1 == 's' { e.3.clone() } else { s.3.clone() };
             }
+            let left = next.iter().any(|s| s.2 > 0);
+            aside.extend((!left).then_some(e.0));
+            all = if left { next } else { all };
         }
-        self.changes.sort_by_key(|(_, one)| one.id);
+        (all, aside)
     }
-
-    fn judge(&self, kind: ModelKind, one: &ModelChange, over: &[String], now: u64) -> Option<ModelChange> {
-        let is_there = |server: &ModelServer| server.0 == one.name || server.1 == one.port;
-        let is_in_file = kind == "added" && self.file.0.iter().flatten().any(is_there);
-        if is_in_file || one.until.is_some_and(|until| until <= now) {
-            return None;
-        }
-        let below = match kind {
-            "added" => self.file.0.as_ref().map(|_| (one.base.clone(), one.port)),
-            kind => self.below(&one.name, kind),
+    fn wish(&mut self, wish: &ModelWish, until: Option<u64>) -> bool {
+        use ModelWish::*;
+        let one = |n: &str, port, weight| ModelServer(n.into(), port, weight, "up".into());
+        let removed: BTreeSet<_> = self.of('r').map(|e| e.2.0.clone()).collect();
+        let (field, mut of, value) = match wish {
+            State(n, v) => ('s', one(n, 0, 0), v.clone()),
+            Weight(n, v) => ('w', one(n, 0, 0), v.map(|w| w.to_string())),
+            Limit(v) => ('l', one("", 0, 0), v.clone()),
+            Remove(n) => ('r', one(n, 0, 0), Some("-".into())),
+            Add(n, port, weight) => {
+                let new = one(&n.clone().unwrap_or(format!("h:{port}")), *port, weight.unwrap_or(1));
+                let mut twins = self.all().into_iter().filter(|s| s.0 == new.0 || s.1 == new.1);
+                if let Some(s) = twins.next() {
+                    let same = s.1 == *port && n.as_ref().is_none_or(|n| *n == s.0) && removed.contains(&s.0);
+                    return same && (*weight, until) == (None, None) && self.end(|e| e.2.0 == s.0);
+                }
+                // What is gone, of this name or at this address, is dropped.
+                self.end(|e| e.6.is_some() && (e.2.0 == new.0 || e.2.1 == new.1));
+                ('a', new, Some("added".into()))
+            }
         };
-        match below {
-            Some((base, port)) => {
-                let is_elsewhere = one.gone.is_some() && one.port != port;
-                (one.base == base && !is_elsewhere).then(|| ModelChange { gone: None, port, ..one.clone() })
-            }
-            None if over.contains(&one.name) => None,
-            None => {
-                let since = one.gone.unwrap_or(now);
-                (now < since + WEEK).then(|| ModelChange { gone: Some(since), ..one.clone() })
-            }
+        let new_place = |e: &ModelEntry| field == 'a' && e.2.1 == of.1;
+        self.3.retain(|e| !new_place(e) && (e.2.0 != of.0 || field != e.1 && !"ar".contains(field)));
+        let out = removed.contains(&of.0);
+        let there = !out && self.says(if field == 'r' { 's' } else { field }, &of).is_some();
+        let had = self.end(|e| e.2.0 == of.0 && (e.1 == field || field == 'r'));
+        let Some(value) = value else { return had || there };
+        if let Some((port, base)) = self.says(field, &of) {
+            (of.1, self.2) = (port, self.2 + 1);
+            let new = (self.2, field, of, value, base, until, None);
+            self.1.extend((new.3 != new.4).then_some(new));
         }
+        there || had && field == 'r' && !out
     }
-
-    /// What is in force, backends by name, and the changes that are set aside.
-    pub(super) fn force(&self) -> (Option<Vec<ModelServer>>, String, Vec<u64>) {
-        let Some(mut servers) = self.file.0.clone() else { return (None, String::new(), Vec::new()) };
-        let (mut limit, mut aside) = (self.file.1.clone(), Vec::new());
-        let live = || self.changes.iter().filter(|(_, one)| one.gone.is_none());
-        servers.extend(live().filter(|(kind, _)| *kind == "added").map(|(_, one)| added(one)));
-        for round in 0..3 {
-            for (kind, one) in live() {
-                let at = servers.iter().position(|server| server.0 == one.name).unwrap_or(0);
-                let others = servers.iter().any(|server| server.0 != one.name && server.2 > 0);
-                match (round, *kind, &*one.value) {
-                    (0, "limit", value) => value.clone_into(&mut limit),
-                    (0, "state", value) => value.clone_into(&mut servers[at].3),
-                    (0, "weight", value) if value != "0" => servers[at].2 = value.parse().unwrap(),
-                    (1, "removed", _) if others => drop(servers.remove(at)),
-                    (2, "weight", "0") if others => servers[at].2 = 0,
-                    (1, "removed", _) | (2, "weight", "0") => aside.push(one.id),
-                    _ => {}
-                }
-            }
-        }
-        servers.sort();
-        (Some(servers), limit, aside)
-    }
-
-    fn has(&self, kind: ModelKind, name: &str, gone: bool) -> bool {
-        self.changes.iter().any(|(of, one)| *of == kind && one.name == name && one.gone.is_some() == gone)
-    }
-
-    /// Somebody asks for a change; one that `takes_back` has no value. Says whether it is done.
-    pub(super) fn ask(&mut self, kind: ModelKind, wish: &ModelChange, takes_back: bool) -> bool {
-        let (name, before) = (wish.name.clone(), self.clone());
-        let hidden = self.has("removed", &name, false);
-        let is_held = self.has(kind, &name, true) || self.has(kind, &name, false);
-        let is_left = ["added", "removed", "state", "weight"].into_iter().any(|of| self.has(of, &name, true));
-        let mut below = self.below(&name, kind);
-        match kind {
-            "added" => {
-                let twin = self.file.0.iter().flatten().find(|server| server.1 == wish.port);
-                // One that was removed is back as the file has it.
-                let is_back = twin.is_some_and(|twin| hidden && twin.0 == name && wish.value == "1");
-                let mut added = self.changes.iter().filter(|(of, one)| *of == "added" && one.gone.is_none());
-                let is_taken = self.server(&name).is_some() || added.any(|(_, one)| one.port == wish.port);
-                if self.file.0.is_none() || ((is_taken || twin.is_some()) && !is_back) {
-                    return false;
-                }
-                below = (!is_back).then(|| (String::new(), wish.port));
-                self.changes.retain(|(_, one)| one.name != name || (one.gone.is_none() && !is_back));
-            }
-            _ if takes_back && is_held => self.changes.retain(|(of, one)| one.name != name || *of != kind),
-            _ if (below.is_none() || hidden) && !(kind == "removed" && is_left) => return false,
-            _ => self.changes.retain(|(of, one)| one.name != name || (kind != "removed" && *of != kind)),
-        }
-        let is_none = kind == "removed" && !self.file.0.iter().flatten().any(|server| server.0 == name);
-        if let Some((base, port)) = below.filter(|(base, _)| !takes_back && !is_none && *base != wish.value) {
-            self.last += 1;
-            self.changes.push((kind, ModelChange { id: self.last, base, port, gone: None, ..wish.clone() }));
-        }
-        let is_fine = self.force().2.iter().all(|id| before.force().2.contains(id));
-        if !is_fine {
-            *self = before;
-        }
-        is_fine
-    }
-}
-
-fn added(one: &ModelChange) -> ModelServer {
-    ModelServer(one.name.clone(), one.port, one.value.parse().unwrap(), "up".to_owned())
 }
