@@ -50,6 +50,10 @@ const PURE: &[&str] = &[
     "watch/debounce",
     "overlay",
     "reload/judge",
+    "webhook/queue",
+    "webhook/backoff",
+    "webhook/last_told",
+    "webhook/kept",
 ];
 /// Crates that a decision has no use for.
 const IMPURE_CRATES: &[&str] = &["tokio", "tokio_util", "socket2", "rustix", "rand", "fastrand", "getrandom"];
