@@ -2,6 +2,7 @@
 //! a receiver, and nothing is missed because others are busy.
 
 use std::collections::{HashMap, HashSet};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::backoff::{AGE_MAX, WINDOW};
+use super::delivery::Receiver;
 use super::journal::WebhookJournal;
 use super::kept::{KeptMessages, QueuedMessage, WaitingMessages, WebhookStep};
 use super::last_told::{LastTold, ToldNews};
@@ -34,6 +36,16 @@ const GRACE: Duration = Duration::from_millis(250);
 /// What becomes of an attempt.
 type Attempted = Result<(), String>;
 
+/// An attempt under way.
+type Attempt = Pin<Box<dyn Future<Output = Attempted> + Send>>;
+
+/// Begins one: to this receiver, with this message, and how all backends are at this moment. Tests have others.
+type Post = fn(Arc<Receiver>, Arc<WebhookMessage>, Arc<str>, u64) -> Attempt;
+
+fn post(receiver: Arc<Receiver>, message: Arc<WebhookMessage>, states: Arc<str>, at_ms: u64) -> Attempt {
+    Box::pin(async move { receiver.send(&message, &states, at_ms).await })
+}
+
 /// What it all needs.
 pub(super) struct WebhookService {
     node: String,
@@ -52,6 +64,7 @@ pub(super) struct WebhookService {
     /// `None`: nothing is kept.
     journal: Option<WebhookJournal>,
     attempts: JoinSet<Attempted>,
+    post: Post,
     under_way: HashMap<Id, (String, u64)>,
 }
 
@@ -80,6 +93,7 @@ impl WebhookService {
             compared: 0,
             journal,
             attempts: JoinSet::new(),
+            post,
             under_way: HashMap::new(),
         };
         service.follow();
@@ -166,8 +180,7 @@ impl WebhookService {
             let Some(receiver) = self.receivers.reach(&due.receiver) else { continue };
             let snapshot = self.reloader.snapshots.current();
             let (states, at_ms) = self.states.look(snapshot.as_deref(), at, now_ms());
-            let message = due.message;
-            let attempt = self.attempts.spawn(async move { receiver.send(&message, &states, at_ms).await });
+            let attempt = self.attempts.spawn((self.post)(receiver, due.message, states, at_ms));
             self.under_way.insert(attempt.id(), (due.receiver, due.number));
         }
         let (config, queue) = (self.config.borrow(), &self.queue);
@@ -333,3 +346,6 @@ impl WebhookService {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -32,6 +32,13 @@ pub(in crate::config) struct RawWebhook {
 /// Walks the `webhooks` of one file.
 pub(in crate::config::raw) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Vec<RawWebhook> {
     let expected = "a list, each item with `url` and perhaps `events` and `secret_file`";
+    if let Typed::Text(_) = entry.node.typed() {
+        // It may be a URL, which is not to be repeated.
+        reader.report.hide(entry.node.place);
+        let wrong = Wrong::new("is a single value", expected);
+        reader.report.wrong(&reader.spot(entry), "`webhooks`", wrong);
+        return Vec::new();
+    }
     let items = list(entry, reader, expected).unwrap_or_default();
     items.iter().filter_map(|item| webhook(item, reader)).collect()
 }
