@@ -47,7 +47,6 @@ pub use tls::{
     own_authorities, upstream_tls_failed, upstream_tls_failed_again, upstream_unverified,
 };
 pub use trial::{applied, confirmed, edit_on_trial, rollback_failed, rolled_back};
-
 pub use webhooks::{
     webhook_dropped, webhook_fails, webhook_works, webhooks_cut, webhooks_kept, webhooks_missed,
     webhooks_unkept,

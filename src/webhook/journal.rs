@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{Builder, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::kept::{KeptMessages, WebhookStep};
 use crate::events;
+use crate::net::now;
 use crate::store::Store;
+use crate::tick::Tick;
 
 /// A journal of fewer bytes is not worth to be rewritten, but for tests.
 const WORTH: u64 = if cfg!(test) { 2 * 1024 } else { 256 * 1024 };
@@ -94,7 +96,7 @@ struct Writer {
     /// Bytes of the journal when it was last written anew.
     fresh_size: u64,
     /// It is not well since the last try.
-    fault: Option<Instant>,
+    fault: Option<Tick>,
 }
 
 impl Writer {
@@ -102,7 +104,7 @@ impl Writer {
         loop {
             let first = match self.fault {
                 None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(since) => orders.recv_timeout(PAUSE.saturating_sub(since.elapsed())),
+                Some(since) => orders.recv_timeout(PAUSE.saturating_sub(now().since(since))),
             };
             match first {
                 Ok(first) => {
@@ -135,7 +137,7 @@ impl Writer {
         let records = step.records();
         let is_empty = step.is_empty();
         self.kept.apply(step);
-        let is_time = self.fault.is_some_and(|since| is_end || since.elapsed() >= PAUSE);
+        let is_time = self.fault.is_some_and(|since| is_end || now().since(since) >= PAUSE);
         if is_whole || is_time {
             self.keep_all();
         } else if self.fault.is_none() && !is_empty {
@@ -163,7 +165,7 @@ impl Writer {
     }
 
     fn fail(&mut self, error: &io::Error) {
-        if self.fault.replace(Instant::now()).is_none() {
+        if self.fault.replace(now()).is_none() {
             events::webhooks_unkept(&error.to_string());
         }
     }

@@ -43,7 +43,9 @@ impl LastTold {
                     ToldNews::Old
                 }
             }
-            WebhookEvent::Reload | WebhookEvent::Rollback | WebhookEvent::CertificateExpires => ToldNews::Plain,
+            WebhookEvent::Reload | WebhookEvent::Rollback | WebhookEvent::CertificateExpires => {
+                ToldNews::Plain
+            }
         }
     }
 
