@@ -1,6 +1,6 @@
 //! Telling others of events by HTTP: each event of which a receiver wants to know is a POST to it.
 //!
-//! The way of a message: the history of events (`crate::events`) → [`service`], which makes messages and knows what was told last
+//! The way of a message: the history of events (`crate::events`) → `service`, which makes messages and knows what was told last
 //! (`last_told`) → `queue`, in which each object has a line → `delivery`, one attempt. What waits is on the disk too (`kept`, `journal`),
 //! so that the next process sends on what this one did not. Nothing else waits for any of this.
 
