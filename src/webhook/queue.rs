@@ -327,7 +327,9 @@ mod tests {
     #[test]
     fn what_waits_for_a_receiver_that_is_gone_is_dropped_and_its_outcome_says_nothing() {
         let mut queue = queue(&["a", "b"]);
-        ["a", "b"].map(|receiver| add(&mut queue, receiver, 1, "web/b1"));
+        for receiver in ["a", "b"] {
+            add(&mut queue, receiver, 1, "web/b1");
+        }
         due(&mut queue, Tick(1));
         assert_eq!(queue.receivers(&["b".to_owned()]), named("a", &[1]));
         queue.failed("a", 1, Tick(1), 0.5);

@@ -21,7 +21,7 @@ use super::queue::WebhookQueue;
 use super::receivers::{DropReason, Receivers};
 use super::states::BackendStates;
 use crate::config::model::{Webhook, WebhookEvent};
-use crate::events::{self, Event, EventHistory, EventReader, EventsAfter};
+use crate::events::{self, Event, EventHistory, EventKind, EventReader, EventsAfter};
 use crate::net::now;
 use crate::reload::Reloader;
 use crate::reload::begun::now_ms;
@@ -204,7 +204,12 @@ impl WebhookService {
     }
 
     fn hear(&mut self, event: &Event, step: &mut WebhookStep) {
-        let Some(kind) = WebhookEvent::named(event.kind.name()) else { return };
+        let kind = match event.kind {
+            // It is served again, if only by its backups.
+            EventKind::TargetBackups => Some(WebhookEvent::TargetUp),
+            other => WebhookEvent::named(other.name()),
+        };
+        let Some(kind) = kind else { return };
         let object = event.object();
         if !self.is_news(kind, object.as_deref(), step) {
             return;
