@@ -20,6 +20,7 @@ mod reloads;
 mod threads;
 mod tls;
 mod trial;
+mod webhooks;
 mod wording;
 
 pub use asked::{admin_listener, admin_socket, event_reader_dropped, no_admin_listener, no_admin_socket};
@@ -46,6 +47,10 @@ pub use tls::{
     own_authorities, upstream_tls_failed, upstream_tls_failed_again, upstream_unverified,
 };
 pub use trial::{applied, confirmed, edit_on_trial, rollback_failed, rolled_back};
+pub use webhooks::{
+    webhook_dropped, webhook_fails, webhook_works, webhooks_cut, webhooks_kept, webhooks_missed,
+    webhooks_unkept,
+};
 
 use refusals::RefusalText;
 use wording::{SENTENCE, millis, name, rough, sentence};

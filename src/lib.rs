@@ -49,6 +49,7 @@ pub mod reload;
 pub mod watch;
 
 pub mod admin;
+pub mod webhook;
 
 pub mod server;
 

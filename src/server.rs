@@ -27,6 +27,7 @@ use crate::snapshot::{ConnectionLimits, Snapshots};
 use crate::targets::Target;
 use crate::telemetry::cells::{Cells, Readings};
 use crate::tls::ROTATION;
+use crate::webhook::{WebhookStore, WebhookThread};
 use crate::worker::{self, Ended, WorkerPlan};
 use refusals::{LOOK, RefusalWatch};
 
@@ -78,6 +79,7 @@ pub struct Server {
     refusals: Arc<Mutex<RefusalWatch>>,
     admin: Option<Arc<AdminListener>>,
     door: Option<Arc<AdminDoor>>,
+    webhooks: Option<WebhookThread>,
 }
 
 impl Server {
@@ -140,6 +142,7 @@ impl Server {
             refusals: Arc::default(),
             admin: None,
             door: None,
+            webhooks: None,
         };
         server.start_probes();
         server.start_rotation();
@@ -248,6 +251,21 @@ impl Server {
         control.spawn(again("the admin listener", async move || door.serve(&api, &drain).await));
     }
 
+    /// Tells webhooks of events, in the name of `node`, until the process drains.
+    ///
+    /// # Errors
+    /// There is no thread for it.
+    pub fn tell_webhooks(
+        &mut self,
+        node: &str,
+        store: impl FnOnce() -> WebhookStore + Send + 'static,
+        has_rest: bool,
+    ) -> io::Result<()> {
+        let drain = &self.shutdown.drain;
+        self.webhooks = WebhookThread::start(node, &self.reloader, store, has_rest, drain)?;
+        Ok(())
+    }
+
     /// Where the admin API is given over TCP.
     #[must_use]
     pub fn admin_addresses(&self) -> &[SocketAddr] {
@@ -338,6 +356,9 @@ impl Server {
         if let Some(door) = self.door.take() {
             door.close();
         }
+        if let Some(webhooks) = self.webhooks.take() {
+            webhooks.wait();
+        }
         if let Some(control) = self.control.take() {
             control.shutdown_background();
             look_at_refusals(&self.refusals, &self.reloader, &self.cells, true);
@@ -424,6 +445,7 @@ mod tests {
             refusals: Arc::default(),
             admin: None,
             door: None,
+            webhooks: None,
         };
         let error = server.wait().expect_err("a worker has failed");
         assert_eq!(error.to_string(), "its ticker has panicked");

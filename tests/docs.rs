@@ -254,6 +254,28 @@ fn every_event_has_a_kind_and_every_kind_is_told_and_documented() {
     }
 }
 
+/// The example stands where receivers are written, so it must do what it says.
+#[test]
+fn the_example_for_receivers_of_webhooks_verifies_a_signature() {
+    let text = operations();
+    let example = text.split("```python\n").nth(1).unwrap().split("```").next().unwrap();
+    // The signature that a test of `webhook::signature` expects.
+    let header = "t=1700000000,v1=9eb18f493f8ec135d9eb2dad817c369bb4e9cbfa818657897a7437c1cd8c3a23";
+    let program = format!(
+        "{example}\nsecret, body, now = b'0123456789abcdef', b'{{\"a\":1}}', 1700000001\n\
+         print(is_ours(secret, '{header}', body, now), is_ours(secret, '{header}', body + b' ', now), \
+         is_ours(b'other', '{header}', body, now), is_ours(secret, '{header}', body, now + 300))\n"
+    );
+    let done = match Command::new("python3").arg("-c").arg(program).output() {
+        Ok(done) => done,
+        // As with clients that other people wrote: whoever has none runs the bars elsewhere.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
+        Err(error) => panic!("{error}"),
+    };
+    let said = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+    assert_eq!(said, "True False False False\n");
+}
+
 #[test]
 fn the_configs_of_the_first_steps_load() {
     let text = std::fs::read_to_string("docs/first-steps.md").unwrap();

@@ -32,24 +32,14 @@ const CONFIG_FROM: i8 = 5;
 /// Two folders inside one that do not know each other.
 const STRANGERS: &[(&str, [&str; 2])] = &[("proxy", ["tcp", "http"])];
 /// Decisions: no sockets, no clock, no randomness of their own.
+#[rustfmt::skip]
 const PURE: &[&str] = &[
-    "targets/picking/balance",
-    "targets/picking/hash",
-    "targets/resilience/breaker",
-    "targets/resilience/outlier",
-    "targets/resilience/gradient",
-    "targets/resilience/attempt_counts",
-    "targets/resilience/retry",
-    "targets/resilience/budget",
-    "targets/resilience/hedge",
-    "targets/queueing/queue",
-    "targets/state/decide",
-    "targets/state/health",
-    "targets/resilience/ejection",
-    "simulate",
-    "watch/debounce",
-    "overlay",
-    "reload/judge",
+    "targets/picking/balance", "targets/picking/hash", "targets/resilience/breaker",
+    "targets/resilience/outlier", "targets/resilience/gradient", "targets/resilience/attempt_counts",
+    "targets/resilience/retry", "targets/resilience/budget", "targets/resilience/hedge",
+    "targets/queueing/queue", "targets/state/decide", "targets/state/health", "targets/resilience/ejection",
+    "simulate", "watch/debounce", "overlay", "reload/judge", "webhook/queue", "webhook/backoff",
+    "webhook/last_told", "webhook/kept",
 ];
 /// Crates that a decision has no use for.
 const IMPURE_CRATES: &[&str] = &["tokio", "tokio_util", "socket2", "rustix", "rand", "fastrand", "getrandom"];

@@ -35,6 +35,7 @@ impl Api {
             snapshot,
             readings: Readings::sum(cells),
             rates: self.rates.rates(Totals::sum(cells), now),
+            webhooks: self.running.reloader.webhook_board.counts(),
         })
     }
 }

@@ -58,12 +58,14 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
     let ConfigSource { file, loader, text, texts } = source;
     let folders = UsualFolders::here();
     let whereabouts = Whereabouts::of(&loaded.config.instance, file.as_deref(), &folders);
-    let begun = Begun::load(loaded, store(&whereabouts)?);
+    let state = state_folder(&whereabouts)?;
+    let begun = Begun::load(loaded, store(&state, LocalStore::OVERLAY));
     let force = Arc::clone(&begun.laid.loaded);
     let (config, rows) = (&force.config, &force.effective);
     let place = whereabouts.config.clone();
     let path = place.as_ref().map(|path| path.display().to_string());
     let about = AboutProcess { name: whereabouts.name.clone(), config: path };
+    let node = whereabouts.name.clone();
     let admin = AdminListener::open(whereabouts, &folders).map_err(|error| located(error.into(), rows))?;
     let door = match &config.admin {
         Some(access) => {
@@ -95,6 +97,8 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
             drain.cancelled().await;
             ending.close_store().await;
         });
+        let has_rest = state.as_ref().is_ok_and(|folder| folder.has(LocalStore::WEBHOOKS));
+        server.tell_webhooks(&node, move || store(&state, LocalStore::WEBHOOKS), has_rest)?;
         let watched = Arc::clone(&running);
         control.spawn(again("the watch over files", async move || {
             let mut watcher = Watcher::new(watched.files());
@@ -126,13 +130,24 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
     Ok(server)
 }
 
-/// Where changes by hand are kept; inside `Err`: they can't be, and why.
+/// The folder of what outlives the process, until nobody keeps anything there any more; inside `Err`: it can't be had, and why.
+type StateFolder = Result<Arc<LockedFolder>, String>;
+
+/// Where something is kept: in the journal of this name.
+fn store(folder: &StateFolder, journal: &'static str) -> Result<Box<dyn Store>, String> {
+    match folder {
+        Ok(folder) => Ok(Box::new(LocalStore::new(folder, journal))),
+        Err(reason) => Err(reason.clone()),
+    }
+}
+
+/// Takes the folder.
 ///
 /// # Errors
-/// Another process has the folder.
-fn store(whereabouts: &Whereabouts) -> Result<Result<Box<dyn Store>, String>, Unlocked> {
+/// Another process has it.
+fn state_folder(whereabouts: &Whereabouts) -> Result<StateFolder, Unlocked> {
     match LockedFolder::take(whereabouts.state.path(), &whereabouts.name) {
-        Ok(folder) => Ok(Ok(Box::new(LocalStore::new(folder)))),
+        Ok(folder) => Ok(Ok(Arc::new(folder))),
         Err(held @ Unlocked::Held { .. }) => Err(held),
         Err(unwritable @ Unlocked::Unwritable { .. }) => Ok(Err(unwritable.to_string())),
     }

@@ -57,6 +57,11 @@ impl EffectiveRows {
         self.rows.push(Effective { path, value: HIDDEN.to_owned(), origin, content });
     }
 
+    /// Notes a value of which only a part may be shown, with the number of the whole.
+    pub(super) fn note_hidden(&mut self, path: String, shown: String, origin: Origin, content: u64) {
+        self.rows.push(Effective { path, value: shown, origin, content: Some(content) });
+    }
+
     /// Notes a file that was read, with the number of its content.
     pub(super) fn note_file(&mut self, path: String, file: &Path, origin: Origin, content: Option<u64>) {
         self.rows.push(Effective { path, value: file.display().to_string(), origin, content });

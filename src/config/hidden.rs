@@ -1,7 +1,7 @@
 //! Keeps secrets out of the source lines that problems show.
 //!
 //! The walker knows where a secret stands; in a file that is no YAML nobody does, so what follows the word `key` is
-//! taken for one. A reference such as `${NAME}` is none. Called by `error` and `variables`.
+//! taken for one, and so is the path of each URL: it may be that of a webhook. A reference such as `${NAME}` is none. Called by `error` and `variables`.
 
 use super::origin::Place;
 
@@ -11,6 +11,11 @@ const NAMES: &[&str] = &["key"];
 /// Whether the value of a key of this name is a secret.
 pub(super) fn is_secret(key: &str) -> bool {
     NAMES.contains(&key)
+}
+
+/// Whether the value of a key of this name may have a secret in it: a webhook's URL does.
+pub(super) fn may_be_secret(key: &str) -> bool {
+    is_secret(key) || matches!(key, "url" | "on_dead_server_webhook")
 }
 
 /// Whether a text has what may be a secret, so that nothing of it may be repeated.
@@ -28,7 +33,8 @@ pub(super) fn mask(line: &str, number: u32, places: &[Place]) -> String {
         let start = (place.column as usize).saturating_sub(1);
         (start, start.saturating_add(place.width as usize))
     });
-    let spans: Vec<(usize, usize)> = told.chain(suspects(&characters)).chain(users(&characters)).collect();
+    let in_urls = users(&characters).into_iter().chain(paths(&characters));
+    let spans: Vec<(usize, usize)> = told.chain(suspects(&characters)).chain(in_urls).collect();
     for (start, end) in spans {
         let end = end.min(characters.len());
         if let Some(span) = characters.get_mut(start..end)
@@ -60,6 +66,25 @@ fn users(line: &[char]) -> Vec<(usize, usize)> {
         let length = line[start..end].iter().rposition(|c| *c == '@').unwrap_or(0);
         if length > 0 {
             found.push((start, start + length));
+        }
+        from = end;
+    }
+    found
+}
+
+/// Where the paths of URLs stand in a line: all behind the host. One `/` is none.
+fn paths(line: &[char]) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    let mut from = 0;
+    while let Some(at) = line[from..].windows(3).position(|three| three == [':', '/', '/']) {
+        let start = from + at + 3;
+        let is_inside = |c: &&char| !c.is_whitespace() && !['"', '\'', '`'].contains(*c);
+        let end = start + line[start..].iter().take_while(is_inside).count();
+        let closing = line[start..end].iter().rev().take_while(|c| [',', ']', '}'].contains(*c)).count();
+        if let Some(path) = line[start..end - closing].iter().position(|c| matches!(c, '/' | '?'))
+            && start + path + 1 < end - closing
+        {
+            found.push((start + path + 1, end - closing));
         }
         from = end;
     }
@@ -162,6 +187,9 @@ mod tests {
             ("- {url: \"http://me@a\", name: x@y}", "- {url: \"http://**@a\", name: x@y}"),
             ("[http://a:1, 'http://b@c']", "[http://a:1, 'http://*@c']"),
             ("# mail me@a.example", "# mail me@a.example"),
+            ("url: https://a.example/T0/abc?d", "url: https://a.example/********"),
+            ("- {url: 'https://a/b', events: reload}", "- {url: 'https://a/*', events: reload}"),
+            ("[http://a:1/, https://me:p@b/${C}]", "[http://a:1/, https://****@b/***}]"),
         ];
         for (line, shown) in table {
             assert_eq!(mask(line, 1, &[]), shown);

@@ -11,6 +11,7 @@ pub mod resilience;
 pub mod template;
 pub mod tls;
 mod watch;
+mod webhook;
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -27,6 +28,7 @@ pub use log::{AccessLog, EventFormat, LogFormat, LogPath, Share};
 pub use resilience::Resilience;
 pub use template::Template;
 pub use watch::WatchMode;
+pub use webhook::{Webhook, WebhookEvent, WebhookSecret, WebhookUrl};
 
 use tls::{Identity, ListenerTls, UpstreamTls};
 
@@ -37,6 +39,8 @@ pub struct Config {
     pub instance: Instance,
     /// The admin API over TCP; `None`: there is none.
     pub admin: Option<Arc<AdminAccess>>,
+    /// Who is told of events by HTTP, in the order of the file.
+    pub webhooks: Vec<Webhook>,
     /// Bound addresses, in the order of the file.
     pub listeners: Vec<ListenerConfig>,
     /// Pools of backends, in the order of the file.

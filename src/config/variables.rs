@@ -24,7 +24,7 @@ pub(super) fn substitute(
     match &mut root.value {
         Value::Map(entries) => {
             for entry in entries.iter_mut().filter(|entry| !is_apart(&entry.key)) {
-                fill(&mut entry.node, hidden::is_secret(&entry.key), environment, report);
+                fill(&mut entry.node, hidden::may_be_secret(&entry.key), environment, report);
             }
         }
         Value::Scalar(_) | Value::List(_) => fill(root, false, environment, report),
@@ -56,7 +56,7 @@ fn fill(node: &mut Node, is_secret: bool, environment: Environment<'_>, report: 
         }
         Value::Map(entries) => {
             for entry in entries {
-                fill(&mut entry.node, hidden::is_secret(&entry.key), environment, report);
+                fill(&mut entry.node, hidden::may_be_secret(&entry.key), environment, report);
             }
         }
     }

@@ -18,6 +18,7 @@ pub(crate) fn config() -> Config {
     Config {
         instance: Instance::default(),
         admin: None,
+        webhooks: Vec::new(),
         listeners: vec![ListenerConfig {
             name: "web".into(),
             protocol: Protocol::Http,

@@ -1,7 +1,7 @@
 //! What a reload deals with, each kind under the name that it has in docs/operations.md, which says what becomes of it.
 
 /// Every kind, in the order of the table there.
-pub const FATES: [&str; 21] = [
+pub const FATES: [&str; 22] = [
     "a request under way",
     "a connection of a client",
     "a tunnel or a TCP connection",
@@ -20,6 +20,7 @@ pub const FATES: [&str; 21] = [
     "session tickets, sticky cookies",
     "`max_connections`, limits of listeners",
     "the access log",
+    "webhooks",
     "level and form of events",
     "the times of the shutdown",
     "what needs a restart",

@@ -35,7 +35,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::model::{AdminAccess, Config};
+use crate::config::model::{AdminAccess, Config, Webhook};
 use crate::lasting::again;
 use crate::message::ListenerId;
 use crate::net::now;
@@ -45,6 +45,7 @@ use crate::snapshot::{ConnectionLimits, Snapshots};
 use crate::targets::{Backend, Departure};
 use crate::telemetry::access_log::Rotation;
 use crate::telemetry::cells::Cells;
+use crate::telemetry::webhooks::WebhookBoard;
 use crate::tick::Tick;
 use crate::worker::{Before, Change, ChangeSender, Turnover, WorkerNews};
 use addresses::{Addresses, BoundAddress};
@@ -123,6 +124,10 @@ pub struct Reloader {
     pub cells: Vec<Arc<Cells>>,
     /// Who may come to the admin API over TCP; only reloads change it.
     pub admin: watch::Sender<Option<Arc<AdminAccess>>>,
+    /// Who is told of events by HTTP; only reloads change it.
+    pub webhooks: watch::Sender<Vec<Webhook>>,
+    /// How it goes with them.
+    pub webhook_board: WebhookBoard,
     /// What `max_connections` is where nobody says.
     affordable: usize,
     shutdown: Shutdown,
@@ -150,8 +155,20 @@ impl Reloader {
     ) -> Reloader {
         let cells = deployed.workers.iter().map(|worker| Arc::clone(&worker.cells)).collect();
         let admin = watch::Sender::new(deployed.config.admin.clone());
+        let webhooks = watch::Sender::new(deployed.config.webhooks.clone());
         let state = Mutex::new(State { deployed, probes: None, is_closed: false });
-        Reloader { snapshots, limits, cells, admin, affordable, shutdown, turn: Arc::default(), state }
+        Reloader {
+            snapshots,
+            limits,
+            cells,
+            admin,
+            webhooks,
+            webhook_board: WebhookBoard::default(),
+            affordable,
+            shutdown,
+            turn: Arc::default(),
+            state,
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -312,6 +329,9 @@ impl Reloader {
         }
         if deployed.config.admin != config.admin {
             self.admin.send_replace(config.admin.clone());
+        }
+        if deployed.config.webhooks != config.webhooks {
+            self.webhooks.send_replace(config.webhooks.clone());
         }
         deployed.config = config.clone();
         if let Some(probes) = &mut state.probes {

@@ -15,6 +15,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, flock};
 use thiserror::Error;
@@ -23,9 +24,10 @@ use super::journal::{self, HEAD, JournalText};
 use super::{Kept, Store, StoreRecord};
 use crate::instance::make_private;
 
-const JOURNAL: &str = "overlay.journal";
-const NEXT: &str = "overlay.journal.new";
-const DAMAGED: &str = "overlay.journal.damaged";
+/// Behind the name of a journal that is about to take its place.
+const NEXT: &str = ".new";
+/// Behind the name of one that is kept aside.
+const DAMAGED: &str = ".damaged";
 const LOCK: &str = "lock";
 /// A journal is rewritten long before.
 const SIZE_MAX: u64 = 256 * 1024 * 1024;
@@ -87,12 +89,19 @@ impl LockedFolder {
         let _ = writeln!(lock, "{name} (process {})", std::process::id());
         Ok(LockedFolder { path: folder.to_owned(), _lock: lock })
     }
+
+    /// Whether it has a journal of this name.
+    #[must_use]
+    pub fn has(&self, journal: &str) -> bool {
+        self.path.join(journal).exists()
+    }
 }
 
 /// Keeps records in a journal there.
 #[derive(Debug)]
 pub struct LocalStore {
-    folder: LockedFolder,
+    folder: Arc<LockedFolder>,
+    journal: &'static str,
     file: Option<File>,
     /// Bytes that count.
     end: u64,
@@ -103,19 +112,26 @@ pub struct LocalStore {
 }
 
 impl LocalStore {
-    /// In this folder.
+    /// The journal of changes by hand.
+    pub const OVERLAY: &str = "overlay.journal";
+    /// The journal of messages to webhooks.
+    pub const WEBHOOKS: &str = "webhooks.journal";
+
+    /// In this folder, which several journals share, in the file of this name.
     #[must_use]
-    pub fn new(folder: LockedFolder) -> LocalStore {
-        LocalStore { folder, file: None, end: 0, is_dirty: false, is_doubtful: false }
+    pub fn new(folder: &Arc<LockedFolder>, journal: &'static str) -> LocalStore {
+        let folder = Arc::clone(folder);
+        LocalStore { folder, journal, file: None, end: 0, is_dirty: false, is_doubtful: false }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path.join(name)
+    /// Of the journal, or one with this behind its name.
+    fn path(&self, suffix: &str) -> PathBuf {
+        self.folder.path.join(format!("{}{suffix}", self.journal))
     }
 
-    fn open(&self, name: &str, is_new: bool) -> io::Result<File> {
+    fn open(&self, suffix: &str, is_new: bool) -> io::Result<File> {
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(is_new).mode(0o600).open(self.path(name))
+        options.read(true).write(true).create(true).truncate(is_new).mode(0o600).open(self.path(suffix))
     }
 
     fn sync_folder(&self) -> io::Result<()> {
@@ -126,7 +142,7 @@ impl LocalStore {
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut next = self.open(NEXT, true)?;
         let done = next.write_all(bytes).and_then(|()| next.sync_all());
-        let done = done.and_then(|()| std::fs::rename(self.path(NEXT), self.path(JOURNAL)));
+        let done = done.and_then(|()| std::fs::rename(self.path(NEXT), self.path("")));
         if let Err(error) = done {
             let _ = std::fs::remove_file(self.path(NEXT));
             return Err(error);
@@ -152,20 +168,23 @@ impl LocalStore {
 
 impl Store for LocalStore {
     fn load(&mut self) -> io::Result<Kept> {
-        let mut file = self.open(JOURNAL, false)?;
+        let mut file = self.open("", false)?;
         if file.metadata()?.len() > SIZE_MAX {
-            return Err(io::Error::other(format!("{JOURNAL} is larger than 256MiB")));
+            return Err(io::Error::other(format!("{} is larger than 256MiB", self.journal)));
         }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         let JournalText::Known { kept, whole } = journal::read(&bytes) else {
-            return Err(io::Error::other(format!("{JOURNAL} was written by a later version of evenkeel")));
+            return Err(io::Error::other(format!(
+                "{} was written by a later version of evenkeel",
+                self.journal
+            )));
         };
         self.file = Some(file);
         self.end = whole as u64;
         self.is_dirty = kept.torn > 0;
         if kept.damaged > 0 {
-            std::fs::copy(self.path(JOURNAL), self.path(DAMAGED))?;
+            std::fs::copy(self.path(""), self.path(DAMAGED))?;
             self.replace(&journal::write(&kept.records))?;
         } else if whole == 0 {
             self.replace(&journal::line(HEAD))?;
@@ -219,8 +238,10 @@ mod tests {
 
     use super::*;
 
+    const JOURNAL: &str = LocalStore::OVERLAY;
+
     fn store(folder: &Path) -> LocalStore {
-        LocalStore::new(LockedFolder::take(folder, "edge-1").expect("locked"))
+        LocalStore::new(&Arc::new(LockedFolder::take(folder, "edge-1").expect("locked")), JOURNAL)
     }
 
     fn records(texts: &[&str]) -> Vec<StoreRecord> {
@@ -288,7 +309,10 @@ mod tests {
         std::fs::write(&path, &text).expect("written");
         let kept = store(folder.path()).load().expect("read");
         assert_eq!((kept.records, kept.damaged), (records(&["two"]), 1));
-        assert_eq!(std::fs::read_to_string(folder.path().join(DAMAGED)).expect("there"), text);
+        assert_eq!(
+            std::fs::read_to_string(folder.path().join("overlay.journal.damaged")).expect("there"),
+            text
+        );
         assert_eq!(store(folder.path()).load().expect("read").damaged, 0);
     }
 

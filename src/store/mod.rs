@@ -1,4 +1,4 @@
-//! Where changes by hand are kept: a list of records that outlives the process.
+//! Where changes by hand and messages to webhooks are kept: each a list of records that outlives the process.
 //!
 //! A record is a few bytes of the caller's. It is there as a whole or not at all, and once it is said to be there it is there
 //! after a crash too. `local` keeps them in a folder of this machine.

@@ -6,3 +6,4 @@
 pub mod access_log;
 pub mod cells;
 pub mod lines;
+pub mod webhooks;

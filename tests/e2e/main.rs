@@ -90,3 +90,4 @@ mod tls_clients_names;
 mod tls_clients_sessions;
 mod trial;
 mod watch;
+mod webhooks;

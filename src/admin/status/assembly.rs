@@ -7,12 +7,13 @@ use std::time::Duration;
 use super::rates::Rates;
 use super::report::{
     BackendReport, CertificateReport, ConnectionReport, InputReport, LatencyReport, ListenerReport,
-    ProbeReport, ProcessReport, StatusReport, TargetReport, TrafficReport, UpstreamReport,
+    ProbeReport, ProcessReport, StatusReport, TargetReport, TrafficReport, UpstreamReport, WebhookReport,
 };
 use crate::config::model::{Balance, Protocol};
 use crate::snapshot::{Listener, Snapshot};
 use crate::targets::{Backend, BackendStatus, InputStatus, LastProbe, Target};
 use crate::telemetry::cells::{Distribution, Readings, StatusClass, Traffic};
+use crate::telemetry::webhooks::WebhookCounts;
 use crate::tick::{Tick, nanos};
 
 /// All that is known at one moment.
@@ -27,6 +28,8 @@ pub struct Sources {
     pub readings: Readings,
     /// The same and what was counted a while ago.
     pub rates: Rates,
+    /// How it goes with webhooks.
+    pub webhooks: Arc<[WebhookCounts]>,
 }
 
 /// A point in time, as milliseconds since 1970, and how long ago that is.
@@ -60,6 +63,7 @@ impl Sources {
             causes: causes.collect(),
             listeners: self.snapshot.listeners.iter().map(|one| self.listener(one, bound)).collect(),
             targets: self.snapshot.targets.iter().map(|target| self.report(target)).collect(),
+            webhooks: self.webhooks.iter().map(webhook).collect(),
         }
     }
 
@@ -220,6 +224,20 @@ impl Sources {
             reason: probe.fault.as_ref().map(ToString::to_string),
             took_ms: millis(probe.took),
         }
+    }
+}
+
+fn webhook(of: &WebhookCounts) -> WebhookReport {
+    let (last_error, last_error_ms) = of.last_error.clone().unzip();
+    WebhookReport {
+        url: of.url.clone(),
+        events: of.events.iter().map(ToString::to_string).collect(),
+        waiting: of.waiting,
+        delivered: of.delivered,
+        failed: of.failed,
+        dropped: of.dropped,
+        last_error,
+        last_error_ms,
     }
 }
 

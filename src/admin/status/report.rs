@@ -22,6 +22,30 @@ pub struct StatusReport {
     pub listeners: Vec<ListenerReport>,
     /// In config order.
     pub targets: Vec<TargetReport>,
+    /// Who is told of events by HTTP, in config order.
+    #[serde(default)]
+    pub webhooks: Vec<WebhookReport>,
+}
+
+/// Somebody who is told of events by HTTP.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WebhookReport {
+    /// Scheme and host of its URL.
+    pub url: String,
+    /// What it is told.
+    pub events: Vec<String>,
+    /// Messages that wait for it.
+    pub waiting: usize,
+    /// Messages that it has taken.
+    pub delivered: u64,
+    /// Attempts that failed.
+    pub failed: u64,
+    /// Messages that are not sent any more.
+    pub dropped: u64,
+    /// Why the latest attempt that failed did; `None`: none has.
+    pub last_error: Option<String>,
+    /// When that was.
+    pub last_error_ms: Option<u64>,
 }
 
 /// Who answers.

@@ -229,10 +229,9 @@ pub(in crate::config) fn url(text: &str, usual: &str) -> Result<Url, Wrong> {
         _ => (rest, None),
     };
     let port = match port {
-        Some(port) => digits(port)
-            .and_then(|port| u16::try_from(port).ok())
-            .filter(|port| *port != 0)
-            .ok_or_else(|| wrong("whose port is no number from 1 to 65535"))?,
+        Some(written) => {
+            self::port(written).ok_or_else(|| wrong("whose port is no number from 1 to 65535"))?
+        }
         None => scheme.port.ok_or_else(|| wrong("which has no port"))?,
     };
     if written_host.contains(':') && !written_host.starts_with('[') {
@@ -337,6 +336,11 @@ fn unix_path(path: &str) -> Result<PathBuf, String> {
     } else {
         Ok(PathBuf::from(path))
     }
+}
+
+/// A port to connect to.
+pub(super) fn port(text: &str) -> Option<u16> {
+    digits(text).and_then(|port| u16::try_from(port).ok()).filter(|port| *port != 0)
 }
 
 /// A number that is digits only.

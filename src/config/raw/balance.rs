@@ -267,7 +267,7 @@ pub(super) fn sticky(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<O
 }
 
 /// Hides every text below a node. Truth values are no keys.
-fn hide(node: &Node, reader: &mut Reader<'_>) {
+pub(super) fn hide(node: &Node, reader: &mut Reader<'_>) {
     match node.typed() {
         Typed::Text(_) | Typed::Integer(_) | Typed::Float(_) => reader.report.hide(node.place),
         Typed::List(items) => items.iter().for_each(|item| hide(item, reader)),

@@ -13,6 +13,8 @@ pub(super) const LISTENER: &str = r"unix:.+|(?:[^/]+:)?[0-9]{1,5}";
 pub(super) const HOST: &str = r"\[?[0-9A-Za-z._:-]+\]?";
 /// A backend's URL.
 pub(super) const URL: &str = r"[A-Za-z]+://[^/?#@]+/?|unix:.+";
+/// The URL of a webhook.
+pub(super) const RECEIVER: &str = r"[Hh][Tt][Tt][Pp][Ss]?://[^#]+";
 /// The name of a target or a backend.
 pub(in crate::config) const NAME: &str = r"[^\s/]+";
 /// The name of a process.

@@ -46,6 +46,7 @@ pub(super) use tls::{RawIdentity, RawTls, server_name};
 pub(super) use top::access_log::RawAccessLog;
 pub(super) use top::admin::RawAdmin;
 pub(super) use top::instance::RawInstance;
+pub(super) use top::webhooks::RawWebhook;
 pub(super) use unknown::is_extension;
 pub(super) use vocabulary::spoken::{Condition, InFlight, Spoken};
 pub(super) use vocabulary::words::name;
@@ -58,7 +59,7 @@ use super::yaml::{Entry, Node, Typed, truth};
 use bounds::{CONNECTIONS_MAX, HOUR};
 use group::{items, list};
 use reader::Section;
-use top::{access_log, admin, instance};
+use top::{access_log, admin, instance, webhooks};
 
 /// The file as written.
 #[derive(Debug, Default)]
@@ -68,6 +69,8 @@ pub(super) struct Raw {
     pub(super) watch: Option<Written<WatchMode>>,
     pub(super) instance: RawInstance,
     pub(super) admin: RawAdmin,
+    /// From all files, and behind them the one of `on_dead_server_webhook`.
+    pub(super) webhooks: Vec<RawWebhook>,
     pub(super) address: Option<Written<BindHost>>,
     pub(super) workers: Option<Written<u32>>,
     pub(super) max_connections: Option<Written<u32>>,
@@ -111,7 +114,7 @@ impl<'n> Top<'n> {
 
     /// Reports each key that stands in several files and does not add up.
     fn refuse_twice(&self, reader: &mut Reader<'_>) {
-        let adds_up = |key: &&str| matches!(*key, "targets" | "include");
+        let adds_up = |key: &&str| matches!(*key, "targets" | "include" | "webhooks");
         for key in shape::TOP.names().filter(|key| !adds_up(key)) {
             let mut all = self.all(key);
             let Some(first) = all.next() else { continue };
@@ -156,6 +159,9 @@ pub(super) fn walk(roots: &[Node], include: Vec<Written<String>>, reader: &mut R
     let (socket, over_tcp) = admin::walk(top.find("admin"), reader);
     raw.admin = over_tcp;
     raw.instance = instance::walk(["name", "state_dir"].map(|key| top.find(key)), socket, reader);
+    raw.webhooks = top.all("webhooks").flat_map(|entry| webhooks::walk(entry, reader)).collect();
+    let seed = top.find("on_dead_server_webhook").and_then(|entry| webhooks::walk_seed(entry, reader));
+    raw.webhooks.extend(seed);
     raw.address = top
         .find("address")
         .and_then(|entry| reader.parsed(entry, "an IP address such as `127.0.0.1`", bind_host));

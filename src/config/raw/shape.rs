@@ -2,6 +2,7 @@
 //! to the tests that keep the documentation complete, and the JSON Schema is made of it.
 
 mod resilience;
+mod top;
 
 use std::time::Duration;
 
@@ -10,22 +11,22 @@ use super::bounds::{
     PRIORITY_MAX, WORKERS_MAX,
 };
 use super::kind::Kind::{
-    Choice, ChoiceAs, ChoiceOr, ChoiceOrGroup, Group, Items, List, Named, Numeral, OneOrItems, OrOff,
-    Percent, PercentOrWhole, Seconds, Size, Switch, SwitchOr, SwitchOrChoice, Text, Time, Whole, WholeOr,
-    Word,
+    Choice, ChoiceAs, ChoiceOrGroup, Group, Items, List, Named, Numeral, OneOrItems, OrOff, Percent,
+    PercentOrWhole, Seconds, Size, Switch, SwitchOr, SwitchOrChoice, Text, Time, Whole, WholeOr, Word,
 };
 use super::kind::{
     ADAPTIVE, ADDRESS, BODY, FILE, HOST, HOST_HEADER, INSTANCE, Kind, LISTENER, NAME, NETWORK, PARAMETER,
-    PATH, PROTOCOL, SECRET, SHARE, STATUSES, Shape, TEMPLATE, TOKEN, URL, VERSION, key, names,
+    PATH, PROTOCOL, RECEIVER, SECRET, STATUSES, Shape, TOKEN, URL, VERSION, key, names,
 };
 use super::vocabulary::foreign;
 use super::vocabulary::nearest::nearest;
 use super::vocabulary::spoken::Spoken;
 use crate::config::model::tls::{ClientAuth, TlsVersion};
 use crate::config::model::{
-    BackendState, Balance, EventFormat, Forwarded, HashKey, LogFormat, LogLevel, Portion, WatchMode,
+    BackendState, Balance, EventFormat, Forwarded, HashKey, LogLevel, Portion, WatchMode,
 };
 pub(super) use resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
+pub(super) use top::{ACCESS_LOG, ADMIN, ADMIN_TLS, WEBHOOK};
 
 /// The file itself.
 pub(super) const TOP: Shape = Shape {
@@ -48,6 +49,12 @@ pub(super) const TOP: Shape = Shape {
         key("name", Word(INSTANCE), "What this process is called beside others on the same machine."),
         key("state_dir", Word(FILE), "The folder of what outlives the process."),
         key("admin", Group(&ADMIN), "How the process is asked and told things while it serves."),
+        key("webhooks", List(&Group(&WEBHOOK)), "Who is told of events by HTTP."),
+        key(
+            "on_dead_server_webhook",
+            Text(RECEIVER),
+            "Who is told when a backend is down or up: a URL, under GoLoadBalance's name.",
+        ),
         key("address", Text(ADDRESS), "Where listeners are bound that are a port alone.").or("127.0.0.1"),
         key("workers", Whole(1, WORKERS_MAX), "Threads that carry traffic; by default one per core."),
         key("max_connections", Whole(1, CONNECTIONS_MAX), "Client connections at once, over all listeners."),
@@ -73,58 +80,6 @@ pub(super) const TOP: Shape = Shape {
         key("algorithm", ALGORITHM, "`balance` of all targets.").or("round_robin"),
         key("servers", Items(&Text(URL)), "Backends of one HTTP target on port 3030, instead of `targets`."),
         key("targets", Named(&TARGET), "What is balanced: names, each with a listener and backends."),
-    ],
-};
-
-/// `admin`.
-pub(super) const ADMIN: Shape = Shape {
-    title: "in `admin`",
-    path: "admin.",
-    needs: &[],
-    keys: &[
-        key(
-            "socket",
-            OrOff(&Word(FILE)),
-            "The unix socket that `evenkeel plan` and `evenkeel reload` talk to; for this user and root only.",
-        ),
-        key(
-            "listener",
-            OrOff(&WholeOr(0, 65_535, LISTENER)),
-            "Where the admin API listens over TCP: a port on this machine, or `address:port`.",
-        )
-        .or("off"),
-        key("token_file", Word(FILE), "Who may come over TCP: a file with lines `name scope token`."),
-        key("hosts", OneOrItems(&Word(HOST)), "Names by which it may be addressed beside IP addresses."),
-        key("tls", Group(&ADMIN_TLS), "TLS over TCP."),
-    ],
-};
-
-/// `admin.tls`.
-pub(super) const ADMIN_TLS: Shape = Shape {
-    title: "in the `tls` of `admin`",
-    path: "admin.tls.",
-    needs: &[&["cert_file"]],
-    keys: &[
-        key("cert_file", Word(FILE), "The certificate, and behind it those of its issuers: a PEM file."),
-        key("cert_key", Word(FILE), "Its private key, unencrypted: a PEM file; by default in `cert_file`."),
-        key("min_version", Numeral(|| names(TlsVersion::ALL), VERSION), "The oldest to speak.").or("1.2"),
-    ],
-};
-
-/// `access_log`.
-pub(super) const ACCESS_LOG: Shape = Shape {
-    title: "in `access_log`",
-    path: "access_log.",
-    needs: &[&["path"]],
-    keys: &[
-        key("path", Text(FILE), "`stdout`, or a file to append to."),
-        key(
-            "format",
-            ChoiceOr(|| names(LogFormat::NAMED), TEMPLATE),
-            "How a record looks: a name, or a text with fields such as `{status}`.",
-        )
-        .or("text"),
-        key("sample", Text(SHARE), "The share of records without errors that is kept.").or("100%"),
     ],
 };
 
@@ -420,6 +375,7 @@ pub(in crate::config) const ALL: &[Shape] = &[
     // Behind those whose keys they have too: a key in the wrong place is more often one of a target.
     ADMIN,
     ADMIN_TLS,
+    WEBHOOK,
 ];
 
 /// The key of `shape` that somebody who wrote `key` probably meant.

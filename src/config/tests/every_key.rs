@@ -86,6 +86,14 @@ fn over_tcp(config: &Config) -> Option<&AdminAccess> {
     config.admin.as_deref()
 }
 
+fn hook(more: &str) -> String {
+    top(&format!("webhooks: [{{url: 'https://h.example/a'{more}}}]"))
+}
+
+fn hooks(config: &Config) -> Option<&Webhook> {
+    config.webhooks.first()
+}
+
 fn admin_tls(more: &str) -> String {
     let certs = Certs::shared();
     let pair = format!("cert_file: {}, cert_key: {}", certs.path("a.pem"), certs.path("a.key"));
@@ -126,6 +134,20 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         ("admin.tls.min_version", admin_tls(", min_version: 1.3"), |c| {
             over_tcp(c)
                 .is_some_and(|admin| admin.tls.as_ref().is_some_and(|tls| tls.oldest == TlsVersion::V13))
+        }),
+        ("webhooks", hook(""), |c| c.webhooks.len() == 1),
+        ("webhooks[].url", hook(""), |c| hooks(c).is_some_and(|hook| hook.url.host == "h.example")),
+        ("webhooks[].events", hook(", events: [reload, backend_up]"), |c| {
+            hooks(c).is_some_and(|hook| hook.events == [WebhookEvent::BackendUp, WebhookEvent::Reload])
+        }),
+        ("webhooks[].secret_file", hook(&format!(", secret_file: {}", certs.path("a.key"))), |c| {
+            hooks(c).is_some_and(|hook| {
+                hook.secret.as_ref().is_some_and(|key| key.bytes().starts_with(b"-----BEGIN"))
+            })
+        }),
+        ("webhooks[].format", hook(", format: JSON"), |c| c.webhooks.len() == 1),
+        ("on_dead_server_webhook", top("on_dead_server_webhook: http://h.example/a"), |c| {
+            hooks(c).is_some_and(|hook| hook.events == [WebhookEvent::BackendDown, WebhookEvent::BackendUp])
         }),
         ("address", top("address: 10.0.0.1"), |c| {
             of(c).0.binds == [Bind::Tcp("10.0.0.1:8080".parse().unwrap())]

@@ -83,6 +83,23 @@ fn targets_add_up_in_the_order_of_the_files_and_each_value_knows_its_own() {
 }
 
 #[test]
+fn receivers_of_several_files_add_up_and_none_is_there_twice() {
+    let hook = |host: &str| format!("webhooks: [{{url: 'http://{host}/hush'}}]\n");
+    let main = format!("include: '*.yaml'\n{}{}", hook("a"), target("t", 80));
+    let dead = format!("{}on_dead_server_webhook: http://c/hush\n", hook("b"));
+    let lab = Lab::new(&[("evenkeel.yaml", &main), ("more.yaml", &dead)]);
+    let loaded = lab.load();
+    let hosts: Vec<String> = loaded.config.webhooks.iter().map(|hook| hook.url.to_string()).collect();
+    assert_eq!(hosts, ["http://a/…", "http://b/…", "http://c/…"]);
+    assert!(!format!("{loaded:?}").contains("hush"), "{loaded:?}");
+    let rows = loaded.effective.iter().filter(|row| row.path.ends_with("url"));
+    assert_eq!(rows.map(|row| row.path.as_str()).collect::<Vec<_>>(), ["webhooks[0].url", "webhooks[1].url"]);
+    lab.write("more.yaml", &hook("a"));
+    let (again, place) = ("more.yaml:1:18: the webhook at http://a/…", "twice: first at evenkeel.yaml:2");
+    assert_has(&lab.said(), &[again, place]);
+}
+
+#[test]
 fn flags_and_variables_work_in_every_file() {
     let lab = Lab::new(&[
         ("evenkeel.yaml", "include: \"${NONE:-more}.yaml\"\n"),

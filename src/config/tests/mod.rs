@@ -200,6 +200,7 @@ fn check_names_every_value_and_its_origin() {
             "state_dir = the user's folder for state, in evenkeel/NAME (default)",
             "admin.socket = the user's folder for sockets, or `state_dir` (default)",
             "admin.listener = off (default)",
+            "webhooks = none (default)",
             "address = 127.0.0.1 (default)",
             "workers = 3 (t.yaml:1)",
             "max_connections = (file descriptor limit - 200) / 2 (default)",

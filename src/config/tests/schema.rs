@@ -207,6 +207,9 @@ fn web_with(path: &str, value: Value) -> Value {
     if ["admin.token_file", "admin.hosts", "admin.tls"].iter().any(|key| path.starts_with(key)) {
         web["admin"] = json!({ "listener": 9900 });
     }
+    if path.starts_with("webhooks[]") {
+        web["webhooks"] = json!([{ "url": "http://hooks.example/a" }]);
+    }
     if path.starts_with("admin.tls") {
         web["admin"]["tls"] = json!({ "cert_file": cert });
     }
@@ -351,6 +354,7 @@ fn what_loads_is_never_refused() {
     values.extend([json!([]), json!({}), json!([{}]), json!([1, "2s"]), json!({ "a": 1 })]);
     values.extend([json!({ "header": "X-A" }), json!({ "cookie": "a", "query": "b" })]);
     let files = ["both.pem", "ca.pem", "tokens"].map(|name| Certs::shared().path(name));
+    values.extend([json!([{ "url": "http://a", "events": "reload" }]), json!("reload")]);
     values.extend([json!({ "cert_file": files[0] }), json!([{ "cert_file": files[0] }])]);
     values.extend(files.map(Value::from));
     values.extend(["connect", "Reset", "502-504", "p95", "20"].map(Value::from));

@@ -157,7 +157,7 @@ fn key(
 }
 
 /// The whole content of a file without the line end that editors put behind it.
-fn key_in(file: &Path) -> Result<Arc<[u8]>, Wrong> {
+pub(super) fn key_in(file: &Path) -> Result<Arc<[u8]>, Wrong> {
     const EXPECTED: &str = "a file that is a key of at least 16 bytes";
     let name = quoted(&file.display().to_string());
     let wrong = |why: String| Wrong::new(format!("is {name}, which {why}"), EXPECTED);

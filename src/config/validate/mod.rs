@@ -18,6 +18,7 @@ mod show;
 mod target;
 mod tls;
 mod top_level;
+mod webhooks;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -61,6 +62,7 @@ pub(super) fn accept(
     });
     let instance = instance::accept(&raw.instance, report, rows);
     let admin = admin::accept(&raw.admin, report, rows);
+    let webhooks = webhooks::accept(&raw.webhooks, report, rows);
     let host = BindHost::Ip(std::net::Ipv4Addr::LOCALHOST.into());
     let host = rows.settle("address", raw.address.as_ref(), host, ToString::to_string);
     let address = raw.address.clone().unwrap_or_else(|| Written::new(host, Spot::NOWHERE));
@@ -103,6 +105,7 @@ pub(super) fn accept(
     let config = Config {
         instance,
         admin,
+        webhooks,
         listeners,
         targets,
         watch,

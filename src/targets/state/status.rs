@@ -9,6 +9,15 @@ use crate::targets::state::decide::{EjectionState, Fuse, Health, Inputs, Probe, 
 use crate::targets::state::health::last_probe::LastProbe;
 use crate::tick::Tick;
 
+impl Backend {
+    /// Its state by all inputs, and since when it holds; never before the backend was there.
+    #[must_use]
+    pub fn state_since(&self) -> (Health, Tick) {
+        let decision = decide(&facts(self).inputs);
+        (decision.health, decision.since.max(self.detail().added))
+    }
+}
+
 /// What one input of the state function says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputStatus {

@@ -123,6 +123,7 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
     Config {
         instance: Default::default(),
         admin: None,
+        webhooks: Vec::new(),
         listeners: vec![ListenerConfig {
             name: "web".into(),
             protocol,

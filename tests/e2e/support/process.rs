@@ -26,6 +26,11 @@ impl Process {
 
     /// The same with what is in this folder.
     pub fn start_in(folder: tempfile::TempDir, listeners: usize) -> Process {
+        Process::start_with(folder, listeners, &[])
+    }
+
+    /// The same with these variables.
+    pub fn start_with(folder: tempfile::TempDir, listeners: usize, variables: &[(&str, &Path)]) -> Process {
         let file = folder.path().join("evenkeel.yaml");
         let mut child = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
             .arg("--config")
@@ -34,6 +39,7 @@ impl Process {
             .env("XDG_STATE_HOME", folder.path().join("state"))
             .env_remove("RUNTIME_DIRECTORY")
             .env_remove("STATE_DIRECTORY")
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

@@ -123,6 +123,7 @@ fn report(targets: Vec<TargetReport>) -> StatusReport {
             listener("web", "http", &["127.0.0.1:8080"]),
             listener("tcp", "tcp", &["0.0.0.0:9090", "[::]:9090"]),
         ],
+        webhooks: Vec::new(),
         targets,
     }
 }

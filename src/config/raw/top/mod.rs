@@ -3,3 +3,4 @@
 pub(super) mod access_log;
 pub(super) mod admin;
 pub(super) mod instance;
+pub(super) mod webhooks;

@@ -16,8 +16,6 @@ const KEYS: &[(&str, &str)] = &[
     ("cache_enabled", "this version does not cache"),
     ("cache_timeout_in_seconds", "this version does not cache"),
     ("compression", "this version does not compress"),
-    ("on_dead_server_webhook", "this version calls no webhooks"),
-    ("webhooks", "this version calls no webhooks"),
     ("mirror", "this version sends each request to one target"),
     ("routes", "in this version each target has a listener of its own"),
     ("listeners", "in this version each target has a listener of its own"),
@@ -59,6 +57,12 @@ const PROTOCOLS: &[(&str, &str)] = &[
     ("grpc", "this version speaks HTTP/1.1 only"),
 ];
 
+/// Events of webhooks that come later.
+const EVENTS: &[(&str, &str)] = &[
+    ("scale_out", "this version has no thresholds for it"),
+    ("scale_in", "this version has no thresholds for it"),
+];
+
 /// What this version does instead of the feature behind `key`.
 pub(in crate::config::raw) fn key(key: &str) -> Option<&'static str> {
     find(KEYS, key)
@@ -93,6 +97,11 @@ pub(in crate::config::raw) fn until_then(key: &str) -> Result<&'static str, &'st
 /// What this version does instead of speaking `protocol`.
 pub(in crate::config::raw) fn protocol(protocol: &str) -> Option<&'static str> {
     find(PROTOCOLS, protocol)
+}
+
+/// What this version does instead of telling `event`.
+pub(in crate::config::raw) fn event(event: &str) -> Option<&'static str> {
+    find(EVENTS, event)
 }
 
 fn find(table: &[(&str, &'static str)], word: &str) -> Option<&'static str> {

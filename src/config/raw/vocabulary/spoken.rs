@@ -4,6 +4,9 @@ use std::ops::RangeInclusive;
 
 use crate::config::model::Protocol;
 
+/// What the `format` of a webhook says: there is one.
+pub(in crate::config) const MESSAGE_FORMATS: &[(&str, ())] = &[("json", ())];
+
 /// What `protocol` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::config) struct Spoken {
