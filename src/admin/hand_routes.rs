@@ -180,7 +180,8 @@ fn author(asked: &Question) -> Result<Author, ProblemDocument> {
     asked.caller.who.parse().map_err(unknown)
 }
 
-async fn change(
+/// Has these wishes done, or none of them.
+pub(super) async fn change(
     api: &Api,
     asked: &Question,
     wishes: Vec<Wish>,

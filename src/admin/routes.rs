@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hyper::StatusCode;
 
+use super::alias_routes;
 use super::api::Api;
 use super::config_routes;
 use super::exchange::answers;
@@ -139,6 +140,30 @@ pub const ROUTES: &[AdminRoute] = &[
         "Writes what is changed by hand into the config's files.",
         |api, asked| Box::pin(async move { hand_routes::save(&api, &asked).await }),
     ),
+    AdminRoute::read(
+        "/goloadbalance",
+        "Says of each server whether it gets traffic, as GoLoadBalance does.",
+        |api, asked| Box::pin(async move { alias_routes::servers(&api, &asked) }),
+    )
+    .with(&["target"]),
+    AdminRoute::change(
+        "POST",
+        "/goloadbalance/add_server",
+        Configure,
+        "Adds a backend by hand, as GoLoadBalance does.",
+        |api, asked| Box::pin(async move { alias_routes::add_server(&api, &asked).await }),
+    )
+    .taking(BodyKind::Json)
+    .with(&["target"]),
+    AdminRoute::change(
+        "POST",
+        "/goloadbalance/remove_server",
+        Configure,
+        "Removes a backend by hand, as GoLoadBalance does.",
+        |api, asked| Box::pin(async move { alias_routes::remove_server(&api, &asked).await }),
+    )
+    .taking(BodyKind::Json)
+    .with(&["target"]),
 ];
 
 fn facts(route: &AdminRoute) -> RouteFacts {

@@ -22,6 +22,7 @@ mod cuts;
 mod door_lab;
 mod drain;
 mod faults;
+mod goloadbalance;
 mod hedges;
 mod http_aborts;
 mod http_answers;
