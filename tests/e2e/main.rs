@@ -9,6 +9,7 @@
 )]
 
 mod addresses;
+mod admin_afar;
 mod admin_door;
 mod admin_hostile;
 mod balance_hash;

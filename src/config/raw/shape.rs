@@ -1,6 +1,7 @@
 //! Which keys exist where, and what each takes. The walker refuses every other key; `config::keys` hands the list
 //! to the tests that keep the documentation complete, and the JSON Schema is made of it.
 
+mod admin;
 mod resilience;
 
 use std::time::Duration;
@@ -25,6 +26,7 @@ use crate::config::model::tls::{ClientAuth, TlsVersion};
 use crate::config::model::{
     BackendState, Balance, EventFormat, Forwarded, HashKey, LogFormat, LogLevel, Portion, WatchMode,
 };
+pub(super) use admin::{ADMIN, ADMIN_TLS};
 pub(super) use resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
 
 /// The file itself.
@@ -73,41 +75,6 @@ pub(super) const TOP: Shape = Shape {
         key("algorithm", ALGORITHM, "`balance` of all targets.").or("round_robin"),
         key("servers", Items(&Text(URL)), "Backends of one HTTP target on port 3030, instead of `targets`."),
         key("targets", Named(&TARGET), "What is balanced: names, each with a listener and backends."),
-    ],
-};
-
-/// `admin`.
-pub(super) const ADMIN: Shape = Shape {
-    title: "in `admin`",
-    path: "admin.",
-    needs: &[],
-    keys: &[
-        key(
-            "socket",
-            OrOff(&Word(FILE)),
-            "The unix socket that `evenkeel plan` and `evenkeel reload` talk to; for this user and root only.",
-        ),
-        key(
-            "listener",
-            OrOff(&WholeOr(0, 65_535, LISTENER)),
-            "Where the admin API listens over TCP: a port on this machine, or `address:port`.",
-        )
-        .or("off"),
-        key("token_file", Word(FILE), "Who may come over TCP: a file with lines `name scope token`."),
-        key("hosts", OneOrItems(&Word(HOST)), "Names by which it may be addressed beside IP addresses."),
-        key("tls", Group(&ADMIN_TLS), "TLS over TCP."),
-    ],
-};
-
-/// `admin.tls`.
-pub(super) const ADMIN_TLS: Shape = Shape {
-    title: "in the `tls` of `admin`",
-    path: "admin.tls.",
-    needs: &[&["cert_file"]],
-    keys: &[
-        key("cert_file", Word(FILE), "The certificate, and behind it those of its issuers: a PEM file."),
-        key("cert_key", Word(FILE), "Its private key, unencrypted: a PEM file; by default in `cert_file`."),
-        key("min_version", Numeral(|| names(TlsVersion::ALL), VERSION), "The oldest to speak.").or("1.2"),
     ],
 };
 
