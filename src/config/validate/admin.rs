@@ -47,9 +47,7 @@ pub(super) fn accept(
         format!("[{}]", hosts.join(", "))
     });
     let configure_over_tcp =
-        rows.settle("admin.configure_over_tcp", raw.configure_over_tcp.as_ref(), false, |is_on: &bool| {
-            if *is_on { "on" } else { "off" }.to_owned()
-        });
+        rows.settle("admin.configure_over_tcp", raw.configure_over_tcp.as_ref(), false, ToString::to_string);
     if let (Some(Written { value: true, spot }), Field::Absent) = (&raw.configure_over_tcp, &raw.token_file) {
         report
             .spot(spot, "`configure_over_tcp` has no effect without `token_file`")

@@ -28,7 +28,7 @@ pub(in crate::config::raw) const ADMIN: Shape = Shape {
             Switch,
             "Texts of configs are taken over TCP too, from a token with the scope `configure`.",
         )
-        .or("off"),
+        .or("false"),
         key("tls", Group(&ADMIN_TLS), "TLS over TCP."),
     ],
 };
