@@ -13,6 +13,7 @@ pub mod listener;
 pub mod openapi;
 pub mod route;
 pub mod routes;
+pub mod schemas;
 pub mod status;
 pub mod status_routes;
 pub mod trial_routes;

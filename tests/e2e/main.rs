@@ -55,6 +55,7 @@ mod life_resilience;
 mod life_shutdown;
 mod life_splice;
 mod life_tcp;
+mod openapi;
 mod operator;
 mod plan;
 mod plan_admin;
