@@ -16,6 +16,7 @@ mod balance_hash;
 mod balance_load;
 mod by_hand;
 mod by_hand_commands;
+mod by_hand_full;
 mod by_hand_kills;
 mod by_hand_save;
 mod clients;

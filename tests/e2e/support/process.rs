@@ -26,8 +26,19 @@ impl Process {
 
     /// The same with what is in this folder.
     pub fn start_in(folder: tempfile::TempDir, listeners: usize) -> Process {
+        Process::begin(Command::new(env!("CARGO_BIN_EXE_evenkeel")), folder, listeners)
+    }
+
+    /// The same as a process that a file as large as it may be does not end.
+    pub fn start_with_bounded_files(folder: tempfile::TempDir, listeners: usize) -> Process {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_evenkeel")]);
+        Process::begin(shell, folder, listeners)
+    }
+
+    fn begin(mut command: Command, folder: tempfile::TempDir, listeners: usize) -> Process {
         let file = folder.path().join("evenkeel.yaml");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+        let mut child = command
             .arg("--config")
             .arg(&file)
             .env("XDG_RUNTIME_DIR", folder.path())
@@ -79,6 +90,13 @@ impl Process {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap())
+    }
+
+    /// From now on none of its files grows beyond so many bytes; `None`: as large as they like.
+    pub fn bound_files(&self, bytes: Option<u64>) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let limit = rustix::process::Rlimit { current: bytes, maximum: None };
+        rustix::process::prlimit(Some(pid), rustix::process::Resource::Fsize, limit).unwrap();
     }
 
     /// Tells it to drain and end.
