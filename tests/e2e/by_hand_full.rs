@@ -33,7 +33,7 @@ fn without_room_a_change_is_refused_and_nothing_else_suffers() {
         assert_eq!(client.get("/").status, 200);
     }
     assert_eq!((seen(&process), process.digest()), (vec!["b0 5 up".into(), "b1 1 up".into()], digest));
-    assert_eq!(process.hang_up().contains("reloaded: nothing differs"), true);
+    assert!(process.hang_up().contains("reloaded: nothing differs"));
     process.bound_files(None);
     let (status, answer) = weight("b1", 7);
     assert_eq!(status, 200, "{answer}");
