@@ -72,21 +72,24 @@ pub const ROUTES: &[AdminRoute] = &[
         |api, asked| Box::pin(trial_routes::apply(api, asked)),
     )
     .taking(BodyKind::Config)
-    .with(&["confirm", "file"]),
+    .with(&["confirm", "file"])
+    .giving("ApplyReport"),
     AdminRoute::change(
         "POST",
         "/api/v1/config/confirm",
         Configure,
         "Puts the config on trial into the place of the file.",
         |api, asked| Box::pin(trial_routes::confirm(api, asked)),
-    ),
+    )
+    .giving("Confirmed"),
     AdminRoute::change(
         "POST",
         "/api/v1/config/rollback",
         Configure,
         "Takes the config on trial back.",
         |api, asked| Box::pin(trial_routes::rollback(api, asked)),
-    ),
+    )
+    .giving("Plan"),
     AdminRoute::read(
         "/api/v1/config/digest",
         "A hash over the running state: as long as it is the same, nothing has changed.",

@@ -31,6 +31,9 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     ("PlannedKey", "key:string old:string? new:string? place?:PlannedPlace"),
     ("PlannedAddress", "address:string listener:string change:any"),
     ("PlannedEnd", "object:string field:string value?:string author:string reason:string"),
+    ("ApplyReport", "plan:Plan trial:TrialReport?"),
+    ("TrialReport", "who:string since_ms:integer window_ms:integer left_ms:integer"),
+    ("Confirmed", "file:string before:string"),
     ("Change", "objects:[string] plan:Plan entries:[Entry]"),
     ("Overlay", "entries:[Entry] refused?:string"),
     (
@@ -54,7 +57,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     (
         "StatusProcess",
         "version:string name:string pid:integer config:string? config_number:integer workers:integer started_ms:integer \
-         uptime_ms:integer",
+         uptime_ms:integer trial?:TrialReport",
     ),
     ("Connections", "open:integer limit:integer accepted:integer refused:integer"),
     ("Upstream", "opened:integer reused:integer retries:integer"),

@@ -4,15 +4,15 @@ use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
 
 use fake_backend::{Authority, Running};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::door_lab::{CONFIGURE, Heard, OPERATE, READ, ask, bearer, door, of, tokens};
+use super::door_lab::{CONFIGURE, Heard, OPERATE, READ, ask, bearer, door, guarded, of, tokens};
 use super::support::fakes;
 use super::support::process::{Process, whole};
 
 /// What stands in files that nobody is to learn of.
 const SECRET: &str = "hunter2-never-shown";
-const ADMIN: &str = "listener: 127.0.0.1:0, token_file: tokens, configure_over_tcp: on";
+const ADMIN: &str = "listener: 127.0.0.1:0, token_file: tokens, socket: own.sock, configure_over_tcp: on";
 
 /// A process that takes configs over TCP, with files beside its config and outside of its folder.
 struct Lab {
@@ -53,6 +53,11 @@ impl Lab {
         ask(self.door, "POST /api/v1/config/plan", &headers, text.as_bytes())
     }
 
+    /// The admin socket, which the config in force names.
+    fn socket(&self) -> String {
+        self.process.folder().join("own.sock").display().to_string()
+    }
+
     /// The config in force with more at its top.
     fn with(&self, more: &str) -> String {
         format!("{more}\n{}", self.config)
@@ -61,6 +66,10 @@ impl Lab {
     fn with_target(&self, more: &str) -> String {
         self.config.replace("    health_check: off\n", &format!("    health_check: off\n    {more}\n"))
     }
+}
+
+fn before<'a>(text: &'a str, part: &str) -> &'a str {
+    text.split(part).next().unwrap()
 }
 
 #[test]
@@ -163,9 +172,12 @@ fn a_text_from_afar_learns_nothing_of_files() {
         keyed("/etc/shadow"),
         keyed("tokens"),
         lab.with(&format!("state_dir: {}", at("fine.yaml"))),
-        lab.config.replace("admin: {", &format!("admin: {{socket: {}, ", at("s"))),
+        lab.config.replace("socket: own.sock", &format!("socket: {}", at("s"))),
         lab.config.replace("listener: 127.0.0.1:0\n", &format!("listener: unix:{}\n", at("s"))),
         lab.config.replace("backends: [", "backends: [{url: \"unix:/run/docker.sock\"}, "),
+        // Of the process itself: who comes over it has every right.
+        lab.config.replace("backends: [", &format!("backends: [{{url: \"unix:{}\"}}, ", lab.socket())),
+        format!("{}servers: [\"unix:/run/docker.sock\"]\n", before(&lab.config, "targets:")),
     ];
     for text in texts {
         assert_eq!(told(&text), absent, "{text}");
@@ -212,4 +224,104 @@ fn a_text_from_afar_has_nothing_to_do_with_the_environment() {
     let heard = ask(lab.door, "POST /api/v1/config/plan?file=/etc/shadow", &headers, b"workers: [\n");
     assert!(heard.body["problems"][0]["file"] == "/etc/shadow", "{heard:?}");
     assert!(!heard.body.to_string().contains("root"), "{heard:?}");
+}
+
+#[test]
+fn a_text_that_is_applied_from_afar_meets_the_same_fence() {
+    let backends = fakes(1);
+    let off = guarded(&backends[0]);
+    let yaml = |token: &str| format!("{}|Content-Type: application/yaml", bearer(token));
+    let text = whole(&of(&backends[0], "listener: 127.0.0.1:0, token_file: tokens"));
+    for path in ["/api/v1/config/apply", "/api/v1/config/apply?confirm=1h"] {
+        let heard = ask(door(&off), &format!("POST {path}"), &yaml(CONFIGURE), text.as_bytes());
+        let detail = heard.body["detail"].as_str().unwrap();
+        assert!(heard.status == 403 && detail.contains("admin.configure_over_tcp"), "{path}: {heard:?}");
+    }
+    let lab = lab(&backends[0]);
+    let digest = lab.process.digest();
+    let apply = |path: &str, token: &str, text: &str| {
+        ask(lab.door, &format!("POST /api/v1/config/apply{path}"), &yaml(token), text.as_bytes())
+    };
+    let trial = || lab.process.ask("GET /api/v1/status", b"").1["process"]["trial"].clone();
+    let file = || std::fs::read_to_string(lab.process.folder().join("evenkeel.yaml")).unwrap();
+    let unusable = "a file that can't be used here";
+    for (text, told) in [
+        (lab.with("include: /etc/shadow"), unusable),
+        (lab.with("include: absent.yaml"), unusable),
+        (lab.with("include: environ.yaml"), unusable),
+        (lab.with_target("upstream_tls: {ca_file: tokens}"), unusable),
+        (lab.config.replace("path: access.log", "path: new.log"), unusable),
+        (lab.config.replace("backends: [", "backends: [{url: \"unix:/run/docker.sock\"}, "), unusable),
+        (lab.with("name: \"${PATH}\""), "are not filled in where a config comes from afar"),
+    ] {
+        for path in ["", "?confirm=1h"] {
+            let heard = apply(path, CONFIGURE, &text);
+            let all = heard.body.to_string();
+            assert!(heard.status == 422 && all.contains(told), "{text}: {heard:?}");
+            assert!(!all.contains(SECRET) && !all.contains("os error"), "{text}: {all}");
+        }
+    }
+    let slower = lab.config.replace("health_check: off", "health_check: {interval: 9s}");
+    for (token, status) in [(READ, 403), (OPERATE, 403), ("0123456789abcdef", 401)] {
+        assert_eq!(apply("?confirm=1h", token, &slower).status, status);
+    }
+    assert_eq!((lab.process.digest(), trial(), file()), (digest, Value::Null, lab.config.clone()));
+    // What may be named is taken, stays out of the file until it is confirmed, and bears the name of its token.
+    let heard = apply("?confirm=1h", CONFIGURE, &slower);
+    assert_eq!((heard.status, heard.body["trial"]["who"].as_str()), (200, Some("token head")), "{heard:?}");
+    assert_eq!((trial()["who"].as_str(), file()), (Some("token head"), lab.config.clone()));
+    for (token, status) in [(OPERATE, 403), (CONFIGURE, 200), (CONFIGURE, 409)] {
+        let heard = ask(lab.door, "POST /api/v1/config/confirm", &bearer(token), b"");
+        assert_eq!(heard.status, status, "{heard:?}");
+    }
+    assert_eq!((trial(), file()), (Value::Null, slower));
+}
+
+#[test]
+fn over_tcp_nobody_adds_a_unix_socket_that_the_file_does_not_name() {
+    let backends = fakes(1);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("tokens"), tokens()).unwrap();
+    let admin = "listener: 127.0.0.1:0, token_file: tokens, socket: own.sock";
+    let config =
+        of(&backends[0], admin).replace("backends: [", "backends: [{name: app, url: \"unix:app.sock\"}, ");
+    let other = "  other:\n    protocol: http\n    listener: 127.0.0.1:0\n    health_check: off\n    \
+                 backends: [{name: b, url: \"unix:other.sock\"}]\n";
+    std::fs::write(folder.path().join("evenkeel.yaml"), whole(&format!("{config}{other}"))).unwrap();
+    let process = Process::start_in(folder, 2);
+    let door = door(&process);
+    let at = |name: &str| format!("unix:{}", process.folder().join(name).display());
+    let digest = process.digest();
+    let ways =
+        [("POST /api/v1/targets/web/backends", "url"), ("POST /goloadbalance/add_server?target=web", "host")];
+    let body = |key: &str, url: &str| json!({ key: url }).to_string();
+    for (line, key) in ways {
+        for url in [
+            "unix:/run/docker.sock",
+            "unix:/run/../run/docker.sock",
+            "unix:docker.sock",
+            "unix:app.sock",
+            &at("own.sock"),
+            &at("other.sock"),
+            &at("x/../app.sock"),
+        ] {
+            let heard = ask(door, line, &bearer(CONFIGURE), body(key, url).as_bytes());
+            let detail = heard.body["detail"].as_str().unwrap();
+            assert!(heard.status == 403 && detail.contains("unix socket"), "{line} {url}: {heard:?}");
+        }
+    }
+    assert_eq!(process.digest(), digest);
+    // What the file names there can be taken away and brought back, and on the machine itself any can be added.
+    for (line, key) in ways {
+        let removed = ask(door, "DELETE /api/v1/targets/web/backends/app", &bearer(CONFIGURE), b"");
+        assert_eq!(removed.status, 200, "{removed:?}");
+        let back = ask(door, line, &bearer(CONFIGURE), body(key, &at("app.sock")).as_bytes());
+        assert!(matches!(back.status, 200 | 201), "{back:?}");
+        let url = format!("unix:/run/{key}.sock");
+        let (status, answer) = process.ask(line, body(key, &url).as_bytes());
+        assert!(matches!(status, 200 | 201), "{answer}");
+    }
+    let nowhere = body("url", "unix:/run/docker.sock");
+    let heard = ask(door, "POST /api/v1/targets/nobody/backends", &bearer(CONFIGURE), nowhere.as_bytes());
+    assert_eq!(heard.status, 404, "{heard:?}");
 }

@@ -56,6 +56,10 @@ fn every_answer_is_what_the_document_says_of_it() {
     let url = |number: usize| format!("http://127.0.0.1:{}", backends[number].port());
     let web = "/api/v1/targets/{target}";
     let backend = "/api/v1/targets/{target}/backends/{backend}";
+    // A text of a config is sent as it is; all else is JSON.
+    let config = |weight: u32| {
+        Value::from(super::support::process::whole(&of(&backends[..2], &format!(", weight: {weight}"))))
+    };
     let asked: Vec<(&str, &str, Value)> = vec![
         ("GET", "/healthz", Value::Null),
         ("GET", "/readyz", Value::Null),
@@ -76,6 +80,12 @@ fn every_answer_is_what_the_document_says_of_it() {
         ("POST", "/api/v1/config/plan", Value::Null),
         ("POST", "/api/v1/config/reload", Value::Null),
         ("POST", "/api/v1/reload", Value::Null),
+        ("POST", "/api/v1/config/apply", config(2)),
+        ("POST", "/api/v1/config/apply?confirm=1h", config(3)),
+        ("GET", "/api/v1/status", Value::Null),
+        ("POST", "/api/v1/config/confirm", Value::Null),
+        ("POST", "/api/v1/config/apply?confirm=1h", config(4)),
+        ("POST", "/api/v1/config/rollback", Value::Null),
     ];
     let schema = |method: &str, path: &str| document["paths"][path][method.to_lowercase()].clone();
     let check = |schema: &Value, value: &Value, place: &str| {
@@ -91,12 +101,17 @@ fn every_answer_is_what_the_document_says_of_it() {
     }
     for (method, path, body) in asked {
         let line = format!("{method} {}", path.replace("{target}", "web").replace("{backend}", "b0"));
-        let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        let bytes = match &body {
+            Value::Null => Vec::new(),
+            Value::String(text) => text.clone().into_bytes(),
+            fields => fields.to_string().into_bytes(),
+        };
         let (status, answer) = process.ask(&line, &bytes);
         assert!(matches!(status, 200 | 201), "{line}: {status} {answer}");
+        let path = path.split('?').next().unwrap();
         let operation = schema(method, path);
         check(&operation["responses"]["2XX"]["content"]["application/json"]["schema"], &answer, &line);
-        if !body.is_null() {
+        if body.is_object() {
             check(&operation["requestBody"]["content"]["application/json"]["schema"], &body, &line);
         }
         left.retain(|known| *known != format!("{method} {path}"));

@@ -29,8 +29,12 @@ pub enum PathUse {
     Log,
     /// To keep what outlives the process.
     State,
-    /// To listen at, or to connect to.
+    /// To listen at.
     Socket,
+    /// To connect to, as a backend. Not one that this process listens at: over its own admin socket traffic would have every right.
+    BackendSocket,
+    /// To be asked at.
+    AdminSocket,
 }
 
 impl PathUse {
@@ -38,9 +42,13 @@ impl PathUse {
     const fn is_secret(self) -> bool {
         match self {
             PathUse::PrivateKey | PathUse::Tokens | PathUse::StickyKey => true,
-            PathUse::Include | PathUse::Certificates | PathUse::Log | PathUse::State | PathUse::Socket => {
-                false
-            }
+            PathUse::Include
+            | PathUse::Certificates
+            | PathUse::Log
+            | PathUse::State
+            | PathUse::Socket
+            | PathUse::BackendSocket
+            | PathUse::AdminSocket => false,
         }
     }
 
@@ -53,7 +61,9 @@ impl PathUse {
             | PathUse::StickyKey
             | PathUse::Log
             | PathUse::State
-            | PathUse::Socket => false,
+            | PathUse::Socket
+            | PathUse::BackendSocket
+            | PathUse::AdminSocket => false,
         }
     }
 }

@@ -125,7 +125,7 @@ fn backend(item: &Node, reader: &mut Reader<'_>) -> Option<RawBackend> {
             let mut place = reader
                 .parsed(url, "a URL such as `http://127.0.0.1:8001`", |text| backend_url(text, usual))?;
             if let BackendAddress::Unix(path) = &mut place.value.address {
-                *path = reader.path(&path.to_string_lossy(), PathUse::Socket, &place.spot);
+                *path = reader.path(&path.to_string_lossy(), PathUse::BackendSocket, &place.spot);
             }
             place
         }

@@ -7,6 +7,8 @@ use super::reader::{Reader, found};
 use super::target::RawTarget;
 use super::vocabulary::spoken::Spoken;
 use crate::config::error::Wrong;
+use crate::config::files::fence::PathUse;
+use crate::config::model::BackendAddress;
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::yaml::{Entry, Typed};
 
@@ -25,9 +27,12 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
             continue;
         };
         match backend_url(text, "http") {
-            Ok(place) => {
-                let place = Written::new(place, reader.spot_of_use(item));
-                backends.push(RawBackend::at(place));
+            Ok(mut place) => {
+                let used = reader.spot_of_use(item);
+                if let BackendAddress::Unix(path) = &mut place.address {
+                    *path = reader.path(&path.to_string_lossy(), PathUse::BackendSocket, &used);
+                }
+                backends.push(RawBackend::at(Written::new(place, used)));
             }
             Err(wrong) => reader.report.wrong(&spot, "an entry of `servers`", wrong),
         }

@@ -81,7 +81,7 @@ fn socket(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<AdminSocket>
         let path = text.strip_prefix("unix:").unwrap_or(text);
         if path.is_empty() { Err(Wrong::new("is empty", SOCKET_FORM)) } else { Ok(path.to_owned()) }
     })?;
-    let path = reader.path(&read.value, PathUse::Socket, &read.spot);
+    let path = reader.path(&read.value, PathUse::AdminSocket, &read.spot);
     let length = path.as_os_str().as_bytes().len();
     if length > AdminSocket::PATH_MAX {
         let most = AdminSocket::PATH_MAX;
