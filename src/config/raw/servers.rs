@@ -54,3 +54,23 @@ pub(in crate::config) fn default_target(spot: Spot, backends: Field<Vec<RawBacke
 
 /// Where the target `default` listens.
 const DEFAULT_PORT: u16 = 3030;
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::config::files::fence::PathUse;
+    use crate::config::{Flags, load_text};
+
+    #[test]
+    fn a_socket_counts_from_the_folder_and_is_one_that_the_config_names() {
+        let text = "servers: [\"unix:a.sock\", \"unix:/run/b.sock\"]";
+        let loaded = load_text(text, "t.yaml", Path::new("/etc/e"), &Flags::default(), &|_| None);
+        let loaded = loaded.expect("valid");
+        let backends = loaded.config.targets[0].backends.iter();
+        let addresses: Vec<String> = backends.map(|backend| backend.address.to_string()).collect();
+        assert_eq!(addresses, ["unix:/etc/e/a.sock", "unix:/run/b.sock"]);
+        let named = ["/etc/e/a.sock", "/run/b.sock"].map(|path| (PathUse::BackendSocket, path.into()));
+        assert_eq!(loaded.named, named.into());
+    }
+}
