@@ -42,6 +42,10 @@ pub const SCHEMAS: &[(&str, &str)] = &[
          at_ms:integer expires_ms?:integer gone_since_ms?:integer file_says?:string place?:string aside?:string \
          ends_in_ms?:integer",
     ),
+    ("SaveReport", "files:[SavedFile] saved:[Entry] left:[LeftEntry]"),
+    ("SavedFile", "file:string lines:[SavedLine]"),
+    ("SavedLine", "sign:string line:integer text:string"),
+    ("LeftEntry", "entry:Entry reason:string"),
     ("TargetChange", "max_in_flight?:any for?:integer"),
     ("BackendChange", "state?:string? weight?:integer? for?:integer"),
     (

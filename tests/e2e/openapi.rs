@@ -84,6 +84,9 @@ fn every_answer_is_what_the_document_says_of_it() {
         ("POST", "/api/v1/config/apply?confirm=1h", config(3)),
         ("GET", "/api/v1/status", Value::Null),
         ("POST", "/api/v1/config/confirm", Value::Null),
+        ("PATCH", backend, json!({"weight": 9})),
+        ("PATCH", web, json!({"max_in_flight": 8, "for": 3_600})),
+        ("POST", "/api/v1/overlay/save", Value::Null),
         ("POST", "/api/v1/config/apply?confirm=1h", config(4)),
         ("POST", "/api/v1/config/rollback", Value::Null),
     ];
