@@ -4,10 +4,10 @@
 //! The server and the commands that talk to it ask here, so that both come to the same places.
 
 use std::ffi::OsString;
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, symlink};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, symlink};
 use std::path::{Component, Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -75,10 +75,31 @@ impl UsualFolders {
         let privates = entries(&self.temporary).into_iter().filter(is_private);
         let states = self.service_state.clone().into_iter().chain([state.to_owned()]);
         let states = states.chain(user_states).chain(privates).map(|folder| folder.join("admin.sock"));
-        found.extend(states.filter(|path| path.exists()));
+        // What is a link may lead nowhere, which who tries it finds out.
+        found.extend(states.filter(|path| path.symlink_metadata().is_ok()));
         found.sort();
         found.dedup();
         found
+    }
+
+    /// Takes away a link of [`UsualFolders::lead_to`] at which nobody answered: what was killed could not. Anything else stays: what
+    /// is no such link, is not this user's, or lies where others may write.
+    pub fn forget(&self, link: &Path) {
+        let Some(folder) = link.parent().filter(|folder| folder.parent() == Some(&self.temporary)) else {
+            return;
+        };
+        let own = rustix::process::geteuid().as_raw();
+        let is_private = |name: &std::ffi::OsStr| name.as_bytes().starts_with(PRIVATE.as_bytes());
+        let is_folder = |facts: &Metadata| facts.is_dir() && facts.uid() == own && facts.mode() & 0o077 == 0;
+        let is_link = |facts: &Metadata| facts.is_symlink() && facts.uid() == own;
+        if folder.file_name().is_some_and(is_private)
+            && folder.symlink_metadata().is_ok_and(|facts| is_folder(&facts))
+            && link.symlink_metadata().is_ok_and(|facts| is_link(&facts))
+            && std::fs::remove_file(link).is_ok()
+        {
+            // Unless there is more in it.
+            let _ = std::fs::remove_dir(folder);
+        }
     }
 
     /// Leaves a link to `socket` where commands look, unless they look there anyway. It goes with what is given; `None`: there is
@@ -330,6 +351,44 @@ mod tests {
         assert_eq!(folders(&set).sockets().iter().filter(|path| path.starts_with(&folder)).count(), 1);
         drop(found);
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn only_a_link_of_ours_is_forgotten() {
+        let place = tempfile::tempdir().expect("a folder");
+        let folders = folders(&[("TMPDIR", place.path().to_str().expect("UTF-8"))]);
+        let way = folders.lead_to(Path::new("/nonexistent/a.sock")).expect("a link");
+        let link = way.path().join("admin.sock");
+        assert!(folders.sockets().contains(&link), "somebody has to find out");
+        folders.forget(&link);
+        assert!(!way.path().exists());
+        let keeps = |name: &str, mode: u32, is_link: bool, more: bool| {
+            let folder = place.path().join(name);
+            make_private(&folder).expect("made");
+            let file = folder.join("admin.sock");
+            if is_link {
+                symlink("/nonexistent", &file).expect("a link");
+            } else {
+                std::fs::write(&file, "").expect("written");
+            }
+            if more {
+                std::fs::write(folder.join("overlay.journal"), "").expect("written");
+            }
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+            std::fs::set_permissions(&folder, mode).expect("set");
+            folders.forget(&file);
+            (folder.exists(), file.symlink_metadata().is_ok())
+        };
+        assert_eq!(keeps("evenkeel-1-a", 0o700, true, false), (false, false));
+        assert_eq!(keeps("evenkeel-1-b", 0o700, true, true), (true, false), "with more in it");
+        assert_eq!(keeps("evenkeel-1-c", 0o700, false, false), (true, true), "no link");
+        assert_eq!(keeps("evenkeel-1-d", 0o755, true, false), (true, true), "others may look");
+        assert_eq!(keeps("other-1", 0o700, true, false), (true, true), "another name");
+        let deeper = place.path().join("x/evenkeel-1-e");
+        make_private(&deeper).expect("made");
+        symlink("/nonexistent", deeper.join("admin.sock")).expect("a link");
+        folders.forget(&deeper.join("admin.sock"));
+        assert!(deeper.exists(), "another folder");
     }
 
     /// The only process that runs was another one.

@@ -1,18 +1,20 @@
 //! What the API has to do with.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use tokio::sync::RwLock;
 
+use super::exchange::caller::Caller;
 use super::status::rates::RateBook;
-use crate::config::Loaded;
+use crate::config::{Fence, Loaded};
 use crate::events::EventHistory;
 use crate::net::now;
 use crate::reload::running::{Loader, RunningConfig};
 
-/// Reads a text as if it stood where the config stands; its name is the one that messages have.
-pub type TextLoader = Arc<dyn Fn(&str, &str) -> anyhow::Result<Loaded> + Send + Sync>;
+/// Reads a text as if it stood where the config stands; its name is the one that messages have. With a fence it came from afar.
+pub type TextLoader = Arc<dyn Fn(&str, &str, Option<&Fence>) -> anyhow::Result<Loaded> + Send + Sync>;
 
 /// Who answers.
 #[derive(Clone, Debug)]
@@ -55,6 +57,12 @@ impl Api {
         Api { about, running, text, events, rates, born: rand::random(), was_judged, changing }
     }
 
+    /// Whether the text of a config is taken over TCP too.
+    #[must_use]
+    pub fn takes_configs_over_tcp(&self) -> bool {
+        self.running.reloader.admin.borrow().as_ref().is_some_and(|admin| admin.configure_over_tcp)
+    }
+
     /// What the config in force is told from the others by: another one after each change, as the value of `ETag` and `If-Match`.
     #[must_use]
     pub fn revision(&self) -> String {
@@ -62,11 +70,17 @@ impl Api {
         format!("\"{:08x}-{number}\"", self.born)
     }
 
-    /// Reads `text` in the place of the config; messages call it `file`.
+    /// Reads `text`, which `caller` has sent, in the place of the config; messages call it `file`.
     #[must_use]
-    pub fn loader_of(&self, text: String, file: Option<String>) -> Loader {
+    pub fn loader_of(&self, text: String, file: Option<String>, caller: &Caller) -> Loader {
         let read = Arc::clone(&self.text);
+        let fence = (!caller.is_local).then(|| {
+            Fence::around(
+                self.running.by_hand().file.named.clone(),
+                self.about.config.as_deref().map(Path::new),
+            )
+        });
         let name = file.or_else(|| self.about.config.clone()).unwrap_or_else(|| "request".to_owned());
-        Arc::new(move || read(&text, &name))
+        Arc::new(move || read(&text, &name, fence.as_ref()))
     }
 }

@@ -11,7 +11,7 @@ use super::wire::Digest;
 
 /// What a reload would do, or the text in the body.
 pub(super) async fn plan(api: Arc<Api>, asked: Question) -> AdminOutcome {
-    let loader = asked.text()?.map(|text| api.loader_of(text, asked.query("file")));
+    let loader = asked.text()?.map(|text| api.loader_of(text, asked.query("file"), &asked.caller));
     Ok(ok(&api.running.plan(loader).await))
 }
 

@@ -38,8 +38,10 @@ impl Api {
         }
         let judged = async {
             judge_query(parts.uri.query(), route.query)?;
-            if route.body == BodyKind::Config && !caller.is_local && !body.is_end_stream() {
-                let detail = "the text of a config is taken over the unix socket only";
+            let is_far = !caller.is_local && !self.takes_configs_over_tcp();
+            if route.body == BodyKind::Config && is_far && !body.is_end_stream() {
+                let detail =
+                    "the text of a config is taken over the unix socket only (`admin.configure_over_tcp`)";
                 return Err(ProblemDocument::plain(StatusCode::FORBIDDEN, detail));
             }
             body_of(&parts.headers, &mut body, route.body).await

@@ -14,8 +14,8 @@ use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::Question;
 use super::route::AdminOutcome;
 use super::wire::ChangeReport;
-use crate::config::model::{BackendState, Portion};
-use crate::config::{AdditionFault, Unwritten};
+use crate::config::model::{BackendAddress, BackendConfig, BackendState, Portion};
+use crate::config::{AdditionFault, Loaded, Unwritten, backend_address};
 use crate::overlay::{
     AddedBackend, Author, Declined, EntryChange, EntryField, ObjectName, OverlayReport, Wish, report,
 };
@@ -180,7 +180,8 @@ fn author(asked: &Question) -> Result<Author, ProblemDocument> {
     asked.caller.who.parse().map_err(unknown)
 }
 
-async fn change(
+/// Has these wishes done, or none of them.
+pub(super) async fn change(
     api: &Api,
     asked: &Question,
     wishes: Vec<Wish>,
@@ -191,12 +192,29 @@ async fn change(
         return Err(ProblemDocument::at("", "at least one field to be changed"));
     }
     let author = author(asked)?;
+    if !asked.caller.is_local
+        && wishes.iter().any(|wish| adds_strange_socket(wish, &api.running.by_hand().file))
+    {
+        let detail = "over TCP a backend at a unix socket is added only if the config in force names that socket in this target; \
+                      `evenkeel add` on the machine itself adds any";
+        return Err(ProblemDocument::plain(StatusCode::FORBIDDEN, detail));
+    }
     let done = api.running.change(HandAsk { wishes, author, lasts, drain }).await.map_err(problem)?;
     let ByHand { file, entries, aside, .. } = &*api.running.by_hand();
     let all = report(file, entries, aside, now_ms());
     let entries = all.into_iter().filter(|line| done.objects.contains(&line.entry.object)).collect();
     let objects = done.objects.iter().map(ToString::to_string).collect();
     Ok(ChangeReport { objects, plan: done.plan, entries })
+}
+
+/// Whether it leads to a unix socket that `file` does not name in the same target. What listens there trusts whoever may open it, a
+/// container engine for example, and this process may.
+fn adds_strange_socket(wish: &Wish, file: &Loaded) -> bool {
+    let Wish::Add { target, backend, .. } = wish else { return false };
+    let Ok(BackendAddress::Unix(path)) = backend_address(&backend.url) else { return false };
+    let is_named = |named: &BackendConfig| matches!(&named.address, BackendAddress::Unix(at) if *at == path);
+    let found = file.config.targets.iter().find(|one| *one.name == **target);
+    found.is_some_and(|target| !target.backends.iter().any(is_named))
 }
 
 fn problem(fault: HandFault) -> ProblemDocument {

@@ -1,6 +1,7 @@
 //! The admin API: how a process is asked and told things while it serves. HTTP/1.1 with JSON over a unix socket that only the
 //! process's user and root may talk to, and over TCP where that is asked for. It runs on control and shares nothing with traffic.
 
+mod alias_routes;
 pub mod api;
 pub mod config_routes;
 pub mod dispatch;
@@ -14,6 +15,7 @@ pub mod listener;
 pub mod openapi;
 pub mod route;
 pub mod routes;
+pub mod schemas;
 pub mod status;
 pub mod status_routes;
 pub mod trial_routes;

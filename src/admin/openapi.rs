@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::exchange::problem_document::MEDIA_TYPE;
 use super::exchange::question::BodyKind;
 use super::route::AdminRoute;
+use super::schemas;
 use crate::config::model::Scope;
 
 const PROBLEM: &str = "#/components/responses/Problem";
@@ -28,10 +29,10 @@ pub fn document(routes: &[AdminRoute]) -> Value {
         "paths": paths,
         "components": {
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
-            "schemas": { "Problem": problem() },
+            "schemas": schemas::components(),
             "responses": { "Problem": {
                 "description": "Why it was not done (RFC 9457).",
-                "content": { MEDIA_TYPE: { "schema": { "$ref": "#/components/schemas/Problem" } } },
+                "content": { MEDIA_TYPE: { "schema": schemas::reference("Problem") } },
             } },
         },
     })
@@ -53,7 +54,7 @@ fn operation(route: &AdminRoute) -> Value {
         "summary": route.does,
         "parameters": parameters,
         "responses": {
-            "2XX": { "description": "Done.", "content": { "application/json": {} } },
+            "2XX": { "description": "Done.", "content": { "application/json": content(route.schemas.1) } },
             "default": { "$ref": PROBLEM },
         },
         "x-scope": route.scope.name(),
@@ -66,7 +67,7 @@ fn operation(route: &AdminRoute) -> Value {
     match route.body {
         BodyKind::None => {}
         BodyKind::Json => {
-            let content = json!({ "application/json": { "schema": { "type": "object" } } });
+            let content = json!({ "application/json": content(route.schemas.0) });
             operation["requestBody"] = json!({ "content": content });
         }
         BodyKind::Config => {
@@ -77,43 +78,15 @@ fn operation(route: &AdminRoute) -> Value {
     operation
 }
 
+/// What has the schema of this name.
+fn content(schema: &str) -> Value {
+    if schema.is_empty() { json!({}) } else { json!({ "schema": schemas::reference(schema) }) }
+}
+
 /// Method and path in one word.
 fn identifier(route: &AdminRoute) -> String {
     let words = route.path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.fold(route.method.to_ascii_lowercase(), |all, word| format!("{all}_{word}"))
-}
-
-fn problem() -> Value {
-    let text = |about: &str| json!({ "type": "string", "description": about });
-    json!({
-        "type": "object",
-        "required": ["type", "title", "status", "detail"],
-        "properties": {
-            "type": text("`about:blank` where the status says it all."),
-            "title": text("The same for each problem of its type."),
-            "status": { "type": "integer", "minimum": 400, "maximum": 599 },
-            "detail": text("What is wrong with this request."),
-            "pointer": text("Where in its body that is: a JSON pointer (RFC 6901)."),
-            "problems": {
-                "type": "array",
-                "description": "What is wrong with the config that it is about.",
-                "items": {
-                    "type": "object",
-                    "required": ["message", "text"],
-                    "properties": {
-                        "file": text("The config file, as it was named."),
-                        "line": { "type": "integer", "minimum": 1 },
-                        "column": { "type": "integer", "minimum": 1 },
-                        "message": text("What is wrong."),
-                        "expected": text("What would be right."),
-                        "hint": text("What to write instead."),
-                        "note": text("What else there is to know."),
-                        "text": text("All of it as `check` prints it."),
-                    },
-                },
-            },
-        },
-    })
 }
 
 #[cfg(test)]
@@ -157,6 +130,9 @@ mod tests {
                 route.scope == Scope::Open
             );
             assert_eq!(operation["requestBody"].is_object(), route.body != BodyKind::None);
+            let (body, answer) = route.schemas;
+            assert_eq!(!body.is_empty(), route.body == BodyKind::Json, "{}: a body has a schema", route.path);
+            assert!(!answer.is_empty(), "{}: an answer has a schema", route.path);
             // What stands in braces is declared, and nothing else is in the path.
             let declared = operation["parameters"].as_array().expect("a list").iter();
             let in_path: Vec<&str> = declared
@@ -192,8 +168,8 @@ mod tests {
         problem.pointer = Some("/a".into());
         let shown = serde_json::to_value(problem).expect("JSON");
         let fields = |of: &Value| of.as_object().expect("fields").keys().cloned().collect::<BTreeSet<_>>();
-        let schema = super::problem();
-        assert_eq!(names(&schema), fields(&shown));
-        assert_eq!(names(&schema["properties"]["problems"]["items"]), fields(&shown["problems"][0]));
+        let schemas = schemas::components();
+        assert_eq!(names(&schemas["Problem"]), fields(&shown));
+        assert_eq!(names(&schemas["Fault"]), fields(&shown["problems"][0]));
     }
 }

@@ -35,6 +35,8 @@ pub struct AdminRoute {
     pub body: BodyKind,
     /// Which parameters its query may have.
     pub query: &'static [&'static str],
+    /// The schemas of a JSON body and of the answer, by name; empty: none.
+    pub schemas: (&'static str, &'static str),
     /// It changes what runs, so `If-Match` holds for it.
     pub changes: bool,
     /// What answers.
@@ -52,6 +54,7 @@ impl AdminRoute {
             does,
             body: BodyKind::None,
             query: &[],
+            schemas: ("", ""),
             changes: false,
             handler,
         }
@@ -73,6 +76,18 @@ impl AdminRoute {
     #[must_use]
     pub const fn taking(self, body: BodyKind) -> AdminRoute {
         AdminRoute { body, ..self }
+    }
+
+    /// The same with a JSON body of this schema.
+    #[must_use]
+    pub const fn taking_json(self, schema: &'static str) -> AdminRoute {
+        AdminRoute { body: BodyKind::Json, schemas: (schema, self.schemas.1), ..self }
+    }
+
+    /// The same with an answer of this schema.
+    #[must_use]
+    pub const fn giving(self, schema: &'static str) -> AdminRoute {
+        AdminRoute { schemas: (self.schemas.0, schema), ..self }
     }
 
     /// The same with parameters of the query.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hyper::StatusCode;
 
+use super::alias_routes;
 use super::api::Api;
 use super::config_routes;
 use super::event_routes;
@@ -24,19 +25,23 @@ pub const ROUTES: &[AdminRoute] = &[
     AdminRoute::read("/healthz", "Says that the process is alive.", |_, _| {
         Box::pin(async { life_routes::alive() })
     })
-    .open(),
+    .open()
+    .giving("Liveness"),
     AdminRoute::read(
         "/readyz",
         "Says whether the process is to get traffic; 503 and why, if not.",
         |api, _| Box::pin(async move { life_routes::ready(&api) }),
     )
-    .open(),
+    .open()
+    .giving("Readiness"),
     AdminRoute::read("/api/v1", "Says who answers, and what can be asked.", |api, asked| {
         Box::pin(async move { about(&api, &asked) })
-    }),
+    })
+    .giving("Process"),
     AdminRoute::read("/api/v1/openapi.json", "The same as an OpenAPI 3.1 document.", |_, _| {
         Box::pin(async { Ok(answers::ok(&openapi::document(ROUTES))) })
-    }),
+    })
+    .giving("Document"),
     AdminRoute::change(
         "POST",
         "/api/v1/config/plan",
@@ -46,17 +51,20 @@ pub const ROUTES: &[AdminRoute] = &[
     )
     .taking(BodyKind::Config)
     .with(&["file"])
-    .changing_nothing(),
+    .changing_nothing()
+    .giving("Plan"),
     AdminRoute::change(
         "POST",
         "/api/v1/config/reload",
         Configure,
         "Reads the config again and puts it into force.",
         |api, _| Box::pin(config_routes::reload(api)),
-    ),
+    )
+    .giving("Plan"),
     AdminRoute::change("POST", "/api/v1/reload", Configure, "The same.", |api, _| {
         Box::pin(config_routes::reload(api))
-    }),
+    })
+    .giving("Plan"),
     AdminRoute::change(
         "POST",
         "/api/v1/config/apply",
@@ -65,37 +73,44 @@ pub const ROUTES: &[AdminRoute] = &[
         |api, asked| Box::pin(trial_routes::apply(api, asked)),
     )
     .taking(BodyKind::Config)
-    .with(&["confirm", "file"]),
+    .with(&["confirm", "file"])
+    .giving("ApplyReport"),
     AdminRoute::change(
         "POST",
         "/api/v1/config/confirm",
         Configure,
         "Puts the config on trial into the place of the file.",
         |api, asked| Box::pin(trial_routes::confirm(api, asked)),
-    ),
+    )
+    .giving("Confirmed"),
     AdminRoute::change(
         "POST",
         "/api/v1/config/rollback",
         Configure,
         "Takes the config on trial back.",
         |api, asked| Box::pin(trial_routes::rollback(api, asked)),
-    ),
+    )
+    .giving("Plan"),
     AdminRoute::read(
         "/api/v1/config/digest",
         "A hash over the running state: as long as it is the same, nothing has changed.",
         |api, _| Box::pin(async move { config_routes::digest(&api) }),
-    ),
+    )
+    .giving("Digest"),
     AdminRoute::read("/api/v1/status", "The state of every listener, target and backend.", |api, _| {
         Box::pin(async move { status_routes::status(&api) })
-    }),
+    })
+    .giving("Status"),
     AdminRoute::read("/api/v1/targets/{target}", "The state of a target and its backends.", |api, asked| {
         Box::pin(async move { status_routes::target(&api, &asked) })
-    }),
+    })
+    .giving("Target"),
     AdminRoute::read(
         "/api/v1/targets/{target}/backends/{backend}",
         "The state of a backend.",
         |api, asked| Box::pin(async move { status_routes::backend(&api, &asked) }),
-    ),
+    )
+    .giving("Backend"),
     AdminRoute::change(
         "PATCH",
         "/api/v1/targets/{target}",
@@ -103,7 +118,8 @@ pub const ROUTES: &[AdminRoute] = &[
         "Sets max_in_flight by hand; null takes that back.",
         |api, asked| Box::pin(async move { hand_routes::set_target(&api, &asked).await }),
     )
-    .taking(BodyKind::Json),
+    .taking_json("TargetChange")
+    .giving("Change"),
     AdminRoute::change(
         "PATCH",
         "/api/v1/targets/{target}/backends/{backend}",
@@ -111,7 +127,8 @@ pub const ROUTES: &[AdminRoute] = &[
         "Sets state or weight by hand; null takes that back.",
         |api, asked| Box::pin(async move { hand_routes::set_backend(&api, &asked).await }),
     )
-    .taking(BodyKind::Json),
+    .taking_json("BackendChange")
+    .giving("Change"),
     AdminRoute::change(
         "POST",
         "/api/v1/targets/{target}/backends",
@@ -119,7 +136,8 @@ pub const ROUTES: &[AdminRoute] = &[
         "Adds a backend by hand.",
         |api, asked| Box::pin(async move { hand_routes::add(&api, &asked).await }),
     )
-    .taking(BodyKind::Json),
+    .taking_json("Addition")
+    .giving("Change"),
     AdminRoute::change(
         "DELETE",
         "/api/v1/targets/{target}/backends/{backend}",
@@ -127,25 +145,56 @@ pub const ROUTES: &[AdminRoute] = &[
         "Removes a backend by hand; what is under way finishes, tunnels within drain.",
         |api, asked| Box::pin(async move { hand_routes::remove(&api, &asked).await }),
     )
-    .with(&["drain", "for"]),
+    .with(&["drain", "for"])
+    .giving("Change"),
     AdminRoute::read(
         "/api/v1/overlay",
         "All that is changed by hand, beside what the file says.",
         |api, _| Box::pin(async move { hand_routes::overlay(&api) }),
-    ),
+    )
+    .giving("Overlay"),
     AdminRoute::change(
         "POST",
         "/api/v1/overlay/save",
         Configure,
         "Writes what is changed by hand into the config's files.",
         |api, asked| Box::pin(async move { hand_routes::save(&api, &asked).await }),
-    ),
+    )
+    .giving("SaveReport"),
     AdminRoute::read(
         "/api/v1/events",
         "The latest events; with Accept: text/event-stream a stream of those to come.",
         |api, asked| Box::pin(async move { event_routes::events(&api, &asked) }),
     )
-    .with(&["after", "kind", "limit"]),
+    .with(&["after", "kind", "limit"])
+    .giving("Events"),
+    AdminRoute::read(
+        "/goloadbalance",
+        "Says of each server whether it gets traffic, as GoLoadBalance does.",
+        |api, asked| Box::pin(async move { alias_routes::servers(&api, &asked) }),
+    )
+    .with(&["target"])
+    .giving("Servers"),
+    AdminRoute::change(
+        "POST",
+        "/goloadbalance/add_server",
+        Configure,
+        "Adds a backend by hand, as GoLoadBalance does.",
+        |api, asked| Box::pin(async move { alias_routes::add_server(&api, &asked).await }),
+    )
+    .taking_json("Host")
+    .with(&["target"])
+    .giving("Change"),
+    AdminRoute::change(
+        "POST",
+        "/goloadbalance/remove_server",
+        Configure,
+        "Removes a backend by hand, as GoLoadBalance does.",
+        |api, asked| Box::pin(async move { alias_routes::remove_server(&api, &asked).await }),
+    )
+    .taking_json("Host")
+    .with(&["target"])
+    .giving("Change"),
 ];
 
 fn facts(route: &AdminRoute) -> RouteFacts {

@@ -13,6 +13,7 @@ use super::status::assembly::Sources;
 use super::status::report::ProcessReport;
 use super::trial_routes::trial_report;
 use crate::net::now;
+use crate::snapshot::Snapshot;
 use crate::telemetry::cells::{Readings, Totals};
 
 impl Api {
@@ -66,7 +67,7 @@ pub(super) fn target(api: &Api, asked: &Question) -> AdminOutcome {
     let (sources, name) = (api.sources()?, asked.parameter("target"));
     match sources.target(name) {
         Some(report) => Ok(ok(&report)),
-        None => Err(no_target(&sources, name)),
+        None => Err(no_target(&sources.snapshot, name)),
     }
 }
 
@@ -77,18 +78,19 @@ pub(super) fn backend(api: &Api, asked: &Question) -> AdminOutcome {
         return Ok(ok(&report));
     }
     let found = sources.snapshot.targets.iter().find(|one| &*one.name == target);
-    let Some(found) = found else { return Err(no_target(&sources, target)) };
+    let Some(found) = found else { return Err(no_target(&sources.snapshot, target)) };
     let names = found.backends.iter().map(|backend| &*backend.name);
     Err(missing(&format!("target {target} has no backend `{}`", clipped(name)), name, names))
 }
 
-fn no_target(sources: &Sources, name: &str) -> ProblemDocument {
-    let names = sources.snapshot.targets.iter().map(|target| &*target.name);
+/// 404: there is no such target.
+pub(super) fn no_target(snapshot: &Snapshot, name: &str) -> ProblemDocument {
+    let names = snapshot.targets.iter().map(|target| &*target.name);
     missing(&format!("there is no target `{}`", clipped(name)), name, names)
 }
 
 /// What somebody asks for may be long.
-fn clipped(name: &str) -> String {
+pub(super) fn clipped(name: &str) -> String {
     name.chars().take(60).collect()
 }
 

@@ -25,7 +25,7 @@ pub(super) async fn apply(api: Arc<Api>, asked: Question) -> AdminOutcome {
         let detail = "the body is the text of a config, and this one is empty";
         return Err(ProblemDocument::plain(StatusCode::BAD_REQUEST, detail));
     };
-    let loader = api.loader_of(text.clone(), asked.query("file"));
+    let loader = api.loader_of(text.clone(), asked.query("file"), &asked.caller);
     let ask = ApplyAsk { text: text.into(), loader, who: asked.caller.who, window };
     let Applied { plan, trial } = api.running.apply_text(ask).await.map_err(problem)?;
     Ok(ok(&ApplyReport { plan, trial: trial.as_deref().map(trial_report) }))

@@ -26,9 +26,31 @@ pub(super) fn run(options: &CompletionsOptions) -> anyhow::Result<ExitCode> {
             script += &(line + "\n");
         }
     }
+    if options.shell == Shell::Bash {
+        script = script.replace("complete -F _evenkeel ", "complete -F _evenkeel_whole ");
+        script += WHOLE_WORDS;
+    }
     output::print(&script)?;
     Ok(ExitCode::SUCCESS)
 }
+
+/// Names of backends have colons, at which bash begins another word: the words are put together again, and what is proposed loses
+/// what stands there already.
+const WHOLE_WORDS: &str = r#"
+_evenkeel_whole() {
+    local line="${COMP_LINE:0:$COMP_POINT}"
+    local word="${line##*[[:space:]]}"
+    if [[ "$word" != *:* || "$COMP_WORDBREAKS" != *:* ]]; then
+        _evenkeel "$@"
+        return
+    fi
+    local before="${word%:*}:"
+    read -ra COMP_WORDS <<< "$line"
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    _evenkeel "$1" "$word" "${COMP_WORDS[COMP_CWORD - 1]}"
+    COMPREPLY=("${COMPREPLY[@]#"$before"}")
+}
+"#;
 
 /// Whether it is the name of a target or a backend.
 fn takes_name(arg: &Arg) -> bool {

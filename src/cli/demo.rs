@@ -122,6 +122,7 @@ fn admin(port: u16, token: &str) -> AdminAccess {
         binds: vec![(Ipv4Addr::LOCALHOST, port).into()],
         tokens: Some(vec![AdminToken::new("demo", Scope::Configure, token.as_bytes())]),
         hosts: Vec::new(),
+        configure_over_tcp: false,
         tls: None,
     }
 }
@@ -179,6 +180,6 @@ fn welcome([http_port, https_port, tcp_port, admin_port]: [u16; 4], token: &str,
 /// There is no file.
 fn never() -> ConfigSource {
     let loader: Loader = Arc::new(|| anyhow::bail!("the demo has no config file to read again"));
-    let text: TextLoader = Arc::new(|_, _| anyhow::bail!("the demo serves its own config and no other"));
+    let text: TextLoader = Arc::new(|_, _, _| anyhow::bail!("the demo serves its own config and no other"));
     ConfigSource { file: None, loader, text, texts: None }
 }

@@ -47,12 +47,16 @@ pub(super) fn source(settings: &Settings) -> ConfigSource {
         file: path.clone(),
         texts: path.map(|path| with_texts(path, settings.flags())),
         loader: Arc::new(move || again(&again_settings)),
-        text: Arc::new(move |text, name| {
+        text: Arc::new(move |text, name, fence| {
             let env = |name: &str| std::env::var(name).ok();
             let flags = text_settings.flags();
-            Ok(match file(&text_settings) {
-                Some(file) if !is_input(&file) => config::load_instead(text, name, &file, &flags, &env)?,
-                Some(_) | None => config::load_text(text, name, Path::new(""), &flags, &env)?,
+            let file = file(&text_settings).filter(|file| !is_input(file));
+            if let Some(fence) = fence {
+                return Ok(config::load_fenced(text, name, file.as_deref(), &flags, fence)?);
+            }
+            Ok(match file {
+                Some(file) => config::load_instead(text, name, &file, &flags, &env)?,
+                None => config::load_text(text, name, Path::new(""), &flags, &env)?,
             })
         }),
     }

@@ -159,6 +159,14 @@ impl BackendRules {
     }
 }
 
+/// Where the backend of this URL is.
+///
+/// # Errors
+/// What is wrong with the URL, as a predicate.
+pub fn backend_address(url: &str) -> Result<BackendAddress, String> {
+    backend_url(url, "http").map(|place| place.address).map_err(|wrong| wrong.message)
+}
+
 impl BackendAddress {
     /// One text for every way to write the same address.
     #[must_use]

@@ -40,10 +40,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-pub use addition::{Addition, AdditionFault, NewBackend};
+pub use addition::{Addition, AdditionFault, NewBackend, backend_address};
 pub use certificate::identity_of;
 pub use effective::Effective;
 pub use error::{Problem, Problems};
+pub use files::fence::{Fence, NamedPaths, PathUse};
 pub use files::{FileRole, Files};
 pub use flags::Flags;
 pub use include::Instead;
@@ -74,6 +75,8 @@ pub struct Loaded {
     pub warnings: Vec<String>,
     /// What it was read from and which files it names, each as it was right before it was read.
     pub files: Files,
+    /// Every file, folder and socket that its keys name.
+    pub named: NamedPaths,
     /// What each target's keys say about backends, for those that are added later: in the order of the targets.
     pub backend_rules: Arc<[BackendRules]>,
     /// The config file and those that it includes, in the order in which they were read.
@@ -123,7 +126,7 @@ pub fn load(
     let mut files = Files::default();
     files.add(path, FileRole::Config);
     match include::read(path, FILE_MAX) {
-        Ok(text) => load_source(SourceFile::new(path, &text), files, flags, env),
+        Ok(text) => load_source(SourceFile::new(path, &text), files, None, flags, env),
         Err(fault) => {
             let mut report = Report::about(&path.display().to_string(), "");
             report.files = files;
@@ -144,7 +147,7 @@ pub fn load_with(
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Loaded, Problems> {
     let Some(text) = texts.get(path) else { return load(Some(path), flags, env) };
-    load_once(SourceFile::new(path, text), texts, Files::default(), flags, env)
+    load_once(SourceFile::new(path, text), texts, (Files::default(), None), flags, env)
 }
 
 /// Loads what `source` gives, called `name`. Relative paths count from where the process runs.
@@ -194,17 +197,35 @@ pub fn load_instead(
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Loaded, Problems> {
     let source = SourceFile { name: name.into(), ..SourceFile::new(file, text) };
-    load_source(source, Files::default(), flags, env)
+    load_source(source, Files::default(), None, flags, env)
+}
+
+/// Loads a text that came from afar, as if it were what is in `file`, or where the process runs. It may name what `fence` lets it
+/// name, and is told nothing of files and of the environment.
+///
+/// # Errors
+/// Every problem that was found, in the order of the text.
+pub fn load_fenced(
+    text: &str,
+    name: &str,
+    file: Option<&Path>,
+    flags: &Flags,
+    fence: &Fence,
+) -> Result<Loaded, Problems> {
+    let source = SourceFile { name: name.into(), ..SourceFile::new(file.unwrap_or(Path::new("")), text) };
+    load_source(source, Files::default(), Some(fence), flags, &|_| None)
 }
 
 /// Loads a file and what it includes; `files`: what has been read for that.
 fn load_source(
     main: SourceFile,
     files: Files,
+    fence: Option<&Fence>,
     flags: &Flags,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Loaded, Problems> {
-    let load = |main: SourceFile, instead: &Instead| load_once(main, instead, files.clone(), flags, env);
+    let load =
+        |main: SourceFile, instead: &Instead| load_once(main, instead, (files.clone(), fence), flags, env);
     load(main, &Instead::new()).map_err(|problems| {
         let (files, sources) = (problems.files.clone(), problems.sources.clone());
         let texts: HashMap<PathBuf, Arc<str>> =
@@ -239,11 +260,11 @@ pub fn instance_in(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> model::
 fn load_once(
     main: SourceFile,
     instead: &Instead,
-    files: Files,
+    (files, fence): (Files, Option<&Fence>),
     flags: &Flags,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Loaded, Problems> {
-    let mut report = Report::new(vec![main]);
+    let mut report = Report::behind(fence, vec![main]);
     report.files = files;
     let Some(gathered) = include::gather(&mut report, instead, env) else {
         return Err(report.finish());
@@ -257,6 +278,9 @@ fn load_once(
             _ => "this file has no `targets`",
         };
         report.whole(message).expected(strangers::SMALLEST);
+    }
+    if report.is_breached() {
+        return Err(report.finish());
     }
     accept(raw, flags, report)
 }
@@ -284,8 +308,8 @@ fn accept(mut raw: Raw, flags: &Flags, mut report: Report) -> Result<Loaded, Pro
     let (config, backend_rules) = validate::accept(&raw, &mut report, &mut rows);
     if report.is_empty() {
         let sources = report.sources().iter().map(SourceStamp::of).collect();
-        let (warnings, files) = report.into_accepted();
-        Ok(Loaded { config, effective: rows.into_list(), warnings, files, backend_rules, sources })
+        let (warnings, files, named) = report.into_accepted();
+        Ok(Loaded { config, effective: rows.into_list(), warnings, files, named, backend_rules, sources })
     } else {
         Err(report.finish())
     }

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use super::error::{Problem, Problems, Shown, Wrong, order};
 use super::files::Files;
+use super::files::fence::{Fence, Guard, NamedPaths, PathUse};
 use super::hidden;
 use super::origin::{Origin, Place, SourceFile, Spot};
+use super::pattern::Pattern;
 use super::snippet::{lines, snippet};
 
 /// What is wrong so far, and the files that it may be wrong in.
@@ -24,6 +26,10 @@ pub(super) struct Report {
     warnings: Vec<String>,
     /// What was read, or would have been.
     pub(super) files: Files,
+    /// What it names.
+    named: NamedPaths,
+    /// What it may name; `None`: whatever this process may read.
+    guard: Option<Guard>,
 }
 
 impl Report {
@@ -36,7 +42,44 @@ impl Report {
             secrets: Vec::new(),
             warnings: Vec::new(),
             files: Files::default(),
+            named: NamedPaths::new(),
+            guard: None,
         }
+    }
+
+    /// The same about a config that may name only some files.
+    pub(super) fn behind(fence: Option<&Fence>, sources: Vec<SourceFile>) -> Self {
+        Report { guard: fence.cloned().map(Guard::new), ..Report::new(sources) }
+    }
+
+    /// Notes that something is named at `place`; reports it, if it may not be.
+    pub(super) fn names(&mut self, path: &Path, using: PathUse, place: Option<Place>) -> bool {
+        self.named.insert((using, path.to_owned()));
+        let is_pattern = using == PathUse::Include && path.to_str().is_some_and(Pattern::is_one);
+        let guard = self.guard.as_mut();
+        let is_fine = guard.is_none_or(|guard| guard.admits(path, using, is_pattern, place));
+        if let (false, Some(place)) = (is_fine, place) {
+            // In the words of every other problem with a file.
+            self.at(place, "");
+        }
+        is_fine
+    }
+
+    /// The file of this number is a part of the config because of what stands at `place`.
+    pub(super) fn bring(&mut self, file: u16, place: Place) {
+        if let Some(guard) = &mut self.guard {
+            guard.bring(file, place);
+        }
+    }
+
+    /// It came from afar.
+    pub(super) fn is_guarded(&self) -> bool {
+        self.guard.is_some()
+    }
+
+    /// It names what it may not, so nothing of what it names is to be opened.
+    pub(super) fn is_breached(&self) -> bool {
+        self.guard.as_ref().is_some_and(|guard| guard.is_breached)
     }
 
     /// The same about one file with this text.
@@ -132,9 +175,9 @@ impl Report {
         self.warnings.push(message);
     }
 
-    /// The warnings of a config in which nothing is wrong, and the files that it was made of.
-    pub(super) fn into_accepted(self) -> (Vec<String>, Files) {
-        (self.warnings, self.files)
+    /// The warnings of a config in which nothing is wrong, the files that it was made of, and what it names.
+    pub(super) fn into_accepted(self) -> (Vec<String>, Files, NamedPaths) {
+        (self.warnings, self.files, self.named)
     }
 
     /// Ends the collection.
@@ -145,6 +188,10 @@ impl Report {
             number += 1;
             problem.place.and_then(|place| broken.get(&place)).is_none_or(|said| number <= *said)
         });
+        if let Some(guard) = &self.guard {
+            self.list.iter_mut().for_each(|problem| guard.mask(problem));
+            self.sources.truncate(1);
+        }
         // A stable sort keeps the order of discovery at one place.
         self.list.sort_by_key(order);
         self.list.dedup();

@@ -39,7 +39,12 @@ fn fill(node: &mut Node, is_secret: bool, environment: Environment<'_>, report: 
                 return;
             }
             let shown = if is_secret { |_: &str| "this value".to_owned() } else { quoted };
-            match expand(&scalar.text, environment, shown) {
+            let expanded = if report.is_guarded() {
+                literal(&scalar.text, shown)
+            } else {
+                expand(&scalar.text, environment, shown)
+            };
+            match expanded {
                 Ok((text, variable)) => {
                     scalar.text = text;
                     scalar.variable = variable;
@@ -67,6 +72,18 @@ fn fill(node: &mut Node, is_secret: bool, environment: Environment<'_>, report: 
 struct Fault {
     message: String,
     note: String,
+}
+
+/// The same of a text that came from afar, which has nothing to do with the environment of this process.
+fn literal(text: &str, shown: fn(&str) -> String) -> Result<(String, Option<String>), Fault> {
+    match expand(text, &|_| Some(String::new()), shown)? {
+        (text, None) => Ok((text, None)),
+        (_, Some(_)) => Err(Fault {
+            message: "variables such as `${NAME}` are not filled in where a config comes from afar"
+                .to_owned(),
+            note: "write the value itself, or `$${` if the two characters are meant".to_owned(),
+        }),
+    }
 }
 
 /// The text with its variables filled in and the name of the first one. A fault quotes it as `shown` says.

@@ -75,6 +75,42 @@ fn completions_know_commands_flags_and_names_for_every_shell() {
     assert!(err.contains("tcsh") && err.contains("bash, elvish, fish, powershell, zsh"), "{err}");
 }
 
+/// bash begins another word at each colon.
+#[test]
+fn names_with_colons_are_completed_in_bash() {
+    use std::io::Write as _;
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let stub = folder.path().join("evenkeel");
+    std::fs::write(&stub, "#!/bin/sh\nprintf 'web\nweb/10.0.0.1:80\nweb/10.0.0.1:8080\nweb/[::1]:80\n'\n")
+        .unwrap();
+    std::fs::set_permissions(&stub, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (_, script, _) = outcome(&["completions", "bash"]);
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    // The words as bash has them when somebody presses the key behind `line`.
+    let proposed = |line: &str, words: &str| {
+        let ask = format!(
+            "source /dev/stdin; COMP_LINE='{line}'; COMP_POINT=${{#COMP_LINE}}; COMP_WORDS=({words}); \
+             COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); complete -p evenkeel | grep -q _evenkeel_whole || exit 9; \
+             last=\"${{COMP_WORDS[COMP_CWORD]}}\"; _evenkeel_whole evenkeel \"$last\" drain; echo \"${{COMPREPLY[@]}}\""
+        );
+        let mut bash = std::process::Command::new("bash");
+        bash.args(["-c", &ask]).env("PATH", &path).env_remove("COMP_WORDBREAKS");
+        bash.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let mut bash = bash.spawn().unwrap();
+        bash.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+        String::from_utf8(bash.wait_with_output().unwrap().stdout).unwrap().trim_end().to_owned()
+    };
+    assert_eq!(
+        proposed("evenkeel drain we", "evenkeel drain we"),
+        "web web/10.0.0.1:80 web/10.0.0.1:8080 web/[::1]:80"
+    );
+    assert_eq!(proposed("evenkeel drain web/10.0.0.1:", "evenkeel drain web/10.0.0.1 ':'"), "80 8080");
+    assert_eq!(proposed("evenkeel drain web/10.0.0.1:808", "evenkeel drain web/10.0.0.1 ':' 808"), "8080");
+    assert_eq!(proposed("evenkeel drain web/[::", "evenkeel drain 'web/[' '::'"), "1]:80");
+    assert_eq!(proposed("evenkeel drain x:", "evenkeel drain x ':'"), "");
+}
+
 #[test]
 fn the_manual_page_has_every_command_flag_and_exit_code() {
     let (code, page, _) = outcome(&["man"]);

@@ -14,6 +14,29 @@ fn run(process: &Process, line: &str) -> (Option<i32>, String) {
     (output.status.code(), if stdout.is_empty() { stderr } else { stdout })
 }
 
+/// A process that is killed can't take its link away.
+#[test]
+fn links_that_lead_nowhere_were_left_for_ever() {
+    use std::os::unix::fs::{DirBuilderExt as _, symlink};
+    let backends = fakes(1);
+    let process = begin(&backends);
+    let link = |name: &str, to: &std::path::Path| {
+        let folder = process.folder().join(name);
+        std::fs::DirBuilder::new().mode(0o700).create(&folder).unwrap();
+        symlink(to, folder.join("admin.sock")).unwrap();
+        folder
+    };
+    let dead = process.folder().join("dead.sock");
+    drop(std::os::unix::net::UnixListener::bind(&dead).unwrap());
+    let gone =
+        [link("evenkeel-1-00000001", &dead), link("evenkeel-1-00000002", &process.folder().join("none"))];
+    let alive = link("evenkeel-1-00000003", &process.socket());
+    let (code, text) = run(&process, "status");
+    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(gone.map(|folder| folder.exists()), [false, false]);
+    assert!(alive.join("admin.sock").exists() && dead.exists());
+}
+
 fn begin(backends: &[Running]) -> Process {
     Process::start(&of(backends, ""), 1)
 }

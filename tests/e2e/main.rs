@@ -9,6 +9,7 @@
 )]
 
 mod addresses;
+mod admin_afar;
 mod admin_door;
 mod admin_events;
 mod admin_hostile;
@@ -16,6 +17,7 @@ mod balance_hash;
 mod balance_load;
 mod by_hand;
 mod by_hand_commands;
+mod by_hand_full;
 mod by_hand_kills;
 mod by_hand_save;
 mod clients;
@@ -23,6 +25,7 @@ mod cuts;
 mod door_lab;
 mod drain;
 mod faults;
+mod goloadbalance;
 mod hedges;
 mod http_aborts;
 mod http_answers;
@@ -54,6 +57,7 @@ mod life_resilience;
 mod life_shutdown;
 mod life_splice;
 mod life_tcp;
+mod openapi;
 mod operator;
 mod plan;
 mod plan_admin;

@@ -103,7 +103,13 @@ mod tests {
 
     fn access(has_tokens: bool) -> AdminAccess {
         let tokens = has_tokens.then(|| vec![AdminToken::new("ci", Scope::Operate, SECRET.as_bytes())]);
-        AdminAccess { binds: Vec::new(), tokens, hosts: vec!["lb.internal".to_owned()], tls: None }
+        AdminAccess {
+            binds: Vec::new(),
+            tokens,
+            hosts: vec!["lb.internal".to_owned()],
+            configure_over_tcp: false,
+            tls: None,
+        }
     }
 
     fn judge(line: &str, headers: &str, has_tokens: bool) -> Result<Caller, u16> {

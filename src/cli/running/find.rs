@@ -1,6 +1,7 @@
 //! Which process is meant: by its socket, by its config, or because there is no other one.
 
 use std::fmt::Write as _;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -101,7 +102,16 @@ async fn live(sockets: Vec<PathBuf>) -> Vec<Live> {
 /// In a folder that all may write to anybody could put a socket and wait for configs.
 async fn is_trusted(socket: &Path) -> bool {
     let own = rustix::process::geteuid().as_raw();
-    let Ok(stream) = UnixStream::connect(socket).await else { return false };
+    let stream = match UnixStream::connect(socket).await {
+        Ok(stream) => stream,
+        Err(error) => {
+            // Who was killed has left its link behind.
+            if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) {
+                UsualFolders::here().forget(socket);
+            }
+            return false;
+        }
+    };
     let is_shared = socket.starts_with("/tmp") || socket.starts_with(std::env::temp_dir());
     stream.peer_cred().is_ok_and(|peer| {
         let peer = peer.uid();

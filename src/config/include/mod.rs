@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::error::quoted;
 use super::files::FileRole;
+use super::files::fence::PathUse;
 use super::origin::{Place, SourceFile, Written};
 use super::pattern::Pattern;
 use super::raw;
@@ -102,8 +103,14 @@ impl Reading<'_> {
         let folder = self.report.source(place.file).folder().to_owned();
         if !Pattern::is_one(text) {
             let path = folder.join(text);
+            if !self.report.names(&path, PathUse::Include, Some(place)) {
+                return;
+            }
             self.report.files.add(&path, FileRole::Config);
             self.file(&path, place, None);
+            return;
+        }
+        if !self.report.names(&folder.join(text), PathUse::Include, Some(place)) {
             return;
         }
         let pattern = match Pattern::new(&folder, text) {
@@ -170,6 +177,7 @@ impl Reading<'_> {
                 self.left -= text.len() as u64;
                 let file =
                     self.report.add(SourceFile { text: Arc::clone(&text), ..SourceFile::new(path, "") });
+                self.report.bring(file, place);
                 self.chain.push((identity, file));
                 self.take(&text, file);
                 self.chain.pop();

@@ -109,6 +109,9 @@ impl Unreadable {
                 let column = small(lines(&before).last().unwrap_or_default().chars().count() + 1);
                 let text = String::from_utf8_lossy(&bytes);
                 let file = report.add(SourceFile::new(path, &text));
+                if let Some((place, _)) = included {
+                    report.bring(file, place);
+                }
                 report
                     .at(Place { file, line, column, width: 1 }, "this byte is not part of a UTF-8 text")
                     .expected("a file in UTF-8")

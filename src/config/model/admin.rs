@@ -48,6 +48,8 @@ pub struct AdminAccess {
     pub tokens: Option<Vec<AdminToken>>,
     /// Names by which it may be addressed beside IP addresses and `localhost`, in lower case without a dot at the end.
     pub hosts: Vec<String>,
+    /// The text of a config is taken there too, from a token with the scope `configure`.
+    pub configure_over_tcp: bool,
     /// TLS; `None`: plain.
     pub tls: Option<Arc<ListenerTls>>,
 }
@@ -118,8 +120,13 @@ mod tests {
     fn a_token_is_found_by_all_of_its_bytes_and_shown_by_none() {
         let tokens = [("one", Scope::Read), ("two", Scope::Configure)];
         let tokens = tokens.map(|(name, scope)| AdminToken::new(name, scope, name.repeat(9).as_bytes()));
-        let access =
-            AdminAccess { binds: Vec::new(), tokens: Some(tokens.to_vec()), hosts: Vec::new(), tls: None };
+        let access = AdminAccess {
+            binds: Vec::new(),
+            tokens: Some(tokens.to_vec()),
+            hosts: Vec::new(),
+            configure_over_tcp: false,
+            tls: None,
+        };
         let found = |secret: &str| access.token(secret.as_bytes()).map(|token| token.name.as_str());
         assert_eq!((found(&"one".repeat(9)), found(&"two".repeat(9))), (Some("one"), Some("two")));
         for wrong in ["", "one", "oneone", &"ONE".repeat(9), &format!("{}x", "one".repeat(9))] {

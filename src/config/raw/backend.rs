@@ -10,6 +10,7 @@ use super::unfit::BACKEND_PORT;
 use super::vocabulary::words::name;
 use crate::config::edit::Fix;
 use crate::config::error::{Wrong, one_of};
+use crate::config::files::fence::PathUse;
 use crate::config::model::{BackendAddress, BackendState, Protocol};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::yaml::{Entry, Node, Typed};
@@ -124,7 +125,7 @@ fn backend(item: &Node, reader: &mut Reader<'_>) -> Option<RawBackend> {
             let mut place = reader
                 .parsed(url, "a URL such as `http://127.0.0.1:8001`", |text| backend_url(text, usual))?;
             if let BackendAddress::Unix(path) = &mut place.value.address {
-                *path = reader.path(&path.to_string_lossy(), &place.spot);
+                *path = reader.path(&path.to_string_lossy(), PathUse::BackendSocket, &place.spot);
             }
             place
         }

@@ -12,6 +12,7 @@ use super::shape;
 use super::vocabulary::words::{is_token, name};
 use crate::config::edit::Fix;
 use crate::config::error::{Wrong, one_of, quoted};
+use crate::config::files::fence::PathUse;
 use crate::config::model::{Balance, HashKey, Portion};
 use crate::config::origin::{Field, Written};
 use crate::config::units;
@@ -296,7 +297,7 @@ fn key_file(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<PathBuf>> 
     let read = reader.word(entry, EXPECTED, |text| {
         if text.is_empty() { Err(Wrong::new("is empty", EXPECTED)) } else { Ok(text.to_owned()) }
     })?;
-    Some(Written::new(reader.read_path(&read.value, &read.spot), read.spot))
+    Some(Written::new(reader.read_path(&read.value, PathUse::StickyKey, &read.spot), read.spot))
 }
 
 #[cfg(test)]

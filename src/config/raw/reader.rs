@@ -16,6 +16,7 @@ use super::vocabulary::later;
 use crate::config::edit::Fix;
 use crate::config::error::{Wrong, one_of, quoted};
 use crate::config::files::FileRole;
+use crate::config::files::fence::PathUse;
 use crate::config::hidden;
 use crate::config::origin::{Origin, Place, Spot, Written};
 use crate::config::report::Report;
@@ -64,15 +65,24 @@ impl<'r> Reader<'r> {
     }
 
     /// A path as it is written there, counted from the folder of that file.
-    pub(super) fn path(&self, text: &str, spot: &Spot) -> PathBuf {
+    pub(super) fn path(&mut self, text: &str, using: PathUse, spot: &Spot) -> PathBuf {
+        self.named_path(text, using, spot).0
+    }
+
+    /// Beside it, whether it may be named.
+    fn named_path(&mut self, text: &str, using: PathUse, spot: &Spot) -> (PathBuf, bool) {
         let file = spot.place.map_or(0, |place| place.file);
-        self.report.source(file).folder().join(text)
+        let path = self.report.source(file).folder().join(text);
+        let is_fine = self.report.names(&path, using, spot.place);
+        (path, is_fine)
     }
 
     /// The same of a file that is read when the config is.
-    pub(super) fn read_path(&mut self, text: &str, spot: &Spot) -> PathBuf {
-        let path = self.path(text, spot);
-        self.report.files.add(&path, FileRole::Named);
+    pub(super) fn read_path(&mut self, text: &str, using: PathUse, spot: &Spot) -> PathBuf {
+        let (path, is_fine) = self.named_path(text, using, spot);
+        if is_fine {
+            self.report.files.add(&path, FileRole::Named);
+        }
         path
     }
 
@@ -170,8 +180,7 @@ impl<'r> Reader<'r> {
     fn refuse_key(&mut self, entry: &Entry, all: &[Entry], shape: &Shape) -> Option<&'static str> {
         if entry.key.is_empty() {
             self.report.at(entry.key_place, format!("a value without a key {}", shape.title));
-        } else if let Some(instead) = later::inside(shape.path, &entry.key).or_else(|| later::key(&entry.key))
-        {
+        } else if let Some(instead) = later::key(&entry.key) {
             let message = format!("`{}` is not supported yet: {instead}", entry.key);
             let problem = self.report.at(entry.key_place, message);
             match later::until_then(&entry.key) {

@@ -7,6 +7,8 @@ use super::reader::{Reader, found};
 use super::target::RawTarget;
 use super::vocabulary::spoken::Spoken;
 use crate::config::error::Wrong;
+use crate::config::files::fence::PathUse;
+use crate::config::model::BackendAddress;
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::yaml::{Entry, Typed};
 
@@ -25,9 +27,12 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
             continue;
         };
         match backend_url(text, "http") {
-            Ok(place) => {
-                let place = Written::new(place, reader.spot_of_use(item));
-                backends.push(RawBackend::at(place));
+            Ok(mut place) => {
+                let used = reader.spot_of_use(item);
+                if let BackendAddress::Unix(path) = &mut place.address {
+                    *path = reader.path(&path.to_string_lossy(), PathUse::BackendSocket, &used);
+                }
+                backends.push(RawBackend::at(Written::new(place, used)));
             }
             Err(wrong) => reader.report.wrong(&spot, "an entry of `servers`", wrong),
         }
@@ -49,3 +54,23 @@ pub(in crate::config) fn default_target(spot: Spot, backends: Field<Vec<RawBacke
 
 /// Where the target `default` listens.
 const DEFAULT_PORT: u16 = 3030;
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::config::files::fence::PathUse;
+    use crate::config::{Flags, load_text};
+
+    #[test]
+    fn a_socket_counts_from_the_folder_and_is_one_that_the_config_names() {
+        let text = "servers: [\"unix:a.sock\", \"unix:/run/b.sock\"]";
+        let loaded = load_text(text, "t.yaml", Path::new("/etc/e"), &Flags::default(), &|_| None);
+        let loaded = loaded.expect("valid");
+        let backends = loaded.config.targets[0].backends.iter();
+        let addresses: Vec<String> = backends.map(|backend| backend.address.to_string()).collect();
+        assert_eq!(addresses, ["unix:/etc/e/a.sock", "unix:/run/b.sock"]);
+        let named = ["/etc/e/a.sock", "/run/b.sock"].map(|path| (PathUse::BackendSocket, path.into()));
+        assert_eq!(loaded.named, named.into());
+    }
+}

@@ -1,6 +1,7 @@
 //! Which keys exist where, and what each takes. The walker refuses every other key; `config::keys` hands the list
 //! to the tests that keep the documentation complete, and the JSON Schema is made of it.
 
+mod admin;
 mod resilience;
 mod top;
 
@@ -25,8 +26,9 @@ use crate::config::model::tls::{ClientAuth, TlsVersion};
 use crate::config::model::{
     BackendState, Balance, EventFormat, Forwarded, HashKey, LogLevel, Portion, WatchMode,
 };
+pub(super) use admin::{ADMIN, ADMIN_TLS};
 pub(super) use resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
-pub(super) use top::{ACCESS_LOG, ADMIN, ADMIN_TLS, WEBHOOK};
+pub(super) use top::{ACCESS_LOG, WEBHOOK};
 
 /// The file itself.
 pub(super) const TOP: Shape = Shape {

@@ -17,6 +17,7 @@ use super::vocabulary::later;
 use super::vocabulary::spoken::Spoken;
 use super::vocabulary::words::{is_token, name};
 use crate::config::error::{Wrong, quoted};
+use crate::config::files::fence::PathUse;
 use crate::config::model::{Forwarded, HostHeader, Protocol};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::yaml::{Entry, Typed};
@@ -189,8 +190,10 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
 /// One address to listen on, or a list of them.
 fn listeners(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<Written<RawListener>>>> {
     const EXPECTED: &str = "a port such as `8080`, or an address with port";
-    let placed = |listener: RawListener, spot: &Spot, reader: &Reader<'_>| match listener {
-        RawListener::Unix(path) => RawListener::Unix(reader.path(&path.to_string_lossy(), spot)),
+    let placed = |listener: RawListener, spot: &Spot, reader: &mut Reader<'_>| match listener {
+        RawListener::Unix(path) => {
+            RawListener::Unix(reader.path(&path.to_string_lossy(), PathUse::Socket, spot))
+        }
         RawListener::Port(_) | RawListener::At(..) => listener,
     };
     let Typed::List(items) = entry.node.typed() else {

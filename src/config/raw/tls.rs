@@ -10,6 +10,7 @@ use super::kind::Shape;
 use super::reader::{Reader, Section};
 use super::shape;
 use crate::config::error::{Wrong, quoted};
+use crate::config::files::fence::PathUse;
 use crate::config::model::tls::{ClientAuth, TlsVersion};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::yaml::{Entry, Node, Typed};
@@ -89,7 +90,7 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Raw
         identity,
         certificates,
         is_faulty,
-        client_ca: section.find("client_ca").and_then(|entry| file(entry, reader)),
+        client_ca: section.find("client_ca").and_then(|entry| file(entry, PathUse::Certificates, reader)),
         client_auth: section.find("client_auth").and_then(|entry| reader.choice(entry, ClientAuth::ALL)),
         min_version: section.find("min_version").and_then(|entry| min_version(entry, reader)),
     };
@@ -106,7 +107,7 @@ pub(super) fn walk_upstream(entry: &Entry, reader: &mut Reader<'_>) -> Option<Wr
         None => Field::Absent,
     };
     let raw = RawUpstreamTls {
-        ca_file: section.find("ca_file").and_then(|entry| file(entry, reader)),
+        ca_file: section.find("ca_file").and_then(|entry| file(entry, PathUse::Certificates, reader)),
         server_name,
         identity: identity(&section, ("client_cert", "client_key"), spot.clone(), reader),
         insecure: section.find("insecure").and_then(|entry| reader.switch(entry)),
@@ -132,15 +133,15 @@ fn identity(
     spot: Spot,
     reader: &mut Reader<'_>,
 ) -> RawIdentity {
-    let mut read = |key: &'static str| match section.find(key) {
-        Some(entry) => Field::read(file(entry, reader)),
+    let mut read = |key: &'static str, using: PathUse| match section.find(key) {
+        Some(entry) => Field::read(file(entry, using, reader)),
         None if section.is_misspelt(key) => Field::Faulty,
         None => Field::Absent,
     };
-    RawIdentity { cert: read(cert), key: read(key), spot }
+    RawIdentity { cert: read(cert, PathUse::Certificates), key: read(key, PathUse::PrivateKey), spot }
 }
 
-fn file(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<PathBuf>> {
+fn file(entry: &Entry, using: PathUse, reader: &mut Reader<'_>) -> Option<Written<PathBuf>> {
     let read = reader.word(entry, "the path of a PEM file", |text| {
         if text.is_empty() {
             Err(Wrong::new("is empty", "the path of a PEM file"))
@@ -148,7 +149,7 @@ fn file(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<PathBuf>> {
             Ok(text.to_owned())
         }
     })?;
-    Some(Written::new(reader.read_path(&read.value, &read.spot), read.spot))
+    Some(Written::new(reader.read_path(&read.value, using, &read.spot), read.spot))
 }
 
 fn min_version(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<TlsVersion>> {

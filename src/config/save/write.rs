@@ -3,7 +3,7 @@
 use super::find::{FoundTarget, Obstacle};
 use super::page::Page;
 use super::wanted::WantedValue;
-use crate::config::yaml::{NodeMark, NodeForm, Piece, Quotes, Typed, plain};
+use crate::config::yaml::{NodeForm, NodeMark, Piece, Quotes, Typed, plain};
 
 /// `max_in_flight` of a target.
 pub(super) fn in_flight(

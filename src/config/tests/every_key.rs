@@ -126,6 +126,14 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         ("admin.hosts", top("admin: {listener: 9900, hosts: LB.internal}"), |c| {
             over_tcp(c).is_some_and(|admin| admin.hosts == ["lb.internal"])
         }),
+        (
+            "admin.configure_over_tcp",
+            top(&format!(
+                "admin: {{listener: 9900, token_file: {}, configure_over_tcp: on}}",
+                certs.path("tokens")
+            )),
+            |c| over_tcp(c).is_some_and(|admin| admin.configure_over_tcp),
+        ),
         ("admin.tls", admin_tls(""), |c| over_tcp(c).is_some_and(|admin| admin.tls.is_some())),
         ("admin.tls.cert_file", admin_tls(""), |c| {
             over_tcp(c).is_some_and(|admin| admin.tls.as_ref().is_some_and(|tls| tls.identities.len() == 1))

@@ -204,11 +204,17 @@ fn web_with(path: &str, value: Value) -> Value {
     if path.starts_with("targets.<name>.hash_key") {
         target["balance"] = "maglev".into();
     }
-    if ["admin.token_file", "admin.hosts", "admin.tls"].iter().any(|key| path.starts_with(key)) {
+    if ["admin.token_file", "admin.hosts", "admin.configure_over_tcp", "admin.tls"]
+        .iter()
+        .any(|key| path.starts_with(key))
+    {
         web["admin"] = json!({ "listener": 9900 });
     }
     if path.starts_with("webhooks[]") {
         web["webhooks"] = json!([{ "url": "http://hooks.example/a" }]);
+    }
+    if path == "admin.configure_over_tcp" {
+        web["admin"]["token_file"] = Certs::shared().path("tokens").into();
     }
     if path.starts_with("admin.tls") {
         web["admin"]["tls"] = json!({ "cert_file": cert });

@@ -46,6 +46,13 @@ pub(super) fn accept(
     let hosts = rows.settle("admin.hosts", raw.hosts.as_ref(), Vec::new(), |hosts: &Vec<String>| {
         format!("[{}]", hosts.join(", "))
     });
+    let configure_over_tcp =
+        rows.settle("admin.configure_over_tcp", raw.configure_over_tcp.as_ref(), false, ToString::to_string);
+    if let (Some(Written { value: true, spot }), Field::Absent) = (&raw.configure_over_tcp, &raw.token_file) {
+        report
+            .spot(spot, "`configure_over_tcp` has no effect without `token_file`")
+            .note("without tokens the admin API can only be looked at over TCP");
+    }
     let tls = match &raw.tls {
         Field::Given(written) => {
             let path = |key: &str| format!("admin.tls.{key}");
@@ -66,7 +73,7 @@ pub(super) fn accept(
     if is_public && matches!(raw.tls, Field::Absent) {
         report.warn(spot, "`admin.listener` has no `tls`, so tokens pass the network as they are");
     }
-    Some(Arc::new(AdminAccess { binds, tokens, hosts, tls }))
+    Some(Arc::new(AdminAccess { binds, tokens, hosts, configure_over_tcp, tls }))
 }
 
 /// Where it is written that it listens.
@@ -112,6 +119,9 @@ fn tokens(written: &Written<PathBuf>, report: &mut Report, rows: &mut EffectiveR
     if !wrong.is_empty() {
         // Which lines it has may be shown, and nothing of what is in them.
         let file = report.add(SourceFile::new(&written.value, &token_file::masked(&text)));
+        if let Some(place) = written.spot.place {
+            report.bring(file, place);
+        }
         for one in wrong {
             let (column, width) = one.span;
             let place = Place { file, ..Place::new(one.line, column, width) };

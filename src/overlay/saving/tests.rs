@@ -61,7 +61,7 @@ fn entries(file: &Arc<Loaded>, wishes: Vec<Wish>, is_strict: bool) -> Vec<Overla
     for (number, wish) in wishes.into_iter().enumerate() {
         let ask = WishList { wishes: vec![wish], author: Author::Uid(0), at_ms: NOW, expires_ms: None };
         let aside = lay(file, &entries).aside;
-        match change(file, &entries, &aside, number as u64 + 1, &ask) {
+        match change(file, &entries, &[], &aside, number as u64 + 1, &ask) {
             Ok(changed) => entries = changed.entries,
             Err(declined) => assert!(!is_strict, "{ask:?}: {declined}"),
         }

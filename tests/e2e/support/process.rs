@@ -31,15 +31,27 @@ impl Process {
 
     /// The same with these variables.
     pub fn start_with(folder: tempfile::TempDir, listeners: usize, variables: &[(&str, &Path)]) -> Process {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_evenkeel"));
+        command.envs(variables.iter().copied());
+        Process::begin(command, folder, listeners)
+    }
+
+    /// The same as a process that a file as large as it may be does not end.
+    pub fn start_with_bounded_files(folder: tempfile::TempDir, listeners: usize) -> Process {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_evenkeel")]);
+        Process::begin(shell, folder, listeners)
+    }
+
+    fn begin(mut command: Command, folder: tempfile::TempDir, listeners: usize) -> Process {
         let file = folder.path().join("evenkeel.yaml");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+        let mut child = command
             .arg("--config")
             .arg(&file)
             .env("XDG_RUNTIME_DIR", folder.path())
             .env("XDG_STATE_HOME", folder.path().join("state"))
             .env_remove("RUNTIME_DIRECTORY")
             .env_remove("STATE_DIRECTORY")
-            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -85,6 +97,13 @@ impl Process {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap())
+    }
+
+    /// From now on none of its files grows beyond so many bytes; `None`: as large as they like.
+    pub fn bound_files(&self, bytes: Option<u64>) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let limit = rustix::process::Rlimit { current: bytes, maximum: None };
+        rustix::process::prlimit(Some(pid), rustix::process::Resource::Fsize, limit).unwrap();
     }
 
     /// Tells it to drain and end.

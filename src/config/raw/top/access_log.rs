@@ -1,6 +1,7 @@
 //! `access_log`: where records go, in which form, and how many of them.
 
 use crate::config::error::{Wrong, quoted};
+use crate::config::files::fence::PathUse;
 use crate::config::model::template::{DerivedField, FaultKind, LogField, TemplateFault};
 use crate::config::model::{LogFormat, LogPath, Share, Template};
 use crate::config::origin::Written;
@@ -89,7 +90,7 @@ pub(in crate::config::raw) fn walk(
     })?;
     let value = match parsed.value.as_str() {
         "stdout" | "-" => LogPath::Stdout,
-        file => LogPath::File(reader.path(file, &parsed.spot)),
+        file => LogPath::File(reader.path(file, PathUse::Log, &parsed.spot)),
     };
     let path = Written::new(value, parsed.spot);
     Some(Written::new(Some(RawAccessLog { path, format, sample }), spot))

@@ -4,6 +4,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use crate::config::error::{Wrong, quoted};
+use crate::config::files::fence::PathUse;
 use crate::config::model::AdminSocket;
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::address::{self, RawListener};
@@ -24,6 +25,7 @@ pub(in crate::config) struct RawAdmin {
     pub(in crate::config) listener: Field<Option<RawListener>>,
     pub(in crate::config) token_file: Field<PathBuf>,
     pub(in crate::config) hosts: Option<Written<Vec<String>>>,
+    pub(in crate::config) configure_over_tcp: Option<Written<bool>>,
     pub(in crate::config) tls: Field<RawTls>,
     /// The first key that has no effect without a listener.
     pub(in crate::config) idle: Option<(&'static str, Spot)>,
@@ -57,13 +59,14 @@ pub(in crate::config::raw) fn walk(
         None if section.is_misspelt("tls") => Field::Faulty,
         None => Field::Absent,
     };
-    let idle = ["token_file", "hosts", "tls"]
+    let idle = ["token_file", "hosts", "configure_over_tcp", "tls"]
         .into_iter()
         .find_map(|key| section.find(key).map(|entry| (key, reader.key_spot(entry))));
     let raw = RawAdmin {
         listener,
         token_file,
         hosts: section.find("hosts").and_then(|entry| hosts(entry, reader)),
+        configure_over_tcp: section.find("configure_over_tcp").and_then(|entry| reader.switch(entry)),
         tls,
         idle,
     };
@@ -78,7 +81,7 @@ fn socket(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<AdminSocket>
         let path = text.strip_prefix("unix:").unwrap_or(text);
         if path.is_empty() { Err(Wrong::new("is empty", SOCKET_FORM)) } else { Ok(path.to_owned()) }
     })?;
-    let path = reader.path(&read.value, &read.spot);
+    let path = reader.path(&read.value, PathUse::AdminSocket, &read.spot);
     let length = path.as_os_str().as_bytes().len();
     if length > AdminSocket::PATH_MAX {
         let most = AdminSocket::PATH_MAX;
@@ -109,7 +112,7 @@ fn token_file(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<PathBuf>
     let read = reader.word(entry, FORM, |text| {
         if text.is_empty() { Err(Wrong::new("is empty", FORM)) } else { Ok(text.to_owned()) }
     })?;
-    Some(Written::new(reader.read_path(&read.value, &read.spot), read.spot))
+    Some(Written::new(reader.read_path(&read.value, PathUse::Tokens, &read.spot), read.spot))
 }
 
 fn hosts(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<String>>> {

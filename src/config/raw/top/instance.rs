@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::config::error::{Wrong, quoted};
+use crate::config::files::fence::PathUse;
 use crate::config::model::AdminSocket;
 use crate::config::origin::Written;
 use crate::config::raw::reader::Reader;
@@ -50,5 +51,5 @@ fn state_dir(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<PathBuf>>
     let read = reader.word(entry, FORM, |text| {
         if text.is_empty() { Err(Wrong::new("is empty", FORM)) } else { Ok(text.to_owned()) }
     })?;
-    Some(Written::new(reader.path(&read.value, &read.spot), read.spot))
+    Some(Written::new(reader.path(&read.value, PathUse::State, &read.spot), read.spot))
 }

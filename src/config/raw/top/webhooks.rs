@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::config::error::{Wrong, one_of, quoted};
+use crate::config::files::fence::PathUse;
 use crate::config::model::{WebhookEvent, WebhookUrl};
 use crate::config::origin::{Field, Written};
 use crate::config::raw::address;
@@ -118,7 +119,7 @@ fn secret_file(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<PathBuf
     let read = reader.word(entry, FORM, |text| {
         if text.is_empty() { Err(Wrong::new("is empty", FORM)) } else { Ok(text.to_owned()) }
     })?;
-    Some(Written::new(reader.read_path(&read.value, &read.spot), read.spot))
+    Some(Written::new(reader.read_path(&read.value, PathUse::SigningKey, &read.spot), read.spot))
 }
 
 /// Reads a URL by itself, so that no general word about a value repeats it.

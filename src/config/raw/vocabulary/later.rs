@@ -43,10 +43,6 @@ const KEYS: &[(&str, &str)] = &[
     ("grpc", "this version speaks HTTP/1.1 only"),
 ];
 
-/// The same of keys that mean something else elsewhere: the path of their mapping in front.
-const INSIDE: &[(&str, &str, &str)] =
-    &[("admin.", "configure_over_tcp", "this version takes the text of a config over its unix socket only")];
-
 /// Values of `protocol` that come later.
 const PROTOCOLS: &[(&str, &str)] = &[
     ("udp", "this version does not balance UDP"),
@@ -66,11 +62,6 @@ const EVENTS: &[(&str, &str)] = &[
 /// What this version does instead of the feature behind `key`.
 pub(in crate::config::raw) fn key(key: &str) -> Option<&'static str> {
     find(KEYS, key)
-}
-
-/// The same of a key in the mapping at `path`.
-pub(in crate::config::raw) fn inside(path: &str, key: &str) -> Option<&'static str> {
-    INSIDE.iter().find(|(home, name, _)| (*home, *name) == (path, key)).map(|(.., text)| *text)
 }
 
 /// What to do until then where removing the key is not all: without these words it would open what was protected.

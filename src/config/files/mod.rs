@@ -3,12 +3,14 @@
 //! Who watches them compares with that, so that nothing is missed between a reading and the watch. Called by `config`, `reload`
 //! and `watch`.
 
+pub(super) mod fence;
+
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::pattern::{Matches, Pattern};
+use crate::config::pattern::{Matches, Pattern};
 
 /// What a file is to a config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

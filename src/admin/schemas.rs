@@ -1,0 +1,169 @@
+//! What answers and bodies look like, for the OpenAPI document. `tests/e2e/openapi.rs` holds the answers of a process to it.
+//!
+//! A line for each type: its name, and its fields as `name:type`. A field with a `?` behind its name may be absent, a type
+//! with one may be `null`. `[T]` is a list, `{T}` an object with any names, `any` is anything; a name in capitals is another line.
+
+use serde_json::{Map, Value, json};
+
+/// All of them; what stands in answers of hyper's making alone is not among them.
+pub const SCHEMAS: &[(&str, &str)] = &[
+    ("Liveness", "alive:boolean"),
+    ("Readiness", "ready:boolean reasons:[string]"),
+    ("Process", "version:string name:string pid:integer config:string? routes:[Route]"),
+    ("Route", "method:string path:string scope:string does:string"),
+    ("Document", "openapi:string info:any paths:any components:any"),
+    ("Digest", "digest:string"),
+    (
+        "Fault",
+        "file?:string line?:integer column?:integer message:string expected?:string hint?:string note?:string text:string",
+    ),
+    ("Problem", "type:string title:string status:integer detail:string pointer?:string problems?:[Fault]"),
+    (
+        "Plan",
+        "verdict:string objects:[PlannedObject] addresses:[PlannedAddress] problems:[Fault] warnings:[string] over?:[PlannedEnd]",
+    ),
+    (
+        "PlannedObject",
+        "kind:string name:string change:string place?:PlannedPlace keys:[PlannedKey] loses_traffic:boolean under_way:integer \
+         idle_connections:integer connections:integer",
+    ),
+    ("PlannedPlace", "text:string file?:string line?:integer"),
+    ("PlannedKey", "key:string old:string? new:string? place?:PlannedPlace"),
+    ("PlannedAddress", "address:string listener:string change:any"),
+    ("PlannedEnd", "object:string field:string value?:string author:string reason:string"),
+    ("ApplyReport", "plan:Plan trial:TrialReport?"),
+    ("TrialReport", "who:string since_ms:integer window_ms:integer left_ms:integer"),
+    ("Confirmed", "file:string before:string"),
+    ("Change", "objects:[string] plan:Plan entries:[Entry]"),
+    ("Overlay", "entries:[Entry] refused?:string"),
+    (
+        "Entry",
+        "id:integer target:string backend?:string field:string value?:any file_value?:string address?:string author:string \
+         at_ms:integer expires_ms?:integer gone_since_ms?:integer file_says?:string place?:string aside?:string \
+         ends_in_ms?:integer",
+    ),
+    ("SaveReport", "files:[SavedFile] saved:[Entry] left:[LeftEntry]"),
+    ("SavedFile", "file:string lines:[SavedLine]"),
+    ("SavedLine", "sign:string line:integer text:string"),
+    ("LeftEntry", "entry:Entry reason:string"),
+    ("TargetChange", "max_in_flight?:any for?:integer"),
+    ("BackendChange", "state?:string? weight?:integer? for?:integer"),
+    (
+        "Addition",
+        "url:string name?:string weight?:integer priority?:integer backup?:boolean zone?:string health_path?:string for?:integer",
+    ),
+    ("Host", "host:string"),
+    ("Servers", "{boolean}"),
+    (
+        "Status",
+        "process:StatusProcess connections:Connections upstream:Upstream causes:{integer} listeners:[Listener] targets:[Target] \
+         webhooks?:[Webhook]",
+    ),
+    (
+        "StatusProcess",
+        "version:string name:string pid:integer config:string? config_number:integer workers:integer started_ms:integer \
+         uptime_ms:integer trial?:TrialReport",
+    ),
+    (
+        "Webhook",
+        "url:string events:[string] waiting:integer delivered:integer failed:integer dropped:integer last_error:string? \
+         last_error_ms:integer?",
+    ),
+    ("Events", "events:[Event] latest:string missed:integer"),
+    ("Event", "id:string time_ms:integer level:string kind:string object:string? text:string facts:{any}"),
+    ("Connections", "open:integer limit:integer accepted:integer refused:integer"),
+    ("Upstream", "opened:integer reused:integer retries:integer"),
+    ("Traffic", "requests:integer by_class:{integer} bytes_in:integer bytes_out:integer"),
+    ("Rate", "requests:number errors:number over_ms:integer"),
+    (
+        "Listener",
+        "name:string state:string reason:string since_ms:integer age_ms:integer protocol:string addresses:[string] \
+         targets:[string] connections:integer connections_limit:integer? connections_per_client:integer? traffic:Traffic \
+         rate:Rate? certificates:[Certificate]",
+    ),
+    ("Certificate", "names:[string] file:string expires_ms:integer"),
+    (
+        "Target",
+        "name:string state:string reason:string since_ms:integer age_ms:integer protocol:string balance:string left:integer \
+         of:integer active:integer waiting:integer max_in_flight:integer? panics:boolean stand_ins:integer traffic:Traffic \
+         rate:Rate? first_byte:Latency? backends:[Backend]",
+    ),
+    ("Latency", "p50_ms:number p99_ms:number"),
+    (
+        "Backend",
+        "target:string name:string address:string tls:boolean state:string source:string reason:string since_ms:integer \
+         age_ms:integer inputs:[Input] weight:integer agent_share:integer share:number priority:integer zone:string? \
+         active:integer idle_connections:integer traffic:Traffic attempts:integer failures:integer rate:Rate? \
+         last_probe:Probe?",
+    ),
+    ("Input", "source:string says:string reason:string since_ms:integer age_ms:integer"),
+    ("Probe", "at_ms:integer age_ms:integer result:string reason:string? took_ms:number"),
+];
+
+/// All as JSON Schemas, by name.
+#[must_use]
+pub fn components() -> Map<String, Value> {
+    SCHEMAS.iter().map(|(name, fields)| ((*name).to_owned(), object(fields))).collect()
+}
+
+/// A reference to the one of this name.
+#[must_use]
+pub fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+fn object(fields: &str) -> Value {
+    if fields.starts_with('{') {
+        return typed(fields);
+    }
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for (name, of) in fields.split_whitespace().filter_map(|field| field.split_once(':')) {
+        let plain = name.strip_suffix('?');
+        if plain.is_none() {
+            required.push(name);
+        }
+        properties.insert(plain.unwrap_or(name).to_owned(), typed(of));
+    }
+    json!({ "type": "object", "properties": properties, "required": required })
+}
+
+fn typed(of: &str) -> Value {
+    if let Some(inner) = of.strip_suffix('?') {
+        return json!({ "anyOf": [typed(inner), { "type": "null" }] });
+    }
+    if let Some(inner) = of.strip_prefix('[').and_then(|of| of.strip_suffix(']')) {
+        return json!({ "type": "array", "items": typed(inner) });
+    }
+    if let Some(inner) = of.strip_prefix('{').and_then(|of| of.strip_suffix('}')) {
+        return json!({ "type": "object", "additionalProperties": typed(inner) });
+    }
+    match of {
+        "any" => json!({}),
+        plain if plain.starts_with(|c: char| c.is_ascii_lowercase()) => json!({ "type": plain }),
+        name => reference(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_schema() {
+        assert_eq!(
+            object("a:string b?:[Route] c:{integer} d:Rate? e:any"),
+            json!({
+                "type": "object",
+                "required": ["a", "c", "d", "e"],
+                "properties": {
+                    "a": { "type": "string" },
+                    "b": { "type": "array", "items": { "$ref": "#/components/schemas/Route" } },
+                    "c": { "type": "object", "additionalProperties": { "type": "integer" } },
+                    "d": { "anyOf": [{ "$ref": "#/components/schemas/Rate" }, { "type": "null" }] },
+                    "e": {},
+                },
+            })
+        );
+        assert_eq!(components().len(), SCHEMAS.len(), "each name once");
+    }
+}

@@ -1,0 +1,180 @@
+//! What a config that came over the network may name of this machine's files, and how little is said about them.
+//!
+//! Whoever sends it can't look at the machine. So it names what the config in force names under the same kind of key; and beside that
+//! certificates and files to include that lie below the config's folder, links followed, and are no secret. All else is
+//! refused before anything of it is opened, and in the same words as a file that is not there, or can't be used. Files that are written
+//! (logs, sockets, state) are never new ones. The same holds for what included files name, since who may have a log written may
+//! have written them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Component, Path, PathBuf};
+
+use crate::config::error::Problem;
+use crate::config::origin::Place;
+
+/// What a config names a file, a folder or a socket for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PathUse {
+    /// To be a part of it; a pattern stands for itself.
+    Include,
+    /// Certificates, which anybody may see.
+    Certificates,
+    /// The key of one.
+    PrivateKey,
+    /// Who may come to the admin API.
+    Tokens,
+    /// The key of sticky cookies.
+    StickyKey,
+    /// The key that webhooks are signed with.
+    SigningKey,
+    /// To write a log.
+    Log,
+    /// To keep what outlives the process.
+    State,
+    /// To listen at.
+    Socket,
+    /// To connect to, as a backend. Not one that this process listens at: over its own admin socket traffic would have every right.
+    BackendSocket,
+    /// To be asked at.
+    AdminSocket,
+}
+
+impl PathUse {
+    /// What is in it is nobody's business.
+    const fn is_secret(self) -> bool {
+        match self {
+            PathUse::PrivateKey | PathUse::Tokens | PathUse::StickyKey | PathUse::SigningKey => true,
+            PathUse::Include
+            | PathUse::Certificates
+            | PathUse::Log
+            | PathUse::State
+            | PathUse::Socket
+            | PathUse::BackendSocket
+            | PathUse::AdminSocket => false,
+        }
+    }
+
+    /// One that the config in force does not name may be named.
+    const fn may_be_new(self) -> bool {
+        match self {
+            PathUse::Include | PathUse::Certificates => true,
+            PathUse::PrivateKey
+            | PathUse::Tokens
+            | PathUse::StickyKey
+            | PathUse::SigningKey
+            | PathUse::Log
+            | PathUse::State
+            | PathUse::Socket
+            | PathUse::BackendSocket
+            | PathUse::AdminSocket => false,
+        }
+    }
+}
+
+/// All that a config names.
+pub type NamedPaths = BTreeSet<(PathUse, PathBuf)>;
+
+/// What a config from afar may name.
+#[derive(Clone, Debug)]
+pub struct Fence {
+    folder: Option<PathBuf>,
+    in_force: NamedPaths,
+}
+
+impl Fence {
+    /// Around what the config in force names and the folder of the file `config`.
+    #[must_use]
+    pub fn around(in_force: NamedPaths, config: Option<&Path>) -> Fence {
+        let folder = config.and_then(Path::parent).map(Path::to_owned);
+        Fence { folder, in_force }
+    }
+
+    /// Whether it may be named for this. Looks at no file outside of the folder, but where a link leads.
+    fn admits(&self, path: &Path, using: PathUse, is_pattern: bool) -> bool {
+        if self.in_force.contains(&(using, path.to_owned())) {
+            return true;
+        }
+        using.may_be_new() && !is_pattern && self.lies_inside(path)
+    }
+
+    fn lies_inside(&self, path: &Path) -> bool {
+        let is_plain = !path.components().any(|part| part == Component::ParentDir);
+        let (Some(folder), Ok(whole)) = (&self.folder, std::path::absolute(path)) else { return false };
+        let Ok(inside) = std::path::absolute(folder) else { return false };
+        if !is_plain || !whole.starts_with(inside) {
+            return false;
+        }
+        let (Ok(folder), Ok(path)) = (folder.canonicalize(), path.canonicalize()) else { return false };
+        let secrets = self.in_force.iter().filter(|(using, _)| using.is_secret());
+        let mut secrets = secrets.filter_map(|(_, secret)| secret.canonicalize().ok());
+        path.starts_with(folder) && path.is_file() && !secrets.any(|secret| secret == path)
+    }
+}
+
+/// A fence, and what was found at it.
+#[derive(Debug)]
+pub(in crate::config) struct Guard {
+    fence: Fence,
+    /// Where files are named: nothing is told of what is wrong with them.
+    places: Vec<Place>,
+    /// Where in the text itself each other file comes from.
+    brought: HashMap<u16, Place>,
+    /// Something is named that may not be.
+    pub(in crate::config) is_breached: bool,
+}
+
+/// All that is said of a file.
+const UNUSABLE: &str = "this is a file that can't be used here";
+const NOTE: &str = "a config from afar names files that the config in force names in the same place, and certificates and \
+                    includes below its folder; more is told on the machine itself: `evenkeel check FILE`";
+
+impl Guard {
+    pub(in crate::config) fn new(fence: Fence) -> Guard {
+        Guard { fence, places: Vec::new(), brought: HashMap::new(), is_breached: false }
+    }
+
+    /// Whether what is named at `place` may be.
+    pub(in crate::config) fn admits(
+        &mut self,
+        path: &Path,
+        using: PathUse,
+        is_pattern: bool,
+        place: Option<Place>,
+    ) -> bool {
+        self.places.extend(place);
+        let is_fine = self.fence.admits(path, using, is_pattern);
+        self.is_breached |= !is_fine;
+        is_fine
+    }
+
+    /// The file of this number is a part of the config because of what stands at `place`.
+    pub(in crate::config) fn bring(&mut self, file: u16, place: Place) {
+        let origin = self.origin(place);
+        self.brought.insert(file, origin);
+    }
+
+    /// The place in the text itself that something is because of.
+    fn origin(&self, place: Place) -> Place {
+        self.brought.get(&place.file).copied().unwrap_or(place)
+    }
+
+    /// What is left of a problem that is about a file.
+    pub(in crate::config) fn mask(&self, problem: &mut Problem) {
+        let Some(place) = problem.place else { return };
+        if place.file == 0 && !self.places.contains(&place) {
+            return;
+        }
+        let origin = Some(self.origin(place)).filter(|place| place.file == 0);
+        *problem = Problem {
+            file: problem.file.take().filter(|_| origin.is_some()),
+            place: origin,
+            message: UNUSABLE.to_owned(),
+            expected: None,
+            hint: None,
+            note: Some(NOTE.to_owned()),
+            fix: None,
+            is_syntax: false,
+            snippet: None,
+        };
+    }
+}
