@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use crate::message::{ListenerId, TargetId};
 use crate::net::prompt::Promptness;
 use crate::net::wall::wall_start;
-use crate::net::{FreeList, Ticker};
+use crate::net::{FreeList, Ticker, now};
 use crate::snapshot::{Listener, Snapshot};
 use crate::targets::{BudgetShare, Chance};
 use crate::telemetry::access_log::{Handle, Names, WallStart};
@@ -216,6 +216,7 @@ impl WorkerCtx {
             self.budget_shares.renew(id);
         }
         self.cells.renew(&snapshot.given.listeners, &snapshot.given.targets, &snapshot.given.backends);
+        self.cells.ends.begin(now());
         self.turns.set(self.turns.get().wrapping_add(1));
         let mut listeners = self.listeners.borrow_mut();
         for listener in gone {

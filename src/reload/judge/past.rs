@@ -35,12 +35,17 @@ struct Stretches {
 #[derive(Debug, Default)]
 pub struct TrafficPast {
     latest: Option<TrafficSample>,
+    /// The next sample is not taken either.
+    is_paused: bool,
     kept: VecDeque<Stretches>,
 }
 
 impl TrafficPast {
     /// Adds what has come since the latest sample. To be called each [`PAST_STEP`], but not while something is on trial.
     pub fn note(&mut self, sample: TrafficSample) {
+        if std::mem::take(&mut self.is_paused) {
+            return;
+        }
         if let Some(before) = self.latest.replace(sample)
             && let Some(now) = &self.latest
         {
@@ -63,9 +68,10 @@ impl TrafficPast {
         }
     }
 
-    /// What comes from now on until the next sample does not count: something is on trial, or it has just ended.
+    /// What comes from now on does not count, until the second sample: something is on trial, and when that has ended what it has begun
+    /// comes to an end as well.
     pub fn pause(&mut self) {
-        self.latest = None;
+        (self.latest, self.is_paused) = (None, true);
     }
 
     /// The stretches of an object that was there, oldest first, each with its length.

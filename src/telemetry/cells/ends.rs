@@ -1,13 +1,16 @@
 //! How requests and connections end, good or bad: what the classes of their statuses don't say, counted on the way of failure
 //! only. A good end costs nothing here.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::counter::Counter;
 use super::table::Table;
 use super::{Cells, StatusClass, TrafficCells};
 use crate::message::{Blame, Cause, ListenerId, Record, TargetId};
+use crate::tick::Tick;
 
-/// How many ends a listener or a target has had, and how many of them were bad. Ends that say nothing about either, such as a
-/// client that leaves, are not in it.
+/// How many ends a listener or a target has had, and how many of them were bad. Ends that say nothing about either are not in it: of
+/// clients that leave, and of what was begun under a config before the one in force and came to no good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndTally {
     /// Requests, tunnels and connections that ended, and attempts after which another backend was tried.
@@ -83,15 +86,25 @@ impl EndRow {
 /// The ends of one worker that are not what their status says.
 #[derive(Debug, Default)]
 pub struct EndCells {
+    /// What began before says nothing about the config in force.
+    since: AtomicU64,
     listeners: Table<EndRow>,
     targets: Table<EndRow>,
 }
 
 impl EndCells {
+    /// Another config is in force from `now` on. Only the owning worker calls this.
+    pub fn begin(&self, now: Tick) {
+        self.since.store(now.0, Ordering::Relaxed);
+    }
+
     /// Notes a finished Record whose cause is not [`Cause::Done`]. Only the owning worker calls this.
     #[cold]
     pub fn note(&self, record: &Record) {
-        let (saying, class) = (Saying::of(record), StatusClass::of(record.status));
+        let begun = if record.started == Tick::ZERO { record.accepted } else { record.started };
+        let is_old = begun.0 < self.since.load(Ordering::Relaxed);
+        let saying = if is_old { Saying::Nothing } else { Saying::of(record) };
+        let class = StatusClass::of(record.status);
         self.listeners.entry(record.listener.0.into()).note(saying, class);
         if let Some(target) = record.target {
             self.targets.entry(target.0.into()).note(saying, class);
@@ -159,7 +172,6 @@ impl Cells {
 mod tests {
     use super::*;
     use crate::message::BackendId;
-    use crate::tick::Tick;
 
     /// What is counted of records with these causes and statuses, at their listener and at their target.
     fn tally(ends: &[(Cause, u16)]) -> (EndTally, EndTally) {
@@ -214,6 +226,28 @@ mod tests {
         let all =
             tally(&[(Cause::Done, 200), (Cause::Done, 500), (Cause::ClientGone, 0), (Cause::AnswerCut, 200)]);
         assert_eq!(all.0, EndTally { ended: 3, bad: 2 });
+    }
+
+    #[test]
+    fn what_was_begun_under_the_config_before_says_nothing_when_it_fails() {
+        let cells = Cells::default();
+        cells.ends.begin(Tick(5));
+        for (started, accepted, cause, status) in [
+            (4, 1, Cause::FirstByteTimeout, 504),
+            (0, 4, Cause::AnswerCut, 0),
+            (4, 1, Cause::Done, 200),
+            (5, 1, Cause::FirstByteTimeout, 504),
+        ] {
+            let target = Some(TargetId(1));
+            let (started, accepted) = (Tick(started), Tick(accepted));
+            let record = Record { target, cause, status, started, accepted, ..Record::default() };
+            if cause != Cause::Done {
+                cells.ends.note(&record);
+            }
+            cells.record(&record);
+        }
+        let expected = EndTally { ended: 2, bad: 1 };
+        assert_eq!(read(&cells, ListenerId(0), TargetId(1)), (expected, expected));
     }
 
     #[test]

@@ -126,6 +126,8 @@ fn what_happened_during_a_trial_is_not_the_past() {
     let mut judge = scene.apply(&[target(0)]);
     assert!(scene.trial(&mut judge, 2_000, |_| (30, 30)).is_some());
     scene.past.note(scene.now.clone());
+    // What is left of it fails as well.
+    scene.pass(1, |_| (300, 200));
     scene.pass(2, |_| (300, 0));
     let mut judge = scene.apply(&[target(0)]);
     assert!(scene.trial(&mut judge, 3_000, |_| (30, 5)).is_some());
