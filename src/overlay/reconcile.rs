@@ -24,8 +24,12 @@ impl Reconciled {
     /// Those that have ended because of what the file says, and not by themselves: with another file they would go on.
     #[must_use]
     pub fn ended_by_file(&self) -> Vec<OverlayEntry> {
-        let is_by_file = |end: &EntryEnd| {
-            matches!(end, EntryEnd::FileChanged { .. } | EntryEnd::InFile | EntryEnd::OtherAddress)
+        let is_by_file = |end: &EntryEnd| match end {
+            EntryEnd::FileChanged { .. }
+            | EntryEnd::SaidByFile
+            | EntryEnd::InFile
+            | EntryEnd::OtherAddress => true,
+            EntryEnd::Expired | EntryEnd::LongGone | EntryEnd::WithBackend => false,
         };
         let backends = self
             .ended

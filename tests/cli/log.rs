@@ -55,7 +55,7 @@ fn following_goes_on_with_a_process_in_the_place_of_the_one_before() {
     let socket = folder.path().join("admin.sock");
     let (code, _, said) = outcome(&["log", "-f", "--socket", "/nobody/is/here.sock"]);
     assert!(code == Some(2) && said.contains("/nobody/is/here.sock"), "{said}");
-    let mut log = Started::new(evenkeel(&["log", "-f", "-n", "1", "--socket", socket.to_str().unwrap()]));
+    let mut log = Started::new(evenkeel(&["log", "-f", "-n", "9", "--socket", socket.to_str().unwrap()]));
     log.wait_for("target web: no backend left");
     // It follows as soon as it is told of something.
     process.signal(Signal::HUP);

@@ -1,6 +1,6 @@
 //! Where a target and its backends stand in the texts, or what keeps one from saying so.
 
-use crate::config::yaml::{NodeForm, Piece};
+use crate::config::yaml::{NodeForm, YamlPiece};
 
 /// Why something can't be done.
 #[derive(Debug)]
@@ -25,14 +25,14 @@ pub(super) struct FoundTarget<'r> {
     /// Number of its file.
     pub(super) source: usize,
     /// All that is around its list of backends, outermost first; the last is the target. With `servers` there is none.
-    around: Vec<&'r Piece>,
+    around: Vec<&'r YamlPiece>,
     /// The key in front of the list, and the list; `None`: it is not written in the target.
-    list: Option<&'r (Piece, Piece)>,
+    list: Option<&'r (YamlPiece, YamlPiece)>,
     is_servers: bool,
 }
 
 /// Finds a target. What comes by a merge or an alias is not found.
-pub(super) fn target<'r>(roots: &'r [Option<Piece>], name: &str) -> Result<FoundTarget<'r>, Obstacle> {
+pub(super) fn target<'r>(roots: &'r [Option<YamlPiece>], name: &str) -> Result<FoundTarget<'r>, Obstacle> {
     let roots = roots.iter().enumerate().filter_map(|(number, root)| Some((number, root.as_ref()?)));
     for (source, root) in roots {
         if let Some((_, targets)) = root.entry("targets") {
@@ -65,7 +65,7 @@ impl<'r> FoundTarget<'r> {
     }
 
     /// The target's own mapping.
-    pub(super) fn target(&self) -> Result<&'r Piece, Obstacle> {
+    pub(super) fn target(&self) -> Result<&'r YamlPiece, Obstacle> {
         if self.is_servers {
             return Err(self.obstacle(self.at(), "`servers` takes nothing but URLs"));
         }
@@ -75,7 +75,7 @@ impl<'r> FoundTarget<'r> {
     }
 
     /// The items of the list, and the list.
-    pub(super) fn items(&self) -> Result<(&'r Piece, &'r [Piece]), Obstacle> {
+    pub(super) fn items(&self) -> Result<(&'r YamlPiece, &'r [YamlPiece]), Obstacle> {
         self.check_around()?;
         let Some((_, list)) = self.list else {
             return Err(self.obstacle(self.at(), "the backends come by a merge (`<<`)"));
@@ -91,7 +91,7 @@ impl<'r> FoundTarget<'r> {
     }
 
     /// One backend, as a mapping of its own.
-    pub(super) fn item(&self, number: usize) -> Result<&'r Piece, Obstacle> {
+    pub(super) fn item(&self, number: usize) -> Result<&'r YamlPiece, Obstacle> {
         let item = self.one(number)?;
         match &item.form {
             _ if item.is_marked => Err(self.marked(item, "this backend")),
@@ -108,7 +108,7 @@ impl<'r> FoundTarget<'r> {
     }
 
     /// One item, whatever it is.
-    pub(super) fn one(&self, number: usize) -> Result<&'r Piece, Obstacle> {
+    pub(super) fn one(&self, number: usize) -> Result<&'r YamlPiece, Obstacle> {
         let (list, items) = self.items()?;
         items.get(number).ok_or_else(|| self.obstacle(list.start.line, "this list does not have the backend"))
     }
@@ -119,7 +119,7 @@ impl<'r> FoundTarget<'r> {
     }
 
     /// An anchor or a tag on what is changed: who refers to it would change too.
-    pub(super) fn marked(&self, piece: &Piece, what: &str) -> Obstacle {
+    pub(super) fn marked(&self, piece: &YamlPiece, what: &str) -> Obstacle {
         self.obstacle(piece.start.line, format!("{what} has an anchor or a tag"))
     }
 

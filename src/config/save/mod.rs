@@ -18,7 +18,7 @@ use std::sync::Arc;
 use super::effective::Effective;
 use super::model::Config;
 use super::origin::Origin;
-use super::yaml::{Piece, outline};
+use super::yaml::{YamlPiece, outline};
 use find::{FoundTarget, Obstacle};
 use page::Page;
 pub use source::{SourceStamp, sources};
@@ -42,7 +42,7 @@ pub fn rewrite(
     wanted: &[Wanted],
 ) -> Result<Vec<Rewritten>, Vec<Unwritten>> {
     let said = Said { config, rows };
-    let roots: Vec<Option<Piece>> = sources.iter().map(|source| outline(&source.text)).collect();
+    let roots: Vec<Option<YamlPiece>> = sources.iter().map(|source| outline(&source.text)).collect();
     let mut pages: BTreeMap<usize, Page<'_>> = BTreeMap::new();
     let mut unwritten = Vec::new();
     // New keys of the last item come in front of a new item, and what is behind all items comes last.

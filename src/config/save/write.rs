@@ -3,7 +3,7 @@
 use super::find::{FoundTarget, Obstacle};
 use super::page::Page;
 use super::wanted::WantedValue;
-use crate::config::yaml::{NodeForm, NodeMark, Piece, Quotes, Typed, plain};
+use crate::config::yaml::{NodeForm, NodeMark, Quotes, Typed, YamlPiece, plain};
 
 /// `max_in_flight` of a target.
 pub(super) fn in_flight(
@@ -22,7 +22,8 @@ pub(super) fn in_flight(
     };
     // Behind the last short key in front of the backends, and not behind all of them.
     let list = entries.iter().position(|(key, _)| key.text() == Some("backends")).unwrap_or(entries.len());
-    let is_short = |(key, value): &&(Piece, Piece)| is_single(value) && value.end.line == key.start.line;
+    let is_short =
+        |(key, value): &&(YamlPiece, YamlPiece)| is_single(value) && value.end.line == key.start.line;
     let line = match entries[..list].iter().rev().find(is_short) {
         Some((key, _)) => key.start.line + 1,
         None if list > 0 && list < entries.len() => entries[list].0.start.line,
@@ -39,7 +40,7 @@ pub(super) fn in_flight(
 pub(super) fn field(
     page: &mut Page<'_>,
     found: &FoundTarget<'_>,
-    of: &Piece,
+    of: &YamlPiece,
     (key, value): (&str, &WantedValue),
 ) -> Result<(), Obstacle> {
     let Some((name, now)) = of.entry(key) else { return new_field(page, found, of, &line(key, value)) };
@@ -62,7 +63,12 @@ pub(super) fn field(
 }
 
 /// A key that a mapping does not have yet.
-fn new_field(page: &mut Page<'_>, found: &FoundTarget<'_>, of: &Piece, line: &str) -> Result<(), Obstacle> {
+fn new_field(
+    page: &mut Page<'_>,
+    found: &FoundTarget<'_>,
+    of: &YamlPiece,
+    line: &str,
+) -> Result<(), Obstacle> {
     let (Some((first, _)), Some((_, last))) = (entries(of).first(), entries(of).last()) else {
         return Err(found.obstacle(of.start.line, "this mapping is empty"));
     };
@@ -130,7 +136,7 @@ pub(super) fn remove(page: &mut Page<'_>, found: &FoundTarget<'_>, number: usize
 }
 
 /// The line with the dash in front of an item, and the column of the dash.
-fn dash(page: &Page<'_>, found: &FoundTarget<'_>, item: &Piece) -> Result<(usize, usize), Obstacle> {
+fn dash(page: &Page<'_>, found: &FoundTarget<'_>, item: &YamlPiece) -> Result<(usize, usize), Obstacle> {
     // It may stand on a line of its own, with comments behind it.
     let mut lines = (0..=item.start.line).rev().map(|line| (line, page.line(line)));
     let is_its = |(line, text): &(usize, &str)| {
@@ -143,7 +149,7 @@ fn dash(page: &Page<'_>, found: &FoundTarget<'_>, item: &Piece) -> Result<(usize
 }
 
 /// Refuses what does not end with its line, or where nobody knows with which.
-fn behind(page: &Page<'_>, found: &FoundTarget<'_>, piece: &Piece) -> Result<(), Obstacle> {
+fn behind(page: &Page<'_>, found: &FoundTarget<'_>, piece: &YamlPiece) -> Result<(), Obstacle> {
     if piece.any(&|piece| matches!(piece.form, NodeForm::Scalar(_, Quotes::Block))) {
         return Err(found.obstacle(piece.start.line, "it has a text that is a block of lines"));
     }
@@ -157,7 +163,7 @@ fn behind(page: &Page<'_>, found: &FoundTarget<'_>, piece: &Piece) -> Result<(),
 }
 
 /// The last line of an item whose dash stands in this column: comments below it that are deeper are its own.
-fn own_end(page: &Page<'_>, item: &Piece, dash: usize) -> usize {
+fn own_end(page: &Page<'_>, item: &YamlPiece, dash: usize) -> usize {
     let is_its = |line: &usize| is_comment(page.line(*line)) && indent(page.line(*line)) > dash;
     (item.end.line + 1..).take_while(is_its).last().unwrap_or(item.end.line)
 }
@@ -170,14 +176,14 @@ fn indent(line: &str) -> usize {
     line.chars().take_while(|sign| *sign == ' ').count()
 }
 
-fn entries(of: &Piece) -> &[(Piece, Piece)] {
+fn entries(of: &YamlPiece) -> &[(YamlPiece, YamlPiece)] {
     match &of.form {
         NodeForm::Map { entries, .. } => entries,
         NodeForm::Scalar(..) | NodeForm::List { .. } | NodeForm::Alias => &[],
     }
 }
 
-fn is_single(piece: &Piece) -> bool {
+fn is_single(piece: &YamlPiece) -> bool {
     matches!(piece.form, NodeForm::Scalar(_, quotes) if quotes != Quotes::Block)
         && piece.start.line == piece.end.line
 }

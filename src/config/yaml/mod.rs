@@ -18,7 +18,7 @@ use serde_yaml::granit_parser::{Event, Options, Parser, ScalarStyle, Span, Tag};
 use super::edit::Fix;
 use super::origin::Place;
 use super::report::Report;
-pub(super) use outline::{NodeForm, NodeMark, Piece, Quotes, outline};
+pub(super) use outline::{NodeForm, NodeMark, Quotes, YamlPiece, outline};
 pub(super) use scalar::{FALSE_WORDS, Scalar, TRUE_WORDS, Typed, integer, plain, truth};
 
 /// Deepest nesting; a config needs seven levels. Bounds every recursion over the tree, also through aliases.

@@ -15,7 +15,7 @@ pub(in crate::config) struct NodeMark {
 
 /// One value, or one key.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::config) struct Piece {
+pub(in crate::config) struct YamlPiece {
     /// Where it begins: a list at its first dash or bracket, a mapping at its first key or brace.
     pub(in crate::config) start: NodeMark,
     /// Where it ends: behind the last character that is a part of it.
@@ -32,9 +32,9 @@ pub(in crate::config) enum NodeForm {
     /// A single value: its text after escapes.
     Scalar(String, Quotes),
     /// Values in order.
-    List { is_flow: bool, items: Vec<Piece> },
+    List { is_flow: bool, items: Vec<YamlPiece> },
     /// Keys with values in order.
-    Map { is_flow: bool, entries: Vec<(Piece, Piece)> },
+    Map { is_flow: bool, entries: Vec<(YamlPiece, YamlPiece)> },
     /// A name in the place of a value.
     Alias,
 }
@@ -52,7 +52,7 @@ pub(in crate::config) enum Quotes {
     Block,
 }
 
-impl Piece {
+impl YamlPiece {
     /// Its text if it is a single value.
     pub(in crate::config) fn text(&self) -> Option<&str> {
         match &self.form {
@@ -67,13 +67,13 @@ impl Piece {
     }
 
     /// The entry of a key that is written out.
-    pub(in crate::config) fn entry(&self, key: &str) -> Option<&(Piece, Piece)> {
+    pub(in crate::config) fn entry(&self, key: &str) -> Option<&(YamlPiece, YamlPiece)> {
         let NodeForm::Map { entries, .. } = &self.form else { return None };
         entries.iter().find(|(name, _)| name.text() == Some(key))
     }
 
     /// Whether `is` holds for this piece or any inside of it.
-    pub(in crate::config) fn any(&self, is: &dyn Fn(&Piece) -> bool) -> bool {
+    pub(in crate::config) fn any(&self, is: &dyn Fn(&YamlPiece) -> bool) -> bool {
         is(self)
             || match &self.form {
                 NodeForm::Scalar(..) | NodeForm::Alias => false,
@@ -92,11 +92,11 @@ struct Open {
     is_marked: bool,
     is_flow: bool,
     is_map: bool,
-    pieces: Vec<Piece>,
+    pieces: Vec<YamlPiece>,
 }
 
 impl Open {
-    fn closed(self, closing: NodeMark) -> Piece {
+    fn closed(self, closing: NodeMark) -> YamlPiece {
         let Open { start, end, is_marked, is_flow, is_map, pieces } = self;
         let end = if is_flow { closing } else { end };
         let form = if is_map {
@@ -109,12 +109,12 @@ impl Open {
         } else {
             NodeForm::List { is_flow, items: pieces }
         };
-        Piece { start, end, is_marked, form }
+        YamlPiece { start, end, is_marked, form }
     }
 }
 
 /// Outlines the first document of a text that configs are read from. `None`: it is no YAML.
-pub(in crate::config) fn outline(text: &str) -> Option<Piece> {
+pub(in crate::config) fn outline(text: &str) -> Option<YamlPiece> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     options.emit_unresolved_aliases = true;
@@ -143,10 +143,10 @@ pub(in crate::config) fn outline(text: &str) -> Option<Piece> {
                     _ => Quotes::Block,
                 };
                 let form = NodeForm::Scalar(text.into_owned(), quotes);
-                Piece { start, end, is_marked: anchor != 0 || tag.is_some(), form }
+                YamlPiece { start, end, is_marked: anchor != 0 || tag.is_some(), form }
             }
             Event::Alias(_) | Event::UnresolvedAlias(_) => {
-                Piece { start, end, is_marked: false, form: NodeForm::Alias }
+                YamlPiece { start, end, is_marked: false, form: NodeForm::Alias }
             }
             Event::SequenceEnd | Event::MappingEnd => stack.pop()?.closed(end),
             _ => continue,

@@ -14,7 +14,7 @@ use crate::shutdown::Shutdown;
 use crate::snapshot::{ConnectionLimits, Snapshots};
 
 const CONFIG: &str = "webhooks: [{url: 'http://127.0.0.1:9/hush', events: [backend_down, backend_up]}]
-targets: {web: {protocol: http, listener: 0, health_check: off, backends: [{name: b0, host: a, port: 1}, {name: b1, host: a, port: 2}]}}
+targets: {web: {protocol: http, listener: 0, health_check: off, backends: [{name: b0, host: 127.0.0.1, port: 1}, {name: b1, host: 127.0.0.1, port: 2}]}}
 ";
 
 /// What holds while a test runs: where events go, and what the service needs.
@@ -110,6 +110,18 @@ async fn a_panic_of_one_attempt_is_a_failure_like_any_other() {
 async fn what_was_missed_is_told_and_found_by_comparing() {
     static TAKEN: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let lab = Lab::new();
+    lab.reloader.probe();
+    let is_up = || {
+        lab.reloader.snapshots.current().is_some_and(|snapshot| {
+            snapshot.targets[0].backends.iter().all(|backend| backend.health() == Health::Up)
+        })
+    };
+    let all_up = async {
+        while !is_up() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(Duration::from_secs(20), all_up).await.expect("there are no checks");
     let mut told = LastTold::default();
     // Both are up by now, and nobody was told of the first.
     told.set("web/b0", true);
