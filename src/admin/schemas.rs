@@ -33,7 +33,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     ("PlannedEnd", "object:string field:string value?:string author:string reason:string"),
     ("ApplyReport", "plan:Plan trial:TrialReport?"),
     ("TrialReport", "who:string since_ms:integer window_ms:integer left_ms:integer"),
-    ("Confirmed", "file:string before:string"),
+    ("Confirmed", "file:string before?:string"),
     ("Change", "objects:[string] plan:Plan entries:[Entry]"),
     ("Overlay", "entries:[Entry] refused?:string"),
     (

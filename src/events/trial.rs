@@ -31,15 +31,16 @@ pub fn applied(who: &str, window: Option<Duration>, differing: &[String]) {
     }
 }
 
-/// Logs that the config on trial lies in the file now; the one before it in `kept`.
-pub fn confirmed(who: &str, file: &Path, kept: &Path) {
-    let (file, kept) = (file.display().to_string(), kept.display().to_string());
+/// Logs that the config on trial lies in the file now; the one before it in `kept`, if it says something else.
+pub fn confirmed(who: &str, file: &Path, kept: Option<&Path>) {
+    let (file, kept) = (file.display().to_string(), kept.map(|kept| kept.display().to_string()));
+    let before = kept.as_ref().map_or_else(String::new, |kept| format!(", {kept} the one before"));
     tracing::info!(
         kind = EventKind::Confirmed.name(),
         who,
         file,
         kept,
-        "confirmed by {who}: {file} is the config in force, {kept} the one before"
+        "confirmed by {who}: {file} is the config in force{before}"
     );
 }
 

@@ -13,7 +13,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -202,6 +202,12 @@ impl Store for LocalStore {
         }
         let end = self.end;
         let Some(file) = &mut self.file else { return Err(io::Error::other("it could not be read")) };
+        if file.metadata()?.nlink() == 0 {
+            // What is written to it now would be gone with this process.
+            return Err(io::Error::other(
+                "its file was removed while this process runs; a restart makes another one",
+            ));
+        }
         if self.is_dirty {
             file.set_len(end)?;
             self.is_dirty = false;
@@ -275,6 +281,17 @@ mod tests {
         let error = LockedFolder::take(folder.path(), "edge-2").expect_err("it is taken");
         let holder = format!("edge-1 (process {})", std::process::id());
         assert_eq!(error.to_string(), format!("state_dir {} is in use by {holder}", folder.path().display()));
+    }
+
+    #[test]
+    fn a_journal_that_was_removed_under_the_process_keeps_nothing_and_says_so() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut store = store(folder.path());
+        store.load().expect("read");
+        store.append(b"one").expect("kept");
+        std::fs::remove_file(folder.path().join(JOURNAL)).expect("removed");
+        let error = store.append(b"two").expect_err("a restart would not find it");
+        assert!(error.to_string().contains("was removed"), "{error}");
     }
 
     #[test]

@@ -127,19 +127,30 @@ fn pairs(query: &str) -> impl Iterator<Item = (&str, String)> {
     })
 }
 
-/// Refuses a query with a parameter that is not `known`: one that is overlooked, such as a misspelt `confirm`, changes what is
-/// done.
+/// Refuses a query with a parameter that is not `known`, stands twice or has no value: one that is overlooked, such as a misspelt
+/// `confirm` or one whose value a script did not have, changes what is done.
 ///
 /// # Errors
 /// There is one.
 pub fn judge_query(query: Option<&str>, known: &[&str]) -> Result<(), ProblemDocument> {
-    let unknown = pairs(query.unwrap_or_default()).find(|(name, _)| !known.contains(name));
-    let Some((name, _)) = unknown else { return Ok(()) };
-    let all = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-    // What somebody sends may be long.
-    let name: String = name.chars().take(40).collect();
-    let detail = format!("`{name}` is no parameter of this path; it has {all}");
-    Err(ProblemDocument::plain(StatusCode::BAD_REQUEST, detail))
+    let mut seen = Vec::new();
+    for (name, value) in pairs(query.unwrap_or_default()) {
+        // What somebody sends may be long.
+        let shown: String = name.chars().take(40).collect();
+        let detail = if !known.contains(&name) {
+            let all = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            format!("`{shown}` is no parameter of this path; it has {all}")
+        } else if seen.contains(&name) {
+            format!("`{shown}` stands there twice")
+        } else if value.is_empty() {
+            format!("`{shown}` has no value")
+        } else {
+            seen.push(name);
+            continue;
+        };
+        return Err(ProblemDocument::plain(StatusCode::BAD_REQUEST, detail));
+    }
+    Ok(())
 }
 
 /// Reads a body that is to be of this `kind`.
@@ -241,10 +252,18 @@ mod tests {
         assert_eq!(of("x=1&file=a%20b%2Fc.yaml").query("file").as_deref(), Some("a b/c.yaml"));
         assert_eq!((of("file=").query("file"), of("a=b").query("file")), (None, None));
         assert_eq!((of("").parameter("t"), of("").parameter("u")), ("a/b", ""));
-        assert!(judge_query(Some("file=1&&now"), &["file", "now"]).is_ok() && judge_query(None, &[]).is_ok());
+        assert!(
+            judge_query(Some("file=1&&now=2"), &["file", "now"]).is_ok() && judge_query(None, &[]).is_ok()
+        );
         let problem = judge_query(Some("conifrm=1"), &["confirm", "file"]).expect_err("unknown");
         assert_eq!(problem.detail, "`conifrm` is no parameter of this path; it has confirm, file");
         assert_eq!(problem.status, 400);
+        for (query, detail) in
+            [("confirm=", "`confirm` has no value"), ("file=1&file=2", "`file` stands there twice")]
+        {
+            let problem = judge_query(Some(query), &["confirm", "file"]).expect_err(query);
+            assert_eq!((problem.status, problem.detail.as_str()), (400, detail));
+        }
     }
 
     #[test]

@@ -48,8 +48,10 @@ pub(in crate::cli) fn apply(options: &ApplyOptions) -> anyhow::Result<ExitCode> 
 /// Has the config on trial stay.
 pub(in crate::cli) fn confirm(asking: &AskOptions) -> anyhow::Result<ExitCode> {
     let shown = |Confirmed { file, before }: &Confirmed| {
-        let (file, before) = (file.display(), before.display());
-        format!("confirmed: {file} is the config in force, {before} the one before\n")
+        let before = before
+            .as_ref()
+            .map_or_else(String::new, |before| format!(", {} the one before", before.display()));
+        format!("confirmed: {} is the config in force{before}\n", file.display())
     };
     ended(answered(asking, post("confirm", ""), shown))
 }

@@ -33,8 +33,16 @@ pub(super) fn everything(report: &StatusReport) -> String {
     line(format!("  {} of {} connections, {}", connections.open, connections.limit, of_all(listeners)));
     line(format!("  {}", verdict(targets)));
     if let Some(trial) = &process.trial {
-        let left = span(trial.left_ms);
-        line(format!("  on trial for {left} more (applied by {}): `evenkeel confirm` keeps it", trial.who));
+        line(match trial.left_ms {
+            0 => "  on trial, and its time is over: it is taken back as soon as that can be done".to_owned(),
+            left => {
+                format!(
+                    "  on trial for {} more (applied by {}): `evenkeel confirm` keeps it",
+                    span(left),
+                    trial.who
+                )
+            }
+        });
     }
     line(String::new());
     line(format!(

@@ -61,8 +61,9 @@ pub struct Applied {
 pub struct Confirmed {
     /// The file.
     pub file: PathBuf,
-    /// Where the one before is kept.
-    pub before: PathBuf,
+    /// Where the one before is kept; `None`: it says the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<PathBuf>,
 }
 
 /// Why nothing has changed.
@@ -159,7 +160,7 @@ impl RunningConfig {
         let Some(file) = self.place.clone() else { return Err(ApplyFault::Conflict(String::new())) };
         let done = background(move || replacement.commit()).await.and_then(|done| done);
         let before = done.map_err(|error| unwritten(&file, &error))?;
-        events::confirmed(who, &file, &before);
+        events::confirmed(who, &file, before.as_deref());
         force.trial = None;
         self.trial.send_replace(None);
         force.kept().pause(&[]);
@@ -175,7 +176,13 @@ impl RunningConfig {
     pub async fn confirm(&self, who: &str) -> Result<Confirmed, ApplyFault> {
         let mut last = self.last.lock().await;
         let force = &mut last.force;
-        let Some(ConfigTrial { text, written, .. }) = force.trial.clone() else { return Err(no_trial()) };
+        let Some(ConfigTrial { view, text, written, .. }) = force.trial.clone() else {
+            return Err(no_trial());
+        };
+        if view.deadline <= Instant::now() {
+            let why = "its time is over: it is taken back as soon as that can be done";
+            return Err(ApplyFault::Conflict(why.to_owned()));
+        }
         let known = written.clone();
         let now = background(move || known.again()).await.unwrap_or_default();
         if let Some(file) = written.first_that_differs(&now) {
@@ -216,7 +223,9 @@ impl RunningConfig {
                 Ok(plan)
             }
             Err(refusal) => {
-                if let Some(trial) = force.trial.as_mut().filter(|trial| !trial.is_told) {
+                // Who has asked hears of it, and is not asked again.
+                let untold = force.trial.as_mut().filter(|trial| number.is_some() && !trial.is_told);
+                if let Some(trial) = untold {
                     trial.is_told = true;
                     events::rollback_failed(why, &refusal.first());
                 }

@@ -44,18 +44,22 @@ impl Replacement {
         Ok(replacement)
     }
 
-    /// Puts it into the file's place, and keeps the one before. Gives where that is.
+    /// Puts it into the file's place, and keeps the one before. Gives where that is; `None`: the file says the same already, and what
+    /// was kept before stays.
     ///
     /// # Errors
     /// The file is what it was.
-    pub fn commit(self) -> io::Result<PathBuf> {
+    pub fn commit(self) -> io::Result<Option<PathBuf>> {
+        if fs::read(&self.file)? == fs::read(&self.beside)? {
+            return Ok(None);
+        }
         let kept = with(&self.file, BEFORE);
         let link = with(&self.file, &format!("{BEFORE}-{}", std::process::id()));
         let _ = fs::remove_file(&link);
         fs::hard_link(&self.file, &link)?;
         fs::rename(&link, &kept).inspect_err(|_| drop(fs::remove_file(&link)))?;
         self.swap()?;
-        Ok(kept)
+        Ok(Some(kept))
     }
 
     /// Puts it into the file's place; the one before is gone.
@@ -105,8 +109,10 @@ mod tests {
         drop(Replacement::prepare(&link, b"never").expect("prepared"));
         assert_eq!(names(folder.path()), ["a.yaml", "link.yaml"]);
         for (text, before) in [("two", "one"), ("three", "two")] {
-            let kept =
-                Replacement::prepare(&link, text.as_bytes()).expect("prepared").commit().expect("done");
+            let put =
+                || Replacement::prepare(&link, text.as_bytes()).expect("prepared").commit().expect("done");
+            let kept = put().expect("it says something else");
+            assert_eq!(put(), None, "a second time it takes nothing away");
             assert_eq!(kept, fs::canonicalize(&file).expect("a path").with_file_name("a.yaml.before"));
             let read = |path: &Path| fs::read_to_string(path).expect("text");
             assert_eq!((read(&link), read(&kept)), (text.to_owned(), before.to_owned()));
