@@ -30,7 +30,7 @@ def verdict(name, good, text):
 def config(ports, folder):
     def target(name, ports):
         lines = "".join(f"      - {{name: b{port}, host: 127.0.0.1, port: {port}}}\n" for port in ports)
-        return (f"  {name}:\n    protocol: http\n    listener: 127.0.0.1:0\n    health_check: {{interval: 300ms}}\n"
+        return (f"  {name}:\n    protocol: http\n    listener: 127.0.0.1:0\n    health_check: {{path: /health, interval: 300ms}}\n"
                 f"    backends:\n{lines}")
     return (f"watch: off\nlogging: info\nlog_format: json\nstate_dir: {folder.file('state')}\nadmin: {{socket: {folder.file('admin.sock')}}}\n"
             f"targets:\n{target('web', ports[:2])}{target('other', ports[2:4])}")
