@@ -114,12 +114,11 @@ fn show(message: &Message, is_json: bool) -> anyhow::Result<bool> {
 }
 
 fn question(options: &LogOptions, more: &str) -> AdminQuestion {
-    let kinds = encoded(&options.kind.join(","));
-    AdminQuestion {
-        method: Method::GET,
-        path: format!("/api/v1/events?kind={kinds}&{more}"),
-        body: Vec::new(),
-    }
+    let kinds = match &options.kind[..] {
+        [] => String::new(),
+        kinds => format!("kind={}&", encoded(&kinds.join(","))),
+    };
+    AdminQuestion { method: Method::GET, path: format!("/api/v1/events?{kinds}{more}"), body: Vec::new() }
 }
 
 /// An event as a line of the log, or as JSON.
