@@ -68,7 +68,10 @@ fn an_answer_that_drips_in_is_seen_for_the_same() {
     let keel = serving(&backend, PATIENCE);
     let (_, mut fixtures) = fixtures();
     // What is behind a reset arrives or not; what comes late, behind a whole answer, finds its connection in the pool.
-    fixtures.retain(|fixture| fixture.value("ending") != "reset" && fixture.rules() != [19]);
+    // So does the close behind an answer to HEAD, and the next request meets it if this machine is busy.
+    let is_met = |fixture: &Fixture| fixture.value("method") == "HEAD" && fixture.value("ending") == "close";
+    fixtures
+        .retain(|fixture| fixture.value("ending") != "reset" && fixture.rules() != [19] && !is_met(fixture));
     fixture::each(&fixtures, |fixture| {
         let ending = if fixture.value("ending") == "close" { Ending::Close } else { Ending::Serve };
         exchange(&keel, &backend, fixture, ending, true);
