@@ -8,7 +8,9 @@ pub mod balance;
 mod instance;
 mod log;
 pub mod resilience;
+pub mod route;
 pub mod template;
+pub mod text;
 pub mod tls;
 mod watch;
 mod webhook;
@@ -26,7 +28,9 @@ pub use balance::{BackendState, Balance, HashKey, Policy, Portion, Sticky};
 pub use instance::{AdminSocket, Instance};
 pub use log::{AccessLog, EventFormat, LogFormat, LogPath, Share};
 pub use resilience::Resilience;
+pub use route::{Normalize, RouteConfig};
 pub use template::Template;
+pub use text::Text;
 pub use watch::WatchMode;
 pub use webhook::{Webhook, WebhookEvent, WebhookSecret, WebhookUrl};
 
@@ -116,8 +120,12 @@ pub struct ListenerConfig {
     pub tls: Option<Arc<ListenerTls>>,
     /// Where it is bound; `"*:8080"` gives two entries, v6 then v4.
     pub binds: Vec<Bind>,
-    /// Rules in order; the first that matches wins.
-    pub routes: Vec<Route>,
+    /// Which requests go where, in the order of the file.
+    pub routes: Vec<Arc<RouteConfig>>,
+    /// What is done about the different ways to write one path.
+    pub normalize: Normalize,
+    /// Requests for a host that no route names, or for none, are taken for ones for this.
+    pub default_host: Option<String>,
     /// What one request may cost.
     pub limits: Limits,
     /// How long a client may take.
@@ -149,13 +157,6 @@ pub enum Protocol {
 impl Protocol {
     /// Every protocol with the name it has in a config file.
     pub const ALL: &'static [(&'static str, Protocol)] = &[("tcp", Protocol::Tcp), ("http", Protocol::Http)];
-}
-
-/// Which requests go to which target. Today every route is a catch-all.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Route {
-    /// Index into [`Config::targets`].
-    pub target: usize,
 }
 
 /// A named pool of backends with one balancing policy.

@@ -110,6 +110,13 @@ causes! {
     /// The client closed or reset before its answer was complete.
     ClientGone = "client_gone", 499, Client, "The client left.";
 
+    /// No route takes the request.
+    NoRoute = "no_route", 404, Client, "There is nothing here.";
+    /// The path is written in a form that is refused.
+    BadPath = "bad_path", 400, Client, "The path is written in a form that is not taken here.";
+    /// `access` of the route does not let the client in.
+    AccessDenied = "access_denied", 403, Client, "You may not have this.";
+
     /// No backend is eligible.
     NoBackend = "no_backend", 503, Local, "No backend is available.";
     /// Every backend that could be chosen has an open breaker.
@@ -178,6 +185,18 @@ causes! {
     TunnelIdle = "tunnel_idle", 200, Nobody, "The connection was idle for too long.";
     /// A tunnel was ended because its backend or its listener is gone from the config.
     Drained = "drained", 200, Nobody, "The connection was ended because its backend leaves.";
+}
+
+impl Cause {
+    /// Whether nothing that follows on the client's connection can be trusted, or is wanted.
+    #[must_use]
+    pub const fn ends_connection(self) -> bool {
+        match self {
+            Cause::NoRoute | Cause::AccessDenied => false,
+            Cause::TooManyConnections => true,
+            _ => matches!(self.blame(), Blame::Client),
+        }
+    }
 }
 
 impl std::fmt::Display for Cause {

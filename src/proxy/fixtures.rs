@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::config::model::Instance;
 use crate::config::model::{
-    ClientTimeouts, Config, EventFormat, Forwarded, Limits, ListenerConfig, LogLevel, Protocol, WatchMode,
+    ClientTimeouts, Config, EventFormat, Forwarded, Limits, ListenerConfig, LogLevel, Normalize, Protocol,
+    WatchMode,
 };
 use crate::message::ListenerId;
 use crate::proxy::pool::Pool;
@@ -25,6 +26,8 @@ pub(crate) fn config() -> Config {
             tls: None,
             binds: Vec::new(),
             routes: Vec::new(),
+            normalize: Normalize::default(),
+            default_host: None,
             limits: Limits::default(),
             client_timeouts: ClientTimeouts::default(),
             forwarded: Forwarded::default(),

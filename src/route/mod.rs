@@ -1,53 +1,34 @@
-//! Which requests on a listener go to which target.
+//! Which of a listener's routes a request belongs to: a decision without I/O.
 //!
-//! `proxy` asks once per request (HTTP) or connection (TCP). Every route is a catch-all today, so the
-//! first one wins; rules on host, path and headers come with the routing feature and change only this file.
+//! The order in which routes are asked: those with an `order`, the lowest first; then by host (exact, the longest suffix, any); then
+//! by path (exact, regular expressions in the order of the file, the longest prefix, any); then those with more conditions; then in the
+//! order of the file. The first that takes the request has it.
 
-use crate::config::model;
+mod asked;
+pub mod split;
+
+use std::sync::Arc;
+
+use crate::config::model::RouteConfig;
+
+pub use asked::Asked;
 
 /// The routes of one listener, ready to be asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Router {
-    target: usize,
+    routes: Vec<Arc<RouteConfig>>,
 }
 
 impl Router {
-    /// Builds the router of `listener`.
-    ///
-    /// An accepted listener has at least one route; one without any gets the first target, so that a
-    /// hand-built model in a test need not care.
+    /// The router of these routes. `default_host`: what a request is taken to ask for whose host none of them names.
     #[must_use]
-    pub fn new(listener: &model::ListenerConfig) -> Router {
-        Router { target: listener.routes.first().map_or(0, |route| route.target) }
+    pub fn new(routes: &[Arc<RouteConfig>], _default_host: Option<&str>) -> Router {
+        Router { routes: routes.to_vec() }
     }
 
-    /// The target's place in the list that the routes name.
+    /// The place of the route that a request belongs to; `None`: there is none.
     #[must_use]
-    pub fn find(&self) -> usize {
-        self.target
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::model::{ClientTimeouts, Forwarded, Limits, ListenerConfig, Protocol, Route};
-
-    #[test]
-    fn the_first_route_wins() {
-        let mut listener = ListenerConfig {
-            name: "web".into(),
-            protocol: Protocol::Http,
-            tls: None,
-            binds: Vec::new(),
-            routes: vec![Route { target: 3 }, Route { target: 1 }],
-            limits: Limits::default(),
-            client_timeouts: ClientTimeouts::default(),
-            forwarded: Forwarded::default(),
-            x_real_ip: false,
-        };
-        assert_eq!(Router::new(&listener).find(), 3);
-        listener.routes.clear();
-        assert_eq!(Router::new(&listener).find(), 0);
+    pub fn find(&self, _asked: &Asked<'_>) -> Option<usize> {
+        self.routes.iter().position(|route| route.matches.is_catch_all())
     }
 }

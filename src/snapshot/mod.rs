@@ -4,6 +4,7 @@
 //! snapshot only points at. [`Snapshots`] makes one config follow the other: what does not differ stays the same object.
 
 mod connections;
+mod route;
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -15,7 +16,7 @@ use rustls::ServerConfig;
 use crate::config::model;
 use crate::message::{BackendId, ListenerId, TargetId};
 use crate::net::now;
-use crate::route::Router;
+use crate::route::{Asked, Router};
 use crate::slots::{HeldSlot, Slots};
 use crate::targets::{Gone, Prepared, Registry, Target};
 use crate::telemetry::access_log::Names;
@@ -23,6 +24,7 @@ use crate::tick::Tick;
 use crate::tls::{Tickets, server_config};
 
 pub use connections::{ConnectionLimits, CountedConnection, ListenerCounts};
+pub use route::{Destination, RequestRules, Route};
 
 /// One listener under one config, ready for use. A connection holds it, and with it all that it may come to: a request
 /// that has taken it sees one config to its end.
@@ -37,8 +39,10 @@ pub struct Listener {
     /// What outlives this config.
     pub state: Arc<ListenerState>,
     router: Router,
-    /// One for each route.
-    targets: Vec<Arc<Target>>,
+    /// In the order of the file.
+    routes: Vec<Route>,
+    /// The only route takes every request as it comes.
+    is_straight: bool,
     trusted: Arc<[IpNet]>,
 }
 
@@ -61,17 +65,43 @@ impl ListenerState {
 }
 
 impl Listener {
-    /// Where a request goes; `None`: nowhere, which no accepted config says.
+    /// The one route that takes every request as it comes, and where it leads: nothing of a request need be looked at. `None`: there
+    /// are others, or it does more than that.
+    #[must_use]
+    #[inline]
+    pub fn straight(&self) -> Option<(&Route, &Destination)> {
+        if !self.is_straight {
+            return None;
+        }
+        let route = self.routes.first()?;
+        Some((route, route.destinations.first()?))
+    }
+
+    /// The route that a request belongs to; `None`: there is none.
+    #[must_use]
+    pub fn route(&self, asked: &Asked<'_>) -> Option<&Route> {
+        self.routes.get(self.router.find(asked)?)
+    }
+
+    /// Its routes, in the order of the file.
+    #[must_use]
+    pub fn routes(&self) -> &[Route] {
+        &self.routes
+    }
+
+    /// Where connections go that have no requests; `None`: nowhere, which no accepted config says.
     #[must_use]
     #[inline]
     pub fn target(&self) -> Option<&Arc<Target>> {
-        self.targets.get(self.router.find())
+        self.routes.first()?.destinations.first().map(|destination| &destination.target)
     }
 
-    /// The targets that requests may go to.
+    /// The targets that requests may go to, each once, copies aside.
     #[must_use]
-    pub fn targets(&self) -> &[Arc<Target>] {
-        &self.targets
+    pub fn targets(&self) -> Vec<&Arc<Target>> {
+        let mut seen = HashSet::new();
+        let all = self.routes.iter().flat_map(|route| &route.destinations);
+        all.map(|destination| &destination.target).filter(|target| seen.insert(target.id)).collect()
     }
 
     /// Whether `peer` may speak for its clients. A v4 address mapped into v6 counts as v4.
@@ -178,7 +208,9 @@ impl Snapshots {
         let prepared = self.registry.prepare(&config.targets);
         let targets = prepared.targets.clone();
         let trusted: Arc<[IpNet]> = config.trusted_proxies.as_slice().into();
-        let listener = |config| self.listener(config, &targets, &trusted, before);
+        let named: HashMap<&str, &Arc<Target>> =
+            targets.iter().map(|target| (&*target.name, target)).collect();
+        let listener = |config| self.listener(config, &named, &trusted, before);
         let listeners: Vec<Arc<Listener>> = config.listeners.iter().map(listener).collect();
         let mut names = before.map(|before| before.names.clone()).unwrap_or_default();
         let given = given(before, &listeners, &targets);
@@ -221,20 +253,20 @@ impl Snapshots {
     fn listener(
         &self,
         config: &model::ListenerConfig,
-        targets: &[Arc<Target>],
+        targets: &HashMap<&str, &Arc<Target>>,
         trusted: &Arc<[IpNet]>,
         before: Option<&Snapshot>,
     ) -> Arc<Listener> {
-        let reached = config.routes.iter().filter_map(|route| targets.get(route.target)).map(Arc::clone);
-        let reached: Vec<_> = reached.collect();
+        let route =
+            |route| Route::new(route, config.limits.body, |name| targets.get(name).copied().map(Arc::clone));
+        let routes: Vec<Route> = config.routes.iter().filter_map(route).collect();
         let before = before.and_then(|before| before.listener_named(&config.name));
         let before = before.filter(|before| before.speaks_like(config));
-        let policies = without_places(config);
         if let Some(before) = before
-            && before.config == policies
+            && before.config == *config
             && before.trusted == *trusted
-            && before.targets.len() == reached.len()
-            && before.targets.iter().zip(&reached).all(|(before, now)| Arc::ptr_eq(before, now))
+            && before.routes.len() == routes.len()
+            && before.routes.iter().zip(&routes).all(|(before, now)| before.is_like(now))
         {
             return Arc::clone(before);
         }
@@ -250,23 +282,15 @@ impl Snapshots {
         Arc::new(Listener {
             // Past 65,535 listeners at a time the last number is shared.
             id: ListenerId(u16::try_from(state.slot.number()).unwrap_or(u16::MAX)),
-            router: Router::new(&policies),
-            config: policies,
+            is_straight: matches!(&*routes, [only] if only.is_straight()),
+            router: Router::new(&config.routes, config.default_host.as_deref()),
+            config: config.clone(),
             tls,
             state,
-            targets: reached,
+            routes,
             trusted: Arc::clone(trusted),
         })
     }
-}
-
-/// The same with routes that lead into the listener's own list: a place in a config says nothing under another one.
-fn without_places(config: &model::ListenerConfig) -> model::ListenerConfig {
-    let mut config = config.clone();
-    for (place, route) in config.routes.iter_mut().enumerate() {
-        route.target = place;
-    }
-    config
 }
 
 fn given(before: Option<&Snapshot>, listeners: &[Arc<Listener>], targets: &[Arc<Target>]) -> Given {

@@ -10,7 +10,7 @@ use fake_backend::{Behaviour, Running, TcpMode};
 
 use super::life_lab::{connect, end, read_to_end, tcp_fakes, until_ended};
 use super::support::tls::Secure;
-use super::support::{Client, Keel, accept, backend, config, eventually, fakes};
+use super::support::{Client, Keel, accept, all_to, backend, config, eventually, fakes};
 
 const ASK: &str = "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
 const SWITCHED: &str =
@@ -351,7 +351,7 @@ fn tunnels_of_a_listener_that_is_gone_end_within_the_time_for_a_shutdown() {
         let mut whole = config(Protocol::Http, &[]);
         (whole.listeners, whole.targets) = (Vec::new(), Vec::new());
         whole.shutdown_timeout = Duration::from_secs(2);
-        for (place, name) in names.iter().enumerate() {
+        for name in names {
             let (protocol, address) = match *name {
                 "web" => (Protocol::Http, web.address()),
                 "raw" => (Protocol::Tcp, raw.address()),
@@ -360,7 +360,7 @@ fn tunnels_of_a_listener_that_is_gone_end_within_the_time_for_a_shutdown() {
             let mut one = config(protocol, &[address]);
             let (mut listener, mut target) = (one.listeners.remove(0), one.targets.remove(0));
             (listener.name, target.name) = ((*name).into(), (*name).into());
-            listener.routes[0].target = place;
+            listener.routes = all_to(name);
             // The listener's own time is the shorter one.
             target.drain_timeout = LONG;
             whole.listeners.push(listener);
@@ -394,10 +394,10 @@ fn who_was_cut_with_a_listener_is_not_counted_at_the_end_of_the_process() {
     let with_web = |has_web: bool| {
         let mut whole = of(Protocol::Http, &[others[0].addr()], LONG);
         (whole.listeners[0].name, whole.targets[0].name) = ("other".into(), "other".into());
+        whole.listeners[0].routes = all_to("other");
         whole.shutdown_timeout = Duration::from_millis(100);
         if has_web {
             let mut web = of(Protocol::Http, &[played.address()], LONG);
-            web.listeners[0].routes[0].target = 1;
             whole.listeners.append(&mut web.listeners);
             whole.targets.append(&mut web.targets);
         }

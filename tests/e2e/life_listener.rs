@@ -13,7 +13,7 @@ use evenkeel::server::{Options, Server};
 use fake_backend::{Behaviour, TcpMode};
 
 use super::life_lab::{assert_own, end, read_to_end, tcp, tcp_fakes};
-use super::support::{Client, Keel, PATIENCE, config, eventually, fakes};
+use super::support::{Client, Keel, PATIENCE, all_to, config, eventually, fakes};
 
 #[test]
 fn over_max_connections_a_client_is_told_and_the_next_one_is_served_when_there_is_room() {
@@ -207,7 +207,7 @@ fn two_listeners_have_their_own_protocol() {
     for part in [&mut other.listeners[0].name, &mut other.targets[0].name] {
         *part = "raw".into();
     }
-    other.listeners[0].routes[0].target = 1;
+    other.listeners[0].routes = all_to("raw");
     both.listeners.append(&mut other.listeners);
     both.targets.append(&mut other.targets);
     let keel = Keel::start(&both);

@@ -12,17 +12,17 @@ use fake_backend::{Behaviour, Running};
 
 use super::life_lab::connect;
 use super::support::process::Process;
-use super::support::{self, Client, Keel, PATIENCE, config, eventually, fakes, quick_health};
+use super::support::{self, Client, Keel, PATIENCE, all_to, config, eventually, fakes, quick_health};
 
 /// One target and listener for each name, each with the next of `backends`.
 pub fn config_of(names: &[&str], backends: &[&Running]) -> Config {
     let mut whole = config(Protocol::Http, &[]);
     (whole.listeners, whole.targets) = (Vec::new(), Vec::new());
-    for (place, (name, backend)) in names.iter().zip(backends).enumerate() {
+    for (name, backend) in names.iter().zip(backends) {
         let mut one = config(Protocol::Http, &[backend.addr()]);
         let (mut listener, mut target) = (one.listeners.remove(0), one.targets.remove(0));
         (listener.name, target.name) = ((*name).into(), (*name).into());
-        listener.routes[0].target = place;
+        listener.routes = all_to(name);
         whole.listeners.push(listener);
         whole.targets.push(target);
     }

@@ -12,7 +12,7 @@ use evenkeel::snapshot::Snapshots;
 use evenkeel::targets::Health;
 use fake_backend::{Behaviour, Running};
 
-use super::support::{self, Client, Keel, Stop, backend, config, eventually, fakes, quick_health};
+use super::support::{self, Client, Keel, Stop, all_to, backend, config, eventually, fakes, quick_health};
 
 fn log_at(folder: &tempfile::TempDir, name: &str) -> Option<AccessLog> {
     let path = LogPath::File(folder.path().join(name));
@@ -173,6 +173,7 @@ fn an_address_goes_over_to_a_listener_of_another_protocol() {
     assert_eq!(kept.get("/").status, 200);
     let mut other = config(Protocol::Tcp, &[backends[0].addr()]);
     (other.listeners[0].name, other.targets[0].name) = ("raw".into(), "raw".into());
+    other.listeners[0].routes = all_to("raw");
     keel.reload(&other).unwrap();
     assert_eq!(keel.address(), address);
     let mut raw = Client::connect(address);
@@ -219,6 +220,7 @@ fn where_all_backends_are_replaced_no_request_fails_until_one_of_the_new_ones_is
     let of = |these: &[Running]| {
         let mut config = config(Protocol::Http, &these.iter().map(Running::addr).collect::<Vec<_>>());
         (config.targets[0].name, config.targets[0].health) = ("succeeded".into(), Some(quick_health()));
+        config.listeners[0].routes = all_to("succeeded");
         // Each probe asks, so that a backend can be slow to come up.
         config.targets[0].backends.iter_mut().for_each(|one| one.probe_path = Some("/health".into()));
         config
@@ -252,7 +254,7 @@ fn a_change_of_one_backend_of_ten_thousand_touches_that_one() {
     for number in 0..1000 {
         let (mut listener, mut target) = (listener.clone(), target.clone());
         (listener.name, target.name) = (format!("t{number}"), format!("t{number}"));
-        listener.routes[0].target = number;
+        listener.routes = all_to(&target.name);
         target.backends = (0..10).map(|port| backend(([127, 0, 0, 1], 1000 + port).into())).collect();
         whole.listeners.push(listener);
         whole.targets.push(target);

@@ -8,7 +8,7 @@ use cap::Cap;
 use evenkeel::config::model::{Config, Protocol};
 use fake_backend::Running;
 
-use super::support::{Client, Keel, backend, config, eventually, fakes, quick_health};
+use super::support::{Client, Keel, all_to, backend, config, eventually, fakes, quick_health};
 
 /// Counts the live bytes of the process.
 #[global_allocator]
@@ -39,11 +39,11 @@ fn nth(turn: usize, backends: &[Running]) -> Config {
     (whole.listeners, whole.targets) = (Vec::new(), Vec::new());
     let passing = format!("passing-{turn}");
     let names = ["web", &passing, "probed", "limited"];
-    for (place, (name, of)) in names.into_iter().zip(backends).enumerate() {
+    for (name, of) in names.into_iter().zip(backends) {
         let mut one = config(Protocol::Http, &[of.addr()]);
         let (mut listener, mut target) = (one.listeners.remove(0), one.targets.remove(0));
         (listener.name, target.name) = (name.into(), name.into());
-        listener.routes[0].target = place;
+        listener.routes = all_to(name);
         whole.listeners.push(listener);
         whole.targets.push(target);
     }

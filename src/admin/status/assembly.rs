@@ -116,7 +116,7 @@ impl Sources {
             age_ms: since.age_ms(),
             protocol: spoken(config.protocol, config.tls.is_some()).to_owned(),
             addresses: addresses.map(|(_, address)| address.clone()).collect(),
-            targets: listener.target().into_iter().map(|target| target.name.to_string()).collect(),
+            targets: listener.targets().iter().map(|target| target.name.to_string()).collect(),
             connections: listener.state.counts.taken(),
             connections_limit: Some(limit).filter(|limit| *limit != usize::MAX),
             connections_per_client: Some(per_client).filter(|limit| *limit != u32::MAX),

@@ -77,8 +77,8 @@ fn targets_add_up_in_the_order_of_the_files_and_each_value_knows_its_own() {
     assert_eq!(origin("include[2]"), "conf.d/10.yaml:1");
     assert_eq!(origin("workers"), "conf.d/more/m.yml:1");
     assert_eq!(origin("targets.late.listener"), "conf.d/20.yaml:4");
-    for (index, listener) in loaded.config.listeners.iter().enumerate() {
-        assert_eq!(listener.routes[0].target, index);
+    for listener in &loaded.config.listeners {
+        assert!(listener.routes[0].targets().eq([&*listener.name]));
     }
 }
 

@@ -93,8 +93,8 @@ pub(super) fn accept(
     let mut listeners = Vec::with_capacity(raw.targets.len());
     let mut targets = Vec::with_capacity(raw.targets.len());
     let mut rules = Vec::with_capacity(raw.targets.len());
-    for (index, target) in raw.targets.iter().enumerate() {
-        let (listener, target, of_backends) = target::accept(index, target, &top, report, rows);
+    for target in &raw.targets {
+        let (listener, target, of_backends) = target::accept(target, &top, report, rows);
         listeners.push(listener);
         targets.push(target);
         rules.push(of_backends);

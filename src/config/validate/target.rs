@@ -1,6 +1,7 @@
 //! One target of the written form → a listener with a catch-all route, and a pool of backends.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use super::backend::BackendRules;
 use super::show::name_of;
@@ -10,16 +11,16 @@ use crate::config::edit::Fix;
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
 use crate::config::model::{
-    BackendConfig, BackendState, Bind, Forwarded, HostHeader, ListenerConfig, Protocol, Route, TargetConfig,
+    BackendConfig, BackendState, Bind, Forwarded, HostHeader, ListenerConfig, Normalize, Protocol,
+    RouteConfig, TargetConfig,
 };
 use crate::config::origin::{Field, Written};
 use crate::config::raw::{BindHost, RawBackend, RawHealth, RawListener, RawTarget, Spoken};
 use crate::config::report::Report;
 use crate::config::units::show_duration;
 
-/// Makes both halves of a target, and what it says about backends; `index` is its place in the accepted form.
+/// Makes both halves of a target, and what it says about backends.
 pub(super) fn accept(
-    index: usize,
     raw: &RawTarget,
     top: &TopLevel,
     report: &mut Report,
@@ -77,7 +78,9 @@ pub(super) fn accept(
         protocol,
         tls,
         binds,
-        routes: vec![Route { target: index }],
+        routes: vec![Arc::new(RouteConfig::catch_all(name))],
+        normalize: Normalize::default(),
+        default_host: None,
         limits,
         client_timeouts,
         forwarded,

@@ -59,6 +59,8 @@ pub struct Client {
     wait: Cell<ClientWait>,
     /// For what the client takes.
     pub writing: Deadline,
+    /// What the route of the current request says instead of the listener's `timeouts.idle`.
+    idle: Cell<Option<Duration>>,
 }
 
 impl Drop for Client {
@@ -74,6 +76,8 @@ struct Incoming {
     framing: Framing,
     decoder: Decoder,
     pace: Pace,
+    /// Most bytes of it; `None`: any.
+    limit: Option<u64>,
     /// A piece of it was handed out.
     taken: bool,
 }
@@ -111,6 +115,7 @@ impl Client {
             deadline,
             wait: Cell::default(),
             writing,
+            idle: Cell::new(None),
         })
     }
 
@@ -153,11 +158,29 @@ impl Client {
         Ref::map(self.here.borrow(), |here| &here.config.client_timeouts)
     }
 
+    /// Between bytes of a body, in either direction.
+    #[must_use]
+    pub fn idle(&self) -> Duration {
+        self.idle.get().unwrap_or_else(|| self.timeouts().idle)
+    }
+
+    /// Another time between bytes of the current request's bodies; `None`: the listener's.
+    pub fn set_idle(&self, idle: Option<Duration>) {
+        self.idle.set(idle);
+    }
+
     /// Starts the body of the next request, if that has one.
     pub fn start_body(&self, framing: Framing) {
         let decoder = Decoder::new(framing);
-        let incoming = Incoming { framing, decoder, pace: Pace::default(), taken: false };
+        let incoming = Incoming { framing, decoder, pace: Pace::default(), limit: None, taken: false };
         *self.body.borrow_mut() = Some(Box::new(incoming));
+    }
+
+    /// How many bytes the current body may have; `None`: any.
+    pub fn limit_body(&self, limit: Option<u64>) {
+        if let Some(body) = self.body.borrow_mut().as_mut() {
+            body.limit = limit;
+        }
     }
 
     /// Forgets the body of the last request.
@@ -259,7 +282,7 @@ impl Client {
                     BodyBroken::Malformed => Cause::BadChunk,
                     BodyBroken::Cut => Cause::ClientGone,
                 })?;
-                if self.limits().body.is_some_and(|limit| body.decoder.weight() > limit) {
+                if body.limit.is_some_and(|limit| body.decoder.weight() > limit) {
                     return Poll::Ready(Err(Cause::BodyTooLarge));
                 }
                 body.taken |= piece.is_some();
@@ -278,7 +301,7 @@ impl Client {
         if body.pace.since.is_none() {
             body.pace.since = Some(now());
             let earned = allowance(body.decoder.content(), self.limits().body_rate, body.pace.waited);
-            self.timer().begin(ClientWait::Body, self.timeouts().idle.min(earned));
+            self.timer().begin(ClientWait::Body, self.idle().min(earned));
         }
     }
 

@@ -168,12 +168,7 @@ async fn serve_one(client: Rc<dyn Any>, papers: &mut Papers) -> Option<After> {
     let here = client.take_here();
     let read = read_head(client, &here.config, head).await?;
     let head_read = if read.waited { now() } else { started };
-    let framing = read.outcome.and_then(|()| match framing::request(head)? {
-        Framing::Length(length) if here.config.limits.body.is_some_and(|limit| length > limit) => {
-            Err(Cause::BodyTooLarge)
-        }
-        framing => Ok(framing),
-    });
+    let framing = read.outcome.and_then(|()| framing::request(head));
     let ctx = &client.ctx;
     let incoming = IncomingRequest { ctx, listener: &here, head, peer: &client.peer, started, head_read };
     let mut wire = Wire::new(client, head, framing.is_err());
@@ -207,6 +202,7 @@ async fn serve_one(client: Rc<dyn Any>, papers: &mut Papers) -> Option<After> {
         }
     };
     papers.clear();
+    client.set_idle(None);
     client.timer().end();
     if after == After::KeepOpen && !client.is_body_done() && !discard_body(client).await {
         return Some(After::Linger);

@@ -40,6 +40,9 @@ pub trait Edge {
     /// Ready when the client has left while nothing is read from or written to it.
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 
+    /// How long the client may be silent inside a body of the current request, if that is not what its listener says.
+    fn set_idle(&self, idle: Duration);
+
     /// Passes a 1xx head on.
     ///
     /// # Errors

@@ -9,14 +9,14 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::message::{Blame, Cause, Framing, Head, HeaderField, Peer, Record, RecordKind, Version, tokens};
+use crate::message::{Cause, Framing, Head, HeaderField, Peer, Record, RecordKind, Version, tokens};
 use crate::net::relay::{BytesMoved, RelayEnd};
 use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::recording::Recording;
 use crate::proxy::tunnels::{TunnelEnd, TunnelKind};
-use crate::snapshot::Listener;
-use crate::targets::{Outcome, Target};
+use crate::snapshot::{Destination, Listener};
+use crate::targets::Outcome;
 use crate::tick::Tick;
 
 use super::after::After;
@@ -31,6 +31,7 @@ use super::identity;
 use super::own;
 use super::reply::Reply;
 use super::request_body::RequestBody;
+use super::routing::{Routed, routed};
 use super::sticky;
 
 /// A request that has just been read.
@@ -91,17 +92,27 @@ pub async fn exchange<E: Edge>(
     if head.method() == b"CONNECT" {
         return Box::pin(refuse(ctx, edge, &mut recording, head, Cause::ConnectMethod)).await;
     }
-    let Some(target) = listener.target() else {
-        return Box::pin(refuse(ctx, edge, &mut recording, head, Cause::NoBackend)).await;
-    };
-    recording.record.target = Some(target.id);
+    let sender = Sender { peer: client, trusted, kind: listener.config.forwarded };
     // Nothing was waited for since.
     recording.record.routed = request.head_read;
+    let (route, destination, edited) = match listener.straight() {
+        Some((route, destination)) => (route, destination, None),
+        None => match routed(ctx, listener, head, sender) {
+            Routed::Forward { route, destination, head } => (route, destination, head),
+            own => return Box::pin(answer_here(request, edge, &mut recording, own)).await,
+        },
+    };
+    let Destination { target, rules } = destination;
+    recording.record.target = Some(target.id);
+    if !matches!(body, RequestBody::Empty) && !body.limit(route.body) {
+        return Box::pin(refuse(ctx, edge, &mut recording, head, Cause::BodyTooLarge)).await;
+    }
+    if let Some(idle) = route.idle {
+        edge.set_idle(idle);
+    }
 
-    let balance = &target.config.balance;
-    let sender = Sender { peer: client, trusted, kind: listener.config.forwarded };
-    let key = if balance.algorithm.is_hash() {
-        hash_key(&balance.hash_key, head, sender, |address| listener.trusts(address))
+    let key = if target.config.balance.algorithm.is_hash() {
+        hash_key(&rules.hash_key, head, sender, |address| listener.trusts(address))
     } else {
         None
     };
@@ -112,13 +123,14 @@ pub async fn exchange<E: Edge>(
     let mut forwarding = Forwarding {
         ctx,
         target,
+        rules,
         keep: identity::keep(head, &ctx.pool, edge.owner()),
         edge: &mut *edge,
-        head,
+        head: edited.as_deref().unwrap_or(head),
         body,
         key,
         pin: own.as_ref().or(cookie),
-        upgrade: wanted_upgrade(head, target),
+        upgrade: wanted_upgrade(head, &rules.upgrade),
         about: About {
             kind: listener.config.forwarded,
             client,
@@ -139,7 +151,7 @@ pub async fn exchange<E: Edge>(
     }
     let after = match forwarded {
         Ok(call) if answer.status == 101 => {
-            let idle = target.config.timeouts.tunnel;
+            let idle = rules.timeouts.tunnel;
             Box::pin(tunnel(request, edge, answer, call, idle, &mut recording, &moved)).await
         }
         Ok(call) => {
@@ -180,14 +192,13 @@ fn request_number(text: &[u8]) -> Option<u128> {
 
 /// The protocol that the client asks to switch to, if it is one that we pass on. HTTP/1.0 can't ask (RFC 9110
 /// §7.8).
-fn wanted_upgrade<'a>(head: &'a Head, target: &Target) -> Option<&'a [u8]> {
+fn wanted_upgrade<'a>(head: &'a Head, allowed: &[String]) -> Option<&'a [u8]> {
     if head.version == Version::Http10
         || !head.has_hop_by_hop()
         || !head.lists(HeaderField::Connection, b"upgrade")
     {
         return None;
     }
-    let allowed = &target.config.upgrade;
     let offered = head.values(HeaderField::Upgrade).flat_map(tokens);
     offered.into_iter().find(|name| allowed.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes())))
 }
@@ -233,14 +244,46 @@ pub async fn refuse<E: Edge>(
     let length = if let Framing::Length(length) = body.framing() { length } else { 0 };
     // After a client's mistake nothing that follows on its connection can be trusted; one that there is no room
     // for is closed whatever follows.
-    let last = cause.blame() == Blame::Client || cause == Cause::TooManyConnections;
-    match edge.answer(&answer, &mut body, last).await {
+    match edge.answer(&answer, &mut body, cause.ends_connection()).await {
         Ok(after) => {
             recording.record.status = answer.status;
             recording.record.bytes_out = length;
             after
         }
         Err(_) => After::Abort,
+    }
+}
+
+/// Answers a request that goes to no backend.
+async fn answer_here<E: Edge>(
+    request: &IncomingRequest<'_>,
+    edge: &mut E,
+    recording: &mut Recording<'_>,
+    routed: Routed<'_>,
+) -> After {
+    let &IncomingRequest { ctx, head, .. } = request;
+    match routed {
+        Routed::Forward { .. } => refuse(ctx, edge, recording, head, Cause::Internal).await,
+        Routed::Refuse(_, cause) => refuse(ctx, edge, recording, head, cause).await,
+        Routed::Drop(_, cause) => {
+            recording.settle(cause);
+            After::Abort
+        }
+        Routed::Answer(_, answer) => {
+            let (answer, mut body) = *answer;
+            let length = if let Framing::Length(length) = body.framing() { length } else { 0 };
+            match edge.answer(&answer, &mut body, false).await {
+                Ok(after) => {
+                    (recording.record.status, recording.record.bytes_out) = (answer.status, length);
+                    recording.settle(Cause::Done);
+                    after
+                }
+                Err(Unsent { cause, .. }) => {
+                    recording.settle(cause);
+                    After::Abort
+                }
+            }
+        }
     }
 }
 

@@ -51,6 +51,8 @@ impl Edge for MemoryEdge {
         if self.gone { Poll::Ready(()) } else { Poll::Pending }
     }
 
+    fn set_idle(&self, _: Duration) {}
+
     async fn interim(&mut self, head: &Head) -> Result<(), Cause> {
         self.interims.push(head.status);
         Ok(())

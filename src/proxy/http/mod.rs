@@ -23,6 +23,7 @@ pub mod own;
 pub mod replay;
 pub mod reply;
 pub mod request_body;
+pub mod routing;
 pub mod sticky;
 pub mod websocket;
 pub mod wire;

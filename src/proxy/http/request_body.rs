@@ -37,6 +37,18 @@ impl RequestBody {
         }
     }
 
+    /// How many bytes it may have; `None`: any. False: it has more.
+    #[must_use]
+    pub fn limit(&self, limit: Option<u64>) -> bool {
+        if let RequestBody::Client(client) = self {
+            client.limit_body(limit);
+        }
+        match self.framing() {
+            Framing::Length(length) => limit.is_none_or(|limit| length <= limit),
+            Framing::None | Framing::Chunked | Framing::UntilClose => true,
+        }
+    }
+
     /// Bytes of content that passed so far.
     #[must_use]
     pub fn content(&self) -> u64 {

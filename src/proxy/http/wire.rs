@@ -71,7 +71,7 @@ impl<'a> Wire<'a> {
                         client.presence.try_again();
                     }
                     if blocked {
-                        client.writing.set_if_clear(client.timeouts().idle);
+                        client.writing.set_if_clear(client.idle());
                         std::task::ready!(client.writing.poll(cx));
                         Cause::ClientStalled
                     } else {
@@ -118,6 +118,10 @@ impl Edge for Wire<'_> {
 
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.client.poll_gone(cx)
+    }
+
+    fn set_idle(&self, idle: Duration) {
+        self.client.set_idle(Some(idle));
     }
 
     async fn interim(&mut self, head: &Head) -> Result<(), Cause> {

@@ -36,7 +36,7 @@ fn config(names: &[&str]) -> Config {
     };
     let mut config = fixtures::config();
     config.targets = vec![target];
-    config.listeners[0].routes = vec![model::Route { target: 0 }];
+    config.listeners[0].routes = vec![Arc::new(model::RouteConfig::catch_all("web"))];
     config
 }
 

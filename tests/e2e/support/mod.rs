@@ -9,13 +9,14 @@ pub mod tls;
 pub mod worker;
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use evenkeel::config::model::{
     BackendAddress, BackendConfig, BackendState, Bind, ClientTimeouts, Config, EventFormat, Forwarded,
-    HealthCheck, HostHeader, Limits, ListenerConfig, LogLevel, Policy, Portion, Protocol, Resilience, Route,
-    TargetConfig, Timeouts, WatchMode,
+    HealthCheck, HostHeader, Limits, ListenerConfig, LogLevel, Normalize, Policy, Portion, Protocol,
+    Resilience, RouteConfig, TargetConfig, Timeouts, WatchMode,
 };
 use evenkeel::reload::bound::Bound;
 use evenkeel::reload::{Refused, Reloaded};
@@ -118,6 +119,11 @@ pub fn backend(address: SocketAddr) -> BackendConfig {
     }
 }
 
+/// The route of a listener that sends everything to this target.
+pub fn all_to(target: &str) -> Vec<Arc<RouteConfig>> {
+    vec![Arc::new(RouteConfig::catch_all(target))]
+}
+
 /// One target called `web` on a free port, two workers, health checks off.
 pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
     Config {
@@ -129,7 +135,9 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
             protocol,
             tls: None,
             binds: vec![Bind::Tcp("127.0.0.1:0".parse().unwrap())],
-            routes: vec![Route { target: 0 }],
+            routes: all_to("web"),
+            normalize: Normalize::default(),
+            default_host: None,
             limits: Limits::default(),
             client_timeouts: ClientTimeouts::default(),
             forwarded: Forwarded::default(),

@@ -21,7 +21,7 @@ use crate::proxy::http::identity;
 
 /// Opens a connection.
 async fn open<E: Edge>(forwarding: &mut Forwarding<'_, E>, backend: &Backend) -> Result<Stream, Cause> {
-    let (ctx, timeouts) = (forwarding.ctx, &forwarding.target.config.timeouts);
+    let (ctx, timeouts) = (forwarding.ctx, &forwarding.rules.timeouts);
     let deadline = ctx.ticker.deadline();
     until_over(forwarding, async |gone| dial(ctx, backend, timeouts, &deadline, gone).await).await
 }

@@ -15,6 +15,7 @@ use crate::proxy::http::h1::write::{self, About, Host};
 use crate::proxy::http::replay::Replay;
 use crate::proxy::http::request_body::RequestBody;
 use crate::proxy::pool::{Keep, Need};
+use crate::snapshot::RequestRules;
 use crate::targets::{Ask, Backend, Lease, Pick, Target, Tried};
 use crate::tick::Tick;
 
@@ -26,6 +27,8 @@ pub struct Forwarding<'a, E> {
     pub ctx: &'a Rc<WorkerCtx>,
     /// Where it goes.
     pub target: &'a Target,
+    /// What holds for it there.
+    pub rules: &'a RequestRules,
     /// Whom it is for.
     pub edge: &'a mut E,
     /// Its head.
@@ -76,20 +79,20 @@ impl<'a, E: Edge> Forwarding<'a, E> {
     /// Counts the request for the budgets, and prepares what its attempts need.
     #[inline]
     pub(super) fn begin(&mut self) {
-        let (target, config) = (self.target, &self.target.config);
-        let resilience = &config.resilience;
-        let repeats = resilience.retries.is_some() || resilience.hedging.is_some();
+        let target = self.target;
+        let (retries, hedging) = (&self.rules.retries, &target.config.resilience.hedging);
+        let repeats = retries.is_some() || hedging.is_some();
         if repeats {
             self.ctx.budget_shares.with(target.id, |shares| {
-                if let Some(retries) = &resilience.retries {
+                if let Some(retries) = retries {
                     shares.retries.add(retries.budget, &target.state.retries);
                 }
-                if let Some(hedging) = &resilience.hedging {
+                if let Some(hedging) = hedging {
                     shares.hedges.add(hedging.budget, &target.state.hedges);
                 }
             });
         }
-        self.effort.alarm = Alarm::new(&config.timeouts, &self.ctx.ticker, self.record.routed);
+        self.effort.alarm = Alarm::new(&self.rules.timeouts, &self.ctx.ticker, self.record.routed);
         if repeats
             && let RequestBody::Client(client) = self.body
             && self.is_idempotent()
@@ -171,7 +174,7 @@ impl<'a, E: Edge> Forwarding<'a, E> {
     #[inline]
     pub(super) fn is_wanted_elsewhere(&self) -> bool {
         let status = self.answer.status;
-        let retries = &self.target.config.resilience.retries;
+        let retries = &self.rules.retries;
         status >= 400
             && retries
                 .as_ref()
@@ -200,7 +203,7 @@ impl<E: Edge> Forwarding<'_, E> {
             host => written_host(host, backend),
         };
         write::request(&mut out, self.head, body.framing(), self.upgrade, &self.about, host);
-        let timeouts = &self.target.config.timeouts;
+        let timeouts = &self.rules.timeouts;
         let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle };
         let mut call = Call::new(self.ctx, lease, generation, stream, out, body, patience);
         call.keep = self.keep;

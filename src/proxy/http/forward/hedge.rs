@@ -196,7 +196,7 @@ impl Rival {
         let pooled = forwarding.reuse(&lease);
         let reused = pooled.is_some();
         let (id, picked) = (backend.id, lease.picked());
-        let (ctx, timeouts) = (std::rc::Rc::clone(forwarding.ctx), forwarding.target.config.timeouts);
+        let (ctx, timeouts) = (std::rc::Rc::clone(forwarding.ctx), forwarding.rules.timeouts);
         let dialing = Box::pin(async move {
             match pooled {
                 Some(stream) => Ok(stream),

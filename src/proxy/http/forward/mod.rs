@@ -99,7 +99,7 @@ async fn again<E: Edge>(
         charged: forwarding.effort.been.as_ref().map_or(0, |been| been.charged),
         left: forwarding.effort.alarm.as_ref().and_then(|alarm| alarm.left(now)),
     };
-    let found = match retry::decide(forwarding.target.config.resilience.retries.as_ref(), &case) {
+    let found = match retry::decide(forwarding.rules.retries.as_ref(), &case) {
         Next::Stop => Ok(None),
         Next::AtOnce => match forwarding.elsewhere() {
             Some(lease) => Ok(Some(lease)),

@@ -1,0 +1,125 @@
+//! Routes under one config, with the targets that they lead to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::model::resilience::Retries;
+use crate::config::model::route::{Action, RouteOverrides};
+use crate::config::model::{HashKey, RouteConfig, Timeouts};
+use crate::targets::Target;
+
+/// One route of a listener, ready for use.
+#[derive(Debug)]
+pub struct Route {
+    /// What it says.
+    pub config: Arc<RouteConfig>,
+    /// Where its requests go: one, the sides of a split in their order, or none.
+    pub destinations: Vec<Destination>,
+    /// Who gets copies.
+    pub mirror: Option<Arc<Target>>,
+    /// Bytes of a request body; `None`: any.
+    pub body: Option<u64>,
+    /// Between bytes of a body, towards the client; `None`: as its listener says.
+    pub idle: Option<Duration>,
+}
+
+/// A target, and what holds for requests that come to it on this route.
+#[derive(Debug)]
+pub struct Destination {
+    /// The target.
+    pub target: Arc<Target>,
+    /// The target's rules, and the route's where it has its own.
+    pub rules: RequestRules,
+}
+
+/// What holds for a request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestRules {
+    /// How long it may take.
+    pub timeouts: Timeouts,
+    /// After what it is tried again; `None`: after nothing.
+    pub retries: Option<Retries>,
+    /// What of it is hashed.
+    pub hash_key: HashKey,
+    /// Protocols that its client may upgrade to, in lower case.
+    pub upgrade: Vec<String>,
+}
+
+impl RequestRules {
+    /// What a target and a route say together: the route where it says anything.
+    #[must_use]
+    pub fn of(target: &Target, own: &RouteOverrides) -> RequestRules {
+        let config = &target.config;
+        let mut timeouts = config.timeouts;
+        timeouts.idle = own.idle.unwrap_or(timeouts.idle);
+        timeouts.tunnel = own.tunnel.unwrap_or(timeouts.tunnel);
+        timeouts.total = own.total.unwrap_or(timeouts.total);
+        RequestRules {
+            timeouts,
+            retries: own.retries(config.resilience.retries.as_ref()),
+            hash_key: own.hash_key.as_ref().unwrap_or(&config.balance.hash_key).clone(),
+            upgrade: own.upgrade.as_ref().unwrap_or(&config.upgrade).clone(),
+        }
+    }
+}
+
+impl Route {
+    /// The route that `config` says, on a listener whose own body limit is `body`. `find` knows the targets by name; `None`: not
+    /// all of those that it leads to.
+    #[must_use]
+    pub fn new(
+        config: &Arc<RouteConfig>,
+        body: Option<u64>,
+        find: impl Fn(&str) -> Option<Arc<Target>>,
+    ) -> Option<Route> {
+        let destination = |name: &str| {
+            let target = find(name)?;
+            let rules = RequestRules::of(&target, &config.own);
+            Some(Destination { target, rules })
+        };
+        let destinations = match &config.action {
+            Action::Forward(target) => vec![destination(target)?],
+            Action::Split(split) => {
+                split.sides.iter().map(|side| destination(&side.target)).collect::<Option<_>>()?
+            }
+            Action::Redirect(_) | Action::Respond(_) => Vec::new(),
+        };
+        let mirror = config.mirror.as_ref().map(|mirror| find(&mirror.target).ok_or(()));
+        Some(Route {
+            destinations,
+            mirror: mirror.transpose().ok()?,
+            body: config.own.body.unwrap_or(body),
+            idle: config.own.idle,
+            config: Arc::clone(config),
+        })
+    }
+
+    /// Whether it takes every request and hands it on as it comes.
+    #[must_use]
+    pub fn is_straight(&self) -> bool {
+        let RouteConfig { matches, action, access, rewrite, headers, .. } = &*self.config;
+        matches.is_catch_all()
+            && matches!(action, Action::Forward(_))
+            && access.is_none()
+            && rewrite.is_none()
+            && headers.is_empty()
+            && self.mirror.is_none()
+            && self.idle.is_none()
+    }
+
+    /// Whether it is the same as `other`, down to the targets that it leads to.
+    #[must_use]
+    pub fn is_like(&self, other: &Route) -> bool {
+        let same = |one: &Arc<Target>, other: &Arc<Target>| Arc::ptr_eq(one, other);
+        let mirrors = match (&self.mirror, &other.mirror) {
+            (Some(one), Some(other)) => same(one, other),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        mirrors
+            && self.destinations.len() == other.destinations.len()
+            && self.destinations.iter().zip(&other.destinations).all(|(a, b)| same(&a.target, &b.target))
+            && self.body == other.body
+            && (Arc::ptr_eq(&self.config, &other.config) || self.config == other.config)
+    }
+}
