@@ -4,8 +4,9 @@
 //! with the best one has it (weighted rendezvous hashing: Schindelhauer and Schomaker 2005): when a weight grows, some come to that
 //! side from all others, and nobody moves between those.
 
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
 use crate::config::model::route::SplitSide;
-use crate::targets::hash;
 
 /// The side of a request that nothing ties to one; `bits`: uniform chance.
 #[must_use]
@@ -26,7 +27,7 @@ pub fn by_chance(sides: &[SplitSide], bits: u64) -> usize {
 #[must_use]
 pub fn by_hash(sides: &[SplitSide], key: u64) -> usize {
     let score = |side: &SplitSide| {
-        let mixed = hash(&[key.to_le_bytes(), hash(side.target.as_bytes()).to_le_bytes()].concat());
+        let mixed = xxh3_64_with_seed(side.target.as_bytes(), key);
         // In (0, 1): the 53 bits that a float has, and a half.
         let drawn = ((mixed >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
         -f64::from(side.weight) / drawn.ln()
@@ -60,7 +61,7 @@ mod tests {
         let (before, after) = (sides(&[("a", 95), ("b", 5)]), sides(&[("a", 90), ("b", 10)]));
         let (mut old, mut new, mut strayed) = (0, 0, 0);
         for key in 0..100_000_u64 {
-            let key = hash(&key.to_le_bytes());
+            let key = xxh3_64_with_seed(b"client", key);
             let (was, is) = (by_hash(&before, key), by_hash(&after, key));
             old += was;
             new += is;
@@ -74,7 +75,7 @@ mod tests {
     fn a_third_side_takes_from_both_and_moves_nobody_between_them() {
         let (before, after) = (sides(&[("a", 50), ("b", 50)]), sides(&[("a", 50), ("b", 50), ("c", 20)]));
         for key in 0..10_000_u64 {
-            let key = hash(&key.to_le_bytes());
+            let key = xxh3_64_with_seed(b"client", key);
             let (was, is) = (by_hash(&before, key), by_hash(&after, key));
             assert!(is == was || is == 2);
         }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use ipnet::IpNet;
 use rustls::ServerConfig;
 
-use crate::config::model;
+use crate::config::model::{self, Normalize};
 use crate::message::{BackendId, ListenerId, TargetId};
 use crate::net::now;
 use crate::route::{Asked, Router};
@@ -282,7 +282,8 @@ impl Snapshots {
         Arc::new(Listener {
             // Past 65,535 listeners at a time the last number is shared.
             id: ListenerId(u16::try_from(state.slot.number()).unwrap_or(u16::MAX)),
-            is_straight: matches!(&*routes, [only] if only.is_straight()),
+            is_straight: matches!(&*routes, [only] if only.is_straight())
+                && config.normalize == Normalize::default(),
             router: Router::new(&config.routes, config.default_host.as_deref()),
             config: config.clone(),
             tls,

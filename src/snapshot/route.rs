@@ -1,7 +1,6 @@
 //! Routes under one config, with the targets that they lead to.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::config::model::resilience::Retries;
 use crate::config::model::route::{Action, RouteOverrides};
@@ -19,8 +18,6 @@ pub struct Route {
     pub mirror: Option<Arc<Target>>,
     /// Bytes of a request body; `None`: any.
     pub body: Option<u64>,
-    /// Between bytes of a body, towards the client; `None`: as its listener says.
-    pub idle: Option<Duration>,
 }
 
 /// A target, and what holds for requests that come to it on this route.
@@ -89,7 +86,6 @@ impl Route {
             destinations,
             mirror: mirror.transpose().ok()?,
             body: config.own.body.unwrap_or(body),
-            idle: config.own.idle,
             config: Arc::clone(config),
         })
     }
@@ -104,7 +100,6 @@ impl Route {
             && rewrite.is_none()
             && headers.is_empty()
             && self.mirror.is_none()
-            && self.idle.is_none()
     }
 
     /// Whether it is the same as `other`, down to the targets that it leads to.

@@ -70,6 +70,7 @@ mod reload_pairs;
 mod retries;
 mod retry_lab;
 mod retry_points;
+mod routes;
 mod spine;
 mod status;
 mod sticky;

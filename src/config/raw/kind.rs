@@ -134,6 +134,15 @@ pub(super) fn names<T>(table: &'static [(&'static str, T)]) -> Vec<&'static str>
     table.iter().map(|(name, _)| *name).collect()
 }
 
+/// Compares at compile time.
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
+}
+
 /// One kind of mapping in the file.
 #[derive(Debug)]
 pub(in crate::config) struct Shape {
@@ -161,6 +170,18 @@ impl Shape {
     /// Its keys in the order of the documentation.
     pub(in crate::config) const fn keys(&self) -> &'static [Key] {
         self.keys
+    }
+
+    /// Its key of this name, for a shape that has it too. One that is not there does not compile.
+    pub(super) const fn key(&self, name: &str) -> Key {
+        let mut at = 0;
+        while at < self.keys.len() {
+            if is_same(self.keys[at].name.as_bytes(), name.as_bytes()) {
+                return self.keys[at];
+            }
+            at += 1;
+        }
+        panic!("no key has this name")
     }
 
     /// The names of its keys.

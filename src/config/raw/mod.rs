@@ -7,9 +7,11 @@ mod address;
 mod backend;
 mod balance;
 mod bounds;
+mod costs;
 mod group;
 mod health;
 mod kind;
+mod listener;
 mod misplaced;
 mod reader;
 mod resilience;
@@ -35,8 +37,11 @@ pub(super) use backend::{RawBackend, backend_url};
 
 pub(super) use balance::{RawPortion, RawSticky, Secret, algorithm_name, strong};
 pub(super) use bounds::{COUNT_MAX, DAY, INTERVAL_MIN, PRIORITY_MAX, WORKERS_MAX};
+pub(super) use costs::{RawLimits, RawTimeouts};
 pub(super) use health::{RawHealth, probe_path};
 pub(super) use kind::{Key, Kind, NAME, Shape};
+pub(super) use listener::route::RawRoute;
+pub(super) use listener::{RawListenerConfig, RawListenerKeys};
 pub(super) use reader::{Reader, choose, out_of_range};
 pub(super) use resilience::{RawBreaker, RawHedging, RawOutlier, RawRetries};
 pub(super) use servers::default_target;
@@ -89,6 +94,9 @@ pub(super) struct Raw {
     /// Where this process runs.
     pub(super) zone: Option<Written<Arc<str>>>,
     pub(super) algorithm: Field<Balance>,
+    pub(super) listeners: Vec<RawListenerConfig>,
+    /// `listeners` is there, if only with faults inside.
+    pub(super) has_listeners: bool,
     pub(super) targets: Vec<RawTarget>,
     /// `targets` or `servers` is there, if only with faults inside: nothing is to be said about its absence.
     pub(super) has_targets: bool,
@@ -114,16 +122,11 @@ impl<'n> Top<'n> {
 
     /// Reports each key that stands in several files and does not add up.
     fn refuse_twice(&self, reader: &mut Reader<'_>) {
-        let adds_up = |key: &&str| matches!(*key, "targets" | "include" | "webhooks");
+        let adds_up = |key: &&str| matches!(*key, "targets" | "listeners" | "include" | "webhooks");
         for key in shape::TOP.names().filter(|key| !adds_up(key)) {
             let mut all = self.all(key);
             let Some(first) = all.next() else { continue };
-            let place = reader.key_spot(first).origin;
-            for other in all {
-                let words = format!("remove this one, or that at {place} if this one is right");
-                let message = format!("the key `{key}` is written twice: first at {place}");
-                reader.report.at(other.key_place, message).hint(words, Fix::Remove(other.key_place));
-            }
+            all.for_each(|other| reader.refuse_second(other, first));
         }
     }
 }
@@ -185,6 +188,7 @@ pub(super) fn walk(roots: &[Node], include: Vec<Written<String>>, reader: &mut R
         None if top.is_misspelt("algorithm") => Field::Faulty,
         None => Field::Absent,
     };
+    listeners(&top, reader, &mut raw);
     targets(&top, reader, &mut raw);
     raw
 }
@@ -247,6 +251,38 @@ fn networks(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<IpNet>
     Some(Written::new(networks, reader.spot(entry)))
 }
 
+/// The listeners of all files. Routes of several files add up inside the same listener.
+fn listeners(top: &Top<'_>, reader: &mut Reader<'_>, raw: &mut Raw) {
+    let mut by_name: Vec<(&Entry, Vec<&Entry>)> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for entry in top.all("listeners") {
+        raw.has_listeners = true;
+        match entry.node.typed() {
+            Typed::Map(entries) if !entries.is_empty() => {
+                for entry in entries {
+                    match places.get(entry.key.as_str()) {
+                        Some(place) => by_name[*place].1.push(entry),
+                        None => {
+                            places.insert(&entry.key, by_name.len());
+                            by_name.push((entry, Vec::new()));
+                        }
+                    }
+                }
+            }
+            _ => {
+                let wrong = Wrong::new(
+                    reader::found(&entry.node),
+                    "a mapping from names to listeners: `listeners: {public: {bind: 8080, routes: […]}}`",
+                );
+                let spot = reader.spot(entry);
+                reader.report.wrong(&spot, "`listeners`", wrong);
+            }
+        }
+    }
+    raw.listeners = by_name.iter().map(|(first, others)| listener::walk(first, others, reader)).collect();
+    raw.has_listeners |= top.is_misspelt("listeners");
+}
+
 fn targets(top: &Top<'_>, reader: &mut Reader<'_>, raw: &mut Raw) {
     let (targets, servers) = (top.find("targets"), top.find("servers"));
     raw.has_targets |=
@@ -283,6 +319,7 @@ fn targets(top: &Top<'_>, reader: &mut Reader<'_>, raw: &mut Raw) {
         no_targets(targets, reader);
     }
     refuse_namesakes(&mut raw.targets, reader);
+    raw.targets.iter_mut().for_each(|target| target.may_be_pool = raw.has_listeners);
 }
 
 /// Reports targets of one name in several files, and leaves out the later ones.

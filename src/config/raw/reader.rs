@@ -35,7 +35,7 @@ pub(in crate::config) struct Reader<'r> {
 
 /// The entries of one mapping whose keys have been checked.
 pub(super) struct Section<'n> {
-    entries: &'n [Entry],
+    entries: Vec<&'n Entry>,
     known: &'static [Key],
     misspelt: Vec<&'static str>,
 }
@@ -44,12 +44,34 @@ impl<'n> Section<'n> {
     /// The entry of a known key.
     pub(super) fn find(&self, key: &'static str) -> Option<&'n Entry> {
         debug_assert!(self.known.iter().any(|known| known.name == key), "`{key}` is missing in its shape");
-        self.entries.iter().find(|entry| entry.key == key)
+        self.all(key).next()
+    }
+
+    /// The entries of a known key, one in each file at most.
+    pub(super) fn all(&self, key: &'static str) -> impl Iterator<Item = &'n Entry> {
+        self.entries.iter().copied().filter(move |entry| entry.key == key)
+    }
+
+    /// Goes on with what another file says in the same place. Of keys that are not among those that `add_up` the second is reported.
+    pub(super) fn join(&mut self, other: Section<'n>, add_up: &[&str], reader: &mut Reader<'_>) {
+        for entry in other.entries {
+            let first = self.entries.iter().find(|first| first.key == entry.key);
+            match first.filter(|_| !add_up.contains(&entry.key.as_str())) {
+                Some(first) => reader.refuse_second(entry, first),
+                None => self.entries.push(entry),
+            }
+        }
+        self.misspelt.extend(other.misspelt);
+    }
+
+    /// The entry of a key that not all mappings of this kind know.
+    pub(super) fn known(&self, key: &'static str) -> Option<&'n Entry> {
+        if self.known.iter().any(|known| known.name == key) { self.find(key) } else { None }
     }
 
     /// All entries, known or not.
-    pub(super) fn entries(&self) -> &'n [Entry] {
-        self.entries
+    pub(super) fn entries(&self) -> &[&'n Entry] {
+        &self.entries
     }
 
     /// An unknown key was reported that probably stands for `key`, so nothing is to be said about its absence.
@@ -173,7 +195,7 @@ impl<'r> Reader<'r> {
         };
         let unknown = entries.iter().filter(|entry| !is_ours(entry));
         let misspelt = unknown.filter_map(|entry| self.refuse_key(entry, entries, shape)).collect();
-        Some(Section { entries, known: shape.keys, misspelt })
+        Some(Section { entries: entries.iter().collect(), known: shape.keys, misspelt })
     }
 
     /// Reports an unknown key and returns the one that was probably meant.
@@ -205,6 +227,14 @@ impl<'r> Reader<'r> {
             return meant.map(unknown::first);
         }
         None
+    }
+
+    /// Reports a key that stands in another file already, where each may stand once.
+    pub(super) fn refuse_second(&mut self, entry: &Entry, first: &Entry) {
+        let place = self.key_spot(first).origin;
+        let words = format!("remove this one, or that at {place} if this one is right");
+        let message = format!("the key `{}` is written twice: first at {place}", entry.key);
+        self.report.at(entry.key_place, message).hint(words, Fix::Remove(entry.key_place));
     }
 
     /// Reports that a value is none of what its key takes.

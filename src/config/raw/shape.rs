@@ -2,7 +2,9 @@
 //! to the tests that keep the documentation complete, and the JSON Schema is made of it.
 
 mod admin;
+mod listener;
 mod resilience;
+mod route;
 mod top;
 
 use std::time::Duration;
@@ -27,7 +29,12 @@ use crate::config::model::{
     BackendState, Balance, EventFormat, Forwarded, HashKey, LogLevel, Portion, WatchMode,
 };
 pub(super) use admin::{ADMIN, ADMIN_TLS};
+pub(super) use listener::{
+    LISTENER as LISTENER_SHAPE, LISTENER_CERTIFICATE, LISTENER_LIMITS, LISTENER_TIMEOUTS, LISTENER_TLS,
+    NORMALIZE,
+};
 pub(super) use resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
+pub(super) use route::ROUTE;
 pub(super) use top::{ACCESS_LOG, WEBHOOK};
 
 /// The file itself.
@@ -81,7 +88,8 @@ pub(super) const TOP: Shape = Shape {
         key("zone", Word(NAME), "Where this process runs: backends of the same `zone` are preferred."),
         key("algorithm", ALGORITHM, "`balance` of all targets.").or("round_robin"),
         key("servers", Items(&Text(URL)), "Backends of one HTTP target on port 3030, instead of `targets`."),
-        key("targets", Named(&TARGET), "What is balanced: names, each with a listener and backends."),
+        key("listeners", Named(&LISTENER_SHAPE), "Where clients connect, and which of their requests go where."),
+        key("targets", Named(&TARGET), "What is balanced: names, each with backends, and often with a listener."),
     ],
 };
 
@@ -89,7 +97,7 @@ pub(super) const TOP: Shape = Shape {
 pub(super) const TARGET: Shape = Shape {
     title: "in a target",
     path: "targets.<name>.",
-    needs: &[&["listener", "backends"]],
+    needs: &[&["backends"]],
     keys: &[
         key("protocol", Choice(|| names(Spoken::ALL)), "What clients and backends speak.").or("tcp"),
         key(
@@ -158,6 +166,11 @@ pub(super) const TARGET: Shape = Shape {
             "Which headers tell the backend about the client. For `http` only.",
         )
         .or("x_forwarded"),
+        key(
+            "normalize",
+            Group(&TARGET_NORMALIZE),
+            "What is done about the different ways to write one path.",
+        ),
         key("x_real_ip", Switch, "`true`: `X-Real-IP` tells it too. For `http` only.").or("false"),
         key(
             "host",
@@ -177,6 +190,9 @@ pub(super) const TARGET: Shape = Shape {
 
 /// The names of algorithms.
 const ALGORITHM: Kind = ChoiceAs(|| names(Balance::ALL), || names(Balance::ALIASES));
+
+/// The `normalize` of a target in the short form.
+pub(super) const TARGET_NORMALIZE: Shape = Shape { path: "targets.<name>.normalize.", ..NORMALIZE };
 
 /// A target's `hash_key`.
 pub(super) const HASH_KEY: Shape = Shape {
@@ -374,6 +390,14 @@ pub(in crate::config) const ALL: &[Shape] = &[
     TIMEOUTS,
     LIMITS,
     BACKEND,
+    TARGET_NORMALIZE,
+    LISTENER_SHAPE,
+    LISTENER_TLS,
+    LISTENER_CERTIFICATE,
+    NORMALIZE,
+    LISTENER_LIMITS,
+    LISTENER_TIMEOUTS,
+    ROUTE,
     // Behind those whose keys they have too: a key in the wrong place is more often one of a target.
     ADMIN,
     ADMIN_TLS,

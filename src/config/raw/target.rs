@@ -1,26 +1,25 @@
 //! The written form of one target, without its backends.
 
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::address::{self, RawListener};
+use super::address::RawListener;
 use super::backend::{self, RawBackend};
 use super::balance::{self, RawPolicy, RawSticky};
-use super::bounds::{CONNECTIONS_MAX, DAY, HOUR, MILLISECOND, MONTH};
+use super::bounds::DAY;
+use super::costs::{self, RawLimits, RawTimeouts};
 use super::group::{list, there_already};
 use super::health::{self, RawHealth};
-use super::reader::{Reader, choose, found, is_off};
+use super::listener::{self, RawListenerKeys};
+use super::reader::{Reader, found, is_off};
 use super::resilience::{self, RawResilience};
 use super::shape;
 use super::tls::{self, RawTls, RawUpstreamTls};
-use super::vocabulary::later;
 use super::vocabulary::spoken::Spoken;
 use super::vocabulary::words::{is_token, name};
 use crate::config::error::{Wrong, quoted};
-use crate::config::files::fence::PathUse;
-use crate::config::model::{Forwarded, HostHeader, Protocol};
+use crate::config::model::{HostHeader, Protocol};
 use crate::config::origin::{Field, Spot, Written};
-use crate::config::yaml::{Entry, Typed};
+use crate::config::yaml::Entry;
 
 /// One target.
 #[derive(Debug)]
@@ -40,13 +39,16 @@ pub(in crate::config) struct RawTarget {
     pub(in crate::config) timeouts: RawTimeouts,
     pub(in crate::config) drain_timeout: Option<Written<Duration>>,
     pub(in crate::config) limits: RawLimits,
-    pub(in crate::config) forwarded: Option<Written<Forwarded>>,
-    pub(in crate::config) x_real_ip: Option<Written<bool>>,
+    pub(in crate::config) own: RawListenerKeys,
     pub(in crate::config) host: Option<Written<HostHeader>>,
     pub(in crate::config) upgrade: Option<Written<Vec<String>>>,
     pub(in crate::config) backends: Field<Vec<RawBackend>>,
     /// Where keys stand that mean something to HTTP only.
     pub(in crate::config) http_only: Vec<(&'static str, Spot)>,
+    /// Where keys stand that concern the connections of clients.
+    pub(in crate::config) listener_only: Vec<(&'static str, Spot)>,
+    /// There are `listeners`, so that it need not have one of its own.
+    pub(in crate::config) may_be_pool: bool,
 }
 
 impl RawTarget {
@@ -65,48 +67,15 @@ impl RawTarget {
             timeouts: RawTimeouts::default(),
             drain_timeout: None,
             limits: RawLimits::default(),
-            forwarded: None,
-            x_real_ip: None,
+            own: RawListenerKeys::default(),
             host: None,
             upgrade: None,
             backends: Field::Absent,
             http_only: Vec::new(),
+            listener_only: Vec::new(),
+            may_be_pool: false,
         }
     }
-}
-
-/// `timeouts`.
-#[derive(Debug, Default)]
-pub(in crate::config) struct RawTimeouts {
-    pub(in crate::config) connect: Option<Written<Duration>>,
-    pub(in crate::config) tls: Option<Written<Duration>>,
-    pub(in crate::config) first_byte: Option<Written<Duration>>,
-    pub(in crate::config) idle: Option<Written<Duration>>,
-    pub(in crate::config) tunnel: Option<Written<Duration>>,
-    pub(in crate::config) head: Option<Written<Duration>>,
-    pub(in crate::config) keep_alive: Option<Written<Duration>>,
-    /// A value of `None`: `off`.
-    pub(in crate::config) half_closed: Option<Written<Option<Duration>>>,
-    pub(in crate::config) queue: Option<Written<Duration>>,
-    /// A value of `None`: `off`.
-    pub(in crate::config) attempt: Option<Written<Option<Duration>>>,
-    /// A value of `None`: `off`.
-    pub(in crate::config) total: Option<Written<Option<Duration>>>,
-}
-
-/// `limits`.
-#[derive(Debug, Default)]
-pub(in crate::config) struct RawLimits {
-    pub(in crate::config) head_size: Option<Written<u64>>,
-    pub(in crate::config) headers: Option<Written<u32>>,
-    /// A value of `None`: `off`.
-    pub(in crate::config) body: Option<Written<Option<u64>>>,
-    /// A value of `None`: `off`.
-    pub(in crate::config) body_rate: Option<Written<Option<u64>>>,
-    /// A value of `None`: `off`.
-    pub(in crate::config) connections: Option<Written<Option<u32>>>,
-    /// A value of `None`: `off`.
-    pub(in crate::config) connections_per_client: Option<Written<Option<u32>>>,
 }
 
 /// Walks one entry of `targets`.
@@ -131,17 +100,17 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
         target.backends = Field::Faulty;
     }
     if let Some(entry) = section.find("protocol") {
-        target.protocol = Field::read(reader.parsed(entry, "`tcp`, `http` or `https`", protocol));
+        target.protocol = Field::read(listener::protocol(entry, reader));
     }
     reader.enter(!matches!(
         target.protocol,
         Field::Absent | Field::Given(Written { value: Spoken { protocol: Protocol::Tcp, .. }, .. })
     ));
     if let Some(entry) = section.find("listener") {
-        target.listener = Field::read(listeners(entry, reader));
+        target.listener = Field::read(listener::binds(entry, reader));
     }
     if let Some(entry) = section.find("tls") {
-        target.tls = Field::read(tls::walk(entry, reader));
+        target.tls = Field::read(tls::walk(entry, [&shape::TLS, &shape::CERTIFICATE], reader));
     } else if section.is_misspelt("tls") {
         target.tls = Field::Faulty;
     }
@@ -149,6 +118,9 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
         target.upstream_tls = Field::read(tls::walk_upstream(entry, reader));
     } else if section.is_misspelt("upstream_tls") {
         target.upstream_tls = Field::Faulty;
+    }
+    for key in ["protocol", "tls", "forwarded", "x_real_ip", "normalize", "limits"] {
+        target.listener_only.extend(section.find(key).map(|entry| (key, reader.key_spot(entry))));
     }
     target.policy = balance::policy(&section, reader);
     if let Some(entry) = section.find("sticky") {
@@ -158,21 +130,16 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
     target.health_check = section.find("health_check").and_then(|entry| health::walk(entry, reader));
     target.resilience = resilience::walk(&section, reader, &mut target.http_only);
     if let Some(entry) = section.find("timeouts") {
-        target.timeouts = timeouts(entry, reader, &mut target.http_only).unwrap_or_default();
+        target.timeouts =
+            costs::timeouts(entry, &shape::TIMEOUTS, reader, &mut target.http_only).unwrap_or_default();
     }
     let drain_timeout = section.find("drain_timeout");
     target.drain_timeout = drain_timeout.and_then(|entry| reader.duration(entry, Duration::ZERO..=DAY));
     if let Some(entry) = section.find("limits") {
-        target.limits = limits(entry, reader, &mut target.http_only).unwrap_or_default();
+        target.limits =
+            costs::limits(entry, &shape::LIMITS, reader, &mut target.http_only).unwrap_or_default();
     }
-    if let Some(entry) = section.find("forwarded") {
-        target.http_only.push(("forwarded", reader.key_spot(entry)));
-        target.forwarded = forwarded(entry, reader);
-    }
-    if let Some(entry) = section.find("x_real_ip") {
-        target.http_only.push(("x_real_ip", reader.key_spot(entry)));
-        target.x_real_ip = reader.switch(entry);
-    }
+    target.own = listener::keys(&section, reader, &mut target.http_only);
     if let Some(entry) = section.find("host") {
         target.http_only.push(("host", reader.key_spot(entry)));
         target.host = reader.word(entry, "`pass`, `backend` or a name such as `app.example`", host);
@@ -185,142 +152,6 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
         target.backends = backend::walk(entry, reader);
     }
     target
-}
-
-/// One address to listen on, or a list of them.
-fn listeners(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<Written<RawListener>>>> {
-    const EXPECTED: &str = "a port such as `8080`, or an address with port";
-    let placed = |listener: RawListener, spot: &Spot, reader: &mut Reader<'_>| match listener {
-        RawListener::Unix(path) => {
-            RawListener::Unix(reader.path(&path.to_string_lossy(), PathUse::Socket, spot))
-        }
-        RawListener::Port(_) | RawListener::At(..) => listener,
-    };
-    let Typed::List(items) = entry.node.typed() else {
-        let read = reader.parsed_with_numbers(entry, EXPECTED, address::listener)?;
-        let one = Written::new(placed(read.value, &read.spot, reader), read.spot.clone());
-        return Some(Written::new(vec![one], read.spot));
-    };
-    if items.is_empty() {
-        let problem = reader.report.at(entry.key_place, "`listener` is an empty list");
-        problem.expected("at least one port, or address with port");
-        return None;
-    }
-    let mut listeners = Vec::with_capacity(items.len());
-    for item in items {
-        let spot = reader.spot_of(item);
-        let read = match (item.typed(), item.text()) {
-            (Typed::Integer(_) | Typed::Text(_), Some(text)) => address::listener(text),
-            _ => Err(Wrong::new(found(item), EXPECTED)),
-        };
-        let listener = match read {
-            Ok(listener) => placed(listener, &spot, reader),
-            Err(wrong) => {
-                reader.report.wrong(&spot, "an entry of `listener`", wrong);
-                continue;
-            }
-        };
-        let spot = reader.spot_of_use(item);
-        // The system gives another port each time.
-        let is_any = matches!(listener, RawListener::Port(0) | RawListener::At(_, 0));
-        if !is_any && listeners.iter().any(|other: &Written<_>| other.value == listener) {
-            let wrong = there_already(item, item.text().unwrap_or_default());
-            reader.report.wrong(&spot, "an entry of `listener`", wrong);
-            continue;
-        }
-        listeners.push(Written::new(listener, spot));
-    }
-    (listeners.len() == items.len()).then(|| Written::new(listeners, reader.key_spot(entry)))
-}
-
-fn protocol(text: &str) -> Result<Spoken, Wrong> {
-    let lower = text.to_lowercase();
-    if let Some(instead) = later::protocol(&lower) {
-        return Err(Wrong::new(
-            format!("is {}, which is not supported yet: {instead}", quoted(text)),
-            "`tcp`, `http` or `https`",
-        ));
-    }
-    choose(text, Spoken::ALL).map_err(|wrong| match lower.as_str() {
-        "tls" | "ssl" => wrong.note("TLS over TCP is `protocol: tcp` with `tls`; HTTP over TLS is `https`"),
-        "ws" | "wss" | "websocket" => wrong.note("WebSockets are a part of `http` and `https`"),
-        _ => wrong,
-    })
-}
-
-fn timeouts(
-    entry: &Entry,
-    reader: &mut Reader<'_>,
-    http_only: &mut Vec<(&'static str, Spot)>,
-) -> Option<RawTimeouts> {
-    let section = reader.section("`timeouts`", &entry.node, &shape::TIMEOUTS)?;
-    let mut find = |key: &'static str, of_http: bool, reader: &Reader<'_>| {
-        let entry = section.find(key)?;
-        if of_http {
-            http_only.push((key, reader.key_spot(entry)));
-        }
-        Some(entry)
-    };
-    let mut time = |key: &'static str, longest: Duration, of_http: bool| {
-        find(key, of_http, reader).and_then(|entry| reader.limit(entry, MILLISECOND..=longest))
-    };
-    let (connect, tls) = (time("connect", HOUR, false), time("tls", HOUR, false));
-    let (first_byte, idle) = (time("first_byte", DAY, true), time("idle", DAY, false));
-    let (tunnel, queue) = (time("tunnel", MONTH, false), time("queue", HOUR, false));
-    let (head, keep_alive) = (time("head", HOUR, true), time("keep_alive", DAY, true));
-    let mut or_off = |key: &'static str, range: RangeInclusive<Duration>, of_http: bool| {
-        let entry = find(key, of_http, reader)?;
-        if is_off(&entry.node) {
-            return Some(Written::new(None, reader.spot(entry)));
-        }
-        let read = reader.duration_or_off(entry, range)?;
-        Some(Written::new(Some(read.value), read.spot))
-    };
-    let (attempt, total) =
-        (or_off("attempt", MILLISECOND..=DAY, true), or_off("total", MILLISECOND..=DAY, true));
-    let half_closed = or_off("half_closed", Duration::ZERO..=HOUR, false);
-    Some(RawTimeouts {
-        connect,
-        tls,
-        first_byte,
-        idle,
-        tunnel,
-        head,
-        keep_alive,
-        half_closed,
-        queue,
-        attempt,
-        total,
-    })
-}
-
-fn limits(
-    entry: &Entry,
-    reader: &mut Reader<'_>,
-    http_only: &mut Vec<(&'static str, Spot)>,
-) -> Option<RawLimits> {
-    let section = reader.section("`limits`", &entry.node, &shape::LIMITS)?;
-    for key in ["head_size", "headers", "body", "body_rate"] {
-        http_only.extend(section.find(key).map(|entry| (key, reader.key_spot(entry))));
-    }
-    let mut or_off = |key: &'static str, largest: u64| {
-        let entry = section.find(key)?;
-        if is_off(&entry.node) {
-            return Some(Written::new(None, reader.spot(entry)));
-        }
-        reader.size(entry, 1..=largest, true).map(|size| Written::new(Some(size.value), size.spot))
-    };
-    let (body, body_rate) = (or_off("body", 1 << 50), or_off("body_rate", 1 << 30));
-    let mut connections = |key: &'static str| reader.whole_or_off(section.find(key)?, 1..=CONNECTIONS_MAX);
-    let (all, per_client) = (connections("connections"), connections("connections_per_client"));
-    Some(RawLimits {
-        head_size: section.find("head_size").and_then(|entry| reader.size(entry, 1_024..=65_536, false)),
-        headers: section.find("headers").and_then(|entry| reader.whole(entry, 1..=1_000)),
-        body,
-        body_rate,
-        connections: all,
-        connections_per_client: per_client,
-    })
 }
 
 /// What backends get as Host.
@@ -346,13 +177,6 @@ fn host(text: &str) -> Result<HostHeader, Wrong> {
 }
 
 const HOST_KINDS: &str = "`pass` (what the client asked for), `backend` (the backend's address) or a name";
-
-fn forwarded(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Forwarded>> {
-    if is_off(&entry.node) {
-        return Some(Written::new(Forwarded::Off, reader.spot(entry)));
-    }
-    reader.choice(entry, Forwarded::ALL)
-}
 
 fn upgrade(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<String>>> {
     if is_off(&entry.node) {

@@ -67,17 +67,22 @@ pub(super) fn walk_one(entry: &Entry, shape: &Shape, reader: &mut Reader<'_>) ->
     Some(Written::new(raw, spot))
 }
 
-/// Walks `tls`.
-pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<RawTls>> {
+/// Walks `tls`; `shapes`: its own, and that of one of its certificates.
+pub(super) fn walk(
+    entry: &Entry,
+    shapes: [&'static Shape; 2],
+    reader: &mut Reader<'_>,
+) -> Option<Written<RawTls>> {
     let spot = reader.key_spot(entry);
-    let section = reader.section("`tls`", &entry.node, &shape::TLS)?;
+    let [shape, of_certificate] = shapes;
+    let section = reader.section("`tls`", &entry.node, shape)?;
     let identity = identity(&section, ("cert_file", "cert_key"), spot.clone(), reader);
     let mut certificates = Vec::new();
     let mut is_faulty = section.is_misspelt("certificates") || section.is_misspelt("cert_file");
     if let Some(entry) = section.find("certificates") {
         let items =
             list(entry, reader, "a list, each item with `cert_file` and `cert_key`").unwrap_or_default();
-        certificates = items.iter().filter_map(|item| certificate(item, reader)).collect();
+        certificates = items.iter().filter_map(|item| certificate(item, of_certificate, reader)).collect();
         is_faulty |= certificates.is_empty();
         if matches!(entry.node.typed(), Typed::List([]) | Typed::Null) {
             reader
@@ -115,8 +120,7 @@ pub(super) fn walk_upstream(entry: &Entry, reader: &mut Reader<'_>) -> Option<Wr
     Some(Written::new(raw, spot))
 }
 
-fn certificate(item: &Node, reader: &mut Reader<'_>) -> Option<RawIdentity> {
-    let shape: &Shape = &shape::CERTIFICATE;
+fn certificate(item: &Node, shape: &Shape, reader: &mut Reader<'_>) -> Option<RawIdentity> {
     let section = reader.section("an entry of `certificates`", item, shape)?;
     let spot = reader.spot_of(item);
     if section.find("cert_file").is_none() && !section.is_misspelt("cert_file") {

@@ -1,7 +1,7 @@
 //! Changing a key changes the configuration: one row per key, and no key without a row.
 
 use super::certificates::Certs;
-use super::resilience;
+use super::{listeners, resilience};
 use super::*;
 use crate::config::model::tls::*;
 use crate::config::model::*;
@@ -320,6 +320,18 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
             of(c).0.limits.head_size == 8192
         }),
         ("targets.<name>.limits.headers", target("limits: {headers: 50}"), |c| of(c).0.limits.headers == 50),
+        ("targets.<name>.normalize", target("normalize: {merge_slashes: on}"), |c| {
+            of(c).0.normalize.merge_slashes
+        }),
+        ("targets.<name>.normalize.dot_segments", target("normalize: {dot_segments: refuse}"), |c| {
+            of(c).0.normalize.dot_segments == route::DotSegments::Refuse
+        }),
+        ("targets.<name>.normalize.encoded_slash", target("normalize: {encoded_slash: refuse}"), |c| {
+            of(c).0.normalize.encoded_slash == route::EncodedSlash::Refuse
+        }),
+        ("targets.<name>.normalize.merge_slashes", target("normalize: {merge_slashes: on}"), |c| {
+            of(c).0.normalize.merge_slashes
+        }),
         ("targets.<name>.limits.body", target("limits: {body: 1MB}"), |c| {
             of(c).0.limits.body == Some(1_000_000)
         }),
@@ -363,6 +375,7 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         }),
     ];
     rows.extend(resilience::rows());
+    rows.extend(listeners::rows());
     rows
 }
 

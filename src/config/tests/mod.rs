@@ -9,6 +9,7 @@ mod every_key;
 mod flags;
 mod hostile;
 mod include;
+mod listeners;
 mod resilience;
 mod schema;
 mod validator;

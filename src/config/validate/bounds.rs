@@ -3,63 +3,90 @@
 use std::time::Duration;
 
 use super::clashes;
+use super::owner::KeyOwner;
 use crate::config::effective::EffectiveRows;
 use crate::config::model::{ClientTimeouts, Limits, Timeouts};
 use crate::config::origin::{Field, Written};
-use crate::config::raw::{RawListener, RawTarget};
+use crate::config::raw::{RawListener, RawTarget, RawTimeouts};
 use crate::config::report::Report;
 use crate::config::units::{show_duration, show_size};
 
-/// How long backends and clients may take.
+/// Whose times are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Serves {
+    /// A target in the short form: clients and backends.
+    Both,
+    /// A listener.
+    Clients,
+    /// A target that others lead to.
+    Backends,
+}
+
+/// How long backends and clients may take. `target`: that of `owner`, if it is one.
 pub(super) fn timeouts(
-    raw: &RawTarget,
+    owner: &KeyOwner<'_>,
+    target: Option<&RawTarget>,
+    serves: Serves,
     is_http: bool,
     is_secured: bool,
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> (Timeouts, ClientTimeouts) {
     let (mut timeouts, mut client) = (Timeouts::default(), ClientTimeouts::default());
+    let raw = owner.timeouts;
+    let (of_clients, of_backends) = (serves != Serves::Backends, serves != Serves::Clients);
+    let path = |key: &str| owner.path(&format!("timeouts.{key}"));
     let mut settle = |key: &str, written: &Option<Written<Duration>>, value: &mut Duration| {
-        let path = format!("targets.{}.timeouts.{key}", raw.name.value);
-        *value = rows.settle(path, written.as_ref(), *value, |time| show_duration(*time));
+        *value = rows.settle(path(key), written.as_ref(), *value, |time| show_duration(*time));
     };
-    settle("connect", &raw.timeouts.connect, &mut timeouts.connect);
+    if of_backends {
+        settle("connect", &raw.connect, &mut timeouts.connect);
+    }
     if is_secured {
-        settle("tls", &raw.timeouts.tls, &mut timeouts.tls);
+        settle("tls", &raw.tls, &mut timeouts.tls);
     }
-    if is_http {
-        settle("first_byte", &raw.timeouts.first_byte, &mut timeouts.first_byte);
+    if is_http && of_backends {
+        settle("first_byte", &raw.first_byte, &mut timeouts.first_byte);
     }
-    if is_http || raw.timeouts.idle.is_some() {
-        settle("idle", &raw.timeouts.idle, &mut timeouts.idle);
+    if (is_http && of_backends) || raw.idle.is_some() {
+        settle("idle", &raw.idle, &mut timeouts.idle);
     }
-    if !is_http && raw.timeouts.idle.is_some() {
-        // All that a TCP connection can be is a tunnel: both keys bound its silence, and the shorter one counts.
-        timeouts.tunnel = timeouts.idle;
+    if of_backends {
+        if !is_http && raw.idle.is_some() {
+            // All that a TCP connection can be is a tunnel: both keys bound its silence, and the shorter one counts.
+            timeouts.tunnel = timeouts.idle;
+        }
+        settle("tunnel", &raw.tunnel, &mut timeouts.tunnel);
+        if !is_http && raw.idle.is_some() {
+            timeouts.tunnel = timeouts.tunnel.min(timeouts.idle);
+        }
     }
-    settle("tunnel", &raw.timeouts.tunnel, &mut timeouts.tunnel);
-    if !is_http && raw.timeouts.idle.is_some() {
-        timeouts.tunnel = timeouts.tunnel.min(timeouts.idle);
+    if is_http && of_clients {
+        settle("head", &raw.head, &mut client.head);
+        settle("keep_alive", &raw.keep_alive, &mut client.keep_alive);
     }
-    if is_http {
-        settle("head", &raw.timeouts.head, &mut client.head);
-        settle("keep_alive", &raw.timeouts.keep_alive, &mut client.keep_alive);
-    }
-    let queue = queue(raw, report);
-    if queue.is_some() || matches!(raw.resilience.max_in_flight, Some(Written { value: Some(_), .. })) {
-        settle("queue", &queue, &mut timeouts.queue);
+    if let Some(target) = target {
+        let queue = queue(target, report);
+        if queue.is_some() || matches!(target.resilience.max_in_flight, Some(Written { value: Some(_), .. }))
+        {
+            settle("queue", &queue, &mut timeouts.queue);
+        }
     }
     let or_off = |time: &Option<Duration>| time.map_or_else(|| "off".to_owned(), show_duration);
-    let half_closed = format!("targets.{}.timeouts.half_closed", raw.name.value);
-    client.half_closed =
-        rows.settle(half_closed, raw.timeouts.half_closed.as_ref(), client.half_closed, or_off);
+    if of_clients {
+        client.half_closed =
+            rows.settle(path("half_closed"), raw.half_closed.as_ref(), client.half_closed, or_off);
+    }
     if is_http {
         let mut settle = |key: &str, written: &Option<Written<Option<Duration>>>| {
-            let path = format!("targets.{}.timeouts.{key}", raw.name.value);
-            rows.settle(path, written.as_ref(), None, or_off)
+            rows.settle(path(key), written.as_ref(), None, or_off)
         };
-        timeouts.attempt = settle("attempt", &raw.timeouts.attempt);
-        timeouts.total = settle("total", &raw.timeouts.total);
+        if of_backends {
+            timeouts.attempt = settle("attempt", &raw.attempt);
+        }
+        if of_backends || raw.total.is_some() {
+            timeouts.total = settle("total", &raw.total);
+        }
         refuse_idle_attempt(raw, report);
     }
     client.idle = timeouts.idle;
@@ -93,12 +120,11 @@ fn queue(raw: &RawTarget, report: &mut Report) -> Option<Written<Duration>> {
 }
 
 /// An attempt that ends later than everything has no end of its own.
-fn refuse_idle_attempt(raw: &RawTarget, report: &mut Report) {
+fn refuse_idle_attempt(raw: &RawTimeouts, report: &mut Report) {
     let of = |written: &Option<Written<Option<Duration>>>| {
         written.as_ref().and_then(|written| Some((written.value?, written.spot.clone())))
     };
-    let (Some((attempt, spot)), Some((total, _))) = (of(&raw.timeouts.attempt), of(&raw.timeouts.total))
-    else {
+    let (Some((attempt, spot)), Some((total, _))) = (of(&raw.attempt), of(&raw.total)) else {
         return;
     };
     if attempt > total {
@@ -110,13 +136,13 @@ fn refuse_idle_attempt(raw: &RawTarget, report: &mut Report) {
 
 /// What requests and connections may cost.
 pub(super) fn limits(
-    raw: &RawTarget,
+    raw: &KeyOwner<'_>,
     is_http: bool,
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> Limits {
     let default = Limits::default();
-    let path = |key: &str| format!("targets.{}.limits.{key}", raw.name.value);
+    let path = |key: &str| raw.path(&format!("limits.{key}"));
     let mut count = |key: &str, written: &Option<Written<Option<u32>>>| {
         let or_off = |count: &Option<u32>| count.map_or_else(|| "off".to_owned(), |count| count.to_string());
         rows.settle(path(key), written.as_ref(), None, or_off)
@@ -147,10 +173,10 @@ pub(super) fn limits(
 }
 
 /// A limit of one client's connections that nobody can reach.
-fn refuse_idle_connections(raw: &RawTarget, report: &mut Report) {
+fn refuse_idle_connections(raw: &KeyOwner<'_>, report: &mut Report) {
     let Some(Written { value: Some(own), spot }) = &raw.limits.connections_per_client else { return };
     let is_unix = |written: &Written<RawListener>| matches!(written.value, RawListener::Unix(_));
-    if matches!(&raw.listener, Field::Given(written) if written.value.iter().all(is_unix)) {
+    if matches!(raw.binds, Field::Given(written) if written.value.iter().all(is_unix)) {
         let message = "`connections_per_client` has no effect: clients of a unix socket have no address";
         report.spot(spot, message).note("set `connections`, or remove it");
     }

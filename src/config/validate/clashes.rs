@@ -4,23 +4,19 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
+use super::owner::KeyOwner;
 use crate::config::error::quoted;
 use crate::config::model::{AdminAccess, BackendAddress, Bind, ListenerConfig};
 use crate::config::origin::{Field, Spot, Written};
-use crate::config::raw::{BindHost, RawBackend, RawListener, RawTarget};
+use crate::config::raw::{BindHost, RawBackend, RawListener};
 use crate::config::report::Report;
 
 /// Reports every listener that can't be bound because of one before it.
-pub(super) fn listeners(
-    raw: &[RawTarget],
-    listeners: &[ListenerConfig],
-    host: BindHost,
-    report: &mut Report,
-) {
-    let mut by_port: HashMap<u16, Vec<(SocketAddr, Owner<'_>)>> = HashMap::new();
-    let mut by_path: HashMap<&Path, Owner<'_>> = HashMap::new();
-    for (index, (target, listener)) in raw.iter().zip(listeners).enumerate() {
-        let Field::Given(written) = &target.listener else { continue };
+pub(super) fn listeners(all: &[(KeyOwner<'_>, &ListenerConfig)], host: BindHost, report: &mut Report) {
+    let mut by_port: HashMap<u16, Vec<(SocketAddr, Place<'_>)>> = HashMap::new();
+    let mut by_path: HashMap<&Path, Place<'_>> = HashMap::new();
+    for (index, (owner, listener)) in all.iter().enumerate() {
+        let Field::Given(written) = owner.binds else { continue };
         let mut clash = None;
         for (bind, spot) in listener.binds.iter().zip(spots(&written.value, host)) {
             match bind {
@@ -56,17 +52,14 @@ pub(super) fn listeners(
             }
         }
         if let Some((spot, address, message, (first, at), both)) = clash {
-            let other = &raw[first].name.value;
+            let other = all[first].0;
             let line = line_of(at, spot);
-            let address = as_written(&raw[first], at, host).unwrap_or(address);
-            let this = as_written(target, spot, host);
+            let address = as_written(&other, at, host).unwrap_or(address);
+            let this = as_written(owner, spot, host);
             let (place, other) = if first == index {
-                (format!("which is in the same list{line}"), "this target".to_owned())
+                (format!("which is in the same list{line}"), format!("this {}", owner.kind()))
             } else {
-                (
-                    format!("where the target {} listens{line}", quoted(other)),
-                    format!("the target {}", quoted(other)),
-                )
+                (format!("where {} listens{line}", other.told()), other.told())
             };
             if let (Some((theirs, ours)), Some(this)) = (both, this)
                 && this != address
@@ -88,15 +81,30 @@ pub(super) fn listeners(
     }
 }
 
+/// Reports every listener that has the name of one before it: of several files, and of targets in the short form.
+pub(super) fn names(owners: &[KeyOwner<'_>], report: &mut Report) {
+    let mut first: HashMap<&str, &KeyOwner<'_>> = HashMap::with_capacity(owners.len());
+    for owner in owners {
+        let name = owner.name.value.as_str();
+        let Some(other) = first.get(name) else {
+            first.insert(name, owner);
+            continue;
+        };
+        let line = line_of(&other.name.spot, &owner.name.spot);
+        let message = format!("the listener {} is there twice", quoted(name));
+        let problem = report.spot(&owner.name.spot, message);
+        problem.note(format!("{} has a listener of that name{line}; rename one of them", other.told()));
+    }
+}
+
 /// Reports where the admin API listens if a target does too.
 pub(super) fn admin(
-    raw: &[RawTarget],
-    listeners: &[ListenerConfig],
+    all: &[(KeyOwner<'_>, &ListenerConfig)],
     admin: Option<(&AdminAccess, &Spot)>,
     report: &mut Report,
 ) {
     let Some((admin, spot)) = admin else { return };
-    for (target, listener) in raw.iter().zip(listeners) {
+    for (owner, listener) in all {
         let is_taken = listener.binds.iter().any(|bind| match bind {
             Bind::Tcp(public) if public.port() != 0 => {
                 admin.binds.iter().any(|own| own.port() == public.port() && overlap(own.ip(), public.ip()))
@@ -104,8 +112,7 @@ pub(super) fn admin(
             Bind::Tcp(_) | Bind::Unix(_) => false,
         });
         if is_taken {
-            let name = quoted(&target.name.value);
-            let message = format!("the target {name} listens where `admin.listener` does");
+            let message = format!("{} listens where `admin.listener` does", owner.told());
             report.spot(spot, message).note("take another port for one of them");
             return;
         }
@@ -113,8 +120,8 @@ pub(super) fn admin(
 }
 
 /// The address of a listener that stands there, as somebody would write it; `None` for a unix socket.
-pub(super) fn as_written(target: &RawTarget, at: &Spot, host: BindHost) -> Option<String> {
-    let Field::Given(written) = &target.listener else { return None };
+pub(super) fn as_written(owner: &KeyOwner<'_>, at: &Spot, host: BindHost) -> Option<String> {
+    let Field::Given(written) = owner.binds else { return None };
     match written.value.iter().find(|listener| listener.spot.place == at.place)?.value {
         RawListener::At(host, port) => Some(format!("{host}:{port}")),
         RawListener::Port(port) => Some(format!("{host}:{port}")),
@@ -122,8 +129,8 @@ pub(super) fn as_written(target: &RawTarget, at: &Spot, host: BindHost) -> Optio
     }
 }
 
-/// Which target has an address, and where it is written.
-type Owner<'r> = (usize, &'r Spot);
+/// The how manieth listener has an address, and where it is written.
+type Place<'r> = (usize, &'r Spot);
 
 /// Where each address is written that listeners are bound to, in their order.
 pub(super) fn spots(listeners: &[Written<RawListener>], host: BindHost) -> impl Iterator<Item = &Spot> {

@@ -3,32 +3,46 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::clashes::{as_written, line_of, spots};
-use crate::config::error::quoted;
+use super::owner::KeyOwner;
 use crate::config::model::{BackendAddress, Bind, ListenerConfig};
 use crate::config::origin::Field;
 use crate::config::raw::{BindHost, RawTarget};
 use crate::config::report::Report;
 
-/// Reports every backend by which a target would send its requests to itself. Only what is certain: a name may stand for
-/// any address, and an address of this machine is not known as such here unless it is a loopback one.
-pub(super) fn refuse(raw: &[RawTarget], listeners: &[ListenerConfig], host: BindHost, report: &mut Report) {
-    for (target, listener) in raw.iter().zip(listeners) {
-        let (Field::Given(backends), Field::Given(written)) = (&target.backends, &target.listener) else {
-            continue;
-        };
-        for backend in &backends.value {
-            let address = &backend.place.value.address;
-            let mut binds = listener.binds.iter().zip(spots(&written.value, host));
-            let Some((_, at)) = binds.find(|(bind, _)| leads_to(address, bind)) else { continue };
-            let bind = as_written(target, at, host).unwrap_or_else(|| address.to_string());
-            let message = format!(
-                "the backend `{address}` is where the target {} itself listens, so its requests would go round in circles",
-                quoted(&target.name.value)
-            );
-            report
-                .spot(&backend.place.spot, message)
-                .expected("the address and port of the server that is to answer")
-                .note(format!("the target listens on `{bind}`{}", line_of(at, &backend.place.spot)));
+/// Reports every backend by which a listener would send all of its requests to itself. Only what is certain: a name may stand for any
+/// address, an address of this machine is not known as such here unless it is a loopback one, and a route with conditions may well
+/// lead to another one of the same listener.
+pub(super) fn refuse(
+    targets: &[RawTarget],
+    all: &[(KeyOwner<'_>, &ListenerConfig)],
+    host: BindHost,
+    report: &mut Report,
+) {
+    for (owner, listener) in all {
+        let Field::Given(written) = owner.binds else { continue };
+        let everything = listener.routes.iter().filter(|route| route.matches.is_catch_all());
+        for name in everything.flat_map(|route| route.targets()) {
+            let Some(target) = targets.iter().find(|target| target.name.value == name) else { continue };
+            let Field::Given(backends) = &target.backends else { continue };
+            for backend in &backends.value {
+                let address = &backend.place.value.address;
+                let mut binds = listener.binds.iter().zip(spots(&written.value, host));
+                let Some((_, at)) = binds.find(|(bind, _)| leads_to(address, bind)) else { continue };
+                let bind = as_written(owner, at, host).unwrap_or_else(|| address.to_string());
+                let itself = if owner.is_target { " itself" } else { "" };
+                let message = format!(
+                    "the backend `{address}` is where {}{itself} listens, so its requests would go round in circles",
+                    owner.told()
+                );
+                report
+                    .spot(&backend.place.spot, message)
+                    .expected("the address and port of the server that is to answer")
+                    .note(format!(
+                        "the {} listens on `{bind}`{}",
+                        owner.kind(),
+                        line_of(at, &backend.place.spot)
+                    ));
+            }
         }
     }
 }

@@ -12,27 +12,37 @@ pub(super) mod flags;
 mod folder;
 mod health;
 mod instance;
+mod listener;
 mod loops;
+mod owner;
 mod resilience;
+mod route;
 mod show;
 mod target;
 mod tls;
 mod top_level;
 mod webhooks;
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::effective::EffectiveRows;
-use super::model::{AccessLog, Config, EventFormat, LogFormat, LogLevel, LogPath, Share, WatchMode};
-use super::origin::{Origin, Spot, Written};
-use super::raw::{BindHost, Raw, WORKERS_MAX};
+use super::error::quoted;
+use super::model::{
+    AccessLog, Config, EventFormat, ListenerConfig, LogFormat, LogLevel, LogPath, Protocol, RouteConfig,
+    Share, TargetConfig, WatchMode,
+};
+use super::origin::{Field, Origin, Spot, Written};
+use super::raw::{BindHost, Raw, RawListenerConfig, Spoken, WORKERS_MAX};
 use super::report::Report;
 use super::units::show_duration;
 pub use backend::BackendRules;
+use bounds::Serves;
 pub(super) use clashes::identity;
 pub(super) use instance::accept as instance;
 pub(super) use loops::leads_to;
+use owner::KeyOwner;
 use show::name_of;
 use top_level::TopLevel;
 
@@ -90,18 +100,32 @@ pub(super) fn accept(
         algorithm: raw.algorithm.clone(),
         zone: zone(raw, rows),
     };
-    let mut listeners = Vec::with_capacity(raw.targets.len());
+    let reached = reached(raw, report);
+    let mut listeners = Vec::with_capacity(raw.targets.len() + raw.listeners.len());
+    let mut owners = Vec::with_capacity(listeners.capacity());
     let mut targets = Vec::with_capacity(raw.targets.len());
     let mut rules = Vec::with_capacity(raw.targets.len());
     for target in &raw.targets {
-        let (listener, target, of_backends) = target::accept(target, &top, report, rows);
-        listeners.push(listener);
-        targets.push(target);
+        let name = target.name.value.as_str();
+        let (listener, accepted, of_backends) =
+            target::accept(target, reached.get(name).copied(), &top, report, rows);
+        targets.push(accepted);
         rules.push(of_backends);
+        if let Some(listener) = listener {
+            listeners.push(listener);
+            owners.push(KeyOwner::target(target));
+        }
     }
-    clashes::listeners(&raw.targets, &listeners, top.address.value, report);
-    loops::refuse(&raw.targets, &listeners, top.address.value, report);
-    clashes::admin(&raw.targets, &listeners, admin.as_deref().zip(admin::spot(&raw.admin)), report);
+    for raw in &raw.listeners {
+        let owner = KeyOwner::listener(raw);
+        listeners.push(long_form(raw, &owner, &targets, &top, report, rows));
+        owners.push(owner);
+    }
+    clashes::names(&owners, report);
+    let all: Vec<_> = owners.into_iter().zip(&listeners).collect();
+    clashes::listeners(&all, top.address.value, report);
+    loops::refuse(&raw.targets, &all, top.address.value, report);
+    clashes::admin(&all, admin.as_deref().zip(admin::spot(&raw.admin)), report);
     let config = Config {
         instance,
         admin,
@@ -119,6 +143,67 @@ pub(super) fn accept(
         trusted_proxies,
     };
     (config, rules.into())
+}
+
+/// What is spoken on the listeners whose routes lead to targets, by the names of those.
+fn reached<'r>(raw: &'r Raw, report: &mut Report) -> HashMap<&'r str, Protocol> {
+    let mut reached: HashMap<&str, Protocol> = HashMap::new();
+    for listener in &raw.listeners {
+        let protocol = match &listener.protocol {
+            Field::Given(written) => written.value.protocol,
+            Field::Absent => Protocol::Http,
+            Field::Faulty => continue,
+        };
+        for target in listener.routes.iter().flat_map(|route| route.targets()) {
+            let before = *reached.entry(target.value.as_str()).or_insert(protocol);
+            if before != protocol {
+                let (name, other) = (quoted(&target.value), quoted(&listener.name.value));
+                let message =
+                    format!("the target {name} gets HTTP from one listener and TCP from another, {other}");
+                report.spot(&target.spot, message).note("give each a target of its own");
+            }
+        }
+    }
+    reached
+}
+
+/// One entry of `listeners`, with its routes.
+fn long_form(
+    raw: &RawListenerConfig,
+    owner: &KeyOwner<'_>,
+    targets: &[TargetConfig],
+    top: &TopLevel,
+    report: &mut Report,
+    rows: &mut EffectiveRows,
+) -> ListenerConfig {
+    let spoken = owner.spoken(Spoken::HTTP, rows);
+    let is_http = spoken.is_some_and(|spoken| spoken.protocol == Protocol::Http);
+    if spoken.is_some() && !is_http {
+        owner.refuse_http_keys(report);
+    }
+    let binds = listener::binds(owner, top, report, rows);
+    let is_secured = !matches!(raw.tls, Field::Absent);
+    let (_, client) = bounds::timeouts(owner, None, Serves::Clients, is_http, is_secured, report, rows);
+    let mut accepted = listener::accept(owner, spoken, client, binds, report, rows);
+    if raw.routes.is_empty() && !raw.has_routes {
+        let message = format!("the listener {} has no `routes`", quoted(&raw.name.value));
+        report.spot(&raw.name.spot, message).expected("`routes: [{target: web}]`, with the name of a target");
+    }
+    let knows = |name: &str| targets.iter().any(|target| target.name == name);
+    let routes = raw.routes.iter().filter_map(|raw| route::accept(raw, &knows, report));
+    // Of two levels the nearest says how long: the route's stands there already.
+    let inherit = |mut route: RouteConfig| {
+        route.own.idle = route.own.idle.or(raw.timeouts.idle.as_ref().map(|idle| idle.value));
+        route.own.total = route.own.total.or(raw.timeouts.total.as_ref().map(|total| total.value));
+        Arc::new(route)
+    };
+    accepted.routes = routes.map(inherit).collect();
+    // Of a connection nothing is known by which routes could differ.
+    if spoken.is_some() && !is_http && raw.routes.len() > 1 {
+        let message = format!("{} speaks tcp and has {} routes", owner.told(), raw.routes.len());
+        report.spot(&raw.name.spot, message).expected("one route, with nothing but `target`");
+    }
+    accepted
 }
 
 /// What is included, item by item.

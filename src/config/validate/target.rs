@@ -1,41 +1,50 @@
 //! One target of the written form → a listener with a catch-all route, and a pool of backends.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use super::backend::BackendRules;
-use super::show::name_of;
+use super::bounds::Serves;
+use super::owner::KeyOwner;
 use super::top_level::TopLevel;
-use super::{balance, bounds, clashes, folder, health, resilience, tls};
-use crate::config::edit::Fix;
+use super::{balance, bounds, clashes, health, listener, resilience, tls};
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
 use crate::config::model::{
-    BackendConfig, BackendState, Bind, Forwarded, HostHeader, ListenerConfig, Normalize, Protocol,
-    RouteConfig, TargetConfig,
+    BackendConfig, BackendState, HostHeader, ListenerConfig, Protocol, RouteConfig, TargetConfig,
 };
 use crate::config::origin::{Field, Written};
-use crate::config::raw::{BindHost, RawBackend, RawHealth, RawListener, RawTarget, Spoken};
+use crate::config::raw::{RawBackend, RawHealth, RawTarget, Spoken};
 use crate::config::report::Report;
 use crate::config::units::show_duration;
 
-/// Makes both halves of a target, and what it says about backends.
+/// Makes what a target is: its listener, if it has one in the short form, its pool, and what it says about backends. `reached`: what
+/// is spoken with those who come to it from elsewhere; `None`: it has a listener of its own, or nobody comes.
 pub(super) fn accept(
     raw: &RawTarget,
+    reached: Option<Protocol>,
     top: &TopLevel,
     report: &mut Report,
     rows: &mut EffectiveRows,
-) -> (ListenerConfig, TargetConfig, BackendRules) {
+) -> (Option<ListenerConfig>, TargetConfig, BackendRules) {
     let name = &raw.name.value;
-    let path = |key: &str| format!("targets.{name}.{key}");
-    let spoken = spoken(raw, rows);
+    let owner = KeyOwner::target(raw);
+    let path = |key: &str| owner.path(key);
+    let is_pool = matches!(raw.listener, Field::Absent) && raw.may_be_pool;
+    let spoken = if is_pool {
+        let protocol = reached.unwrap_or(Protocol::Http);
+        Some(if protocol == Protocol::Http { Spoken::HTTP } else { Spoken::TCP })
+    } else {
+        owner.spoken(Spoken::TCP, rows)
+    };
     let protocol = spoken.map(|spoken| spoken.protocol);
     let is_http = protocol == Some(Protocol::Http);
-    if protocol == Some(Protocol::Tcp) {
-        refuse_http_keys(raw, report);
+    if is_pool {
+        refuse_keys_of_listeners(raw, report);
     }
-    let binds = binds(raw, top, report, rows);
-    let tls = tls::listener(raw, spoken, report, rows);
+    if protocol == Some(Protocol::Tcp) {
+        owner.refuse_http_keys(report);
+    }
+    let binds = if is_pool { Vec::new() } else { listener::binds(&owner, top, report, rows) };
     let upstream = tls::upstream(raw, report, rows);
     let balance = balance::policy(raw, protocol, top, report, rows);
     let sticky = if is_http { balance::sticky(raw, report, rows) } else { None };
@@ -46,19 +55,22 @@ pub(super) fn accept(
         let message = format!("`tls` in `timeouts` has no effect: the target {} uses no TLS", quoted(name));
         report.spot(&written.spot, message).note("remove it");
     }
-    let (timeouts, client_timeouts) = bounds::timeouts(raw, is_http, is_secured, report, rows);
+    let serves = if is_pool { Serves::Backends } else { Serves::Both };
+    let (timeouts, client_timeouts) =
+        bounds::timeouts(&owner, Some(raw), serves, is_http, is_secured, report, rows);
     let drain_timeout =
         rows.settle(path("drain_timeout"), raw.drain_timeout.as_ref(), TargetConfig::DRAIN_TIMEOUT, |time| {
             show_duration(*time)
         });
-    let limits = bounds::limits(raw, is_http, report, rows);
-    let (mut forwarded, mut upgrade) = (Forwarded::default(), Vec::new());
-    let (mut x_real_ip, mut host) = (false, HostHeader::default());
+    let listener = if is_pool {
+        None
+    } else {
+        let mut listener = listener::accept(&owner, spoken, client_timeouts, binds, report, rows);
+        listener.routes = vec![Arc::new(RouteConfig::catch_all(name))];
+        Some(listener)
+    };
+    let (mut upgrade, mut host) = (Vec::new(), HostHeader::default());
     if is_http {
-        forwarded = rows.settle(path("forwarded"), raw.forwarded.as_ref(), forwarded, |forwarded| {
-            name_of(Forwarded::ALL, *forwarded).to_owned()
-        });
-        x_real_ip = rows.settle(path("x_real_ip"), raw.x_real_ip.as_ref(), false, ToString::to_string);
         host = rows.settle(path("host"), raw.host.as_ref(), host, |host| match host {
             HostHeader::Pass => "pass".to_owned(),
             HostHeader::Backend => "backend".to_owned(),
@@ -71,24 +83,10 @@ pub(super) fn accept(
     }
     let rules = backend_rules(raw, protocol, upstream);
     let backends = backends(raw, &rules, report, rows);
-    // A fault in `protocol` has been reported, so what stands here instead is never used.
-    let protocol = protocol.unwrap_or(Protocol::Tcp);
-    let listener = ListenerConfig {
-        name: name.clone(),
-        protocol,
-        tls,
-        binds,
-        routes: vec![Arc::new(RouteConfig::catch_all(name))],
-        normalize: Normalize::default(),
-        default_host: None,
-        limits,
-        client_timeouts,
-        forwarded,
-        x_real_ip,
-    };
     let target = TargetConfig {
         name: name.clone(),
-        protocol,
+        // A fault in `protocol` has been reported, so what stands here instead is never used.
+        protocol: protocol.unwrap_or(Protocol::Tcp),
         host,
         balance,
         sticky,
@@ -102,69 +100,21 @@ pub(super) fn accept(
     (listener, target, rules)
 }
 
-fn spoken(raw: &RawTarget, rows: &mut EffectiveRows) -> Option<Spoken> {
-    let written = match &raw.protocol {
-        Field::Given(written) => Some(written),
-        Field::Absent => None,
-        Field::Faulty => return None,
-    };
-    let path = format!("targets.{}.protocol", raw.name.value);
-    Some(rows.settle(path, written, Spoken::TCP, |spoken| name_of(Spoken::ALL, *spoken).to_owned()))
-}
-
-/// A key without effect is a misunderstanding, so it is refused.
-fn refuse_http_keys(raw: &RawTarget, report: &mut Report) {
-    for (key, spot) in &raw.http_only {
+/// What concerns a client's connection is the business of the listener by which the client comes.
+fn refuse_keys_of_listeners(raw: &RawTarget, report: &mut Report) {
+    let times = &raw.timeouts;
+    let client_times = [
+        ("timeouts.head", times.head.as_ref().map(|written| &written.spot)),
+        ("timeouts.keep_alive", times.keep_alive.as_ref().map(|written| &written.spot)),
+        ("timeouts.half_closed", times.half_closed.as_ref().map(|written| &written.spot)),
+    ];
+    let client_times = client_times.iter().filter_map(|(key, spot)| Some((*key, (*spot)?)));
+    for (key, spot) in raw.listener_only.iter().map(|(key, spot)| (*key, spot)).chain(client_times) {
         let message =
-            format!("`{key}` belongs to HTTP, but the target {} speaks tcp", quoted(&raw.name.value));
+            format!("`{key}` belongs to a listener, and the target {} has none", quoted(&raw.name.value));
         let problem = report.spot(spot, message);
-        match (spot.place, *key) {
-            (Some(_), "adaptive") => {
-                problem.hint("write `off`, or set `protocol: http`", Fix::Value("off".to_owned()))
-            }
-            (Some(place), _) => problem.hint("remove it, or set `protocol: http`", Fix::Remove(place)),
-            (None, _) => problem,
-        };
+        problem.note("write it in `listeners.<name>`, or give the target a `listener` of its own");
     }
-}
-
-fn binds(raw: &RawTarget, top: &TopLevel, report: &mut Report, rows: &mut EffectiveRows) -> Vec<Bind> {
-    let name = &raw.name.value;
-    let written = match &raw.listener {
-        Field::Given(written) => written,
-        Field::Faulty => return Vec::new(),
-        Field::Absent => {
-            report
-                .spot(&raw.name.spot, format!("the target {} has no `listener`", quoted(name)))
-                .expected("`listener: 8080`, or an address with port");
-            return Vec::new();
-        }
-    };
-    let tcp = |host: BindHost, port: u16| match host {
-        BindHost::Ip(ip) => vec![Bind::Tcp(SocketAddr::new(ip, port))],
-        BindHost::Any => vec![
-            Bind::Tcp(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port)),
-            Bind::Tcp(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)),
-        ],
-    };
-    let mut all = Vec::new();
-    for (index, one) in written.value.iter().enumerate() {
-        let (binds, shown) = match &one.value {
-            RawListener::Port(port) => {
-                let host = top.address.value;
-                (tcp(host, *port), format!("{host}:{port}"))
-            }
-            RawListener::At(host, port) => (tcp(*host, *port), format!("{host}:{port}")),
-            RawListener::Unix(path) => {
-                folder::check(path, "the socket", &one.spot, report);
-                (vec![Bind::Unix(path.clone())], format!("unix:{}", path.display()))
-            }
-        };
-        let place = if written.value.len() > 1 { format!("[{index}]") } else { String::new() };
-        rows.note(format!("targets.{name}.listener{place}"), shown, one.spot.origin.clone());
-        all.extend(binds);
-    }
-    all
 }
 
 fn backends(

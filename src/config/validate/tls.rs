@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rustls::pki_types::ServerName;
 
+use super::owner::KeyOwner;
 use super::show::name_of;
 use crate::config::certificate::{self, Mismatch};
 use crate::config::edit::Fix;
@@ -33,19 +34,19 @@ fn is_spoken_to_backends(raw: &RawTarget) -> bool {
     }
 }
 
-/// TLS of a target's listener, if it has any.
+/// TLS of a listener, if it has any.
 pub(super) fn listener(
-    raw: &RawTarget,
+    raw: &KeyOwner<'_>,
     spoken: Option<Spoken>,
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> Option<Arc<ListenerTls>> {
-    let name = quoted(&raw.name.value);
-    let written = match (&raw.tls, spoken) {
+    let name = raw.told();
+    let written = match (raw.tls, spoken) {
         (Field::Given(written), Some(Spoken { protocol: Protocol::Http, is_https: false })) => {
-            let message = format!("`tls` belongs to https, but the target {name} speaks http");
+            let message = format!("`tls` belongs to https, but {name} speaks http");
             let problem = report.spot(&written.spot, message);
-            match &raw.protocol {
+            match raw.protocol {
                 Field::Given(Written { spot: Spot { place: Some(place), .. }, .. }) => {
                     problem.hint("set `protocol: https`", Fix::At(*place, "https".to_owned()))
                 }
@@ -55,16 +56,16 @@ pub(super) fn listener(
         }
         (Field::Given(written), _) => written,
         (Field::Absent, Some(Spoken { is_https: true, .. })) => {
-            let spot = if let Field::Given(written) = &raw.protocol { &written.spot } else { &raw.name.spot };
+            let spot = if let Field::Given(written) = raw.protocol { &written.spot } else { &raw.name.spot };
             report
-                .spot(spot, format!("the target {name} speaks https and has no `tls`"))
+                .spot(spot, format!("{name} speaks https and has no `tls`"))
                 .expected("`tls: {cert_file: server.pem, cert_key: server.key}`");
             return None;
         }
         (Field::Absent | Field::Faulty, _) => return None,
     };
-    let path = |key: &str| format!("targets.{}.tls.{key}", raw.name.value);
-    Some(served(written, &format!("the target {name}"), &path, report, rows))
+    let path = |key: &str| raw.path(&format!("tls.{key}"));
+    Some(served(written, &name, &path, report, rows))
 }
 
 /// TLS towards whoever connects to `owner`.

@@ -119,6 +119,15 @@ pub fn backend(address: SocketAddr) -> BackendConfig {
     }
 }
 
+/// The config of this text.
+pub fn load(text: &str) -> Config {
+    let folder = std::path::Path::new("");
+    match evenkeel::config::load_text(text, "t.yaml", folder, &Default::default(), &|_| None) {
+        Ok(loaded) => loaded.config,
+        Err(problems) => panic!("{problems}"),
+    }
+}
+
 /// The route of a listener that sends everything to this target.
 pub fn all_to(target: &str) -> Vec<Arc<RouteConfig>> {
     vec![Arc::new(RouteConfig::catch_all(target))]

@@ -17,8 +17,6 @@ const KEYS: &[(&str, &str)] = &[
     ("cache_timeout_in_seconds", "this version does not cache"),
     ("compression", "this version does not compress"),
     ("mirror", "this version sends each request to one target"),
-    ("routes", "in this version each target has a listener of its own"),
-    ("listeners", "in this version each target has a listener of its own"),
     ("hosts", "in this version a listener sends every request to its target"),
     ("paths", "in this version a listener sends every request to its target"),
     ("redirects", "this version rewrites nothing"),

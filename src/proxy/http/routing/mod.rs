@@ -8,8 +8,8 @@ use crate::proxy::WorkerCtx;
 use crate::route::{Asked, split};
 use crate::snapshot::{Destination, Listener, Route};
 
-use super::answer_body::AnswerBody;
-use super::hash_key::{Sender, client, hash_key};
+use crate::proxy::http::answer_body::AnswerBody;
+use crate::proxy::http::hash_key::{Sender, client, hash_key};
 
 /// What becomes of a request.
 pub enum Routed<'a> {

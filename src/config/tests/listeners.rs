@@ -1,0 +1,192 @@
+//! `listeners`: the long form.
+
+use std::time::Duration;
+
+use super::certificates::Certs;
+use super::every_key::Check;
+use super::*;
+use crate::config::model::route::{DotSegments, EncodedSlash};
+use crate::config::model::*;
+
+const POOL: &str = "targets: {web: {backends: [{host: a, port: 1}]}}";
+
+/// A listener with these keys beside where it is bound, in front of one target.
+fn front(added: &str) -> String {
+    format!("listeners: {{front: {{bind: 8080, {added}, routes: [{{target: web}}]}}}}\n{POOL}\n")
+}
+
+fn tls(added: &str) -> String {
+    let certs = Certs::shared();
+    let (cert, key) = (certs.path("a.pem"), certs.path("a.key"));
+    front(&format!("protocol: https, tls: {{cert_file: {cert}, cert_key: {key}, {added}}}"))
+}
+
+fn of(config: &Config) -> &ListenerConfig {
+    &config.listeners[0]
+}
+
+/// A row of `every_key` for each key.
+pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
+    let certs = Certs::shared();
+    let more =
+        format!("certificates: [{{cert_file: {}, cert_key: {}}}]", certs.path("b.pem"), certs.path("b.key"));
+    let ca = format!("client_ca: {}", certs.path("ca.pem"));
+    vec![
+        ("listeners", front("protocol: http"), |c| of(c).name == "front"),
+        ("listeners.<name>.bind", front("protocol: http").replace("8080", "[8081, 8082]"), |c| {
+            of(c).binds.len() == 2
+        }),
+        ("listeners.<name>.protocol", front("protocol: tcp"), |c| of(c).protocol == Protocol::Tcp),
+        ("listeners.<name>.tls", tls(""), |c| of(c).tls.is_some()),
+        ("listeners.<name>.tls.cert_file", tls(""), |c| of(c).tls.is_some()),
+        ("listeners.<name>.tls.cert_key", tls(""), |c| of(c).tls.is_some()),
+        ("listeners.<name>.tls.certificates", tls(&more), |c| {
+            of(c).tls.as_ref().is_some_and(|tls| tls.identities.len() == 2)
+        }),
+        ("listeners.<name>.tls.certificates[].cert_file", tls(&more), |c| {
+            of(c).tls.as_ref().is_some_and(|tls| tls.identities.len() == 2)
+        }),
+        ("listeners.<name>.tls.certificates[].cert_key", tls(&more), |c| {
+            of(c).tls.as_ref().is_some_and(|tls| tls.identities.len() == 2)
+        }),
+        ("listeners.<name>.tls.client_ca", tls(&ca), |c| {
+            of(c).tls.as_ref().is_some_and(|tls| tls.clients.is_some())
+        }),
+        ("listeners.<name>.tls.client_auth", tls(&format!("{ca}, client_auth: optional")), |c| {
+            let auth = of(c).tls.as_ref().and_then(|tls| tls.clients.as_ref()).map(|clients| clients.auth);
+            auth == Some(tls::ClientAuth::Optional)
+        }),
+        ("listeners.<name>.tls.min_version", tls("min_version: 1.3"), |c| {
+            of(c).tls.as_ref().is_some_and(|tls| tls.oldest == tls::TlsVersion::V13)
+        }),
+        ("listeners.<name>.forwarded", front("forwarded: off"), |c| of(c).forwarded == Forwarded::Off),
+        ("listeners.<name>.x_real_ip", front("x_real_ip: true"), |c| of(c).x_real_ip),
+        ("listeners.<name>.normalize", front("normalize: {merge_slashes: on}"), |c| {
+            of(c).normalize.merge_slashes
+        }),
+        ("listeners.<name>.normalize.dot_segments", front("normalize: {dot_segments: refuse}"), |c| {
+            of(c).normalize.dot_segments == DotSegments::Refuse
+        }),
+        ("listeners.<name>.normalize.encoded_slash", front("normalize: {encoded_slash: refuse}"), |c| {
+            of(c).normalize.encoded_slash == EncodedSlash::Refuse
+        }),
+        ("listeners.<name>.normalize.merge_slashes", front("normalize: {merge_slashes: on}"), |c| {
+            of(c).normalize.merge_slashes
+        }),
+        ("listeners.<name>.default_host", front("default_host: Shop.Example."), |c| {
+            of(c).default_host.as_deref() == Some("shop.example")
+        }),
+        ("listeners.<name>.limits", front("limits: {headers: 9}"), |c| of(c).limits.headers == 9),
+        ("listeners.<name>.limits.head_size", front("limits: {head_size: 2KiB}"), |c| {
+            of(c).limits.head_size == 2048
+        }),
+        ("listeners.<name>.limits.headers", front("limits: {headers: 9}"), |c| of(c).limits.headers == 9),
+        ("listeners.<name>.limits.body", front("limits: {body: 9B}"), |c| of(c).limits.body == Some(9)),
+        ("listeners.<name>.limits.body_rate", front("limits: {body_rate: off}"), |c| {
+            of(c).limits.body_rate == 0
+        }),
+        ("listeners.<name>.limits.connections", front("limits: {connections: 9}"), |c| {
+            of(c).limits.connections == Some(9)
+        }),
+        (
+            "listeners.<name>.limits.connections_per_client",
+            front("limits: {connections_per_client: 9}"),
+            |c| of(c).limits.connections_per_client == Some(9),
+        ),
+        ("listeners.<name>.timeouts", front("timeouts: {head: 9s}"), |c| {
+            of(c).client_timeouts.head == Duration::from_secs(9)
+        }),
+        ("listeners.<name>.timeouts.tls", tls("").replace("routes", "timeouts: {tls: 9s}, routes"), |c| {
+            of(c).client_timeouts.tls == Duration::from_secs(9)
+        }),
+        ("listeners.<name>.timeouts.head", front("timeouts: {head: 9s}"), |c| {
+            of(c).client_timeouts.head == Duration::from_secs(9)
+        }),
+        ("listeners.<name>.timeouts.keep_alive", front("timeouts: {keep_alive: 9s}"), |c| {
+            of(c).client_timeouts.keep_alive == Duration::from_secs(9)
+        }),
+        ("listeners.<name>.timeouts.half_closed", front("timeouts: {half_closed: off}"), |c| {
+            of(c).client_timeouts.half_closed.is_none()
+        }),
+        ("listeners.<name>.timeouts.idle", front("timeouts: {idle: 9s}"), |c| {
+            of(c).client_timeouts.idle == Duration::from_secs(9)
+                && of(c).routes[0].own.idle == Some(Duration::from_secs(9))
+        }),
+        ("listeners.<name>.timeouts.total", front("timeouts: {total: 9s}"), |c| {
+            of(c).routes[0].own.total == Some(Some(Duration::from_secs(9)))
+        }),
+        ("listeners.<name>.routes", front("protocol: http"), |c| {
+            of(c).name == "front" && of(c).routes[0].targets().eq(["web"])
+        }),
+        ("listeners.<name>.routes[].target", front("protocol: http"), |c| {
+            of(c).name == "front" && of(c).routes[0].targets().eq(["web"])
+        }),
+    ]
+}
+
+#[test]
+fn a_listener_of_several_files_has_the_routes_of_all_and_every_other_key_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let main = "include: more.yaml\nlisteners:\n  front:\n    bind: 8080\n    routes: [{target: web}]\n";
+    write("main.yaml", &format!("{main}targets: {{web: {{backends: [{{host: a, port: 1}}]}}}}\n"));
+    let load = || load(Some(&folder.path().join("main.yaml")), &Flags::default(), &env);
+    write("more.yaml", "listeners: {front: {x_real_ip: true, routes: [{target: web}]}}\n");
+    let loaded = load().unwrap();
+    assert_eq!((loaded.config.listeners.len(), loaded.config.listeners[0].routes.len()), (1, 2));
+    assert!(loaded.config.listeners[0].x_real_ip);
+    write("more.yaml", "listeners: {front: {bind: 9090}}\n");
+    let told = load().unwrap_err().to_string();
+    assert!(told.contains("the key `bind` is written twice: first at"), "{told}");
+}
+
+#[test]
+fn a_target_without_a_listener_speaks_what_those_speak_that_lead_to_it() {
+    assert_eq!(config(&front("protocol: tcp")).targets[0].protocol, Protocol::Tcp);
+    assert_eq!(config(&front("x_real_ip: true")).targets[0].protocol, Protocol::Http);
+    let both = "listeners:\n  a: {bind: 1, routes: [{target: web}]}\n  b: {bind: 2, protocol: tcp, routes: [{target: web}]}\n";
+    let told = messages(&format!("{both}{POOL}"), &Flags::default());
+    assert!(told[0].contains("gets HTTP from one listener and TCP from another"), "{told:?}");
+}
+
+#[test]
+fn keys_at_the_wrong_owner_are_told_their_place() {
+    let pool = |key: &str| {
+        let pool = format!("targets: {{web: {{backends: [{{host: a, port: 1}}], {key}}}}}");
+        messages(
+            &format!("listeners: {{front: {{bind: 1, routes: [{{target: web}}]}}}}\n{pool}"),
+            &Flags::default(),
+        )
+    };
+    for key in ["x_real_ip: true", "forwarded: off", "protocol: http", "limits: {headers: 9}"] {
+        let told = pool(key);
+        assert!(told.len() == 1 && told[0].contains("belongs to a listener"), "{key}: {told:?}");
+    }
+    for key in ["timeouts: {head: 1s}", "timeouts: {keep_alive: 1s}", "timeouts: {half_closed: 1s}"] {
+        let told = pool(key);
+        assert!(told.len() == 1 && told[0].contains("belongs to a listener"), "{key}: {told:?}");
+    }
+    let told = messages(&front("balance: maglev"), &Flags::default());
+    assert!(told[0].contains("unknown key `balance` in a listener"), "{told:?}");
+}
+
+#[test]
+fn what_is_missing_or_twice_is_told() {
+    let messages = |text: &str| messages(text, &Flags::default()).join("\n");
+    let none = format!("listeners: {{front: {{bind: 1}}}}\n{POOL}");
+    assert!(messages(&none).contains("the listener `front` has no `routes`"));
+    let unbound = format!("listeners: {{front: {{routes: [{{target: web}}]}}}}\n{POOL}");
+    assert!(messages(&unbound).contains("the listener `front` has no `bind`"));
+    let unknown = front("protocol: http").replace("target: web", "target: wep");
+    assert!(messages(&unknown).contains("there is no target `wep`"), "{}", messages(&unknown));
+    let twice = "listeners: {web: {bind: 1, routes: [{target: web}]}}\ntargets: {web: {listener: 2, backends: [{host: a, port: 1}]}}";
+    assert!(messages(twice).contains("the listener `web` is there twice"), "{}", messages(twice));
+    let same = format!("{}\n", front("protocol: http").replace("backends", "listener: 8080, backends"));
+    assert!(messages(&same).contains("port 8080 is used twice"), "{}", messages(&same));
+    let round = front("protocol: http").replace("host: a, port: 1", "host: 127.0.0.1, port: 8080");
+    assert!(
+        messages(&round).contains("the listener `front` listens, so its requests would go round"),
+        "{}",
+        messages(&round)
+    );
+}

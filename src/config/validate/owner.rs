@@ -1,0 +1,112 @@
+//! Who has the keys of a listener: an entry of `listeners`, or a target in the short form, which is both.
+
+use super::show::name_of;
+use crate::config::edit::Fix;
+use crate::config::effective::EffectiveRows;
+use crate::config::error::quoted;
+use crate::config::origin::{Field, Spot, Written};
+use crate::config::raw::{
+    RawLimits, RawListener, RawListenerConfig, RawListenerKeys, RawTarget, RawTimeouts, RawTls, Spoken,
+};
+use crate::config::report::Report;
+
+/// Whoever has the keys of a listener.
+#[derive(Clone, Copy)]
+pub(super) struct KeyOwner<'r> {
+    /// `target` or `listener`, as it is told.
+    kind: &'static str,
+    /// Of which it is one: `targets` or `listeners`.
+    group: &'static str,
+    pub(super) name: &'r Written<String>,
+    pub(super) protocol: &'r Field<Spoken>,
+    pub(super) binds: &'r Field<Vec<Written<RawListener>>>,
+    /// Under which key those stand.
+    pub(super) bind_key: &'static str,
+    pub(super) tls: &'r Field<RawTls>,
+    pub(super) own: &'r RawListenerKeys,
+    pub(super) timeouts: &'r RawTimeouts,
+    pub(super) limits: &'r RawLimits,
+    /// Where keys stand that mean something to HTTP only.
+    pub(super) http_only: &'r [(&'static str, Spot)],
+    /// It is a target too.
+    pub(super) is_target: bool,
+}
+
+impl<'r> KeyOwner<'r> {
+    /// A target in the short form.
+    pub(super) fn target(raw: &'r RawTarget) -> KeyOwner<'r> {
+        KeyOwner {
+            kind: "target",
+            group: "targets",
+            name: &raw.name,
+            protocol: &raw.protocol,
+            binds: &raw.listener,
+            bind_key: "listener",
+            tls: &raw.tls,
+            own: &raw.own,
+            timeouts: &raw.timeouts,
+            limits: &raw.limits,
+            http_only: &raw.http_only,
+            is_target: true,
+        }
+    }
+
+    /// An entry of `listeners`.
+    pub(super) fn listener(raw: &'r RawListenerConfig) -> KeyOwner<'r> {
+        KeyOwner {
+            kind: "listener",
+            group: "listeners",
+            name: &raw.name,
+            protocol: &raw.protocol,
+            binds: &raw.bind,
+            bind_key: "bind",
+            tls: &raw.tls,
+            own: &raw.own,
+            timeouts: &raw.timeouts,
+            limits: &raw.limits,
+            http_only: &raw.http_only,
+            is_target: false,
+        }
+    }
+
+    /// `target` or `listener`.
+    pub(super) fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// As a sentence has it: "the target `web`".
+    pub(super) fn told(&self) -> String {
+        format!("the {} {}", self.kind, quoted(&self.name.value))
+    }
+
+    /// The path of one of its keys: `listeners.public.tls`.
+    pub(super) fn path(&self, key: &str) -> String {
+        format!("{}.{}.{key}", self.group, self.name.value)
+    }
+
+    /// What clients speak; `None`: there is a fault, which has been reported.
+    pub(super) fn spoken(&self, default: Spoken, rows: &mut EffectiveRows) -> Option<Spoken> {
+        let written = match self.protocol {
+            Field::Given(written) => Some(written),
+            Field::Absent => None,
+            Field::Faulty => return None,
+        };
+        let show = |spoken: &Spoken| name_of(Spoken::ALL, *spoken).to_owned();
+        Some(rows.settle(self.path("protocol"), written, default, show))
+    }
+
+    /// A key without effect is a misunderstanding, so it is refused.
+    pub(super) fn refuse_http_keys(&self, report: &mut Report) {
+        for (key, spot) in self.http_only {
+            let message = format!("`{key}` belongs to HTTP, but {} speaks tcp", self.told());
+            let problem = report.spot(spot, message);
+            match (spot.place, *key) {
+                (Some(_), "adaptive") => {
+                    problem.hint("write `off`, or set `protocol: http`", Fix::Value("off".to_owned()))
+                }
+                (Some(place), _) => problem.hint("remove it, or set `protocol: http`", Fix::Remove(place)),
+                (None, _) => problem,
+            };
+        }
+    }
+}
