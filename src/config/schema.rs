@@ -125,6 +125,17 @@ fn values(kind: &Kind) -> Value {
         Kind::List(item) => json!({ "type": ["array", "null"], "items": values(item) }),
         Kind::Items(item) => some(item),
         Kind::OneOrItems(item) => json!({ "anyOf": [values(item), some(item)] }),
+        Kind::Conditions => {
+            let value = json!({ "type": ["string", "number", "boolean"] });
+            let test = json!({
+                "type": "object",
+                "propertyNames": { "enum": ["present", "regex"] },
+                "minProperties": 1,
+            });
+            let list = json!({ "type": "array", "items": value, "minItems": 1 });
+            let any = json!({ "anyOf": [value, list, test] });
+            json!({ "type": "object", "additionalProperties": any, "minProperties": 1 })
+        }
         Kind::Group(shape) => group(shape),
         Kind::Named(shape) => json!({
             "type": "object",

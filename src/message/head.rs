@@ -174,6 +174,49 @@ impl Head {
         self.reason = reason;
     }
 
+    /// A copy of a request's head with another path, and query if `path` has one.
+    #[must_use]
+    pub fn with_path(&self, path: &[u8]) -> Head {
+        let mut head = Head { version: self.version, ..Head::default() };
+        head.bytes.reserve(self.bytes.len() + path.len());
+        head.bytes.extend_from_slice(self.method());
+        head.bytes.push(b' ');
+        let start = head.bytes.len();
+        head.bytes.extend_from_slice(path);
+        let target = Span::new(start, head.bytes.len());
+        head.bytes.extend_from_slice(if self.version == Version::Http10 {
+            b" HTTP/1.0\r\n"
+        } else {
+            b" HTTP/1.1\r\n"
+        });
+        // An absolute target is not kept, so what it said stands in Host, which it overrides (RFC 9112 §3.2.2).
+        let replaced = self.authority_of_target().map(<[u8]>::to_vec);
+        head.set_request_line(Span::new(0, self.method().len()), target, target, Span::default());
+        let mut is_written = false;
+        for line in &self.lines {
+            let (name, value) = self.pair(line);
+            match &replaced {
+                Some(_) if line.field == HeaderField::Host && is_written => {}
+                Some(authority) if line.field == HeaderField::Host => {
+                    is_written = true;
+                    head.push(name, authority);
+                }
+                _ => head.push(name, value),
+            }
+        }
+        if let Some(authority) = replaced.filter(|_| !is_written) {
+            head.push(b"Host", &authority);
+        }
+        head.authority = head.line(HeaderField::Host).map_or(Span::default(), |line| line.value());
+        head
+    }
+
+    /// The authority, if the target carries one.
+    fn authority_of_target(&self) -> Option<&[u8]> {
+        let inside = self.authority.start >= self.target.start && self.authority.end <= self.target.end;
+        (inside && self.authority != Span::default()).then(|| self.authority())
+    }
+
     /// Notes a line that stands in the loaded bytes.
     #[inline(always)]
     pub fn index(&mut self, line: HeadLine) {
@@ -388,6 +431,24 @@ mod tests {
         assert_eq!(head.at(head.start_line()), b"GET /a?b=c HTTP/1.1\r\n");
         head.clear();
         assert!(head.lines().is_empty() && head.method().is_empty() && !head.has_hop_by_hop());
+    }
+
+    #[test]
+    fn a_copy_with_another_path_is_the_same_otherwise() {
+        let mut head = Head::request("POST", "/a?b=c", "h:1");
+        head.push(b"X-a", b"1");
+        head.push(b"X-A", b"");
+        let other = head.with_path(b"/other?d");
+        assert_eq!(
+            (other.method(), other.path(), other.target()),
+            (&b"POST"[..], &b"/other?d"[..], &b"/other?d"[..])
+        );
+        assert_eq!(other.at(other.start_line()), b"POST /other?d HTTP/1.1\r\n");
+        assert_eq!(other.authority(), b"h:1");
+        let lines = |head: &Head| -> Vec<_> {
+            head.lines().iter().map(|line| head.pair(line)).map(|(n, v)| (n.to_vec(), v.to_vec())).collect()
+        };
+        assert_eq!(lines(&other), lines(&head));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 mod cause;
 mod client;
+pub mod cookie;
 mod field;
 mod head;
 mod peer;

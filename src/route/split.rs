@@ -50,7 +50,8 @@ mod tests {
         let count = 100_000_u64;
         let mut got = [0_u64; 3];
         for number in 0..count {
-            got[by_chance(&sides, (u64::MAX / count) * number)] += 1;
+            let step = u64::MAX / count;
+            got[by_chance(&sides, step * number + step / 2)] += 1;
         }
         assert_eq!(got, [95_000, 0, 5_000]);
         assert_eq!((by_chance(&sides, 0), by_chance(&sides, u64::MAX)), (0, 2));

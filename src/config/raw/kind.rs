@@ -17,6 +17,16 @@ pub(super) const URL: &str = r"[A-Za-z]+://[^/?#@]+/?|unix:.+";
 pub(super) const RECEIVER: &str = r"[Hh][Tt][Tt][Pp][Ss]?://[^#]+";
 /// The name of a target or a backend.
 pub(in crate::config) const NAME: &str = r"[^\s/]+";
+/// The host of a route.
+pub(super) const HOST_PATTERN: &str = r"[^\s/]*[^\s/*][^\s/]*";
+/// No answer at all.
+pub(super) const DROP: &str = "[Dd][Rr][Oo][Pp]";
+/// A method.
+pub(super) const METHOD: &str = TOKEN;
+/// The name of a route.
+pub(super) const ROUTE_NAME: &str = r"[^\s]{1,200}";
+/// The path of a route.
+pub(super) const ROUTE_PATH: &str = r"/[^\s?#\\]*";
 /// The name of a process.
 pub(super) const INSTANCE: &str = r"[0-9A-Za-z][0-9A-Za-z._-]{0,63}";
 /// The path of a probe.
@@ -98,6 +108,8 @@ pub(in crate::config) enum Kind {
     Items(&'static Kind),
     /// One, or a list with at least one item.
     OneOrItems(&'static Kind),
+    /// A mapping from names to what holds for their values: a value, a list of them, `{present: …}` or `{regex: …}`.
+    Conditions,
     /// A mapping with the keys of a shape.
     Group(&'static Shape),
     /// A mapping from names to groups.

@@ -34,7 +34,7 @@ pub(super) use listener::{
     NORMALIZE,
 };
 pub(super) use resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
-pub(super) use route::ROUTE;
+pub(super) use route::{ACCESS, MATCH, ROUTE, ROUTE_LIMITS, ROUTE_TIMEOUTS};
 pub(super) use top::{ACCESS_LOG, WEBHOOK};
 
 /// The file itself.
@@ -398,6 +398,10 @@ pub(in crate::config) const ALL: &[Shape] = &[
     LISTENER_LIMITS,
     LISTENER_TIMEOUTS,
     ROUTE,
+    MATCH,
+    ACCESS,
+    ROUTE_TIMEOUTS,
+    ROUTE_LIMITS,
     // Behind those whose keys they have too: a key in the wrong place is more often one of a target.
     ADMIN,
     ADMIN_TLS,
@@ -472,9 +476,8 @@ mod tests {
         for shape in ALL {
             for name in shape.names() {
                 let both = super::super::vocabulary::later::key(name).is_some();
-                // `headers` is a limit here and a table of header edits there, `hosts` are names of the admin API here and
-                // of routes there; known keys are looked up first.
-                assert!(!both || matches!(name, "headers" | "hosts"), "{name}");
+                // `headers` is a limit here and a table of header edits there; known keys are looked up first.
+                assert!(!both || matches!(name, "headers" | "access" | "allow" | "deny"), "{name}");
             }
         }
     }

@@ -100,6 +100,25 @@ pub(super) fn ends(kind: &Kind) -> (Vec<Value>, Vec<Value>) {
         }
         Kind::Text(_) => (Vec::new(), vec![json!(""), json!(1), json!(true), json!(null), json!(["/x"])]),
         Kind::Word(_) => (Vec::new(), vec![json!(""), json!(true), json!(null), json!({})]),
+        Kind::Conditions => {
+            let right = [
+                json!("b"),
+                json!(["b", 1]),
+                json!(true),
+                json!({ "present": false }),
+                json!({ "regex": "^b" }),
+            ];
+            let wrong = [
+                json!("x"),
+                json!(1),
+                json!(null),
+                json!([]),
+                json!({}),
+                json!({ "A": { "no such": 1 } }),
+                json!({ "A": [] }),
+            ];
+            (right.map(|test| json!({ "A": test })).into(), wrong.into())
+        }
         Kind::Group(_) | Kind::Named(_) => {
             (Vec::new(), vec![json!("x"), json!(1), json!([]), json!({ "no such": 1 })])
         }

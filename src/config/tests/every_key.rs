@@ -1,8 +1,8 @@
 //! Changing a key changes the configuration: one row per key, and no key without a row.
 
 use super::certificates::Certs;
-use super::{listeners, resilience};
 use super::*;
+use super::{listeners, resilience};
 use crate::config::model::tls::*;
 use crate::config::model::*;
 use std::collections::BTreeSet;

@@ -25,6 +25,71 @@ fn of(config: &Config) -> &ListenerConfig {
     &config.listeners[0]
 }
 
+/// A listener whose route has these keys too.
+fn route(added: &str) -> String {
+    front("protocol: http").replace("target: web", &format!("target: web, {added}"))
+}
+
+fn matching(conditions: &str) -> String {
+    route(&format!("match: {{{conditions}}}"))
+}
+
+fn first(config: &Config) -> &route::RouteMatch {
+    &of(config).routes[0].matches
+}
+
+#[test]
+fn what_is_wrong_with_a_match_is_told_with_what_would_be_right() {
+    for (conditions, told) in [
+        ("host: 'https://shop.example/x'", "write the host alone: `shop.example`"),
+        ("host: shop.example/api", "the path belongs into `path` or `path_prefix`"),
+        ("host: '*'", "leave `host` out"),
+        ("host: 'a*b'", "which is no host"),
+        ("host: 'a:0'", "which is no host"),
+        ("host: [a, A]", "is there already"),
+        ("path: api", "which does not begin with a slash"),
+        ("path: '/a?b=c'", "with more than a path"),
+        ("path: /a/../b", "with dot segments"),
+        ("path: '/%61dmin'", "in a form that no request has here"),
+        ("path: '/a%2fb'", "in a form that no request has here"),
+        ("path: '/a%zz'", "with a broken escape"),
+        ("path: '/a b'", "have to be escaped"),
+        ("path: /a, path_prefix: /b", "exclude each other"),
+        ("path_regex: '^/(v'", "unclosed group"),
+        ("method: get", "methods are case-sensitive"),
+        ("method: 'G T'", "which is no method"),
+        ("header: {X-A: 1, x-a: 2}", "is there already, in another spelling"),
+        ("header: {'X A': 1}", "which is no name"),
+        ("header: {X-A: {presnt: true}}", "{present: true}"),
+        ("header: {X-A: }", "{present: true}"),
+        ("header: X-A", "a mapping from names to values"),
+        ("cookie: {}", "a mapping from names to values"),
+        ("client: 10.0.0.1/8", "an address inside a network"),
+        ("client: office", "neither an IP address nor a network"),
+        ("hosts: a", "`host`"),
+    ] {
+        let text = matching(conditions);
+        let problems = load_with(&text, &Flags::default()).unwrap_err().to_string();
+        assert!(
+            problems.contains(told) && problems.trim_end().ends_with("1 problem"),
+            "{conditions}: {problems}"
+        );
+    }
+}
+
+#[test]
+fn routes_that_can_not_be_told_apart_are_told() {
+    let two = |one: &str, other: &str| {
+        let routes = format!("routes: [{{target: web, {one}}}, {{target: web, {other}}}]");
+        let text = front("protocol: http").replace("routes: [{target: web}]", &routes);
+        messages(&text, &Flags::default()).join("\n")
+    };
+    let same = two("name: a, match: {host: A.example}", "name: b, match: {host: a.example.}");
+    assert!(same.contains("never has a request"), "{same}");
+    let named = two("name: a, match: {path: /a}", "name: a, match: {path: /b}");
+    assert!(named.contains("have the name `a`"), "{named}");
+}
+
 /// A row of `every_key` for each key.
 pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
     let certs = Certs::shared();
@@ -118,6 +183,82 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         ("listeners.<name>.routes", front("protocol: http"), |c| {
             of(c).name == "front" && of(c).routes[0].targets().eq(["web"])
         }),
+        ("listeners.<name>.routes[].name", route("name: shop"), |c| of(c).routes[0].name == "shop"),
+        ("listeners.<name>.routes[].order", route("order: 3"), |c| of(c).routes[0].order == Some(3)),
+        ("listeners.<name>.routes[].match", matching("host: a"), |c| !first(c).hosts.is_empty()),
+        (
+            "listeners.<name>.routes[].match.host",
+            matching("host: [Shop.Example., '*.a:80', bücher.example]"),
+            |c| {
+                let hosts = first(c).hosts.iter().map(|host| (&*host.name, host.is_suffix, host.port));
+                hosts.eq([
+                    ("shop.example", false, None),
+                    ("a", true, Some(80)),
+                    ("xn--bcher-kva.example", false, None),
+                ])
+            },
+        ),
+        ("listeners.<name>.routes[].match.path", matching("path: /a"), |c| {
+            first(c).path == route::PathPattern::Exact("/a".into()) && of(c).routes[0].name == "=/a"
+        }),
+        ("listeners.<name>.routes[].match.path_prefix", matching("host: h, path_prefix: /a/"), |c| {
+            first(c).path == route::PathPattern::Prefix("/a".into()) && of(c).routes[0].name == "h/a"
+        }),
+        (
+            "listeners.<name>.routes[].match.path_regex",
+            matching("path_regex: '^/v([0-9]+)'"),
+            |c| matches!(&first(c).path, route::PathPattern::Regex(regex) if regex.as_str() == "^/v([0-9]+)"),
+        ),
+        ("listeners.<name>.routes[].match.method", matching("method: [GET, POST]"), |c| {
+            first(c).methods == ["GET", "POST"]
+        }),
+        ("listeners.<name>.routes[].match.header", matching("header: {X-Beta: yes, X-V: 2.10}"), |c| {
+            let is = |text: &str| route::FieldTest::Is(vec![text.into()]);
+            let headers = first(c).headers.iter().map(|field| (&*field.name, field.test.clone()));
+            headers.eq([("x-beta", is("yes")), ("x-v", is("2.10"))])
+        }),
+        ("listeners.<name>.routes[].match.query", matching("query: {v: {present: false}}"), |c| {
+            first(c).queries[..]
+                == [route::FieldMatch { name: "v".into(), test: route::FieldTest::Present(false) }]
+        }),
+        (
+            "listeners.<name>.routes[].match.cookie",
+            matching("cookie: {Group: {regex: '^b'}}"),
+            |c| matches!(&first(c).cookies[..], [one] if one.name == "Group"),
+        ),
+        ("listeners.<name>.routes[].match.client", matching("client: [10.0.0.0/8, '::1']"), |c| {
+            first(c).clients.len() == 2
+        }),
+        ("listeners.<name>.routes[].access", route("access: {deny: 10.0.0.0/8}"), |c| {
+            of(c).routes[0].access.as_ref().is_some_and(|access| access.status == Some(403))
+        }),
+        ("listeners.<name>.routes[].access.allow", route("access: {allow: [10.0.0.0/8, '::1']}"), |c| {
+            of(c).routes[0].access.as_ref().is_some_and(|access| access.allow.len() == 2)
+        }),
+        ("listeners.<name>.routes[].access.deny", route("access: {deny: 10.0.0.0/8}"), |c| {
+            of(c).routes[0].access.as_ref().is_some_and(|access| access.deny.len() == 1)
+        }),
+        ("listeners.<name>.routes[].access.status", route("access: {deny: 10.0.0.0/8, status: Drop}"), |c| {
+            of(c).routes[0].access.as_ref().is_some_and(|access| access.status.is_none())
+        }),
+        ("listeners.<name>.routes[].timeouts", route("timeouts: {idle: 7s}"), |c| {
+            of(c).routes[0].own.idle == Some(Duration::from_secs(7))
+        }),
+        ("listeners.<name>.routes[].timeouts.idle", route("timeouts: {idle: 7s}"), |c| {
+            of(c).routes[0].own.idle == Some(Duration::from_secs(7))
+        }),
+        ("listeners.<name>.routes[].timeouts.tunnel", route("timeouts: {tunnel: 7s}"), |c| {
+            of(c).routes[0].own.tunnel == Some(Duration::from_secs(7))
+        }),
+        ("listeners.<name>.routes[].timeouts.total", route("timeouts: {total: off}"), |c| {
+            of(c).name == "front" && of(c).routes[0].own.total == Some(None)
+        }),
+        ("listeners.<name>.routes[].limits", route("limits: {body: 7B}"), |c| {
+            of(c).routes[0].own.body == Some(Some(7))
+        }),
+        ("listeners.<name>.routes[].limits.body", route("limits: {body: off}"), |c| {
+            of(c).name == "front" && of(c).routes[0].own.body == Some(None)
+        }),
         ("listeners.<name>.routes[].target", front("protocol: http"), |c| {
             of(c).name == "front" && of(c).routes[0].targets().eq(["web"])
         }),
@@ -131,7 +272,7 @@ fn a_listener_of_several_files_has_the_routes_of_all_and_every_other_key_once() 
     let main = "include: more.yaml\nlisteners:\n  front:\n    bind: 8080\n    routes: [{target: web}]\n";
     write("main.yaml", &format!("{main}targets: {{web: {{backends: [{{host: a, port: 1}}]}}}}\n"));
     let load = || load(Some(&folder.path().join("main.yaml")), &Flags::default(), &env);
-    write("more.yaml", "listeners: {front: {x_real_ip: true, routes: [{target: web}]}}\n");
+    write("more.yaml", "listeners: {front: {x_real_ip: true, routes: [{target: web, match: {path: /a}}]}}\n");
     let loaded = load().unwrap();
     assert_eq!((loaded.config.listeners.len(), loaded.config.listeners[0].routes.len()), (1, 2));
     assert!(loaded.config.listeners[0].x_real_ip);

@@ -110,8 +110,8 @@ fn every_mapping_of_the_schema_is_closed() {
     }
     let mut seen = 0;
     look(&schema(), &mut seen);
-    // One route, or a list of them.
-    assert_eq!(seen, SHAPES.len() + 1);
+    // One route, or a list of them, each with four groups.
+    assert_eq!(seen, SHAPES.len() + 5);
 }
 
 #[test]
@@ -384,6 +384,8 @@ fn what_loads_is_never_refused() {
     values.extend([json!([{ "url": "http://a", "events": "reload" }]), json!("reload")]);
     values.extend([json!({ "cert_file": files[0] }), json!([{ "cert_file": files[0] }])]);
     values.extend(files.map(Value::from));
+    values.extend([json!([{ "target": "web" }]), json!({ "target": "web" })]);
+    values.extend(["keep", "refuse", "web"].map(Value::from));
     values.extend(["connect", "Reset", "502-504", "p95", "20"].map(Value::from));
     values.extend([503, 599, 9_000].map(Value::from));
     values.extend(
@@ -401,8 +403,8 @@ fn what_loads_is_never_refused() {
         }
     }
     let never: Vec<String> = keys().into_iter().filter(|key| !loaded.contains(key)).collect();
-    // Any target and any backend needs more than these values have, and `send` needs `receive`.
-    let expected = ["targets", "targets.<name>.backends", "targets.<name>.health_check.send"];
+    // Any listener, target and backend needs more than these values have, and `send` needs `receive`.
+    let expected = ["listeners", "targets", "targets.<name>.backends", "targets.<name>.health_check.send"];
     assert_eq!(never, expected, "no value was right for these");
 }
 

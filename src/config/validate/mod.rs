@@ -189,8 +189,8 @@ fn long_form(
         let message = format!("the listener {} has no `routes`", quoted(&raw.name.value));
         report.spot(&raw.name.spot, message).expected("`routes: [{target: web}]`, with the name of a target");
     }
-    let knows = |name: &str| targets.iter().any(|target| target.name == name);
-    let routes = raw.routes.iter().filter_map(|raw| route::accept(raw, &knows, report));
+    let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
+    let routes = route::accept_all(&raw.routes, owner, &names, report, rows).into_iter();
     // Of two levels the nearest says how long: the route's stands there already.
     let inherit = |mut route: RouteConfig| {
         route.own.idle = route.own.idle.or(raw.timeouts.idle.as_ref().map(|idle| idle.value));
@@ -199,9 +199,15 @@ fn long_form(
     };
     accepted.routes = routes.map(inherit).collect();
     // Of a connection nothing is known by which routes could differ.
-    if spoken.is_some() && !is_http && raw.routes.len() > 1 {
-        let message = format!("{} speaks tcp and has {} routes", owner.told(), raw.routes.len());
-        report.spot(&raw.name.spot, message).expected("one route, with nothing but `target`");
+    if spoken.is_some() && !is_http {
+        for (key, spot) in raw.routes.iter().flat_map(|route| &route.http_only) {
+            let message = format!("`{key}` belongs to HTTP, but {} speaks tcp", owner.told());
+            report.spot(spot, message).note("a `tcp` listener has one route, with nothing but `target`");
+        }
+        if raw.routes.len() > 1 {
+            let message = format!("{} speaks tcp and has {} routes", owner.told(), raw.routes.len());
+            report.spot(&raw.name.spot, message).expected("one route, with nothing but `target`");
+        }
     }
     accepted
 }

@@ -98,7 +98,7 @@ pub fn dismiss(ctx: &Rc<WorkerCtx>, stream: &Stream, peer: &Peer, cause: Cause) 
     record.id = ctx.request_id();
     let mut recording = Recording::new(ctx, None, &mut record);
     recording.settle(cause);
-    let (head, body) = own::answer(cause, recording.record.id, false, &ctx.buffers);
+    let (head, body) = own::answer((cause, own::status_of(cause)), recording.record.id, false, &ctx.buffers);
     let mut out = Vec::with_capacity(512);
     ctx.with_date(|date| write::answer(&mut out, &head, body.framing(), Persistence::Close, date));
     if let AnswerBody::Memory(memory) = body {

@@ -233,6 +233,17 @@ pub async fn refuse<E: Edge>(
     head: &Head,
     cause: Cause,
 ) -> After {
+    refuse_with(ctx, edge, recording, head, (cause, own::status_of(cause))).await
+}
+
+/// The same with this status.
+async fn refuse_with<E: Edge>(
+    ctx: &WorkerCtx,
+    edge: &mut E,
+    recording: &mut Recording<'_>,
+    head: &Head,
+    (cause, status): (Cause, u16),
+) -> After {
     recording.settle(cause);
     if matches!(cause, Cause::ClientGone | Cause::ClientStalled) {
         return After::Abort;
@@ -240,7 +251,8 @@ pub async fn refuse<E: Edge>(
     if let Some(target) = recording.record.target {
         ctx.cells.refusals.refuse(target, cause);
     }
-    let (answer, mut body) = own::answer(cause, recording.record.id, head.method() == b"HEAD", &ctx.buffers);
+    let (answer, mut body) =
+        own::answer((cause, status), recording.record.id, head.method() == b"HEAD", &ctx.buffers);
     let length = if let Framing::Length(length) = body.framing() { length } else { 0 };
     // After a client's mistake nothing that follows on its connection can be trusted; one that there is no room
     // for is closed whatever follows.
@@ -254,7 +266,7 @@ pub async fn refuse<E: Edge>(
     }
 }
 
-/// Answers a request that goes to no backend.
+/// Ends a request that goes to no backend.
 async fn answer_here<E: Edge>(
     request: &IncomingRequest<'_>,
     edge: &mut E,
@@ -263,26 +275,13 @@ async fn answer_here<E: Edge>(
 ) -> After {
     let &IncomingRequest { ctx, head, .. } = request;
     match routed {
+        // Whoever calls has taken this way already.
         Routed::Forward { .. } => refuse(ctx, edge, recording, head, Cause::Internal).await,
-        Routed::Refuse(_, cause) => refuse(ctx, edge, recording, head, cause).await,
-        Routed::Drop(_, cause) => {
+        Routed::Refuse(cause) => refuse(ctx, edge, recording, head, cause).await,
+        Routed::Deny(status) => refuse_with(ctx, edge, recording, head, (Cause::AccessDenied, status)).await,
+        Routed::Drop(cause) => {
             recording.settle(cause);
             After::Abort
-        }
-        Routed::Answer(_, answer) => {
-            let (answer, mut body) = *answer;
-            let length = if let Framing::Length(length) = body.framing() { length } else { 0 };
-            match edge.answer(&answer, &mut body, false).await {
-                Ok(after) => {
-                    (recording.record.status, recording.record.bytes_out) = (answer.status, length);
-                    recording.settle(Cause::Done);
-                    after
-                }
-                Err(Unsent { cause, .. }) => {
-                    recording.settle(cause);
-                    After::Abort
-                }
-            }
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::message::{Head, HeaderField};
 use crate::targets::hash;
 use crate::targets::hash_address;
 
-use super::cookie::cookie;
+use crate::message::cookie::cookie;
 
 /// Most proxies that are followed from one to the next, empty items of their lists included.
 const HOPS: usize = 64;

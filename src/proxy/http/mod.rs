@@ -10,7 +10,6 @@ pub mod body;
 pub mod call;
 pub mod client;
 pub mod connection;
-pub mod cookie;
 pub mod edge;
 pub mod exchange;
 pub mod forward;

@@ -7,14 +7,24 @@ use super::answer_body::AnswerBody;
 use super::body::Memory;
 use super::h1::digits::{push_id, push_number};
 
-/// The answer for `cause`. `to_head`: the same head without the body (RFC 9110 §9.3.2).
+/// What a client gets for `cause`, unless somebody has said otherwise.
 #[must_use]
-pub fn answer(cause: Cause, id: u128, to_head: bool, buffers: &FreeList) -> (Head, AnswerBody) {
-    let code = match cause.status() {
+pub fn status_of(cause: Cause) -> u16 {
+    match cause.status() {
         // Nobody reads a 499; if somebody does after all, the request was cut.
         499 => 408,
         other => other,
-    };
+    }
+}
+
+/// The answer for a cause, with this status. `to_head`: the same head without the body (RFC 9110 §9.3.2).
+#[must_use]
+pub fn answer(
+    (cause, code): (Cause, u16),
+    id: u128,
+    to_head: bool,
+    buffers: &FreeList,
+) -> (Head, AnswerBody) {
     let mut number = Vec::with_capacity(32);
     push_id(&mut number, id);
     let mut text = Vec::with_capacity(160);
@@ -103,13 +113,13 @@ mod tests {
     fn an_own_answer_names_cause_and_request_and_its_exact_length() {
         let buffers = FreeList::new();
         for &cause in Cause::ALL.iter().filter(|cause| cause.status() >= 400) {
-            let (head, body) = answer(cause, 0xfeed, false, &buffers);
+            let (head, body) = answer((cause, status_of(cause)), 0xfeed, false, &buffers);
             let AnswerBody::Memory(memory) = body else { panic!("a body") };
             let text = String::from_utf8(memory.pieces[0].clone()).expect("text");
             assert!(text.contains(cause.token()) && text.contains("feed"), "{text}");
             assert_eq!(head.named("content-length"), Some(text.len().to_string().as_bytes()));
             assert!(!head.reason().is_empty(), "{cause} needs a reason phrase");
-            let (bare, none) = answer(cause, 0xfeed, true, &buffers);
+            let (bare, none) = answer((cause, status_of(cause)), 0xfeed, true, &buffers);
             assert_eq!(bare.named("content-length"), head.named("content-length"));
             assert!(none.is_done());
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::message::Head;
 use crate::targets::{Backend, Pins, Target};
 
-use super::cookie::cookies;
+use crate::message::cookie::cookies;
 
 /// The backend that the request's cookie names, for a target that has sticky sessions.
 ///

@@ -1,12 +1,91 @@
 //! The keys of a route.
 
-use crate::config::raw::kind::Kind::Word;
-use crate::config::raw::kind::{NAME, Shape, key};
+use super::{LIMITS, TIMEOUTS};
+use crate::config::raw::bounds::COUNT_MAX;
+use crate::config::raw::kind::Kind::{Conditions, Group, OneOrItems, Text, Whole, WholeOr, Word};
+use crate::config::raw::kind::{
+    BODY, DROP, HOST_PATTERN, METHOD, NAME, NETWORK, ROUTE_NAME, ROUTE_PATH, Shape, key,
+};
 
 /// One of `routes`.
 pub(in crate::config::raw) const ROUTE: Shape = Shape {
     title: "in a route",
     path: "listeners.<name>.routes[].",
     needs: &[&["target"]],
-    keys: &[key("target", Word(NAME), "Where its requests go.")],
+    keys: &[
+        key("name", Word(ROUTE_NAME), "What it is called in logs; by default its `match`, in one line."),
+        key("match", Group(&MATCH), "Which requests are its own; by default all."),
+        key(
+            "order",
+            Whole(0, COUNT_MAX),
+            "Routes with a number are asked before all others, the lowest first.",
+        ),
+        key("access", Group(&ACCESS), "Whose clients may have it."),
+        key("timeouts", Group(&ROUTE_TIMEOUTS), "How long its requests may take."),
+        key("limits", Group(&ROUTE_LIMITS), "What its requests may cost."),
+        key("target", Word(NAME), "Where its requests go."),
+    ],
+};
+
+/// A route's `match`.
+pub(in crate::config::raw) const MATCH: Shape = Shape {
+    title: "in `match`",
+    path: "listeners.<name>.routes[].match.",
+    needs: &[],
+    keys: &[
+        key(
+            "host",
+            OneOrItems(&Word(HOST_PATTERN)),
+            "Hosts: `shop.example`, `\"*.shop.example\"`, also with a port.",
+        ),
+        key("path", Text(ROUTE_PATH), "Just this path."),
+        key("path_prefix", Text(ROUTE_PATH), "This path and all below, segment by segment."),
+        key("path_regex", Word(BODY), "What a regular expression finds in the path; in single quotes."),
+        key("method", OneOrItems(&Word(METHOD)), "The method is one of these."),
+        key(
+            "header",
+            Conditions,
+            "Headers: `{X-Beta: yes, X-Debug: {present: true}, User-Agent: {regex: bot}}`.",
+        ),
+        key("query", Conditions, "Parameters of the query, in the same form."),
+        key("cookie", Conditions, "Cookies, in the same form."),
+        key("client", OneOrItems(&Word(NETWORK)), "Addresses and networks of clients."),
+    ],
+};
+
+/// A route's `access`.
+pub(in crate::config::raw) const ACCESS: Shape = Shape {
+    title: "in `access`",
+    path: "listeners.<name>.routes[].access.",
+    needs: &[],
+    keys: &[
+        key("allow", OneOrItems(&Word(NETWORK)), "Addresses and networks that may have it, and nobody else."),
+        key("deny", OneOrItems(&Word(NETWORK)), "Addresses and networks that may not have it."),
+        key(
+            "status",
+            WholeOr(400, 599, DROP),
+            "What the others get; `drop`: nothing, the connection is closed.",
+        )
+        .or("403"),
+    ],
+};
+
+/// A route's `timeouts`.
+pub(in crate::config::raw) const ROUTE_TIMEOUTS: Shape = Shape {
+    title: "in the `timeouts` of a route",
+    path: "listeners.<name>.routes[].timeouts.",
+    needs: &[],
+    keys: &[
+        key("idle", TIMEOUTS.key("idle").kind, "`idle` of its target."),
+        key("tunnel", TIMEOUTS.key("tunnel").kind, "`tunnel` of its target."),
+        key("total", TIMEOUTS.key("total").kind, "`total` of its target."),
+    ],
+};
+
+/// A route's `limits`.
+pub(in crate::config::raw) const ROUTE_LIMITS: Shape = Shape {
+    title: "in the `limits` of a route",
+    path: "listeners.<name>.routes[].limits.",
+    needs: &[],
+    keys: &[key("body", LIMITS.key("body").kind, "`body` of its listener.")],
 };

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use crate::config::model::route::{Action, SplitBy};
 use crate::message::{Cause, Head};
 use crate::proxy::WorkerCtx;
-use crate::route::{Asked, split};
+use crate::route::access::lets_in;
+use crate::route::{Asked, path_form, split};
 use crate::snapshot::{Destination, Listener, Route};
 
-use crate::proxy::http::answer_body::AnswerBody;
 use crate::proxy::http::hash_key::{Sender, client, hash_key};
 
 /// What becomes of a request.
@@ -22,12 +22,12 @@ pub enum Routed<'a> {
         /// As this; `None`: as it came.
         head: Option<Box<Head>>,
     },
-    /// It gets an answer of the route's own.
-    Answer(&'a Route, Box<(Head, AnswerBody)>),
     /// It is refused.
-    Refuse(Option<&'a Route>, Cause),
+    Refuse(Cause),
+    /// Its client may not have it, and gets this status.
+    Deny(u16),
     /// It is not even answered.
-    Drop(&'a Route, Cause),
+    Drop(Cause),
 }
 
 /// What becomes of a request with this head.
@@ -35,9 +35,20 @@ pub enum Routed<'a> {
 pub fn routed<'a>(ctx: &WorkerCtx, listener: &'a Listener, head: &Head, sender: Sender) -> Routed<'a> {
     let trusts = |address: IpAddr| listener.trusts(address);
     let whole = head.path();
-    let path = memchr::memchr(b'?', whole).map_or(whole, |mark| &whole[..mark]);
-    let asked = Asked { head, path, client: client(head, sender, trusts) };
-    let Some(route) = listener.route(&asked) else { return Routed::Refuse(None, Cause::NoRoute) };
+    let (sent, query) = whole.split_at(memchr::memchr(b'?', whole).unwrap_or(whole.len()));
+    let Ok(path) = path_form::form(sent, &listener.config.normalize) else {
+        return Routed::Refuse(Cause::BadPath);
+    };
+    let asked = Asked { head, path: &path, client: client(head, sender, trusts) };
+    let Some(route) = listener.route(&asked) else { return Routed::Refuse(Cause::NoRoute) };
+    if let Some(access) = &route.config.access
+        && !lets_in(access, asked.client)
+    {
+        return match access.status {
+            Some(status) => Routed::Deny(status),
+            None => Routed::Drop(Cause::AccessDenied),
+        };
+    }
     let destination = match &route.config.action {
         Action::Forward(_) => route.destinations.first(),
         Action::Split(split) => {
@@ -54,7 +65,10 @@ pub fn routed<'a>(ctx: &WorkerCtx, listener: &'a Listener, head: &Head, sender: 
         Action::Redirect(_) | Action::Respond(_) => None,
     };
     match destination {
-        Some(destination) => Routed::Forward { route, destination, head: None },
-        None => Routed::Refuse(Some(route), Cause::NoBackend),
+        Some(destination) => {
+            let other = (*path != *sent).then(|| Box::new(head.with_path(&[&path, query].concat())));
+            Routed::Forward { route, destination, head: other }
+        }
+        None => Routed::Refuse(Cause::NoBackend),
     }
 }

@@ -2,7 +2,7 @@
 
 use memchr::memmem;
 
-use crate::message::{Head, HeaderField};
+use super::{Head, HeaderField};
 
 /// Cookies of one name that are looked at; a user agent sends one for each path and domain that fits.
 const MOST: usize = 16;

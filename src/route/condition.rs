@@ -1,0 +1,45 @@
+//! Conditions of routes beside host and path.
+
+use crate::config::model::route::{FieldMatch, FieldTest, RouteMatch};
+use crate::message::cookie::cookies;
+
+use super::Asked;
+
+/// Whether all conditions but those on host and path hold.
+#[must_use]
+pub(super) fn holds(matches: &RouteMatch, asked: &Asked<'_>) -> bool {
+    let RouteMatch { hosts: _, path: _, methods, headers, queries, cookies: named, clients } = matches;
+    (methods.is_empty() || methods.iter().any(|method| method.as_bytes() == asked.head.method()))
+        && headers.iter().all(|field| passes(field, header(asked, &field.name)))
+        && queries.iter().all(|field| passes(field, parameters(asked.query(), field.name.as_bytes())))
+        && named.iter().all(|field| passes(field, cookies(asked.head, &field.name).into_iter()))
+        && (clients.is_empty()
+            || asked
+                .client
+                .map(|client| client.to_canonical())
+                .is_some_and(|client| clients.iter().any(|network| network.contains(&client))))
+}
+
+/// Whether one of the values passes, or none is there where none may be.
+fn passes<'a>(field: &FieldMatch, mut values: impl Iterator<Item = &'a [u8]>) -> bool {
+    match &field.test {
+        FieldTest::Is(wanted) => values.any(|value| wanted.iter().any(|one| one.as_bytes() == value)),
+        FieldTest::Present(wanted) => values.next().is_some() == *wanted,
+        FieldTest::Regex(regex) => values.any(|value| regex.is_match(value)),
+    }
+}
+
+fn header<'a>(asked: &Asked<'a>, name: &str) -> impl Iterator<Item = &'a [u8]> {
+    let head = asked.head;
+    let lines = head.lines().iter().map(|line| head.pair(line));
+    lines.filter(move |(other, _)| other.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| value)
+}
+
+/// The values of all parameters of this name, as they were written; one without `=` is empty.
+fn parameters<'a>(query: &'a [u8], name: &[u8]) -> impl Iterator<Item = &'a [u8]> {
+    query.split(|&byte| byte == b'&').filter_map(move |pair| match pair.strip_prefix(name)? {
+        [] => Some(&[][..]),
+        [b'=', value @ ..] => Some(value),
+        _ => None,
+    })
+}
