@@ -17,8 +17,10 @@ const BANNED: &[(&str, &str)] = &[
 ];
 
 /// Crates that may be there in several incompatible versions, with the reason.
-const DUPLICATES: &[(&str, &str)] =
-    &[("syn", "runs in the compiler only: the derives under x509-parser have not moved from 2 to 3 yet")];
+const DUPLICATES: &[(&str, &str)] = &[
+    ("syn", "runs in the compiler only: the derives under x509-parser have not moved from 2 to 3 yet"),
+    ("synstructure", "runs in the compiler only: the same derives, beside newer ones under idna"),
+];
 
 /// Licences that may be linked in. `AND` needs all, `OR` (and the old `/`) needs one.
 const LICENCES: &[&str] = &[

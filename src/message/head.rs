@@ -199,9 +199,9 @@ impl Head {
                 Some(_) if line.field == HeaderField::Host && is_written => {}
                 Some(authority) if line.field == HeaderField::Host => {
                     is_written = true;
-                    head.push(name, authority);
+                    head.push_as(line.field, name, authority);
                 }
-                _ => head.push(name, value),
+                _ => head.push_as(line.field, name, value),
             }
         }
         if let Some(authority) = replaced.filter(|_| !is_written) {
@@ -231,6 +231,11 @@ impl Head {
 
     /// Appends a line. Name and value must be valid: a token, and a value without CTL.
     pub fn push(&mut self, name: &[u8], value: &[u8]) {
+        self.push_as(HeaderField::classify(name), name, value);
+    }
+
+    /// The same with a line that was classified already: a parser knows more of it than its name says.
+    fn push_as(&mut self, field: HeaderField, name: &[u8], value: &[u8]) {
         // A loaded head ends with an empty line; nothing reads it, so appending after the last line is enough.
         let start = self.lines.last().map_or(self.start_line(), HeadLine::whole).end as usize;
         self.bytes.truncate(start);
@@ -240,7 +245,7 @@ impl Head {
         self.bytes.extend_from_slice(b"\r\n");
         let value_start = start + name.len() + 2;
         self.index(HeadLine::new(
-            HeaderField::classify(name),
+            field,
             Span::new(start, start + name.len()),
             Span::new(value_start, value_start + value.len()),
             self.bytes.len(),

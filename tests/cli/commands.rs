@@ -159,6 +159,6 @@ fn the_schema_is_json_that_describes_a_config() {
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
     assert_eq!(schema["additionalProperties"], false);
     let target = &schema["properties"]["targets"]["additionalProperties"];
-    assert_eq!(target["required"], serde_json::json!(["listener", "backends"]));
+    assert_eq!(target["required"], serde_json::json!(["backends"]));
     assert_eq!(target["properties"]["timeouts"]["properties"]["connect"]["default"], "3s");
 }

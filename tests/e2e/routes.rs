@@ -70,6 +70,17 @@ fn the_path_that_was_matched_is_the_path_that_is_forwarded() {
 }
 
 #[test]
+fn what_a_client_says_about_itself_with_underscores_stays_behind_also_where_the_path_changes_its_form() {
+    let (keel, _backends) = two("x_real_ip: false", "    - {match: {path: /head}, target: one}");
+    let mut client = Client::connect(keel.address());
+    for path in ["/head", "/a/../head"] {
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: h\r\nX_Forwarded_For: 10.6.6.6\r\n\r\n"));
+        let text = client.answer().text();
+        assert!(text.starts_with("GET /head HTTP/1.1") && !text.contains("10.6.6.6"), "{path}: {text}");
+    }
+}
+
+#[test]
 fn a_body_over_the_limit_of_its_listener_is_refused_and_one_of_the_right_size_is_not() {
     let (keel, _backends) = two("limits: {body: 4B}", "    - {match: {path_prefix: /}, target: one}");
     let post = |body: &str, framing: &str| {

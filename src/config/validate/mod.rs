@@ -193,7 +193,10 @@ fn long_form(
     let routes = route::accept_all(&raw.routes, owner, &names, report, rows).into_iter();
     // Of two levels the nearest says how long: the route's stands there already.
     let inherit = |mut route: RouteConfig| {
-        route.own.idle = route.own.idle.or(raw.timeouts.idle.as_ref().map(|idle| idle.value));
+        let of_listener = raw.timeouts.idle.as_ref().map(|idle| idle.value);
+        let of_target = targets.iter().find(|target| route.targets().any(|name| *name == target.name));
+        let of_target = of_target.map(|target| target.timeouts.idle);
+        route.own.idle = route.own.idle.or(of_listener).or(of_target);
         route.own.total = route.own.total.or(raw.timeouts.total.as_ref().map(|total| total.value));
         Arc::new(route)
     };

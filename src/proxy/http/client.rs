@@ -59,8 +59,9 @@ pub struct Client {
     wait: Cell<ClientWait>,
     /// For what the client takes.
     pub writing: Deadline,
-    /// What the route of the current request says instead of the listener's `timeouts.idle`.
-    idle: Cell<Option<Duration>>,
+    /// What the route of the current request says instead of the listener's `timeouts.idle`, in milliseconds; 0: nothing. Small,
+    /// since idle connections hold it too.
+    idle: Cell<u32>,
 }
 
 impl Drop for Client {
@@ -115,7 +116,7 @@ impl Client {
             deadline,
             wait: Cell::default(),
             writing,
-            idle: Cell::new(None),
+            idle: Cell::new(0),
         })
     }
 
@@ -161,12 +162,16 @@ impl Client {
     /// Between bytes of a body, in either direction.
     #[must_use]
     pub fn idle(&self) -> Duration {
-        self.idle.get().unwrap_or_else(|| self.timeouts().idle)
+        match self.idle.get() {
+            0 => self.timeouts().idle,
+            millis => Duration::from_millis(millis.into()),
+        }
     }
 
     /// Another time between bytes of the current request's bodies; `None`: the listener's.
     pub fn set_idle(&self, idle: Option<Duration>) {
-        self.idle.set(idle);
+        let millis = idle.map_or(0, |idle| idle.as_millis());
+        self.idle.set(u32::try_from(millis).unwrap_or(u32::MAX));
     }
 
     /// Starts the body of the next request, if that has one.

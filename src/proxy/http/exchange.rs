@@ -107,8 +107,8 @@ pub async fn exchange<E: Edge>(
     if !matches!(body, RequestBody::Empty) && !body.limit(route.body) {
         return Box::pin(refuse(ctx, edge, &mut recording, head, Cause::BodyTooLarge)).await;
     }
-    if rules.timeouts.idle != listener.config.client_timeouts.idle {
-        edge.set_idle(rules.timeouts.idle);
+    if let Some(idle) = route.config.own.idle {
+        edge.set_idle(idle);
     }
 
     let key = if target.config.balance.algorithm.is_hash() {
