@@ -6,7 +6,7 @@ use evenkeel::message::Cause;
 use fake_backend::{Behaviour, Fake, Running, TcpMode, TlsFacts, TlsOptions, TlsVersion};
 
 use super::life_lab::{assert_own, pause};
-use super::support::{Keel, events, eventually};
+use super::support::{Keel, all_to, events, eventually};
 use super::tls_backends_lab::{Lab, SelfSigned, start, url, urls};
 
 /// What the only handshake of a backend agreed on.
@@ -202,6 +202,7 @@ fn insecure_takes_any_certificate_and_the_start_says_so_once_for_each_target() {
     let mut config =
         lab.config("http", "upstream_tls: {insecure: true}", &urls(&[&backends[0], &backends[1]]));
     config.targets[0].name = "open-to-all".into();
+    config.listeners[0].routes = all_to("open-to-all");
     let keel = Keel::start(&config);
     greets(&keel);
     greets(&keel);
