@@ -212,6 +212,7 @@ fn insecure_takes_any_certificate_and_the_start_says_so_once_for_each_target() {
 
     let mut verified = lab.config("http", "upstream_tls: {ca_file: ca.pem}", &urls(&[&backends[0]]));
     verified.targets[0].name = "closed-to-some".into();
+    verified.listeners[0].routes = all_to("closed-to-some");
     assert_own(&Keel::start(&verified).client().get("/"), Cause::UpstreamTlsExpired);
     assert!(events::with("target closed-to-some:").is_empty());
 }
