@@ -46,7 +46,7 @@ pub use tls::{
     authority_unreadable, certificate_expires, handshake_failed, no_authorities, no_tls_session,
     own_authorities, upstream_tls_failed, upstream_tls_failed_again, upstream_unverified,
 };
-pub use trial::{applied, confirmed, edit_on_trial, rollback_failed, rolled_back};
+pub use trial::{applied, confirmed, edit_on_trial, leftover_removed, rollback_failed, rolled_back};
 pub use webhooks::{
     webhook_dropped, webhook_fails, webhook_works, webhooks_cut, webhooks_kept, webhooks_missed,
     webhooks_unkept,
