@@ -249,6 +249,17 @@ pub fn connections_cut(listener: &str, count: u64) {
     );
 }
 
+/// Logs that header lines which routes of a listener were to write were left out. Called at most once in ten seconds.
+pub fn fields_dropped(listener: &str, count: u64) {
+    let shown = name(listener);
+    tracing::warn!(
+        kind = EventKind::FieldsDropped.name(),
+        listener,
+        count,
+        "listener {shown}: {count} header lines of routes were left out, for want of a valid value"
+    );
+}
+
 /// Logs, for whoever debugs, that a listening socket goes on answering handshakes until it is closed.
 pub fn handshakes_not_refused(error: &io::Error) {
     tracing::debug!(%error, "handshakes can't be refused, one may be reset at the close: {error}");

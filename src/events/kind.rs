@@ -42,6 +42,7 @@ kinds! {
     AcceptFailed "accept_failed" "Connections can't be accepted.",
     HandoverFailed "handover_failed" "A connection of another worker can't be served.",
     ConnectionsCut "connections_cut" "Connections of a listener that is gone were cut.",
+    FieldsDropped "fields_dropped" "Header lines that routes were to write were left out: requests had in them what no value may have.",
     UpstreamTlsFailed "upstream_tls_failed" "TLS with a backend fails.",
     UpstreamUnverified "upstream_unverified" "Whoever answers is taken for a backend.",
     StickyKeyMade "sticky_key_made" "Sticky cookies are made with a key of this process.",
