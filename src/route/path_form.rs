@@ -142,7 +142,7 @@ fn push_segment(out: &mut Vec<u8>, segment: &[u8], rules: &Normalize) -> Result<
 }
 
 /// The byte that the two hex digits at the front stand for.
-fn escaped(digits: &[u8]) -> Option<u8> {
+pub(super) fn escaped(digits: &[u8]) -> Option<u8> {
     let [high, low, ..] = digits else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16);
     u8::try_from(digit(*high)? << 4 | digit(*low)?).ok()

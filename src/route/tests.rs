@@ -119,7 +119,7 @@ fn more_conditions_go_first_and_who_fails_one_goes_on_to_the_next() {
         ("GET", "/api?w=1&v=2", "beta"),
         ("GET", "/api?v=3&v=2", "beta"),
         ("GET", "/api?xv=2", "api"),
-        ("GET", "/api?v=%32", "api"),
+        ("GET", "/api?v=%32", "beta"),
         ("POST", "/api?v=2", "posts"),
         ("POST", "/api?v", "posts"),
         ("POST", "/api", "api"),
