@@ -27,6 +27,8 @@ pub enum PathFault {
     DotSegment,
     /// More `..` than there are segments.
     AboveRoot,
+    /// A backend may take it for the path of another route.
+    Ambiguous,
 }
 
 /// The one form of `path`, which has no query.
