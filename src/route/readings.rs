@@ -6,6 +6,8 @@
 
 use std::ops::ControlFlow;
 
+use crate::config::model::route::PathPattern;
+
 use super::path_form::escaped;
 
 /// When parameters (`;x` up to the next slash) are cut off.
@@ -25,16 +27,12 @@ pub(super) fn is_plain(path: &[u8]) -> bool {
     while let Some((&byte, behind)) = rest.split_first() {
         match (byte, before) {
             (b';', _) | (b'/', b'/') => return false,
-            (b'%', _) if decodes_to_a_mark(behind) => return false,
+            (b'%', _) if escaped(behind).is_some_and(PathPattern::may_have) => return false,
             _ => {}
         }
         (before, rest) = (byte, behind);
     }
     true
-}
-
-fn decodes_to_a_mark(digits: &[u8]) -> bool {
-    matches!(escaped(digits), Some(b'%' | b'/' | b'\\' | b';' | b'?' | b'#'))
 }
 
 /// Calls `see` with each path that a backend may take `path` for, in the form that routes compare, until it breaks.
@@ -78,9 +76,7 @@ fn decoded(path: &[u8], backslashes: bool) -> Vec<u8> {
         rest = behind;
         let value = if byte == b'%' { escaped(rest) } else { None };
         match value {
-            Some(b'/') => out.push(b'/'),
             Some(b'\\') if backslashes => out.push(b'/'),
-            Some(b';') => out.push(b';'),
             Some(b'%') => {
                 let inner = rest.get(2..).and_then(escaped);
                 match inner {
@@ -96,6 +92,7 @@ fn decoded(path: &[u8], backslashes: bool) -> Vec<u8> {
                     None => out.extend_from_slice(b"%25"),
                 }
             }
+            Some(value) if PathPattern::may_have(value) && !b"\\?#".contains(&value) => out.push(value),
             _ => {
                 out.push(byte);
                 continue;
@@ -183,6 +180,7 @@ mod tests {
             ("/a/%252E%252E;x", &["/", "/a/%252E%252E", "/a/..;x"]),
             ("/a%3Fb", &["/a"]),
             ("/100%25", &[]),
+            ("/%40a%2Bb", &["/@a+b"]),
             ("/a;b%2Fc", &["/a", "/a/c", "/a;b/c"]),
         ] {
             assert!(!is_plain(path.as_bytes()), "{path}");

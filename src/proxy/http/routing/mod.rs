@@ -40,7 +40,11 @@ pub fn routed<'a>(ctx: &WorkerCtx, listener: &'a Listener, head: &Head, sender: 
         return Routed::Refuse(Cause::BadPath);
     };
     let asked = Asked { head, path: &path, client: client(head, sender, trusts) };
-    let Some(route) = listener.route(&asked) else { return Routed::Refuse(Cause::NoRoute) };
+    let route = match listener.route(&asked) {
+        Ok(Some(route)) => route,
+        Ok(None) => return Routed::Refuse(Cause::NoRoute),
+        Err(_) => return Routed::Refuse(Cause::BadPath),
+    };
     if let Some(access) = &route.config.access
         && !lets_in(access, asked.client)
     {
