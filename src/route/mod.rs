@@ -6,10 +6,11 @@
 
 pub mod access;
 mod asked;
-mod condition;
+pub mod condition;
 mod host;
 #[cfg(test)]
 mod naive;
+pub mod nearer;
 pub mod path_form;
 mod paths;
 pub mod split;
@@ -50,14 +51,20 @@ impl Router {
     /// The place of the route that a request belongs to; `None`: there is none.
     #[must_use]
     pub fn find(&self, asked: &Asked<'_>) -> Option<usize> {
-        let host = HostKey::of(asked.head.authority());
-        let is_named = |host: &HostKey| self.ranks.iter().any(|rank| rank.names(host));
-        let host = match &self.default_host {
-            Some(default) => host.filter(is_named).or_else(|| Some(default.clone())),
-            None => host,
-        };
+        let host = self.host(asked);
         let mut takes = |place: usize| condition::holds(&self.routes[place].matches, asked);
         self.ranks.iter().find_map(|rank| rank.find(host.as_ref(), asked.path, &mut takes))
+    }
+
+    /// The host that a request is for.
+    #[inline]
+    fn host(&self, asked: &Asked<'_>) -> Option<HostKey> {
+        let host = HostKey::of(asked.head.authority());
+        let is_named = |host: &HostKey| self.ranks.iter().any(|rank| rank.names(host));
+        match &self.default_host {
+            Some(default) => host.filter(is_named).or_else(|| Some(default.clone())),
+            None => host,
+        }
     }
 }
 

@@ -43,8 +43,10 @@ fn owner(routes: &[RouteConfig], default: Option<&str>, method: &str, host: &str
     let head = Head::request(method, path, host);
     let only = path.split('?').next().unwrap_or_default();
     let asked = Asked { head: &head, path: only.as_bytes(), client: "10.1.2.3".parse().ok() };
-    let found = Router::new(&routes, default).find(&asked);
+    let router = Router::new(&routes, default);
+    let found = router.find(&asked);
     assert_eq!(found, naive::find(&routes, default, &asked), "{host}{path}");
+    router.nearer(&asked, found);
     found.map_or_else(|| "-".to_owned(), |place| routes[place].name.clone())
 }
 

@@ -83,6 +83,12 @@ impl Listener {
         self.routes.get(self.router.find(asked)?)
     }
 
+    /// How its routes are found.
+    #[must_use]
+    pub fn router(&self) -> &Router {
+        &self.router
+    }
+
     /// Its routes, in the order of the file.
     #[must_use]
     pub fn routes(&self) -> &[Route] {
