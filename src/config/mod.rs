@@ -41,7 +41,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-pub use addition::{Addition, AdditionFault, NewBackend, backend_address};
+pub use addition::{Addition, AdditionFault, NamedBackend, NewBackend};
 pub use certificate::identity_of;
 pub use effective::Effective;
 pub use error::{Problem, Problems};

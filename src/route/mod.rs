@@ -7,12 +7,16 @@
 pub mod access;
 mod asked;
 pub mod condition;
+mod edits;
+mod facts;
 mod host;
 #[cfg(test)]
 mod naive;
 pub mod nearer;
 pub mod path_form;
 mod paths;
+pub mod render;
+mod rewrite;
 pub mod split;
 
 use std::collections::BTreeMap;
@@ -21,7 +25,10 @@ use std::sync::Arc;
 use crate::config::model::RouteConfig;
 
 pub use asked::Asked;
+pub use edits::LineEdits;
+pub use facts::{Groups, TextFacts};
 use host::{HostKey, Hosts};
+pub use rewrite::rewrite;
 
 /// The routes of one listener, ready to be asked.
 #[derive(Debug)]

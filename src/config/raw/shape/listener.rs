@@ -1,9 +1,8 @@
 //! The keys of a listener.
 
-use super::{CERTIFICATE, LIMITS, TARGET, TIMEOUTS, TLS};
-use crate::config::model::route::{DotSegments, EncodedSlash};
-use crate::config::raw::kind::Kind::{Choice, Group, Items, OneOrItems, Switch, WholeOr, Word};
-use crate::config::raw::kind::{HOST, LISTENER as ADDRESS, Shape, key, names};
+use super::{CERTIFICATE, LIMITS, TARGET, TARGET_NORMALIZE, TIMEOUTS, TLS};
+use crate::config::raw::kind::Kind::{Group, Items, OneOrItems, WholeOr, Word};
+use crate::config::raw::kind::{HOST, LISTENER as ADDRESS, Shape, key};
 use crate::config::raw::shape::route::ROUTE;
 
 /// One of `listeners`.
@@ -56,23 +55,9 @@ pub(in crate::config::raw) const LISTENER_TLS: Shape = Shape {
 pub(in crate::config::raw) const LISTENER_CERTIFICATE: Shape =
     Shape { path: "listeners.<name>.tls.certificates[].", ..CERTIFICATE };
 
-/// `normalize`.
-pub(in crate::config::raw) const NORMALIZE: Shape = Shape {
-    title: "in `normalize`",
-    path: "listeners.<name>.normalize.",
-    needs: &[],
-    keys: &[
-        key(
-            "dot_segments",
-            Choice(|| names(DotSegments::ALL)),
-            "Segments `.` and `..` are resolved or refused.",
-        )
-        .or("resolve"),
-        key("encoded_slash", Choice(|| names(EncodedSlash::ALL)), "`%2F` is kept as it is, or refused.")
-            .or("keep"),
-        key("merge_slashes", Switch, "`on`: several slashes in a row are one.").or("false"),
-    ],
-};
+/// A listener's `normalize`.
+pub(in crate::config::raw) const NORMALIZE: Shape =
+    Shape { path: "listeners.<name>.normalize.", ..TARGET_NORMALIZE };
 
 /// A listener's `timeouts`.
 pub(in crate::config::raw) const LISTENER_TIMEOUTS: Shape = Shape {
