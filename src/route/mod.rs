@@ -6,10 +6,11 @@
 
 pub mod access;
 mod asked;
-mod condition;
+pub mod condition;
 mod edits;
 mod facts;
 mod host;
+pub mod nearer;
 pub mod path_form;
 mod paths;
 mod readings;
