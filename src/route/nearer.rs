@@ -49,7 +49,7 @@ impl Router {
                 debug_assert!(false, "{} goes before and would have been found", route.name);
             }
         }
-        all.sort_by(|(one, _), (other, _)| one.cmp(other));
+        all.sort_by_key(|(rank, _)| *rank);
         all.into_iter().map(|(_, nearer)| nearer).collect()
     }
 
