@@ -10,19 +10,19 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::guest_list::{Arriving, GuestPlace};
 
 /// A stream whose guest's place is told what passes.
-pub struct Heard<'a, S> {
+pub struct GuestStream<'a, S> {
     inner: S,
     place: &'a GuestPlace,
 }
 
-impl<S> Heard<'_, S> {
+impl<S> GuestStream<'_, S> {
     /// Of the guest of this place.
-    pub fn new(inner: S, place: &GuestPlace) -> Heard<'_, S> {
-        Heard { inner, place }
+    pub fn new(inner: S, place: &GuestPlace) -> GuestStream<'_, S> {
+        GuestStream { inner, place }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Heard<'_, S> {
+impl<S: AsyncRead + Unpin> AsyncRead for GuestStream<'_, S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -37,7 +37,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Heard<'_, S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Heard<'_, S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for GuestStream<'_, S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -16,7 +16,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use super::arrival::{ArrivingBody, Heard};
+use super::arrival::{ArrivingBody, GuestStream};
 use super::guest_list::{GuestPlace, Working};
 use super::patient::Patient;
 use crate::admin::exchange::answers::{AdminAnswer, AdminBody, StreamReader};
@@ -61,7 +61,7 @@ pub async fn converse<S, F, A>(
         .max_buf_size(HEAD_MAX)
         .max_headers(LINES_MAX)
         .keep_alive(keeps)
-        .serve_connection(TokioIo::new(Heard::new(Patient::new(stream), place)), answer);
+        .serve_connection(TokioIo::new(GuestStream::new(Patient::new(stream), place)), answer);
     let mut serving = pin!(serving);
     // Whoever goes away, is too slow or speaks no HTTP is not told more than hyper tells.
     tokio::select! {

@@ -7,7 +7,7 @@
 //!
 //! 1. A number stands for one guest, and numbers only grow. A guest is in `all` from its admission until its [`GuestPlace`] is
 //!    dropped or it is asked to leave, whichever is first; so `all` never has more than `most`.
-//! 2. A guest is [`Doing::Answered`] only while nothing is waited for from its client: its request is there whole, and no byte of
+//! 2. A guest is `Answered` only while nothing is waited for from its client: its request is there whole, and no byte of
 //!    the answer has to be taken before the next can be made.
 //! 3. `since` changes with what a guest does and with nothing else: neither a byte more of a request nor the end of its head makes it
 //!    younger.

@@ -85,7 +85,7 @@ pub(in crate::cli) struct ApplyOptions {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(in crate::cli) file: PathBuf,
     /// Take it back after this time, such as 2m, unless it is confirmed; or at once when it makes things worse
-    #[arg(long, value_name = "TIME", value_parser = window)]
+    #[arg(long, value_name = "TIME", value_parser = window, allow_negative_numbers = true)]
     pub(in crate::cli) confirm: Option<Duration>,
     /// How it is asked.
     #[command(flatten)]

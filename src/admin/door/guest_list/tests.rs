@@ -1,5 +1,3 @@
-use std::fmt::Debug;
-
 use proptest::prelude::*;
 
 use super::*;
@@ -265,7 +263,7 @@ fn explore(most: usize, steps: &[Step]) {
     assert!(list.guests().all.is_empty());
 }
 
-fn some_step() -> impl Strategy<Value = Step> + Debug {
+fn some_step() -> impl Strategy<Value = Step> {
     let who = 0..8_usize;
     prop_oneof![
         4 => Just(Step::Admit),
