@@ -136,6 +136,11 @@ fn values(kind: &Kind) -> Value {
             let any = json!({ "anyOf": [value, list, test] });
             json!({ "type": "object", "additionalProperties": any, "minProperties": 1 })
         }
+        Kind::Values => {
+            let value = json!({ "type": ["string", "number", "boolean"] });
+            let list = json!({ "type": "array", "items": value, "minItems": 1 });
+            json!({ "type": "object", "additionalProperties": { "anyOf": [value, list] } })
+        }
         Kind::Group(shape) => group(shape),
         Kind::Named(shape) => json!({
             "type": "object",

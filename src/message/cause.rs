@@ -179,6 +179,8 @@ causes! {
     /// The backend was silent in the middle of a body.
     AnswerStalled = "answer_stalled", 504, Backend, "The backend stopped in the middle of its answer.";
 
+    /// A header line of a route was left out: its value would have been none. No request ends for it.
+    FieldDropped = "field_dropped", 200, Nobody, "A header line was left out.";
     /// Another attempt of the same request was sooner.
     Overtaken = "overtaken", 200, Nobody, "Another backend was sooner.";
     /// A tunnel was silent for its whole idle time.

@@ -6,11 +6,16 @@
 
 pub mod access;
 mod asked;
-mod condition;
+pub mod condition;
+mod edits;
+mod facts;
 mod host;
+pub mod nearer;
 pub mod path_form;
 mod paths;
 mod readings;
+pub mod render;
+mod rewrite;
 pub mod split;
 
 use std::collections::BTreeMap;
@@ -21,8 +26,11 @@ use crate::config::model::RouteConfig;
 use crate::config::model::route::PathPattern;
 
 pub use asked::Asked;
+pub use edits::LineEdits;
+pub use facts::{Groups, TextFacts};
 use host::{HostKey, Hosts};
 use path_form::PathFault;
+pub use rewrite::rewrite;
 
 /// The routes of one listener, ready to be asked.
 #[derive(Debug)]

@@ -42,7 +42,9 @@ fn owner(routes: &[RouteConfig], default: Option<&str>, method: &str, host: &str
     let head = Head::request(method, path, host);
     let only = path.split('?').next().unwrap_or_default();
     let asked = Asked { head: &head, path: only.as_bytes(), client: "10.1.2.3".parse().ok() };
-    let found = Router::new(&routes, default).find(&asked).expect("it has one reading");
+    let router = Router::new(&routes, default);
+    let found = router.find(&asked).expect("it has one reading");
+    router.nearer(&asked, found);
     found.map_or_else(|| "-".to_owned(), |place| routes[place].name.clone())
 }
 

@@ -86,6 +86,12 @@ impl Listener {
         Ok(self.router.find(asked)?.and_then(|place| self.routes.get(place)))
     }
 
+    /// How its routes are found.
+    #[must_use]
+    pub fn router(&self) -> &Router {
+        &self.router
+    }
+
     /// Its routes, in the order of the file.
     #[must_use]
     pub fn routes(&self) -> &[Route] {

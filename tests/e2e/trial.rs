@@ -78,6 +78,23 @@ fn what_is_confirmed_lies_in_the_file_and_what_is_not_is_gone_after_a_kill() {
 }
 
 #[test]
+fn what_a_process_left_that_was_killed_in_the_middle_of_a_replacement_is_gone_at_the_next_start() {
+    let backends = fakes(1);
+    let process = Process::start(&one(&backends[0]), 1);
+    let left = [".new-", ".before-"]
+        .map(|more| process.folder().join(format!("evenkeel.yaml{more}{}", process.id())));
+    for path in &left {
+        std::fs::write(path, "half").unwrap();
+    }
+    let process = Process::start_in(process.kill(), 1);
+    for path in left {
+        assert!(!path.exists());
+        let told = format!("{} is removed: a process that was killed", path.display());
+        assert!(process.said().iter().any(|line| line.contains(&told)), "{:#?}", process.said());
+    }
+}
+
+#[test]
 fn without_a_time_it_is_in_force_and_in_the_file_at_once() {
     let backends = fakes(2);
     let process = Process::start(&one(&backends[0]), 1);

@@ -27,6 +27,11 @@ pub(super) const METHOD: &str = TOKEN;
 pub(super) const ROUTE_NAME: &str = r"[^\s]{1,200}";
 /// The path of a route.
 pub(super) const ROUTE_PATH: &str = r"/[^\s?#\\]*";
+/// Method and URL.
+pub(super) const SAMPLE: &str =
+    r"\s*[!#$%&'*+.^_`|~0-9A-Za-z-]+ +[Hh][Tt][Tt][Pp][Ss]?://[^\s#@/]+[^\s#@]*\s*";
+/// The path that a backend gets, and perhaps a query.
+pub(super) const SENT_PATH: &str = r"/[^\s#]*";
 /// The name of a process.
 pub(super) const INSTANCE: &str = r"[0-9A-Za-z][0-9A-Za-z._-]{0,63}";
 /// The path of a probe.
@@ -110,6 +115,8 @@ pub(in crate::config) enum Kind {
     OneOrItems(&'static Kind),
     /// A mapping from names to what holds for their values: a value, a list of them, `{present: …}` or `{regex: …}`.
     Conditions,
+    /// A mapping from names to values, each one or several.
+    Values,
     /// A mapping with the keys of a shape.
     Group(&'static Shape),
     /// A mapping from names to groups.

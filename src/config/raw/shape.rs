@@ -5,6 +5,7 @@ mod admin;
 mod listener;
 mod resilience;
 mod route;
+mod routing_test;
 mod target;
 mod top;
 
@@ -26,6 +27,7 @@ pub(super) use listener::{
 };
 pub(super) use resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
 pub(super) use route::{ACCESS, MATCH, ROUTE, ROUTE_LIMITS, ROUTE_TIMEOUTS};
+pub(super) use routing_test::{EXPECT, ROUTING_TEST};
 pub(super) use target::{
     ALGORITHM, BACKEND, CERTIFICATE, HASH_KEY, HEALTH_CHECK, LIMITS, STICKY, TARGET, TARGET_NORMALIZE,
     TIMEOUTS, TLS, UPSTREAM_TLS,
@@ -85,6 +87,11 @@ pub(super) const TOP: Shape = Shape {
         key("servers", Items(&Text(URL)), "Backends of one HTTP target on port 3030, instead of `targets`."),
         key("listeners", Named(&LISTENER_SHAPE), "Where clients connect, and which of their requests go where."),
         key("targets", Named(&TARGET), "What is balanced: names, each with backends, and often with a listener."),
+        key(
+            "tests",
+            List(&Group(&ROUTING_TEST)),
+            "Requests, and what has to become of each before the config is taken.",
+        ),
     ],
 };
 
@@ -123,6 +130,8 @@ pub(in crate::config) const ALL: &[Shape] = &[
     ADMIN,
     ADMIN_TLS,
     WEBHOOK,
+    ROUTING_TEST,
+    EXPECT,
 ];
 
 /// The key of `shape` that somebody who wrote `key` probably meant.

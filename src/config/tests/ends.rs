@@ -119,6 +119,11 @@ pub(super) fn ends(kind: &Kind) -> (Vec<Value>, Vec<Value>) {
             ];
             (right.map(|test| json!({ "A": test })).into(), wrong.into())
         }
+        Kind::Values => {
+            let right = [json!("b"), json!(1), json!(true)];
+            let wrong = [json!("x"), json!(1), json!([]), json!({ "A": [] }), json!({ "A": { "b": 1 } })];
+            (right.map(|value| json!({ "A": value })).into(), wrong.into())
+        }
         Kind::Group(_) | Kind::Named(_) => {
             (Vec::new(), vec![json!("x"), json!(1), json!([]), json!({ "no such": 1 })])
         }

@@ -11,6 +11,7 @@ mod hostile;
 mod include;
 mod listeners;
 mod resilience;
+mod routing_tests;
 mod schema;
 mod validator;
 

@@ -227,6 +227,10 @@ fn web_with(path: &str, value: Value) -> Value {
     if path.starts_with("webhooks[]") {
         web["webhooks"] = json!([{ "url": "http://hooks.example/a" }]);
     }
+    if path.starts_with("tests[]") {
+        let expect = if path.starts_with("tests[].expect.") { json!({}) } else { json!({ "target": "web" }) };
+        web["tests"] = json!([{ "request": "GET http://shop.example/", "expect": expect }]);
+    }
     if path == "admin.configure_over_tcp" {
         web["admin"]["token_file"] = Certs::shared().path("tokens").into();
     }
@@ -384,6 +388,10 @@ fn what_loads_is_never_refused() {
     values.extend([json!([{ "url": "http://a", "events": "reload" }]), json!("reload")]);
     values.extend([json!({ "cert_file": files[0] }), json!([{ "cert_file": files[0] }])]);
     values.extend(files.map(Value::from));
+    values.extend([
+        json!([{ "request": "GET http://a/", "expect": { "status": 404 } }]),
+        json!("GET http://a/"),
+    ]);
     values.extend([json!([{ "target": "web" }]), json!({ "target": "web" })]);
     values.extend(["keep", "refuse", "web"].map(Value::from));
     values.extend(["connect", "Reset", "502-504", "p95", "20"].map(Value::from));

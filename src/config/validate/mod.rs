@@ -31,7 +31,7 @@ use super::effective::EffectiveRows;
 use super::error::quoted;
 use super::model::{
     AccessLog, Config, EventFormat, ListenerConfig, LogFormat, LogLevel, LogPath, Protocol, RouteConfig,
-    Share, TargetConfig, WatchMode,
+    RoutingTest, Share, TargetConfig, WatchMode,
 };
 use super::origin::{Field, Origin, Spot, Written};
 use super::raw::{BindHost, Raw, RawListenerConfig, Spoken, WORKERS_MAX};
@@ -126,6 +126,7 @@ pub(super) fn accept(
     clashes::listeners(&all, top.address.value, report);
     loops::refuse(&raw.targets, &all, top.address.value, report);
     clashes::admin(&all, admin.as_deref().zip(admin::spot(&raw.admin)), report);
+    let tests = tests(raw, rows);
     let config = Config {
         instance,
         admin,
@@ -141,6 +142,7 @@ pub(super) fn accept(
         log_level,
         log_format,
         trusted_proxies,
+        tests,
     };
     (config, rules.into())
 }
@@ -213,6 +215,14 @@ fn long_form(
         }
     }
     accepted
+}
+
+/// What is tested before it is taken.
+fn tests(raw: &Raw, rows: &mut EffectiveRows) -> Vec<RoutingTest> {
+    for (index, test) in raw.tests.iter().enumerate() {
+        rows.note(format!("tests[{index}]"), test.value.request.to_string(), test.spot.origin.clone());
+    }
+    raw.tests.iter().map(|test| test.value.clone()).collect()
 }
 
 /// What is included, item by item.

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::message::{Cause, Framing, Head, HeaderField, Peer, Record, RecordKind, Version, tokens};
+use crate::message::{Cause, Head, HeaderField, Peer, Record, RecordKind, Version, tokens};
 use crate::net::relay::{BytesMoved, RelayEnd};
 use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
@@ -28,9 +28,10 @@ use super::forward::forwarding::{Effort, Forwarding};
 use super::h1::write::About;
 use super::hash_key::{self, Sender, hash_key};
 use super::identity;
-use super::own;
 use super::reply::Reply;
 use super::request_body::RequestBody;
+use super::routing::answers::{answer_here, refuse};
+use super::routing::way::{Way, Wayfarer};
 use super::routing::{Routed, routed};
 use super::sticky;
 
@@ -90,22 +91,25 @@ pub async fn exchange<E: Edge>(
     let given = if trusted { head.value(HeaderField::XRequestId).and_then(request_number) } else { None };
     recording.record.id = given.unwrap_or_else(|| ctx.request_id());
     if head.method() == b"CONNECT" {
-        return Box::pin(refuse(ctx, edge, &mut recording, head, Cause::ConnectMethod)).await;
+        return Box::pin(refuse(ctx, edge, &mut recording, head, None, Cause::ConnectMethod)).await;
     }
     let sender = Sender { peer: client, trusted, kind: listener.config.forwarded };
     // Nothing was waited for since.
     recording.record.routed = request.head_read;
-    let (route, destination, edited) = match listener.straight() {
+    let (route, destination, way) = match listener.straight() {
         Some((route, destination)) => (route, destination, None),
-        None => match routed(ctx, listener, head, sender) {
-            Routed::Forward { route, destination, head } => (route, destination, head),
-            own => return Box::pin(answer_here(request, edge, &mut recording, own)).await,
-        },
+        None => {
+            let from = Wayfarer { ctx, listener, head, sender, secured: edge.secured() };
+            match routed(from, recording.record) {
+                Routed::Forward { route, destination, way } => (route, destination, way),
+                own => return Box::pin(answer_here(ctx, edge, &mut recording, head, own)).await,
+            }
+        }
     };
     let Destination { target, rules } = destination;
     recording.record.target = Some(target.id);
     if !matches!(body, RequestBody::Empty) && !body.limit(route.body) {
-        return Box::pin(refuse(ctx, edge, &mut recording, head, Cause::BodyTooLarge)).await;
+        return Box::pin(refuse(ctx, edge, &mut recording, head, way.as_deref(), Cause::BodyTooLarge)).await;
     }
     if let Some(idle) = route.config.own.idle {
         edge.set_idle(idle);
@@ -126,7 +130,7 @@ pub async fn exchange<E: Edge>(
         rules,
         keep: identity::keep(head, &ctx.pool, edge.owner()),
         edge: &mut *edge,
-        head: edited.as_deref().unwrap_or(head),
+        head: way.as_deref().map_or(head, Way::head),
         body,
         key,
         pin: own.as_ref().or(cookie),
@@ -141,6 +145,7 @@ pub async fn exchange<E: Edge>(
             id: recording.record.id,
             retry: 0,
         },
+        edits: way.as_deref().and_then(Way::request_edits),
         answer: &mut *answer,
         record: &mut *recording.record,
         effort: Effort::default(),
@@ -148,6 +153,9 @@ pub async fn exchange<E: Edge>(
     let forwarded = forward(&mut forwarding).await;
     if let (Some(pins), Ok(call)) = (&target.pins, &forwarded) {
         sticky::tell(forwarding.answer, pins, cookie, call.backend(), secured.is_some());
+    }
+    if let (Some(way), Ok(call)) = (way.as_deref(), &forwarded) {
+        way.edit_answer(forwarding.answer, &call.backend().name);
     }
     let after = match forwarded {
         Ok(call) if answer.status == 101 => {
@@ -164,11 +172,11 @@ pub async fn exchange<E: Edge>(
                 }
                 Err(unsent) => {
                     drop(reply);
-                    Box::pin(give_up(ctx, edge, &mut recording, head, &moved, unsent)).await
+                    Box::pin(give_up((ctx, way.as_deref()), edge, &mut recording, head, &moved, unsent)).await
                 }
             }
         }
-        Err(cause) => Box::pin(refuse(ctx, edge, &mut recording, head, cause)).await,
+        Err(cause) => Box::pin(refuse(ctx, edge, &mut recording, head, way.as_deref(), cause)).await,
     };
     let now = now();
     recording.record.done = now;
@@ -205,7 +213,7 @@ fn wanted_upgrade<'a>(head: &'a Head, allowed: &[String]) -> Option<&'a [u8]> {
 
 /// Ends an exchange whose answer could not be sent to its end.
 async fn give_up<E: Edge>(
-    ctx: &WorkerCtx,
+    (ctx, way): (&WorkerCtx, Option<&Way<'_>>),
     edge: &mut E,
     recording: &mut Recording<'_>,
     head: &Head,
@@ -219,71 +227,10 @@ async fn give_up<E: Edge>(
     if !started && !matches!(cause, Cause::ClientGone | Cause::ClientStalled) {
         // Not a byte is out: the client can still be told.
         moved.down.set(0);
-        return refuse(ctx, edge, recording, head, cause).await;
+        return refuse(ctx, edge, recording, head, way, cause).await;
     }
     recording.settle(cause);
     After::Abort
-}
-
-/// Answers in our own words.
-pub async fn refuse<E: Edge>(
-    ctx: &WorkerCtx,
-    edge: &mut E,
-    recording: &mut Recording<'_>,
-    head: &Head,
-    cause: Cause,
-) -> After {
-    refuse_with(ctx, edge, recording, head, (cause, own::status_of(cause))).await
-}
-
-/// The same with this status.
-async fn refuse_with<E: Edge>(
-    ctx: &WorkerCtx,
-    edge: &mut E,
-    recording: &mut Recording<'_>,
-    head: &Head,
-    (cause, status): (Cause, u16),
-) -> After {
-    recording.settle(cause);
-    if matches!(cause, Cause::ClientGone | Cause::ClientStalled) {
-        return After::Abort;
-    }
-    if let Some(target) = recording.record.target {
-        ctx.cells.refusals.refuse(target, cause);
-    }
-    let (answer, mut body) =
-        own::answer((cause, status), recording.record.id, head.method() == b"HEAD", &ctx.buffers);
-    let length = if let Framing::Length(length) = body.framing() { length } else { 0 };
-    // After a client's mistake nothing that follows on its connection can be trusted; one that there is no room
-    // for is closed whatever follows.
-    match edge.answer(&answer, &mut body, cause.ends_connection()).await {
-        Ok(after) => {
-            recording.record.status = answer.status;
-            recording.record.bytes_out = length;
-            after
-        }
-        Err(_) => After::Abort,
-    }
-}
-
-/// Ends a request that goes to no backend.
-async fn answer_here<E: Edge>(
-    request: &IncomingRequest<'_>,
-    edge: &mut E,
-    recording: &mut Recording<'_>,
-    routed: Routed<'_>,
-) -> After {
-    let &IncomingRequest { ctx, head, .. } = request;
-    match routed {
-        // Whoever calls has taken this way already.
-        Routed::Forward { .. } => refuse(ctx, edge, recording, head, Cause::Internal).await,
-        Routed::Refuse(cause) => refuse(ctx, edge, recording, head, cause).await,
-        Routed::Deny(status) => refuse_with(ctx, edge, recording, head, (Cause::AccessDenied, status)).await,
-        Routed::Drop(cause) => {
-            recording.settle(cause);
-            After::Abort
-        }
-    }
 }
 
 /// Serves what a 101 has made of the connection.

@@ -36,7 +36,6 @@ const KEYS: &[(&str, &str)] = &[
     ("discovery", "this version reads backends from this file only"),
     ("memory", "this version has no memory limit"),
     ("overload", "this version has no overload control but `max_connections`"),
-    ("tests", "this version does not run tests from its configuration"),
     ("udp", "this version does not balance UDP"),
     ("http2", "this version speaks HTTP/1.1 only"),
     ("http3", "this version speaks HTTP/1.1 only"),

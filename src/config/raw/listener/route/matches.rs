@@ -44,7 +44,7 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Option<RouteMatch>
 }
 
 /// One text or several; none where the key is not there.
-pub(super) fn texts<T: PartialEq>(
+pub(in crate::config::raw) fn texts<T: PartialEq>(
     entry: Option<&Entry>,
     expected: &str,
     reader: &mut Reader<'_>,
@@ -194,7 +194,11 @@ fn expression(text: &str) -> Result<Regex, Wrong> {
 }
 
 /// Conditions on headers, parameters or cookies.
-fn fields(entry: Option<&Entry>, is_header: bool, reader: &mut Reader<'_>) -> Option<Vec<FieldMatch>> {
+pub(in crate::config::raw) fn fields(
+    entry: Option<&Entry>,
+    is_header: bool,
+    reader: &mut Reader<'_>,
+) -> Option<Vec<FieldMatch>> {
     let Some(entry) = entry else { return Some(Vec::new()) };
     let entries = match entry.node.typed() {
         Typed::Map(entries) if !entries.is_empty() => entries,

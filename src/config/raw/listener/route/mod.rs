@@ -1,7 +1,7 @@
 //! The written form of a route.
 
 mod access;
-mod matches;
+pub(in crate::config::raw) mod matches;
 
 use crate::config::error::{Wrong, quoted};
 use crate::config::model::route::{InlineAccess, RouteMatch};
@@ -90,7 +90,7 @@ pub(in crate::config::raw) fn walk(node: &Node, reader: &mut Reader<'_>) -> Opti
 const NAME_FORM: &str = "a name such as `shop`";
 
 /// Default names have slashes, so others may have them too.
-fn route_name(text: &str) -> Result<String, Wrong> {
+pub(in crate::config::raw) fn route_name(text: &str) -> Result<String, Wrong> {
     if text.is_empty()
         || text.chars().count() > 200
         || text.chars().any(|c| c.is_whitespace() || c.is_control())
