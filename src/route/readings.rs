@@ -111,9 +111,9 @@ fn before_a_query(path: &[u8]) -> &[u8] {
 }
 
 fn without_parameters(path: &[u8]) -> Vec<u8> {
-    let names = path.split(|&byte| byte == b'/').map(|segment| {
-        segment.split(|&byte| byte == b';').next().unwrap_or_default()
-    });
+    let names = path
+        .split(|&byte| byte == b'/')
+        .map(|segment| segment.split(|&byte| byte == b';').next().unwrap_or_default());
     names.collect::<Vec<_>>().join(&b'/')
 }
 

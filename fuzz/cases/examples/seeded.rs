@@ -23,7 +23,8 @@ fn main() {
     let number = |at: usize, default| arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(default);
     let name = arguments.first().map_or("router", String::as_str);
     let (_, check) = TARGETS.iter().find(|(known, _)| *known == name).expect("the name of a target");
-    let kept = std::fs::read_dir(format!("{}/../corpus/{name}", env!("CARGO_MANIFEST_DIR"))).expect("its corpus");
+    let kept =
+        std::fs::read_dir(format!("{}/../corpus/{name}", env!("CARGO_MANIFEST_DIR"))).expect("its corpus");
     let kept: Vec<Vec<u8>> =
         kept.map(|entry| std::fs::read(entry.expect("an entry").path()).expect("a file")).collect();
     let mut numbers = Numbers(number(2, 1).max(1));

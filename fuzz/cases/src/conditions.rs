@@ -11,13 +11,20 @@ type Fields = Vec<(Vec<u8>, Vec<u8>)>;
 /// Whether all of them hold.
 pub(crate) fn hold(matches: &RouteMatch, asked: &Asked<'_>) -> bool {
     let head = asked.head;
-    let lines: Fields = head.lines().iter().map(|line| head.pair(line)).map(|(name, value)| (name.to_ascii_lowercase(), value.to_vec())).collect();
+    let lines: Fields = head
+        .lines()
+        .iter()
+        .map(|line| head.pair(line))
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_vec()))
+        .collect();
     let brought = lines.iter().filter(|(name, _)| name == b"cookie");
     let cookies: Fields = brought
         .flat_map(|(_, value)| value.split(|&byte| byte == b';'))
         .filter_map(|pair| parted(pair, |text| text.trim_ascii().to_vec()))
         .collect();
-    let form = |text: &[u8]| decoded(&text.iter().map(|&byte| if byte == b'+' { b' ' } else { byte }).collect::<Vec<_>>());
+    let form = |text: &[u8]| {
+        decoded(&text.iter().map(|&byte| if byte == b'+' { b' ' } else { byte }).collect::<Vec<_>>())
+    };
     let parameters: Fields = asked
         .query()
         .split(|&byte| byte == b'&')
@@ -25,7 +32,8 @@ pub(crate) fn hold(matches: &RouteMatch, asked: &Asked<'_>) -> bool {
         .collect();
     let all = |wanted: &[FieldMatch], there: &Fields| wanted.iter().all(|field| passes(field, there));
     let client = asked.client.map(|client| client.to_canonical());
-    let is_near = || matches.clients.iter().any(|network| client.is_some_and(|client| network.contains(&client)));
+    let is_near =
+        || matches.clients.iter().any(|network| client.is_some_and(|client| network.contains(&client)));
     (matches.methods.is_empty() || matches.methods.iter().any(|method| method.as_bytes() == head.method()))
         && all(&matches.headers, &lines)
         && all(&matches.cookies, &cookies)

@@ -13,7 +13,8 @@ use crate::conditions;
 /// The place of the route that a request with this path belongs to.
 pub fn find(routes: &[Arc<RouteConfig>], default: Option<&str>, asked: &Asked<'_>) -> Option<usize> {
     let authority = String::from_utf8_lossy(asked.head.authority()).to_lowercase();
-    let named = |host: &str| routes.iter().flat_map(|route| &route.matches.hosts).any(|one| near(one, host) > 0);
+    let named =
+        |host: &str| routes.iter().flat_map(|route| &route.matches.hosts).any(|one| near(one, host) > 0);
     let host = default.filter(|_| !named(&authority)).map_or(authority.clone(), str::to_owned);
     let mut all = Vec::new();
     for (place, route) in routes.iter().enumerate() {

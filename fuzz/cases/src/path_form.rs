@@ -43,5 +43,8 @@ pub fn path_form(bytes: &[u8]) {
 fn protected() -> [(PathPattern, fn(&[u8]) -> bool); 2] {
     let below: fn(&[u8]) -> bool =
         |path| path.strip_prefix(b"/admin").is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"));
-    [(PathPattern::Prefix("/admin".to_owned()), below), (PathPattern::Exact("/admin".to_owned()), |path| path == b"/admin")]
+    [
+        (PathPattern::Prefix("/admin".to_owned()), below),
+        (PathPattern::Exact("/admin".to_owned()), |path| path == b"/admin"),
+    ]
 }

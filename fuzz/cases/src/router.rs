@@ -13,17 +13,65 @@ use regex::bytes::Regex;
 use crate::naive;
 use crate::ours::HEADERS;
 
-const HOSTS: &[&str] = &["a", "b.a", "c.b.a", "*.a", "*.b.a", "a:80", "*.a:80", "*.b.a:81", "[::1]", "[::1]:80", "1.2.3.4"];
-const PATHS: &[&str] = &["", "/", "/x", "/x/y", "/x/y/z", "/xy", "/x//y", "/x;p", "=/", "=/x", "=/x/y", "=/x%2Fy", "=/x/", "~^/x", "~y$", "~^/x/[^/]+$", "~;"];
+const HOSTS: &[&str] =
+    &["a", "b.a", "c.b.a", "*.a", "*.b.a", "a:80", "*.a:80", "*.b.a:81", "[::1]", "[::1]:80", "1.2.3.4"];
+const PATHS: &[&str] = &[
+    "",
+    "/",
+    "/x",
+    "/x/y",
+    "/x/y/z",
+    "/xy",
+    "/x//y",
+    "/x;p",
+    "=/",
+    "=/x",
+    "=/x/y",
+    "=/x%2Fy",
+    "=/x/",
+    "~^/x",
+    "~y$",
+    "~^/x/[^/]+$",
+    "~;",
+];
 const METHODS: &[&str] = &["GET", "POST", "get"];
 const NAMES: &[&str] = &["q", "r", "x-a", "Q"];
 const VALUES: &[&str] = &["1", "", "a b", "1, 2", "a;b"];
 const EXPRESSIONS: &[&str] = &["^1$", "b", "^$", "."];
 const NETWORKS: &[&str] = &["10.0.0.0/8", "10.1.0.0/16", "::/0", "0.0.0.0/0", "2001:db8::/32"];
-const ASKED: &[&str] = &["a", "A.", "b.a", "c.b.a", "d.c.b.a", "x.a:80", "x.b.a:081", "a:80", "a:080", "a:", "ab", "[::1]", "[0:0::1]:80", "[::2]", "1.2.3.4", ".a", "z"];
-const PIECES: &[&str] = &["/", "x", "y", "z", "//", ".", "..", "%2F", "%78", ";p", "%252F", "%3b", "xy", "%25", "%40", "é"];
-const QUERIES: &[&str] = &["q", "q=1", "q=%31", "%71=1", "r=a+b", "r=a%20b", "Q=", "q=1, 2", "x-a=a;b", "=", "q=%zz", "r=%2B"];
-const LINES: &[&str] = &["X-A: 1", "x-a: 1, 2", "X-a:", "Cookie: q=1", "cookie: r=a b; q=", "Cookie: x-a=1;Q=1", "Q: 1", "R: a b"];
+const ASKED: &[&str] = &[
+    "a",
+    "A.",
+    "b.a",
+    "c.b.a",
+    "d.c.b.a",
+    "x.a:80",
+    "x.b.a:081",
+    "a:80",
+    "a:080",
+    "a:",
+    "ab",
+    "[::1]",
+    "[0:0::1]:80",
+    "[::2]",
+    "1.2.3.4",
+    ".a",
+    "z",
+];
+const PIECES: &[&str] =
+    &["/", "x", "y", "z", "//", ".", "..", "%2F", "%78", ";p", "%252F", "%3b", "xy", "%25", "%40", "é"];
+const QUERIES: &[&str] =
+    &["q", "q=1", "q=%31", "%71=1", "r=a+b", "r=a%20b", "Q=", "q=1, 2", "x-a=a;b", "=", "q=%zz", "r=%2B"];
+const LINES: &[&str] = &[
+    "X-A: 1",
+    "x-a: 1, 2",
+    "X-a:",
+    "Cookie: q=1",
+    "cookie: r=a b; q=",
+    "Cookie: x-a=1;Q=1",
+    "Q: 1",
+    "R: a b",
+];
 const CLIENTS: &[&str] = &["10.1.2.3", "10.2.2.3", "::ffff:10.1.2.3", "2001:db8::7", "192.0.2.1"];
 
 /// Bytes that choose.
@@ -129,7 +177,8 @@ pub fn router(bytes: &[u8]) {
         match router.find(&asked) {
             Ok(found) => assert_eq!(found, wanted, "{text}"),
             Err(_) => {
-                let has_marks = path.windows(2).any(|pair| matches!(pair, b"//" | [b';' | b'%', _] | [_, b';']));
+                let has_marks =
+                    path.windows(2).any(|pair| matches!(pair, b"//" | [b';' | b'%', _] | [_, b';']));
                 assert!(has_marks && wanted.is_some(), "{text}");
             }
         }
