@@ -1,7 +1,9 @@
 //! Which keys exist where, and what each takes. The walker refuses every other key; `config::keys` hands the list
 //! to the tests that keep the documentation complete, and the JSON Schema is made of it.
 
+mod action;
 mod admin;
+mod edits;
 mod listener;
 mod resilience;
 mod route;
@@ -19,7 +21,12 @@ use super::kind::{ADDRESS, FILE, INSTANCE, NAME, NETWORK, RECEIVER, Shape, URL, 
 use super::vocabulary::foreign;
 use super::vocabulary::nearest::nearest;
 use crate::config::model::{EventFormat, LogLevel, WatchMode};
+pub(super) use action::{REDIRECT, RESPOND, ROUTE_HASH_KEY, ROUTE_RETRIES, SPLIT, SPLIT_BY};
 pub(super) use admin::{ADMIN, ADMIN_TLS};
+pub(super) use edits::{
+    LISTENER_HEADERS, LISTENER_LINES, LISTENER_REQUEST, LISTENER_RESPONSE, ROUTE_HEADERS, ROUTE_LINES,
+    ROUTE_REQUEST, ROUTE_RESPONSE, ROUTE_REWRITE,
+};
 pub(super) use listener::{
     LISTENER as LISTENER_SHAPE, LISTENER_CERTIFICATE, LISTENER_LIMITS, LISTENER_TIMEOUTS, LISTENER_TLS,
     NORMALIZE,
@@ -119,6 +126,19 @@ pub(in crate::config) const ALL: &[Shape] = &[
     ACCESS,
     ROUTE_TIMEOUTS,
     ROUTE_LIMITS,
+    ROUTE_REWRITE,
+    ROUTE_LINES,
+    ROUTE_REQUEST,
+    ROUTE_RESPONSE,
+    ROUTE_RETRIES,
+    ROUTE_HASH_KEY,
+    SPLIT,
+    SPLIT_BY,
+    REDIRECT,
+    RESPOND,
+    LISTENER_LINES,
+    LISTENER_REQUEST,
+    LISTENER_RESPONSE,
     // Behind those whose keys they have too: a key in the wrong place is more often one of a target.
     ADMIN,
     ADMIN_TLS,
@@ -193,8 +213,8 @@ mod tests {
         for shape in ALL {
             for name in shape.names() {
                 let both = super::super::vocabulary::later::key(name).is_some();
-                // `headers` is a limit here and a table of header edits there; known keys are looked up first.
-                assert!(!both || matches!(name, "headers" | "access" | "allow" | "deny"), "{name}");
+                // Known keys are looked up first.
+                assert!(!both || matches!(name, "access" | "allow" | "deny"), "{name}");
             }
         }
     }

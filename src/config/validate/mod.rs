@@ -189,13 +189,19 @@ fn long_form(
         let message = format!("the listener {} has no `routes`", quoted(&raw.name.value));
         report.spot(&raw.name.spot, message).expected("`routes: [{target: web}]`, with the name of a target");
     }
-    let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
-    let routes = route::accept_all(&raw.routes, owner, &names, report, rows).into_iter();
+    let idle: HashMap<&str, Duration> =
+        targets.iter().map(|target| (target.name.as_str(), target.timeouts.idle)).collect();
+    let names = idle.keys().copied().collect();
+    route::edit_rows(&raw.headers, owner.path("").trim_end_matches('.'), rows);
+    let routes = route::accept_all(&raw.routes, owner, &names, &raw.headers, report, rows).into_iter();
     // Of two levels the nearest says how long: the route's stands there already.
     let inherit = |mut route: RouteConfig| {
         let of_listener = raw.timeouts.idle.as_ref().map(|idle| idle.value);
-        let of_target = targets.iter().find(|target| route.targets().any(|name| *name == target.name));
-        let of_target = of_target.map(|target| target.timeouts.idle);
+        // Of a split each target has its own.
+        let mut of_targets: Vec<Duration> =
+            route.targets().filter_map(|name| idle.get(name).copied()).collect();
+        of_targets.dedup();
+        let of_target = if let [one] = of_targets[..] { Some(one) } else { None };
         route.own.idle = route.own.idle.or(of_listener).or(of_target);
         route.own.total = route.own.total.or(raw.timeouts.total.as_ref().map(|total| total.value));
         Arc::new(route)

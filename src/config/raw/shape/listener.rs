@@ -1,6 +1,6 @@
 //! The keys of a listener.
 
-use super::{CERTIFICATE, LIMITS, TARGET, TARGET_NORMALIZE, TIMEOUTS, TLS};
+use super::{CERTIFICATE, LIMITS, LISTENER_LINES, TARGET, TARGET_NORMALIZE, TIMEOUTS, TLS};
 use crate::config::raw::kind::Kind::{Group, Items, OneOrItems, WholeOr, Word};
 use crate::config::raw::kind::{HOST, LISTENER as ADDRESS, Shape, key};
 use crate::config::raw::shape::route::ROUTE;
@@ -26,6 +26,7 @@ pub(in crate::config::raw) const LISTENER: Shape = Shape {
             Word(HOST),
             "What requests are taken to ask for whose host no route names, or which name none.",
         ),
+        key("headers", Group(&LISTENER_LINES), "What is changed of headers on all of its routes."),
         key("limits", Group(&LISTENER_LIMITS), "What requests and connections may cost."),
         key("timeouts", Group(&LISTENER_TIMEOUTS), "How long clients may take."),
         key("routes", OneOrItems(&Group(&ROUTE)), "Which requests go where."),

@@ -143,7 +143,7 @@ fn path(section: &Section<'_>, reader: &mut Reader<'_>) -> Option<PathPattern> {
 }
 
 /// A path as requests have it once it has its one form (docs/routing.md).
-fn plain(text: &str) -> Result<String, Wrong> {
+pub(super) fn plain(text: &str) -> Result<String, Wrong> {
     let wrong = |what: &str| Wrong::new(format!("is {}, {what}", quoted(text)), PATH_FORM);
     if !text.starts_with('/') {
         return Err(wrong("which does not begin with a slash").instead(format!("/{text}")));
