@@ -58,6 +58,7 @@ kinds! {
     Rollback "rollback" "What was on trial is taken back.",
     RollbackFailed "rollback_failed" "It can't be taken back now.",
     EditOnTrial "edit_on_trial" "The config's file has changed while another one is on trial.",
+    LeftoverRemoved "leftover_removed" "What a killed process had left beside the config is gone.",
     ConfigWarning "config_warning" "What `check` warns of in a config that was put into force.",
     WatchFallsBack "watch_falls_back" "The kernel can't say when files change.",
     ChangedByHand "changed_by_hand" "Somebody has changed something by hand.",

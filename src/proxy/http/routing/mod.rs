@@ -58,7 +58,11 @@ pub fn routed<'a>(from: Wayfarer<'a>, record: &Record) -> Routed<'a> {
         return Routed::Refuse(Cause::BadPath, None);
     };
     let asked = Asked { head, path: &path, client: client(head, sender, trusts) };
-    let Some(route) = listener.route(&asked) else { return Routed::Refuse(Cause::NoRoute, None) };
+    let route = match listener.route(&asked) {
+        Ok(Some(route)) => route,
+        Ok(None) => return Routed::Refuse(Cause::NoRoute, None),
+        Err(_) => return Routed::Refuse(Cause::BadPath, None),
+    };
     let client = asked.client;
     let denied = route.config.access.as_ref().filter(|access| !lets_in(access, client));
     if denied.is_some_and(|access| access.status.is_none()) {
