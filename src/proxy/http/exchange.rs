@@ -101,7 +101,10 @@ pub async fn exchange<E: Edge>(
         None => {
             let from = Wayfarer { ctx, listener, head, sender, secured: edge.secured() };
             match routed(from, recording.record) {
-                Routed::Forward { route, destination, way } => (route, destination, way),
+                Routed::Forward { route, destination, way } => {
+                    recording.on(&route.config.name);
+                    (route, destination, way)
+                }
                 own => return Box::pin(answer_here(ctx, edge, &mut recording, head, own)).await,
             }
         }

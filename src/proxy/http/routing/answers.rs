@@ -78,6 +78,9 @@ pub async fn answer_here<'a, E: Edge>(
     head: &Head,
     routed: Routed<'a>,
 ) -> After {
+    if let Some(route) = routed.route() {
+        recording.on(&route.config.name);
+    }
     match routed {
         // Whoever calls has taken this way already.
         Routed::Forward { .. } => refuse(ctx, edge, recording, head, None, Cause::Internal).await,

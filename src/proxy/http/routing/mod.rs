@@ -35,6 +35,18 @@ pub enum Routed<'a> {
     Drop(Cause, &'a Route),
 }
 
+impl<'a> Routed<'a> {
+    /// The request's route, if it has one.
+    #[must_use]
+    pub fn route(&self) -> Option<&'a Route> {
+        match self {
+            Routed::Forward { route, .. } | Routed::Drop(_, route) => Some(route),
+            Routed::Answer(way) | Routed::Deny(_, way) => Some(way.route),
+            Routed::Refuse(_, way) => way.as_ref().map(|way| way.route),
+        }
+    }
+}
+
 /// What becomes of a request. `record`: what is known of it so far.
 #[inline(never)]
 pub fn routed<'a>(from: Wayfarer<'a>, record: &Record) -> Routed<'a> {
