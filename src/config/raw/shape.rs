@@ -34,7 +34,7 @@ pub(super) use listener::{
     NORMALIZE,
 };
 pub(super) use resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
-pub(super) use route::{ACCESS, MATCH, ROUTE, ROUTE_LIMITS, ROUTE_TIMEOUTS};
+pub(super) use route::{ACCESS, MATCH, MIRROR, ROUTE, ROUTE_LIMITS, ROUTE_TIMEOUTS};
 pub(super) use top::{ACCESS_LOG, WEBHOOK};
 
 /// The file itself.
@@ -401,6 +401,7 @@ pub(in crate::config) const ALL: &[Shape] = &[
     MATCH,
     ACCESS,
     ROUTE_TIMEOUTS,
+    MIRROR,
     ROUTE_LIMITS,
     // Behind those whose keys they have too: a key in the wrong place is more often one of a target.
     ADMIN,

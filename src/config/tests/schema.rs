@@ -110,8 +110,8 @@ fn every_mapping_of_the_schema_is_closed() {
     }
     let mut seen = 0;
     look(&schema(), &mut seen);
-    // One route, or a list of them, each with four groups.
-    assert_eq!(seen, SHAPES.len() + 5);
+    // One route, or a list of them, each with five groups.
+    assert_eq!(seen, SHAPES.len() + 6);
 }
 
 #[test]
@@ -232,6 +232,10 @@ fn web_with(path: &str, value: Value) -> Value {
     }
     if path.starts_with("admin.tls") {
         web["admin"]["tls"] = json!({ "cert_file": cert });
+    }
+    if path.starts_with("listeners.<name>.routes[].mirror.") {
+        web["targets"]["shadow"] = json!({ "backends": [{ "host": "s", "port": 1 }] });
+        web["listeners"]["front"]["routes"][0]["mirror"] = json!({ "target": "shadow" });
     }
     let target = &mut web["targets"]["web"];
     match path {
@@ -385,7 +389,7 @@ fn what_loads_is_never_refused() {
     values.extend([json!({ "cert_file": files[0] }), json!([{ "cert_file": files[0] }])]);
     values.extend(files.map(Value::from));
     values.extend([json!([{ "target": "web" }]), json!({ "target": "web" })]);
-    values.extend(["keep", "refuse", "web"].map(Value::from));
+    values.extend(["keep", "refuse", "web", "shadow"].map(Value::from));
     values.extend(["connect", "Reset", "502-504", "p95", "20"].map(Value::from));
     values.extend([503, 599, 9_000].map(Value::from));
     values.extend(

@@ -189,8 +189,7 @@ fn long_form(
         let message = format!("the listener {} has no `routes`", quoted(&raw.name.value));
         report.spot(&raw.name.spot, message).expected("`routes: [{target: web}]`, with the name of a target");
     }
-    let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
-    let routes = route::accept_all(&raw.routes, owner, &names, report, rows).into_iter();
+    let routes = route::accept_all(&raw.routes, owner, targets, report, rows).into_iter();
     // Of two levels the nearest says how long: the route's stands there already.
     let inherit = |mut route: RouteConfig| {
         let of_listener = raw.timeouts.idle.as_ref().map(|idle| idle.value);

@@ -1,5 +1,8 @@
 //! The routes of a listener.
 
+mod mirror;
+mod named;
+
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
@@ -7,20 +10,20 @@ use super::clashes::line_of;
 use super::owner::KeyOwner;
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
-use crate::config::model::RouteConfig;
 use crate::config::model::route::{
     FieldMatch, FieldTest, InlineAccess, PathPattern, RouteMatch, RouteOverrides,
 };
+use crate::config::model::{RouteConfig, TargetConfig};
 use crate::config::origin::{Field, Spot};
 use crate::config::raw::RawRoute;
 use crate::config::report::Report;
 use crate::config::units::{show_duration, show_size};
 
-/// Makes the routes of a listener; `targets`: the names of all there are.
+/// Makes the routes of a listener; `targets`: all there are.
 pub(super) fn accept_all(
     raw: &[RawRoute],
     owner: &KeyOwner<'_>,
-    targets: &[&str],
+    targets: &[TargetConfig],
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> Vec<RouteConfig> {
@@ -74,15 +77,18 @@ pub(super) fn accept_all(
             let shown = body.value.map_or_else(|| "off".to_owned(), show_size);
             rows.note(format!("{path}.limits.body"), shown, body.spot.origin.clone());
         }
-        for target in raw.targets() {
+        if let Field::Given(target) = &raw.target {
             rows.note(format!("{path}.target"), target.value.clone(), target.spot.origin.clone());
+        }
+        if let Field::Given(written) = &raw.mirror {
+            mirror::note(&path, written, rows);
         }
         routes.push(route);
     }
     routes
 }
 
-fn accept(raw: &RawRoute, targets: &[&str], report: &mut Report) -> Option<RouteConfig> {
+fn accept(raw: &RawRoute, targets: &[TargetConfig], report: &mut Report) -> Option<RouteConfig> {
     let target = match &raw.target {
         Field::Given(target) => target,
         Field::Faulty => return None,
@@ -92,15 +98,7 @@ fn accept(raw: &RawRoute, targets: &[&str], report: &mut Report) -> Option<Route
             return None;
         }
     };
-    if !targets.contains(&&*target.value) {
-        let problem = report.spot(&target.spot, format!("there is no target {}", quoted(&target.value)));
-        let near = targets.iter().min_by_key(|name| strsim::levenshtein(name, &target.value));
-        match near.filter(|name| strsim::levenshtein(name, &target.value) <= 2) {
-            Some(near) => problem.note(format!("did you mean {}?", quoted(near))),
-            None => problem.note("its name stands under `targets`"),
-        };
-        return None;
-    }
+    named::find(target, targets, report)?;
     let matches = match &raw.matches {
         Field::Given(matches) => matches.value.clone(),
         Field::Absent => RouteMatch::default(),
@@ -120,7 +118,12 @@ fn accept(raw: &RawRoute, targets: &[&str], report: &mut Report) -> Option<Route
     };
     let name = raw.name.as_ref().map_or_else(|| written(&matches), |name| name.value.clone());
     let order = raw.order.as_ref().map(|order| order.value);
-    Some(RouteConfig { name, order, matches, access, own, ..RouteConfig::catch_all(&target.value) })
+    let mut route =
+        RouteConfig { name, order, matches, access, own, ..RouteConfig::catch_all(&target.value) };
+    if let Field::Given(written) = &raw.mirror {
+        route.mirror = written.value.as_ref().and_then(|raw| mirror::accept(raw, &route, targets, report));
+    }
+    Some(route)
 }
 
 fn show_access(access: &InlineAccess) -> String {

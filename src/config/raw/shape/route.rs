@@ -2,9 +2,9 @@
 
 use super::{LIMITS, TIMEOUTS};
 use crate::config::raw::bounds::COUNT_MAX;
-use crate::config::raw::kind::Kind::{Conditions, Group, OneOrItems, Text, Whole, WholeOr, Word};
+use crate::config::raw::kind::Kind::{Conditions, Group, OneOrItems, OrOff, Text, Whole, WholeOr, Word};
 use crate::config::raw::kind::{
-    BODY, DROP, HOST_PATTERN, METHOD, NAME, NETWORK, ROUTE_NAME, ROUTE_PATH, Shape, key,
+    BODY, DROP, HOST_PATTERN, METHOD, NAME, NETWORK, ROUTE_NAME, ROUTE_PATH, SHARE, Shape, key,
 };
 
 /// One of `routes`.
@@ -21,6 +21,7 @@ pub(in crate::config::raw) const ROUTE: Shape = Shape {
             "Routes with a number are asked before all others, the lowest first.",
         ),
         key("access", Group(&ACCESS), "Whose clients may have it."),
+        key("mirror", OrOff(&Group(&MIRROR)), "Who gets copies of its requests.").or("off"),
         key("timeouts", Group(&ROUTE_TIMEOUTS), "How long its requests may take."),
         key("limits", Group(&ROUTE_LIMITS), "What its requests may cost."),
         key("target", Word(NAME), "Where its requests go."),
@@ -67,6 +68,17 @@ pub(in crate::config::raw) const ACCESS: Shape = Shape {
             "What the others get; `drop`: nothing, the connection is closed.",
         )
         .or("403"),
+    ],
+};
+
+/// A route's `mirror`.
+pub(in crate::config::raw) const MIRROR: Shape = Shape {
+    title: "in `mirror`",
+    path: "listeners.<name>.routes[].mirror.",
+    needs: &[&["target"]],
+    keys: &[
+        key("target", Word(NAME), "The target that gets the copies; nobody sees what it answers."),
+        key("share", Text(SHARE), "The share of requests that is copied.").or("100%"),
     ],
 };
 

@@ -16,7 +16,6 @@ const KEYS: &[(&str, &str)] = &[
     ("cache_enabled", "this version does not cache"),
     ("cache_timeout_in_seconds", "this version does not cache"),
     ("compression", "this version does not compress"),
-    ("mirror", "this version sends each request to one target"),
     ("split", "this version sends all requests of a route to one target"),
     ("redirect", "this version sends no client elsewhere"),
     ("respond", "this version has no answers of your choice"),

@@ -2,6 +2,7 @@
 
 mod access;
 mod matches;
+mod mirror;
 
 use crate::config::error::{Wrong, quoted};
 use crate::config::model::route::{InlineAccess, RouteMatch};
@@ -12,6 +13,7 @@ use crate::config::raw::reader::Reader;
 use crate::config::raw::shape;
 use crate::config::raw::vocabulary::words::name;
 use crate::config::yaml::Node;
+pub(in crate::config) use mirror::RawMirror;
 
 /// One route.
 #[derive(Debug)]
@@ -24,6 +26,8 @@ pub(in crate::config) struct RawRoute {
     pub(in crate::config) timeouts: RawTimeouts,
     pub(in crate::config) limits: RawLimits,
     pub(in crate::config) target: Field<String>,
+    /// `None` inside: `off`.
+    pub(in crate::config) mirror: Field<Option<RawMirror>>,
     /// Where keys stand that mean something to HTTP only.
     pub(in crate::config) http_only: Vec<(&'static str, Spot)>,
 }
@@ -31,11 +35,15 @@ pub(in crate::config) struct RawRoute {
 impl RawRoute {
     /// The targets that it names, copies too.
     pub(in crate::config) fn targets(&self) -> impl Iterator<Item = &Written<String>> {
-        match &self.target {
+        let target = match &self.target {
             Field::Given(target) => Some(target),
             Field::Absent | Field::Faulty => None,
-        }
-        .into_iter()
+        };
+        let mirror = match &self.mirror {
+            Field::Given(mirror) => mirror.value.as_ref().map(|mirror| &mirror.target),
+            Field::Absent | Field::Faulty => None,
+        };
+        target.into_iter().chain(mirror)
     }
 }
 
@@ -63,8 +71,13 @@ pub(in crate::config::raw) fn walk(node: &Node, reader: &mut Reader<'_>) -> Opti
         None if section.is_misspelt("access") => Field::Faulty,
         None => Field::Absent,
     };
+    let mirror = match section.find("mirror") {
+        Some(entry) => Field::read(mirror::walk(entry, reader)),
+        None if section.is_misspelt("mirror") => Field::Faulty,
+        None => Field::Absent,
+    };
     let mut http_only = Vec::new();
-    for key in ["match", "order", "access", "timeouts", "limits"] {
+    for key in ["match", "order", "access", "mirror", "timeouts", "limits"] {
         http_only.extend(section.find(key).map(|entry| (key, reader.key_spot(entry))));
     }
     // Whether they are for HTTP only is said of the whole.
@@ -83,6 +96,7 @@ pub(in crate::config::raw) fn walk(node: &Node, reader: &mut Reader<'_>) -> Opti
         timeouts: timeouts.unwrap_or_default(),
         limits: limits.unwrap_or_default(),
         target,
+        mirror,
         http_only,
     })
 }
