@@ -130,15 +130,12 @@ fn forms(path: &str) -> Vec<(String, Form)> {
     all.extend(dots.map(|dots| (format!("/{dots}{path}"), Form::Same)));
     all.extend(["/..", "/%2e%2e", "/x/../..", "/./.."].map(|up| (format!("{up}{path}"), Form::None)));
     // What no path may be like, before it and at its end.
+    let never = ["..;", "..;x=1", ".;", "%2e%2e;x", "..%2f", "%2F..", "..%5C", "%5c%2e%2e", "x%2f.%2fy"];
+    for never in never {
+        all.push((format!("/x/{never}{path}"), Form::None));
+        all.push((format!("{path}/{never}"), Form::None));
+    }
     let never = [
-        "..;",
-        "..;x=1",
-        ".;",
-        "%2e%2e;x",
-        "..%2f",
-        "%2F..",
-        "..%5C",
-        "%5c%2e%2e",
         "\\",
         "..\\",
         "#",
@@ -156,6 +153,7 @@ fn forms(path: &str) -> Vec<(String, Form)> {
         "%zz",
         "%u002f",
         "%-1",
+        "\u{2215}",
     ];
     for never in never {
         all.push((format!("/x/{never}{path}"), Form::None));
@@ -163,7 +161,7 @@ fn forms(path: &str) -> Vec<(String, Form)> {
         all.push((format!("{path}{never}/y"), Form::None));
     }
     // Bytes that some take for a slash or a dot.
-    all.extend(["\u{2215}", "\u{ff0f}", "\u{2024}"].map(|odd| (format!("/x{odd}{path}"), Form::Other)));
+    all.extend(["%E2%88%95", "%ef%bc%8f", "%E2%80%A4"].map(|odd| (format!("/x{odd}{path}"), Form::Other)));
     // What is a name of its own for some, and a mark for others.
     for mark in ["%2F", "%2f", "%5C", "%5c", "%252F", "%252f", "%255C", "/", "//"] {
         all.push((format!("/{mark}{}", &path[1..]), Form::Several));

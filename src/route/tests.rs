@@ -5,7 +5,8 @@ use std::sync::Arc;
 use regex::bytes::Regex;
 
 use super::*;
-use crate::config::model::route::{FieldMatch, FieldTest, HostPattern, PathPattern, RouteMatch};
+use crate::config::model::Normalize;
+use crate::config::model::route::{FieldMatch, FieldTest, HostPattern, PathPattern, Rewrite, RouteMatch};
 use crate::message::Head;
 
 fn host(text: &str) -> HostPattern {
@@ -44,7 +45,7 @@ fn owner(routes: &[RouteConfig], default: Option<&str>, method: &str, host: &str
     let asked = Asked { head: &head, path: only.as_bytes(), client: "10.1.2.3".parse().ok() };
     let router = Router::new(&routes, default);
     let found = router.find(&asked).expect("it has one reading");
-    router.nearer(&asked, found);
+    assert!(router.nearer(&asked, found).len() < routes.len() + usize::from(found.is_none()));
     found.map_or_else(|| "-".to_owned(), |place| routes[place].name.clone())
 }
 
@@ -194,4 +195,45 @@ fn a_path_that_a_backend_could_take_for_one_of_another_route_is_nobodys() {
     ] {
         assert_eq!(asked(path), name, "{path}");
     }
+}
+
+#[test]
+fn what_a_rewrite_makes_of_a_path_stays_below_its_prefix_however_it_is_read() {
+    let routes = [route("admin", &[], "/admin"), route("rest", &[], "/")].map(Arc::new);
+    let router = Router::new(&routes, None);
+    let rule = Rewrite::Prefix { strip: "/admin".to_owned(), add: "/inner".to_owned() };
+    let pieces =
+        ["", "x", "/", "//", "..", "%2e%2e", "%252e%252e", "%2F", "%252F", "%5C", ";p", "%3B", "%3F", "%25"];
+    let mut rewritten = 0;
+    for number in 0..pieces.len().pow(4) {
+        let rest: String = (0..4).map(|at| pieces[number / pieces.len().pow(at) % pieces.len()]).collect();
+        let sent = format!("/admin/{rest}");
+        let head = Head::request("GET", &sent, "h");
+        let rules = Normalize::default();
+        let Ok(path) = path_form::form(sent.as_bytes(), &rules) else { continue };
+        if router.find(&Asked { head: &head, path: &path, client: None }) != Ok(Some(0)) {
+            continue;
+        }
+        let facts = TextFacts {
+            head: &head,
+            groups: Groups::default(),
+            client: None,
+            scheme: "http",
+            id: 1,
+            target: "",
+            backend: "",
+            tls: "",
+            subject: "",
+        };
+        let Ok(made) = rewrite(&rule, &path, &facts, &rules) else { continue };
+        rewritten += 1;
+        let stays = |path: &[u8]| {
+            path.strip_prefix(b"/inner").is_some_and(|rest| matches!(rest.first(), None | Some(b'/')))
+        };
+        let all = readings::each(&made, |read| {
+            if stays(read) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        assert!(stays(&made) && all.is_continue(), "{sent} becomes {}", made.escape_ascii());
+    }
+    assert!(rewritten > 2_000, "{rewritten}");
 }

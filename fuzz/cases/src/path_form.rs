@@ -39,9 +39,12 @@ pub fn path_form(bytes: &[u8]) {
     }
 }
 
+/// Whether a path is a pattern's own.
+type IsOwn = fn(&[u8]) -> bool;
+
 /// Patterns, and what a path must be like to be theirs.
-fn protected() -> [(PathPattern, fn(&[u8]) -> bool); 2] {
-    let below: fn(&[u8]) -> bool =
+fn protected() -> [(PathPattern, IsOwn); 2] {
+    let below: IsOwn =
         |path| path.strip_prefix(b"/admin").is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"));
     [
         (PathPattern::Prefix("/admin".to_owned()), below),

@@ -162,8 +162,6 @@ fn edits() -> Vec<(&'static str, String, Check)> {
 
 fn actions() -> Vec<(&'static str, String, Check)> {
     let by = |by: &str| acting(&format!("split: {{targets: {{web: 5}}, by: {by}}}"));
-    let is_by = |c: &Config, key: HashKey| split(c).is_some_and(|split| split.by == SplitBy::Key(key));
-    let _ = is_by;
     vec![
         ("listeners.<name>.routes[].split", acting("split: {targets: {web: 5}}"), |c| {
             split(c).is_some_and(|split| split.by == SplitBy::Chance)

@@ -30,6 +30,12 @@ pub(super) fn route(added: &str) -> String {
     front("protocol: http").replace("target: web", &format!("target: web, {added}"))
 }
 
+/// The same with a `mirror`, and a target for it.
+fn mirror(keys: &str) -> String {
+    route(&format!("mirror: {{{keys}}}"))
+        .replace("targets: {", "targets: {shadow: {backends: [{host: s, port: 1}]}, ")
+}
+
 fn matching(conditions: &str) -> String {
     route(&format!("match: {{{conditions}}}"))
 }
@@ -241,6 +247,15 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         ("listeners.<name>.routes[].access.status", route("access: {deny: 10.0.0.0/8, status: Drop}"), |c| {
             of(c).routes[0].access.as_ref().is_some_and(|access| access.status.is_none())
         }),
+        ("listeners.<name>.routes[].mirror", mirror("target: shadow"), |c| {
+            of(c).routes[0].mirror.as_ref().is_some_and(|mirror| *mirror.target == *"shadow")
+        }),
+        ("listeners.<name>.routes[].mirror.target", mirror("target: shadow"), |c| {
+            of(c).routes[0].mirror.as_ref().is_some_and(|mirror| *mirror.target == *"shadow")
+        }),
+        ("listeners.<name>.routes[].mirror.share", mirror("target: shadow, share: 2.5%"), |c| {
+            of(c).routes[0].mirror.as_ref().is_some_and(|mirror| mirror.share.millionths() == 25_000)
+        }),
         ("listeners.<name>.routes[].timeouts", route("timeouts: {idle: 7s}"), |c| {
             of(c).routes[0].own.idle == Some(Duration::from_secs(7))
         }),
@@ -279,6 +294,32 @@ fn a_listener_of_several_files_has_the_routes_of_all_and_every_other_key_once() 
     write("more.yaml", "listeners: {front: {bind: 9090}}\n");
     let told = load().unwrap_err().to_string();
     assert!(told.contains("the key `bind` is written twice: first at"), "{told}");
+}
+
+#[test]
+fn what_is_wrong_with_a_mirror_is_told_with_what_would_be_right() {
+    let tcp = mirror("target: raw").replace(
+        "targets: {",
+        "targets: {raw: {protocol: tcp, listener: 9090, backends: [{host: r, port: 1}]}, ",
+    );
+    let back = mirror("target: shadow").replace("host: s, port: 1", "host: 127.0.0.1, port: 8080");
+    for (text, told) in [
+        (mirror("target: shadw"), "did you mean `shadow`?"),
+        (mirror("target: nobody"), "its name stands under `targets`"),
+        (mirror("target: web"), "would go where the requests go already"),
+        (mirror("share: 10%"), "does not say who gets the copies"),
+        (mirror("target: shadow, share: 10"), "one in ten is `10%`"),
+        (mirror("target: shadow, share: 0%"), "out of range"),
+        (mirror("target: shadow, shares: 10%"), "`share`"),
+        (route("mirror: shadow"), "a mapping"),
+        (tcp, "speaks tcp, so it can get no copies"),
+        (back, "would go round in circles"),
+        (mirror("target: shadow").replace("protocol: http", "protocol: tcp"), "belongs to HTTP"),
+    ] {
+        let problems = load_with(&text, &Flags::default()).unwrap_err().to_string();
+        assert!(problems.contains(told), "{text}: {problems}");
+    }
+    assert_eq!(config(&route("mirror: off")).listeners[0].routes[0].mirror, None);
 }
 
 #[test]
