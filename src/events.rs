@@ -7,6 +7,8 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
+use tracing::Level;
+
 mod asked;
 mod change;
 mod event;
@@ -46,7 +48,7 @@ pub use tls::{
     authority_unreadable, certificate_expires, handshake_failed, no_authorities, no_tls_session,
     own_authorities, upstream_tls_failed, upstream_tls_failed_again, upstream_unverified,
 };
-pub use trial::{applied, confirmed, edit_on_trial, rollback_failed, rolled_back};
+pub use trial::{applied, confirmed, edit_on_trial, leftover_removed, rollback_failed, rolled_back};
 pub use webhooks::{
     webhook_dropped, webhook_fails, webhook_works, webhooks_cut, webhooks_kept, webhooks_missed,
     webhooks_unkept,
@@ -55,54 +57,35 @@ pub use webhooks::{
 use refusals::RefusalText;
 use wording::{SENTENCE, millis, name, rough, sentence};
 
+/// What is told at a level that is not known before.
+macro_rules! told_at {
+    ($level:expr, $kind:expr, $($said:tt)+) => {
+        match $level {
+            Level::ERROR => tracing::error!(kind = $kind.name(), $($said)+),
+            Level::WARN => tracing::warn!(kind = $kind.name(), $($said)+),
+            _ => tracing::info!(kind = $kind.name(), $($said)+),
+        }
+    };
+}
+
 /// Logs a backend's transition: a warning when it was lost, information otherwise.
 pub fn backend_changed(change: &BackendChange<'_>) {
     let BackendChange { target, backend, from, to, source, reason, after, left, of } = change;
     let after_ms = after.map(millis);
-    if change.is_lost() {
-        tracing::warn!(
-            kind = change.kind().name(),
-            target,
-            backend,
-            from,
-            to,
-            source,
-            reason,
-            after_ms,
-            left,
-            of,
-            "{change}"
-        );
-    } else {
-        tracing::info!(
-            kind = change.kind().name(),
-            target,
-            backend,
-            from,
-            to,
-            source,
-            reason,
-            after_ms,
-            left,
-            of,
-            "{change}"
-        );
-    }
+    let level = if change.is_lost() { Level::WARN } else { Level::INFO };
+    told_at!(level, change.kind(), target, backend, from, to, source, reason, after_ms, left, of, "{change}");
 }
 
 /// Logs a target's transition: an error when it has nobody left, a warning when it has backups only, information otherwise.
 pub fn target_changed(change: &TargetChange<'_>) {
     let TargetChange { target, from, state, after, left, of } = change;
     let after_ms = after.map(millis);
-    match *state {
-        "down" => {
-            tracing::error!(kind = change.kind().name(), target, from, state, after_ms, left, of, "{change}")
-        }
-        "backups" => {
-            tracing::warn!(kind = change.kind().name(), target, from, state, after_ms, left, of, "{change}")
-        }
-        _ => tracing::info!(kind = change.kind().name(), target, from, state, after_ms, left, of, "{change}"),
-    }
+    let level = match *state {
+        "down" => Level::ERROR,
+        "backups" => Level::WARN,
+        _ => Level::INFO,
+    };
+    told_at!(level, change.kind(), target, from, state, after_ms, left, of, "{change}");
 }
 
 /// Logs that a backend could not be probed for want of a local resource; its last verdict stands.
@@ -263,6 +246,17 @@ pub fn connections_cut(listener: &str, count: u64) {
         listener,
         count,
         "listener {shown} is gone: {count} of its connections were cut"
+    );
+}
+
+/// Logs that header lines which routes of a listener were to write were left out. Called at most once in ten seconds.
+pub fn fields_dropped(listener: &str, count: u64) {
+    let shown = name(listener);
+    tracing::warn!(
+        kind = EventKind::FieldsDropped.name(),
+        listener,
+        count,
+        "listener {shown}: {count} header lines of routes were left out, for want of a valid value"
     );
 }
 

@@ -43,6 +43,7 @@ pub mod simulate;
 
 pub mod worker;
 
+pub mod decision;
 pub mod overlay;
 
 pub mod reload;

@@ -74,6 +74,16 @@ fn frames_of_websockets() {
 }
 
 #[test]
+fn forms_of_paths() {
+    replay("path_form");
+}
+
+#[test]
+fn routes_and_requests() {
+    replay("router");
+}
+
+#[test]
 fn two_readers_of_one_message() {
     replay("differential");
 }

@@ -21,7 +21,7 @@ const ROWS: &[(i8, &[&str])] = &[
     (2, &["snapshot"]),
     (3, &["proxy", "probe", "simulate"]),
     (4, &["worker"]),
-    (5, &["overlay"]),
+    (5, &["overlay", "decision"]),
     (6, &["reload", "watch"]),
     (7, &["admin", "webhook", "upgrade"]),
     (8, &["server"]),
@@ -38,7 +38,7 @@ const PURE: &[&str] = &[
     "targets/resilience/outlier", "targets/resilience/gradient", "targets/resilience/attempt_counts",
     "targets/resilience/retry", "targets/resilience/budget", "targets/resilience/hedge",
     "targets/queueing/queue", "targets/state/decide", "targets/state/health", "targets/resilience/ejection",
-    "simulate", "watch/debounce", "overlay", "reload/judge", "webhook/queue", "webhook/backoff",
+    "simulate", "watch/debounce", "overlay", "decision", "reload/judge", "webhook/queue", "webhook/backoff",
     "webhook/last_told", "webhook/kept",
 ];
 /// Crates that a decision has no use for.

@@ -13,8 +13,9 @@ use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::Question;
 use super::hand_routes::change;
 use super::route::AdminOutcome;
+use super::status::assembly::spoken;
 use super::status_routes::{clipped, no_target};
-use crate::config::backend_address;
+use crate::config::NamedBackend;
 use crate::overlay::{AddedBackend, ObjectName, Wish};
 use crate::targets::{Backend, Health, Target};
 
@@ -39,12 +40,18 @@ pub(super) async fn remove_server(api: &Arc<Api>, asked: &Question) -> AdminOutc
     let url = host(asked)?;
     let target = one_target(api, asked)?;
     let wanted =
-        backend_address(&url).map_err(|why| ProblemDocument::at("/host", &format!("`host` {why}")))?;
-    let found = target.backends.iter().find(|backend| backend.address.identity() == wanted.identity());
-    let Some(backend) = found else {
-        let detail = format!("the target {} has no server `{}`", target.name, clipped(&url));
-        return Err(ProblemDocument::plain(StatusCode::NOT_FOUND, detail));
+        NamedBackend::of(&url).map_err(|why| ProblemDocument::at("/host", &format!("`host` {why}")))?;
+    let identity = wanted.address.identity();
+    let at_it = target.backends.iter().find(|backend| backend.address.identity() == identity);
+    let missing = |more: &str| {
+        let detail = format!("the target {} has no server `{}`{more}", target.name, clipped(&url));
+        ProblemDocument::plain(StatusCode::NOT_FOUND, detail)
     };
+    let Some(backend) = at_it else { return Err(missing("")) };
+    let (protocol, tls) = (target.config.protocol, backend.tls.is_some());
+    if wanted.protocol.is_some_and(|own| own != protocol) || wanted.tls.is_some_and(|own| own != tls) {
+        return Err(missing(&format!("; it has `{}://{}`", spoken(protocol, tls), backend.address)));
+    }
     let wishes = vec![Wish::Remove(ObjectName::backend(&target.name, &backend.name))];
     change(api, asked, wishes, None, None).await.map(|done| ok(&done))
 }

@@ -80,6 +80,8 @@ impl Api {
                 self.about.config.as_deref().map(Path::new),
             )
         });
+        // Whoever looks at what it says later sees this name at a terminal, which another one's words shall not drive.
+        let file = file.map(|name| name.replace(char::is_control, "·"));
         let name = file.or_else(|| self.about.config.clone()).unwrap_or_else(|| "request".to_owned());
         Arc::new(move || read(&text, &name, fence.as_ref()))
     }

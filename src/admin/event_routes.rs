@@ -75,9 +75,15 @@ fn feed(api: &Arc<Api>, asked: &Question, kinds: Vec<EventKind>) -> AdminOutcome
 
 /// The kinds that are asked for.
 fn kinds(asked: &Question) -> Result<Vec<EventKind>, ProblemDocument> {
-    let written = asked.query("kind").unwrap_or_default();
+    let Some(written) = asked.query("kind") else { return Ok(Vec::new()) };
     let names = written.split(',').map(str::trim).filter(|name| !name.is_empty());
-    names.map(|name| EventKind::named(name).ok_or_else(|| unknown(name))).collect()
+    let kinds: Vec<EventKind> =
+        names.map(|name| EventKind::named(name).ok_or_else(|| unknown(name))).collect::<Result<_, _>>()?;
+    if kinds.is_empty() {
+        // None would stand for all of them.
+        return Err(ProblemDocument::plain(StatusCode::BAD_REQUEST, "`kind` names no kind"));
+    }
+    Ok(kinds)
 }
 
 fn unknown(name: &str) -> ProblemDocument {

@@ -15,7 +15,7 @@ use super::exchange::question::Question;
 use super::route::AdminOutcome;
 use super::wire::ChangeReport;
 use crate::config::model::{BackendAddress, BackendConfig, BackendState, Portion};
-use crate::config::{AdditionFault, Loaded, Unwritten, backend_address};
+use crate::config::{AdditionFault, Loaded, NamedBackend, Unwritten};
 use crate::overlay::{
     AddedBackend, Author, Declined, EntryChange, EntryField, ObjectName, OverlayReport, Wish, report,
 };
@@ -211,7 +211,9 @@ pub(super) async fn change(
 /// container engine for example, and this process may.
 fn adds_strange_socket(wish: &Wish, file: &Loaded) -> bool {
     let Wish::Add { target, backend, .. } = wish else { return false };
-    let Ok(BackendAddress::Unix(path)) = backend_address(&backend.url) else { return false };
+    let Ok(NamedBackend { address: BackendAddress::Unix(path), .. }) = NamedBackend::of(&backend.url) else {
+        return false;
+    };
     let is_named = |named: &BackendConfig| matches!(&named.address, BackendAddress::Unix(at) if *at == path);
     let found = file.config.targets.iter().find(|one| *one.name == **target);
     found.is_some_and(|target| !target.backends.iter().any(is_named))

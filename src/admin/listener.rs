@@ -21,7 +21,7 @@ use crate::instance::{SocketPlace, StateFolder, UsualFolders, Whereabouts, make_
 use crate::net::socket;
 use crate::net::socket_file::SocketFile;
 
-/// Connections at once; when one more comes, the one that has been idle for longest is closed.
+/// Connections at once; when one more comes, another one makes room ([`GuestList`]).
 const CONNECTIONS: usize = 64;
 /// Those beside them that are being closed.
 const LEAVING: usize = 16;
@@ -164,7 +164,7 @@ impl AdminListener {
             if let Ok(peer) = stream.peer_cred()
                 && may(own, peer.uid())
             {
-                // Whoever comes while all are being answered is closed.
+                // Whoever comes while the requests of all are worked on is closed.
                 let Some(place) = guests.admit() else { continue };
                 tokio::spawn(answer_one(stream, place, permit, Arc::clone(api), Caller::user(peer.uid())));
             }

@@ -89,13 +89,15 @@ pub(super) fn understood(
         };
         *word = meant.into();
     }
-    let has_options = |word: &OsString| {
-        word.to_str()
-            .is_some_and(|word| word != "check" && commands.contains(&word) && !exists(Path::new(word)))
-    };
     let is_foreign = |word: &OsString| ELSEWHERE_OPTIONS.iter().any(|(other, _)| word == other);
-    // A word behind a foreign option is meant as its value: `-s reload`.
-    if !words.windows(2).any(|pair| has_options(&pair[1]) && !is_foreign(&pair[0])) {
+    let has_options = |(at, pair): (usize, &[OsString])| {
+        let [before, word] = pair else { return false };
+        let is_command = word.to_str().is_some_and(|word| word != "check" && commands.contains(&word));
+        // What comes first is the command, also where a file has its name. A word behind a foreign option is meant as its value:
+        // `-s reload`.
+        is_command && (at == 0 || !exists(Path::new(word)) && !is_foreign(before))
+    };
+    if !words.windows(2).enumerate().any(has_options) {
         words = options(words)?;
     }
     let Some(at) = first_word(&words) else { return settled(words, exists) };
@@ -215,7 +217,7 @@ mod tests {
     fn meant(typed: &str, files: &[&str]) -> Result<String, String> {
         let words = std::iter::once("evenkeel").chain(typed.split_whitespace()).map(OsString::from).collect();
         let exists = |path: &Path| files.iter().any(|file| Path::new(file) == path);
-        let understood = understood(words, &["check", "demo", "simulate", "plan"], &exists)?;
+        let understood = understood(words, &["check", "demo", "simulate", "plan", "log"], &exists)?;
         Ok(understood[1..].iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "))
     }
 
@@ -256,6 +258,17 @@ mod tests {
         assert_eq!(meant("run", &["run"]), Ok("run".to_owned()));
         assert_eq!(meant("", &["evenkeel.yaml"]), Ok(String::new()));
         assert_eq!(meant("start", &["evenkeel.yml"]), Ok(String::new()));
+    }
+
+    #[test]
+    fn a_command_that_comes_first_keeps_its_options_beside_a_file_of_its_name() {
+        for typed in ["log -f", "log -f --json", "plan -p 80", "plan"] {
+            assert_eq!(meant(typed, &["log", "plan"]), Ok(typed.to_owned()), "{typed}");
+        }
+        // Behind an option it is the file, and `check` has habits of its own.
+        assert_eq!(meant("-f log", &["log"]), Ok("-c log".to_owned()));
+        assert_eq!(meant("-c log", &["log"]), Ok("-c log".to_owned()));
+        assert_eq!(meant("check -f log", &["check", "log"]), Ok("check -c log".to_owned()));
     }
 
     #[test]

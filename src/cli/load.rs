@@ -7,6 +7,7 @@ use super::args::Settings;
 use super::habits;
 use super::serve::ConfigSource;
 use crate::config::{self, Files, Flags, Loaded};
+use crate::decision::verify;
 use crate::reload::running::TextsLoader;
 
 /// Loads the config that flags and file amount to.
@@ -16,10 +17,11 @@ pub(super) fn config(settings: &Settings) -> anyhow::Result<Loaded> {
     match file.as_deref() {
         Some(path) if is_input(path) => {
             let loaded = config::load_from(std::io::stdin().lock(), "standard input", &flags, &env)?;
+            let loaded = verify(loaded)?;
             // It can't be read again, so nobody is to watch what it names.
             Ok(Loaded { files: Files::default(), ..loaded })
         }
-        path => Ok(config::load(path, &flags, &env)?),
+        path => Ok(verify(config::load(path, &flags, &env)?)?),
     }
 }
 
@@ -52,12 +54,13 @@ pub(super) fn source(settings: &Settings) -> ConfigSource {
             let flags = text_settings.flags();
             let file = file(&text_settings).filter(|file| !is_input(file));
             if let Some(fence) = fence {
-                return Ok(config::load_fenced(text, name, file.as_deref(), &flags, fence)?);
+                return Ok(verify(config::load_fenced(text, name, file.as_deref(), &flags, fence)?)?);
             }
-            Ok(match file {
+            let loaded = match file {
                 Some(file) => config::load_instead(text, name, &file, &flags, &env)?,
                 None => config::load_text(text, name, Path::new(""), &flags, &env)?,
-            })
+            };
+            Ok(verify(loaded)?)
         }),
     }
 }
@@ -66,7 +69,7 @@ pub(super) fn source(settings: &Settings) -> ConfigSource {
 fn with_texts(path: PathBuf, flags: Flags) -> TextsLoader {
     Arc::new(move |texts| {
         let env = |name: &str| std::env::var(name).ok();
-        Ok(config::load_with(&path, texts, &flags, &env)?)
+        Ok(verify(config::load_with(&path, texts, &flags, &env)?)?)
     })
 }
 

@@ -18,6 +18,7 @@ use crate::lasting::again;
 use crate::reload::Reloader;
 use crate::reload::begun::Begun;
 use crate::reload::running::{Loader, RunningConfig, TextsLoader, Tune};
+use crate::reload::trial::replacement::clear_leftovers;
 use crate::server::{Options, Server, StartError};
 use crate::shutdown::Shutdown;
 use crate::store::local::{LockedFolder, Unlocked};
@@ -59,6 +60,7 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
     let folders = UsualFolders::here();
     let whereabouts = Whereabouts::of(&loaded.config.instance, file.as_deref(), &folders);
     let state = state_folder(&whereabouts)?;
+    loaded.files.written().paths().flat_map(clear_leftovers).for_each(|path| events::leftover_removed(&path));
     let begun = Begun::load(loaded, store(&state, LocalStore::OVERLAY));
     let force = Arc::clone(&begun.laid.loaded);
     let (config, rows) = (&force.config, &force.effective);

@@ -159,12 +159,26 @@ impl BackendRules {
     }
 }
 
-/// Where the backend of this URL is.
-///
-/// # Errors
-/// What is wrong with the URL, as a predicate.
-pub fn backend_address(url: &str) -> Result<BackendAddress, String> {
-    backend_url(url, "http").map(|place| place.address).map_err(|wrong| wrong.message)
+/// What the URL of a backend says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedBackend {
+    /// Where it is.
+    pub address: BackendAddress,
+    /// What it speaks; `None`: a unix socket, whose URL does not say.
+    pub protocol: Option<Protocol>,
+    /// Whether with TLS; `None` as above.
+    pub tls: Option<bool>,
+}
+
+impl NamedBackend {
+    /// Reads a URL.
+    ///
+    /// # Errors
+    /// What is wrong with it, as a predicate.
+    pub fn of(url: &str) -> Result<NamedBackend, String> {
+        let place = backend_url(url, "http").map_err(|wrong| wrong.message)?;
+        Ok(NamedBackend { address: place.address, protocol: place.protocol, tls: place.tls })
+    }
 }
 
 impl BackendAddress {

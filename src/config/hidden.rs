@@ -55,38 +55,35 @@ pub(super) fn without_user(url: &str) -> String {
     characters.into_iter().collect()
 }
 
-/// Where users and their passwords stand in the URLs of a line: all between `://` and the last `@` before a blank or a quote.
+/// Where users and their passwords stand in the URLs of a line: all up to the last `@`.
 fn users(line: &[char]) -> Vec<(usize, usize)> {
-    let mut found = Vec::new();
-    let mut from = 0;
-    while let Some(at) = line[from..].windows(3).position(|three| three == [':', '/', '/']) {
-        let start = from + at + 3;
-        let is_inside = |c: &&char| !c.is_whitespace() && !['"', '\'', '`'].contains(*c);
-        let end = start + line[start..].iter().take_while(is_inside).count();
-        let length = line[start..end].iter().rposition(|c| *c == '@').unwrap_or(0);
-        if length > 0 {
-            found.push((start, start + length));
-        }
-        from = end;
-    }
-    found
+    let user = |(start, end): (usize, usize)| {
+        let length = line[start..end].iter().rposition(|c| *c == '@').filter(|length| *length > 0)?;
+        Some((start, start + length))
+    };
+    urls(line).into_iter().filter_map(user).collect()
 }
 
 /// Where the paths of URLs stand in a line: all behind the host. One `/` is none.
 fn paths(line: &[char]) -> Vec<(usize, usize)> {
+    let path = |(start, end): (usize, usize)| {
+        let closing = line[start..end].iter().rev().take_while(|c| [',', ']', '}'].contains(*c)).count();
+        let end = end - closing;
+        let path = start + line[start..end].iter().position(|c| matches!(c, '/' | '?'))? + 1;
+        (path < end).then_some((path, end))
+    };
+    urls(line).into_iter().filter_map(path).collect()
+}
+
+/// Where URLs stand in a line, without their schemes: all between `://` and a blank or a quote.
+fn urls(line: &[char]) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut from = 0;
     while let Some(at) = line[from..].windows(3).position(|three| three == [':', '/', '/']) {
         let start = from + at + 3;
         let is_inside = |c: &&char| !c.is_whitespace() && !['"', '\'', '`'].contains(*c);
-        let end = start + line[start..].iter().take_while(is_inside).count();
-        let closing = line[start..end].iter().rev().take_while(|c| [',', ']', '}'].contains(*c)).count();
-        if let Some(path) = line[start..end - closing].iter().position(|c| matches!(c, '/' | '?'))
-            && start + path + 1 < end - closing
-        {
-            found.push((start + path + 1, end - closing));
-        }
-        from = end;
+        from = start + line[start..].iter().take_while(is_inside).count();
+        found.push((start, from));
     }
     found
 }

@@ -25,6 +25,7 @@ mod schema;
 mod slips;
 mod snippet;
 mod strangers;
+mod test_place;
 mod token_file;
 mod units;
 mod validate;
@@ -40,7 +41,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-pub use addition::{Addition, AdditionFault, NewBackend, backend_address};
+pub use addition::{Addition, AdditionFault, NamedBackend, NewBackend};
 pub use certificate::identity_of;
 pub use effective::Effective;
 pub use error::{Problem, Problems};
@@ -54,6 +55,7 @@ pub use save::{
 };
 pub use save::{rewrite, sources};
 pub use schema::schema;
+pub use test_place::{FailedTest, TestPlace};
 pub use token_file::token_file_faults;
 pub use validate::BackendRules;
 
@@ -81,9 +83,17 @@ pub struct Loaded {
     pub backend_rules: Arc<[BackendRules]>,
     /// The config file and those that it includes, in the order in which they were read.
     pub sources: Arc<[SourceStamp]>,
+    /// Where its `tests` stand, in their order. Whether they pass is another question.
+    pub test_places: Arc<[TestPlace]>,
 }
 
 impl Loaded {
+    /// It as a config that is refused because these of its tests fail.
+    #[must_use]
+    pub fn failing(&self, failed: Vec<FailedTest>) -> Problems {
+        test_place::problems(&self.test_places, failed, &self.files)
+    }
+
     /// All that `check` warns of, one line each.
     #[must_use]
     pub fn all_warnings(&self, now: SystemTime) -> Vec<String> {
@@ -308,8 +318,10 @@ fn accept(mut raw: Raw, flags: &Flags, mut report: Report) -> Result<Loaded, Pro
     let (config, backend_rules) = validate::accept(&raw, &mut report, &mut rows);
     if report.is_empty() {
         let sources = report.sources().iter().map(SourceStamp::of).collect();
+        let test_places = TestPlace::all(raw.tests.iter().map(|test| &test.spot), &report).into();
         let (warnings, files, named) = report.into_accepted();
-        Ok(Loaded { config, effective: rows.into_list(), warnings, files, named, backend_rules, sources })
+        let effective = rows.into_list();
+        Ok(Loaded { config, effective, warnings, files, named, backend_rules, sources, test_places })
     } else {
         Err(report.finish())
     }

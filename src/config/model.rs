@@ -9,6 +9,7 @@ mod instance;
 mod log;
 pub mod resilience;
 pub mod route;
+mod routing_test;
 pub mod template;
 pub mod text;
 pub mod tls;
@@ -29,6 +30,7 @@ pub use instance::{AdminSocket, Instance};
 pub use log::{AccessLog, EventFormat, LogFormat, LogPath, Share};
 pub use resilience::Resilience;
 pub use route::{Normalize, RouteConfig};
+pub use routing_test::{Expectation, ExpectedAnswer, RoutingTest, SampleRequest};
 pub use template::Template;
 pub use text::Text;
 pub use watch::WatchMode;
@@ -67,6 +69,8 @@ pub struct Config {
     pub log_format: EventFormat,
     /// Peers whose forwarding headers are kept instead of replaced.
     pub trusted_proxies: Vec<IpNet>,
+    /// What has to become of requests before any of this is taken, in the order of the files.
+    pub tests: Vec<RoutingTest>,
 }
 
 impl Config {

@@ -195,19 +195,29 @@ impl Report {
         // A stable sort keeps the order of discovery at one place.
         self.list.sort_by_key(order);
         self.list.dedup();
-        let mut shown: HashMap<u16, Vec<&str>> = HashMap::new();
-        for problem in &mut self.list {
-            if let Some(place) = problem.place {
-                let source = self.sources.get(usize::from(place.file));
-                let text = || source.map(|source| lines(&source.text).collect()).unwrap_or_default();
-                let line =
-                    shown.entry(place.file).or_insert_with(text).get((place.line as usize).saturating_sub(1));
-                let secrets: Vec<Place> =
-                    self.secrets.iter().filter(|secret| secret.file == place.file).copied().collect();
-                problem.snippet = line.map(|line| snippet(&hidden::mask(line, place.line, &secrets), place));
-            }
-        }
+        show_lines(&mut self.list, &self.sources, &self.secrets);
         Problems { list: self.list, files: self.files, sources: self.sources }
+    }
+
+    /// Problems without words at these spots, as they would be told.
+    pub(super) fn dressed<'s>(&self, spots: impl Iterator<Item = &'s Spot>) -> Vec<Problem> {
+        let bare = |spot: &Spot| Problem {
+            file: spot.place.map(|place| self.name(place)),
+            place: spot.place,
+            message: String::new(),
+            expected: None,
+            hint: None,
+            note: None,
+            fix: None,
+            is_syntax: false,
+            snippet: None,
+        };
+        let mut list: Vec<Problem> = spots.map(bare).collect();
+        if let Some(guard) = &self.guard {
+            list.iter_mut().for_each(|problem| guard.mask(problem));
+        }
+        show_lines(&mut list, &self.sources, &self.secrets);
+        list
     }
 
     fn push(&mut self, file: Option<Arc<str>>, place: Option<Place>, message: String) -> &mut Problem {
@@ -225,5 +235,21 @@ impl Report {
         self.list.push(problem);
         let last = self.list.len() - 1;
         &mut self.list[last]
+    }
+}
+
+/// Adds the line that each is about.
+fn show_lines(list: &mut [Problem], sources: &[SourceFile], secrets: &[Place]) {
+    let mut shown: HashMap<u16, Vec<&str>> = HashMap::new();
+    for problem in list {
+        if let Some(place) = problem.place {
+            let source = sources.get(usize::from(place.file));
+            let text = || source.map(|source| lines(&source.text).collect()).unwrap_or_default();
+            let line =
+                shown.entry(place.file).or_insert_with(text).get((place.line as usize).saturating_sub(1));
+            let secrets: Vec<Place> =
+                secrets.iter().filter(|secret| secret.file == place.file).copied().collect();
+            problem.snippet = line.map(|line| snippet(&hidden::mask(line, place.line, &secrets), place));
+        }
     }
 }

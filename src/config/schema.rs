@@ -7,7 +7,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::raw::{Key, Kind, NAME, SHAPES, Shape};
+use super::raw::{Key, Kind, NAME, SHAPES, Shape, TOKEN};
 use super::units::{any_case, show_duration, show_size, size_pattern, time_pattern};
 use super::yaml::{FALSE_WORDS, TRUE_WORDS};
 
@@ -136,6 +136,24 @@ fn values(kind: &Kind) -> Value {
             let any = json!({ "anyOf": [value, list, test] });
             json!({ "type": "object", "additionalProperties": any, "minProperties": 1 })
         }
+        Kind::Values => {
+            let value = json!({ "type": ["string", "number", "boolean"] });
+            let list = json!({ "type": "array", "items": value, "minItems": 1 });
+            json!({ "type": "object", "additionalProperties": { "anyOf": [value, list] } })
+        }
+        Kind::Lines(has_lists) => {
+            let value = json!({ "type": ["string", "number", "boolean"] });
+            let list = json!({ "type": "array", "items": value, "minItems": 1 });
+            let line = if has_lists { json!({ "anyOf": [value, list] }) } else { value };
+            let names = json!({ "pattern": format!("^(?:{TOKEN})$") });
+            json!({ "type": "object", "additionalProperties": line, "propertyNames": names, "minProperties": 1 })
+        }
+        Kind::Weights(least, most) => json!({
+            "type": "object",
+            "additionalProperties": values(&Kind::Whole(least, most)),
+            "propertyNames": { "pattern": format!("^(?:{NAME})$") },
+            "minProperties": 1,
+        }),
         Kind::Group(shape) => group(shape),
         Kind::Named(shape) => json!({
             "type": "object",

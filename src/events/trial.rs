@@ -74,3 +74,13 @@ pub fn edit_on_trial(file: &str) {
         "{file} has changed, and is not read while a config is on trial: `evenkeel confirm` or `evenkeel rollback` ends that"
     );
 }
+
+/// Logs that what a process has left beside a file when it was killed is removed.
+pub fn leftover_removed(path: &Path) {
+    let path = path.display().to_string();
+    tracing::info!(
+        kind = EventKind::LeftoverRemoved.name(),
+        path,
+        "{path} is removed: a process that was killed while it replaced a file has left it"
+    );
+}

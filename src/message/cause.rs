@@ -179,6 +179,9 @@ causes! {
     /// The backend was silent in the middle of a body.
     AnswerStalled = "answer_stalled", 504, Backend, "The backend stopped in the middle of its answer.";
 
+    /// A header line of a route was left out: its value would have been none. No request ends for it.
+    FieldDropped = "field_dropped", 200, Nobody, "A header line was left out.";
+
     /// As many copies as may wait do, or take as much memory as they may. Of copies alone, as the next three.
     MirrorFull = "mirror_full", 503, Local, "Too many copies are waiting.";
     /// The body of the request is longer than what is copied.

@@ -14,6 +14,8 @@ macro_rules! fields {
             Other,
             /// A field about the client, spelled with `_` for `-`.
             ClientAlias,
+            /// A line of an answer that a route has put there: no Connection line takes it away.
+            Ours,
             $($(#[$doc])* $variant,)*
         }
 
@@ -258,7 +260,7 @@ impl Fields {
 }
 
 // Every field has a bit.
-const _: () = assert!(NAMES.len() + 2 <= u64::BITS as usize);
+const _: () = assert!(NAMES.len() + 3 <= u64::BITS as usize);
 
 impl HeaderField {
     /// The field that `name` spells, in any case.

@@ -6,6 +6,8 @@
 
 use super::{Fields, HeaderField};
 
+mod edit;
+
 /// A range of bytes inside a [`Head`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {

@@ -43,6 +43,7 @@ pub(crate) fn config() -> Config {
         log_level: LogLevel::Info,
         log_format: EventFormat::Text,
         trusted_proxies: Vec::new(),
+        tests: Vec::new(),
     }
 }
 

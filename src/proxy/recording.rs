@@ -24,6 +24,7 @@ pub struct Recording<'a> {
     ctx: &'a WorkerCtx,
     head: Option<&'a Head>,
     moved: Option<&'a BytesMoved>,
+    route: Option<&'a str>,
     ending: Ending,
     /// What is known so far.
     pub record: &'a mut Record,
@@ -33,12 +34,17 @@ impl<'a> Recording<'a> {
     /// Goes on with `record`, which was just begun. `head`: what the client asked, for the access log.
     #[must_use]
     pub fn new(ctx: &'a WorkerCtx, head: Option<&'a Head>, record: &'a mut Record) -> Recording<'a> {
-        Recording { ctx, head, moved: None, ending: Ending::Open, record }
+        Recording { ctx, head, moved: None, route: None, ending: Ending::Open, record }
     }
 
     /// Adds the bytes in `moved` to the Record when it is completed: they count also when the task is cut.
     pub fn count(&mut self, moved: &'a BytesMoved) {
         self.moved = Some(moved);
+    }
+
+    /// Notes the name of its route.
+    pub fn on(&mut self, route: &'a str) {
+        self.route = Some(route);
     }
 
     /// Notes how it ended.
@@ -73,7 +79,8 @@ impl Drop for Recording<'_> {
         }
         self.ctx.cells.record(self.record);
         if let Some(log) = self.ctx.log.borrow_mut().as_mut() {
-            self.ctx.with_names(|names| log.write(self.record, self.head, names, self.ctx.wall()));
+            let asked = (self.head, self.route);
+            self.ctx.with_names(|names| log.write(self.record, asked, names, self.ctx.wall()));
         }
     }
 }

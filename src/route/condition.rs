@@ -1,31 +1,73 @@
 //! Conditions of routes beside host and path.
 
+use std::borrow::Cow;
+
 use crate::config::model::route::{FieldMatch, FieldTest, RouteMatch};
 use crate::message::cookie::cookies;
 
 use super::Asked;
+use super::path_form::escaped;
+
+/// A condition of a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition<'r> {
+    /// On the host.
+    Host,
+    /// On the path.
+    Path,
+    /// On the method.
+    Method,
+    /// On the header of this name, in lower case.
+    Header(&'r str),
+    /// On the parameter of this name in the query.
+    Query(&'r str),
+    /// On the cookie of this name.
+    Cookie(&'r str),
+    /// On the client's address.
+    Client,
+}
 
 /// Whether all conditions but those on host and path hold.
 #[must_use]
 pub(super) fn holds(matches: &RouteMatch, asked: &Asked<'_>) -> bool {
+    unmet(matches, asked).is_none()
+}
+
+/// The first condition that does not hold, but for those on host and path.
+#[must_use]
+pub(super) fn unmet<'r>(matches: &'r RouteMatch, asked: &Asked<'_>) -> Option<Condition<'r>> {
     let RouteMatch { hosts: _, path: _, methods, headers, queries, cookies: named, clients } = matches;
-    (methods.is_empty() || methods.iter().any(|method| method.as_bytes() == asked.head.method()))
-        && headers.iter().all(|field| passes(field, header(asked, &field.name)))
-        && queries.iter().all(|field| passes(field, parameters(asked.query(), field.name.as_bytes())))
-        && named.iter().all(|field| passes(field, cookies(asked.head, &field.name).into_iter()))
-        && (clients.is_empty()
-            || asked
-                .client
-                .map(|client| client.to_canonical())
-                .is_some_and(|client| clients.iter().any(|network| network.contains(&client))))
+    if !methods.is_empty() && methods.iter().all(|method| method.as_bytes() != asked.head.method()) {
+        return Some(Condition::Method);
+    }
+    let failed = headers.iter().find(|field| !passes(field, header(asked, &field.name)));
+    if let Some(field) = failed {
+        return Some(Condition::Header(&field.name));
+    }
+    let failed =
+        queries.iter().find(|field| !passes(field, parameters(asked.query(), field.name.as_bytes())));
+    if let Some(field) = failed {
+        return Some(Condition::Query(&field.name));
+    }
+    let failed = named.iter().find(|field| !passes(field, cookies(asked.head, &field.name).into_iter()));
+    if let Some(field) = failed {
+        return Some(Condition::Cookie(&field.name));
+    }
+    let is_of = |networks: &[ipnet::IpNet]| {
+        let client = asked.client.map(|client| client.to_canonical());
+        client.is_some_and(|client| networks.iter().any(|network| network.contains(&client)))
+    };
+    (!clients.is_empty() && !is_of(clients)).then_some(Condition::Client)
 }
 
 /// Whether one of the values passes, or none is there where none may be.
-fn passes<'a>(field: &FieldMatch, mut values: impl Iterator<Item = &'a [u8]>) -> bool {
+pub fn passes(field: &FieldMatch, mut values: impl Iterator<Item = impl AsRef<[u8]>>) -> bool {
     match &field.test {
-        FieldTest::Is(wanted) => values.any(|value| wanted.iter().any(|one| one.as_bytes() == value)),
+        FieldTest::Is(wanted) => {
+            values.any(|value| wanted.iter().any(|one| one.as_bytes() == value.as_ref()))
+        }
         FieldTest::Present(wanted) => values.next().is_some() == *wanted,
-        FieldTest::Regex(regex) => values.any(|value| regex.is_match(value)),
+        FieldTest::Regex(regex) => values.any(|value| regex.is_match(value.as_ref())),
     }
 }
 
@@ -35,11 +77,35 @@ fn header<'a>(asked: &Asked<'a>, name: &str) -> impl Iterator<Item = &'a [u8]> {
     lines.filter(move |(other, _)| other.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| value)
 }
 
-/// The values of all parameters of this name, as they were written; one without `=` is empty.
-fn parameters<'a>(query: &'a [u8], name: &[u8]) -> impl Iterator<Item = &'a [u8]> {
-    query.split(|&byte| byte == b'&').filter_map(move |pair| match pair.strip_prefix(name)? {
-        [] => Some(&[][..]),
-        [b'=', value @ ..] => Some(value),
-        _ => None,
+/// The values of all parameters of this name; one without `=` is empty. Names and values are decoded, as whoever reads them behind us
+/// decodes them: no spelling of a parameter gets past a condition on it.
+fn parameters<'a>(query: &'a [u8], name: &[u8]) -> impl Iterator<Item = Cow<'a, [u8]>> {
+    query.split(|&byte| byte == b'&').filter_map(move |pair| {
+        let end = memchr::memchr(b'=', pair).unwrap_or(pair.len());
+        (*decoded(&pair[..end]) == *name).then(|| decoded(pair.get(end + 1..).unwrap_or_default()))
     })
+}
+
+/// Without `%XX` and `+` (`application/x-www-form-urlencoded`). A `%` without two hex digits stands for itself.
+fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
+    if memchr::memchr2(b'%', b'+', text).is_none() {
+        return Cow::Borrowed(text);
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&byte, behind)) = rest.split_first() {
+        rest = behind;
+        out.push(match byte {
+            b'+' => b' ',
+            b'%' => match escaped(rest) {
+                Some(value) => {
+                    rest = &rest[2..];
+                    value
+                }
+                None => byte,
+            },
+            _ => byte,
+        });
+    }
+    Cow::Owned(out)
 }

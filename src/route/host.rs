@@ -1,6 +1,7 @@
 //! The host of a request, and routes by host.
 
 use std::collections::HashMap;
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use crate::config::model::RouteConfig;
@@ -10,7 +11,7 @@ use super::paths::Paths;
 /// The longest name that DNS knows (RFC 1035 §3.1); a longer one is nobody's.
 const LONGEST: usize = 253;
 
-/// A host and a port as routes compare them: in lower case, without a dot at the end.
+/// A host and a port as routes compare them: in lower case, without a dot at the end, addresses and ports in their shortest form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct HostKey {
     bytes: [u8; LONGEST + 6],
@@ -28,15 +29,23 @@ impl HostKey {
         let colon = memchr::memrchr(b':', authority).filter(|&colon| colon >= bracket);
         let (name, port) = authority.split_at(colon.unwrap_or(authority.len()));
         let name = name.strip_suffix(b".").unwrap_or(name);
-        let port = if port.len() < 2 { &[][..] } else { port };
-        if name.is_empty() || name.len() > LONGEST || port.len() > 6 {
+        let shortest = address(name);
+        let name = shortest.as_ref().map_or(name, String::as_bytes);
+        if name.is_empty() || name.len() > LONGEST {
             return None;
         }
         let mut bytes = [0; LONGEST + 6];
         bytes[..name.len()].copy_from_slice(name);
         bytes[..name.len()].make_ascii_lowercase();
-        let end = name.len() + port.len();
-        bytes[name.len()..end].copy_from_slice(port);
+        let mut end = name.len();
+        // One with more digits than a port has is none that a route could name.
+        let zeros = port.iter().skip(1).take_while(|&&digit| digit == b'0').count();
+        let digits = port.get(1 + zeros..).unwrap_or_default();
+        if (1..=5).contains(&digits.len()) {
+            bytes[end] = b':';
+            bytes[end + 1..=end + digits.len()].copy_from_slice(digits);
+            end += 1 + digits.len();
+        }
         Some(HostKey { bytes, name: name.len(), end })
     }
 
@@ -49,6 +58,13 @@ impl HostKey {
     fn suffixes(&self) -> impl Iterator<Item = usize> {
         memchr::memchr_iter(b'.', &self.bytes[..self.name]).map(|dot| dot + 1)
     }
+}
+
+/// The shortest form of an address in brackets.
+fn address(name: &[u8]) -> Option<String> {
+    let inside = name.strip_prefix(b"[")?.strip_suffix(b"]")?;
+    let ip: Ipv6Addr = std::str::from_utf8(inside).ok()?.parse().ok()?;
+    Some(format!("[{ip}]"))
 }
 
 /// Routes of one rank, by host.
@@ -123,7 +139,12 @@ mod tests {
         assert_eq!(told("shop.example:"), both("shop.example", "shop.example"));
         assert_eq!(told("[2001:DB8::1]"), both("[2001:db8::1]", "[2001:db8::1]"));
         assert_eq!(told("[::1]:80"), both("[::1]:80", "[::1]"));
-        for none in ["", ".", ":80", &"a".repeat(254), "a:1234567"] {
+        assert_eq!(told("[2001:0DB8:0:0:0:0:0:1]:0443"), both("[2001:db8::1]:443", "[2001:db8::1]"));
+        assert_eq!(told("a:000080"), both("a:80", "a"));
+        for odd in ["a:", "a:0", "a:1234567"] {
+            assert_eq!(told(odd), both("a", "a"), "{odd}");
+        }
+        for none in ["", ".", ":80", &"a".repeat(254)] {
             assert_eq!(told(none), None, "{none}");
         }
     }

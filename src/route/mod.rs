@@ -2,25 +2,35 @@
 //!
 //! The order in which routes are asked is that of docs/routing.md: those with an `order`, the lowest first; then by host, by path, by the
 //! number of their conditions, and in the order of the file. The first that takes the request has it. What is looked up goes by hash and
-//! by segment, so the time of a lookup does not grow with the number of routes; `naive`, in the tests, finds the same the slow way.
+//! by segment, so the time of a lookup does not grow with the number of routes; a fuzz target finds the same the slow way.
 
 pub mod access;
 mod asked;
-mod condition;
+pub mod condition;
+mod edits;
+mod facts;
 mod host;
-#[cfg(test)]
-mod naive;
+pub mod nearer;
 pub mod path_form;
 mod paths;
+mod readings;
+pub mod render;
+mod rewrite;
 pub mod split;
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::config::model::RouteConfig;
+use crate::config::model::route::PathPattern;
 
 pub use asked::Asked;
+pub use edits::LineEdits;
+pub use facts::{Groups, TextFacts};
 use host::{HostKey, Hosts};
+use path_form::PathFault;
+pub use rewrite::rewrite;
 
 /// The routes of one listener, ready to be asked.
 #[derive(Debug)]
@@ -48,16 +58,60 @@ impl Router {
     }
 
     /// The place of the route that a request belongs to; `None`: there is none.
-    #[must_use]
-    pub fn find(&self, asked: &Asked<'_>) -> Option<usize> {
+    ///
+    /// # Errors
+    /// A backend may take its path for one of another route.
+    pub fn find(&self, asked: &Asked<'_>) -> Result<Option<usize>, PathFault> {
+        let host = self.host(asked);
+        let found = self.nearest(host.as_ref(), asked);
+        match found {
+            Some(place) if !readings::is_plain(asked.path) => self.only(place, host.as_ref(), asked),
+            _ => Ok(found),
+        }
+    }
+
+    /// What is compared of its host.
+    fn host(&self, asked: &Asked<'_>) -> Option<HostKey> {
         let host = HostKey::of(asked.head.authority());
         let is_named = |host: &HostKey| self.ranks.iter().any(|rank| rank.names(host));
-        let host = match &self.default_host {
+        match &self.default_host {
             Some(default) => host.filter(is_named).or_else(|| Some(default.clone())),
             None => host,
-        };
+        }
+    }
+
+    fn nearest(&self, host: Option<&HostKey>, asked: &Asked<'_>) -> Option<usize> {
         let mut takes = |place: usize| condition::holds(&self.routes[place].matches, asked);
-        self.ranks.iter().find_map(|rank| rank.find(host.as_ref(), asked.path, &mut takes))
+        self.ranks.iter().find_map(|rank| rank.find(host, asked.path, &mut takes))
+    }
+
+    /// `place`, if the request is the same route's however a backend reads its path.
+    #[cold]
+    fn only(
+        &self,
+        place: usize,
+        host: Option<&HostKey>,
+        asked: &Asked<'_>,
+    ) -> Result<Option<usize>, PathFault> {
+        let spelled = match &self.routes[place].matches.path {
+            // Whoever writes such a path means it.
+            PathPattern::Exact(_) => Some(&[][..]),
+            PathPattern::Prefix(prefix) if !readings::is_plain(prefix.as_bytes()) => {
+                asked.path.get(prefix.len()..)
+            }
+            PathPattern::Prefix(_) | PathPattern::Regex(_) | PathPattern::Any => None,
+        };
+        let is_sure = match spelled {
+            Some(rest) => readings::is_plain(rest),
+            None => readings::each(asked.path, |path| {
+                match self.nearest(host, &Asked { path, ..*asked }) == Some(place) {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                }
+            })
+            .is_continue(),
+        };
+        if is_sure { Ok(Some(place)) } else { Err(PathFault::Ambiguous) }
     }
 }
 

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use crate::config::model::Normalize;
-use crate::config::model::route::{DotSegments, EncodedSlash};
+use crate::config::model::route::{DotSegments, EncodedSlash, PathPattern};
 
 /// What is wrong with a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub enum PathFault {
     DotSegment,
     /// More `..` than there are segments.
     AboveRoot,
+    /// A backend may take it for the path of another route.
+    Ambiguous,
 }
 
 /// The one form of `path`, which has no query.
@@ -41,12 +43,17 @@ pub fn form<'a>(path: &'a [u8], rules: &Normalize) -> Result<Cow<'a, [u8]>, Path
         [b'/', ..] => {}
         _ => return Err(PathFault::NoSlash),
     }
-    let is_plain = |pair: &[u8]| match pair {
-        [b'%' | b'\\' | b'#', _] | [b'/', b'.'] => false,
-        [b'/', b'/'] => !rules.merge_slashes,
-        _ => true,
-    };
-    if path.windows(2).all(is_plain) && !matches!(path.last(), Some(b'%' | b'\\' | b'#')) {
+    let mut before = 0;
+    let is_formed = path.iter().all(|&byte| {
+        let last = std::mem::replace(&mut before, byte);
+        match byte {
+            b'%' | b'\\' | b'#' => false,
+            b'/' => last != b'/' || !rules.merge_slashes,
+            b'.' => last != b'/',
+            _ => PathPattern::may_have(byte),
+        }
+    });
+    if is_formed {
         return Ok(Cow::Borrowed(path));
     }
     let mut out = Vec::with_capacity(path.len());
@@ -95,12 +102,18 @@ fn push_segment(out: &mut Vec<u8>, segment: &[u8], rules: &Normalize) -> Result<
         if byte == b'\\' || byte == b'#' {
             return Err(PathFault::StrayByte);
         }
-        if byte != b'%' {
-            out.push(byte);
-            continue;
-        }
-        let value = escaped(rest).ok_or(PathFault::BadEscape)?;
-        rest = &rest[2..];
+        let value = match byte {
+            b'%' => {
+                let value = escaped(rest).ok_or(PathFault::BadEscape)?;
+                rest = &rest[2..];
+                value
+            }
+            _ if PathPattern::may_have(byte) => {
+                out.push(byte);
+                continue;
+            }
+            _ => byte,
+        };
         match value {
             0..=0x1f | 0x7f => return Err(PathFault::Control),
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
@@ -142,15 +155,18 @@ fn push_segment(out: &mut Vec<u8>, segment: &[u8], rules: &Normalize) -> Result<
 }
 
 /// The byte that the two hex digits at the front stand for.
-fn escaped(digits: &[u8]) -> Option<u8> {
+pub(super) fn escaped(digits: &[u8]) -> Option<u8> {
     let [high, low, ..] = digits else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16);
     u8::try_from(digit(*high)? << 4 | digit(*low)?).ok()
 }
 
-/// The byte of an escape that comes next.
+/// The byte that comes next, escaped or not.
 fn next(rest: &[u8]) -> Option<u8> {
-    escaped(rest.strip_prefix(b"%")?)
+    match rest.split_first()? {
+        (b'%', digits) => escaped(digits),
+        (byte, _) => Some(*byte),
+    }
 }
 
 #[cfg(test)]

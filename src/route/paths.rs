@@ -36,7 +36,8 @@ impl Paths {
             PathPattern::Any => self.any.push(place),
             PathPattern::Exact(path) => self.exact.entry(path.as_bytes().into()).or_default().push(place),
             PathPattern::Prefix(prefix) => {
-                let segments = prefix.split('/').filter(|segment| !segment.is_empty());
+                let below = prefix.trim_end_matches('/').strip_prefix('/');
+                let segments = below.into_iter().flat_map(|below| below.split('/'));
                 let node = segments.fold(&mut self.root, |node, segment| {
                     node.below.entry(segment.as_bytes().into()).or_default()
                 });

@@ -62,6 +62,8 @@ pub(super) struct RefusalWatch {
     told: HashMap<(RefusedAt, Cause), u64>,
     cut_pace: Pace,
     cut: HashMap<ListenerId, u64>,
+    dropped_pace: Pace,
+    dropped: HashMap<ListenerId, u64>,
     accepts: Pace,
 }
 
@@ -78,17 +80,16 @@ impl RefusalWatch {
             let told = std::mem::replace(&mut self.told, sums);
             events::refused(&added(&told, &self.told, names), span);
         }
-        let mut cut: HashMap<ListenerId, u64> = HashMap::new();
-        for (listener, count) in cells.iter().flat_map(|cells| cells.refusals.cuts()) {
-            *cut.entry(listener).or_default() += count;
-        }
+        let cut = by_listener(cells.iter().flat_map(|cells| cells.refusals.cuts()));
         if step(&mut self.cut_pace, cut.values().sum(), now).is_some() {
-            let told = std::mem::replace(&mut self.cut, cut);
-            for (listener, count) in &self.cut {
-                let count = count - told.get(listener).copied().unwrap_or(0);
-                if count > 0 {
-                    events::connections_cut(&names.said_of_listener(*listener), count);
-                }
+            for (listener, count) in more(&mut self.cut, cut) {
+                events::connections_cut(&names.said_of_listener(listener), count);
+            }
+        }
+        let dropped = by_listener(cells.iter().flat_map(|cells| cells.refusals.dropped_lines()));
+        if step(&mut self.dropped_pace, dropped.values().sum(), now).is_some() {
+            for (listener, count) in more(&mut self.dropped, dropped) {
+                events::fields_dropped(&names.said_of_listener(listener), count);
             }
         }
         let shortages = cells.iter().map(|cells| cells.accept_shortages.value()).sum();
@@ -98,6 +99,23 @@ impl RefusalWatch {
             events::accept_failed(count, &io::Error::from_raw_os_error(code));
         }
     }
+}
+
+/// Sums over all workers.
+fn by_listener(counts: impl Iterator<Item = (ListenerId, u64)>) -> HashMap<ListenerId, u64> {
+    let mut sums = HashMap::new();
+    for (listener, count) in counts {
+        *sums.entry(listener).or_default() += count;
+    }
+    sums
+}
+
+/// Puts `sums` in the place of what was `told`, and gives what has been added.
+fn more(told: &mut HashMap<ListenerId, u64>, sums: HashMap<ListenerId, u64>) -> Vec<(ListenerId, u64)> {
+    let before = std::mem::replace(told, sums);
+    let added =
+        |(listener, sum): (&ListenerId, &u64)| (*listener, sum - before.get(listener).copied().unwrap_or(0));
+    told.iter().map(added).filter(|(_, count)| *count > 0).collect()
 }
 
 /// What has been added to what was told.

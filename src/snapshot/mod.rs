@@ -16,6 +16,7 @@ use rustls::ServerConfig;
 use crate::config::model::{self, Normalize};
 use crate::message::{BackendId, ListenerId, TargetId};
 use crate::net::now;
+use crate::route::path_form::PathFault;
 use crate::route::{Asked, Router};
 use crate::slots::{HeldSlot, Slots};
 use crate::targets::{Gone, Prepared, Registry, Target};
@@ -78,9 +79,17 @@ impl Listener {
     }
 
     /// The route that a request belongs to; `None`: there is none.
+    ///
+    /// # Errors
+    /// A backend may take its path for one of another route.
+    pub fn route(&self, asked: &Asked<'_>) -> Result<Option<&Route>, PathFault> {
+        Ok(self.router.find(asked)?.and_then(|place| self.routes.get(place)))
+    }
+
+    /// How its routes are found.
     #[must_use]
-    pub fn route(&self, asked: &Asked<'_>) -> Option<&Route> {
-        self.routes.get(self.router.find(asked)?)
+    pub fn router(&self) -> &Router {
+        &self.router
     }
 
     /// Its routes, in the order of the file.

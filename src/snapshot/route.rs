@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use crate::config::model::resilience::Retries;
-use crate::config::model::route::{Action, RouteOverrides};
+use crate::config::model::route::{Action, HeaderEdit, RouteOverrides};
+use crate::config::model::text::{TextPiece, Variable};
 use crate::config::model::{HashKey, RouteConfig, Timeouts};
+use crate::route::LineEdits;
 use crate::targets::Target;
 
 /// One route of a listener, ready for use.
@@ -18,6 +20,14 @@ pub struct Route {
     pub mirror: Option<Arc<Target>>,
     /// Bytes of a request body; `None`: any.
     pub body: Option<u64>,
+    /// Edits of requests on their way to a backend.
+    pub request_edits: LineEdits,
+    /// Edits of answers on their way to the client.
+    pub answer_edits: LineEdits,
+    /// The lines of its own answer, beside those that say how it is to be read.
+    pub own_lines: LineEdits,
+    /// Whoever asks for the same gets the same from it: neither its match nor its redirect looks at more than method, host and path.
+    pub is_same_for_all: bool,
 }
 
 /// A target, and what holds for requests that come to it on this route.
@@ -81,13 +91,30 @@ impl Route {
             }
             Action::Redirect(_) | Action::Respond(_) => Vec::new(),
         };
+        let own_lines = match &config.action {
+            Action::Respond(respond) => {
+                let set = |(name, text): &(String, _)| HeaderEdit::Set(name.clone(), Clone::clone(text));
+                LineEdits::new(&respond.headers.iter().map(set).collect::<Vec<_>>())
+            }
+            Action::Forward(_) | Action::Split(_) | Action::Redirect(_) => LineEdits::default(),
+        };
         let mirror = config.mirror.as_ref().map(|mirror| find(&mirror.target).ok_or(()));
         Some(Route {
             destinations,
             mirror: mirror.transpose().ok()?,
             body: config.own.body.unwrap_or(body),
+            request_edits: LineEdits::new(&config.headers.request),
+            answer_edits: LineEdits::new(&config.headers.response),
+            own_lines,
+            is_same_for_all: is_same_for_all(config),
             config: Arc::clone(config),
         })
+    }
+
+    /// Whether requests that have its path go on as they come, and so do their answers.
+    #[must_use]
+    pub fn leaves_as_it_is(&self) -> bool {
+        self.config.rewrite.is_none() && self.request_edits.is_empty() && self.answer_edits.is_empty()
     }
 
     /// Whether it takes every request and hands it on as it comes.
@@ -117,4 +144,32 @@ impl Route {
             && self.body == other.body
             && (Arc::ptr_eq(&self.config, &other.config) || self.config == other.config)
     }
+}
+
+/// See [`Route::is_same_for_all`].
+fn is_same_for_all(config: &RouteConfig) -> bool {
+    let matches = &config.matches;
+    let by_host_and_path = |piece: &TextPiece| match piece {
+        TextPiece::Plain(_) => true,
+        TextPiece::Value(variable) => matches!(
+            variable,
+            Variable::Host
+                | Variable::Hostname
+                | Variable::Path
+                | Variable::PathOnly
+                | Variable::Query
+                | Variable::Scheme
+                | Variable::Method
+                | Variable::Group(_)
+        ),
+    };
+    let text = match &config.action {
+        Action::Redirect(redirect) => redirect.to.pieces(),
+        Action::Forward(_) | Action::Split(_) | Action::Respond(_) => &[],
+    };
+    matches.headers.is_empty()
+        && matches.cookies.is_empty()
+        && matches.clients.is_empty()
+        && config.access.is_none()
+        && text.iter().all(by_host_and_path)
 }

@@ -11,6 +11,8 @@ use super::{Kept, StoreRecord};
 
 /// The first line of a journal.
 pub const HEAD: &[u8] = br#"{"journal":1}"#;
+/// How the first line of any form begins, and no other record.
+const ANY_HEAD: &[u8] = br#"{"journal":"#;
 
 /// Digits of the checksum, and the blank behind them.
 const MARGIN: usize = 17;
@@ -27,6 +29,9 @@ pub enum JournalText {
     },
     /// Of a form that this version does not know.
     Foreign,
+    /// Another journal begins in it, at this line counted from 1: somebody has put two files together. Which of the two counts nobody
+    /// knows here.
+    Doubled(usize),
 }
 
 /// One line.
@@ -64,7 +69,10 @@ pub fn read(bytes: &[u8]) -> JournalText {
     let mut damaged = 0;
     for (number, (_, record)) in lines.iter().enumerate() {
         match record {
-            Some(head) if number == 0 && head.starts_with(br#"{"journal":"#) => {
+            Some(head) if head.starts_with(ANY_HEAD) => {
+                if number > 0 {
+                    return JournalText::Doubled(number + 1);
+                }
                 if *head != HEAD {
                     return JournalText::Foreign;
                 }
@@ -94,7 +102,7 @@ mod tests {
     fn kept(bytes: &[u8]) -> Kept {
         match read(bytes) {
             JournalText::Known { kept, .. } => kept,
-            JournalText::Foreign => panic!("not known"),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -132,6 +140,18 @@ mod tests {
         bytes[at] = b'x';
         let found = kept(&bytes);
         assert_eq!((found.records.len(), found.damaged), (1, 0), "what is wrong at the end is torn");
+    }
+
+    #[test]
+    fn a_second_first_line_is_found_wherever_it_is() {
+        let whole = write(&[b"one".to_vec(), b"two".to_vec()]);
+        assert_eq!(read(&[whole.clone(), whole.clone()].concat()), JournalText::Doubled(4));
+        assert_eq!(read(&[line(HEAD), whole.clone()].concat()), JournalText::Doubled(2));
+        assert_eq!(read(&[b"\n".to_vec(), whole.clone()].concat()), JournalText::Doubled(2));
+        assert_eq!(read(&[whole.clone(), line(br#"{"journal":2}"#)].concat()), JournalText::Doubled(4));
+        // One that is torn is nothing yet.
+        let torn = [whole.clone(), line(HEAD)[..20].to_vec()].concat();
+        assert_eq!((kept(&torn).records.len(), kept(&torn).torn), (2, 20));
     }
 
     proptest! {

@@ -63,6 +63,7 @@ impl Store for MemoryStore {
                 Ok(kept)
             }
             JournalText::Foreign => Err(io::Error::other("a later version")),
+            JournalText::Doubled(line) => Err(io::Error::other(format!("another journal in line {line}"))),
         })
     }
 

@@ -32,6 +32,13 @@ pub fn certificate_lines(certificate: &[u8]) -> Vec<u8> {
     lines
 }
 
+/// Whom a certificate is about; empty: it says no such thing.
+#[must_use]
+pub fn certificate_subject(certificate: &[u8]) -> String {
+    let parsed = X509Certificate::from_der(certificate);
+    parsed.map(|(_, parsed)| subject(parsed.subject())).unwrap_or_default()
+}
+
 /// A name as RFC 4514 writes it, the first part first. A comma inside of a value must not look like the one between two:
 /// an authority that has signed `a, O=admins` as somebody's common name has not said that they are one.
 fn subject(name: &X509Name<'_>) -> String {
@@ -116,6 +123,7 @@ mod tests {
         let (_, parsed) = X509Certificate::from_der(certificate.der()).expect("a certificate");
         let expected = r#"O=\ users\ , CN=mallory\, O\=admins\+OU\=\"root\""#;
         assert_eq!(subject(parsed.subject()), expected);
+        assert_eq!(certificate_subject(certificate.der()), expected);
         let lines = String::from_utf8(certificate_lines(certificate.der())).expect("ascii");
         let quoted = expected.replace('\\', r"\\").replace('"', r#"\""#);
         assert!(lines.contains(&format!(";Subject=\"{quoted}\"")), "{lines}");
@@ -126,5 +134,6 @@ mod tests {
         let text = String::from_utf8(certificate_lines(b"x")).expect("ascii");
         assert!(text.starts_with("Client-Cert: :eA==:\r\nX-Forwarded-Client-Cert: Hash=2d7116"), "{text}");
         assert!(text.ends_with("\r\n") && !text.contains("Subject"), "{text}");
+        assert_eq!(certificate_subject(b"x"), "");
     }
 }

@@ -9,6 +9,7 @@ mod https;
 mod log;
 mod logs;
 mod reload;
+mod routing_tests;
 mod shutdown;
 mod simulate;
 mod starts;

@@ -113,7 +113,7 @@ fn the_list_goes_on_behind_an_event_and_has_only_what_is_asked_for() {
     assert_eq!(ids(&events(&process, &format!("?after={first}"))), reloads[1..]);
     assert_eq!(ids(&events(&process, &format!("?after={first}&limit=1"))), reloads[1..2]);
     assert_eq!(ids(&events(&process, "?after=of-another-process&limit=1")), ids(&all)[..1]);
-    for wrong in ["limit=0", "limit=4097", "limit=x", "kind=reloads", "kind=reload,x", "before=1"] {
+    for wrong in ["limit=0", "limit=4097", "limit=x", "kind=reloads", "kind=,", "kind=reload,x", "before=1"] {
         assert_eq!(process.ask(&format!("GET /api/v1/events?{wrong}"), b"").0, 400, "{wrong}");
     }
     assert_eq!(process.ask("GET /api/v1/events?limit=1\nAccept: text/event-stream", b"").0, 400);

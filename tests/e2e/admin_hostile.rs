@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
 
 use super::door_lab::{CONFIGURE, READ, ask, bearer, door, guarded, raw};
 use super::support::{Client, PATIENCE, fakes};
@@ -161,6 +162,30 @@ fn a_thousand_idle_connections_keep_neither_traffic_nor_the_admin_out() {
     assert_eq!(Client::connect(process.address("web")).get("/").status, 200);
     assert_eq!(process.ask("GET /api/v1", b"").0, 200);
     drop(idle);
+}
+
+#[test]
+fn half_sent_bodies_of_somebody_with_a_token_keep_nobody_out() {
+    let backends = fakes(1);
+    let process = guarded(&backends[0]);
+    let door = door(&process);
+    let plan = "POST /api/v1/config/plan HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n";
+    let half = format!("{plan}{}\r\n\r\nwork", bearer(CONFIGURE));
+    let mut sending: Vec<TcpStream> = Vec::new();
+    let mut beside: Vec<UnixStream> = Vec::new();
+    // As many as there may be, and then some more.
+    for place in 0..150 {
+        sending.push(TcpStream::connect(door).unwrap());
+        sending[place].write_all(half.as_bytes()).unwrap();
+        beside.push(UnixStream::connect(process.socket()).unwrap());
+        // The first ones were closed to make room.
+        let _ = beside[place].write_all(format!("{plan}\r\nwork").as_bytes());
+        if place >= 60 {
+            assert_eq!(ask(door, "GET /api/v1", &bearer(READ), b"").status, 200, "behind {place}");
+            assert_eq!(process.ask("GET /api/v1", b"").0, 200, "behind {place}");
+        }
+    }
+    assert_eq!(process.reloads().len(), 0);
 }
 
 #[test]

@@ -81,6 +81,11 @@ fn what_its_paths_refuse_is_told_with_the_field_as_it_calls_it() {
     refused("add_server", json!({}), 422, Some("/host"), "/host: a URL");
     refused("add_server", json!({"url": "http://a"}), 422, Some("/url"), "there is no such field");
     refused("remove_server", json!({"host": "http://127.0.0.1:1"}), 404, None, "has no server");
+    for other in ["https", "tcp", "tls"] {
+        let wrong = url(&backends[0]).replace("http", other);
+        let has = format!("has no server `{wrong}`; it has `{}`", url(&backends[0]));
+        refused("remove_server", json!({"host": wrong}), 404, None, &has);
+    }
     refused(
         "remove_server",
         json!({"host": "127.0.0.1:1"}),

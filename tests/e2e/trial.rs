@@ -78,6 +78,23 @@ fn what_is_confirmed_lies_in_the_file_and_what_is_not_is_gone_after_a_kill() {
 }
 
 #[test]
+fn what_a_process_left_that_was_killed_in_the_middle_of_a_replacement_is_gone_at_the_next_start() {
+    let backends = fakes(1);
+    let process = Process::start(&one(&backends[0]), 1);
+    let left = [".new-", ".before-"]
+        .map(|more| process.folder().join(format!("evenkeel.yaml{more}{}", process.id())));
+    for path in &left {
+        std::fs::write(path, "half").unwrap();
+    }
+    let process = Process::start_in(process.kill(), 1);
+    for path in left {
+        assert!(!path.exists());
+        let told = format!("{} is removed: a process that was killed", path.display());
+        assert!(process.said().iter().any(|line| line.contains(&told)), "{:#?}", process.said());
+    }
+}
+
+#[test]
 fn without_a_time_it_is_in_force_and_in_the_file_at_once() {
     let backends = fakes(2);
     let process = Process::start(&one(&backends[0]), 1);
@@ -92,11 +109,30 @@ fn without_a_time_it_is_in_force_and_in_the_file_at_once() {
     std::fs::write(&broken, "").unwrap();
     let (code, text) = run(&process, &["apply", &broken]);
     assert_eq!((code, text.contains("this file is empty")), (Some(2), true), "{text}");
+    std::fs::write(&broken, b"\xff\xfea").unwrap();
+    let wrong = |words: &[&str], said: &str| {
+        let (code, text) = run(&process, words);
+        assert_eq!((code, text.contains(said)), (Some(2), true), "{words:?}: {text}");
+    };
+    wrong(&["apply", &broken], "new.yaml: not UTF-8");
+    wrong(&["apply", "-"], "standard input: nothing came");
+    wrong(&["apply", &new, "--confirm", "-5"], "a time from 1s to 24h");
     let (status, answer) = process.ask("POST /api/v1/config/apply", b"");
     assert_eq!((status, answer["detail"].as_str().unwrap().contains("empty")), (400, true));
     let (status, _) = process.ask("POST /api/v1/config/apply?confirm=25h", b"x: 1");
     assert_eq!(status, 400);
     assert_eq!(greeting(&process), "Hello from fake-2");
+}
+
+#[test]
+fn what_somebody_calls_a_text_drives_no_terminal_of_another_one() {
+    let backends = fakes(2);
+    let process = Process::start(&one(&backends[0]), 1);
+    let text = whole(&one(&backends[1]));
+    let (status, answer) =
+        process.ask("POST /api/v1/config/apply?confirm=1h&file=a%0a%1b%5b31mb.yaml", text.as_bytes());
+    assert_eq!(status, 200, "{answer}");
+    assert!(answer.to_string().contains("a··[31mb.yaml"), "{answer}");
 }
 
 #[test]

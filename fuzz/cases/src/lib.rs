@@ -2,17 +2,23 @@
 //!
 //! Each function below takes the bytes of one case and panics when something does not hold. The targets in
 //! `fuzz/fuzz_targets` call them from a fuzzer, `tests/corpus.rs` with every file of `fuzz/corpus` and every
-//! message of `fixtures/http`. [`strict`] is a second reader of HTTP/1.1, made from the RFCs alone.
+//! message of `fixtures/http`. [`strict`] is a second reader of HTTP/1.1, made from the RFCs alone; [`naive`] is a second router, made from
+//! the documentation, and [`readers`] are backends that read paths in ways of their own.
 //!
 //! Some cases begin with one byte that chooses between variants; the rest is the message or the text as it is.
 
 mod admin_path;
 mod agent;
 mod chunk;
+mod conditions;
 mod differential;
 pub mod fixture;
 mod heads;
+pub mod naive;
 mod ours;
+mod path_form;
+pub mod readers;
+mod router;
 mod shown;
 pub mod strict;
 mod token_file;
@@ -25,6 +31,8 @@ pub use agent::agent;
 pub use chunk::chunk;
 pub use differential::differential;
 pub use heads::{request_head, response_head};
+pub use path_form::path_form;
+pub use router::router;
 pub use token_file::token_file;
 pub use websocket::websocket;
 pub use writer::head_writer;
@@ -45,4 +53,6 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("admin_path", admin_path),
     ("token_file", token_file),
     ("websocket", websocket),
+    ("path_form", path_form),
+    ("router", router),
 ];

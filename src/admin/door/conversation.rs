@@ -16,6 +16,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
+use super::arrival::{ArrivingBody, GuestStream};
 use super::guest_list::{GuestPlace, Working};
 use super::patient::Patient;
 use crate::admin::exchange::answers::{AdminAnswer, AdminBody, StreamReader};
@@ -38,12 +39,13 @@ pub async fn converse<S, F, A>(
     respond: F,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
-    F: Fn(Request<Incoming>) -> A,
+    F: Fn(Request<ArrivingBody<Incoming>>) -> A,
     A: Future<Output = AdminAnswer>,
 {
     let reader = OnceLock::new();
-    let answer = service_fn(|request| {
-        let (mut working, answer, reader) = (place.work(), respond(request), &reader);
+    let answer = service_fn(|request: Request<Incoming>| {
+        let (working, arriving) = place.ask();
+        let (answer, reader) = (respond(request.map(|body| ArrivingBody::new(body, arriving))), &reader);
         async move {
             let mut answer = answer.await;
             if let Some(StreamReader(who)) = answer.extensions_mut().remove() {
@@ -59,7 +61,7 @@ pub async fn converse<S, F, A>(
         .max_buf_size(HEAD_MAX)
         .max_headers(LINES_MAX)
         .keep_alive(keeps)
-        .serve_connection(TokioIo::new(Patient::new(stream)), answer);
+        .serve_connection(TokioIo::new(GuestStream::new(Patient::new(stream), place)), answer);
     let mut serving = pin!(serving);
     // Whoever goes away, is too slow or speaks no HTTP is not told more than hyper tells.
     tokio::select! {
@@ -84,7 +86,7 @@ fn part(ended: Result<(), hyper::Error>, reader: Option<&String>) {
     }
 }
 
-/// A body whose connection is not idle until it has been sent.
+/// An answer that is worked on, or streams, until all of it has been made.
 struct HeldBody {
     body: AdminBody,
     _working: Working,
@@ -112,12 +114,14 @@ impl Body for HeldBody {
 
 #[cfg(test)]
 mod tests {
+    use http_body_util::BodyExt as _;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::time::sleep;
     use tracing_subscriber::layer::SubscriberExt as _;
 
     use super::*;
     use crate::admin::door::guest_list::GuestList;
-    use crate::admin::exchange::answers::stream;
+    use crate::admin::exchange::answers::{ok, stream};
     use crate::events::EventHistory;
 
     /// A body without an end.
@@ -133,6 +137,65 @@ mod tests {
         ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
             Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&[b'x'; 1024])))))
         }
+    }
+
+    /// Has three clients send this, one after the other and without reading, and then a fourth come. Which of the three leaves?
+    fn who_leaves(sent: [&str; 3]) -> Option<usize> {
+        let respond = |mut request: Request<ArrivingBody<Incoming>>| async move {
+            while let Some(Ok(_)) = request.body_mut().frame().await {}
+            match request.uri().path() {
+                "/long" => std::future::pending().await,
+                "/large" => ok(&"x".repeat(10_000)),
+                _ => ok(&1),
+            }
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        runtime.expect("a runtime").block_on(async {
+            let (list, drains) = (GuestList::new(3), CancellationToken::new());
+            let places = [(); 3].map(|()| list.admit().expect("there is room"));
+            let (ours, mut theirs): (Vec<_>, Vec<_>) = (0..3).map(|_| tokio::io::duplex(4096)).unzip();
+            let mut ours = ours.into_iter();
+            let [first, second, third] = places
+                .each_ref()
+                .map(|place| converse(ours.next().expect("one for each"), place, true, &drains, respond));
+            let newcomer = async {
+                // Time passes only when nothing else can happen.
+                let settles = || sleep(Duration::from_millis(1));
+                for (stream, bytes) in theirs.iter_mut().zip(sent) {
+                    stream.write_all(bytes.as_bytes()).await.expect("there is room for it");
+                    settles().await;
+                }
+                let _place = list.admit();
+                settles().await;
+            };
+            tokio::select! {
+                () = first => Some(0),
+                () = second => Some(1),
+                () = third => Some(2),
+                () = newcomer => None,
+            }
+        })
+    }
+
+    #[test]
+    fn what_passes_tells_who_is_idle_who_sends_and_whose_request_is_worked_on() {
+        let head = "GET /healthz HTTP/1.1\r\nHos";
+        let body = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhalf";
+        let whole = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        let long = "POST /long HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nwhole";
+        let chunks =
+            "POST /long HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n";
+        let large = "GET /large HTTP/1.1\r\nHost: a\r\n\r\n";
+        assert_eq!(who_leaves([head, body, whole]), Some(2), "it has its answer");
+        assert_eq!(who_leaves([long, body, head]), Some(1), "it sends for longest");
+        assert_eq!(who_leaves([head, body, long]), Some(0), "it sends for longest");
+        assert_eq!(
+            who_leaves([large, long, body]),
+            Some(2),
+            "it sends, the first has only to take its answer"
+        );
+        assert_eq!(who_leaves([long, large, chunks]), Some(1), "it takes nothing of its answer");
+        assert_eq!(who_leaves([long, chunks, long]), None, "all are worked on");
     }
 
     #[test]

@@ -1,9 +1,17 @@
-//! How many connections there are at once. When one more comes, the one that has been idle for longest leaves: whoever holds
-//! connections without asking anything keeps nobody out. Where nobody is idle the one leaves that reads a stream for longest, which its
-//! client can begin again.
+//! How many connections there are at once. When one more comes, another one makes room, in this order: one that is idle; one whose
+//! request is still coming; one that takes an answer at its own pace, such as an event stream, which its client can begin again. In
+//! each of the three it is the one that has been so for longest. One whose request is worked on stays, so whoever only holds
+//! connections keeps nobody out, whatever he sends or leaves unread.
 //!
-//! Invariants of `Guests`: a number stands for one guest, and numbers only grow; a guest is in `all` from its admission until its
-//! [`GuestPlace`] is dropped or it is asked to leave, whichever is first.
+//! Invariants of `Guests`:
+//!
+//! 1. A number stands for one guest, and numbers only grow. A guest is in `all` from its admission until its [`GuestPlace`] is
+//!    dropped or it is asked to leave, whichever is first; so `all` never has more than `most`.
+//! 2. A guest is `Answered` only while nothing is waited for from its client: its request is there whole, and no byte of
+//!    the answer has to be taken before the next can be made.
+//! 3. `since` changes with what a guest does and with nothing else: neither a byte more of a request nor the end of its head makes it
+//!    younger.
+//! 4. What a [`Working`] or an [`Arriving`] says counts only as long as its request is the latest of its connection.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,18 +28,37 @@ pub struct GuestList {
 #[derive(Debug, Default)]
 struct Guests {
     next: u64,
+    admitted: u64,
     all: BTreeMap<u64, Guest>,
 }
 
 #[derive(Debug)]
 struct Guest {
     leaves: CancellationToken,
-    /// Requests of it that are being answered, but for a stream.
-    working: usize,
-    /// It reads a stream.
-    is_streaming: bool,
-    /// Numbers grow with time: since when it has asked nothing, or reads its stream.
-    idle_since: u64,
+    doing: Doing,
+    /// Numbers grow with time: when it began to do this.
+    since: u64,
+    /// How many requests it has begun.
+    request: u64,
+    /// How many were admitted before it.
+    after: u64,
+}
+
+/// What a guest does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doing {
+    /// It has sent nothing yet.
+    Coming,
+    /// It has its answer, and has sent nothing since.
+    Idle,
+    /// The head or the body of its request is coming.
+    Sending,
+    /// Its request is there and is worked on.
+    Answered,
+    /// It is given an answer in pieces, as it takes them.
+    Streaming,
+    /// It has to take the rest of an answer that is made.
+    Taking,
 }
 
 /// One connection's place, until it is dropped.
@@ -42,12 +69,20 @@ pub struct GuestPlace {
     leaves: CancellationToken,
 }
 
-/// While there is one, its connection is not idle.
+/// A request, from the end of its head until its answer has been made, or its stream has ended.
 #[derive(Debug)]
-pub struct Working {
+pub struct Working(Asked);
+
+/// While there is one, the body of its request is coming.
+#[derive(Debug)]
+pub struct Arriving(Asked);
+
+/// One request of a guest.
+#[derive(Clone, Debug)]
+struct Asked {
     list: Arc<GuestList>,
     number: u64,
-    is_stream: bool,
+    request: u64,
 }
 
 impl GuestList {
@@ -62,23 +97,25 @@ impl GuestList {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for one more; `None`: all who are there are being answered, and none with a stream.
+    /// A place for one more; `None`: the requests of all who are there are worked on.
     #[must_use]
     pub fn admit(self: &Arc<Self>) -> Option<GuestPlace> {
         let mut guests = self.guests();
         if guests.all.len() >= self.most {
-            let idle = guests.all.iter().filter(|(_, guest)| guest.working == 0);
-            let (&longest, _) = idle.min_by_key(|(_, guest)| (guest.is_streaming, guest.idle_since))?;
-            if let Some(guest) = guests.all.remove(&longest) {
+            // Who came just now has had no time to say anything. Were it idle, a crowd of half-sent requests would push out all who
+            // come, one by one.
+            let settled = guests.admitted.saturating_sub(self.most as u64 / 4);
+            let ranks = guests.all.iter().filter_map(|(number, guest)| Some((guest.rank(settled)?, *number)));
+            let (_, first) = ranks.min()?;
+            if let Some(guest) = guests.all.remove(&first) {
                 guest.leaves.cancel();
             }
         }
-        let number = guests.tick();
+        let (number, after) = (guests.tick(), guests.admitted);
+        guests.admitted += 1;
         let leaves = CancellationToken::new();
-        guests.all.insert(
-            number,
-            Guest { leaves: leaves.clone(), working: 0, is_streaming: false, idle_since: number },
-        );
+        let guest = Guest { leaves: leaves.clone(), doing: Doing::Coming, since: number, request: 0, after };
+        guests.all.insert(number, guest);
         Some(GuestPlace { list: Arc::clone(self), number, leaves })
     }
 }
@@ -88,6 +125,31 @@ impl Guests {
         self.next += 1;
         self.next
     }
+
+    /// Has a guest do what `next` says of what it does; `None`: it goes on.
+    fn turn(&mut self, number: u64, next: impl FnOnce(&mut Guest) -> Option<Doing>) {
+        let now = self.next + 1;
+        let Some(guest) = self.all.get_mut(&number) else { return };
+        if let Some(doing) = next(guest).filter(|doing| *doing != guest.doing) {
+            (guest.doing, guest.since) = (doing, now);
+            self.next = now;
+        }
+    }
+}
+
+impl Guest {
+    /// Who makes room first has the least; `None`: it stays. `settled`: one that has sent nothing is idle if it is among this many who
+    /// came first.
+    fn rank(&self, settled: u64) -> Option<(u8, u64)> {
+        let order = match self.doing {
+            Doing::Idle => 0,
+            Doing::Coming if self.after < settled => 0,
+            Doing::Coming | Doing::Sending => 1,
+            Doing::Streaming | Doing::Taking => 2,
+            Doing::Answered => return None,
+        };
+        Some((order, self.since))
+    }
 }
 
 impl GuestPlace {
@@ -96,13 +158,29 @@ impl GuestPlace {
         self.leaves.cancelled().await;
     }
 
-    /// Begins to answer a request of it.
+    /// It has sent some bytes.
+    pub fn hears(&self) {
+        self.list.guests().turn(self.number, |guest| {
+            matches!(guest.doing, Doing::Coming | Doing::Idle).then_some(Doing::Sending)
+        });
+    }
+
+    /// It has taken all that there was to send.
+    pub fn has_taken(&self) {
+        self.list.guests().turn(self.number, |guest| (guest.doing == Doing::Taking).then_some(Doing::Idle));
+    }
+
+    /// The head of a request is there.
     #[must_use]
-    pub fn work(&self) -> Working {
-        if let Some(guest) = self.list.guests().all.get_mut(&self.number) {
-            guest.working += 1;
-        }
-        Working { list: Arc::clone(&self.list), number: self.number, is_stream: false }
+    pub fn ask(&self) -> (Working, Arriving) {
+        let mut request = 0;
+        self.list.guests().turn(self.number, |guest| {
+            guest.request += 1;
+            request = guest.request;
+            Some(Doing::Sending)
+        });
+        let asked = Asked { list: Arc::clone(&self.list), number: self.number, request };
+        (Working(asked.clone()), Arriving(asked))
     }
 }
 
@@ -112,74 +190,34 @@ impl Drop for GuestPlace {
     }
 }
 
+impl Asked {
+    /// Has its guest do what `next` says, unless it has asked again.
+    fn turn(&self, next: impl FnOnce(Doing) -> Option<Doing>) {
+        self.list
+            .guests()
+            .turn(self.number, |guest| (guest.request == self.request).then(|| next(guest.doing)).flatten());
+    }
+}
+
 impl Working {
-    /// The answer is a stream: its reader makes room before anybody who is answered, and after those who are idle.
-    pub fn streams(&mut self) {
-        let mut guests = self.list.guests();
-        let now = guests.tick();
-        if let Some(guest) = guests.all.get_mut(&self.number).filter(|_| !self.is_stream) {
-            guest.working = guest.working.saturating_sub(1);
-            (guest.is_streaming, guest.idle_since) = (true, now);
-        }
-        self.is_stream = true;
+    /// The answer is a stream.
+    pub fn streams(&self) {
+        self.0.turn(|_| Some(Doing::Streaming));
     }
 }
 
 impl Drop for Working {
     fn drop(&mut self) {
-        let mut guests = self.list.guests();
-        let now = guests.tick();
-        if let Some(guest) = guests.all.get_mut(&self.number) {
-            if self.is_stream {
-                guest.is_streaming = false;
-            } else {
-                guest.working = guest.working.saturating_sub(1);
-            }
-            guest.idle_since = now;
-        }
+        self.0.turn(|_| Some(Doing::Taking));
+    }
+}
+
+impl Drop for Arriving {
+    /// The request is there whole, or nobody wants what is left of it.
+    fn drop(&mut self) {
+        self.0.turn(|doing| (doing == Doing::Sending).then_some(Doing::Answered));
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whoever_has_been_idle_for_longest_makes_room_and_nobody_who_is_answered_does() {
-        let list = GuestList::new(3);
-        let places: Vec<GuestPlace> = (0..3).map(|_| list.admit().expect("there is room")).collect();
-        let has_left = |place: &GuestPlace| place.leaves.is_cancelled();
-        let first = places[0].work();
-        let fourth = list.admit().expect("the second is idle");
-        assert_eq!(places.iter().map(has_left).collect::<Vec<_>>(), [false, true, false]);
-        drop(first);
-        let fifth = list.admit().expect("the third is idle for longer than the first");
-        assert_eq!(places.iter().map(has_left).collect::<Vec<_>>(), [false, true, true]);
-        let working = [places[0].work(), fourth.work(), fifth.work()];
-        assert!(list.admit().is_none(), "all are being answered");
-        drop(fourth);
-        let sixth = list.admit().expect("one is gone");
-        drop(working);
-        drop((places, fifth, sixth));
-        assert!(list.guests().all.is_empty());
-    }
-
-    #[test]
-    fn streams_keep_nobody_out_and_make_room_after_those_who_are_idle() {
-        let list = GuestList::new(3);
-        let places: Vec<GuestPlace> = (0..3).map(|_| list.admit().expect("there is room")).collect();
-        let has_left = |place: &GuestPlace| place.leaves.is_cancelled();
-        let mut streams: Vec<Working> = places[..2].iter().map(GuestPlace::work).collect();
-        streams.iter_mut().rev().for_each(Working::streams);
-        let fourth = list.admit().expect("the third is idle");
-        assert_eq!(places.iter().map(has_left).collect::<Vec<_>>(), [false, false, true]);
-        let answered = fourth.work();
-        let fifth = list.admit().expect("the second has had its stream for longest");
-        assert_eq!(places.iter().map(has_left).collect::<Vec<_>>(), [false, true, true]);
-        // Its stream has ended, so it is idle, but for less time than the fifth.
-        drop(streams);
-        let sixth = list.admit().expect("the fifth is idle");
-        assert!(has_left(&fifth) && !has_left(&places[0]) && !has_left(&fourth));
-        drop((answered, places, sixth));
-    }
-}
+mod tests;

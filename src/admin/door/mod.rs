@@ -1,5 +1,6 @@
 //! How connections come in: who may, how many at once, and how patiently they are listened to.
 
+pub mod arrival;
 pub mod conversation;
 pub mod entry;
 pub mod guest_list;

@@ -12,6 +12,7 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
+use super::arrival::ArrivingBody;
 use super::conversation::{HEAD_TIME, converse};
 use super::entry::caller_of;
 use super::guest_list::{GuestList, GuestPlace};
@@ -26,7 +27,7 @@ use crate::net::socket;
 use crate::reload::bound::Unbound;
 use crate::tls::server_config;
 
-/// Connections at once; when one more comes, the one that has been idle for longest is closed.
+/// Connections at once; when one more comes, another one makes room ([`GuestList`]).
 const CONNECTIONS: usize = 64;
 /// Those beside them that are being closed.
 const LEAVING: usize = 16;
@@ -120,7 +121,7 @@ async fn accept(
             sleep(PAUSE).await;
             continue;
         };
-        // Whoever comes while all are being answered is closed.
+        // Whoever comes while the requests of all are worked on is closed.
         let Some(place) = guests.admit() else { continue };
         let acceptor = acceptor(secured, api);
         tokio::spawn(welcome(stream, acceptor, place, permit, Arc::clone(api), drains.clone()));
@@ -164,7 +165,7 @@ async fn welcome(
 }
 
 /// The answer to a request, by what the config in force says of who may come.
-async fn respond(api: &Arc<Api>, request: Request<Incoming>) -> AdminAnswer {
+async fn respond(api: &Arc<Api>, request: Request<ArrivingBody<Incoming>>) -> AdminAnswer {
     let (parts, body) = request.into_parts();
     let mut changes = api.running.reloader.admin.subscribe();
     let access = changes.borrow_and_update().clone();

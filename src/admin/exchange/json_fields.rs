@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
 
+use super::distinct_json::{Indistinct, distinct, escaped};
 use super::problem_document::ProblemDocument;
 
 /// An object of which each field is taken once, and none may be left.
@@ -20,15 +21,16 @@ impl JsonFields {
     /// The object that `bytes` are.
     ///
     /// # Errors
-    /// They are none.
+    /// They are none, or a field of an object in it stands there twice: another program may have read the other one.
     pub fn of(bytes: &[u8]) -> Result<JsonFields, ProblemDocument> {
         if bytes.is_empty() {
             return Err(ProblemDocument::at("", "a JSON object is missing"));
         }
-        match serde_json::from_slice(bytes) {
+        match distinct(bytes) {
             Ok(Value::Object(fields)) => Ok(JsonFields { fields, known: Vec::new(), place: String::new() }),
             Ok(_) => Err(ProblemDocument::at("", "a JSON object")),
-            Err(error) => Err(ProblemDocument::plain(
+            Err(Indistinct::Twice(place)) => Err(ProblemDocument::twice(&place)),
+            Err(Indistinct::NoJson(error)) => Err(ProblemDocument::plain(
                 hyper::StatusCode::BAD_REQUEST,
                 format!("the body is no JSON: {error}"),
             )),
@@ -38,7 +40,7 @@ impl JsonFields {
     /// The place of a field: a JSON pointer.
     #[must_use]
     pub fn pointer(&self, name: &str) -> String {
-        format!("{}/{}", self.place, name.replace('~', "~0").replace('/', "~1"))
+        format!("{}/{}", self.place, escaped(name))
     }
 
     /// What is wrong with a field: `/weight: a whole number from 0 to 256`.
@@ -170,6 +172,29 @@ mod tests {
         assert!(body.is_null("gone") && !body.is_null("other"));
         assert_eq!(body.whole("other", 0..=1).expect("absent"), None);
         body.end().expect("nothing is left");
+    }
+
+    #[test]
+    fn a_field_that_stands_there_twice_is_refused_at_any_depth() {
+        for (text, place) in [
+            (r#"{"weight": 1, "state": "up", "weight": 2}"#, "/weight"),
+            (r#"{"weight": 1, "weight": 1}"#, "/weight"),
+            (r#"{"weight": null, "weight": 1}"#, "/weight"),
+            (r#"{"a": {"b": [0, {"c/d": 1, "c/d": 2}]}}"#, "/a/b/1/c~1d"),
+            (r#"{"a": {"": 1, "": 2}}"#, "/a/"),
+            (r#"{"weight": 1, "w\u0065ight": 2}"#, "/weight"),
+            (r#"[{"a": 1}, {"a": 1, "a": 1}]"#, "/1/a"),
+        ] {
+            let told = detail(JsonFields::of(text.as_bytes()));
+            assert_eq!(
+                told,
+                (400, format!("{place}: this field stands there twice"), Some(place.into())),
+                "{text}"
+            );
+        }
+        // The same name in another object is another field.
+        let mut body = fields(r#"{"a": {"a": 1}, "b": [{"a": 1}, {"a": 1}]}"#);
+        assert!(body.take("a").is_some() && body.take("b").is_some());
     }
 
     #[test]

@@ -45,8 +45,18 @@ impl ProblemDocument {
     /// Of a value in a body that is not what it should be: `/weight: a whole number from 0 to 256`. 422.
     #[must_use]
     pub fn at(pointer: &str, expected: &str) -> ProblemDocument {
+        ProblemDocument::placed(StatusCode::UNPROCESSABLE_ENTITY, pointer, expected)
+    }
+
+    /// Of a field that a body has twice. 400: nobody knows which one is meant.
+    #[must_use]
+    pub fn twice(pointer: &str) -> ProblemDocument {
+        ProblemDocument::placed(StatusCode::BAD_REQUEST, pointer, "this field stands there twice")
+    }
+
+    fn placed(status: StatusCode, pointer: &str, said: &str) -> ProblemDocument {
         let place = if pointer.is_empty() { "the body" } else { pointer };
-        let plain = ProblemDocument::plain(StatusCode::UNPROCESSABLE_ENTITY, format!("{place}: {expected}"));
+        let plain = ProblemDocument::plain(status, format!("{place}: {said}"));
         ProblemDocument { pointer: Some(pointer.into()), ..plain }
     }
 

@@ -247,7 +247,7 @@ fn idle(backend: &Backend) -> u32 {
     backend.idle_connections.load(std::sync::atomic::Ordering::Relaxed)
 }
 
-fn spoken(protocol: Protocol, is_tls: bool) -> &'static str {
+pub(in crate::admin) fn spoken(protocol: Protocol, is_tls: bool) -> &'static str {
     match (protocol, is_tls) {
         (Protocol::Http, false) => "http",
         (Protocol::Http, true) => "https",

@@ -53,7 +53,8 @@ pub(in crate::cli) const CONFIRM_EXAMPLES: &str = "Examples:
 
 Exit status:
   0  it lies in the file now
-  1  no config is on trial, or the file has changed since or can't be replaced; the trial goes on
+  1  no config is on trial; or the file has changed since or can't be replaced, so the trial goes on;
+     or the output could not be written
   2  a wrong command line, or no process, several, or one that does not answer";
 
 pub(in crate::cli) const ROLLBACK_EXAMPLES: &str = "Examples:
@@ -62,7 +63,8 @@ pub(in crate::cli) const ROLLBACK_EXAMPLES: &str = "Examples:
 
 Exit status:
   0  the config before is in force
-  1  no config is on trial, or the one before can't be put into force now
+  1  no config is on trial; or the one before can't be put into force now, so the trial goes on;
+     or the output could not be written
   2  a wrong command line, or no process, several, or one that does not answer";
 
 /// Options of `plan`.
@@ -83,7 +85,7 @@ pub(in crate::cli) struct ApplyOptions {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(in crate::cli) file: PathBuf,
     /// Take it back after this time, such as 2m, unless it is confirmed; or at once when it makes things worse
-    #[arg(long, value_name = "TIME", value_parser = window)]
+    #[arg(long, value_name = "TIME", value_parser = window, allow_negative_numbers = true)]
     pub(in crate::cli) confirm: Option<Duration>,
     /// How it is asked.
     #[command(flatten)]

@@ -72,14 +72,19 @@ fn post(what: &str, query: &str) -> AdminQuestion {
 
 /// With the text of a file; why it can't be given, if so.
 fn given(what: &str, file: &Path, confirm: Option<Duration>) -> Result<AdminQuestion, String> {
+    let is_input = file == Path::new("-");
+    let name = if is_input { "standard input".into() } else { file.to_string_lossy() };
     let body = match text(file) {
         Ok(text) if text.trim_ascii().is_empty() => {
-            return Err(format!("{}: this file is empty", file.display()));
+            Err(if is_input { "nothing came" } else { "this file is empty" }.to_owned())
         }
-        Ok(text) => text,
-        Err(error) => return Err(format!("{}: can't be read: {error}", file.display())),
+        Ok(text) if std::str::from_utf8(&text).is_err() => {
+            Err("not UTF-8; `evenkeel check` says what it is".to_owned())
+        }
+        Ok(text) => Ok(text),
+        Err(error) => Err(format!("can't be read: {error}")),
     };
-    let name = if file == Path::new("-") { "standard input".into() } else { file.to_string_lossy() };
+    let body = body.map_err(|why| format!("{name}: {why}"))?;
     let mut query = format!("?file={}", encoded(&name));
     if let Some(window) = confirm {
         query += &format!("&confirm={}ms", window.as_millis());

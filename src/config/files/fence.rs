@@ -27,6 +27,8 @@ pub enum PathUse {
     StickyKey,
     /// The key that webhooks are signed with.
     SigningKey,
+    /// To be the body of an answer.
+    Body,
     /// To write a log.
     Log,
     /// To keep what outlives the process.
@@ -46,6 +48,7 @@ impl PathUse {
             PathUse::PrivateKey | PathUse::Tokens | PathUse::StickyKey | PathUse::SigningKey => true,
             PathUse::Include
             | PathUse::Certificates
+            | PathUse::Body
             | PathUse::Log
             | PathUse::State
             | PathUse::Socket
@@ -58,7 +61,9 @@ impl PathUse {
     const fn may_be_new(self) -> bool {
         match self {
             PathUse::Include | PathUse::Certificates => true,
-            PathUse::PrivateKey
+            // Whoever names a body reads it: anything below the folder would be open to all.
+            PathUse::Body
+            | PathUse::PrivateKey
             | PathUse::Tokens
             | PathUse::StickyKey
             | PathUse::SigningKey

@@ -121,6 +121,15 @@ pub enum PathPattern {
     Regex(Regex),
 }
 
+impl PathPattern {
+    /// Whether a byte may stand in a path as it is (RFC 3986 §3.3); others have to be escaped.
+    #[must_use]
+    pub fn may_have(byte: u8) -> bool {
+        let is_other = matches!(byte, b'"' | b'<' | b'>' | b'[' | b']' | b'^' | b'`' | b'{' | b'|' | b'}');
+        byte.is_ascii_graphic() && !is_other
+    }
+}
+
 impl PartialEq for PathPattern {
     fn eq(&self, other: &PathPattern) -> bool {
         match (self, other) {

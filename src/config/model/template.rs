@@ -81,6 +81,8 @@ fields! {
     UserAgent = "user_agent";
     /// The Referer header.
     Referer = "referer";
+    /// The route's name. In JSON only where its listener has more than one route that takes everything.
+    Route = "route";
     /// The share of records like this one that is logged. In JSON only where sampling is on.
     SampleRate = "sample_rate";
 }

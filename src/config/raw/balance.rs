@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::bounds::{BOUND, HOUR, KEY_MIN, MILLISECOND, PRIORITY_MAX};
+use super::kind::Shape;
 use super::reader::{Reader, Section, choose, found, is_off, subject};
 use super::shape;
 use super::vocabulary::words::{is_token, name};
@@ -72,7 +73,7 @@ pub(super) fn policy(section: &Section<'_>, reader: &mut Reader<'_>) -> RawPolic
     };
     RawPolicy {
         algorithm,
-        hash_key: section.find("hash_key").and_then(|entry| hash_key(entry, reader)),
+        hash_key: section.find("hash_key").and_then(|entry| hash_key(entry, &shape::HASH_KEY, reader)),
         bounded_load: section.find("bounded_load").and_then(|entry| bounded_load(entry, reader)),
         slow_start: section.find("slow_start").and_then(|entry| slow_start(entry, reader)),
     }
@@ -107,7 +108,8 @@ pub(super) fn algorithm(entry: &Entry, reader: &mut Reader<'_>) -> Option<Writte
     reader.parsed(entry, &names, algorithm_name)
 }
 
-fn hash_key(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<HashKey>> {
+/// What of a request is hashed: a name, or a mapping with the keys of `shape`.
+pub(super) fn hash_key(entry: &Entry, shape: &Shape, reader: &mut Reader<'_>) -> Option<Written<HashKey>> {
     const EXPECTED: &str =
         "`client_ip`, `path`, `query`, `{header: NAME}`, `{cookie: NAME}` or `{query: PARAMETER}`";
     if !matches!(entry.node.typed(), Typed::Map(_)) {
@@ -123,14 +125,14 @@ fn hash_key(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<HashKey>> 
             })
         });
     }
-    let section = reader.section("`hash_key`", &entry.node, &shape::HASH_KEY)?;
+    let section = reader.section(&subject(&entry.key), &entry.node, shape)?;
     let given: Vec<&Entry> =
         ["header", "cookie", "query"].into_iter().filter_map(|key| section.find(key)).collect();
     let [only] = given.as_slice() else {
         // Of an unknown key that is all there is, enough has been said.
         if given.len() > 1 || matches!(entry.node.typed(), Typed::Map([])) {
             let many = if given.is_empty() { "none" } else { "more than one" };
-            let message = format!("`hash_key` has {many} of `header`, `cookie` and `query`");
+            let message = format!("`{}` has {many} of `header`, `cookie` and `query`", entry.key);
             reader.report.spot(&reader.key_spot(entry), message).expected("exactly one of them");
         }
         return None;

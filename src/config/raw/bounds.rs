@@ -27,6 +27,8 @@ pub(super) const BOUND: (u32, u32) = (101, 1_000);
 pub(in crate::config) const PRIORITY_MAX: u32 = Portion::BACKUP as u32 - 1;
 /// Fewest bytes of a key: 128 bits, of which nobody finds any by trying.
 pub(super) const KEY_MIN: usize = 16;
+/// The greatest weight of a target in a `split`.
+pub(super) const SHARE_MAX: u32 = 1_000_000;
 /// Statuses that can be a failure.
 pub(super) const FAILURES: RangeInclusive<u16> = 400..=599;
 /// Most requests that one backend can be allowed to have at once, and most that can wait.

@@ -2,6 +2,7 @@
 
 use super::kind::Shape;
 use super::reader::{Reader, Section, found, is_off, subject};
+use super::vocabulary::words::is_token;
 use crate::config::edit::Fix;
 use crate::config::error::{Wrong, quoted};
 use crate::config::origin::Written;
@@ -60,4 +61,32 @@ pub(super) fn section_or_off<'n>(
     }
     let section = reader.section(&subject(&entry.key), &entry.node, shape)?;
     Some(Written::new(Some(section), reader.key_spot(entry)))
+}
+
+/// Protocols that clients may upgrade to.
+pub(super) fn upgrade(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<String>>> {
+    if is_off(&entry.node) {
+        return Some(Written::new(Vec::new(), reader.spot(entry)));
+    }
+    let items = list(entry, reader, "`off` or a list of protocols such as `[websocket]`")?;
+    let mut protocols = Vec::with_capacity(items.len());
+    for item in items {
+        let text = item.text().unwrap_or_default().to_ascii_lowercase();
+        // RFC 9110 §7.8: a protocol name is a token, perhaps with a version after a slash.
+        let wrong = if !text.split('/').all(is_token) || text.matches('/').count() > 1 {
+            Wrong::new(found(item), "the name of a protocol such as `websocket`")
+        } else if text == "h2c" {
+            Wrong::bare("is `h2c`, which is not supported: such a request is served over HTTP/1.1")
+        } else if protocols.contains(&text) {
+            let spot = reader.spot_of_use(item);
+            reader.report.wrong(&spot, "an entry of `upgrade`", there_already(item, &text));
+            continue;
+        } else {
+            protocols.push(text);
+            continue;
+        };
+        let spot = reader.spot_of(item);
+        reader.report.wrong(&spot, "an entry of `upgrade`", wrong);
+    }
+    Some(Written::new(protocols, reader.spot(entry)))
 }

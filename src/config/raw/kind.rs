@@ -27,14 +27,25 @@ pub(super) const METHOD: &str = TOKEN;
 pub(super) const ROUTE_NAME: &str = r"[^\s]{1,200}";
 /// The path of a route.
 pub(super) const ROUTE_PATH: &str = r"/[^\s?#\\]*";
+/// Method and URL.
+pub(super) const SAMPLE: &str =
+    r"\s*[!#$%&'*+.^_`|~0-9A-Za-z-]+ +[Hh][Tt][Tt][Pp][Ss]?://[^\s#@/]+[^\s#@]*\s*";
+/// The path that a backend gets, and perhaps a query.
+pub(super) const SENT_PATH: &str = r"/[^\s#]*";
 /// The name of a process.
 pub(super) const INSTANCE: &str = r"[0-9A-Za-z][0-9A-Za-z._-]{0,63}";
+/// What becomes of a path: one with variables.
+pub(super) const NEW_PATH: &str = r"[/{][^\s]*";
+/// Where a client is sent.
+pub(super) const LOCATION: &str = r"[^\s]+";
+/// The type of a body.
+pub(super) const MEDIA_TYPE: &str = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/.+";
 /// The path of a probe.
 pub(super) const PATH: &str = r#"/[!"$-~]*"#;
 /// A Host header.
 pub(super) const HOST_HEADER: &str = r#"[^\s/@,"]+"#;
 /// The name of a header or a cookie (RFC 9110 §5.6.2).
-pub(super) const TOKEN: &str = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+";
+pub(in crate::config) const TOKEN: &str = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 /// The name of a parameter in a query (RFC 3986 §3.4).
 pub(super) const PARAMETER: &str = r#"[!"$%'-<>-~]+"#;
 /// A secret of at least 16 bytes; a character may be four of them.
@@ -110,6 +121,12 @@ pub(in crate::config) enum Kind {
     OneOrItems(&'static Kind),
     /// A mapping from names to what holds for their values: a value, a list of them, `{present: …}` or `{regex: …}`.
     Conditions,
+    /// A mapping from names to values, each one or several.
+    Values,
+    /// A mapping from names of headers to values, each as it is written; where this holds also to lists of them.
+    Lines(bool),
+    /// A mapping from names to whole numbers from the first to the second.
+    Weights(u32, u32),
     /// A mapping with the keys of a shape.
     Group(&'static Shape),
     /// A mapping from names to groups.

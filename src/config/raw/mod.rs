@@ -39,8 +39,8 @@ pub(super) use balance::{RawPortion, RawSticky, Secret, algorithm_name, strong};
 pub(super) use bounds::{COUNT_MAX, DAY, INTERVAL_MIN, PRIORITY_MAX, WORKERS_MAX};
 pub(super) use costs::{RawLimits, RawTimeouts};
 pub(super) use health::{RawHealth, probe_path};
-pub(super) use kind::{Key, Kind, NAME, Shape};
-pub(super) use listener::route::{RawMirror, RawRoute};
+pub(super) use kind::{Key, Kind, NAME, Shape, TOKEN};
+pub(super) use listener::route::{RawEdits, RawHeaders, RawMirror, RawOwn, RawRespond, RawRoute, RawSplit};
 pub(super) use listener::{RawListenerConfig, RawListenerKeys};
 pub(super) use reader::{Reader, choose, out_of_range};
 pub(super) use resilience::{RawBreaker, RawHedging, RawOutlier, RawRetries};
@@ -58,13 +58,13 @@ pub(super) use vocabulary::words::name;
 
 use super::edit::Fix;
 use super::error::{Wrong, one_of, quoted};
-use super::model::{Balance, EventFormat, LogLevel, WatchMode};
+use super::model::{Balance, EventFormat, LogLevel, RoutingTest, WatchMode};
 use super::origin::{Field, Origin, Written};
 use super::yaml::{Entry, Node, Typed, truth};
 use bounds::{CONNECTIONS_MAX, HOUR};
 use group::{items, list};
 use reader::Section;
-use top::{access_log, admin, instance, webhooks};
+use top::{access_log, admin, instance, routing_tests, webhooks};
 
 /// The file as written.
 #[derive(Debug, Default)]
@@ -100,6 +100,8 @@ pub(super) struct Raw {
     pub(super) targets: Vec<RawTarget>,
     /// `targets` or `servers` is there, if only with faults inside: nothing is to be said about its absence.
     pub(super) has_targets: bool,
+    /// From all files.
+    pub(super) tests: Vec<Written<RoutingTest>>,
 }
 
 /// The top levels of all files.
@@ -122,7 +124,7 @@ impl<'n> Top<'n> {
 
     /// Reports each key that stands in several files and does not add up.
     fn refuse_twice(&self, reader: &mut Reader<'_>) {
-        let adds_up = |key: &&str| matches!(*key, "targets" | "listeners" | "include" | "webhooks");
+        let adds_up = |key: &&str| matches!(*key, "targets" | "listeners" | "include" | "webhooks" | "tests");
         for key in shape::TOP.names().filter(|key| !adds_up(key)) {
             let mut all = self.all(key);
             let Some(first) = all.next() else { continue };
@@ -188,6 +190,7 @@ pub(super) fn walk(roots: &[Node], include: Vec<Written<String>>, reader: &mut R
         None if top.is_misspelt("algorithm") => Field::Faulty,
         None => Field::Absent,
     };
+    raw.tests = top.all("tests").flat_map(|entry| routing_tests::walk(entry, reader)).collect();
     listeners(&top, reader, &mut raw);
     targets(&top, reader, &mut raw);
     raw

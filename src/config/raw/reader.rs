@@ -126,16 +126,16 @@ impl<'r> Reader<'r> {
 
     /// Where `width` characters stand in the text of a value, counted from 0. The whole value where that can't be
     /// told: it came from the environment, is written with escapes, or goes over several lines.
-    pub(super) fn spot_inside(&self, entry: &Entry, start: usize, width: usize) -> Spot {
-        let spot = self.spot(entry);
+    pub(super) fn spot_inside(&self, node: &Node, start: usize, width: usize) -> Spot {
+        let spot = self.spot_of(node);
         let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        let length = entry.node.text().map_or(0, |text| small(text.chars().count()));
+        let length = node.text().map_or(0, |text| small(text.chars().count()));
         let quotes = |place: Place| place.width.checked_sub(length).filter(|extra| matches!(extra, 0 | 2));
         let inside = |place: Place| {
             let column = place.column + quotes(place)? / 2 + small(start);
             Some(Place { column, width: small(width), ..place })
         };
-        let plain = entry.node.variable().is_none();
+        let plain = node.variable().is_none();
         let place = spot.place.map(|place| if plain { inside(place).unwrap_or(place) } else { place });
         Spot { place, ..spot }
     }

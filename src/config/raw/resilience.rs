@@ -207,7 +207,8 @@ fn retries(
     Some(Written::new(Some(retries), written.spot))
 }
 
-fn conditions(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<Written<Condition>>>> {
+/// What an attempt is repeated for.
+pub(super) fn conditions(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<Written<Condition>>>> {
     const EXPECTED: &str = "`connect`, `reset`, `timeout`, a status such as `503`, a range such as `502-504`, or a list of them (statuses from 400 to 599)";
     let Some(items) = statuses::items(entry) else {
         let spot = reader.spot(entry);
@@ -392,6 +393,6 @@ fn small_or_off(entry: &Entry, reader: &mut Reader<'_>, range: RangeInclusive<u3
 }
 
 /// No range above goes beyond 255.
-fn narrowed(written: Written<u32>) -> Written<u8> {
+pub(super) fn narrowed(written: Written<u32>) -> Written<u8> {
     Written::new(u8::try_from(written.value).unwrap_or(u8::MAX), written.spot)
 }

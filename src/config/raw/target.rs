@@ -7,15 +7,15 @@ use super::backend::{self, RawBackend};
 use super::balance::{self, RawPolicy, RawSticky};
 use super::bounds::DAY;
 use super::costs::{self, RawLimits, RawTimeouts};
-use super::group::{list, there_already};
+use super::group::upgrade;
 use super::health::{self, RawHealth};
 use super::listener::{self, RawListenerKeys};
-use super::reader::{Reader, found, is_off};
+use super::reader::Reader;
 use super::resilience::{self, RawResilience};
 use super::shape;
 use super::tls::{self, RawTls, RawUpstreamTls};
 use super::vocabulary::spoken::Spoken;
-use super::vocabulary::words::{is_token, name};
+use super::vocabulary::words::name;
 use crate::config::error::{Wrong, quoted};
 use crate::config::model::{HostHeader, Protocol};
 use crate::config::origin::{Field, Spot, Written};
@@ -177,30 +177,3 @@ fn host(text: &str) -> Result<HostHeader, Wrong> {
 }
 
 const HOST_KINDS: &str = "`pass` (what the client asked for), `backend` (the backend's address) or a name";
-
-fn upgrade(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<String>>> {
-    if is_off(&entry.node) {
-        return Some(Written::new(Vec::new(), reader.spot(entry)));
-    }
-    let items = list(entry, reader, "`off` or a list of protocols such as `[websocket]`")?;
-    let mut protocols = Vec::with_capacity(items.len());
-    for item in items {
-        let text = item.text().unwrap_or_default().to_ascii_lowercase();
-        // RFC 9110 §7.8: a protocol name is a token, perhaps with a version after a slash.
-        let wrong = if !text.split('/').all(is_token) || text.matches('/').count() > 1 {
-            Wrong::new(found(item), "the name of a protocol such as `websocket`")
-        } else if text == "h2c" {
-            Wrong::bare("is `h2c`, which is not supported: such a request is served over HTTP/1.1")
-        } else if protocols.contains(&text) {
-            let spot = reader.spot_of_use(item);
-            reader.report.wrong(&spot, "an entry of `upgrade`", there_already(item, &text));
-            continue;
-        } else {
-            protocols.push(text);
-            continue;
-        };
-        let spot = reader.spot_of(item);
-        reader.report.wrong(&spot, "an entry of `upgrade`", wrong);
-    }
-    Some(Written::new(protocols, reader.spot(entry)))
-}

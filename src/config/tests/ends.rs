@@ -119,6 +119,31 @@ pub(super) fn ends(kind: &Kind) -> (Vec<Value>, Vec<Value>) {
             ];
             (right.map(|test| json!({ "A": test })).into(), wrong.into())
         }
+        Kind::Values => {
+            let right = [json!("b"), json!(1), json!(true)];
+            let wrong = [json!("x"), json!(1), json!([]), json!({ "A": [] }), json!({ "A": { "b": 1 } })];
+            (right.map(|value| json!({ "A": value })).into(), wrong.into())
+        }
+        Kind::Lines(has_lists) => {
+            let mut right = vec![json!({ "X-A": "b" }), json!({ "X-A": 2.10 }), json!({ "X-A": true })];
+            let wrong = ["x", "1"].map(Value::from).to_vec();
+            let values = [json!(null), json!({}), json!([])].map(|value| json!({ "X-A": value }));
+            let wrong =
+                [wrong, values.to_vec(), vec![json!(null), json!([]), json!({}), json!({ "X A": 1 })]];
+            let list = json!({ "X-A": ["b", 1] });
+            if has_lists {
+                right.push(list);
+                (right, wrong.concat())
+            } else {
+                (right, [wrong.concat(), vec![list]].concat())
+            }
+        }
+        Kind::Weights(least, most) => {
+            let (_, wrong) = ends(&Kind::Whole(least, most));
+            let wrong = wrong.into_iter().map(|weight| json!({ "web": weight }));
+            let others = [json!("x"), json!(1), json!(null), json!([]), json!({}), json!({ "a b": 1 })];
+            (vec![json!({ "web": most })], wrong.chain(others).collect())
+        }
         Kind::Group(_) | Kind::Named(_) => {
             (Vec::new(), vec![json!("x"), json!(1), json!([]), json!({ "no such": 1 })])
         }

@@ -8,10 +8,10 @@ use super::*;
 use crate::config::model::route::{DotSegments, EncodedSlash};
 use crate::config::model::*;
 
-const POOL: &str = "targets: {web: {backends: [{host: a, port: 1}]}}";
+pub(super) const POOL: &str = "targets: {web: {backends: [{host: a, port: 1}]}}";
 
 /// A listener with these keys beside where it is bound, in front of one target.
-fn front(added: &str) -> String {
+pub(super) fn front(added: &str) -> String {
     format!("listeners: {{front: {{bind: 8080, {added}, routes: [{{target: web}}]}}}}\n{POOL}\n")
 }
 
@@ -21,12 +21,12 @@ fn tls(added: &str) -> String {
     front(&format!("protocol: https, tls: {{cert_file: {cert}, cert_key: {key}, {added}}}"))
 }
 
-fn of(config: &Config) -> &ListenerConfig {
+pub(super) fn of(config: &Config) -> &ListenerConfig {
     &config.listeners[0]
 }
 
 /// A listener whose route has these keys too.
-fn route(added: &str) -> String {
+pub(super) fn route(added: &str) -> String {
     front("protocol: http").replace("target: web", &format!("target: web, {added}"))
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
+mod actions;
 mod balance;
 mod certificates;
 mod ends;
@@ -10,7 +11,9 @@ mod flags;
 mod hostile;
 mod include;
 mod listeners;
+mod redirects;
 mod resilience;
+mod routing_tests;
 mod schema;
 mod validator;
 

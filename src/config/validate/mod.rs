@@ -31,7 +31,7 @@ use super::effective::EffectiveRows;
 use super::error::quoted;
 use super::model::{
     AccessLog, Config, EventFormat, ListenerConfig, LogFormat, LogLevel, LogPath, Protocol, RouteConfig,
-    Share, TargetConfig, WatchMode,
+    RoutingTest, Share, TargetConfig, WatchMode,
 };
 use super::origin::{Field, Origin, Spot, Written};
 use super::raw::{BindHost, Raw, RawListenerConfig, Spoken, WORKERS_MAX};
@@ -126,6 +126,7 @@ pub(super) fn accept(
     clashes::listeners(&all, top.address.value, report);
     loops::refuse(&raw.targets, &all, top.address.value, report);
     clashes::admin(&all, admin.as_deref().zip(admin::spot(&raw.admin)), report);
+    let tests = tests(raw, rows);
     let config = Config {
         instance,
         admin,
@@ -141,6 +142,7 @@ pub(super) fn accept(
         log_level,
         log_format,
         trusted_proxies,
+        tests,
     };
     (config, rules.into())
 }
@@ -189,12 +191,19 @@ fn long_form(
         let message = format!("the listener {} has no `routes`", quoted(&raw.name.value));
         report.spot(&raw.name.spot, message).expected("`routes: [{target: web}]`, with the name of a target");
     }
-    let routes = route::accept_all(&raw.routes, owner, targets, report, rows).into_iter();
+    let idle: HashMap<&str, Duration> =
+        targets.iter().map(|target| (target.name.as_str(), target.timeouts.idle)).collect();
+    let names = targets.iter().map(|target| (target.name.as_str(), target.protocol)).collect();
+    route::edit_rows(&raw.headers, owner.path("").trim_end_matches('.'), rows);
+    let routes = route::accept_all(&raw.routes, owner, &names, &raw.headers, report, rows).into_iter();
     // Of two levels the nearest says how long: the route's stands there already.
     let inherit = |mut route: RouteConfig| {
         let of_listener = raw.timeouts.idle.as_ref().map(|idle| idle.value);
-        let of_target = targets.iter().find(|target| route.targets().any(|name| *name == target.name));
-        let of_target = of_target.map(|target| target.timeouts.idle);
+        // Of a split each target has its own.
+        let mut of_targets: Vec<Duration> =
+            route.targets().filter_map(|name| idle.get(name).copied()).collect();
+        of_targets.dedup();
+        let of_target = if let [one] = of_targets[..] { Some(one) } else { None };
         route.own.idle = route.own.idle.or(of_listener).or(of_target);
         route.own.total = route.own.total.or(raw.timeouts.total.as_ref().map(|total| total.value));
         Arc::new(route)
@@ -212,6 +221,14 @@ fn long_form(
         }
     }
     accepted
+}
+
+/// What is tested before it is taken.
+fn tests(raw: &Raw, rows: &mut EffectiveRows) -> Vec<RoutingTest> {
+    for (index, test) in raw.tests.iter().enumerate() {
+        rows.note(format!("tests[{index}]"), test.value.request.to_string(), test.spot.origin.clone());
+    }
+    raw.tests.iter().map(|test| test.value.clone()).collect()
 }
 
 /// What is included, item by item.

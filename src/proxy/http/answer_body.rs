@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use crate::message::{Cause, Framing};
 use crate::net::Piece;
 
-use super::body::{BodySource, Memory};
+use super::body::{BodySource, FixedBody, Memory};
 use super::reply::Reply;
 
 /// The body of an answer.
@@ -14,6 +14,8 @@ pub enum AnswerBody {
     Empty,
     /// One of our own.
     Memory(Box<Memory>),
+    /// That of a route which answers itself.
+    Fixed(Box<FixedBody>),
     /// What a backend answers; carries the rest of the request with it.
     Reply(Reply),
 }
@@ -23,7 +25,7 @@ impl AnswerBody {
     #[must_use]
     pub fn content(&self) -> u64 {
         match self {
-            AnswerBody::Empty | AnswerBody::Memory(_) => 0,
+            AnswerBody::Empty | AnswerBody::Memory(_) | AnswerBody::Fixed(_) => 0,
             AnswerBody::Reply(reply) => reply.content(),
         }
     }
@@ -34,6 +36,7 @@ impl AnswerBody {
         match self {
             AnswerBody::Empty => Framing::None,
             AnswerBody::Memory(memory) => memory.framing,
+            AnswerBody::Fixed(fixed) => fixed.framing(),
             AnswerBody::Reply(reply) => reply.framing(),
         }
     }
@@ -41,7 +44,7 @@ impl AnswerBody {
     /// Whether pieces may come in pipes: their reader does not look at them and writes them to a plain socket.
     pub fn set_pipes(&mut self, allowed: bool) {
         match self {
-            AnswerBody::Empty | AnswerBody::Memory(_) => {}
+            AnswerBody::Empty | AnswerBody::Memory(_) | AnswerBody::Fixed(_) => {}
             AnswerBody::Reply(reply) => reply.set_pipes(allowed),
         }
     }
@@ -49,7 +52,7 @@ impl AnswerBody {
     /// Appends all of it to `out`, if it is a backend's, at most `most` bytes, and here already. False: nothing was done.
     pub fn append_rest(&mut self, out: &mut Vec<u8>, most: usize) -> bool {
         match self {
-            AnswerBody::Empty | AnswerBody::Memory(_) => false,
+            AnswerBody::Empty | AnswerBody::Memory(_) | AnswerBody::Fixed(_) => false,
             AnswerBody::Reply(reply) => reply.append_rest(out, most),
         }
     }
@@ -60,20 +63,21 @@ impl BodySource for AnswerBody {
         match self {
             AnswerBody::Empty => true,
             AnswerBody::Memory(memory) => memory.is_done(),
+            AnswerBody::Fixed(fixed) => fixed.is_done(),
             AnswerBody::Reply(reply) => reply.is_done(),
         }
     }
 
     fn set_raw(&mut self) -> bool {
         match self {
-            AnswerBody::Empty | AnswerBody::Memory(_) => false,
+            AnswerBody::Empty | AnswerBody::Memory(_) | AnswerBody::Fixed(_) => false,
             AnswerBody::Reply(reply) => reply.set_raw(),
         }
     }
 
     fn trailers(&self) -> Vec<u8> {
         match self {
-            AnswerBody::Empty => Vec::new(),
+            AnswerBody::Empty | AnswerBody::Fixed(_) => Vec::new(),
             AnswerBody::Memory(memory) => memory.trailers(),
             AnswerBody::Reply(reply) => reply.trailers().to_vec(),
         }
@@ -81,7 +85,7 @@ impl BodySource for AnswerBody {
 
     fn drive(&mut self, cx: &mut Context<'_>) {
         match self {
-            AnswerBody::Empty | AnswerBody::Memory(_) => {}
+            AnswerBody::Empty | AnswerBody::Memory(_) | AnswerBody::Fixed(_) => {}
             AnswerBody::Reply(reply) => reply.drive(cx),
         }
     }
@@ -90,6 +94,7 @@ impl BodySource for AnswerBody {
         match self {
             AnswerBody::Empty => Poll::Ready(Ok(None)),
             AnswerBody::Memory(memory) => memory.poll_piece(cx),
+            AnswerBody::Fixed(fixed) => fixed.poll_piece(cx),
             AnswerBody::Reply(reply) => reply.poll_piece(cx),
         }
     }

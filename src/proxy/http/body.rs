@@ -5,8 +5,10 @@
 //! [`AnswerBody`](super::answer_body::AnswerBody).
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use crate::config::model::route::Respond;
 use crate::message::{Cause, Framing};
 use crate::net::{FreeList, Piece};
 
@@ -54,6 +56,48 @@ impl Memory {
         let framing = Framing::Length(bytes.len() as u64);
         let pieces = if bytes.is_empty() { VecDeque::new() } else { VecDeque::from([bytes]) };
         Memory { pieces, trailers: Vec::new(), framing, buffers }
+    }
+}
+
+/// The body of a route's own answer, which all of its answers share.
+pub struct FixedBody {
+    respond: Arc<Respond>,
+    sent: usize,
+    buffers: FreeList,
+}
+
+impl FixedBody {
+    /// All of it. Its pieces are copied into `buffers`, one after the other.
+    #[must_use]
+    pub fn new(respond: &Arc<Respond>, buffers: &FreeList) -> FixedBody {
+        FixedBody { respond: Arc::clone(respond), sent: 0, buffers: buffers.clone() }
+    }
+
+    /// How its length is known.
+    #[must_use]
+    pub fn framing(&self) -> Framing {
+        Framing::Length(self.respond.body.len() as u64)
+    }
+}
+
+impl BodySource for FixedBody {
+    fn is_done(&self) -> bool {
+        self.sent >= self.respond.body.len()
+    }
+
+    fn set_raw(&mut self) -> bool {
+        false
+    }
+
+    fn trailers(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn poll_piece(&mut self, _: &mut Context<'_>) -> Poll<Result<Option<Piece>, Cause>> {
+        let rest = self.respond.body.get(self.sent..).filter(|rest| !rest.is_empty());
+        let piece = rest.map(|rest| self.buffers.filled(rest));
+        self.sent += piece.as_ref().map_or(0, |piece| piece.len());
+        Poll::Ready(Ok(piece.map(Piece::Buffer)))
     }
 }
 

@@ -33,6 +33,8 @@ const UNWATCHED: Duration = Duration::from_millis(20);
 pub struct Secured {
     /// Header lines about its verified certificate; empty: it showed none.
     pub certificate: Box<[u8]>,
+    /// The subject of that.
+    pub subject: Box<str>,
 }
 
 /// One client connection. Thousands of them are idle: what a request needs beyond that is made for the request.

@@ -21,12 +21,13 @@ use crate::proxy::request_queue::RequestTicket;
 use super::after::After;
 use super::answer_body::AnswerBody;
 use super::client::Client;
-use super::exchange::{IncomingRequest, Space, exchange, refuse};
+use super::exchange::{IncomingRequest, Space, exchange};
 use super::h1::framing;
 use super::h1::search::Search;
 use super::h1::write::{self, Persistence};
 use super::own;
 use super::request_body::RequestBody;
+use super::routing::answers::refuse;
 use super::wire::Wire;
 
 /// A draining worker closes a connection that has been silent for this long.
@@ -85,7 +86,7 @@ pub async fn turn_away(client: Rc<Client>, cause: Cause) {
     record.id = ctx.request_id();
     let mut recording = Recording::new(ctx, None, &mut record);
     let mut wire = Wire::new(&client, &head, true);
-    refuse(ctx, &mut wire, &mut recording, &head, cause).await;
+    refuse(ctx, &mut wire, &mut recording, &head, None, cause).await;
     drop(recording);
     // Its request is still on the way: a plain close would meet it with a reset.
     discard_input(&client).await;
@@ -197,7 +198,7 @@ async fn serve_one(client: Rc<dyn Any>, papers: &mut Papers) -> Option<After> {
                     Err(_) => After::Abort,
                 }
             } else {
-                Box::pin(refuse(ctx, &mut wire, &mut recording, head, cause)).await
+                Box::pin(refuse(ctx, &mut wire, &mut recording, head, None, cause)).await
             }
         }
     };

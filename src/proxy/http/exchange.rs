@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::model::RouteConfig;
-use crate::message::{Cause, Framing, Head, HeaderField, Peer, Record, RecordKind, Version, tokens};
+use crate::message::{Cause, Head, HeaderField, Peer, Record, RecordKind, Version, tokens};
 use crate::net::relay::{BytesMoved, RelayEnd};
 use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
@@ -32,9 +32,10 @@ use super::h1::write::About;
 use super::hash_key::{self, Sender, hash_key};
 use super::identity;
 use super::mirror::{self, Original};
-use super::own;
 use super::reply::Reply;
 use super::request_body::RequestBody;
+use super::routing::answers::{answer_here, refuse};
+use super::routing::way::{Way, Wayfarer};
 use super::routing::{Routed, routed};
 use super::sticky;
 
@@ -94,36 +95,40 @@ pub async fn exchange<E: Edge>(
     let given = if trusted { head.value(HeaderField::XRequestId).and_then(request_number) } else { None };
     recording.record.id = given.unwrap_or_else(|| ctx.request_id());
     if head.method() == b"CONNECT" {
-        return Box::pin(refuse(ctx, edge, &mut recording, head, Cause::ConnectMethod)).await;
+        return Box::pin(refuse(ctx, edge, &mut recording, head, None, Cause::ConnectMethod)).await;
     }
     let sender = Sender { peer: client, trusted, kind: listener.config.forwarded };
     // Nothing was waited for since.
     recording.record.routed = request.head_read;
-    let (route, destination, edited) = match listener.straight() {
+    let (route, destination, way) = match listener.straight() {
         Some((route, destination)) => (route, destination, None),
-        None => match routed(ctx, listener, head, sender) {
-            Routed::Forward { route, destination, head: edited } => {
-                if let Some(target) = &route.mirror {
-                    let id = recording.record.id;
-                    mirror_to(
-                        request,
-                        edge,
-                        body,
-                        (route, destination),
-                        target,
-                        edited.as_deref(),
-                        (sender, id),
-                    );
+        None => {
+            let from = Wayfarer { ctx, listener, head, sender, secured: edge.secured() };
+            match routed(from, recording.record) {
+                Routed::Forward { route, destination, way } => {
+                    recording.on(&route.config.name);
+                    if let Some(target) = &route.mirror {
+                        let id = recording.record.id;
+                        mirror_to(
+                            request,
+                            edge,
+                            body,
+                            (route, destination),
+                            target,
+                            way.as_deref(),
+                            (sender, id),
+                        );
+                    }
+                    (route, destination, way)
                 }
-                (route, destination, edited)
+                own => return Box::pin(answer_here(ctx, edge, &mut recording, head, own)).await,
             }
-            own => return Box::pin(answer_here(request, edge, &mut recording, own)).await,
-        },
+        }
     };
     let Destination { target, rules } = destination;
     recording.record.target = Some(target.id);
     if !matches!(body, RequestBody::Empty) && !body.limit(route.body) {
-        return Box::pin(refuse(ctx, edge, &mut recording, head, Cause::BodyTooLarge)).await;
+        return Box::pin(refuse(ctx, edge, &mut recording, head, way.as_deref(), Cause::BodyTooLarge)).await;
     }
     if let Some(idle) = route.config.own.idle {
         edge.set_idle(idle);
@@ -144,12 +149,13 @@ pub async fn exchange<E: Edge>(
         rules,
         keep: identity::keep(head, &ctx.pool, edge.owner()),
         edge: &mut *edge,
-        head: edited.as_deref().unwrap_or(head),
+        head: way.as_deref().map_or(head, Way::head),
         body,
         key,
         pin: own.as_ref().or(cookie),
         upgrade: wanted_upgrade(head, &rules.upgrade),
         about: about(listener, head, sender, secured.as_deref(), recording.record.id),
+        edits: way.as_deref().and_then(Way::request_edits),
         answer: &mut *answer,
         record: &mut *recording.record,
         effort: Effort::default(),
@@ -157,6 +163,9 @@ pub async fn exchange<E: Edge>(
     let forwarded = forward(&mut forwarding).await;
     if let (Some(pins), Ok(call)) = (&target.pins, &forwarded) {
         sticky::tell(forwarding.answer, pins, cookie, call.backend(), secured.is_some());
+    }
+    if let (Some(way), Ok(call)) = (way.as_deref(), &forwarded) {
+        way.edit_answer(forwarding.answer, &call.backend().name);
     }
     let after = match forwarded {
         Ok(call) if answer.status == 101 => {
@@ -173,11 +182,11 @@ pub async fn exchange<E: Edge>(
                 }
                 Err(unsent) => {
                     drop(reply);
-                    Box::pin(give_up(ctx, edge, &mut recording, head, &moved, unsent)).await
+                    Box::pin(give_up((ctx, way.as_deref()), edge, &mut recording, head, &moved, unsent)).await
                 }
             }
         }
-        Err(cause) => Box::pin(refuse(ctx, edge, &mut recording, head, cause)).await,
+        Err(cause) => Box::pin(refuse(ctx, edge, &mut recording, head, way.as_deref(), cause)).await,
     };
     let now = now();
     recording.record.done = now;
@@ -216,7 +225,7 @@ fn mirror_to<E: Edge>(
     body: &RequestBody,
     (route, destination): (&Route, &Destination),
     target: &Arc<Target>,
-    edited: Option<&Head>,
+    way: Option<&Way<'_>>,
     (sender, id): (Sender, u128),
 ) {
     let &IncomingRequest { ctx, listener, head, .. } = request;
@@ -240,7 +249,8 @@ fn mirror_to<E: Edge>(
         ctx,
         target,
         names: [&listener.config.name, name],
-        head: edited.unwrap_or(head),
+        head: way.map_or(head, Way::head),
+        edits: way.and_then(Way::request_edits),
         body,
         about: about(listener, head, sender, secured.as_deref(), id),
         key,
@@ -274,7 +284,7 @@ fn wanted_upgrade<'a>(head: &'a Head, allowed: &[String]) -> Option<&'a [u8]> {
 
 /// Ends an exchange whose answer could not be sent to its end.
 async fn give_up<E: Edge>(
-    ctx: &WorkerCtx,
+    (ctx, way): (&WorkerCtx, Option<&Way<'_>>),
     edge: &mut E,
     recording: &mut Recording<'_>,
     head: &Head,
@@ -288,71 +298,10 @@ async fn give_up<E: Edge>(
     if !started && !matches!(cause, Cause::ClientGone | Cause::ClientStalled) {
         // Not a byte is out: the client can still be told.
         moved.down.set(0);
-        return refuse(ctx, edge, recording, head, cause).await;
+        return refuse(ctx, edge, recording, head, way, cause).await;
     }
     recording.settle(cause);
     After::Abort
-}
-
-/// Answers in our own words.
-pub async fn refuse<E: Edge>(
-    ctx: &WorkerCtx,
-    edge: &mut E,
-    recording: &mut Recording<'_>,
-    head: &Head,
-    cause: Cause,
-) -> After {
-    refuse_with(ctx, edge, recording, head, (cause, own::status_of(cause))).await
-}
-
-/// The same with this status.
-async fn refuse_with<E: Edge>(
-    ctx: &WorkerCtx,
-    edge: &mut E,
-    recording: &mut Recording<'_>,
-    head: &Head,
-    (cause, status): (Cause, u16),
-) -> After {
-    recording.settle(cause);
-    if matches!(cause, Cause::ClientGone | Cause::ClientStalled) {
-        return After::Abort;
-    }
-    if let Some(target) = recording.record.target {
-        ctx.cells.refusals.refuse(target, cause);
-    }
-    let (answer, mut body) =
-        own::answer((cause, status), recording.record.id, head.method() == b"HEAD", &ctx.buffers);
-    let length = if let Framing::Length(length) = body.framing() { length } else { 0 };
-    // After a client's mistake nothing that follows on its connection can be trusted; one that there is no room
-    // for is closed whatever follows.
-    match edge.answer(&answer, &mut body, cause.ends_connection()).await {
-        Ok(after) => {
-            recording.record.status = answer.status;
-            recording.record.bytes_out = length;
-            after
-        }
-        Err(_) => After::Abort,
-    }
-}
-
-/// Ends a request that goes to no backend.
-async fn answer_here<E: Edge>(
-    request: &IncomingRequest<'_>,
-    edge: &mut E,
-    recording: &mut Recording<'_>,
-    routed: Routed<'_>,
-) -> After {
-    let &IncomingRequest { ctx, head, .. } = request;
-    match routed {
-        // Whoever calls has taken this way already.
-        Routed::Forward { .. } => refuse(ctx, edge, recording, head, Cause::Internal).await,
-        Routed::Refuse(cause) => refuse(ctx, edge, recording, head, cause).await,
-        Routed::Deny(status) => refuse_with(ctx, edge, recording, head, (Cause::AccessDenied, status)).await,
-        Routed::Drop(cause) => {
-            recording.settle(cause);
-            After::Abort
-        }
-    }
 }
 
 /// Serves what a 101 has made of the connection.

@@ -59,7 +59,10 @@ pub fn pin(
 /// §11.6.2): no backend that keeps to that looks behind a comma.
 #[inline(never)]
 fn asks(head: &Head) -> bool {
-    head.values(HeaderField::Authorization).any(logs_in)
+    if head.repeats(HeaderField::Authorization) {
+        return head.values(HeaderField::Authorization).any(logs_in);
+    }
+    head.value(HeaderField::Authorization).is_some_and(logs_in)
 }
 
 /// Whether these credentials, or this challenge, are of a scheme that logs in a connection.

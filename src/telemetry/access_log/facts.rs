@@ -26,6 +26,8 @@ pub(super) struct Facts<'a> {
     pub(super) last: Option<&'a Attempt>,
     /// When the request began.
     pub(super) start: Tick,
+    /// The name of the request's route, where its listener has more than one that takes everything.
+    pub(super) route: Option<&'a str>,
     /// The share of records like this one that is logged.
     share: Share,
 }
@@ -44,8 +46,15 @@ impl<'a> Facts<'a> {
             names,
             last: record.kept_attempts().last(),
             start: if record.started == Tick::ZERO { record.accepted } else { record.started },
+            route: None,
             share,
         }
+    }
+
+    /// The same of a request on this route.
+    #[inline(always)]
+    pub(super) fn on(self, route: Option<&'a str>) -> Facts<'a> {
+        Facts { route, ..self }
     }
 
     /// The value of a field. A new field is one line here and one in [`LogField`].
@@ -87,6 +96,7 @@ impl<'a> Facts<'a> {
             LogField::Id => LogValue::or_absent(Some(record.id).filter(|&id| id != 0), LogValue::Id),
             LogField::UserAgent => LogValue::free(self.header(HeaderField::UserAgent)),
             LogField::Referer => LogValue::free(self.header(HeaderField::Referer)),
+            LogField::Route => LogValue::word(self.route.unwrap_or_default().as_bytes()),
             LogField::SampleRate => LogValue::Share(self.share),
         }
     }

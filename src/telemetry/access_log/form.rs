@@ -16,6 +16,8 @@ const TEXT: &str = "{time} {client} {listener} {target} {backend} \"{method_path
 const TEXT_TCP: &str = "{time} {client} {listener} {target} {backend} tcp {cause} in={bytes_in} out={bytes_out} \
                         ms={duration_ms} connect={connect_ms} attempts={attempts} earlier_causes={earlier_causes} \
                         tls={tls}";
+/// Behind it where there are several routes.
+const TEXT_ROUTE: &str = " route={route}";
 /// Behind them where sampling is on.
 const TEXT_SAMPLED: &str = " sample={sample_rate}";
 /// The form `common`: Apache's `%h %l %u %t "%r" %>s %b`, with nginx's 0 for an empty body.
@@ -37,9 +39,10 @@ enum Layout {
         sampled: bool,
     },
     Lines(Template),
-    /// TCP connections have a form of their own.
+    /// TCP connections have a form of their own, and so have requests of a listener with several routes.
     Text {
         http: Template,
+        routed: Template,
         tcp: Template,
     },
 }
@@ -52,7 +55,11 @@ impl Form {
             LogFormat::Json => Layout::Json { sampled },
             LogFormat::Text => {
                 let end = if sampled { TEXT_SAMPLED } else { "" };
-                Layout::Text { http: own(&[TEXT, end]), tcp: own(&[TEXT_TCP, end]) }
+                Layout::Text {
+                    http: own(&[TEXT, end]),
+                    routed: own(&[TEXT, TEXT_ROUTE, end]),
+                    tcp: own(&[TEXT_TCP, end]),
+                }
             }
             LogFormat::Common => Layout::Lines(own(&[COMMON])),
             LogFormat::Combined => Layout::Lines(own(&[COMMON, COMBINED])),
@@ -79,6 +86,9 @@ impl Form {
             Layout::Lines(template) => write_pieces(room, template.pieces(), facts, clock),
             Layout::Text { tcp, .. } if facts.record.kind == RecordKind::Tcp => {
                 write_pieces(room, tcp.pieces(), facts, clock)
+            }
+            Layout::Text { routed, .. } if facts.route.is_some() => {
+                write_pieces(room, routed.pieces(), facts, clock)
             }
             Layout::Text { http, .. } => write_pieces(room, http.pieces(), facts, clock),
         }

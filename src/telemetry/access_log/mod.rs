@@ -176,8 +176,14 @@ pub struct Handle {
 
 impl Handle {
     /// Appends the line of a finished `record`, unless sampling leaves it out; `head`: what the client asked,
-    /// ignored for TCP. Never blocks; hands the buffer over when it is large.
-    pub fn write(&mut self, record: &Record, head: Option<&Head>, names: &Names, start: WallStart) {
+    /// ignored for TCP; `route`: the name of its route, where there are several. Never blocks; hands the buffer over when it is large.
+    pub fn write(
+        &mut self,
+        record: &Record,
+        (head, route): (Option<&Head>, Option<&str>),
+        names: &Names,
+        start: WallStart,
+    ) {
         let Some(share) = self.form.share_of(record) else { return };
         if self.buffer.len() >= HAND_OVER_AT {
             self.hand_over();
@@ -189,7 +195,7 @@ impl Handle {
         if self.buffer.room() == 0 {
             self.buffer = self.intake.empty_batch();
         }
-        let facts = Facts::new(record, head, names, share);
+        let facts = Facts::new(record, head, names, share).on(route);
         let mut clock = (&mut self.stamps, start);
         self.buffer.append(|room| self.form.write(room, &facts, &mut clock));
         if self.buffer.len() >= HAND_OVER_AT {

@@ -24,6 +24,7 @@ const OF_REQUESTS: [Cause; 4] =
 struct ListenerRow {
     refused: [Counter; OF_CONNECTIONS.len()],
     cut: Counter,
+    dropped_lines: Counter,
 }
 
 /// What one worker refused. Its numbers only grow, also when a listener or a target gets the number of another one: who reads them
@@ -58,6 +59,13 @@ impl RefusalCells {
         self.listeners.entry(listener.0.into()).cut.add(connections as u64);
     }
 
+    /// Counts header lines that a route of a listener was to write and that were left out, because their value would have been none:
+    /// [`Cause::FieldDropped`]. Only the owning worker calls this.
+    #[cold]
+    pub fn drop_lines(&self, listener: ListenerId, lines: usize) {
+        self.listeners.entry(listener.0.into()).dropped_lines.add(lines as u64);
+    }
+
     /// What was refused so far, and how often.
     pub fn refused(&self) -> impl Iterator<Item = (RefusedAt, Cause, u64)> {
         let connections = self.listeners.iter().flat_map(|(number, row)| {
@@ -74,6 +82,15 @@ impl RefusalCells {
     /// How many connections were cut so far, by listener.
     pub fn cuts(&self) -> impl Iterator<Item = (ListenerId, u64)> {
         let all = self.listeners.iter().map(|(number, row)| (ListenerId(short(number)), row.cut.value()));
+        all.filter(|(_, count)| *count > 0)
+    }
+}
+
+impl RefusalCells {
+    /// How many header lines were left out so far, by listener.
+    pub fn dropped_lines(&self) -> impl Iterator<Item = (ListenerId, u64)> {
+        let all = self.listeners.iter();
+        let all = all.map(|(number, row)| (ListenerId(short(number)), row.dropped_lines.value()));
         all.filter(|(_, count)| *count > 0)
     }
 }
@@ -107,5 +124,7 @@ mod tests {
             ]
         );
         assert_eq!(cells.cuts().collect::<Vec<_>>(), [(ListenerId(4), 7)]);
+        cells.drop_lines(web, 2);
+        assert_eq!(cells.dropped_lines().collect::<Vec<_>>(), [(web, 2)]);
     }
 }

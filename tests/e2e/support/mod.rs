@@ -139,6 +139,7 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
         instance: Default::default(),
         admin: None,
         webhooks: Vec::new(),
+        tests: Vec::new(),
         listeners: vec![ListenerConfig {
             name: "web".into(),
             protocol,

@@ -92,6 +92,11 @@ impl Process {
         self.said().into_iter().filter(|line| line.contains("reload")).collect()
     }
 
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Kills it without a word; gives the folder for the next one.
     pub fn kill(mut self) -> tempfile::TempDir {
         self.child.kill().unwrap();

@@ -18,7 +18,7 @@ use crate::config::raw::vocabulary::later;
 use crate::config::raw::vocabulary::spoken::Spoken;
 use crate::config::raw::vocabulary::words::name;
 use crate::config::yaml::{Entry, Typed};
-use route::RawRoute;
+use route::{RawHeaders, RawRoute, headers};
 
 /// One listener.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub(in crate::config) struct RawListenerConfig {
     pub(in crate::config) bind: Field<Vec<Written<RawListener>>>,
     pub(in crate::config) tls: Field<RawTls>,
     pub(in crate::config) own: RawListenerKeys,
+    /// On all of its routes.
+    pub(in crate::config) headers: Field<RawHeaders>,
     pub(in crate::config) timeouts: RawTimeouts,
     pub(in crate::config) limits: RawLimits,
     /// From all files, in their order.
@@ -99,6 +101,10 @@ pub(in crate::config::raw) fn walk(
         None => Field::Absent,
     };
     listener.own = keys(&section, reader, &mut listener.http_only);
+    if let Some(entry) = section.find("headers") {
+        listener.http_only.push(("headers", reader.key_spot(entry)));
+        listener.headers = headers::walk(entry, shape::LISTENER_HEADERS, None, reader);
+    }
     if let Some(entry) = section.find("timeouts") {
         let read = costs::timeouts(entry, &shape::LISTENER_TIMEOUTS, reader, &mut listener.http_only);
         listener.timeouts = read.unwrap_or_default();
@@ -174,6 +180,7 @@ impl RawListenerConfig {
             bind: Field::Absent,
             tls: Field::Absent,
             own: RawListenerKeys::default(),
+            headers: Field::Absent,
             timeouts: RawTimeouts::default(),
             limits: RawLimits::default(),
             routes: Vec::new(),

@@ -1,9 +1,8 @@
 //! The keys of a listener.
 
-use super::{CERTIFICATE, LIMITS, TARGET, TIMEOUTS, TLS};
-use crate::config::model::route::{DotSegments, EncodedSlash};
-use crate::config::raw::kind::Kind::{Choice, Group, Items, OneOrItems, Switch, WholeOr, Word};
-use crate::config::raw::kind::{HOST, LISTENER as ADDRESS, Shape, key, names};
+use super::{CERTIFICATE, LIMITS, LISTENER_LINES, TARGET, TARGET_NORMALIZE, TIMEOUTS, TLS};
+use crate::config::raw::kind::Kind::{Group, Items, OneOrItems, WholeOr, Word};
+use crate::config::raw::kind::{HOST, LISTENER as ADDRESS, Shape, key};
 use crate::config::raw::shape::route::ROUTE;
 
 /// One of `listeners`.
@@ -27,6 +26,7 @@ pub(in crate::config::raw) const LISTENER: Shape = Shape {
             Word(HOST),
             "What requests are taken to ask for whose host no route names, or which name none.",
         ),
+        key("headers", Group(&LISTENER_LINES), "What is changed of headers on all of its routes."),
         key("limits", Group(&LISTENER_LIMITS), "What requests and connections may cost."),
         key("timeouts", Group(&LISTENER_TIMEOUTS), "How long clients may take."),
         key("routes", OneOrItems(&Group(&ROUTE)), "Which requests go where."),
@@ -56,23 +56,9 @@ pub(in crate::config::raw) const LISTENER_TLS: Shape = Shape {
 pub(in crate::config::raw) const LISTENER_CERTIFICATE: Shape =
     Shape { path: "listeners.<name>.tls.certificates[].", ..CERTIFICATE };
 
-/// `normalize`.
-pub(in crate::config::raw) const NORMALIZE: Shape = Shape {
-    title: "in `normalize`",
-    path: "listeners.<name>.normalize.",
-    needs: &[],
-    keys: &[
-        key(
-            "dot_segments",
-            Choice(|| names(DotSegments::ALL)),
-            "Segments `.` and `..` are resolved or refused.",
-        )
-        .or("resolve"),
-        key("encoded_slash", Choice(|| names(EncodedSlash::ALL)), "`%2F` is kept as it is, or refused.")
-            .or("keep"),
-        key("merge_slashes", Switch, "`on`: several slashes in a row are one.").or("false"),
-    ],
-};
+/// A listener's `normalize`.
+pub(in crate::config::raw) const NORMALIZE: Shape =
+    Shape { path: "listeners.<name>.normalize.", ..TARGET_NORMALIZE };
 
 /// A listener's `timeouts`.
 pub(in crate::config::raw) const LISTENER_TIMEOUTS: Shape = Shape {

@@ -1,17 +1,23 @@
 //! The keys of a route.
 
-use super::{LIMITS, TIMEOUTS};
+use super::{
+    LIMITS, REDIRECT, RESPOND, ROUTE_HASH_KEY, ROUTE_LINES, ROUTE_RETRIES, ROUTE_REWRITE, SPLIT, TARGET,
+    TIMEOUTS,
+};
+use crate::config::model::HashKey;
 use crate::config::raw::bounds::COUNT_MAX;
-use crate::config::raw::kind::Kind::{Conditions, Group, OneOrItems, OrOff, Text, Whole, WholeOr, Word};
+use crate::config::raw::kind::Kind::{
+    ChoiceOrGroup, Conditions, Group, OneOrItems, OrOff, Text, Whole, WholeOr, Word,
+};
 use crate::config::raw::kind::{
-    BODY, DROP, HOST_PATTERN, METHOD, NAME, NETWORK, ROUTE_NAME, ROUTE_PATH, SHARE, Shape, key,
+    BODY, DROP, HOST_PATTERN, METHOD, NAME, NETWORK, ROUTE_NAME, ROUTE_PATH, SHARE, Shape, key, names,
 };
 
 /// One of `routes`.
 pub(in crate::config::raw) const ROUTE: Shape = Shape {
     title: "in a route",
     path: "listeners.<name>.routes[].",
-    needs: &[&["target"]],
+    needs: &[&["target"], &["split"], &["redirect"], &["respond"]],
     keys: &[
         key("name", Word(ROUTE_NAME), "What it is called in logs; by default its `match`, in one line."),
         key("match", Group(&MATCH), "Which requests are its own; by default all."),
@@ -21,10 +27,22 @@ pub(in crate::config::raw) const ROUTE: Shape = Shape {
             "Routes with a number are asked before all others, the lowest first.",
         ),
         key("access", Group(&ACCESS), "Whose clients may have it."),
+        key("rewrite", Group(&ROUTE_REWRITE), "What backends get as path."),
+        key("headers", Group(&ROUTE_LINES), "What is changed of headers, in both directions."),
         key("mirror", OrOff(&Group(&MIRROR)), "Who gets copies of its requests.").or("off"),
         key("timeouts", Group(&ROUTE_TIMEOUTS), "How long its requests may take."),
         key("limits", Group(&ROUTE_LIMITS), "What its requests may cost."),
+        key("retries", OrOff(&Group(&ROUTE_RETRIES)), "`retries` of its target."),
+        key(
+            "hash_key",
+            ChoiceOrGroup(|| names(HashKey::NAMED), &ROUTE_HASH_KEY),
+            "`hash_key` of its target.",
+        ),
+        key("upgrade", TARGET.key("upgrade").kind, "`upgrade` of its target."),
         key("target", Word(NAME), "Where its requests go."),
+        key("split", Group(&SPLIT), "Targets that share its requests."),
+        key("redirect", Group(&REDIRECT), "Where its clients are sent."),
+        key("respond", Group(&RESPOND), "What its clients get as an answer."),
     ],
 };
 

@@ -128,7 +128,7 @@ fn format(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<LogFormat>> 
 
 /// Reports a fault of a template, at its own place where that is known.
 fn refuse(fault: &TemplateFault, entry: &Entry, reader: &mut Reader<'_>) {
-    let spot = reader.spot_inside(entry, fault.start, fault.width);
+    let spot = reader.spot_inside(&entry.node, fault.start, fault.width);
     let wrong = match &fault.kind {
         FaultKind::UnknownField(name) => unknown(name),
         FaultKind::BadHeader(name) if name.is_empty() => {

@@ -3,4 +3,5 @@
 pub(super) mod access_log;
 pub(super) mod admin;
 pub(super) mod instance;
+pub(super) mod routing_tests;
 pub(super) mod webhooks;

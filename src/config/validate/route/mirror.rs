@@ -1,10 +1,11 @@
 //! `mirror` of a route: who gets copies of its requests.
 
-use super::named::find;
+use std::collections::HashMap;
+
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
 use crate::config::model::route::Mirror;
-use crate::config::model::{Protocol, RouteConfig, Share, TargetConfig};
+use crate::config::model::{Protocol, RouteConfig, Share};
 use crate::config::origin::Written;
 use crate::config::raw::RawMirror;
 use crate::config::report::Report;
@@ -13,23 +14,25 @@ use crate::config::report::Report;
 pub(super) fn accept(
     raw: &RawMirror,
     route: &RouteConfig,
-    targets: &[TargetConfig],
+    targets: &HashMap<&str, Protocol>,
     report: &mut Report,
 ) -> Option<Mirror> {
-    let target = find(&raw.target, targets, report)?;
-    let name = quoted(&target.name);
-    if target.protocol != Protocol::Http {
+    let own_name = &raw.target.value;
+    let name = quoted(own_name);
+    // That it is there has been looked at with the other targets of the route.
+    let protocol = *targets.get(own_name.as_str())?;
+    if protocol != Protocol::Http {
         let message = format!("the target {name} speaks tcp, so it can get no copies of requests");
         report.spot(&raw.target.spot, message).expected("a target that speaks http");
         return None;
     }
-    if route.targets().any(|own| *own == *target.name) {
+    if route.targets().any(|own| own == own_name) {
         let message = format!("copies for {name} would go where the requests go already");
         let problem = report.spot(&raw.target.spot, message);
         problem.expected("another target, whose answers nobody needs");
         return None;
     }
-    Some(Mirror { target: target.name.as_str().into(), share: share(raw) })
+    Some(Mirror { target: own_name.as_str().into(), share: share(raw) })
 }
 
 /// Notes what holds for the route at `path`.

@@ -11,6 +11,7 @@ use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::http::call::{Call, Patience};
 use crate::proxy::http::edge::Edge;
+use crate::proxy::http::h1::edit::RequestEdits;
 use crate::proxy::http::h1::write::{self, About, Host};
 use crate::proxy::http::replay::Replay;
 use crate::proxy::http::request_body::RequestBody;
@@ -45,6 +46,8 @@ pub struct Forwarding<'a, E> {
     pub upgrade: Option<&'a [u8]>,
     /// What the backend is told about the client.
     pub about: About<'a>,
+    /// What its route changes about its lines, for every attempt alike.
+    pub edits: Option<RequestEdits<'a>>,
     /// The head that comes back.
     pub answer: &'a mut Head,
     /// What happens on the way.
@@ -203,6 +206,9 @@ impl<E: Edge> Forwarding<'_, E> {
             host => written_host(host, backend),
         };
         write::request(&mut out, self.head, body.framing(), self.upgrade, &self.about, host);
+        if let Some(edits) = &self.edits {
+            edits.apply(&mut out, self.head);
+        }
         let timeouts = &self.rules.timeouts;
         let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle };
         let mut call = Call::new(self.ctx, lease, generation, stream, out, body, patience);

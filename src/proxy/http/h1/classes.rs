@@ -45,3 +45,40 @@ pub fn is_control(byte: u8) -> bool {
 pub fn is_host_name(byte: u8) -> bool {
     CLASSES[usize::from(byte)] & HOST != 0
 }
+
+/// How many bytes of a host's name `bytes` begins with.
+#[must_use]
+pub fn host_name_length(bytes: &[u8]) -> usize {
+    let mut rest = bytes;
+    // Four with one branch: every request has a Host.
+    while let Some((four, behind)) = rest.split_first_chunk::<4>()
+        && four.iter().fold(HOST, |common, &byte| common & CLASSES[usize::from(byte)]) != 0
+    {
+        rest = behind;
+    }
+    while let [byte, behind @ ..] = rest
+        && is_host_name(*byte)
+    {
+        rest = behind;
+    }
+    bytes.len() - rest.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_name_ends_at_the_first_byte_that_is_none_wherever_it_stands() {
+        for stop in (0..=u8::MAX).filter(|&byte| !is_host_name(byte)) {
+            for length in 0..12 {
+                for place in 0..=length {
+                    let mut bytes = vec![b'a'; length];
+                    bytes.splice(place..place, [stop]);
+                    assert_eq!(host_name_length(&bytes), place);
+                    assert_eq!(host_name_length(&bytes[..place]), place);
+                }
+            }
+        }
+    }
+}

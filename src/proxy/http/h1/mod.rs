@@ -7,6 +7,7 @@ pub mod chunk;
 pub mod classes;
 pub mod decode;
 pub mod digits;
+pub mod edit;
 pub mod framing;
 pub mod opening;
 pub mod parse;

@@ -7,7 +7,7 @@
 
 use crate::message::{Cause, Fields, Head, HeadLine, HeaderField, Span, Version};
 
-use super::classes::is_host_name;
+use super::classes::{host_name_length, is_host_name};
 use super::scan;
 
 /// Most header lines of an answer.
@@ -314,8 +314,7 @@ pub fn is_authority(bytes: &[u8]) -> bool {
         return false;
     }
     let is_name = |byte: &u8| is_host_name(*byte);
-    let end = bytes.iter().position(|byte| !is_name(byte)).unwrap_or(bytes.len());
-    let (host, rest) = bytes.split_at(end);
+    let (host, rest) = bytes.split_at(host_name_length(bytes));
     match rest.first() {
         None => !host.is_empty(),
         Some(b':') => !host.is_empty() && is_port(&rest[1..]),

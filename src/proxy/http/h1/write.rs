@@ -24,6 +24,7 @@ const PROTECTED: Fields = Fields::of(&[
     HeaderField::Via,
     HeaderField::Trailer,
     HeaderField::Date,
+    HeaderField::Ours,
 ]);
 
 /// What a backend is told about the client.

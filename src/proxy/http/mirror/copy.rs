@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::config::model::HostHeader;
 use crate::message::{Framing, Head, HeaderField};
 use crate::proxy::head_buffers::HeadBuffer;
+use crate::proxy::http::h1::edit::RequestEdits;
 use crate::proxy::http::h1::write::{self, About, Host};
 use crate::proxy::pool::{Keep, Need};
 use crate::targets::{Backend, Target};
@@ -54,6 +55,8 @@ pub struct Made<'a> {
     pub names: [&'a str; 2],
     /// The head of the request, as its backend gets it.
     pub head: &'a Head,
+    /// What the route changes about its lines.
+    pub edits: Option<RequestEdits<'a>>,
     /// Of the request's body.
     pub framing: Framing,
     /// What backends are told about the client.
@@ -77,6 +80,9 @@ impl MirrorCopy {
             HostHeader::Pass | HostHeader::Backend => (Host::Write(""), true),
         };
         write::request(&mut bytes, head, framing, None, about, host);
+        if let Some(edits) = &made.edits {
+            edits.apply(&mut bytes, head);
+        }
         // All of its body is there, so nobody waits for a 100.
         if head.has(HeaderField::Expect) {
             remove_lines(&mut bytes, b"expect");
@@ -200,6 +206,7 @@ mod tests {
             target: &target,
             names: ["front", "käse"],
             head,
+            edits: None,
             framing,
             about: &ABOUT,
             key: None,

@@ -18,6 +18,7 @@ use crate::config::model::Share;
 use crate::message::{Cause, Framing, Head, HeaderField};
 use crate::net::now;
 use crate::proxy::WorkerCtx;
+use crate::proxy::http::h1::edit::RequestEdits;
 use crate::proxy::http::h1::write::About;
 use crate::proxy::http::identity;
 use crate::proxy::http::request_body::RequestBody;
@@ -38,6 +39,8 @@ pub struct Original<'a> {
     pub names: [&'a str; 2],
     /// The head, as the request's own backend gets it.
     pub head: &'a Head,
+    /// What the route changes about its lines.
+    pub edits: Option<RequestEdits<'a>>,
     /// The body.
     pub body: &'a RequestBody,
     /// What backends are told about the client.
@@ -74,6 +77,7 @@ pub fn copy(original: &Original<'_>) {
         target,
         names: original.names,
         head: original.head,
+        edits: original.edits,
         framing,
         about: &original.about,
         key: original.key,

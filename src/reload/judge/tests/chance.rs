@@ -5,7 +5,7 @@ pub(super) struct Chance(pub(super) u64);
 
 impl Chance {
     /// Above 0, up to 1.
-    fn draw(&mut self) -> f64 {
+    pub(super) fn draw(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

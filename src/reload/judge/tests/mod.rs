@@ -120,19 +120,6 @@ proptest! {
     }
 
     #[test]
-    fn where_all_fail_alike_it_is_not_the_change(
-        share in 0.0..1.0_f64, before in 0.0..0.3_f64, per_look in 5..60_u32, seed: u64
-    ) {
-        let mut chance = Chance(seed);
-        let mut scene = Scene::new(1, 1);
-        scene.pass(30, |_| (per_look * 10, chance.of(per_look * 10, before)));
-        let mut judge = scene.apply(&[target(0)]);
-        let share = share.max(before);
-        let worse = scene.trial(&mut judge, 20_000, |_| (per_look, chance.of(per_look, share)));
-        prop_assert_eq!(worse, None);
-    }
-
-    #[test]
     fn where_more_than_half_fail_it_takes_less_than_half_a_second(
         counts in prop::collection::vec((5..60_u32, 1..30_u32), 5..6), calm in 0..30_usize, known in 0..40_usize, seed: u64
     ) {
@@ -167,6 +154,27 @@ proptest! {
         };
         prop_assert!(decide(&|place| more[place]) <= decide(&|_| 0));
     }
+}
+
+/// Whether a change is blamed for what happens to all: a share between what failed before and everything fails of what it touches
+/// and of what it does not.
+fn blamed_where_all_fail_alike(seed: u64) -> bool {
+    let mut chance = Chance(seed);
+    let (share, before) = (chance.draw(), chance.draw() * 0.3);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small and positive")]
+    let per_look = (5.0 + chance.draw() * 55.0) as u32;
+    let mut scene = Scene::new(1, 1);
+    scene.pass(30, |_| (per_look * 10, chance.of(per_look * 10, before)));
+    let mut judge = scene.apply(&[target(0)]);
+    let share = share.max(before);
+    scene.trial(&mut judge, 20_000, |_| (per_look, chance.of(per_look, share))).is_some()
+}
+
+/// With seeds of its own, since chance may well have it that one of many thousands is blamed.
+#[test]
+fn where_all_fail_alike_it_is_not_the_change() {
+    let blamed: Vec<u64> = (0..3_000).filter(|&seed| blamed_where_all_fail_alike(seed)).collect();
+    assert!(blamed.len() <= 1, "{blamed:?}");
 }
 
 #[test]

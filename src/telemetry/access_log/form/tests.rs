@@ -78,9 +78,13 @@ fn answered() -> Record {
 }
 
 fn written(form: &Form, record: &Record, head: Option<&Head>) -> String {
+    written_on(form, record, head, None)
+}
+
+fn written_on(form: &Form, record: &Record, head: Option<&Head>, route: Option<&str>) -> String {
     let names = names();
     let share = form.share_of(record).expect("it is logged");
-    let facts = Facts::new(record, head, &names, share);
+    let facts = Facts::new(record, head, &names, share).on(route);
     text_of(|room| form.write(room, &facts, &mut (&mut Stamps::default(), WALL)))
 }
 
@@ -119,10 +123,23 @@ fn an_answered_request_in_both_forms() {
 #[test]
 fn json_has_every_field_in_the_order_of_the_documentation() {
     let form = Form::new(&LogFormat::Json, Share::from_millionths(1).expect("in range"));
-    let text = written(&form, &Record { status: 503, ..answered() }, None);
+    let record = Record { status: 503, ..answered() };
+    let text = written_on(&form, &record, None, Some("shop.example/a b"));
     let keys = LogField::ALL.iter().map(|field| format!("\"{}\":", field.name()));
     let places: Vec<Option<usize>> = keys.map(|key| text.find(&key)).collect();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} in {text}");
+}
+
+#[test]
+fn a_request_of_one_of_several_routes_says_which() {
+    let on = |format: &LogFormat, route| {
+        written_on(&Form::new(format, Share::ALL), &answered(), Some(&usual()), route)
+    };
+    let route = Some("shop.example/a b");
+    assert!(on(&LogFormat::Text, route).ends_with(" referer=\"-\" route=shop.example/a\\x20b\n"));
+    assert!(on(&LogFormat::Json, route).ends_with(",\"referer\":null,\"route\":\"shop.example/a b\"}\n"));
+    let template = LogFormat::Template(Template::parse("{route}").expect("a template"));
+    assert_eq!([on(&template, route), on(&template, None)], ["shop.example/a\\x20b\n", "-\n"]);
 }
 
 #[test]
@@ -272,6 +289,7 @@ fn a_template_takes_every_field_there_is() {
     for field in LogField::ALL {
         let shown = match json.get(field.name()) {
             _ if *field == LogField::SampleRate => "1".to_owned(),
+            _ if *field == LogField::Route => "-".to_owned(),
             Some(Value::Null) => "-".to_owned(),
             Some(Value::String(text)) => text.replace(' ', "\\x20"),
             Some(Value::Array(causes)) => {

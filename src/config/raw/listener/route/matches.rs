@@ -44,7 +44,7 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Option<RouteMatch>
 }
 
 /// One text or several; none where the key is not there.
-pub(super) fn texts<T: PartialEq>(
+pub(in crate::config::raw) fn texts<T: PartialEq>(
     entry: Option<&Entry>,
     expected: &str,
     reader: &mut Reader<'_>,
@@ -143,7 +143,7 @@ fn path(section: &Section<'_>, reader: &mut Reader<'_>) -> Option<PathPattern> {
 }
 
 /// A path as requests have it once it has its one form (docs/routing.md).
-fn plain(text: &str) -> Result<String, Wrong> {
+pub(super) fn plain(text: &str) -> Result<String, Wrong> {
     let wrong = |what: &str| Wrong::new(format!("is {}, {what}", quoted(text)), PATH_FORM);
     if !text.starts_with('/') {
         return Err(wrong("which does not begin with a slash").instead(format!("/{text}")));
@@ -151,8 +151,13 @@ fn plain(text: &str) -> Result<String, Wrong> {
     if let Some(at) = text.find(['?', '#']) {
         return Err(wrong("with more than a path").instead(&text[..at]));
     }
-    if text.bytes().any(|byte| !byte.is_ascii_graphic() || byte == b'\\') {
-        return Err(wrong("with characters that have to be escaped, such as `%20`"));
+    if let Some(byte) = text.bytes().find(|&byte| !PathPattern::may_have(byte) || byte == b'\\') {
+        let wrong = wrong("with characters that have to be escaped, such as `%20`");
+        let is_one = byte.is_ascii_graphic() && byte != b'\\';
+        return Err(match is_one {
+            true => wrong.instead(text.replace(char::from(byte), &format!("%{byte:02X}"))),
+            false => wrong,
+        });
     }
     if text.split('/').any(|segment| matches!(segment, "." | "..")) {
         return Err(wrong("with dot segments, which no request has here"));
@@ -161,7 +166,8 @@ fn plain(text: &str) -> Result<String, Wrong> {
     while let Some(at) = rest.find('%') {
         let digits = rest.get(at + 1..at + 3).unwrap_or_default();
         let Ok(value) = u8::from_str_radix(digits, 16) else { return Err(wrong("with a broken escape")) };
-        let is_plain = value.is_ascii_alphanumeric() || matches!(value, b'-' | b'.' | b'_' | b'~');
+        // Marks that part a path, and those that may not stand in one, have to be escaped; others must not be.
+        let is_plain = PathPattern::may_have(value) && !b"%/\\;?#".contains(&value);
         if is_plain || digits != digits.to_ascii_uppercase() {
             let form = if is_plain { char::from(value).to_string() } else { format!("%{value:02X}") };
             let instead = text.replace(&format!("%{digits}"), &form);
@@ -188,7 +194,11 @@ fn expression(text: &str) -> Result<Regex, Wrong> {
 }
 
 /// Conditions on headers, parameters or cookies.
-fn fields(entry: Option<&Entry>, is_header: bool, reader: &mut Reader<'_>) -> Option<Vec<FieldMatch>> {
+pub(in crate::config::raw) fn fields(
+    entry: Option<&Entry>,
+    is_header: bool,
+    reader: &mut Reader<'_>,
+) -> Option<Vec<FieldMatch>> {
     let Some(entry) = entry else { return Some(Vec::new()) };
     let entries = match entry.node.typed() {
         Typed::Map(entries) if !entries.is_empty() => entries,

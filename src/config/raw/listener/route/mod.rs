@@ -1,19 +1,27 @@
 //! The written form of a route.
 
 mod access;
-mod matches;
+mod action;
+pub(in crate::config::raw) mod headers;
+pub(in crate::config::raw) mod matches;
 mod mirror;
+mod own;
+pub(in crate::config::raw) mod rewrite;
+mod texts;
 
 use crate::config::error::{Wrong, quoted};
-use crate::config::model::route::{InlineAccess, RouteMatch};
+use crate::config::model::route::{InlineAccess, PathPattern, Redirect, Rewrite, RouteMatch};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::bounds::COUNT_MAX;
 use crate::config::raw::costs::{self, RawLimits, RawTimeouts};
-use crate::config::raw::reader::Reader;
+use crate::config::raw::reader::{Reader, Section};
 use crate::config::raw::shape;
 use crate::config::raw::vocabulary::words::name;
-use crate::config::yaml::Node;
+use crate::config::yaml::{Entry, Node};
+pub(in crate::config) use action::{RawRespond, RawSplit};
+pub(in crate::config) use headers::{RawEdits, RawHeaders};
 pub(in crate::config) use mirror::RawMirror;
+pub(in crate::config) use own::RawOwn;
 
 /// One route.
 #[derive(Debug)]
@@ -23,62 +31,87 @@ pub(in crate::config) struct RawRoute {
     pub(in crate::config) order: Option<Written<u32>>,
     pub(in crate::config) matches: Field<RouteMatch>,
     pub(in crate::config) access: Field<InlineAccess>,
+    pub(in crate::config) rewrite: Field<Rewrite>,
+    pub(in crate::config) headers: Field<RawHeaders>,
     pub(in crate::config) timeouts: RawTimeouts,
     pub(in crate::config) limits: RawLimits,
+    pub(in crate::config) own: RawOwn,
     pub(in crate::config) target: Field<String>,
+    pub(in crate::config) split: Field<RawSplit>,
+    /// Where it says to send clients, and the status as it is written.
+    pub(in crate::config) redirect: Field<(Redirect, Option<Written<u32>>)>,
+    pub(in crate::config) respond: Field<RawRespond>,
     /// `None` inside: `off`.
     pub(in crate::config) mirror: Field<Option<RawMirror>>,
     /// Where keys stand that mean something to HTTP only.
     pub(in crate::config) http_only: Vec<(&'static str, Spot)>,
+    /// Where keys stand that mean something only where requests go to a target.
+    pub(in crate::config) forward_only: Vec<(&'static str, Spot)>,
 }
 
 impl RawRoute {
     /// The targets that it names, copies too.
     pub(in crate::config) fn targets(&self) -> impl Iterator<Item = &Written<String>> {
-        let target = match &self.target {
+        let one = match &self.target {
             Field::Given(target) => Some(target),
             Field::Absent | Field::Faulty => None,
+        };
+        let several = match &self.split {
+            Field::Given(split) => &*split.value.targets,
+            Field::Absent | Field::Faulty => &[],
         };
         let mirror = match &self.mirror {
             Field::Given(mirror) => mirror.value.as_ref().map(|mirror| &mirror.target),
             Field::Absent | Field::Faulty => None,
         };
-        target.into_iter().chain(mirror)
+        one.into_iter().chain(several.iter().map(|(target, _)| target)).chain(mirror)
+    }
+
+    /// It does not say what becomes of its requests.
+    pub(in crate::config) fn is_idle(&self) -> bool {
+        matches!(
+            (&self.target, &self.split, &self.redirect, &self.respond),
+            (Field::Absent, Field::Absent, Field::Absent, Field::Absent)
+        )
     }
 }
+
+/// What a route does with its requests: one of these keys stands in it.
+const ACTIONS: [&str; 4] = ["target", "split", "redirect", "respond"];
 
 /// Walks one of `routes`.
 pub(in crate::config::raw) fn walk(node: &Node, reader: &mut Reader<'_>) -> Option<RawRoute> {
     let spot = reader.spot_of(node);
     let section = reader.section("a route", node, &shape::ROUTE)?;
-    let target = match section.find("target") {
-        Some(entry) => Field::read(reader.word(entry, "the name of a target", name)),
-        None if section.is_misspelt("target") => Field::Faulty,
-        None => Field::Absent,
-    };
-    let matches = match section.find("match") {
-        Some(entry) => {
-            let place = reader.key_spot(entry);
-            Field::read(matches::walk(entry, reader).map(|matches| Written::new(matches, place)))
-        }
-        None if section.is_misspelt("match") => Field::Faulty,
-        None => Field::Absent,
-    };
+    let matches = field(&section, "match", |entry| {
+        let place = reader.key_spot(entry);
+        Field::read(matches::walk(entry, reader).map(|matches| Written::new(matches, place)))
+    });
+    let groups = groups(&matches);
+    let target =
+        field(&section, "target", |entry| Field::read(reader.word(entry, "the name of a target", name)));
+    let split = field(&section, "split", |entry| Field::read(action::split(entry, reader)));
+    let redirect = field(&section, "redirect", |entry| {
+        let read = action::redirect(entry, groups, reader);
+        Field::read(read.map(|(to, status)| Written::new((to.value, status), to.spot)))
+    });
+    let respond = field(&section, "respond", |entry| Field::read(action::respond(entry, groups, reader)));
+    refuse_two_actions(&section, reader);
     let order = section.find("order").and_then(|entry| reader.whole(entry, 0..=COUNT_MAX));
     let name = section.find("name").and_then(|entry| reader.word(entry, NAME_FORM, route_name));
-    let access = match section.find("access") {
-        Some(entry) => Field::read(access::walk(entry, reader)),
-        None if section.is_misspelt("access") => Field::Faulty,
-        None => Field::Absent,
-    };
-    let mirror = match section.find("mirror") {
-        Some(entry) => Field::read(mirror::walk(entry, reader)),
-        None if section.is_misspelt("mirror") => Field::Faulty,
-        None => Field::Absent,
-    };
-    let mut http_only = Vec::new();
-    for key in ["match", "order", "access", "mirror", "timeouts", "limits"] {
+    let access = field(&section, "access", |entry| Field::read(access::walk(entry, reader)));
+    let rewrite =
+        field(&section, "rewrite", |entry| rewrite::walk(entry, &shape::ROUTE_REWRITE, groups, reader));
+    let headers =
+        field(&section, "headers", |entry| headers::walk(entry, shape::ROUTE_HEADERS, groups, reader));
+    let mirror = field(&section, "mirror", |entry| Field::read(mirror::walk(entry, reader)));
+    let own = own::walk(&section, reader);
+    let (mut http_only, mut forward_only) = (Vec::new(), Vec::new());
+    for key in shape::ROUTE.names().filter(|key| !matches!(*key, "name" | "target")) {
         http_only.extend(section.find(key).map(|entry| (key, reader.key_spot(entry))));
+    }
+    for key in ["rewrite", "mirror", "retries", "hash_key", "upgrade"] {
+        forward_only.extend(section.find(key).map(|entry| (key, reader.key_spot(entry))));
     }
     // Whether they are for HTTP only is said of the whole.
     let mut inside = Vec::new();
@@ -93,18 +126,61 @@ pub(in crate::config::raw) fn walk(node: &Node, reader: &mut Reader<'_>) -> Opti
         order,
         matches,
         access,
+        rewrite,
+        headers,
         timeouts: timeouts.unwrap_or_default(),
         limits: limits.unwrap_or_default(),
+        own,
         target,
+        split,
+        redirect,
+        respond,
         mirror,
         http_only,
+        forward_only,
     })
+}
+
+/// What a key says.
+fn field<T>(section: &Section<'_>, key: &'static str, read: impl FnOnce(&Entry) -> Field<T>) -> Field<T> {
+    match section.find(key) {
+        Some(entry) => read(entry),
+        None if section.is_misspelt(key) => Field::Faulty,
+        None => Field::Absent,
+    }
+}
+
+/// How many groups there are for texts; of an expression that has been refused, as many as there can be.
+fn groups(matches: &Field<RouteMatch>) -> Option<usize> {
+    match matches {
+        Field::Given(Written { value: RouteMatch { path: PathPattern::Regex(regex), .. }, .. }) => {
+            Some(regex.captures_len() - 1)
+        }
+        Field::Given(_) | Field::Absent => None,
+        Field::Faulty => Some(9),
+    }
+}
+
+fn refuse_two_actions(section: &Section<'_>, reader: &mut Reader<'_>) {
+    let mut all: Vec<&Entry> = ACTIONS.into_iter().filter_map(|key| section.find(key)).collect();
+    all.sort_by_key(|entry| entry.key_place);
+    let [first, others @ ..] = all.as_slice() else { return };
+    for other in others {
+        let message = format!("`{}` and `{}` exclude each other", first.key, other.key);
+        let problem = reader.report.at(other.key_place, message);
+        problem.note(match (&*first.key, &*other.key) {
+            ("target", "split") | ("split", "target") => {
+                "a target that is to have a share stands in `split: {targets: …}`"
+            }
+            _ => "keep one of them; what differs belongs into another route",
+        });
+    }
 }
 
 const NAME_FORM: &str = "a name such as `shop`";
 
 /// Default names have slashes, so others may have them too.
-fn route_name(text: &str) -> Result<String, Wrong> {
+pub(in crate::config::raw) fn route_name(text: &str) -> Result<String, Wrong> {
     if text.is_empty()
         || text.chars().count() > 200
         || text.chars().any(|c| c.is_whitespace() || c.is_control())

@@ -1,33 +1,32 @@
 //! The order of routes word by word, as docs/routing.md has it: what the router is compared with.
 
+use std::cmp::Reverse;
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
-use crate::config::model::RouteConfig;
-use crate::config::model::route::{HostPattern, PathPattern};
+use evenkeel::config::model::RouteConfig;
+use evenkeel::config::model::route::{HostPattern, PathPattern};
+use evenkeel::route::Asked;
 
-use super::{Asked, condition};
+use crate::conditions;
 
-/// The place of the route that a request belongs to.
-pub(super) fn find(routes: &[Arc<RouteConfig>], default: Option<&str>, asked: &Asked<'_>) -> Option<usize> {
+/// The place of the route that a request with this path belongs to.
+pub fn find(routes: &[Arc<RouteConfig>], default: Option<&str>, asked: &Asked<'_>) -> Option<usize> {
     let authority = String::from_utf8_lossy(asked.head.authority()).to_lowercase();
     let named =
         |host: &str| routes.iter().flat_map(|route| &route.matches.hosts).any(|one| near(one, host) > 0);
-    let host = match default {
-        Some(default) if !named(&authority) => default.to_owned(),
-        _ => authority,
-    };
+    let host = default.filter(|_| !named(&authority)).map_or(authority.clone(), str::to_owned);
     let mut all = Vec::new();
     for (place, route) in routes.iter().enumerate() {
-        let of_path = path(&route.matches.path, asked.path, place);
         let hosts = &route.matches.hosts;
-        let nearest = hosts.iter().map(|one| near(one, &host)).max();
-        let of_host = if hosts.is_empty() { Some(0) } else { nearest.filter(|near| *near > 0) };
-        if let (Some(of_host), Some(of_path)) = (of_host, of_path)
-            && condition::holds(&route.matches, asked)
+        let of_host = hosts.iter().map(|one| near(one, &host)).max().unwrap_or(1);
+        if let (1.., Some(of_path)) = (of_host, path(&route.matches.path, asked.path, place))
+            && conditions::hold(&route.matches, asked)
         {
-            let order = route.order.map_or(u64::MAX, u64::from);
-            let more = std::cmp::Reverse((of_host, of_path, route.matches.conditions()));
-            all.push((order, more, place));
+            // A route for any host comes behind those that name one.
+            let of_host = if hosts.is_empty() { 0 } else { of_host };
+            let more = Reverse((of_host, of_path, route.matches.conditions()));
+            all.push((route.order.map_or(u64::MAX, u64::from), more, place));
         }
     }
     all.into_iter().min().map(|(_, _, place)| place)
@@ -36,11 +35,12 @@ pub(super) fn find(routes: &[Arc<RouteConfig>], default: Option<&str>, asked: &A
 /// How near a pattern is to a host; 0: it is not of it.
 fn near(pattern: &HostPattern, host: &str) -> usize {
     let bracket = host.rfind(']').unwrap_or(0);
-    let (name, port) = match host.rfind(':').filter(|colon| *colon >= bracket) {
-        Some(colon) => (&host[..colon], host[colon + 1..].parse().ok()),
-        None => (host, None),
-    };
-    let name = name.strip_suffix('.').unwrap_or(name);
+    let colon = host.rfind(':').filter(|colon| *colon >= bracket).unwrap_or(host.len());
+    let port = host.get(colon + 1..).and_then(|port| port.parse::<u16>().ok());
+    let name = host[..colon].strip_suffix('.').unwrap_or(&host[..colon]);
+    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let address = address.and_then(|inside| inside.parse::<Ipv6Addr>().ok());
+    let name = address.map_or(name.to_owned(), |ip| format!("[{ip}]"));
     let is_name = match pattern.is_suffix {
         true => name.strip_suffix(&pattern.name).is_some_and(|front| front.ends_with('.')),
         false => name == pattern.name,

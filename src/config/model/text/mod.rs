@@ -1,7 +1,11 @@
 //! Texts with variables, as redirects, rewrites and header edits have them: taken apart once, when a config is accepted.
 //!
 //! `{name}` is a variable, `{header.name}` a header of the request, `{cookie.name}` a cookie, `$1` to `$9` what the groups of the
-//! route's `path_regex` found; `{{` and `}}` are the braces themselves.
+//! route's `path_regex` found; `{{` and `}}` are the braces themselves, and `$$1` is `$1`.
+
+mod parse;
+
+pub use parse::{TextFault, TextFaultKind, TextPlace};
 
 /// A text with variables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

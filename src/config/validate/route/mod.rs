@@ -1,0 +1,167 @@
+//! The routes of a listener.
+
+mod action;
+mod mirror;
+mod rows;
+mod written;
+
+use std::collections::HashMap;
+
+use super::clashes::line_of;
+use super::owner::KeyOwner;
+use crate::config::effective::EffectiveRows;
+use crate::config::error::quoted;
+use crate::config::model::route::{HeaderEdits, PathPattern, RetryOn, Rewrite, RouteMatch, RouteOverrides};
+use crate::config::model::{Protocol, RouteConfig};
+use crate::config::origin::{Field, Spot, Written};
+use crate::config::raw::{Condition, RawHeaders, RawOwn, RawRoute};
+use crate::config::report::Report;
+pub(super) use rows::edits as edit_rows;
+use written::written;
+
+/// Makes the routes of a listener; `targets`: all there are, and what they speak, `headers`: the edits of the listener.
+pub(super) fn accept_all(
+    raw: &[RawRoute],
+    owner: &KeyOwner<'_>,
+    targets: &HashMap<&str, Protocol>,
+    headers: &Field<RawHeaders>,
+    report: &mut Report,
+    rows: &mut EffectiveRows,
+) -> Vec<RouteConfig> {
+    let mut names: HashMap<String, &Spot> = HashMap::with_capacity(raw.len());
+    let mut conditions: HashMap<String, &Spot> = HashMap::with_capacity(raw.len());
+    let mut routes = Vec::with_capacity(raw.len());
+    let of_all = match headers {
+        Field::Given(headers) => headers.value.edits(),
+        Field::Absent | Field::Faulty => HeaderEdits::default(),
+    };
+    for raw in raw {
+        let Some(mut route) = accept(raw, targets, report) else { continue };
+        let condition = format!("{:?} {}", route.order, written(&route.matches));
+        if let Some(first) = conditions.get(&condition) {
+            let line = line_of(first, &raw.spot);
+            let message =
+                format!("this route of {} never has a request: another one takes the same", owner.told());
+            report
+                .spot(&raw.spot, message)
+                .note(format!("the other one{line} stands first; change or remove one of them"));
+            continue;
+        }
+        conditions.insert(condition, &raw.spot);
+        let spot = raw.name.as_ref().map_or(&raw.spot, |name| &name.spot);
+        if let Some(first) = names.get(&route.name) {
+            let line = line_of(first, spot);
+            let message = format!("two routes of {} have the name {}", owner.told(), quoted(&route.name));
+            report.spot(spot, message).note(format!("give this one another `name`; the first stands{line}"));
+            continue;
+        }
+        names.insert(route.name.clone(), spot);
+        let path = owner.path(&format!("routes.{}", route.name));
+        rows::route(raw, &route, &path, rows);
+        if let Field::Given(written) = &raw.mirror {
+            mirror::note(&path, written, rows);
+        }
+        route.headers = joined(&of_all, route.headers);
+        routes.push(route);
+    }
+    routes
+}
+
+/// Those of the listener first.
+fn joined(of_all: &HeaderEdits, own: HeaderEdits) -> HeaderEdits {
+    if of_all.is_empty() {
+        return own;
+    }
+    HeaderEdits {
+        request: of_all.request.iter().cloned().chain(own.request).collect(),
+        response: of_all.response.iter().cloned().chain(own.response).collect(),
+    }
+}
+
+/// What a key says; `None` outside: its fault has been reported.
+fn given<T: Clone>(field: &Field<T>) -> Option<Option<T>> {
+    match field {
+        Field::Given(written) => Some(Some(written.value.clone())),
+        Field::Absent => Some(None),
+        Field::Faulty => None,
+    }
+}
+
+/// Makes one, with every fault that it has.
+fn accept(raw: &RawRoute, targets: &HashMap<&str, Protocol>, report: &mut Report) -> Option<RouteConfig> {
+    let action = action::accept(raw, targets, report);
+    let parts = (given(&raw.matches), given(&raw.access), given(&raw.rewrite));
+    if let (Some(Some(matches)), Some(Some(rewrite)), Field::Given(Written { spot, .. })) =
+        (&parts.0, &parts.2, &raw.rewrite)
+    {
+        refuse_idle_strip(matches, rewrite, spot, report);
+    }
+    let headers = match &raw.headers {
+        Field::Given(headers) => Some(headers.value.edits()),
+        Field::Absent => Some(HeaderEdits::default()),
+        Field::Faulty => None,
+    };
+    let ((Some(matches), Some(access), Some(rewrite)), Some(headers)) = (parts, headers) else { return None };
+    let matches = matches.unwrap_or_default();
+    let RawOwn { retries, hash_key, upgrade } = &raw.own;
+    let (attempts, retry_on) = match retries {
+        Some(Written { value: Some(retries), .. }) => {
+            let on = retries.on.as_ref().map(|on| retry_on(&on.value));
+            (retries.attempts.as_ref().map(|attempts| attempts.value), on)
+        }
+        Some(Written { value: None, .. }) => (Some(1), None),
+        None => (None, None),
+    };
+    let own = RouteOverrides {
+        body: raw.limits.body.as_ref().map(|body| body.value),
+        idle: raw.timeouts.idle.as_ref().map(|idle| idle.value),
+        tunnel: raw.timeouts.tunnel.as_ref().map(|tunnel| tunnel.value),
+        total: raw.timeouts.total.as_ref().map(|total| total.value),
+        attempts,
+        retry_on,
+        hash_key: hash_key.as_ref().map(|key| key.value.clone()),
+        upgrade: upgrade.as_ref().map(|upgrade| upgrade.value.clone()),
+    };
+    let name = raw.name.as_ref().map_or_else(|| written(&matches), |name| name.value.clone());
+    let order = raw.order.as_ref().map(|order| order.value);
+    let mut route =
+        RouteConfig { name, order, matches, action: action?, access, rewrite, headers, mirror: None, own };
+    if let Field::Given(written) = &raw.mirror {
+        route.mirror = written.value.as_ref().and_then(|raw| mirror::accept(raw, &route, targets, report));
+    }
+    Some(route)
+}
+
+fn retry_on(conditions: &[Written<Condition>]) -> RetryOn {
+    let has = |condition| conditions.iter().any(|written| written.value == condition);
+    let statuses = conditions.iter().filter_map(|written| match &written.value {
+        Condition::Statuses(statuses) => Some(statuses.clone()),
+        Condition::Connect | Condition::Reset | Condition::Timeout => None,
+    });
+    RetryOn {
+        connect: has(Condition::Connect),
+        reset: has(Condition::Reset),
+        timeout: has(Condition::Timeout),
+        statuses: statuses.collect(),
+    }
+}
+
+/// A prefix that no path of the route has would never be stripped.
+fn refuse_idle_strip(matches: &RouteMatch, rewrite: &Rewrite, spot: &Spot, report: &mut Report) {
+    let (Rewrite::Prefix { strip, .. }, PathPattern::Exact(path) | PathPattern::Prefix(path)) =
+        (rewrite, &matches.path)
+    else {
+        return;
+    };
+    let is_below = |path: &str, prefix: &str| {
+        prefix == "/"
+            || path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    // The route may well take more than what is stripped, or paths below it.
+    let may_be_deeper = matches!(matches.path, PathPattern::Prefix(_)) && is_below(strip, path);
+    if !strip.is_empty() && !is_below(path, strip) && !may_be_deeper {
+        let message =
+            format!("`strip_prefix: {strip}` has no effect: the paths of this route begin with `{path}`");
+        report.spot(spot, message).expected(format!("a prefix of `{path}`, or none"));
+    }
+}

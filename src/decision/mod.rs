@@ -1,0 +1,14 @@
+//! What would become of a request: the same questions that the data path asks, of the same objects, without a socket.
+//!
+//! `decide` makes a [`Chain`] of a request and the listeners of a snapshot; `verify` holds the `tests` of a config to it.
+
+mod chain;
+mod decide;
+mod expected;
+mod listener;
+mod verify;
+
+pub use chain::{Access, Chain, PassedOver, PathTaken, Side, Verdict};
+pub use decide::decide;
+pub use listener::NoListener;
+pub use verify::verify;

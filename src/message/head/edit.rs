@@ -1,0 +1,57 @@
+//! Changing the header lines of a head that is there already.
+
+use super::{Fields, Head, HeadLine, HeaderField, Span};
+
+impl Head {
+    /// Takes away all lines of an answer whose name is one of those.
+    pub fn remove(&mut self, is_gone: impl Fn(&[u8]) -> bool) {
+        debug_assert!(self.status != 0, "parts of a request's head stand in its lines");
+        let mut end = self.start_line().end as usize;
+        let mut kept = 0;
+        (self.present, self.repeated) = (Fields::default(), Fields::default());
+        for place in 0..self.lines.len() {
+            let line = self.lines[place];
+            if is_gone(self.at(line.name())) {
+                continue;
+            }
+            let whole = line.whole().range();
+            let back = (whole.start - end) as u32;
+            if back > 0 {
+                self.bytes.copy_within(whole.clone(), end);
+            }
+            end += whole.len();
+            self.lines[kept] = line.moved(back);
+            kept += 1;
+            let field = Fields::of(&[line.field]);
+            self.repeated = self.repeated.and(self.present.both(field));
+            self.present = self.present.and(field);
+        }
+        self.lines.truncate(kept);
+        self.bytes.truncate(end);
+    }
+
+    /// Appends a line to an answer that stays whatever its Connection lines say. Name and value must be valid: a token, and a value
+    /// without CTL.
+    pub fn push_ours(&mut self, name: &[u8], value: &[u8]) {
+        let field = match HeaderField::classify(name) {
+            // An answer that has one gets none of the clock's.
+            HeaderField::Date => HeaderField::Date,
+            _ => HeaderField::Ours,
+        };
+        self.push_as(field, name, value);
+    }
+}
+
+impl HeadLine {
+    /// The same line so many bytes further to the front.
+    fn moved(self, back: u32) -> HeadLine {
+        let value = Span { start: self.value.start - back, end: self.value.end - back };
+        HeadLine {
+            start: self.start - back,
+            name_end: self.name_end - back,
+            value,
+            end: self.end - back,
+            field: self.field,
+        }
+    }
+}

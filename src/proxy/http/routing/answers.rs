@@ -1,0 +1,167 @@
+//! Answers of our own: those that a route gives itself, and what a client gets that is refused.
+
+use crate::config::model::route::{Action, Redirect, Respond};
+use crate::message::{Cause, Framing, Head, status};
+use crate::proxy::WorkerCtx;
+use crate::proxy::http::after::After;
+use crate::proxy::http::answer_body::AnswerBody;
+use crate::proxy::http::body::{FixedBody, Memory};
+use crate::proxy::http::edge::Edge;
+use crate::proxy::http::own;
+use crate::proxy::recording::Recording;
+use crate::route::render;
+
+use super::Routed;
+use super::way::Way;
+
+/// Refuses a request, on the way of its route if it has one.
+pub async fn refuse<E: Edge>(
+    ctx: &WorkerCtx,
+    edge: &mut E,
+    recording: &mut Recording<'_>,
+    head: &Head,
+    way: Option<&Way<'_>>,
+    cause: Cause,
+) -> After {
+    refuse_with(ctx, edge, recording, head, way, (cause, own::status_of(cause))).await
+}
+
+/// The same with this status.
+async fn refuse_with<E: Edge>(
+    ctx: &WorkerCtx,
+    edge: &mut E,
+    recording: &mut Recording<'_>,
+    head: &Head,
+    way: Option<&Way<'_>>,
+    (cause, status): (Cause, u16),
+) -> After {
+    recording.settle(cause);
+    if matches!(cause, Cause::ClientGone | Cause::ClientStalled) {
+        return After::Abort;
+    }
+    if let Some(target) = recording.record.target {
+        ctx.cells.refusals.refuse(target, cause);
+    }
+    let to_head = head.method() == b"HEAD";
+    let (mut answer, mut body) = own::answer((cause, status), recording.record.id, to_head, &ctx.buffers);
+    if let Some(way) = way {
+        way.edit_answer(&mut answer, "");
+    }
+    // After a client's mistake nothing that follows on its connection can be trusted; one that there is no room
+    // for is closed whatever follows.
+    send(edge, recording, &answer, &mut body, cause.ends_connection()).await.unwrap_or(After::Abort)
+}
+
+/// Sends an answer that we have made.
+///
+/// # Errors
+/// Why it did not get to its end.
+async fn send<E: Edge>(
+    edge: &mut E,
+    recording: &mut Recording<'_>,
+    answer: &Head,
+    body: &mut AnswerBody,
+    last: bool,
+) -> Result<After, Cause> {
+    let length = if let Framing::Length(length) = body.framing() { length } else { 0 };
+    let after = edge.answer(answer, body, last).await.map_err(|unsent| unsent.cause)?;
+    recording.record.status = answer.status;
+    recording.record.bytes_out = length;
+    Ok(after)
+}
+
+/// Ends a request that goes to no backend.
+pub async fn answer_here<'a, E: Edge>(
+    ctx: &WorkerCtx,
+    edge: &mut E,
+    recording: &mut Recording<'a>,
+    head: &Head,
+    routed: Routed<'a>,
+) -> After {
+    if let Some(route) = routed.route() {
+        recording.on(&route.config.name);
+    }
+    match routed {
+        // Whoever calls has taken this way already.
+        Routed::Forward { .. } => refuse(ctx, edge, recording, head, None, Cause::Internal).await,
+        Routed::Refuse(cause, way) => refuse(ctx, edge, recording, head, way.as_deref(), cause).await,
+        Routed::Deny(status, way) => {
+            refuse_with(ctx, edge, recording, head, Some(&way), (Cause::AccessDenied, status)).await
+        }
+        Routed::Drop(cause, _) => {
+            recording.settle(cause);
+            After::Abort
+        }
+        Routed::Answer(way) => {
+            let to_head = head.method() == b"HEAD";
+            let (mut answer, mut body) = match &way.route.config.action {
+                Action::Redirect(redirect) => redirected(ctx, &way, redirect, to_head),
+                Action::Respond(respond) => {
+                    let answer = responded(&way, respond);
+                    let has_body = !to_head && !is_bodiless(respond.status) && !respond.body.is_empty();
+                    let fixed = || AnswerBody::Fixed(Box::new(FixedBody::new(respond, &ctx.buffers)));
+                    (answer, if has_body { fixed() } else { AnswerBody::Empty })
+                }
+                Action::Forward(_) | Action::Split(_) => {
+                    return refuse(ctx, edge, recording, head, Some(&way), Cause::Internal).await;
+                }
+            };
+            way.edit_answer(&mut answer, "");
+            match send(edge, recording, &answer, &mut body, false).await {
+                Ok(after) => {
+                    recording.settle(Cause::Done);
+                    after
+                }
+                Err(cause) => {
+                    recording.settle(cause);
+                    After::Abort
+                }
+            }
+        }
+    }
+}
+
+/// Whether an answer with this status has no content (RFC 9110 §15.3.6 for the last one).
+const fn is_bodiless(code: u16) -> bool {
+    status::has_no_body(code) || code == 205
+}
+
+/// The head of a route's own answer. It is the same for HEAD (RFC 9110 §9.3.2).
+fn responded(way: &Way<'_>, respond: &Respond) -> Head {
+    let mut answer = Head::answer(respond.status);
+    let length = if is_bodiless(respond.status) { 0 } else { respond.body.len() };
+    if !status::has_no_body(respond.status) {
+        answer.push(b"Content-Length", length.to_string().as_bytes());
+    }
+    if let Some(kind) = respond.content_type.as_deref().filter(|kind| render::is_field_value(kind.as_bytes()))
+    {
+        answer.push(b"Content-Type", kind.as_bytes());
+    }
+    let dropped = way.route.own_lines.apply(&mut answer, &way.facts(""));
+    way.count_dropped(dropped);
+    answer
+}
+
+/// The answer that sends a client elsewhere, with a line about that for people.
+fn redirected(ctx: &WorkerCtx, way: &Way<'_>, redirect: &Redirect, to_head: bool) -> (Head, AnswerBody) {
+    let mut answer = Head::answer(redirect.status);
+    let to = render::location(&redirect.to, &way.facts(""));
+    let mut text = Vec::with_capacity(to.len() + 40);
+    text.extend_from_slice(format!("{} {}\n", redirect.status, status::reason(redirect.status)).as_bytes());
+    if to.is_empty() {
+        way.count_dropped(1);
+    } else {
+        answer.push(b"Location", &to);
+        text.extend_from_slice(&to);
+        text.push(b'\n');
+    }
+    answer.push(b"Content-Type", b"text/plain; charset=utf-8");
+    answer.push(b"Content-Length", text.len().to_string().as_bytes());
+    // A temporary one is meant for this request, and a permanent one that depends on who asks is nothing for others.
+    let is_permanent = matches!(redirect.status, 301 | 308) && !to.is_empty();
+    if !is_permanent || !way.route.is_same_for_all {
+        answer.push(b"Cache-Control", b"no-store");
+    }
+    let body = Memory::whole(text, ctx.buffers.clone());
+    (answer, if to_head { AnswerBody::Empty } else { AnswerBody::Memory(Box::new(body)) })
+}

@@ -1,0 +1,72 @@
+//! `tests:` of a config: where one fails, nobody takes the config.
+
+use super::*;
+
+const ROUTES: &str = "listeners:
+  public:
+    bind: 127.0.0.1:0
+    routes:
+      - {match: {host: shop.example, path_prefix: /api, method: POST}, target: api}
+      - {match: {host: shop.example}, target: web}
+      - {match: {path_prefix: /admin}, access: {allow: 10.0.0.0/8}, target: api}
+targets:
+  web: {backends: [{host: 127.0.0.1, port: 1}]}
+  api: {backends: [{host: 127.0.0.1, port: 2}]}
+tests:
+  - {request: 'POST http://shop.example/api/x', expect: {target: api, path: /api/x}}
+  - {request: 'GET http://other.example/', expect: {status: 404}}
+  - {request: 'GET http://shop.example/%zz', expect: {status: 400}}
+  - {request: 'GET http://other.example/admin', expect: {status: 403, route: /admin}}
+  - request: GET http://other.example/admin/../admin/%61
+    from: 10.1.2.3
+    expect: {target: api, path: /admin/a}
+";
+
+fn check(text: &str) -> (Option<i32>, String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("evenkeel.yaml");
+    std::fs::write(&config, text).unwrap();
+    let (code, out, err) = outcome(&["check", "--config", config.to_str().unwrap()]);
+    (code, out, err.replace(&format!("{}/", folder.path().display()), ""))
+}
+
+#[test]
+fn a_config_whose_tests_pass_is_valid() {
+    let (code, out, err) = check(ROUTES);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert!(out.contains("tests[4]") && out.ends_with("the config is valid\n"), "{out}");
+}
+
+#[test]
+fn a_test_that_fails_says_where_it_stands_and_what_would_happen_and_why() {
+    let wrong = ROUTES.replace("'POST http://shop.example/api/x'", "'GET http://shop.example/api/../api'");
+    let (code, out, err) = check(&wrong);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    let told = "evenkeel.yaml:12:15: this test fails: GET http://shop.example/api/../api goes to `web` as /api, by the route `shop.example`
+   12 |   - {request: 'GET http://shop.example/**********', expect: {target: api, path: /api/x}}
+      |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  expected: the target `api`, the path `/api/x`
+  note: decided so:
+    listener public
+    path     /api/../api is taken as /api
+    not      `shop.example/api;method=POST`: the method is GET, not POST
+    route    `shop.example`
+    so       it goes to `web` as /api
+
+1 problem";
+    assert!(err.contains(told), "{err}");
+}
+
+#[test]
+fn a_test_that_no_listener_or_several_could_get_is_told_which() {
+    let other = "  other: {bind: 127.0.0.1:0, routes: [{target: web}]}\ntargets:";
+    let (code, _, err) = check(&ROUTES.replace("targets:", other));
+    assert_eq!(code, Some(1));
+    assert!(err.contains("several listeners fit, `public`, `other`: `listener` says which"), "{err}");
+    assert!(err.contains("5 problems"), "{err}");
+    let (_, _, err) = check(&ROUTES.replace("GET http://other.example/'", "GET https://other.example/'"));
+    assert!(err.contains("evenkeel.yaml:13:15: this test fails: no listener speaks https"), "{err}");
+    let named = "expect: {status: 404}, listener: public";
+    let (code, _, err) = check(&ROUTES.replace("expect: {status: 404}", named));
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+}
