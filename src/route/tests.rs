@@ -45,7 +45,7 @@ fn owner(routes: &[RouteConfig], default: Option<&str>, method: &str, host: &str
     let asked = Asked { head: &head, path: only.as_bytes(), client: "10.1.2.3".parse().ok() };
     let router = Router::new(&routes, default);
     let found = router.find(&asked).expect("it has one reading");
-    router.nearer(&asked, found);
+    let _ = router.nearer(&asked, found);
     found.map_or_else(|| "-".to_owned(), |place| routes[place].name.clone())
 }
 
@@ -213,9 +213,9 @@ fn what_a_rewrite_makes_of_a_path_stays_below_its_prefix_however_it_is_read() {
         if router.find(&Asked { head: &head, path: &path, client: None }) != Ok(Some(0)) {
             continue;
         }
-        let facts = facts::TextFacts {
+        let facts = TextFacts {
             head: &head,
-            groups: facts::Groups::default(),
+            groups: Groups::default(),
             client: None,
             scheme: "http",
             id: 1,
@@ -224,7 +224,7 @@ fn what_a_rewrite_makes_of_a_path_stays_below_its_prefix_however_it_is_read() {
             tls: "",
             subject: "",
         };
-        let Ok(made) = rewrite::rewrite(&rule, &path, &facts, &rules) else { continue };
+        let Ok(made) = rewrite(&rule, &path, &facts, &rules) else { continue };
         rewritten += 1;
         let stays = |path: &[u8]| path.strip_prefix(b"/inner").is_some_and(|rest| matches!(rest.first(), None | Some(b'/')));
         let all = readings::each(&made, |read| if stays(read) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) });
