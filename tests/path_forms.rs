@@ -136,8 +136,24 @@ fn forms(path: &str) -> Vec<(String, Form)> {
         all.push((format!("{path}/{never}"), Form::None));
     }
     let never = [
-        "\\", "..\\", "#", "%00", "%0d%0a", "%7F", "%c0%ae%c0%ae", "%c0%af", "%C1%9C", "%e0%80%af", "%f0%80%80%af", "%ff", "%", "%2", "%zz",
-        "%u002f", "%-1", "\u{2215}",
+        "\\",
+        "..\\",
+        "#",
+        "%00",
+        "%0d%0a",
+        "%7F",
+        "%c0%ae%c0%ae",
+        "%c0%af",
+        "%C1%9C",
+        "%e0%80%af",
+        "%f0%80%80%af",
+        "%ff",
+        "%",
+        "%2",
+        "%zz",
+        "%u002f",
+        "%-1",
+        "\u{2215}",
     ];
     for never in never {
         all.push((format!("/x/{never}{path}"), Form::None));

@@ -35,7 +35,9 @@ struct Start {
 impl Start {
     fn of(expression: &str) -> Start {
         let mut start = Start::default();
-        let Some(rest) = expression.strip_prefix('^').filter(|rest| !rest.contains('|')) else { return start };
+        let Some(rest) = expression.strip_prefix('^').filter(|rest| !rest.contains('|')) else {
+            return start;
+        };
         let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'_');
         let mut count = rest.bytes().take_while(is_letter).count();
         // What may come several times, or never, is no letter that must be there.
@@ -140,7 +142,9 @@ impl Paths {
         }
         let found = match &self.together {
             // In the order of the file.
-            Some(set) => set.matches(path).into_iter().map(|at| self.expressions[at]).find(|one| one.takes(takes)),
+            Some(set) => {
+                set.matches(path).into_iter().map(|at| self.expressions[at]).find(|one| one.takes(takes))
+            }
             None => {
                 let all = self.alone.iter().zip(&self.expressions).map(|(regex, one)| (regex, *one));
                 let mut found = all.filter(|(regex, _)| regex.is_match(path));

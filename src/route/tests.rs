@@ -202,7 +202,8 @@ fn what_a_rewrite_makes_of_a_path_stays_below_its_prefix_however_it_is_read() {
     let routes = [route("admin", &[], "/admin"), route("rest", &[], "/")].map(Arc::new);
     let router = Router::new(&routes, None);
     let rule = Rewrite::Prefix { strip: "/admin".to_owned(), add: "/inner".to_owned() };
-    let pieces = ["", "x", "/", "//", "..", "%2e%2e", "%252e%252e", "%2F", "%252F", "%5C", ";p", "%3B", "%3F", "%25"];
+    let pieces =
+        ["", "x", "/", "//", "..", "%2e%2e", "%252e%252e", "%2F", "%252F", "%5C", ";p", "%3B", "%3F", "%25"];
     let mut rewritten = 0;
     for number in 0..pieces.len().pow(4) {
         let rest: String = (0..4).map(|at| pieces[number / pieces.len().pow(at) % pieces.len()]).collect();
@@ -226,8 +227,12 @@ fn what_a_rewrite_makes_of_a_path_stays_below_its_prefix_however_it_is_read() {
         };
         let Ok(made) = rewrite(&rule, &path, &facts, &rules) else { continue };
         rewritten += 1;
-        let stays = |path: &[u8]| path.strip_prefix(b"/inner").is_some_and(|rest| matches!(rest.first(), None | Some(b'/')));
-        let all = readings::each(&made, |read| if stays(read) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) });
+        let stays = |path: &[u8]| {
+            path.strip_prefix(b"/inner").is_some_and(|rest| matches!(rest.first(), None | Some(b'/')))
+        };
+        let all = readings::each(&made, |read| {
+            if stays(read) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
         assert!(stays(&made) && all.is_continue(), "{sent} becomes {}", made.escape_ascii());
     }
     assert!(rewritten > 2_000, "{rewritten}");
