@@ -100,7 +100,11 @@ impl Side {
         for host in 0..hosts {
             for (number, route) in ROUTES.iter().enumerate() {
                 // Writing to a text does not fail.
-                _ = writeln!(text, "    - {{name: h{host}r{number}, match: {{host: {}, {route}}}, target: t}}", name(host));
+                _ = writeln!(
+                    text,
+                    "    - {{name: h{host}r{number}, match: {{host: {}, {route}}}, target: t}}",
+                    name(host)
+                );
             }
         }
         text.push_str("targets:\n  t: {backends: [{host: 127.0.0.1, port: 1}]}\n");

@@ -15,7 +15,8 @@ fn a_share_of_five_in_a_hundred_is_kept_within_three_tenths_over_all_workers() {
     let sides = sides(&[95, 5]);
     for seed in 0..20 {
         let workers: Vec<Chance> = (0..4).map(|worker| Chance::seeded(seed * 4 + worker)).collect();
-        let canary = (0..100_000).filter(|request| by_chance(&sides, workers[request % 4].bits()) == 1).count();
+        let canary =
+            (0..100_000).filter(|request| by_chance(&sides, workers[request % 4].bits()) == 1).count();
         assert!((4_700..=5_300).contains(&canary), "seed {seed}: {canary} of 100,000");
     }
 }
