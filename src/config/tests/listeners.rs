@@ -96,6 +96,30 @@ fn routes_that_can_not_be_told_apart_are_told() {
     assert!(named.contains("have the name `a`"), "{named}");
 }
 
+#[test]
+fn a_route_that_is_never_reached_is_told_with_what_takes_its_requests() {
+    let text = "listeners:\n  front:\n    bind: 8080\n    routes:\n      - {name: all, order: 1, target: web}\n      - {match: {path: /a}, target: web}\n";
+    let told = load_with(&format!("{text}{POOL}"), &Flags::default()).unwrap_err().to_string();
+    assert!(told.contains("t.yaml:6:9: this route of the listener `front` never has a request"), "{told}");
+    assert!(told.contains("`all` (line 5) is asked first"), "{told}");
+}
+
+/// As many as that are told apart in a moment: nobody compares each with each.
+#[test]
+fn ten_thousand_routes_over_a_thousand_hosts_load() {
+    let route = |n: usize| {
+        format!("      - {{match: {{host: h{}.example, path_prefix: /p{n}}}, target: web}}\n", n % 1_000)
+    };
+    let last = "      - {name: last, match: {host: h7.example, path: /p7/x}, target: web}\n";
+    let first =
+        "      - {name: first, order: 1, match: {host: '*.example', path_prefix: /p7}, target: web}\n";
+    let routes: String = (0..10_000).map(route).collect();
+    let whole =
+        |more: &str| format!("listeners:\n  front:\n    bind: 8080\n    routes:\n{routes}{more}{POOL}\n");
+    assert_eq!(config(&whole(last)).listeners[0].routes.len(), 10_001);
+    assert_eq!(messages(&whole(&format!("{first}{last}")), &Flags::default()).len(), 2);
+}
+
 /// A row of `every_key` for each key.
 pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
     let certs = Certs::shared();

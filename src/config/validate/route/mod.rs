@@ -2,6 +2,7 @@
 
 mod action;
 mod mirror;
+mod reach;
 mod rows;
 mod written;
 
@@ -31,6 +32,7 @@ pub(super) fn accept_all(
     let mut names: HashMap<String, &Spot> = HashMap::with_capacity(raw.len());
     let mut conditions: HashMap<String, &Spot> = HashMap::with_capacity(raw.len());
     let mut routes = Vec::with_capacity(raw.len());
+    let mut spots = Vec::with_capacity(raw.len());
     let of_all = match headers {
         Field::Given(headers) => headers.value.edits(),
         Field::Absent | Field::Faulty => HeaderEdits::default(),
@@ -63,6 +65,18 @@ pub(super) fn accept_all(
         }
         route.headers = joined(&of_all, route.headers);
         routes.push(route);
+        spots.push(&raw.spot);
+    }
+    let conditions: Vec<String> = routes.iter().map(|route| written::conditions(&route.matches)).collect();
+    for (place, other) in reach::unreachable(&routes, &conditions) {
+        let (here, there) = (spots[place], spots[other]);
+        let message =
+            format!("this route of {} never has a request: another one takes all of them", owner.told());
+        let line = line_of(there, here);
+        let name = quoted(&routes[other].name);
+        report
+            .spot(here, message)
+            .note(format!("{name}{line} is asked first; see the order in docs/routing.md"));
     }
     routes
 }
