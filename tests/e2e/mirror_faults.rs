@@ -1,13 +1,13 @@
 //! A shadow that is dead, slow, endless or odd: the client notices nothing, and nothing piles up.
 
 use std::net::TcpListener;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use evenkeel::message::Cause;
 use evenkeel::proxy::http::mirror::room::{UNDER_WAY, WAITING};
 use fake_backend::{Behaviour, Ending, Fault, Recorded};
 
-use super::life_lab::end;
+use super::life_lab::{Watch, end};
 use super::mirror_lab::{ALL, Scene, config, copies};
 use super::support::{Keel, eventually, fakes};
 
@@ -15,7 +15,7 @@ use super::support::{Keel, eventually, fakes};
 fn ask(scene: &Scene, count: usize) {
     let mut client = scene.client();
     for _ in 0..count {
-        let asked = Instant::now();
+        let asked = Watch::start();
         assert_eq!(client.get("/").text(), "Hello from web");
         assert!(asked.elapsed() < Duration::from_secs(5), "it waited for its copy");
     }
@@ -158,7 +158,7 @@ fn the_end_of_the_process_waits_for_no_copy_and_counts_none_as_cut() {
     scene.shadow.behave(Behaviour::hang());
     ask(&scene, UNDER_WAY + 10);
     eventually("they are under way", || scene.shadow.open_connections() == UNDER_WAY as u64);
-    let begun = Instant::now();
+    let begun = Watch::start();
     assert_eq!(end(scene.keel).cut, 0);
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     eventually("its connections are closed", || scene.shadow.open_connections() == 0);
