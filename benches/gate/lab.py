@@ -71,7 +71,7 @@ listeners:
 
 def routes(count):
     """So many routes in ten hosts, of which the last is the one that is asked for."""
-    hosts = [f"www-{number}.example" for number in range(9)] + ["127.0.0.1"]
+    hosts = [f"www-{number}.example" for number in range(9)] + ["localhost"]
     paths = [f"/api/other-{number}" for number in range(count // len(hosts) - 1)] + ["/api/items"]
     match = "      - {{match: {{host: {}, path_prefix: {}}}, target: measured}}"
     return "\n".join(match.format(host, path) for host in hosts for path in paths)
