@@ -291,6 +291,45 @@ fn the_configs_of_the_first_steps_load() {
     }
 }
 
+/// The headings of the recipes, each with its config.
+fn recipes(text: &str) -> Vec<(&str, &str)> {
+    let all = text.split("\n## Recipes\n").nth(1).unwrap().split("\n### ").skip(1);
+    let parts = all.map(|recipe| {
+        let (name, rest) = recipe.split_once('\n').unwrap();
+        (name, rest.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap())
+    });
+    parts.collect()
+}
+
+#[test]
+fn each_recipe_loads_and_does_what_its_tests_say() {
+    let text = std::fs::read_to_string("docs/routing.md").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let certified = rcgen::generate_simple_self_signed(["shop.example".to_owned()]).unwrap();
+    std::fs::write(folder.path().join("shop.pem"), certified.cert.pem()).unwrap();
+    let key = folder.path().join("shop.key");
+    std::fs::write(&key, certified.signing_key.serialize_pem()).unwrap();
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    std::fs::write(folder.path().join("maintenance.html"), "<p>back soon</p>").unwrap();
+    let all = recipes(&text);
+    assert_eq!(all.len(), 8);
+    for (name, config) in all {
+        let file = folder.path().join("recipe.yaml");
+        std::fs::write(&file, config).unwrap();
+        let check = || {
+            Command::new(env!("CARGO_BIN_EXE_evenkeel")).arg("check").arg("-c").arg(&file).output().unwrap()
+        };
+        let done = check();
+        assert!(done.status.success(), "{name}\n{}", String::from_utf8_lossy(&done.stderr));
+        // Its tests can fail.
+        let first = config.split("expect: {target: ").nth(1).and_then(|rest| rest.split('}').next()).unwrap();
+        let wrong = config.replacen(&format!("expect: {{target: {first}}}"), "expect: {status: 418}", 1);
+        assert_ne!(wrong, config, "{name}");
+        std::fs::write(&file, wrong).unwrap();
+        assert!(!check().status.success(), "{name}");
+    }
+}
+
 #[test]
 fn the_unit_takes_every_end_for_what_it_is() {
     let text = operations();
