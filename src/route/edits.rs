@@ -6,7 +6,7 @@
 
 use crate::config::model::Text;
 use crate::config::model::route::HeaderEdit;
-use crate::message::{Fields, Head, HeaderField};
+use crate::message::{Fields, Head, HeadLine, HeaderField, Span};
 
 use super::facts::TextFacts;
 use super::render::{header_value, is_field_value};
@@ -45,6 +45,14 @@ struct GoneName(Box<[u8]>);
 impl GoneName {
     fn of(name: &str) -> GoneName {
         GoneName(name.bytes().map(folded).collect())
+    }
+
+    /// Whether a head has a line of this name.
+    fn is_in(&self, head: &Head) -> bool {
+        // Nearly all lines are told by the length of their name.
+        let as_long = |name: Span| (name.end - name.start) as usize == self.0.len();
+        let mut names = head.lines().iter().map(HeadLine::name).filter(|&name| as_long(name));
+        names.any(|name| self.is(head.at(name)))
     }
 
     fn is(&self, name: &[u8]) -> bool {
@@ -134,7 +142,7 @@ impl LineEdits {
 
     /// Edits an answer's head, and tells how many lines did not come because their value would be none.
     pub fn apply(&self, answer: &mut Head, facts: &TextFacts<'_>) -> usize {
-        if !self.gone.is_empty() {
+        if self.gone.iter().any(|gone| gone.is_in(answer)) {
             answer.remove(|name| self.removes(name));
         }
         self.each(facts, |name, value| answer.push_ours(name, value))
@@ -149,8 +157,7 @@ impl LineEdits {
     /// Whether a request that came with this head may have lines that go, once it is written.
     #[must_use]
     pub fn finds_lines(&self, head: &Head) -> bool {
-        let is_there = |gone: &GoneName| head.lines().iter().any(|line| gone.is(head.at(line.name())));
-        self.meets_ours || self.gone.iter().any(is_there)
+        self.meets_ours || self.gone.iter().any(|gone| gone.is_in(head))
     }
 
     fn each(&self, facts: &TextFacts<'_>, mut push: impl FnMut(&[u8], &[u8])) -> usize {
