@@ -6,6 +6,8 @@
 //! `cargo bench --bench lookups -- 1000 20000` asks 20,000 times in the router of 1,000 hosts and tells nothing:
 //! `benches/lookups_counted` counts the instructions of that.
 
+#![expect(clippy::disallowed_methods, reason = "no test pauses the time of a measurement")]
+
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::io::Write as _;

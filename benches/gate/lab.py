@@ -19,11 +19,12 @@ class Failure(Exception):
 class Scenario:
     """What is sent, and how many requests each of the two runs of a counter has."""
 
-    def __init__(self, name, client=(), backend=(), tls=False, instructions=(2_000, 8_000), calls=(320, 1_920)):
+    def __init__(self, name, client=(), backend=(), tls=False, routes=0, instructions=(2_000, 8_000), calls=(320, 1_920)):
         self.name = name
         self.client = list(client)
         self.backend = list(backend)
         self.tls = tls
+        self.routes = routes
         # Multiples of 16, the connections: the last wave is as full as the others.
         self.instructions = instructions
         self.calls = calls
@@ -33,6 +34,7 @@ SCENARIOS = [
     Scenario("keep-alive"),
     Scenario("close", client=["--close"]),
     Scenario("tls", tls=True),
+    Scenario("routes", routes=100),
     Scenario("64k", client=["--body", "65536"], backend=["--body", "65536"]),
 ]
 
@@ -52,6 +54,27 @@ targets:
     {tls}
     backends: [{{host: 127.0.0.1, port: {port}}}]
 """
+
+
+# The same with a listener of its own; the request has the last route of the last host.
+ROUTED = CONFIG.replace("    protocol: {protocol}\n    listener: 127.0.0.1:0\n", "") + """\
+listeners:
+  front:
+    bind: 127.0.0.1:0
+    headers:
+      request: {{set: {{X-Env: prod}}}}
+      response: {{set: {{Strict-Transport-Security: max-age=31536000}}}}
+    routes:
+{routes}
+"""
+
+
+def routes(count):
+    """So many routes in ten hosts, of which the last is the one that is asked for."""
+    hosts = [f"www-{number}.example" for number in range(9)] + ["localhost"]
+    paths = [f"/api/other-{number}" for number in range(count // len(hosts) - 1)] + ["/api/items"]
+    match = "      - {{match: {{host: {}, path_prefix: {}}}, target: measured}}"
+    return "\n".join(match.format(host, path) for host in hosts for path in paths)
 
 
 class Process:
@@ -123,7 +146,12 @@ class Lab:
             config = self.folder / f"{scenario.name}.yaml"
             tls = "tls: {cert_file: cert.pem, cert_key: key.pem}" if scenario.tls else ""
             protocol = "https" if scenario.tls else "http"
-            config.write_text(CONFIG.format(folder=self.folder, protocol=protocol, tls=tls, port=port))
+            text = ROUTED if scenario.routes else CONFIG
+            config.write_text(
+                text.format(
+                    folder=self.folder, protocol=protocol, tls=tls, port=port, routes=routes(scenario.routes)
+                )
+            )
             command = [*counter, self.evenkeel, "--config", config]
             with Process(command, "stderr", cwd=self.folder, env=environment()) as proxy:
                 address = proxy.wait_for(r"listening (?:.*address=)?([^\s,]+)")[1]

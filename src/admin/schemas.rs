@@ -110,8 +110,9 @@ pub const SCHEMAS: &[(&str, &str)] = &[
         "Target",
         "name:string state:string reason:string since_ms:integer age_ms:integer protocol:string balance:string left:integer \
          of:integer active:integer waiting:integer max_in_flight:integer? panics:boolean stand_ins:integer traffic:Traffic \
-         rate:Rate? first_byte:Latency? backends:[Backend]",
+         rate:Rate? first_byte:Latency? copies:Copies? backends:[Backend]",
     ),
+    ("Copies", "chosen:integer answered:integer by_cause:{integer}"),
     ("Latency", "p50_ms:number p99_ms:number"),
     (
         "Backend",

@@ -181,6 +181,16 @@ causes! {
 
     /// A header line of a route was left out: its value would have been none. No request ends for it.
     FieldDropped = "field_dropped", 200, Nobody, "A header line was left out.";
+
+    /// As many copies as may wait do, or take as much memory as they may. Of copies alone, as the next three.
+    MirrorFull = "mirror_full", 503, Local, "Too many copies are waiting.";
+    /// The body of the request is longer than what is copied.
+    MirrorTooLong = "mirror_too_long", 503, Local, "The request is too long to be copied.";
+    /// The request ended before its body was complete.
+    MirrorUnfinished = "mirror_unfinished", 503, Local, "The request was not read to its end.";
+    /// The answer to a copy took too long or was too long, and was not read to its end.
+    MirrorCut = "mirror_cut", 503, Local, "The answer to a copy was not read to its end.";
+
     /// Another attempt of the same request was sooner.
     Overtaken = "overtaken", 200, Nobody, "Another backend was sooner.";
     /// A tunnel was silent for its whole idle time.

@@ -66,6 +66,8 @@ fields! {
     Forwarded = "forwarded";
     /// The client's address, by custom.
     XForwardedFor = "x-forwarded-for";
+    /// Marks the copy of a request whose answer nobody awaits.
+    XEvenkeelMirror = "x-evenkeel-mirror";
     /// The client's scheme, by custom.
     XForwardedProto = "x-forwarded-proto";
     /// The client's Host, by custom.
@@ -211,6 +213,7 @@ impl Fields {
         HeaderField::ClientCertChain,
         HeaderField::XForwardedClientCert,
         HeaderField::XRequestId,
+        HeaderField::XEvenkeelMirror,
     ]);
 
     /// The set of these fields.

@@ -25,7 +25,7 @@ pub async fn dial(
     backend: &Backend,
     patience: &Timeouts,
     deadline: &Deadline,
-    mut gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
+    gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
 ) -> Result<Stream, Cause> {
     let attempt = async {
         match try_all(backend).await {
@@ -38,6 +38,33 @@ pub async fn dial(
             other => other,
         }
     };
+    finish(ctx, backend, patience, deadline, gone, attempt).await
+}
+
+/// The same for what nobody waits for: where descriptors are short it takes them from nobody.
+///
+/// # Errors
+/// See [`dial`].
+pub async fn dial_if_there_is_room(
+    ctx: &WorkerCtx,
+    backend: &Backend,
+    patience: &Timeouts,
+    deadline: &Deadline,
+    gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
+) -> Result<Stream, Cause> {
+    finish(ctx, backend, patience, deadline, gone, try_all(backend)).await
+}
+
+/// Waits for a connection that is being made, and shakes hands.
+#[inline(always)]
+async fn finish(
+    ctx: &WorkerCtx,
+    backend: &Backend,
+    patience: &Timeouts,
+    deadline: &Deadline,
+    mut gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
+    attempt: impl Future<Output = Result<Stream, Cause>>,
+) -> Result<Stream, Cause> {
     deadline.set(patience.connect);
     let connected = within(deadline, Cause::ConnectTimeout, &mut gone, attempt).await;
     let outcome = match (connected, &backend.tls) {

@@ -37,6 +37,7 @@ pub mod tunnels;
 use head_buffers::HeadBuffers;
 use http::after::After;
 use http::job_futures::JobFutures;
+use http::mirror::copy::Mirrors;
 use pool::Pool;
 use request_queue::RequestQueue;
 use tunnels::Tunnels;
@@ -61,6 +62,8 @@ pub struct WorkerCtx {
     pub request_queue: RequestQueue,
     /// Tokens for attempts beyond the first, in the making, by target.
     pub budget_shares: SharesByTarget,
+    /// Copies of requests, for targets that get some.
+    pub mirrors: Mirrors,
     /// Chance.
     pub chance: Chance,
     /// Whether its clients send at once.
@@ -160,6 +163,7 @@ impl WorkerCtx {
             job_futures: JobFutures::default(),
             tunnels: Tunnels::new(&ticker),
             request_queue: RequestQueue::default(),
+            mirrors: Mirrors::default(),
             chance: Chance::new(),
             promptness: Promptness::default(),
             ticker,

@@ -77,7 +77,7 @@ impl LineEdits {
     pub fn new(edits: &[HeaderEdit]) -> LineEdits {
         let mut these = LineEdits::default();
         for edit in edits {
-            let (HeaderEdit::Set(name, _) | HeaderEdit::Add(name, _) | HeaderEdit::Remove(name)) = edit;
+            let name = edit.name();
             let field = meaning(name.as_bytes());
             if UNTOUCHED.contains(field) {
                 continue;
@@ -93,7 +93,7 @@ impl LineEdits {
             if let HeaderEdit::Set(_, text) | HeaderEdit::Add(_, text) = edit
                 && let Some(value) = LineValue::of(text)
             {
-                these.come.push((name.as_str().into(), value));
+                these.come.push((name.into(), value));
             }
         }
         let mut constant = Vec::new();

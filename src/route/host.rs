@@ -83,13 +83,13 @@ impl Hosts {
         for &place in places {
             let matches = &routes[place].matches;
             if matches.hosts.is_empty() {
-                hosts.any.add(&matches.path, place);
+                hosts.any.add(matches, place);
             }
             for pattern in &matches.hosts {
                 let port = pattern.port.map_or_else(String::new, |port| format!(":{port}"));
                 let key = format!("{}{port}", pattern.name).into_bytes().into_boxed_slice();
                 let by_name = if pattern.is_suffix { &mut hosts.suffixes } else { &mut hosts.exact };
-                by_name.entry(key).or_default().add(&matches.path, place);
+                by_name.entry(key).or_default().add(matches, place);
             }
         }
         let all = hosts.exact.values_mut().chain(hosts.suffixes.values_mut()).chain([&mut hosts.any]);

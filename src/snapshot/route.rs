@@ -93,8 +93,15 @@ impl Route {
         };
         let own_lines = match &config.action {
             Action::Respond(respond) => {
-                let set = |(name, text): &(String, _)| HeaderEdit::Set(name.clone(), Clone::clone(text));
-                LineEdits::new(&respond.headers.iter().map(set).collect::<Vec<_>>())
+                let same = |one: &str, other: &str| one.eq_ignore_ascii_case(other);
+                let mut edits: Vec<HeaderEdit> = Vec::new();
+                for (name, text) in &respond.headers {
+                    // Several lines of a name stand beside one another.
+                    let is_there = edits.iter().any(|edit| same(edit.name(), name));
+                    let edit = if is_there { HeaderEdit::Add } else { HeaderEdit::Set };
+                    edits.push(edit(name.clone(), text.clone()));
+                }
+                LineEdits::new(&edits)
             }
             Action::Forward(_) | Action::Split(_) | Action::Redirect(_) => LineEdits::default(),
         };

@@ -120,3 +120,41 @@ fn whom_a_route_does_not_let_in_gets_its_status_and_no_way_of_writing_the_path_l
     client.send(b"GET /hush HTTP/1.1\r\nHost: h\r\n\r\n");
     assert!(client.rest().is_empty() && client.was_reset());
 }
+
+#[test]
+fn what_the_file_says_of_actions_rewrites_and_headers_happens() {
+    let routes = r"    - {match: {host: www.example}, redirect: {to: 'https://example{path}', status: 301}}
+    - {match: {path: /down}, respond: {status: 503, body: back soon, headers: {Retry-After: 120, Link: [a, b]}}}
+    - {match: {path_prefix: /canary}, split: {targets: {one: 0, two: 1}, by: {cookie: user}}}
+    - match: {path_regex: '^/v([0-9]+)/(.*)$'}
+      target: one
+      rewrite: {path: '/head?v=$1&rest=$2'}
+      headers: {request: {remove: [Cookie], set: {X-Env: 'prod {hostname}'}, add: {X-Tag: [a, b]}}, response: {set: {X-Route: '{backend}'}}}
+    - {match: {path_prefix: /api}, target: one, rewrite: {strip_prefix: /api, add_prefix: /count}, limits: {body: 2B}, retries: off}
+    - {target: two, upgrade: off}";
+    let listener = "headers: {response: {remove: X-Backend, set: {Strict-Transport-Security: max-age=1}}}";
+    let (keel, backends) = two(listener, routes);
+    let mut client = Client::connect(keel.address());
+    let mut get = |path: &str, lines: &str| {
+        client.send(format!("GET {path} HTTP/1.1\r\n{lines}\r\n"));
+        let answer = client.answer();
+        assert_eq!(answer.header("strict-transport-security"), Some("max-age=1"), "{}", answer.head);
+        assert_eq!(answer.header("x-backend"), None, "{}", answer.head);
+        answer
+    };
+    let moved = get("/a?b", "Host: www.example\r\n");
+    assert_eq!((moved.status, moved.header("location")), (301, Some("https://example/a?b")));
+    let down = get("/down", "Host: h\r\n");
+    assert_eq!((down.status, &*down.text(), down.header("retry-after")), (503, "back soon", Some("120")));
+    assert_eq!(down.head.matches("Link: ").count(), 2, "{}", down.head);
+    assert_eq!(get("/canary", "Host: h\r\nCookie: user=1\r\n").text(), "Hello from fake-2");
+    let edited = get("/v2/a%20b", "Host: h:81\r\nCookie: a=b\r\nX-ENV: theirs\r\n");
+    assert_eq!(edited.header("x-route"), Some(&*backends[0].addr().to_string()));
+    let text = edited.text();
+    assert!(text.starts_with("GET /head?v=2&rest=a%20b HTTP/1.1\r\n"), "{text}");
+    assert!(text.contains("\r\nX-Env: prod h\r\nX-Tag: a\r\nX-Tag: b\r\n"), "{text}");
+    assert!(!text.contains("Cookie") && !text.contains("theirs"), "{text}");
+    assert_eq!(get("/other", "Host: h\r\n").text(), "Hello from fake-2");
+    assert_eq!(client.post("/api", b"ab").text(), "2");
+    assert_eq!(client.post("/api", b"abc").status, 413);
+}

@@ -1,6 +1,8 @@
 //! A target without a fuzzer, for whoever has no nightly toolchain: `cargo run --release -p fuzz_cases --example seeded -- router 300` makes
 //! up cases for 300 seconds, out of the corpus and out of nothing. A third number is the seed. It ends with the case that failed.
 
+#![expect(clippy::disallowed_methods, reason = "how long it runs is asked of the clock")]
+
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 

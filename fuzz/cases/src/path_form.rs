@@ -13,6 +13,7 @@ use crate::readers::Reader;
 /// own. The first byte says how paths are normalized.
 pub fn path_form(bytes: &[u8]) {
     let Some((options, path)) = bytes.split_first() else { return };
+    let path = path.split(|&byte| byte == b'?').next().unwrap_or_default();
     let rules = Normalize {
         dot_segments: if options & 1 == 0 { DotSegments::Resolve } else { DotSegments::Refuse },
         encoded_slash: if options & 2 == 0 { EncodedSlash::Keep } else { EncodedSlash::Refuse },

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use super::rates::Rates;
 use super::report::{
-    BackendReport, CertificateReport, ConnectionReport, InputReport, LatencyReport, ListenerReport,
-    ProbeReport, ProcessReport, StatusReport, TargetReport, TrafficReport, UpstreamReport, WebhookReport,
+    BackendReport, CertificateReport, ConnectionReport, CopyReport, InputReport, LatencyReport,
+    ListenerReport, ProbeReport, ProcessReport, StatusReport, TargetReport, TrafficReport, UpstreamReport,
+    WebhookReport,
 };
 use crate::config::model::{Balance, Protocol};
 use crate::snapshot::{Listener, Snapshot};
 use crate::targets::{Backend, BackendStatus, InputStatus, LastProbe, Target};
-use crate::telemetry::cells::{Distribution, Readings, StatusClass, Traffic};
+use crate::telemetry::cells::{CopyReading, Distribution, Readings, StatusClass, Traffic};
 use crate::telemetry::webhooks::WebhookCounts;
 use crate::tick::{Tick, nanos};
 
@@ -162,6 +163,7 @@ impl Sources {
             traffic: reading.map(|reading| traffic(&reading.traffic)).unwrap_or_default(),
             rate: self.rates.of(self.now.since(oldest), |totals| totals.target(target.id)),
             first_byte: reading.and_then(|reading| latency(&reading.stages.first_byte)),
+            copies: reading.and_then(|reading| copies(&reading.copies)),
             backends,
         }
     }
@@ -266,6 +268,11 @@ fn traffic(of: &Traffic) -> TrafficReport {
     let classes = StatusClass::ALL.iter().map(|class| (name(*class).to_owned(), of.with(*class)));
     let by_class: BTreeMap<String, u64> = classes.filter(|(_, count)| *count > 0).collect();
     TrafficReport { requests: of.requests(), by_class, bytes_in: of.bytes_in, bytes_out: of.bytes_out }
+}
+
+fn copies(of: &CopyReading) -> Option<CopyReport> {
+    let by_cause = of.failed().map(|(cause, count)| (cause.to_owned(), count)).collect();
+    (of.chosen > 0).then(|| CopyReport { chosen: of.chosen, answered: of.answered(), by_cause })
 }
 
 fn latency(of: &Distribution) -> Option<LatencyReport> {

@@ -201,8 +201,22 @@ pub struct TargetReport {
     pub rate: Option<RateReport>,
     /// From a request to the first byte of the answer, since the start; `None`: nothing was counted.
     pub first_byte: Option<LatencyReport>,
+    /// Copies of requests that it got, which are in none of the counts before; `None`: it got none.
+    #[serde(default)]
+    pub copies: Option<CopyReport>,
     /// In config order.
     pub backends: Vec<BackendReport>,
+}
+
+/// What became of copies of requests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CopyReport {
+    /// Requests that were to be copied. Those that are in neither of the others are being copied.
+    pub chosen: u64,
+    /// Copies that were answered, in whichever way.
+    pub answered: u64,
+    /// The others, by why they were not.
+    pub by_cause: BTreeMap<String, u64>,
 }
 
 /// How long something took.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::admin::status::report::{
-    BackendReport, InputReport, ListenerReport, RateReport, StatusReport, TargetReport,
+    BackendReport, CopyReport, InputReport, ListenerReport, RateReport, StatusReport, TargetReport,
 };
 
 /// Columns of a line.
@@ -72,7 +72,8 @@ pub(super) fn everything(report: &StatusReport) -> String {
 
 /// One target.
 pub(super) fn one_target(report: &TargetReport) -> String {
-    let TargetReport { protocol, balance, active, waiting, max_in_flight, traffic, first_byte, .. } = report;
+    let TargetReport { protocol, balance, active, waiting, max_in_flight, traffic, .. } = report;
+    let TargetReport { first_byte, copies, .. } = report;
     let mut text = section(report);
     let limit = max_in_flight.map_or(String::new(), |limit| format!(", at most {limit} for each backend"));
     let _ = writeln!(text, "\n  {protocol}, {balance}; {active} active{limit}, {waiting} waiting");
@@ -81,6 +82,12 @@ pub(super) fn one_target(report: &TargetReport) -> String {
     if let Some(latency) = first_byte {
         let (half, most) = (precise(latency.p50_ms), precise(latency.p99_ms));
         let _ = writeln!(text, "  first byte within {half} (half of them) and {most} (99 %)");
+    }
+    if let Some(CopyReport { chosen, answered, by_cause }) = copies {
+        let _ = writeln!(text, "  {chosen} requests were to be copied here, {answered} copies were answered");
+        for (cause, count) in by_cause {
+            let _ = writeln!(text, "    {count} not: {cause}");
+        }
     }
     fitted(&text)
 }

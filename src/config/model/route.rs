@@ -279,6 +279,16 @@ pub enum HeaderEdit {
     Remove(String),
 }
 
+impl HeaderEdit {
+    /// Whose lines it is about.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            HeaderEdit::Set(name, _) | HeaderEdit::Add(name, _) | HeaderEdit::Remove(name) => name,
+        }
+    }
+}
+
 /// A target that gets copies of requests, whose answers nobody sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mirror {

@@ -40,7 +40,7 @@ pub(super) use bounds::{COUNT_MAX, DAY, INTERVAL_MIN, PRIORITY_MAX, WORKERS_MAX}
 pub(super) use costs::{RawLimits, RawTimeouts};
 pub(super) use health::{RawHealth, probe_path};
 pub(super) use kind::{Key, Kind, NAME, Shape, TOKEN};
-pub(super) use listener::route::{RawEdits, RawHeaders, RawOwn, RawRespond, RawRoute, RawSplit};
+pub(super) use listener::route::{RawEdits, RawHeaders, RawMirror, RawOwn, RawRespond, RawRoute, RawSplit};
 pub(super) use listener::{RawListenerConfig, RawListenerKeys};
 pub(super) use reader::{Reader, choose, out_of_range};
 pub(super) use resilience::{RawBreaker, RawHedging, RawOutlier, RawRetries};

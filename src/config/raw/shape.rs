@@ -33,7 +33,7 @@ pub(super) use listener::{
     NORMALIZE,
 };
 pub(super) use resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
-pub(super) use route::{ACCESS, MATCH, ROUTE, ROUTE_LIMITS, ROUTE_TIMEOUTS};
+pub(super) use route::{ACCESS, MATCH, MIRROR, ROUTE, ROUTE_LIMITS, ROUTE_TIMEOUTS};
 pub(super) use routing_test::{EXPECT, ROUTING_TEST};
 pub(super) use target::{
     ALGORITHM, BACKEND, CERTIFICATE, HASH_KEY, HEALTH_CHECK, LIMITS, STICKY, TARGET, TARGET_NORMALIZE,
@@ -132,6 +132,7 @@ pub(in crate::config) const ALL: &[Shape] = &[
     MATCH,
     ACCESS,
     ROUTE_TIMEOUTS,
+    MIRROR,
     ROUTE_LIMITS,
     ROUTE_REWRITE,
     ROUTE_LINES,

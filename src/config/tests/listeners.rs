@@ -30,6 +30,12 @@ pub(super) fn route(added: &str) -> String {
     front("protocol: http").replace("target: web", &format!("target: web, {added}"))
 }
 
+/// The same with a `mirror`, and a target for it.
+fn mirror(keys: &str) -> String {
+    route(&format!("mirror: {{{keys}}}"))
+        .replace("targets: {", "targets: {shadow: {backends: [{host: s, port: 1}]}, ")
+}
+
 fn matching(conditions: &str) -> String {
     route(&format!("match: {{{conditions}}}"))
 }
@@ -88,6 +94,30 @@ fn routes_that_can_not_be_told_apart_are_told() {
     assert!(same.contains("never has a request"), "{same}");
     let named = two("name: a, match: {path: /a}", "name: a, match: {path: /b}");
     assert!(named.contains("have the name `a`"), "{named}");
+}
+
+#[test]
+fn a_route_that_is_never_reached_is_told_with_what_takes_its_requests() {
+    let text = "listeners:\n  front:\n    bind: 8080\n    routes:\n      - {name: all, order: 1, target: web}\n      - {match: {path: /a}, target: web}\n";
+    let told = load_with(&format!("{text}{POOL}"), &Flags::default()).unwrap_err().to_string();
+    assert!(told.contains("t.yaml:6:9: this route of the listener `front` never has a request"), "{told}");
+    assert!(told.contains("`all` (line 5) is asked first"), "{told}");
+}
+
+/// As many as that are told apart in a moment: nobody compares each with each.
+#[test]
+fn ten_thousand_routes_over_a_thousand_hosts_load() {
+    let route = |n: usize| {
+        format!("      - {{match: {{host: h{}.example, path_prefix: /p{n}}}, target: web}}\n", n % 1_000)
+    };
+    let last = "      - {name: last, match: {host: h7.example, path: /p7/x}, target: web}\n";
+    let first =
+        "      - {name: first, order: 1, match: {host: '*.example', path_prefix: /p7}, target: web}\n";
+    let routes: String = (0..10_000).map(route).collect();
+    let whole =
+        |more: &str| format!("listeners:\n  front:\n    bind: 8080\n    routes:\n{routes}{more}{POOL}\n");
+    assert_eq!(config(&whole(last)).listeners[0].routes.len(), 10_001);
+    assert_eq!(messages(&whole(&format!("{first}{last}")), &Flags::default()).len(), 2);
 }
 
 /// A row of `every_key` for each key.
@@ -241,6 +271,15 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         ("listeners.<name>.routes[].access.status", route("access: {deny: 10.0.0.0/8, status: Drop}"), |c| {
             of(c).routes[0].access.as_ref().is_some_and(|access| access.status.is_none())
         }),
+        ("listeners.<name>.routes[].mirror", mirror("target: shadow"), |c| {
+            of(c).routes[0].mirror.as_ref().is_some_and(|mirror| *mirror.target == *"shadow")
+        }),
+        ("listeners.<name>.routes[].mirror.target", mirror("target: shadow"), |c| {
+            of(c).routes[0].mirror.as_ref().is_some_and(|mirror| *mirror.target == *"shadow")
+        }),
+        ("listeners.<name>.routes[].mirror.share", mirror("target: shadow, share: 2.5%"), |c| {
+            of(c).routes[0].mirror.as_ref().is_some_and(|mirror| mirror.share.millionths() == 25_000)
+        }),
         ("listeners.<name>.routes[].timeouts", route("timeouts: {idle: 7s}"), |c| {
             of(c).routes[0].own.idle == Some(Duration::from_secs(7))
         }),
@@ -279,6 +318,32 @@ fn a_listener_of_several_files_has_the_routes_of_all_and_every_other_key_once() 
     write("more.yaml", "listeners: {front: {bind: 9090}}\n");
     let told = load().unwrap_err().to_string();
     assert!(told.contains("the key `bind` is written twice: first at"), "{told}");
+}
+
+#[test]
+fn what_is_wrong_with_a_mirror_is_told_with_what_would_be_right() {
+    let tcp = mirror("target: raw").replace(
+        "targets: {",
+        "targets: {raw: {protocol: tcp, listener: 9090, backends: [{host: r, port: 1}]}, ",
+    );
+    let back = mirror("target: shadow").replace("host: s, port: 1", "host: 127.0.0.1, port: 8080");
+    for (text, told) in [
+        (mirror("target: shadw"), "did you mean `shadow`?"),
+        (mirror("target: nobody"), "its name stands under `targets`"),
+        (mirror("target: web"), "would go where the requests go already"),
+        (mirror("share: 10%"), "does not say who gets the copies"),
+        (mirror("target: shadow, share: 10"), "one in ten is `10%`"),
+        (mirror("target: shadow, share: 0%"), "out of range"),
+        (mirror("target: shadow, shares: 10%"), "`share`"),
+        (route("mirror: shadow"), "a mapping"),
+        (tcp, "speaks tcp, so it can get no copies"),
+        (back, "would go round in circles"),
+        (mirror("target: shadow").replace("protocol: http", "protocol: tcp"), "belongs to HTTP"),
+    ] {
+        let problems = load_with(&text, &Flags::default()).unwrap_err().to_string();
+        assert!(problems.contains(told), "{text}: {problems}");
+    }
+    assert_eq!(config(&route("mirror: off")).listeners[0].routes[0].mirror, None);
 }
 
 #[test]

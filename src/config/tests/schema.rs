@@ -254,6 +254,10 @@ fn web_with(path: &str, value: Value) -> Value {
     if path.starts_with("admin.tls") {
         web["admin"]["tls"] = json!({ "cert_file": cert });
     }
+    if path.starts_with("listeners.<name>.routes[].mirror.") {
+        web["targets"]["shadow"] = json!({ "backends": [{ "host": "s", "port": 1 }] });
+        web["listeners"]["front"]["routes"][0]["mirror"] = json!({ "target": "shadow" });
+    }
     let target = &mut web["targets"]["web"];
     match path {
         "listeners.<name>.tls.client_auth" => web["listeners"]["front"]["tls"]["client_ca"] = ca.into(),
@@ -417,7 +421,7 @@ fn what_loads_is_never_refused() {
         json!(308),
     ]);
     values.extend([json!({ "set": { "X-A": "b" } }), json!({ "strip_prefix": "/a" })]);
-    values.extend(["keep", "refuse", "web"].map(Value::from));
+    values.extend(["keep", "refuse", "web", "shadow"].map(Value::from));
     values.extend(["connect", "Reset", "502-504", "p95", "20"].map(Value::from));
     values.extend([503, 599, 9_000].map(Value::from));
     values.extend(

@@ -21,7 +21,11 @@ pub(super) fn refuse(
     for (owner, listener) in all {
         let Field::Given(written) = owner.binds else { continue };
         let everything = listener.routes.iter().filter(|route| route.matches.is_catch_all());
-        for name in everything.flat_map(|route| route.targets()) {
+        let requests = everything.flat_map(|route| route.targets());
+        // A copy meets the same conditions again, unless they are about its client.
+        let copied = listener.routes.iter().filter(|route| route.matches.clients.is_empty());
+        let copies = copied.filter_map(|route| route.mirror.as_ref()).map(|mirror| &*mirror.target);
+        for name in requests.chain(copies) {
             let Some(target) = targets.iter().find(|target| target.name.value == name) else { continue };
             let Field::Given(backends) = &target.backends else { continue };
             for backend in &backends.value {

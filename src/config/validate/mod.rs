@@ -193,7 +193,7 @@ fn long_form(
     }
     let idle: HashMap<&str, Duration> =
         targets.iter().map(|target| (target.name.as_str(), target.timeouts.idle)).collect();
-    let names = idle.keys().copied().collect();
+    let names = targets.iter().map(|target| (target.name.as_str(), target.protocol)).collect();
     route::edit_rows(&raw.headers, owner.path("").trim_end_matches('.'), rows);
     let routes = route::accept_all(&raw.routes, owner, &names, &raw.headers, report, rows).into_iter();
     // Of two levels the nearest says how long: the route's stands there already.

@@ -20,6 +20,7 @@ use crate::tick::Tick;
 
 use super::h1::decode::{BodyBroken, Decoder};
 use super::h1::transmit::Out;
+use super::mirror::tee::Tee;
 
 /// How long a body may take before `limits.body_rate` counts.
 const GRACE: Duration = Duration::from_secs(20);
@@ -83,6 +84,24 @@ struct Incoming {
     limit: Option<u64>,
     /// A piece of it was handed out.
     taken: bool,
+    /// It is copied.
+    tee: Option<Box<Tee>>,
+}
+
+impl Incoming {
+    /// Copies a piece that was taken.
+    #[inline(never)]
+    fn copy(&mut self, piece: Option<&Piece>) {
+        let Some(mut tee) = self.tee.take() else { return };
+        if !piece.is_none_or(|piece| tee.take(piece.data())) {
+            return;
+        }
+        if self.decoder.is_done() {
+            tee.finish(self.decoder.trailers());
+        } else {
+            self.tee = Some(tee);
+        }
+    }
 }
 
 /// How long we have waited for the client inside one body.
@@ -179,7 +198,8 @@ impl Client {
     /// Starts the body of the next request, if that has one.
     pub fn start_body(&self, framing: Framing) {
         let decoder = Decoder::new(framing);
-        let incoming = Incoming { framing, decoder, pace: Pace::default(), limit: None, taken: false };
+        let incoming =
+            Incoming { framing, decoder, pace: Pace::default(), limit: None, taken: false, tee: None };
         *self.body.borrow_mut() = Some(Box::new(incoming));
     }
 
@@ -187,6 +207,13 @@ impl Client {
     pub fn limit_body(&self, limit: Option<u64>) {
         if let Some(body) = self.body.borrow_mut().as_mut() {
             body.limit = limit;
+        }
+    }
+
+    /// Has the current body, of which nothing was read, copied while it is read.
+    pub fn tee_body(&self, tee: Tee) {
+        if let Some(body) = self.body.borrow_mut().as_mut() {
+            body.tee = Some(Box::new(tee));
         }
     }
 
@@ -216,13 +243,20 @@ impl Client {
     /// See [`Decoder::set_raw`].
     #[must_use]
     pub fn set_raw(&self) -> bool {
-        self.body.borrow_mut().as_mut().is_some_and(|body| body.decoder.set_raw())
+        self.body.borrow_mut().as_mut().is_some_and(|body| {
+            let is_raw = body.decoder.set_raw();
+            if let Some(tee) = &mut body.tee {
+                tee.set_raw(is_raw);
+            }
+            is_raw
+        })
     }
 
     /// See [`Decoder::set_pipes`].
     pub fn set_pipes(&self, allowed: bool) {
         if let Some(body) = self.body.borrow_mut().as_mut() {
-            body.decoder.set_pipes(allowed);
+            // What is copied must be seen.
+            body.decoder.set_pipes(allowed && body.tee.is_none());
         }
     }
 
@@ -293,6 +327,9 @@ impl Client {
                     return Poll::Ready(Err(Cause::BodyTooLarge));
                 }
                 body.taken |= piece.is_some();
+                if body.tee.is_some() {
+                    body.copy(piece.as_ref());
+                }
                 Poll::Ready(Ok(piece))
             }
             Poll::Pending => {

@@ -7,27 +7,31 @@
 use std::cell::Cell;
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::config::model::RouteConfig;
 use crate::message::{Cause, Head, HeaderField, Peer, Record, RecordKind, Version, tokens};
 use crate::net::relay::{BytesMoved, RelayEnd};
 use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::recording::Recording;
 use crate::proxy::tunnels::{TunnelEnd, TunnelKind};
-use crate::snapshot::{Destination, Listener};
-use crate::targets::Outcome;
+use crate::snapshot::{Destination, Listener, Route};
+use crate::targets::{Outcome, Target};
 use crate::tick::Tick;
 
 use super::after::After;
 use super::answer_body::AnswerBody;
 use super::call::Call;
+use super::client::Secured;
 use super::edge::{Edge, Unsent};
 use super::forward::forward;
 use super::forward::forwarding::{Effort, Forwarding};
 use super::h1::write::About;
 use super::hash_key::{self, Sender, hash_key};
 use super::identity;
+use super::mirror::{self, Original};
 use super::reply::Reply;
 use super::request_body::RequestBody;
 use super::routing::answers::{answer_here, refuse};
@@ -103,6 +107,18 @@ pub async fn exchange<E: Edge>(
             match routed(from, recording.record) {
                 Routed::Forward { route, destination, way } => {
                     recording.on(&route.config.name);
+                    if let Some(target) = &route.mirror {
+                        let id = recording.record.id;
+                        mirror_to(
+                            request,
+                            edge,
+                            body,
+                            (route, destination),
+                            target,
+                            way.as_deref(),
+                            (sender, id),
+                        );
+                    }
                     (route, destination, way)
                 }
                 own => return Box::pin(answer_here(ctx, edge, &mut recording, head, own)).await,
@@ -138,16 +154,7 @@ pub async fn exchange<E: Edge>(
         key,
         pin: own.as_ref().or(cookie),
         upgrade: wanted_upgrade(head, &rules.upgrade),
-        about: About {
-            kind: listener.config.forwarded,
-            client,
-            trusted,
-            real_ip: if listener.config.x_real_ip { real_ip(listener, head, sender) } else { None },
-            scheme: if secured.is_some() { "https" } else { "http" },
-            certificate: secured.as_deref().map_or(&[], |secured| &*secured.certificate),
-            id: recording.record.id,
-            retry: 0,
-        },
+        about: about(listener, head, sender, secured.as_deref(), recording.record.id),
         edits: way.as_deref().and_then(Way::request_edits),
         answer: &mut *answer,
         record: &mut *recording.record,
@@ -187,6 +194,67 @@ pub async fn exchange<E: Edge>(
         attempt.end = now;
     }
     after
+}
+
+/// What backends are told about the client.
+#[inline(always)]
+fn about<'a>(
+    listener: &Listener,
+    head: &Head,
+    sender: Sender,
+    secured: Option<&'a Secured>,
+    id: u128,
+) -> About<'a> {
+    About {
+        kind: listener.config.forwarded,
+        client: sender.peer,
+        trusted: sender.trusted,
+        real_ip: if listener.config.x_real_ip { real_ip(listener, head, sender) } else { None },
+        scheme: if secured.is_some() { "https" } else { "http" },
+        certificate: secured.map_or(&[], |secured| &*secured.certificate),
+        id,
+        retry: 0,
+    }
+}
+
+/// Has a request copied for `target` if its route wants that now. What it becomes depends on none of this.
+#[inline(never)]
+fn mirror_to<E: Edge>(
+    request: &IncomingRequest<'_>,
+    edge: &E,
+    body: &RequestBody,
+    (route, destination): (&Route, &Destination),
+    target: &Arc<Target>,
+    way: Option<&Way<'_>>,
+    (sender, id): (Sender, u128),
+) {
+    let &IncomingRequest { ctx, listener, head, .. } = request;
+    let RouteConfig { mirror, own, name, .. } = &*route.config;
+    if !mirror.as_ref().is_some_and(|mirror| mirror::is_wanted(ctx, mirror.share))
+        || mirror::is_copy(head)
+        || wanted_upgrade(head, &destination.rules.upgrade).is_some()
+        || !body.limit(route.body)
+    {
+        return;
+    }
+    let balance = &target.config.balance;
+    let key = if balance.algorithm.is_hash() {
+        let of = own.hash_key.as_ref().unwrap_or(&balance.hash_key);
+        hash_key(of, head, sender, |address| listener.trusts(address))
+    } else {
+        None
+    };
+    let secured = edge.secured();
+    mirror::copy(&Original {
+        ctx,
+        target,
+        names: [&listener.config.name, name],
+        head: way.map_or(head, Way::head),
+        edits: way.and_then(Way::request_edits),
+        body,
+        about: about(listener, head, sender, secured.as_deref(), id),
+        key,
+    });
 }
 
 /// The number in a request id of 32 hex digits, with the dashes of a UUID or without.

@@ -18,6 +18,7 @@ pub mod hash_key;
 pub mod identity;
 pub mod job_futures;
 pub mod memory;
+pub mod mirror;
 pub mod own;
 pub mod replay;
 pub mod reply;

@@ -4,6 +4,7 @@
 //! reads, summed over workers by [`Readings`]. Nothing is looked up by name: listeners, targets and
 //! backends are numbers, and an entry is allocated when a worker first meets its number.
 
+mod copies;
 mod counter;
 mod ends;
 mod histogram;
@@ -18,6 +19,7 @@ use self::table::Table;
 use crate::message::{Attempt, BackendId, Blame, Cause, ListenerId, Record, TargetId};
 use crate::tick::Tick;
 
+pub use copies::{CopyCells, CopyReading};
 pub use counter::{Counter, Gauge};
 pub use ends::{EndCells, EndTally};
 pub use histogram::{BUCKETS, Distribution, Histogram};
@@ -160,6 +162,8 @@ pub struct Cells {
     pub accept_error: AtomicI32,
     /// What was refused, by place and cause.
     pub refusals: RefusalCells,
+    /// Copies of requests.
+    pub copies: CopyCells,
     /// Ends that are not what their status says.
     pub ends: EndCells,
     /// Tasks that ended in a panic.
@@ -184,6 +188,7 @@ impl Default for Cells {
             accept_shortages: Counter::default(),
             accept_error: AtomicI32::default(),
             refusals: RefusalCells::default(),
+            copies: CopyCells::default(),
             ends: EndCells::default(),
             panics: Counter::default(),
             access_dropped: Counter::default(),
@@ -251,6 +256,7 @@ impl Cells {
             self.listeners.met(u32::from(id.0)).inspect(|cells| cells.clear());
         }
         for id in targets {
+            self.copies.renew(*id);
             self.targets.met(u32::from(id.0)).inspect(|cells| {
                 cells.traffic.clear();
                 cells.stages.clear();

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::histogram::Distribution;
-use super::{Cells, Counter, StageCells, StatusClass, TrafficCells};
+use super::{Cells, CopyReading, Counter, StageCells, StatusClass, TrafficCells};
 use crate::message::{BackendId, Cause, ListenerId, TargetId};
 
 /// Records and bytes of one listener, target or backend.
@@ -74,6 +74,8 @@ pub struct TargetReading {
     pub traffic: Traffic,
     /// Times.
     pub stages: Stages,
+    /// Copies of requests that it got, which are in nothing else.
+    pub copies: CopyReading,
 }
 
 /// What was counted for one backend.
@@ -168,6 +170,9 @@ impl Readings {
             let total = self.targets.entry(number).or_default();
             total.traffic.add(&target.traffic);
             total.stages.add(&target.stages);
+        }
+        for (number, copies) in cells.copies.iter() {
+            self.targets.entry(number).or_default().copies.add(&copies);
         }
         for (number, backend) in cells.backends.iter() {
             let total = self.backends.entry(number).or_default();

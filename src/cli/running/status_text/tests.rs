@@ -80,6 +80,7 @@ fn target(name: &str, state: &str, backends: Vec<BackendReport>) -> TargetReport
         },
         rate: rate(35.2, 0.3),
         first_byte: Some(LatencyReport { p50_ms: 0.42, p99_ms: 31.0 }),
+        copies: None,
         backends,
     }
 }
@@ -217,6 +218,12 @@ web/fake-2 is down for 12s: status 503 (probe)
     assert!(text.contains("\n  http, round_robin; 2 active, 0 waiting\n"), "{text}");
     assert!(text.contains("\n  1204 ended since the start, 3 of them with 5xx\n"), "{text}");
     assert!(text.contains("\n  first byte within 0.4ms (half of them) and 31ms (99 %)\n"), "{text}");
+    assert!(!text.contains("copies"), "{text}");
+    let by_cause = BTreeMap::from([("mirror_full".into(), 17), ("connect_failed".into(), 2)]);
+    let copies = Some(CopyReport { chosen: 120, answered: 100, by_cause });
+    let text = one_target(&TargetReport { copies, ..target("shadow", "up", Vec::new()) });
+    let told = "\n  120 requests were to be copied here, 100 copies were answered\n    2 not: connect_failed\n    17 not: mirror_full\n";
+    assert!(text.contains(told), "{text}");
 }
 
 #[test]

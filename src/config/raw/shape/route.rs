@@ -10,7 +10,7 @@ use crate::config::raw::kind::Kind::{
     ChoiceOrGroup, Conditions, Group, OneOrItems, OrOff, Text, Whole, WholeOr, Word,
 };
 use crate::config::raw::kind::{
-    BODY, DROP, HOST_PATTERN, METHOD, NAME, NETWORK, ROUTE_NAME, ROUTE_PATH, Shape, key, names,
+    BODY, DROP, HOST_PATTERN, METHOD, NAME, NETWORK, ROUTE_NAME, ROUTE_PATH, SHARE, Shape, key, names,
 };
 
 /// One of `routes`.
@@ -29,6 +29,7 @@ pub(in crate::config::raw) const ROUTE: Shape = Shape {
         key("access", Group(&ACCESS), "Whose clients may have it."),
         key("rewrite", Group(&ROUTE_REWRITE), "What backends get as path."),
         key("headers", Group(&ROUTE_LINES), "What is changed of headers, in both directions."),
+        key("mirror", OrOff(&Group(&MIRROR)), "Who gets copies of its requests.").or("off"),
         key("timeouts", Group(&ROUTE_TIMEOUTS), "How long its requests may take."),
         key("limits", Group(&ROUTE_LIMITS), "What its requests may cost."),
         key("retries", OrOff(&Group(&ROUTE_RETRIES)), "`retries` of its target."),
@@ -85,6 +86,17 @@ pub(in crate::config::raw) const ACCESS: Shape = Shape {
             "What the others get; `drop`: nothing, the connection is closed.",
         )
         .or("403"),
+    ],
+};
+
+/// A route's `mirror`.
+pub(in crate::config::raw) const MIRROR: Shape = Shape {
+    title: "in `mirror`",
+    path: "listeners.<name>.routes[].mirror.",
+    needs: &[&["target"]],
+    keys: &[
+        key("target", Word(NAME), "The target that gets the copies; nobody sees what it answers."),
+        key("share", Text(SHARE), "The share of requests that is copied.").or("100%"),
     ],
 };
 

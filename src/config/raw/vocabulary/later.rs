@@ -16,7 +16,6 @@ const KEYS: &[(&str, &str)] = &[
     ("cache_enabled", "this version does not cache"),
     ("cache_timeout_in_seconds", "this version does not cache"),
     ("compression", "this version does not compress"),
-    ("mirror", "this version sends each request to one target"),
     ("proxy_protocol", "this version does not speak the PROXY protocol"),
     ("dashboard", "this version has no dashboard"),
     ("metrics", "this version exports no metrics"),

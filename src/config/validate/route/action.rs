@@ -1,10 +1,11 @@
 //! What becomes of a route's requests.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::config::error::{Wrong, quoted};
+use crate::config::model::Protocol;
 use crate::config::model::route::{Action, Respond, Split, SplitBy, SplitSide};
 use crate::config::origin::{Field, Written};
 use crate::config::raw::{RawRespond, RawRoute, RawSplit};
@@ -13,8 +14,12 @@ use crate::config::report::Report;
 /// Most bytes of a body: it is held in memory.
 const BODY_MAX: u64 = 1 << 20;
 
-/// Makes it; `None`: there is a fault, which has been reported. `targets`: the names of all there are.
-pub(super) fn accept(raw: &RawRoute, targets: &HashSet<&str>, report: &mut Report) -> Option<Action> {
+/// Makes it; `None`: there is a fault, which has been reported. `targets`: all there are.
+pub(super) fn accept(
+    raw: &RawRoute,
+    targets: &HashMap<&str, Protocol>,
+    report: &mut Report,
+) -> Option<Action> {
     if raw.is_idle() {
         let problem = report.spot(&raw.spot, "a route without `target`");
         problem
@@ -39,12 +44,12 @@ pub(super) fn accept(raw: &RawRoute, targets: &HashSet<&str>, report: &mut Repor
     all_known.then_some(action)
 }
 
-fn is_known(target: &Written<String>, targets: &HashSet<&str>, report: &mut Report) -> bool {
-    if targets.contains(&*target.value) {
+fn is_known(target: &Written<String>, targets: &HashMap<&str, Protocol>, report: &mut Report) -> bool {
+    if targets.contains_key(&*target.value) {
         return true;
     }
     let problem = report.spot(&target.spot, format!("there is no target {}", quoted(&target.value)));
-    let near = targets.iter().map(|name| (strsim::levenshtein(name, &target.value), *name)).min();
+    let near = targets.keys().map(|name| (strsim::levenshtein(name, &target.value), *name)).min();
     match near.filter(|(distance, _)| *distance <= 2) {
         Some((_, near)) => problem.note(format!("did you mean {}?", quoted(near))),
         None => problem.note("its name stands under `targets`"),

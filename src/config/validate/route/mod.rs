@@ -1,28 +1,30 @@
 //! The routes of a listener.
 
 mod action;
+mod mirror;
+mod reach;
 mod rows;
 mod written;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::clashes::line_of;
 use super::owner::KeyOwner;
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
-use crate::config::model::RouteConfig;
 use crate::config::model::route::{HeaderEdits, PathPattern, RetryOn, Rewrite, RouteMatch, RouteOverrides};
+use crate::config::model::{Protocol, RouteConfig};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::{Condition, RawHeaders, RawOwn, RawRoute};
 use crate::config::report::Report;
 pub(super) use rows::edits as edit_rows;
 use written::written;
 
-/// Makes the routes of a listener; `targets`: the names of all there are, `headers`: the edits of the listener.
+/// Makes the routes of a listener; `targets`: all there are, and what they speak, `headers`: the edits of the listener.
 pub(super) fn accept_all(
     raw: &[RawRoute],
     owner: &KeyOwner<'_>,
-    targets: &HashSet<&str>,
+    targets: &HashMap<&str, Protocol>,
     headers: &Field<RawHeaders>,
     report: &mut Report,
     rows: &mut EffectiveRows,
@@ -30,6 +32,7 @@ pub(super) fn accept_all(
     let mut names: HashMap<String, &Spot> = HashMap::with_capacity(raw.len());
     let mut conditions: HashMap<String, &Spot> = HashMap::with_capacity(raw.len());
     let mut routes = Vec::with_capacity(raw.len());
+    let mut spots = Vec::with_capacity(raw.len());
     let of_all = match headers {
         Field::Given(headers) => headers.value.edits(),
         Field::Absent | Field::Faulty => HeaderEdits::default(),
@@ -57,8 +60,23 @@ pub(super) fn accept_all(
         names.insert(route.name.clone(), spot);
         let path = owner.path(&format!("routes.{}", route.name));
         rows::route(raw, &route, &path, rows);
+        if let Field::Given(written) = &raw.mirror {
+            mirror::note(&path, written, rows);
+        }
         route.headers = joined(&of_all, route.headers);
         routes.push(route);
+        spots.push(&raw.spot);
+    }
+    let conditions: Vec<String> = routes.iter().map(|route| written::conditions(&route.matches)).collect();
+    for (place, other) in reach::unreachable(&routes, &conditions) {
+        let (here, there) = (spots[place], spots[other]);
+        let message =
+            format!("this route of {} never has a request: another one takes all of them", owner.told());
+        let line = line_of(there, here);
+        let name = quoted(&routes[other].name);
+        report
+            .spot(here, message)
+            .note(format!("{name}{line} is asked first; see the order in docs/routing.md"));
     }
     routes
 }
@@ -84,7 +102,7 @@ fn given<T: Clone>(field: &Field<T>) -> Option<Option<T>> {
 }
 
 /// Makes one, with every fault that it has.
-fn accept(raw: &RawRoute, targets: &HashSet<&str>, report: &mut Report) -> Option<RouteConfig> {
+fn accept(raw: &RawRoute, targets: &HashMap<&str, Protocol>, report: &mut Report) -> Option<RouteConfig> {
     let action = action::accept(raw, targets, report);
     let parts = (given(&raw.matches), given(&raw.access), given(&raw.rewrite));
     if let (Some(Some(matches)), Some(Some(rewrite)), Field::Given(Written { spot, .. })) =
@@ -120,7 +138,12 @@ fn accept(raw: &RawRoute, targets: &HashSet<&str>, report: &mut Report) -> Optio
     };
     let name = raw.name.as_ref().map_or_else(|| written(&matches), |name| name.value.clone());
     let order = raw.order.as_ref().map(|order| order.value);
-    Some(RouteConfig { name, order, matches, action: action?, access, rewrite, headers, mirror: None, own })
+    let mut route =
+        RouteConfig { name, order, matches, action: action?, access, rewrite, headers, mirror: None, own };
+    if let Field::Given(written) = &raw.mirror {
+        route.mirror = written.value.as_ref().and_then(|raw| mirror::accept(raw, &route, targets, report));
+    }
+    Some(route)
 }
 
 fn retry_on(conditions: &[Written<Condition>]) -> RetryOn {

@@ -8,7 +8,7 @@ use crate::config::model::route::{
 
 /// A match in one line, the same for equal ones: `shop.example/api`, `=/exact`, `~^/v[0-9]`, `/api;method=GET`.
 pub(super) fn written(matches: &RouteMatch) -> String {
-    let RouteMatch { hosts, path, methods, headers, queries, cookies, clients } = matches;
+    let RouteMatch { hosts, path, .. } = matches;
     let host = |host: &HostPattern| {
         let star = if host.is_suffix { "*." } else { "" };
         let port = host.port.map_or_else(String::new, |port| format!(":{port}"));
@@ -24,6 +24,13 @@ pub(super) fn written(matches: &RouteMatch) -> String {
     if text.is_empty() {
         text.push('*');
     }
+    text + &conditions(matches)
+}
+
+/// What it asks for beside host and path, in one line; empty: nothing.
+pub(super) fn conditions(matches: &RouteMatch) -> String {
+    let RouteMatch { methods, headers, queries, cookies, clients, .. } = matches;
+    let mut text = String::new();
     if !methods.is_empty() {
         text.extend([";method=", &methods.join(",")]);
     }

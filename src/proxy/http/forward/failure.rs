@@ -27,12 +27,13 @@ impl Failure {
 }
 
 /// The connection ended before a byte of an answer.
-pub(super) fn is_closed(silence: &Silence) -> bool {
+pub fn is_closed(silence: &Silence) -> bool {
     !silence.answered && silence.cause == Cause::BackendClosed
 }
 
 /// No connection could be opened.
-pub(super) fn unconnected(lease: Lease, cause: Cause) -> Failure {
+#[must_use]
+pub fn unconnected(lease: Lease, cause: Cause) -> Failure {
     let (failed, outcome) = match cause {
         // It may have been about to accept.
         Cause::AttemptTimeout => (FailedAttempt::Timeout, Outcome::Failed),
@@ -47,7 +48,8 @@ pub(super) fn unconnected(lease: Lease, cause: Cause) -> Failure {
 
 /// No answer came on a connection.
 #[cold]
-pub(super) fn fail(call: Box<Call>, silence: &Silence, reused: bool) -> Failure {
+#[must_use]
+pub fn fail(call: Box<Call>, silence: &Silence, reused: bool) -> Failure {
     let (sent, closed) = (silence.sent.is_some(), is_closed(silence));
     let error = silence.error.as_ref().filter(|_| closed && !reused);
     if let Some(cause) = error.and_then(|error| dial::refusal(call.backend(), error)) {

@@ -4,6 +4,7 @@ mod access;
 mod action;
 pub(in crate::config::raw) mod headers;
 pub(in crate::config::raw) mod matches;
+mod mirror;
 mod own;
 pub(in crate::config::raw) mod rewrite;
 mod texts;
@@ -19,6 +20,7 @@ use crate::config::raw::vocabulary::words::name;
 use crate::config::yaml::{Entry, Node};
 pub(in crate::config) use action::{RawRespond, RawSplit};
 pub(in crate::config) use headers::{RawEdits, RawHeaders};
+pub(in crate::config) use mirror::RawMirror;
 pub(in crate::config) use own::RawOwn;
 
 /// One route.
@@ -39,6 +41,8 @@ pub(in crate::config) struct RawRoute {
     /// Where it says to send clients, and the status as it is written.
     pub(in crate::config) redirect: Field<(Redirect, Option<Written<u32>>)>,
     pub(in crate::config) respond: Field<RawRespond>,
+    /// `None` inside: `off`.
+    pub(in crate::config) mirror: Field<Option<RawMirror>>,
     /// Where keys stand that mean something to HTTP only.
     pub(in crate::config) http_only: Vec<(&'static str, Spot)>,
     /// Where keys stand that mean something only where requests go to a target.
@@ -56,7 +60,11 @@ impl RawRoute {
             Field::Given(split) => &*split.value.targets,
             Field::Absent | Field::Faulty => &[],
         };
-        one.into_iter().chain(several.iter().map(|(target, _)| target))
+        let mirror = match &self.mirror {
+            Field::Given(mirror) => mirror.value.as_ref().map(|mirror| &mirror.target),
+            Field::Absent | Field::Faulty => None,
+        };
+        one.into_iter().chain(several.iter().map(|(target, _)| target)).chain(mirror)
     }
 
     /// It does not say what becomes of its requests.
@@ -96,12 +104,13 @@ pub(in crate::config::raw) fn walk(node: &Node, reader: &mut Reader<'_>) -> Opti
         field(&section, "rewrite", |entry| rewrite::walk(entry, &shape::ROUTE_REWRITE, groups, reader));
     let headers =
         field(&section, "headers", |entry| headers::walk(entry, shape::ROUTE_HEADERS, groups, reader));
+    let mirror = field(&section, "mirror", |entry| Field::read(mirror::walk(entry, reader)));
     let own = own::walk(&section, reader);
     let (mut http_only, mut forward_only) = (Vec::new(), Vec::new());
     for key in shape::ROUTE.names().filter(|key| !matches!(*key, "name" | "target")) {
         http_only.extend(section.find(key).map(|entry| (key, reader.key_spot(entry))));
     }
-    for key in ["rewrite", "retries", "hash_key", "upgrade"] {
+    for key in ["rewrite", "mirror", "retries", "hash_key", "upgrade"] {
         forward_only.extend(section.find(key).map(|entry| (key, reader.key_spot(entry))));
     }
     // Whether they are for HTTP only is said of the whole.
@@ -126,6 +135,7 @@ pub(in crate::config::raw) fn walk(node: &Node, reader: &mut Reader<'_>) -> Opti
         split,
         redirect,
         respond,
+        mirror,
         http_only,
         forward_only,
     })
