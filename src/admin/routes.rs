@@ -11,6 +11,7 @@ use super::event_routes;
 use super::exchange::answers;
 use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::{BodyKind, Question};
+use super::explain_routes;
 use super::hand_routes;
 use super::life_routes;
 use super::openapi;
@@ -18,7 +19,7 @@ use super::route::{AdminOutcome, AdminRoute};
 use super::status_routes;
 use super::trial_routes;
 use super::wire::{ProcessFacts, RouteFacts};
-use crate::config::model::Scope::{Configure, Operate};
+use crate::config::model::Scope::{Configure, Operate, Read};
 
 /// All of it, in the order in which it is listed.
 pub const ROUTES: &[AdminRoute] = &[
@@ -101,6 +102,16 @@ pub const ROUTES: &[AdminRoute] = &[
         Box::pin(async move { status_routes::status(&api) })
     })
     .giving("Status"),
+    AdminRoute::change(
+        "POST",
+        "/api/v1/explain",
+        Read,
+        "Says what would become of a request, and why; nothing is sent.",
+        |api, asked| Box::pin(async move { explain_routes::explain(&api, &asked) }),
+    )
+    .taking_json("Sample")
+    .changing_nothing()
+    .giving("Explanation"),
     AdminRoute::read("/api/v1/targets/{target}", "The state of a target and its backends.", |api, asked| {
         Box::pin(async move { status_routes::target(&api, &asked) })
     })

@@ -53,6 +53,30 @@ pub const SCHEMAS: &[(&str, &str)] = &[
         "url:string name?:string weight?:integer priority?:integer backup?:boolean zone?:string health_path?:string for?:integer",
     ),
     ("Host", "host:string"),
+    ("Sample", "method?:string url:string listener?:string from?:string headers?:[string]"),
+    ("Explanation", "chain:Chain candidates:[Candidacy] lines:[string]"),
+    (
+        "Chain",
+        "request:string from:string client:string? listener:string path:PathTaken? not:[PassedOver] not_more:integer \
+         route:string? access:string? copies:string? verdict:Verdict",
+    ),
+    ("PathTaken", "sent:string taken:string?"),
+    ("PassedOver", "route:string why:string"),
+    (
+        "Verdict",
+        "is:string targets?:[Side] status?:integer cause?:string? location?:string? lines?:[HeaderPair]",
+    ),
+    (
+        "Side",
+        "target:string percent:number path:string edits:[HeaderChange] answer_lines:[HeaderPair] pin:string?",
+    ),
+    ("HeaderPair", "name:string value:string"),
+    ("HeaderChange", "name:string before:[string] after:[string]"),
+    ("Candidacy", "target:string balance:string pick:string? backends:[Candidate]"),
+    (
+        "Candidate",
+        "name:string state:string ready:boolean tier:integer? weight:integer load:integer score:number?",
+    ),
     ("Servers", "{boolean}"),
     (
         "Status",

@@ -1,6 +1,7 @@
 //! What can be typed. The texts behind the options are blocks, each a line that ends with a colon and what is
 //! indented below it: the man pages make sections of them.
 
+pub(super) mod explain;
 pub(super) mod hand;
 pub(super) mod log;
 pub(super) mod running;
@@ -125,6 +126,9 @@ pub(super) enum Command {
     /// Show the state of all listeners, targets and backends of the process that runs, or of one target or backend
     #[command(after_help = status::EXAMPLES)]
     Status(StatusOptions),
+    /// Say what would become of a request, and why: nothing is sent
+    #[command(after_help = explain::EXAMPLES)]
+    Explain(explain::ExplainOptions),
     /// Take a backend out of rotation: it keeps the clients whose cookie names it, and what is under way
     #[command(after_help = hand::DRAIN_EXAMPLES)]
     Drain(hand::DrainOptions),

@@ -50,6 +50,7 @@ pub fn main() -> ExitCode {
         Some(Command::Apply(options)) => running::config::apply(&options),
         Some(Command::Confirm(asking)) => running::config::confirm(&asking),
         Some(Command::Rollback(asking)) => running::config::rollback(&asking),
+        Some(Command::Explain(options)) => running::explain::run(&options),
         Some(Command::Drain(options)) => running::hand::drain(&options),
         Some(Command::Down(options)) => running::hand::down(&options),
         Some(Command::Ready(options)) => running::hand::ready(&options),

@@ -25,8 +25,10 @@ pub struct Chain {
     pub route: Option<String>,
     /// What the `access` of the route says, if it has any.
     pub access: Option<Access>,
+    /// Who gets a copy, and of how many.
+    pub copies: Option<String>,
     /// What becomes of it.
-    pub verdict: Verdict,
+    pub verdict: Outlook,
 }
 
 /// A path, and the form in which it is matched and forwarded.
@@ -60,13 +62,11 @@ pub enum Access {
 /// What becomes of a request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "is")]
-pub enum Verdict {
+pub enum Outlook {
     /// A backend gets it.
     Forwarded {
-        /// Who may get it.
+        /// Who may get it: one, or several where chance decides.
         targets: Vec<Side>,
-        /// The path that the backend gets, with the query.
-        path: String,
     },
     /// It is answered here.
     Answered {
@@ -74,18 +74,56 @@ pub enum Verdict {
         status: u16,
         /// For this cause, as logs call it.
         cause: Option<&'static str>,
+        /// Its `Location`.
+        location: Option<String>,
+        /// Lines that the route adds to the answer.
+        lines: Vec<HeaderPair>,
     },
     /// The connection is closed without an answer.
     Dropped,
 }
 
-/// A target that a request may go to.
+/// A target that a request may go to, and what its backend gets.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Side {
     /// Its name.
     pub target: String,
     /// Of how many such requests, in percent.
     pub percent: f64,
+    /// Path and query that the backend gets.
+    pub path: String,
+    /// The header lines that the route changes.
+    pub edits: Vec<HeaderChange>,
+    /// Lines that the route adds to the answer.
+    pub answer_lines: Vec<HeaderPair>,
+    /// The backend that its sticky cookie names.
+    pub pin: Option<String>,
+    /// All header lines that the backend gets.
+    #[serde(skip)]
+    pub lines: Vec<HeaderPair>,
+    /// What its backend is chosen by, where the target hashes.
+    #[serde(skip)]
+    pub key: Option<u64>,
+}
+
+/// A header line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HeaderPair {
+    /// Its name, as it is written.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// The lines of one name, before a route has changed them and after.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HeaderChange {
+    /// The name, as it is written.
+    pub name: String,
+    /// The values before.
+    pub before: Vec<String>,
+    /// The values after.
+    pub after: Vec<String>,
 }
 
 impl Chain {
@@ -120,8 +158,51 @@ impl Chain {
             Some(Access::Denied) => lines.push(row("access", "does not let the client in")),
             None => {}
         }
+        self.verdict.tell(&mut lines);
+        if let Some(mirror) = &self.copies {
+            lines.push(row("copies", mirror));
+        }
         lines.push(row("so", &format!("it {}", self.verdict)));
         lines
+    }
+}
+
+impl Outlook {
+    /// What is changed on the way.
+    fn tell(&self, lines: &mut Vec<String>) {
+        let answer = |added: &[HeaderPair], lines: &mut Vec<String>| {
+            lines.extend(
+                added
+                    .iter()
+                    .map(|HeaderPair { name, value }| row("answer", &format!("gets {name}: {value}"))),
+            );
+        };
+        match self {
+            Outlook::Forwarded { targets } => {
+                let mut told: Vec<String> = Vec::new();
+                for side in targets {
+                    let mut of_side = Vec::new();
+                    of_side.extend(side.edits.iter().map(|change| row("header", &change.to_string())));
+                    answer(&side.answer_lines, &mut of_side);
+                    of_side.retain(|line| !told.contains(line));
+                    told.extend(of_side);
+                }
+                lines.extend(told);
+            }
+            Outlook::Answered { lines: added, .. } => answer(added, lines),
+            Outlook::Dropped => {}
+        }
+    }
+}
+
+impl std::fmt::Display for HeaderChange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let HeaderChange { name, before, after } = self;
+        match (before.is_empty(), after.is_empty()) {
+            (true, _) => write!(f, "{name}: {} comes", after.join(", ")),
+            (false, true) => write!(f, "{name}: {} goes", before.join(", ")),
+            (false, false) => write!(f, "{name}: {} becomes {}", before.join(", "), after.join(", ")),
+        }
     }
 }
 
@@ -129,29 +210,34 @@ fn row(key: &str, value: &str) -> String {
     format!("{key:8} {value}")
 }
 
-impl std::fmt::Display for Verdict {
+impl std::fmt::Display for Outlook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Verdict::Forwarded { targets, path } => {
-                let share = |side: &Side| format!("`{}` ({:.3}%)", side.target, side.percent);
-                let shares: Vec<String> = match &targets[..] {
-                    [only] => vec![format!("`{}`", only.target)],
-                    all => all.iter().map(share).map(|text| trimmed(&text)).collect(),
-                };
-                write!(f, "goes to {} as {path}", shares.join(" or "))
+            Outlook::Forwarded { targets } => {
+                let is_one = targets.len() == 1;
+                let same =
+                    targets.first().is_some_and(|first| targets.iter().all(|one| one.path == first.path));
+                for (place, side) in targets.iter().enumerate() {
+                    let Side { target, percent, path, .. } = side;
+                    f.write_str(if place == 0 { "goes to " } else { " or " })?;
+                    write!(f, "`{target}`")?;
+                    if !is_one {
+                        write!(f, " ({}%)", (percent * 1000.0).round() / 1000.0)?;
+                    }
+                    if !same || place + 1 == targets.len() {
+                        write!(f, " as {path}")?;
+                    }
+                }
+                Ok(())
             }
-            Verdict::Answered { status, cause: Some(cause) } => {
-                write!(f, "is answered with {status} ({cause})")
+            Outlook::Answered { status, cause, location, .. } => {
+                write!(f, "is answered with {status}")?;
+                if let Some(cause) = cause {
+                    write!(f, " ({cause})")?;
+                }
+                location.as_ref().map_or(Ok(()), |location| write!(f, ", to {location}"))
             }
-            Verdict::Answered { status, cause: None } => write!(f, "is answered with {status}"),
-            Verdict::Dropped => f.write_str("gets no answer: its connection is closed"),
+            Outlook::Dropped => f.write_str("gets no answer: its connection is closed"),
         }
     }
-}
-
-/// Without zeros behind a decimal point.
-fn trimmed(text: &str) -> String {
-    let Some((number, unit)) = text.split_once("%)") else { return text.to_owned() };
-    let number = number.trim_end_matches('0').trim_end_matches('.');
-    format!("{number}%){unit}")
 }

@@ -1,19 +1,19 @@
 //! One request through the questions of the data path, in its order.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::chain::{Access, Chain, PassedOver, PathTaken, Side, Verdict};
+use super::chain::{Access, Chain, Outlook, PassedOver, PathTaken};
 use super::listener::{NoListener, listener};
-use crate::config::model::route::{Action, Split, SplitBy};
+use super::sample::{Sample, shown};
+use crate::config::model::route::Action;
 use crate::config::model::{RouteConfig, SampleRequest};
 use crate::message::{Cause, Head};
 use crate::proxy::http::h1::parse;
-use crate::proxy::http::hash_key::{Sender, client, hash_key};
-use crate::route::access::lets_in;
-use crate::route::condition::Condition;
+use crate::proxy::http::hash_key::{Sender, client};
+use crate::proxy::http::routing::found::{Found, Lead, find, lead};
+use crate::route::condition::RouteCondition;
 use crate::route::nearer::Nearer;
-use crate::route::{Asked, path_form, split};
+use crate::route::{Asked, path_form};
 use crate::snapshot::{Listener, Route};
 
 /// Nearer routes that are told of.
@@ -35,7 +35,8 @@ pub fn decide(listeners: &[Arc<Listener>], request: &SampleRequest) -> Result<Ch
         not_more: 0,
         route: None,
         access: None,
-        verdict: Verdict::Dropped,
+        copies: None,
+        verdict: Outlook::Dropped,
     };
     let mut head = Head::new();
     chain.verdict = match parse::request(&bytes(request), listener.config.limits.headers, &mut head) {
@@ -56,82 +57,84 @@ fn bytes(request: &SampleRequest) -> Vec<u8> {
     text.into_bytes()
 }
 
-fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut Chain) -> Verdict {
+fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut Chain) -> Outlook {
     if head.method() == b"CONNECT" {
         return refused(Cause::ConnectMethod);
     }
-    let trusts = |address: IpAddr| listener.trusts(address);
-    let (peer, trusted) = (Some(request.from), listener.trusts(request.from));
-    let sender = Sender { peer, trusted, kind: listener.config.forwarded };
+    let trusted = listener.trusts(request.from);
+    let sender = Sender { peer: Some(request.from), trusted, kind: listener.config.forwarded };
+    chain.client = client(head, sender, |proxy| listener.trusts(proxy));
+    let sample = Sample { listener, request, head, sender, client: chain.client };
     let whole = head.path();
-    let (sent, query) = whole.split_at(memchr::memchr(b'?', whole).unwrap_or(whole.len()));
-    chain.client = client(head, sender, trusts);
+    let sent = &whole[..memchr::memchr(b'?', whole).unwrap_or(whole.len())];
     if let Some((route, _)) = listener.straight() {
         chain.route = Some(route.config.name.clone());
-        return forwarded(route, head, sender, trusts, whole);
+        return forwarded(&sample, route, sent, &[0]);
     }
-    let form = path_form::form(sent, &listener.config.normalize);
-    chain.path = Some(PathTaken { sent: shown(sent), taken: form.as_ref().ok().map(|taken| shown(taken)) });
-    let Ok(path) = form else { return refused(Cause::BadPath) };
-    let asked = Asked { head, path: &path, client: chain.client };
-    let Ok(found) = listener.router().find(&asked) else { return refused(Cause::BadPath) };
-    passed_over(listener, listener.router().nearer(&asked, found), &asked, chain);
-    let Some(route) = found.and_then(|place| listener.routes().get(place)) else {
-        return refused(Cause::NoRoute);
+    let form = path_form::form(sent, &listener.config.normalize).ok();
+    chain.path = Some(PathTaken { sent: shown(sent), taken: form.as_deref().map(shown) });
+    let found = find(listener, head, sender);
+    if let (Some(path), Ok(_) | Err(Cause::NoRoute)) = (&form, &found) {
+        let asked = Asked { head, path, client: chain.client };
+        let is_it = |route: &Route| found.as_ref().is_ok_and(|found| std::ptr::eq(found.route, route));
+        let place = listener.routes().iter().position(is_it);
+        passed_over(listener, listener.router().nearer(&asked, place), &asked, chain);
+    }
+    let Found { path, route, denied, .. } = match found {
+        Ok(found) => found,
+        Err(cause) => return refused(cause),
     };
     chain.route = Some(route.config.name.clone());
-    if let Some(access) = &route.config.access {
-        let may = lets_in(access, asked.client);
-        chain.access = Some(if may { Access::LetIn } else { Access::Denied });
-        match access.status {
-            _ if may => {}
-            Some(status) => {
-                return Verdict::Answered { status, cause: Some(Cause::AccessDenied.token()) };
-            }
-            None => return Verdict::Dropped,
+    if route.config.access.is_some() {
+        chain.access = Some(if denied.is_some() { Access::Denied } else { Access::LetIn });
+    }
+    if let Some(access) = denied {
+        let Some(status) = access.status else { return Outlook::Dropped };
+        return sample.answered(route, &path, status, Some(Cause::AccessDenied));
+    }
+    let mirror = route.config.mirror.as_ref();
+    chain.copies = mirror.map(|mirror| format!("{} of such requests to `{}`", mirror.share, mirror.target));
+    match (&route.config.action, lead(route, listener, head, sender)) {
+        (Action::Redirect(redirect), _) => sample.answered(route, &path, redirect.status, None),
+        (Action::Respond(respond), _) => sample.answered(route, &path, respond.status, None),
+        (_, Lead::To(place)) => forwarded(&sample, route, &path, &[place]),
+        (_, Lead::ByChance(split)) => {
+            let may = |place: &usize| split.sides[*place].weight > 0;
+            let places: Vec<usize> = (0..split.sides.len()).filter(may).collect();
+            forwarded(&sample, route, &path, &places)
+        }
+        (_, Lead::Nowhere) => refused(Cause::NoBackend),
+    }
+}
+
+/// A request that goes to one of the destinations at these places of the route.
+fn forwarded(sample: &Sample<'_>, route: &Route, path: &[u8], places: &[usize]) -> Outlook {
+    let weight = |place: usize| match &route.config.action {
+        Action::Split(split) => split.sides.get(place).map_or(0.0, |side| f64::from(side.weight)),
+        _ => 1.0,
+    };
+    let total: f64 = places.iter().copied().map(weight).sum();
+    let mut targets = Vec::with_capacity(places.len());
+    for &place in places {
+        let Some(destination) = route.destinations.get(place) else { return refused(Cause::NoBackend) };
+        let percent = 100.0 * weight(place) / total;
+        match sample.side(route, destination, path, percent) {
+            Some(side) => targets.push(side),
+            None => return sample.answered(route, path, Cause::BadPath.status(), Some(Cause::BadPath)),
         }
     }
-    forwarded(route, head, sender, trusts, &[&path, query].concat())
+    Outlook::Forwarded { targets }
 }
 
-fn forwarded(
-    route: &Route,
-    head: &Head,
-    sender: Sender,
-    trusts: impl Fn(IpAddr) -> bool,
-    path: &[u8],
-) -> Verdict {
-    let whole = |target: &Arc<str>| vec![Side { target: target.to_string(), percent: 100.0 }];
-    let targets = match &route.config.action {
-        Action::Forward(target) => whole(target),
-        Action::Split(split) => match &split.by {
-            SplitBy::Chance => shares(split),
-            SplitBy::Key(key) => match hash_key(key, head, sender, trusts) {
-                Some(hash) => whole(&split.sides[split::by_hash(&split.sides, hash)].target),
-                None => shares(split),
-            },
-        },
-        Action::Redirect(_) | Action::Respond(_) => return refused(Cause::NoBackend),
-    };
-    Verdict::Forwarded { targets, path: shown(path) }
-}
-
-/// All sides that may get a request that nothing ties to one.
-fn shares(split: &Split) -> Vec<Side> {
-    let total: f64 = split.sides.iter().map(|side| f64::from(side.weight)).sum();
-    let some = split.sides.iter().filter(|side| side.weight > 0);
-    let share = |weight: u32| 100.0 * f64::from(weight) / total;
-    some.map(|side| Side { target: side.target.to_string(), percent: share(side.weight) }).collect()
-}
-
-fn refused(cause: Cause) -> Verdict {
-    Verdict::Answered { status: cause.status(), cause: Some(cause.token()) }
+fn refused(cause: Cause) -> Outlook {
+    let (status, cause) = (cause.status(), Some(cause.token()));
+    Outlook::Answered { status, cause, location: None, lines: Vec::new() }
 }
 
 /// Those of the same host, and those that all but the host speaks for; of too many, those that came closest.
 fn passed_over(listener: &Listener, all: Vec<Nearer<'_>>, asked: &Asked<'_>, chain: &mut Chain) {
     let count = all.len();
-    let of_interest = |nearer: &Nearer<'_>| nearer.unmet != Condition::Host || nearer.is_only;
+    let of_interest = |nearer: &Nearer<'_>| nearer.unmet != RouteCondition::Host || nearer.is_only;
     let mut near: Vec<Nearer<'_>> = all.into_iter().filter(of_interest).collect();
     if near.len() > TOLD {
         let is_close = |nearer: &Nearer<'_>| nearer.is_only;
@@ -155,25 +158,20 @@ fn passed_over(listener: &Listener, all: Vec<Nearer<'_>>, asked: &Asked<'_>, cha
 }
 
 /// The condition that fails, and what it fails at.
-fn why(route: &RouteConfig, unmet: Condition<'_>, asked: &Asked<'_>) -> String {
+fn why(route: &RouteConfig, unmet: RouteCondition<'_>, asked: &Asked<'_>) -> String {
     let matches = &route.matches;
     match unmet {
-        Condition::Host => format!("the host is {}", shown(asked.head.authority())),
-        Condition::Path => format!("the path is {}", shown(asked.path)),
-        Condition::Method => {
+        RouteCondition::Host => format!("the host is {}", shown(asked.head.authority())),
+        RouteCondition::Path => format!("the path is {}", shown(asked.path)),
+        RouteCondition::Method => {
             format!("the method is {}, not {}", shown(asked.head.method()), matches.methods.join(" or "))
         }
-        Condition::Header(name) => format!("the header `{name}` is not as it says"),
-        Condition::Query(name) => format!("the parameter `{name}` is not as it says"),
-        Condition::Cookie(name) => format!("the cookie `{name}` is not as it says"),
-        Condition::Client => {
+        RouteCondition::Header(name) => format!("the header `{name}` is not as it says"),
+        RouteCondition::Query(name) => format!("the parameter `{name}` is not as it says"),
+        RouteCondition::Cookie(name) => format!("the cookie `{name}` is not as it says"),
+        RouteCondition::Client => {
             let client = asked.client.map_or_else(|| "unknown".to_owned(), |client| client.to_string());
             format!("the client is {client}")
         }
     }
-}
-
-/// Bytes as people read them.
-fn shown(bytes: &[u8]) -> String {
-    bytes.escape_ascii().to_string()
 }

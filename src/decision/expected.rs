@@ -1,38 +1,74 @@
 //! What a test expects against what is decided.
 
-use super::chain::{Chain, Verdict};
+use super::chain::{Chain, Outlook, Side};
+use crate::config::model::route::{FieldMatch, FieldTest};
 use crate::config::model::{Expectation, ExpectedAnswer};
+use crate::route::condition::passes;
 
-/// What of `expect` is not so, as a sentence goes on behind "expected:"; empty: all is as expected.
-pub(super) fn unmet(expect: &Expectation, chain: &Chain) -> Vec<String> {
-    let Expectation { targets, route, path, headers: _, answer, location: _ } = expect;
-    let mut unmet = Vec::new();
-    let (sides, sent) = match &chain.verdict {
-        Verdict::Forwarded { targets, path } => (&targets[..], Some(path.as_str())),
-        Verdict::Answered { .. } | Verdict::Dropped => (&[][..], None),
+/// What of `expect` is not so, as a sentence goes on behind "expected:", and what is so instead where the verdict does not say it.
+pub(super) fn unmet(expect: &Expectation, chain: &Chain) -> (Vec<String>, Vec<String>) {
+    let Expectation { targets, route, path, headers, answer, location } = expect;
+    let (mut unmet, mut instead) = (Vec::new(), Vec::new());
+    let sides = match &chain.verdict {
+        Outlook::Forwarded { targets } => &targets[..],
+        Outlook::Answered { .. } | Outlook::Dropped => &[],
     };
-    let may = |name: &String| targets.contains(name);
-    if !targets.is_empty() && (sides.is_empty() || !sides.iter().all(|side| may(&side.target))) {
+    let all = |is_so: &dyn Fn(&Side) -> bool| !sides.is_empty() && sides.iter().all(is_so);
+    if !targets.is_empty() && !all(&|side| targets.contains(&side.target)) {
         unmet.push(format!("the target `{}`", targets.join("` or `")));
     }
     if let Some(route) = route.as_ref().filter(|route| chain.route.as_ref() != Some(route)) {
         unmet.push(format!("the route `{route}`"));
     }
-    if let Some(path) = path {
-        let is_whole = path.contains('?');
-        let of = |sent: &str| match sent.split_once('?') {
-            Some((alone, _)) if !is_whole => alone == path,
-            _ => sent == path,
-        };
-        if !sent.is_some_and(of) {
-            unmet.push(format!("the path `{path}`"));
+    if let Some(path) = path.as_ref().filter(|path| !all(&|side| is_path(path, &side.path))) {
+        unmet.push(format!("the path `{path}`"));
+    }
+    for field in headers {
+        let holds = |side: &Side| passes(field, values(side, &field.name).map(str::as_bytes));
+        if !all(&holds) {
+            unmet.push(header(field));
+            instead.extend(sides.iter().find(|side| !holds(side)).map(|side| {
+                let found: Vec<&str> = values(side, &field.name).collect();
+                match found[..] {
+                    [] => format!("without a header `{}`", field.name),
+                    _ => format!("with `{}: {}`", field.name, found.join(", ")),
+                }
+            }));
         }
     }
     match (answer, &chain.verdict) {
-        (None, _) | (Some(ExpectedAnswer::Drop), Verdict::Dropped) => {}
-        (Some(ExpectedAnswer::Status(wanted)), Verdict::Answered { status, .. }) if wanted == status => {}
+        (None, _) | (Some(ExpectedAnswer::Drop), Outlook::Dropped) => {}
+        (Some(ExpectedAnswer::Status(wanted)), Outlook::Answered { status, .. }) if wanted == status => {}
         (Some(ExpectedAnswer::Drop), _) => unmet.push("no answer".to_owned()),
         (Some(ExpectedAnswer::Status(status)), _) => unmet.push(format!("an answer with {status}")),
     }
-    unmet
+    match (location, &chain.verdict) {
+        (None, _) => {}
+        (Some(wanted), Outlook::Answered { location: Some(location), .. }) if wanted == location => {}
+        (Some(wanted), _) => unmet.push(format!("the `Location` `{wanted}`")),
+    }
+    (unmet, instead)
+}
+
+/// Whether a backend gets this path; without a `?` in it the query does not count.
+fn is_path(wanted: &str, sent: &str) -> bool {
+    match sent.split_once('?') {
+        Some((alone, _)) if !wanted.contains('?') => alone == wanted,
+        _ => sent == wanted,
+    }
+}
+
+fn values<'s>(side: &'s Side, name: &str) -> impl Iterator<Item = &'s str> {
+    let lines = side.lines.iter().filter(move |line| line.name.eq_ignore_ascii_case(name));
+    lines.map(|line| line.value.as_str())
+}
+
+fn header(field: &FieldMatch) -> String {
+    let name = &field.name;
+    match &field.test {
+        FieldTest::Is(values) => format!("the header `{name}: {}`", values.join("` or `")),
+        FieldTest::Present(true) => format!("a header `{name}`"),
+        FieldTest::Present(false) => format!("no header `{name}`"),
+        FieldTest::Regex(regex) => format!("a header `{name}` that fits `{}`", regex.as_str()),
+    }
 }

@@ -6,9 +6,10 @@ mod chain;
 mod decide;
 mod expected;
 mod listener;
+mod sample;
 mod verify;
 
-pub use chain::{Access, Chain, PassedOver, PathTaken, Side, Verdict};
+pub use chain::{Access, Chain, HeaderChange, HeaderPair, Outlook, PassedOver, PathTaken, Side};
 pub use decide::decide;
 pub use listener::NoListener;
 pub use verify::verify;

@@ -23,11 +23,10 @@ pub fn verify(loaded: Loaded) -> Result<Loaded, Problems> {
         };
         match decide(listeners, request) {
             Ok(chain) => {
-                let expected = unmet(expect, &chain);
-                let instead = match &chain.route {
-                    Some(route) => format!("{request} {}, by the route `{route}`", chain.verdict),
-                    None => format!("{request} {}", chain.verdict),
-                };
+                let (expected, more) = unmet(expect, &chain);
+                let more: String = more.iter().map(|one| format!(", {one}")).collect();
+                let route = chain.route.as_ref().map(|route| format!(", by the route `{route}`"));
+                let instead = format!("{request} {}{more}{}", chain.verdict, route.unwrap_or_default());
                 if expected.is_empty() { None } else { fails(instead, expected, chain.lines()) }
             }
             Err(nobody) => {

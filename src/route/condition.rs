@@ -10,7 +10,7 @@ use super::path_form::escaped;
 
 /// A condition of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Condition<'r> {
+pub enum RouteCondition<'r> {
     /// On the host.
     Host,
     /// On the path.
@@ -35,29 +35,29 @@ pub(super) fn holds(matches: &RouteMatch, asked: &Asked<'_>) -> bool {
 
 /// The first condition that does not hold, but for those on host and path.
 #[must_use]
-pub(super) fn unmet<'r>(matches: &'r RouteMatch, asked: &Asked<'_>) -> Option<Condition<'r>> {
+pub(super) fn unmet<'r>(matches: &'r RouteMatch, asked: &Asked<'_>) -> Option<RouteCondition<'r>> {
     let RouteMatch { hosts: _, path: _, methods, headers, queries, cookies: named, clients } = matches;
     if !methods.is_empty() && methods.iter().all(|method| method.as_bytes() != asked.head.method()) {
-        return Some(Condition::Method);
+        return Some(RouteCondition::Method);
     }
     let failed = headers.iter().find(|field| !passes(field, header(asked, &field.name)));
     if let Some(field) = failed {
-        return Some(Condition::Header(&field.name));
+        return Some(RouteCondition::Header(&field.name));
     }
     let failed =
         queries.iter().find(|field| !passes(field, parameters(asked.query(), field.name.as_bytes())));
     if let Some(field) = failed {
-        return Some(Condition::Query(&field.name));
+        return Some(RouteCondition::Query(&field.name));
     }
     let failed = named.iter().find(|field| !passes(field, cookies(asked.head, &field.name).into_iter()));
     if let Some(field) = failed {
-        return Some(Condition::Cookie(&field.name));
+        return Some(RouteCondition::Cookie(&field.name));
     }
     let is_of = |networks: &[ipnet::IpNet]| {
         let client = asked.client.map(|client| client.to_canonical());
         client.is_some_and(|client| networks.iter().any(|network| network.contains(&client)))
     };
-    (!clients.is_empty() && !is_of(clients)).then_some(Condition::Client)
+    (!clients.is_empty() && !is_of(clients)).then_some(RouteCondition::Client)
 }
 
 /// Whether one of the values passes, or none is there where none may be.

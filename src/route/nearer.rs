@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::config::model::RouteConfig;
 use crate::config::model::route::{HostPattern, PathPattern};
 
-use super::condition::{self, Condition};
+use super::condition::{self, RouteCondition};
 use super::host::{HostKey, Hosts};
 use super::{Asked, Router};
 
@@ -18,7 +18,7 @@ pub struct Nearer<'r> {
     /// Its place among all.
     pub place: usize,
     /// The first of its conditions that does not hold.
-    pub unmet: Condition<'r>,
+    pub unmet: RouteCondition<'r>,
     /// No other one fails.
     pub is_only: bool,
 }
@@ -41,7 +41,11 @@ impl Router {
             let of_path =
                 Hosts::new(&[anywhere(route)], &[0]).find(None, asked.path, &mut |_| true).is_some();
             let rest = condition::unmet(&route.matches, asked);
-            let failed = [(!of_host).then_some(Condition::Host), (!of_path).then_some(Condition::Path), rest];
+            let failed = [
+                (!of_host).then_some(RouteCondition::Host),
+                (!of_path).then_some(RouteCondition::Path),
+                rest,
+            ];
             let mut failed = failed.into_iter().flatten();
             if let Some(unmet) = failed.next() {
                 all.push((rank, Nearer { place, unmet, is_only: failed.next().is_none() }));

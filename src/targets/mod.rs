@@ -15,6 +15,7 @@ pub mod state;
 pub use picking::ask::Ask;
 pub use picking::chance::Chance;
 pub use picking::hash::{hash, hash_address};
+pub use picking::peek::Prospect;
 pub use picking::pick::{Pick, Target};
 pub use picking::sticky::Pins;
 pub use picking::tried::Tried;

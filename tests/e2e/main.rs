@@ -24,6 +24,7 @@ mod clients;
 mod cuts;
 mod door_lab;
 mod drain;
+mod explain;
 mod faults;
 mod goloadbalance;
 mod hedges;

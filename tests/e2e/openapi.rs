@@ -84,6 +84,11 @@ fn every_answer_is_what_the_document_says_of_it() {
         ("GET", "/api/v1/status", Value::Null),
         ("GET", web, Value::Null),
         ("GET", backend, Value::Null),
+        (
+            "POST",
+            "/api/v1/explain",
+            json!({"method": "GET", "url": "http://h.example/x", "headers": ["A: b"]}),
+        ),
         ("POST", "/api/v1/config/plan", Value::Null),
         ("POST", "/api/v1/config/reload", Value::Null),
         ("POST", "/api/v1/reload", Value::Null),

@@ -2,6 +2,7 @@
 
 mod ask;
 pub(super) mod config;
+pub(super) mod explain;
 mod find;
 pub(super) mod hand;
 pub(super) mod log;

@@ -81,6 +81,26 @@ impl SampleRequest {
             headers: Vec::new(),
         })
     }
+
+    /// Adds a header line, `Name: value`.
+    ///
+    /// # Errors
+    /// It is none that could be sent.
+    pub fn add_line(&mut self, line: &str) -> Result<(), &'static str> {
+        let (name, value) = line.split_once(':').ok_or("a header line is `Name: value`")?;
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        if name.is_empty() || !name.bytes().all(fits) {
+            return Err("the name of a header line has neither blanks nor other signs");
+        }
+        if name.eq_ignore_ascii_case("host") {
+            return Err("the host is what the URL says");
+        }
+        if value.chars().any(|c| c.is_control() && c != '\t') {
+            return Err("the value of a header line has no control characters");
+        }
+        self.headers.push((name.to_owned(), value.trim().to_owned()));
+        Ok(())
+    }
 }
 
 impl std::fmt::Display for SampleRequest {

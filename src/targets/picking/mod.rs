@@ -5,6 +5,7 @@ pub(in crate::targets) mod balance;
 pub(in crate::targets) mod candidates;
 pub(in crate::targets) mod chance;
 pub(in crate::targets) mod hash;
+pub(in crate::targets) mod peek;
 pub(in crate::targets) mod pick;
 pub(in crate::targets) mod sticky;
 pub(in crate::targets) mod tier;

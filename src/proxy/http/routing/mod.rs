@@ -1,17 +1,15 @@
 //! What a route makes of a request: where it goes and in which form, or the answer it gets here.
 
-use std::net::IpAddr;
-
-use crate::config::model::route::{Action, SplitBy};
-use crate::message::{Cause, Record};
-use crate::proxy::http::hash_key::{client, hash_key};
-use crate::route::access::lets_in;
-use crate::route::{Asked, path_form, split};
+use crate::config::model::route::Action;
+use crate::message::{Cause, Head, Record};
+use crate::route::split;
 use crate::snapshot::{Destination, Route};
 
 pub mod answers;
+pub mod found;
 pub mod way;
 
+use found::{Found, Lead, find, lead};
 use way::{Way, Wayfarer};
 
 /// What becomes of a request.
@@ -51,42 +49,23 @@ impl<'a> Routed<'a> {
 #[inline(never)]
 pub fn routed<'a>(from: Wayfarer<'a>, record: &Record) -> Routed<'a> {
     let Wayfarer { listener, head, sender, .. } = from;
-    let trusts = |address: IpAddr| listener.trusts(address);
-    let whole = head.path();
-    let sent = &whole[..memchr::memchr(b'?', whole).unwrap_or(whole.len())];
-    let Ok(path) = path_form::form(sent, &listener.config.normalize) else {
-        return Routed::Refuse(Cause::BadPath, None);
+    let Found { path, client, route, denied } = match find(listener, head, sender) {
+        Ok(found) => found,
+        Err(cause) => return Routed::Refuse(cause, None),
     };
-    let asked = Asked { head, path: &path, client: client(head, sender, trusts) };
-    let route = match listener.route(&asked) {
-        Ok(Some(route)) => route,
-        Ok(None) => return Routed::Refuse(Cause::NoRoute, None),
-        Err(_) => return Routed::Refuse(Cause::BadPath, None),
-    };
-    let client = asked.client;
-    let denied = route.config.access.as_ref().filter(|access| !lets_in(access, client));
     if denied.is_some_and(|access| access.status.is_none()) {
         return Routed::Drop(Cause::AccessDenied, route);
     }
-    let chance = &from.ctx.chance;
-    let destination = match &route.config.action {
-        Action::Forward(_) => route.destinations.first(),
-        Action::Split(split) => {
-            let number = match &split.by {
-                SplitBy::Chance => None,
-                SplitBy::Key(key) => hash_key(key, head, sender, trusts),
-            };
-            let side = match number {
-                Some(hash) => split::by_hash(&split.sides, hash),
-                None => split::by_chance(&split.sides, chance.bits()),
-            };
-            route.destinations.get(side)
+    let destination = match lead(route, listener, head, sender) {
+        Lead::To(place) => route.destinations.get(place),
+        Lead::ByChance(split) => {
+            route.destinations.get(split::by_chance(&split.sides, from.ctx.chance.bits()))
         }
-        Action::Redirect(_) | Action::Respond(_) => None,
+        Lead::Nowhere => None,
     };
     if denied.is_none()
         && let Some(destination) = destination
-        && *path == *sent
+        && is_as_sent(head, &path)
         && route.leaves_as_it_is()
     {
         return Routed::Forward { route, destination, way: None };
@@ -103,4 +82,9 @@ pub fn routed<'a>(from: Wayfarer<'a>, record: &Record) -> Routed<'a> {
         }
         (_, Some(_)) => Routed::Refuse(Cause::BadPath, Some(way)),
     }
+}
+
+/// Whether a path is the one that was sent.
+fn is_as_sent(head: &Head, path: &[u8]) -> bool {
+    matches!(head.path().strip_prefix(path), Some([] | [b'?', ..]))
 }

@@ -4,15 +4,16 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use crate::config::model::route::PathPattern;
 use crate::message::{Head, Record};
 use crate::proxy::WorkerCtx;
 use crate::proxy::head_buffers::HeadBuffer;
 use crate::proxy::http::client::Secured;
 use crate::proxy::http::h1::edit::RequestEdits;
 use crate::proxy::http::hash_key::Sender;
-use crate::route::{Groups, TextFacts, rewrite};
+use crate::route::TextFacts;
 use crate::snapshot::{Listener, Route};
+
+use super::found::{groups, sent_path};
 
 /// A request that looks for its route.
 pub struct Wayfarer<'a> {
@@ -63,20 +64,8 @@ impl<'a> Way<'a> {
     #[must_use]
     pub fn lead_to(&mut self, target: &'a str) -> bool {
         self.target = target;
-        let sent = self.from.head.path();
-        let path = match &self.route.config.rewrite {
-            None => {
-                let (path, query) = sent.split_at(memchr::memchr(b'?', sent).unwrap_or(sent.len()));
-                if *self.path == *path { None } else { Some([&self.path, query].concat()) }
-            }
-            Some(rule) => {
-                let rules = &self.from.listener.config.normalize;
-                match rewrite(rule, &self.path, &self.facts(""), rules) {
-                    Ok(path) => Some(path).filter(|path| path != sent),
-                    Err(_) => return false,
-                }
-            }
-        };
+        let rules = &self.from.listener.config.normalize;
+        let Ok(path) = sent_path(self.route, rules, &self.path, &self.facts("")) else { return false };
         self.head = path.map(|path| self.from.head.with_path(&path));
         let edits = &self.route.request_edits;
         if !edits.is_empty() && edits.constant().is_none() {
@@ -114,14 +103,10 @@ impl<'a> Way<'a> {
     /// What texts are filled in with.
     #[must_use]
     pub fn facts<'f>(&'f self, backend: &'f str) -> TextFacts<'f> {
-        let groups = match &self.route.config.matches.path {
-            PathPattern::Regex(regex) => Groups::of(regex, &self.path),
-            PathPattern::Any | PathPattern::Exact(_) | PathPattern::Prefix(_) => Groups::default(),
-        };
         let secured = self.from.secured.as_deref();
         TextFacts {
             head: self.from.head,
-            groups,
+            groups: groups(self.route, &self.path),
             client: self.client,
             scheme: if secured.is_some() { "https" } else { "http" },
             id: self.id,

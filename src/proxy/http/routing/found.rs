@@ -1,0 +1,98 @@
+//! The half of routing that looks and does nothing: whose a request is, where it may go, and which path its backend gets. The data
+//! path asks these, and so does whoever wants to know what would become of a request (`decision`).
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+use crate::config::model::Normalize;
+use crate::config::model::route::{Action, InlineAccess, PathPattern, Split, SplitBy};
+use crate::message::{Cause, Head};
+use crate::proxy::http::hash_key::{Sender, client, hash_key};
+use crate::route::access::lets_in;
+use crate::route::path_form::{self, PathFault};
+use crate::route::{Asked, Groups, TextFacts, rewrite, split};
+use crate::snapshot::{Listener, Route};
+
+/// A request that has a route.
+pub struct Found<'a> {
+    /// Its path, in the form in which it was matched.
+    pub path: Cow<'a, [u8]>,
+    /// Who asks, as trusted proxies tell it.
+    pub client: Option<IpAddr>,
+    /// The route.
+    pub route: &'a Route,
+    /// What does not let its client have it.
+    pub denied: Option<&'a InlineAccess>,
+}
+
+/// Looks for the route of a request.
+///
+/// # Errors
+/// Its path is refused, or no route takes it.
+#[inline]
+pub fn find<'a>(listener: &'a Listener, head: &'a Head, sender: Sender) -> Result<Found<'a>, Cause> {
+    let whole = head.path();
+    let sent = &whole[..memchr::memchr(b'?', whole).unwrap_or(whole.len())];
+    let path = path_form::form(sent, &listener.config.normalize).map_err(|_| Cause::BadPath)?;
+    let asked = Asked { head, path: &path, client: client(head, sender, |proxy| listener.trusts(proxy)) };
+    let route = listener.route(&asked).map_err(|_| Cause::BadPath)?.ok_or(Cause::NoRoute)?;
+    let client = asked.client;
+    let denied = route.config.access.as_ref().filter(|access| !lets_in(access, client));
+    Ok(Found { path, client, route, denied })
+}
+
+/// To which of its destinations a route leads a request.
+pub enum Lead<'a> {
+    /// To the one at this place.
+    To(usize),
+    /// To one of these, as chance has it.
+    ByChance(&'a Split),
+    /// To none: the route answers it.
+    Nowhere,
+}
+
+/// Where the request leads on this route.
+#[inline]
+#[must_use]
+pub fn lead<'a>(route: &'a Route, listener: &Listener, head: &Head, sender: Sender) -> Lead<'a> {
+    match &route.config.action {
+        Action::Forward(_) => Lead::To(0),
+        Action::Split(split) => {
+            let number = match &split.by {
+                SplitBy::Chance => None,
+                SplitBy::Key(key) => hash_key(key, head, sender, |proxy| listener.trusts(proxy)),
+            };
+            number.map_or(Lead::ByChance(split), |hash| Lead::To(split::by_hash(&split.sides, hash)))
+        }
+        Action::Redirect(_) | Action::Respond(_) => Lead::Nowhere,
+    }
+}
+
+/// Path and query as a backend gets them; `None`: as they came. `path`: the form in which the path was matched.
+///
+/// # Errors
+/// There is no such path that could be sent.
+pub fn sent_path(
+    route: &Route,
+    rules: &Normalize,
+    path: &[u8],
+    facts: &TextFacts<'_>,
+) -> Result<Option<Vec<u8>>, PathFault> {
+    let came = facts.head.path();
+    match &route.config.rewrite {
+        None => {
+            let (alone, query) = came.split_at(memchr::memchr(b'?', came).unwrap_or(came.len()));
+            Ok(if *path == *alone { None } else { Some([path, query].concat()) })
+        }
+        Some(rule) => Ok(Some(rewrite(rule, path, facts, rules)?).filter(|path| path != came)),
+    }
+}
+
+/// What `$1` to `$9` are in the texts of a route.
+#[must_use]
+pub fn groups<'a>(route: &'a Route, path: &'a [u8]) -> Groups<'a> {
+    match &route.config.matches.path {
+        PathPattern::Regex(regex) => Groups::of(regex, path),
+        PathPattern::Any | PathPattern::Exact(_) | PathPattern::Prefix(_) => Groups::default(),
+    }
+}
