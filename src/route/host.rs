@@ -1,11 +1,11 @@
 //! The host of a request, and routes by host.
 
-use std::collections::HashMap;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use crate::config::model::RouteConfig;
 
+use super::keys::KeyMap;
 use super::paths::Paths;
 
 /// The longest name that DNS knows (RFC 1035 §3.1); a longer one is nobody's.
@@ -70,8 +70,8 @@ fn address(name: &[u8]) -> Option<String> {
 /// Routes of one rank, by host.
 #[derive(Debug, Default)]
 pub(super) struct Hosts {
-    exact: HashMap<Box<[u8]>, Paths>,
-    suffixes: HashMap<Box<[u8]>, Paths>,
+    exact: KeyMap<Paths>,
+    suffixes: KeyMap<Paths>,
     any: Paths,
 }
 

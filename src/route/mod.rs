@@ -10,6 +10,7 @@ pub mod condition;
 mod edits;
 mod facts;
 mod host;
+mod keys;
 pub mod nearer;
 pub mod path_form;
 mod paths;

@@ -1,12 +1,13 @@
 //! Routes of one host, by path.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use regex::bytes::{RegexSet, RegexSetBuilder};
 
 use crate::config::model::RouteConfig;
 use crate::config::model::route::{PathPattern, RouteMatch};
+
+use super::keys::KeyMap;
 
 /// Bytes that the expressions of one host may take when they are tried together; more are tried one by one.
 const TOGETHER: usize = 64 << 20;
@@ -59,7 +60,7 @@ impl Start {
 /// Routes of one host, by path. Those of one path stand in the order in which they are asked.
 #[derive(Debug, Default)]
 pub(super) struct Paths {
-    exact: HashMap<Box<[u8]>, Vec<Listed>>,
+    exact: KeyMap<Vec<Listed>>,
     /// Of each expression.
     starts: Vec<Start>,
     expressions: Vec<Listed>,
@@ -72,7 +73,7 @@ pub(super) struct Paths {
 /// A segment of prefixes: what lies below it, and whose prefix ends here.
 #[derive(Debug, Default)]
 struct Node {
-    below: HashMap<Box<[u8]>, Node>,
+    below: KeyMap<Node>,
     here: Vec<Listed>,
 }
 
