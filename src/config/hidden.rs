@@ -64,7 +64,8 @@ fn users(line: &[char]) -> Vec<(usize, usize)> {
     urls(line).into_iter().filter_map(user).collect()
 }
 
-/// Where the paths of URLs stand in a line: all behind the host. One `/` is none.
+/// Where the paths of URLs stand in a line: all behind the host. One `/` is none, and what stands behind a method is what a test asks,
+/// which nobody hides.
 fn paths(line: &[char]) -> Vec<(usize, usize)> {
     let path = |(start, end): (usize, usize)| {
         let closing = line[start..end].iter().rev().take_while(|c| [',', ']', '}'].contains(*c)).count();
@@ -72,7 +73,15 @@ fn paths(line: &[char]) -> Vec<(usize, usize)> {
         let path = start + line[start..end].iter().position(|c| matches!(c, '/' | '?'))? + 1;
         (path < end).then_some((path, end))
     };
-    urls(line).into_iter().filter_map(path).collect()
+    urls(line).into_iter().filter(|(start, _)| !is_asked(line, *start)).filter_map(path).collect()
+}
+
+/// Whether a method stands before the URL whose host begins at `host`.
+fn is_asked(line: &[char], host: usize) -> bool {
+    let before: String = line[..host].iter().collect();
+    let mut words = before.rsplit([' ', '"', '\'', '{', '[', ',']);
+    let (_, method) = (words.next(), words.next());
+    method.is_some_and(|word| word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_uppercase()))
 }
 
 /// Where URLs stand in a line, without their schemes: all between `://` and a blank or a quote.
@@ -186,6 +195,12 @@ mod tests {
             ("# mail me@a.example", "# mail me@a.example"),
             ("url: https://a.example/T0/abc?d", "url: https://a.example/********"),
             ("- {url: 'https://a/b', events: reload}", "- {url: 'https://a/*', events: reload}"),
+            ("- request: GET http://a.example/b?c", "- request: GET http://a.example/b?c"),
+            (
+                "- {request: \"PUT http://a/b\", x: http://a/b}",
+                "- {request: \"PUT http://a/b\", x: http://a/*}",
+            ),
+            ("url: ME http://a/b", "url: ME http://a/*"),
             ("[http://a:1/, https://me:p@b/${C}]", "[http://a:1/, https://****@b/***}]"),
         ];
         for (line, shown) in table {
