@@ -12,7 +12,7 @@ use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::Question;
 use super::route::AdminOutcome;
 use crate::config::model::{Balance, SampleRequest};
-use crate::decision::{Chain, Outlook, Side, decide};
+use crate::decision::{Chain, Destiny, Side, decide};
 use crate::net::now;
 use crate::snapshot::Snapshot;
 use crate::targets::{Ask, Chance, Prospect, Tried};
@@ -72,7 +72,7 @@ impl Explanation {
     /// The same with the backends of a process that runs.
     fn among(chain: Chain, snapshot: &Snapshot) -> Explanation {
         let mut explained = Explanation::of(chain);
-        let Outlook::Forwarded { targets } = &explained.chain.verdict else { return explained };
+        let Destiny::Forwarded { targets } = &explained.chain.verdict else { return explained };
         explained.candidates = targets.iter().filter_map(|side| candidacy(side, snapshot)).collect();
         for Candidacy { target, balance, pick, backends } in &explained.candidates {
             for backend in backends {

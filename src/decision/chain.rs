@@ -28,7 +28,7 @@ pub struct Chain {
     /// Who gets a copy, and of how many.
     pub copies: Option<String>,
     /// What becomes of it.
-    pub verdict: Outlook,
+    pub verdict: Destiny,
 }
 
 /// A path, and the form in which it is matched and forwarded.
@@ -62,7 +62,7 @@ pub enum Access {
 /// What becomes of a request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "is")]
-pub enum Outlook {
+pub enum Destiny {
     /// A backend gets it.
     Forwarded {
         /// Who may get it: one, or several where chance decides.
@@ -167,7 +167,7 @@ impl Chain {
     }
 }
 
-impl Outlook {
+impl Destiny {
     /// What is changed on the way.
     fn tell(&self, lines: &mut Vec<String>) {
         let answer = |added: &[HeaderPair], lines: &mut Vec<String>| {
@@ -178,7 +178,7 @@ impl Outlook {
             );
         };
         match self {
-            Outlook::Forwarded { targets } => {
+            Destiny::Forwarded { targets } => {
                 let mut told: Vec<String> = Vec::new();
                 for side in targets {
                     let mut of_side = Vec::new();
@@ -189,8 +189,8 @@ impl Outlook {
                 }
                 lines.extend(told);
             }
-            Outlook::Answered { lines: added, .. } => answer(added, lines),
-            Outlook::Dropped => {}
+            Destiny::Answered { lines: added, .. } => answer(added, lines),
+            Destiny::Dropped => {}
         }
     }
 }
@@ -210,10 +210,10 @@ fn row(key: &str, value: &str) -> String {
     format!("{key:8} {value}")
 }
 
-impl std::fmt::Display for Outlook {
+impl std::fmt::Display for Destiny {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Outlook::Forwarded { targets } => {
+            Destiny::Forwarded { targets } => {
                 let is_one = targets.len() == 1;
                 let same =
                     targets.first().is_some_and(|first| targets.iter().all(|one| one.path == first.path));
@@ -230,14 +230,14 @@ impl std::fmt::Display for Outlook {
                 }
                 Ok(())
             }
-            Outlook::Answered { status, cause, location, .. } => {
+            Destiny::Answered { status, cause, location, .. } => {
                 write!(f, "is answered with {status}")?;
                 if let Some(cause) = cause {
                     write!(f, " ({cause})")?;
                 }
                 location.as_ref().map_or(Ok(()), |location| write!(f, ", to {location}"))
             }
-            Outlook::Dropped => f.write_str("gets no answer: its connection is closed"),
+            Destiny::Dropped => f.write_str("gets no answer: its connection is closed"),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::chain::{Access, Chain, Outlook, PassedOver, PathTaken};
+use super::chain::{Access, Chain, Destiny, PassedOver, PathTaken};
 use super::listener::{NoListener, listener};
 use super::sample::{Sample, shown};
 use crate::config::model::route::Action;
@@ -10,7 +10,7 @@ use crate::config::model::{RouteConfig, SampleRequest};
 use crate::message::{Cause, Head};
 use crate::proxy::http::h1::parse;
 use crate::proxy::http::hash_key::{Sender, client};
-use crate::proxy::http::routing::found::{Found, Lead, find, lead};
+use crate::proxy::http::routing::found::{Lead, RouteFound, find, lead};
 use crate::route::condition::RouteCondition;
 use crate::route::nearer::Nearer;
 use crate::route::{Asked, path_form};
@@ -36,7 +36,7 @@ pub fn decide(listeners: &[Arc<Listener>], request: &SampleRequest) -> Result<Ch
         route: None,
         access: None,
         copies: None,
-        verdict: Outlook::Dropped,
+        verdict: Destiny::Dropped,
     };
     let mut head = Head::new();
     chain.verdict = match parse::request(&bytes(request), listener.config.limits.headers, &mut head) {
@@ -57,7 +57,7 @@ fn bytes(request: &SampleRequest) -> Vec<u8> {
     text.into_bytes()
 }
 
-fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut Chain) -> Outlook {
+fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut Chain) -> Destiny {
     if head.method() == b"CONNECT" {
         return refused(Cause::ConnectMethod);
     }
@@ -80,7 +80,7 @@ fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut
         let place = listener.routes().iter().position(is_it);
         passed_over(listener, listener.router().nearer(&asked, place), &asked, chain);
     }
-    let Found { path, route, denied, .. } = match found {
+    let RouteFound { path, route, denied, .. } = match found {
         Ok(found) => found,
         Err(cause) => return refused(cause),
     };
@@ -89,7 +89,7 @@ fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut
         chain.access = Some(if denied.is_some() { Access::Denied } else { Access::LetIn });
     }
     if let Some(access) = denied {
-        let Some(status) = access.status else { return Outlook::Dropped };
+        let Some(status) = access.status else { return Destiny::Dropped };
         return sample.answered(route, &path, status, Some(Cause::AccessDenied));
     }
     let mirror = route.config.mirror.as_ref();
@@ -108,7 +108,7 @@ fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut
 }
 
 /// A request that goes to one of the destinations at these places of the route.
-fn forwarded(sample: &Sample<'_>, route: &Route, path: &[u8], places: &[usize]) -> Outlook {
+fn forwarded(sample: &Sample<'_>, route: &Route, path: &[u8], places: &[usize]) -> Destiny {
     let weight = |place: usize| match &route.config.action {
         Action::Split(split) => split.sides.get(place).map_or(0.0, |side| f64::from(side.weight)),
         _ => 1.0,
@@ -123,12 +123,12 @@ fn forwarded(sample: &Sample<'_>, route: &Route, path: &[u8], places: &[usize]) 
             None => return sample.answered(route, path, Cause::BadPath.status(), Some(Cause::BadPath)),
         }
     }
-    Outlook::Forwarded { targets }
+    Destiny::Forwarded { targets }
 }
 
-fn refused(cause: Cause) -> Outlook {
+fn refused(cause: Cause) -> Destiny {
     let (status, cause) = (cause.status(), Some(cause.token()));
-    Outlook::Answered { status, cause, location: None, lines: Vec::new() }
+    Destiny::Answered { status, cause, location: None, lines: Vec::new() }
 }
 
 /// Those of the same host, and those that all but the host speaks for; of too many, those that came closest.

@@ -1,6 +1,6 @@
 //! What a test expects against what is decided.
 
-use super::chain::{Chain, Outlook, Side};
+use super::chain::{Chain, Destiny, Side};
 use crate::config::model::route::{FieldMatch, FieldTest};
 use crate::config::model::{Expectation, ExpectedAnswer};
 use crate::route::condition::passes;
@@ -10,8 +10,8 @@ pub(super) fn unmet(expect: &Expectation, chain: &Chain) -> (Vec<String>, Vec<St
     let Expectation { targets, route, path, headers, answer, location } = expect;
     let (mut unmet, mut instead) = (Vec::new(), Vec::new());
     let sides = match &chain.verdict {
-        Outlook::Forwarded { targets } => &targets[..],
-        Outlook::Answered { .. } | Outlook::Dropped => &[],
+        Destiny::Forwarded { targets } => &targets[..],
+        Destiny::Answered { .. } | Destiny::Dropped => &[],
     };
     let all = |is_so: &dyn Fn(&Side) -> bool| !sides.is_empty() && sides.iter().all(is_so);
     if !targets.is_empty() && !all(&|side| targets.contains(&side.target)) {
@@ -37,14 +37,14 @@ pub(super) fn unmet(expect: &Expectation, chain: &Chain) -> (Vec<String>, Vec<St
         }
     }
     match (answer, &chain.verdict) {
-        (None, _) | (Some(ExpectedAnswer::Drop), Outlook::Dropped) => {}
-        (Some(ExpectedAnswer::Status(wanted)), Outlook::Answered { status, .. }) if wanted == status => {}
+        (None, _) | (Some(ExpectedAnswer::Drop), Destiny::Dropped) => {}
+        (Some(ExpectedAnswer::Status(wanted)), Destiny::Answered { status, .. }) if wanted == status => {}
         (Some(ExpectedAnswer::Drop), _) => unmet.push("no answer".to_owned()),
         (Some(ExpectedAnswer::Status(status)), _) => unmet.push(format!("an answer with {status}")),
     }
     match (location, &chain.verdict) {
         (None, _) => {}
-        (Some(wanted), Outlook::Answered { location: Some(location), .. }) if wanted == location => {}
+        (Some(wanted), Destiny::Answered { location: Some(location), .. }) if wanted == location => {}
         (Some(wanted), _) => unmet.push(format!("the `Location` `{wanted}`")),
     }
     (unmet, instead)

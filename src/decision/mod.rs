@@ -9,7 +9,7 @@ mod listener;
 mod sample;
 mod verify;
 
-pub use chain::{Access, Chain, HeaderChange, HeaderPair, Outlook, PassedOver, PathTaken, Side};
+pub use chain::{Access, Chain, Destiny, HeaderChange, HeaderPair, PassedOver, PathTaken, Side};
 pub use decide::decide;
 pub use listener::NoListener;
 pub use verify::verify;

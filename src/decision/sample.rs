@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::chain::{HeaderChange, HeaderPair, Outlook, Side};
+use super::chain::{Destiny, HeaderChange, HeaderPair, Side};
 use crate::config::model::route::Action;
 use crate::config::model::{HostHeader, SampleRequest};
 use crate::message::{Cause, Framing, Head};
@@ -73,7 +73,7 @@ impl Sample<'_> {
     }
 
     /// An answer of our own on this route.
-    pub(super) fn answered(&self, route: &Route, path: &[u8], status: u16, cause: Option<Cause>) -> Outlook {
+    pub(super) fn answered(&self, route: &Route, path: &[u8], status: u16, cause: Option<Cause>) -> Destiny {
         let facts = self.facts(route, path, "");
         let mut answer = Head::answer(status);
         let mut location = None;
@@ -88,7 +88,7 @@ impl Sample<'_> {
             _ => {}
         }
         let lines = self.answer_lines(route, &facts, answer);
-        Outlook::Answered { status, cause: cause.map(Cause::token), location, lines }
+        Destiny::Answered { status, cause: cause.map(Cause::token), location, lines }
     }
 
     fn answer_lines(&self, route: &Route, facts: &TextFacts<'_>, mut answer: Head) -> Vec<HeaderPair> {

@@ -14,7 +14,7 @@ use crate::route::{Asked, Groups, TextFacts, rewrite, split};
 use crate::snapshot::{Listener, Route};
 
 /// A request that has a route.
-pub struct Found<'a> {
+pub struct RouteFound<'a> {
     /// Its path, in the form in which it was matched.
     pub path: Cow<'a, [u8]>,
     /// Who asks, as trusted proxies tell it.
@@ -30,7 +30,7 @@ pub struct Found<'a> {
 /// # Errors
 /// Its path is refused, or no route takes it.
 #[inline]
-pub fn find<'a>(listener: &'a Listener, head: &'a Head, sender: Sender) -> Result<Found<'a>, Cause> {
+pub fn find<'a>(listener: &'a Listener, head: &'a Head, sender: Sender) -> Result<RouteFound<'a>, Cause> {
     let whole = head.path();
     let sent = &whole[..memchr::memchr(b'?', whole).unwrap_or(whole.len())];
     let path = path_form::form(sent, &listener.config.normalize).map_err(|_| Cause::BadPath)?;
@@ -38,7 +38,7 @@ pub fn find<'a>(listener: &'a Listener, head: &'a Head, sender: Sender) -> Resul
     let route = listener.route(&asked).map_err(|_| Cause::BadPath)?.ok_or(Cause::NoRoute)?;
     let client = asked.client;
     let denied = route.config.access.as_ref().filter(|access| !lets_in(access, client));
-    Ok(Found { path, client, route, denied })
+    Ok(RouteFound { path, client, route, denied })
 }
 
 /// To which of its destinations a route leads a request.

@@ -9,7 +9,7 @@ pub mod answers;
 pub mod found;
 pub mod way;
 
-use found::{Found, Lead, find, lead};
+use found::{Lead, RouteFound, find, lead};
 use way::{Way, Wayfarer};
 
 /// What becomes of a request.
@@ -49,7 +49,7 @@ impl<'a> Routed<'a> {
 #[inline(never)]
 pub fn routed<'a>(from: Wayfarer<'a>, record: &Record) -> Routed<'a> {
     let Wayfarer { listener, head, sender, .. } = from;
-    let Found { path, client, route, denied } = match find(listener, head, sender) {
+    let RouteFound { path, client, route, denied } = match find(listener, head, sender) {
         Ok(found) => found,
         Err(cause) => return Routed::Refuse(cause, None),
     };
