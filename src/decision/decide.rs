@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::chain::{Access, Chain, Destiny, PassedOver, PathTaken};
 use super::listener::{NoListener, listener};
-use super::sample::{Sample, shown};
+use super::sample::{SampleSent, shown};
 use crate::config::model::route::Action;
 use crate::config::model::{RouteConfig, SampleRequest};
 use crate::message::{Cause, Head};
@@ -64,7 +64,7 @@ fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut
     let trusted = listener.trusts(request.from);
     let sender = Sender { peer: Some(request.from), trusted, kind: listener.config.forwarded };
     chain.client = client(head, sender, |proxy| listener.trusts(proxy));
-    let sample = Sample { listener, request, head, sender, client: chain.client };
+    let sample = SampleSent { listener, request, head, sender, client: chain.client };
     let whole = head.path();
     let sent = &whole[..memchr::memchr(b'?', whole).unwrap_or(whole.len())];
     if let Some((route, _)) = listener.straight() {
@@ -108,7 +108,7 @@ fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut
 }
 
 /// A request that goes to one of the destinations at these places of the route.
-fn forwarded(sample: &Sample<'_>, route: &Route, path: &[u8], places: &[usize]) -> Destiny {
+fn forwarded(sample: &SampleSent<'_>, route: &Route, path: &[u8], places: &[usize]) -> Destiny {
     let weight = |place: usize| match &route.config.action {
         Action::Split(split) => split.sides.get(place).map_or(0.0, |side| f64::from(side.weight)),
         _ => 1.0,

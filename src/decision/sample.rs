@@ -18,7 +18,7 @@ use crate::snapshot::{Destination, Listener, Route};
 const OF_BACKEND: &str = "{backend}";
 
 /// A request that nobody has sent, at a listener.
-pub(super) struct Sample<'a> {
+pub(super) struct SampleSent<'a> {
     /// Where it came in.
     pub(super) listener: &'a Listener,
     /// As it was given.
@@ -31,7 +31,7 @@ pub(super) struct Sample<'a> {
     pub(super) client: Option<IpAddr>,
 }
 
-impl Sample<'_> {
+impl SampleSent<'_> {
     /// What a backend of `destination` gets; `None`: there is no path that could be sent there.
     pub(super) fn side(
         &self,
@@ -98,7 +98,7 @@ impl Sample<'_> {
 
     /// The head for a backend, before the route has the last word.
     fn written(&self, head: &Head, host: &HostHeader) -> Vec<u8> {
-        let Sample { listener, request, sender, client, .. } = *self;
+        let SampleSent { listener, request, sender, client, .. } = *self;
         let about = About {
             kind: listener.config.forwarded,
             client: Some(request.from),
