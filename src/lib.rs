@@ -31,6 +31,7 @@ pub mod tls;
 
 pub mod store;
 
+pub mod access;
 pub mod route;
 pub mod targets;
 pub mod telemetry;

@@ -13,6 +13,7 @@ pub mod connection;
 pub mod edge;
 pub mod exchange;
 pub mod forward;
+pub mod gate;
 pub mod h1;
 pub mod hash_key;
 pub mod identity;

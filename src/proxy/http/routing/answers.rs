@@ -7,6 +7,7 @@ use crate::proxy::http::after::After;
 use crate::proxy::http::answer_body::AnswerBody;
 use crate::proxy::http::body::{FixedBody, Memory};
 use crate::proxy::http::edge::Edge;
+use crate::proxy::http::gate::Denial;
 use crate::proxy::http::own;
 use crate::proxy::recording::Recording;
 use crate::route::render;
@@ -23,19 +24,21 @@ pub async fn refuse<E: Edge>(
     way: Option<&Way<'_>>,
     cause: Cause,
 ) -> After {
-    refuse_with(ctx, edge, recording, head, way, (cause, own::status_of(cause))).await
+    let denial = Denial { cause, status: Some(own::status_of(cause)), lines: Vec::new() };
+    refuse_with(ctx, edge, recording, head, way, denial).await
 }
 
-/// The same with this status.
+/// The same in the words of `denial`.
 async fn refuse_with<E: Edge>(
     ctx: &WorkerCtx,
     edge: &mut E,
     recording: &mut Recording<'_>,
     head: &Head,
     way: Option<&Way<'_>>,
-    (cause, status): (Cause, u16),
+    Denial { cause, status, lines }: Denial,
 ) -> After {
     recording.settle(cause);
+    let Some(status) = status else { return After::Abort };
     if matches!(cause, Cause::ClientGone | Cause::ClientStalled) {
         return After::Abort;
     }
@@ -44,6 +47,9 @@ async fn refuse_with<E: Edge>(
     }
     let to_head = head.method() == b"HEAD";
     let (mut answer, mut body) = own::answer((cause, status), recording.record.id, to_head, &ctx.buffers);
+    for (name, value) in lines {
+        answer.push(name.as_bytes(), value.as_bytes());
+    }
     if let Some(way) = way {
         way.edit_answer(&mut answer, "");
     }
@@ -85,13 +91,7 @@ pub async fn answer_here<'a, E: Edge>(
         // Whoever calls has taken this way already.
         Routed::Forward { .. } => refuse(ctx, edge, recording, head, None, Cause::Internal).await,
         Routed::Refuse(cause, way) => refuse(ctx, edge, recording, head, way.as_deref(), cause).await,
-        Routed::Deny(status, way) => {
-            refuse_with(ctx, edge, recording, head, Some(&way), (Cause::AccessDenied, status)).await
-        }
-        Routed::Drop(cause, _) => {
-            recording.settle(cause);
-            After::Abort
-        }
+        Routed::Deny(denial, way) => refuse_with(ctx, edge, recording, head, Some(&way), *denial).await,
         Routed::Answer(way) => {
             let to_head = head.method() == b"HEAD";
             let (mut answer, mut body) = match &way.route.config.action {

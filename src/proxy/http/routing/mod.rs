@@ -2,6 +2,7 @@
 
 use crate::config::model::route::Action;
 use crate::message::{Cause, Head, Record};
+use crate::proxy::http::gate::Denial;
 use crate::route::split;
 use crate::snapshot::{Destination, Route};
 
@@ -27,10 +28,8 @@ pub enum Routed<'a> {
     Answer(Box<Way<'a>>),
     /// It is refused; on the way of its route, if it has one.
     Refuse(Cause, Option<Box<Way<'a>>>),
-    /// Its client may not have it, and gets this status.
-    Deny(u16, Box<Way<'a>>),
-    /// It is not even answered.
-    Drop(Cause, &'a Route),
+    /// It is not let through.
+    Deny(Box<Denial>, Box<Way<'a>>),
 }
 
 impl<'a> Routed<'a> {
@@ -38,7 +37,7 @@ impl<'a> Routed<'a> {
     #[must_use]
     pub fn route(&self) -> Option<&'a Route> {
         match self {
-            Routed::Forward { route, .. } | Routed::Drop(_, route) => Some(route),
+            Routed::Forward { route, .. } => Some(route),
             Routed::Answer(way) | Routed::Deny(_, way) => Some(way.route),
             Routed::Refuse(_, way) => way.as_ref().map(|way| way.route),
         }
@@ -53,8 +52,9 @@ pub fn routed<'a>(from: Wayfarer<'a>, record: &Record) -> Routed<'a> {
         Ok(found) => found,
         Err(cause) => return Routed::Refuse(cause, None),
     };
-    if denied.is_some_and(|access| access.status.is_none()) {
-        return Routed::Drop(Cause::AccessDenied, route);
+    if let Some(access) = denied {
+        let way = Way::new(from, route, path, client, record);
+        return Routed::Deny(Box::new(Denial::by_address(access)), Box::new(way));
     }
     let destination = match lead(route, listener, head, sender) {
         Lead::To(place) => route.destinations.get(place),
@@ -63,17 +63,13 @@ pub fn routed<'a>(from: Wayfarer<'a>, record: &Record) -> Routed<'a> {
         }
         Lead::Nowhere => None,
     };
-    if denied.is_none()
-        && let Some(destination) = destination
+    if let Some(destination) = destination
         && is_as_sent(head, &path)
         && route.leaves_as_it_is()
     {
         return Routed::Forward { route, destination, way: None };
     }
     let mut way = Box::new(Way::new(from, route, path, client, record));
-    if let Some(status) = denied.and_then(|access| access.status) {
-        return Routed::Deny(status, way);
-    }
     match (&route.config.action, destination) {
         (Action::Redirect(_) | Action::Respond(_), _) => Routed::Answer(way),
         (_, None) => Routed::Refuse(Cause::NoBackend, Some(way)),

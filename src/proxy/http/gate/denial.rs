@@ -1,0 +1,23 @@
+//! A request that is not let through, and what its client is told.
+
+use crate::config::model::route::InlineAccess;
+use crate::message::Cause;
+
+/// Why a request is not let through, and what its client gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// Why.
+    pub cause: Cause,
+    /// The status of the answer; `None`: the connection is closed without one.
+    pub status: Option<u16>,
+    /// Lines that the answer has beside those of all answers of ours.
+    pub lines: Vec<(&'static str, String)>,
+}
+
+impl Denial {
+    /// That of a client that `access` does not let in.
+    #[must_use]
+    pub fn by_address(access: &InlineAccess) -> Denial {
+        Denial { cause: Cause::AccessDenied, status: access.status, lines: Vec::new() }
+    }
+}
