@@ -4,11 +4,11 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
+use crate::access::AddressRule;
 use crate::config::model::Normalize;
-use crate::config::model::route::{Action, InlineAccess, PathPattern, Split, SplitBy};
+use crate::config::model::route::{Action, PathPattern, Split, SplitBy};
 use crate::message::{Cause, Head};
 use crate::proxy::http::hash_key::{Sender, client, hash_key};
-use crate::route::access::lets_in;
 use crate::route::path_form::{self, PathFault};
 use crate::route::{Asked, Groups, TextFacts, rewrite, split};
 use crate::snapshot::{Listener, Route};
@@ -22,7 +22,7 @@ pub struct RouteFound<'a> {
     /// The route.
     pub route: &'a Route,
     /// What does not let its client have it.
-    pub denied: Option<&'a InlineAccess>,
+    pub denied: Option<&'a AddressRule>,
 }
 
 /// Looks for the route of a request.
@@ -37,7 +37,7 @@ pub fn find<'a>(listener: &'a Listener, head: &'a Head, sender: Sender) -> Resul
     let asked = Asked { head, path: &path, client: client(head, sender, |proxy| listener.trusts(proxy)) };
     let route = listener.route(&asked).map_err(|_| Cause::BadPath)?.ok_or(Cause::NoRoute)?;
     let client = asked.client;
-    let denied = route.config.access.as_ref().filter(|access| !lets_in(access, client));
+    let denied = route.access.refusal(client);
     Ok(RouteFound { path, client, route, denied })
 }
 
