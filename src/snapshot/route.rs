@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::access::{AddressRules, RuleStock};
 use crate::config::model::resilience::Retries;
 use crate::config::model::route::{Action, HeaderEdit, RouteOverrides};
 use crate::config::model::text::{TextPiece, Variable};
@@ -17,6 +18,8 @@ pub struct Route {
     pub config: Arc<RouteConfig>,
     /// Its name in the access log.
     pub name: RouteName,
+    /// Whose clients may have it, beside what its listener says.
+    pub access: AddressRules,
     /// Where its requests go: one, the sides of a split in their order, or none.
     pub destinations: Vec<Destination>,
     /// Who gets copies.
@@ -74,12 +77,13 @@ impl RequestRules {
 }
 
 impl Route {
-    /// The route that `config` says, on a listener whose own body limit is `body`. `find` knows the targets by name; `None`: not
+    /// The route that `config` says, on a listener whose own body limit is `body`. `made`: the access lists that are ready. `find` knows the targets by name; `None`: not
     /// all of those that it leads to.
     #[must_use]
     pub fn new(
         config: &Arc<RouteConfig>,
         body: Option<u64>,
+        made: &mut RuleStock,
         find: impl Fn(&str) -> Option<Arc<Target>>,
     ) -> Option<Route> {
         let destination = |name: &str| {
@@ -110,6 +114,7 @@ impl Route {
         };
         let mirror = config.mirror.as_ref().map(|mirror| find(&mirror.target).ok_or(()));
         Some(Route {
+            access: AddressRules::new(&config.access, made),
             destinations,
             mirror: mirror.transpose().ok()?,
             body: config.own.body.unwrap_or(body),
@@ -137,7 +142,7 @@ impl Route {
         let RouteConfig { matches, action, access, rewrite, headers, .. } = &*self.config;
         matches.is_catch_all()
             && matches!(action, Action::Forward(_))
-            && access.is_none()
+            && access.is_empty()
             && rewrite.is_none()
             && headers.is_empty()
             && self.mirror.is_none()
@@ -184,6 +189,6 @@ fn is_same_for_all(config: &RouteConfig) -> bool {
     matches.headers.is_empty()
         && matches.cookies.is_empty()
         && matches.clients.is_empty()
-        && config.access.is_none()
+        && config.access.is_empty()
         && text.iter().all(by_host_and_path)
 }
