@@ -34,7 +34,7 @@ thread_local! {
 }
 
 /// Between two steps: somebody else may go on. Does nothing outside an exploration.
-pub fn point() {
+pub(crate) fn point() {
     if DEPTH.get() == 0 {
         let actor = ACTOR.with_borrow(Clone::clone);
         if let Some((stage, me)) = actor {
@@ -44,12 +44,12 @@ pub fn point() {
 }
 
 /// A critical section begins.
-pub fn enter() {
+pub(crate) fn enter() {
     DEPTH.set(DEPTH.get() + 1);
 }
 
 /// A critical section has ended.
-pub fn leave() {
+pub(crate) fn leave() {
     DEPTH.set(DEPTH.get() - 1);
 }
 
@@ -92,7 +92,7 @@ impl Drop for Exit {
 }
 
 /// Runs the actors in the interleaving of this seed. Gives what each has left.
-pub fn play<T: Send>(
+pub(crate) fn play<T: Send>(
     seed: u64,
     actors: Vec<Box<dyn FnOnce() -> T + Send + '_>>,
 ) -> Vec<T> {

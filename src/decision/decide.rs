@@ -85,11 +85,11 @@ fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut
         Err(cause) => return refused(cause),
     };
     chain.route = Some(route.config.name.clone());
-    if route.config.access.is_some() {
+    if !route.access.is_empty() {
         chain.access = Some(if denied.is_some() { Access::Denied } else { Access::LetIn });
     }
-    if let Some(access) = denied {
-        let Some(status) = access.status else { return Destiny::Dropped };
+    if let Some(rule) = denied {
+        let Some(status) = rule.list.status else { return Destiny::Dropped };
         return sample.answered(route, &path, status, Some(Cause::AccessDenied));
     }
     let mirror = route.config.mirror.as_ref();

@@ -57,7 +57,8 @@ impl RateSecret {
     #[must_use]
     pub fn of_text(&self, kind: u64, text: &[u8]) -> RateKey {
         let mut hasher = self.0.build_hasher();
-        hasher.write_u64(kind);
+        // Never what an address begins with.
+        hasher.write_u64(!kind);
         hasher.write(text);
         RateKey::new(hasher.finish())
     }
