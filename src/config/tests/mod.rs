@@ -13,6 +13,7 @@ mod hostile;
 mod include;
 mod listeners;
 mod redirects;
+mod rates;
 mod resilience;
 mod routing_tests;
 mod schema;
