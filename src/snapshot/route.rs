@@ -9,6 +9,7 @@ use crate::config::model::text::{TextPiece, Variable};
 use crate::config::model::{HashKey, ListenerConfig, RouteConfig, Timeouts};
 use crate::route::LineEdits;
 use crate::targets::Target;
+use crate::telemetry::access_log::RouteName;
 
 use super::rates::{RateChecks, Rates};
 
@@ -17,6 +18,8 @@ use super::rates::{RateChecks, Rates};
 pub struct Route {
     /// What it says.
     pub config: Arc<RouteConfig>,
+    /// Its name in the access log.
+    pub name: RouteName,
     /// Whose clients may have it, beside what its listener says.
     pub access: AddressRules,
     /// What its requests count in, what its listener says included.
@@ -125,6 +128,7 @@ impl Route {
             answer_edits: LineEdits::new(&config.headers.response),
             own_lines,
             is_same_for_all: is_same_for_all(config),
+            name: RouteName::new(&config.name),
             config: Arc::clone(config),
         })
     }
