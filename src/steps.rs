@@ -92,10 +92,7 @@ impl Drop for Exit {
 }
 
 /// Runs the actors in the interleaving of this seed. Gives what each has left.
-pub(crate) fn play<T: Send>(
-    seed: u64,
-    actors: Vec<Box<dyn FnOnce() -> T + Send + '_>>,
-) -> Vec<T> {
+pub(crate) fn play<T: Send>(seed: u64, actors: Vec<Box<dyn FnOnce() -> T + Send + '_>>) -> Vec<T> {
     let turn = Turn { current: 0, running: vec![true; actors.len()], chance: seed };
     let stage = Arc::new(Stage { state: Mutex::new(turn), passed: Condvar::new() });
     std::thread::scope(|scope| {

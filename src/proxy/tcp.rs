@@ -42,9 +42,8 @@ pub fn comes_too_soon(ctx: &WorkerCtx, peer: &Peer, listener: &Listener) -> bool
     let Some(route) = listener.routes().first().filter(|route| !route.rates.is_empty()) else { return false };
     let client = peer.client.map(|client| client.ip);
     // Of a connection nothing is known but where it comes from.
-    let key = |check: &RateCheck| {
-        check.fixed.unwrap_or_else(|| check.state.secret.of_address(check.kind, client))
-    };
+    let key =
+        |check: &RateCheck| check.fixed.unwrap_or_else(|| check.state.secret.of_address(check.kind, client));
     if take(&route.rates.of_anybody, key, now(), &ctx.cells.rates).is_ok() {
         return false;
     }

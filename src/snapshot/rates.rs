@@ -52,7 +52,8 @@ impl RateStock {
             if rates.0.contains_key(&limit.name) {
                 continue;
             }
-            let state = before.and_then(|before| before.0.get(&limit.name)).map(|(_, state)| Arc::clone(state));
+            let state =
+                before.and_then(|before| before.0.get(&limit.name)).map(|(_, state)| Arc::clone(state));
             let state = state.unwrap_or_else(|| {
                 Arc::new(RateState {
                     buckets: RateBuckets::new(pace(limit), ENTRIES),
@@ -155,7 +156,8 @@ impl RateChecks {
     pub fn new(levels: [&[Arc<RateLimit>]; 2], rates: &Rates, place: [&str; 2]) -> RateChecks {
         let (mut of_anybody, mut of_users, mut seen) = (Vec::new(), Vec::new(), Vec::new());
         for limit in levels.into_iter().flatten() {
-            let Some((limit, state)) = rates.0.get(&limit.name).filter(|_| !seen.contains(&&*limit.name)) else {
+            let Some((limit, state)) = rates.0.get(&limit.name).filter(|_| !seen.contains(&&*limit.name))
+            else {
                 continue;
             };
             seen.push(&*limit.name);

@@ -9,12 +9,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::config::model::{self, BackendAddress, BackendState, Balance, HealthCheck, Portion, Resilience};
+use crate::steps::{play, point};
 use crate::targets::fixtures::unprobed;
 use crate::targets::queueing::lease::Heard;
 use crate::targets::queueing::queue::QueueLine;
 use crate::targets::queueing::wants::Wants;
 use crate::targets::state::health::agent::AgentReport;
-use crate::steps::{play, point};
 use crate::targets::{
     Ask, Backend, Chance, Circuit, Lease, Outcome, Pick, QueueTicket, Queued, Registry, Target, Tried,
 };

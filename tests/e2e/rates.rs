@@ -89,7 +89,8 @@ fn a_burst_is_exact_and_who_is_refused_is_told_when_to_come_again_on_a_connectio
 
 #[test]
 fn a_client_is_who_a_trusted_proxy_says_and_a_64_of_ipv6() {
-    let trusted = lab_with("l: {rate: 1/h, burst: 2}", "trusted_proxies: [127.0.0.1]", "", &["rate_limit: l"]);
+    let trusted =
+        lab_with("l: {rate: 1/h, burst: 2}", "trusted_proxies: [127.0.0.1]", "", &["rate_limit: l"]);
     let of = |client: &str| format!("X-Forwarded-For: {client}\r\n");
     assert_eq!(trusted.passed("/0", &of("10.0.0.1")), 2);
     assert_eq!(trusted.passed("/0", &of("10.0.0.2")), 2);

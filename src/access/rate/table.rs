@@ -111,7 +111,10 @@ pub(super) struct BucketTable {
 enum Place<'a> {
     /// One that was just made, and the first request is taken from it.
     New,
-    Own { key: &'a AtomicU64, bucket: &'a AtomicU64 },
+    Own {
+        key: &'a AtomicU64,
+        bucket: &'a AtomicU64,
+    },
     Common(&'a AtomicU64),
 }
 

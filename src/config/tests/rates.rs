@@ -19,7 +19,9 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
     const LIMIT: &str = "rate_limits: {api: {rate: 1/s}}\n";
     vec![
         ("rate_limits", named(""), |c| first(c).name == "api" && first(c).by == [RateBy::ClientIp]),
-        ("rate_limits.<name>.rate", named(""), |c| (first(c).count, first(c).per) == (100, RatePeriod::Second)),
+        ("rate_limits.<name>.rate", named(""), |c| {
+            (first(c).count, first(c).per) == (100, RatePeriod::Second)
+        }),
         ("rate_limits.<name>.burst", named("burst: 7"), |c| first(c).burst == 7),
         ("rate_limits.<name>.by", named("by: [route, global]"), |c| {
             first(c).by == [RateBy::Route, RateBy::Global]
@@ -39,7 +41,9 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         }),
         (
             "targets.<name>.rate_limit",
-            format!("{LIMIT}targets: {{web: {{listener: 80, rate_limit: api, backends: [{{host: a, port: 1}}]}}}}"),
+            format!(
+                "{LIMIT}targets: {{web: {{listener: 80, rate_limit: api, backends: [{{host: a, port: 1}}]}}}}"
+            ),
             |c| of(c).rate_limits.len() == 1,
         ),
     ]
@@ -63,7 +67,10 @@ fn rates_have_a_time_and_bursts_are_those_of_a_second() {
 fn limits_of_several_files_add_up_and_a_name_is_there_once() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-    at("a.yaml", &format!("include: b.yaml\nrate_limits: {{one: {{rate: 1/s}}}}\n{}", front("protocol: http")));
+    at(
+        "a.yaml",
+        &format!("include: b.yaml\nrate_limits: {{one: {{rate: 1/s}}}}\n{}", front("protocol: http")),
+    );
     at("b.yaml", "rate_limits:\n  two: {rate: 1/s}\n");
     let read = || load(Some(&folder.path().join("a.yaml")), &Flags::default(), &|_| None);
     let names: Vec<_> = read().unwrap().config.rate_limits.iter().map(|limit| limit.name.clone()).collect();

@@ -65,7 +65,8 @@ pub(in crate::config::validate) fn accept(
     }
     let items: usize = accepted.iter().map(|limit| limit.by.len()).sum();
     if items > MOST {
-        let message = format!("`rate_limit` counts by {items} things: each item of `by` of each limit is one");
+        let message =
+            format!("`rate_limit` counts by {items} things: each item of `by` of each limit is one");
         report.spot(&written.spot, message).expected(format!("at most {MOST}"));
     }
     accepted
