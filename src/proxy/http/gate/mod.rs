@@ -2,5 +2,6 @@
 //! the target. What the checks decide by is in `access`, where no HTTP is known.
 
 mod denial;
+pub mod rate;
 
 pub use denial::Denial;
