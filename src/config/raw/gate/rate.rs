@@ -6,6 +6,7 @@ use crate::config::error::{Wrong, quoted};
 use crate::config::model::{RateBy, RatePeriod};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::balance::{cookie, header};
+use crate::config::raw::bounds::RATE_MAX;
 use crate::config::raw::group::{items, there_already};
 use crate::config::raw::reader::{Reader, choose, found, is_off, subject};
 use crate::config::raw::shape;
@@ -14,9 +15,6 @@ use crate::config::yaml::{Entry, Node, Typed};
 /// The limits at the top level.
 pub(in crate::config) const RATE_LIMITS: RuleKind =
     RuleKind { key: "rate_limits", one: "rate limit", form: "`rate_limits: {api: {rate: 100/s}}`" };
-
-/// The highest `rate`, of any time, and the largest `burst`.
-pub(in crate::config) const RATE_MAX: u32 = 1_000_000;
 
 const RATE_FORM: &str = "a number per second, minute or hour, such as `100/s`, `30/m` or `1000/h`";
 const BY_FORM: &str = "`client_ip`, `{header: NAME}`, `{cookie: NAME}`, `user`, `route` or `global`";
