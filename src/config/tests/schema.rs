@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::access;
 use super::certificates::Certs;
 use super::ends::ends;
 use super::every_key::rows;
@@ -409,6 +410,7 @@ fn what_loads_is_never_refused() {
     values.extend([json!([]), json!({}), json!([{}]), json!([1, "2s"]), json!({ "a": 1 })]);
     values.extend([json!({ "header": "X-A" }), json!({ "cookie": "a", "query": "b" })]);
     let files = ["both.pem", "ca.pem", "tokens"].map(|name| Certs::shared().path(name));
+    values.extend([json!({ "web": { "deny": "10.0.0.1" } }), json!(access::networks())]);
     values.extend([json!([{ "url": "http://a", "events": "reload" }]), json!("reload")]);
     values.extend([json!({ "cert_file": files[0] }), json!([{ "cert_file": files[0] }])]);
     values.extend(files.map(Value::from));
@@ -478,8 +480,8 @@ fn schema_of(path: &str) -> Value {
             let of_item = schema.pointer(&format!("/items/properties/{step}"));
             schema.pointer(&format!("/properties/{step}")).or(of_name).or(of_item).cloned()
         };
-        let choices = schema["anyOf"].as_array().into_iter().flatten();
-        inside(&schema).or_else(|| choices.map(inside).next_back().flatten()).unwrap()
+        let choices = schema["anyOf"].as_array().map(Vec::as_slice).unwrap_or_default().iter();
+        inside(&schema).or_else(|| choices.rev().find_map(inside)).unwrap()
     })
 }
 

@@ -22,7 +22,7 @@ use crate::config::units::show_duration;
 pub(super) fn accept(
     raw: &RawTarget,
     reached: Option<Protocol>,
-    top: &TopLevel,
+    top: &TopLevel<'_>,
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> (Option<ListenerConfig>, TargetConfig, BackendRules) {
@@ -65,7 +65,8 @@ pub(super) fn accept(
     let listener = if is_pool {
         None
     } else {
-        let mut listener = listener::accept(&owner, spoken, client_timeouts, binds, report, rows);
+        let mut listener = listener::accept(&owner, spoken, client_timeouts, binds, top, report, rows);
+        listener.access.extend(top.blacklisted.iter().map(Arc::clone));
         listener.routes = vec![Arc::new(RouteConfig::catch_all(name))];
         Some(listener)
     };

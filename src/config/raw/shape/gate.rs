@@ -25,3 +25,10 @@ pub(in crate::config::raw) const ACCESS_LIST: Shape = Shape {
 /// A list that stands in the `access` of a route.
 pub(in crate::config::raw) const ACCESS: Shape =
     Shape { title: "in `access`", path: "listeners.<name>.routes[].access.", ..ACCESS_LIST };
+
+/// A list that stands in the `access` of a listener.
+pub(in crate::config::raw) const LISTENER_ACCESS: Shape =
+    Shape { path: "listeners.<name>.access.", ..ACCESS };
+
+/// A list that stands in the `access` of a target, which is that of its listener.
+pub(in crate::config::raw) const TARGET_ACCESS: Shape = Shape { path: "targets.<name>.access.", ..ACCESS };

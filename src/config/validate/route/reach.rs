@@ -9,11 +9,11 @@ use crate::config::model::RouteConfig;
 use crate::config::model::route::{HostPattern, PathPattern};
 
 /// One host of a route; `None`: any host.
-type Host<'r> = Option<(&'r str, bool, Option<u16>)>;
+pub(super) type Host<'r> = Option<(&'r str, bool, Option<u16>)>;
 
 /// A path that routes can have in common.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum PathKey<'r> {
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum PathKey<'r> {
     Any,
     Exact(&'r str),
     Prefix(&'r str),
@@ -51,14 +51,16 @@ pub(super) fn unreachable(routes: &[RouteConfig], conditions: &[String]) -> Vec<
     found.collect()
 }
 
-fn hosts<'r>(route: &'r RouteConfig) -> impl Iterator<Item = Host<'r>> {
+/// Its hosts.
+pub(super) fn hosts<'r>(route: &'r RouteConfig) -> impl Iterator<Item = Host<'r>> {
     let hosts = &route.matches.hosts;
     let any = hosts.is_empty().then_some(None);
     let of = |host: &'r HostPattern| Some((host.name.as_str(), host.is_suffix, host.port));
     any.into_iter().chain(hosts.iter().map(of))
 }
 
-fn key(path: &PathPattern) -> PathKey<'_> {
+/// The path of a route as what is compared.
+pub(super) fn key(path: &PathPattern) -> PathKey<'_> {
     match path {
         PathPattern::Any => PathKey::Any,
         PathPattern::Exact(path) => PathKey::Exact(path),

@@ -22,23 +22,74 @@ pub struct RouteFound<'a> {
     /// The route.
     pub route: &'a Route,
     /// What does not let its client have it.
-    pub denied: Option<&'a AddressRule>,
+    pub denied: Option<AddressDenied<'a>>,
 }
 
-/// Looks for the route of a request.
+/// A request that has none.
+pub struct Unrouted<'a> {
+    /// Why.
+    pub cause: Cause,
+    /// What does not let its client come in, whatever it asks for: then it is not told that there is no route.
+    pub denied: Option<AddressDenied<'a>>,
+}
+
+/// The access list that does not let a client have what it asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct AddressDenied<'a> {
+    /// The list.
+    pub rule: &'a AddressRule,
+    /// It is one of the listener; else one of the route.
+    pub is_of_listener: bool,
+}
+
+/// Looks for the route of a request, and whether its client may have it.
 ///
 /// # Errors
 /// Its path is refused, or no route takes it.
 #[inline]
-pub fn find<'a>(listener: &'a Listener, head: &'a Head, sender: Sender) -> Result<RouteFound<'a>, Cause> {
+pub fn find<'a>(
+    listener: &'a Listener,
+    head: &'a Head,
+    sender: Sender,
+) -> Result<RouteFound<'a>, Unrouted<'a>> {
     let whole = head.path();
     let sent = &whole[..memchr::memchr(b'?', whole).unwrap_or(whole.len())];
-    let path = path_form::form(sent, &listener.config.normalize).map_err(|_| Cause::BadPath)?;
-    let asked = Asked { head, path: &path, client: client(head, sender, |proxy| listener.trusts(proxy)) };
-    let route = listener.route(&asked).map_err(|_| Cause::BadPath)?.ok_or(Cause::NoRoute)?;
-    let client = asked.client;
-    let denied = route.access.refusal(client);
+    let client = client(head, sender, |proxy| listener.trusts(proxy));
+    let denied = if listener.access.is_empty() { None } else { denied_here(listener, sender, client) };
+    let unrouted = |cause| Unrouted { cause, denied };
+    let path = path_form::form(sent, &listener.config.normalize).map_err(|_| unrouted(Cause::BadPath))?;
+    let asked = Asked { head, path: &path, client };
+    let route = listener.route(&asked).map_err(|_| unrouted(Cause::BadPath))?;
+    let route = route.ok_or(unrouted(Cause::NoRoute))?;
+    let of_route = || {
+        let rule = route.access.refusal(client)?;
+        Some(AddressDenied { rule, is_of_listener: false })
+    };
+    let denied = denied.or_else(of_route);
     Ok(RouteFound { path, client, route, denied })
+}
+
+/// Which list of the listener does not let the client of a request in.
+#[inline]
+#[must_use]
+pub fn denied_by_listener<'a>(
+    listener: &'a Listener,
+    head: &Head,
+    sender: Sender,
+) -> Option<AddressDenied<'a>> {
+    if listener.access.is_empty() {
+        return None;
+    }
+    denied_here(listener, sender, client(head, sender, |proxy| listener.trusts(proxy)))
+}
+
+/// Which list of the listener does not let a client in. Whoever connects was asked at the door, but the lists may be others by now;
+/// and clients of trusted proxies are known only here.
+#[cold]
+fn denied_here(listener: &Listener, sender: Sender, client: Option<IpAddr>) -> Option<AddressDenied<'_>> {
+    let of_peer = if sender.trusted { listener.access.denial(sender.peer) } else { None };
+    let rule = of_peer.or_else(|| listener.access.refusal(client))?;
+    Some(AddressDenied { rule, is_of_listener: true })
 }
 
 /// To which of its destinations a route leads a request.

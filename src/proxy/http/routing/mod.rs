@@ -10,7 +10,7 @@ pub mod answers;
 pub mod found;
 pub mod way;
 
-use found::{Lead, RouteFound, find, lead};
+use found::{Lead, RouteFound, Unrouted, find, lead};
 use way::{Way, Wayfarer};
 
 /// What becomes of a request.
@@ -28,8 +28,8 @@ pub enum Routed<'a> {
     Answer(Box<Way<'a>>),
     /// It is refused; on the way of its route, if it has one.
     Refuse(Cause, Option<Box<Way<'a>>>),
-    /// It is not let through.
-    Deny(Box<Denial>, Box<Way<'a>>),
+    /// It is not let through; on the way of its route, if it has one.
+    Deny(Box<Denial>, Option<Box<Way<'a>>>),
 }
 
 impl<'a> Routed<'a> {
@@ -38,8 +38,8 @@ impl<'a> Routed<'a> {
     pub fn route(&self) -> Option<&'a Route> {
         match self {
             Routed::Forward { route, .. } => Some(route),
-            Routed::Answer(way) | Routed::Deny(_, way) => Some(way.route),
-            Routed::Refuse(_, way) => way.as_ref().map(|way| way.route),
+            Routed::Answer(way) => Some(way.route),
+            Routed::Refuse(_, way) | Routed::Deny(_, way) => way.as_ref().map(|way| way.route),
         }
     }
 }
@@ -50,11 +50,14 @@ pub fn routed<'a>(from: Wayfarer<'a>, record: &Record) -> Routed<'a> {
     let Wayfarer { listener, head, sender, .. } = from;
     let RouteFound { path, client, route, denied } = match find(listener, head, sender) {
         Ok(found) => found,
-        Err(cause) => return Routed::Refuse(cause, None),
+        Err(Unrouted { denied: Some(denied), .. }) => {
+            return Routed::Deny(Box::new(Denial::by_address(denied.rule)), None);
+        }
+        Err(Unrouted { cause, denied: None }) => return Routed::Refuse(cause, None),
     };
-    if let Some(access) = denied {
+    if let Some(denied) = denied {
         let way = Way::new(from, route, path, client, record);
-        return Routed::Deny(Box::new(Denial::by_address(access)), Box::new(way));
+        return Routed::Deny(Box::new(Denial::by_address(denied.rule)), Some(Box::new(way)));
     }
     let destination = match lead(route, listener, head, sender) {
         Lead::To(place) => route.destinations.get(place),
