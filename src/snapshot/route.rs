@@ -9,12 +9,15 @@ use crate::config::model::text::{TextPiece, Variable};
 use crate::config::model::{HashKey, RouteConfig, Timeouts};
 use crate::route::LineEdits;
 use crate::targets::Target;
+use crate::telemetry::access_log::RouteName;
 
 /// One route of a listener, ready for use.
 #[derive(Debug)]
 pub struct Route {
     /// What it says.
     pub config: Arc<RouteConfig>,
+    /// Its name in the access log.
+    pub name: RouteName,
     /// Whose clients may have it, beside what its listener says.
     pub access: AddressRules,
     /// Where its requests go: one, the sides of a split in their order, or none.
@@ -119,14 +122,18 @@ impl Route {
             answer_edits: LineEdits::new(&config.headers.response),
             own_lines,
             is_same_for_all: is_same_for_all(config),
+            name: RouteName::new(&config.name),
             config: Arc::clone(config),
         })
     }
 
-    /// Whether requests that have its path go on as they come, and so do their answers.
+    /// Whether it changes every request that has its path in the same way, and every answer, so that nothing need be known of them.
     #[must_use]
-    pub fn leaves_as_it_is(&self) -> bool {
-        self.config.rewrite.is_none() && self.request_edits.is_empty() && self.answer_edits.is_empty()
+    #[inline]
+    pub fn is_same_for_requests(&self) -> bool {
+        self.config.rewrite.is_none()
+            && self.request_edits.constant().is_some()
+            && self.answer_edits.constant().is_some()
     }
 
     /// Whether it takes every request and hands it on as it comes.

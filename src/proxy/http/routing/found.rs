@@ -13,6 +13,8 @@ use crate::route::path_form::{self, PathFault};
 use crate::route::{Asked, Groups, TextFacts, rewrite, split};
 use crate::snapshot::{Listener, Route};
 
+use super::recent::RecentRoutes;
+
 /// A request that has a route.
 pub struct RouteFound<'a> {
     /// Its path, in the form in which it was matched.
@@ -42,7 +44,7 @@ pub struct AddressDenied<'a> {
     pub is_of_listener: bool,
 }
 
-/// Looks for the route of a request, and whether its client may have it.
+/// Looks for the route of a request, and whether its client may have it. `recent`: where routes are remembered; `None`: nowhere.
 ///
 /// # Errors
 /// Its path is refused, or no route takes it.
@@ -51,22 +53,42 @@ pub fn find<'a>(
     listener: &'a Listener,
     head: &'a Head,
     sender: Sender,
+    recent: Option<&RecentRoutes>,
 ) -> Result<RouteFound<'a>, Unrouted<'a>> {
     let whole = head.path();
     let sent = &whole[..memchr::memchr(b'?', whole).unwrap_or(whole.len())];
     let client = client(head, sender, |proxy| listener.trusts(proxy));
     let denied = if listener.access.is_empty() { None } else { denied_here(listener, sender, client) };
     let unrouted = |cause| Unrouted { cause, denied };
-    let path = path_form::form(sent, &listener.config.normalize).map_err(|_| unrouted(Cause::BadPath))?;
-    let asked = Asked { head, path: &path, client };
-    let route = listener.route(&asked).map_err(|_| unrouted(Cause::BadPath))?;
-    let route = route.ok_or(unrouted(Cause::NoRoute))?;
+    let known = recent.and_then(|recent| recent.find(listener.router().number(), head.authority(), sent));
+    let (path, place) = match known {
+        Some(place) => (Cow::Borrowed(sent), place),
+        None => look(listener, head, (sent, client), recent).map_err(unrouted)?,
+    };
+    let route = listener.route_at(place).ok_or(unrouted(Cause::NoRoute))?;
     let of_route = || {
         let rule = route.access.refusal(client)?;
         Some(AddressDenied { rule, is_of_listener: false })
     };
-    let denied = denied.or_else(of_route);
-    Ok(RouteFound { path, client, route, denied })
+    Ok(RouteFound { path, client, route, denied: denied.or_else(of_route) })
+}
+
+/// The form of the path in which it is matched, and the place of the route.
+#[inline(never)]
+fn look<'a>(
+    listener: &'a Listener,
+    head: &'a Head,
+    (sent, client): (&'a [u8], Option<IpAddr>),
+    recent: Option<&RecentRoutes>,
+) -> Result<(Cow<'a, [u8]>, usize), Cause> {
+    let path = path_form::form(sent, &listener.config.normalize).map_err(|_| Cause::BadPath)?;
+    let router = listener.router();
+    let found = router.look(&Asked { head, path: &path, client }).map_err(|_| Cause::BadPath)?;
+    let place = found.place.ok_or(Cause::NoRoute)?;
+    if let Some(recent) = recent.filter(|_| found.is_by_place_alone && *path == *sent) {
+        recent.note(router.number(), head.authority(), sent, place);
+    }
+    Ok((path, place))
 }
 
 /// Which list of the listener does not let the client of a request in.
@@ -85,7 +107,7 @@ pub fn denied_by_listener<'a>(
 
 /// Which list of the listener does not let a client in. Whoever connects was asked at the door, but the lists may be others by now;
 /// and clients of trusted proxies are known only here.
-#[cold]
+#[inline(never)]
 fn denied_here(listener: &Listener, sender: Sender, client: Option<IpAddr>) -> Option<AddressDenied<'_>> {
     let of_peer = if sender.trusted { listener.access.denial(sender.peer) } else { None };
     let rule = of_peer.or_else(|| listener.access.refusal(client))?;
