@@ -8,7 +8,7 @@ use super::access;
 use super::certificates::Certs;
 use super::ends::ends;
 use super::every_key::rows;
-use super::validator::{faults, matches};
+use super::validator::faults;
 use super::*;
 use crate::config::raw::{Key, SHAPES};
 use crate::config::yaml::{self, Node, Typed};
@@ -472,7 +472,7 @@ fn defaults_of_the_schema_are_what_holds_without_a_key() {
 }
 
 /// The schema of one key.
-fn schema_of(path: &str) -> Value {
+pub(super) fn schema_of(path: &str) -> Value {
     let steps = path.replace("[]", "").replace("<name>.", "");
     steps.split('.').fold(schema(), |schema, step| {
         let inside = |schema: &Value| {
@@ -483,22 +483,4 @@ fn schema_of(path: &str) -> Value {
         let choices = schema["anyOf"].as_array().map(Vec::as_slice).unwrap_or_default().iter();
         inside(&schema).or_else(|| choices.rev().find_map(inside)).unwrap()
     })
-}
-
-mod patterns {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::config::units;
-
-    proptest! {
-        /// The schema's idea of a time or a size is the reader's.
-        #[test]
-        fn read_what_the_units_read(text in "[0-9]{0,3}[.]?[0-9]{0,2}( |ms|s|m|h|d|k|K|kB|KiB|mib|B|x){0,2}[0-9]{0,2}(s|m|)") {
-            let time = schema_of("shutdown_timeout");
-            let size = schema_of("targets.<name>.limits.head_size");
-            prop_assert_eq!(matches(&time["pattern"], &text), units::duration(&text).is_ok());
-            prop_assert_eq!(matches(&size["pattern"], &text), units::size(&text).is_ok());
-        }
-    }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::reach::{Host, PathKey, hosts, key};
+use super::reach::{PathKey, RouteHost, hosts, key};
 use crate::config::model::RouteConfig;
 use crate::config::model::route::PathPattern;
 
@@ -54,8 +54,8 @@ pub(super) fn gaps(routes: &[RouteConfig]) -> BTreeSet<Gap> {
 /// Routes by host and path.
 struct Areas<'r> {
     routes: &'r [RouteConfig],
-    all: HashMap<(Host<'r>, PathKey<'r>), Vec<usize>>,
-    by_path: HashMap<PathKey<'r>, Vec<(Host<'r>, usize)>>,
+    all: HashMap<(RouteHost<'r>, PathKey<'r>), Vec<usize>>,
+    by_path: HashMap<PathKey<'r>, Vec<(RouteHost<'r>, usize)>>,
 }
 
 impl<'r> Areas<'r> {
@@ -72,7 +72,7 @@ impl<'r> Areas<'r> {
     }
 
     /// Routes for all that a guard is for, and for all of its paths on some of its hosts.
-    fn around(&self, guard: usize, host: Host<'r>, found: &mut BTreeSet<Gap>) {
+    fn around(&self, guard: usize, host: RouteHost<'r>, found: &mut BTreeSet<Gap>) {
         let route = &self.routes[guard];
         let paths = wider_paths(&route.matches.path);
         let own = rank(route, host, guard);
@@ -108,7 +108,7 @@ impl<'r> Areas<'r> {
     }
 
     /// Guards around a route: for all of its hosts, and for more paths.
-    fn inside(&self, open: usize, host: Host<'r>, found: &mut BTreeSet<Gap>) {
+    fn inside(&self, open: usize, host: RouteHost<'r>, found: &mut BTreeSet<Gap>) {
         let route = &self.routes[open];
         let paths = wider_paths(&route.matches.path);
         for around in wider_hosts(host) {
@@ -142,7 +142,7 @@ fn conditions(route: &RouteConfig) -> usize {
 }
 
 /// Where a route comes among others that could have the same request: the smallest is asked first (see docs/routing.md).
-fn rank(route: &RouteConfig, host: Host<'_>, place: usize) -> impl Ord + use<> {
+fn rank(route: &RouteConfig, host: RouteHost<'_>, place: usize) -> impl Ord + use<> {
     let order = route.order.map_or(u64::MAX, u64::from);
     let host = match host {
         Some((name, false, port)) => (0, usize::MAX - name.len(), port.is_none()),
@@ -172,7 +172,7 @@ fn wider_paths(path: &PathPattern) -> Vec<PathKey<'_>> {
 }
 
 /// The hosts of routes that are for all that this one is for, itself included.
-fn wider_hosts(host: Host<'_>) -> Vec<Host<'_>> {
+fn wider_hosts(host: RouteHost<'_>) -> Vec<RouteHost<'_>> {
     let mut hosts = vec![None, host];
     if let Some((name, is_suffix, port)) = host {
         let dots = name.match_indices('.').map(|(dot, _)| (&name[dot + 1..], true));
@@ -187,7 +187,7 @@ fn wider_hosts(host: Host<'_>) -> Vec<Host<'_>> {
 }
 
 /// Whether a host is one of those that another stands for, and not that one itself.
-fn is_inside(inner: Host<'_>, outer: Host<'_>) -> bool {
+fn is_inside(inner: RouteHost<'_>, outer: RouteHost<'_>) -> bool {
     match (inner, outer) {
         (Some(_), None) => true,
         (Some((name, is_suffix, port)), Some((of, true, outer_port))) => {
