@@ -9,10 +9,14 @@ use crate::config::model::AccessList;
 
 /// A file of two networks.
 pub(super) fn networks() -> String {
-    static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
-    let file = FOLDER.path().join("networks.txt");
-    std::fs::write(&file, "# ours\n10.0.0.0/8\n2001:db8::/32\n").unwrap();
-    file.display().to_string()
+    // Written once: others read it meanwhile.
+    static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "# ours\n10.0.0.0/8\n2001:db8::/32\n";
+        std::fs::write(folder.path().join("networks.txt"), text).unwrap();
+        folder
+    });
+    FOLDER.path().join("networks.txt").display().to_string()
 }
 
 /// A list at the top level, and a listener beside it.
@@ -20,8 +24,8 @@ fn named(keys: &str) -> String {
     format!("access_lists: {{offices: {{{keys}}}}}\n{}", front("protocol: http"))
 }
 
-fn first(config: &Config) -> &AccessList {
-    &config.access_lists[0]
+fn any(lists: &[Arc<AccessList>], is_it: impl Fn(&AccessList) -> bool) -> bool {
+    lists.iter().any(|list| is_it(list))
 }
 
 fn on_route(config: &Config) -> &[Arc<AccessList>] {
@@ -31,86 +35,88 @@ fn on_route(config: &Config) -> &[Arc<AccessList>] {
 /// Keys of access lists, each with a text in which it stands and what it changes.
 pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
     vec![
-        ("access_lists", named("allow: 10.0.0.0/8"), |c| first(c).name.as_deref() == Some("offices")),
+        ("access_lists", named("allow: 10.0.0.0/8"), |c| {
+            any(&c.access_lists, |list| list.name.as_deref() == Some("offices"))
+        }),
         ("access_lists.<name>.allow", named("allow: [10.0.0.0/8, '::1']"), |c| {
-            first(c).allow.len() == 2 && first(c).is_closed
+            any(&c.access_lists, |list| list.allow.len() == 2 && list.is_closed)
         }),
         ("access_lists.<name>.deny", named("deny: 10.0.0.0/8"), |c| {
-            first(c).deny.len() == 1 && !first(c).is_closed
+            any(&c.access_lists, |list| list.deny.len() == 1 && !list.is_closed)
         }),
         (
             "access_lists.<name>.allow_file",
             named(&format!("allow: '::1', allow_file: {}", networks())),
-            |c| first(c).allow.len() == 3 && first(c).is_closed,
+            |c| any(&c.access_lists, |list| list.allow.len() == 3 && list.is_closed),
         ),
         ("access_lists.<name>.deny_file", named(&format!("deny_file: {}", networks())), |c| {
-            first(c).deny.len() == 2 && !first(c).is_closed
+            any(&c.access_lists, |list| list.deny.len() == 2 && !list.is_closed)
         }),
         ("access_lists.<name>.status", named("deny: 10.0.0.0/8, status: 401"), |c| {
-            first(c).status == Some(401)
+            any(&c.access_lists, |list| list.status == Some(401))
         }),
         ("blacklisted_ips", format!("blacklisted_ips: [10.0.0.9]\n{WEB}"), |c| {
-            of(c).access[0].deny.len() == 1 && of(c).access[0].status == Some(401)
+            any(&of(c).access, |list| list.deny.len() == 1 && list.status == Some(401))
         }),
         ("targets.<name>.access", target("access: {deny: 10.0.0.0/8}"), |c| of(c).access.len() == 1),
         ("targets.<name>.access.allow", target("access: {allow: 10.0.0.0/8}"), |c| {
-            of(c).access.iter().any(|list| list.allow.len() == 1)
+            any(&of(c).access, |list| list.allow.len() == 1)
         }),
         ("targets.<name>.access.deny", target("access: {deny: 10.0.0.0/8}"), |c| {
-            of(c).access.iter().any(|list| list.deny.len() == 1)
+            any(&of(c).access, |list| list.deny.len() == 1)
         }),
         (
             "targets.<name>.access.allow_file",
             target(&format!("access: {{allow_file: {}}}", networks())),
-            |c| of(c).access.iter().any(|list| list.allow.len() == 2),
+            |c| any(&of(c).access, |list| list.allow.len() == 2),
         ),
         ("targets.<name>.access.deny_file", target(&format!("access: {{deny_file: {}}}", networks())), |c| {
-            of(c).access.iter().any(|list| list.deny.len() == 2)
+            any(&of(c).access, |list| list.deny.len() == 2)
         }),
         ("targets.<name>.access.status", target("access: {deny: '::1', status: drop}"), |c| {
-            of(c).access.iter().any(|list| list.status.is_none())
+            any(&of(c).access, |list| list.status.is_none())
         }),
         ("listeners.<name>.access", front("access: {deny: 10.0.0.0/8}"), |c| of(c).access.len() == 1),
         ("listeners.<name>.access.allow", front("access: {allow: 10.0.0.0/8}"), |c| {
-            of(c).access.iter().any(|list| list.allow.len() == 1)
+            any(&of(c).access, |list| list.allow.len() == 1)
         }),
         ("listeners.<name>.access.deny", front("access: {deny: 10.0.0.0/8}"), |c| {
-            of(c).access.iter().any(|list| list.deny.len() == 1)
+            any(&of(c).access, |list| list.deny.len() == 1)
         }),
         (
             "listeners.<name>.access.allow_file",
             front(&format!("access: {{allow_file: {}}}", networks())),
-            |c| of(c).access.iter().any(|list| list.allow.len() == 2),
+            |c| any(&of(c).access, |list| list.allow.len() == 2),
         ),
         (
             "listeners.<name>.access.deny_file",
             front(&format!("access: {{deny_file: {}}}", networks())),
-            |c| of(c).access.iter().any(|list| list.deny.len() == 2),
+            |c| any(&of(c).access, |list| list.deny.len() == 2),
         ),
         ("listeners.<name>.access.status", front("access: {deny: '::1', status: drop}"), |c| {
-            of(c).access.iter().any(|list| list.status.is_none())
+            any(&of(c).access, |list| list.status.is_none())
         }),
         ("listeners.<name>.routes[].access", route("access: {deny: 10.0.0.0/8}"), |c| {
-            on_route(c)[0].status == Some(403)
+            any(on_route(c), |list| list.status == Some(403))
         }),
         ("listeners.<name>.routes[].access.allow", route("access: {allow: [10.0.0.0/8, '::1']}"), |c| {
-            on_route(c)[0].allow.len() == 2
+            any(on_route(c), |list| list.allow.len() == 2)
         }),
         ("listeners.<name>.routes[].access.deny", route("access: {deny: 10.0.0.0/8}"), |c| {
-            on_route(c)[0].deny.len() == 1
+            any(on_route(c), |list| list.deny.len() == 1)
         }),
         (
             "listeners.<name>.routes[].access.allow_file",
             route(&format!("access: {{allow_file: {}}}", networks())),
-            |c| on_route(c)[0].allow.len() == 2,
+            |c| any(on_route(c), |list| list.allow.len() == 2),
         ),
         (
             "listeners.<name>.routes[].access.deny_file",
             route(&format!("access: {{deny_file: {}}}", networks())),
-            |c| on_route(c)[0].deny.len() == 2,
+            |c| any(on_route(c), |list| list.deny.len() == 2),
         ),
         ("listeners.<name>.routes[].access.status", route("access: {deny: 10.0.0.0/8, status: Drop}"), |c| {
-            on_route(c)[0].status.is_none()
+            any(on_route(c), |list| list.status.is_none())
         }),
     ]
 }
@@ -252,7 +258,7 @@ fn ways_around_a_route_that_protects_are_told_with_both_places() {
     assert_eq!(
         loaded.warnings,
         [
-            "./t.yaml:1: the route `=/a/b` gets requests for what `p` (./t.yaml:1) protects by `access`, and has none itself: it is asked first"
+            "t.yaml:1: the route `=/a/b` gets requests for what `p` (t.yaml:1) protects by `access`, and has none itself: it is asked first"
         ]
     );
 }
