@@ -41,7 +41,6 @@ use super::units::show_duration;
 pub use backend::BackendRules;
 use bounds::Serves;
 pub(super) use clashes::identity;
-use gate::access::AccessLists;
 pub(super) use instance::accept as instance;
 pub(super) use loops::leads_to;
 use owner::KeyOwner;
@@ -95,7 +94,10 @@ pub(super) fn accept(
             let networks: Vec<String> = networks.iter().map(ToString::to_string).collect();
             format!("[{}]", networks.join(", "))
         });
+    let blacklisted = gate::access::blacklisted(raw, report, rows);
     let top = TopLevel {
+        lists: gate::access::lists(&raw.access_lists, report, rows),
+        blacklisted,
         rates: gate::rate::limits(&raw.rate_limits, rows),
         address,
         interval: raw.interval.clone(),
@@ -103,7 +105,6 @@ pub(super) fn accept(
         algorithm: raw.algorithm.clone(),
         zone: zone(raw, rows),
     };
-    let lists = gate::access::lists(&raw.access_lists, report, rows);
     let reached = reached(raw, report);
     let mut listeners = Vec::with_capacity(raw.targets.len() + raw.listeners.len());
     let mut owners = Vec::with_capacity(listeners.capacity());
@@ -122,7 +123,7 @@ pub(super) fn accept(
     }
     for raw in &raw.listeners {
         let owner = KeyOwner::listener(raw);
-        listeners.push(long_form(raw, &owner, &targets, (&top, &lists), report, rows));
+        listeners.push(long_form(raw, &owner, &targets, &top, report, rows));
         owners.push(owner);
     }
     clashes::names(&owners, report);
@@ -131,7 +132,7 @@ pub(super) fn accept(
     loops::refuse(&raw.targets, &all, top.address.value, report);
     clashes::admin(&all, admin.as_deref().zip(admin::spot(&raw.admin)), report);
     let tests = tests(raw, rows);
-    let access_lists = lists.in_order(&raw.access_lists);
+    let access_lists = top.lists.in_order(&raw.access_lists);
     let rate_limits = top.rates.in_order(&raw.rate_limits);
     let config = Config {
         instance,
@@ -182,7 +183,7 @@ fn long_form(
     raw: &RawListenerConfig,
     owner: &KeyOwner<'_>,
     targets: &[TargetConfig],
-    (top, lists): (&TopLevel<'_>, &AccessLists<'_>),
+    top: &TopLevel<'_>,
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> ListenerConfig {
@@ -194,7 +195,7 @@ fn long_form(
     let binds = listener::binds(owner, top, report, rows);
     let is_secured = !matches!(raw.tls, Field::Absent);
     let (_, client) = bounds::timeouts(owner, None, Serves::Clients, is_http, is_secured, report, rows);
-    let mut accepted = listener::accept(owner, spoken, client, binds, report, rows);
+    let mut accepted = listener::accept(owner, spoken, client, binds, top, report, rows);
     accepted.rate_limits =
         gate::rate::accept(&raw.own.rate_limit, &owner.path("rate_limit"), is_http, &top.rates, report, rows);
     if raw.routes.is_empty() && !raw.has_routes {
@@ -205,7 +206,7 @@ fn long_form(
         targets.iter().map(|target| (target.name.as_str(), target.timeouts.idle)).collect();
     let names = targets.iter().map(|target| (target.name.as_str(), target.protocol)).collect();
     route::edit_rows(&raw.headers, owner.path("").trim_end_matches('.'), rows);
-    let of_clients = (lists, &top.rates);
+    let of_clients = (&top.lists, &top.rates);
     let routes =
         route::accept_all(&raw.routes, owner, &names, &raw.headers, of_clients, report, rows).into_iter();
     // Of two levels the nearest says how long: the route's stands there already.

@@ -2,6 +2,7 @@
 
 use crate::access::AddressRule;
 use crate::message::Cause;
+use crate::proxy::http::own;
 
 /// Why a request is not let through, and what its client gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,12 @@ pub struct Denial {
 }
 
 impl Denial {
+    /// That of a cause that speaks for itself.
+    #[must_use]
+    pub fn of(cause: Cause) -> Denial {
+        Denial { cause, status: Some(own::status_of(cause)), lines: Vec::new() }
+    }
+
     /// That of a client that an access list does not let in.
     #[must_use]
     pub fn by_address(rule: &AddressRule) -> Denial {

@@ -1,7 +1,9 @@
 //! Whether a request may have what its route leads to: the step of [`exchange`](super::exchange::exchange) behind the route and before
 //! the target. What the checks decide by is in `access`, where no HTTP is known.
 
+mod at_the_door;
 mod denial;
 pub mod rate;
 
+pub use at_the_door::at_the_door;
 pub use denial::Denial;

@@ -24,12 +24,11 @@ pub async fn refuse<E: Edge>(
     way: Option<&Way<'_>>,
     cause: Cause,
 ) -> After {
-    let denial = Denial { cause, status: Some(own::status_of(cause)), lines: Vec::new() };
-    refuse_with(ctx, edge, recording, head, way, denial).await
+    deny(ctx, edge, recording, head, way, Denial::of(cause)).await
 }
 
 /// The same in the words of `denial`.
-async fn refuse_with<E: Edge>(
+pub async fn deny<E: Edge>(
     ctx: &WorkerCtx,
     edge: &mut E,
     recording: &mut Recording<'_>,
@@ -91,7 +90,7 @@ pub async fn answer_here<'a, E: Edge>(
         // Whoever calls has taken this way already.
         Routed::Forward(..) => refuse(ctx, edge, recording, head, None, Cause::Internal).await,
         Routed::Refuse(cause, way) => refuse(ctx, edge, recording, head, way.as_ref(), cause).await,
-        Routed::Deny(denial, way) => refuse_with(ctx, edge, recording, head, Some(&way), *denial).await,
+        Routed::Deny(denial, way) => deny(ctx, edge, recording, head, way.as_ref(), *denial).await,
         Routed::Answer(way) => {
             let to_head = head.method() == b"HEAD";
             let (mut answer, mut body) = match &way.route.config.action {
