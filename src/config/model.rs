@@ -4,6 +4,7 @@
 //! listener, a catch-all route and a target. Anyone may import this file; it imports nothing of ours.
 
 mod admin;
+pub mod auth;
 pub mod balance;
 mod instance;
 mod log;
@@ -25,6 +26,7 @@ use std::time::{Duration, SystemTime};
 use ipnet::IpNet;
 
 pub use admin::{AdminAccess, AdminToken, Scope};
+pub use auth::{Auth, AuthKind, BasicAuth, ForwardAuth, PasswordHash, User};
 pub use balance::{BackendState, Balance, HashKey, Policy, Portion, Sticky};
 pub use instance::{AdminSocket, Instance};
 pub use log::{AccessLog, EventFormat, LogFormat, LogPath, Share};
