@@ -73,7 +73,7 @@ fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut
     }
     let form = path_form::form(sent, &listener.config.normalize).ok();
     chain.path = Some(PathTaken { sent: shown(sent), taken: form.as_deref().map(shown) });
-    let found = find(listener, head, sender);
+    let found = find(listener, head, sender, None);
     if let (Some(path), Ok(_) | Err(Cause::NoRoute)) = (&form, &found) {
         let asked = Asked { head, path, client: chain.client };
         let is_it = |route: &Route| found.as_ref().is_ok_and(|found| std::ptr::eq(found.route, route));

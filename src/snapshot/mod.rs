@@ -16,8 +16,7 @@ use rustls::ServerConfig;
 use crate::config::model::{self, Normalize};
 use crate::message::{BackendId, ListenerId, TargetId};
 use crate::net::now;
-use crate::route::path_form::PathFault;
-use crate::route::{Asked, Router};
+use crate::route::Router;
 use crate::slots::{HeldSlot, Slots};
 use crate::targets::{Gone, Prepared, Registry, Target};
 use crate::telemetry::access_log::Names;
@@ -78,12 +77,11 @@ impl Listener {
         Some((route, route.destinations.first()?))
     }
 
-    /// The route that a request belongs to; `None`: there is none.
-    ///
-    /// # Errors
-    /// A backend may take its path for one of another route.
-    pub fn route(&self, asked: &Asked<'_>) -> Result<Option<&Route>, PathFault> {
-        Ok(self.router.find(asked)?.and_then(|place| self.routes.get(place)))
+    /// The route at this place.
+    #[must_use]
+    #[inline]
+    pub fn route_at(&self, place: usize) -> Option<&Route> {
+        self.routes.get(place)
     }
 
     /// How its routes are found.

@@ -118,10 +118,13 @@ impl Route {
         })
     }
 
-    /// Whether requests that have its path go on as they come, and so do their answers.
+    /// Whether it changes every request that has its path in the same way, and every answer, so that nothing need be known of them.
     #[must_use]
-    pub fn leaves_as_it_is(&self) -> bool {
-        self.config.rewrite.is_none() && self.request_edits.is_empty() && self.answer_edits.is_empty()
+    #[inline]
+    pub fn is_same_for_requests(&self) -> bool {
+        self.config.rewrite.is_none()
+            && self.request_edits.constant().is_some()
+            && self.answer_edits.constant().is_some()
     }
 
     /// Whether it takes every request and hands it on as it comes.

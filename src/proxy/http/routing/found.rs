@@ -13,6 +13,8 @@ use crate::route::path_form::{self, PathFault};
 use crate::route::{Asked, Groups, TextFacts, rewrite, split};
 use crate::snapshot::{Listener, Route};
 
+use super::recent::RecentRoutes;
+
 /// A request that has a route.
 pub struct RouteFound<'a> {
     /// Its path, in the form in which it was matched.
@@ -25,20 +27,46 @@ pub struct RouteFound<'a> {
     pub denied: Option<&'a InlineAccess>,
 }
 
-/// Looks for the route of a request.
+/// Looks for the route of a request. `recent`: where that is remembered; `None`: nowhere.
 ///
 /// # Errors
 /// Its path is refused, or no route takes it.
 #[inline]
-pub fn find<'a>(listener: &'a Listener, head: &'a Head, sender: Sender) -> Result<RouteFound<'a>, Cause> {
+pub fn find<'a>(
+    listener: &'a Listener,
+    head: &'a Head,
+    sender: Sender,
+    recent: Option<&RecentRoutes>,
+) -> Result<RouteFound<'a>, Cause> {
     let whole = head.path();
     let sent = &whole[..memchr::memchr(b'?', whole).unwrap_or(whole.len())];
-    let path = path_form::form(sent, &listener.config.normalize).map_err(|_| Cause::BadPath)?;
-    let asked = Asked { head, path: &path, client: client(head, sender, |proxy| listener.trusts(proxy)) };
-    let route = listener.route(&asked).map_err(|_| Cause::BadPath)?.ok_or(Cause::NoRoute)?;
-    let client = asked.client;
+    let client = client(head, sender, |proxy| listener.trusts(proxy));
+    let known = recent.and_then(|recent| recent.find(listener.router().number(), head.authority(), sent));
+    let (path, place) = match known {
+        Some(place) => (Cow::Borrowed(sent), place),
+        None => look(listener, head, (sent, client), recent)?,
+    };
+    let route = listener.route_at(place).ok_or(Cause::NoRoute)?;
     let denied = route.config.access.as_ref().filter(|access| !lets_in(access, client));
     Ok(RouteFound { path, client, route, denied })
+}
+
+/// The form of the path in which it is matched, and the place of the route.
+#[inline(never)]
+fn look<'a>(
+    listener: &'a Listener,
+    head: &'a Head,
+    (sent, client): (&'a [u8], Option<IpAddr>),
+    recent: Option<&RecentRoutes>,
+) -> Result<(Cow<'a, [u8]>, usize), Cause> {
+    let path = path_form::form(sent, &listener.config.normalize).map_err(|_| Cause::BadPath)?;
+    let router = listener.router();
+    let found = router.look(&Asked { head, path: &path, client }).map_err(|_| Cause::BadPath)?;
+    let place = found.place.ok_or(Cause::NoRoute)?;
+    if let Some(recent) = recent.filter(|_| found.is_by_place_alone && *path == *sent) {
+        recent.note(router.number(), head.authority(), sent, place);
+    }
+    Ok((path, place))
 }
 
 /// To which of its destinations a route leads a request.
