@@ -37,23 +37,17 @@ impl Auth {
 pub struct BasicAuth {
     /// What the users are asked for.
     pub realm: String,
-    /// In the order of the file; each name once.
+    /// By name; each name once.
     pub users: Arc<[User]>,
 }
 
 /// Somebody who may come in.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// Without a colon, at most 255 bytes.
     pub name: String,
     /// What their password is compared with.
     pub hash: PasswordHash,
-}
-
-impl std::fmt::Debug for User {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("User").field("name", &self.name).finish_non_exhaustive()
-    }
 }
 
 /// A hash as it stands in a file of users, known to be well-formed.
@@ -63,6 +57,15 @@ pub enum PasswordHash {
     Bcrypt(Box<str>),
     /// `$argon2id$`.
     Argon2(Box<str>),
+}
+
+impl std::fmt::Debug for PasswordHash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            PasswordHash::Bcrypt(_) => "Bcrypt(…)",
+            PasswordHash::Argon2(_) => "Argon2(…)",
+        })
+    }
 }
 
 impl PasswordHash {
