@@ -6,7 +6,7 @@
 
 use crate::config::model::Text;
 use crate::config::model::route::HeaderEdit;
-use crate::message::{Fields, Head, HeadLine, HeaderField, Span};
+use crate::message::{Fields, Head, HeadLine, HeaderField};
 
 use super::facts::TextFacts;
 use super::render::{header_value, is_field_value};
@@ -40,23 +40,39 @@ pub struct LineEdits {
 /// A name whose lines go, also where it is spelled with `_` for `-`: some backends make no difference, and a client must not be taken
 /// for us there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct GoneName(Box<[u8]>);
+struct GoneName {
+    /// With `-`, in lower case.
+    name: Box<[u8]>,
+    /// What a line is indexed as that may have this name, however that is spelled; empty: it may be any.
+    fields: Fields,
+}
 
 impl GoneName {
     fn of(name: &str) -> GoneName {
-        GoneName(name.bytes().map(folded).collect())
+        let name: Box<[u8]> = name.bytes().map(folded).collect();
+        // The names of fields that we know have no `_`, so another spelling of an unknown one is unknown as well.
+        let fields = match HeaderField::classify(&name) {
+            HeaderField::Other => Fields::of(&[HeaderField::Other, HeaderField::Ours]),
+            _ => Fields::default(),
+        };
+        GoneName { name, fields }
     }
 
     /// Whether a head has a line of this name.
     fn is_in(&self, head: &Head) -> bool {
+        if self.fields != Fields::default() && !head.fields().meets(self.fields) {
+            return false;
+        }
         // Nearly all lines are told by the length of their name.
-        let as_long = |name: Span| (name.end - name.start) as usize == self.0.len();
-        let mut names = head.lines().iter().map(HeadLine::name).filter(|&name| as_long(name));
+        let length = u32::try_from(self.name.len()).unwrap_or(u32::MAX);
+        let mut names =
+            head.lines().iter().map(HeadLine::name).filter(|name| name.end - name.start == length);
         names.any(|name| self.is(head.at(name)))
     }
 
     fn is(&self, name: &[u8]) -> bool {
-        self.0.len() == name.len() && name.iter().zip(&self.0).all(|(&byte, &wanted)| folded(byte) == wanted)
+        self.name.len() == name.len()
+            && name.iter().zip(&self.name).all(|(&byte, &wanted)| folded(byte) == wanted)
     }
 }
 

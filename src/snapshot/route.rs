@@ -8,12 +8,15 @@ use crate::config::model::text::{TextPiece, Variable};
 use crate::config::model::{HashKey, RouteConfig, Timeouts};
 use crate::route::LineEdits;
 use crate::targets::Target;
+use crate::telemetry::access_log::RouteName;
 
 /// One route of a listener, ready for use.
 #[derive(Debug)]
 pub struct Route {
     /// What it says.
     pub config: Arc<RouteConfig>,
+    /// Its name in the access log.
+    pub name: RouteName,
     /// Where its requests go: one, the sides of a split in their order, or none.
     pub destinations: Vec<Destination>,
     /// Who gets copies.
@@ -114,6 +117,7 @@ impl Route {
             answer_edits: LineEdits::new(&config.headers.response),
             own_lines,
             is_same_for_all: is_same_for_all(config),
+            name: RouteName::new(&config.name),
             config: Arc::clone(config),
         })
     }

@@ -106,7 +106,7 @@ pub async fn exchange<E: Edge>(
             let from = Wayfarer { ctx, listener, head, sender, secured: edge.secured() };
             match routed(from, recording.record) {
                 Routed::Forward(destination, way) => {
-                    recording.on(&way.route.config.name);
+                    recording.on(&way.route.name);
                     if let Some(target) = &way.route.mirror {
                         let id = recording.record.id;
                         mirror_to(request, edge, body, (&way, destination), target, (sender, id));

@@ -85,7 +85,7 @@ pub async fn answer_here<'a, E: Edge>(
     routed: Routed<'a>,
 ) -> After {
     if let Some(route) = routed.route() {
-        recording.on(&route.config.name);
+        recording.on(&route.name);
     }
     match routed {
         // Whoever calls has taken this way already.
