@@ -25,6 +25,8 @@ pub struct Chain {
     pub route: Option<String>,
     /// What the `access` of the route says, if it has any.
     pub access: Option<Access>,
+    /// How its client has to show who it is before anything else is done, if it has to.
+    pub auth: Option<String>,
     /// Who gets a copy, and of how many.
     pub copies: Option<String>,
     /// What becomes of it.
@@ -157,6 +159,9 @@ impl Chain {
             Some(Access::LetIn) => lines.push(row("access", "lets the client in")),
             Some(Access::Denied) => lines.push(row("access", "does not let the client in")),
             None => {}
+        }
+        if let Some(auth) = &self.auth {
+            lines.push(row("auth", auth));
         }
         self.verdict.tell(&mut lines);
         if let Some(mirror) = &self.copies {

@@ -6,7 +6,7 @@ use super::chain::{Access, Chain, Destiny, PassedOver, PathTaken};
 use super::listener::{NoListener, listener};
 use super::sample::{SampleSent, shown};
 use crate::config::model::route::Action;
-use crate::config::model::{RouteConfig, SampleRequest};
+use crate::config::model::{Auth, AuthKind, RouteConfig, SampleRequest};
 use crate::message::{Cause, Head};
 use crate::proxy::http::h1::parse;
 use crate::proxy::http::hash_key::{Sender, client};
@@ -35,6 +35,7 @@ pub fn decide(listeners: &[Arc<Listener>], request: &SampleRequest) -> Result<Ch
         not_more: 0,
         route: None,
         access: None,
+        auth: None,
         copies: None,
         verdict: Destiny::Dropped,
     };
@@ -85,13 +86,14 @@ fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut
         Err(cause) => return refused(cause),
     };
     chain.route = Some(route.config.name.clone());
-    if route.config.access.is_some() {
+    if !route.access.is_empty() {
         chain.access = Some(if denied.is_some() { Access::Denied } else { Access::LetIn });
     }
-    if let Some(access) = denied {
-        let Some(status) = access.status else { return Destiny::Dropped };
+    if let Some(rule) = denied {
+        let Some(status) = rule.list.status else { return Destiny::Dropped };
         return sample.answered(route, &path, status, Some(Cause::AccessDenied));
     }
+    chain.auth = route.config.auth.as_deref().map(asked);
     let mirror = route.config.mirror.as_ref();
     chain.copies = mirror.map(|mirror| format!("{} of such requests to `{}`", mirror.share, mirror.target));
     match (&route.config.action, lead(route, listener, head, sender)) {
@@ -104,6 +106,16 @@ fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut
             forwarded(&sample, route, &path, &places)
         }
         (_, Lead::Nowhere) => refused(Cause::NoBackend),
+    }
+}
+
+/// How a client has to show who it is, in words. Whether it does nobody can tell beforehand: the rest is said of one that is let in.
+fn asked(auth: &Auth) -> String {
+    match &auth.kind {
+        AuthKind::Basic(_) => format!("`{}` asks for a name and a password; the rest is for those who are let in", auth.name),
+        AuthKind::Forward(forward) => {
+            format!("`{}` asks the target `{}`; the rest is for those who are let in", auth.name, forward.target)
+        }
     }
 }
 

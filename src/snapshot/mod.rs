@@ -13,10 +13,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use ipnet::IpNet;
 use rustls::ServerConfig;
 
+use crate::access::passwords::Passwords;
+use crate::access::{AddressRules, RuleStock};
+use crate::config::model::route::HeaderEdit;
 use crate::config::model::{self, Normalize};
 use crate::message::{BackendId, ListenerId, TargetId};
 use crate::net::now;
-use crate::route::Router;
+use crate::route::{LineEdits, Router};
 use crate::slots::{HeldSlot, Slots};
 use crate::targets::{Gone, Prepared, Registry, Target};
 use crate::telemetry::access_log::Names;
@@ -24,7 +27,7 @@ use crate::tick::Tick;
 use crate::tls::{Tickets, server_config};
 
 pub use connections::{ConnectionLimits, CountedConnection, ListenerCounts};
-pub use route::{Destination, RequestRules, Route};
+pub use route::{Destination, RequestRules, Route, RouteAuth};
 
 /// One listener under one config, ready for use. A connection holds it, and with it all that it may come to: a request
 /// that has taken it sees one config to its end.
@@ -34,6 +37,10 @@ pub struct Listener {
     pub id: ListenerId,
     /// Its policies.
     pub config: model::ListenerConfig,
+    /// Whose clients may come in at all.
+    pub access: AddressRules,
+    /// Which lines of clients go before anything is decided: those by which backends are told who a client is.
+    pub told: LineEdits,
     /// What TLS sessions of its clients are made with; `None`: plain.
     pub tls: Option<Arc<ServerConfig>>,
     /// What outlives this config.
@@ -142,6 +149,8 @@ pub struct Snapshot {
     /// Who was not there under the config before and may have a number that was somebody's.
     pub given: Given,
     by_name: HashMap<String, usize>,
+    /// Its access lists, ready to be asked.
+    rules: RuleStock,
 }
 
 /// Numbers that mean somebody new.
@@ -175,6 +184,7 @@ impl Draft {
 pub struct Snapshots {
     registry: Registry,
     tickets: Arc<Tickets>,
+    passwords: Arc<Passwords>,
     listener_numbers: Slots,
     current: Mutex<Option<Arc<Snapshot>>>,
     made: Mutex<Vec<Weak<Snapshot>>>,
@@ -217,8 +227,10 @@ impl Snapshots {
         let trusted: Arc<[IpNet]> = config.trusted_proxies.as_slice().into();
         let named: HashMap<&str, &Arc<Target>> =
             targets.iter().map(|target| (&*target.name, target)).collect();
-        let listener = |config| self.listener(config, &named, &trusted, before);
+        let mut rules = RuleStock::after(before.map(|before| &before.rules));
+        let listener = |config| self.listener(config, &named, &trusted, &mut rules, before);
         let listeners: Vec<Arc<Listener>> = config.listeners.iter().map(listener).collect();
+        let rules = rules.settled();
         let mut names = before.map(|before| before.names.clone()).unwrap_or_default();
         let given = given(before, &listeners, &targets);
         let is_new: HashSet<ListenerId> = given.listeners.iter().copied().collect();
@@ -239,7 +251,8 @@ impl Snapshots {
         let by_name =
             listeners.iter().zip(0..).map(|(listener, place)| (listener.config.name.clone(), place));
         let by_name = by_name.collect();
-        Draft { snapshot: Arc::new(Snapshot { number, listeners, targets, names, given, by_name }), prepared }
+        let snapshot = Snapshot { number, listeners, targets, names, given, by_name, rules };
+        Draft { snapshot: Arc::new(snapshot), prepared }
     }
 
     /// Makes `draft` the one in force, for whoever asks from now on. The targets that it has changed are changed at once, for
@@ -262,10 +275,12 @@ impl Snapshots {
         config: &model::ListenerConfig,
         targets: &HashMap<&str, &Arc<Target>>,
         trusted: &Arc<[IpNet]>,
+        rules: &mut RuleStock,
         before: Option<&Snapshot>,
     ) -> Arc<Listener> {
-        let route =
-            |route| Route::new(route, config.limits.body, |name| targets.get(name).copied().map(Arc::clone));
+        let find = |name: &str| targets.get(name).copied().map(Arc::clone);
+        let access = AddressRules::new(&config.access, rules);
+        let route = |route| Route::new(route, config.limits.body, (rules, &self.passwords), find);
         let routes: Vec<Route> = config.routes.iter().filter_map(route).collect();
         let before = before.and_then(|before| before.listener_named(&config.name));
         let before = before.filter(|before| before.speaks_like(config));
@@ -286,13 +301,17 @@ impl Snapshots {
             let same = same.and_then(|before| before.tls.clone());
             same.unwrap_or_else(|| server_config(tls, config.protocol, self.tickets.of(tls)))
         });
+        let told: Vec<HeaderEdit> = config.told.iter().cloned().map(HeaderEdit::Remove).collect();
         Arc::new(Listener {
             // Past 65,535 listeners at a time the last number is shared.
             id: ListenerId(u16::try_from(state.slot.number()).unwrap_or(u16::MAX)),
-            is_straight: matches!(&*routes, [only] if only.is_straight())
+            is_straight: access.is_empty()
+                && matches!(&*routes, [only] if only.is_straight())
                 && config.normalize == Normalize::default(),
             router: Router::new(&config.routes, config.default_host.as_deref()),
             config: config.clone(),
+            access,
+            told: LineEdits::new(&told),
             tls,
             state,
             routes,

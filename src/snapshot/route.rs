@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use crate::access::passwords::Passwords;
+use crate::access::{AddressRules, RuleStock};
 use crate::config::model::resilience::Retries;
 use crate::config::model::route::{Action, HeaderEdit, RouteOverrides};
 use crate::config::model::text::{TextPiece, Variable};
-use crate::config::model::{HashKey, RouteConfig, Timeouts};
+use crate::config::model::{Auth, AuthKind, HashKey, RouteConfig, Timeouts};
 use crate::route::LineEdits;
 use crate::targets::Target;
 use crate::telemetry::access_log::RouteName;
@@ -17,6 +19,10 @@ pub struct Route {
     pub config: Arc<RouteConfig>,
     /// Its name in the access log.
     pub name: RouteName,
+    /// Whose clients may have it, beside what its listener says.
+    pub access: AddressRules,
+    /// How its clients show who they are; `None`: they need not.
+    pub auth: Option<RouteAuth>,
     /// Where its requests go: one, the sides of a split in their order, or none.
     pub destinations: Vec<Destination>,
     /// Who gets copies.
@@ -31,6 +37,17 @@ pub struct Route {
     pub own_lines: LineEdits,
     /// Whoever asks for the same gets the same from it: neither its match nor its redirect looks at more than method, host and path.
     pub is_same_for_all: bool,
+}
+
+/// How the clients of a route show who they are.
+#[derive(Debug)]
+pub struct RouteAuth {
+    /// What it says.
+    pub config: Arc<Auth>,
+    /// What is known of passwords.
+    pub passwords: Arc<Passwords>,
+    /// The target that is asked, if one is.
+    pub asked: Option<Destination>,
 }
 
 /// A target, and what holds for requests that come to it on this route.
@@ -73,13 +90,38 @@ impl RequestRules {
     }
 }
 
+impl RouteAuth {
+    /// What `auth` says; `None`: the target that it asks is not there.
+    fn new(
+        auth: &Arc<Auth>,
+        passwords: &Arc<Passwords>,
+        find: &impl Fn(&str) -> Option<Arc<Target>>,
+    ) -> Option<RouteAuth> {
+        let asked = match &auth.kind {
+            AuthKind::Forward(forward) => {
+                let target = find(&forward.target)?;
+                let own = RouteOverrides {
+                    total: Some(Some(forward.timeout)),
+                    upgrade: Some(Vec::new()),
+                    ..RouteOverrides::default()
+                };
+                let rules = RequestRules::of(&target, &own);
+                Some(Destination { target, rules })
+            }
+            AuthKind::Basic(_) => None,
+        };
+        Some(RouteAuth { config: Arc::clone(auth), passwords: Arc::clone(passwords), asked })
+    }
+}
+
 impl Route {
-    /// The route that `config` says, on a listener whose own body limit is `body`. `find` knows the targets by name; `None`: not
-    /// all of those that it leads to.
+    /// The route that `config` says, on a listener whose own body limit is `body`. `made`: the access lists that are ready, `passwords`:
+    /// what is known of those. `find` knows the targets by name; `None`: not all of those that it leads to.
     #[must_use]
     pub fn new(
         config: &Arc<RouteConfig>,
         body: Option<u64>,
+        (made, passwords): (&mut RuleStock, &Arc<Passwords>),
         find: impl Fn(&str) -> Option<Arc<Target>>,
     ) -> Option<Route> {
         let destination = |name: &str| {
@@ -108,8 +150,11 @@ impl Route {
             }
             Action::Forward(_) | Action::Split(_) | Action::Redirect(_) => LineEdits::default(),
         };
+        let auth = config.auth.as_ref().map(|auth| RouteAuth::new(auth, passwords, &find).ok_or(()));
         let mirror = config.mirror.as_ref().map(|mirror| find(&mirror.target).ok_or(()));
         Some(Route {
+            access: AddressRules::new(&config.access, made),
+            auth: auth.transpose().ok()?,
             destinations,
             mirror: mirror.transpose().ok()?,
             body: config.own.body.unwrap_or(body),
@@ -134,10 +179,11 @@ impl Route {
     /// Whether it takes every request and hands it on as it comes.
     #[must_use]
     pub fn is_straight(&self) -> bool {
-        let RouteConfig { matches, action, access, rewrite, headers, .. } = &*self.config;
+        let RouteConfig { matches, action, access, auth, rewrite, headers, .. } = &*self.config;
         matches.is_catch_all()
             && matches!(action, Action::Forward(_))
-            && access.is_none()
+            && access.is_empty()
+            && auth.is_none()
             && rewrite.is_none()
             && headers.is_empty()
             && self.mirror.is_none()
@@ -152,7 +198,9 @@ impl Route {
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => false,
         };
+        let asked = |route: &Route| route.auth.as_ref().and_then(|auth| auth.asked.as_ref()).map(|asked| Arc::as_ptr(&asked.target));
         mirrors
+            && asked(self) == asked(other)
             && self.destinations.len() == other.destinations.len()
             && self.destinations.iter().zip(&other.destinations).all(|(a, b)| same(&a.target, &b.target))
             && self.body == other.body
@@ -184,6 +232,7 @@ fn is_same_for_all(config: &RouteConfig) -> bool {
     matches.headers.is_empty()
         && matches.cookies.is_empty()
         && matches.clients.is_empty()
-        && config.access.is_none()
+        && config.access.is_empty()
+        && config.auth.is_none()
         && text.iter().all(by_host_and_path)
 }

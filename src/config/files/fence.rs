@@ -27,6 +27,10 @@ pub enum PathUse {
     StickyKey,
     /// The key that webhooks are signed with.
     SigningKey,
+    /// Users and hashes of their passwords.
+    Users,
+    /// Networks that may come in, or may not.
+    Networks,
     /// To be the body of an answer.
     Body,
     /// To write a log.
@@ -45,9 +49,14 @@ impl PathUse {
     /// What is in it is nobody's business.
     const fn is_secret(self) -> bool {
         match self {
-            PathUse::PrivateKey | PathUse::Tokens | PathUse::StickyKey | PathUse::SigningKey => true,
+            PathUse::PrivateKey
+            | PathUse::Tokens
+            | PathUse::StickyKey
+            | PathUse::SigningKey
+            | PathUse::Users => true,
             PathUse::Include
             | PathUse::Certificates
+            | PathUse::Networks
             | PathUse::Body
             | PathUse::Log
             | PathUse::State
@@ -60,13 +69,14 @@ impl PathUse {
     /// One that the config in force does not name may be named.
     const fn may_be_new(self) -> bool {
         match self {
-            PathUse::Include | PathUse::Certificates => true,
+            PathUse::Include | PathUse::Certificates | PathUse::Networks => true,
             // Whoever names a body reads it: anything below the folder would be open to all.
             PathUse::Body
             | PathUse::PrivateKey
             | PathUse::Tokens
             | PathUse::StickyKey
             | PathUse::SigningKey
+            | PathUse::Users
             | PathUse::Log
             | PathUse::State
             | PathUse::Socket

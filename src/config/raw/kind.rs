@@ -66,6 +66,8 @@ pub(super) const VERSION: &str = r"(?:TLSv?)*1\.[23]";
 pub(super) const TEMPLATE: &str = r".*[{}].*";
 /// A share in percent.
 pub(super) const SHARE: &str = r"[0-9]+(?:\.[0-9]+)?\s*%";
+/// What users are asked for.
+pub(super) const REALM: &str = r#"[ !#-\[\]-~]{1,128}"#;
 /// A file.
 pub(super) const FILE: &str = r".+";
 
@@ -127,6 +129,8 @@ pub(in crate::config) enum Kind {
     Lines(bool),
     /// A mapping from names to whole numbers from the first to the second.
     Weights(u32, u32),
+    /// The name of a rule, a mapping with the keys of a shape, or a list of those with at least one item.
+    Rules(&'static Shape),
     /// A mapping with the keys of a shape.
     Group(&'static Shape),
     /// A mapping from names to groups.

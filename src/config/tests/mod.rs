@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
+mod access;
+mod auth;
 mod actions;
 mod balance;
 mod certificates;

@@ -9,6 +9,7 @@ use crate::config::model::route::{DotSegments, EncodedSlash};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::address::{self, RawListener};
 use crate::config::raw::costs::{self, RawLimits, RawTimeouts};
+use crate::config::raw::gate::auth;
 use crate::config::raw::group::{items, there_already};
 use crate::config::raw::health;
 use crate::config::raw::reader::{Reader, Section, choose, found, is_off};
@@ -48,6 +49,8 @@ pub(in crate::config) struct RawListenerKeys {
     pub(in crate::config) x_real_ip: Option<Written<bool>>,
     pub(in crate::config) normalize: RawNormalize,
     pub(in crate::config) default_host: Option<Written<String>>,
+    /// `None` inside: `off`.
+    pub(in crate::config) auth: Field<Option<String>>,
 }
 
 /// `normalize`.
@@ -131,13 +134,18 @@ pub(in crate::config::raw) fn keys(
         http_only.push((key, reader.key_spot(entry)));
         Some(entry)
     };
-    let [forward, real_ip, forms, host] =
-        ["forwarded", "x_real_ip", "normalize", "default_host"].map(&mut find);
+    let [forward, real_ip, forms, host, rule] =
+        ["forwarded", "x_real_ip", "normalize", "default_host", "auth"].map(&mut find);
     RawListenerKeys {
         forwarded: forward.and_then(|entry| forwarded(entry, reader)),
         x_real_ip: real_ip.and_then(|entry| reader.switch(entry)),
         normalize: forms.and_then(|entry| normalize(entry, reader)).unwrap_or_default(),
         default_host: host.and_then(|entry| reader.word(entry, HOST_FORM, default_host)),
+        auth: match rule {
+            Some(entry) => auth::uses(entry, reader),
+            None if section.is_misspelt("auth") => Field::Faulty,
+            None => Field::Absent,
+        },
     }
 }
 

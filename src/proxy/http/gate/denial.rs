@@ -1,7 +1,8 @@
 //! A request that is not let through, and what its client is told.
 
-use crate::config::model::route::InlineAccess;
+use crate::access::AddressRule;
 use crate::message::Cause;
+use crate::proxy::http::own;
 
 /// Why a request is not let through, and what its client gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,9 +16,15 @@ pub struct Denial {
 }
 
 impl Denial {
-    /// That of a client that `access` does not let in.
+    /// One with the status that its cause has.
     #[must_use]
-    pub fn by_address(access: &InlineAccess) -> Denial {
-        Denial { cause: Cause::AccessDenied, status: access.status, lines: Vec::new() }
+    pub fn new(cause: Cause, lines: Vec<(&'static str, String)>) -> Denial {
+        Denial { cause, status: Some(own::status_of(cause)), lines }
+    }
+
+    /// That of a client that an access list does not let in.
+    #[must_use]
+    pub fn by_address(rule: &AddressRule) -> Denial {
+        Denial { cause: Cause::AccessDenied, status: rule.list.status, lines: Vec::new() }
     }
 }

@@ -1,6 +1,11 @@
 //! Whether a request may have what its route leads to: the step of [`exchange`](super::exchange::exchange) behind the route and before
 //! the target. What the checks decide by is in `access`, where no HTTP is known.
 
+pub mod auth;
+pub mod authenticated;
+mod basic;
 mod denial;
+mod forward;
 
+pub use auth::Asking;
 pub use denial::Denial;
