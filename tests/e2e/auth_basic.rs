@@ -1,7 +1,7 @@
 //! Names and passwords, over real sockets.
 
 use super::auth_lab::{Door, Users, cause, request, show};
-use super::support::process::{Process, whole};
+use super::support::process::Process;
 
 const ALL: &str = "    auth: staff\n    routes: [{target: web}]\n";
 
@@ -72,7 +72,7 @@ fn whatever_a_route_does_is_protected_and_off_opens_it() {
     let good = show("anna", "pw");
     assert_eq!(door.get("/r", &good).header("Location"), Some("https://x.example/anna"));
     assert_eq!(door.get("/s", &good).text(), "secret");
-    door.web.take_requests();
+    let _ = door.web.take_requests();
     assert_eq!(door.get("/w", &(good.clone() + "X-Who: me\r\n")).status, 200);
     assert_eq!(door.web.take_requests().remove(0).header("X-Who"), ["anna"]);
     assert_eq!(door.get("/m", &good).status, 200);
@@ -111,12 +111,12 @@ fn of_one_client_two_passwords_wait_and_the_others_are_told_to_come_again() {
 fn the_log_says_who_it_was() {
     let users = Users::new(&[("anna", "pw")]);
     let web = super::support::fakes(1).remove(0);
-    let config = whole(&format!(
+    let config = format!(
         "{}listeners: {{front: {{bind: '127.0.0.1:0', auth: staff, routes: [target: web]}}}}\n\
          targets: {{web: {{health_check: off, backends: [{{url: 'http://{}'}}]}}}}",
         users.rule(),
         web.addr()
-    ));
+    );
     let process = Process::start(&config, 1);
     let mut client = super::support::Client::connect(process.address("front"));
     assert_eq!(client.ask(&request("GET", "/", &show("anna", "no"))).status, 401);
