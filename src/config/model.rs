@@ -9,6 +9,7 @@ pub mod auth;
 pub mod balance;
 mod instance;
 mod log;
+mod rate;
 pub mod resilience;
 pub mod route;
 mod routing_test;
@@ -32,6 +33,7 @@ pub use auth::{Auth, AuthKind, BasicAuth, ForwardAuth, PasswordHash, User};
 pub use balance::{BackendState, Balance, HashKey, Policy, Portion, Sticky};
 pub use instance::{AdminSocket, Instance};
 pub use log::{AccessLog, EventFormat, LogFormat, LogPath, Share};
+pub use rate::{RateBy, RateLimit, RatePeriod};
 pub use resilience::Resilience;
 pub use route::{Normalize, RouteConfig};
 pub use routing_test::{Expectation, ExpectedAnswer, RoutingTest, SampleRequest};
@@ -53,6 +55,8 @@ pub struct Config {
     pub webhooks: Vec<Webhook>,
     /// Lists that `access` names, in the order of the file.
     pub access_lists: Vec<Arc<AccessList>>,
+    /// How often somebody may ask, by name, in the order of the files.
+    pub rate_limits: Vec<Arc<RateLimit>>,
     /// Bound addresses, in the order of the file.
     pub listeners: Vec<ListenerConfig>,
     /// Pools of backends, in the order of the file.
@@ -136,6 +140,8 @@ pub struct ListenerConfig {
     pub auth: Option<Arc<Auth>>,
     /// Names of header lines by which backends of this config are told who a client is: what clients send of them goes, on every route.
     pub told: Arc<[String]>,
+    /// How often somebody may ask on any of its routes, or how many connections may come.
+    pub rate_limits: Vec<Arc<RateLimit>>,
     /// Which requests go where, in the order of the file.
     pub routes: Vec<Arc<RouteConfig>>,
     /// What is done about the different ways to write one path.

@@ -27,6 +27,8 @@ pub struct Chain {
     pub access: Option<Access>,
     /// How its client has to show who it is before anything else is done, if it has to.
     pub auth: Option<String>,
+    /// The rate limits that it counts in, each with who counts together.
+    pub rate_limits: Vec<String>,
     /// Who gets a copy, and of how many.
     pub copies: Option<String>,
     /// What becomes of it.
@@ -159,6 +161,9 @@ impl Chain {
             Some(Access::LetIn) => lines.push(row("access", "lets the client in")),
             Some(Access::Denied) => lines.push(row("access", "does not let the client in")),
             None => {}
+        }
+        for limit in &self.rate_limits {
+            lines.push(row("counts", &format!("in {limit}")));
         }
         if let Some(auth) = &self.auth {
             lines.push(row("auth", auth));

@@ -133,6 +133,8 @@ causes! {
     AuthTimeout = "auth_timeout", 504, Local, "It could not be found out in time who you are.";
     /// Its answer is malformed or too long.
     AuthAnswer = "auth_answer", 502, Local, "It can't be found out who you are.";
+    /// Over one of the rate limits of the route or its listener.
+    RateLimited = "rate_limited", 429, Client, "Too many requests in too short a time.";
 
     /// No backend is eligible.
     NoBackend = "no_backend", 503, Local, "No backend is available.";
@@ -223,6 +225,7 @@ impl Cause {
         match self {
             Cause::NoRoute
             | Cause::AccessDenied
+            | Cause::RateLimited
             | Cause::AuthRequired
             | Cause::AuthMalformed
             | Cause::AuthFailed

@@ -21,6 +21,7 @@ pub(crate) fn config() -> Config {
         admin: None,
         webhooks: Vec::new(),
         access_lists: Vec::new(),
+        rate_limits: Vec::new(),
         listeners: vec![ListenerConfig {
             name: "web".into(),
             protocol: Protocol::Http,
@@ -29,6 +30,7 @@ pub(crate) fn config() -> Config {
             access: Vec::new(),
             auth: None,
             told: [].into(),
+            rate_limits: Vec::new(),
             routes: Vec::new(),
             normalize: Normalize::default(),
             default_host: None,

@@ -7,10 +7,12 @@ use crate::access::{AddressRules, RuleStock};
 use crate::config::model::resilience::Retries;
 use crate::config::model::route::{Action, HeaderEdit, RouteOverrides};
 use crate::config::model::text::{TextPiece, Variable};
-use crate::config::model::{Auth, AuthKind, HashKey, RouteConfig, Timeouts};
+use crate::config::model::{Auth, AuthKind, HashKey, ListenerConfig, RouteConfig, Timeouts};
 use crate::route::LineEdits;
 use crate::targets::Target;
 use crate::telemetry::access_log::RouteName;
+
+use super::rates::{NamedRates, RateChecks};
 
 /// One route of a listener, ready for use.
 #[derive(Debug)]
@@ -23,6 +25,8 @@ pub struct Route {
     pub access: AddressRules,
     /// How its clients show who they are; `None`: they need not.
     pub auth: Option<RouteAuth>,
+    /// What its requests count in, what its listener says included.
+    pub rates: RateChecks,
     /// Where its requests go: one, the sides of a split in their order, or none.
     pub destinations: Vec<Destination>,
     /// Who gets copies.
@@ -115,13 +119,13 @@ impl RouteAuth {
 }
 
 impl Route {
-    /// The route that `config` says, on a listener whose own body limit is `body`. `made`: the access lists that are ready, `passwords`:
-    /// what is known of those. `find` knows the targets by name; `None`: not all of those that it leads to.
+    /// The route that `config` says, on `listener`. `made`: the access lists that are ready, `rates`: the rate limits, `passwords`: what is
+    /// known of those. `find` knows the targets by name; `None`: not all of those that it leads to.
     #[must_use]
     pub fn new(
         config: &Arc<RouteConfig>,
-        body: Option<u64>,
-        (made, passwords): (&mut RuleStock, &Arc<Passwords>),
+        listener: &ListenerConfig,
+        (made, rates, passwords): (&mut RuleStock, &NamedRates, &Arc<Passwords>),
         find: impl Fn(&str) -> Option<Arc<Target>>,
     ) -> Option<Route> {
         let destination = |name: &str| {
@@ -152,12 +156,14 @@ impl Route {
         };
         let auth = config.auth.as_ref().map(|auth| RouteAuth::new(auth, passwords, &find).ok_or(()));
         let mirror = config.mirror.as_ref().map(|mirror| find(&mirror.target).ok_or(()));
+        let levels = [&*listener.rate_limits, &*config.rate_limits];
         Some(Route {
+            rates: RateChecks::new(levels, rates, [&listener.name, &config.name]),
             access: AddressRules::new(&config.access, made),
             auth: auth.transpose().ok()?,
             destinations,
             mirror: mirror.transpose().ok()?,
-            body: config.own.body.unwrap_or(body),
+            body: config.own.body.unwrap_or(listener.limits.body),
             request_edits: LineEdits::new(&config.headers.request),
             answer_edits: LineEdits::new(&config.headers.response),
             own_lines,
@@ -186,6 +192,7 @@ impl Route {
             && auth.is_none()
             && rewrite.is_none()
             && headers.is_empty()
+            && self.rates.is_empty()
             && self.mirror.is_none()
     }
 

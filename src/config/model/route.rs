@@ -10,6 +10,7 @@ use super::access::AccessList;
 use super::auth::Auth;
 use super::balance::HashKey;
 use super::log::Share;
+use super::rate::RateLimit;
 use super::resilience::Retries;
 use super::text::Text;
 
@@ -28,6 +29,8 @@ pub struct RouteConfig {
     pub access: Vec<Arc<AccessList>>,
     /// How its clients show who they are, by itself or by its listener; `None`: they need not.
     pub auth: Option<Arc<Auth>>,
+    /// How often somebody may ask, beside what its listener says.
+    pub rate_limits: Vec<Arc<RateLimit>>,
     /// What backends get as path; `None`: what the client sent.
     pub rewrite: Option<Rewrite>,
     /// Header edits in both directions; those of the listener stand before those of the route.
@@ -49,6 +52,7 @@ impl RouteConfig {
             action: Action::Forward(target.into()),
             access: Vec::new(),
             auth: None,
+            rate_limits: Vec::new(),
             rewrite: None,
             headers: HeaderEdits::default(),
             mirror: None,

@@ -42,6 +42,7 @@ pub(super) use costs::{RawLimits, RawTimeouts};
 pub(super) use gate::access::{ACCESS_LISTS, RawAccess, RawAccessList};
 pub(super) use gate::auth::{AUTH, RawAuth, RawBasicAuth, RawForwardAuth};
 pub(super) use gate::named::{RawNamed, RuleKind};
+pub(super) use gate::rate::{RATE_LIMITS, RawRateLimit};
 pub(super) use health::{RawHealth, probe_path};
 pub(super) use kind::{Key, Kind, NAME, Shape, TOKEN};
 pub(super) use listener::route::{RawEdits, RawHeaders, RawMirror, RawOwn, RawRespond, RawRoute, RawSplit};
@@ -102,6 +103,7 @@ pub(super) struct Raw {
     pub(super) access_lists: Vec<RawNamed<RawAccessList>>,
     /// From all files.
     pub(super) auth: Vec<RawNamed<RawAuth>>,
+    pub(super) rate_limits: Vec<RawNamed<RawRateLimit>>,
     pub(super) listeners: Vec<RawListenerConfig>,
     /// `listeners` is there, if only with faults inside.
     pub(super) has_listeners: bool,
@@ -133,7 +135,10 @@ impl<'n> Top<'n> {
     /// Reports each key that stands in several files and does not add up.
     fn refuse_twice(&self, reader: &mut Reader<'_>) {
         let adds_up = |key: &&str| {
-            matches!(*key, "targets" | "listeners" | "access_lists" | "auth" | "include" | "webhooks" | "tests")
+            matches!(
+                *key,
+                "targets" | "listeners" | "access_lists" | "rate_limits" | "auth" | "include" | "webhooks" | "tests"
+            )
         };
         for key in shape::TOP.names().filter(|key| !adds_up(key)) {
             let mut all = self.all(key);
@@ -203,6 +208,7 @@ pub(super) fn walk(roots: &[Node], include: Vec<Written<String>>, reader: &mut R
     raw.tests = top.all("tests").flat_map(|entry| routing_tests::walk(entry, reader)).collect();
     raw.access_lists = gate::named::walk(ACCESS_LISTS, top.all(ACCESS_LISTS.key), reader, gate::access::list);
     raw.auth = gate::named::walk(AUTH, top.all(AUTH.key), reader, gate::auth::rule);
+    raw.rate_limits = gate::named::walk(RATE_LIMITS, top.all(RATE_LIMITS.key), reader, gate::rate::limit);
     listeners(&top, reader, &mut raw);
     targets(&top, reader, &mut raw);
     raw

@@ -31,7 +31,7 @@ pub(super) use edits::{
     LISTENER_HEADERS, LISTENER_LINES, LISTENER_REQUEST, LISTENER_RESPONSE, ROUTE_HEADERS, ROUTE_LINES,
     ROUTE_REQUEST, ROUTE_RESPONSE, ROUTE_REWRITE,
 };
-pub(super) use gate::{ACCESS, ACCESS_LIST};
+pub(super) use gate::{ACCESS, ACCESS_LIST, RATE_BY, RATE_LIMIT};
 pub(super) use listener::{
     LISTENER as LISTENER_SHAPE, LISTENER_CERTIFICATE, LISTENER_LIMITS, LISTENER_TIMEOUTS, LISTENER_TLS,
     NORMALIZE,
@@ -98,6 +98,7 @@ pub(super) const TOP: Shape = Shape {
         key("servers", Items(&Text(URL)), "Backends of one HTTP target on port 3030, instead of `targets`."),
         key("access_lists", Named(&ACCESS_LIST), "Who may come in by address: lists that `access` names."),
         key("auth", Named(&AUTH), "How clients show who they are: rules that the `auth` of listeners and routes names."),
+        key("rate_limits", Named(&RATE_LIMIT), "How often somebody may ask: limits that `rate_limit` names."),
         key("listeners", Named(&LISTENER_SHAPE), "Where clients connect, and which of their requests go where."),
         key("targets", Named(&TARGET), "What is balanced: names, each with backends, and often with a listener."),
         key(
@@ -157,6 +158,8 @@ pub(in crate::config) const ALL: &[Shape] = &[
     AUTH,
     BASIC,
     FORWARD,
+    RATE_LIMIT,
+    RATE_BY,
     // Behind those whose keys they have too: a key in the wrong place is more often one of a target.
     ADMIN,
     ADMIN_TLS,

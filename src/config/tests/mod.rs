@@ -13,6 +13,7 @@ mod flags;
 mod hostile;
 mod include;
 mod listeners;
+mod rates;
 mod redirects;
 mod resilience;
 mod routing_tests;

@@ -48,6 +48,7 @@ pub(super) fn accept(
         access: Vec::new(),
         auth: None,
         told: [].into(),
+        rate_limits: Vec::new(),
         routes: Vec::new(),
         normalize,
         default_host,
@@ -95,7 +96,7 @@ fn forms(owner: &KeyOwner<'_>, rows: &mut EffectiveRows) -> Normalize {
 /// Where it is bound.
 pub(super) fn binds(
     owner: &KeyOwner<'_>,
-    top: &TopLevel,
+    top: &TopLevel<'_>,
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> Vec<Bind> {

@@ -97,6 +97,7 @@ pub(super) fn accept(
             format!("[{}]", networks.join(", "))
         });
     let top = TopLevel {
+        rates: gate::rate::limits(&raw.rate_limits, rows),
         address,
         interval: raw.interval.clone(),
         fall: raw.fall.clone(),
@@ -145,11 +146,13 @@ pub(super) fn accept(
     clashes::admin(&all, admin.as_deref().zip(admin::spot(&raw.admin)), report);
     let tests = tests(raw, rows);
     let access_lists = lists.in_order(&raw.access_lists);
+    let rate_limits = top.rates.in_order(&raw.rate_limits);
     let config = Config {
         instance,
         admin,
         webhooks,
         access_lists,
+        rate_limits,
         listeners,
         targets,
         watch,
@@ -200,7 +203,7 @@ fn long_form(
     raw: &RawListenerConfig,
     owner: &KeyOwner<'_>,
     targets: &[TargetConfig],
-    (top, lists, rules): (&TopLevel, &AccessLists<'_>, &AuthRules<'_>),
+    (top, lists, rules): (&TopLevel<'_>, &AccessLists<'_>, &AuthRules<'_>),
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> ListenerConfig {
@@ -213,6 +216,8 @@ fn long_form(
     let is_secured = !matches!(raw.tls, Field::Absent);
     let (_, client) = bounds::timeouts(owner, None, Serves::Clients, is_http, is_secured, report, rows);
     let mut accepted = listener::accept(owner, spoken, client, binds, report, rows);
+    accepted.rate_limits =
+        gate::rate::accept(&raw.own.rate_limit, &owner.path("rate_limit"), is_http, &top.rates, report, rows);
     if raw.routes.is_empty() && !raw.has_routes {
         let message = format!("the listener {} has no `routes`", quoted(&raw.name.value));
         report.spot(&raw.name.spot, message).expected("`routes: [{target: web}]`, with the name of a target");
@@ -224,8 +229,9 @@ fn long_form(
     let path = owner.path("");
     accepted.auth = auth::accept(&raw.own.auth, path.trim_end_matches('.'), None, rules, report, rows);
     let of_all = (&raw.headers, accepted.auth.as_ref());
+    let of_clients = (lists, &top.rates, rules);
     let routes =
-        route::accept_all(&raw.routes, owner, &names, of_all, (lists, rules), report, rows).into_iter();
+        route::accept_all(&raw.routes, owner, &names, of_all, of_clients, report, rows).into_iter();
     // Of two levels the nearest says how long: the route's stands there already.
     let inherit = |mut route: RouteConfig| {
         let of_listener = raw.timeouts.idle.as_ref().map(|idle| idle.value);

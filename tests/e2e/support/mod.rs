@@ -141,6 +141,7 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
         webhooks: Vec::new(),
         tests: Vec::new(),
         access_lists: Vec::new(),
+        rate_limits: Vec::new(),
         listeners: vec![ListenerConfig {
             name: "web".into(),
             protocol,
@@ -149,6 +150,7 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
             access: Vec::new(),
             auth: None,
             told: [].into(),
+            rate_limits: Vec::new(),
             routes: all_to("web"),
             normalize: Normalize::default(),
             default_host: None,

@@ -3,3 +3,4 @@
 pub(super) mod access;
 pub(super) mod auth;
 pub(super) mod named;
+pub(super) mod rate;

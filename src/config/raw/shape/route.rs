@@ -32,6 +32,7 @@ pub(in crate::config::raw) const ROUTE: Shape = Shape {
             "Whose clients may have it: names of `access_lists`, or a list right here.",
         ),
         key("auth", OrOff(&Word(NAME)), "How its clients show who they are, instead of what its listener says."),
+        key("rate_limit", OneOrItems(&Word(NAME)), "How often somebody may ask: names of `rate_limits`."),
         key("rewrite", Group(&ROUTE_REWRITE), "What backends get as path."),
         key("headers", Group(&ROUTE_LINES), "What is changed of headers, in both directions."),
         key("mirror", OrOff(&Group(&MIRROR)), "Who gets copies of its requests.").or("off"),

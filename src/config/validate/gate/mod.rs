@@ -5,3 +5,4 @@ pub(super) mod auth;
 pub(super) mod named;
 mod network_file;
 mod users_file;
+pub(super) mod rate;

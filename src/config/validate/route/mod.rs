@@ -12,6 +12,7 @@ use std::sync::Arc;
 use super::clashes::line_of;
 use super::gate::access::{self, AccessLists};
 use super::gate::auth::{self, AuthRules};
+use super::gate::rate::{self, RateLimits};
 use super::owner::KeyOwner;
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
@@ -29,7 +30,7 @@ pub(super) fn accept_all(
     owner: &KeyOwner<'_>,
     targets: &HashMap<&str, Protocol>,
     (headers, auth_of_all): (&Field<RawHeaders>, Option<&Arc<Auth>>),
-    (lists, rules): (&AccessLists<'_>, &AuthRules<'_>),
+    (lists, rates, rules): (&AccessLists<'_>, &RateLimits<'_>, &AuthRules<'_>),
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> Vec<RouteConfig> {
@@ -74,6 +75,8 @@ pub(super) fn accept_all(
             );
             report.warn(spot, &message);
         }
+        route.rate_limits =
+            rate::accept(&raw.rate_limit, &format!("{path}.rate_limit"), true, rates, report, rows);
         if let Field::Given(written) = &raw.mirror {
             mirror::note(&path, written, rows);
         }
@@ -159,6 +162,7 @@ fn accept(raw: &RawRoute, targets: &HashMap<&str, Protocol>, report: &mut Report
         action: action?,
         access: Vec::new(),
         auth: None,
+        rate_limits: Vec::new(),
         rewrite,
         headers,
         mirror: None,

@@ -61,7 +61,7 @@ pub(super) async fn ask<E: Edge>(
         ctx,
         target,
         rules,
-        edge: &mut Asker(&mut *edge),
+        edge: &mut QuestionEdge(&mut *edge),
         head: &head,
         body: &RequestBody::Empty,
         key,
@@ -225,9 +225,9 @@ fn failed(cause: Cause) -> Refusal {
 }
 
 /// The client's side of our own question: it is there or it has left, and it gets nothing of what comes.
-struct Asker<'e, E>(&'e mut E);
+struct QuestionEdge<'e, E>(&'e mut E);
 
-impl<E: Edge> Edge for Asker<'_, E> {
+impl<E: Edge> Edge for QuestionEdge<'_, E> {
     fn secured(&self) -> Option<Rc<Secured>> {
         None
     }

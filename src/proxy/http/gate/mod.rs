@@ -6,6 +6,7 @@ pub mod authenticated;
 mod basic;
 mod denial;
 mod forward;
+pub mod rate;
 
 pub use auth::Asking;
 pub use denial::Denial;

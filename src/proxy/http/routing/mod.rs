@@ -4,6 +4,7 @@ use crate::config::model::route::Action;
 use crate::message::{Cause, Head, Record};
 use crate::proxy::http::gate::Denial;
 use crate::proxy::http::gate::authenticated::GivenAnswer;
+use crate::proxy::http::gate::rate::{self, Asker};
 use crate::route::split;
 use crate::snapshot::{Destination, Route};
 
@@ -59,6 +60,12 @@ pub fn routed<'a>(from: Wayfarer<'a>, record: &Record) -> Routed<'a> {
     if let Some(access) = denied {
         let way = Way::new(from, route, path, client, record);
         return Routed::Deny(Box::new(Denial::by_address(access)), way);
+    }
+    if !route.rates.is_empty() {
+        let asker = Asker { head, client, user: None };
+        if let Err(denial) = rate::of_anybody(route, asker, route.auth.is_some(), record.head_read, &ctx.cells.rates) {
+            return Routed::Deny(denial, Way::new(from, route, path, client, record));
+        }
     }
     if route.auth.is_some() {
         return Routed::Ask(Way::new(from, route, path, client, record));

@@ -6,6 +6,7 @@ use crate::proxy::http::edge::Edge;
 use crate::proxy::http::gate::auth::auth;
 use crate::proxy::http::gate::authenticated::Refusal;
 use crate::proxy::http::gate::Asking;
+use crate::proxy::http::gate::rate::{self, Asker};
 use crate::proxy::recording::Recording;
 
 use super::way::Way;
@@ -29,8 +30,13 @@ pub async fn protected<'a, E: Edge>(
             if let Some(user) = &authenticated.user {
                 recording.by(user);
             }
+            let asker = Asker { head: asking.head, client: asking.client, user: authenticated.user.as_deref() };
+            let counted = rate::of_user(way.route, asker, now(), &asking.ctx.cells.rates);
             way.admit(authenticated);
-            onward(way)
+            match counted {
+                Ok(()) => onward(way),
+                Err(denial) => Routed::Deny(denial, way),
+            }
         }
         Err(Refusal::Denial(denial)) => Routed::Deny(Box::new(denial), way),
         Err(Refusal::Answer(answer)) => Routed::Relay(answer, way),

@@ -15,6 +15,7 @@ use crate::config::raw::bounds::COUNT_MAX;
 use crate::config::raw::costs::{self, RawLimits, RawTimeouts};
 use crate::config::raw::gate::access::{self, RawAccess};
 use crate::config::raw::gate::auth;
+use crate::config::raw::gate::rate;
 use crate::config::raw::reader::{Reader, Section};
 use crate::config::raw::shape;
 use crate::config::raw::vocabulary::words::name;
@@ -34,6 +35,7 @@ pub(in crate::config) struct RawRoute {
     pub(in crate::config) access: Field<Vec<RawAccess>>,
     /// `None` inside: `off`.
     pub(in crate::config) auth: Field<Option<String>>,
+    pub(in crate::config) rate_limit: Field<Vec<Written<String>>>,
     pub(in crate::config) rewrite: Field<Rewrite>,
     pub(in crate::config) headers: Field<RawHeaders>,
     pub(in crate::config) timeouts: RawTimeouts,
@@ -104,6 +106,7 @@ pub(in crate::config::raw) fn walk(node: &Node, reader: &mut Reader<'_>) -> Opti
     let name = section.find("name").and_then(|entry| reader.word(entry, NAME_FORM, route_name));
     let access = field(&section, "access", |entry| access::walk(entry, &shape::ACCESS, reader));
     let auth = field(&section, "auth", |entry| auth::uses(entry, reader));
+    let rate_limit = field(&section, "rate_limit", |entry| rate::walk(entry, reader));
     let rewrite =
         field(&section, "rewrite", |entry| rewrite::walk(entry, &shape::ROUTE_REWRITE, groups, reader));
     let headers =
@@ -131,6 +134,7 @@ pub(in crate::config::raw) fn walk(node: &Node, reader: &mut Reader<'_>) -> Opti
         matches,
         access,
         auth,
+        rate_limit,
         rewrite,
         headers,
         timeouts: timeouts.unwrap_or_default(),
