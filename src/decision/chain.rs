@@ -30,6 +30,8 @@ pub struct Chain {
     pub access: Option<Access>,
     /// The list that does not let the client in: `` `bad` of the listener ``.
     pub denied_by: Option<String>,
+    /// The rate limits that it counts in, each with who counts together.
+    pub rate_limits: Vec<String>,
     /// Who gets a copy, and of how many.
     pub copies: Option<String>,
     /// What becomes of it.
@@ -184,6 +186,9 @@ impl Chain {
                 lines.push(row("access", &format!("does not let the client in{by}")));
             }
             None => {}
+        }
+        for limit in &self.rate_limits {
+            lines.push(row("counts", &format!("in {limit}")));
         }
         self.verdict.tell(&mut lines);
         if let Some(mirror) = &self.copies {

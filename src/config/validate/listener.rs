@@ -49,6 +49,7 @@ pub(super) fn accept(
         tls,
         binds,
         access: access.unwrap_or_default(),
+        rate_limits: Vec::new(),
         routes: Vec::new(),
         normalize,
         default_host,

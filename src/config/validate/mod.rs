@@ -98,6 +98,7 @@ pub(super) fn accept(
     let top = TopLevel {
         lists: gate::access::lists(&raw.access_lists, report, rows),
         blacklisted,
+        rates: gate::rate::limits(&raw.rate_limits, rows),
         address,
         interval: raw.interval.clone(),
         fall: raw.fall.clone(),
@@ -132,11 +133,13 @@ pub(super) fn accept(
     clashes::admin(&all, admin.as_deref().zip(admin::spot(&raw.admin)), report);
     let tests = tests(raw, rows);
     let access_lists = top.lists.in_order(&raw.access_lists);
+    let rate_limits = top.rates.in_order(&raw.rate_limits);
     let config = Config {
         instance,
         admin,
         webhooks,
         access_lists,
+        rate_limits,
         listeners,
         targets,
         watch,
@@ -193,6 +196,8 @@ fn long_form(
     let is_secured = !matches!(raw.tls, Field::Absent);
     let (_, client) = bounds::timeouts(owner, None, Serves::Clients, is_http, is_secured, report, rows);
     let mut accepted = listener::accept(owner, spoken, client, binds, top, report, rows);
+    accepted.rate_limits =
+        gate::rate::accept(&raw.own.rate_limit, &owner.path("rate_limit"), is_http, &top.rates, report, rows);
     if raw.routes.is_empty() && !raw.has_routes {
         let message = format!("the listener {} has no `routes`", quoted(&raw.name.value));
         report.spot(&raw.name.spot, message).expected("`routes: [{target: web}]`, with the name of a target");
@@ -201,8 +206,9 @@ fn long_form(
         targets.iter().map(|target| (target.name.as_str(), target.timeouts.idle)).collect();
     let names = targets.iter().map(|target| (target.name.as_str(), target.protocol)).collect();
     route::edit_rows(&raw.headers, owner.path("").trim_end_matches('.'), rows);
+    let of_clients = (&top.lists, &top.rates);
     let routes =
-        route::accept_all(&raw.routes, owner, &names, &raw.headers, &top.lists, report, rows).into_iter();
+        route::accept_all(&raw.routes, owner, &names, &raw.headers, of_clients, report, rows).into_iter();
     // Of two levels the nearest says how long: the route's stands there already.
     let inherit = |mut route: RouteConfig| {
         let of_listener = raw.timeouts.idle.as_ref().map(|idle| idle.value);

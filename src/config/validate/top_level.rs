@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::gate::access::AccessLists;
+use super::gate::rate::RateLimits;
 use crate::config::model::{AccessList, Balance};
 use crate::config::origin::{Field, Written};
 use crate::config::raw::BindHost;
@@ -13,6 +14,7 @@ pub(super) struct TopLevel<'r> {
     pub(super) lists: AccessLists<'r>,
     /// Who may not come in at the listeners of targets.
     pub(super) blacklisted: Option<Arc<AccessList>>,
+    pub(super) rates: RateLimits<'r>,
     pub(super) address: Written<BindHost>,
     pub(super) interval: Option<Written<Duration>>,
     pub(super) fall: Option<Written<u32>>,

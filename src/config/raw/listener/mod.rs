@@ -10,6 +10,7 @@ use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::address::{self, RawListener};
 use crate::config::raw::costs::{self, RawLimits, RawTimeouts};
 use crate::config::raw::gate::access::{self, RawAccess};
+use crate::config::raw::gate::rate;
 use crate::config::raw::group::{items, there_already};
 use crate::config::raw::health;
 use crate::config::raw::kind::Shape;
@@ -47,6 +48,7 @@ pub(in crate::config) struct RawListenerConfig {
 #[derive(Debug, Default)]
 pub(in crate::config) struct RawListenerKeys {
     pub(in crate::config) access: Field<Vec<RawAccess>>,
+    pub(in crate::config) rate_limit: Field<Vec<Written<String>>>,
     pub(in crate::config) forwarded: Option<Written<Forwarded>>,
     pub(in crate::config) x_real_ip: Option<Written<bool>>,
     pub(in crate::config) normalize: RawNormalize,
@@ -135,6 +137,11 @@ pub(in crate::config::raw) fn keys(
         None if section.is_misspelt("access") => Field::Faulty,
         None => Field::Absent,
     };
+    let rate_limit = match section.find("rate_limit") {
+        Some(entry) => rate::walk(entry, reader),
+        None if section.is_misspelt("rate_limit") => Field::Faulty,
+        None => Field::Absent,
+    };
     let mut find = |key: &'static str| {
         let entry = section.known(key)?;
         http_only.push((key, reader.key_spot(entry)));
@@ -144,6 +151,7 @@ pub(in crate::config::raw) fn keys(
         ["forwarded", "x_real_ip", "normalize", "default_host"].map(&mut find);
     RawListenerKeys {
         access,
+        rate_limit,
         forwarded: forward.and_then(|entry| forwarded(entry, reader)),
         x_real_ip: real_ip.and_then(|entry| reader.switch(entry)),
         normalize: forms.and_then(|entry| normalize(entry, reader)).unwrap_or_default(),

@@ -2,7 +2,7 @@
 
 use super::{CERTIFICATE, LIMITS, LISTENER_ACCESS, LISTENER_LINES, TARGET, TARGET_NORMALIZE, TIMEOUTS, TLS};
 use crate::config::raw::kind::Kind::{Group, Items, OneOrItems, Rules, WholeOr, Word};
-use crate::config::raw::kind::{HOST, LISTENER as ADDRESS, Shape, key};
+use crate::config::raw::kind::{HOST, LISTENER as ADDRESS, NAME, Shape, key};
 use crate::config::raw::shape::route::ROUTE;
 
 /// One of `listeners`.
@@ -23,6 +23,7 @@ pub(in crate::config::raw) const LISTENER: Shape = Shape {
             Rules(&LISTENER_ACCESS),
             "Who may come in: names of `access_lists`, or a list right here.",
         ),
+        key("rate_limit", OneOrItems(&Word(NAME)), "How often somebody may ask: names of `rate_limits`."),
         TARGET.key("forwarded"),
         TARGET.key("x_real_ip"),
         key("normalize", Group(&NORMALIZE), "What is done about the different ways to write one path."),

@@ -94,6 +94,11 @@ pub(in crate::config::raw) const TARGET: Shape = Shape {
             "Who may come in at its listener: names of `access_lists`, or a list right here.",
         ),
         key(
+            "rate_limit",
+            OneOrItems(&Word(NAME)),
+            "How often somebody may ask at its listener: names of `rate_limits`.",
+        ),
+        key(
             "forwarded",
             OrOff(&Choice(|| names(Forwarded::ALL))),
             "Which headers tell the backend about the client. For `http` only.",

@@ -3,6 +3,7 @@
 
 mod at_the_door;
 mod denial;
+pub mod rate;
 
 pub use at_the_door::at_the_door;
 pub use denial::Denial;
