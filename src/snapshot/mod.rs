@@ -27,7 +27,7 @@ use crate::tls::{Tickets, server_config};
 use rates::RateStock;
 
 pub use connections::{ConnectionLimits, CountedConnection, ListenerCounts};
-pub use rates::{RateCheck, RateChecks, RateSet, RateState, Rates};
+pub use rates::{NamedRates, RateCheck, RateChecks, RateSet, RateState};
 pub use route::{Destination, RequestRules, Route};
 
 /// One listener under one config, ready for use. A connection holds it, and with it all that it may come to: a request
@@ -149,7 +149,7 @@ pub struct Snapshot {
     pub given: Given,
     by_name: HashMap<String, usize>,
     /// Its rate limits.
-    pub rates: Rates,
+    pub rates: NamedRates,
     /// Its access lists, ready to be asked.
     rules: RuleStock,
 }
@@ -281,7 +281,7 @@ impl Snapshots {
         config: &model::ListenerConfig,
         targets: &HashMap<&str, &Arc<Target>>,
         trusted: &Arc<[IpNet]>,
-        (rules, rates): (&mut RuleStock, &Rates),
+        (rules, rates): (&mut RuleStock, &NamedRates),
         before: Option<&Snapshot>,
     ) -> Arc<Listener> {
         let find = |name: &str| targets.get(name).copied().map(Arc::clone);

@@ -43,11 +43,11 @@ impl Default for RateStock {
 
 impl RateStock {
     /// The limits that a place in `config` names, with the buckets that they had before.
-    pub(super) fn limits(&self, config: &model::Config, before: Option<&Rates>) -> Rates {
+    pub(super) fn limits(&self, config: &model::Config, before: Option<&NamedRates>) -> NamedRates {
         let of_routes = config.listeners.iter().flat_map(|listener| &listener.routes);
         let of_routes = of_routes.flat_map(|route| &route.rate_limits);
         let of_listeners = config.listeners.iter().flat_map(|listener| &listener.rate_limits);
-        let mut rates = Rates::default();
+        let mut rates = NamedRates::default();
         for limit in of_listeners.chain(of_routes) {
             if rates.0.contains_key(&limit.name) {
                 continue;
@@ -73,16 +73,16 @@ fn pace(limit: &RateLimit) -> Pace {
 
 /// The limits of one config, by name.
 #[derive(Debug, Default)]
-pub struct Rates(HashMap<String, (Arc<RateLimit>, Arc<RateState>)>);
+pub struct NamedRates(HashMap<String, (Arc<RateLimit>, Arc<RateState>)>);
 
-impl Rates {
+impl NamedRates {
     /// Their buckets fill as this config says, from now on.
     pub(super) fn set_paces(&self, now: Tick) {
         self.0.values().for_each(|(limit, state)| state.buckets.set_pace(pace(limit), now));
     }
 
     /// The numbers of those that were not there `before`.
-    pub(super) fn given(&self, before: Option<&Rates>) -> Vec<u32> {
+    pub(super) fn given(&self, before: Option<&NamedRates>) -> Vec<u32> {
         let is_new = |name: &String| !before.is_some_and(|before| before.0.contains_key(name));
         self.0.iter().filter(|(name, _)| is_new(name)).map(|(_, (_, state))| state.number()).collect()
     }
@@ -153,7 +153,7 @@ pub struct RateChecks {
 impl RateChecks {
     /// Those of these limits; one that is named at both levels counts once. `place`: listener and route.
     #[must_use]
-    pub fn new(levels: [&[Arc<RateLimit>]; 2], rates: &Rates, place: [&str; 2]) -> RateChecks {
+    pub fn new(levels: [&[Arc<RateLimit>]; 2], rates: &NamedRates, place: [&str; 2]) -> RateChecks {
         let (mut of_anybody, mut of_users, mut seen) = (Vec::new(), Vec::new(), Vec::new());
         for limit in levels.into_iter().flatten() {
             let Some((limit, state)) = rates.0.get(&limit.name).filter(|_| !seen.contains(&&*limit.name))

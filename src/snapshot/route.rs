@@ -11,7 +11,7 @@ use crate::route::LineEdits;
 use crate::targets::Target;
 use crate::telemetry::access_log::RouteName;
 
-use super::rates::{RateChecks, Rates};
+use super::rates::{NamedRates, RateChecks};
 
 /// One route of a listener, ready for use.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl Route {
     pub fn new(
         config: &Arc<RouteConfig>,
         listener: &ListenerConfig,
-        (made, rates): (&mut RuleStock, &Rates),
+        (made, rates): (&mut RuleStock, &NamedRates),
         find: impl Fn(&str) -> Option<Arc<Target>>,
     ) -> Option<Route> {
         let destination = |name: &str| {

@@ -117,9 +117,9 @@ impl Admitter {
         let speaks_at_once = listener.config.protocol == Protocol::Http && listener.tls.is_none();
         let is_tried = speaks_at_once && self.ctx.promptness.expects();
         let stream = if is_tried { socket.into_fresh_stream() } else { socket.into_stream() }?;
-        let is_tcp = listener.config.protocol == Protocol::Tcp;
         let denial = at_the_door(&listener, peer.client.map(|client| client.ip)).map(Denial::by_address);
         let denied = denial.as_ref().map(|denial| denial.cause);
+        let is_tcp = listener.config.protocol == Protocol::Tcp;
         let slot = ConnectionSlot::take(&self.limits, &self.ctx, &listener.state, &peer, denied);
         // Of those who may come in there may be too many.
         let denial = slot.refusal().map(|cause| denial.unwrap_or_else(|| Denial::of(cause)));

@@ -62,6 +62,7 @@ mod life_tcp;
 mod mirror;
 mod mirror_faults;
 mod mirror_lab;
+mod mirror_memory;
 mod openapi;
 mod operator;
 mod plan;

@@ -6,7 +6,7 @@ use evenkeel::telemetry::cells::RateReading;
 use fake_backend::{Behaviour, Fake, Running, TcpMode};
 
 use super::life_lab::{connect, read_to_end, until_ended};
-use super::support::{self, Answer, Keel, eventually, recording};
+use super::support::{self, Answer, Client, Keel, eventually, recording};
 
 /// Limits, and a listener whose routes have these keys beside their target.
 fn text(limits: &str, top: &str, listener: &str, routes: &[&str], backend: &Running) -> String {
@@ -216,11 +216,11 @@ fn a_connection_that_is_kept_counts_under_the_new_limit() {
 #[test]
 fn workers_and_connections_share_one_bucket() {
     let lab = lab("rate: 1/h, burst: 500");
-    let passed = std::sync::atomic::AtomicUsize::new(0);
+    let (address, passed) = (lab.keel.address(), std::sync::atomic::AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for _ in 0..16 {
             scope.spawn(|| {
-                let mut client = lab.keel.client();
+                let mut client = Client::connect(address);
                 let mine = (0..50).filter(|_| client.get("/0").status == 200).count();
                 passed.fetch_add(mine, std::sync::atomic::Ordering::Relaxed);
             });

@@ -144,6 +144,13 @@ pub(super) fn ends(kind: &Kind) -> (Vec<Value>, Vec<Value>) {
             let others = [json!("x"), json!(1), json!(null), json!([]), json!({}), json!({ "a b": 1 })];
             (vec![json!({ "web": most })], wrong.chain(others).collect())
         }
+        Kind::ChoicesOrGroups(names, _) => {
+            let right = names().into_iter().flat_map(|name| [json!(name), json!([name])]);
+            let wrong = ["x", "1"].map(Value::from).to_vec();
+            let others =
+                [json!(null), json!(true), json!([]), json!([null]), json!({ "no such": 1 }), json!({})];
+            (right.collect(), [wrong, others.to_vec()].concat())
+        }
         Kind::Rules(_) => {
             let wrong = [json!(true), json!([]), json!([true]), json!("a b"), json!({ "no such": 1 })];
             (Vec::new(), wrong.into())

@@ -10,8 +10,17 @@ fn named(keys: &str) -> String {
     format!("rate_limits: {{api: {{rate: 100/s, {keys}}}}}\n{}", front("protocol: http"))
 }
 
-fn first(config: &Config) -> &RateLimit {
-    &config.rate_limits[0]
+/// The first limit, and one that nobody has written where there is none.
+fn first(config: &Config) -> RateLimit {
+    let none = || RateLimit {
+        name: String::new(),
+        count: 0,
+        per: RatePeriod::Hour,
+        burst: 0,
+        by: Vec::new(),
+        dry_run: false,
+    };
+    config.rate_limits.first().map_or_else(none, |limit| RateLimit::clone(limit))
 }
 
 /// Keys of rate limits, each with a text in which it stands and what it changes.
@@ -26,10 +35,10 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         ("rate_limits.<name>.by", named("by: [route, global]"), |c| {
             first(c).by == [RateBy::Route, RateBy::Global]
         }),
-        ("rate_limits.<name>.by[].header", named("by: {header: X-Api-Key}"), |c| {
+        ("rate_limits.<name>.by.header", named("by: {header: X-Api-Key}"), |c| {
             first(c).by == [RateBy::Header("x-api-key".into())]
         }),
-        ("rate_limits.<name>.by[].cookie", named("by: [user, {cookie: Sid}]"), |c| {
+        ("rate_limits.<name>.by.cookie", named("by: [user, {cookie: Sid}]"), |c| {
             first(c).by == [RateBy::User, RateBy::Cookie("Sid".into())]
         }),
         ("rate_limits.<name>.dry_run", named("dry_run: on"), |c| first(c).dry_run),
@@ -53,7 +62,7 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
 fn rates_have_a_time_and_bursts_are_those_of_a_second() {
     let of = |rate: &str| {
         let text = format!("rate_limits: {{api: {{rate: '{rate}'}}}}\n{}", front("protocol: http"));
-        let limit = RateLimit::clone(first(&load_with(&text, &Flags::default()).unwrap().config));
+        let limit = first(&load_with(&text, &Flags::default()).unwrap().config);
         (limit.interval(), limit.burst)
     };
     assert_eq!(of("1000/s"), (1_000_000, 1_000));

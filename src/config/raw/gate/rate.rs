@@ -6,17 +6,16 @@ use crate::config::error::{Wrong, quoted};
 use crate::config::model::{RateBy, RatePeriod};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::balance::{cookie, header};
+use crate::config::raw::bounds::RATE_MAX;
 use crate::config::raw::group::{items, there_already};
 use crate::config::raw::reader::{Reader, choose, found, is_off, subject};
 use crate::config::raw::shape;
+use crate::config::raw::vocabulary::words::name;
 use crate::config::yaml::{Entry, Node, Typed};
 
 /// The limits at the top level.
 pub(in crate::config) const RATE_LIMITS: RuleKind =
     RuleKind { key: "rate_limits", one: "rate limit", form: "`rate_limits: {api: {rate: 100/s}}`" };
-
-/// The highest `rate`, of any time, and the largest `burst`.
-pub(in crate::config) const RATE_MAX: u32 = 1_000_000;
 
 const RATE_FORM: &str = "a number per second, minute or hour, such as `100/s`, `30/m` or `1000/h`";
 const BY_FORM: &str = "`client_ip`, `{header: NAME}`, `{cookie: NAME}`, `user`, `route` or `global`";
@@ -68,6 +67,7 @@ pub(in crate::config::raw) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Fi
         entry,
         USE_FORM,
         reader,
+        name,
         |name| name,
         |item, reader| {
             let wrong = Wrong::new(found(item), USE_FORM);

@@ -1,8 +1,8 @@
 //! The keys of what lets clients in.
 
 use crate::config::model::RateBy;
-use crate::config::raw::gate::rate::RATE_MAX;
-use crate::config::raw::kind::Kind::{ChoiceOrGroup, OneOrItems, Switch, Text, Whole, WholeOr, Word};
+use crate::config::raw::bounds::RATE_MAX;
+use crate::config::raw::kind::Kind::{ChoicesOrGroups, OneOrItems, Switch, Text, Whole, WholeOr, Word};
 use crate::config::raw::kind::{DROP, FILE, NETWORK, RATE, Shape, TOKEN, key, names};
 
 /// One of `access_lists`.
@@ -34,6 +34,7 @@ pub(in crate::config::raw) const LISTENER_ACCESS: Shape =
 
 /// A list that stands in the `access` of a target, which is that of its listener.
 pub(in crate::config::raw) const TARGET_ACCESS: Shape = Shape { path: "targets.<name>.access.", ..ACCESS };
+
 /// One of `rate_limits`.
 pub(in crate::config::raw) const RATE_LIMIT: Shape = Shape {
     title: "in a rate limit",
@@ -44,7 +45,7 @@ pub(in crate::config::raw) const RATE_LIMIT: Shape = Shape {
         key("burst", Whole(1, RATE_MAX), "How many may come at once; by default those of one second."),
         key(
             "by",
-            OneOrItems(&ChoiceOrGroup(|| names(RateBy::NAMED), &RATE_BY)),
+            ChoicesOrGroups(|| names(RateBy::NAMED), &RATE_BY),
             "Who counts together; of several each must pass.",
         )
         .or("[client_ip]"),
@@ -55,7 +56,7 @@ pub(in crate::config::raw) const RATE_LIMIT: Shape = Shape {
 /// An item of `by` that has a name.
 pub(in crate::config::raw) const RATE_BY: Shape = Shape {
     title: "in `by`",
-    path: "rate_limits.<name>.by[].",
+    path: "rate_limits.<name>.by.",
     needs: &[&["header"], &["cookie"]],
     keys: &[
         key("header", Word(TOKEN), "The first header line of this name."),

@@ -57,7 +57,7 @@ pub fn routed<'a>(from: Wayfarer<'a>, record: &Record) -> Routed<'a> {
     if !route.rates.is_empty() {
         let asker = Asker { head, client, user: None };
         if let Err(denial) = rate::of_anybody(route, asker, false, record.head_read, &ctx.cells.rates) {
-            return Routed::Deny(denial, Way::new(from, route, path, client, record));
+            return Routed::Deny(denial, Some(Way::new(from, route, path, client, record)));
         }
     }
     let destination = match lead(route, listener, head, sender) {
