@@ -150,7 +150,6 @@ impl Admitter {
             }
             // Nothing can be said before a handshake, and whoever may not come in is worth none.
             (Some(denial), false) if denied.is_some() => {
-                let is_tcp = listener.config.protocol == Protocol::Tcp;
                 let kind = if is_tcp { RecordKind::Tcp } else { RecordKind::Http };
                 let mut record = Record { kind, id: ctx.request_id(), ..peer.record() };
                 Recording::new(&ctx, None, &mut record).settle(denial.cause);
