@@ -38,6 +38,7 @@ pub use logs::{
     access_log_failed, access_log_reopened, access_log_works, events_lost, no_log_file, records_dropped,
 };
 pub use overlay::{
+    blocked, blocked_from_the_start, let_in, unblocked,
     overlay_aside, overlay_behind, overlay_changed, overlay_cut, overlay_ended, overlay_laid, overlay_over,
     overlay_saved, overlay_unkept,
 };

@@ -1,19 +1,23 @@
 //! Where an accepted connection becomes a task: takes a slot, spawns, forgets.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::io;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use slab::Slab;
-use tokio::task::{AbortHandle, spawn_local};
+use tokio::task::{AbortHandle, Id, spawn_local};
 use tokio_util::task::TaskTracker;
 
+use crate::access::{NetworkVerdict, Networks};
 use crate::config::model::Protocol;
-use crate::message::ListenerId;
+use crate::message::{ListenerId, Peer, Record, RecordKind};
 use crate::proxy::WorkerCtx;
 use crate::proxy::http::client::Client;
 use crate::proxy::http::connection::{dismiss, serve, turn_away};
+use crate::proxy::recording::Recording;
 use crate::snapshot::ConnectionLimits;
 
 use super::connection::greet;
@@ -34,31 +38,42 @@ pub(super) struct Admitter {
 
 /// The tasks of the connections that are served.
 #[derive(Default)]
-struct Tasks(RefCell<Slab<(ListenerId, AbortHandle)>>);
+struct Tasks(RefCell<Slab<ConnectionTask>>);
+
+struct ConnectionTask {
+    listener: ListenerId,
+    peer: Option<IpAddr>,
+    handle: AbortHandle,
+}
 
 impl Tasks {
-    /// Spawns what `work` makes as a connection of `listener`; it keeps what it is given until it ends.
+    /// Spawns what `work` makes as the connection of `peer`; it keeps what it is given until it ends.
     fn spawn<W: Future<Output = ()> + 'static>(
         self: &Rc<Tasks>,
-        listener: ListenerId,
+        peer: &Peer,
         work: impl FnOnce(Listed) -> W,
     ) {
         let mut tasks = self.0.borrow_mut();
         let entry = tasks.vacant_entry();
         // It does not run before this turn is over.
         let task = spawn_local(work(Listed { tasks: Rc::clone(self), place: entry.key() }));
-        entry.insert((listener, task.abort_handle()));
+        let client = peer.client.map(|client| client.ip);
+        entry.insert(ConnectionTask { listener: peer.listener, peer: client, handle: task.abort_handle() });
     }
 
-    /// Ends the tasks of a listener; says how many there were.
-    fn abort(&self, listener: ListenerId) -> usize {
+    /// Ends those that are `meant`; says which.
+    fn abort(&self, meant: impl Fn(&ConnectionTask) -> bool) -> Vec<Id> {
         let tasks = self.0.borrow();
-        let of_it: Vec<AbortHandle> =
-            tasks.iter().filter(|(_, (of, _))| *of == listener).map(|(_, (_, task))| task.clone()).collect();
+        let those = tasks.iter().map(|(_, task)| task).filter(|task| meant(task));
+        let those: Vec<AbortHandle> = those.map(|task| task.handle.clone()).collect();
         // One that is dropped at once takes itself out.
         drop(tasks);
-        of_it.iter().for_each(AbortHandle::abort);
-        of_it.len()
+        those.iter().for_each(AbortHandle::abort);
+        those.iter().map(AbortHandle::id).collect()
+    }
+
+    fn ids(&self) -> HashSet<Id> {
+        self.0.borrow().iter().map(|(_, task)| task.handle.id()).collect()
     }
 }
 
@@ -85,10 +100,29 @@ impl Admitter {
 
     /// Cuts the connections of a listener whose time is up; each leaves its record.
     pub(super) fn cut(&self, listener: ListenerId) {
-        let cut = self.tasks.abort(listener);
+        let cut = self.tasks.abort(|task| task.listener == listener).len();
         if cut > 0 {
             self.ctx.cells.refusals.cut(listener, cut);
         }
+    }
+
+    /// Cuts the connections of clients in `networks`, and those on which a trusted proxy has sent a request for one of them that is
+    /// under way. Says how many.
+    pub(super) fn cut_clients(&self, networks: &Networks) -> usize {
+        if networks.is_empty() {
+            return 0;
+        }
+        let blocked = &self.ctx.blocked;
+        let there = self.tasks.ids();
+        blocked.forget_cut(|task| there.contains(task));
+        let proxied = blocked.tasks_for(networks);
+        let is_in = |peer| networks.verdict(peer) == Some(NetworkVerdict::Deny);
+        let meant =
+            |task: &ConnectionTask| task.peer.is_some_and(is_in) || proxied.contains(&task.handle.id());
+        let cut = self.tasks.abort(meant);
+        let count = cut.len();
+        blocked.note_cut(cut);
+        count
     }
 
     /// Whether the process has room for one more connection.
@@ -114,7 +148,8 @@ impl Admitter {
         let speaks_at_once = listener.config.protocol == Protocol::Http && listener.tls.is_none();
         let is_tried = speaks_at_once && self.ctx.promptness.expects();
         let stream = if is_tried { socket.into_fresh_stream() } else { socket.into_stream() }?;
-        let slot = ConnectionSlot::take(&self.limits, &self.ctx, &listener.state, &peer);
+        let denied = self.ctx.blocked.refusal(peer.client.map(|client| client.ip));
+        let slot = ConnectionSlot::take(&self.limits, &self.ctx, &listener.state, &peer, denied);
         // Held by the task itself: a future around it would be polled as often as it is.
         let tracked = self.tracker.token();
         let ctx = Rc::clone(&self.ctx);
@@ -122,21 +157,28 @@ impl Admitter {
             // Each future is as small as it can be: thousands of them are idle.
             (None, true) => {
                 let client = Client::new(ctx, stream, peer, listener, None);
-                self.tasks.spawn(peer.listener, |listed| async move {
+                self.tasks.spawn(&peer, |listed| async move {
                     let (_listed, _tracked, _slot) = (listed, tracked, slot);
                     serve(client).await;
                 });
             }
             (None, false) => {
                 let greeting = Box::pin(greet(ctx, stream, peer, listener));
-                self.tasks.spawn(peer.listener, |listed| async move {
+                self.tasks.spawn(&peer, |listed| async move {
                     let (_listed, _tracked, _slot) = (listed, tracked, slot);
                     if let Some(client) = greeting.await {
                         serve(client).await;
                     }
                 });
             }
-            // Nothing can be said before a handshake, and that costs more than what we are short of.
+            // Nothing can be said before a handshake, and whoever may not come in is worth none.
+            (Some(cause), false) if denied.is_some() => {
+                let is_tcp = listener.config.protocol == Protocol::Tcp;
+                let kind = if is_tcp { RecordKind::Tcp } else { RecordKind::Http };
+                let mut record = Record { kind, id: ctx.request_id(), ..peer.record() };
+                Recording::new(&ctx, None, &mut record).settle(cause);
+            }
+            // A handshake costs more than what we are short of.
             (Some(_), false) => self.ctx.cells.ends.fail_unrecorded(peer.listener),
             (Some(cause), true) if self.turned_away.get() >= TURNED_AWAY => {
                 dismiss(&ctx, &stream, &peer, cause)
@@ -162,7 +204,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
-    use crate::message::{Cause, Peer};
+    use crate::message::Cause;
     use crate::net::socket::Accepted;
     use crate::proxy::fixtures::{context, here};
 
