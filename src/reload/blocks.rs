@@ -140,6 +140,13 @@ impl RunningConfig {
         Arc::clone(&self.blocks.shown.borrow())
     }
 
+    /// The same, as it is shown now.
+    #[must_use]
+    pub fn blocked_reports(&self) -> Vec<BlockedReport> {
+        let now = now_ms();
+        self.blocked().iter().map(|entry| BlockedReport::of(entry, now)).collect()
+    }
+
     /// Keeps somebody out, and logs it: when this returns he is out on all workers. Called inside of the control runtime.
     ///
     /// # Errors
