@@ -15,8 +15,8 @@ use super::exchange::question::Question;
 use super::hand_routes::{author, lasts};
 use super::route::AdminOutcome;
 use super::wire::{BlockAnswer, BlockedList};
-use crate::overlay::blocked::network_of;
 use crate::overlay::BlockDeclined;
+use crate::overlay::blocked::network_of;
 use crate::reload::blocks::{BlockAsk, BlockFault, BlockOutcome, is_in};
 
 /// `GET` of all.

@@ -122,7 +122,11 @@ pub fn network_of(text: &str) -> Result<IpNet, String> {
         })?,
     };
     if network.trunc() != network {
-        return Err(format!("`{}` for the network or `{}` for the one address", network.trunc(), network.addr()));
+        return Err(format!(
+            "`{}` for the network or `{}` for the one address",
+            network.trunc(),
+            network.addr()
+        ));
     }
     Ok(match network {
         IpNet::V6(v6) => match (v6.addr().to_ipv4_mapped(), v6.prefix_len().checked_sub(96)) {
@@ -167,9 +171,7 @@ pub fn unblock(
             let entry = left.remove(place);
             Ok((left, entry))
         }
-        None => {
-            Err(BlockDeclined::Missing(format!("{network} is not blocked{}", nearest(blocked, network))))
-        }
+        None => Err(BlockDeclined::Missing(format!("{network} is not blocked{}", nearest(blocked, network)))),
     }
 }
 

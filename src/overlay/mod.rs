@@ -10,8 +10,8 @@ pub mod entry;
 pub mod lay;
 pub mod reconcile;
 pub mod report;
-pub mod saving;
 mod rough;
+pub mod saving;
 mod view;
 
 #[cfg(test)]

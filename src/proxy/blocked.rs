@@ -88,6 +88,12 @@ impl BlockedClients {
         self.cut.borrow_mut().extend(tasks);
     }
 
+    /// Whether a task was told to end, and is not gone.
+    #[must_use]
+    pub fn has_cut(&self, task: Id) -> bool {
+        self.cut.borrow().contains(&task)
+    }
+
     /// Forgets of those the ones that are gone.
     pub fn forget_cut(&self, is_there: impl Fn(&Id) -> bool) {
         self.cut.borrow_mut().retain(|task| is_there(task));

@@ -90,9 +90,10 @@ impl KeptOverlay {
     /// What `store` has.
     #[must_use]
     pub fn load(mut store: Box<dyn Store>) -> (KeptOverlay, Found) {
-        let read = store.load().map_err(|error| error.to_string()).and_then(|kept| {
-            Ok((replay(&kept.records)?, Found { torn: kept.torn, damaged: kept.damaged }))
-        });
+        let read = store
+            .load()
+            .map_err(|error| error.to_string())
+            .and_then(|kept| Ok((replay(&kept.records)?, Found { torn: kept.torn, damaged: kept.damaged })));
         match read {
             Ok((replayed, found)) => (KeptOverlay::of(replayed, Ok(store)), found),
             Err(reason) => (KeptOverlay::unkept(reason), Found::default()),

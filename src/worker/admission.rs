@@ -117,8 +117,11 @@ impl Admitter {
         blocked.forget_cut(|task| there.contains(task));
         let proxied = blocked.tasks_for(networks);
         let is_in = |peer| networks.verdict(peer) == Some(NetworkVerdict::Deny);
-        let meant =
-            |task: &ConnectionTask| task.peer.is_some_and(is_in) || proxied.contains(&task.handle.id());
+        let meant = |task: &ConnectionTask| {
+            let id = task.handle.id();
+            // Once is enough for those that have had no turn since.
+            !blocked.has_cut(id) && (task.peer.is_some_and(is_in) || proxied.contains(&id))
+        };
         let cut = self.tasks.abort(meant);
         let count = cut.len();
         blocked.note_cut(cut);
@@ -204,7 +207,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
-    use crate::message::Cause;
+    use crate::message::{Cause, ClientAddress};
     use crate::net::socket::Accepted;
     use crate::proxy::fixtures::{context, here};
 
@@ -228,5 +231,80 @@ mod tests {
             assert_eq!(admitter.turned_away.get(), TURNED_AWAY);
             assert_eq!(ctx.cells.ended_with(Cause::TooManyConnections), 8, "they are told in passing");
         });
+    }
+
+    /// Connections from four addresses, orders with and without a cut, and turns of the event loop, in any order.
+    #[test]
+    fn whoever_is_blocked_is_out_whenever_he_came() {
+        const NETWORKS: [&str; 4] = ["10.0.0.0/32", "10.0.0.0/31", "10.0.0.2/32", "10.0.0.0/30"];
+        let options = tokio::runtime::LocalOptions::default();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build_local(options);
+        let runtime = runtime.expect("a runtime");
+        let network = |number: usize| NETWORKS[number].parse::<ipnet::IpNet>().expect("a network");
+        let table = |all: &[usize]| {
+            let all: Vec<_> = all.iter().map(|number| network(*number)).collect();
+            Arc::new(Networks::new(&[], &all))
+        };
+        let client = |number: u8| IpAddr::from([10, 0, 0, number]);
+        for seed in 0..200u64 {
+            let mut draw = {
+                let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+                move |end: u64| {
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    state % end
+                }
+            };
+            runtime.block_on(async {
+                let ctx = context();
+                let limits = ConnectionLimits::new(1_000);
+                let admitter = Admitter::new(Rc::clone(&ctx), Arc::clone(&limits), TaskTracker::new());
+                let (mut far, mut blocked, mut alive) = (Vec::new(), Vec::new(), Vec::<u8>::new());
+                for step in 0..30 {
+                    let number = draw(4) as usize;
+                    match draw(5) {
+                        0 => {
+                            let keep = draw(3) == 0;
+                            blocked.push(number);
+                            ctx.blocked.replace(table(&blocked));
+                            let cut = if keep { table(&[]) } else { table(&[number]) };
+                            let before = alive.len();
+                            alive.retain(|one| keep || !network(number).contains(&client(*one)));
+                            let cuts = admitter.cut_clients(&cut);
+                            assert_eq!(cuts, before - alive.len(), "seed {seed}, step {step}");
+                        }
+                        1 => {
+                            blocked.retain(|one| *one != number);
+                            ctx.blocked.replace(table(&blocked));
+                        }
+                        _ => {
+                            let (near, other) = UnixStream::pair().expect("a pair of sockets");
+                            near.set_nonblocking(true).expect("a socket");
+                            far.push(other);
+                            let ip = client(number as u8);
+                            let peer = Peer { client: Some(ClientAddress::new(ip, 1)), ..Peer::default() };
+                            let (socket, listener) = (Accepted::Unix(near), Arc::clone(&*here(&ctx)));
+                            admitter.admit(NewConnection { socket, peer, listener }).expect("it is taken");
+                            if !blocked.iter().any(|one| network(*one).contains(&ip)) {
+                                alive.push(number as u8);
+                            }
+                        }
+                    }
+                    // Now and then nobody has had a turn since; what was told to end is listed until it has.
+                    if draw(2) == 0 {
+                        for _ in 0..4 {
+                            tokio::task::yield_now().await;
+                        }
+                        let tasks = admitter.tasks.0.borrow();
+                        let mut listed: Vec<_> = tasks.iter().filter_map(|(_, task)| task.peer).collect();
+                        let mut expected: Vec<_> = alive.iter().map(|one| client(*one)).collect();
+                        listed.sort();
+                        expected.sort();
+                        assert_eq!(listed, expected, "seed {seed}, step {step}");
+                    }
+                }
+            });
+        }
     }
 }

@@ -15,6 +15,7 @@ mod admin_events;
 mod admin_hostile;
 mod balance_hash;
 mod balance_load;
+mod blocked;
 mod by_hand;
 mod by_hand_commands;
 mod by_hand_full;

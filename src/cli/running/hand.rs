@@ -80,7 +80,11 @@ pub(in crate::cli) fn diff(options: &DiffOptions) -> anyhow::Result<ExitCode> {
     }
     let report: OverlayReport = understood(&heard)?;
     output::print(&if *json { as_it_is(&heard) } else { shown(&report) })?;
-    Ok(if report.entries.is_empty() && report.blocked.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.entries.is_empty() && report.blocked.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 pub(in crate::cli) fn save(options: &SaveOptions) -> anyhow::Result<ExitCode> {
