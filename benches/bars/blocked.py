@@ -118,7 +118,7 @@ def main():
 
     entries = "/api/v1/access/blocked/entries"
     with tempfile.TemporaryDirectory() as folder:
-        backend, slow, port = Backend(1), Backend(2, "--latency-ms", "600000"), free_port()
+        backend, slow, port = Backend(1), Backend(2, "--latency", "600000"), free_port()
         admin = f"{folder}/admin.sock"
 
         def write(more=""):
