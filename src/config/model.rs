@@ -3,10 +3,12 @@
 //! Nothing here knows YAML, files or flags, and no shorthand survives: a seed-style target is already a
 //! listener, a catch-all route and a target. Anyone may import this file; it imports nothing of ours.
 
+mod access;
 mod admin;
 pub mod balance;
 mod instance;
 mod log;
+mod rate;
 pub mod resilience;
 pub mod route;
 mod routing_test;
@@ -24,10 +26,12 @@ use std::time::{Duration, SystemTime};
 
 use ipnet::IpNet;
 
+pub use access::AccessList;
 pub use admin::{AdminAccess, AdminToken, Scope};
 pub use balance::{BackendState, Balance, HashKey, Policy, Portion, Sticky};
 pub use instance::{AdminSocket, Instance};
 pub use log::{AccessLog, EventFormat, LogFormat, LogPath, Share};
+pub use rate::{RateBy, RateLimit, RatePeriod};
 pub use resilience::Resilience;
 pub use route::{Normalize, RouteConfig};
 pub use routing_test::{Expectation, ExpectedAnswer, RoutingTest, SampleRequest};
@@ -47,6 +51,10 @@ pub struct Config {
     pub admin: Option<Arc<AdminAccess>>,
     /// Who is told of events by HTTP, in the order of the file.
     pub webhooks: Vec<Webhook>,
+    /// Lists that `access` names, in the order of the file.
+    pub access_lists: Vec<Arc<AccessList>>,
+    /// How often somebody may ask, by name, in the order of the files.
+    pub rate_limits: Vec<Arc<RateLimit>>,
     /// Bound addresses, in the order of the file.
     pub listeners: Vec<ListenerConfig>,
     /// Pools of backends, in the order of the file.
@@ -124,6 +132,10 @@ pub struct ListenerConfig {
     pub tls: Option<Arc<ListenerTls>>,
     /// Where it is bound; `"*:8080"` gives two entries, v6 then v4.
     pub binds: Vec<Bind>,
+    /// Whose clients may come in at all: each of these lets them in.
+    pub access: Vec<Arc<AccessList>>,
+    /// How often somebody may ask on any of its routes, or how many connections may come.
+    pub rate_limits: Vec<Arc<RateLimit>>,
     /// Which requests go where, in the order of the file.
     pub routes: Vec<Arc<RouteConfig>>,
     /// What is done about the different ways to write one path.

@@ -154,6 +154,8 @@ fn values(kind: &Kind) -> Value {
             "propertyNames": { "pattern": format!("^(?:{NAME})$") },
             "minProperties": 1,
         }),
+        Kind::Rules(shape) => one_or_several(&values(&Kind::Word(NAME)), &group(shape)),
+        Kind::ChoicesOrGroups(names, shape) => one_or_several(&choice(&names()), &group(shape)),
         Kind::Group(shape) => group(shape),
         Kind::Named(shape) => json!({
             "type": "object",
@@ -220,6 +222,12 @@ fn number(text: &str) -> Value {
     text.parse().map_or_else(|_| text.into(), |number: f64| number.into())
 }
 
+/// A name or a mapping, or a list of those.
+fn one_or_several(name: &Value, group: &Value) -> Value {
+    let list = json!({ "type": "array", "items": { "anyOf": [name, group] }, "minItems": 1 });
+    json!({ "anyOf": [name, group, list] })
+}
+
 /// A default as it is in JSON: numbers, truth values and lists are no texts there.
 fn written(kind: &Kind, text: &str) -> Value {
     let list = || text.strip_prefix('[')?.strip_suffix(']');
@@ -238,6 +246,7 @@ fn written(kind: &Kind, text: &str) -> Value {
                 .collect(),
             None => text.into(),
         },
+        Kind::ChoicesOrGroups(..) => list().map_or_else(|| text.into(), |name| json!([name])),
         Kind::OrOff(inner) if text != "off" => written(inner, text),
         _ => text.into(),
     }

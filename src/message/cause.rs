@@ -119,6 +119,9 @@ causes! {
     /// `access` of the route does not let the client in.
     AccessDenied = "access_denied", 403, Client, "You may not have this.";
 
+    /// Over one of the rate limits of the route or its listener.
+    RateLimited = "rate_limited", 429, Client, "Too many requests in too short a time.";
+
     /// No backend is eligible.
     NoBackend = "no_backend", 503, Local, "No backend is available.";
     /// Every backend that could be chosen has an open breaker.
@@ -206,7 +209,7 @@ impl Cause {
     #[must_use]
     pub const fn ends_connection(self) -> bool {
         match self {
-            Cause::NoRoute | Cause::AccessDenied | Cause::Blocked => false,
+            Cause::NoRoute | Cause::AccessDenied | Cause::Blocked | Cause::RateLimited => false,
             Cause::TooManyConnections => true,
             _ => matches!(self.blame(), Blame::Client),
         }

@@ -4,7 +4,6 @@
 //! number of their conditions, and in the order of the file. The first that takes the request has it. What is looked up goes by hash and
 //! by segment, so the time of a lookup does not grow with the number of routes; a fuzz target finds the same the slow way.
 
-pub mod access;
 mod asked;
 pub mod condition;
 mod edits;

@@ -4,6 +4,7 @@
 //! snapshot only points at. [`Snapshots`] makes one config follow the other: what does not differ stays the same object.
 
 mod connections;
+mod rates;
 mod route;
 
 use std::collections::{HashMap, HashSet};
@@ -13,6 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use ipnet::IpNet;
 use rustls::ServerConfig;
 
+use crate::access::{AddressRules, RuleStock};
 use crate::config::model::{self, Normalize};
 use crate::message::{BackendId, ListenerId, TargetId};
 use crate::net::now;
@@ -22,8 +24,10 @@ use crate::targets::{Gone, Prepared, Registry, Target};
 use crate::telemetry::access_log::Names;
 use crate::tick::Tick;
 use crate::tls::{Tickets, server_config};
+use rates::RateStock;
 
 pub use connections::{ConnectionLimits, CountedConnection, ListenerCounts};
+pub use rates::{NamedRates, RateCheck, RateChecks, RateSet, RateState};
 pub use route::{Destination, RequestRules, Route};
 
 /// One listener under one config, ready for use. A connection holds it, and with it all that it may come to: a request
@@ -34,6 +38,8 @@ pub struct Listener {
     pub id: ListenerId,
     /// Its policies.
     pub config: model::ListenerConfig,
+    /// Whose clients may come in at all.
+    pub access: AddressRules,
     /// What TLS sessions of its clients are made with; `None`: plain.
     pub tls: Option<Arc<ServerConfig>>,
     /// What outlives this config.
@@ -142,6 +148,10 @@ pub struct Snapshot {
     /// Who was not there under the config before and may have a number that was somebody's.
     pub given: Given,
     by_name: HashMap<String, usize>,
+    /// Its rate limits.
+    pub rates: NamedRates,
+    /// Its access lists, ready to be asked.
+    rules: RuleStock,
 }
 
 /// Numbers that mean somebody new.
@@ -153,6 +163,8 @@ pub struct Given {
     pub targets: Vec<TargetId>,
     /// Of backends.
     pub backends: Vec<BackendId>,
+    /// Of rate limits.
+    pub rate_limits: Vec<u32>,
 }
 
 /// A config that could be in force. Dropping it changes nothing.
@@ -176,6 +188,7 @@ pub struct Snapshots {
     registry: Registry,
     tickets: Arc<Tickets>,
     listener_numbers: Slots,
+    rates: RateStock,
     current: Mutex<Option<Arc<Snapshot>>>,
     made: Mutex<Vec<Weak<Snapshot>>>,
 }
@@ -217,10 +230,14 @@ impl Snapshots {
         let trusted: Arc<[IpNet]> = config.trusted_proxies.as_slice().into();
         let named: HashMap<&str, &Arc<Target>> =
             targets.iter().map(|target| (&*target.name, target)).collect();
-        let listener = |config| self.listener(config, &named, &trusted, before);
+        let mut rules = RuleStock::after(before.map(|before| &before.rules));
+        let rates = self.rates.limits(config, before.map(|before| &before.rates));
+        let listener = |config| self.listener(config, &named, &trusted, (&mut rules, &rates), before);
         let listeners: Vec<Arc<Listener>> = config.listeners.iter().map(listener).collect();
+        let rules = rules.settled();
         let mut names = before.map(|before| before.names.clone()).unwrap_or_default();
-        let given = given(before, &listeners, &targets);
+        let mut given = given(before, &listeners, &targets);
+        given.rate_limits = rates.given(before.map(|before| &before.rates));
         let is_new: HashSet<ListenerId> = given.listeners.iter().copied().collect();
         for listener in listeners.iter().filter(|listener| is_new.contains(&listener.id)) {
             names.name_listener(listener.id, &listener.config.name);
@@ -239,7 +256,8 @@ impl Snapshots {
         let by_name =
             listeners.iter().zip(0..).map(|(listener, place)| (listener.config.name.clone(), place));
         let by_name = by_name.collect();
-        Draft { snapshot: Arc::new(Snapshot { number, listeners, targets, names, given, by_name }), prepared }
+        let snapshot = Snapshot { number, listeners, targets, names, given, by_name, rates, rules };
+        Draft { snapshot: Arc::new(snapshot), prepared }
     }
 
     /// Makes `draft` the one in force, for whoever asks from now on. The targets that it has changed are changed at once, for
@@ -248,6 +266,7 @@ impl Snapshots {
         let Draft { snapshot, prepared } = draft;
         let now = now();
         let gone = self.registry.commit(&prepared, now);
+        snapshot.rates.set_paces(now);
         for listener in &snapshot.listeners {
             listener.state.since.get_or_init(|| now);
             listener.state.counts.limit(&listener.config.limits);
@@ -262,10 +281,12 @@ impl Snapshots {
         config: &model::ListenerConfig,
         targets: &HashMap<&str, &Arc<Target>>,
         trusted: &Arc<[IpNet]>,
+        (rules, rates): (&mut RuleStock, &NamedRates),
         before: Option<&Snapshot>,
     ) -> Arc<Listener> {
-        let route =
-            |route| Route::new(route, config.limits.body, |name| targets.get(name).copied().map(Arc::clone));
+        let find = |name: &str| targets.get(name).copied().map(Arc::clone);
+        let access = AddressRules::new(&config.access, rules);
+        let route = |route| Route::new(route, config, (rules, rates), find);
         let routes: Vec<Route> = config.routes.iter().filter_map(route).collect();
         let before = before.and_then(|before| before.listener_named(&config.name));
         let before = before.filter(|before| before.speaks_like(config));
@@ -289,10 +310,12 @@ impl Snapshots {
         Arc::new(Listener {
             // Past 65,535 listeners at a time the last number is shared.
             id: ListenerId(u16::try_from(state.slot.number()).unwrap_or(u16::MAX)),
-            is_straight: matches!(&*routes, [only] if only.is_straight())
+            is_straight: access.is_empty()
+                && matches!(&*routes, [only] if only.is_straight())
                 && config.normalize == Normalize::default(),
             router: Router::new(&config.routes, config.default_host.as_deref()),
             config: config.clone(),
+            access,
             tls,
             state,
             routes,
@@ -334,6 +357,7 @@ fn given(before: Option<&Snapshot>, listeners: &[Arc<Listener>], targets: &[Arc<
             .filter(|backend| !known_backends.contains(&Arc::as_ptr(backend)))
             .map(|backend| backend.id)
             .collect(),
+        rate_limits: Vec::new(),
     }
 }
 

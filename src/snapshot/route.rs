@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use crate::access::{AddressRules, RuleStock};
 use crate::config::model::resilience::Retries;
 use crate::config::model::route::{Action, HeaderEdit, RouteOverrides};
 use crate::config::model::text::{TextPiece, Variable};
-use crate::config::model::{HashKey, RouteConfig, Timeouts};
+use crate::config::model::{HashKey, ListenerConfig, RouteConfig, Timeouts};
 use crate::route::LineEdits;
 use crate::targets::Target;
 use crate::telemetry::access_log::RouteName;
+
+use super::rates::{NamedRates, RateChecks};
 
 /// One route of a listener, ready for use.
 #[derive(Debug)]
@@ -17,6 +20,10 @@ pub struct Route {
     pub config: Arc<RouteConfig>,
     /// Its name in the access log.
     pub name: RouteName,
+    /// Whose clients may have it, beside what its listener says.
+    pub access: AddressRules,
+    /// What its requests count in, what its listener says included.
+    pub rates: RateChecks,
     /// Where its requests go: one, the sides of a split in their order, or none.
     pub destinations: Vec<Destination>,
     /// Who gets copies.
@@ -74,12 +81,13 @@ impl RequestRules {
 }
 
 impl Route {
-    /// The route that `config` says, on a listener whose own body limit is `body`. `find` knows the targets by name; `None`: not
+    /// The route that `config` says, on `listener`. `made`: the access lists and the rate limits that are ready. `find` knows the targets by name; `None`: not
     /// all of those that it leads to.
     #[must_use]
     pub fn new(
         config: &Arc<RouteConfig>,
-        body: Option<u64>,
+        listener: &ListenerConfig,
+        (made, rates): (&mut RuleStock, &NamedRates),
         find: impl Fn(&str) -> Option<Arc<Target>>,
     ) -> Option<Route> {
         let destination = |name: &str| {
@@ -109,10 +117,13 @@ impl Route {
             Action::Forward(_) | Action::Split(_) | Action::Redirect(_) => LineEdits::default(),
         };
         let mirror = config.mirror.as_ref().map(|mirror| find(&mirror.target).ok_or(()));
+        let levels = [&*listener.rate_limits, &*config.rate_limits];
         Some(Route {
+            rates: RateChecks::new(levels, rates, [&listener.name, &config.name]),
+            access: AddressRules::new(&config.access, made),
             destinations,
             mirror: mirror.transpose().ok()?,
-            body: config.own.body.unwrap_or(body),
+            body: config.own.body.unwrap_or(listener.limits.body),
             request_edits: LineEdits::new(&config.headers.request),
             answer_edits: LineEdits::new(&config.headers.response),
             own_lines,
@@ -137,9 +148,10 @@ impl Route {
         let RouteConfig { matches, action, access, rewrite, headers, .. } = &*self.config;
         matches.is_catch_all()
             && matches!(action, Action::Forward(_))
-            && access.is_none()
+            && access.is_empty()
             && rewrite.is_none()
             && headers.is_empty()
+            && self.rates.is_empty()
             && self.mirror.is_none()
     }
 
@@ -184,6 +196,6 @@ fn is_same_for_all(config: &RouteConfig) -> bool {
     matches.headers.is_empty()
         && matches.cookies.is_empty()
         && matches.clients.is_empty()
-        && config.access.is_none()
+        && config.access.is_empty()
         && text.iter().all(by_host_and_path)
 }

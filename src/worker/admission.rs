@@ -18,6 +18,7 @@ use crate::proxy::WorkerCtx;
 use crate::proxy::http::client::Client;
 use crate::proxy::http::connection::{dismiss, serve, turn_away};
 use crate::proxy::recording::Recording;
+use crate::proxy::tcp;
 use crate::snapshot::ConnectionLimits;
 
 use super::connection::greet;
@@ -151,11 +152,16 @@ impl Admitter {
         let speaks_at_once = listener.config.protocol == Protocol::Http && listener.tls.is_none();
         let is_tried = speaks_at_once && self.ctx.promptness.expects();
         let stream = if is_tried { socket.into_fresh_stream() } else { socket.into_stream() }?;
+        let is_tcp = listener.config.protocol == Protocol::Tcp;
         let denied = self.ctx.blocked.refusal(peer.client.map(|client| client.ip));
         let slot = ConnectionSlot::take(&self.limits, &self.ctx, &listener.state, &peer, denied);
         // Held by the task itself: a future around it would be polled as often as it is.
         let tracked = self.tracker.token();
         let ctx = Rc::clone(&self.ctx);
+        if is_tcp && slot.refusal().is_none() && tcp::comes_too_soon(&ctx, &peer, &listener) {
+            // Before a handshake, which costs more than all else.
+            return Ok(());
+        }
         match (slot.refusal(), speaks_at_once) {
             // Each future is as small as it can be: thousands of them are idle.
             (None, true) => {
@@ -176,7 +182,6 @@ impl Admitter {
             }
             // Nothing can be said before a handshake, and whoever may not come in is worth none.
             (Some(cause), false) if denied.is_some() => {
-                let is_tcp = listener.config.protocol == Protocol::Tcp;
                 let kind = if is_tcp { RecordKind::Tcp } else { RecordKind::Http };
                 let mut record = Record { kind, id: ctx.request_id(), ..peer.record() };
                 Recording::new(&ctx, None, &mut record).settle(cause);

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use fake_backend::{Behaviour, Running};
+use fake_backend::{Behaviour, Running, TcpMode};
 use serde_json::{Value, json};
 
 use super::door_lab;
@@ -16,6 +16,10 @@ const MANY: usize = 24;
 const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 const ASK: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const UPGRADE: &str = "GET /upgrade HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+
+fn echoes() -> Vec<Running> {
+    tcp_fakes(1, |fake| fake.behave(Behaviour::tcp(TcpMode::Echo)))
+}
 
 /// HTTP and TCP in front of these, on four workers.
 fn config(http: &Running, tcp: &Running, more: &str) -> String {
@@ -61,7 +65,7 @@ fn records(process: &Process, cause: &str) -> usize {
 
 #[test]
 fn who_is_blocked_is_out_on_all_workers_with_all_that_was_under_way() {
-    let (http, tcp) = (fakes(1), tcp_fakes(1, |fake| fake));
+    let (http, tcp) = (fakes(1), echoes());
     let process = Process::start(&config(&http[0], &tcp[0], ""), 2);
     let (web, raw) = (process.address("http"), process.address("tcp"));
     let mut tunnels: Vec<Client> = (0..MANY)
@@ -119,7 +123,7 @@ fn who_is_blocked_is_out_on_all_workers_with_all_that_was_under_way() {
 
 #[test]
 fn with_keep_the_next_request_is_refused_and_what_is_under_way_ends_by_itself() {
-    let (http, tcp) = (fakes(1), tcp_fakes(1, |fake| fake));
+    let (http, tcp) = (fakes(1), echoes());
     let process = Process::start(&config(&http[0], &tcp[0], ""), 2);
     let (web, raw) = (process.address("http"), process.address("tcp"));
     let mut tunnel = Client::connect_from(OTHER, web);
@@ -146,7 +150,7 @@ fn with_keep_the_next_request_is_refused_and_what_is_under_way_ends_by_itself() 
 
 #[test]
 fn a_client_behind_a_trusted_proxy_is_out_and_the_proxy_goes_on() {
-    let (http, tcp) = (fakes(1), tcp_fakes(1, |fake| fake));
+    let (http, tcp) = (fakes(1), echoes());
     let process = Process::start(&config(&http[0], &tcp[0], "trusted_proxies: [127.0.0.1]\n"), 2);
     let web = process.address("http");
     let of = |client: &str, request: &str| {
@@ -179,7 +183,7 @@ fn a_client_behind_a_trusted_proxy_is_out_and_the_proxy_goes_on() {
 
 #[test]
 fn it_holds_over_reloads_and_a_kill_until_its_time_is_over() {
-    let (http, tcp) = (fakes(1), tcp_fakes(1, |fake| fake));
+    let (http, tcp) = (fakes(1), echoes());
     let text = config(&http[0], &tcp[0], "");
     let process = Process::start(&text, 2);
     blocked(&process, &json!({"network": "127.0.0.2/31"}));
@@ -212,7 +216,7 @@ fn it_holds_over_reloads_and_a_kill_until_its_time_is_over() {
 
 #[test]
 fn what_can_t_be_kept_is_not_blocked() {
-    let (http, tcp) = (fakes(1), tcp_fakes(1, |fake| fake));
+    let (http, tcp) = (fakes(1), echoes());
     let folder = tempfile::tempdir().unwrap();
     let text = format!("state_dir: kept\n{}", config(&http[0], &tcp[0], ""));
     std::fs::write(folder.path().join("evenkeel.yaml"), whole(&text)).unwrap();
@@ -243,7 +247,7 @@ fn what_can_t_be_kept_is_not_blocked() {
 
 #[test]
 fn a_hundred_are_out_each_by_itself() {
-    let (http, tcp) = (fakes(1), tcp_fakes(1, |fake| fake));
+    let (http, tcp) = (fakes(1), echoes());
     let process = Process::start(&config(&http[0], &tcp[0], ""), 2);
     let web = process.address("http");
     let one = |number: u8| Ipv4Addr::new(127, 0, 1, number);

@@ -12,17 +12,17 @@ use super::support::{Client, Keel, all_to, backend, config, eventually, fakes, q
 
 /// Counts the live bytes of the process.
 #[global_allocator]
-static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
+pub static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
 /// Set in the process that runs one of these tests and nothing beside it.
 const ALONE: &str = "EVENKEEL_TEST_ALONE";
 /// How much live bytes may differ between two rests.
-const SAME: usize = 64 * 1024;
+pub const SAME: usize = 64 * 1024;
 /// Of a row, behind which memory is looked at.
 const RELOADS: usize = 600;
 
 /// Runs this test in a process of its own, since other tests hold memory as well. False: this is that process.
-fn went_alone(test: &str) -> bool {
+pub fn went_alone(test: &str) -> bool {
     if std::env::var_os(ALONE).is_some() {
         return false;
     }

@@ -21,6 +21,8 @@ pub(super) const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 pub(in crate::config) const INTERVAL_MIN: Duration = Duration::from_millis(10);
 /// Most probes in a row that `rise` and `fall` can ask for.
 pub(in crate::config) const COUNT_MAX: u32 = 1_000;
+/// The highest `rate`, in any time, and the largest `burst`.
+pub(in crate::config) const RATE_MAX: u32 = 1_000_000;
 /// Bounds of `bounded_load`, in percent. At 100 every backend would have to have the same load always.
 pub(super) const BOUND: (u32, u32) = (101, 1_000);
 /// The greatest number that `priority` takes; behind it are the backups.

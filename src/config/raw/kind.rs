@@ -56,6 +56,8 @@ pub(super) const STATUSES: &str = r"\s*[0-9]{3}\s*(?:-\s*[0-9]{3}\s*)?";
 pub(super) const ADAPTIVE: &str = "[Aa][Dd][Aa][Pp][Tt][Ii][Vv][Ee]";
 /// A percentile that is no bare number.
 pub(super) const PERCENTILE: &str = r"[Pp]?[0-9]+";
+/// How many in which time.
+pub(super) const RATE: &str = r"\s*[0-9]+\s*/\s*(?:[sSmMhH]|[mM][iI][nN])\s*";
 /// What an answer to a probe contains.
 pub(super) const BODY: &str = r"[\s\S]+";
 /// A protocol to upgrade to: a token, perhaps with a version (RFC 9110 §7.8).
@@ -127,6 +129,10 @@ pub(in crate::config) enum Kind {
     Lines(bool),
     /// A mapping from names to whole numbers from the first to the second.
     Weights(u32, u32),
+    /// One of the names that this gives, a mapping with the keys of a shape, or a list of those with at least one item.
+    ChoicesOrGroups(fn() -> Vec<&'static str>, &'static Shape),
+    /// The name of a rule, a mapping with the keys of a shape, or a list of those with at least one item.
+    Rules(&'static Shape),
     /// A mapping with the keys of a shape.
     Group(&'static Shape),
     /// A mapping from names to groups.

@@ -144,6 +144,18 @@ pub(super) fn ends(kind: &Kind) -> (Vec<Value>, Vec<Value>) {
             let others = [json!("x"), json!(1), json!(null), json!([]), json!({}), json!({ "a b": 1 })];
             (vec![json!({ "web": most })], wrong.chain(others).collect())
         }
+        Kind::ChoicesOrGroups(names, _) => {
+            let right = names().into_iter().flat_map(|name| [json!(name), json!([name])]);
+            let wrong = ["x", "1"].map(Value::from).to_vec();
+            let others =
+                [json!(null), json!(true), json!([]), json!([null]), json!({ "no such": 1 }), json!({})];
+            (right.collect(), [wrong, others.to_vec()].concat())
+        }
+        Kind::Rules(_) => {
+            let wrong =
+                [json!(null), json!(true), json!([]), json!([null]), json!("a b"), json!({ "no such": 1 })];
+            (Vec::new(), wrong.into())
+        }
         Kind::Group(_) | Kind::Named(_) => {
             (Vec::new(), vec![json!("x"), json!(1), json!([]), json!({ "no such": 1 })])
         }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
+mod access;
 mod actions;
 mod balance;
 mod certificates;
@@ -11,6 +12,7 @@ mod flags;
 mod hostile;
 mod include;
 mod listeners;
+mod rates;
 mod redirects;
 mod resilience;
 mod routing_tests;

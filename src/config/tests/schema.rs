@@ -111,8 +111,12 @@ fn every_mapping_of_the_schema_is_closed() {
     let mut seen = 0;
     look(&schema(), &mut seen);
     // One route, or a list of them, with all the groups of each.
-    let of_routes = SHAPES.iter().filter(|shape| shape.path().starts_with("listeners.<name>.routes[]."));
-    assert_eq!(seen, SHAPES.len() + of_routes.count());
+    let of_routes = |shape: &raw::Shape| shape.path().starts_with("listeners.<name>.routes[].");
+    // One rule, or a list of them.
+    let is_rule =
+        |shape: &raw::Shape| [".access.", "<name>.by."].iter().any(|end| shape.path().ends_with(end));
+    let times = |shape| (1 + usize::from(of_routes(shape))) * (1 + usize::from(is_rule(shape)));
+    assert_eq!(seen, SHAPES.iter().map(times).sum::<usize>());
 }
 
 #[test]
@@ -240,6 +244,9 @@ fn web_with(path: &str, value: Value) -> Value {
         .any(|key| path.starts_with(key))
     {
         web["admin"] = json!({ "listener": 9900 });
+    }
+    if path.contains("rate_limit") && path != "rate_limits" {
+        web["rate_limits"]["web"] = json!({ "rate": "1/s" });
     }
     if path.starts_with("webhooks[]") {
         web["webhooks"] = json!([{ "url": "http://hooks.example/a" }]);
@@ -409,17 +416,12 @@ fn what_loads_is_never_refused() {
     values.extend([json!([{ "url": "http://a", "events": "reload" }]), json!("reload")]);
     values.extend([json!({ "cert_file": files[0] }), json!([{ "cert_file": files[0] }])]);
     values.extend(files.map(Value::from));
-    values.extend([
-        json!([{ "request": "GET http://a/", "expect": { "status": 404 } }]),
-        json!("GET http://a/"),
-    ]);
-    values.extend([json!([{ "target": "web" }]), json!({ "target": "web" })]);
-    values.extend([
-        json!({ "web": 1 }),
-        json!({ "targets": { "web": 1 } }),
-        json!({ "to": "/" }),
-        json!(308),
-    ]);
+    let test = json!([{ "request": "GET http://a/", "expect": { "status": 404 } }]);
+    values.extend([test, json!("GET http://a/")]);
+    values.extend([json!([{ "target": "web" }]), json!({ "target": "web" }), json!("1/s")]);
+    let of_routes =
+        [json!({ "web": 1 }), json!({ "targets": { "web": 1 } }), json!({ "to": "/" }), json!(308)];
+    values.extend(of_routes);
     values.extend([json!({ "set": { "X-A": "b" } }), json!({ "strip_prefix": "/a" })]);
     values.extend(["keep", "refuse", "web", "shadow"].map(Value::from));
     values.extend(["connect", "Reset", "502-504", "p95", "20"].map(Value::from));
@@ -439,8 +441,14 @@ fn what_loads_is_never_refused() {
         }
     }
     let never: Vec<String> = keys().into_iter().filter(|key| !loaded.contains(key)).collect();
-    // Any listener, target and backend needs more than these values have, and `send` needs `receive`.
-    let expected = ["listeners", "targets", "targets.<name>.backends", "targets.<name>.health_check.send"];
+    // Any limit, listener, target and backend needs more than these values have, and `send` needs `receive`.
+    let expected = [
+        "rate_limits",
+        "listeners",
+        "targets",
+        "targets.<name>.backends",
+        "targets.<name>.health_check.send",
+    ];
     assert_eq!(never, expected, "no value was right for these");
 }
 

@@ -9,6 +9,8 @@ mod written;
 use std::collections::HashMap;
 
 use super::clashes::line_of;
+use super::gate::access::{self, AccessLists};
+use super::gate::rate::{self, RateLimits};
 use super::owner::KeyOwner;
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
@@ -26,6 +28,7 @@ pub(super) fn accept_all(
     owner: &KeyOwner<'_>,
     targets: &HashMap<&str, Protocol>,
     headers: &Field<RawHeaders>,
+    (lists, rates): (&AccessLists<'_>, &RateLimits<'_>),
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> Vec<RouteConfig> {
@@ -60,6 +63,9 @@ pub(super) fn accept_all(
         names.insert(route.name.clone(), spot);
         let path = owner.path(&format!("routes.{}", route.name));
         rows::route(raw, &route, &path, rows);
+        route.access = access::accept(&raw.access, &path, lists, report, rows).unwrap_or_default();
+        route.rate_limits =
+            rate::accept(&raw.rate_limit, &format!("{path}.rate_limit"), true, rates, report, rows);
         if let Field::Given(written) = &raw.mirror {
             mirror::note(&path, written, rows);
         }
@@ -104,9 +110,9 @@ fn given<T: Clone>(field: &Field<T>) -> Option<Option<T>> {
 /// Makes one, with every fault that it has.
 fn accept(raw: &RawRoute, targets: &HashMap<&str, Protocol>, report: &mut Report) -> Option<RouteConfig> {
     let action = action::accept(raw, targets, report);
-    let parts = (given(&raw.matches), given(&raw.access), given(&raw.rewrite));
+    let parts = (given(&raw.matches), given(&raw.rewrite));
     if let (Some(Some(matches)), Some(Some(rewrite)), Field::Given(Written { spot, .. })) =
-        (&parts.0, &parts.2, &raw.rewrite)
+        (&parts.0, &parts.1, &raw.rewrite)
     {
         refuse_idle_strip(matches, rewrite, spot, report);
     }
@@ -115,7 +121,7 @@ fn accept(raw: &RawRoute, targets: &HashMap<&str, Protocol>, report: &mut Report
         Field::Absent => Some(HeaderEdits::default()),
         Field::Faulty => None,
     };
-    let ((Some(matches), Some(access), Some(rewrite)), Some(headers)) = (parts, headers) else { return None };
+    let ((Some(matches), Some(rewrite)), Some(headers)) = (parts, headers) else { return None };
     let matches = matches.unwrap_or_default();
     let RawOwn { retries, hash_key, upgrade } = &raw.own;
     let (attempts, retry_on) = match retries {
@@ -138,8 +144,18 @@ fn accept(raw: &RawRoute, targets: &HashMap<&str, Protocol>, report: &mut Report
     };
     let name = raw.name.as_ref().map_or_else(|| written(&matches), |name| name.value.clone());
     let order = raw.order.as_ref().map(|order| order.value);
-    let mut route =
-        RouteConfig { name, order, matches, action: action?, access, rewrite, headers, mirror: None, own };
+    let mut route = RouteConfig {
+        name,
+        order,
+        matches,
+        action: action?,
+        access: Vec::new(),
+        rate_limits: Vec::new(),
+        rewrite,
+        headers,
+        mirror: None,
+        own,
+    };
     if let Field::Given(written) = &raw.mirror {
         route.mirror = written.value.as_ref().and_then(|raw| mirror::accept(raw, &route, targets, report));
     }

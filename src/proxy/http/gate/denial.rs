@@ -1,6 +1,6 @@
 //! A request that is not let through, and what its client is told.
 
-use crate::config::model::route::InlineAccess;
+use crate::access::AddressRule;
 use crate::message::Cause;
 
 /// Why a request is not let through, and what its client gets.
@@ -15,9 +15,9 @@ pub struct Denial {
 }
 
 impl Denial {
-    /// That of a client that `access` does not let in.
+    /// That of a client that an access list does not let in.
     #[must_use]
-    pub fn by_address(access: &InlineAccess) -> Denial {
-        Denial { cause: Cause::AccessDenied, status: access.status, lines: Vec::new() }
+    pub fn by_address(rule: &AddressRule) -> Denial {
+        Denial { cause: Cause::AccessDenied, status: rule.list.status, lines: Vec::new() }
     }
 }

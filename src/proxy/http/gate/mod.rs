@@ -3,5 +3,6 @@
 
 pub mod blocked;
 mod denial;
+pub mod rate;
 
 pub use denial::Denial;

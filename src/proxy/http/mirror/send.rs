@@ -23,7 +23,8 @@ use crate::tick::Tick;
 
 use super::copy::MirrorCopy;
 
-/// How long a copy may take from when it was made to the end of its answer.
+/// How long a copy may wait until it is sent, and how long it may take from then to the end of its answer. A shadow that is slow is
+/// still heard: the time that a copy has waited is not taken from its backend.
 pub const LONGEST: Duration = Duration::from_secs(30);
 /// Bytes of an answer's body that are read; behind them the connection is closed.
 pub const ANSWER: u64 = 1024 * 1024;
@@ -64,10 +65,11 @@ impl Drop for Carrier {
 /// Sends a copy and reads the answer. Tells how it ended.
 async fn send(ctx: &Rc<WorkerCtx>, copy: MirrorCopy) -> Cause {
     static NOWHERE: Tried = Tried::new();
-    let (began, end) = (now(), copy.since.after(LONGEST));
-    if began >= end {
+    let began = now();
+    if began >= copy.since.after(LONGEST) {
         return Cause::MirrorCut;
     }
+    let end = began.after(LONGEST);
     let over = ctx.ticker.deadline();
     over.set(end.since(began));
     let ask = Ask { key: copy.key, ..Ask::new(&NOWHERE, &ctx.chance, began) };

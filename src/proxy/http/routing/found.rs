@@ -4,11 +4,11 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
+use crate::access::AddressRule;
 use crate::config::model::Normalize;
-use crate::config::model::route::{Action, InlineAccess, PathPattern, Split, SplitBy};
+use crate::config::model::route::{Action, PathPattern, Split, SplitBy};
 use crate::message::{Cause, Head};
 use crate::proxy::http::hash_key::{Sender, client, hash_key};
-use crate::route::access::lets_in;
 use crate::route::path_form::{self, PathFault};
 use crate::route::{Asked, Groups, TextFacts, rewrite, split};
 use crate::snapshot::{Listener, Route};
@@ -24,7 +24,7 @@ pub struct RouteFound<'a> {
     /// The route.
     pub route: &'a Route,
     /// What does not let its client have it.
-    pub denied: Option<&'a InlineAccess>,
+    pub denied: Option<&'a AddressRule>,
 }
 
 /// Looks for the route of a request. `recent`: where that is remembered; `None`: nowhere.
@@ -47,7 +47,7 @@ pub fn find<'a>(
         None => look(listener, head, (sent, client), recent)?,
     };
     let route = listener.route_at(place).ok_or(Cause::NoRoute)?;
-    let denied = route.config.access.as_ref().filter(|access| !lets_in(access, client));
+    let denied = route.access.refusal(client);
     Ok(RouteFound { path, client, route, denied })
 }
 
