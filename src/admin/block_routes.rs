@@ -17,7 +17,8 @@ use super::route::AdminOutcome;
 use super::wire::{BlockAnswer, BlockedList};
 use crate::overlay::BlockDeclined;
 use crate::overlay::blocked::network_of;
-use crate::reload::blocks::{BlockAsk, BlockFault, BlockOutcome, is_in};
+use crate::reload::blocking::is_in;
+use crate::reload::blocks::{BlockAsk, BlockFault, BlockOutcome};
 
 /// `GET` of all.
 pub(super) fn blocked(api: &Api) -> AdminOutcome {

@@ -7,6 +7,7 @@
 pub mod addresses;
 pub mod background;
 pub mod begun;
+pub mod blocking;
 pub mod blocks;
 pub mod bound;
 pub mod by_hand;
