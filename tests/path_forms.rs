@@ -87,7 +87,7 @@ impl Kind {
         let Ok(form) = path_form::form(sent, &self.listener.normalize) else {
             return (Becomes::Refused, Vec::new());
         };
-        let asked = Asked { head: &head, path: &form, client: Some(client) };
+        let asked = Asked { head: &head, path: &form, client: Some(client), certificate: None };
         let becomes = match self.router.find(&asked) {
             Ok(Some(0)) => match &self.listener.routes[0].access {
                 Some(access) if !lets_in(access, asked.client) => Becomes::Denied,

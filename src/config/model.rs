@@ -15,6 +15,7 @@ pub mod text;
 pub mod tls;
 mod watch;
 mod webhook;
+mod wildcard;
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -30,11 +31,12 @@ pub use instance::{AdminSocket, Instance};
 pub use log::{AccessLog, EventFormat, LogFormat, LogPath, Share};
 pub use resilience::Resilience;
 pub use route::{Normalize, RouteConfig};
-pub use routing_test::{Expectation, ExpectedAnswer, RoutingTest, SampleRequest};
+pub use routing_test::{Expectation, ExpectedAnswer, RoutingTest, SampleCertificate, SampleRequest};
 pub use template::Template;
 pub use text::Text;
 pub use watch::WatchMode;
 pub use webhook::{Webhook, WebhookEvent, WebhookSecret, WebhookUrl};
+pub use wildcard::Wildcard;
 
 use tls::{Identity, ListenerTls, UpstreamTls};
 

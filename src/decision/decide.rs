@@ -6,7 +6,7 @@ use super::chain::{Access, Chain, Destiny, PassedOver, PathTaken};
 use super::listener::{NoListener, listener};
 use super::sample::{SampleSent, shown};
 use crate::config::model::route::Action;
-use crate::config::model::{RouteConfig, SampleRequest};
+use crate::config::model::{RouteConfig, SampleCertificate, SampleRequest};
 use crate::message::{Cause, Head};
 use crate::proxy::http::h1::parse;
 use crate::proxy::http::hash_key::{Sender, client};
@@ -15,6 +15,7 @@ use crate::route::condition::RouteCondition;
 use crate::route::nearer::Nearer;
 use crate::route::{Asked, path_form};
 use crate::snapshot::{Listener, Route};
+use crate::tls::CertificateFacts;
 
 /// Nearer routes that are told of.
 const TOLD: usize = 12;
@@ -46,6 +47,12 @@ pub fn decide(listeners: &[Arc<Listener>], request: &SampleRequest) -> Result<Ch
     Ok(chain)
 }
 
+/// What its certificate says.
+fn facts(certificate: &SampleCertificate) -> CertificateFacts {
+    let names = certificate.names.iter().map(|name| name.as_str().into());
+    CertificateFacts { subject: certificate.subject.as_str().into(), names: names.collect() }
+}
+
 /// The request as a client would send it.
 fn bytes(request: &SampleRequest) -> Vec<u8> {
     let SampleRequest { method, authority, target, headers, .. } = request;
@@ -73,9 +80,10 @@ fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut
     }
     let form = path_form::form(sent, &listener.config.normalize).ok();
     chain.path = Some(PathTaken { sent: shown(sent), taken: form.as_deref().map(shown) });
-    let found = find(listener, head, sender);
+    let certificate = request.certificate.as_ref().map(facts);
+    let found = find(listener, head, sender, certificate.as_ref());
     if let (Some(path), Ok(_) | Err(Cause::NoRoute)) = (&form, &found) {
-        let asked = Asked { head, path, client: chain.client };
+        let asked = Asked { head, path, client: chain.client, certificate: certificate.as_ref() };
         let is_it = |route: &Route| found.as_ref().is_ok_and(|found| std::ptr::eq(found.route, route));
         let place = listener.routes().iter().position(is_it);
         passed_over(listener, listener.router().nearer(&asked, place), &asked, chain);
@@ -173,5 +181,10 @@ fn why(route: &RouteConfig, unmet: RouteCondition<'_>, asked: &Asked<'_>) -> Str
             let client = asked.client.map_or_else(|| "unknown".to_owned(), |client| client.to_string());
             format!("the client is {client}")
         }
+        RouteCondition::Certificate => match asked.certificate {
+            None => "the client has shown no certificate".to_owned(),
+            Some(facts) if facts.subject.is_empty() => "the client's certificate is another one".to_owned(),
+            Some(facts) => format!("the client's certificate is that of {}", shown(facts.subject.as_bytes())),
+        },
     }
 }

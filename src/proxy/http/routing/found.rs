@@ -12,6 +12,7 @@ use crate::route::access::lets_in;
 use crate::route::path_form::{self, PathFault};
 use crate::route::{Asked, Groups, TextFacts, rewrite, split};
 use crate::snapshot::{Listener, Route};
+use crate::tls::CertificateFacts;
 
 /// A request that has a route.
 pub struct RouteFound<'a> {
@@ -25,18 +26,23 @@ pub struct RouteFound<'a> {
     pub denied: Option<&'a InlineAccess>,
 }
 
-/// Looks for the route of a request.
+/// Looks for the route of a request. `certificate`: what that of its client says.
 ///
 /// # Errors
 /// Its path is refused, or no route takes it.
 #[inline]
-pub fn find<'a>(listener: &'a Listener, head: &'a Head, sender: Sender) -> Result<RouteFound<'a>, Cause> {
+pub fn find<'a>(
+    listener: &'a Listener,
+    head: &'a Head,
+    sender: Sender,
+    certificate: Option<&CertificateFacts>,
+) -> Result<RouteFound<'a>, Cause> {
     let whole = head.path();
     let sent = &whole[..memchr::memchr(b'?', whole).unwrap_or(whole.len())];
     let path = path_form::form(sent, &listener.config.normalize).map_err(|_| Cause::BadPath)?;
-    let asked = Asked { head, path: &path, client: client(head, sender, |proxy| listener.trusts(proxy)) };
+    let client = client(head, sender, |proxy| listener.trusts(proxy));
+    let asked = Asked { head, path: &path, client, certificate };
     let route = listener.route(&asked).map_err(|_| Cause::BadPath)?.ok_or(Cause::NoRoute)?;
-    let client = asked.client;
     let denied = route.config.access.as_ref().filter(|access| !lets_in(access, client));
     Ok(RouteFound { path, client, route, denied })
 }

@@ -48,7 +48,8 @@ impl<'a> Routed<'a> {
 #[inline(never)]
 pub fn routed<'a>(from: Wayfarer<'a>, record: &Record) -> Routed<'a> {
     let Wayfarer { listener, head, sender, .. } = from;
-    let RouteFound { path, client, route, denied } = match find(listener, head, sender) {
+    let certificate = from.secured.as_ref().and_then(|secured| secured.facts.as_ref());
+    let RouteFound { path, client, route, denied } = match find(listener, head, sender, certificate) {
         Ok(found) => found,
         Err(cause) => return Routed::Refuse(cause, None),
     };

@@ -113,7 +113,7 @@ impl<'a> Way<'a> {
             target: self.target,
             backend,
             tls: self.tls,
-            subject: secured.map_or("", |secured| &secured.subject),
+            subject: secured.and_then(|secured| secured.facts.as_ref()).map_or("", |facts| &facts.subject),
         }
     }
 
