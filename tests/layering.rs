@@ -39,7 +39,7 @@ const PURE: &[&str] = &[
     "targets/resilience/retry", "targets/resilience/budget", "targets/resilience/hedge",
     "targets/queueing/queue", "targets/state/decide", "targets/state/health", "targets/resilience/ejection",
     "simulate", "watch/debounce", "overlay", "decision", "reload/judge", "webhook/queue", "webhook/backoff",
-    "webhook/last_told", "webhook/kept",
+    "webhook/last_told", "webhook/kept", "access/jwt",
 ];
 /// Crates that a decision has no use for.
 const IMPURE_CRATES: &[&str] = &["tokio", "tokio_util", "socket2", "rustix", "rand", "fastrand", "getrandom"];

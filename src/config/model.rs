@@ -5,7 +5,9 @@
 
 mod admin;
 pub mod balance;
+pub mod distinct_json;
 mod instance;
+pub mod jwt;
 mod log;
 pub mod resilience;
 pub mod route;
