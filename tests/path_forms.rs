@@ -5,11 +5,11 @@
 
 use std::net::IpAddr;
 
+use evenkeel::access::{AddressRules, RuleStock};
 use evenkeel::config::model::ListenerConfig;
 use evenkeel::config::{self, Flags};
 use evenkeel::message::Head;
 use evenkeel::proxy::http::h1::parse;
-use evenkeel::route::access::lets_in;
 use evenkeel::route::{Asked, Router, path_form};
 use fuzz_cases::readers::Reader;
 
@@ -44,6 +44,8 @@ struct Kind {
     name: &'static str,
     listener: ListenerConfig,
     router: Router,
+    /// Of the first route.
+    rules: AddressRules,
     is_exact: bool,
     /// What becomes of its own requests.
     own: Becomes,
@@ -70,7 +72,8 @@ impl Kind {
                 .unwrap_or_else(|problems| panic!("{problems}"));
             let listener = loaded.config.listeners[0].clone();
             let router = Router::new(&listener.routes, None);
-            Kind { name, listener, router, is_exact: pattern.starts_with("path:"), own }
+            let rules = AddressRules::new(&listener.routes[0].access, &mut RuleStock::default());
+            Kind { name, listener, router, rules, is_exact: pattern.starts_with("path:"), own }
         };
         kinds.into_iter().map(loaded).collect()
     }
@@ -89,9 +92,9 @@ impl Kind {
         };
         let asked = Asked { head: &head, path: &form, client: Some(client), certificate: None };
         let becomes = match self.router.find(&asked) {
-            Ok(Some(0)) => match &self.listener.routes[0].access {
-                Some(access) if !lets_in(access, asked.client) => Becomes::Denied,
-                _ => Becomes::Asked,
+            Ok(Some(0)) => match self.rules.refusal(asked.client) {
+                Some(_) => Becomes::Denied,
+                None => Becomes::Asked,
             },
             Ok(_) => Becomes::Rest,
             Err(_) => Becomes::Refused,

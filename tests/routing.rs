@@ -7,11 +7,11 @@
 use std::net::IpAddr;
 use std::path::Path;
 
+use evenkeel::access::{AddressRules, RuleStock};
 use evenkeel::config::model::ListenerConfig;
 use evenkeel::config::{self, Flags};
 use evenkeel::message::Head;
 use evenkeel::proxy::http::h1::parse;
-use evenkeel::route::access::lets_in;
 use evenkeel::route::{Asked, Router, path_form};
 
 /// A line of a table.
@@ -59,11 +59,10 @@ fn outcome(listener: &ListenerConfig, router: &Router, row: &Row<'_>) -> String 
         Ok(None) => return "404".to_owned(),
         Err(_) => return "400".to_owned(),
     };
-    match &route.access {
-        Some(access) if !lets_in(access, asked.client) => {
-            access.status.map_or_else(|| "drop".to_owned(), |status| status.to_string())
-        }
-        _ => route.name.clone(),
+    let rules = AddressRules::new(&route.access, &mut RuleStock::default());
+    match rules.refusal(asked.client) {
+        Some(rule) => rule.list.status.map_or_else(|| "drop".to_owned(), |status| status.to_string()),
+        None => route.name.clone(),
     }
 }
 

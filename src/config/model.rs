@@ -3,6 +3,7 @@
 //! Nothing here knows YAML, files or flags, and no shorthand survives: a seed-style target is already a
 //! listener, a catch-all route and a target. Anyone may import this file; it imports nothing of ours.
 
+mod access;
 mod admin;
 pub mod balance;
 pub mod distinct_json;
@@ -27,6 +28,7 @@ use std::time::{Duration, SystemTime};
 
 use ipnet::IpNet;
 
+pub use access::AccessList;
 pub use admin::{AdminAccess, AdminToken, Scope};
 pub use balance::{BackendState, Balance, HashKey, Policy, Portion, Sticky};
 pub use instance::{AdminSocket, Instance};
@@ -51,6 +53,8 @@ pub struct Config {
     pub admin: Option<Arc<AdminAccess>>,
     /// Who is told of events by HTTP, in the order of the file.
     pub webhooks: Vec<Webhook>,
+    /// Lists that `access` names, in the order of the file.
+    pub access_lists: Vec<Arc<AccessList>>,
     /// Bound addresses, in the order of the file.
     pub listeners: Vec<ListenerConfig>,
     /// Pools of backends, in the order of the file.
@@ -128,6 +132,8 @@ pub struct ListenerConfig {
     pub tls: Option<Arc<ListenerTls>>,
     /// Where it is bound; `"*:8080"` gives two entries, v6 then v4.
     pub binds: Vec<Bind>,
+    /// Whose clients may come in at all: each of these lets them in.
+    pub access: Vec<Arc<AccessList>>,
     /// Which requests go where, in the order of the file.
     pub routes: Vec<Arc<RouteConfig>>,
     /// What is done about the different ways to write one path.

@@ -154,6 +154,11 @@ fn values(kind: &Kind) -> Value {
             "propertyNames": { "pattern": format!("^(?:{NAME})$") },
             "minProperties": 1,
         }),
+        Kind::Rules(shape) => {
+            let one = [values(&Kind::Word(NAME)), group(shape)];
+            let list = json!({ "type": "array", "items": { "anyOf": one }, "minItems": 1 });
+            json!({ "anyOf": [one[0], one[1], list] })
+        }
         Kind::Group(shape) => group(shape),
         Kind::Named(shape) => json!({
             "type": "object",

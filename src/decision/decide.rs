@@ -81,7 +81,7 @@ fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut
     let form = path_form::form(sent, &listener.config.normalize).ok();
     chain.path = Some(PathTaken { sent: shown(sent), taken: form.as_deref().map(shown) });
     let certificate = request.certificate.as_ref().map(facts);
-    let found = find(listener, head, sender, certificate.as_ref());
+    let found = find(listener, head, sender, certificate.as_ref(), None);
     if let (Some(path), Ok(_) | Err(Cause::NoRoute)) = (&form, &found) {
         let asked = Asked { head, path, client: chain.client, certificate: certificate.as_ref() };
         let is_it = |route: &Route| found.as_ref().is_ok_and(|found| std::ptr::eq(found.route, route));
@@ -93,11 +93,11 @@ fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut
         Err(cause) => return refused(cause),
     };
     chain.route = Some(route.config.name.clone());
-    if route.config.access.is_some() {
+    if !route.access.is_empty() {
         chain.access = Some(if denied.is_some() { Access::Denied } else { Access::LetIn });
     }
-    if let Some(access) = denied {
-        let Some(status) = access.status else { return Destiny::Dropped };
+    if let Some(rule) = denied {
+        let Some(status) = rule.list.status else { return Destiny::Dropped };
         return sample.answered(route, &path, status, Some(Cause::AccessDenied));
     }
     let mirror = route.config.mirror.as_ref();

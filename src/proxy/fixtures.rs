@@ -20,11 +20,13 @@ pub(crate) fn config() -> Config {
         instance: Instance::default(),
         admin: None,
         webhooks: Vec::new(),
+        access_lists: Vec::new(),
         listeners: vec![ListenerConfig {
             name: "web".into(),
             protocol: Protocol::Http,
             tls: None,
             binds: Vec::new(),
+            access: Vec::new(),
             routes: Vec::new(),
             normalize: Normalize::default(),
             default_host: None,

@@ -38,6 +38,7 @@ use head_buffers::HeadBuffers;
 use http::after::After;
 use http::job_futures::JobFutures;
 use http::mirror::copy::Mirrors;
+use http::routing::recent::RecentRoutes;
 use pool::Pool;
 use request_queue::RequestQueue;
 use tunnels::Tunnels;
@@ -58,6 +59,8 @@ pub struct WorkerCtx {
     pub job_futures: JobFutures<Rc<dyn Any>, Option<After>>,
     /// Connections whose bytes only pass through, and when those end whose backend leaves.
     pub tunnels: Tunnels,
+    /// Routes that its requests were on lately.
+    pub recent_routes: RecentRoutes,
     /// Where requests wait to be begun.
     pub request_queue: RequestQueue,
     /// Tokens for attempts beyond the first, in the making, by target.
@@ -161,6 +164,7 @@ impl WorkerCtx {
             buffers: FreeList::new(),
             outgoing: HeadBuffers::default(),
             job_futures: JobFutures::default(),
+            recent_routes: RecentRoutes::default(),
             tunnels: Tunnels::new(&ticker),
             request_queue: RequestQueue::default(),
             mirrors: Mirrors::default(),

@@ -6,6 +6,7 @@ use super::WorkerCtx;
 use crate::message::{Cause, Head, Record};
 use crate::net::now;
 use crate::net::relay::BytesMoved;
+use crate::telemetry::access_log::RouteName;
 use crate::tick::Tick;
 
 /// What is known of how it ends.
@@ -24,7 +25,7 @@ pub struct Recording<'a> {
     ctx: &'a WorkerCtx,
     head: Option<&'a Head>,
     moved: Option<&'a BytesMoved>,
-    route: Option<&'a str>,
+    route: Option<&'a RouteName>,
     ending: Ending,
     /// What is known so far.
     pub record: &'a mut Record,
@@ -43,7 +44,7 @@ impl<'a> Recording<'a> {
     }
 
     /// Notes the name of its route.
-    pub fn on(&mut self, route: &'a str) {
+    pub fn on(&mut self, route: &'a RouteName) {
         self.route = Some(route);
     }
 

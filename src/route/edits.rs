@@ -6,7 +6,7 @@
 
 use crate::config::model::Text;
 use crate::config::model::route::HeaderEdit;
-use crate::message::{Fields, Head, HeadLine, HeaderField, Span};
+use crate::message::{Fields, Head, HeadLine, HeaderField};
 
 use super::facts::TextFacts;
 use super::render::{header_value, is_field_value};
@@ -30,7 +30,7 @@ pub struct LineEdits {
     /// Whose lines go.
     gone: Vec<GoneName>,
     /// Lines that come.
-    come: Vec<(Box<str>, LineValue)>,
+    come: Vec<ComingLine>,
     /// All of those as they are written, where nothing of a request is in them.
     constant: Option<Box<[u8]>>,
     /// A line may have to go that we have written ourselves.
@@ -40,23 +40,39 @@ pub struct LineEdits {
 /// A name whose lines go, also where it is spelled with `_` for `-`: some backends make no difference, and a client must not be taken
 /// for us there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct GoneName(Box<[u8]>);
+struct GoneName {
+    /// With `-`, in lower case.
+    name: Box<[u8]>,
+    /// What a line is indexed as that may have this name, however that is spelled; empty: it may be any.
+    fields: Fields,
+}
 
 impl GoneName {
     fn of(name: &str) -> GoneName {
-        GoneName(name.bytes().map(folded).collect())
+        let name: Box<[u8]> = name.bytes().map(folded).collect();
+        // The names of fields that we know have no `_`, so another spelling of an unknown one is unknown as well.
+        let fields = match HeaderField::classify(&name) {
+            HeaderField::Other => Fields::of(&[HeaderField::Other, HeaderField::Ours]),
+            _ => Fields::default(),
+        };
+        GoneName { name, fields }
     }
 
     /// Whether a head has a line of this name.
     fn is_in(&self, head: &Head) -> bool {
+        if self.fields != Fields::default() && !head.fields().meets(self.fields) {
+            return false;
+        }
         // Nearly all lines are told by the length of their name.
-        let as_long = |name: Span| (name.end - name.start) as usize == self.0.len();
-        let mut names = head.lines().iter().map(HeadLine::name).filter(|&name| as_long(name));
+        let length = u32::try_from(self.name.len()).unwrap_or(u32::MAX);
+        let mut names =
+            head.lines().iter().map(HeadLine::name).filter(|name| name.end - name.start == length);
         names.any(|name| self.is(head.at(name)))
     }
 
     fn is(&self, name: &[u8]) -> bool {
-        self.0.len() == name.len() && name.iter().zip(&self.0).all(|(&byte, &wanted)| folded(byte) == wanted)
+        self.name.len() == name.len()
+            && name.iter().zip(&self.name).all(|(&byte, &wanted)| folded(byte) == wanted)
     }
 }
 
@@ -64,9 +80,17 @@ const fn folded(byte: u8) -> u8 {
     if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() }
 }
 
-/// What stands in a line that comes.
+/// A line that comes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ComingLine {
+    name: Box<str>,
+    value: LineValue,
+}
+
+/// What stands in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum LineValue {
+    /// The whole line with its end, as it is written.
     Constant(Box<[u8]>),
     Text(Text),
 }
@@ -91,7 +115,7 @@ impl LineEdits {
                 continue;
             }
             if let HeaderEdit::Set(..) | HeaderEdit::Remove(_) = edit {
-                these.come.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
+                these.come.retain(|other| !other.name.eq_ignore_ascii_case(name));
                 these.meets_ours |= OURS.contains(field);
                 let gone = GoneName::of(name);
                 if !these.gone.contains(&gone) {
@@ -99,17 +123,15 @@ impl LineEdits {
                 }
             }
             if let HeaderEdit::Set(_, text) | HeaderEdit::Add(_, text) = edit
-                && let Some(value) = LineValue::of(text)
+                && let Some(value) = LineValue::of(name, text)
             {
-                these.come.push((name.into(), value));
+                these.come.push(ComingLine { name: name.into(), value });
             }
         }
         let mut constant = Vec::new();
-        let all = these.come.iter().all(|(name, value)| match value {
-            LineValue::Constant(value) => {
-                for part in [name.as_bytes(), b": ", value, b"\r\n"] {
-                    constant.extend_from_slice(part);
-                }
+        let all = these.come.iter().all(|line| match &line.value {
+            LineValue::Constant(whole) => {
+                constant.extend_from_slice(whole);
                 true
             }
             LineValue::Text(_) => false,
@@ -133,19 +155,55 @@ impl LineEdits {
     /// Appends the lines that come, each with its end, and tells how many do not because their value would be none. One that is empty
     /// does not come either.
     pub fn write(&self, facts: &TextFacts<'_>, out: &mut Vec<u8>) -> usize {
-        self.each(facts, |name, value| {
-            for part in [name, b": ", value, b"\r\n"] {
-                out.extend_from_slice(part);
+        let (mut dropped, mut room) = (0, Vec::new());
+        for ComingLine { name, value } in &self.come {
+            match value {
+                LineValue::Constant(whole) => out.extend_from_slice(whole),
+                LineValue::Text(text) => {
+                    dropped += usize::from(fill(text, facts, &mut room));
+                    if !room.is_empty() {
+                        for part in [name.as_bytes(), b": ", &room, b"\r\n"] {
+                            out.extend_from_slice(part);
+                        }
+                    }
+                }
             }
-        })
+        }
+        dropped
     }
 
     /// Edits an answer's head, and tells how many lines did not come because their value would be none.
     pub fn apply(&self, answer: &mut Head, facts: &TextFacts<'_>) -> usize {
+        self.take_away(answer);
+        let (mut dropped, mut room) = (0, Vec::new());
+        for ComingLine { name, value } in &self.come {
+            match value {
+                LineValue::Constant(whole) => answer.push_written(whole, name.len()),
+                LineValue::Text(text) => {
+                    dropped += usize::from(fill(text, facts, &mut room));
+                    if !room.is_empty() {
+                        answer.push_ours(name.as_bytes(), &room);
+                    }
+                }
+            }
+        }
+        dropped
+    }
+
+    /// The same where all lines that come are the same for every request; others do not come.
+    pub fn apply_constant(&self, answer: &mut Head) {
+        self.take_away(answer);
+        for ComingLine { name, value } in &self.come {
+            if let LineValue::Constant(whole) = value {
+                answer.push_written(whole, name.len());
+            }
+        }
+    }
+
+    fn take_away(&self, answer: &mut Head) {
         if self.gone.iter().any(|gone| gone.is_in(answer)) {
             answer.remove(|name| self.removes(name));
         }
-        self.each(facts, |name, value| answer.push_ours(name, value))
     }
 
     /// Whether lines of this name go.
@@ -159,32 +217,21 @@ impl LineEdits {
     pub fn finds_lines(&self, head: &Head) -> bool {
         self.meets_ours || self.gone.iter().any(|gone| gone.is_in(head))
     }
+}
 
-    fn each(&self, facts: &TextFacts<'_>, mut push: impl FnMut(&[u8], &[u8])) -> usize {
-        let (mut dropped, mut room) = (0, Vec::new());
-        for (name, value) in &self.come {
-            let value = match value {
-                LineValue::Constant(value) => &**value,
-                LineValue::Text(text) => {
-                    room.clear();
-                    dropped += usize::from(header_value(text, facts, &mut room).is_err());
-                    &*room
-                }
-            };
-            if !value.is_empty() {
-                push(name.as_bytes(), value);
-            }
-        }
-        dropped
-    }
+/// Fills `room` with the value of a line; says whether it would be none, and then there is nothing in `room`.
+fn fill(text: &Text, facts: &TextFacts<'_>, room: &mut Vec<u8>) -> bool {
+    room.clear();
+    header_value(text, facts, room).is_err()
 }
 
 impl LineValue {
     /// `None`: no request could make a value of it.
-    fn of(text: &Text) -> Option<LineValue> {
+    fn of(name: &str, text: &Text) -> Option<LineValue> {
         let Some(constant) = text.constant() else { return Some(LineValue::Text(text.clone())) };
         let value = constant.as_bytes().trim_ascii();
-        (is_field_value(value) && !value.is_empty()).then(|| LineValue::Constant(value.into()))
+        let is_one = is_field_value(value) && !value.is_empty();
+        is_one.then(|| LineValue::Constant([name.as_bytes(), b": ", value, b"\r\n"].concat().into()))
     }
 }
 

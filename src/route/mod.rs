@@ -4,7 +4,6 @@
 //! number of their conditions, and in the order of the file. The first that takes the request has it. What is looked up goes by hash and
 //! by segment, so the time of a lookup does not grow with the number of routes; a fuzz target finds the same the slow way.
 
-pub mod access;
 mod asked;
 pub mod condition;
 mod edits;
@@ -19,9 +18,11 @@ pub mod render;
 mod rewrite;
 pub mod split;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::config::model::RouteConfig;
 use crate::config::model::route::PathPattern;
@@ -33,9 +34,14 @@ use host::{HostKey, Hosts};
 use path_form::PathFault;
 pub use rewrite::rewrite;
 
+/// The number of the router that was made last.
+static LAST: AtomicU64 = AtomicU64::new(0);
+
 /// The routes of one listener, ready to be asked.
 #[derive(Debug)]
 pub struct Router {
+    /// Never another one's in this process, and never 0.
+    number: u64,
     routes: Vec<Arc<RouteConfig>>,
     /// Of each `order` those with it, the lowest first, and at the end those without.
     ranks: Vec<Hosts>,
@@ -52,10 +58,18 @@ impl Router {
             ranks.entry(route.order.map_or(u64::MAX, u64::from)).or_default().push(place);
         }
         Router {
+            number: LAST.fetch_add(1, Ordering::Relaxed) + 1,
             ranks: ranks.values().map(|places| Hosts::new(routes, places)).collect(),
             routes: routes.to_vec(),
             default_host: default_host.and_then(|host| HostKey::of(host.as_bytes())),
         }
+    }
+
+    /// What tells it from every other router of this process.
+    #[must_use]
+    #[inline]
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// The place of the route that a request belongs to; `None`: there is none.
@@ -63,11 +77,23 @@ impl Router {
     /// # Errors
     /// A backend may take its path for one of another route.
     pub fn find(&self, asked: &Asked<'_>) -> Result<Option<usize>, PathFault> {
+        Ok(self.look(asked)?.place)
+    }
+
+    /// The same, and whether it would be the same for everything that has its host and path.
+    ///
+    /// # Errors
+    /// A backend may take its path for one of another route.
+    pub fn look(&self, asked: &Asked<'_>) -> Result<PlaceFound, PathFault> {
         let host = self.host(asked);
-        let found = self.nearest(host.as_ref(), asked);
-        match found {
-            Some(place) if !readings::is_plain(asked.path) => self.only(place, host.as_ref(), asked),
-            _ => Ok(found),
+        let was_asked = Cell::new(false);
+        let place = self.nearest(host.as_ref(), asked, &was_asked);
+        match place {
+            Some(place) if !readings::is_plain(asked.path) => {
+                let place = self.only(place, host.as_ref(), asked)?;
+                Ok(PlaceFound { place, is_by_place_alone: false })
+            }
+            _ => Ok(PlaceFound { place, is_by_place_alone: !was_asked.get() }),
         }
     }
 
@@ -81,8 +107,12 @@ impl Router {
         }
     }
 
-    fn nearest(&self, host: Option<&HostKey>, asked: &Asked<'_>) -> Option<usize> {
-        let mut takes = |place: usize| condition::holds(&self.routes[place].matches, asked);
+    /// `was_asked`: becomes true where a condition beside host and path is asked.
+    fn nearest(&self, host: Option<&HostKey>, asked: &Asked<'_>, was_asked: &Cell<bool>) -> Option<usize> {
+        let mut takes = |place: usize| {
+            was_asked.set(true);
+            condition::holds(&self.routes[place].matches, asked)
+        };
         self.ranks.iter().find_map(|rank| rank.find(host, asked.path, &mut takes))
     }
 
@@ -105,7 +135,7 @@ impl Router {
         let is_sure = match spelled {
             Some(rest) => readings::is_plain(rest),
             None => readings::each(asked.path, |path| {
-                match self.nearest(host, &Asked { path, ..*asked }) == Some(place) {
+                match self.nearest(host, &Asked { path, ..*asked }, &Cell::default()) == Some(place) {
                     true => ControlFlow::Continue(()),
                     false => ControlFlow::Break(()),
                 }
@@ -114,6 +144,15 @@ impl Router {
         };
         if is_sure { Ok(Some(place)) } else { Err(PathFault::Ambiguous) }
     }
+}
+
+/// What a router finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlaceFound {
+    /// The place of the route; `None`: there is none.
+    pub place: Option<usize>,
+    /// Nothing but host and path was looked at.
+    pub is_by_place_alone: bool,
 }
 
 #[cfg(test)]

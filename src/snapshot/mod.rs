@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use ipnet::IpNet;
 use rustls::ServerConfig;
 
+use crate::access::{AddressRules, RuleStock};
 use crate::config::model::{self, Normalize};
 use crate::message::{BackendId, ListenerId, TargetId};
 use crate::net::now;
-use crate::route::path_form::PathFault;
-use crate::route::{Asked, Router};
+use crate::route::Router;
 use crate::slots::{HeldSlot, Slots};
 use crate::targets::{Gone, Prepared, Registry, Target};
 use crate::telemetry::access_log::Names;
@@ -35,6 +35,8 @@ pub struct Listener {
     pub id: ListenerId,
     /// Its policies.
     pub config: model::ListenerConfig,
+    /// Whose clients may come in at all.
+    pub access: AddressRules,
     /// What TLS sessions of its clients are made with; `None`: plain.
     pub tls: Option<Arc<ServerConfig>>,
     /// What outlives this config.
@@ -78,12 +80,11 @@ impl Listener {
         Some((route, route.destinations.first()?))
     }
 
-    /// The route that a request belongs to; `None`: there is none.
-    ///
-    /// # Errors
-    /// A backend may take its path for one of another route.
-    pub fn route(&self, asked: &Asked<'_>) -> Result<Option<&Route>, PathFault> {
-        Ok(self.router.find(asked)?.and_then(|place| self.routes.get(place)))
+    /// The route at this place.
+    #[must_use]
+    #[inline]
+    pub fn route_at(&self, place: usize) -> Option<&Route> {
+        self.routes.get(place)
     }
 
     /// How its routes are found.
@@ -144,6 +145,8 @@ pub struct Snapshot {
     /// Who was not there under the config before and may have a number that was somebody's.
     pub given: Given,
     by_name: HashMap<String, usize>,
+    /// Its access lists, ready to be asked.
+    rules: RuleStock,
 }
 
 /// Numbers that mean somebody new.
@@ -219,8 +222,10 @@ impl Snapshots {
         let trusted: Arc<[IpNet]> = config.trusted_proxies.as_slice().into();
         let named: HashMap<&str, &Arc<Target>> =
             targets.iter().map(|target| (&*target.name, target)).collect();
-        let listener = |config| self.listener(config, &named, &trusted, before);
+        let mut rules = RuleStock::after(before.map(|before| &before.rules));
+        let listener = |config| self.listener(config, &named, &trusted, &mut rules, before);
         let listeners: Vec<Arc<Listener>> = config.listeners.iter().map(listener).collect();
+        let rules = rules.settled();
         let mut names = before.map(|before| before.names.clone()).unwrap_or_default();
         let given = given(before, &listeners, &targets);
         let is_new: HashSet<ListenerId> = given.listeners.iter().copied().collect();
@@ -241,7 +246,8 @@ impl Snapshots {
         let by_name =
             listeners.iter().zip(0..).map(|(listener, place)| (listener.config.name.clone(), place));
         let by_name = by_name.collect();
-        Draft { snapshot: Arc::new(Snapshot { number, listeners, targets, names, given, by_name }), prepared }
+        let snapshot = Snapshot { number, listeners, targets, names, given, by_name, rules };
+        Draft { snapshot: Arc::new(snapshot), prepared }
     }
 
     /// Makes `draft` the one in force, for whoever asks from now on. The targets that it has changed are changed at once, for
@@ -264,10 +270,12 @@ impl Snapshots {
         config: &model::ListenerConfig,
         targets: &HashMap<&str, &Arc<Target>>,
         trusted: &Arc<[IpNet]>,
+        rules: &mut RuleStock,
         before: Option<&Snapshot>,
     ) -> Arc<Listener> {
-        let route =
-            |route| Route::new(route, config.limits.body, |name| targets.get(name).copied().map(Arc::clone));
+        let find = |name: &str| targets.get(name).copied().map(Arc::clone);
+        let access = AddressRules::new(&config.access, rules);
+        let route = |route| Route::new(route, config.limits.body, rules, find);
         let routes: Vec<Route> = config.routes.iter().filter_map(route).collect();
         let before = before.and_then(|before| before.listener_named(&config.name));
         let before = before.filter(|before| before.speaks_like(config));
@@ -291,10 +299,12 @@ impl Snapshots {
         Arc::new(Listener {
             // Past 65,535 listeners at a time the last number is shared.
             id: ListenerId(u16::try_from(state.slot.number()).unwrap_or(u16::MAX)),
-            is_straight: matches!(&*routes, [only] if only.is_straight())
+            is_straight: access.is_empty()
+                && matches!(&*routes, [only] if only.is_straight())
                 && config.normalize == Normalize::default(),
             router: Router::new(&config.routes, config.default_host.as_deref()),
             config: config.clone(),
+            access,
             tls,
             state,
             routes,

@@ -2,18 +2,24 @@
 
 use std::sync::Arc;
 
+use crate::access::{AddressRules, RuleStock};
 use crate::config::model::resilience::Retries;
 use crate::config::model::route::{Action, HeaderEdit, RouteOverrides};
 use crate::config::model::text::{TextPiece, Variable};
 use crate::config::model::{HashKey, RouteConfig, Timeouts};
 use crate::route::LineEdits;
 use crate::targets::Target;
+use crate::telemetry::access_log::RouteName;
 
 /// One route of a listener, ready for use.
 #[derive(Debug)]
 pub struct Route {
     /// What it says.
     pub config: Arc<RouteConfig>,
+    /// Its name in the access log.
+    pub name: RouteName,
+    /// Whose clients may have it, beside what its listener says.
+    pub access: AddressRules,
     /// Where its requests go: one, the sides of a split in their order, or none.
     pub destinations: Vec<Destination>,
     /// Who gets copies.
@@ -71,12 +77,13 @@ impl RequestRules {
 }
 
 impl Route {
-    /// The route that `config` says, on a listener whose own body limit is `body`. `find` knows the targets by name; `None`: not
+    /// The route that `config` says, on a listener whose own body limit is `body`. `made`: the access lists that are ready. `find` knows the targets by name; `None`: not
     /// all of those that it leads to.
     #[must_use]
     pub fn new(
         config: &Arc<RouteConfig>,
         body: Option<u64>,
+        made: &mut RuleStock,
         find: impl Fn(&str) -> Option<Arc<Target>>,
     ) -> Option<Route> {
         let destination = |name: &str| {
@@ -107,6 +114,7 @@ impl Route {
         };
         let mirror = config.mirror.as_ref().map(|mirror| find(&mirror.target).ok_or(()));
         Some(Route {
+            access: AddressRules::new(&config.access, made),
             destinations,
             mirror: mirror.transpose().ok()?,
             body: config.own.body.unwrap_or(body),
@@ -114,14 +122,18 @@ impl Route {
             answer_edits: LineEdits::new(&config.headers.response),
             own_lines,
             is_same_for_all: is_same_for_all(config),
+            name: RouteName::new(&config.name),
             config: Arc::clone(config),
         })
     }
 
-    /// Whether requests that have its path go on as they come, and so do their answers.
+    /// Whether it changes every request that has its path in the same way, and every answer, so that nothing need be known of them.
     #[must_use]
-    pub fn leaves_as_it_is(&self) -> bool {
-        self.config.rewrite.is_none() && self.request_edits.is_empty() && self.answer_edits.is_empty()
+    #[inline]
+    pub fn is_same_for_requests(&self) -> bool {
+        self.config.rewrite.is_none()
+            && self.request_edits.constant().is_some()
+            && self.answer_edits.constant().is_some()
     }
 
     /// Whether it takes every request and hands it on as it comes.
@@ -130,7 +142,7 @@ impl Route {
         let RouteConfig { matches, action, access, rewrite, headers, .. } = &*self.config;
         matches.is_catch_all()
             && matches!(action, Action::Forward(_))
-            && access.is_none()
+            && access.is_empty()
             && rewrite.is_none()
             && headers.is_empty()
             && self.mirror.is_none()
@@ -178,6 +190,6 @@ fn is_same_for_all(config: &RouteConfig) -> bool {
         && matches.cookies.is_empty()
         && matches.clients.is_empty()
         && matches.certificate.is_empty()
-        && config.access.is_none()
+        && config.access.is_empty()
         && text.iter().all(by_host_and_path)
 }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use evenkeel::config::model::AccessList;
 use evenkeel::config::model::Sticky;
 use evenkeel::config::model::resilience::Hedging;
-use evenkeel::config::model::route::{InlineAccess, RetryOn};
+use evenkeel::config::model::route::RetryOn;
 use fake_backend::{Behaviour, Ending, Fake, Fault, Running};
 
 use super::route_lab::{at, front, front_with, lines, matching, target, values};
@@ -64,13 +65,18 @@ fn answers_are_edited_whoever_gives_them() {
         "X-From: {target}/{backend}",
         "X-Backend: b",
     ];
-    let denied =
-        InlineAccess { allow: Vec::new(), deny: vec!["127.0.0.0/8".parse().unwrap()], status: Some(403) };
+    let denied = AccessList {
+        name: None,
+        allow: Vec::new(),
+        deny: vec!["127.0.0.0/8".parse().unwrap()],
+        is_closed: false,
+        status: Some(403),
+    };
     let front = front_with(
         vec![
             at("/go").redirect(302, "/").answer(&edits),
             at("/own").respond(200, "hi", &[("X-Backend", "ours")]).answer(&edits),
-            at("/denied").answer(&edits).with(|route| route.access = Some(denied)),
+            at("/denied").answer(&edits).with(|route| route.access = vec![denied.into()]),
             at("/gone").to("two").answer(&edits),
             at("/tight").answer(&edits).with(|route| route.own.body = Some(Some(1))),
             at("/bad").path("/{query}").answer(&edits),

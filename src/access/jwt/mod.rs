@@ -7,11 +7,13 @@
 mod claims;
 mod fault;
 mod lines;
+mod refresh;
 mod token;
 
 pub use claims::{TokenClaims, verify};
 pub use fault::{TokenFault, TokenFaultKind};
 pub use lines::{ToldClaims, told_claims};
+pub use refresh::KeyRefresh;
 pub use token::{TOKEN_SIZE, Token, bearer};
 
 #[cfg(test)]

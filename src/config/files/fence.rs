@@ -27,6 +27,8 @@ pub enum PathUse {
     StickyKey,
     /// The key that webhooks are signed with.
     SigningKey,
+    /// Networks that may come in, or may not.
+    Networks,
     /// To be the body of an answer.
     Body,
     /// To write a log.
@@ -48,6 +50,7 @@ impl PathUse {
             PathUse::PrivateKey | PathUse::Tokens | PathUse::StickyKey | PathUse::SigningKey => true,
             PathUse::Include
             | PathUse::Certificates
+            | PathUse::Networks
             | PathUse::Body
             | PathUse::Log
             | PathUse::State
@@ -60,7 +63,7 @@ impl PathUse {
     /// One that the config in force does not name may be named.
     const fn may_be_new(self) -> bool {
         match self {
-            PathUse::Include | PathUse::Certificates => true,
+            PathUse::Include | PathUse::Certificates | PathUse::Networks => true,
             // Whoever names a body reads it: anything below the folder would be open to all.
             PathUse::Body
             | PathUse::PrivateKey

@@ -6,6 +6,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use regex::bytes::Regex;
 
+use super::access::AccessList;
 use super::balance::HashKey;
 use super::log::Share;
 use super::resilience::Retries;
@@ -23,8 +24,8 @@ pub struct RouteConfig {
     pub matches: RouteMatch,
     /// What becomes of them.
     pub action: Action,
-    /// Whose clients may have it at all.
-    pub access: Option<InlineAccess>,
+    /// Whose clients may have it at all: each of these lets them in, beside those of the listener.
+    pub access: Vec<Arc<AccessList>>,
     /// What backends get as path; `None`: what the client sent.
     pub rewrite: Option<Rewrite>,
     /// Header edits in both directions; those of the listener stand before those of the route.
@@ -44,7 +45,7 @@ impl RouteConfig {
             order: None,
             matches: RouteMatch::default(),
             action: Action::Forward(target.into()),
-            access: None,
+            access: Vec::new(),
             rewrite: None,
             headers: HeaderEdits::default(),
             mirror: None,
@@ -319,17 +320,6 @@ pub struct Mirror {
     pub target: Arc<str>,
     /// Of how many requests. Default: all.
     pub share: Share,
-}
-
-/// Whose clients may have a route.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InlineAccess {
-    /// Who may; where there are any, nobody else may.
-    pub allow: Vec<IpNet>,
-    /// Who may not. Of both lists the longest prefix decides, and this one at a tie.
-    pub deny: Vec<IpNet>,
-    /// What the others get; `None` (`drop`): nothing, the connection is closed. Default 403.
-    pub status: Option<u16>,
 }
 
 /// What a route says instead of its listener and its target.

@@ -127,6 +127,8 @@ pub(in crate::config) enum Kind {
     Lines(bool),
     /// A mapping from names to whole numbers from the first to the second.
     Weights(u32, u32),
+    /// The name of a rule, a mapping with the keys of a shape, or a list of those with at least one item.
+    Rules(&'static Shape),
     /// A mapping with the keys of a shape.
     Group(&'static Shape),
     /// A mapping from names to groups.

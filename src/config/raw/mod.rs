@@ -8,6 +8,7 @@ mod backend;
 mod balance;
 mod bounds;
 mod costs;
+mod gate;
 mod group;
 mod health;
 mod kind;
@@ -32,12 +33,14 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-pub(super) use address::{BindHost, RawListener, bind_host};
+pub(super) use address::{BindHost, RawListener, bind_host, network};
 pub(super) use backend::{RawBackend, backend_url};
 
 pub(super) use balance::{RawPortion, RawSticky, Secret, algorithm_name, strong};
 pub(super) use bounds::{COUNT_MAX, DAY, INTERVAL_MIN, PRIORITY_MAX, WORKERS_MAX};
 pub(super) use costs::{RawLimits, RawTimeouts};
+pub(super) use gate::access::{ACCESS_LISTS, RawAccess, RawAccessList};
+pub(super) use gate::named::{RawNamed, RuleKind};
 pub(super) use health::{RawHealth, probe_path};
 pub(super) use kind::{Key, Kind, NAME, Shape, TOKEN};
 pub(super) use listener::route::{RawEdits, RawHeaders, RawMirror, RawOwn, RawRespond, RawRoute, RawSplit};
@@ -94,6 +97,8 @@ pub(super) struct Raw {
     /// Where this process runs.
     pub(super) zone: Option<Written<Arc<str>>>,
     pub(super) algorithm: Field<Balance>,
+    /// From all files.
+    pub(super) access_lists: Vec<RawNamed<RawAccessList>>,
     pub(super) listeners: Vec<RawListenerConfig>,
     /// `listeners` is there, if only with faults inside.
     pub(super) has_listeners: bool,
@@ -124,7 +129,9 @@ impl<'n> Top<'n> {
 
     /// Reports each key that stands in several files and does not add up.
     fn refuse_twice(&self, reader: &mut Reader<'_>) {
-        let adds_up = |key: &&str| matches!(*key, "targets" | "listeners" | "include" | "webhooks" | "tests");
+        let adds_up = |key: &&str| {
+            matches!(*key, "targets" | "listeners" | "access_lists" | "include" | "webhooks" | "tests")
+        };
         for key in shape::TOP.names().filter(|key| !adds_up(key)) {
             let mut all = self.all(key);
             let Some(first) = all.next() else { continue };
@@ -191,6 +198,7 @@ pub(super) fn walk(roots: &[Node], include: Vec<Written<String>>, reader: &mut R
         None => Field::Absent,
     };
     raw.tests = top.all("tests").flat_map(|entry| routing_tests::walk(entry, reader)).collect();
+    raw.access_lists = gate::named::walk(ACCESS_LISTS, top.all(ACCESS_LISTS.key), reader, gate::access::list);
     listeners(&top, reader, &mut raw);
     targets(&top, reader, &mut raw);
     raw
@@ -240,7 +248,7 @@ fn networks(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<IpNet>
     for item in items {
         let spot = reader.spot_of(item);
         match item.text() {
-            Some(text) => match address::network(text) {
+            Some(text) => match network(text) {
                 Ok(network) => networks.push(network),
                 Err(wrong) => reader.report.wrong(&spot, "an entry of `trusted_proxies`", wrong),
             },

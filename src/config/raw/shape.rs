@@ -4,6 +4,7 @@
 mod action;
 mod admin;
 mod edits;
+mod gate;
 mod listener;
 mod resilience;
 mod route;
@@ -28,12 +29,13 @@ pub(super) use edits::{
     LISTENER_HEADERS, LISTENER_LINES, LISTENER_REQUEST, LISTENER_RESPONSE, ROUTE_HEADERS, ROUTE_LINES,
     ROUTE_REQUEST, ROUTE_RESPONSE, ROUTE_REWRITE,
 };
+pub(super) use gate::{ACCESS, ACCESS_LIST};
 pub(super) use listener::{
     LISTENER as LISTENER_SHAPE, LISTENER_CERTIFICATE, LISTENER_LIMITS, LISTENER_TIMEOUTS, LISTENER_TLS,
     NORMALIZE,
 };
 pub(super) use resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
-pub(super) use route::{ACCESS, CERTIFICATE_MATCH, MATCH, MIRROR, ROUTE, ROUTE_LIMITS, ROUTE_TIMEOUTS};
+pub(super) use route::{CERTIFICATE_MATCH, MATCH, MIRROR, ROUTE, ROUTE_LIMITS, ROUTE_TIMEOUTS};
 pub(super) use routing_test::{EXPECT, ROUTING_TEST, SAMPLE_CERTIFICATE};
 pub(super) use target::{
     ALGORITHM, BACKEND, CERTIFICATE, HASH_KEY, HEALTH_CHECK, LIMITS, STICKY, TARGET, TARGET_NORMALIZE,
@@ -92,6 +94,7 @@ pub(super) const TOP: Shape = Shape {
         key("zone", Word(NAME), "Where this process runs: backends of the same `zone` are preferred."),
         key("algorithm", ALGORITHM, "`balance` of all targets.").or("round_robin"),
         key("servers", Items(&Text(URL)), "Backends of one HTTP target on port 3030, instead of `targets`."),
+        key("access_lists", Named(&ACCESS_LIST), "Who may come in by address: lists that `access` names."),
         key("listeners", Named(&LISTENER_SHAPE), "Where clients connect, and which of their requests go where."),
         key("targets", Named(&TARGET), "What is balanced: names, each with backends, and often with a listener."),
         key(
@@ -148,6 +151,7 @@ pub(in crate::config) const ALL: &[Shape] = &[
     LISTENER_LINES,
     LISTENER_REQUEST,
     LISTENER_RESPONSE,
+    ACCESS_LIST,
     // Behind those whose keys they have too: a key in the wrong place is more often one of a target.
     ADMIN,
     ADMIN_TLS,

@@ -144,6 +144,11 @@ pub(super) fn ends(kind: &Kind) -> (Vec<Value>, Vec<Value>) {
             let others = [json!("x"), json!(1), json!(null), json!([]), json!({}), json!({ "a b": 1 })];
             (vec![json!({ "web": most })], wrong.chain(others).collect())
         }
+        Kind::Rules(_) => {
+            let wrong =
+                [json!(null), json!(true), json!([]), json!([null]), json!("a b"), json!({ "no such": 1 })];
+            (Vec::new(), wrong.into())
+        }
         Kind::Group(_) | Kind::Named(_) => {
             (Vec::new(), vec![json!("x"), json!(1), json!([]), json!({ "no such": 1 })])
         }

@@ -272,18 +272,6 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
             matching("client_cert: {san: '*.robots.example'}"),
             |c| first(c).certificate.names.iter().map(ToString::to_string).eq(["*.robots.example"]),
         ),
-        ("listeners.<name>.routes[].access", route("access: {deny: 10.0.0.0/8}"), |c| {
-            of(c).routes[0].access.as_ref().is_some_and(|access| access.status == Some(403))
-        }),
-        ("listeners.<name>.routes[].access.allow", route("access: {allow: [10.0.0.0/8, '::1']}"), |c| {
-            of(c).routes[0].access.as_ref().is_some_and(|access| access.allow.len() == 2)
-        }),
-        ("listeners.<name>.routes[].access.deny", route("access: {deny: 10.0.0.0/8}"), |c| {
-            of(c).routes[0].access.as_ref().is_some_and(|access| access.deny.len() == 1)
-        }),
-        ("listeners.<name>.routes[].access.status", route("access: {deny: 10.0.0.0/8, status: Drop}"), |c| {
-            of(c).routes[0].access.as_ref().is_some_and(|access| access.status.is_none())
-        }),
         ("listeners.<name>.routes[].mirror", mirror("target: shadow"), |c| {
             of(c).routes[0].mirror.as_ref().is_some_and(|mirror| *mirror.target == *"shadow")
         }),

@@ -45,6 +45,7 @@ pub(super) fn accept(
         protocol: spoken.map_or(Protocol::Tcp, |spoken| spoken.protocol),
         tls,
         binds,
+        access: Vec::new(),
         routes: Vec::new(),
         normalize,
         default_host,

@@ -10,6 +10,7 @@ mod bounds;
 mod clashes;
 pub(super) mod flags;
 mod folder;
+mod gate;
 mod health;
 mod instance;
 mod listener;
@@ -40,6 +41,7 @@ use super::units::show_duration;
 pub use backend::BackendRules;
 use bounds::Serves;
 pub(super) use clashes::identity;
+use gate::access::AccessLists;
 pub(super) use instance::accept as instance;
 pub(super) use loops::leads_to;
 use owner::KeyOwner;
@@ -100,6 +102,7 @@ pub(super) fn accept(
         algorithm: raw.algorithm.clone(),
         zone: zone(raw, rows),
     };
+    let lists = gate::access::lists(&raw.access_lists, report, rows);
     let reached = reached(raw, report);
     let mut listeners = Vec::with_capacity(raw.targets.len() + raw.listeners.len());
     let mut owners = Vec::with_capacity(listeners.capacity());
@@ -118,7 +121,7 @@ pub(super) fn accept(
     }
     for raw in &raw.listeners {
         let owner = KeyOwner::listener(raw);
-        listeners.push(long_form(raw, &owner, &targets, &top, report, rows));
+        listeners.push(long_form(raw, &owner, &targets, (&top, &lists), report, rows));
         owners.push(owner);
     }
     clashes::names(&owners, report);
@@ -127,10 +130,12 @@ pub(super) fn accept(
     loops::refuse(&raw.targets, &all, top.address.value, report);
     clashes::admin(&all, admin.as_deref().zip(admin::spot(&raw.admin)), report);
     let tests = tests(raw, rows);
+    let access_lists = lists.in_order(&raw.access_lists);
     let config = Config {
         instance,
         admin,
         webhooks,
+        access_lists,
         listeners,
         targets,
         watch,
@@ -174,7 +179,7 @@ fn long_form(
     raw: &RawListenerConfig,
     owner: &KeyOwner<'_>,
     targets: &[TargetConfig],
-    top: &TopLevel,
+    (top, lists): (&TopLevel, &AccessLists<'_>),
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> ListenerConfig {
@@ -195,7 +200,7 @@ fn long_form(
         targets.iter().map(|target| (target.name.as_str(), target.timeouts.idle)).collect();
     let names = targets.iter().map(|target| (target.name.as_str(), target.protocol)).collect();
     route::edit_rows(&raw.headers, owner.path("").trim_end_matches('.'), rows);
-    let routes = route::accept_all(&raw.routes, owner, &names, &raw.headers, report, rows).into_iter();
+    let routes = route::accept_all(&raw.routes, owner, &names, &raw.headers, lists, report, rows).into_iter();
     // Of two levels the nearest says how long: the route's stands there already.
     let inherit = |mut route: RouteConfig| {
         let of_listener = raw.timeouts.idle.as_ref().map(|idle| idle.value);

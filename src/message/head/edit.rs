@@ -33,12 +33,25 @@ impl Head {
     /// Appends a line to an answer that stays whatever its Connection lines say. Name and value must be valid: a token, and a value
     /// without CTL.
     pub fn push_ours(&mut self, name: &[u8], value: &[u8]) {
-        let field = match HeaderField::classify(name) {
-            // An answer that has one gets none of the clock's.
-            HeaderField::Date => HeaderField::Date,
-            _ => HeaderField::Ours,
-        };
-        self.push_as(field, name, value);
+        self.push_as(ours(name), name, value);
+    }
+
+    /// The same with a line that is written already: a name of so many bytes, `: `, the value, CRLF.
+    pub fn push_written(&mut self, line: &[u8], name: usize) {
+        let start = self.start_and_lines().end as usize;
+        self.bytes.truncate(start);
+        self.bytes.extend_from_slice(line);
+        let end = self.bytes.len();
+        let (name, value) = (Span::new(start, start + name), Span::new(start + name + 2, end - 2));
+        self.index(HeadLine::new(ours(self.at(name)), name, value, end));
+    }
+}
+
+fn ours(name: &[u8]) -> HeaderField {
+    match name.len() {
+        // An answer that has one gets none of the clock's.
+        4 if name.eq_ignore_ascii_case(b"date") => HeaderField::Date,
+        _ => HeaderField::Ours,
     }
 }
 

@@ -17,7 +17,7 @@ use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::recording::Recording;
 use crate::proxy::tunnels::{TunnelEnd, TunnelKind};
-use crate::snapshot::{Destination, Listener, Route};
+use crate::snapshot::{Destination, Listener};
 use crate::targets::{Outcome, Target};
 use crate::tick::Tick;
 
@@ -100,35 +100,27 @@ pub async fn exchange<E: Edge>(
     let sender = Sender { peer: client, trusted, kind: listener.config.forwarded };
     // Nothing was waited for since.
     recording.record.routed = request.head_read;
-    let (route, destination, way) = match listener.straight() {
-        Some((route, destination)) => (route, destination, None),
+    let (destination, way) = match listener.straight() {
+        Some((route, destination)) => (destination, Way::plain(route)),
         None => {
             let from = Wayfarer { ctx, listener, head, sender, secured: edge.secured() };
             match routed(from, recording.record) {
-                Routed::Forward { route, destination, way } => {
-                    recording.on(&route.config.name);
-                    if let Some(target) = &route.mirror {
+                Routed::Forward(destination, way) => {
+                    recording.on(&way.route.name);
+                    if let Some(target) = &way.route.mirror {
                         let id = recording.record.id;
-                        mirror_to(
-                            request,
-                            edge,
-                            body,
-                            (route, destination),
-                            target,
-                            way.as_deref(),
-                            (sender, id),
-                        );
+                        mirror_to(request, edge, body, (&way, destination), target, (sender, id));
                     }
-                    (route, destination, way)
+                    (destination, way)
                 }
                 own => return Box::pin(answer_here(ctx, edge, &mut recording, head, own)).await,
             }
         }
     };
-    let Destination { target, rules } = destination;
+    let (route, Destination { target, rules }) = (way.route, destination);
     recording.record.target = Some(target.id);
     if !matches!(body, RequestBody::Empty) && !body.limit(route.body) {
-        return Box::pin(refuse(ctx, edge, &mut recording, head, way.as_deref(), Cause::BodyTooLarge)).await;
+        return Box::pin(refuse(ctx, edge, &mut recording, head, Some(&way), Cause::BodyTooLarge)).await;
     }
     if let Some(idle) = route.config.own.idle {
         edge.set_idle(idle);
@@ -149,13 +141,13 @@ pub async fn exchange<E: Edge>(
         rules,
         keep: identity::keep(head, &ctx.pool, edge.owner()),
         edge: &mut *edge,
-        head: way.as_deref().map_or(head, Way::head),
+        head: way.head(head),
         body,
         key,
         pin: own.as_ref().or(cookie),
         upgrade: wanted_upgrade(head, &rules.upgrade),
         about: about(listener, head, sender, secured.as_deref(), recording.record.id),
-        edits: way.as_deref().and_then(Way::request_edits),
+        edits: way.request_edits(),
         answer: &mut *answer,
         record: &mut *recording.record,
         effort: Effort::default(),
@@ -164,7 +156,7 @@ pub async fn exchange<E: Edge>(
     if let (Some(pins), Ok(call)) = (&target.pins, &forwarded) {
         sticky::tell(forwarding.answer, pins, cookie, call.backend(), secured.is_some());
     }
-    if let (Some(way), Ok(call)) = (way.as_deref(), &forwarded) {
+    if let Ok(call) = &forwarded {
         way.edit_answer(forwarding.answer, &call.backend().name);
     }
     let after = match forwarded {
@@ -182,11 +174,11 @@ pub async fn exchange<E: Edge>(
                 }
                 Err(unsent) => {
                     drop(reply);
-                    Box::pin(give_up((ctx, way.as_deref()), edge, &mut recording, head, &moved, unsent)).await
+                    Box::pin(give_up((ctx, &way), edge, &mut recording, head, &moved, unsent)).await
                 }
             }
         }
-        Err(cause) => Box::pin(refuse(ctx, edge, &mut recording, head, way.as_deref(), cause)).await,
+        Err(cause) => Box::pin(refuse(ctx, edge, &mut recording, head, Some(&way), cause)).await,
     };
     let now = now();
     recording.record.done = now;
@@ -223,17 +215,16 @@ fn mirror_to<E: Edge>(
     request: &IncomingRequest<'_>,
     edge: &E,
     body: &RequestBody,
-    (route, destination): (&Route, &Destination),
+    (way, destination): (&Way<'_>, &Destination),
     target: &Arc<Target>,
-    way: Option<&Way<'_>>,
     (sender, id): (Sender, u128),
 ) {
     let &IncomingRequest { ctx, listener, head, .. } = request;
-    let RouteConfig { mirror, own, name, .. } = &*route.config;
+    let RouteConfig { mirror, own, name, .. } = &*way.route.config;
     if !mirror.as_ref().is_some_and(|mirror| mirror::is_wanted(ctx, mirror.share))
         || mirror::is_copy(head)
         || wanted_upgrade(head, &destination.rules.upgrade).is_some()
-        || !body.limit(route.body)
+        || !body.limit(way.route.body)
     {
         return;
     }
@@ -249,8 +240,8 @@ fn mirror_to<E: Edge>(
         ctx,
         target,
         names: [&listener.config.name, name],
-        head: way.map_or(head, Way::head),
-        edits: way.and_then(Way::request_edits),
+        head: way.head(head),
+        edits: way.request_edits(),
         body,
         about: about(listener, head, sender, secured.as_deref(), id),
         key,
@@ -284,7 +275,7 @@ fn wanted_upgrade<'a>(head: &'a Head, allowed: &[String]) -> Option<&'a [u8]> {
 
 /// Ends an exchange whose answer could not be sent to its end.
 async fn give_up<E: Edge>(
-    (ctx, way): (&WorkerCtx, Option<&Way<'_>>),
+    (ctx, way): (&WorkerCtx, &Way<'_>),
     edge: &mut E,
     recording: &mut Recording<'_>,
     head: &Head,
@@ -298,7 +289,7 @@ async fn give_up<E: Edge>(
     if !started && !matches!(cause, Cause::ClientGone | Cause::ClientStalled) {
         // Not a byte is out: the client can still be told.
         moved.down.set(0);
-        return refuse(ctx, edge, recording, head, way, cause).await;
+        return refuse(ctx, edge, recording, head, Some(way), cause).await;
     }
     recording.settle(cause);
     After::Abort

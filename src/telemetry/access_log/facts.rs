@@ -9,7 +9,7 @@ use crate::telemetry::cells::{connect_time, first_byte_time, span};
 use crate::tick::Tick;
 
 use super::batch::{Left, LineSpace, put};
-use super::names::Names;
+use super::names::{Names, RouteName};
 use super::value::{Clock, LogValue, write_ip};
 use super::{digits, escape};
 
@@ -27,7 +27,7 @@ pub(super) struct Facts<'a> {
     /// When the request began.
     pub(super) start: Tick,
     /// The name of the request's route, where its listener has more than one that takes everything.
-    pub(super) route: Option<&'a str>,
+    pub(super) route: Option<&'a RouteName>,
     /// The share of records like this one that is logged.
     share: Share,
 }
@@ -53,7 +53,7 @@ impl<'a> Facts<'a> {
 
     /// The same of a request on this route.
     #[inline(always)]
-    pub(super) fn on(self, route: Option<&'a str>) -> Facts<'a> {
+    pub(super) fn on(self, route: Option<&'a RouteName>) -> Facts<'a> {
         Facts { route, ..self }
     }
 
@@ -96,7 +96,7 @@ impl<'a> Facts<'a> {
             LogField::Id => LogValue::or_absent(Some(record.id).filter(|&id| id != 0), LogValue::Id),
             LogField::UserAgent => LogValue::free(self.header(HeaderField::UserAgent)),
             LogField::Referer => LogValue::free(self.header(HeaderField::Referer)),
-            LogField::Route => LogValue::word(self.route.unwrap_or_default().as_bytes()),
+            LogField::Route => LogValue::word(self.route.map_or("", RouteName::text).as_bytes()),
             LogField::SampleRate => LogValue::Share(self.share),
         }
     }

@@ -40,7 +40,13 @@ pub(super) fn write<'r>(
     let room = write_times(room, facts, clock)?;
     let room = write_session(room, facts, clock)?;
     let room = write_headers(room, facts)?;
-    let room = if facts.route.is_some() { members!(room, facts, clock: Route)? } else { room };
+    let room = match facts.route {
+        None => room,
+        Some(route) => match route.member() {
+            Some((member, length)) => put_front(room, member, length)?,
+            None => members!(room, facts, clock: Route)?,
+        },
+    };
     let room = if sampled { members!(room, facts, clock: SampleRate)? } else { room };
     put(room, b"}\n")
 }
@@ -179,6 +185,7 @@ mod tests {
     use super::*;
     use crate::config::model::Share;
     use crate::message::{BackendId, ClientAddress, Head, ListenerId, Record, TargetId, TlsSession};
+    use crate::telemetry::access_log::RouteName;
     use crate::telemetry::access_log::batch::text_of;
     use crate::telemetry::access_log::{Names, Stamps, WallStart};
     use crate::tick::Tick;
@@ -255,12 +262,13 @@ mod tests {
         #[test]
         fn usual_records_are_written_as_by_the_rule(
             record in record(), method in "GET|POST|[A-Z]{1,8}", path in "/[ -~é]{0,40}", host in "[ -~]{0,20}",
-            agent in prop::option::of("[ -~é]{0,40}"), route in prop::option::of("[ -~é]{0,40}"), headed: bool, sampled: bool, start in number(),
+            agent in prop::option::of("[ -~é]{0,40}"), route in prop::option::of("[ -~é]{1,40}"), headed: bool, sampled: bool, start in number(),
         ) {
             let (mut head, names) = (Head::request(&method, &path, &host), names());
             agent.into_iter().for_each(|agent| head.push(b"user-agent", agent.as_bytes()));
             let facts = Facts::new(&record, Some(&head).filter(|_| headed), &names, Share::ALL);
-            let facts = facts.on(route.as_deref());
+            let route = route.as_deref().map(RouteName::new);
+            let facts = facts.on(route.as_ref());
             let wall = WallStart(start);
             let usual = text_of(|room| write(room, &facts, &mut (&mut Stamps::default(), wall), sampled));
             let ruled = text_of(|room| write_by_rule(room, &facts, &mut (&mut Stamps::default(), wall), sampled));

@@ -39,7 +39,7 @@ use crate::message::{Head, Record};
 use crate::tick::Tick;
 
 pub use digits::id_digits;
-pub use names::Names;
+pub use names::{Names, RouteName};
 pub use stamp::WallStart;
 
 /// A buffer that holds this much is handed over without waiting for the tick.
@@ -180,7 +180,7 @@ impl Handle {
     pub fn write(
         &mut self,
         record: &Record,
-        (head, route): (Option<&Head>, Option<&str>),
+        (head, route): (Option<&Head>, Option<&RouteName>),
         names: &Names,
         start: WallStart,
     ) {

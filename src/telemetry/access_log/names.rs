@@ -65,6 +65,29 @@ impl Names {
     }
 }
 
+/// The name of a route, ready to be logged.
+#[derive(Clone, Debug)]
+pub struct RouteName(Name);
+
+impl RouteName {
+    /// This one.
+    #[must_use]
+    pub fn new(name: &str) -> RouteName {
+        RouteName(Name::new(LogField::Route, name))
+    }
+
+    /// As it is.
+    pub(super) fn text(&self) -> &str {
+        self.0.text()
+    }
+
+    /// As a member of an object; `None`: it is too long.
+    #[inline(always)]
+    pub(super) fn member(&self) -> Option<(&[u8; SHORT], usize)> {
+        self.0.member()
+    }
+}
+
 fn said(name: Option<&Name>, number: u16) -> String {
     name.map_or_else(|| format!("#{number}"), |name| name.text().to_owned())
 }
@@ -77,7 +100,7 @@ fn put_name(names: &mut Vec<Option<Name>>, place: usize, name: Name) {
 }
 
 /// Bytes that are copied for a short member, whatever its length.
-const SHORT: usize = 48;
+pub(super) const SHORT: usize = 48;
 
 /// A name as it is and as it stands in an object of JSON.
 #[derive(Clone, Debug)]

@@ -140,11 +140,13 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
         admin: None,
         webhooks: Vec::new(),
         tests: Vec::new(),
+        access_lists: Vec::new(),
         listeners: vec![ListenerConfig {
             name: "web".into(),
             protocol,
             tls: None,
             binds: vec![Bind::Tcp("127.0.0.1:0".parse().unwrap())],
+            access: Vec::new(),
             routes: all_to("web"),
             normalize: Normalize::default(),
             default_host: None,

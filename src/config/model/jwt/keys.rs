@@ -95,6 +95,12 @@ impl KeySet {
         if keys.is_empty() { Err(KeySetFault::NoUsable(faults)) } else { Ok(KeySet { keys }) }
     }
 
+    /// These keys, and the others behind them.
+    #[must_use]
+    pub fn joined(&self, others: &KeySet) -> KeySet {
+        KeySet { keys: self.keys.iter().chain(&others.keys).cloned().collect() }
+    }
+
     /// The keys that a token of this algorithm may be signed with. `id`: its `kid`; without one all keys may be meant.
     pub fn candidates(&self, algorithm: JwtAlgorithm, id: Option<&str>) -> impl Iterator<Item = &JwtKey> {
         let fits = move |key: &&JwtKey| key.allows(algorithm) && (id.is_none() || key.id.as_deref() == id);

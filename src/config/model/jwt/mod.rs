@@ -2,7 +2,11 @@
 
 mod keys;
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use super::WebhookUrl;
+use super::tls::Authorities;
 
 pub use keys::{JwtKey, KeySet, KeySetFault};
 
@@ -48,6 +52,26 @@ impl JwtAlgorithm {
     pub fn named(name: &str) -> Option<JwtAlgorithm> {
         JwtAlgorithm::ALL.iter().find(|(known, _)| *known == name).map(|(_, algorithm)| *algorithm)
     }
+}
+
+/// Tokens by which clients show who they are. There are keys of a file, of a URL, or of both.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JwtAuth {
+    /// What must hold for one.
+    pub rules: JwtRules,
+    /// Keys that were read of a file.
+    pub keys: Option<Arc<KeySet>>,
+    /// Where more of them are.
+    pub keys_url: Option<KeysUrl>,
+}
+
+/// Where keys are fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeysUrl {
+    /// The URL; its path and user are shown by nothing.
+    pub url: WebhookUrl,
+    /// Who may have issued the certificate of its host; `None`: whom the system trusts.
+    pub authorities: Option<Authorities>,
 }
 
 /// What must hold for a token beside its signature.

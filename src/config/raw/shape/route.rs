@@ -1,16 +1,16 @@
 //! The keys of a route.
 
 use super::{
-    LIMITS, REDIRECT, RESPOND, ROUTE_HASH_KEY, ROUTE_LINES, ROUTE_RETRIES, ROUTE_REWRITE, SPLIT, TARGET,
-    TIMEOUTS,
+    ACCESS, LIMITS, REDIRECT, RESPOND, ROUTE_HASH_KEY, ROUTE_LINES, ROUTE_RETRIES, ROUTE_REWRITE, SPLIT,
+    TARGET, TIMEOUTS,
 };
 use crate::config::model::HashKey;
 use crate::config::raw::bounds::COUNT_MAX;
 use crate::config::raw::kind::Kind::{
-    ChoiceOrGroup, Conditions, Group, OneOrItems, OrOff, Text, Whole, WholeOr, Word,
+    ChoiceOrGroup, Conditions, Group, OneOrItems, OrOff, Rules, Text, Whole, Word,
 };
 use crate::config::raw::kind::{
-    BODY, DROP, HOST_PATTERN, METHOD, NAME, NETWORK, ROUTE_NAME, ROUTE_PATH, SHARE, Shape, key, names,
+    BODY, HOST_PATTERN, METHOD, NAME, NETWORK, ROUTE_NAME, ROUTE_PATH, SHARE, Shape, key, names,
 };
 
 /// One of `routes`.
@@ -26,7 +26,11 @@ pub(in crate::config::raw) const ROUTE: Shape = Shape {
             Whole(0, COUNT_MAX),
             "Routes with a number are asked before all others, the lowest first.",
         ),
-        key("access", Group(&ACCESS), "Whose clients may have it."),
+        key(
+            "access",
+            Rules(&ACCESS),
+            "Whose clients may have it: names of `access_lists`, or a list right here.",
+        ),
         key("rewrite", Group(&ROUTE_REWRITE), "What backends get as path."),
         key("headers", Group(&ROUTE_LINES), "What is changed of headers, in both directions."),
         key("mirror", OrOff(&Group(&MIRROR)), "Who gets copies of its requests.").or("off"),
@@ -81,23 +85,6 @@ pub(in crate::config::raw) const CERTIFICATE_MATCH: Shape = Shape {
     keys: &[
         key("subject", OneOrItems(&Word(BODY)), "Its subject; `*` stands for anything: `\"*CN=robot*\"`."),
         key("san", OneOrItems(&Word(BODY)), "One of its other names, in the same form."),
-    ],
-};
-
-/// A route's `access`.
-pub(in crate::config::raw) const ACCESS: Shape = Shape {
-    title: "in `access`",
-    path: "listeners.<name>.routes[].access.",
-    needs: &[],
-    keys: &[
-        key("allow", OneOrItems(&Word(NETWORK)), "Addresses and networks that may have it, and nobody else."),
-        key("deny", OneOrItems(&Word(NETWORK)), "Addresses and networks that may not have it."),
-        key(
-            "status",
-            WholeOr(400, 599, DROP),
-            "What the others get; `drop`: nothing, the connection is closed.",
-        )
-        .or("403"),
     ],
 };
 

@@ -9,6 +9,7 @@ mod written;
 use std::collections::HashMap;
 
 use super::clashes::line_of;
+use super::gate::access::{self, AccessLists};
 use super::owner::KeyOwner;
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
@@ -26,6 +27,7 @@ pub(super) fn accept_all(
     owner: &KeyOwner<'_>,
     targets: &HashMap<&str, Protocol>,
     headers: &Field<RawHeaders>,
+    lists: &AccessLists<'_>,
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> Vec<RouteConfig> {
@@ -61,6 +63,7 @@ pub(super) fn accept_all(
         names.insert(route.name.clone(), spot);
         let path = owner.path(&format!("routes.{}", route.name));
         rows::route(raw, &route, &path, rows);
+        route.access = access::accept(&raw.access, &path, lists, report, rows).unwrap_or_default();
         if let Field::Given(written) = &raw.mirror {
             mirror::note(&path, written, rows);
         }
@@ -105,9 +108,9 @@ fn given<T: Clone>(field: &Field<T>) -> Option<Option<T>> {
 /// Makes one, with every fault that it has.
 fn accept(raw: &RawRoute, targets: &HashMap<&str, Protocol>, report: &mut Report) -> Option<RouteConfig> {
     let action = action::accept(raw, targets, report);
-    let parts = (given(&raw.matches), given(&raw.access), given(&raw.rewrite));
+    let parts = (given(&raw.matches), given(&raw.rewrite));
     if let (Some(Some(matches)), Some(Some(rewrite)), Field::Given(Written { spot, .. })) =
-        (&parts.0, &parts.2, &raw.rewrite)
+        (&parts.0, &parts.1, &raw.rewrite)
     {
         refuse_idle_strip(matches, rewrite, spot, report);
     }
@@ -116,7 +119,7 @@ fn accept(raw: &RawRoute, targets: &HashMap<&str, Protocol>, report: &mut Report
         Field::Absent => Some(HeaderEdits::default()),
         Field::Faulty => None,
     };
-    let ((Some(matches), Some(access), Some(rewrite)), Some(headers)) = (parts, headers) else { return None };
+    let ((Some(matches), Some(rewrite)), Some(headers)) = (parts, headers) else { return None };
     let matches = matches.unwrap_or_default();
     let RawOwn { retries, hash_key, upgrade } = &raw.own;
     let (attempts, retry_on) = match retries {
@@ -139,8 +142,17 @@ fn accept(raw: &RawRoute, targets: &HashMap<&str, Protocol>, report: &mut Report
     };
     let name = raw.name.as_ref().map_or_else(|| written(&matches), |name| name.value.clone());
     let order = raw.order.as_ref().map(|order| order.value);
-    let mut route =
-        RouteConfig { name, order, matches, action: action?, access, rewrite, headers, mirror: None, own };
+    let mut route = RouteConfig {
+        name,
+        order,
+        matches,
+        action: action?,
+        access: Vec::new(),
+        rewrite,
+        headers,
+        mirror: None,
+        own,
+    };
     if let Field::Given(written) = &raw.mirror {
         route.mirror = written.value.as_ref().and_then(|raw| mirror::accept(raw, &route, targets, report));
     }

@@ -1,6 +1,6 @@
 //! What is in force of a route, and where each part is written.
 
-use super::written::{show_access, show_rewrite, written};
+use super::written::{show_rewrite, written};
 use crate::config::effective::{EffectiveRows, number_of};
 use crate::config::model::route::{Action, RouteConfig};
 use crate::config::model::{HashKey, Text};
@@ -14,9 +14,6 @@ pub(super) fn route(raw: &RawRoute, route: &RouteConfig, path: &str, rows: &mut 
     rows.note(format!("{path}.match"), written(&route.matches), raw.spot.origin.clone());
     if let Some(order) = &raw.order {
         rows.note(format!("{path}.order"), order.value.to_string(), order.spot.origin.clone());
-    }
-    if let (Some(access), Field::Given(at)) = (&route.access, &raw.access) {
-        rows.note(format!("{path}.access"), show_access(access), at.spot.origin.clone());
     }
     if let (Some(rewrite), Field::Given(at)) = (&route.rewrite, &raw.rewrite) {
         rows.note(format!("{path}.rewrite"), show_rewrite(rewrite), at.spot.origin.clone());

@@ -2,9 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::config::model::route::{
-    FieldMatch, FieldTest, HostPattern, InlineAccess, PathPattern, Rewrite, RouteMatch,
-};
+use crate::config::model::route::{FieldMatch, FieldTest, HostPattern, PathPattern, Rewrite, RouteMatch};
 
 /// A match in one line, the same for equal ones: `shop.example/api`, `=/exact`, `~^/v[0-9]`, `/api;method=GET`.
 pub(super) fn written(matches: &RouteMatch) -> String {
@@ -55,13 +53,6 @@ pub(super) fn conditions(matches: &RouteMatch) -> String {
         }
     }
     text
-}
-
-pub(super) fn show_access(access: &InlineAccess) -> String {
-    let list =
-        |networks: &[ipnet::IpNet]| networks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let status = access.status.map_or_else(|| "drop".to_owned(), |status| status.to_string());
-    format!("allow [{}], deny [{}], else {status}", list(&access.allow), list(&access.deny))
 }
 
 /// A `rewrite` as it may be written.

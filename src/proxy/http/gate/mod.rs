@@ -2,5 +2,7 @@
 //! the target. What the checks decide by is in `access`, where no HTTP is known.
 
 mod denial;
+mod token;
 
 pub use denial::Denial;
+pub use token::token;

@@ -85,12 +85,12 @@ pub async fn answer_here<'a, E: Edge>(
     routed: Routed<'a>,
 ) -> After {
     if let Some(route) = routed.route() {
-        recording.on(&route.config.name);
+        recording.on(&route.name);
     }
     match routed {
         // Whoever calls has taken this way already.
-        Routed::Forward { .. } => refuse(ctx, edge, recording, head, None, Cause::Internal).await,
-        Routed::Refuse(cause, way) => refuse(ctx, edge, recording, head, way.as_deref(), cause).await,
+        Routed::Forward(..) => refuse(ctx, edge, recording, head, None, Cause::Internal).await,
+        Routed::Refuse(cause, way) => refuse(ctx, edge, recording, head, way.as_ref(), cause).await,
         Routed::Deny(denial, way) => refuse_with(ctx, edge, recording, head, Some(&way), *denial).await,
         Routed::Answer(way) => {
             let to_head = head.method() == b"HEAD";
@@ -137,20 +137,21 @@ fn responded(way: &Way<'_>, respond: &Respond) -> Head {
     {
         answer.push(b"Content-Type", kind.as_bytes());
     }
-    let dropped = way.route.own_lines.apply(&mut answer, &way.facts(""));
-    way.count_dropped(dropped);
+    way.fill(|facts| ((), way.route.own_lines.apply(&mut answer, facts)));
     answer
 }
 
 /// The answer that sends a client elsewhere, with a line about that for people.
 fn redirected(ctx: &WorkerCtx, way: &Way<'_>, redirect: &Redirect, to_head: bool) -> (Head, AnswerBody) {
     let mut answer = Head::answer(redirect.status);
-    let to = render::location(&redirect.to, &way.facts(""));
+    let to = way.fill(|facts| {
+        let to = render::location(&redirect.to, facts);
+        let dropped = usize::from(to.is_empty());
+        (to, dropped)
+    });
     let mut text = Vec::with_capacity(to.len() + 40);
     text.extend_from_slice(format!("{} {}\n", redirect.status, status::reason(redirect.status)).as_bytes());
-    if to.is_empty() {
-        way.count_dropped(1);
-    } else {
+    if !to.is_empty() {
         answer.push(b"Location", &to);
         text.extend_from_slice(&to);
         text.push(b'\n');

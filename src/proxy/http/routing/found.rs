@@ -4,15 +4,17 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
+use crate::access::AddressRule;
 use crate::config::model::Normalize;
-use crate::config::model::route::{Action, InlineAccess, PathPattern, Split, SplitBy};
+use crate::config::model::route::{Action, PathPattern, Split, SplitBy};
 use crate::message::{Cause, Head};
 use crate::proxy::http::hash_key::{Sender, client, hash_key};
-use crate::route::access::lets_in;
 use crate::route::path_form::{self, PathFault};
 use crate::route::{Asked, Groups, TextFacts, rewrite, split};
 use crate::snapshot::{Listener, Route};
 use crate::tls::CertificateFacts;
+
+use super::recent::RecentRoutes;
 
 /// A request that has a route.
 pub struct RouteFound<'a> {
@@ -23,10 +25,10 @@ pub struct RouteFound<'a> {
     /// The route.
     pub route: &'a Route,
     /// What does not let its client have it.
-    pub denied: Option<&'a InlineAccess>,
+    pub denied: Option<&'a AddressRule>,
 }
 
-/// Looks for the route of a request. `certificate`: what that of its client says.
+/// Looks for the route of a request. `certificate`: what that of its client says; `recent`: where routes are remembered; `None`: nowhere.
 ///
 /// # Errors
 /// Its path is refused, or no route takes it.
@@ -36,15 +38,37 @@ pub fn find<'a>(
     head: &'a Head,
     sender: Sender,
     certificate: Option<&CertificateFacts>,
+    recent: Option<&RecentRoutes>,
 ) -> Result<RouteFound<'a>, Cause> {
     let whole = head.path();
     let sent = &whole[..memchr::memchr(b'?', whole).unwrap_or(whole.len())];
-    let path = path_form::form(sent, &listener.config.normalize).map_err(|_| Cause::BadPath)?;
     let client = client(head, sender, |proxy| listener.trusts(proxy));
-    let asked = Asked { head, path: &path, client, certificate };
-    let route = listener.route(&asked).map_err(|_| Cause::BadPath)?.ok_or(Cause::NoRoute)?;
-    let denied = route.config.access.as_ref().filter(|access| !lets_in(access, client));
+    let known = recent.and_then(|recent| recent.find(listener.router().number(), head.authority(), sent));
+    let (path, place) = match known {
+        Some(place) => (Cow::Borrowed(sent), place),
+        None => look(listener, head, (sent, client, certificate), recent)?,
+    };
+    let route = listener.route_at(place).ok_or(Cause::NoRoute)?;
+    let denied = route.access.refusal(client);
     Ok(RouteFound { path, client, route, denied })
+}
+
+/// The form of the path in which it is matched, and the place of the route.
+#[inline(never)]
+fn look<'a>(
+    listener: &'a Listener,
+    head: &'a Head,
+    (sent, client, certificate): (&'a [u8], Option<IpAddr>, Option<&CertificateFacts>),
+    recent: Option<&RecentRoutes>,
+) -> Result<(Cow<'a, [u8]>, usize), Cause> {
+    let path = path_form::form(sent, &listener.config.normalize).map_err(|_| Cause::BadPath)?;
+    let router = listener.router();
+    let found = router.look(&Asked { head, path: &path, client, certificate }).map_err(|_| Cause::BadPath)?;
+    let place = found.place.ok_or(Cause::NoRoute)?;
+    if let Some(recent) = recent.filter(|_| found.is_by_place_alone && *path == *sent) {
+        recent.note(router.number(), head.authority(), sent, place);
+    }
+    Ok((path, place))
 }
 
 /// To which of its destinations a route leads a request.

@@ -29,11 +29,17 @@ pub struct Wayfarer<'a> {
     pub secured: Option<Rc<Secured>>,
 }
 
-/// A request on its route.
+/// A request on its route: what that changes about it, and about what comes back.
 pub struct Way<'a> {
-    from: Wayfarer<'a>,
     /// The route.
     pub route: &'a Route,
+    /// What is known of the request; `None`: its path goes on as it came, and lines that come are the same for every request.
+    particulars: Option<Box<Particulars<'a>>>,
+}
+
+/// What texts are filled in with, and what was made of it so far.
+struct Particulars<'a> {
+    from: Wayfarer<'a>,
     /// Its path, in the form in which it was matched.
     path: Cow<'a, [u8]>,
     client: Option<IpAddr>,
@@ -41,12 +47,19 @@ pub struct Way<'a> {
     id: u128,
     tls: &'static str,
     /// Its head as backends get it; `None`: as it came.
-    pub head: Option<Head>,
+    head: Option<Head>,
     /// The lines that a backend gets beside, where those are not the same for every request.
     lines: Option<HeadBuffer>,
 }
 
 impl<'a> Way<'a> {
+    /// That of a request that goes on as it came, on a route whose lines are the same for every request.
+    #[must_use]
+    #[inline]
+    pub const fn plain(route: &'a Route) -> Way<'a> {
+        Way { route, particulars: None }
+    }
+
     /// That of a request on this route.
     #[must_use]
     pub fn new(
@@ -57,56 +70,88 @@ impl<'a> Way<'a> {
         record: &Record,
     ) -> Way<'a> {
         let tls = record.tls.map_or("", |tls| tls.version);
-        Way { from, route, path, client, target: "", id: record.id, tls, head: None, lines: None }
+        let id = record.id;
+        let particulars = Particulars { from, path, client, target: "", id, tls, head: None, lines: None };
+        Way { route, particulars: Some(Box::new(particulars)) }
     }
 
     /// Makes ready what goes to a backend of the target of this name. False: there is no path that could be sent there.
     #[must_use]
     pub fn lead_to(&mut self, target: &'a str) -> bool {
-        self.target = target;
-        let rules = &self.from.listener.config.normalize;
-        let Ok(path) = sent_path(self.route, rules, &self.path, &self.facts("")) else { return false };
-        self.head = path.map(|path| self.from.head.with_path(&path));
+        let Some(particulars) = &mut self.particulars else { return true };
+        particulars.target = target;
+        let Particulars { from, path, .. } = &**particulars;
+        let facts = particulars.facts(self.route, "");
+        let Ok(path) = sent_path(self.route, &from.listener.config.normalize, path, &facts) else {
+            return false;
+        };
         let edits = &self.route.request_edits;
-        if !edits.is_empty() && edits.constant().is_none() {
-            let mut lines = self.from.ctx.outgoing.take();
-            let dropped = edits.write(&self.facts(""), &mut lines);
-            self.count_dropped(dropped);
-            self.lines = Some(lines);
-        }
+        let lines = (edits.constant().is_none()).then(|| {
+            let mut lines = from.ctx.outgoing.take();
+            count_dropped(from, edits.write(&facts, &mut lines));
+            lines
+        });
+        let head = path.map(|path| from.head.with_path(&path));
+        (particulars.head, particulars.lines) = (head, lines);
         true
     }
 
-    /// The head as backends get it, but for the lines that go and come.
+    /// The head as backends get it, but for the lines that go and come; `sent`: as it came.
     #[must_use]
-    pub fn head(&self) -> &Head {
-        self.head.as_ref().unwrap_or(self.from.head)
+    #[inline]
+    pub fn head<'h>(&'h self, sent: &'h Head) -> &'h Head {
+        self.particulars.as_ref().and_then(|particulars| particulars.head.as_ref()).unwrap_or(sent)
     }
 
     /// The lines that go and come on the way to a backend; `None`: none do.
     #[must_use]
+    #[inline]
     pub fn request_edits(&self) -> Option<RequestEdits<'_>> {
         let edits = &self.route.request_edits;
-        let lines = self.lines.as_ref().map(|lines| &***lines).or(edits.constant()).unwrap_or_default();
-        (!edits.is_empty()).then_some(RequestEdits { edits, lines })
+        if edits.is_empty() {
+            return None;
+        }
+        let lines = self.particulars.as_ref().and_then(|particulars| particulars.lines.as_ref());
+        Some(RequestEdits {
+            edits,
+            lines: lines.map(|lines| &***lines).or(edits.constant()).unwrap_or_default(),
+        })
     }
 
     /// Edits an answer on its way to the client. `backend`: the name of the one that gave it; empty: we did.
+    #[inline]
     pub fn edit_answer(&self, answer: &mut Head, backend: &str) {
-        let edits = &self.route.answer_edits;
-        if !edits.is_empty() {
-            let dropped = edits.apply(answer, &self.facts(backend));
-            self.count_dropped(dropped);
+        if self.route.answer_edits.is_empty() {
+            return;
+        }
+        match &self.particulars {
+            Some(particulars) => particulars.edit_answer(self.route, answer, backend),
+            None => self.route.answer_edits.apply_constant(answer),
         }
     }
 
-    /// What texts are filled in with.
-    #[must_use]
-    pub fn facts<'f>(&'f self, backend: &'f str) -> TextFacts<'f> {
+    /// Appends what `write` makes of what is known of the request; it says how many lines were left out. Nothing is written where nothing
+    /// is known.
+    pub fn fill<T: Default>(&self, write: impl FnOnce(&TextFacts<'_>) -> (T, usize)) -> T {
+        let Some(particulars) = &self.particulars else { return T::default() };
+        let (written, dropped) = write(&particulars.facts(self.route, ""));
+        count_dropped(&particulars.from, dropped);
+        written
+    }
+}
+
+impl Particulars<'_> {
+    #[inline(never)]
+    fn edit_answer(&self, route: &Route, answer: &mut Head, backend: &str) {
+        let dropped = route.answer_edits.apply(answer, &self.facts(route, backend));
+        count_dropped(&self.from, dropped);
+    }
+
+    fn facts<'f>(&'f self, route: &'f Route, backend: &'f str) -> TextFacts<'f> {
         let secured = self.from.secured.as_deref();
         TextFacts {
             head: self.from.head,
-            groups: groups(self.route, &self.path),
+            groups: groups(route, &self.path),
             client: self.client,
             scheme: if secured.is_some() { "https" } else { "http" },
             id: self.id,
@@ -116,11 +161,11 @@ impl<'a> Way<'a> {
             subject: secured.and_then(|secured| secured.facts.as_ref()).map_or("", |facts| &facts.subject),
         }
     }
+}
 
-    /// Counts lines that were left out.
-    pub fn count_dropped(&self, lines: usize) {
-        if lines > 0 {
-            self.from.ctx.cells.refusals.drop_lines(self.from.listener.id, lines);
-        }
+/// Counts lines that were left out.
+fn count_dropped(from: &Wayfarer<'_>, lines: usize) {
+    if lines > 0 {
+        from.ctx.cells.refusals.drop_lines(from.listener.id, lines);
     }
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::config::model::template::LogField;
+use crate::telemetry::access_log::RouteName;
 
 use crate::message::{
     BackendId, Cause, ClientAddress, Head, HeadLine, HeaderField, ListenerId, Record, RecordKind, Span,
@@ -84,7 +85,8 @@ fn written(form: &Form, record: &Record, head: Option<&Head>) -> String {
 fn written_on(form: &Form, record: &Record, head: Option<&Head>, route: Option<&str>) -> String {
     let names = names();
     let share = form.share_of(record).expect("it is logged");
-    let facts = Facts::new(record, head, &names, share).on(route);
+    let route = route.map(RouteName::new);
+    let facts = Facts::new(record, head, &names, share).on(route.as_ref());
     text_of(|room| form.write(room, &facts, &mut (&mut Stamps::default(), WALL)))
 }
 

@@ -1,6 +1,5 @@
 //! The written form of a route.
 
-mod access;
 mod action;
 pub(in crate::config::raw) mod headers;
 pub(in crate::config::raw) mod matches;
@@ -10,10 +9,11 @@ pub(in crate::config::raw) mod rewrite;
 mod texts;
 
 use crate::config::error::{Wrong, quoted};
-use crate::config::model::route::{InlineAccess, PathPattern, Redirect, Rewrite, RouteMatch};
+use crate::config::model::route::{PathPattern, Redirect, Rewrite, RouteMatch};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::bounds::COUNT_MAX;
 use crate::config::raw::costs::{self, RawLimits, RawTimeouts};
+use crate::config::raw::gate::access::{self, RawAccess};
 use crate::config::raw::reader::{Reader, Section};
 use crate::config::raw::shape;
 use crate::config::raw::vocabulary::words::name;
@@ -30,7 +30,7 @@ pub(in crate::config) struct RawRoute {
     pub(in crate::config) name: Option<Written<String>>,
     pub(in crate::config) order: Option<Written<u32>>,
     pub(in crate::config) matches: Field<RouteMatch>,
-    pub(in crate::config) access: Field<InlineAccess>,
+    pub(in crate::config) access: Field<Vec<RawAccess>>,
     pub(in crate::config) rewrite: Field<Rewrite>,
     pub(in crate::config) headers: Field<RawHeaders>,
     pub(in crate::config) timeouts: RawTimeouts,
@@ -99,7 +99,7 @@ pub(in crate::config::raw) fn walk(node: &Node, reader: &mut Reader<'_>) -> Opti
     refuse_two_actions(&section, reader);
     let order = section.find("order").and_then(|entry| reader.whole(entry, 0..=COUNT_MAX));
     let name = section.find("name").and_then(|entry| reader.word(entry, NAME_FORM, route_name));
-    let access = field(&section, "access", |entry| Field::read(access::walk(entry, reader)));
+    let access = field(&section, "access", |entry| access::walk(entry, &shape::ACCESS, reader));
     let rewrite =
         field(&section, "rewrite", |entry| rewrite::walk(entry, &shape::ROUTE_REWRITE, groups, reader));
     let headers =

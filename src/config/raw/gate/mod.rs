@@ -1,0 +1,4 @@
+//! Who may come in, as it is written: named rules at the top level, and the keys of listeners and routes that name them.
+
+pub(super) mod access;
+pub(super) mod named;

@@ -1,0 +1,5 @@
+//! Who may come in: rules by name, and what listeners and routes say of them.
+
+pub(super) mod access;
+pub(super) mod named;
+mod network_file;
