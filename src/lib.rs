@@ -27,6 +27,8 @@ pub mod message;
 pub mod net;
 pub mod shutdown;
 pub mod slots;
+#[cfg(test)]
+mod steps;
 pub mod tls;
 
 pub mod store;

@@ -16,7 +16,7 @@ mod rings;
 const ROWS: &[(i8, &[&str])] = &[
     (-2, &["config", "tick"]),
     (-1, &["events"]),
-    (0, &["message", "tls", "net", "shutdown", "lasting", "slots", "instance"]),
+    (0, &["message", "tls", "net", "shutdown", "lasting", "slots", "steps", "instance"]),
     (1, &["telemetry", "route", "targets", "cache", "access", "store"]),
     (2, &["snapshot"]),
     (3, &["proxy", "probe", "simulate"]),
@@ -39,7 +39,7 @@ const PURE: &[&str] = &[
     "targets/resilience/retry", "targets/resilience/budget", "targets/resilience/hedge",
     "targets/queueing/queue", "targets/state/decide", "targets/state/health", "targets/resilience/ejection",
     "simulate", "watch/debounce", "overlay", "decision", "reload/judge", "webhook/queue", "webhook/backoff",
-    "webhook/last_told", "webhook/kept", "access/jwt",
+    "webhook/last_told", "webhook/kept", "access",
 ];
 /// Crates that a decision has no use for.
 const IMPURE_CRATES: &[&str] = &["tokio", "tokio_util", "socket2", "rustix", "rand", "fastrand", "getrandom"];

@@ -19,12 +19,13 @@ class Failure(Exception):
 class Scenario:
     """What is sent, and how many requests each of the two runs of a counter has."""
 
-    def __init__(self, name, client=(), backend=(), tls=False, routes=0, instructions=(2_000, 8_000), calls=(320, 1_920)):
+    def __init__(self, name, client=(), backend=(), tls=False, routes=0, limited=False, instructions=(2_000, 8_000), calls=(320, 1_920)):
         self.name = name
         self.client = list(client)
         self.backend = list(backend)
         self.tls = tls
         self.routes = routes
+        self.limited = limited
         # Multiples of 16, the connections: the last wave is as full as the others.
         self.instructions = instructions
         self.calls = calls
@@ -35,6 +36,7 @@ SCENARIOS = [
     Scenario("close", client=["--close"]),
     Scenario("tls", tls=True),
     Scenario("routes", routes=100),
+    Scenario("limited", routes=100, limited=True),
     Scenario("64k", client=["--body", "65536"], backend=["--body", "65536"]),
 ]
 
@@ -58,7 +60,7 @@ targets:
 
 # The same with a listener of its own; the request has the last route of the last host.
 ROUTED = CONFIG.replace("    protocol: {protocol}\n    listener: 127.0.0.1:0\n", "") + """\
-listeners:
+{limits}listeners:
   front:
     bind: 127.0.0.1:0
     headers:
@@ -69,12 +71,17 @@ listeners:
 """
 
 
-def routes(count):
+# A limit by the client's address on every route, which refuses nobody: what it costs is the difference to `routes`.
+LIMITS = "rate_limits: {counted: {rate: 1000000/s, burst: 1000000}}\n"
+
+
+def routes(count, limited):
     """So many routes in ten hosts, of which the last is the one that is asked for."""
     hosts = [f"www-{number}.example" for number in range(9)] + ["localhost"]
     paths = [f"/api/other-{number}" for number in range(count // len(hosts) - 1)] + ["/api/items"]
-    match = "      - {{match: {{host: {}, path_prefix: {}}}, target: measured}}"
-    return "\n".join(match.format(host, path) for host in hosts for path in paths)
+    match = "      - {{match: {{host: {}, path_prefix: {}}}, target: measured{}}}"
+    limit = ", rate_limit: counted" if limited else ""
+    return "\n".join(match.format(host, path, limit) for host in hosts for path in paths)
 
 
 class Process:
@@ -149,7 +156,8 @@ class Lab:
             text = ROUTED if scenario.routes else CONFIG
             config.write_text(
                 text.format(
-                    folder=self.folder, protocol=protocol, tls=tls, port=port, routes=routes(scenario.routes)
+                    folder=self.folder, protocol=protocol, tls=tls, port=port,
+                    routes=routes(scenario.routes, scenario.limited), limits=LIMITS if scenario.limited else "",
                 )
             )
             command = [*counter, self.evenkeel, "--config", config]

@@ -2,9 +2,8 @@
 
 mod address_rules;
 pub mod jwt;
-mod known_keys;
 mod networks;
+pub mod rate;
 
 pub use address_rules::{AddressRule, AddressRules, RuleStock};
-pub use known_keys::KnownKeys;
 pub use networks::{NetworkVerdict, Networks};

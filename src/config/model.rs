@@ -10,6 +10,7 @@ pub mod distinct_json;
 mod instance;
 pub mod jwt;
 mod log;
+mod rate;
 pub mod resilience;
 pub mod route;
 mod routing_test;
@@ -33,6 +34,7 @@ pub use admin::{AdminAccess, AdminToken, Scope};
 pub use balance::{BackendState, Balance, HashKey, Policy, Portion, Sticky};
 pub use instance::{AdminSocket, Instance};
 pub use log::{AccessLog, EventFormat, LogFormat, LogPath, Share};
+pub use rate::{RateBy, RateLimit, RatePeriod};
 pub use resilience::Resilience;
 pub use route::{Normalize, RouteConfig};
 pub use routing_test::{Expectation, ExpectedAnswer, RoutingTest, SampleCertificate, SampleRequest};
@@ -55,6 +57,8 @@ pub struct Config {
     pub webhooks: Vec<Webhook>,
     /// Lists that `access` names, in the order of the file.
     pub access_lists: Vec<Arc<AccessList>>,
+    /// How often somebody may ask, by name, in the order of the files.
+    pub rate_limits: Vec<Arc<RateLimit>>,
     /// Bound addresses, in the order of the file.
     pub listeners: Vec<ListenerConfig>,
     /// Pools of backends, in the order of the file.
@@ -134,6 +138,8 @@ pub struct ListenerConfig {
     pub binds: Vec<Bind>,
     /// Whose clients may come in at all: each of these lets them in.
     pub access: Vec<Arc<AccessList>>,
+    /// How often somebody may ask on any of its routes, or how many connections may come.
+    pub rate_limits: Vec<Arc<RateLimit>>,
     /// Which requests go where, in the order of the file.
     pub routes: Vec<Arc<RouteConfig>>,
     /// What is done about the different ways to write one path.

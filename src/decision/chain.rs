@@ -25,6 +25,8 @@ pub struct Chain {
     pub route: Option<String>,
     /// What the `access` of the route says, if it has any.
     pub access: Option<Access>,
+    /// The rate limits that it counts in, each with who counts together.
+    pub rate_limits: Vec<String>,
     /// Who gets a copy, and of how many.
     pub copies: Option<String>,
     /// What becomes of it.
@@ -157,6 +159,9 @@ impl Chain {
             Some(Access::LetIn) => lines.push(row("access", "lets the client in")),
             Some(Access::Denied) => lines.push(row("access", "does not let the client in")),
             None => {}
+        }
+        for limit in &self.rate_limits {
+            lines.push(row("counts", &format!("in {limit}")));
         }
         self.verdict.tell(&mut lines);
         if let Some(mirror) = &self.copies {

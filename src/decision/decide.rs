@@ -6,7 +6,7 @@ use super::chain::{Access, Chain, Destiny, PassedOver, PathTaken};
 use super::listener::{NoListener, listener};
 use super::sample::{SampleSent, shown};
 use crate::config::model::route::Action;
-use crate::config::model::{RouteConfig, SampleCertificate, SampleRequest};
+use crate::config::model::{RateLimit, RouteConfig, SampleCertificate, SampleRequest};
 use crate::message::{Cause, Head};
 use crate::proxy::http::h1::parse;
 use crate::proxy::http::hash_key::{Sender, client};
@@ -14,7 +14,7 @@ use crate::proxy::http::routing::found::{Lead, RouteFound, find, lead};
 use crate::route::condition::RouteCondition;
 use crate::route::nearer::Nearer;
 use crate::route::{Asked, path_form};
-use crate::snapshot::{Listener, Route};
+use crate::snapshot::{Listener, RateCheck, Route};
 use crate::tls::CertificateFacts;
 
 /// Nearer routes that are told of.
@@ -36,6 +36,7 @@ pub fn decide(listeners: &[Arc<Listener>], request: &SampleRequest) -> Result<Ch
         not_more: 0,
         route: None,
         access: None,
+        rate_limits: Vec::new(),
         copies: None,
         verdict: Destiny::Dropped,
     };
@@ -100,6 +101,7 @@ fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut
         let Some(status) = rule.list.status else { return Destiny::Dropped };
         return sample.answered(route, &path, status, Some(Cause::AccessDenied));
     }
+    chain.rate_limits = route.rates.iter().map(counted).collect();
     let mirror = route.config.mirror.as_ref();
     chain.copies = mirror.map(|mirror| format!("{} of such requests to `{}`", mirror.share, mirror.target));
     match (&route.config.action, lead(route, listener, head, sender)) {
@@ -113,6 +115,13 @@ fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut
         }
         (_, Lead::Nowhere) => refused(Cause::NoBackend),
     }
+}
+
+/// A bucket that a request counts in. What is in it does not matter here: that is another thing at each moment.
+fn counted(check: &RateCheck) -> String {
+    let RateLimit { name, count, per, burst, .. } = &*check.limit;
+    let dry = if check.limit.dry_run { ", dry run" } else { "" };
+    format!("`{name}` by {}: {count}/{}, {burst} at once{dry}", check.by, per.token())
 }
 
 /// A request that goes to one of the destinations at these places of the route.

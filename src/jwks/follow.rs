@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::access::KnownKeys;
 use crate::access::jwt::KeyRefresh;
 use crate::config::model::jwt::{JwtAlgorithm, KeySet};
+use crate::snapshot::KnownKeys;
 use crate::tick::Tick;
 
 /// Keeps `known` what a place says that is asked by `fetch`; it never ends. `own`: keys that are always there, of a file. `clock`: what

@@ -1,5 +1,5 @@
 //! Keys of tokens that stand behind a URL: fetched, and fetched again. `follow` asks `access::jwt::KeyRefresh` when; `fetch` is one
-//! attempt. Whoever verifies tokens reads what is there (`access::KnownKeys`) and waits for none of this.
+//! attempt. Whoever verifies tokens reads what is there (`snapshot::KnownKeys`) and waits for none of this.
 
 mod fetch;
 mod follow;

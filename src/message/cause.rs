@@ -129,6 +129,9 @@ causes! {
     /// The key that the token names is not known, or no keys are.
     TokenKeys = "token_keys", 401, Client, "The token can't be verified.";
 
+    /// Over one of the rate limits of the route or its listener.
+    RateLimited = "rate_limited", 429, Client, "Too many requests in too short a time.";
+
     /// No backend is eligible.
     NoBackend = "no_backend", 503, Local, "No backend is available.";
     /// Every backend that could be chosen has an open breaker.
@@ -216,7 +219,7 @@ impl Cause {
     #[must_use]
     pub const fn ends_connection(self) -> bool {
         match self {
-            Cause::NoRoute | Cause::AccessDenied => false,
+            Cause::NoRoute | Cause::AccessDenied | Cause::RateLimited => false,
             Cause::TooManyConnections => true,
             _ => matches!(self.blame(), Blame::Client),
         }

@@ -32,6 +32,7 @@ pub mod presence;
 pub mod recording;
 pub mod request_queue;
 pub mod tcp;
+pub mod tolls;
 pub mod tunnels;
 
 use head_buffers::HeadBuffers;
@@ -223,6 +224,7 @@ impl WorkerCtx {
         for &id in &snapshot.given.targets {
             self.budget_shares.renew(id);
         }
+        self.cells.rates.renew(&snapshot.given.rate_limits);
         self.cells.renew(&snapshot.given.listeners, &snapshot.given.targets, &snapshot.given.backends);
         self.cells.ends.begin(now());
         self.turns.set(self.turns.get().wrapping_add(1));

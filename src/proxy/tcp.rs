@@ -8,12 +8,14 @@ use std::time::Duration;
 use crate::message::{Blame, Cause, Peer, Record, RecordKind};
 use crate::net::relay::{BytesMoved, Early, Relay, RelayEnd};
 use crate::net::{Buffer, Stream, now};
+use crate::snapshot::{Listener, RateCheck};
 use crate::targets::{Ask, Heard, Lease, Outcome, Target, hash_address};
 
 use super::dial::{self, dial};
 use super::lend::lend;
 use super::presence::{Presence, Waiting};
 use super::recording::Recording;
+use super::tolls::take;
 use super::tunnels::{Leaving, TunnelKind};
 use super::{Here, WorkerCtx};
 
@@ -32,6 +34,22 @@ impl Drop for Ends {
             self.backend.reset_on_close();
         }
     }
+}
+
+/// Whether a connection comes too soon after others, by the rate limits of its listener. One that does leaves its record, and is to be
+/// closed.
+pub fn comes_too_soon(ctx: &WorkerCtx, peer: &Peer, listener: &Listener) -> bool {
+    let Some(route) = listener.routes().first().filter(|route| !route.rates.is_empty()) else { return false };
+    let client = peer.client.map(|client| client.ip);
+    // Of a connection nothing is known but where it comes from.
+    let key =
+        |check: &RateCheck| check.fixed.unwrap_or_else(|| check.state.secret.of_address(check.kind, client));
+    if take(&route.rates.of_anybody, key, now(), &ctx.cells.rates).is_ok() {
+        return false;
+    }
+    let mut record = Record { kind: RecordKind::Tcp, ..peer.record() };
+    Recording::new(ctx, None, &mut record).settle(Cause::RateLimited);
+    true
 }
 
 /// Serves one accepted connection to its end.

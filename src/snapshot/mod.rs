@@ -4,6 +4,8 @@
 //! snapshot only points at. [`Snapshots`] makes one config follow the other: what does not differ stays the same object.
 
 mod connections;
+mod known_keys;
+mod rates;
 mod route;
 
 use std::collections::{HashMap, HashSet};
@@ -23,8 +25,11 @@ use crate::targets::{Gone, Prepared, Registry, Target};
 use crate::telemetry::access_log::Names;
 use crate::tick::Tick;
 use crate::tls::{Tickets, server_config};
+use rates::RateStock;
 
 pub use connections::{ConnectionLimits, CountedConnection, ListenerCounts};
+pub use known_keys::KnownKeys;
+pub use rates::{RateCheck, RateChecks, RateSet, RateState, Rates};
 pub use route::{Destination, RequestRules, Route};
 
 /// One listener under one config, ready for use. A connection holds it, and with it all that it may come to: a request
@@ -145,6 +150,8 @@ pub struct Snapshot {
     /// Who was not there under the config before and may have a number that was somebody's.
     pub given: Given,
     by_name: HashMap<String, usize>,
+    /// Its rate limits.
+    pub rates: Rates,
     /// Its access lists, ready to be asked.
     rules: RuleStock,
 }
@@ -158,6 +165,8 @@ pub struct Given {
     pub targets: Vec<TargetId>,
     /// Of backends.
     pub backends: Vec<BackendId>,
+    /// Of rate limits.
+    pub rate_limits: Vec<u32>,
 }
 
 /// A config that could be in force. Dropping it changes nothing.
@@ -181,6 +190,7 @@ pub struct Snapshots {
     registry: Registry,
     tickets: Arc<Tickets>,
     listener_numbers: Slots,
+    rates: RateStock,
     current: Mutex<Option<Arc<Snapshot>>>,
     made: Mutex<Vec<Weak<Snapshot>>>,
 }
@@ -223,11 +233,13 @@ impl Snapshots {
         let named: HashMap<&str, &Arc<Target>> =
             targets.iter().map(|target| (&*target.name, target)).collect();
         let mut rules = RuleStock::after(before.map(|before| &before.rules));
-        let listener = |config| self.listener(config, &named, &trusted, &mut rules, before);
+        let rates = self.rates.limits(config, before.map(|before| &before.rates));
+        let listener = |config| self.listener(config, &named, &trusted, (&mut rules, &rates), before);
         let listeners: Vec<Arc<Listener>> = config.listeners.iter().map(listener).collect();
         let rules = rules.settled();
         let mut names = before.map(|before| before.names.clone()).unwrap_or_default();
-        let given = given(before, &listeners, &targets);
+        let mut given = given(before, &listeners, &targets);
+        given.rate_limits = rates.given(before.map(|before| &before.rates));
         let is_new: HashSet<ListenerId> = given.listeners.iter().copied().collect();
         for listener in listeners.iter().filter(|listener| is_new.contains(&listener.id)) {
             names.name_listener(listener.id, &listener.config.name);
@@ -246,7 +258,7 @@ impl Snapshots {
         let by_name =
             listeners.iter().zip(0..).map(|(listener, place)| (listener.config.name.clone(), place));
         let by_name = by_name.collect();
-        let snapshot = Snapshot { number, listeners, targets, names, given, by_name, rules };
+        let snapshot = Snapshot { number, listeners, targets, names, given, by_name, rates, rules };
         Draft { snapshot: Arc::new(snapshot), prepared }
     }
 
@@ -256,6 +268,7 @@ impl Snapshots {
         let Draft { snapshot, prepared } = draft;
         let now = now();
         let gone = self.registry.commit(&prepared, now);
+        snapshot.rates.set_paces(now);
         for listener in &snapshot.listeners {
             listener.state.since.get_or_init(|| now);
             listener.state.counts.limit(&listener.config.limits);
@@ -270,12 +283,12 @@ impl Snapshots {
         config: &model::ListenerConfig,
         targets: &HashMap<&str, &Arc<Target>>,
         trusted: &Arc<[IpNet]>,
-        rules: &mut RuleStock,
+        (rules, rates): (&mut RuleStock, &Rates),
         before: Option<&Snapshot>,
     ) -> Arc<Listener> {
         let find = |name: &str| targets.get(name).copied().map(Arc::clone);
         let access = AddressRules::new(&config.access, rules);
-        let route = |route| Route::new(route, config.limits.body, rules, find);
+        let route = |route| Route::new(route, config, (rules, rates), find);
         let routes: Vec<Route> = config.routes.iter().filter_map(route).collect();
         let before = before.and_then(|before| before.listener_named(&config.name));
         let before = before.filter(|before| before.speaks_like(config));
@@ -346,6 +359,7 @@ fn given(before: Option<&Snapshot>, listeners: &[Arc<Listener>], targets: &[Arc<
             .filter(|backend| !known_backends.contains(&Arc::as_ptr(backend)))
             .map(|backend| backend.id)
             .collect(),
+        rate_limits: Vec::new(),
     }
 }
 

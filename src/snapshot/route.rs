@@ -6,10 +6,12 @@ use crate::access::{AddressRules, RuleStock};
 use crate::config::model::resilience::Retries;
 use crate::config::model::route::{Action, HeaderEdit, RouteOverrides};
 use crate::config::model::text::{TextPiece, Variable};
-use crate::config::model::{HashKey, RouteConfig, Timeouts};
+use crate::config::model::{HashKey, ListenerConfig, RouteConfig, Timeouts};
 use crate::route::LineEdits;
 use crate::targets::Target;
 use crate::telemetry::access_log::RouteName;
+
+use super::rates::{RateChecks, Rates};
 
 /// One route of a listener, ready for use.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub struct Route {
     pub name: RouteName,
     /// Whose clients may have it, beside what its listener says.
     pub access: AddressRules,
+    /// What its requests count in, what its listener says included.
+    pub rates: RateChecks,
     /// Where its requests go: one, the sides of a split in their order, or none.
     pub destinations: Vec<Destination>,
     /// Who gets copies.
@@ -77,13 +81,13 @@ impl RequestRules {
 }
 
 impl Route {
-    /// The route that `config` says, on a listener whose own body limit is `body`. `made`: the access lists that are ready. `find` knows the targets by name; `None`: not
+    /// The route that `config` says, on `listener`. `made`: the access lists and the rate limits that are ready. `find` knows the targets by name; `None`: not
     /// all of those that it leads to.
     #[must_use]
     pub fn new(
         config: &Arc<RouteConfig>,
-        body: Option<u64>,
-        made: &mut RuleStock,
+        listener: &ListenerConfig,
+        (made, rates): (&mut RuleStock, &Rates),
         find: impl Fn(&str) -> Option<Arc<Target>>,
     ) -> Option<Route> {
         let destination = |name: &str| {
@@ -113,11 +117,13 @@ impl Route {
             Action::Forward(_) | Action::Split(_) | Action::Redirect(_) => LineEdits::default(),
         };
         let mirror = config.mirror.as_ref().map(|mirror| find(&mirror.target).ok_or(()));
+        let levels = [&*listener.rate_limits, &*config.rate_limits];
         Some(Route {
+            rates: RateChecks::new(levels, rates, [&listener.name, &config.name]),
             access: AddressRules::new(&config.access, made),
             destinations,
             mirror: mirror.transpose().ok()?,
-            body: config.own.body.unwrap_or(body),
+            body: config.own.body.unwrap_or(listener.limits.body),
             request_edits: LineEdits::new(&config.headers.request),
             answer_edits: LineEdits::new(&config.headers.response),
             own_lines,
@@ -145,6 +151,7 @@ impl Route {
             && access.is_empty()
             && rewrite.is_none()
             && headers.is_empty()
+            && self.rates.is_empty()
             && self.mirror.is_none()
     }
 

@@ -1,6 +1,6 @@
 //! Looks for interleavings that break the invariants of [`crate::targets::queueing::board`].
 //!
-//! Threads that pick, wait, leave and change things run one at a time: at each [`point`](super::steps::point) between two steps on what they share
+//! Threads that pick, wait, leave and change things run one at a time: at each [`point`](crate::steps::point) between two steps on what they share
 //! the one that runs passes the baton to another, chosen by a seed. So a seed is an interleaving, the same each time, and
 //! a few thousand of them meet what a machine meets once a month. No point lies inside a critical section.
 
@@ -9,12 +9,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::config::model::{self, BackendAddress, BackendState, Balance, HealthCheck, Portion, Resilience};
+use crate::steps::{play, point};
 use crate::targets::fixtures::unprobed;
 use crate::targets::queueing::lease::Heard;
 use crate::targets::queueing::queue::QueueLine;
 use crate::targets::queueing::wants::Wants;
 use crate::targets::state::health::agent::AgentReport;
-use crate::targets::steps::{play, point};
 use crate::targets::{
     Ask, Backend, Chance, Circuit, Lease, Outcome, Pick, QueueTicket, Queued, Registry, Target, Tried,
 };

@@ -41,5 +41,3 @@ pub use state::target_state::{TargetState, Transition, Verdict};
 mod explorer;
 #[cfg(test)]
 mod fixtures;
-#[cfg(test)]
-mod steps;

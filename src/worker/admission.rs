@@ -14,6 +14,7 @@ use crate::message::ListenerId;
 use crate::proxy::WorkerCtx;
 use crate::proxy::http::client::Client;
 use crate::proxy::http::connection::{dismiss, serve, turn_away};
+use crate::proxy::tcp;
 use crate::snapshot::ConnectionLimits;
 
 use super::connection::greet;
@@ -114,10 +115,15 @@ impl Admitter {
         let speaks_at_once = listener.config.protocol == Protocol::Http && listener.tls.is_none();
         let is_tried = speaks_at_once && self.ctx.promptness.expects();
         let stream = if is_tried { socket.into_fresh_stream() } else { socket.into_stream() }?;
+        let is_tcp = listener.config.protocol == Protocol::Tcp;
         let slot = ConnectionSlot::take(&self.limits, &self.ctx, &listener.state, &peer);
         // Held by the task itself: a future around it would be polled as often as it is.
         let tracked = self.tracker.token();
         let ctx = Rc::clone(&self.ctx);
+        if is_tcp && slot.refusal().is_none() && tcp::comes_too_soon(&ctx, &peer, &listener) {
+            // Before a handshake, which costs more than all else.
+            return Ok(());
+        }
         match (slot.refusal(), speaks_at_once) {
             // Each future is as small as it can be: thousands of them are idle.
             (None, true) => {

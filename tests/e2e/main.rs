@@ -68,6 +68,7 @@ mod plan;
 mod plan_admin;
 mod plan_lab;
 mod plan_property;
+mod rates;
 mod reload;
 mod reload_in_place;
 mod reload_memory;

@@ -9,6 +9,7 @@ use regex::bytes::Regex;
 use super::access::AccessList;
 use super::balance::HashKey;
 use super::log::Share;
+use super::rate::RateLimit;
 use super::resilience::Retries;
 use super::text::Text;
 use super::wildcard::Wildcard;
@@ -26,6 +27,8 @@ pub struct RouteConfig {
     pub action: Action,
     /// Whose clients may have it at all: each of these lets them in, beside those of the listener.
     pub access: Vec<Arc<AccessList>>,
+    /// How often somebody may ask, beside what its listener says.
+    pub rate_limits: Vec<Arc<RateLimit>>,
     /// What backends get as path; `None`: what the client sent.
     pub rewrite: Option<Rewrite>,
     /// Header edits in both directions; those of the listener stand before those of the route.
@@ -46,6 +49,7 @@ impl RouteConfig {
             matches: RouteMatch::default(),
             action: Action::Forward(target.into()),
             access: Vec::new(),
+            rate_limits: Vec::new(),
             rewrite: None,
             headers: HeaderEdits::default(),
             mirror: None,

@@ -151,11 +151,11 @@ pub(super) fn hash_key(entry: &Entry, shape: &Shape, reader: &mut Reader<'_>) ->
     read.map(|key| Written::new(key, reader.spot(only)))
 }
 
-fn header(text: &str) -> Result<String, Wrong> {
+pub(super) fn header(text: &str) -> Result<String, Wrong> {
     token(text, "a header's name").map(|name| name.to_ascii_lowercase())
 }
 
-fn cookie(text: &str) -> Result<String, Wrong> {
+pub(super) fn cookie(text: &str) -> Result<String, Wrong> {
     token(text, "a cookie's name")
 }
 

@@ -56,6 +56,8 @@ pub(super) const STATUSES: &str = r"\s*[0-9]{3}\s*(?:-\s*[0-9]{3}\s*)?";
 pub(super) const ADAPTIVE: &str = "[Aa][Dd][Aa][Pp][Tt][Ii][Vv][Ee]";
 /// A percentile that is no bare number.
 pub(super) const PERCENTILE: &str = r"[Pp]?[0-9]+";
+/// How many in which time.
+pub(super) const RATE: &str = r"\s*[0-9]+\s*/\s*(?:[sSmMhH]|[mM][iI][nN])\s*";
 /// What an answer to a probe contains.
 pub(super) const BODY: &str = r"[\s\S]+";
 /// A protocol to upgrade to: a token, perhaps with a version (RFC 9110 §7.8).

@@ -41,6 +41,7 @@ pub(super) use bounds::{COUNT_MAX, DAY, INTERVAL_MIN, PRIORITY_MAX, WORKERS_MAX}
 pub(super) use costs::{RawLimits, RawTimeouts};
 pub(super) use gate::access::{ACCESS_LISTS, RawAccess, RawAccessList};
 pub(super) use gate::named::{RawNamed, RuleKind};
+pub(super) use gate::rate::{RATE_LIMITS, RawRateLimit};
 pub(super) use health::{RawHealth, probe_path};
 pub(super) use kind::{Key, Kind, NAME, Shape, TOKEN};
 pub(super) use listener::route::{RawEdits, RawHeaders, RawMirror, RawOwn, RawRespond, RawRoute, RawSplit};
@@ -99,6 +100,8 @@ pub(super) struct Raw {
     pub(super) algorithm: Field<Balance>,
     /// From all files.
     pub(super) access_lists: Vec<RawNamed<RawAccessList>>,
+    /// From all files.
+    pub(super) rate_limits: Vec<RawNamed<RawRateLimit>>,
     pub(super) listeners: Vec<RawListenerConfig>,
     /// `listeners` is there, if only with faults inside.
     pub(super) has_listeners: bool,
@@ -130,7 +133,10 @@ impl<'n> Top<'n> {
     /// Reports each key that stands in several files and does not add up.
     fn refuse_twice(&self, reader: &mut Reader<'_>) {
         let adds_up = |key: &&str| {
-            matches!(*key, "targets" | "listeners" | "access_lists" | "include" | "webhooks" | "tests")
+            matches!(
+                *key,
+                "targets" | "listeners" | "access_lists" | "rate_limits" | "include" | "webhooks" | "tests"
+            )
         };
         for key in shape::TOP.names().filter(|key| !adds_up(key)) {
             let mut all = self.all(key);
@@ -199,6 +205,7 @@ pub(super) fn walk(roots: &[Node], include: Vec<Written<String>>, reader: &mut R
     };
     raw.tests = top.all("tests").flat_map(|entry| routing_tests::walk(entry, reader)).collect();
     raw.access_lists = gate::named::walk(ACCESS_LISTS, top.all(ACCESS_LISTS.key), reader, gate::access::list);
+    raw.rate_limits = gate::named::walk(RATE_LIMITS, top.all(RATE_LIMITS.key), reader, gate::rate::limit);
     listeners(&top, reader, &mut raw);
     targets(&top, reader, &mut raw);
     raw

@@ -12,6 +12,7 @@ mod flags;
 mod hostile;
 mod include;
 mod listeners;
+mod rates;
 mod redirects;
 mod resilience;
 mod routing_tests;

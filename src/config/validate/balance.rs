@@ -25,7 +25,7 @@ const MADE_LENGTH: usize = 32;
 pub(super) fn policy(
     raw: &RawTarget,
     protocol: Option<Protocol>,
-    top: &TopLevel,
+    top: &TopLevel<'_>,
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> Policy {

@@ -15,7 +15,7 @@ use crate::config::units::show_duration;
 /// How the backends are probed; `None`: they are not.
 pub(super) fn accept(
     raw: &RawTarget,
-    top: &TopLevel,
+    top: &TopLevel<'_>,
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> Option<HealthCheck> {

@@ -46,6 +46,7 @@ pub(super) fn accept(
         tls,
         binds,
         access: Vec::new(),
+        rate_limits: Vec::new(),
         routes: Vec::new(),
         normalize,
         default_host,
@@ -93,7 +94,7 @@ fn forms(owner: &KeyOwner<'_>, rows: &mut EffectiveRows) -> Normalize {
 /// Where it is bound.
 pub(super) fn binds(
     owner: &KeyOwner<'_>,
-    top: &TopLevel,
+    top: &TopLevel<'_>,
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> Vec<Bind> {

@@ -96,6 +96,7 @@ pub(super) fn accept(
             format!("[{}]", networks.join(", "))
         });
     let top = TopLevel {
+        rates: gate::rate::limits(&raw.rate_limits, rows),
         address,
         interval: raw.interval.clone(),
         fall: raw.fall.clone(),
@@ -131,11 +132,13 @@ pub(super) fn accept(
     clashes::admin(&all, admin.as_deref().zip(admin::spot(&raw.admin)), report);
     let tests = tests(raw, rows);
     let access_lists = lists.in_order(&raw.access_lists);
+    let rate_limits = top.rates.in_order(&raw.rate_limits);
     let config = Config {
         instance,
         admin,
         webhooks,
         access_lists,
+        rate_limits,
         listeners,
         targets,
         watch,
@@ -179,7 +182,7 @@ fn long_form(
     raw: &RawListenerConfig,
     owner: &KeyOwner<'_>,
     targets: &[TargetConfig],
-    (top, lists): (&TopLevel, &AccessLists<'_>),
+    (top, lists): (&TopLevel<'_>, &AccessLists<'_>),
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> ListenerConfig {
@@ -192,6 +195,8 @@ fn long_form(
     let is_secured = !matches!(raw.tls, Field::Absent);
     let (_, client) = bounds::timeouts(owner, None, Serves::Clients, is_http, is_secured, report, rows);
     let mut accepted = listener::accept(owner, spoken, client, binds, report, rows);
+    accepted.rate_limits =
+        gate::rate::accept(&raw.own.rate_limit, &owner.path("rate_limit"), is_http, &top.rates, report, rows);
     if raw.routes.is_empty() && !raw.has_routes {
         let message = format!("the listener {} has no `routes`", quoted(&raw.name.value));
         report.spot(&raw.name.spot, message).expected("`routes: [{target: web}]`, with the name of a target");
@@ -200,7 +205,9 @@ fn long_form(
         targets.iter().map(|target| (target.name.as_str(), target.timeouts.idle)).collect();
     let names = targets.iter().map(|target| (target.name.as_str(), target.protocol)).collect();
     route::edit_rows(&raw.headers, owner.path("").trim_end_matches('.'), rows);
-    let routes = route::accept_all(&raw.routes, owner, &names, &raw.headers, lists, report, rows).into_iter();
+    let of_clients = (lists, &top.rates);
+    let routes =
+        route::accept_all(&raw.routes, owner, &names, &raw.headers, of_clients, report, rows).into_iter();
     // Of two levels the nearest says how long: the route's stands there already.
     let inherit = |mut route: RouteConfig| {
         let of_listener = raw.timeouts.idle.as_ref().map(|idle| idle.value);

@@ -6,7 +6,7 @@ use super::backend::BackendRules;
 use super::bounds::Serves;
 use super::owner::KeyOwner;
 use super::top_level::TopLevel;
-use super::{balance, bounds, clashes, health, listener, resilience, tls};
+use super::{balance, bounds, clashes, gate, health, listener, resilience, tls};
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
 use crate::config::model::{
@@ -22,7 +22,7 @@ use crate::config::units::show_duration;
 pub(super) fn accept(
     raw: &RawTarget,
     reached: Option<Protocol>,
-    top: &TopLevel,
+    top: &TopLevel<'_>,
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> (Option<ListenerConfig>, TargetConfig, BackendRules) {
@@ -66,6 +66,9 @@ pub(super) fn accept(
         None
     } else {
         let mut listener = listener::accept(&owner, spoken, client_timeouts, binds, report, rows);
+        let path = owner.path("rate_limit");
+        listener.rate_limits =
+            gate::rate::accept(&owner.own.rate_limit, &path, is_http, &top.rates, report, rows);
         listener.routes = vec![Arc::new(RouteConfig::catch_all(name))];
         Some(listener)
     };

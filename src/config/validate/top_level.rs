@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::gate::rate::RateLimits;
 use crate::config::model::Balance;
 use crate::config::origin::{Field, Written};
 use crate::config::raw::BindHost;
 
 /// What the top level says to every target.
-pub(super) struct TopLevel {
+pub(super) struct TopLevel<'r> {
+    pub(super) rates: RateLimits<'r>,
     pub(super) address: Written<BindHost>,
     pub(super) interval: Option<Written<Duration>>,
     pub(super) fall: Option<Written<u32>>,

@@ -130,7 +130,7 @@ impl Board {
     #[inline]
     pub(in crate::targets) fn lock(&self) -> BoardGuard<'_> {
         #[cfg(test)]
-        crate::targets::steps::point();
+        crate::steps::point();
         // A panic in between leaves plain values behind, which the next report of a backend sets right.
         BoardGuard::new(self, self.locked.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -376,7 +376,7 @@ pub(in crate::targets) struct BoardGuard<'a> {
 impl<'a> BoardGuard<'a> {
     pub(in crate::targets) fn new(board: &'a Board, locked: MutexGuard<'a, BoardState>) -> BoardGuard<'a> {
         #[cfg(test)]
-        crate::targets::steps::enter();
+        crate::steps::enter();
         BoardGuard { board, locked: Some(locked) }
     }
 }
@@ -414,8 +414,8 @@ impl Drop for BoardGuard<'_> {
 fn let_go() {
     #[cfg(test)]
     {
-        crate::targets::steps::leave();
-        crate::targets::steps::point();
+        crate::steps::leave();
+        crate::steps::point();
     }
 }
 

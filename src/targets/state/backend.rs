@@ -319,7 +319,7 @@ impl Backend {
     /// Counts one more lease. Whoever keeps an order of loads is told by the caller.
     pub(in crate::targets) fn enter(&self) {
         #[cfg(test)]
-        crate::targets::steps::point();
+        crate::steps::point();
         self.in_flight.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -331,7 +331,7 @@ impl Backend {
             return Some(0);
         }
         #[cfg(test)]
-        crate::targets::steps::point();
+        crate::steps::point();
         let count = |now: u32| (now < limit).then_some(now + 1);
         self.in_flight.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count).ok().map(|before| before + 1)
     }
@@ -339,14 +339,14 @@ impl Backend {
     /// Counts one lease less.
     pub(in crate::targets) fn leave(&self) {
         #[cfg(test)]
-        crate::targets::steps::point();
+        crate::steps::point();
         self.in_flight.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// The same, unless it has `limit` or more. Says whether it did.
     pub(in crate::targets) fn leave_below(&self, limit: u32) -> bool {
         #[cfg(test)]
-        crate::targets::steps::point();
+        crate::steps::point();
         let count = |now: u32| (now < limit).then_some(now - 1);
         self.in_flight.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count).is_ok()
     }

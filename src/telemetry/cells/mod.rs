@@ -8,6 +8,7 @@ mod copies;
 mod counter;
 mod ends;
 mod histogram;
+mod rates;
 mod readings;
 mod refused;
 mod table;
@@ -23,6 +24,7 @@ pub use copies::{CopyCells, CopyReading};
 pub use counter::{Counter, Gauge};
 pub use ends::{EndCells, EndTally};
 pub use histogram::{BUCKETS, Distribution, Histogram};
+pub use rates::{RateCells, RateReading};
 pub use readings::{
     BackendReading, ConnectionReading, PoolReading, Readings, Stages, TargetReading, Traffic,
 };
@@ -164,6 +166,8 @@ pub struct Cells {
     pub refusals: RefusalCells,
     /// Copies of requests.
     pub copies: CopyCells,
+    /// Rate limits.
+    pub rates: RateCells,
     /// Ends that are not what their status says.
     pub ends: EndCells,
     /// Tasks that ended in a panic.
@@ -189,6 +193,7 @@ impl Default for Cells {
             accept_error: AtomicI32::default(),
             refusals: RefusalCells::default(),
             copies: CopyCells::default(),
+            rates: RateCells::default(),
             ends: EndCells::default(),
             panics: Counter::default(),
             access_dropped: Counter::default(),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::histogram::Distribution;
-use super::{Cells, CopyReading, Counter, StageCells, StatusClass, TrafficCells};
+use super::{Cells, CopyReading, Counter, RateReading, StageCells, StatusClass, TrafficCells};
 use crate::message::{BackendId, Cause, ListenerId, TargetId};
 
 /// Records and bytes of one listener, target or backend.
@@ -132,6 +132,7 @@ pub struct Readings {
     listeners: BTreeMap<u32, Traffic>,
     targets: BTreeMap<u32, TargetReading>,
     backends: BTreeMap<u32, BackendReading>,
+    rates: BTreeMap<u32, RateReading>,
     unrouted: Stages,
 }
 
@@ -170,6 +171,9 @@ impl Readings {
             let total = self.targets.entry(number).or_default();
             total.traffic.add(&target.traffic);
             total.stages.add(&target.stages);
+        }
+        for (number, rates) in cells.rates.iter() {
+            self.rates.entry(number).or_default().add(rates);
         }
         for (number, copies) in cells.copies.iter() {
             self.targets.entry(number).or_default().copies.add(&copies);
@@ -213,6 +217,12 @@ impl Readings {
     pub fn errors(&self) -> impl Iterator<Item = (Cause, u64)> {
         let all = Cause::ALL.iter().map(|&cause| (cause, self.ended_with(cause)));
         all.filter(|&(cause, count)| cause != Cause::Done && count > 0)
+    }
+
+    /// What was counted of the rate limit with this number.
+    #[must_use]
+    pub fn rate(&self, limit: u32) -> RateReading {
+        self.rates.get(&limit).copied().unwrap_or_default()
     }
 
     /// Times over all targets, and of records that never got one.

@@ -2,3 +2,4 @@
 
 pub(super) mod access;
 pub(super) mod named;
+pub(super) mod rate;

@@ -9,6 +9,7 @@ use crate::config::model::route::{DotSegments, EncodedSlash};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::address::{self, RawListener};
 use crate::config::raw::costs::{self, RawLimits, RawTimeouts};
+use crate::config::raw::gate::rate;
 use crate::config::raw::group::{items, there_already};
 use crate::config::raw::health;
 use crate::config::raw::reader::{Reader, Section, choose, found, is_off};
@@ -44,6 +45,7 @@ pub(in crate::config) struct RawListenerConfig {
 /// What a listener and a target in the short form say alike about clients.
 #[derive(Debug, Default)]
 pub(in crate::config) struct RawListenerKeys {
+    pub(in crate::config) rate_limit: Field<Vec<Written<String>>>,
     pub(in crate::config) forwarded: Option<Written<Forwarded>>,
     pub(in crate::config) x_real_ip: Option<Written<bool>>,
     pub(in crate::config) normalize: RawNormalize,
@@ -126,6 +128,11 @@ pub(in crate::config::raw) fn keys(
     reader: &mut Reader<'_>,
     http_only: &mut Vec<(&'static str, Spot)>,
 ) -> RawListenerKeys {
+    let rate_limit = match section.find("rate_limit") {
+        Some(entry) => rate::walk(entry, reader),
+        None if section.is_misspelt("rate_limit") => Field::Faulty,
+        None => Field::Absent,
+    };
     let mut find = |key: &'static str| {
         let entry = section.known(key)?;
         http_only.push((key, reader.key_spot(entry)));
@@ -134,6 +141,7 @@ pub(in crate::config::raw) fn keys(
     let [forward, real_ip, forms, host] =
         ["forwarded", "x_real_ip", "normalize", "default_host"].map(&mut find);
     RawListenerKeys {
+        rate_limit,
         forwarded: forward.and_then(|entry| forwarded(entry, reader)),
         x_real_ip: real_ip.and_then(|entry| reader.switch(entry)),
         normalize: forms.and_then(|entry| normalize(entry, reader)).unwrap_or_default(),

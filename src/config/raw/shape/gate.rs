@@ -1,7 +1,9 @@
 //! The keys of what lets clients in.
 
-use crate::config::raw::kind::Kind::{OneOrItems, WholeOr, Word};
-use crate::config::raw::kind::{DROP, FILE, NETWORK, Shape, key};
+use crate::config::model::RateBy;
+use crate::config::raw::gate::rate::RATE_MAX;
+use crate::config::raw::kind::Kind::{ChoiceOrGroup, OneOrItems, Switch, Text, Whole, WholeOr, Word};
+use crate::config::raw::kind::{DROP, FILE, NETWORK, RATE, Shape, TOKEN, key, names};
 
 /// One of `access_lists`.
 pub(in crate::config::raw) const ACCESS_LIST: Shape = Shape {
@@ -25,3 +27,32 @@ pub(in crate::config::raw) const ACCESS_LIST: Shape = Shape {
 /// A list that stands in the `access` of a route.
 pub(in crate::config::raw) const ACCESS: Shape =
     Shape { title: "in `access`", path: "listeners.<name>.routes[].access.", ..ACCESS_LIST };
+
+/// One of `rate_limits`.
+pub(in crate::config::raw) const RATE_LIMIT: Shape = Shape {
+    title: "in a rate limit",
+    path: "rate_limits.<name>.",
+    needs: &[&["rate"]],
+    keys: &[
+        key("rate", Text(RATE), "How many may come in which time: `100/s`, `30/m` or `1000/h`."),
+        key("burst", Whole(1, RATE_MAX), "How many may come at once; by default those of one second."),
+        key(
+            "by",
+            OneOrItems(&ChoiceOrGroup(|| names(RateBy::NAMED), &RATE_BY)),
+            "Who counts together; of several each must pass.",
+        )
+        .or("[client_ip]"),
+        key("dry_run", Switch, "Nobody is refused; who would be is counted.").or("false"),
+    ],
+};
+
+/// An item of `by` that has a name.
+pub(in crate::config::raw) const RATE_BY: Shape = Shape {
+    title: "in `by`",
+    path: "rate_limits.<name>.by[].",
+    needs: &[&["header"], &["cookie"]],
+    keys: &[
+        key("header", Word(TOKEN), "The first header line of this name."),
+        key("cookie", Word(TOKEN), "The cookie of this name."),
+    ],
+};

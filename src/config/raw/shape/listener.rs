@@ -2,7 +2,7 @@
 
 use super::{CERTIFICATE, LIMITS, LISTENER_LINES, TARGET, TARGET_NORMALIZE, TIMEOUTS, TLS};
 use crate::config::raw::kind::Kind::{Group, Items, OneOrItems, WholeOr, Word};
-use crate::config::raw::kind::{HOST, LISTENER as ADDRESS, Shape, key};
+use crate::config::raw::kind::{HOST, LISTENER as ADDRESS, NAME, Shape, key};
 use crate::config::raw::shape::route::ROUTE;
 
 /// One of `listeners`.
@@ -18,6 +18,7 @@ pub(in crate::config::raw) const LISTENER: Shape = Shape {
         ),
         key("protocol", TARGET.key("protocol").kind, "What clients speak.").or("http"),
         key("tls", Group(&LISTENER_TLS), "TLS towards clients: with `https`, or on a `tcp` listener."),
+        key("rate_limit", OneOrItems(&Word(NAME)), "How often somebody may ask: names of `rate_limits`."),
         TARGET.key("forwarded"),
         TARGET.key("x_real_ip"),
         key("normalize", Group(&NORMALIZE), "What is done about the different ways to write one path."),

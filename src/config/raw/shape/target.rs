@@ -88,6 +88,11 @@ pub(in crate::config::raw) const TARGET: Shape = Shape {
         .or("30s"),
         key("limits", Group(&LIMITS), "What one request may cost, and connections."),
         key(
+            "rate_limit",
+            OneOrItems(&Word(NAME)),
+            "How often somebody may ask at its listener: names of `rate_limits`.",
+        ),
+        key(
             "forwarded",
             OrOff(&Choice(|| names(Forwarded::ALL))),
             "Which headers tell the backend about the client. For `http` only.",

@@ -11,7 +11,6 @@ const KEYS: &[(&str, &str)] = &[
     ("basic_auth", "this version has no access control"),
     ("jwt", "this version has no access control"),
     ("forward_auth", "this version has no access control"),
-    ("rate_limit", "this version limits no rates"),
     ("cache", "this version does not cache"),
     ("cache_enabled", "this version does not cache"),
     ("cache_timeout_in_seconds", "this version does not cache"),
@@ -63,7 +62,6 @@ const UNTIL_THEN: &[(&str, &str)] = &[
     ("basic_auth", "remove it, and ask for the password in the backends: nothing here does yet"),
     ("jwt", "remove it, and verify tokens in the backends: nothing here does yet"),
     ("forward_auth", "remove it, and ask who a client is in the backends: nothing here does yet"),
-    ("rate_limit", "remove it; nothing limits rates until then"),
     ("proxy_protocol", "remove it; a backend that expects it must stop doing so"),
 ];
 

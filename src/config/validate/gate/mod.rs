@@ -3,3 +3,4 @@
 pub(super) mod access;
 pub(super) mod named;
 mod network_file;
+pub(super) mod rate;

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 
 use super::clashes::line_of;
 use super::gate::access::{self, AccessLists};
+use super::gate::rate::{self, RateLimits};
 use super::owner::KeyOwner;
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
@@ -27,7 +28,7 @@ pub(super) fn accept_all(
     owner: &KeyOwner<'_>,
     targets: &HashMap<&str, Protocol>,
     headers: &Field<RawHeaders>,
-    lists: &AccessLists<'_>,
+    (lists, rates): (&AccessLists<'_>, &RateLimits<'_>),
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> Vec<RouteConfig> {
@@ -64,6 +65,8 @@ pub(super) fn accept_all(
         let path = owner.path(&format!("routes.{}", route.name));
         rows::route(raw, &route, &path, rows);
         route.access = access::accept(&raw.access, &path, lists, report, rows).unwrap_or_default();
+        route.rate_limits =
+            rate::accept(&raw.rate_limit, &format!("{path}.rate_limit"), true, rates, report, rows);
         if let Field::Given(written) = &raw.mirror {
             mirror::note(&path, written, rows);
         }
@@ -148,6 +151,7 @@ fn accept(raw: &RawRoute, targets: &HashMap<&str, Protocol>, report: &mut Report
         matches,
         action: action?,
         access: Vec::new(),
+        rate_limits: Vec::new(),
         rewrite,
         headers,
         mirror: None,

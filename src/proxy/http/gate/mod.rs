@@ -2,6 +2,7 @@
 //! the target. What the checks decide by is in `access`, where no HTTP is known.
 
 mod denial;
+pub mod rate;
 mod token;
 
 pub use denial::Denial;

@@ -1,9 +1,9 @@
 //! The token of a request.
 
-use crate::access::KnownKeys;
 use crate::access::jwt::{TokenClaims, TokenFaultKind, bearer, verify};
 use crate::config::model::jwt::JwtRules;
 use crate::message::{Head, HeaderField};
+use crate::snapshot::KnownKeys;
 use crate::tick::Tick;
 
 use super::Denial;

@@ -3,6 +3,7 @@
 use crate::config::model::route::Action;
 use crate::message::{Cause, Head, Record};
 use crate::proxy::http::gate::Denial;
+use crate::proxy::http::gate::rate::{self, Asker};
 use crate::route::split;
 use crate::snapshot::{Destination, Route};
 
@@ -50,6 +51,12 @@ pub fn routed<'a>(from: Wayfarer<'a>, record: &Record) -> Routed<'a> {
     if let Some(access) = denied {
         let way = Way::new(from, route, path, client, record);
         return Routed::Deny(Box::new(Denial::by_address(access)), way);
+    }
+    if !route.rates.is_empty() {
+        let asker = Asker { head, client, user: None };
+        if let Err(denial) = rate::of_anybody(route, asker, false, record.head_read, &ctx.cells.rates) {
+            return Routed::Deny(denial, Way::new(from, route, path, client, record));
+        }
     }
     let destination = match lead(route, listener, head, sender) {
         Lead::To(place) => route.destinations.get(place),

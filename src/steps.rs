@@ -1,10 +1,8 @@
-//! Steps on what threads share, for [`explorer`](super::explorer): at each the thread that runs passes the baton to another one,
-//! chosen by a seed. Nothing happens outside an exploration.
+//! Steps on what threads share, for explorers: at each the thread that runs passes the baton to another one,
+//! chosen by a seed. Nothing happens outside an exploration. Only tests have it.
 
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-
-use crate::targets::Chance;
 
 /// Who may run, and by what chance the next one is chosen.
 struct Stage {
@@ -15,7 +13,18 @@ struct Stage {
 struct Turn {
     current: usize,
     running: Vec<bool>,
-    chance: Chance,
+    chance: u64,
+}
+
+impl Turn {
+    /// A number below `end`, which is not 0: the next of the generator SplitMix64.
+    fn below(&mut self, end: usize) -> usize {
+        self.chance = self.chance.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.chance;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((u128::from(word ^ (word >> 31)) * end as u128) >> 64).unwrap_or(0)
+    }
 }
 
 thread_local! {
@@ -25,7 +34,7 @@ thread_local! {
 }
 
 /// Between two steps: somebody else may go on. Does nothing outside an exploration.
-pub(in crate::targets) fn point() {
+pub(crate) fn point() {
     if DEPTH.get() == 0 {
         let actor = ACTOR.with_borrow(Clone::clone);
         if let Some((stage, me)) = actor {
@@ -35,12 +44,12 @@ pub(in crate::targets) fn point() {
 }
 
 /// A critical section begins.
-pub(in crate::targets) fn enter() {
+pub(crate) fn enter() {
     DEPTH.set(DEPTH.get() + 1);
 }
 
 /// A critical section has ended.
-pub(in crate::targets) fn leave() {
+pub(crate) fn leave() {
     DEPTH.set(DEPTH.get() - 1);
 }
 
@@ -51,7 +60,7 @@ impl Stage {
 
     fn choose(&self, turn: &mut Turn) {
         let running: Vec<usize> = (0..turn.running.len()).filter(|&actor| turn.running[actor]).collect();
-        if let Some(&next) = running.get(turn.chance.below(running.len().max(1))) {
+        if let Some(&next) = running.get(turn.below(running.len().max(1))) {
             turn.current = next;
         }
         self.passed.notify_all();
@@ -83,11 +92,8 @@ impl Drop for Exit {
 }
 
 /// Runs the actors in the interleaving of this seed. Gives what each has left.
-pub(in crate::targets) fn play<T: Send>(
-    seed: u64,
-    actors: Vec<Box<dyn FnOnce() -> T + Send + '_>>,
-) -> Vec<T> {
-    let turn = Turn { current: 0, running: vec![true; actors.len()], chance: Chance::seeded(seed) };
+pub(crate) fn play<T: Send>(seed: u64, actors: Vec<Box<dyn FnOnce() -> T + Send + '_>>) -> Vec<T> {
+    let turn = Turn { current: 0, running: vec![true; actors.len()], chance: seed };
     let stage = Arc::new(Stage { state: Mutex::new(turn), passed: Condvar::new() });
     std::thread::scope(|scope| {
         let threads: Vec<_> = actors

@@ -1,0 +1,86 @@
+//! Whose bucket a request takes from: a keyed hash, so that nobody can choose whom to share one with.
+
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::net::IpAddr;
+
+/// Bits of an IPv6 address that one client has to itself: it can choose the others as it likes (RFC 6177).
+const V6_PREFIX: u32 = 64;
+
+/// A key of a table; never 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RateKey(u64);
+
+impl RateKey {
+    /// The key with these bits.
+    #[inline]
+    #[must_use]
+    pub fn new(bits: u64) -> RateKey {
+        RateKey(bits.max(1))
+    }
+
+    /// Its bits.
+    #[inline]
+    #[must_use]
+    pub fn bits(self) -> u64 {
+        self.0
+    }
+}
+
+/// What keys are hashed with: nobody outside the process knows it, and it lives as long as the process.
+#[derive(Clone, Debug)]
+pub struct RateSecret(RandomState);
+
+impl RateSecret {
+    /// One that was drawn by chance.
+    #[must_use]
+    pub fn new(drawn: RandomState) -> RateSecret {
+        RateSecret(drawn)
+    }
+
+    /// The key of an address: all of an IPv4 one, a /64 of IPv6; v4 mapped into v6 is v4. `kind`: what it is counted as.
+    #[inline]
+    #[must_use]
+    pub fn of_address(&self, kind: u64, address: Option<IpAddr>) -> RateKey {
+        let (number, is_v6) = match address.map(|address| address.to_canonical()) {
+            Some(IpAddr::V4(v4)) => (u64::from(v4.to_bits()), false),
+            Some(IpAddr::V6(v6)) => (u64::try_from(v6.to_bits() >> V6_PREFIX).unwrap_or(0), true),
+            None => (u64::MAX, false),
+        };
+        let mut hasher = self.0.build_hasher();
+        hasher.write_u64(kind << 1 | u64::from(is_v6));
+        hasher.write_u64(number);
+        RateKey::new(hasher.finish())
+    }
+
+    /// The key of a text. `kind`: what it is counted as.
+    #[inline]
+    #[must_use]
+    pub fn of_text(&self, kind: u64, text: &[u8]) -> RateKey {
+        let mut hasher = self.0.build_hasher();
+        // Never what an address begins with.
+        hasher.write_u64(!kind);
+        hasher.write(text);
+        RateKey::new(hasher.finish())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_client_and_a_kind_keeps_counts_apart() {
+        let secret = RateSecret::new(RandomState::new());
+        let key = |kind, text: &str| secret.of_address(kind, Some(text.parse().expect("an address")));
+        assert_eq!(key(0, "192.0.2.1"), key(0, "::ffff:192.0.2.1"));
+        assert_eq!(key(0, "2001:db8:1:2:3:4:5:6"), key(0, "2001:db8:1:2::9"));
+        assert_ne!(key(0, "2001:db8:1:2::9"), key(0, "2001:db8:1:3::9"));
+        assert_ne!(key(0, "192.0.2.1"), key(0, "192.0.2.2"));
+        assert_ne!(key(0, "192.0.2.1"), key(1, "192.0.2.1"));
+        assert_ne!(key(0, "0.0.0.1"), key(0, "0:0:0:1::"));
+        assert_eq!(secret.of_text(3, b"a"), secret.of_text(3, b"a"));
+        assert_ne!(secret.of_text(3, b"a"), secret.of_text(4, b"a"));
+        let other = RateSecret::new(RandomState::new());
+        assert_ne!(secret.of_text(3, b"a"), other.of_text(3, b"a"), "nobody can foresee a key");
+    }
+}

@@ -1,0 +1,81 @@
+//! Rate limits, by name and where they hold.
+
+use super::every_key::Check;
+use super::listeners::{front, of, route};
+use super::*;
+use crate::config::model::{RateBy, RateLimit, RatePeriod};
+
+/// A limit at the top level, and a listener beside it.
+fn named(keys: &str) -> String {
+    format!("rate_limits: {{api: {{rate: 100/s, {keys}}}}}\n{}", front("protocol: http"))
+}
+
+fn first(config: &Config) -> &RateLimit {
+    &config.rate_limits[0]
+}
+
+/// Keys of rate limits, each with a text in which it stands and what it changes.
+pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
+    const LIMIT: &str = "rate_limits: {api: {rate: 1/s}}\n";
+    vec![
+        ("rate_limits", named(""), |c| first(c).name == "api" && first(c).by == [RateBy::ClientIp]),
+        ("rate_limits.<name>.rate", named(""), |c| {
+            (first(c).count, first(c).per) == (100, RatePeriod::Second)
+        }),
+        ("rate_limits.<name>.burst", named("burst: 7"), |c| first(c).burst == 7),
+        ("rate_limits.<name>.by", named("by: [route, global]"), |c| {
+            first(c).by == [RateBy::Route, RateBy::Global]
+        }),
+        ("rate_limits.<name>.by[].header", named("by: {header: X-Api-Key}"), |c| {
+            first(c).by == [RateBy::Header("x-api-key".into())]
+        }),
+        ("rate_limits.<name>.by[].cookie", named("by: [user, {cookie: Sid}]"), |c| {
+            first(c).by == [RateBy::User, RateBy::Cookie("Sid".into())]
+        }),
+        ("rate_limits.<name>.dry_run", named("dry_run: on"), |c| first(c).dry_run),
+        ("listeners.<name>.rate_limit", format!("{LIMIT}{}", front("rate_limit: api")), |c| {
+            of(c).rate_limits.len() == 1
+        }),
+        ("listeners.<name>.routes[].rate_limit", format!("{LIMIT}{}", route("rate_limit: [api]")), |c| {
+            of(c).routes[0].rate_limits.len() == 1
+        }),
+        (
+            "targets.<name>.rate_limit",
+            format!(
+                "{LIMIT}targets: {{web: {{listener: 80, rate_limit: api, backends: [{{host: a, port: 1}}]}}}}"
+            ),
+            |c| of(c).rate_limits.len() == 1,
+        ),
+    ]
+}
+
+#[test]
+fn rates_have_a_time_and_bursts_are_those_of_a_second() {
+    let of = |rate: &str| {
+        let text = format!("rate_limits: {{api: {{rate: '{rate}'}}}}\n{}", front("protocol: http"));
+        let limit = RateLimit::clone(first(&load_with(&text, &Flags::default()).unwrap().config));
+        (limit.interval(), limit.burst)
+    };
+    assert_eq!(of("1000/s"), (1_000_000, 1_000));
+    assert_eq!(of("1000000 / S"), (1_000, 1_000_000));
+    assert_eq!(of("600/m"), (100_000_000, 10));
+    assert_eq!(of("5/min"), (12_000_000_000, 1));
+    assert_eq!(of("7200/h"), (500_000_000, 2));
+}
+
+#[test]
+fn limits_of_several_files_add_up_and_a_name_is_there_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    at(
+        "a.yaml",
+        &format!("include: b.yaml\nrate_limits: {{one: {{rate: 1/s}}}}\n{}", front("protocol: http")),
+    );
+    at("b.yaml", "rate_limits:\n  two: {rate: 1/s}\n");
+    let read = || load(Some(&folder.path().join("a.yaml")), &Flags::default(), &|_| None);
+    let names: Vec<_> = read().unwrap().config.rate_limits.iter().map(|limit| limit.name.clone()).collect();
+    assert_eq!(names, ["one", "two"]);
+    at("b.yaml", "rate_limits:\n  one: {rate: 1/s}\n");
+    let told = read().unwrap_err().to_string();
+    assert!(told.contains("b.yaml:2:3: the rate limit `one` is there twice: first at "), "{told}");
+}

@@ -1,0 +1,204 @@
+//! Rate limits under one config: what a request counts in, and the buckets, which outlive configs.
+
+use std::collections::HashMap;
+use std::hash::RandomState;
+use std::sync::Arc;
+
+use crate::access::rate::{ENTRIES, Pace, RateBuckets, RateKey, RateSecret};
+use crate::config::model::{self, RateBy, RateLimit};
+use crate::slots::{HeldSlot, Slots};
+use crate::tick::Tick;
+
+/// What a limit is under every config that names it.
+#[derive(Debug)]
+pub struct RateState {
+    /// Its buckets.
+    pub buckets: RateBuckets,
+    /// What its keys are hashed with.
+    pub secret: RateSecret,
+    slot: HeldSlot,
+}
+
+impl RateState {
+    /// Its number in metric cells.
+    #[must_use]
+    #[inline]
+    pub fn number(&self) -> u32 {
+        self.slot.number()
+    }
+}
+
+/// Limits that outlive configs, as long as each config has a place that names them.
+#[derive(Debug)]
+pub(super) struct RateStock {
+    secret: RateSecret,
+    numbers: Slots,
+}
+
+impl Default for RateStock {
+    fn default() -> RateStock {
+        RateStock { secret: RateSecret::new(RandomState::new()), numbers: Slots::default() }
+    }
+}
+
+impl RateStock {
+    /// The limits that a place in `config` names, with the buckets that they had before.
+    pub(super) fn limits(&self, config: &model::Config, before: Option<&Rates>) -> Rates {
+        let of_routes = config.listeners.iter().flat_map(|listener| &listener.routes);
+        let of_routes = of_routes.flat_map(|route| &route.rate_limits);
+        let of_listeners = config.listeners.iter().flat_map(|listener| &listener.rate_limits);
+        let mut rates = Rates::default();
+        for limit in of_listeners.chain(of_routes) {
+            if rates.0.contains_key(&limit.name) {
+                continue;
+            }
+            let state =
+                before.and_then(|before| before.0.get(&limit.name)).map(|(_, state)| Arc::clone(state));
+            let state = state.unwrap_or_else(|| {
+                Arc::new(RateState {
+                    buckets: RateBuckets::new(pace(limit), ENTRIES),
+                    secret: self.secret.clone(),
+                    slot: self.numbers.give(),
+                })
+            });
+            rates.0.insert(limit.name.clone(), (Arc::clone(limit), state));
+        }
+        rates
+    }
+}
+
+fn pace(limit: &RateLimit) -> Pace {
+    Pace { interval: limit.interval(), burst: limit.burst }
+}
+
+/// The limits of one config, by name.
+#[derive(Debug, Default)]
+pub struct Rates(HashMap<String, (Arc<RateLimit>, Arc<RateState>)>);
+
+impl Rates {
+    /// Their buckets fill as this config says, from now on.
+    pub(super) fn set_paces(&self, now: Tick) {
+        self.0.values().for_each(|(limit, state)| state.buckets.set_pace(pace(limit), now));
+    }
+
+    /// The numbers of those that were not there `before`.
+    pub(super) fn given(&self, before: Option<&Rates>) -> Vec<u32> {
+        let is_new = |name: &String| !before.is_some_and(|before| before.0.contains_key(name));
+        self.0.iter().filter(|(name, _)| is_new(name)).map(|(_, (_, state))| state.number()).collect()
+    }
+
+    /// Names and numbers, by name.
+    #[must_use]
+    pub fn numbers(&self) -> Vec<(&str, u32)> {
+        let mut all: Vec<_> = self.0.iter().map(|(name, (_, state))| (&**name, state.number())).collect();
+        all.sort_unstable();
+        all
+    }
+}
+
+/// One bucket that a request counts in: an item of `by` of a limit.
+#[derive(Debug)]
+pub struct RateCheck {
+    /// Its limit.
+    pub limit: Arc<RateLimit>,
+    /// The buckets of that.
+    pub state: Arc<RateState>,
+    /// Who counts together.
+    pub by: RateBy,
+    /// What keys of this item are hashed with, so that those of one are not those of another.
+    pub kind: u64,
+    /// The key where it is the same for all requests of the route.
+    pub fixed: Option<RateKey>,
+    /// What passes here has passed all items of its limit.
+    pub is_last: bool,
+}
+
+/// What is asked at one moment.
+#[derive(Debug, Default)]
+pub struct RateSet {
+    /// Each must let pass.
+    pub real: Box<[RateCheck]>,
+    /// Each only counts.
+    pub dry: Box<[RateCheck]>,
+}
+
+impl RateSet {
+    fn new(checks: Vec<RateCheck>) -> RateSet {
+        let (dry, real): (Vec<_>, Vec<_>) = checks.into_iter().partition(|check| check.limit.dry_run);
+        RateSet { real: real.into(), dry: dry.into() }
+    }
+
+    /// Whether nothing is asked.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.real.is_empty() && self.dry.is_empty()
+    }
+
+    /// All that is asked, in its order.
+    pub fn iter(&self) -> impl Iterator<Item = &RateCheck> {
+        self.real.iter().chain(&self.dry)
+    }
+}
+
+/// What requests of one route count in: the limits of the listener, then those of the route.
+#[derive(Debug, Default)]
+pub struct RateChecks {
+    /// What can be asked of who is not known yet.
+    pub of_anybody: RateSet,
+    /// What is asked when it is known who the user is.
+    pub of_users: RateSet,
+}
+
+impl RateChecks {
+    /// Those of these limits; one that is named at both levels counts once. `place`: listener and route.
+    #[must_use]
+    pub fn new(levels: [&[Arc<RateLimit>]; 2], rates: &Rates, place: [&str; 2]) -> RateChecks {
+        let (mut of_anybody, mut of_users, mut seen) = (Vec::new(), Vec::new(), Vec::new());
+        for limit in levels.into_iter().flatten() {
+            let Some((limit, state)) = rates.0.get(&limit.name).filter(|_| !seen.contains(&&*limit.name))
+            else {
+                continue;
+            };
+            seen.push(&*limit.name);
+            let has_user = limit.by.contains(&RateBy::User);
+            let before_users = limit.by.iter().filter(|by| **by != RateBy::User).count();
+            let mut left = before_users;
+            for by in &limit.by {
+                let secret = &state.secret;
+                let kind = match by {
+                    RateBy::ClientIp => 1,
+                    RateBy::User => 2,
+                    RateBy::Route => 3,
+                    RateBy::Global => 4,
+                    RateBy::Header(name) => secret.of_text(5, name.as_bytes()).bits(),
+                    RateBy::Cookie(name) => secret.of_text(6, name.as_bytes()).bits(),
+                };
+                let fixed = match by {
+                    RateBy::Route => Some(secret.of_text(kind, place.join("/").as_bytes())),
+                    RateBy::Global => Some(secret.of_text(kind, b"")),
+                    RateBy::ClientIp | RateBy::User | RateBy::Header(_) | RateBy::Cookie(_) => None,
+                };
+                let is_user = *by == RateBy::User;
+                left -= usize::from(!is_user);
+                let is_last = is_user || (left == 0 && !has_user);
+                let (limit, state) = (Arc::clone(limit), Arc::clone(state));
+                let check = RateCheck { limit, state, by: by.clone(), kind, fixed, is_last };
+                if is_user { of_users.push(check) } else { of_anybody.push(check) }
+            }
+        }
+        RateChecks { of_anybody: RateSet::new(of_anybody), of_users: RateSet::new(of_users) }
+    }
+
+    /// Whether its requests count nowhere.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.of_anybody.is_empty() && self.of_users.is_empty()
+    }
+
+    /// All, in the order in which they are asked.
+    pub fn iter(&self) -> impl Iterator<Item = &RateCheck> {
+        self.of_anybody.iter().chain(self.of_users.iter())
+    }
+}
