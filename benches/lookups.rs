@@ -140,7 +140,7 @@ impl Side {
             let sent = head.path();
             let sent = &sent[..memchr::memchr(b'?', sent).unwrap_or(sent.len())];
             let path = path_form::form(sent, &Default::default()).expect("a path");
-            let asked = Asked { head, path: &path, client: None };
+            let asked = Asked { head, path: &path, client: None, certificate: None };
             black_box(self.router.find(&asked).expect("one reading").expect("a route"));
         }
         begun.elapsed()

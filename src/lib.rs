@@ -53,6 +53,7 @@ pub mod reload;
 pub mod watch;
 
 pub mod admin;
+pub mod jwks;
 pub mod webhook;
 
 pub mod server;

@@ -69,6 +69,11 @@ fn files_of_tokens() {
 }
 
 #[test]
+fn tokens_and_their_keys() {
+    replay("jwt");
+}
+
+#[test]
 fn frames_of_websockets() {
     replay("websocket");
 }

@@ -23,7 +23,7 @@ const ROWS: &[(i8, &[&str])] = &[
     (4, &["worker"]),
     (5, &["overlay", "decision"]),
     (6, &["reload", "watch"]),
-    (7, &["admin", "webhook", "upgrade"]),
+    (7, &["admin", "webhook", "jwks", "upgrade"]),
     (8, &["server"]),
     (9, &["cli"]),
 ];

@@ -90,7 +90,7 @@ impl Kind {
         let Ok(form) = path_form::form(sent, &self.listener.normalize) else {
             return (Becomes::Refused, Vec::new());
         };
-        let asked = Asked { head: &head, path: &form, client: Some(client) };
+        let asked = Asked { head: &head, path: &form, client: Some(client), certificate: None };
         let becomes = match self.router.find(&asked) {
             Ok(Some(0)) => match self.rules.refusal(asked.client) {
                 Some(_) => Becomes::Denied,

@@ -53,7 +53,7 @@ fn outcome(listener: &ListenerConfig, router: &Router, row: &Row<'_>) -> String 
     }
     let sent = head.path().split(|&byte| byte == b'?').next().unwrap_or_default();
     let Ok(path) = path_form::form(sent, &listener.normalize) else { return "400".to_owned() };
-    let asked = Asked { head: &head, path: &path, client: row.from };
+    let asked = Asked { head: &head, path: &path, client: row.from, certificate: None };
     let route = match router.find(&asked) {
         Ok(Some(place)) => &listener.routes[place],
         Ok(None) => return "404".to_owned(),

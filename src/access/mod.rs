@@ -1,6 +1,7 @@
 //! Who may come in: decisions without I/O. Whoever asks has addresses, names and texts; what a request is, is not known here.
 
 mod address_rules;
+pub mod jwt;
 mod networks;
 pub mod passwords;
 pub mod rate;

@@ -7,7 +7,9 @@ mod access;
 mod admin;
 pub mod auth;
 pub mod balance;
+pub mod distinct_json;
 mod instance;
+pub mod jwt;
 mod log;
 mod rate;
 pub mod resilience;
@@ -18,6 +20,7 @@ pub mod text;
 pub mod tls;
 mod watch;
 mod webhook;
+mod wildcard;
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -36,11 +39,12 @@ pub use log::{AccessLog, EventFormat, LogFormat, LogPath, Share};
 pub use rate::{RateBy, RateLimit, RatePeriod};
 pub use resilience::Resilience;
 pub use route::{Normalize, RouteConfig};
-pub use routing_test::{Expectation, ExpectedAnswer, RoutingTest, SampleRequest};
+pub use routing_test::{Expectation, ExpectedAnswer, RoutingTest, SampleCertificate, SampleRequest};
 pub use template::Template;
 pub use text::Text;
 pub use watch::WatchMode;
 pub use webhook::{Webhook, WebhookEvent, WebhookSecret, WebhookUrl};
+pub use wildcard::Wildcard;
 
 use tls::{Identity, ListenerTls, UpstreamTls};
 

@@ -6,7 +6,7 @@ use super::chain::{Access, Chain, Destiny, PassedOver, PathTaken};
 use super::listener::{NoListener, listener};
 use super::sample::{SampleSent, shown};
 use crate::config::model::route::Action;
-use crate::config::model::{Auth, AuthKind, RateLimit, RouteConfig, SampleRequest};
+use crate::config::model::{Auth, AuthKind, RateLimit, RouteConfig, SampleCertificate, SampleRequest};
 use crate::message::{Cause, Head};
 use crate::proxy::http::gate::at_the_door;
 use crate::proxy::http::h1::parse;
@@ -18,6 +18,7 @@ use crate::route::condition::RouteCondition;
 use crate::route::nearer::Nearer;
 use crate::route::{Asked, path_form};
 use crate::snapshot::{Listener, RateCheck, Route};
+use crate::tls::CertificateFacts;
 
 /// Nearer routes that are told of.
 const TOLD: usize = 12;
@@ -50,6 +51,12 @@ pub fn decide(listeners: &[Arc<Listener>], request: &SampleRequest) -> Result<Ch
         Err(cause) => refused(cause),
     };
     Ok(chain)
+}
+
+/// What its certificate says.
+fn facts(certificate: &SampleCertificate) -> CertificateFacts {
+    let names = certificate.names.iter().map(|name| name.as_str().into());
+    CertificateFacts { subject: certificate.subject.as_str().into(), names: names.collect() }
 }
 
 /// The request as a client would send it.
@@ -91,9 +98,10 @@ fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut
     }
     let form = path_form::form(sent, &listener.config.normalize).ok();
     chain.path = Some(PathTaken { sent: shown(sent), taken: form.as_deref().map(shown) });
-    let found = find(listener, head, sender, None);
+    let certificate = request.certificate.as_ref().map(facts);
+    let found = find(listener, head, sender, certificate.as_ref(), None);
     if let (Some(path), Ok(_) | Err(Unrouted { cause: Cause::NoRoute, .. })) = (&form, &found) {
-        let asked = Asked { head, path, client: chain.client };
+        let asked = Asked { head, path, client: chain.client, certificate: certificate.as_ref() };
         let is_it = |route: &Route| found.as_ref().is_ok_and(|found| std::ptr::eq(found.route, route));
         let place = listener.routes().iter().position(is_it);
         passed_over(listener, listener.router().nearer(&asked, place), &asked, chain);
@@ -223,5 +231,10 @@ fn why(route: &RouteConfig, unmet: RouteCondition<'_>, asked: &Asked<'_>) -> Str
             let client = asked.client.map_or_else(|| "unknown".to_owned(), |client| client.to_string());
             format!("the client is {client}")
         }
+        RouteCondition::Certificate => match asked.certificate {
+            None => "the client has shown no certificate".to_owned(),
+            Some(facts) if facts.subject.is_empty() => "the client's certificate is another one".to_owned(),
+            Some(facts) => format!("the client's certificate is that of {}", shown(facts.subject.as_bytes())),
+        },
     }
 }

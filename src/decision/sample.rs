@@ -129,7 +129,7 @@ impl SampleSent<'_> {
             target,
             backend: "",
             tls: if self.request.is_tls { "1.3" } else { "" },
-            subject: "",
+            subject: self.request.certificate.as_ref().map_or("", |certificate| &certificate.subject),
             user: "",
         }
     }

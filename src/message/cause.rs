@@ -118,6 +118,18 @@ causes! {
     Blocked = "blocked", 403, Client, "You may not come in.";
     /// `access` of the listener or of the route does not let the client in.
     AccessDenied = "access_denied", 403, Client, "You may not have this.";
+    /// The route asks for a token, and there is none.
+    TokenMissing = "token_missing", 401, Client, "A bearer token is needed.";
+    /// The token is none, or has something twice, or something critical that is not understood.
+    TokenMalformed = "token_malformed", 401, Client, "The token is not valid.";
+    /// The token is not signed as it has to be, or not by whom it says.
+    TokenSignature = "token_signature", 401, Client, "The token is not valid.";
+    /// The token's time is over.
+    TokenExpired = "token_expired", 401, Client, "The token has expired.";
+    /// The token is not for this place, not by this issuer, or not valid yet.
+    TokenClaims = "token_claims", 401, Client, "The token is not valid here.";
+    /// The key that the token names is not known, or no keys are.
+    TokenKeys = "token_keys", 401, Client, "The token can't be verified.";
 
     /// The client has not shown who it is.
     AuthRequired = "auth_required", 401, Client, "You need to show who you are.";

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use crate::message::Head;
+use crate::tls::CertificateFacts;
 
 /// A request, as routes see it.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +14,8 @@ pub struct Asked<'a> {
     pub path: &'a [u8],
     /// The client's address, as trusted proxies tell it; `None` on a unix socket.
     pub client: Option<IpAddr>,
+    /// What its client's verified certificate says; `None`: it showed none.
+    pub certificate: Option<&'a CertificateFacts>,
 }
 
 impl<'a> Asked<'a> {

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use crate::config::model::route::{FieldMatch, FieldTest, RouteMatch};
+use crate::config::model::route::{CertificateMatch, FieldMatch, FieldTest, RouteMatch};
 use crate::message::cookie::cookies;
+use crate::tls::CertificateFacts;
 
 use super::Asked;
 use super::path_form::escaped;
@@ -25,6 +26,8 @@ pub enum RouteCondition<'r> {
     Cookie(&'r str),
     /// On the client's address.
     Client,
+    /// On the client's certificate.
+    Certificate,
 }
 
 /// Whether all conditions but those on host and path hold.
@@ -36,7 +39,8 @@ pub(super) fn holds(matches: &RouteMatch, asked: &Asked<'_>) -> bool {
 /// The first condition that does not hold, but for those on host and path.
 #[must_use]
 pub(super) fn unmet<'r>(matches: &'r RouteMatch, asked: &Asked<'_>) -> Option<RouteCondition<'r>> {
-    let RouteMatch { hosts: _, path: _, methods, headers, queries, cookies: named, clients } = matches;
+    let RouteMatch { hosts: _, path: _, methods, headers, queries, cookies: named, clients, certificate } =
+        matches;
     if !methods.is_empty() && methods.iter().all(|method| method.as_bytes() != asked.head.method()) {
         return Some(RouteCondition::Method);
     }
@@ -57,7 +61,20 @@ pub(super) fn unmet<'r>(matches: &'r RouteMatch, asked: &Asked<'_>) -> Option<Ro
         let client = asked.client.map(|client| client.to_canonical());
         client.is_some_and(|client| networks.iter().any(|network| network.contains(&client)))
     };
-    (!clients.is_empty() && !is_of(clients)).then_some(RouteCondition::Client)
+    if !clients.is_empty() && !is_of(clients) {
+        return Some(RouteCondition::Client);
+    }
+    let is_its = certificate.is_empty() || asked.certificate.is_some_and(|facts| is_like(certificate, facts));
+    (!is_its).then_some(RouteCondition::Certificate)
+}
+
+/// Whether a certificate is as it has to be. Of its other names those with a colon (URIs, IPv6 addresses) are compared with regard to
+/// case, the others (DNS names, email addresses) without.
+fn is_like(wanted: &CertificateMatch, facts: &CertificateFacts) -> bool {
+    let CertificateMatch { subjects, names } = wanted;
+    let is_named = |name: &str| names.iter().any(|wanted| wanted.fits(name, !name.contains(':')));
+    (subjects.is_empty() || subjects.iter().any(|wanted| wanted.fits(&facts.subject, false)))
+        && (names.is_empty() || facts.names.iter().any(|name| is_named(name)))
 }
 
 /// Whether one of the values passes, or none is there where none may be.

@@ -42,7 +42,8 @@ fn owner(routes: &[RouteConfig], default: Option<&str>, method: &str, host: &str
     let routes: Vec<_> = routes.iter().cloned().map(Arc::new).collect();
     let head = Head::request(method, path, host);
     let only = path.split('?').next().unwrap_or_default();
-    let asked = Asked { head: &head, path: only.as_bytes(), client: "10.1.2.3".parse().ok() };
+    let asked =
+        Asked { head: &head, path: only.as_bytes(), client: "10.1.2.3".parse().ok(), certificate: None };
     let router = Router::new(&routes, default);
     let found = router.find(&asked).expect("it has one reading");
     assert!(router.nearer(&asked, found).len() < routes.len() + usize::from(found.is_none()));
@@ -165,7 +166,9 @@ fn a_path_that_a_backend_could_take_for_one_of_another_route_is_nobodys() {
     let router = Router::new(&routes, None);
     let head = Head::request("GET", "/", "h");
     let asked = |path: &str| {
-        let found = router.find(&Asked { head: &head, path: path.as_bytes(), client: None }).ok()?;
+        let found = router
+            .find(&Asked { head: &head, path: path.as_bytes(), client: None, certificate: None })
+            .ok()?;
         Some(found.map_or("-", |place| &*routes[place].name))
     };
     for (path, name) in [
@@ -211,7 +214,7 @@ fn what_a_rewrite_makes_of_a_path_stays_below_its_prefix_however_it_is_read() {
         let head = Head::request("GET", &sent, "h");
         let rules = Normalize::default();
         let Ok(path) = path_form::form(sent.as_bytes(), &rules) else { continue };
-        if router.find(&Asked { head: &head, path: &path, client: None }) != Ok(Some(0)) {
+        if router.find(&Asked { head: &head, path: &path, client: None, certificate: None }) != Ok(Some(0)) {
             continue;
         }
         let facts = TextFacts {

@@ -4,6 +4,7 @@
 //! snapshot only points at. [`Snapshots`] makes one config follow the other: what does not differ stays the same object.
 
 mod connections;
+mod known_keys;
 mod rates;
 mod route;
 
@@ -29,6 +30,7 @@ use crate::tls::{Tickets, server_config};
 use rates::RateStock;
 
 pub use connections::{ConnectionLimits, CountedConnection, ListenerCounts};
+pub use known_keys::KnownKeys;
 pub use rates::{NamedRates, RateCheck, RateChecks, RateSet, RateState};
 pub use route::{Destination, RequestRules, Route, RouteAuth};
 

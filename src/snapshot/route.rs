@@ -241,6 +241,7 @@ fn is_same_for_all(config: &RouteConfig) -> bool {
     matches.headers.is_empty()
         && matches.cookies.is_empty()
         && matches.clients.is_empty()
+        && matches.certificate.is_empty()
         && config.access.is_empty()
         && config.auth.is_none()
         && text.iter().all(by_host_and_path)

@@ -1,4 +1,6 @@
-//! What a backend is told about a client's verified certificate.
+//! What is known of a client's verified certificate, and what a backend is told about it.
+
+use std::net::IpAddr;
 
 use aws_lc_rs::digest;
 use base64::Engine as _;
@@ -32,11 +34,43 @@ pub fn certificate_lines(certificate: &[u8]) -> Vec<u8> {
     lines
 }
 
-/// Whom a certificate is about; empty: it says no such thing.
-#[must_use]
-pub fn certificate_subject(certificate: &[u8]) -> String {
-    let parsed = X509Certificate::from_der(certificate);
-    parsed.map(|(_, parsed)| subject(parsed.subject())).unwrap_or_default()
+/// Whom a verified certificate is about. Routes ask for it, and texts name it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CertificateFacts {
+    /// Its subject as RFC 4514 writes it; empty: it has none.
+    pub subject: Box<str>,
+    /// Its other names (subjectAltName): DNS names, email addresses, URIs, and IP addresses as they are written; in their order.
+    pub names: Box<[Box<str>]>,
+}
+
+impl CertificateFacts {
+    /// Those of a certificate; none of bytes that are no certificate.
+    #[must_use]
+    pub fn of(certificate: &[u8]) -> CertificateFacts {
+        let Ok((_, parsed)) = X509Certificate::from_der(certificate) else {
+            return CertificateFacts::default();
+        };
+        let alternative = parsed.subject_alternative_name().ok().flatten();
+        let names = alternative.iter().flat_map(|extension| &extension.value.general_names);
+        CertificateFacts {
+            subject: subject(parsed.subject()).into(),
+            names: names.filter_map(other_name).map(String::into_boxed_str).collect(),
+        }
+    }
+}
+
+/// A name as people write it; `None`: it is of another kind.
+fn other_name(name: &GeneralName<'_>) -> Option<String> {
+    match name {
+        GeneralName::DNSName(text) | GeneralName::RFC822Name(text) | GeneralName::URI(text) => {
+            Some((*text).to_owned())
+        }
+        GeneralName::IPAddress(bytes) => {
+            let v4 = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
+            v4.or_else(|_| <[u8; 16]>::try_from(*bytes).map(IpAddr::from)).ok().map(|ip| ip.to_string())
+        }
+        _ => None,
+    }
 }
 
 /// A name as RFC 4514 writes it, the first part first. A comma inside of a value must not look like the one between two:
@@ -123,7 +157,7 @@ mod tests {
         let (_, parsed) = X509Certificate::from_der(certificate.der()).expect("a certificate");
         let expected = r#"O=\ users\ , CN=mallory\, O\=admins\+OU\=\"root\""#;
         assert_eq!(subject(parsed.subject()), expected);
-        assert_eq!(certificate_subject(certificate.der()), expected);
+        assert_eq!(&*CertificateFacts::of(certificate.der()).subject, expected);
         let lines = String::from_utf8(certificate_lines(certificate.der())).expect("ascii");
         let quoted = expected.replace('\\', r"\\").replace('"', r#"\""#);
         assert!(lines.contains(&format!(";Subject=\"{quoted}\"")), "{lines}");
@@ -134,6 +168,26 @@ mod tests {
         let text = String::from_utf8(certificate_lines(b"x")).expect("ascii");
         assert!(text.starts_with("Client-Cert: :eA==:\r\nX-Forwarded-Client-Cert: Hash=2d7116"), "{text}");
         assert!(text.ends_with("\r\n") && !text.contains("Subject"), "{text}");
-        assert_eq!(certificate_subject(b"x"), "");
+        assert_eq!(CertificateFacts::of(b"x"), CertificateFacts::default());
+    }
+
+    #[test]
+    fn names_of_every_kind_are_texts() {
+        let mut params = rcgen::CertificateParams::default();
+        let text = |text: &str| text.try_into().expect("ascii");
+        params.subject_alt_names = vec![
+            rcgen::SanType::DnsName(text("Robots.example")),
+            rcgen::SanType::Rfc822Name(text("r2@robots.example")),
+            rcgen::SanType::URI(text("spiffe://robots.example/r2")),
+            rcgen::SanType::IpAddress("192.0.2.7".parse().expect("an address")),
+            rcgen::SanType::IpAddress("2001:db8::7".parse().expect("an address")),
+        ];
+        let key = rcgen::KeyPair::generate().expect("randomness");
+        let certificate = params.self_signed(&key).expect("signed");
+        let facts = CertificateFacts::of(certificate.der());
+        let names: Vec<&str> = facts.names.iter().map(|name| &**name).collect();
+        let all =
+            ["Robots.example", "r2@robots.example", "spiffe://robots.example/r2", "192.0.2.7", "2001:db8::7"];
+        assert_eq!(names, all);
     }
 }

@@ -21,7 +21,7 @@ use crate::proxy::http::gate::Denial;
 use crate::proxy::http::h1::opening::{self, Opening};
 use crate::proxy::recording::Recording;
 use crate::proxy::{Here, WorkerCtx, tcp};
-use crate::tls::{certificate_lines, certificate_subject, is_certificate_fault};
+use crate::tls::{CertificateFacts, certificate_lines, is_certificate_fault};
 
 /// The first byte of every TLS connection: a handshake record (RFC 8446 §5.1).
 const HANDSHAKE: u8 = 22;
@@ -107,9 +107,9 @@ async fn secure(
                 resumed: session.is_resumed(),
             });
             let certificate = session.peer_certificate();
-            let subject = certificate.map(|leaf| certificate_subject(leaf).into()).unwrap_or_default();
+            let facts = certificate.map(|leaf| CertificateFacts::of(leaf));
             let certificate = certificate.map(|leaf| certificate_lines(leaf).into()).unwrap_or_default();
-            return Some((session, Rc::new(Secured { certificate, subject })));
+            return Some((session, Rc::new(Secured { certificate, facts })));
         }
         None => (Cause::TlsTimeout, None),
         Some(Err(TlsBroken::Closed(error))) => (Cause::ClientGone, Some(error.to_string())),

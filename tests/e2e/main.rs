@@ -25,6 +25,7 @@ mod by_hand_commands;
 mod by_hand_full;
 mod by_hand_kills;
 mod by_hand_save;
+mod certificate_routes;
 mod clients;
 mod cuts;
 mod door_lab;

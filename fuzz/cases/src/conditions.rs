@@ -1,5 +1,6 @@
 //! Conditions beside host and path, read a second time: each kind of field becomes a list of names and values first.
 
+use evenkeel::config::model::Wildcard;
 use evenkeel::config::model::route::{FieldMatch, FieldTest, RouteMatch};
 use evenkeel::route::Asked;
 
@@ -39,6 +40,34 @@ pub(crate) fn hold(matches: &RouteMatch, asked: &Asked<'_>) -> bool {
         && all(&matches.cookies, &cookies)
         && all(&matches.queries, &parameters)
         && (matches.clients.is_empty() || is_near())
+        && is_shown(matches, asked)
+}
+
+/// Each star tried at all of its ends.
+fn fits(pattern: &[u8], text: &[u8]) -> bool {
+    match pattern {
+        [] => text.is_empty(),
+        [b'*', rest @ ..] => (0..=text.len()).any(|end| fits(rest, &text[end..])),
+        [byte, rest @ ..] => text.first() == Some(byte) && fits(rest, &text[1..]),
+    }
+}
+
+/// Whether the certificate is as it has to be, name by name in lower case where case does not count.
+fn is_shown(matches: &RouteMatch, asked: &Asked<'_>) -> bool {
+    let wanted = &matches.certificate;
+    let any = |patterns: &[Wildcard], text: &str, lower: bool| {
+        let plain = |text: &str| if lower { text.to_ascii_lowercase() } else { text.to_owned() };
+        patterns.iter().any(|one| fits(plain(&one.to_string()).as_bytes(), plain(text).as_bytes()))
+    };
+    match asked.certificate {
+        None => wanted.subjects.is_empty() && wanted.names.is_empty(),
+        Some(facts) => {
+            let mut names = facts.names.iter();
+            (wanted.subjects.is_empty() || any(&wanted.subjects, &facts.subject, false))
+                && (wanted.names.is_empty()
+                    || names.any(|name| any(&wanted.names, name, !name.contains(':'))))
+        }
+    }
 }
 
 /// What is before and behind the first `=`.

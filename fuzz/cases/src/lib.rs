@@ -14,6 +14,7 @@ mod conditions;
 mod differential;
 pub mod fixture;
 mod heads;
+mod jwt;
 pub mod naive;
 mod ours;
 mod path_form;
@@ -31,6 +32,7 @@ pub use agent::agent;
 pub use chunk::chunk;
 pub use differential::differential;
 pub use heads::{request_head, response_head};
+pub use jwt::jwt;
 pub use path_form::path_form;
 pub use router::router;
 pub use token_file::token_file;
@@ -52,6 +54,7 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("agent", agent),
     ("admin_path", admin_path),
     ("token_file", token_file),
+    ("jwt", jwt),
     ("websocket", websocket),
     ("path_form", path_form),
     ("router", router),

@@ -31,7 +31,10 @@ pub fn path_form(bytes: &[u8]) {
         route.matches.path = pattern;
         let router = Router::new(&[Arc::new(route), Arc::new(RouteConfig::catch_all("t"))], None);
         let head = Head::request("GET", "/", "h");
-        let Ok(found) = router.find(&Asked { head: &head, path: &once, client: None }) else { continue };
+        let Ok(found) = router.find(&Asked { head: &head, path: &once, client: None, certificate: None })
+        else {
+            continue;
+        };
         assert_eq!(found == Some(0), is_protected(&once));
         for reader in Reader::all() {
             let read = reader.read(&once);

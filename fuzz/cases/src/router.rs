@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use evenkeel::config::model::RouteConfig;
 use evenkeel::config::model::route::{FieldMatch, FieldTest, HostPattern, PathPattern};
+use evenkeel::config::model::{RouteConfig, Wildcard};
 use evenkeel::message::Head;
 use evenkeel::proxy::http::h1::parse;
 use evenkeel::route::{Asked, Router, path_form};
+use evenkeel::tls::CertificateFacts;
 use ipnet::IpNet;
 use regex::bytes::Regex;
 
@@ -74,6 +75,11 @@ const LINES: &[&str] = &[
 ];
 const CLIENTS: &[&str] = &["10.1.2.3", "10.2.2.3", "::ffff:10.1.2.3", "2001:db8::7", "192.0.2.1"];
 
+const WILDCARDS: &[&str] = &["*", "*CN=r*", "CN=robot", "CN=*,*", "*.a", "spiffe://a/*", "*::*", "*A*"];
+const SUBJECTS: &[&str] = &["", "CN=robot", "CN=robot, O=x", "O=x, CN=r2", "cn=robot"];
+const ALTERNATIVES: &[&str] =
+    &["b.A", "a", "x@b.a", "spiffe://a/r", "spiffe://A/r", "2001:db8::7", "192.0.2.7"];
+
 /// Bytes that choose.
 struct Choices<'a>(&'a [u8]);
 
@@ -107,6 +113,11 @@ impl Choices<'_> {
         matches.headers.iter_mut().for_each(|field| field.name.make_ascii_lowercase());
         let networks = self.some(1, NETWORKS).into_iter();
         matches.clients = networks.map(|network| network.parse::<IpNet>().expect("a network")).collect();
+        // Most have none, and cost one byte.
+        if self.below(4) == 1 {
+            let mut wildcards = || self.some(2, WILDCARDS).into_iter().map(Wildcard::new).collect();
+            (matches.certificate.subjects, matches.certificate.names) = (wildcards(), wildcards());
+        }
         route
     }
 
@@ -121,6 +132,14 @@ impl Choices<'_> {
             1 => FieldTest::Regex(Regex::new(self.one(EXPRESSIONS)).expect("an expression")),
             _ => FieldTest::Is(vec![self.one(VALUES).to_owned(), self.one(VALUES).to_owned()]),
         }
+    }
+
+    fn certificate(&mut self) -> Option<CertificateFacts> {
+        let names = |all: Vec<&str>| all.into_iter().map(Into::into).collect();
+        (self.below(2) == 1).then(|| CertificateFacts {
+            subject: self.one(SUBJECTS).into(),
+            names: names(self.some(2, ALTERNATIVES)),
+        })
     }
 
     fn head(&mut self) -> String {
@@ -166,13 +185,14 @@ pub fn router(bytes: &[u8]) {
     while !choices.0.is_empty() {
         let text = choices.head();
         let client = choices.one(CLIENTS).parse().ok();
+        let certificate = choices.certificate();
         let mut head = Head::new();
         if parse::request(text.as_bytes(), HEADERS, &mut head).is_err() {
             continue;
         }
         let sent = head.path().split(|&byte| byte == b'?').next().unwrap_or_default();
         let Ok(path) = path_form::form(sent, &Default::default()) else { continue };
-        let asked = Asked { head: &head, path: &path, client };
+        let asked = Asked { head: &head, path: &path, client, certificate: certificate.as_ref() };
         let wanted = naive::find(&routes, default, &asked);
         match router.find(&asked) {
             Ok(found) => assert_eq!(found, wanted, "{text}"),

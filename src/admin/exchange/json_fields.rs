@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
 
-use super::distinct_json::{Indistinct, distinct, escaped};
 use super::problem_document::ProblemDocument;
+use crate::config::model::distinct_json::{Indistinct, distinct, escaped};
 
 /// An object of which each field is taken once, and none may be left.
 #[derive(Debug)]

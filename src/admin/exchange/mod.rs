@@ -3,7 +3,6 @@
 
 pub mod answers;
 pub mod caller;
-pub mod distinct_json;
 pub mod json_fields;
 pub mod percent;
 pub mod problem_document;

@@ -13,6 +13,7 @@ use super::log::Share;
 use super::rate::RateLimit;
 use super::resilience::Retries;
 use super::text::Text;
+use super::wildcard::Wildcard;
 
 /// Which requests go where, and what is changed on the way.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,6 +89,8 @@ pub struct RouteMatch {
     pub cookies: Vec<FieldMatch>,
     /// The client's address, as trusted proxies tell it, is in one of these; none: any.
     pub clients: Vec<IpNet>,
+    /// What its client's certificate is like.
+    pub certificate: CertificateMatch,
 }
 
 impl RouteMatch {
@@ -95,13 +98,33 @@ impl RouteMatch {
     #[must_use]
     pub fn conditions(&self) -> usize {
         let lists = usize::from(!self.methods.is_empty()) + usize::from(!self.clients.is_empty());
-        lists + self.headers.len() + self.queries.len() + self.cookies.len()
+        let CertificateMatch { subjects, names } = &self.certificate;
+        let facts = usize::from(!subjects.is_empty()) + usize::from(!names.is_empty());
+        lists + facts + self.headers.len() + self.queries.len() + self.cookies.len()
     }
 
     /// Whether it takes every request.
     #[must_use]
     pub fn is_catch_all(&self) -> bool {
         self.hosts.is_empty() && self.path == PathPattern::Any && self.conditions() == 0
+    }
+}
+
+/// What a verified certificate of the client is like. Where one of the two lists has an item, a client without a certificate is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CertificateMatch {
+    /// One of these stands for its subject, as RFC 4514 writes it; none: any subject.
+    pub subjects: Vec<Wildcard>,
+    /// One of these stands for one of its other names (subjectAltName): a DNS name, an email address, a URI or an IP address; none:
+    /// any names.
+    pub names: Vec<Wildcard>,
+}
+
+impl CertificateMatch {
+    /// Whether it asks for nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.subjects.is_empty() && self.names.is_empty()
     }
 }
 

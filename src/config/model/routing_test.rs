@@ -32,6 +32,17 @@ pub struct SampleRequest {
     pub from: IpAddr,
     /// Further header lines, in their order.
     pub headers: Vec<(String, String)>,
+    /// The verified certificate that its client has shown; `None`: none.
+    pub certificate: Option<SampleCertificate>,
+}
+
+/// What a certificate says of whoever shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SampleCertificate {
+    /// Its subject, as RFC 4514 writes it.
+    pub subject: String,
+    /// Its other names.
+    pub names: Vec<String>,
 }
 
 impl SampleRequest {
@@ -79,6 +90,7 @@ impl SampleRequest {
             listener: None,
             from: SampleRequest::FROM,
             headers: Vec::new(),
+            certificate: None,
         })
     }
 

@@ -37,8 +37,8 @@ pub(super) use listener::{
     NORMALIZE,
 };
 pub(super) use resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
-pub(super) use route::{MATCH, MIRROR, ROUTE, ROUTE_LIMITS, ROUTE_TIMEOUTS};
-pub(super) use routing_test::{EXPECT, ROUTING_TEST};
+pub(super) use route::{CERTIFICATE_MATCH, MATCH, MIRROR, ROUTE, ROUTE_LIMITS, ROUTE_TIMEOUTS};
+pub(super) use routing_test::{EXPECT, ROUTING_TEST, SAMPLE_CERTIFICATE};
 pub(super) use target::{
     ALGORITHM, BACKEND, CERTIFICATE, HASH_KEY, HEALTH_CHECK, LIMITS, STICKY, TARGET, TARGET_NORMALIZE,
     TIMEOUTS, TLS, UPSTREAM_TLS,
@@ -145,6 +145,7 @@ pub(in crate::config) const ALL: &[Shape] = &[
     LISTENER_TIMEOUTS,
     ROUTE,
     MATCH,
+    CERTIFICATE_MATCH,
     ACCESS,
     ROUTE_TIMEOUTS,
     MIRROR,
@@ -173,6 +174,7 @@ pub(in crate::config) const ALL: &[Shape] = &[
     ADMIN_TLS,
     WEBHOOK,
     ROUTING_TEST,
+    SAMPLE_CERTIFICATE,
     EXPECT,
 ];
 

@@ -259,6 +259,19 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         ("listeners.<name>.routes[].match.client", matching("client: [10.0.0.0/8, '::1']"), |c| {
             first(c).clients.len() == 2
         }),
+        ("listeners.<name>.routes[].match.client_cert", matching("client_cert: {subject: '*'}"), |c| {
+            first(c).conditions() == 1 && !first(c).certificate.is_empty()
+        }),
+        (
+            "listeners.<name>.routes[].match.client_cert.subject",
+            matching("client_cert: {subject: ['*CN=robot*', 'CN=r2']}"),
+            |c| first(c).certificate.subjects.iter().map(ToString::to_string).eq(["*CN=robot*", "CN=r2"]),
+        ),
+        (
+            "listeners.<name>.routes[].match.client_cert.san",
+            matching("client_cert: {san: '*.robots.example'}"),
+            |c| first(c).certificate.names.iter().map(ToString::to_string).eq(["*.robots.example"]),
+        ),
         ("listeners.<name>.routes[].mirror", mirror("target: shadow"), |c| {
             of(c).routes[0].mirror.as_ref().is_some_and(|mirror| *mirror.target == *"shadow")
         }),

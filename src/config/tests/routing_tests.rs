@@ -3,11 +3,16 @@
 use super::every_key::Check;
 use super::*;
 use crate::config::model::route::FieldTest;
-use crate::config::model::{ExpectedAnswer, RoutingTest};
+use crate::config::model::{ExpectedAnswer, RoutingTest, SampleCertificate};
 
 /// `WEB` with one test, and more keys in it.
 fn with(more: &str) -> String {
     format!("tests: [{{request: 'GET http://a/x', {more}}}]\n{WEB}")
+}
+
+/// One over TLS.
+fn over_tls(more: &str) -> String {
+    with(&format!("expect: {{target: web}}, {more}")).replace("http://", "https://")
 }
 
 /// The same with an expectation.
@@ -41,6 +46,20 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         }),
         ("tests[].cookies", sent("cookies: {user: a, v: 1.0}"), |c| {
             only(c, |test| test.request.headers == [("Cookie".to_owned(), "user=a; v=1.0".to_owned())])
+        }),
+        ("tests[].client_cert", over_tls("client_cert: {}"), |c| {
+            only(c, |test| test.request.certificate == Some(SampleCertificate::default()))
+        }),
+        ("tests[].client_cert.subject", over_tls("client_cert: {subject: 'O=x, CN=robot'}"), |c| {
+            only(c, |test| {
+                test.request.certificate.as_ref().is_some_and(|shown| shown.subject == "O=x, CN=robot")
+            })
+        }),
+        ("tests[].client_cert.san", over_tls("client_cert: {san: [r2.example, 'spiffe://a/b']}"), |c| {
+            only(c, |test| {
+                let names = test.request.certificate.as_ref().map(|shown| &shown.names[..]);
+                names.is_some_and(|names| names == ["r2.example", "spiffe://a/b"])
+            })
         }),
         ("tests[].expect", expecting("target: web"), |c| only(c, |test| test.expect.targets == ["web"])),
         ("tests[].expect.target", expecting("target: [web, api]"), |c| {

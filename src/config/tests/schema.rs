@@ -254,7 +254,7 @@ fn web_with(path: &str, value: Value) -> Value {
     }
     if path.starts_with("tests[]") {
         let expect = if path.starts_with("tests[].expect.") { json!({}) } else { json!({ "target": "web" }) };
-        web["tests"] = json!([{ "request": "GET http://shop.example/", "expect": expect }]);
+        web["tests"] = json!([{ "request": "GET https://shop.example/", "expect": expect }]);
     }
     if path == "admin.configure_over_tcp" {
         web["admin"]["token_file"] = Certs::shared().path("tokens").into();
@@ -418,9 +418,14 @@ fn what_loads_is_never_refused() {
     values.extend([json!([{ "url": "http://a", "events": "reload" }]), json!("reload")]);
     values.extend([json!({ "cert_file": files[0] }), json!([{ "cert_file": files[0] }])]);
     values.extend(files.map(Value::from));
-    let test = json!([{ "request": "GET http://a/", "expect": { "status": 404 } }]);
-    values.extend([test, json!("GET http://a/")]);
-    values.extend([json!([{ "target": "web" }]), json!({ "target": "web" }), json!("1/s")]);
+    let request = "GET http://a/";
+    values.extend([json!([{ "request": request, "expect": { "status": 404 } }]), json!(request)]);
+    values.extend([
+        json!([{ "target": "web" }]),
+        json!({ "target": "web" }),
+        json!({ "subject": "a" }),
+        json!("1/s"),
+    ]);
     let of_routes =
         [json!({ "web": 1 }), json!({ "targets": { "web": 1 } }), json!({ "to": "/" }), json!(308)];
     values.extend(of_routes);

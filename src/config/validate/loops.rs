@@ -23,7 +23,10 @@ pub(super) fn refuse(
         let everything = listener.routes.iter().filter(|route| route.matches.is_catch_all());
         let requests = everything.flat_map(|route| route.targets());
         // A copy meets the same conditions again, unless they are about its client.
-        let copied = listener.routes.iter().filter(|route| route.matches.clients.is_empty());
+        let copied = listener
+            .routes
+            .iter()
+            .filter(|route| route.matches.clients.is_empty() && route.matches.certificate.is_empty());
         let copies = copied.filter_map(|route| route.mirror.as_ref()).map(|mirror| &*mirror.target);
         for name in requests.chain(copies) {
             let Some(target) = targets.iter().find(|target| target.name.value == name) else { continue };

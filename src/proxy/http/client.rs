@@ -17,6 +17,7 @@ use crate::proxy::pool::Owner;
 use crate::proxy::presence::{Presence, Waiting};
 use crate::proxy::{Here, WorkerCtx};
 use crate::tick::Tick;
+use crate::tls::CertificateFacts;
 
 use super::h1::decode::{BodyBroken, Decoder};
 use super::h1::transmit::Out;
@@ -33,8 +34,8 @@ const UNWATCHED: Duration = Duration::from_millis(20);
 pub struct Secured {
     /// Header lines about its verified certificate; empty: it showed none.
     pub certificate: Box<[u8]>,
-    /// The subject of that.
-    pub subject: Box<str>,
+    /// Whom that is about; `None`: it showed none.
+    pub facts: Option<CertificateFacts>,
 }
 
 /// One client connection. Thousands of them are idle: what a request needs beyond that is made for the request.

@@ -79,6 +79,18 @@ pub(in crate::config::raw) const MATCH: Shape = Shape {
         key("query", Conditions, "Parameters of the query, in the same form."),
         key("cookie", Conditions, "Cookies, in the same form."),
         key("client", OneOrItems(&Word(NETWORK)), "Addresses and networks of clients."),
+        key("client_cert", Group(&CERTIFICATE_MATCH), "What the client's certificate is like."),
+    ],
+};
+
+/// The `client_cert` of a `match`.
+pub(in crate::config::raw) const CERTIFICATE_MATCH: Shape = Shape {
+    title: "in `client_cert`",
+    path: "listeners.<name>.routes[].match.client_cert.",
+    needs: &[],
+    keys: &[
+        key("subject", OneOrItems(&Word(BODY)), "Its subject; `*` stands for anything: `\"*CN=robot*\"`."),
+        key("san", OneOrItems(&Word(BODY)), "One of its other names, in the same form."),
     ],
 };
 

@@ -1,7 +1,7 @@
 //! The keys of one of `tests`.
 
 use crate::config::raw::kind::Kind::{Conditions, Group, OneOrItems, Text, Values, WholeOr, Word};
-use crate::config::raw::kind::{DROP, NAME, NETWORK, ROUTE_NAME, SAMPLE, SENT_PATH, Shape, key};
+use crate::config::raw::kind::{BODY, DROP, NAME, NETWORK, ROUTE_NAME, SAMPLE, SENT_PATH, Shape, key};
 
 /// One of `tests`.
 pub(in crate::config::raw) const ROUTING_TEST: Shape = Shape {
@@ -14,7 +14,19 @@ pub(in crate::config::raw) const ROUTING_TEST: Shape = Shape {
         key("from", Word(NETWORK), "The address that the connection comes from.").or("192.0.2.1"),
         key("headers", Values, "Its header lines: `{X-Beta: yes}`."),
         key("cookies", Values, "Its cookies: `{user: a}`."),
+        key("client_cert", Group(&SAMPLE_CERTIFICATE), "The certificate that its client shows."),
         key("expect", Group(&EXPECT), "What is to become of it."),
+    ],
+};
+
+/// The `client_cert` of a test.
+pub(in crate::config::raw) const SAMPLE_CERTIFICATE: Shape = Shape {
+    title: "in the `client_cert` of a test",
+    path: "tests[].client_cert.",
+    needs: &[],
+    keys: &[
+        key("subject", Word(BODY), "Its subject: `CN=robot`."),
+        key("san", OneOrItems(&Word(BODY)), "Its other names: `r2.robots.example`."),
     ],
 };
 

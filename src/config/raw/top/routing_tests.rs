@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::config::error::{Wrong, quoted};
-use crate::config::model::{Expectation, ExpectedAnswer, RoutingTest, SampleRequest};
+use crate::config::model::{Expectation, ExpectedAnswer, RoutingTest, SampleCertificate, SampleRequest};
 use crate::config::origin::Written;
 use crate::config::raw::group::list;
 use crate::config::raw::listener::route::matches::{fields, texts};
@@ -40,8 +40,9 @@ fn test(item: &Node, reader: &mut Reader<'_>) -> Option<Written<RoutingTest>> {
         section.find("from").map(|entry| reader.parsed(entry, "an address such as `10.1.2.3`", address));
     let headers = pairs(section.find("headers"), reader);
     let cookies = pairs(section.find("cookies"), reader);
+    let certificate = section.find("client_cert").map(|entry| (entry, certificate(entry, reader)));
     let expect = section.find("expect").map(|entry| expectation(entry, reader));
-    let keys = ["listener", "from", "headers", "cookies"];
+    let keys = ["listener", "from", "headers", "cookies", "client_cert"];
     if keys.iter().any(|key| section.is_misspelt(key)) {
         return None;
     }
@@ -57,6 +58,15 @@ fn test(item: &Node, reader: &mut Reader<'_>) -> Option<Written<RoutingTest>> {
     if let Some(from) = from {
         sample.from = from?.value;
     }
+    if let Some((entry, certificate)) = certificate {
+        sample.certificate = Some(certificate?);
+        if !sample.is_tls {
+            let wrong = Wrong::bare("is shown by a request whose URL begins with `http://`");
+            let wrong = wrong.note("a client shows its certificate over TLS: write `https://`");
+            reader.report.wrong(&reader.key_spot(entry), "`client_cert`", wrong);
+            return None;
+        }
+    }
     sample.headers = headers;
     Some(Written::new(RoutingTest { request: sample, expect }, request.spot))
 }
@@ -71,6 +81,28 @@ fn request(text: &str) -> Result<SampleRequest, Wrong> {
         return Err(wrong("whose method is none"));
     }
     SampleRequest::new(method, url.trim_start()).map_err(wrong)
+}
+
+/// A certificate that nobody has issued; without a key it says nothing.
+fn certificate(entry: &Entry, reader: &mut Reader<'_>) -> Option<SampleCertificate> {
+    const SUBJECT: &str = "a subject such as `CN=robot`";
+    const NAMES: &str = "a name such as `r2.robots.example`, or a list of them";
+    let section = reader.section("`client_cert`", &entry.node, &shape::SAMPLE_CERTIFICATE)?;
+    let whole = |text: &str, form: &str| match text {
+        "" => Err(Wrong::new("is empty", form)),
+        _ => Ok(text.to_owned()),
+    };
+    let subject =
+        section.find("subject").map(|entry| reader.word(entry, SUBJECT, |text| whole(text, SUBJECT)));
+    let names = texts(section.find("san"), NAMES, reader, |text| whole(text, NAMES));
+    if ["subject", "san"].iter().any(|key| section.is_misspelt(key)) {
+        return None;
+    }
+    let subject = match subject {
+        Some(subject) => subject?.value,
+        None => String::new(),
+    };
+    Some(SampleCertificate { subject, names: names? })
 }
 
 fn address(text: &str) -> Result<IpAddr, Wrong> {

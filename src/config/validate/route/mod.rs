@@ -45,6 +45,7 @@ pub(super) fn accept_all(
     };
     for raw in raw {
         let Some(mut route) = accept(raw, targets, report) else { continue };
+        warn_of_unasked(raw, owner, report);
         let condition = format!("{:?} {}", route.order, written(&route.matches));
         if let Some(first) = conditions.get(&condition) {
             let line = line_of(first, &raw.spot);
@@ -202,6 +203,23 @@ fn accept(raw: &RawRoute, targets: &HashMap<&str, Protocol>, report: &mut Report
         route.mirror = written.value.as_ref().and_then(|raw| mirror::accept(raw, &route, targets, report));
     }
     Some(route)
+}
+
+/// A condition on certificates never holds where no client is asked for one.
+fn warn_of_unasked(raw: &RawRoute, owner: &KeyOwner<'_>, report: &mut Report) {
+    let Field::Given(Written { value: matches, spot }) = &raw.matches else { return };
+    let is_asked = match owner.tls {
+        Field::Given(tls) => tls.value.client_ca.is_some(),
+        Field::Absent => false,
+        Field::Faulty => true,
+    };
+    if !matches.certificate.is_empty() && !is_asked {
+        let message = format!(
+            "`client_cert` never holds here: {} asks no client for a certificate, which `tls.client_ca` makes it do",
+            owner.told()
+        );
+        report.warn(spot, &message);
+    }
 }
 
 fn retry_on(conditions: &[Written<Condition>]) -> RetryOn {

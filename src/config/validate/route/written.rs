@@ -27,7 +27,7 @@ pub(super) fn written(matches: &RouteMatch) -> String {
 
 /// What it asks for beside host and path, in one line; empty: nothing.
 pub(super) fn conditions(matches: &RouteMatch) -> String {
-    let RouteMatch { methods, headers, queries, cookies, clients, .. } = matches;
+    let RouteMatch { methods, headers, queries, cookies, clients, certificate, .. } = matches;
     let mut text = String::new();
     if !methods.is_empty() {
         text.extend([";method=", &methods.join(",")]);
@@ -45,6 +45,12 @@ pub(super) fn conditions(matches: &RouteMatch) -> String {
     if !clients.is_empty() {
         let clients: Vec<String> = clients.iter().map(ToString::to_string).collect();
         text.extend([";client=", &clients.join(",")]);
+    }
+    for (kind, wanted) in [("subject", &certificate.subjects), ("san", &certificate.names)] {
+        if !wanted.is_empty() {
+            let wanted: Vec<String> = wanted.iter().map(ToString::to_string).collect();
+            text.extend([";client_cert.", kind, "=", &wanted.join(",")]);
+        }
     }
     text
 }

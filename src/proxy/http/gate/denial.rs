@@ -1,6 +1,7 @@
 //! A request that is not let through, and what its client is told.
 
 use crate::access::AddressRule;
+use crate::access::jwt::{TokenFault, TokenFaultKind};
 use crate::message::Cause;
 use crate::proxy::http::own;
 
@@ -32,5 +33,40 @@ impl Denial {
     #[must_use]
     pub fn by_address(rule: &AddressRule) -> Denial {
         Denial { cause: Cause::AccessDenied, status: rule.list.status, lines: Vec::new() }
+    }
+
+    /// That of a client whose token does not let it in.
+    #[must_use]
+    pub fn by_token(fault: &TokenFault) -> Denial {
+        let cause = match fault.kind {
+            TokenFaultKind::Missing => Cause::TokenMissing,
+            TokenFaultKind::Malformed => Cause::TokenMalformed,
+            TokenFaultKind::Signature => Cause::TokenSignature,
+            TokenFaultKind::Expired => Cause::TokenExpired,
+            TokenFaultKind::Claims => Cause::TokenClaims,
+            TokenFaultKind::Keys => Cause::TokenKeys,
+        };
+        let challenge = ("WWW-Authenticate", fault.challenge().to_owned());
+        Denial { cause, status: Some(cause.status()), lines: vec![challenge] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::jwt::bearer;
+
+    #[test]
+    fn who_shows_no_token_is_asked_for_one_and_who_shows_another_is_told_that() {
+        for (lines, cause, challenge) in [
+            (&[][..], "token_missing", "Bearer"),
+            (&["Basic YTpi"], "token_missing", "Bearer"),
+            (&["Bearer a", "Bearer a"], "token_malformed", "Bearer error=\"invalid_token\""),
+        ] {
+            let fault = bearer(lines.iter().map(|line| line.as_bytes())).expect_err("no token");
+            let denial = Denial::by_token(&fault);
+            assert_eq!((denial.cause.token(), denial.status), (cause, Some(401)));
+            assert_eq!(denial.lines, [("WWW-Authenticate", challenge.to_owned())]);
+        }
     }
 }

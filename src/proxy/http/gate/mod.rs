@@ -9,7 +9,9 @@ pub mod blocked;
 mod denial;
 mod forward;
 pub mod rate;
+mod token;
 
 pub use at_the_door::at_the_door;
 pub use auth::Asking;
 pub use denial::Denial;
+pub use token::token;

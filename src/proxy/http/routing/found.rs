@@ -12,6 +12,7 @@ use crate::proxy::http::hash_key::{Sender, client, hash_key};
 use crate::route::path_form::{self, PathFault};
 use crate::route::{Asked, Groups, TextFacts, rewrite, split};
 use crate::snapshot::{Listener, Route};
+use crate::tls::CertificateFacts;
 
 use super::recent::RecentRoutes;
 
@@ -44,7 +45,8 @@ pub struct AddressDenied<'a> {
     pub is_of_listener: bool,
 }
 
-/// Looks for the route of a request, and whether its client may have it. `recent`: where routes are remembered; `None`: nowhere.
+/// Looks for the route of a request, and whether its client may have it. `certificate`: what that of its client says;
+/// `recent`: where routes are remembered; `None`: nowhere.
 ///
 /// # Errors
 /// Its path is refused, or no route takes it.
@@ -53,6 +55,7 @@ pub fn find<'a>(
     listener: &'a Listener,
     head: &'a Head,
     sender: Sender,
+    certificate: Option<&CertificateFacts>,
     recent: Option<&RecentRoutes>,
 ) -> Result<RouteFound<'a>, Unrouted<'a>> {
     let whole = head.path();
@@ -63,7 +66,7 @@ pub fn find<'a>(
     let known = recent.and_then(|recent| recent.find(listener.router().number(), head.authority(), sent));
     let (path, place) = match known {
         Some(place) => (Cow::Borrowed(sent), place),
-        None => look(listener, head, (sent, client), recent).map_err(unrouted)?,
+        None => look(listener, head, (sent, client, certificate), recent).map_err(unrouted)?,
     };
     let route = listener.route_at(place).ok_or(unrouted(Cause::NoRoute))?;
     let of_route = || {
@@ -78,12 +81,12 @@ pub fn find<'a>(
 fn look<'a>(
     listener: &'a Listener,
     head: &'a Head,
-    (sent, client): (&'a [u8], Option<IpAddr>),
+    (sent, client, certificate): (&'a [u8], Option<IpAddr>, Option<&CertificateFacts>),
     recent: Option<&RecentRoutes>,
 ) -> Result<(Cow<'a, [u8]>, usize), Cause> {
     let path = path_form::form(sent, &listener.config.normalize).map_err(|_| Cause::BadPath)?;
     let router = listener.router();
-    let found = router.look(&Asked { head, path: &path, client }).map_err(|_| Cause::BadPath)?;
+    let found = router.look(&Asked { head, path: &path, client, certificate }).map_err(|_| Cause::BadPath)?;
     let place = found.place.ok_or(Cause::NoRoute)?;
     if let Some(recent) = recent.filter(|_| found.is_by_place_alone && *path == *sent) {
         recent.note(router.number(), head.authority(), sent, place);

@@ -50,8 +50,9 @@ impl<'a> Routed<'a> {
 #[inline(never)]
 pub fn routed<'a>(from: Wayfarer<'a>, record: &Record) -> Routed<'a> {
     let Wayfarer { ctx, listener, head, sender, .. } = from;
+    let certificate = from.secured.as_ref().and_then(|secured| secured.facts.as_ref());
     let RouteFound { path, client, route, denied } =
-        match find(listener, head, sender, Some(&ctx.recent_routes)) {
+        match find(listener, head, sender, certificate, Some(&ctx.recent_routes)) {
             Ok(found) => found,
             Err(Unrouted { denied: Some(denied), .. }) => {
                 return Routed::Deny(Box::new(Denial::by_address(denied.rule)), None);

@@ -215,7 +215,7 @@ impl Particulars<'_> {
             target: self.target,
             backend,
             tls: self.tls,
-            subject: secured.map_or("", |secured| &secured.subject),
+            subject: secured.and_then(|secured| secured.facts.as_ref()).map_or("", |facts| &facts.subject),
             user: self.known.as_ref().map_or("", |known| &known.user),
         }
     }

@@ -3,7 +3,10 @@
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::config::error::{Wrong, quoted};
-use crate::config::model::route::{FieldMatch, FieldTest, HostPattern, PathPattern, RouteMatch};
+use crate::config::model::Wildcard;
+use crate::config::model::route::{
+    CertificateMatch, FieldMatch, FieldTest, HostPattern, PathPattern, RouteMatch,
+};
 use crate::config::raw::address;
 use crate::config::raw::group::items;
 use crate::config::raw::reader::{Reader, Section, found};
@@ -16,6 +19,8 @@ const EXPRESSION: usize = 1 << 20;
 
 const HOST_FORM: &str = "a host such as `shop.example`, `\"*.shop.example\"` or `shop.example:8443`";
 const PATH_FORM: &str = "a path such as `/api`, without a query";
+const SUBJECT_FORM: &str = "a subject such as `\"*CN=robot*\"`, in which `*` stands for anything";
+const NAME_FORM: &str = "a name such as `\"*.robots.example\"`, in which `*` stands for anything";
 const FIELD_FORM: &str = "a value, a list of values, `{present: true}` or `{regex: '^a'}`";
 
 /// Walks `match`; `None`: a part of it has been reported.
@@ -28,7 +33,22 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Option<RouteMatch>
     let headers = fields(section.find("header"), true, reader);
     let queries = fields(section.find("query"), false, reader);
     let cookies = fields(section.find("cookie"), false, reader);
-    let keys = ["host", "path", "path_prefix", "path_regex", "method", "header", "query", "cookie", "client"];
+    let certificate = match section.find("client_cert") {
+        Some(entry) => certificate(entry, reader),
+        None => Some(CertificateMatch::default()),
+    };
+    let keys = [
+        "host",
+        "path",
+        "path_prefix",
+        "path_regex",
+        "method",
+        "header",
+        "query",
+        "cookie",
+        "client",
+        "client_cert",
+    ];
     if keys.iter().any(|key| section.is_misspelt(key)) {
         return None;
     }
@@ -40,7 +60,33 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Option<RouteMatch>
         queries: queries?,
         cookies: cookies?,
         clients: clients?,
+        certificate: certificate?,
     })
+}
+
+/// What a client's certificate is like.
+fn certificate(entry: &Entry, reader: &mut Reader<'_>) -> Option<CertificateMatch> {
+    let section = reader.section("`client_cert`", &entry.node, &shape::CERTIFICATE_MATCH)?;
+    let subjects = texts(section.find("subject"), SUBJECT_FORM, reader, |text| wildcard(text, SUBJECT_FORM));
+    let names = texts(section.find("san"), NAME_FORM, reader, |text| wildcard(text, NAME_FORM));
+    if ["subject", "san"].iter().any(|key| section.is_misspelt(key)) {
+        return None;
+    }
+    let found = CertificateMatch { subjects: subjects?, names: names? };
+    if found.is_empty() {
+        let wrong = Wrong::new("asks for nothing", "`subject`, `san`, or both");
+        let wrong = wrong.note("`client_cert: {subject: \"*\"}` takes whoever has shown a certificate");
+        reader.report.wrong(&reader.key_spot(entry), "`client_cert`", wrong);
+        return None;
+    }
+    Some(found)
+}
+
+fn wildcard(text: &str, form: &str) -> Result<Wildcard, Wrong> {
+    if text.is_empty() {
+        return Err(Wrong::new("is empty", form));
+    }
+    Ok(Wildcard::new(text))
 }
 
 /// One text or several; none where the key is not there.

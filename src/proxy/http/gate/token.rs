@@ -1,0 +1,96 @@
+//! The token of a request.
+
+use crate::access::jwt::{TokenClaims, TokenFaultKind, bearer, verify};
+use crate::config::model::jwt::JwtRules;
+use crate::message::{Head, HeaderField};
+use crate::snapshot::KnownKeys;
+use crate::tick::Tick;
+
+use super::Denial;
+
+/// What the token of a request says, if it lets its bearer in. `now` and `seconds` are the same point in time, the second one in seconds
+/// since 1970. A token that names a key which nobody knows is refused at once: no request waits until keys are fetched, but they are
+/// soon after it.
+///
+/// # Errors
+/// It does not let it in, or there is none.
+pub fn token(
+    head: &Head,
+    rules: &JwtRules,
+    known: &KnownKeys,
+    (now, seconds): (Tick, u64),
+) -> Result<TokenClaims, Denial> {
+    let keys = known.at(now);
+    let shown = bearer(head.values(HeaderField::Authorization));
+    let verified = shown.and_then(|token| verify(token, rules, keys.as_deref(), seconds));
+    verified.map_err(|fault| {
+        if fault.kind == TokenFaultKind::Keys {
+            known.miss();
+        }
+        Denial::by_token(&fault)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::config::model::jwt::{JwtAlgorithm, KeySet};
+
+    const LASTING: &str = include_str!("../../../../fixtures/jwt/lasting.json");
+    const KEYS: &[u8] = include_bytes!("../../../../fixtures/jwt/keys.json");
+
+    #[test]
+    fn each_request_is_let_in_or_told_why_not() {
+        let tokens: serde_json::Value = serde_json::from_str(LASTING).expect("JSON");
+        let rules = JwtRules {
+            algorithms: vec![JwtAlgorithm::Es256],
+            issuer: Some("https://id.example".to_owned()),
+            audience: vec!["shop".to_owned()],
+            leeway: Duration::ZERO,
+            claims_to_headers: Vec::new(),
+        };
+        let known = KnownKeys::default();
+        let outcome = |known: &KnownKeys, name: &str| {
+            let mut head = Head::request("GET", "/", "h");
+            if let Some(token) = tokens[name].as_str() {
+                head.push(b"authorization", format!("Bearer {token}").as_bytes());
+            }
+            match token(&head, &rules, known, (Tick(1), 1_800_000_000)) {
+                Ok(claims) => claims.user().to_owned(),
+                Err(denial) => format!("{} {:?}", denial.cause.token(), denial.status),
+            }
+        };
+        assert_eq!(outcome(&known, "good"), "token_keys Some(401)", "no keys are known yet");
+        known.put(Arc::new(KeySet::parse(KEYS, &rules.algorithms).expect("keys")), Tick::NEVER);
+        for (name, expected) in [
+            ("good", "alice"),
+            ("next", "token_keys Some(401)"),
+            ("expired", "token_expired Some(401)"),
+            ("elsewhere", "token_claims Some(401)"),
+            ("none at all", "token_missing Some(401)"),
+        ] {
+            assert_eq!(outcome(&known, name), expected, "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_names_an_unknown_key_has_it_looked_for() {
+        let known = KnownKeys::default();
+        let mut head = Head::request("GET", "/", "h");
+        let tokens: serde_json::Value = serde_json::from_str(LASTING).expect("JSON");
+        let next = tokens["next"].as_str().expect("a token");
+        head.push(b"authorization", format!("Bearer {next}").as_bytes());
+        let rules = JwtRules {
+            algorithms: vec![JwtAlgorithm::Es256],
+            issuer: None,
+            audience: Vec::new(),
+            leeway: Duration::ZERO,
+            claims_to_headers: Vec::new(),
+        };
+        assert!(token(&head, &rules, &known, (Tick(1), 1_800_000_000)).is_err());
+        known.missed().await;
+    }
+}
