@@ -2,6 +2,7 @@
 
 mod address_rules;
 mod networks;
+pub mod passwords;
 pub mod rate;
 
 pub use address_rules::{AddressRule, AddressRules, RuleStock};

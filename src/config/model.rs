@@ -5,6 +5,7 @@
 
 mod access;
 mod admin;
+pub mod auth;
 pub mod balance;
 mod instance;
 mod log;
@@ -28,6 +29,7 @@ use ipnet::IpNet;
 
 pub use access::AccessList;
 pub use admin::{AdminAccess, AdminToken, Scope};
+pub use auth::{Auth, AuthKind, BasicAuth, ForwardAuth, PasswordHash, User};
 pub use balance::{BackendState, Balance, HashKey, Policy, Portion, Sticky};
 pub use instance::{AdminSocket, Instance};
 pub use log::{AccessLog, EventFormat, LogFormat, LogPath, Share};
@@ -134,6 +136,10 @@ pub struct ListenerConfig {
     pub binds: Vec<Bind>,
     /// Whose clients may come in at all: each of these lets them in.
     pub access: Vec<Arc<AccessList>>,
+    /// How clients show who they are on all of its routes that do not say otherwise; `None`: they need not.
+    pub auth: Option<Arc<Auth>>,
+    /// Names of header lines by which backends of this config are told who a client is: what clients send of them goes, on every route.
+    pub told: Arc<[String]>,
     /// How often somebody may ask on any of its routes, or how many connections may come.
     pub rate_limits: Vec<Arc<RateLimit>>,
     /// Which requests go where, in the order of the file.

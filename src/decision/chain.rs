@@ -30,6 +30,8 @@ pub struct Chain {
     pub access: Option<Access>,
     /// The list that does not let the client in: `` `bad` of the listener ``.
     pub denied_by: Option<String>,
+    /// How its client has to show who it is before anything else is done, if it has to.
+    pub auth: Option<String>,
     /// The rate limits that it counts in, each with who counts together.
     pub rate_limits: Vec<String>,
     /// Who gets a copy, and of how many.
@@ -189,6 +191,9 @@ impl Chain {
         }
         for limit in &self.rate_limits {
             lines.push(row("counts", &format!("in {limit}")));
+        }
+        if let Some(auth) = &self.auth {
+            lines.push(row("auth", auth));
         }
         self.verdict.tell(&mut lines);
         if let Some(mirror) = &self.copies {

@@ -6,7 +6,7 @@ use super::chain::{Access, Chain, Destiny, PassedOver, PathTaken};
 use super::listener::{NoListener, listener};
 use super::sample::{SampleSent, shown};
 use crate::config::model::route::Action;
-use crate::config::model::{RateLimit, RouteConfig, SampleRequest};
+use crate::config::model::{Auth, AuthKind, RateLimit, RouteConfig, SampleRequest};
 use crate::message::{Cause, Head};
 use crate::proxy::http::gate::at_the_door;
 use crate::proxy::http::h1::parse;
@@ -39,6 +39,7 @@ pub fn decide(listeners: &[Arc<Listener>], request: &SampleRequest) -> Result<Ch
         route: None,
         access: None,
         denied_by: None,
+        auth: None,
         rate_limits: Vec::new(),
         copies: None,
         verdict: Destiny::Dropped,
@@ -114,6 +115,7 @@ fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut
         return sample.answered(route, &path, status, Some(Cause::AccessDenied));
     }
     chain.rate_limits = route.rates.iter().map(counted).collect();
+    chain.auth = route.config.auth.as_deref().map(asked);
     let mirror = route.config.mirror.as_ref();
     chain.copies = mirror.map(|mirror| format!("{} of such requests to `{}`", mirror.share, mirror.target));
     match (&route.config.action, lead(route, listener, head, sender)) {
@@ -126,6 +128,21 @@ fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut
             forwarded(&sample, route, &path, &places)
         }
         (_, Lead::Nowhere) => refused(Cause::NoBackend),
+    }
+}
+
+/// How a client has to show who it is, in words. Whether it does nobody can tell beforehand: the rest is said of one that is let in.
+fn asked(auth: &Auth) -> String {
+    match &auth.kind {
+        AuthKind::Basic(_) => {
+            format!("`{}` asks for a name and a password; the rest is for those who are let in", auth.name)
+        }
+        AuthKind::Forward(forward) => {
+            format!(
+                "`{}` asks the target `{}`; the rest is for those who are let in",
+                auth.name, forward.target
+            )
+        }
     }
 }
 

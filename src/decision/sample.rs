@@ -130,6 +130,7 @@ impl SampleSent<'_> {
             backend: "",
             tls: if self.request.is_tls { "1.3" } else { "" },
             subject: "",
+            user: "",
         }
     }
 }

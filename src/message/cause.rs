@@ -117,6 +117,22 @@ causes! {
     /// `access` of the listener or of the route does not let the client in.
     AccessDenied = "access_denied", 403, Client, "You may not have this.";
 
+    /// The client has not shown who it is.
+    AuthRequired = "auth_required", 401, Client, "You need to show who you are.";
+    /// What it shows is not written as it has to be.
+    AuthMalformed = "auth_malformed", 401, Client, "What you show of yourself is malformed.";
+    /// There is no such user, or the password is another one.
+    AuthFailed = "auth_failed", 401, Client, "This is no valid user name and password.";
+    /// Too many passwords of this client, or of all, wait to be compared.
+    AuthBusy = "auth_busy", 429, Client, "Too many passwords are waiting to be compared.";
+    /// The service that says who may come in has answered otherwise: the client gets its answer.
+    AuthDenied = "auth_denied", 403, Client, "You may not have this.";
+    /// That service could not be asked.
+    AuthUnavailable = "auth_unavailable", 503, Local, "It can't be found out who you are.";
+    /// It did not answer in time.
+    AuthTimeout = "auth_timeout", 504, Local, "It could not be found out in time who you are.";
+    /// Its answer is malformed or too long.
+    AuthAnswer = "auth_answer", 502, Local, "It can't be found out who you are.";
     /// Over one of the rate limits of the route or its listener.
     RateLimited = "rate_limited", 429, Client, "Too many requests in too short a time.";
 
@@ -207,7 +223,14 @@ impl Cause {
     #[must_use]
     pub const fn ends_connection(self) -> bool {
         match self {
-            Cause::NoRoute | Cause::AccessDenied | Cause::RateLimited => false,
+            Cause::NoRoute
+            | Cause::AccessDenied
+            | Cause::RateLimited
+            | Cause::AuthRequired
+            | Cause::AuthMalformed
+            | Cause::AuthFailed
+            | Cause::AuthBusy
+            | Cause::AuthDenied => false,
             Cause::TooManyConnections => true,
             _ => matches!(self.blame(), Blame::Client),
         }

@@ -28,6 +28,8 @@ pub(crate) fn config() -> Config {
             tls: None,
             binds: Vec::new(),
             access: Vec::new(),
+            auth: None,
+            told: [].into(),
             rate_limits: Vec::new(),
             routes: Vec::new(),
             normalize: Normalize::default(),

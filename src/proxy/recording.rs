@@ -26,6 +26,8 @@ pub struct Recording<'a> {
     head: Option<&'a Head>,
     moved: Option<&'a BytesMoved>,
     route: Option<&'a RouteName>,
+    /// Boxed twice: few requests have one, and the others carry no more than a pointer about.
+    user: Option<Box<String>>,
     ending: Ending,
     /// What is known so far.
     pub record: &'a mut Record,
@@ -35,7 +37,7 @@ impl<'a> Recording<'a> {
     /// Goes on with `record`, which was just begun. `head`: what the client asked, for the access log.
     #[must_use]
     pub fn new(ctx: &'a WorkerCtx, head: Option<&'a Head>, record: &'a mut Record) -> Recording<'a> {
-        Recording { ctx, head, moved: None, route: None, ending: Ending::Open, record }
+        Recording { ctx, head, moved: None, route: None, user: None, ending: Ending::Open, record }
     }
 
     /// Adds the bytes in `moved` to the Record when it is completed: they count also when the task is cut.
@@ -46,6 +48,12 @@ impl<'a> Recording<'a> {
     /// Notes the name of its route.
     pub fn on(&mut self, route: &'a RouteName) {
         self.route = Some(route);
+    }
+
+    /// Notes who the client has shown to be.
+    #[cold]
+    pub fn by(&mut self, user: &str) {
+        self.user = Some(Box::new(user.to_owned()));
     }
 
     /// Notes how it ended.
@@ -80,7 +88,7 @@ impl Drop for Recording<'_> {
         }
         self.ctx.cells.record(self.record);
         if let Some(log) = self.ctx.log.borrow_mut().as_mut() {
-            let asked = (self.head, self.route);
+            let asked = (self.head, self.route, self.user.as_deref().map(String::as_str));
             self.ctx.with_names(|names| log.write(self.record, asked, names, self.ctx.wall()));
         }
     }

@@ -273,6 +273,7 @@ mod tests {
             backend: "",
             tls: "",
             subject: "",
+            user: "",
         };
         let edits = LineEdits::new(edits);
         let mut written = Vec::new();

@@ -36,6 +36,8 @@ pub struct TextFacts<'a> {
     pub tls: &'a str,
     /// The subject of the client's certificate; empty: it showed none.
     pub subject: &'a str,
+    /// Who the client has shown to be; empty: it has not.
+    pub user: &'a str,
 }
 
 /// What the groups of a route's `path_regex` found in a path. It is not looked for before somebody asks.
@@ -102,8 +104,7 @@ impl TextFacts<'_> {
             Variable::Backend => out.extend_from_slice(self.backend.as_bytes()),
             Variable::Tls => out.extend_from_slice(self.tls.as_bytes()),
             Variable::TlsClientSubject => out.extend_from_slice(self.subject.as_bytes()),
-            // Nobody shows who they are yet.
-            Variable::User => {}
+            Variable::User => out.extend_from_slice(self.user.as_bytes()),
             Variable::Header(name) => out.extend_from_slice(head.named(name).unwrap_or_default()),
             Variable::Cookie(name) => out.extend_from_slice(cookie(head, name).unwrap_or_default()),
             Variable::Group(number) => out.extend_from_slice(self.groups.get(*number)),
@@ -148,6 +149,7 @@ mod tests {
             backend: "b1",
             tls: "1.3",
             subject: "CN=robot",
+            user: "anna",
         };
         let id = "0000000000000000000000000000feed";
         for (variable, value) in [
@@ -164,7 +166,7 @@ mod tests {
             (Variable::Backend, "b1"),
             (Variable::Tls, "1.3"),
             (Variable::TlsClientSubject, "CN=robot"),
-            (Variable::User, ""),
+            (Variable::User, "anna"),
             (Variable::Header("x-one".into()), "first"),
             (Variable::Header("x-two".into()), ""),
             (Variable::Cookie("b".into()), "\"2\""),

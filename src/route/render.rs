@@ -134,6 +134,7 @@ mod tests {
             backend: "",
             tls: "",
             subject: "",
+            user: "",
         })
     }
 

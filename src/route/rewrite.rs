@@ -89,6 +89,7 @@ mod tests {
             backend: "",
             tls: "",
             subject: "",
+            user: "",
         };
         rewrite(rule, path, &facts, &Normalize::default())
             .map(|made| String::from_utf8_lossy(&made).into_owned())

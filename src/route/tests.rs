@@ -224,6 +224,7 @@ fn what_a_rewrite_makes_of_a_path_stays_below_its_prefix_however_it_is_read() {
             backend: "",
             tls: "",
             subject: "",
+            user: "",
         };
         let Ok(made) = rewrite(&rule, &path, &facts, &rules) else { continue };
         rewritten += 1;

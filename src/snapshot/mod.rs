@@ -14,11 +14,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use ipnet::IpNet;
 use rustls::ServerConfig;
 
+use crate::access::passwords::Passwords;
 use crate::access::{AddressRules, RuleStock};
+use crate::config::model::route::HeaderEdit;
 use crate::config::model::{self, Normalize};
 use crate::message::{BackendId, ListenerId, TargetId};
 use crate::net::now;
-use crate::route::Router;
+use crate::route::{LineEdits, Router};
 use crate::slots::{HeldSlot, Slots};
 use crate::targets::{Gone, Prepared, Registry, Target};
 use crate::telemetry::access_log::Names;
@@ -28,7 +30,7 @@ use rates::RateStock;
 
 pub use connections::{ConnectionLimits, CountedConnection, ListenerCounts};
 pub use rates::{NamedRates, RateCheck, RateChecks, RateSet, RateState};
-pub use route::{Destination, RequestRules, Route};
+pub use route::{Destination, RequestRules, Route, RouteAuth};
 
 /// One listener under one config, ready for use. A connection holds it, and with it all that it may come to: a request
 /// that has taken it sees one config to its end.
@@ -40,6 +42,8 @@ pub struct Listener {
     pub config: model::ListenerConfig,
     /// Whose clients may come in at all.
     pub access: AddressRules,
+    /// Which lines of clients go before anything is decided: those by which backends are told who a client is.
+    pub told: LineEdits,
     /// What TLS sessions of its clients are made with; `None`: plain.
     pub tls: Option<Arc<ServerConfig>>,
     /// What outlives this config.
@@ -187,6 +191,7 @@ impl Draft {
 pub struct Snapshots {
     registry: Registry,
     tickets: Arc<Tickets>,
+    passwords: Arc<Passwords>,
     listener_numbers: Slots,
     rates: RateStock,
     current: Mutex<Option<Arc<Snapshot>>>,
@@ -286,7 +291,7 @@ impl Snapshots {
     ) -> Arc<Listener> {
         let find = |name: &str| targets.get(name).copied().map(Arc::clone);
         let access = AddressRules::new(&config.access, rules);
-        let route = |route| Route::new(route, config, (rules, rates), find);
+        let route = |route| Route::new(route, config, (rules, rates, &self.passwords), find);
         let routes: Vec<Route> = config.routes.iter().filter_map(route).collect();
         let before = before.and_then(|before| before.listener_named(&config.name));
         let before = before.filter(|before| before.speaks_like(config));
@@ -307,6 +312,7 @@ impl Snapshots {
             let same = same.and_then(|before| before.tls.clone());
             same.unwrap_or_else(|| server_config(tls, config.protocol, self.tickets.of(tls)))
         });
+        let told: Vec<HeaderEdit> = config.told.iter().cloned().map(HeaderEdit::Remove).collect();
         Arc::new(Listener {
             // Past 65,535 listeners at a time the last number is shared.
             id: ListenerId(u16::try_from(state.slot.number()).unwrap_or(u16::MAX)),
@@ -315,6 +321,7 @@ impl Snapshots {
             router: Router::new(&config.routes, config.default_host.as_deref()),
             config: config.clone(),
             access,
+            told: LineEdits::new(&told),
             tls,
             state,
             routes,

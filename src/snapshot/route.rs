@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use crate::access::passwords::Passwords;
 use crate::access::{AddressRules, RuleStock};
 use crate::config::model::resilience::Retries;
 use crate::config::model::route::{Action, HeaderEdit, RouteOverrides};
 use crate::config::model::text::{TextPiece, Variable};
-use crate::config::model::{HashKey, ListenerConfig, RouteConfig, Timeouts};
+use crate::config::model::{Auth, AuthKind, HashKey, ListenerConfig, RouteConfig, Timeouts};
 use crate::route::LineEdits;
 use crate::targets::Target;
 use crate::telemetry::access_log::RouteName;
@@ -22,6 +23,8 @@ pub struct Route {
     pub name: RouteName,
     /// Whose clients may have it, beside what its listener says.
     pub access: AddressRules,
+    /// How its clients show who they are; `None`: they need not.
+    pub auth: Option<RouteAuth>,
     /// What its requests count in, what its listener says included.
     pub rates: RateChecks,
     /// Where its requests go: one, the sides of a split in their order, or none.
@@ -38,6 +41,17 @@ pub struct Route {
     pub own_lines: LineEdits,
     /// Whoever asks for the same gets the same from it: neither its match nor its redirect looks at more than method, host and path.
     pub is_same_for_all: bool,
+}
+
+/// How the clients of a route show who they are.
+#[derive(Debug)]
+pub struct RouteAuth {
+    /// What it says.
+    pub config: Arc<Auth>,
+    /// What is known of passwords.
+    pub passwords: Arc<Passwords>,
+    /// The target that is asked, if one is.
+    pub asked: Option<Destination>,
 }
 
 /// A target, and what holds for requests that come to it on this route.
@@ -80,14 +94,38 @@ impl RequestRules {
     }
 }
 
+impl RouteAuth {
+    /// What `auth` says; `None`: the target that it asks is not there.
+    fn new(
+        auth: &Arc<Auth>,
+        passwords: &Arc<Passwords>,
+        find: &impl Fn(&str) -> Option<Arc<Target>>,
+    ) -> Option<RouteAuth> {
+        let asked = match &auth.kind {
+            AuthKind::Forward(forward) => {
+                let target = find(&forward.target)?;
+                let own = RouteOverrides {
+                    total: Some(Some(forward.timeout)),
+                    upgrade: Some(Vec::new()),
+                    ..RouteOverrides::default()
+                };
+                let rules = RequestRules::of(&target, &own);
+                Some(Destination { target, rules })
+            }
+            AuthKind::Basic(_) => None,
+        };
+        Some(RouteAuth { config: Arc::clone(auth), passwords: Arc::clone(passwords), asked })
+    }
+}
+
 impl Route {
-    /// The route that `config` says, on `listener`. `made`: the access lists and the rate limits that are ready. `find` knows the targets by name; `None`: not
-    /// all of those that it leads to.
+    /// The route that `config` says, on `listener`. `made`: the access lists that are ready, `rates`: the rate limits, `passwords`: what is
+    /// known of those. `find` knows the targets by name; `None`: not all of those that it leads to.
     #[must_use]
     pub fn new(
         config: &Arc<RouteConfig>,
         listener: &ListenerConfig,
-        (made, rates): (&mut RuleStock, &NamedRates),
+        (made, rates, passwords): (&mut RuleStock, &NamedRates, &Arc<Passwords>),
         find: impl Fn(&str) -> Option<Arc<Target>>,
     ) -> Option<Route> {
         let destination = |name: &str| {
@@ -116,11 +154,13 @@ impl Route {
             }
             Action::Forward(_) | Action::Split(_) | Action::Redirect(_) => LineEdits::default(),
         };
+        let auth = config.auth.as_ref().map(|auth| RouteAuth::new(auth, passwords, &find).ok_or(()));
         let mirror = config.mirror.as_ref().map(|mirror| find(&mirror.target).ok_or(()));
         let levels = [&*listener.rate_limits, &*config.rate_limits];
         Some(Route {
             rates: RateChecks::new(levels, rates, [&listener.name, &config.name]),
             access: AddressRules::new(&config.access, made),
+            auth: auth.transpose().ok()?,
             destinations,
             mirror: mirror.transpose().ok()?,
             body: config.own.body.unwrap_or(listener.limits.body),
@@ -145,10 +185,11 @@ impl Route {
     /// Whether it takes every request and hands it on as it comes.
     #[must_use]
     pub fn is_straight(&self) -> bool {
-        let RouteConfig { matches, action, access, rewrite, headers, .. } = &*self.config;
+        let RouteConfig { matches, action, access, auth, rewrite, headers, .. } = &*self.config;
         matches.is_catch_all()
             && matches!(action, Action::Forward(_))
             && access.is_empty()
+            && auth.is_none()
             && rewrite.is_none()
             && headers.is_empty()
             && self.rates.is_empty()
@@ -164,7 +205,11 @@ impl Route {
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => false,
         };
+        let asked = |route: &Route| {
+            route.auth.as_ref().and_then(|auth| auth.asked.as_ref()).map(|asked| Arc::as_ptr(&asked.target))
+        };
         mirrors
+            && asked(self) == asked(other)
             && self.destinations.len() == other.destinations.len()
             && self.destinations.iter().zip(&other.destinations).all(|(a, b)| same(&a.target, &b.target))
             && self.body == other.body
@@ -197,5 +242,6 @@ fn is_same_for_all(config: &RouteConfig) -> bool {
         && matches.cookies.is_empty()
         && matches.clients.is_empty()
         && config.access.is_empty()
+        && config.auth.is_none()
         && text.iter().all(by_host_and_path)
 }

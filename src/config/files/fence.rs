@@ -27,6 +27,8 @@ pub enum PathUse {
     StickyKey,
     /// The key that webhooks are signed with.
     SigningKey,
+    /// Users and hashes of their passwords.
+    Users,
     /// Networks that may come in, or may not.
     Networks,
     /// To be the body of an answer.
@@ -47,7 +49,11 @@ impl PathUse {
     /// What is in it is nobody's business.
     const fn is_secret(self) -> bool {
         match self {
-            PathUse::PrivateKey | PathUse::Tokens | PathUse::StickyKey | PathUse::SigningKey => true,
+            PathUse::PrivateKey
+            | PathUse::Tokens
+            | PathUse::StickyKey
+            | PathUse::SigningKey
+            | PathUse::Users => true,
             PathUse::Include
             | PathUse::Certificates
             | PathUse::Networks
@@ -70,6 +76,7 @@ impl PathUse {
             | PathUse::Tokens
             | PathUse::StickyKey
             | PathUse::SigningKey
+            | PathUse::Users
             | PathUse::Log
             | PathUse::State
             | PathUse::Socket

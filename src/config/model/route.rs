@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use regex::bytes::Regex;
 
 use super::access::AccessList;
+use super::auth::Auth;
 use super::balance::HashKey;
 use super::log::Share;
 use super::rate::RateLimit;
@@ -26,6 +27,8 @@ pub struct RouteConfig {
     pub action: Action,
     /// Whose clients may have it at all: each of these lets them in, beside those of the listener.
     pub access: Vec<Arc<AccessList>>,
+    /// How its clients show who they are, by itself or by its listener; `None`: they need not.
+    pub auth: Option<Arc<Auth>>,
     /// How often somebody may ask, beside what its listener says.
     pub rate_limits: Vec<Arc<RateLimit>>,
     /// What backends get as path; `None`: what the client sent.
@@ -48,6 +51,7 @@ impl RouteConfig {
             matches: RouteMatch::default(),
             action: Action::Forward(target.into()),
             access: Vec::new(),
+            auth: None,
             rate_limits: Vec::new(),
             rewrite: None,
             headers: HeaderEdits::default(),

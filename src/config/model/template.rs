@@ -83,6 +83,8 @@ fields! {
     Referer = "referer";
     /// The route's name. In JSON only where its listener has more than one route that takes everything.
     Route = "route";
+    /// Who the client has shown to be. In JSON only where it has.
+    User = "user";
     /// The share of records like this one that is logged. In JSON only where sampling is on.
     SampleRate = "sample_rate";
 }

@@ -68,6 +68,8 @@ pub(super) const VERSION: &str = r"(?:TLSv?)*1\.[23]";
 pub(super) const TEMPLATE: &str = r".*[{}].*";
 /// A share in percent.
 pub(super) const SHARE: &str = r"[0-9]+(?:\.[0-9]+)?\s*%";
+/// What users are asked for.
+pub(super) const REALM: &str = r#"[ !#-\[\]-~]{1,128}"#;
 /// A file.
 pub(super) const FILE: &str = r".+";
 

@@ -40,6 +40,7 @@ pub(super) use balance::{RawPortion, RawSticky, Secret, algorithm_name, strong};
 pub(super) use bounds::{COUNT_MAX, DAY, INTERVAL_MIN, PRIORITY_MAX, WORKERS_MAX};
 pub(super) use costs::{RawLimits, RawTimeouts};
 pub(super) use gate::access::{ACCESS_LISTS, RawAccess, RawAccessList};
+pub(super) use gate::auth::{AUTH, RawAuth, RawBasicAuth, RawForwardAuth};
 pub(super) use gate::named::{RawNamed, RuleKind};
 pub(super) use gate::rate::{RATE_LIMITS, RawRateLimit};
 pub(super) use health::{RawHealth, probe_path};
@@ -103,6 +104,7 @@ pub(super) struct Raw {
     /// From all files.
     pub(super) access_lists: Vec<RawNamed<RawAccessList>>,
     /// From all files.
+    pub(super) auth: Vec<RawNamed<RawAuth>>,
     pub(super) rate_limits: Vec<RawNamed<RawRateLimit>>,
     pub(super) listeners: Vec<RawListenerConfig>,
     /// `listeners` is there, if only with faults inside.
@@ -137,7 +139,14 @@ impl<'n> Top<'n> {
         let adds_up = |key: &&str| {
             matches!(
                 *key,
-                "targets" | "listeners" | "access_lists" | "rate_limits" | "include" | "webhooks" | "tests"
+                "targets"
+                    | "listeners"
+                    | "access_lists"
+                    | "rate_limits"
+                    | "auth"
+                    | "include"
+                    | "webhooks"
+                    | "tests"
             )
         };
         for key in shape::TOP.names().filter(|key| !adds_up(key)) {
@@ -212,6 +221,7 @@ pub(super) fn walk(roots: &[Node], include: Vec<Written<String>>, reader: &mut R
     };
     raw.tests = top.all("tests").flat_map(|entry| routing_tests::walk(entry, reader)).collect();
     raw.access_lists = gate::named::walk(ACCESS_LISTS, top.all(ACCESS_LISTS.key), reader, gate::access::list);
+    raw.auth = gate::named::walk(AUTH, top.all(AUTH.key), reader, gate::auth::rule);
     raw.rate_limits = gate::named::walk(RATE_LIMITS, top.all(RATE_LIMITS.key), reader, gate::rate::limit);
     listeners(&top, reader, &mut raw);
     targets(&top, reader, &mut raw);

@@ -3,6 +3,7 @@
 
 mod action;
 mod admin;
+mod auth;
 mod edits;
 mod gate;
 mod listener;
@@ -25,6 +26,7 @@ use super::vocabulary::nearest::nearest;
 use crate::config::model::{EventFormat, LogLevel, WatchMode};
 pub(super) use action::{REDIRECT, RESPOND, ROUTE_HASH_KEY, ROUTE_RETRIES, SPLIT, SPLIT_BY};
 pub(super) use admin::{ADMIN, ADMIN_TLS};
+pub(super) use auth::{AUTH, BASIC, FORWARD};
 pub(super) use edits::{
     LISTENER_HEADERS, LISTENER_LINES, LISTENER_REQUEST, LISTENER_RESPONSE, ROUTE_HEADERS, ROUTE_LINES,
     ROUTE_REQUEST, ROUTE_RESPONSE, ROUTE_REWRITE,
@@ -101,6 +103,7 @@ pub(super) const TOP: Shape = Shape {
         key("algorithm", ALGORITHM, "`balance` of all targets.").or("round_robin"),
         key("servers", Items(&Text(URL)), "Backends of one HTTP target on port 3030, instead of `targets`."),
         key("access_lists", Named(&ACCESS_LIST), "Who may come in by address: lists that `access` names."),
+        key("auth", Named(&AUTH), "How clients show who they are: rules that the `auth` of listeners and routes names."),
         key("rate_limits", Named(&RATE_LIMIT), "How often somebody may ask: limits that `rate_limit` names."),
         key("listeners", Named(&LISTENER_SHAPE), "Where clients connect, and which of their requests go where."),
         key("targets", Named(&TARGET), "What is balanced: names, each with backends, and often with a listener."),
@@ -160,6 +163,9 @@ pub(in crate::config) const ALL: &[Shape] = &[
     LISTENER_REQUEST,
     LISTENER_RESPONSE,
     ACCESS_LIST,
+    AUTH,
+    BASIC,
+    FORWARD,
     RATE_LIMIT,
     RATE_BY,
     // Behind those whose keys they have too: a key in the wrong place is more often one of a target.

@@ -2,7 +2,7 @@
 
 use super::certificates::Certs;
 use super::*;
-use super::{access, actions, listeners, rates, resilience, routing_tests};
+use super::{access, actions, auth, listeners, rates, resilience, routing_tests};
 use crate::config::model::tls::*;
 use crate::config::model::*;
 use std::collections::BTreeSet;
@@ -378,6 +378,7 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
     rows.extend(listeners::rows());
     rows.extend(routing_tests::rows());
     rows.extend(access::rows());
+    rows.extend(auth::rows());
     rows.extend(rates::rows());
     rows.extend(actions::rows());
     rows

@@ -4,6 +4,7 @@
 
 mod access;
 mod actions;
+mod auth;
 mod balance;
 mod certificates;
 mod ends;

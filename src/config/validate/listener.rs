@@ -49,6 +49,8 @@ pub(super) fn accept(
         tls,
         binds,
         access: access.unwrap_or_default(),
+        auth: None,
+        told: [].into(),
         rate_limits: Vec::new(),
         routes: Vec::new(),
         normalize,

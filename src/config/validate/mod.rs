@@ -41,6 +41,7 @@ use super::units::show_duration;
 pub use backend::BackendRules;
 use bounds::Serves;
 pub(super) use clashes::identity;
+use gate::auth::{self, AuthRules};
 pub(super) use instance::accept as instance;
 pub(super) use loops::leads_to;
 use owner::KeyOwner;
@@ -105,6 +106,7 @@ pub(super) fn accept(
         algorithm: raw.algorithm.clone(),
         zone: zone(raw, rows),
     };
+    let auths = auth::rules(&raw.auth, report, rows);
     let reached = reached(raw, report);
     let mut listeners = Vec::with_capacity(raw.targets.len() + raw.listeners.len());
     let mut owners = Vec::with_capacity(listeners.capacity());
@@ -116,16 +118,28 @@ pub(super) fn accept(
             target::accept(target, reached.get(name).copied(), &top, report, rows);
         targets.push(accepted);
         rules.push(of_backends);
-        if let Some(listener) = listener {
+        if let Some(mut listener) = listener {
+            let owner = KeyOwner::target(target);
+            let path = owner.path("");
+            let path = path.trim_end_matches('.');
+            listener.auth = auth::accept(&target.own.auth, path, None, &auths, report, rows);
+            let protect = |route: Arc<RouteConfig>| match &listener.auth {
+                Some(auth) => Arc::new(RouteConfig { auth: Some(Arc::clone(auth)), ..(*route).clone() }),
+                None => route,
+            };
+            listener.routes = std::mem::take(&mut listener.routes).into_iter().map(protect).collect();
             listeners.push(listener);
-            owners.push(KeyOwner::target(target));
+            owners.push(owner);
         }
     }
     for raw in &raw.listeners {
         let owner = KeyOwner::listener(raw);
-        listeners.push(long_form(raw, &owner, &targets, &top, report, rows));
+        listeners.push(long_form(raw, &owner, &targets, (&top, &auths), report, rows));
         owners.push(owner);
     }
+    auth::refuse_targets(&raw.auth, &targets, report);
+    let told = auth::told(auths.all());
+    listeners.iter_mut().for_each(|listener| listener.told = Arc::clone(&told));
     clashes::names(&owners, report);
     let all: Vec<_> = owners.into_iter().zip(&listeners).collect();
     clashes::listeners(&all, top.address.value, report);
@@ -175,6 +189,16 @@ fn reached<'r>(raw: &'r Raw, report: &mut Report) -> HashMap<&'r str, Protocol> 
             }
         }
     }
+    for target in auth::asked(&raw.auth) {
+        let before = *reached.entry(target.value.as_str()).or_insert(Protocol::Http);
+        if before != Protocol::Http {
+            let message = format!(
+                "the target {} gets TCP from a listener and is asked over HTTP",
+                quoted(&target.value)
+            );
+            report.spot(&target.spot, message).note("give each a target of its own");
+        }
+    }
     reached
 }
 
@@ -183,7 +207,7 @@ fn long_form(
     raw: &RawListenerConfig,
     owner: &KeyOwner<'_>,
     targets: &[TargetConfig],
-    top: &TopLevel<'_>,
+    (top, rules): (&TopLevel<'_>, &AuthRules<'_>),
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> ListenerConfig {
@@ -206,9 +230,11 @@ fn long_form(
         targets.iter().map(|target| (target.name.as_str(), target.timeouts.idle)).collect();
     let names = targets.iter().map(|target| (target.name.as_str(), target.protocol)).collect();
     route::edit_rows(&raw.headers, owner.path("").trim_end_matches('.'), rows);
-    let of_clients = (&top.lists, &top.rates);
-    let routes =
-        route::accept_all(&raw.routes, owner, &names, &raw.headers, of_clients, report, rows).into_iter();
+    let path = owner.path("");
+    accepted.auth = auth::accept(&raw.own.auth, path.trim_end_matches('.'), None, rules, report, rows);
+    let of_all = (&raw.headers, accepted.auth.as_ref());
+    let of_clients = (&top.lists, &top.rates, rules);
+    let routes = route::accept_all(&raw.routes, owner, &names, of_all, of_clients, report, rows).into_iter();
     // Of two levels the nearest says how long: the route's stands there already.
     let inherit = |mut route: RouteConfig| {
         let of_listener = raw.timeouts.idle.as_ref().map(|idle| idle.value);

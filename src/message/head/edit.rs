@@ -30,7 +30,7 @@ impl Head {
         self.bytes.truncate(end);
     }
 
-    /// Appends a line to an answer that stays whatever its Connection lines say. Name and value must be valid: a token, and a value
+    /// Appends a line of our own that stays whatever Connection lines say. Name and value must be valid: a token, and a value
     /// without CTL.
     pub fn push_ours(&mut self, name: &[u8], value: &[u8]) {
         self.push_as(ours(name), name, value);

@@ -175,6 +175,10 @@ async fn serve_one(client: Rc<dyn Any>, papers: &mut Papers) -> Option<After> {
     let read = read_head(client, &here.config, head).await?;
     let head_read = if read.waited { now() } else { started };
     let framing = read.outcome.and_then(|()| framing::request(head));
+    if !here.told.is_empty() && here.told.finds_lines(head) {
+        // Whoever sends them would be believed.
+        *head = head.without(|name| here.told.removes(name));
+    }
     let ctx = &client.ctx;
     let incoming = IncomingRequest { ctx, listener: &here, head, peer: &client.peer, started, head_read };
     let mut wire = Wire::new(client, head, framing.is_err());

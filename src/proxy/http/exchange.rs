@@ -28,7 +28,7 @@ use super::client::Secured;
 use super::edge::{Edge, Unsent};
 use super::forward::forward;
 use super::forward::forwarding::{Effort, Forwarding};
-use super::gate::Denial;
+use super::gate::{Asking, Denial};
 use super::h1::write::About;
 use super::hash_key::{self, Sender, hash_key};
 use super::identity;
@@ -37,6 +37,7 @@ use super::reply::Reply;
 use super::request_body::RequestBody;
 use super::routing::answers::{answer_here, deny, refuse};
 use super::routing::found::denied_by_listener;
+use super::routing::protected::protected;
 use super::routing::way::{Way, Wayfarer};
 use super::routing::{Routed, routed};
 use super::sticky;
@@ -112,7 +113,11 @@ pub async fn exchange<E: Edge>(
         },
         None => {
             let from = Wayfarer { ctx, listener, head, sender, secured: edge.secured() };
-            match routed(from, recording.record) {
+            let found = match routed(from, recording.record) {
+                Routed::Ask(way) => Box::pin(ask(request, edge, &mut recording, way, sender)).await,
+                found => found,
+            };
+            match found {
                 Routed::Forward(destination, way) => {
                     recording.on(&way.route.name);
                     if let Some(target) = &way.route.mirror {
@@ -135,7 +140,7 @@ pub async fn exchange<E: Edge>(
     }
 
     let key = if target.config.balance.algorithm.is_hash() {
-        hash_key(&rules.hash_key, head, sender, |address| listener.trusts(address))
+        hash_key(&rules.hash_key, way.asked(head), sender, |address| listener.trusts(address))
     } else {
         None
     };
@@ -194,6 +199,21 @@ pub async fn exchange<E: Edge>(
         attempt.end = now;
     }
     after
+}
+
+/// Asks the client of a request who it is, and tells what becomes of it then.
+async fn ask<'a, E: Edge>(
+    request: &IncomingRequest<'a>,
+    edge: &mut E,
+    recording: &mut Recording<'a>,
+    way: Way<'a>,
+    sender: Sender,
+) -> Routed<'a> {
+    let &IncomingRequest { ctx, listener, head, .. } = request;
+    let secured = edge.secured();
+    let about = about(listener, head, sender, secured.as_deref(), recording.record.id);
+    let client = way.client();
+    protected(&Asking { ctx, listener, head, sender, client, about }, edge, recording, way).await
 }
 
 /// What backends are told about the client.

@@ -51,7 +51,7 @@ pub fn answer(
     if cause == Cause::ConnectMethod {
         head.push(b"Allow", b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
     }
-    if matches!(cause, Cause::QueueFull | Cause::QueueTimeout | Cause::TooManyFromClient) {
+    if matches!(cause, Cause::QueueFull | Cause::QueueTimeout | Cause::TooManyFromClient | Cause::AuthBusy) {
         // Where there is a queue a second changes a lot.
         head.push(b"Retry-After", b"1");
     }

@@ -28,6 +28,8 @@ pub(super) struct Facts<'a> {
     pub(super) start: Tick,
     /// The name of the request's route, where its listener has more than one that takes everything.
     pub(super) route: Option<&'a RouteName>,
+    /// Who the client has shown to be.
+    pub(super) user: Option<&'a str>,
     /// The share of records like this one that is logged.
     share: Share,
 }
@@ -47,6 +49,7 @@ impl<'a> Facts<'a> {
             last: record.kept_attempts().last(),
             start: if record.started == Tick::ZERO { record.accepted } else { record.started },
             route: None,
+            user: None,
             share,
         }
     }
@@ -55,6 +58,12 @@ impl<'a> Facts<'a> {
     #[inline(always)]
     pub(super) fn on(self, route: Option<&'a RouteName>) -> Facts<'a> {
         Facts { route, ..self }
+    }
+
+    /// The same of a client that has shown to be this user.
+    #[inline(always)]
+    pub(super) fn by(self, user: Option<&'a str>) -> Facts<'a> {
+        Facts { user, ..self }
     }
 
     /// The value of a field. A new field is one line here and one in [`LogField`].
@@ -97,6 +106,7 @@ impl<'a> Facts<'a> {
             LogField::UserAgent => LogValue::free(self.header(HeaderField::UserAgent)),
             LogField::Referer => LogValue::free(self.header(HeaderField::Referer)),
             LogField::Route => LogValue::word(self.route.map_or("", RouteName::text).as_bytes()),
+            LogField::User => LogValue::word(self.user.unwrap_or_default().as_bytes()),
             LogField::SampleRate => LogValue::Share(self.share),
         }
     }

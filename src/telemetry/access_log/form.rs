@@ -21,7 +21,7 @@ const TEXT_ROUTE: &str = " route={route}";
 /// Behind them where sampling is on.
 const TEXT_SAMPLED: &str = " sample={sample_rate}";
 /// The form `common`: Apache's `%h %l %u %t "%r" %>s %b`, with nginx's 0 for an empty body.
-const COMMON: &str = "{client_ip} - - [{time_common}] \"{request}\" {code} {bytes_out}";
+const COMMON: &str = "{client_ip} - {user} [{time_common}] \"{request}\" {code} {bytes_out}";
 /// What `combined` has more.
 const COMBINED: &str = " \"{referer}\" \"{user_agent}\"";
 

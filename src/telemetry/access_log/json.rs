@@ -47,6 +47,7 @@ pub(super) fn write<'r>(
             None => members!(room, facts, clock: Route)?,
         },
     };
+    let room = if facts.user.is_some() { members!(room, facts, clock: User)? } else { room };
     let room = if sampled { members!(room, facts, clock: SampleRate)? } else { room };
     put(room, b"}\n")
 }
@@ -203,6 +204,7 @@ mod tests {
             BytesIn BytesOut Duration Connect FirstByte Attempts EarlierCauses Reused Tls TlsResumed Handshake Id UserAgent
             Referer)?;
         let room = if facts.route.is_some() { members!(room, facts, clock: Route)? } else { room };
+        let room = if facts.user.is_some() { members!(room, facts, clock: User)? } else { room };
         let room = if sampled { members!(room, facts, clock: SampleRate)? } else { room };
         put(room, b"}\n")
     }
@@ -262,13 +264,13 @@ mod tests {
         #[test]
         fn usual_records_are_written_as_by_the_rule(
             record in record(), method in "GET|POST|[A-Z]{1,8}", path in "/[ -~é]{0,40}", host in "[ -~]{0,20}",
-            agent in prop::option::of("[ -~é]{0,40}"), route in prop::option::of("[ -~é]{1,40}"), headed: bool, sampled: bool, start in number(),
+            agent in prop::option::of("[ -~é]{0,40}"), route in prop::option::of("[ -~é]{1,40}"), user in prop::option::weighted(0.2, "[ -~é]{1,20}"), headed: bool, sampled: bool, start in number(),
         ) {
             let (mut head, names) = (Head::request(&method, &path, &host), names());
             agent.into_iter().for_each(|agent| head.push(b"user-agent", agent.as_bytes()));
             let facts = Facts::new(&record, Some(&head).filter(|_| headed), &names, Share::ALL);
             let route = route.as_deref().map(RouteName::new);
-            let facts = facts.on(route.as_ref());
+            let facts = facts.on(route.as_ref()).by(user.as_deref());
             let wall = WallStart(start);
             let usual = text_of(|room| write(room, &facts, &mut (&mut Stamps::default(), wall), sampled));
             let ruled = text_of(|room| write_by_rule(room, &facts, &mut (&mut Stamps::default(), wall), sampled));

@@ -176,11 +176,12 @@ pub struct Handle {
 
 impl Handle {
     /// Appends the line of a finished `record`, unless sampling leaves it out; `head`: what the client asked,
-    /// ignored for TCP; `route`: the name of its route, where there are several. Never blocks; hands the buffer over when it is large.
+    /// ignored for TCP; `route`: the name of its route, where there are several; `user`: who
+    /// the client has shown to be. Never blocks; hands the buffer over when it is large.
     pub fn write(
         &mut self,
         record: &Record,
-        (head, route): (Option<&Head>, Option<&RouteName>),
+        (head, route, user): (Option<&Head>, Option<&RouteName>, Option<&str>),
         names: &Names,
         start: WallStart,
     ) {
@@ -195,7 +196,7 @@ impl Handle {
         if self.buffer.room() == 0 {
             self.buffer = self.intake.empty_batch();
         }
-        let facts = Facts::new(record, head, names, share).on(route);
+        let facts = Facts::new(record, head, names, share).on(route).by(user);
         let mut clock = (&mut self.stamps, start);
         self.buffer.append(|room| self.form.write(room, &facts, &mut clock));
         if self.buffer.len() >= HAND_OVER_AT {

@@ -77,7 +77,7 @@ fn log_counting(sink: &Sink, lost: &Arc<AtomicU64>) -> AccessLogWriter {
 /// Writes a record that can be told by its number.
 fn write(handle: &mut Handle, number: u64) {
     let record = Record { bytes_in: number, done: Tick(1), ..Record::default() };
-    handle.write(&record, (None, None), &Names::default(), WallStart(0));
+    handle.write(&record, (None, None, None), &Names::default(), WallStart(0));
 }
 
 /// The numbers of the records that were written, in order.

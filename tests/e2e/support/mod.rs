@@ -148,6 +148,8 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
             tls: None,
             binds: vec![Bind::Tcp("127.0.0.1:0".parse().unwrap())],
             access: Vec::new(),
+            auth: None,
+            told: [].into(),
             rate_limits: Vec::new(),
             routes: all_to("web"),
             normalize: Normalize::default(),

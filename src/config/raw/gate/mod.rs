@@ -1,5 +1,6 @@
 //! Who may come in, as it is written: named rules at the top level, and the keys of listeners and routes that name them.
 
 pub(super) mod access;
+pub(super) mod auth;
 pub(super) mod named;
 pub(super) mod rate;

@@ -10,6 +10,7 @@ use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::address::{self, RawListener};
 use crate::config::raw::costs::{self, RawLimits, RawTimeouts};
 use crate::config::raw::gate::access::{self, RawAccess};
+use crate::config::raw::gate::auth;
 use crate::config::raw::gate::rate;
 use crate::config::raw::group::{items, there_already};
 use crate::config::raw::health;
@@ -53,6 +54,8 @@ pub(in crate::config) struct RawListenerKeys {
     pub(in crate::config) x_real_ip: Option<Written<bool>>,
     pub(in crate::config) normalize: RawNormalize,
     pub(in crate::config) default_host: Option<Written<String>>,
+    /// `None` inside: `off`.
+    pub(in crate::config) auth: Field<Option<String>>,
 }
 
 /// `normalize`.
@@ -147,8 +150,8 @@ pub(in crate::config::raw) fn keys(
         http_only.push((key, reader.key_spot(entry)));
         Some(entry)
     };
-    let [forward, real_ip, forms, host] =
-        ["forwarded", "x_real_ip", "normalize", "default_host"].map(&mut find);
+    let [forward, real_ip, forms, host, rule] =
+        ["forwarded", "x_real_ip", "normalize", "default_host", "auth"].map(&mut find);
     RawListenerKeys {
         access,
         rate_limit,
@@ -156,6 +159,11 @@ pub(in crate::config::raw) fn keys(
         x_real_ip: real_ip.and_then(|entry| reader.switch(entry)),
         normalize: forms.and_then(|entry| normalize(entry, reader)).unwrap_or_default(),
         default_host: host.and_then(|entry| reader.word(entry, HOST_FORM, default_host)),
+        auth: match rule {
+            Some(entry) => auth::uses(entry, reader),
+            None if section.is_misspelt("auth") => Field::Faulty,
+            None => Field::Absent,
+        },
     }
 }
 

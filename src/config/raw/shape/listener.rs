@@ -32,6 +32,7 @@ pub(in crate::config::raw) const LISTENER: Shape = Shape {
             Word(HOST),
             "What requests are taken to ask for whose host no route names, or which name none.",
         ),
+        TARGET.key("auth"),
         key("headers", Group(&LISTENER_LINES), "What is changed of headers on all of its routes."),
         key("limits", Group(&LISTENER_LIMITS), "What requests and connections may cost."),
         key("timeouts", Group(&LISTENER_TIMEOUTS), "How long clients may take."),

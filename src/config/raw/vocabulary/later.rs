@@ -4,9 +4,12 @@
 /// Keys whose feature comes later, with what this version does instead.
 const KEYS: &[(&str, &str)] = &[
     ("acme", "this version fetches no certificates"),
-    ("basic_auth", "this version has no access control"),
+    (
+        "basic_auth",
+        "this version has it as a rule at the top level: `auth: {staff: {basic: {users_file: …}}}`",
+    ),
     ("jwt", "this version has no access control"),
-    ("forward_auth", "this version has no access control"),
+    ("forward_auth", "this version has it as a rule at the top level: `auth: {sso: {forward: {target: …}}}`"),
     ("cache", "this version does not cache"),
     ("cache_enabled", "this version does not cache"),
     ("cache_timeout_in_seconds", "this version does not cache"),
@@ -51,9 +54,15 @@ pub(in crate::config::raw) fn key(key: &str) -> Option<&'static str> {
 
 /// What to do until then where removing the key is not all: without these words it would open what was protected.
 const UNTIL_THEN: &[(&str, &str)] = &[
-    ("basic_auth", "remove it, and ask for the password in the backends: nothing here does yet"),
+    (
+        "basic_auth",
+        "remove it, and write it as a rule of `auth`, which the `auth` of a listener or a route names",
+    ),
     ("jwt", "remove it, and verify tokens in the backends: nothing here does yet"),
-    ("forward_auth", "remove it, and ask who a client is in the backends: nothing here does yet"),
+    (
+        "forward_auth",
+        "remove it, and write it as a rule of `auth`, which the `auth` of a listener or a route names",
+    ),
     ("proxy_protocol", "remove it; a backend that expects it must stop doing so"),
 ];
 

@@ -34,6 +34,11 @@ impl<'r, T> NamedRules<'r, T> {
         raw.iter().filter_map(|named| self.rules.remove(named.name.value.as_str())?).collect()
     }
 
+    /// All of them, in no order.
+    pub(in crate::config::validate) fn all(&self) -> impl Iterator<Item = &T> {
+        self.rules.values().flatten()
+    }
+
     /// The rule that somebody names; `None` after a fault was reported, here or in the rule itself.
     pub(in crate::config::validate) fn find(
         &self,

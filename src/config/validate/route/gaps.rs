@@ -23,7 +23,11 @@ pub(super) struct Gap {
 
 /// The keys of a route that protect it. Whatever else does so later belongs here.
 pub(super) fn protections(route: &RouteConfig) -> Vec<&'static str> {
-    let all = [("access", !route.access.is_empty()), ("rate_limit", !route.rate_limits.is_empty())];
+    let all = [
+        ("access", !route.access.is_empty()),
+        ("auth", route.auth.is_some()),
+        ("rate_limit", !route.rate_limits.is_empty()),
+    ];
     all.into_iter().filter(|(_, is_there)| *is_there).map(|(key, _)| key).collect()
 }
 

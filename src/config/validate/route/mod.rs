@@ -8,15 +8,17 @@ mod rows;
 mod written;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::clashes::line_of;
 use super::gate::access::{self, AccessLists};
+use super::gate::auth::{self, AuthRules};
 use super::gate::rate::{self, RateLimits};
 use super::owner::KeyOwner;
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
 use crate::config::model::route::{HeaderEdits, PathPattern, RetryOn, Rewrite, RouteMatch, RouteOverrides};
-use crate::config::model::{Protocol, RouteConfig};
+use crate::config::model::{Auth, Protocol, RouteConfig};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::{Condition, RawHeaders, RawOwn, RawRoute};
 use crate::config::report::Report;
@@ -28,8 +30,8 @@ pub(super) fn accept_all(
     raw: &[RawRoute],
     owner: &KeyOwner<'_>,
     targets: &HashMap<&str, Protocol>,
-    headers: &Field<RawHeaders>,
-    (lists, rates): (&AccessLists<'_>, &RateLimits<'_>),
+    (headers, auth_of_all): (&Field<RawHeaders>, Option<&Arc<Auth>>),
+    (lists, rates, rules): (&AccessLists<'_>, &RateLimits<'_>, &AuthRules<'_>),
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> Vec<RouteConfig> {
@@ -66,6 +68,15 @@ pub(super) fn accept_all(
         rows::route(raw, &route, &path, rows);
         route.access =
             access::accept(&raw.access, &format!("{path}.access"), lists, report, rows).unwrap_or_default();
+        route.auth = auth::accept(&raw.auth, &path, auth_of_all, rules, report, rows);
+        if let (Some(rule), Field::Given(Written { value: None, spot })) = (auth_of_all, &raw.auth) {
+            let message = format!(
+                "this route of {} has `auth: off`: {} does not hold for it",
+                owner.told(),
+                quoted(&rule.name)
+            );
+            report.warn(spot, &message);
+        }
         route.rate_limits =
             rate::accept(&raw.rate_limit, &format!("{path}.rate_limit"), true, rates, report, rows);
         if let Field::Given(written) = &raw.mirror {
@@ -180,6 +191,7 @@ fn accept(raw: &RawRoute, targets: &HashMap<&str, Protocol>, report: &mut Report
         matches,
         action: action?,
         access: Vec::new(),
+        auth: None,
         rate_limits: Vec::new(),
         rewrite,
         headers,

@@ -19,7 +19,13 @@ impl Denial {
     /// That of a cause that speaks for itself.
     #[must_use]
     pub fn of(cause: Cause) -> Denial {
-        Denial { cause, status: Some(own::status_of(cause)), lines: Vec::new() }
+        Denial::new(cause, Vec::new())
+    }
+
+    /// One with the status that its cause has, and these lines.
+    #[must_use]
+    pub fn new(cause: Cause, lines: Vec<(&'static str, String)>) -> Denial {
+        Denial { cause, status: Some(own::status_of(cause)), lines }
     }
 
     /// That of a client that an access list does not let in.

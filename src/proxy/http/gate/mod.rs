@@ -2,8 +2,13 @@
 //! the target. What the checks decide by is in `access`, where no HTTP is known.
 
 mod at_the_door;
+pub mod auth;
+pub mod authenticated;
+mod basic;
 mod denial;
+mod forward;
 pub mod rate;
 
 pub use at_the_door::at_the_door;
+pub use auth::Asking;
 pub use denial::Denial;

@@ -8,6 +8,7 @@ use crate::proxy::http::answer_body::AnswerBody;
 use crate::proxy::http::body::{FixedBody, Memory};
 use crate::proxy::http::edge::Edge;
 use crate::proxy::http::gate::Denial;
+use crate::proxy::http::gate::authenticated::GivenAnswer;
 use crate::proxy::http::own;
 use crate::proxy::recording::Recording;
 use crate::route::render;
@@ -88,9 +89,28 @@ pub async fn answer_here<'a, E: Edge>(
     }
     match routed {
         // Whoever calls has taken this way already.
-        Routed::Forward(..) => refuse(ctx, edge, recording, head, None, Cause::Internal).await,
+        Routed::Forward(..) | Routed::Ask(_) => {
+            refuse(ctx, edge, recording, head, None, Cause::Internal).await
+        }
         Routed::Refuse(cause, way) => refuse(ctx, edge, recording, head, way.as_ref(), cause).await,
         Routed::Deny(denial, way) => deny(ctx, edge, recording, head, way.as_ref(), *denial).await,
+        Routed::Relay(given, way) => {
+            let GivenAnswer { head: mut answer, body } = *given;
+            let to_head = head.method() == b"HEAD" || status::has_no_body(answer.status);
+            let mut body = match to_head {
+                true => AnswerBody::Empty,
+                false => AnswerBody::Memory(Box::new(Memory::whole(body, ctx.buffers.clone()))),
+            };
+            recording.settle(Cause::AuthDenied);
+            way.edit_answer(&mut answer, "");
+            match send(edge, recording, &answer, &mut body, false).await {
+                Ok(after) => after,
+                Err(cause) => {
+                    recording.settle(cause);
+                    After::Abort
+                }
+            }
+        }
         Routed::Answer(way) => {
             let to_head = head.method() == b"HEAD";
             let (mut answer, mut body) = match &way.route.config.action {

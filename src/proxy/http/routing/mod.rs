@@ -3,12 +3,14 @@
 use crate::config::model::route::Action;
 use crate::message::{Cause, Head, Record};
 use crate::proxy::http::gate::Denial;
+use crate::proxy::http::gate::authenticated::GivenAnswer;
 use crate::proxy::http::gate::rate::{self, Asker};
 use crate::route::split;
 use crate::snapshot::{Destination, Route};
 
 pub mod answers;
 pub mod found;
+pub mod protected;
 pub mod recent;
 pub mod way;
 
@@ -25,6 +27,10 @@ pub enum Routed<'a> {
     Refuse(Cause, Option<Way<'a>>),
     /// It is not let through; on the way of its route, if it has one.
     Deny(Box<Denial>, Option<Way<'a>>),
+    /// The same, and it gets what the service that was asked about it has answered.
+    Relay(Box<GivenAnswer>, Way<'a>),
+    /// Its client has to show who it is.
+    Ask(Way<'a>),
 }
 
 impl<'a> Routed<'a> {
@@ -32,7 +38,9 @@ impl<'a> Routed<'a> {
     #[must_use]
     pub fn route(&self) -> Option<&'a Route> {
         match self {
-            Routed::Forward(_, way) | Routed::Answer(way) => Some(way.route),
+            Routed::Forward(_, way) | Routed::Answer(way) | Routed::Relay(_, way) | Routed::Ask(way) => {
+                Some(way.route)
+            }
             Routed::Refuse(_, way) | Routed::Deny(_, way) => way.as_ref().map(|way| way.route),
         }
     }
@@ -56,22 +64,46 @@ pub fn routed<'a>(from: Wayfarer<'a>, record: &Record) -> Routed<'a> {
     }
     if !route.rates.is_empty() {
         let asker = Asker { head, client, user: None };
-        if let Err(denial) = rate::of_anybody(route, asker, false, record.head_read, &ctx.cells.rates) {
+        let is_asked = route.auth.is_some();
+        if let Err(denial) = rate::of_anybody(route, asker, is_asked, record.head_read, &ctx.cells.rates) {
             return Routed::Deny(denial, Some(Way::new(from, route, path, client, record)));
         }
     }
-    let destination = match lead(route, listener, head, sender) {
-        Lead::To(place) => route.destinations.get(place),
-        Lead::ByChance(split) => route.destinations.get(split::by_chance(&split.sides, ctx.chance.bits())),
-        Lead::Nowhere => None,
-    };
+    if route.auth.is_some() {
+        return Routed::Ask(Way::new(from, route, path, client, record));
+    }
+    let destination = destination(route, &from, head);
     if let Some(destination) = destination
         && route.is_same_for_requests()
         && is_as_sent(head, &path)
     {
         return Routed::Forward(destination, Way::plain(route));
     }
-    let mut way = Way::new(from, route, path, client, record);
+    led(Way::new(from, route, path, client, record), destination)
+}
+
+/// What becomes of a request whose client has shown who it is.
+fn onward<'a>(way: Way<'a>) -> Routed<'a> {
+    let destination = way.with_head(|from, head| destination(way.route, from, head)).flatten();
+    led(way, destination)
+}
+
+/// Where a request on this route leads; `None`: nowhere.
+#[inline(always)]
+fn destination<'a>(route: &'a Route, from: &Wayfarer<'_>, head: &Head) -> Option<&'a Destination> {
+    match lead(route, from.listener, head, from.sender) {
+        Lead::To(place) => route.destinations.get(place),
+        Lead::ByChance(split) => {
+            route.destinations.get(split::by_chance(&split.sides, from.ctx.chance.bits()))
+        }
+        Lead::Nowhere => None,
+    }
+}
+
+/// What becomes of a request that leads there.
+#[inline(always)]
+fn led<'a>(mut way: Way<'a>, destination: Option<&'a Destination>) -> Routed<'a> {
+    let route = way.route;
     match (&route.config.action, destination) {
         (Action::Redirect(_) | Action::Respond(_), _) => Routed::Answer(way),
         (_, None) => Routed::Refuse(Cause::NoBackend, Some(way)),

@@ -8,6 +8,7 @@ use crate::message::{Head, Record};
 use crate::proxy::WorkerCtx;
 use crate::proxy::head_buffers::HeadBuffer;
 use crate::proxy::http::client::Secured;
+use crate::proxy::http::gate::authenticated::Authenticated;
 use crate::proxy::http::h1::edit::RequestEdits;
 use crate::proxy::http::hash_key::Sender;
 use crate::route::TextFacts;
@@ -46,10 +47,21 @@ struct Particulars<'a> {
     target: &'a str,
     id: u128,
     tls: &'static str,
+    /// Who its client has shown to be.
+    known: Option<Box<Known>>,
     /// Its head as backends get it; `None`: as it came.
     head: Option<Head>,
     /// The lines that a backend gets beside, where those are not the same for every request.
     lines: Option<HeadBuffer>,
+}
+
+/// A client that has shown who it is.
+struct Known {
+    user: String,
+    /// The head of its request with the lines that say so; `None`: there are none.
+    head: Option<Head>,
+    /// Values of `Set-Cookie` for its answer.
+    cookies: Vec<Vec<u8>>,
 }
 
 impl<'a> Way<'a> {
@@ -71,7 +83,8 @@ impl<'a> Way<'a> {
     ) -> Way<'a> {
         let tls = record.tls.map_or("", |tls| tls.version);
         let id = record.id;
-        let particulars = Particulars { from, path, client, target: "", id, tls, head: None, lines: None };
+        let particulars =
+            Particulars { from, path, client, target: "", id, tls, known: None, head: None, lines: None };
         Way { route, particulars: Some(Box::new(particulars)) }
     }
 
@@ -91,7 +104,7 @@ impl<'a> Way<'a> {
             count_dropped(from, edits.write(&facts, &mut lines));
             lines
         });
-        let head = path.map(|path| from.head.with_path(&path));
+        let head = path.map(|path| particulars.asked().with_path(&path));
         (particulars.head, particulars.lines) = (head, lines);
         true
     }
@@ -100,7 +113,43 @@ impl<'a> Way<'a> {
     #[must_use]
     #[inline]
     pub fn head<'h>(&'h self, sent: &'h Head) -> &'h Head {
-        self.particulars.as_ref().and_then(|particulars| particulars.head.as_ref()).unwrap_or(sent)
+        match &self.particulars {
+            Some(particulars) => particulars.head.as_ref().unwrap_or_else(|| particulars.asked()),
+            None => sent,
+        }
+    }
+
+    /// What the request asks for, with the lines that say who its client is; `sent`: as it came.
+    #[must_use]
+    #[inline]
+    pub fn asked<'h>(&'h self, sent: &'h Head) -> &'h Head {
+        self.particulars.as_ref().map_or(sent, |particulars| particulars.asked())
+    }
+
+    /// Notes who its client has shown to be.
+    pub fn admit(&mut self, authenticated: Authenticated) {
+        let Some(particulars) = &mut self.particulars else { return };
+        let Authenticated { user, lines, cookies } = authenticated;
+        let head = (!lines.is_empty()).then(|| {
+            let mut head = particulars.from.head.without(|_| false);
+            for (name, value) in &lines {
+                // Whatever Connection says: no client takes away what it is told about.
+                head.push_ours(name.as_bytes(), value);
+            }
+            head
+        });
+        particulars.known = Some(Box::new(Known { user: user.unwrap_or_default(), head, cookies }));
+    }
+
+    /// The client, as trusted proxies tell it.
+    #[must_use]
+    pub fn client(&self) -> Option<IpAddr> {
+        self.particulars.as_ref().and_then(|particulars| particulars.client)
+    }
+
+    /// Asks something of where it comes from and of its head; `None`: nothing is known of them.
+    pub fn with_head<T>(&self, ask: impl FnOnce(&Wayfarer<'a>, &Head) -> T) -> Option<T> {
+        self.particulars.as_ref().map(|particulars| ask(&particulars.from, particulars.asked()))
     }
 
     /// The lines that go and come on the way to a backend; `None`: none do.
@@ -121,7 +170,7 @@ impl<'a> Way<'a> {
     /// Edits an answer on its way to the client. `backend`: the name of the one that gave it; empty: we did.
     #[inline]
     pub fn edit_answer(&self, answer: &mut Head, backend: &str) {
-        if self.route.answer_edits.is_empty() {
+        if self.route.answer_edits.is_empty() && self.route.auth.is_none() {
             return;
         }
         match &self.particulars {
@@ -145,12 +194,20 @@ impl Particulars<'_> {
     fn edit_answer(&self, route: &Route, answer: &mut Head, backend: &str) {
         let dropped = route.answer_edits.apply(answer, &self.facts(route, backend));
         count_dropped(&self.from, dropped);
+        for cookie in self.known.iter().flat_map(|known| &known.cookies) {
+            answer.push_ours(b"Set-Cookie", cookie);
+        }
+    }
+
+    /// What the client asks for, with the lines that say who it is.
+    fn asked(&self) -> &Head {
+        self.known.as_ref().and_then(|known| known.head.as_ref()).unwrap_or(self.from.head)
     }
 
     fn facts<'f>(&'f self, route: &'f Route, backend: &'f str) -> TextFacts<'f> {
         let secured = self.from.secured.as_deref();
         TextFacts {
-            head: self.from.head,
+            head: self.asked(),
             groups: groups(route, &self.path),
             client: self.client,
             scheme: if secured.is_some() { "https" } else { "http" },
@@ -159,6 +216,7 @@ impl Particulars<'_> {
             backend,
             tls: self.tls,
             subject: secured.map_or("", |secured| &secured.subject),
+            user: self.known.as_ref().map_or("", |known| &known.user),
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::bounds::COUNT_MAX;
 use crate::config::raw::costs::{self, RawLimits, RawTimeouts};
 use crate::config::raw::gate::access::{self, RawAccess};
+use crate::config::raw::gate::auth;
 use crate::config::raw::gate::rate;
 use crate::config::raw::reader::{Reader, Section};
 use crate::config::raw::shape;
@@ -32,6 +33,8 @@ pub(in crate::config) struct RawRoute {
     pub(in crate::config) order: Option<Written<u32>>,
     pub(in crate::config) matches: Field<RouteMatch>,
     pub(in crate::config) access: Field<Vec<RawAccess>>,
+    /// `None` inside: `off`.
+    pub(in crate::config) auth: Field<Option<String>>,
     pub(in crate::config) rate_limit: Field<Vec<Written<String>>>,
     pub(in crate::config) rewrite: Field<Rewrite>,
     pub(in crate::config) headers: Field<RawHeaders>,
@@ -102,6 +105,7 @@ pub(in crate::config::raw) fn walk(node: &Node, reader: &mut Reader<'_>) -> Opti
     let order = section.find("order").and_then(|entry| reader.whole(entry, 0..=COUNT_MAX));
     let name = section.find("name").and_then(|entry| reader.word(entry, NAME_FORM, route_name));
     let access = field(&section, "access", |entry| access::walk(entry, &shape::ACCESS, reader));
+    let auth = field(&section, "auth", |entry| auth::uses(entry, reader));
     let rate_limit = field(&section, "rate_limit", |entry| rate::walk(entry, reader));
     let rewrite =
         field(&section, "rewrite", |entry| rewrite::walk(entry, &shape::ROUTE_REWRITE, groups, reader));
@@ -129,6 +133,7 @@ pub(in crate::config::raw) fn walk(node: &Node, reader: &mut Reader<'_>) -> Opti
         order,
         matches,
         access,
+        auth,
         rate_limit,
         rewrite,
         headers,
