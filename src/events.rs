@@ -38,8 +38,8 @@ pub use logs::{
     access_log_failed, access_log_reopened, access_log_works, events_lost, no_log_file, records_dropped,
 };
 pub use overlay::{
-    overlay_aside, overlay_behind, overlay_changed, overlay_cut, overlay_ended, overlay_laid, overlay_over,
-    overlay_saved, overlay_unkept,
+    blocked, blocked_from_the_start, let_in, overlay_aside, overlay_behind, overlay_changed, overlay_cut,
+    overlay_ended, overlay_laid, overlay_over, overlay_saved, overlay_unkept, unblocked,
 };
 pub use refusals::{RefusalPlace, Refusals};
 pub use reloads::{reload_refused, reload_warning, reloaded, snapshot_swapped, watch_falls_back};

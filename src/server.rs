@@ -12,6 +12,7 @@ use std::time::SystemTime;
 use thiserror::Error;
 use tokio::runtime::Runtime;
 
+use crate::access::Networks;
 use crate::admin::status::rates::STEP;
 use crate::admin::{AdminDoor, AdminListener, Api, Unopened};
 use crate::config::model::Config;
@@ -88,6 +89,18 @@ impl Server {
     /// # Errors
     /// See [`StartError`].
     pub fn start(config: &Config, options: Options) -> Result<Server, StartError> {
+        Server::start_with(config, options, &Arc::default())
+    }
+
+    /// The same where these networks are blocked from the first connection on.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn start_with(
+        config: &Config,
+        options: Options,
+        blocked: &Arc<Networks>,
+    ) -> Result<Server, StartError> {
         let descriptors = socket::raise_descriptor_limit().unwrap_or(1024);
         let affordable =
             usize::try_from(descriptors.saturating_sub(HEADROOM) / 2).unwrap_or(usize::MAX).max(1);
@@ -150,6 +163,7 @@ impl Server {
         for (index, ends, changes, cells, log) in each {
             let plan = WorkerPlan {
                 snapshot: Arc::clone(&snapshot),
+                blocked: Arc::clone(blocked),
                 sockets: sockets.pop().unwrap_or_default(),
                 log,
                 cells,

@@ -25,5 +25,5 @@ pub(super) async fn reload(api: Arc<Api>) -> AdminOutcome {
 
 /// What tells the running state from another one.
 pub(super) fn digest(api: &Api) -> AdminOutcome {
-    Ok(ok(&Digest { digest: api.running.reloader.digest() }))
+    Ok(ok(&Digest { digest: api.running.digest() }))
 }

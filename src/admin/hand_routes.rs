@@ -35,7 +35,7 @@ const IN_FLIGHT_MAX: u64 = 1_000_000;
 pub(super) fn overlay(api: &Api) -> AdminOutcome {
     let ByHand { file, entries, aside, fault } = &*api.running.by_hand();
     let entries = report(file, entries, aside, now_ms());
-    Ok(ok(&OverlayReport { entries, refused: fault.clone() }))
+    Ok(ok(&OverlayReport { entries, blocked: api.running.blocked_reports(), refused: fault.clone() }))
 }
 
 /// `POST /api/v1/overlay/save`.
@@ -171,11 +171,12 @@ pub(super) async fn remove(api: &Arc<Api>, asked: &Question) -> AdminOutcome {
 }
 
 /// `for`: seconds after which the change is over.
-fn lasts(fields: &mut JsonFields) -> Result<Option<Duration>, ProblemDocument> {
+pub(super) fn lasts(fields: &mut JsonFields) -> Result<Option<Duration>, ProblemDocument> {
     Ok(fields.whole("for", 1..=LASTS_MAX)?.map(Duration::from_secs))
 }
 
-fn author(asked: &Question) -> Result<Author, ProblemDocument> {
+/// Who makes a change.
+pub(super) fn author(asked: &Question) -> Result<Author, ProblemDocument> {
     let unknown = |()| ProblemDocument::plain(StatusCode::FORBIDDEN, "a change by hand has an author");
     asked.caller.who.parse().map_err(unknown)
 }

@@ -6,6 +6,7 @@ use hyper::StatusCode;
 
 use super::alias_routes;
 use super::api::Api;
+use super::block_routes;
 use super::config_routes;
 use super::event_routes;
 use super::exchange::answers;
@@ -172,6 +173,27 @@ pub const ROUTES: &[AdminRoute] = &[
         |api, asked| Box::pin(async move { hand_routes::save(&api, &asked).await }),
     )
     .giving("SaveReport"),
+    AdminRoute::read("/api/v1/access/blocked/entries", "All networks that are kept out.", |api, _| {
+        Box::pin(async move { block_routes::blocked(&api) })
+    })
+    .giving("Blocked"),
+    AdminRoute::change(
+        "POST",
+        "/api/v1/access/blocked/entries",
+        Operate,
+        "Keeps a network out, and cuts what it has under way.",
+        |api, asked| Box::pin(async move { block_routes::block(&api, &asked).await }),
+    )
+    .taking_json("Block")
+    .giving("BlockAnswer"),
+    AdminRoute::change(
+        "DELETE",
+        "/api/v1/access/blocked/entries/{network}",
+        Operate,
+        "Lets a network in again.",
+        |api, asked| Box::pin(async move { block_routes::unblock(&api, &asked).await }),
+    )
+    .giving("BlockedEntry"),
     AdminRoute::read(
         "/api/v1/events",
         "The latest events; with Accept: text/event-stream a stream of those to come.",

@@ -35,7 +35,17 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     ("TrialReport", "who:string since_ms:integer window_ms:integer left_ms:integer"),
     ("Confirmed", "file:string before?:string"),
     ("Change", "objects:[string] plan:Plan entries:[Entry]"),
-    ("Overlay", "entries:[Entry] refused?:string"),
+    ("Overlay", "entries:[Entry] blocked:[BlockedEntry] refused?:string"),
+    ("Blocked", "entries:[BlockedEntry] refused?:string"),
+    (
+        "BlockedEntry",
+        "id:integer network:string keep?:boolean author:string at_ms:integer expires_ms?:integer ends_in_ms?:integer",
+    ),
+    (
+        "BlockAnswer",
+        "id:integer network:string keep?:boolean author:string at_ms:integer expires_ms?:integer ends_in_ms?:integer cut:integer",
+    ),
+    ("Block", "network:string for?:integer keep?:boolean force?:boolean"),
     (
         "Entry",
         "id:integer target:string backend?:string field:string value?:any file_value?:string address?:string author:string \
@@ -86,7 +96,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     (
         "StatusProcess",
         "version:string name:string pid:integer config:string? config_number:integer workers:integer started_ms:integer \
-         uptime_ms:integer trial?:TrialReport",
+         uptime_ms:integer blocked:integer trial?:TrialReport",
     ),
     (
         "Webhook",

@@ -54,6 +54,7 @@ pub(super) fn status(api: &Api) -> AdminOutcome {
         workers: reloader.cells.len(),
         started_ms,
         uptime_ms,
+        blocked: api.running.blocked().len(),
         trial: api.running.trial().as_deref().map(trial_report),
     };
     let bound: Vec<(String, String)> =

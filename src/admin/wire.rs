@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::events::EventReport;
-use crate::overlay::EntryReport;
+use crate::overlay::{BlockedReport, EntryReport};
 use crate::reload::plan::Plan;
 
 /// What a change by hand is answered with.
@@ -15,6 +15,26 @@ pub struct ChangeReport {
     pub plan: Plan,
     /// What is changed of these objects by hand now.
     pub entries: Vec<EntryReport>,
+}
+
+/// What somebody is told who has blocked a network.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockAnswer {
+    /// The network, as it is blocked.
+    #[serde(flatten)]
+    pub report: BlockedReport,
+    /// Connections that were cut.
+    pub cut: usize,
+}
+
+/// `GET /api/v1/access/blocked/entries`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockedList {
+    /// All that is blocked, in the order in which it was.
+    pub entries: Vec<BlockedReport>,
+    /// Why nothing can be changed now; absent: it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
 }
 
 /// What an applied config is answered with.

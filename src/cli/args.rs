@@ -147,6 +147,12 @@ pub(super) enum Command {
     /// Remove a backend from its target; what is under way finishes
     #[command(after_help = hand::REMOVE_EXAMPLES)]
     Remove(hand::RemoveOptions),
+    /// Keep an address or a network out: new connections and requests are refused, what is under way is cut
+    #[command(after_help = hand::BLOCK_EXAMPLES)]
+    Block(hand::BlockOptions),
+    /// Let a network in again that was blocked
+    #[command(after_help = hand::UNBLOCK_EXAMPLES)]
+    Unblock(hand::UnblockOptions),
     /// Tell what is changed by hand, beside what the file says
     #[command(after_help = hand::DIFF_EXAMPLES)]
     Diff(hand::DiffOptions),

@@ -57,6 +57,8 @@ pub fn main() -> ExitCode {
         Some(Command::Weight(options)) => running::hand::weight(&options),
         Some(Command::Add(options)) => running::hand::add(&options),
         Some(Command::Remove(options)) => running::hand::remove(&options),
+        Some(Command::Block(options)) => running::block::block(&options),
+        Some(Command::Unblock(options)) => running::block::unblock(&options),
         Some(Command::Diff(options)) => running::hand::diff(&options),
         Some(Command::Save(options)) => running::hand::save(&options),
         Some(Command::Log(options)) => running::log::run(&options),

@@ -76,7 +76,8 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
         }
         None => None,
     };
-    let mut server = Server::start(config, Options::default()).map_err(|error| located(error, rows))?;
+    let mut server = Server::start_with(config, Options::default(), &begun.blocked())
+        .map_err(|error| located(error, rows))?;
     if let Some(control) = server.control().cloned() {
         let _inside = control.enter();
         let (mut terms, mut ints) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);

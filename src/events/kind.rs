@@ -68,6 +68,8 @@ kinds! {
     ByHandAside "by_hand_aside" "A change by hand has no effect.",
     ByHandUnkept "by_hand_unkept" "Changes by hand are refused, since they can't be kept.",
     ByHandBehind "by_hand_behind" "What is over by hand can't be kept yet.",
+    Blocked "blocked" "Somebody is kept out at run time.",
+    LetIn "let_in" "Somebody who was blocked is let in again.",
     JournalCut "journal_cut" "The journal of changes by hand was not whole.",
     WebhookFails "webhook_fails" "A webhook does not take messages.",
     WebhookWorks "webhook_works" "It takes them again.",

@@ -122,3 +122,33 @@ pub fn overlay_cut(torn: usize, damaged: usize) {
         );
     }
 }
+
+/// Logs that somebody is kept out, as `line` says it; `cut`: connections.
+pub fn blocked(author: &str, network: &str, line: &str, cut: usize) {
+    let also = match cut {
+        0 => String::new(),
+        1 => ", 1 connection cut".to_owned(),
+        _ => format!(", {cut} connections cut"),
+    };
+    tracing::info!(kind = EventKind::Blocked.name(), author, network, cut, "blocked {line}{also}");
+}
+
+/// Logs that `author` has let somebody in again who was blocked, as `entry` says.
+pub fn unblocked(author: &str, network: &str, entry: &str) {
+    tracing::info!(kind = EventKind::LetIn.name(), author, network, "unblocked, {author}: {entry}");
+}
+
+/// Logs that somebody is let in again because the time of `entry` is over.
+pub fn let_in(entry: &str) {
+    tracing::info!(kind = EventKind::LetIn.name(), entry, "unblocked, its time is over: {entry}");
+}
+
+/// Logs how many networks are blocked when a process starts.
+pub fn blocked_from_the_start(count: usize) {
+    let networks = if count == 1 { "1 network".to_owned() } else { format!("{count} networks") };
+    tracing::info!(
+        kind = EventKind::Blocked.name(),
+        networks = count,
+        "blocked from the start: {networks}; `evenkeel diff` shows them"
+    );
+}

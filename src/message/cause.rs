@@ -114,6 +114,8 @@ causes! {
     NoRoute = "no_route", 404, Client, "There is nothing here.";
     /// The path is written in a form that is refused.
     BadPath = "bad_path", 400, Client, "The path is written in a form that is not taken here.";
+    /// The client's address was blocked at run time.
+    Blocked = "blocked", 403, Client, "You may not come in.";
     /// `access` of the listener or of the route does not let the client in.
     AccessDenied = "access_denied", 403, Client, "You may not have this.";
 
@@ -225,6 +227,7 @@ impl Cause {
         match self {
             Cause::NoRoute
             | Cause::AccessDenied
+            | Cause::Blocked
             | Cause::RateLimited
             | Cause::AuthRequired
             | Cause::AuthMalformed

@@ -5,9 +5,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::blocked::BlockedReport;
 use super::entry::{EntryField, OverlayEntry};
 use super::lay::Aside;
 use super::reconcile::KEPT;
+use super::rough::rough;
 use super::view::FileView;
 use crate::config::{Loaded, Origin};
 
@@ -16,6 +18,9 @@ use crate::config::{Loaded, Origin};
 pub struct OverlayReport {
     /// All entries, in the order in which they were made.
     pub entries: Vec<EntryReport>,
+    /// Networks that are kept out, in the order in which they were blocked.
+    #[serde(default)]
+    pub blocked: Vec<BlockedReport>,
     /// Why nothing can be changed by hand now; absent: it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
@@ -113,15 +118,5 @@ impl fmt::Display for EntryReport {
             write!(f, ", over in {}", rough(end))?;
         }
         Ok(())
-    }
-}
-
-/// A span as people say it.
-fn rough(ms: u64) -> String {
-    match ms.div_ceil(1000) {
-        seconds @ 0..120 => format!("{seconds}s"),
-        seconds @ 120..7_200 => format!("{}m", seconds / 60),
-        seconds @ 7_200..172_800 => format!("{}h", seconds / 3_600),
-        seconds => format!("{}d", seconds / 86_400),
     }
 }

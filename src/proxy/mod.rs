@@ -20,6 +20,7 @@ use crate::telemetry::access_log::{Handle, Names, WallStart};
 use crate::telemetry::cells::Cells;
 use crate::tick::Tick;
 
+pub mod blocked;
 pub mod client_timer;
 pub mod dial;
 #[cfg(test)]
@@ -35,6 +36,7 @@ pub mod tcp;
 pub mod tolls;
 pub mod tunnels;
 
+use blocked::BlockedClients;
 use head_buffers::HeadBuffers;
 use http::after::After;
 use http::job_futures::JobFutures;
@@ -62,6 +64,8 @@ pub struct WorkerCtx {
     pub tunnels: Tunnels,
     /// Routes that its requests were on lately.
     pub recent_routes: RecentRoutes,
+    /// Who is kept out at run time.
+    pub blocked: BlockedClients,
     /// Where requests wait to be begun.
     pub request_queue: RequestQueue,
     /// Tokens for attempts beyond the first, in the making, by target.
@@ -167,6 +171,7 @@ impl WorkerCtx {
             job_futures: JobFutures::default(),
             recent_routes: RecentRoutes::default(),
             tunnels: Tunnels::new(&ticker),
+            blocked: BlockedClients::default(),
             request_queue: RequestQueue::default(),
             mirrors: Mirrors::default(),
             chance: Chance::new(),

@@ -68,7 +68,13 @@ impl<'a> Recording<'a> {
     fn note_otherwise(&mut self) {
         if self.ending == Ending::Open {
             // Nobody said how it ended: the task was dropped in the middle.
-            self.record.cause = if std::thread::panicking() { Cause::Internal } else { Cause::Shutdown };
+            self.record.cause = if std::thread::panicking() {
+                Cause::Internal
+            } else if self.ctx.blocked.cuts_this() {
+                Cause::Blocked
+            } else {
+                Cause::Shutdown
+            };
         }
         self.ctx.cells.ends.note(self.record);
     }

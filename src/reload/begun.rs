@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::kept::{Found, KeptOverlay};
+use crate::access::Networks;
 use crate::config::Loaded;
 use crate::events;
+use crate::overlay::blocked::{blocked_until_now, networks};
 use crate::overlay::{Aside, Laid, OverlayEntry, lay, reconcile};
 use crate::store::Store;
 
@@ -60,12 +62,24 @@ impl Begun {
                 events::overlay_aside(&entry.to_string(), &why.to_string());
             }
         }
+        let (blocked, let_in) = blocked_until_now(kept.blocked(), now_ms());
+        let_in.iter().for_each(|entry| events::let_in(&entry.to_string()));
+        if !blocked.is_empty() {
+            events::blocked_from_the_start(blocked.len());
+        }
+        kept.hold_blocked(blocked);
         let next_id = kept.next_id();
         kept.hold(&reconciled.entries, next_id);
         if let (Err(unkept), None) = (kept.catch_up(), kept.fault()) {
             events::overlay_behind(&unkept.reason);
         }
         Begun { file, laid, kept }
+    }
+
+    /// Whom it keeps out from its first connection on.
+    #[must_use]
+    pub fn blocked(&self) -> Arc<Networks> {
+        Arc::new(networks(self.kept.blocked()))
     }
 
     /// Without an overlay, and with no place to keep one.

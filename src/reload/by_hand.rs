@@ -19,7 +19,7 @@ use crate::overlay::{
 use crate::targets::Backend;
 
 /// The clock may be set, so it is looked at again after at most so long.
-const GLANCE: Duration = Duration::from_secs(60);
+pub(super) const GLANCE: Duration = Duration::from_secs(60);
 
 /// What somebody wants changed.
 #[derive(Clone, Debug)]
@@ -122,6 +122,10 @@ impl RunningConfig {
 
     /// Ends what is over, whenever something is; ends itself never. Called inside of the control runtime.
     pub async fn keep_time(&self) {
+        tokio::join!(self.end_in_time(), self.let_in_in_time());
+    }
+
+    async fn end_in_time(&self) {
         let (mut changes, mut is_done) = (self.by_hand.subscribe(), true);
         loop {
             let due = next_end(&changes.borrow_and_update().entries).filter(|_| is_done);

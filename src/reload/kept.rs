@@ -9,6 +9,8 @@
 //! 3. Ids are never given twice, also not to those who come after a crash.
 //! 4. What is `paused` is stored and not in force: entries that only the text on trial has ended. A crash is a rollback, and they
 //!    are there again. No entry in force is of the same object and field as one of them.
+//! 5. What is `blocked` has nothing to do with any file: it is changed outside of the turns of configs, in one go under the lock of this
+//!    object. So its numbers are its own, and no turn that goes on meanwhile takes back what it finds there.
 
 #[cfg(test)]
 mod model;
@@ -21,7 +23,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Loaded;
-use crate::overlay::{OverlayEntry, Reconciled, reconcile};
+use crate::overlay::{BlockedEntry, OverlayEntry, Reconciled, reconcile};
 use crate::store::{Store, StoreRecord};
 
 /// A journal of fewer bytes is not worth to be rewritten, but for tests.
@@ -37,6 +39,13 @@ struct Step {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     drop: Vec<u64>,
     next: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    block: Vec<BlockedEntry>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unblock: Vec<u64>,
+    /// As `next`, of those that are blocked; 0 where nothing ever was.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    next_block: u64,
 }
 
 /// Why a change is not kept.
@@ -64,6 +73,9 @@ pub struct KeptOverlay {
     paused: Vec<OverlayEntry>,
     stored: Vec<OverlayEntry>,
     next_id: u64,
+    blocked: Vec<BlockedEntry>,
+    stored_blocked: Vec<BlockedEntry>,
+    next_block: u64,
     /// `Err`: nothing can be kept, and why.
     store: Result<Box<dyn Store>, String>,
 }
@@ -72,24 +84,67 @@ impl KeptOverlay {
     /// One that has nothing and keeps nothing, for this reason.
     #[must_use]
     pub fn unkept(reason: impl Into<String>) -> KeptOverlay {
-        let (entries, paused, stored) = (Vec::new(), Vec::new(), Vec::new());
-        KeptOverlay { entries, paused, stored, next_id: 1, store: Err(reason.into()) }
+        KeptOverlay::of(Replayed::default(), Err(reason.into()))
     }
 
     /// What `store` has.
     #[must_use]
     pub fn load(mut store: Box<dyn Store>) -> (KeptOverlay, Found) {
-        let read = store.load().map_err(|error| error.to_string()).and_then(|kept| {
-            let (entries, next_id) = replay(&kept.records)?;
-            Ok((entries, next_id, Found { torn: kept.torn, damaged: kept.damaged }))
-        });
+        let read = store
+            .load()
+            .map_err(|error| error.to_string())
+            .and_then(|kept| Ok((replay(&kept.records)?, Found { torn: kept.torn, damaged: kept.damaged })));
         match read {
-            Ok((entries, next_id, found)) => {
-                let stored = entries.clone();
-                (KeptOverlay { entries, paused: Vec::new(), stored, next_id, store: Ok(store) }, found)
-            }
+            Ok((replayed, found)) => (KeptOverlay::of(replayed, Ok(store)), found),
             Err(reason) => (KeptOverlay::unkept(reason), Found::default()),
         }
+    }
+
+    fn of(replayed: Replayed, store: Result<Box<dyn Store>, String>) -> KeptOverlay {
+        let Replayed { entries, next_id, blocked, next_block } = replayed;
+        let (stored, stored_blocked) = (entries.clone(), blocked.clone());
+        let paused = Vec::new();
+        KeptOverlay { entries, paused, stored, next_id, blocked, stored_blocked, next_block, store }
+    }
+
+    /// What is blocked, by id.
+    #[must_use]
+    pub fn blocked(&self) -> &[BlockedEntry] {
+        &self.blocked
+    }
+
+    /// The id that the next one gets that is blocked.
+    #[must_use]
+    pub fn next_block(&self) -> u64 {
+        self.next_block
+    }
+
+    /// Keeps `blocked` in the place of what is blocked. When this returns it is kept.
+    ///
+    /// # Errors
+    /// Nothing has changed.
+    pub fn keep_blocked(&mut self, blocked: Vec<BlockedEntry>, next_block: u64) -> Result<(), Unkept> {
+        let before = std::mem::replace(&mut self.blocked, blocked);
+        let next_before = std::mem::replace(&mut self.next_block, next_block);
+        // With the entries as they are in the store: what of theirs is not there yet has its own time.
+        let (stored, next_id) = (self.stored.clone(), self.next_id);
+        self.store(&stored, next_id).inspect_err(|_| {
+            (self.blocked, self.next_block) = (before, next_before);
+        })
+    }
+
+    /// Keeps what is blocked, if it is not kept yet.
+    ///
+    /// # Errors
+    /// It is still not kept.
+    pub fn catch_up_blocked(&mut self) -> Result<(), Unkept> {
+        let (stored, next_id) = (self.stored.clone(), self.next_id);
+        self.store(&stored, next_id)
+    }
+
+    /// These are blocked, kept or not.
+    pub fn hold_blocked(&mut self, blocked: Vec<BlockedEntry>) {
+        self.blocked = blocked;
     }
 
     /// The entries in force, by id.
@@ -167,7 +222,7 @@ impl KeptOverlay {
     /// It is still not kept.
     pub fn catch_up(&mut self) -> Result<(), Unkept> {
         let all = self.all();
-        if self.stored == all { Ok(()) } else { self.store(&all, self.next_id) }
+        self.store(&all, self.next_id)
     }
 
     /// Lets go of the store, for this reason.
@@ -179,14 +234,19 @@ impl KeptOverlay {
         let unkept = |error: &io::Error| Unkept { reason: error.to_string(), is_full: is_full(error) };
         let store =
             self.store.as_mut().map_err(|reason| Unkept { reason: reason.clone(), is_full: false })?;
-        if self.stored == entries {
+        if self.stored == entries && self.stored_blocked == self.blocked {
             return Ok(());
         }
-        let step = step(&self.stored, entries, next_id);
-        store.append(&step).map_err(|error| unkept(&error))?;
+        let (put, drop) = step(&self.stored, entries, |entry| entry.id);
+        let (block, unblock) = step(&self.stored_blocked, &self.blocked, |entry| entry.id);
+        let next_block = self.next_block;
+        let step = Step { put, drop, next: next_id, block, unblock, next_block };
+        store.append(&json(&step)).map_err(|error| unkept(&error))?;
         self.stored = entries.to_vec();
+        self.stored_blocked.clone_from(&self.blocked);
         if store.size() > WORTH {
-            let whole = whole(entries, next_id);
+            let (put, block) = (entries.to_vec(), self.blocked.clone());
+            let whole = json(&Step { put, block, next: next_id, next_block, ..Step::default() });
             if store.size() / SLACK > whole.len() as u64 {
                 // The old one is as good, if longer.
                 let _ = store.compact(&[whole]);
@@ -208,17 +268,17 @@ pub(super) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
-/// The step from `before` to `after`.
-fn step(before: &[OverlayEntry], after: &[OverlayEntry], next: u64) -> StoreRecord {
-    let old: BTreeMap<u64, &OverlayEntry> = before.iter().map(|entry| (entry.id, entry)).collect();
-    let ids: HashSet<u64> = after.iter().map(|entry| entry.id).collect();
-    let put = after.iter().filter(|entry| old.get(&entry.id) != Some(entry)).cloned().collect();
-    let drop = old.keys().copied().filter(|id| !ids.contains(id)).collect();
-    json(&Step { put, drop, next })
+/// The step from `before` to `after`: what is put, and what is dropped.
+fn step<T: Clone + PartialEq>(before: &[T], after: &[T], id: impl Fn(&T) -> u64) -> (Vec<T>, Vec<u64>) {
+    let old: BTreeMap<u64, &T> = before.iter().map(|entry| (id(entry), entry)).collect();
+    let ids: HashSet<u64> = after.iter().map(&id).collect();
+    let put = after.iter().filter(|entry| old.get(&id(entry)) != Some(entry)).cloned().collect();
+    (put, old.into_keys().filter(|id| !ids.contains(id)).collect())
 }
 
-fn whole(entries: &[OverlayEntry], next: u64) -> StoreRecord {
-    json(&Step { put: entries.to_vec(), drop: Vec::new(), next })
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde has it so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn json(step: &Step) -> StoreRecord {
@@ -227,18 +287,38 @@ fn json(step: &Step) -> StoreRecord {
 }
 
 /// What comes of all records, one after the other.
-fn replay(records: &[StoreRecord]) -> Result<(Vec<OverlayEntry>, u64), String> {
-    let (mut entries, mut next_id) = (BTreeMap::new(), 1);
+struct Replayed {
+    entries: Vec<OverlayEntry>,
+    next_id: u64,
+    blocked: Vec<BlockedEntry>,
+    next_block: u64,
+}
+
+impl Default for Replayed {
+    fn default() -> Replayed {
+        Replayed { entries: Vec::new(), next_id: 1, blocked: Vec::new(), next_block: 1 }
+    }
+}
+
+fn replay(records: &[StoreRecord]) -> Result<Replayed, String> {
+    let (mut entries, mut blocked) = (BTreeMap::new(), BTreeMap::new());
+    let (mut next_id, mut next_block) = (1, 1);
     for record in records {
         let step: Step = serde_json::from_slice(record)
             .map_err(|error| format!("the journal has what this version does not know: {error}"))?;
         for id in step.drop {
             entries.remove(&id);
         }
+        for id in step.unblock {
+            blocked.remove(&id);
+        }
         entries.extend(step.put.into_iter().map(|entry| (entry.id, entry)));
-        next_id = next_id.max(step.next);
+        blocked.extend(step.block.into_iter().map(|entry| (entry.id, entry)));
+        (next_id, next_block) = (next_id.max(step.next), next_block.max(step.next_block));
     }
-    let entries: Vec<OverlayEntry> = entries.into_values().collect();
+    let (entries, blocked): (Vec<OverlayEntry>, Vec<BlockedEntry>) =
+        (entries.into_values().collect(), blocked.into_values().collect());
     let next_id = entries.last().map_or(next_id, |last| next_id.max(last.id + 1));
-    Ok((entries, next_id))
+    let next_block = blocked.last().map_or(next_block, |last| next_block.max(last.id + 1));
+    Ok(Replayed { entries, next_id, blocked, next_block })
 }

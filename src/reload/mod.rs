@@ -7,6 +7,8 @@
 pub mod addresses;
 pub mod background;
 pub mod begun;
+pub mod blocking;
+pub mod blocks;
 pub mod bound;
 pub mod by_hand;
 pub mod difference;
@@ -122,6 +124,8 @@ pub struct Reloader {
     pub limits: Arc<ConnectionLimits>,
     /// What each worker counts in.
     pub cells: Vec<Arc<Cells>>,
+    /// How workers are told things; a turn that goes on keeps nobody from it.
+    pub worker_ends: Vec<ChangeSender>,
     /// Who may come to the admin API over TCP; only reloads change it.
     pub admin: watch::Sender<Option<Arc<AdminAccess>>>,
     /// Who is told of events by HTTP; only reloads change it.
@@ -154,6 +158,7 @@ impl Reloader {
         deployed: Deployed,
     ) -> Reloader {
         let cells = deployed.workers.iter().map(|worker| Arc::clone(&worker.cells)).collect();
+        let worker_ends = deployed.workers.iter().map(|worker| worker.changes.clone()).collect();
         let admin = watch::Sender::new(deployed.config.admin.clone());
         let webhooks = watch::Sender::new(deployed.config.webhooks.clone());
         let state = Mutex::new(State { deployed, probes: None, is_closed: false });
@@ -161,6 +166,7 @@ impl Reloader {
             snapshots,
             limits,
             cells,
+            worker_ends,
             admin,
             webhooks,
             webhook_board: WebhookBoard::default(),

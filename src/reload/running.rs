@@ -17,6 +17,7 @@ use tokio::sync::{Mutex, watch};
 
 use super::background::background;
 use super::begun::{Begun, ByHand, now_ms};
+use super::blocks::Blocks;
 use super::difference::difference;
 use super::fault::Fault;
 use super::kept::KeptOverlay;
@@ -60,6 +61,8 @@ pub struct RunningConfig {
     pub(super) trial: watch::Sender<Option<Arc<TrialView>>>,
     /// What is changed by hand, for who looks at it: as it is after each turn.
     pub(super) by_hand: watch::Sender<Arc<ByHand>>,
+    /// Who is kept out, which is no matter of any turn.
+    pub(super) blocks: Arc<Blocks>,
 }
 
 /// What has become of the turns so far.
@@ -76,7 +79,7 @@ pub(super) struct ConfigInForce {
     pub(super) file: Arc<Loaded>,
     /// That with the overlay laid over it.
     pub(super) laid: Laid,
-    /// The overlay. It is locked for no longer than a step takes, by who has the turn.
+    /// The overlay. It is locked for no longer than a step takes, by who has the turn, or blocks somebody.
     pub(super) kept: Arc<std::sync::Mutex<KeptOverlay>>,
     /// It is on trial, and this is how to get back.
     pub(super) trial: Option<ConfigTrial>,
@@ -135,13 +138,16 @@ impl RunningConfig {
     #[must_use]
     pub fn new(reloader: Arc<Reloader>, loader: Loader, tune: Tune, begun: Begun) -> RunningConfig {
         let Begun { file, laid, kept } = begun;
-        let force = ConfigInForce { file, laid, kept: Arc::new(std::sync::Mutex::new(kept)), trial: None };
+        let kept = Arc::new(std::sync::Mutex::new(kept));
+        let blocks = Arc::new(Blocks::new(Arc::clone(&kept), reloader.worker_ends.clone()));
+        let force = ConfigInForce { file, laid, kept, trial: None };
         let files = watch::Sender::new(force.watched(&force.file.files));
         let by_hand = watch::Sender::new(Arc::new(force.by_hand()));
         let last = LastTurn { covers: 0, outcome: Ok(Arc::default()), force };
         let (asked, last) = (AtomicU64::new(0), Mutex::new(last));
         let trial = watch::Sender::new(None);
-        RunningConfig { reloader, place: None, loader, texts: None, tune, asked, last, files, trial, by_hand }
+        let (place, texts) = (None, None);
+        RunningConfig { reloader, place, loader, texts, tune, asked, last, files, trial, by_hand, blocks }
     }
 
     /// The same where the config lies in this file, so that another one can take its place.

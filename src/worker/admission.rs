@@ -1,16 +1,19 @@
 //! Where an accepted connection becomes a task: takes a slot, spawns, forgets.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::io;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use slab::Slab;
-use tokio::task::{AbortHandle, spawn_local};
+use tokio::task::{AbortHandle, Id, spawn_local};
 use tokio_util::task::TaskTracker;
 
+use crate::access::{NetworkVerdict, Networks};
 use crate::config::model::Protocol;
-use crate::message::{ListenerId, Record, RecordKind};
+use crate::message::{ListenerId, Peer, Record, RecordKind};
 use crate::proxy::WorkerCtx;
 use crate::proxy::http::client::Client;
 use crate::proxy::http::connection::{dismiss, serve, turn_away};
@@ -37,31 +40,42 @@ pub(super) struct Admitter {
 
 /// The tasks of the connections that are served.
 #[derive(Default)]
-struct Tasks(RefCell<Slab<(ListenerId, AbortHandle)>>);
+struct Tasks(RefCell<Slab<ConnectionTask>>);
+
+struct ConnectionTask {
+    listener: ListenerId,
+    peer: Option<IpAddr>,
+    handle: AbortHandle,
+}
 
 impl Tasks {
-    /// Spawns what `work` makes as a connection of `listener`; it keeps what it is given until it ends.
+    /// Spawns what `work` makes as the connection of `peer`; it keeps what it is given until it ends.
     fn spawn<W: Future<Output = ()> + 'static>(
         self: &Rc<Tasks>,
-        listener: ListenerId,
+        peer: &Peer,
         work: impl FnOnce(Listed) -> W,
     ) {
         let mut tasks = self.0.borrow_mut();
         let entry = tasks.vacant_entry();
         // It does not run before this turn is over.
         let task = spawn_local(work(Listed { tasks: Rc::clone(self), place: entry.key() }));
-        entry.insert((listener, task.abort_handle()));
+        let client = peer.client.map(|client| client.ip);
+        entry.insert(ConnectionTask { listener: peer.listener, peer: client, handle: task.abort_handle() });
     }
 
-    /// Ends the tasks of a listener; says how many there were.
-    fn abort(&self, listener: ListenerId) -> usize {
+    /// Ends those that are `meant`; says which.
+    fn abort(&self, meant: impl Fn(&ConnectionTask) -> bool) -> Vec<Id> {
         let tasks = self.0.borrow();
-        let of_it: Vec<AbortHandle> =
-            tasks.iter().filter(|(_, (of, _))| *of == listener).map(|(_, (_, task))| task.clone()).collect();
+        let those = tasks.iter().map(|(_, task)| task).filter(|task| meant(task));
+        let those: Vec<AbortHandle> = those.map(|task| task.handle.clone()).collect();
         // One that is dropped at once takes itself out.
         drop(tasks);
-        of_it.iter().for_each(AbortHandle::abort);
-        of_it.len()
+        those.iter().for_each(AbortHandle::abort);
+        those.iter().map(AbortHandle::id).collect()
+    }
+
+    fn ids(&self) -> HashSet<Id> {
+        self.0.borrow().iter().map(|(_, task)| task.handle.id()).collect()
     }
 }
 
@@ -88,10 +102,32 @@ impl Admitter {
 
     /// Cuts the connections of a listener whose time is up; each leaves its record.
     pub(super) fn cut(&self, listener: ListenerId) {
-        let cut = self.tasks.abort(listener);
+        let cut = self.tasks.abort(|task| task.listener == listener).len();
         if cut > 0 {
             self.ctx.cells.refusals.cut(listener, cut);
         }
+    }
+
+    /// Cuts the connections of clients in `networks`, and those on which a trusted proxy has sent a request for one of them that is
+    /// under way. Says how many.
+    pub(super) fn cut_clients(&self, networks: &Networks) -> usize {
+        if networks.is_empty() {
+            return 0;
+        }
+        let blocked = &self.ctx.blocked;
+        let there = self.tasks.ids();
+        blocked.forget_cut(|task| there.contains(task));
+        let proxied = blocked.tasks_for(networks);
+        let is_in = |peer| networks.verdict(peer) == Some(NetworkVerdict::Deny);
+        let meant = |task: &ConnectionTask| {
+            let id = task.handle.id();
+            // Once is enough for those that have had no turn since.
+            !blocked.has_cut(id) && (task.peer.is_some_and(is_in) || proxied.contains(&id))
+        };
+        let cut = self.tasks.abort(meant);
+        let count = cut.len();
+        blocked.note_cut(cut);
+        count
     }
 
     /// Whether the process has room for one more connection.
@@ -117,7 +153,9 @@ impl Admitter {
         let speaks_at_once = listener.config.protocol == Protocol::Http && listener.tls.is_none();
         let is_tried = speaks_at_once && self.ctx.promptness.expects();
         let stream = if is_tried { socket.into_fresh_stream() } else { socket.into_stream() }?;
-        let denial = at_the_door(&listener, peer.client.map(|client| client.ip)).map(Denial::by_address);
+        let address = peer.client.map(|client| client.ip);
+        let blocked = self.ctx.blocked.refusal(address).map(Denial::of);
+        let denial = blocked.or_else(|| at_the_door(&listener, address).map(Denial::by_address));
         let denied = denial.as_ref().map(|denial| denial.cause);
         let is_tcp = listener.config.protocol == Protocol::Tcp;
         let slot = ConnectionSlot::take(&self.limits, &self.ctx, &listener.state, &peer, denied);
@@ -134,14 +172,14 @@ impl Admitter {
             // Each future is as small as it can be: thousands of them are idle.
             (None, true) => {
                 let client = Client::new(ctx, stream, peer, listener, None);
-                self.tasks.spawn(peer.listener, |listed| async move {
+                self.tasks.spawn(&peer, |listed| async move {
                     let (_listed, _tracked, _slot) = (listed, tracked, slot);
                     serve(client).await;
                 });
             }
             (None, false) => {
                 let greeting = Box::pin(greet(ctx, stream, peer, listener));
-                self.tasks.spawn(peer.listener, |listed| async move {
+                self.tasks.spawn(&peer, |listed| async move {
                     let (_listed, _tracked, _slot) = (listed, tracked, slot);
                     if let Some(client) = greeting.await {
                         serve(client).await;
@@ -150,7 +188,6 @@ impl Admitter {
             }
             // Nothing can be said before a handshake, and whoever may not come in is worth none.
             (Some(denial), false) if denied.is_some() => {
-                let is_tcp = listener.config.protocol == Protocol::Tcp;
                 let kind = if is_tcp { RecordKind::Tcp } else { RecordKind::Http };
                 let mut record = Record { kind, id: ctx.request_id(), ..peer.record() };
                 Recording::new(&ctx, None, &mut record).settle(denial.cause);
@@ -181,7 +218,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
-    use crate::message::{Cause, Peer};
+    use crate::message::{Cause, ClientAddress};
     use crate::net::socket::Accepted;
     use crate::proxy::fixtures::{context, here};
 
@@ -205,5 +242,80 @@ mod tests {
             assert_eq!(admitter.turned_away.get(), TURNED_AWAY);
             assert_eq!(ctx.cells.ended_with(Cause::TooManyConnections), 8, "they are told in passing");
         });
+    }
+
+    /// Connections from four addresses, orders with and without a cut, and turns of the event loop, in any order.
+    #[test]
+    fn whoever_is_blocked_is_out_whenever_he_came() {
+        const NETWORKS: [&str; 4] = ["10.0.0.0/32", "10.0.0.0/31", "10.0.0.2/32", "10.0.0.0/30"];
+        let options = tokio::runtime::LocalOptions::default();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build_local(options);
+        let runtime = runtime.expect("a runtime");
+        let network = |number: usize| NETWORKS[number].parse::<ipnet::IpNet>().expect("a network");
+        let table = |all: &[usize]| {
+            let all: Vec<_> = all.iter().map(|number| network(*number)).collect();
+            Arc::new(Networks::new(&[], &all))
+        };
+        let client = |number: u8| IpAddr::from([10, 0, 0, number]);
+        for seed in 0..200u64 {
+            let mut draw = {
+                let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+                move |end: u64| {
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    state % end
+                }
+            };
+            runtime.block_on(async {
+                let ctx = context();
+                let limits = ConnectionLimits::new(1_000);
+                let admitter = Admitter::new(Rc::clone(&ctx), Arc::clone(&limits), TaskTracker::new());
+                let (mut far, mut blocked, mut alive) = (Vec::new(), Vec::new(), Vec::<u8>::new());
+                for step in 0..30 {
+                    let number = draw(4) as usize;
+                    match draw(5) {
+                        0 => {
+                            let keep = draw(3) == 0;
+                            blocked.push(number);
+                            ctx.blocked.replace(table(&blocked));
+                            let cut = if keep { table(&[]) } else { table(&[number]) };
+                            let before = alive.len();
+                            alive.retain(|one| keep || !network(number).contains(&client(*one)));
+                            let cuts = admitter.cut_clients(&cut);
+                            assert_eq!(cuts, before - alive.len(), "seed {seed}, step {step}");
+                        }
+                        1 => {
+                            blocked.retain(|one| *one != number);
+                            ctx.blocked.replace(table(&blocked));
+                        }
+                        _ => {
+                            let (near, other) = UnixStream::pair().expect("a pair of sockets");
+                            near.set_nonblocking(true).expect("a socket");
+                            far.push(other);
+                            let ip = client(number as u8);
+                            let peer = Peer { client: Some(ClientAddress::new(ip, 1)), ..Peer::default() };
+                            let (socket, listener) = (Accepted::Unix(near), Arc::clone(&*here(&ctx)));
+                            admitter.admit(NewConnection { socket, peer, listener }).expect("it is taken");
+                            if !blocked.iter().any(|one| network(*one).contains(&ip)) {
+                                alive.push(number as u8);
+                            }
+                        }
+                    }
+                    // Now and then nobody has had a turn since; what was told to end is listed until it has.
+                    if draw(2) == 0 {
+                        for _ in 0..4 {
+                            tokio::task::yield_now().await;
+                        }
+                        let tasks = admitter.tasks.0.borrow();
+                        let mut listed: Vec<_> = tasks.iter().filter_map(|(_, task)| task.peer).collect();
+                        let mut expected: Vec<_> = alive.iter().map(|one| client(*one)).collect();
+                        listed.sort();
+                        expected.sort();
+                        assert_eq!(listed, expected, "seed {seed}, step {step}");
+                    }
+                }
+            });
+        }
     }
 }

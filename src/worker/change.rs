@@ -8,7 +8,9 @@
 //!    drain: it accepts what is queued, then closes.
 //! 3. Who is cut at the end of a listener's time is a connection of that very listener: its number is nobody else's while
 //!    the one who cuts holds its state.
-//! 4. A Record is written to the access log that the worker has when it ends, whatever it was begun under. Going over, a worker
+//! 4. Who is blocked is one table for all workers, never changed and replaced whole. A worker takes it and cuts in one turn of its event
+//!    loop ([`BlockOrder`]); [`blocked`](crate::proxy::blocked) says why nobody slips between.
+//! 5. A Record is written to the access log that the worker has when it ends, whatever it was begun under. Going over, a worker
 //!    hands over all that it holds; what finds no room goes back with [`Before`], and none is lost.
 
 use std::collections::HashMap;
@@ -22,6 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_local;
 use tokio::time::sleep;
 
+use crate::access::Networks;
 use crate::lasting::Vital;
 use crate::message::ListenerId;
 use crate::net::now;
@@ -75,8 +78,20 @@ pub struct Before {
     pub spent: Duration,
 }
 
+/// Others are blocked from now on.
+pub struct BlockOrder {
+    /// All of them, the same for all workers.
+    pub table: Arc<Networks>,
+    /// Those of them whose requests under way and tunnels are cut.
+    pub cut: Arc<Networks>,
+    /// Is told once this is in force and everything is told to end: how many connections that was.
+    pub done: oneshot::Sender<usize>,
+}
+
 /// What a worker is told.
 pub enum WorkerNews {
+    /// Others are blocked.
+    Blocked(BlockOrder),
     /// Another config.
     Change(Box<Change>),
     /// Backends leave, or stay after all, without one: their words have changed.
@@ -130,6 +145,14 @@ impl Accepting {
         self.loops.insert(id, accept_loop.orders());
         tasks.spawn_until("accept loop", accept_loop.run());
         Ok(())
+    }
+
+    /// Keeps out whom `order` blocks, and cuts what they have under way.
+    pub(super) fn block(&self, order: BlockOrder) {
+        let BlockOrder { table, cut, done } = order;
+        self.ctx.blocked.replace(table);
+        // Whoever asked may have gone.
+        let _ = done.send(self.admitter.cut_clients(&cut));
     }
 
     /// Goes over to another config.

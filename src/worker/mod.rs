@@ -19,6 +19,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio_util::task::TaskTracker;
 
+use crate::access::Networks;
 use crate::events;
 use crate::lasting::Vital;
 use crate::message::Cause;
@@ -35,7 +36,7 @@ use crate::telemetry::cells::Cells;
 use admission::Admitter;
 use change::Accepting;
 
-pub use change::{Before, Change, ChangeSender, Changes, Turnover, WorkerNews, changes};
+pub use change::{Before, BlockOrder, Change, ChangeSender, Changes, Turnover, WorkerNews, changes};
 pub use handover::{Ends, link};
 pub use listen::{Socket, SocketId, SocketKind};
 
@@ -50,6 +51,8 @@ const FLUSH: Duration = Duration::from_millis(250);
 pub struct WorkerPlan {
     /// The config in force.
     pub snapshot: Arc<Snapshot>,
+    /// Networks that are blocked from its first connection on.
+    pub blocked: Arc<Networks>,
     /// Its listening sockets.
     pub sockets: Vec<Socket>,
     /// Its metric cells.
@@ -87,9 +90,11 @@ pub struct Ended {
 pub fn run(plan: WorkerPlan) -> io::Result<Ended> {
     let WorkerPlan { snapshot, sockets, cells, log, idle_total, limits, ends, changes, .. } = plan;
     let (shutdown, patience, raw_relay) = (plan.shutdown, plan.patience, plan.raw_relay);
+    let blocked = plan.blocked;
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
     let outcome = runtime.block_on(async {
         let ctx = WorkerCtx::new(snapshot, Pool::new(idle_total), Arc::clone(&cells), log, raw_relay);
+        ctx.blocked.replace(blocked);
         serve(&ctx, sockets, limits, ends, changes, &shutdown, patience).await
     });
     // Drops every task that is left; each leaves its record as cut. The last one to go lets go of the access
@@ -150,9 +155,12 @@ async fn serve(
                 loops.change(*change, &mut accepting)?;
             }
             WorkerNews::Departing(backends) => ctx.tunnels.look(&backends),
+            WorkerNews::Blocked(order) => loops.block(order),
         }
     }
     let before = ctx.cells.ended_with(Cause::Shutdown);
+    // Whoever still says something is not to wait for an answer.
+    drop(changes);
     // From here on only accept loops hold the neighbours, and the others' mailboxes end when those have.
     drop(loops);
     ctx.drain();

@@ -35,6 +35,8 @@ fn help_of_every_command_shows_an_example() {
             "weight",
             "add",
             "remove",
+            "block",
+            "unblock",
             "diff",
             "save",
             "log",

@@ -19,6 +19,7 @@ mod auth_forward;
 mod auth_lab;
 mod balance_hash;
 mod balance_load;
+mod blocked;
 mod by_hand;
 mod by_hand_commands;
 mod by_hand_full;

@@ -75,7 +75,14 @@ fn every_answer_is_what_the_document_says_of_it() {
         ("PATCH", web, json!({"max_in_flight": 7, "for": 3_600})),
         ("PATCH", backend, json!({"state": "drain", "weight": 5})),
         ("POST", "/api/v1/targets/{target}/backends", json!({"url": url(2), "name": "b2", "weight": 3})),
+        (
+            "POST",
+            "/api/v1/access/blocked/entries",
+            json!({"network": "192.0.2.0/24", "for": 60, "keep": true}),
+        ),
+        ("GET", "/api/v1/access/blocked/entries", Value::Null),
         ("GET", "/api/v1/overlay", Value::Null),
+        ("DELETE", "/api/v1/access/blocked/entries/{network}", Value::Null),
         ("GET", "/api/v1/events?limit=50", Value::Null),
         ("DELETE", backend, Value::Null),
         ("POST", "/goloadbalance/remove_server", json!({"host": url(2)})),
@@ -116,6 +123,7 @@ fn every_answer_is_what_the_document_says_of_it() {
     }
     for (method, path, body) in asked {
         let line = format!("{method} {}", path.replace("{target}", "web").replace("{backend}", "b0"));
+        let line = line.replace("{network}", "192.0.2.0%2F24");
         let bytes = match &body {
             Value::Null => Vec::new(),
             Value::String(text) => text.clone().into_bytes(),

@@ -1,6 +1,6 @@
 //! The admin API over TCP, with TLS where that is asked for.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use super::guest_list::{GuestList, GuestPlace};
 use super::revocable::revocable;
 use crate::admin::api::Api;
 use crate::admin::exchange::answers::{self, AdminAnswer};
+use crate::admin::exchange::caller::Caller;
 use crate::admin::exchange::problem_document::ProblemDocument;
 use crate::config::model::{AdminAccess, Bind, Protocol};
 use crate::events;
@@ -151,7 +152,8 @@ async fn welcome(
 ) {
     // Answers are short, and a line of an event stream is not to wait for the next.
     let _ = stream.set_nodelay(true);
-    let respond = |request| respond(&api, request);
+    let address = stream.peer_addr().ok().map(|address| address.ip());
+    let respond = |request| respond(&api, address, request);
     let Some(acceptor) = acceptor else {
         return converse(stream, &place, true, &drains, respond).await;
     };
@@ -165,7 +167,11 @@ async fn welcome(
 }
 
 /// The answer to a request, by what the config in force says of who may come.
-async fn respond(api: &Arc<Api>, request: Request<ArrivingBody<Incoming>>) -> AdminAnswer {
+async fn respond(
+    api: &Arc<Api>,
+    address: Option<IpAddr>,
+    request: Request<ArrivingBody<Incoming>>,
+) -> AdminAnswer {
     let (parts, body) = request.into_parts();
     let mut changes = api.running.reloader.admin.subscribe();
     let access = changes.borrow_and_update().clone();
@@ -175,7 +181,7 @@ async fn respond(api: &Arc<Api>, request: Request<ArrivingBody<Incoming>>) -> Ad
     };
     match caller_of(&parts, &access) {
         Ok(caller) => {
-            let answer = api.answer(Request::from_parts(parts, body), caller).await;
+            let answer = api.answer(Request::from_parts(parts, body), Caller { address, ..caller }).await;
             revocable(answer, changes)
         }
         Err(problem) => answers::problem(&problem),

@@ -1,5 +1,7 @@
 //! Who asks, and what of it is allowed.
 
+use std::net::IpAddr;
+
 use crate::config::model::Scope;
 
 /// Who asks.
@@ -11,24 +13,26 @@ pub struct Caller {
     pub scope: Scope,
     /// It came over the unix socket.
     pub is_local: bool,
+    /// From where; `None`: over the unix socket.
+    pub address: Option<IpAddr>,
 }
 
 impl Caller {
     /// The user `uid`, over the unix socket: every right.
     #[must_use]
     pub fn user(uid: u32) -> Caller {
-        Caller { who: format!("uid {uid}"), scope: Scope::Configure, is_local: true }
+        Caller { who: format!("uid {uid}"), scope: Scope::Configure, is_local: true, address: None }
     }
 
     /// Whoever has the token of this name.
     #[must_use]
     pub fn token(name: &str, scope: Scope) -> Caller {
-        Caller { who: format!("token {name}"), scope, is_local: false }
+        Caller { who: format!("token {name}"), scope, is_local: false, address: None }
     }
 
     /// Somebody over TCP who has said nothing of itself.
     #[must_use]
     pub fn anonymous(scope: Scope) -> Caller {
-        Caller { who: "anonymous".to_owned(), scope, is_local: false }
+        Caller { who: "anonymous".to_owned(), scope, is_local: false, address: None }
     }
 }

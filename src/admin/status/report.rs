@@ -67,6 +67,9 @@ pub struct ProcessReport {
     pub started_ms: u64,
     /// How long ago that is.
     pub uptime_ms: u64,
+    /// Networks that are kept out at run time.
+    #[serde(default)]
+    pub blocked: usize,
     /// The trial that the config in force is on; `None`: it is on none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<TrialReport>,

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
+use ipnet::IpNet;
 
 use super::running::AskOptions;
+use crate::overlay::blocked::network_of;
 
 macro_rules! examples {
     ($name:ident, $lines:literal) => {
@@ -51,6 +53,27 @@ examples!(
   evenkeel remove web/b2 --now"
 );
 
+pub(in crate::cli) const BLOCK_EXAMPLES: &str = "Examples:
+  evenkeel block 192.0.2.7
+  evenkeel block 192.0.2.0/24 --for 1h
+  evenkeel block 2001:db8::/32 --keep
+
+New connections and requests are refused (403), what is under way and tunnels are cut, on all listeners and at once. It holds over
+reloads, restarts and crashes until its time is over or `evenkeel unblock` takes it back; `evenkeel diff` shows it.
+
+Exit status:
+  0  it is done
+  1  it was refused and nothing has changed; or the output could not be written
+  2  a wrong command line, or no process, several, or one that does not answer";
+
+pub(in crate::cli) const UNBLOCK_EXAMPLES: &str = "Examples:
+  evenkeel unblock 192.0.2.0/24
+
+Exit status:
+  0  it is done
+  1  it is not blocked; or the output could not be written
+  2  a wrong command line, or no process, several, or one that does not answer";
+
 pub(in crate::cli) const DIFF_EXAMPLES: &str = "Examples:
   evenkeel diff
   evenkeel diff --json
@@ -59,6 +82,7 @@ What the lines begin with:
   +  a backend that is in no file
   -  a backend of the file that is removed
   ~  a value in the place of the one in the file
+  !  a network that is kept out
 
 Exit status:
   0  nothing is changed by hand
@@ -189,6 +213,34 @@ pub(in crate::cli) struct RemoveOptions {
     pub(in crate::cli) hand: HandOptions,
 }
 
+/// Options of `block`.
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct BlockOptions {
+    /// An address or a network
+    #[arg(value_name = "CIDR", value_parser = network)]
+    pub(in crate::cli) network: IpNet,
+    /// Leave what is under way, and tunnels; the next request is refused
+    #[arg(long)]
+    pub(in crate::cli) keep: bool,
+    /// Also where it has addresses of a trusted proxy
+    #[arg(long)]
+    pub(in crate::cli) force: bool,
+    /// For how long, and where.
+    #[command(flatten)]
+    pub(in crate::cli) hand: HandOptions,
+}
+
+/// Options of `unblock`.
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct UnblockOptions {
+    /// The network, as it was blocked
+    #[arg(value_name = "CIDR", value_parser = network)]
+    pub(in crate::cli) network: IpNet,
+    /// Where.
+    #[command(flatten)]
+    pub(in crate::cli) asking: AskOptions,
+}
+
 /// Options of `diff`.
 #[derive(Debug, ClapArgs)]
 pub(in crate::cli) struct DiffOptions {
@@ -220,6 +272,10 @@ fn weight(text: &str) -> Result<WeightWord, String> {
     }
     let number = text.parse().ok().filter(|number| *number <= 256);
     number.map(WeightWord::Number).ok_or_else(|| "a whole number from 0 to 256, or `file`".to_owned())
+}
+
+fn network(text: &str) -> Result<IpNet, String> {
+    network_of(text)
 }
 
 fn lasting(text: &str) -> Result<Duration, String> {

@@ -80,7 +80,11 @@ pub(in crate::cli) fn diff(options: &DiffOptions) -> anyhow::Result<ExitCode> {
     }
     let report: OverlayReport = understood(&heard)?;
     output::print(&if *json { as_it_is(&heard) } else { shown(&report) })?;
-    Ok(if report.entries.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.entries.is_empty() && report.blocked.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 pub(in crate::cli) fn save(options: &SaveOptions) -> anyhow::Result<ExitCode> {
@@ -115,7 +119,8 @@ fn saved(report: &SaveReport) -> String {
 
 fn shown(report: &OverlayReport) -> String {
     let mut text: String = report.entries.iter().map(|entry| format!("{entry}\n")).collect();
-    if report.entries.is_empty() {
+    text.extend(report.blocked.iter().map(|entry| format!("{entry}\n")));
+    if text.is_empty() {
         text += "nothing is changed by hand\n";
     }
     if let Some(reason) = &report.refused {
@@ -133,7 +138,7 @@ fn seconds(span: Duration) -> u64 {
     span.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX)
 }
 
-fn with_time(mut body: Map<String, Value>, lasts: Option<Duration>) -> Vec<u8> {
+pub(super) fn with_time(mut body: Map<String, Value>, lasts: Option<Duration>) -> Vec<u8> {
     body.extend(lasts.map(|span| ("for".to_owned(), json!(seconds(span)))));
     Value::Object(body).to_string().into_bytes()
 }

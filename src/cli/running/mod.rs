@@ -1,6 +1,7 @@
 //! Commands that talk to a process that serves: `evenkeel plan`, `evenkeel reload`, `evenkeel status`, `evenkeel drain` and others.
 
 mod ask;
+pub(super) mod block;
 pub(super) mod config;
 pub(super) mod explain;
 mod find;

@@ -32,6 +32,11 @@ pub(super) fn everything(report: &StatusReport) -> String {
     });
     line(format!("  {} of {} connections, {}", connections.open, connections.limit, of_all(listeners)));
     line(format!("  {}", verdict(targets)));
+    match process.blocked {
+        0 => {}
+        1 => line("  1 network is blocked: `evenkeel diff` shows it".to_owned()),
+        many => line(format!("  {many} networks are blocked: `evenkeel diff` shows them")),
+    }
     if let Some(trial) = &process.trial {
         line(match trial.left_ms {
             0 => "  on trial, and its time is over: it is taken back as soon as that can be done".to_owned(),

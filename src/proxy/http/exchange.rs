@@ -28,6 +28,7 @@ use super::client::Secured;
 use super::edge::{Edge, Unsent};
 use super::forward::forward;
 use super::forward::forwarding::{Effort, Forwarding};
+use super::gate::blocked::{enter, keep_out};
 use super::gate::{Asking, Denial};
 use super::h1::write::About;
 use super::hash_key::{self, Sender, hash_key};
@@ -97,10 +98,13 @@ pub async fn exchange<E: Edge>(
     let trusted = client.is_some_and(|address| listener.trusts(address));
     let given = if trusted { head.value(HeaderField::XRequestId).and_then(request_number) } else { None };
     recording.record.id = given.unwrap_or_else(|| ctx.request_id());
+    let sender = Sender { peer: client, trusted, kind: listener.config.forwarded };
+    let Ok(_under_way) = enter(ctx, listener, head, sender) else {
+        return Box::pin(keep_out(ctx, edge, &mut recording, head, trusted)).await;
+    };
     if head.method() == b"CONNECT" {
         return Box::pin(refuse(ctx, edge, &mut recording, head, None, Cause::ConnectMethod)).await;
     }
-    let sender = Sender { peer: client, trusted, kind: listener.config.forwarded };
     // Nothing was waited for since.
     recording.record.routed = request.head_read;
     let (destination, way) = match listener.straight() {

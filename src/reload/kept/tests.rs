@@ -1,5 +1,6 @@
 //! The entries of a process that is not one: what it has in force, and what is on its disk.
 
+mod blocked;
 mod interleavings;
 
 use std::collections::HashMap;

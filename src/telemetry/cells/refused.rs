@@ -15,7 +15,8 @@ pub enum RefusedAt {
 }
 
 /// Why connections are refused.
-const OF_CONNECTIONS: [Cause; 3] = [Cause::AccessDenied, Cause::TooManyConnections, Cause::TooManyFromClient];
+const OF_CONNECTIONS: [Cause; 4] =
+    [Cause::Blocked, Cause::AccessDenied, Cause::TooManyConnections, Cause::TooManyFromClient];
 /// Our own errors that are no word about backends.
 const OF_REQUESTS: [Cause; 4] =
     [Cause::QueueFull, Cause::QueueTimeout, Cause::LocalShortage, Cause::NoLocalPort];

@@ -115,6 +115,7 @@ fn report(targets: Vec<TargetReport>) -> StatusReport {
             workers: 2,
             started_ms: 0,
             uptime_ms: 192_000,
+            blocked: 0,
             trial: None,
         },
         connections: ConnectionReport { open: 12, limit: 512, accepted: 99, refused: 0 },

@@ -5,6 +5,7 @@ mod at_the_door;
 pub mod auth;
 pub mod authenticated;
 mod basic;
+pub mod blocked;
 mod denial;
 mod forward;
 pub mod rate;

@@ -1,0 +1,73 @@
+//! `evenkeel block` and `unblock`.
+
+use std::process::ExitCode;
+
+use hyper::Method;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, json};
+
+use super::ask::AdminQuestion;
+use super::hand::with_time;
+use super::{complain, lost, tell, understood};
+use crate::admin::exchange::percent::encoded;
+use crate::admin::wire::BlockAnswer;
+use crate::cli::args::hand::{BlockOptions, UnblockOptions};
+use crate::cli::args::running::AskOptions;
+use crate::cli::output;
+use crate::overlay::BlockedReport;
+
+const ENTRIES: &str = "/api/v1/access/blocked/entries";
+
+pub(in crate::cli) fn block(options: &BlockOptions) -> anyhow::Result<ExitCode> {
+    let BlockOptions { network, keep, force, hand } = options;
+    let mut body = Map::from_iter([("network".to_owned(), json!(network.to_string()))]);
+    for (name, is_wanted) in [("keep", keep), ("force", force)] {
+        if *is_wanted {
+            body.insert(name.to_owned(), json!(true));
+        }
+    }
+    let body = with_time(body, hand.lasts);
+    let question = AdminQuestion { method: Method::POST, path: ENTRIES.to_owned(), body };
+    change(&hand.asking, question, shown)
+}
+
+pub(in crate::cli) fn unblock(options: &UnblockOptions) -> anyhow::Result<ExitCode> {
+    let path = format!("{ENTRIES}/{}", encoded(&options.network.to_string()));
+    let question = AdminQuestion { method: Method::DELETE, path, body: Vec::new() };
+    let shown = |report: &BlockedReport| format!("unblocked {}\n", report.entry);
+    change(&options.asking, question, shown)
+}
+
+/// Asks for a change and prints what has changed.
+fn change<T: DeserializeOwned>(
+    asking: &AskOptions,
+    question: AdminQuestion,
+    shown: impl FnOnce(&T) -> String,
+) -> anyhow::Result<ExitCode> {
+    let heard = match tell(&asking.process, question) {
+        Ok(heard) => heard,
+        Err(error) => return lost(&format!("{error:#}")),
+    };
+    if !heard.status.is_success() {
+        complain(&heard, asking.json)?;
+        // Whoever answered was the one that was meant: it is no matter of the command line.
+        return Ok(ExitCode::FAILURE);
+    }
+    let text = if asking.json {
+        String::from_utf8_lossy(&heard.body).into_owned()
+    } else {
+        shown(&understood(&heard)?)
+    };
+    output::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn shown(answer: &BlockAnswer) -> String {
+    let BlockAnswer { report, cut } = answer;
+    let also = match cut {
+        0 => String::new(),
+        1 => "; 1 connection cut".to_owned(),
+        many => format!("; {many} connections cut"),
+    };
+    format!("{report}{also}\n")
+}

@@ -1,0 +1,121 @@
+//! Who is kept out, as those ask it who have the config that runs. What is done stands in [`blocks`](super::blocks).
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::begun::now_ms;
+use super::blocks::{Answers, BlockAsk, BlockFault, BlockOutcome, Blocks};
+use super::by_hand::GLANCE;
+use super::kept::Unkept;
+use super::running::RunningConfig;
+use crate::events;
+use crate::overlay::blocked::next_let_in;
+use crate::overlay::{Author, BlockedEntry, BlockedReport};
+
+impl RunningConfig {
+    /// Who is kept out, by id.
+    #[must_use]
+    pub fn blocked(&self) -> Arc<[BlockedEntry]> {
+        Arc::clone(&self.blocks.shown.borrow())
+    }
+
+    /// The same, as it is shown now.
+    #[must_use]
+    pub fn blocked_reports(&self) -> Vec<BlockedReport> {
+        let now = now_ms();
+        self.blocked().iter().map(|entry| BlockedReport::of(entry, now)).collect()
+    }
+
+    /// Keeps somebody out, and logs it: when this returns he is out on all workers. Called inside of the control runtime.
+    ///
+    /// # Errors
+    /// Nothing has changed.
+    pub async fn block(&self, ask: BlockAsk) -> Result<BlockOutcome, BlockFault> {
+        let author = ask.author.to_string();
+        let (entry, answers) = self.do_at_once(move |blocks| blocks.block(ask)).await?;
+        let report = BlockedReport::of(&entry, now_ms());
+        let cut = all(answers).await;
+        let line = report.to_string();
+        let line = line.strip_prefix("! blocked ").unwrap_or(&line);
+        events::blocked(&author, &entry.network.to_string(), line, cut);
+        Ok(BlockOutcome { report, cut })
+    }
+
+    /// Lets somebody in again, and logs it. Called inside of the control runtime.
+    ///
+    /// # Errors
+    /// Nothing has changed.
+    pub async fn unblock(&self, network: IpNet, author: &Author) -> Result<BlockedReport, BlockFault> {
+        let (entry, answers) = self.do_at_once(move |blocks| blocks.unblock(network)).await?;
+        all(answers).await;
+        events::unblocked(&author.to_string(), &entry.network.to_string(), &entry.to_string());
+        Ok(BlockedReport::of(&entry, now_ms()))
+    }
+
+    async fn do_at_once<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Blocks) -> Result<T, BlockFault> + Send + 'static,
+    ) -> Result<T, BlockFault> {
+        let blocks = Arc::clone(&self.blocks);
+        // At its own priority, and not in the background: somebody is to be out.
+        let done = tokio::task::spawn_blocking(move || work(&blocks)).await;
+        done.unwrap_or_else(|error| {
+            Err(BlockFault::Unkept(Unkept { reason: error.to_string(), is_full: false }))
+        })
+    }
+
+    /// Lets in whose time is over, whenever somebody's is; ends itself never.
+    pub(super) async fn let_in_in_time(&self) {
+        let mut changes = self.blocks.shown.subscribe();
+        loop {
+            let due = next_let_in(&changes.borrow_and_update());
+            let wait = due.map_or(GLANCE, |due| Duration::from_millis(due.saturating_sub(now_ms())));
+            tokio::select! {
+                () = tokio::time::sleep(wait.min(GLANCE)) => {
+                    let blocks = Arc::clone(&self.blocks);
+                    let over = tokio::task::spawn_blocking(move || blocks.let_in(now_ms())).await;
+                    over.iter().flatten().for_each(|entry| events::let_in(&entry.to_string()));
+                }
+                changed = changes.changed() => if changed.is_err() { return },
+            }
+        }
+    }
+
+    /// As [`Reloader::digest`](super::Reloader::digest), and who is kept out.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let (state, blocked) = (self.reloader.digest(), self.blocked());
+        if blocked.is_empty() {
+            return state;
+        }
+        format!("{:032x}", xxh3_128(format!("{state} {blocked:?}").as_bytes()))
+    }
+
+    /// The trusted proxy of the config in force that has addresses in `network`.
+    #[must_use]
+    pub fn proxy_in(&self, network: IpNet) -> Option<IpNet> {
+        let by_hand = self.by_hand();
+        let mut proxies = by_hand.file.config.trusted_proxies.iter();
+        proxies.find(|proxy| network.contains(*proxy) || proxy.contains(&network)).copied()
+    }
+}
+
+/// Waits for all; says how many were cut.
+async fn all(answers: Answers) -> usize {
+    let mut cut = 0;
+    for answer in answers {
+        // Of a worker that has ended nothing is left.
+        cut += answer.await.unwrap_or_default();
+    }
+    cut
+}
+
+/// Whether `address` is one of `network`'s, in either form.
+#[must_use]
+pub fn is_in(address: IpAddr, network: IpNet) -> bool {
+    network.contains(&address.to_canonical())
+}
