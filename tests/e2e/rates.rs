@@ -174,7 +174,7 @@ fn a_request_that_is_tried_again_counts_once() {
     let off = Fake::http("off").refusing().start_in_thread().unwrap();
     let on = Fake::http("on").start_in_thread().unwrap();
     let keel = Keel::start(&support::load(&format!(
-        "rate_limits: {{l: {{rate: 1/h, burst: 4}}}}\ntargets:\n  t: {{listener: 127.0.0.1:0, rate_limit: l, \
+        "rate_limits: {{l: {{rate: 1/h, burst: 4}}}}\ntargets:\n  t: {{protocol: http, listener: 127.0.0.1:0, rate_limit: l, \
          health_check: off, backends: [{{url: 'http://{}'}}, {{url: 'http://{}'}}]}}\n",
         off.addr(),
         on.addr()

@@ -1,7 +1,7 @@
 //! Rate limits, by name and where they hold.
 
 use super::every_key::Check;
-use super::listeners::{front, of, route};
+use super::listeners::{POOL, front, of, route};
 use super::*;
 use crate::config::model::{RateBy, RateLimit, RatePeriod};
 
@@ -87,4 +87,19 @@ fn limits_of_several_files_add_up_and_a_name_is_there_once() {
     at("b.yaml", "rate_limits:\n  one: {rate: 1/s}\n");
     let told = read().unwrap_err().to_string();
     assert!(told.contains("b.yaml:2:3: the rate limit `one` is there twice: first at "), "{told}");
+}
+
+#[test]
+fn a_way_around_a_route_that_limits_is_told() {
+    let routes = "[{name: p, match: {path_prefix: /a}, rate_limit: api, target: web}, {name: u, match: {path: /a/b}, target: web}]";
+    let listener = |keys: &str, routes: &str| {
+        format!(
+            "rate_limits: {{api: {{rate: 1/s}}}}\nlisteners: {{l: {{bind: 8080, {keys}routes: {routes}}}}}\n{POOL}\n"
+        )
+    };
+    let warnings = |text: String| load_with(&text, &Flags::default()).unwrap().warnings;
+    let told = warnings(listener("", routes));
+    assert!(matches!(&told[..], [one] if one.contains("rate_limit") && one.contains("`u`")), "{told:?}");
+    let on_all = routes.replace("rate_limit: api, ", "");
+    assert_eq!(warnings(listener("rate_limit: api, ", &on_all)), [""; 0]);
 }
