@@ -83,7 +83,7 @@ impl Chance {
     /// Mostly single addresses, or /64, and the rest wider.
     fn length(&mut self, family: Family) -> u8 {
         let wider = (self.next() % 9) as u8;
-        let is_whole = self.next() % 2 == 0;
+        let is_whole = self.next().is_multiple_of(2);
         match (family, is_whole) {
             (Family::V4, true) => 32,
             (Family::V4, false) => 32 - wider,
@@ -115,7 +115,7 @@ impl Side {
         let build = begun.elapsed();
         let inside = |chance: &mut Chance| nets[chance.next() as usize % nets.len()].network();
         let address = |number: usize| {
-            if number % 2 == 0 { inside(&mut chance) } else { chance.address(family) }
+            if number.is_multiple_of(2) { inside(&mut chance) } else { chance.address(family) }
         };
         Side { networks, asked: (0..asked).map(address).collect(), build }
     }

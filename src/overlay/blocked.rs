@@ -224,7 +224,6 @@ pub fn networks(blocked: &[BlockedEntry]) -> Networks {
     Networks::new(&[], &all.into_iter().collect::<Vec<_>>())
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde has it so")]
 fn write_network<S: Serializer>(network: &IpNet, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(network)
 }

@@ -26,8 +26,8 @@ pub struct Recording<'a> {
     head: Option<&'a Head>,
     moved: Option<&'a BytesMoved>,
     route: Option<&'a RouteName>,
-    /// Boxed twice: few requests have one, and the others carry no more than a pointer about.
-    user: Option<Box<String>>,
+    /// Few requests have one.
+    user: Option<Box<str>>,
     ending: Ending,
     /// What is known so far.
     pub record: &'a mut Record,
@@ -53,7 +53,7 @@ impl<'a> Recording<'a> {
     /// Notes who the client has shown to be.
     #[cold]
     pub fn by(&mut self, user: &str) {
-        self.user = Some(Box::new(user.to_owned()));
+        self.user = Some(user.into());
     }
 
     /// Notes how it ended.
@@ -94,7 +94,7 @@ impl Drop for Recording<'_> {
         }
         self.ctx.cells.record(self.record);
         if let Some(log) = self.ctx.log.borrow_mut().as_mut() {
-            let asked = (self.head, self.route, self.user.as_deref().map(String::as_str));
+            let asked = (self.head, self.route, self.user.as_deref());
             self.ctx.with_names(|names| log.write(self.record, asked, names, self.ctx.wall()));
         }
     }

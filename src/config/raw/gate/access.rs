@@ -50,7 +50,7 @@ pub(in crate::config) enum RawAccess {
     /// The list of this name.
     Named(Written<String>),
     /// This one.
-    Inline(RawAccessList),
+    Inline(Box<RawAccessList>),
 }
 
 /// Walks what stands behind a name in `access_lists`.
@@ -69,7 +69,7 @@ pub(in crate::config::raw) fn walk(
 ) -> Field<Vec<RawAccess>> {
     let spot = reader.key_spot(entry);
     let read = named::uses(entry, ACCESS_FORM, reader, list_name, RawAccess::Named, |item, reader| {
-        inline(entry, item, shape, reader).map(RawAccess::Inline)
+        inline(entry, item, shape, reader).map(|list| RawAccess::Inline(Box::new(list)))
     });
     Field::read(read.map(|all| Written::new(all, spot)))
 }

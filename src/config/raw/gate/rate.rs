@@ -90,7 +90,7 @@ fn rate(text: &str) -> Result<(u32, RatePeriod), Wrong> {
         let wrong = Wrong::new(is(), RATE_FORM);
         let number = compact.trim_end_matches(|c: char| !c.is_ascii_digit());
         return Err(match number.parse::<u32>() {
-            Ok(number) if number > 0 => wrong.instead(&format!("{number}/s")),
+            Ok(number) if number > 0 => wrong.instead(format!("{number}/s")),
             _ => wrong,
         });
     };
@@ -102,9 +102,9 @@ fn rate(text: &str) -> Result<(u32, RatePeriod), Wrong> {
             let wrong = Wrong::new(is(), RATE_FORM);
             let count = count.trim_end_matches(|c: char| !c.is_ascii_digit());
             return Err(match per {
-                "sec" | "second" | "seconds" | "1s" => wrong.instead(&format!("{count}/s")),
-                "minute" | "minutes" | "1m" | "60s" => wrong.instead(&format!("{count}/m")),
-                "hour" | "hours" | "hr" | "1h" => wrong.instead(&format!("{count}/h")),
+                "sec" | "second" | "seconds" | "1s" => wrong.instead(format!("{count}/s")),
+                "minute" | "minutes" | "1m" | "60s" => wrong.instead(format!("{count}/m")),
+                "hour" | "hours" | "hr" | "1h" => wrong.instead(format!("{count}/h")),
                 _ => wrong,
             });
         }
@@ -116,7 +116,7 @@ fn rate(text: &str) -> Result<(u32, RatePeriod), Wrong> {
             Err(Wrong::new(is(), format!("at most {RATE_MAX}")))
         }
         _ => match count.strip_suffix('r').filter(|count| count.parse::<u32>().is_ok()) {
-            Some(count) => Err(Wrong::new(is(), RATE_FORM).instead(&format!("{count}/{}", per.token()))),
+            Some(count) => Err(Wrong::new(is(), RATE_FORM).instead(format!("{count}/{}", per.token()))),
             None => Err(Wrong::new(is(), RATE_FORM)),
         },
     }
