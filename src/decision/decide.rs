@@ -114,9 +114,14 @@ fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut
 /// How a client has to show who it is, in words. Whether it does nobody can tell beforehand: the rest is said of one that is let in.
 fn asked(auth: &Auth) -> String {
     match &auth.kind {
-        AuthKind::Basic(_) => format!("`{}` asks for a name and a password; the rest is for those who are let in", auth.name),
+        AuthKind::Basic(_) => {
+            format!("`{}` asks for a name and a password; the rest is for those who are let in", auth.name)
+        }
         AuthKind::Forward(forward) => {
-            format!("`{}` asks the target `{}`; the rest is for those who are let in", auth.name, forward.target)
+            format!(
+                "`{}` asks the target `{}`; the rest is for those who are let in",
+                auth.name, forward.target
+            )
         }
     }
 }

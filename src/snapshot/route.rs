@@ -205,7 +205,9 @@ impl Route {
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => false,
         };
-        let asked = |route: &Route| route.auth.as_ref().and_then(|auth| auth.asked.as_ref()).map(|asked| Arc::as_ptr(&asked.target));
+        let asked = |route: &Route| {
+            route.auth.as_ref().and_then(|auth| auth.asked.as_ref()).map(|asked| Arc::as_ptr(&asked.target))
+        };
         mirrors
             && asked(self) == asked(other)
             && self.destinations.len() == other.destinations.len()

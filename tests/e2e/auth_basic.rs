@@ -84,7 +84,8 @@ fn a_body_of_somebody_unknown_goes_nowhere_and_pipelined_requests_are_answered_i
     let users = Users::new(&[("anna", "pw")]);
     let door = Door::new(&users.rule(), ALL, None);
     let mut client = door.client();
-    let post = |lines: &str| format!("{}hello", request("POST", "/p", &format!("{lines}Content-Length: 5\r\n")));
+    let post =
+        |lines: &str| format!("{}hello", request("POST", "/p", &format!("{lines}Content-Length: 5\r\n")));
     client.send([post(""), post(&show("anna", "pw")), request("GET", "/g", &show("bert", "pw"))].concat());
     assert_eq!([client.answer().status, client.answer().status, client.answer().status], [401, 200, 401]);
     let sent = door.web.take_requests();
@@ -103,7 +104,9 @@ fn of_one_client_two_passwords_wait_and_the_others_are_told_to_come_again() {
     let answers: Vec<_> = clients.iter_mut().map(|client| client.answer()).collect();
     let busy: Vec<_> = answers.iter().filter(|answer| answer.status == 429).collect();
     assert!(!busy.is_empty() && answers.iter().all(|answer| matches!(answer.status, 401 | 429)));
-    assert!(busy.iter().all(|answer| cause(answer) == "auth_busy" && answer.header("Retry-After") == Some("1")));
+    assert!(
+        busy.iter().all(|answer| cause(answer) == "auth_busy" && answer.header("Retry-After") == Some("1"))
+    );
     assert_eq!(clients[0].ask(&request("GET", "/", &show("anna", "pw"))).status, 200);
 }
 
@@ -123,6 +126,9 @@ fn the_log_says_who_it_was() {
     assert_eq!(client.ask(&request("GET", "/", &show("anna", "pw"))).status, 200);
     super::support::eventually("both are logged", || process.records().len() == 2);
     let records = process.records();
-    assert_eq!((&records[0]["user"], &records[0]["cause"]), (&serde_json::Value::Null, &"auth_failed".into()));
+    assert_eq!(
+        (&records[0]["user"], &records[0]["cause"]),
+        (&serde_json::Value::Null, &"auth_failed".into())
+    );
     assert_eq!(records[1]["user"], "anna");
 }

@@ -29,7 +29,10 @@ fn whom_the_service_lets_in_the_backend_is_told_of_and_its_cookies_reach_the_cli
     let cookies: Vec<&str> = answer.head.lines().filter(|line| line.starts_with("Set-Cookie")).collect();
     assert_eq!(cookies, ["Set-Cookie: s=1", "Set-Cookie: t=2"]);
     let sent = door.web.take_requests().remove(0);
-    assert_eq!((sent.header("X-User"), sent.header("X-Groups")), (vec!["anna".to_owned()], vec!["a".to_owned(), "b".to_owned()]));
+    assert_eq!(
+        (sent.header("X-User"), sent.header("X-Groups")),
+        (vec!["anna".to_owned()], vec!["a".to_owned(), "b".to_owned()])
+    );
     assert!(sent.header("X_User").is_empty() && sent.header("X-Other").is_empty());
     assert_eq!(&*sent.body, b"hello");
     let asked = service.asked().remove(0);
@@ -66,7 +69,9 @@ fn any_other_answer_is_the_clients() {
     let door = door(&service, "", ALL);
     let mut client = door.client();
     // The one that ends with its connection is delimited by that.
-    for (place, status, body) in [(0, 302, ""), (1, 401, "nope"), (3, 404, "abc"), (4, 500, ""), (1, 401, "nope")] {
+    for (place, status, body) in
+        [(0, 302, ""), (1, 401, "nope"), (3, 404, "abc"), (4, 500, ""), (1, 401, "nope")]
+    {
         let lines = format!("X-Case: {place}\r\n");
         let answer = client.ask(&request("GET", "/", &lines));
         assert_eq!((answer.status, &*answer.text()), (status, body), "{}", answer.head);
@@ -92,7 +97,10 @@ fn a_service_that_is_dead_slow_or_talks_nonsense_lets_nobody_in() {
         match case {
             "huge" => format!("HTTP/1.1 200 OK\r\nX-User: {}\r\n\r\n", "x".repeat(200_000)).into_bytes(),
             "nonsense" => b"nonsense\r\n\r\n".to_vec(),
-            "long" => [format!("HTTP/1.1 403 No\r\nContent-Length: {}\r\n\r\n", long.len()).as_bytes(), &long].concat(),
+            "long" => {
+                [format!("HTTP/1.1 403 No\r\nContent-Length: {}\r\n\r\n", long.len()).as_bytes(), &long]
+                    .concat()
+            }
             "cut" => Vec::new(),
             _ => b"HTTP/1.1 ".to_vec(),
         }
@@ -108,7 +116,8 @@ fn a_service_that_is_dead_slow_or_talks_nonsense_lets_nobody_in() {
     ] {
         let door = Door::new(&rule, ALL, Some(at));
         let mut client = door.client();
-        let post = format!("{}hello", request("POST", "/", &format!("X-Case: {case}\r\nContent-Length: 5\r\n")));
+        let post =
+            format!("{}hello", request("POST", "/", &format!("X-Case: {case}\r\nContent-Length: 5\r\n")));
         let answer = client.ask(&post);
         assert_eq!((answer.status, cause(&answer)), (status, told), "{case}");
         assert_eq!(client.ask(&post).status, status, "the connection goes on: {case}");
@@ -137,9 +146,13 @@ fn nothing_of_a_body_is_sent_before_the_answer() {
 #[test]
 fn an_open_route_takes_away_what_only_the_service_may_say() {
     let service = Service::saying(YES);
-    let routes = "    routes:\n    - {match: {path_prefix: /in}, auth: sso, target: web}\n    - {target: web}\n";
+    let routes =
+        "    routes:\n    - {match: {path_prefix: /in}, auth: sso, target: web}\n    - {target: web}\n";
     let door = door(&service, "", routes);
-    assert_eq!(door.get("/open", "X-User: root\r\nX_User: root\r\nX-User-Id: 7\r\nX-GROUPS: a\r\n").status, 200);
+    assert_eq!(
+        door.get("/open", "X-User: root\r\nX_User: root\r\nX-User-Id: 7\r\nX-GROUPS: a\r\n").status,
+        200
+    );
     let sent = door.web.take_requests().remove(0);
     assert!(sent.header("X-User").is_empty() && sent.header("X_User").is_empty());
     assert!(sent.header("X-Groups").is_empty() && sent.header("X-User-Id") == ["7"]);

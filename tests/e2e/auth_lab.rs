@@ -23,9 +23,8 @@ impl Users {
     }
 
     pub fn write(&self, users: &[(&str, &str)], cost: u32) {
-        let line = |(name, password): &(&str, &str)| {
-            format!("{name}:{}\n", bcrypt::hash(password, cost).unwrap())
-        };
+        let line =
+            |(name, password): &(&str, &str)| format!("{name}:{}\n", bcrypt::hash(password, cost).unwrap());
         std::fs::write(self.folder.path().join("users"), users.iter().map(line).collect::<String>()).unwrap();
     }
 
@@ -78,7 +77,9 @@ impl Service {
 
     /// `auth` with the rule `sso`, and the target that it asks.
     pub fn rule(&self, more: &str) -> String {
-        format!("auth: {{sso: {{forward: {{target: sso, path: '/verify?a=b', copy_headers: [X-User, X-Groups]{more}}}}}}}\n")
+        format!(
+            "auth: {{sso: {{forward: {{target: sso, path: '/verify?a=b', copy_headers: [X-User, X-Groups]{more}}}}}}}\n"
+        )
     }
 }
 

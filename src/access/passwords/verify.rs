@@ -23,7 +23,10 @@ mod tests {
         let bcrypt = "$2y$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a";
         for prefix in ["$2y$", "$2b$", "$2a$"] {
             let hash = PasswordHash::Bcrypt(format!("{prefix}{}", &bcrypt[4..]).into());
-            assert!(is_good(b"secret", &hash) && !is_good(b"Secret", &hash) && !is_good(b"", &hash), "{prefix}");
+            assert!(
+                is_good(b"secret", &hash) && !is_good(b"Secret", &hash) && !is_good(b"", &hash),
+                "{prefix}"
+            );
         }
         let hash = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
         let hash = PasswordHash::Argon2(hash.into());

@@ -137,7 +137,14 @@ impl<'n> Top<'n> {
         let adds_up = |key: &&str| {
             matches!(
                 *key,
-                "targets" | "listeners" | "access_lists" | "rate_limits" | "auth" | "include" | "webhooks" | "tests"
+                "targets"
+                    | "listeners"
+                    | "access_lists"
+                    | "rate_limits"
+                    | "auth"
+                    | "include"
+                    | "webhooks"
+                    | "tests"
             )
         };
         for key in shape::TOP.names().filter(|key| !adds_up(key)) {

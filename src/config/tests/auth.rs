@@ -133,14 +133,14 @@ fn a_wrong_line_of_a_file_of_users_is_told_with_its_place_and_the_cure_and_not_s
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("users");
     std::fs::write(&file, "# ours\nanna:$apr1$abc$secret\nbert:hunter2secret\n").unwrap();
-    let text = format!(
-        "auth: {{staff: {{basic: {{users_file: {}}}}}}}\n{}",
-        file.display(),
-        front("auth: staff")
-    );
+    let text =
+        format!("auth: {{staff: {{basic: {{users_file: {}}}}}}}\n{}", file.display(), front("auth: staff"));
     let told = load_with(&text, &Flags::default()).unwrap_err().to_string();
     let at = file.display();
-    assert!(told.contains(&format!("{at}:2:1: the password in this line is a hash of MD5 (`$apr1$`)")), "{told}");
+    assert!(
+        told.contains(&format!("{at}:2:1: the password in this line is a hash of MD5 (`$apr1$`)")),
+        "{told}"
+    );
     assert!(told.contains(&format!("{at}:3:1: the password in this line is")), "{told}");
     assert!(told.contains("htpasswd -B") && !told.contains("secret"), "{told}");
 }

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
 mod access;
-mod auth;
 mod actions;
+mod auth;
 mod balance;
 mod certificates;
 mod ends;

@@ -191,7 +191,10 @@ fn reached<'r>(raw: &'r Raw, report: &mut Report) -> HashMap<&'r str, Protocol> 
     for target in auth::asked(&raw.auth) {
         let before = *reached.entry(target.value.as_str()).or_insert(Protocol::Http);
         if before != Protocol::Http {
-            let message = format!("the target {} gets TCP from a listener and is asked over HTTP", quoted(&target.value));
+            let message = format!(
+                "the target {} gets TCP from a listener and is asked over HTTP",
+                quoted(&target.value)
+            );
             report.spot(&target.spot, message).note("give each a target of its own");
         }
     }
@@ -230,8 +233,7 @@ fn long_form(
     accepted.auth = auth::accept(&raw.own.auth, path.trim_end_matches('.'), None, rules, report, rows);
     let of_all = (&raw.headers, accepted.auth.as_ref());
     let of_clients = (lists, &top.rates, rules);
-    let routes =
-        route::accept_all(&raw.routes, owner, &names, of_all, of_clients, report, rows).into_iter();
+    let routes = route::accept_all(&raw.routes, owner, &names, of_all, of_clients, report, rows).into_iter();
     // Of two levels the nearest says how long: the route's stands there already.
     let inherit = |mut route: RouteConfig| {
         let of_listener = raw.timeouts.idle.as_ref().map(|idle| idle.value);

@@ -21,7 +21,11 @@ pub(in crate::config::raw) const BASIC: Shape = Shape {
     path: "auth.<name>.basic.",
     needs: &[&["users_file"]],
     keys: &[
-        key("users_file", Word(FILE), "A file as `htpasswd -B` writes it: names, and hashes of bcrypt or argon2id."),
+        key(
+            "users_file",
+            Word(FILE),
+            "A file as `htpasswd -B` writes it: names, and hashes of bcrypt or argon2id.",
+        ),
         key("realm", Word(REALM), "What users are asked for.").or("Restricted"),
     ],
 };

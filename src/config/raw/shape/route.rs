@@ -31,7 +31,11 @@ pub(in crate::config::raw) const ROUTE: Shape = Shape {
             Rules(&ACCESS),
             "Whose clients may have it: names of `access_lists`, or a list right here.",
         ),
-        key("auth", OrOff(&Word(NAME)), "How its clients show who they are, instead of what its listener says."),
+        key(
+            "auth",
+            OrOff(&Word(NAME)),
+            "How its clients show who they are, instead of what its listener says.",
+        ),
         key("rate_limit", OneOrItems(&Word(NAME)), "How often somebody may ask: names of `rate_limits`."),
         key("rewrite", Group(&ROUTE_REWRITE), "What backends get as path."),
         key("headers", Group(&ROUTE_LINES), "What is changed of headers, in both directions."),

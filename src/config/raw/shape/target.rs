@@ -33,7 +33,8 @@ pub(in crate::config::raw) const TARGET: Shape = Shape {
             "Where clients connect: a port, `\"address:port\"`, `\"*:port\"` or `unix:/path`, or a list of them.",
         ),
         key("tls", Group(&TLS), "TLS towards clients: with `https`, or on a `tcp` target."),
-        key("auth", OrOff(&Word(NAME)), "How clients show who they are: a rule of `auth`. For `http` only.").or("off"),
+        key("auth", OrOff(&Word(NAME)), "How clients show who they are: a rule of `auth`. For `http` only.")
+            .or("off"),
         key("upstream_tls", Group(&UPSTREAM_TLS), "TLS towards all backends of the target."),
         key("balance", ALGORITHM, "How a backend is chosen.").or("round_robin"),
         key("algorithm", ALGORITHM, "The same as `balance`.").or("round_robin"),

@@ -8,7 +8,10 @@ const KEYS: &[(&str, &str)] = &[
     ("allow", "this version chooses clients by address in the `access` of a route only"),
     ("deny", "this version refuses clients by address in the `access` of a route only"),
     ("access", "this version has it in routes only: `listeners.<name>.routes[].access`"),
-    ("basic_auth", "this version has it as a rule at the top level: `auth: {staff: {basic: {users_file: …}}}`"),
+    (
+        "basic_auth",
+        "this version has it as a rule at the top level: `auth: {staff: {basic: {users_file: …}}}`",
+    ),
     ("jwt", "this version has no access control"),
     ("forward_auth", "this version has it as a rule at the top level: `auth: {sso: {forward: {target: …}}}`"),
     ("cache", "this version does not cache"),
@@ -59,9 +62,15 @@ const UNTIL_THEN: &[(&str, &str)] = &[
     ("deny", "remove it here, and write it into the `access` of a route under `listeners`"),
     ("allow", "remove it here, and write it into the `access` of a route under `listeners`"),
     ("access", "remove it here, and write it into a route under `listeners`"),
-    ("basic_auth", "remove it, and write it as a rule of `auth`, which the `auth` of a listener or a route names"),
+    (
+        "basic_auth",
+        "remove it, and write it as a rule of `auth`, which the `auth` of a listener or a route names",
+    ),
     ("jwt", "remove it, and verify tokens in the backends: nothing here does yet"),
-    ("forward_auth", "remove it, and write it as a rule of `auth`, which the `auth` of a listener or a route names"),
+    (
+        "forward_auth",
+        "remove it, and write it as a rule of `auth`, which the `auth` of a listener or a route names",
+    ),
     ("proxy_protocol", "remove it; a backend that expects it must stop doing so"),
 ];
 

@@ -35,13 +35,9 @@ pub(in crate::config::validate) fn rules<'r>(
     })
 }
 
-fn basic(
-    raw: &RawBasicAuth,
-    path: &str,
-    report: &mut Report,
-    rows: &mut EffectiveRows,
-) -> Option<BasicAuth> {
-    let realm = rows.settle(format!("{path}.basic.realm"), raw.realm.as_ref(), REALM.to_owned(), Clone::clone);
+fn basic(raw: &RawBasicAuth, path: &str, report: &mut Report, rows: &mut EffectiveRows) -> Option<BasicAuth> {
+    let realm =
+        rows.settle(format!("{path}.basic.realm"), raw.realm.as_ref(), REALM.to_owned(), Clone::clone);
     let file = &raw.users_file;
     let (users, content) = users_file::read(file, report)?;
     let origin = file.spot.origin.clone();

@@ -4,5 +4,5 @@ pub(super) mod access;
 pub(super) mod auth;
 pub(super) mod named;
 mod network_file;
-mod users_file;
 pub(super) mod rate;
+mod users_file;

@@ -28,7 +28,8 @@ const ROUNDS_MAX: u32 = 16;
 
 const EXPECTED: &str = "a file as `htpasswd -B` writes it";
 const LINE: &str = "`name:hash`, as `htpasswd -B` writes it";
-const CURE: &str = "a hash of bcrypt or argon2id: `htpasswd -B FILE NAME` asks for the password and writes one";
+const CURE: &str =
+    "a hash of bcrypt or argon2id: `htpasswd -B FILE NAME` asks for the password and writes one";
 
 /// The users in a file, by name, and a number for its content; `None`: there are faults, which have been reported.
 pub(super) fn read(file: &Written<PathBuf>, report: &mut Report) -> Option<(Vec<User>, u64)> {
@@ -182,7 +183,8 @@ fn bcrypt(text: &str) -> Result<PasswordHash, (String, &'static str)> {
         return Err(damaged());
     }
     if cost > COST_MAX {
-        let message = format!("the hash of bcrypt in this line has cost {cost}: one login would take seconds");
+        let message =
+            format!("the hash of bcrypt in this line has cost {cost}: one login would take seconds");
         return Err((message, "a cost of 4 to 15: `htpasswd -B -C 10 FILE NAME`"));
     }
     Ok(PasswordHash::Bcrypt(text.into()))
@@ -190,8 +192,9 @@ fn bcrypt(text: &str) -> Result<PasswordHash, (String, &'static str)> {
 
 fn argon2(text: &str) -> Result<PasswordHash, (String, &'static str)> {
     const BOUNDS: &str = "at most 256 MiB (`m=262144`), `t=16` and `p=16`";
-    let damaged =
-        || ("the hash of argon2id in this line is damaged".to_owned(), "`$argon2id$v=19$m=…,t=…,p=…$salt$hash`");
+    let damaged = || {
+        ("the hash of argon2id in this line is damaged".to_owned(), "`$argon2id$v=19$m=…,t=…,p=…$salt$hash`")
+    };
     let hash = phc::PasswordHash::new(text).map_err(|_| damaged())?;
     if hash.salt.is_none() || hash.hash.is_none() {
         return Err(damaged());
@@ -214,7 +217,8 @@ mod tests {
     use super::*;
 
     const BCRYPT: &str = "$2y$10$abcdefghijklmnopqrstuuabcdefghijklmnopqrstuvwxyzABCDE";
-    const ARGON: &str = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
+    const ARGON: &str =
+        "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
 
     #[test]
     fn users_are_read_by_name_and_comments_left_out() {
@@ -238,7 +242,7 @@ mod tests {
             ("anna:{SHA}secret=".to_owned(), "SHA-1", "htpasswd -B"),
             ("anna:{SSHA}secret=".to_owned(), "SHA-1", "htpasswd -B"),
             ("anna:$6$secret$x".to_owned(), "the system's crypt", "htpasswd -B"),
-            ("anna:secret.secre".to_owned(), "the old crypt", "htpasswd -B"),
+            ("anna:secret.secret".to_owned(), "the old crypt", "htpasswd -B"),
             ("anna:secret".to_owned(), "the password itself", "htpasswd -B"),
             ("anna:".to_owned(), "is empty", "htpasswd -B"),
             ("anna:$argon2i$secret".to_owned(), "than argon2id", "htpasswd -B"),

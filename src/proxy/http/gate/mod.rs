@@ -1,6 +1,7 @@
 //! Whether a request may have what its route leads to: the step of [`exchange`](super::exchange::exchange) behind the route and before
 //! the target. What the checks decide by is in `access`, where no HTTP is known.
 
+mod asking;
 pub mod auth;
 pub mod authenticated;
 mod basic;
@@ -8,5 +9,5 @@ mod denial;
 mod forward;
 pub mod rate;
 
-pub use auth::Asking;
+pub use asking::Asking;
 pub use denial::Denial;

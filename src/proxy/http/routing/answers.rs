@@ -89,7 +89,9 @@ pub async fn answer_here<'a, E: Edge>(
     }
     match routed {
         // Whoever calls has taken this way already.
-        Routed::Forward(..) | Routed::Ask(_) => refuse(ctx, edge, recording, head, None, Cause::Internal).await,
+        Routed::Forward(..) | Routed::Ask(_) => {
+            refuse(ctx, edge, recording, head, None, Cause::Internal).await
+        }
         Routed::Refuse(cause, way) => refuse(ctx, edge, recording, head, way.as_ref(), cause).await,
         Routed::Deny(denial, way) => refuse_with(ctx, edge, recording, head, Some(&way), *denial).await,
         Routed::Relay(given, way) => {

@@ -63,7 +63,9 @@ pub fn routed<'a>(from: Wayfarer<'a>, record: &Record) -> Routed<'a> {
     }
     if !route.rates.is_empty() {
         let asker = Asker { head, client, user: None };
-        if let Err(denial) = rate::of_anybody(route, asker, route.auth.is_some(), record.head_read, &ctx.cells.rates) {
+        if let Err(denial) =
+            rate::of_anybody(route, asker, route.auth.is_some(), record.head_read, &ctx.cells.rates)
+        {
             return Routed::Deny(denial, Way::new(from, route, path, client, record));
         }
     }

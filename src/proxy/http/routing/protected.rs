@@ -3,9 +3,9 @@
 use crate::message::Cause;
 use crate::net::now;
 use crate::proxy::http::edge::Edge;
-use crate::proxy::http::gate::auth::auth;
-use crate::proxy::http::gate::authenticated::Refusal;
 use crate::proxy::http::gate::Asking;
+use crate::proxy::http::gate::auth::auth;
+use crate::proxy::http::gate::authenticated::AuthRefusal;
 use crate::proxy::http::gate::rate::{self, Asker};
 use crate::proxy::recording::Recording;
 
@@ -30,7 +30,8 @@ pub async fn protected<'a, E: Edge>(
             if let Some(user) = &authenticated.user {
                 recording.by(user);
             }
-            let asker = Asker { head: asking.head, client: asking.client, user: authenticated.user.as_deref() };
+            let asker =
+                Asker { head: asking.head, client: asking.client, user: authenticated.user.as_deref() };
             let counted = rate::of_user(way.route, asker, now(), &asking.ctx.cells.rates);
             way.admit(authenticated);
             match counted {
@@ -38,7 +39,7 @@ pub async fn protected<'a, E: Edge>(
                 Err(denial) => Routed::Deny(denial, way),
             }
         }
-        Err(Refusal::Denial(denial)) => Routed::Deny(Box::new(denial), way),
-        Err(Refusal::Answer(answer)) => Routed::Relay(answer, way),
+        Err(AuthRefusal::Denial(denial)) => Routed::Deny(Box::new(denial), way),
+        Err(AuthRefusal::Answer(answer)) => Routed::Relay(answer, way),
     }
 }

@@ -6,9 +6,9 @@ use std::rc::Rc;
 
 use crate::message::{Head, Record};
 use crate::proxy::WorkerCtx;
-use crate::proxy::http::gate::authenticated::Authenticated;
 use crate::proxy::head_buffers::HeadBuffer;
 use crate::proxy::http::client::Secured;
+use crate::proxy::http::gate::authenticated::Authenticated;
 use crate::proxy::http::h1::edit::RequestEdits;
 use crate::proxy::http::hash_key::Sender;
 use crate::route::TextFacts;
@@ -83,7 +83,8 @@ impl<'a> Way<'a> {
     ) -> Way<'a> {
         let tls = record.tls.map_or("", |tls| tls.version);
         let id = record.id;
-        let particulars = Particulars { from, path, client, target: "", id, tls, known: None, head: None, lines: None };
+        let particulars =
+            Particulars { from, path, client, target: "", id, tls, known: None, head: None, lines: None };
         Way { route, particulars: Some(Box::new(particulars)) }
     }
 
