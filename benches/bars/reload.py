@@ -12,6 +12,7 @@ import time
 
 sys.dont_write_bytecode = True
 
+import reload_access  # noqa: E402
 import reload_dead  # noqa: E402
 import reload_large  # noqa: E402
 import reload_routes  # noqa: E402
@@ -153,7 +154,7 @@ def unharmed(options):
 
 BARS = {"soak": soak, "unharmed": unharmed, "dead": lambda options: reload_dead.run(options, verdict),
         "certificates": lambda options: reload_tls.run(options, verdict), "large": lambda options: reload_large.run(options, verdict),
-        "routes": lambda options: reload_routes.run(options, verdict)}
+        "routes": lambda options: reload_routes.run(options, verdict), "access": lambda options: reload_access.run(options, verdict)}
 
 
 def main():
@@ -178,6 +179,8 @@ def main():
     one = bars.add_parser("large", help="10,000 backends in 1,000 targets")
     one.add_argument("--targets", type=int, default=1000)
     one.add_argument("--backends", type=int, default=10, help="of each target (10)")
+    one.add_argument("--reloads", type=int, default=20)
+    one = bars.add_parser("access", help="a list of 100,000 networks")
     one.add_argument("--reloads", type=int, default=20)
     one = bars.add_parser("routes", help="10,000 routes of 1,000 hosts")
     one.add_argument("--hosts", type=int, default=1000)

@@ -4,6 +4,9 @@ use std::net::IpAddr;
 
 use serde::Serialize;
 
+use crate::message::Cause;
+use crate::proxy::http::routing::found::AddressDenied;
+
 /// What was decided about a request, step by step, up to what becomes of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Chain {
@@ -23,10 +26,12 @@ pub struct Chain {
     pub not_more: usize,
     /// The route that it belongs to.
     pub route: Option<String>,
-    /// What the `access` of the route says, if it has any.
+    /// What the `access` of the listener and of the route say, if there is any.
     pub access: Option<Access>,
     /// How its client has to show who it is before anything else is done, if it has to.
     pub auth: Option<String>,
+    /// The list that does not let the client in: `` `bad` of the listener ``.
+    pub denied_by: Option<String>,
     /// The rate limits that it counts in, each with who counts together.
     pub rate_limits: Vec<String>,
     /// Who gets a copy, and of how many.
@@ -57,7 +62,7 @@ pub struct PassedOver {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
-    /// The client may have the route.
+    /// The client may come in, and have the route.
     LetIn,
     /// It may not.
     Denied,
@@ -131,6 +136,25 @@ pub struct HeaderChange {
 }
 
 impl Chain {
+    /// The end of a request that has no route, because a list of the listener does not let its client in.
+    pub(super) fn turned_away(&mut self, denied: AddressDenied<'_>) -> Destiny {
+        self.deny(denied);
+        let cause = Some(Cause::AccessDenied.token());
+        let told = |status| Destiny::Answered { status, cause, location: None, lines: Vec::new() };
+        denied.rule.list.status.map_or(Destiny::Dropped, told)
+    }
+
+    /// Notes which list does not let the client in.
+    pub(super) fn deny(&mut self, denied: AddressDenied<'_>) {
+        let owner = if denied.is_of_listener { "listener" } else { "route" };
+        let list = match &denied.rule.list.name {
+            Some(name) => format!("`{name}`"),
+            None => "a list".to_owned(),
+        };
+        self.access = Some(Access::Denied);
+        self.denied_by = Some(format!("{list} of the {owner}"));
+    }
+
     /// It in lines, for people.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
@@ -159,7 +183,10 @@ impl Chain {
         }
         match self.access {
             Some(Access::LetIn) => lines.push(row("access", "lets the client in")),
-            Some(Access::Denied) => lines.push(row("access", "does not let the client in")),
+            Some(Access::Denied) => {
+                let by = self.denied_by.as_ref().map_or_else(String::new, |list| format!(": {list}"));
+                lines.push(row("access", &format!("does not let the client in{by}")));
+            }
             None => {}
         }
         for limit in &self.rate_limits {

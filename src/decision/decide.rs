@@ -8,9 +8,12 @@ use super::sample::{SampleSent, shown};
 use crate::config::model::route::Action;
 use crate::config::model::{Auth, AuthKind, RateLimit, RouteConfig, SampleRequest};
 use crate::message::{Cause, Head};
+use crate::proxy::http::gate::at_the_door;
 use crate::proxy::http::h1::parse;
 use crate::proxy::http::hash_key::{Sender, client};
-use crate::proxy::http::routing::found::{Lead, RouteFound, find, lead};
+use crate::proxy::http::routing::found::{
+    AddressDenied, Lead, RouteFound, Unrouted, denied_by_listener, find, lead,
+};
 use crate::route::condition::RouteCondition;
 use crate::route::nearer::Nearer;
 use crate::route::{Asked, path_form};
@@ -36,6 +39,7 @@ pub fn decide(listeners: &[Arc<Listener>], request: &SampleRequest) -> Result<Ch
         route: None,
         access: None,
         auth: None,
+        denied_by: None,
         rate_limits: Vec::new(),
         copies: None,
         verdict: Destiny::Dropped,
@@ -66,17 +70,29 @@ fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut
     let trusted = listener.trusts(request.from);
     let sender = Sender { peer: Some(request.from), trusted, kind: listener.config.forwarded };
     chain.client = client(head, sender, |proxy| listener.trusts(proxy));
+    if !listener.access.is_empty() {
+        chain.access = Some(Access::LetIn);
+    }
+    if let Some(rule) = at_the_door(listener, Some(request.from)) {
+        chain.deny(AddressDenied { rule, is_of_listener: true });
+        // Over TLS nothing can be said at the door.
+        let status = rule.list.status.filter(|_| listener.tls.is_none());
+        return status.map_or(Destiny::Dropped, |status| answered(status, Cause::AccessDenied));
+    }
     let sample = SampleSent { listener, request, head, sender, client: chain.client };
     let whole = head.path();
     let sent = &whole[..memchr::memchr(b'?', whole).unwrap_or(whole.len())];
     if let Some((route, _)) = listener.straight() {
+        if let Some(denied) = denied_by_listener(listener, head, sender) {
+            return chain.turned_away(denied);
+        }
         chain.route = Some(route.config.name.clone());
         return forwarded(&sample, route, sent, &[0]);
     }
     let form = path_form::form(sent, &listener.config.normalize).ok();
     chain.path = Some(PathTaken { sent: shown(sent), taken: form.as_deref().map(shown) });
     let found = find(listener, head, sender, None);
-    if let (Some(path), Ok(_) | Err(Cause::NoRoute)) = (&form, &found) {
+    if let (Some(path), Ok(_) | Err(Unrouted { cause: Cause::NoRoute, .. })) = (&form, &found) {
         let asked = Asked { head, path, client: chain.client };
         let is_it = |route: &Route| found.as_ref().is_ok_and(|found| std::ptr::eq(found.route, route));
         let place = listener.routes().iter().position(is_it);
@@ -84,14 +100,18 @@ fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut
     }
     let RouteFound { path, route, denied, .. } = match found {
         Ok(found) => found,
-        Err(cause) => return refused(cause),
+        Err(Unrouted { denied: Some(denied), .. }) => {
+            return chain.turned_away(denied);
+        }
+        Err(Unrouted { cause, denied: None }) => return refused(cause),
     };
     chain.route = Some(route.config.name.clone());
     if !route.access.is_empty() {
-        chain.access = Some(if denied.is_some() { Access::Denied } else { Access::LetIn });
+        chain.access = Some(Access::LetIn);
     }
-    if let Some(rule) = denied {
-        let Some(status) = rule.list.status else { return Destiny::Dropped };
+    if let Some(denied) = denied {
+        chain.deny(denied);
+        let Some(status) = denied.rule.list.status else { return Destiny::Dropped };
         return sample.answered(route, &path, status, Some(Cause::AccessDenied));
     }
     chain.rate_limits = route.rates.iter().map(counted).collect();
@@ -153,8 +173,12 @@ fn forwarded(sample: &SampleSent<'_>, route: &Route, path: &[u8], places: &[usiz
 }
 
 fn refused(cause: Cause) -> Destiny {
-    let (status, cause) = (cause.status(), Some(cause.token()));
-    Destiny::Answered { status, cause, location: None, lines: Vec::new() }
+    answered(cause.status(), cause)
+}
+
+/// Without a route, whose lines it would have.
+fn answered(status: u16, cause: Cause) -> Destiny {
+    Destiny::Answered { status, cause: Some(cause.token()), location: None, lines: Vec::new() }
 }
 
 /// Those of the same host, and those that all but the host speaks for; of too many, those that came closest.

@@ -114,7 +114,7 @@ causes! {
     NoRoute = "no_route", 404, Client, "There is nothing here.";
     /// The path is written in a form that is refused.
     BadPath = "bad_path", 400, Client, "The path is written in a form that is not taken here.";
-    /// `access` of the route does not let the client in.
+    /// `access` of the listener or of the route does not let the client in.
     AccessDenied = "access_denied", 403, Client, "You may not have this.";
 
     /// The client has not shown who it is.

@@ -75,8 +75,8 @@ impl ListenerState {
 }
 
 impl Listener {
-    /// The one route that takes every request as it comes, and where it leads: nothing of a request need be looked at. `None`: there
-    /// are others, or it does more than that.
+    /// The one route that takes every request as it comes, and where it leads: nothing of a request need be looked at, but whether the
+    /// listener lets its client in. `None`: there are others, or it does more than that.
     #[must_use]
     #[inline]
     pub fn straight(&self) -> Option<(&Route, &Destination)> {
@@ -316,8 +316,7 @@ impl Snapshots {
         Arc::new(Listener {
             // Past 65,535 listeners at a time the last number is shared.
             id: ListenerId(u16::try_from(state.slot.number()).unwrap_or(u16::MAX)),
-            is_straight: access.is_empty()
-                && matches!(&*routes, [only] if only.is_straight())
+            is_straight: matches!(&*routes, [only] if only.is_straight())
                 && config.normalize == Normalize::default(),
             router: Router::new(&config.routes, config.default_host.as_deref()),
             config: config.clone(),

@@ -10,10 +10,12 @@ use tokio::task::{AbortHandle, spawn_local};
 use tokio_util::task::TaskTracker;
 
 use crate::config::model::Protocol;
-use crate::message::ListenerId;
+use crate::message::{ListenerId, Record, RecordKind};
 use crate::proxy::WorkerCtx;
 use crate::proxy::http::client::Client;
 use crate::proxy::http::connection::{dismiss, serve, turn_away};
+use crate::proxy::http::gate::{Denial, at_the_door};
+use crate::proxy::recording::Recording;
 use crate::proxy::tcp;
 use crate::snapshot::ConnectionLimits;
 
@@ -115,16 +117,20 @@ impl Admitter {
         let speaks_at_once = listener.config.protocol == Protocol::Http && listener.tls.is_none();
         let is_tried = speaks_at_once && self.ctx.promptness.expects();
         let stream = if is_tried { socket.into_fresh_stream() } else { socket.into_stream() }?;
+        let denial = at_the_door(&listener, peer.client.map(|client| client.ip)).map(Denial::by_address);
+        let denied = denial.as_ref().map(|denial| denial.cause);
         let is_tcp = listener.config.protocol == Protocol::Tcp;
-        let slot = ConnectionSlot::take(&self.limits, &self.ctx, &listener.state, &peer);
+        let slot = ConnectionSlot::take(&self.limits, &self.ctx, &listener.state, &peer, denied);
+        // Of those who may come in there may be too many.
+        let denial = slot.refusal().map(|cause| denial.unwrap_or_else(|| Denial::of(cause)));
         // Held by the task itself: a future around it would be polled as often as it is.
         let tracked = self.tracker.token();
         let ctx = Rc::clone(&self.ctx);
-        if is_tcp && slot.refusal().is_none() && tcp::comes_too_soon(&ctx, &peer, &listener) {
+        if is_tcp && denial.is_none() && tcp::comes_too_soon(&ctx, &peer, &listener) {
             // Before a handshake, which costs more than all else.
             return Ok(());
         }
-        match (slot.refusal(), speaks_at_once) {
+        match (denial, speaks_at_once) {
             // Each future is as small as it can be: thousands of them are idle.
             (None, true) => {
                 let client = Client::new(ctx, stream, peer, listener, None);
@@ -142,18 +148,25 @@ impl Admitter {
                     }
                 });
             }
-            // Nothing can be said before a handshake, and that costs more than what we are short of.
-            (Some(_), false) => self.ctx.cells.ends.fail_unrecorded(peer.listener),
-            (Some(cause), true) if self.turned_away.get() >= TURNED_AWAY => {
-                dismiss(&ctx, &stream, &peer, cause)
+            // Nothing can be said before a handshake, and whoever may not come in is worth none.
+            (Some(denial), false) if denied.is_some() => {
+                let is_tcp = listener.config.protocol == Protocol::Tcp;
+                let kind = if is_tcp { RecordKind::Tcp } else { RecordKind::Http };
+                let mut record = Record { kind, id: ctx.request_id(), ..peer.record() };
+                Recording::new(&ctx, None, &mut record).settle(denial.cause);
             }
-            (Some(cause), true) => {
+            // A handshake costs more than what we are short of.
+            (Some(_), false) => self.ctx.cells.ends.fail_unrecorded(peer.listener),
+            (Some(denial), true) if denial.status.is_none() || self.turned_away.get() >= TURNED_AWAY => {
+                dismiss(&ctx, &stream, &peer, &denial);
+            }
+            (Some(denial), true) => {
                 let count = Rc::clone(&self.turned_away);
                 count.set(count.get() + 1);
                 let client = Client::new(ctx, stream, peer, listener, None);
                 spawn_local(async move {
                     let _tracked = tracked;
-                    turn_away(client, cause).await;
+                    turn_away(client, denial).await;
                     drop(slot);
                     count.set(count.get() - 1);
                 });

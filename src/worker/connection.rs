@@ -17,6 +17,7 @@ use crate::net::{Deadline, Stream, Tls, now};
 use crate::proxy::http::client::Client;
 use crate::proxy::http::client::Secured;
 use crate::proxy::http::connection::{DRAIN_SILENCE, turn_away};
+use crate::proxy::http::gate::Denial;
 use crate::proxy::http::h1::opening::{self, Opening};
 use crate::proxy::recording::Recording;
 use crate::proxy::{Here, WorkerCtx, tcp};
@@ -81,7 +82,8 @@ async fn secure(
     if protocol == Protocol::Http && (is_proxied || first != HANDSHAKE && first.is_ascii_graphic()) {
         let peer = Peer { greeted: now(), ..*peer };
         let cause = if is_proxied { Cause::ProxyProtocol } else { Cause::PlainHttp };
-        turn_away(Client::new(Rc::clone(ctx), stream, peer, Rc::clone(listener), None), cause).await;
+        turn_away(Client::new(Rc::clone(ctx), stream, peer, Rc::clone(listener), None), Denial::of(cause))
+            .await;
         return None;
     }
     peer.greeted = now();

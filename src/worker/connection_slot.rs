@@ -14,16 +14,21 @@ pub(super) struct ConnectionSlot {
 }
 
 impl ConnectionSlot {
-    /// Takes a place, if there is one; otherwise the value stands for a connection that is turned away.
+    /// Takes a place, if there is one and the connection is not `denied` for this; otherwise the value stands for a connection that is
+    /// turned away.
     pub(super) fn take(
         limits: &Arc<ConnectionLimits>,
         ctx: &Rc<WorkerCtx>,
         listener: &Arc<ListenerState>,
         peer: &Peer,
+        denied: Option<Cause>,
     ) -> ConnectionSlot {
         ctx.cells.connections.accepted.increment();
         ctx.cells.connections.open.raise();
-        let counted = limits.enter(listener, peer.client.map(|client| client.ip));
+        let counted = match denied {
+            Some(cause) => Err(cause),
+            None => limits.enter(listener, peer.client.map(|client| client.ip)),
+        };
         if let Err(cause) = &counted {
             ctx.cells.connections.refused.increment();
             ctx.cells.refusals.turn_away(peer.listener, *cause);
@@ -31,7 +36,7 @@ impl ConnectionSlot {
         ConnectionSlot { counted, ctx: Rc::clone(ctx) }
     }
 
-    /// Why there was no room; `None`: there was.
+    /// Why it is turned away; `None`: it is not.
     pub(super) fn refusal(&self) -> Option<Cause> {
         self.counted.as_ref().err().copied()
     }
@@ -60,8 +65,10 @@ mod tests {
             .expect("a runtime");
         let (ctx, limits) = (context(), ConnectionLimits::new(2));
         let connection = |breaks: bool| {
-            let (ctx, place) =
-                (Rc::clone(&ctx), ConnectionSlot::take(&limits, &ctx, &Arc::default(), &Peer::default()));
+            let (ctx, place) = (
+                Rc::clone(&ctx),
+                ConnectionSlot::take(&limits, &ctx, &Arc::default(), &Peer::default(), None),
+            );
             tokio::task::spawn_local(async move {
                 let _place = place;
                 let mut record = Record::default();

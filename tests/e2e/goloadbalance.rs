@@ -171,7 +171,9 @@ fn its_config_loads_and_what_is_not_there_yet_is_refused_by_name() {
     let (code, said) =
         check(&format!("{}on_dead_server_webhook: http://127.0.0.1/hook\n", servers(&backends)));
     assert!(code == Some(0) && !said.contains("/hook"), "{said}");
-    for later in ["cache_enabled: false", "cache_timeout_in_seconds: 10", "blacklisted_ips: [10.0.0.9]"] {
+    let (code, said) = check(&format!("{}blacklisted_ips: [10.0.0.9, 10.6.0.0/16]\n", servers(&backends)));
+    assert!(code == Some(0) && said.contains("blacklisted_ips"), "{said}");
+    for later in ["cache_enabled: false", "cache_timeout_in_seconds: 10"] {
         let (code, said) = check(&format!("{}{later}\n", servers(&backends)));
         let key = later.split(':').next().unwrap();
         assert!(code != Some(0) && said.contains(&format!("`{key}` is not supported yet")), "{said}");

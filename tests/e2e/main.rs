@@ -8,6 +8,7 @@
     reason = "a test says what it expects by failing; it has no public"
 )]
 
+mod access;
 mod addresses;
 mod admin_afar;
 mod admin_door;

@@ -92,6 +92,8 @@ pub(super) struct Raw {
     /// A value of `None`: `off`.
     pub(super) access_log: Option<Written<Option<RawAccessLog>>>,
     pub(super) trusted_proxies: Option<Written<Vec<IpNet>>>,
+    /// GoLoadBalance's.
+    pub(super) blacklisted: Field<Vec<IpNet>>,
     /// From `health_check_interval` or `health_check_frequency_in_seconds`.
     pub(super) interval: Option<Written<Duration>>,
     /// From `health_check_max_retries`.
@@ -204,6 +206,11 @@ pub(super) fn walk(roots: &[Node], include: Vec<Written<String>>, reader: &mut R
     raw.log_format = top.find("log_format").and_then(|entry| reader.choice(entry, EventFormat::ALL));
     raw.access_log = top.find("access_log").and_then(|entry| access_log::walk(entry, reader));
     raw.trusted_proxies = top.find("trusted_proxies").and_then(|entry| networks(entry, reader));
+    raw.blacklisted = match top.find("blacklisted_ips") {
+        Some(entry) => Field::read(networks(entry, reader)),
+        None if top.is_misspelt("blacklisted_ips") => Field::Faulty,
+        None => Field::Absent,
+    };
     raw.interval = seed_interval(&top, reader);
     raw.fall = top.find("health_check_max_retries").and_then(|entry| reader.whole(entry, 1..=COUNT_MAX));
     raw.zone = top.find("zone").and_then(|entry| balance::zone(entry, reader));
@@ -261,18 +268,19 @@ fn logging(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<LogLevel>> 
 
 fn networks(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<IpNet>>> {
     let items = list(entry, reader, "a list of addresses and networks such as `[127.0.0.1, 10.0.0.0/8]`")?;
+    let subject = format!("an entry of `{}`", entry.key);
     let mut networks = Vec::with_capacity(items.len());
     for item in items {
         let spot = reader.spot_of(item);
         match item.text() {
             Some(text) => match network(text) {
                 Ok(network) => networks.push(network),
-                Err(wrong) => reader.report.wrong(&spot, "an entry of `trusted_proxies`", wrong),
+                Err(wrong) => reader.report.wrong(&spot, &subject, wrong),
             },
             None => {
                 let wrong =
                     Wrong::new(reader::found(item), "an IP address or a network such as `10.0.0.0/8`");
-                reader.report.wrong(&spot, "an entry of `trusted_proxies`", wrong);
+                reader.report.wrong(&spot, &subject, wrong);
             }
         }
     }

@@ -119,7 +119,7 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
     } else if section.is_misspelt("upstream_tls") {
         target.upstream_tls = Field::Faulty;
     }
-    for key in ["protocol", "tls", "auth", "rate_limit", "forwarded", "x_real_ip", "normalize", "limits"] {
+    for key in ["protocol", "tls", "access", "auth", "rate_limit", "forwarded", "x_real_ip", "normalize", "limits"] {
         target.listener_only.extend(section.find(key).map(|entry| (key, reader.key_spot(entry))));
     }
     target.policy = balance::policy(&section, reader);
@@ -139,7 +139,7 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
         target.limits =
             costs::limits(entry, &shape::LIMITS, reader, &mut target.http_only).unwrap_or_default();
     }
-    target.own = listener::keys(&section, reader, &mut target.http_only);
+    target.own = listener::keys(&section, &shape::TARGET_ACCESS, reader, &mut target.http_only);
     if let Some(entry) = section.find("host") {
         target.http_only.push(("host", reader.key_spot(entry)));
         target.host = reader.word(entry, "`pass`, `backend` or a name such as `app.example`", host);

@@ -2,17 +2,21 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::every_key::Check;
+use super::every_key::{Check, target};
 use super::listeners::{POOL, front, of, route};
 use super::*;
 use crate::config::model::AccessList;
 
 /// A file of two networks.
-fn networks() -> String {
-    static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
-    let file = FOLDER.path().join("networks.txt");
-    std::fs::write(&file, "# ours\n10.0.0.0/8\n2001:db8::/32\n").unwrap();
-    file.display().to_string()
+pub(super) fn networks() -> String {
+    // Written once: others read it meanwhile.
+    static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "# ours\n10.0.0.0/8\n2001:db8::/32\n";
+        std::fs::write(folder.path().join("networks.txt"), text).unwrap();
+        folder
+    });
+    FOLDER.path().join("networks.txt").display().to_string()
 }
 
 /// A list at the top level, and a listener beside it.
@@ -20,8 +24,8 @@ fn named(keys: &str) -> String {
     format!("access_lists: {{offices: {{{keys}}}}}\n{}", front("protocol: http"))
 }
 
-fn first(config: &Config) -> &AccessList {
-    &config.access_lists[0]
+fn any(lists: &[Arc<AccessList>], is_it: impl Fn(&AccessList) -> bool) -> bool {
+    lists.iter().any(|list| is_it(list))
 }
 
 fn on_route(config: &Config) -> &[Arc<AccessList>] {
@@ -31,45 +35,88 @@ fn on_route(config: &Config) -> &[Arc<AccessList>] {
 /// Keys of access lists, each with a text in which it stands and what it changes.
 pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
     vec![
-        ("access_lists", named("allow: 10.0.0.0/8"), |c| first(c).name.as_deref() == Some("offices")),
+        ("access_lists", named("allow: 10.0.0.0/8"), |c| {
+            any(&c.access_lists, |list| list.name.as_deref() == Some("offices"))
+        }),
         ("access_lists.<name>.allow", named("allow: [10.0.0.0/8, '::1']"), |c| {
-            first(c).allow.len() == 2 && first(c).is_closed
+            any(&c.access_lists, |list| list.allow.len() == 2 && list.is_closed)
         }),
         ("access_lists.<name>.deny", named("deny: 10.0.0.0/8"), |c| {
-            first(c).deny.len() == 1 && !first(c).is_closed
+            any(&c.access_lists, |list| list.deny.len() == 1 && !list.is_closed)
         }),
         (
             "access_lists.<name>.allow_file",
             named(&format!("allow: '::1', allow_file: {}", networks())),
-            |c| first(c).allow.len() == 3 && first(c).is_closed,
+            |c| any(&c.access_lists, |list| list.allow.len() == 3 && list.is_closed),
         ),
         ("access_lists.<name>.deny_file", named(&format!("deny_file: {}", networks())), |c| {
-            first(c).deny.len() == 2 && !first(c).is_closed
+            any(&c.access_lists, |list| list.deny.len() == 2 && !list.is_closed)
         }),
         ("access_lists.<name>.status", named("deny: 10.0.0.0/8, status: 401"), |c| {
-            first(c).status == Some(401)
+            any(&c.access_lists, |list| list.status == Some(401))
+        }),
+        ("blacklisted_ips", format!("blacklisted_ips: [10.0.0.9]\n{WEB}"), |c| {
+            any(&of(c).access, |list| list.deny.len() == 1 && list.status == Some(401))
+        }),
+        ("targets.<name>.access", target("access: {deny: 10.0.0.0/8}"), |c| of(c).access.len() == 1),
+        ("targets.<name>.access.allow", target("access: {allow: 10.0.0.0/8}"), |c| {
+            any(&of(c).access, |list| list.allow.len() == 1)
+        }),
+        ("targets.<name>.access.deny", target("access: {deny: 10.0.0.0/8}"), |c| {
+            any(&of(c).access, |list| list.deny.len() == 1)
+        }),
+        (
+            "targets.<name>.access.allow_file",
+            target(&format!("access: {{allow_file: {}}}", networks())),
+            |c| any(&of(c).access, |list| list.allow.len() == 2),
+        ),
+        ("targets.<name>.access.deny_file", target(&format!("access: {{deny_file: {}}}", networks())), |c| {
+            any(&of(c).access, |list| list.deny.len() == 2)
+        }),
+        ("targets.<name>.access.status", target("access: {deny: '::1', status: drop}"), |c| {
+            any(&of(c).access, |list| list.status.is_none())
+        }),
+        ("listeners.<name>.access", front("access: {deny: 10.0.0.0/8}"), |c| of(c).access.len() == 1),
+        ("listeners.<name>.access.allow", front("access: {allow: 10.0.0.0/8}"), |c| {
+            any(&of(c).access, |list| list.allow.len() == 1)
+        }),
+        ("listeners.<name>.access.deny", front("access: {deny: 10.0.0.0/8}"), |c| {
+            any(&of(c).access, |list| list.deny.len() == 1)
+        }),
+        (
+            "listeners.<name>.access.allow_file",
+            front(&format!("access: {{allow_file: {}}}", networks())),
+            |c| any(&of(c).access, |list| list.allow.len() == 2),
+        ),
+        (
+            "listeners.<name>.access.deny_file",
+            front(&format!("access: {{deny_file: {}}}", networks())),
+            |c| any(&of(c).access, |list| list.deny.len() == 2),
+        ),
+        ("listeners.<name>.access.status", front("access: {deny: '::1', status: drop}"), |c| {
+            any(&of(c).access, |list| list.status.is_none())
         }),
         ("listeners.<name>.routes[].access", route("access: {deny: 10.0.0.0/8}"), |c| {
-            on_route(c)[0].status == Some(403)
+            any(on_route(c), |list| list.status == Some(403))
         }),
         ("listeners.<name>.routes[].access.allow", route("access: {allow: [10.0.0.0/8, '::1']}"), |c| {
-            on_route(c)[0].allow.len() == 2
+            any(on_route(c), |list| list.allow.len() == 2)
         }),
         ("listeners.<name>.routes[].access.deny", route("access: {deny: 10.0.0.0/8}"), |c| {
-            on_route(c)[0].deny.len() == 1
+            any(on_route(c), |list| list.deny.len() == 1)
         }),
         (
             "listeners.<name>.routes[].access.allow_file",
             route(&format!("access: {{allow_file: {}}}", networks())),
-            |c| on_route(c)[0].allow.len() == 2,
+            |c| any(on_route(c), |list| list.allow.len() == 2),
         ),
         (
             "listeners.<name>.routes[].access.deny_file",
             route(&format!("access: {{deny_file: {}}}", networks())),
-            |c| on_route(c)[0].deny.len() == 2,
+            |c| any(on_route(c), |list| list.deny.len() == 2),
         ),
         ("listeners.<name>.routes[].access.status", route("access: {deny: 10.0.0.0/8, status: Drop}"), |c| {
-            on_route(c)[0].status.is_none()
+            any(on_route(c), |list| list.status.is_none())
         }),
     ]
 }
@@ -136,4 +183,82 @@ fn an_empty_file_of_those_who_may_lets_nobody_in() {
     assert!(on_route(&loaded.config)[0].is_closed);
     assert!(loaded.warnings[0].ends_with("`allow_file` has no network in it, so this list lets nobody in"));
     assert!(loaded.files.paths().any(|path| path == list), "it is watched");
+}
+
+/// Routes of one listener, and what is warned of: which one gets what which one protects, and whether it is asked first.
+#[test]
+fn ways_around_a_route_that_protects_are_told_with_both_places() {
+    let guard = "access: {allow: 10.0.0.0/8}";
+    let warned = |routes: &[&str]| -> Vec<String> {
+        let routes: String = routes
+            .iter()
+            .map(|route| format!("  - {{{}, target: web}}\n", route.replace("GUARD", guard)))
+            .collect();
+        let text = format!("listeners:\n l:\n  bind: 8080\n  routes:\n{routes}{POOL}\n");
+        let loaded =
+            load_with(&text, &Flags::default()).unwrap_or_else(|problems| panic!("{problems}\n{text}"));
+        let short = |warning: &String| {
+            let words: Vec<&str> = warning.split('`').collect();
+            let why = if warning.ends_with("asked first") { "first" } else { "rest" };
+            format!("{} {} {why}", words[1], words[3])
+        };
+        loaded.warnings.iter().map(short).collect()
+    };
+    let table: &[(&[&str], &[&str])] = &[
+        // A nearer path, a nearer host, more conditions, an order.
+        (
+            &["name: p, match: {path_prefix: /a}, GUARD", "name: u, match: {path_prefix: /a/b}"],
+            &["u p first"],
+        ),
+        (&["name: p, match: {path_prefix: /a}, GUARD", "name: u, match: {path: /a}"], &["u p first"]),
+        (&["name: p, match: {path_prefix: /a}, GUARD", "name: u, match: {host: h}"], &["u p first"]),
+        (&["name: p, match: {path: /a, host: '*.h'}, GUARD", "name: u, match: {host: x.h}"], &["u p first"]),
+        (&["name: p, match: {path: /a}, GUARD", "name: u, match: {path: /a, method: PUT}"], &["u p first"]),
+        (
+            &["name: p, match: {path: /a}, GUARD", "name: u, order: 1, match: {header: {A: b}}"],
+            &["u p first"],
+        ),
+        // What a condition leaves falls through.
+        (&["name: p, match: {path: /a, method: GET}, GUARD", "name: u"], &["u p rest"]),
+        (
+            &["name: p, match: {host: h, path: /a, client: 10.0.0.1}, GUARD", "name: u, match: {path: /a}"],
+            &["u p rest"],
+        ),
+        (&["name: p, match: {path_regex: '^/a', header: {A: b}}, GUARD", "name: u"], &["u p rest"]),
+        (
+            &[
+                "name: p, match: {path_prefix: /a, method: GET}, GUARD",
+                "name: q, match: {path_prefix: /a}, GUARD",
+                "name: u",
+            ],
+            &[],
+        ),
+        // Nothing that the guard is for.
+        (&["name: p, match: {path_prefix: /a}, GUARD", "name: u"], &[]),
+        (&["name: p, match: {path_prefix: /a}, GUARD", "name: u, match: {path_prefix: /ab}"], &[]),
+        (&["name: p, match: {host: h, path_prefix: /a}, GUARD", "name: u, match: {path_prefix: /a/b}"], &[]),
+        (&["name: p, match: {host: h}, GUARD", "name: u, match: {host: i}"], &[]),
+        (
+            &[
+                "name: p, match: {path_prefix: /a}, GUARD",
+                "name: u, match: {path_prefix: /a/b}, access: {deny: '::1'}",
+            ],
+            &[],
+        ),
+        (&["name: p, order: 1, match: {path_prefix: /a}, GUARD", "name: u, match: {host: h}"], &[]),
+    ];
+    for (routes, expected) in table {
+        // An order that leaves a route without requests is an error, and is told as one.
+        let told = warned(routes);
+        assert_eq!(told, *expected, "{routes:?}");
+    }
+    let text = route("match: {path_prefix: /a}, access: {allow: 10.0.0.0/8}, name: p")
+        .replace("routes: [", "routes: [{match: {path: /a/b}, target: web}, ");
+    let loaded = load_with(&text, &Flags::default()).unwrap();
+    assert_eq!(
+        loaded.warnings,
+        [
+            "t.yaml:1: the route `=/a/b` gets requests for what `p` (t.yaml:1) protects by `access`, and has none itself: it is asked first"
+        ]
+    );
 }

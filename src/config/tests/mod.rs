@@ -18,6 +18,7 @@ mod redirects;
 mod resilience;
 mod routing_tests;
 mod schema;
+mod schema_patterns;
 mod validator;
 
 use std::path::Path;

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use super::gate::access;
 use super::owner::KeyOwner;
 use super::show::name_of;
 use super::top_level::TopLevel;
@@ -19,11 +20,13 @@ pub(super) fn accept(
     spoken: Option<Spoken>,
     client: ClientTimeouts,
     binds: Vec<Bind>,
+    top: &TopLevel<'_>,
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> ListenerConfig {
     let is_http = spoken.is_some_and(|spoken| spoken.protocol == Protocol::Http);
     let tls = tls::listener(owner, spoken, report, rows);
+    let access = access::accept(&owner.own.access, &owner.path("access"), &top.lists, report, rows);
     let limits = bounds::limits(owner, is_http, report, rows);
     let (mut forwarded, mut x_real_ip, mut normalize) = (Forwarded::default(), false, Normalize::default());
     let mut default_host = None;
@@ -45,7 +48,7 @@ pub(super) fn accept(
         protocol: spoken.map_or(Protocol::Tcp, |spoken| spoken.protocol),
         tls,
         binds,
-        access: Vec::new(),
+        access: access.unwrap_or_default(),
         auth: None,
         told: [].into(),
         rate_limits: Vec::new(),

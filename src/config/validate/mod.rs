@@ -41,7 +41,6 @@ use super::units::show_duration;
 pub use backend::BackendRules;
 use bounds::Serves;
 pub(super) use clashes::identity;
-use gate::access::AccessLists;
 use gate::auth::{self, AuthRules};
 pub(super) use instance::accept as instance;
 pub(super) use loops::leads_to;
@@ -96,7 +95,10 @@ pub(super) fn accept(
             let networks: Vec<String> = networks.iter().map(ToString::to_string).collect();
             format!("[{}]", networks.join(", "))
         });
+    let blacklisted = gate::access::blacklisted(raw, report, rows);
     let top = TopLevel {
+        lists: gate::access::lists(&raw.access_lists, report, rows),
+        blacklisted,
         rates: gate::rate::limits(&raw.rate_limits, rows),
         address,
         interval: raw.interval.clone(),
@@ -104,7 +106,6 @@ pub(super) fn accept(
         algorithm: raw.algorithm.clone(),
         zone: zone(raw, rows),
     };
-    let lists = gate::access::lists(&raw.access_lists, report, rows);
     let auths = auth::rules(&raw.auth, report, rows);
     let reached = reached(raw, report);
     let mut listeners = Vec::with_capacity(raw.targets.len() + raw.listeners.len());
@@ -133,7 +134,7 @@ pub(super) fn accept(
     }
     for raw in &raw.listeners {
         let owner = KeyOwner::listener(raw);
-        listeners.push(long_form(raw, &owner, &targets, (&top, &lists, &auths), report, rows));
+        listeners.push(long_form(raw, &owner, &targets, (&top, &auths), report, rows));
         owners.push(owner);
     }
     auth::refuse_targets(&raw.auth, &targets, report);
@@ -145,7 +146,7 @@ pub(super) fn accept(
     loops::refuse(&raw.targets, &all, top.address.value, report);
     clashes::admin(&all, admin.as_deref().zip(admin::spot(&raw.admin)), report);
     let tests = tests(raw, rows);
-    let access_lists = lists.in_order(&raw.access_lists);
+    let access_lists = top.lists.in_order(&raw.access_lists);
     let rate_limits = top.rates.in_order(&raw.rate_limits);
     let config = Config {
         instance,
@@ -206,7 +207,7 @@ fn long_form(
     raw: &RawListenerConfig,
     owner: &KeyOwner<'_>,
     targets: &[TargetConfig],
-    (top, lists, rules): (&TopLevel<'_>, &AccessLists<'_>, &AuthRules<'_>),
+    (top, rules): (&TopLevel<'_>, &AuthRules<'_>),
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> ListenerConfig {
@@ -218,7 +219,7 @@ fn long_form(
     let binds = listener::binds(owner, top, report, rows);
     let is_secured = !matches!(raw.tls, Field::Absent);
     let (_, client) = bounds::timeouts(owner, None, Serves::Clients, is_http, is_secured, report, rows);
-    let mut accepted = listener::accept(owner, spoken, client, binds, report, rows);
+    let mut accepted = listener::accept(owner, spoken, client, binds, top, report, rows);
     accepted.rate_limits =
         gate::rate::accept(&raw.own.rate_limit, &owner.path("rate_limit"), is_http, &top.rates, report, rows);
     if raw.routes.is_empty() && !raw.has_routes {
@@ -232,7 +233,7 @@ fn long_form(
     let path = owner.path("");
     accepted.auth = auth::accept(&raw.own.auth, path.trim_end_matches('.'), None, rules, report, rows);
     let of_all = (&raw.headers, accepted.auth.as_ref());
-    let of_clients = (lists, &top.rates, rules);
+    let of_clients = (&top.lists, &top.rates, rules);
     let routes = route::accept_all(&raw.routes, owner, &names, of_all, of_clients, report, rows).into_iter();
     // Of two levels the nearest says how long: the route's stands there already.
     let inherit = |mut route: RouteConfig| {

@@ -65,7 +65,8 @@ pub(super) fn accept(
     let listener = if is_pool {
         None
     } else {
-        let mut listener = listener::accept(&owner, spoken, client_timeouts, binds, report, rows);
+        let mut listener = listener::accept(&owner, spoken, client_timeouts, binds, top, report, rows);
+        listener.access.extend(top.blacklisted.iter().map(Arc::clone));
         let path = owner.path("rate_limit");
         listener.rate_limits =
             gate::rate::accept(&owner.own.rate_limit, &path, is_http, &top.rates, report, rows);

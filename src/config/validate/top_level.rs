@@ -3,13 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::gate::access::AccessLists;
 use super::gate::rate::RateLimits;
-use crate::config::model::Balance;
+use crate::config::model::{AccessList, Balance};
 use crate::config::origin::{Field, Written};
 use crate::config::raw::BindHost;
 
 /// What the top level says to every target.
 pub(super) struct TopLevel<'r> {
+    pub(super) lists: AccessLists<'r>,
+    /// Who may not come in at the listeners of targets.
+    pub(super) blacklisted: Option<Arc<AccessList>>,
     pub(super) rates: RateLimits<'r>,
     pub(super) address: Written<BindHost>,
     pub(super) interval: Option<Written<Duration>>,

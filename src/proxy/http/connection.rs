@@ -22,12 +22,13 @@ use super::after::After;
 use super::answer_body::AnswerBody;
 use super::client::Client;
 use super::exchange::{IncomingRequest, Space, exchange};
+use super::gate::Denial;
 use super::h1::framing;
 use super::h1::search::Search;
 use super::h1::write::{self, Persistence};
 use super::own;
 use super::request_body::RequestBody;
-use super::routing::answers::refuse;
+use super::routing::answers::{deny, refuse};
 use super::wire::Wire;
 
 /// A draining worker closes a connection that has been silent for this long.
@@ -78,15 +79,16 @@ pub async fn serve(client: Rc<Client>) {
     }
 }
 
-/// Turns a connection away for which there is no room, or which speaks plainly where TLS is spoken.
-pub async fn turn_away(client: Rc<Client>, cause: Cause) {
+/// Turns a connection away for which there is no room, which may not come in, or which speaks plainly where TLS is spoken. What it
+/// is told has a status.
+pub async fn turn_away(client: Rc<Client>, denial: Denial) {
     let ctx = &client.ctx;
     let head = Head::new();
     let mut record = client.peer.record();
     record.id = ctx.request_id();
     let mut recording = Recording::new(ctx, None, &mut record);
     let mut wire = Wire::new(&client, &head, true);
-    refuse(ctx, &mut wire, &mut recording, &head, None, cause).await;
+    deny(ctx, &mut wire, &mut recording, &head, None, denial).await;
     drop(recording);
     // Its request is still on the way: a plain close would meet it with a reset.
     discard_input(&client).await;
@@ -94,12 +96,15 @@ pub async fn turn_away(client: Rc<Client>, cause: Cause) {
 
 /// The same for a connection that there is not even time for: one read, one write, closed. What the client had
 /// sent by now does not reset the answer away.
-pub fn dismiss(ctx: &Rc<WorkerCtx>, stream: &Stream, peer: &Peer, cause: Cause) {
+pub fn dismiss(ctx: &Rc<WorkerCtx>, stream: &Stream, peer: &Peer, denial: &Denial) {
     let mut record = peer.record();
     record.id = ctx.request_id();
     let mut recording = Recording::new(ctx, None, &mut record);
-    recording.settle(cause);
-    let (head, body) = own::answer((cause, own::status_of(cause)), recording.record.id, false, &ctx.buffers);
+    recording.settle(denial.cause);
+    // Closed without a word.
+    let Some(status) = denial.status else { return };
+    let told = (denial.cause, status);
+    let (head, body) = own::answer(told, recording.record.id, false, &ctx.buffers);
     let mut out = Vec::with_capacity(512);
     ctx.with_date(|date| write::answer(&mut out, &head, body.framing(), Persistence::Close, date));
     if let AnswerBody::Memory(memory) = body {

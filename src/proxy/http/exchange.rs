@@ -1,6 +1,6 @@
 //! THE PIPELINE: one request from its head to the last byte of its answer. There is no other.
 //!
-//! Reads as the list of what happens: record → route → access (later) → cache (later) → forward → answer. Each
+//! Reads as the list of what happens: record → route → access → cache (later) → forward → answer. Each
 //! step continues or answers. It sees heads and bodies and never a socket, so whatever protocol the client
 //! speaks, what is decided here is decided alike.
 
@@ -28,14 +28,15 @@ use super::client::Secured;
 use super::edge::{Edge, Unsent};
 use super::forward::forward;
 use super::forward::forwarding::{Effort, Forwarding};
-use super::gate::Asking;
+use super::gate::{Asking, Denial};
 use super::h1::write::About;
 use super::hash_key::{self, Sender, hash_key};
 use super::identity;
 use super::mirror::{self, Original};
 use super::reply::Reply;
 use super::request_body::RequestBody;
-use super::routing::answers::{answer_here, refuse};
+use super::routing::answers::{answer_here, deny, refuse};
+use super::routing::found::denied_by_listener;
 use super::routing::protected::protected;
 use super::routing::way::{Way, Wayfarer};
 use super::routing::{Routed, routed};
@@ -103,7 +104,13 @@ pub async fn exchange<E: Edge>(
     // Nothing was waited for since.
     recording.record.routed = request.head_read;
     let (destination, way) = match listener.straight() {
-        Some((route, destination)) => (destination, Way::plain(route)),
+        Some((route, destination)) => match denied_by_listener(listener, head, sender) {
+            None => (destination, Way::plain(route)),
+            Some(denied) => {
+                let denial = Denial::by_address(denied.rule);
+                return Box::pin(deny(ctx, edge, &mut recording, head, None, denial)).await;
+            }
+        },
         None => {
             let from = Wayfarer { ctx, listener, head, sender, secured: edge.secured() };
             let found = match routed(from, recording.record) {

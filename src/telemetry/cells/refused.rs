@@ -15,7 +15,7 @@ pub enum RefusedAt {
 }
 
 /// Why connections are refused.
-const OF_CONNECTIONS: [Cause; 2] = [Cause::TooManyConnections, Cause::TooManyFromClient];
+const OF_CONNECTIONS: [Cause; 3] = [Cause::AccessDenied, Cause::TooManyConnections, Cause::TooManyFromClient];
 /// Our own errors that are no word about backends.
 const OF_REQUESTS: [Cause; 4] =
     [Cause::QueueFull, Cause::QueueTimeout, Cause::LocalShortage, Cause::NoLocalPort];
@@ -109,6 +109,7 @@ mod tests {
         let cells = RefusalCells::default();
         let (web, app) = (ListenerId(3), TargetId(40));
         cells.turn_away(web, Cause::TooManyFromClient);
+        cells.turn_away(web, Cause::AccessDenied);
         cells.turn_away(web, Cause::TooManyConnections);
         cells.turn_away(web, Cause::BadHead);
         for cause in [Cause::QueueFull, Cause::QueueFull, Cause::NoBackend, Cause::TooManyConnections] {
@@ -118,6 +119,7 @@ mod tests {
         assert_eq!(
             cells.refused().collect::<Vec<_>>(),
             [
+                (RefusedAt::Listener(web), Cause::AccessDenied, 1),
                 (RefusedAt::Listener(web), Cause::TooManyConnections, 1),
                 (RefusedAt::Listener(web), Cause::TooManyFromClient, 1),
                 (RefusedAt::Target(app), Cause::QueueFull, 2),

@@ -15,6 +15,7 @@ use crate::config::raw::group::{items, there_already};
 use crate::config::raw::kind::Shape;
 use crate::config::raw::reader::{Reader, Section, found, subject};
 use crate::config::raw::shape;
+use crate::config::raw::vocabulary::words::name;
 use crate::config::yaml::{Entry, Node, Typed};
 
 /// The lists at the top level.
@@ -67,10 +68,19 @@ pub(in crate::config::raw) fn walk(
     reader: &mut Reader<'_>,
 ) -> Field<Vec<RawAccess>> {
     let spot = reader.key_spot(entry);
-    let read = named::uses(entry, ACCESS_FORM, reader, RawAccess::Named, |item, reader| {
+    let read = named::uses(entry, ACCESS_FORM, reader, list_name, RawAccess::Named, |item, reader| {
         inline(entry, item, shape, reader).map(RawAccess::Inline)
     });
     Field::read(read.map(|all| Written::new(all, spot)))
+}
+
+/// The name of a list; an address is none.
+fn list_name(text: &str) -> Result<String, Wrong> {
+    if address::network(text).is_err() {
+        return name(text);
+    }
+    let wrong = Wrong::new(format!("is {}, which is no name of a list", quoted(text)), ACCESS_FORM);
+    Err(wrong.note(format!("write `{{deny: {text}}}` or `{{allow: {text}}}`")))
 }
 
 /// A list that stands where it holds.

@@ -63,7 +63,7 @@ pub(in crate::config::raw) fn walk<'n, T>(
             }
             places.insert(&entry.key, entry);
             if let Err(wrong) = name(&entry.key) {
-                reader.report.wrong(&spot, &format!("the name of an {}", kind.one), wrong);
+                reader.report.wrong(&spot, &format!("the name of this {}", kind.one), wrong);
             }
             let rule = read(entry, reader);
             rules.push(RawNamed { name: Written::new(entry.key.clone(), spot), rule });
@@ -72,11 +72,13 @@ pub(in crate::config::raw) fn walk<'n, T>(
     rules
 }
 
-/// What a key that takes one rule or several has for each: a name, or what `read` makes of anything that is no text.
+/// What a key that takes one rule or several has for each: a name, of which `name` says whether it could be one, or what `read` makes
+/// of anything that is no text.
 pub(in crate::config::raw) fn uses<T>(
     entry: &Entry,
     expected: &str,
     reader: &mut Reader<'_>,
+    name: impl Fn(&str) -> Result<String, Wrong>,
     named: impl Fn(Written<String>) -> T,
     mut read: impl FnMut(&Node, &mut Reader<'_>) -> Option<T>,
 ) -> Option<Vec<T>> {

@@ -10,6 +10,7 @@ use crate::config::raw::bounds::RATE_MAX;
 use crate::config::raw::group::{items, there_already};
 use crate::config::raw::reader::{Reader, choose, found, is_off, subject};
 use crate::config::raw::shape;
+use crate::config::raw::vocabulary::words::name;
 use crate::config::yaml::{Entry, Node, Typed};
 
 /// The limits at the top level.
@@ -66,6 +67,7 @@ pub(in crate::config::raw) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Fi
         entry,
         USE_FORM,
         reader,
+        name,
         |name| name,
         |item, reader| {
             let wrong = Wrong::new(found(item), USE_FORM);

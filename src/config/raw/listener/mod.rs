@@ -10,9 +10,11 @@ use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::address::{self, RawListener};
 use crate::config::raw::costs::{self, RawLimits, RawTimeouts};
 use crate::config::raw::gate::auth;
+use crate::config::raw::gate::access::{self, RawAccess};
 use crate::config::raw::gate::rate;
 use crate::config::raw::group::{items, there_already};
 use crate::config::raw::health;
+use crate::config::raw::kind::Shape;
 use crate::config::raw::reader::{Reader, Section, choose, found, is_off};
 use crate::config::raw::shape;
 use crate::config::raw::tls::{self, RawTls};
@@ -46,6 +48,7 @@ pub(in crate::config) struct RawListenerConfig {
 /// What a listener and a target in the short form say alike about clients.
 #[derive(Debug, Default)]
 pub(in crate::config) struct RawListenerKeys {
+    pub(in crate::config) access: Field<Vec<RawAccess>>,
     pub(in crate::config) rate_limit: Field<Vec<Written<String>>>,
     pub(in crate::config) forwarded: Option<Written<Forwarded>>,
     pub(in crate::config) x_real_ip: Option<Written<bool>>,
@@ -105,7 +108,7 @@ pub(in crate::config::raw) fn walk(
         None if section.is_misspelt("tls") => Field::Faulty,
         None => Field::Absent,
     };
-    listener.own = keys(&section, reader, &mut listener.http_only);
+    listener.own = keys(&section, &shape::LISTENER_ACCESS, reader, &mut listener.http_only);
     if let Some(entry) = section.find("headers") {
         listener.http_only.push(("headers", reader.key_spot(entry)));
         listener.headers = headers::walk(entry, shape::LISTENER_HEADERS, None, reader);
@@ -125,12 +128,18 @@ pub(in crate::config::raw) fn walk(
     listener
 }
 
-/// What is said about clients beside binding, protocol and TLS.
+/// What is said about clients beside binding, protocol and TLS. `of_access`: the keys of a list that stands here.
 pub(in crate::config::raw) fn keys(
     section: &Section<'_>,
+    of_access: &Shape,
     reader: &mut Reader<'_>,
     http_only: &mut Vec<(&'static str, Spot)>,
 ) -> RawListenerKeys {
+    let access = match section.find("access") {
+        Some(entry) => access::walk(entry, of_access, reader),
+        None if section.is_misspelt("access") => Field::Faulty,
+        None => Field::Absent,
+    };
     let rate_limit = match section.find("rate_limit") {
         Some(entry) => rate::walk(entry, reader),
         None if section.is_misspelt("rate_limit") => Field::Faulty,
@@ -144,6 +153,7 @@ pub(in crate::config::raw) fn keys(
     let [forward, real_ip, forms, host, rule] =
         ["forwarded", "x_real_ip", "normalize", "default_host", "auth"].map(&mut find);
     RawListenerKeys {
+        access,
         rate_limit,
         forwarded: forward.and_then(|entry| forwarded(entry, reader)),
         x_real_ip: real_ip.and_then(|entry| reader.switch(entry)),

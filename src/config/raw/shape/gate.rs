@@ -28,6 +28,13 @@ pub(in crate::config::raw) const ACCESS_LIST: Shape = Shape {
 pub(in crate::config::raw) const ACCESS: Shape =
     Shape { title: "in `access`", path: "listeners.<name>.routes[].access.", ..ACCESS_LIST };
 
+/// A list that stands in the `access` of a listener.
+pub(in crate::config::raw) const LISTENER_ACCESS: Shape =
+    Shape { path: "listeners.<name>.access.", ..ACCESS };
+
+/// A list that stands in the `access` of a target, which is that of its listener.
+pub(in crate::config::raw) const TARGET_ACCESS: Shape = Shape { path: "targets.<name>.access.", ..ACCESS };
+
 /// One of `rate_limits`.
 pub(in crate::config::raw) const RATE_LIMIT: Shape = Shape {
     title: "in a rate limit",

@@ -1,7 +1,7 @@
 //! The keys of a listener.
 
-use super::{CERTIFICATE, LIMITS, LISTENER_LINES, TARGET, TARGET_NORMALIZE, TIMEOUTS, TLS};
-use crate::config::raw::kind::Kind::{Group, Items, OneOrItems, WholeOr, Word};
+use super::{CERTIFICATE, LIMITS, LISTENER_ACCESS, LISTENER_LINES, TARGET, TARGET_NORMALIZE, TIMEOUTS, TLS};
+use crate::config::raw::kind::Kind::{Group, Items, OneOrItems, Rules, WholeOr, Word};
 use crate::config::raw::kind::{HOST, LISTENER as ADDRESS, NAME, Shape, key};
 use crate::config::raw::shape::route::ROUTE;
 
@@ -18,6 +18,11 @@ pub(in crate::config::raw) const LISTENER: Shape = Shape {
         ),
         key("protocol", TARGET.key("protocol").kind, "What clients speak.").or("http"),
         key("tls", Group(&LISTENER_TLS), "TLS towards clients: with `https`, or on a `tcp` listener."),
+        key(
+            "access",
+            Rules(&LISTENER_ACCESS),
+            "Who may come in: names of `access_lists`, or a list right here.",
+        ),
         key("rate_limit", OneOrItems(&Word(NAME)), "How often somebody may ask: names of `rate_limits`."),
         TARGET.key("forwarded"),
         TARGET.key("x_real_ip"),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::gate::TARGET_ACCESS;
 use super::resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
 use crate::config::model::route::{DotSegments, EncodedSlash};
 use crate::config::model::tls::{ClientAuth, TlsVersion};
@@ -12,7 +13,7 @@ use crate::config::raw::bounds::{
 };
 use crate::config::raw::kind::Kind::{
     Choice, ChoiceAs, ChoiceOrGroup, Group, Items, List, Numeral, OneOrItems, OrOff, Percent, PercentOrWhole,
-    Size, Switch, SwitchOr, Text, Time, Whole, WholeOr, Word,
+    Rules, Size, Switch, SwitchOr, Text, Time, Whole, WholeOr, Word,
 };
 use crate::config::raw::kind::{
     ADAPTIVE, BODY, FILE, HOST, HOST_HEADER, Kind, LISTENER, NAME, PARAMETER, PATH, PROTOCOL, SECRET,
@@ -89,6 +90,11 @@ pub(in crate::config::raw) const TARGET: Shape = Shape {
         )
         .or("30s"),
         key("limits", Group(&LIMITS), "What one request may cost, and connections."),
+        key(
+            "access",
+            Rules(&TARGET_ACCESS),
+            "Who may come in at its listener: names of `access_lists`, or a list right here.",
+        ),
         key(
             "rate_limit",
             OneOrItems(&Word(NAME)),

@@ -4,10 +4,6 @@
 /// Keys whose feature comes later, with what this version does instead.
 const KEYS: &[(&str, &str)] = &[
     ("acme", "this version fetches no certificates"),
-    ("blacklisted_ips", "this version does not refuse clients by address"),
-    ("allow", "this version chooses clients by address in the `access` of a route only"),
-    ("deny", "this version refuses clients by address in the `access` of a route only"),
-    ("access", "this version has it in routes only: `listeners.<name>.routes[].access`"),
     (
         "basic_auth",
         "this version has it as a rule at the top level: `auth: {staff: {basic: {users_file: …}}}`",
@@ -58,10 +54,6 @@ pub(in crate::config::raw) fn key(key: &str) -> Option<&'static str> {
 
 /// What to do until then where removing the key is not all: without these words it would open what was protected.
 const UNTIL_THEN: &[(&str, &str)] = &[
-    ("blacklisted_ips", "remove it, and refuse these addresses in the firewall: nothing here does yet"),
-    ("deny", "remove it here, and write it into the `access` of a route under `listeners`"),
-    ("allow", "remove it here, and write it into the `access` of a route under `listeners`"),
-    ("access", "remove it here, and write it into a route under `listeners`"),
     (
         "basic_auth",
         "remove it, and write it as a rule of `auth`, which the `auth` of a listener or a route names",

@@ -9,12 +9,13 @@ use super::network_file::{self, FileOfNetworks};
 use crate::config::effective::EffectiveRows;
 use crate::config::model::AccessList;
 use crate::config::origin::{Field, Origin, Written};
-use crate::config::raw::{ACCESS_LISTS, RawAccess, RawAccessList, RawNamed};
+use crate::config::raw::{ACCESS_LISTS, Raw, RawAccess, RawAccessList, RawNamed, RawTarget};
 use crate::config::report::Report;
 
 /// The lists at the top level.
 pub(in crate::config::validate) type AccessLists<'r> = NamedRules<'r, Arc<AccessList>>;
 
+const BLACKLISTED: &str = "blacklisted_ips";
 /// The name of what is blocked while the process runs.
 const BLOCKED: &str = "blocked";
 
@@ -38,6 +39,32 @@ pub(in crate::config::validate) fn lists<'r>(
     })
 }
 
+/// GoLoadBalance's `blacklisted_ips`, for the listeners of targets.
+pub(in crate::config::validate) fn blacklisted(
+    raw: &Raw,
+    report: &mut Report,
+    rows: &mut EffectiveRows,
+) -> Option<Arc<AccessList>> {
+    let Field::Given(written) = &raw.blacklisted else { return None };
+    let shown: Vec<String> = written.value.iter().map(ToString::to_string).collect();
+    rows.note(BLACKLISTED, format!("[{}]", shown.join(", ")), written.spot.origin.clone());
+    let has_listener = |target: &RawTarget| !matches!(target.listener, Field::Absent) || !target.may_be_pool;
+    if !raw.targets.iter().any(has_listener) {
+        report
+            .spot(&written.spot, "`blacklisted_ips` has no effect: no target has a `listener` of its own")
+            .expected("`access: {deny: […], status: 401}` in `listeners.<name>`");
+    }
+    (!written.value.is_empty()).then(|| {
+        Arc::new(AccessList {
+            name: None,
+            allow: Vec::new(),
+            deny: written.value.clone(),
+            is_closed: false,
+            status: Some(401),
+        })
+    })
+}
+
 /// What `access` at `path` says; `None`: there is a fault, which has been reported.
 pub(in crate::config::validate) fn accept(
     raw: &Field<Vec<RawAccess>>,
@@ -54,7 +81,7 @@ pub(in crate::config::validate) fn accept(
     let count = written.value.len();
     let mut accepted = Vec::with_capacity(count);
     for (index, one) in written.value.iter().enumerate() {
-        let path = if count > 1 { format!("{path}.access[{index}]") } else { format!("{path}.access") };
+        let path = if count > 1 { format!("{path}[{index}]") } else { path.to_owned() };
         match one {
             RawAccess::Named(name) => {
                 let Some(list) = lists.find(name, report) else { continue };

@@ -1,6 +1,7 @@
 //! The routes of a listener.
 
 mod action;
+mod gaps;
 mod mirror;
 mod reach;
 mod rows;
@@ -65,7 +66,8 @@ pub(super) fn accept_all(
         names.insert(route.name.clone(), spot);
         let path = owner.path(&format!("routes.{}", route.name));
         rows::route(raw, &route, &path, rows);
-        route.access = access::accept(&raw.access, &path, lists, report, rows).unwrap_or_default();
+        route.access =
+            access::accept(&raw.access, &format!("{path}.access"), lists, report, rows).unwrap_or_default();
         route.auth = auth::accept(&raw.auth, &path, auth_of_all, rules, report, rows);
         if let (Some(rule), Field::Given(Written { value: None, spot })) = (auth_of_all, &raw.auth) {
             let message = format!(
@@ -95,7 +97,35 @@ pub(super) fn accept_all(
             .spot(here, message)
             .note(format!("{name}{line} is asked first; see the order in docs/routing.md"));
     }
+    warn_of_gaps(&routes, &spots, report);
     routes
+}
+
+/// Ways around a guard that are told of one listener; whoever has more has made one mistake in a loop.
+const GAPS_TOLD: usize = 20;
+
+/// Warns where a request that one route protects reaches one that does not.
+fn warn_of_gaps(routes: &[RouteConfig], spots: &[&Spot], report: &mut Report) {
+    let gaps = gaps::gaps(routes);
+    for gap in gaps.iter().take(GAPS_TOLD) {
+        let (guard, open) = (&routes[gap.guard], &routes[gap.open]);
+        let keys: Vec<String> =
+            gaps::missing(guard, open).into_iter().map(|key| format!("`{key}`")).collect();
+        let why = if gap.is_first { "it is asked first" } else { "it takes what the other one leaves" };
+        let message = format!(
+            "the route {} gets requests for what {} ({}) protects by {}, and has none itself: {why}",
+            quoted(&open.name),
+            quoted(&guard.name),
+            spots[gap.guard].origin,
+            keys.join(" and ")
+        );
+        report.warn(spots[gap.open], &message);
+    }
+    if let (Some(more), Some(first)) =
+        (gaps.len().checked_sub(GAPS_TOLD).filter(|more| *more > 0), gaps.first())
+    {
+        report.warn(spots[first.open], &format!("and {more} more ways around routes that protect"));
+    }
 }
 
 /// Those of the listener first.

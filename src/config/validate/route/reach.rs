@@ -9,11 +9,11 @@ use crate::config::model::RouteConfig;
 use crate::config::model::route::{HostPattern, PathPattern};
 
 /// One host of a route; `None`: any host.
-type Host<'r> = Option<(&'r str, bool, Option<u16>)>;
+pub(super) type RouteHost<'r> = Option<(&'r str, bool, Option<u16>)>;
 
 /// A path that routes can have in common.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum PathKey<'r> {
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum PathKey<'r> {
     Any,
     Exact(&'r str),
     Prefix(&'r str),
@@ -24,9 +24,9 @@ enum PathKey<'r> {
 #[derive(Default)]
 struct Takers<'r> {
     /// Of those with `order`: the lowest one, and which route that is.
-    ordered: HashMap<(Host<'r>, PathKey<'r>), (u32, usize)>,
+    ordered: HashMap<(RouteHost<'r>, PathKey<'r>), (u32, usize)>,
     /// Of those of one rank and with the same conditions: the first.
-    first: HashMap<(Option<u32>, Host<'r>, PathKey<'r>, &'r str), usize>,
+    first: HashMap<(Option<u32>, RouteHost<'r>, PathKey<'r>, &'r str), usize>,
 }
 
 /// The places of routes that never have a request, each with the place of a route that has it instead. `conditions`: what each asks
@@ -51,14 +51,16 @@ pub(super) fn unreachable(routes: &[RouteConfig], conditions: &[String]) -> Vec<
     found.collect()
 }
 
-fn hosts<'r>(route: &'r RouteConfig) -> impl Iterator<Item = Host<'r>> {
+/// Its hosts.
+pub(super) fn hosts<'r>(route: &'r RouteConfig) -> impl Iterator<Item = RouteHost<'r>> {
     let hosts = &route.matches.hosts;
     let any = hosts.is_empty().then_some(None);
     let of = |host: &'r HostPattern| Some((host.name.as_str(), host.is_suffix, host.port));
     any.into_iter().chain(hosts.iter().map(of))
 }
 
-fn key(path: &PathPattern) -> PathKey<'_> {
+/// The path of a route as what is compared.
+pub(super) fn key(path: &PathPattern) -> PathKey<'_> {
     match path {
         PathPattern::Any => PathKey::Any,
         PathPattern::Exact(path) => PathKey::Exact(path),
@@ -73,7 +75,7 @@ impl<'r> Takers<'r> {
         &self,
         place: usize,
         route: &'r RouteConfig,
-        host: Host<'r>,
+        host: RouteHost<'r>,
         conditions: &'r str,
     ) -> Option<usize> {
         self.by_order(route, host).or_else(|| {
@@ -89,7 +91,7 @@ impl<'r> Takers<'r> {
     }
 
     /// One with a lower `order`: then neither host nor path need be near.
-    fn by_order(&self, route: &'r RouteConfig, host: Host<'r>) -> Option<usize> {
+    fn by_order(&self, route: &'r RouteConfig, host: RouteHost<'r>) -> Option<usize> {
         if self.ordered.is_empty() {
             return None;
         }

@@ -22,6 +22,12 @@ impl Denial {
         Denial { cause, status: Some(own::status_of(cause)), lines }
     }
 
+    /// That of a cause that speaks for itself.
+    #[must_use]
+    pub fn of(cause: Cause) -> Denial {
+        Denial::new(cause, Vec::new())
+    }
+
     /// That of a client that an access list does not let in.
     #[must_use]
     pub fn by_address(rule: &AddressRule) -> Denial {

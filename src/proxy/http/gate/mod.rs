@@ -5,9 +5,11 @@ mod asking;
 pub mod auth;
 pub mod authenticated;
 mod basic;
+mod at_the_door;
 mod denial;
 mod forward;
 pub mod rate;
 
 pub use asking::Asking;
+pub use at_the_door::at_the_door;
 pub use denial::Denial;

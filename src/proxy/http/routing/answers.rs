@@ -25,11 +25,11 @@ pub async fn refuse<E: Edge>(
     way: Option<&Way<'_>>,
     cause: Cause,
 ) -> After {
-    refuse_with(ctx, edge, recording, head, way, Denial::new(cause, Vec::new())).await
+    deny(ctx, edge, recording, head, way, Denial::of(cause)).await
 }
 
 /// The same in the words of `denial`.
-async fn refuse_with<E: Edge>(
+pub async fn deny<E: Edge>(
     ctx: &WorkerCtx,
     edge: &mut E,
     recording: &mut Recording<'_>,
@@ -93,7 +93,7 @@ pub async fn answer_here<'a, E: Edge>(
             refuse(ctx, edge, recording, head, None, Cause::Internal).await
         }
         Routed::Refuse(cause, way) => refuse(ctx, edge, recording, head, way.as_ref(), cause).await,
-        Routed::Deny(denial, way) => refuse_with(ctx, edge, recording, head, Some(&way), *denial).await,
+        Routed::Deny(denial, way) => deny(ctx, edge, recording, head, way.as_ref(), *denial).await,
         Routed::Relay(given, way) => {
             let GivenAnswer { head: mut answer, body } = *given;
             let to_head = head.method() == b"HEAD" || status::has_no_body(answer.status);

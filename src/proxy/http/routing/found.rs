@@ -24,10 +24,27 @@ pub struct RouteFound<'a> {
     /// The route.
     pub route: &'a Route,
     /// What does not let its client have it.
-    pub denied: Option<&'a AddressRule>,
+    pub denied: Option<AddressDenied<'a>>,
 }
 
-/// Looks for the route of a request. `recent`: where that is remembered; `None`: nowhere.
+/// A request that has none.
+pub struct Unrouted<'a> {
+    /// Why.
+    pub cause: Cause,
+    /// What does not let its client come in, whatever it asks for: then it is not told that there is no route.
+    pub denied: Option<AddressDenied<'a>>,
+}
+
+/// The access list that does not let a client have what it asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct AddressDenied<'a> {
+    /// The list.
+    pub rule: &'a AddressRule,
+    /// It is one of the listener; else one of the route.
+    pub is_of_listener: bool,
+}
+
+/// Looks for the route of a request, and whether its client may have it. `recent`: where routes are remembered; `None`: nowhere.
 ///
 /// # Errors
 /// Its path is refused, or no route takes it.
@@ -37,18 +54,23 @@ pub fn find<'a>(
     head: &'a Head,
     sender: Sender,
     recent: Option<&RecentRoutes>,
-) -> Result<RouteFound<'a>, Cause> {
+) -> Result<RouteFound<'a>, Unrouted<'a>> {
     let whole = head.path();
     let sent = &whole[..memchr::memchr(b'?', whole).unwrap_or(whole.len())];
     let client = client(head, sender, |proxy| listener.trusts(proxy));
+    let denied = if listener.access.is_empty() { None } else { denied_here(listener, sender, client) };
+    let unrouted = |cause| Unrouted { cause, denied };
     let known = recent.and_then(|recent| recent.find(listener.router().number(), head.authority(), sent));
     let (path, place) = match known {
         Some(place) => (Cow::Borrowed(sent), place),
-        None => look(listener, head, (sent, client), recent)?,
+        None => look(listener, head, (sent, client), recent).map_err(unrouted)?,
     };
-    let route = listener.route_at(place).ok_or(Cause::NoRoute)?;
-    let denied = route.access.refusal(client);
-    Ok(RouteFound { path, client, route, denied })
+    let route = listener.route_at(place).ok_or(unrouted(Cause::NoRoute))?;
+    let of_route = || {
+        let rule = route.access.refusal(client)?;
+        Some(AddressDenied { rule, is_of_listener: false })
+    };
+    Ok(RouteFound { path, client, route, denied: denied.or_else(of_route) })
 }
 
 /// The form of the path in which it is matched, and the place of the route.
@@ -67,6 +89,29 @@ fn look<'a>(
         recent.note(router.number(), head.authority(), sent, place);
     }
     Ok((path, place))
+}
+
+/// Which list of the listener does not let the client of a request in.
+#[inline]
+#[must_use]
+pub fn denied_by_listener<'a>(
+    listener: &'a Listener,
+    head: &Head,
+    sender: Sender,
+) -> Option<AddressDenied<'a>> {
+    if listener.access.is_empty() {
+        return None;
+    }
+    denied_here(listener, sender, client(head, sender, |proxy| listener.trusts(proxy)))
+}
+
+/// Which list of the listener does not let a client in. Whoever connects was asked at the door, but the lists may be others by now;
+/// and clients of trusted proxies are known only here.
+#[inline(never)]
+fn denied_here(listener: &Listener, sender: Sender, client: Option<IpAddr>) -> Option<AddressDenied<'_>> {
+    let of_peer = if sender.trusted { listener.access.denial(sender.peer) } else { None };
+    let rule = of_peer.or_else(|| listener.access.refusal(client))?;
+    Some(AddressDenied { rule, is_of_listener: true })
 }
 
 /// To which of its destinations a route leads a request.

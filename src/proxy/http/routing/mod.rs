@@ -14,7 +14,7 @@ pub mod protected;
 pub mod recent;
 pub mod way;
 
-use found::{Lead, RouteFound, find, lead};
+use found::{Lead, RouteFound, Unrouted, find, lead};
 use way::{Way, Wayfarer};
 
 /// What becomes of a request.
@@ -25,8 +25,8 @@ pub enum Routed<'a> {
     Answer(Way<'a>),
     /// It is refused; on the way of its route, if it has one.
     Refuse(Cause, Option<Way<'a>>),
-    /// It is not let through.
-    Deny(Box<Denial>, Way<'a>),
+    /// It is not let through; on the way of its route, if it has one.
+    Deny(Box<Denial>, Option<Way<'a>>),
     /// The same, and it gets what the service that was asked about it has answered.
     Relay(Box<GivenAnswer>, Way<'a>),
     /// Its client has to show who it is.
@@ -38,12 +38,8 @@ impl<'a> Routed<'a> {
     #[must_use]
     pub fn route(&self) -> Option<&'a Route> {
         match self {
-            Routed::Forward(_, way)
-            | Routed::Answer(way)
-            | Routed::Deny(_, way)
-            | Routed::Relay(_, way)
-            | Routed::Ask(way) => Some(way.route),
-            Routed::Refuse(_, way) => way.as_ref().map(|way| way.route),
+            Routed::Forward(_, way) | Routed::Answer(way) | Routed::Relay(_, way) | Routed::Ask(way) => Some(way.route),
+            Routed::Refuse(_, way) | Routed::Deny(_, way) => way.as_ref().map(|way| way.route),
         }
     }
 }
@@ -55,18 +51,21 @@ pub fn routed<'a>(from: Wayfarer<'a>, record: &Record) -> Routed<'a> {
     let RouteFound { path, client, route, denied } =
         match find(listener, head, sender, Some(&ctx.recent_routes)) {
             Ok(found) => found,
-            Err(cause) => return Routed::Refuse(cause, None),
+            Err(Unrouted { denied: Some(denied), .. }) => {
+                return Routed::Deny(Box::new(Denial::by_address(denied.rule)), None);
+            }
+            Err(Unrouted { cause, denied: None }) => return Routed::Refuse(cause, None),
         };
-    if let Some(access) = denied {
+    if let Some(denied) = denied {
         let way = Way::new(from, route, path, client, record);
-        return Routed::Deny(Box::new(Denial::by_address(access)), way);
+        return Routed::Deny(Box::new(Denial::by_address(denied.rule)), Some(way));
     }
     if !route.rates.is_empty() {
         let asker = Asker { head, client, user: None };
         if let Err(denial) =
             rate::of_anybody(route, asker, route.auth.is_some(), record.head_read, &ctx.cells.rates)
         {
-            return Routed::Deny(denial, Way::new(from, route, path, client, record));
+            return Routed::Deny(denial, Some(Way::new(from, route, path, client, record)));
         }
     }
     if route.auth.is_some() {

@@ -36,10 +36,10 @@ pub async fn protected<'a, E: Edge>(
             way.admit(authenticated);
             match counted {
                 Ok(()) => onward(way),
-                Err(denial) => Routed::Deny(denial, way),
+                Err(denial) => Routed::Deny(denial, Some(way)),
             }
         }
-        Err(AuthRefusal::Denial(denial)) => Routed::Deny(Box::new(denial), way),
+        Err(AuthRefusal::Denial(denial)) => Routed::Deny(Box::new(denial), Some(way)),
         Err(AuthRefusal::Answer(answer)) => Routed::Relay(answer, way),
     }
 }
