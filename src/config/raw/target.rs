@@ -119,7 +119,9 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
     } else if section.is_misspelt("upstream_tls") {
         target.upstream_tls = Field::Faulty;
     }
-    for key in ["protocol", "tls", "access", "auth", "rate_limit", "forwarded", "x_real_ip", "normalize", "limits"] {
+    for key in
+        ["protocol", "tls", "access", "auth", "rate_limit", "forwarded", "x_real_ip", "normalize", "limits"]
+    {
         target.listener_only.extend(section.find(key).map(|entry| (key, reader.key_spot(entry))));
     }
     target.policy = balance::policy(&section, reader);

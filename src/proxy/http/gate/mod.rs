@@ -2,10 +2,10 @@
 //! the target. What the checks decide by is in `access`, where no HTTP is known.
 
 mod asking;
+mod at_the_door;
 pub mod auth;
 pub mod authenticated;
 mod basic;
-mod at_the_door;
 mod denial;
 mod forward;
 pub mod rate;

@@ -38,7 +38,9 @@ impl<'a> Routed<'a> {
     #[must_use]
     pub fn route(&self) -> Option<&'a Route> {
         match self {
-            Routed::Forward(_, way) | Routed::Answer(way) | Routed::Relay(_, way) | Routed::Ask(way) => Some(way.route),
+            Routed::Forward(_, way) | Routed::Answer(way) | Routed::Relay(_, way) | Routed::Ask(way) => {
+                Some(way.route)
+            }
             Routed::Refuse(_, way) | Routed::Deny(_, way) => way.as_ref().map(|way| way.route),
         }
     }
