@@ -213,31 +213,6 @@ impl Head {
         head
     }
 
-    /// A copy of a request's head without the lines whose name is one of those.
-    #[must_use]
-    pub fn without(&self, is_gone: impl Fn(&[u8]) -> bool) -> Head {
-        let start = self.start_line();
-        let mut head = Head {
-            bytes: self.at(start).to_vec(),
-            version: self.version,
-            method: self.method,
-            target: self.target,
-            path: self.path,
-            ..Head::default()
-        };
-        for line in &self.lines {
-            let (name, value) = self.pair(line);
-            if !is_gone(name) {
-                head.push_as(line.field, name, value);
-            }
-        }
-        head.authority = match self.authority_of_target() {
-            Some(_) => self.authority,
-            None => head.line(HeaderField::Host).map_or(Span::default(), |line| line.value()),
-        };
-        head
-    }
-
     /// The authority, if the target carries one.
     fn authority_of_target(&self) -> Option<&[u8]> {
         let inside = self.authority.start >= self.target.start && self.authority.end <= self.target.end;
@@ -481,26 +456,6 @@ mod tests {
             head.lines().iter().map(|line| head.pair(line)).map(|(n, v)| (n.to_vec(), v.to_vec())).collect()
         };
         assert_eq!(lines(&other), lines(&head));
-    }
-
-    #[test]
-    fn a_copy_without_some_lines_is_the_same_otherwise() {
-        let mut head = Head::request("POST", "/a?b=c", "h:1");
-        head.push(b"X-User", b"1");
-        head.push(b"Connection", b"close");
-        head.push(b"x_user", b"2");
-        let other = head.without(|name| name.len() == 6);
-        assert_eq!(
-            (other.method(), other.path(), other.authority()),
-            (&b"POST"[..], &b"/a?b=c"[..], &b"h:1"[..])
-        );
-        assert_eq!(
-            other.at(other.start_and_lines()),
-            b"POST /a?b=c HTTP/1.1\r\nhost: h:1\r\nConnection: close\r\n"
-        );
-        assert!(other.has_hop_by_hop() && !other.repeats(HeaderField::Other));
-        let whole = head.without(|_| false);
-        assert_eq!(whole.at(whole.start_and_lines()), head.at(head.start_and_lines()));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use fake_backend::{Behaviour, Running, TcpMode};
 use serde_json::{Value, json};
 
 use super::door_lab;
-use super::life_lab::tcp_fakes;
+use super::life_lab::{pause, tcp_fakes};
 use super::support::process::{Process, whole};
 use super::support::{Client, eventually, fakes};
 
@@ -206,7 +206,7 @@ fn it_holds_over_reloads_and_a_kill_until_its_time_is_over() {
     // Also while it is down.
     blocked(&process, &json!({"network": "127.0.0.4", "for": 1}));
     let folder = process.kill();
-    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    pause(1_100);
     let process = Process::start_in(folder, 2);
     assert_eq!((status(process.address("http"), four), networks(&process).len()), (200, 1));
     assert_eq!(unblock(&process, "127.0.0.2/31").0, 200);

@@ -6,7 +6,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Digest;
+/// A digest of a name, a password and the hash that they were compared with, of no use to anybody outside this process. Another hash in
+/// the file of users makes another digest: nothing has to be forgotten when the file changes.
+pub(super) type PasswordDigest = [u8; 32];
 
 /// Places for one digest.
 const WAYS: usize = 4;
@@ -28,7 +30,7 @@ impl Default for KnownDigests {
 
 impl KnownDigests {
     /// Whether a digest was noted, and not forgotten since.
-    pub(super) fn has(&self, digest: &Digest) -> bool {
+    pub(super) fn has(&self, digest: &PasswordDigest) -> bool {
         let [first, second, set, _] = words(digest);
         let held = |Place(one, other): &Place| {
             one.load(Ordering::Relaxed) == first && other.load(Ordering::Relaxed) == second
@@ -38,7 +40,7 @@ impl KnownDigests {
     }
 
     /// Notes one that was good; where there is no room for it another one is forgotten.
-    pub(super) fn note(&self, digest: &Digest) {
+    pub(super) fn note(&self, digest: &PasswordDigest) {
         let [first, second, set, chance] = words(digest);
         let places = &self.0[set as usize % SETS];
         let is_free = |Place(one, other): &Place| {
@@ -51,7 +53,7 @@ impl KnownDigests {
     }
 }
 
-fn words(digest: &Digest) -> [u64; 4] {
+fn words(digest: &PasswordDigest) -> [u64; 4] {
     let mut words = [0; 4];
     for (word, bytes) in words.iter_mut().zip(digest.as_chunks::<8>().0) {
         *word = u64::from_le_bytes(*bytes);
@@ -63,7 +65,7 @@ fn words(digest: &Digest) -> [u64; 4] {
 mod tests {
     use super::*;
 
-    fn digest(number: u64, set: u64) -> Digest {
+    fn digest(number: u64, set: u64) -> PasswordDigest {
         let mut digest = [0; 32];
         let words = [number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, number, set, number];
         for (place, word) in words.into_iter().enumerate() {

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 
-use super::Digest;
+use super::known::PasswordDigest;
 
 /// Logins of one client that wait at most, beside one that is under way.
 pub(super) const OF_CLIENT: usize = 2;
@@ -42,7 +42,7 @@ pub(super) struct Line<W, T> {
 
 #[derive(Debug)]
 struct Waiting<W, T> {
-    digest: Digest,
+    digest: PasswordDigest,
     work: W,
     told: Vec<T>,
 }
@@ -50,7 +50,7 @@ struct Waiting<W, T> {
 #[derive(Debug)]
 struct UnderWay<T> {
     client: ClientKey,
-    digest: Digest,
+    digest: PasswordDigest,
     told: Vec<T>,
 }
 
@@ -66,7 +66,7 @@ impl<W, T> Line<W, T> {
     pub(super) fn enter(
         &mut self,
         client: ClientKey,
-        (digest, work, told): (Digest, W, T),
+        (digest, work, told): (PasswordDigest, W, T),
         is_wanted: impl Fn(&T) -> bool,
     ) -> Result<(), Crowded> {
         if let Some(under_way) = &mut self.under_way

@@ -16,15 +16,15 @@ use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
 use tokio::sync::oneshot::Receiver;
 
 use crate::config::model::{BasicAuth, PasswordHash};
-use known::KnownDigests;
+use known::{KnownDigests, PasswordDigest};
 pub use line::Crowded;
-use pool::Pool;
+use pool::LoginPool;
 
 /// What is known of passwords, and who waits. One for all workers, over any number of configs.
 #[derive(Debug, Default)]
 pub struct Passwords {
     secrets: OnceLock<Secrets>,
-    pool: Pool,
+    pool: LoginPool,
 }
 
 /// Made when the first password comes.
@@ -33,10 +33,6 @@ struct Secrets {
     key: Key,
     known: KnownDigests,
 }
-
-/// A digest of a name, a password and the hash that they were compared with, of no use to anybody outside this process. Another hash in
-/// the file of users makes another digest: nothing has to be forgotten when the file changes.
-pub type Digest = [u8; 32];
 
 /// A name and a password that somebody has sent.
 pub struct Credentials<'a> {
@@ -56,7 +52,7 @@ pub enum Acquaintance {
 
 /// Credentials that are still to be compared.
 pub struct Login {
-    digest: Digest,
+    digest: PasswordDigest,
     hash: PasswordHash,
     password: Vec<u8>,
     /// There is such a user; else a hash is computed for nothing, so that nobody can tell by the time.
@@ -121,7 +117,7 @@ impl Login {
 }
 
 impl Secrets {
-    fn digest(&self, credentials: &Credentials<'_>, hash: &PasswordHash) -> Digest {
+    fn digest(&self, credentials: &Credentials<'_>, hash: &PasswordHash) -> PasswordDigest {
         // A name has no colon and a hash no zero byte, so no two of these are the same text.
         let text = [hash.text().as_bytes(), b"\0", credentials.name, b":", credentials.password].concat();
         let mut digest = [0; 32];

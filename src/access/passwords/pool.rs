@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::process::setpriority_process;
 use tokio::sync::oneshot::{self, Receiver, Sender};
 
-use super::Digest;
+use super::known::PasswordDigest;
 use super::line::{ClientKey, Crowded, Line};
 
 /// What the thread is to the others: about a tenth of a worker's share where both want the same core.
@@ -24,7 +24,7 @@ type Work = Box<dyn FnOnce() -> bool + Send>;
 
 /// Logins that wait, and the thread that serves them.
 #[derive(Default)]
-pub(super) struct Pool(Arc<Shared>);
+pub(super) struct LoginPool(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
@@ -38,13 +38,13 @@ struct State {
     has_thread: bool,
 }
 
-impl fmt::Debug for Pool {
+impl fmt::Debug for LoginPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Pool")
+        f.write_str("LoginPool")
     }
 }
 
-impl Pool {
+impl LoginPool {
     /// Has `work` done after that of others, and tells what it says. Nothing comes where it panics or there can't be a thread.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl Pool {
     pub(super) fn submit(
         &self,
         client: Option<IpAddr>,
-        digest: Digest,
+        digest: PasswordDigest,
         work: impl FnOnce() -> bool + Send + 'static,
     ) -> Result<Receiver<bool>, Crowded> {
         let (tell, told) = oneshot::channel();
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn work_is_done_one_after_the_other_and_a_panic_ends_no_more_than_its_own() {
-        let pool = Pool::default();
+        let pool = LoginPool::default();
         let address = |number: u8| Some(IpAddr::from([192, 0, 2, number]));
         let (begin, begun) = mpsc::channel::<()>();
         let held = pool.submit(address(1), [1; 32], move || begun.recv().is_ok()).expect("room");
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn those_who_have_left_cost_nothing() {
-        let pool = Pool::default();
+        let pool = LoginPool::default();
         let (begin, begun) = mpsc::channel::<()>();
         let held = pool.submit(None, [1; 32], move || begun.recv().is_ok()).expect("room");
         let (order, came) = mpsc::channel();

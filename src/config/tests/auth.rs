@@ -9,12 +9,15 @@ use super::*;
 use crate::config::model::{Auth, AuthKind, BasicAuth, ForwardAuth};
 
 /// A file of two users.
-fn users() -> String {
-    static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
-    let file = FOLDER.path().join("users");
-    let hash = "$2y$10$abcdefghijklmnopqrstuuabcdefghijklmnopqrstuvwxyzABCDE";
-    std::fs::write(&file, format!("# ours\nbert:{hash}\nanna:{hash}\n")).unwrap();
-    file.display().to_string()
+pub(super) fn users() -> String {
+    // Written once: others read it meanwhile.
+    static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let hash = "$2y$10$abcdefghijklmnopqrstuuabcdefghijklmnopqrstuvwxyzABCDE";
+        std::fs::write(folder.path().join("users"), format!("# ours\nbert:{hash}\nanna:{hash}\n")).unwrap();
+        folder
+    });
+    FOLDER.path().join("users").display().to_string()
 }
 
 /// The rule `staff`, and a text behind it.
@@ -31,17 +34,17 @@ fn of_route(config: &Config) -> Option<&Auth> {
     of(config).routes[0].auth.as_deref()
 }
 
-fn basic(config: &Config) -> &BasicAuth {
-    match &of_route(config).unwrap().kind {
-        AuthKind::Basic(basic) => basic,
-        AuthKind::Forward(_) => panic!("it is another"),
+fn basic(config: &Config) -> Option<&BasicAuth> {
+    match &of_route(config)?.kind {
+        AuthKind::Basic(basic) => Some(basic),
+        AuthKind::Forward(_) => None,
     }
 }
 
-fn forward(config: &Config) -> &ForwardAuth {
-    match &of_route(config).unwrap().kind {
-        AuthKind::Forward(forward) => forward,
-        AuthKind::Basic(_) => panic!("it is another"),
+fn forward(config: &Config) -> Option<&ForwardAuth> {
+    match &of_route(config)?.kind {
+        AuthKind::Forward(forward) => Some(forward),
+        AuthKind::Basic(_) => None,
     }
 }
 
@@ -50,21 +53,27 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
     let on_all = |more: &str| staff(more, &front("auth: staff"));
     vec![
         ("auth", on_all(""), |c| of_route(c).is_some_and(|auth| auth.name == "staff")),
-        ("auth.<name>.basic", on_all(""), |c| basic(c).realm == "Restricted"),
+        ("auth.<name>.basic", on_all(""), |c| basic(c).is_some_and(|basic| basic.realm == "Restricted")),
         ("auth.<name>.basic.users_file", on_all(""), |c| {
-            basic(c).users.iter().map(|user| user.name.as_str()).eq(["anna", "bert"])
+            basic(c)
+                .is_some_and(|basic| basic.users.iter().map(|user| user.name.as_str()).eq(["anna", "bert"]))
         }),
-        ("auth.<name>.basic.realm", on_all(", realm: The staff"), |c| basic(c).realm == "The staff"),
+        ("auth.<name>.basic.realm", on_all(", realm: The staff"), |c| {
+            basic(c).is_some_and(|basic| basic.realm == "The staff")
+        }),
         ("auth.<name>.forward", sso(""), |c| {
-            forward(c).timeout == Duration::from_secs(5) && forward(c).path == "/"
+            forward(c).is_some_and(|asked| asked.timeout == Duration::from_secs(5) && asked.path == "/")
         }),
-        ("auth.<name>.forward.target", sso(""), |c| &*forward(c).target == "web"),
-        ("auth.<name>.forward.path", sso(", path: '/verify?a=b'"), |c| forward(c).path == "/verify?a=b"),
+        ("auth.<name>.forward.target", sso(""), |c| forward(c).is_some_and(|asked| &*asked.target == "web")),
+        ("auth.<name>.forward.path", sso(", path: '/verify?a=b'"), |c| {
+            forward(c).is_some_and(|asked| asked.path == "/verify?a=b")
+        }),
         ("auth.<name>.forward.copy_headers", sso(", copy_headers: [X-User, X-Groups]"), |c| {
-            forward(c).copy_headers == ["X-User", "X-Groups"] && *of(c).told == ["X-Groups", "X-User"]
+            forward(c).is_some_and(|asked| asked.copy_headers == ["X-User", "X-Groups"])
+                && *of(c).told == ["X-Groups", "X-User"]
         }),
         ("auth.<name>.forward.timeout", sso(", timeout: 1s"), |c| {
-            forward(c).timeout == Duration::from_secs(1)
+            forward(c).is_some_and(|asked| asked.timeout == Duration::from_secs(1))
         }),
         ("listeners.<name>.auth", on_all(""), |c| of(c).auth.is_some()),
         ("listeners.<name>.routes[].auth", staff("", &route("auth: staff")), |c| {

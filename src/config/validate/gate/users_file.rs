@@ -242,7 +242,7 @@ mod tests {
             ("anna:{SHA}secret=".to_owned(), "SHA-1", "htpasswd -B"),
             ("anna:{SSHA}secret=".to_owned(), "SHA-1", "htpasswd -B"),
             ("anna:$6$secret$x".to_owned(), "the system's crypt", "htpasswd -B"),
-            ("anna:secret.secre".to_owned(), "the old crypt", "htpasswd -B"),
+            ("anna:secret.secret".to_owned(), "the old crypt", "htpasswd -B"),
             ("anna:secret".to_owned(), "the password itself", "htpasswd -B"),
             ("anna:".to_owned(), "is empty", "htpasswd -B"),
             ("anna:$argon2i$secret".to_owned(), "than argon2id", "htpasswd -B"),

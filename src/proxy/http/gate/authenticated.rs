@@ -17,7 +17,7 @@ pub struct Authenticated {
 
 /// A client that is not let in.
 #[derive(Debug)]
-pub enum Refusal {
+pub enum AuthRefusal {
     /// It is told so.
     Denial(Denial),
     /// It gets what the service that was asked has answered.

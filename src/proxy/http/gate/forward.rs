@@ -30,8 +30,8 @@ use crate::proxy::tunnels::{Tunnel, TunnelEnd};
 use crate::snapshot::Destination;
 use crate::tick::Tick;
 
-use super::Asking;
-use super::authenticated::{Authenticated, GivenAnswer, Refusal};
+use super::asking::Asking;
+use super::authenticated::{AuthRefusal, Authenticated, GivenAnswer};
 use super::denial::Denial;
 
 /// Bytes of an answer's body that a client gets at most; a longer one is none.
@@ -46,7 +46,7 @@ pub(super) async fn ask<E: Edge>(
     config: &ForwardAuth,
     Destination { target, rules }: &Destination,
     edge: &mut E,
-) -> Result<Authenticated, Refusal> {
+) -> Result<Authenticated, AuthRefusal> {
     let ctx = asking.ctx;
     let began = now();
     let head = question(asking, &config.path);
@@ -84,7 +84,7 @@ pub(super) async fn ask<E: Edge>(
         return Err(failed(Cause::BadAnswer));
     }
     let body = read(ctx, call, edge, began.after(config.timeout)).await.map_err(failed)?;
-    Err(Refusal::Answer(Box::new(given(&answer, body))))
+    Err(AuthRefusal::Answer(Box::new(given(&answer, body))))
 }
 
 /// What the service is asked: the client's lines without those that go with a body, and what the client asks for.
@@ -210,7 +210,7 @@ async fn read<E: Edge>(
 }
 
 /// Why it can't be found out who a client is, as the client is told: what happened to our question is nobody's business.
-fn failed(cause: Cause) -> Refusal {
+fn failed(cause: Cause) -> AuthRefusal {
     let told = match cause {
         Cause::ClientGone | Cause::ClientStalled | Cause::Shutdown | Cause::Internal => cause,
         Cause::TotalTimeout
@@ -223,7 +223,7 @@ fn failed(cause: Cause) -> Refusal {
         _ => Cause::AuthUnavailable,
     };
     debug_assert!(told.blame() != Blame::Backend);
-    Refusal::Denial(Denial::new(told, Vec::new()))
+    AuthRefusal::Denial(Denial::new(told, Vec::new()))
 }
 
 /// The client's side of our own question: it is there or it has left, and it gets nothing of what comes.

@@ -5,7 +5,7 @@ use crate::net::now;
 use crate::proxy::http::edge::Edge;
 use crate::proxy::http::gate::Asking;
 use crate::proxy::http::gate::auth::auth;
-use crate::proxy::http::gate::authenticated::Refusal;
+use crate::proxy::http::gate::authenticated::AuthRefusal;
 use crate::proxy::http::gate::rate::{self, Asker};
 use crate::proxy::recording::Recording;
 
@@ -39,7 +39,7 @@ pub async fn protected<'a, E: Edge>(
                 Err(denial) => Routed::Deny(denial, Some(way)),
             }
         }
-        Err(Refusal::Denial(denial)) => Routed::Deny(Box::new(denial), Some(way)),
-        Err(Refusal::Answer(answer)) => Routed::Relay(answer, way),
+        Err(AuthRefusal::Denial(denial)) => Routed::Deny(Box::new(denial), Some(way)),
+        Err(AuthRefusal::Answer(answer)) => Routed::Relay(answer, way),
     }
 }

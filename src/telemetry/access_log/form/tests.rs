@@ -126,7 +126,11 @@ fn an_answered_request_in_both_forms() {
 fn json_has_every_field_in_the_order_of_the_documentation() {
     let form = Form::new(&LogFormat::Json, Share::from_millionths(1).expect("in range"));
     let record = Record { status: 503, ..answered() };
-    let text = written_on(&form, &record, None, Some("shop.example/a b"));
+    let (route, names) = (RouteName::new("shop.example/a b"), names());
+    let share = form.share_of(&record).expect("it is logged");
+    let facts = Facts::new(&record, None, &names, share).on(Some(&route)).by(Some("anna b"));
+    let text = text_of(|room| form.write(room, &facts, &mut (&mut Stamps::default(), WALL)));
+    assert!(text.contains(",\"user\":\"anna b\","), "{text}");
     let keys = LogField::ALL.iter().map(|field| format!("\"{}\":", field.name()));
     let places: Vec<Option<usize>> = keys.map(|key| text.find(&key)).collect();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} in {text}");
@@ -291,7 +295,7 @@ fn a_template_takes_every_field_there_is() {
     for field in LogField::ALL {
         let shown = match json.get(field.name()) {
             _ if *field == LogField::SampleRate => "1".to_owned(),
-            _ if *field == LogField::Route => "-".to_owned(),
+            _ if matches!(field, LogField::Route | LogField::User) => "-".to_owned(),
             Some(Value::Null) => "-".to_owned(),
             Some(Value::String(text)) => text.replace(' ', "\\x20"),
             Some(Value::Array(causes)) => {

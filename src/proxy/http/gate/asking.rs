@@ -1,0 +1,26 @@
+//! A request whose client is asked who it is.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use crate::message::Head;
+use crate::proxy::WorkerCtx;
+use crate::proxy::http::h1::write::About;
+use crate::proxy::http::hash_key::Sender;
+use crate::snapshot::Listener;
+
+/// A request whose client is asked who it is.
+pub struct Asking<'a> {
+    /// The worker that serves it.
+    pub ctx: &'a Rc<WorkerCtx>,
+    /// Where it came in.
+    pub listener: &'a Listener,
+    /// Its head.
+    pub head: &'a Head,
+    /// Who sent it.
+    pub sender: Sender,
+    /// The client, as trusted proxies tell it.
+    pub client: Option<IpAddr>,
+    /// What backends are told about the client.
+    pub about: About<'a>,
+}
