@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::begun::now_ms;
-use super::blocks::{Answers, BlockAsk, BlockFault, BlockOutcome, Blocks};
+use super::blocks::{BlockAsk, BlockFault, BlockOutcome, Blocks, CutCounts};
 use super::by_hand::GLANCE;
 use super::kept::Unkept;
 use super::running::RunningConfig;
@@ -105,7 +105,7 @@ impl RunningConfig {
 }
 
 /// Waits for all; says how many were cut.
-async fn all(answers: Answers) -> usize {
+async fn all(answers: CutCounts) -> usize {
     let mut cut = 0;
     for answer in answers {
         // Of a worker that has ended nothing is left.

@@ -63,7 +63,7 @@ pub(super) struct Blocks {
 }
 
 /// What each worker has cut, once it has.
-pub(super) type Answers = Vec<oneshot::Receiver<usize>>;
+pub(super) type CutCounts = Vec<oneshot::Receiver<usize>>;
 
 impl Blocks {
     pub(super) fn new(kept: Arc<Mutex<KeptOverlay>>, workers: Vec<ChangeSender>) -> Blocks {
@@ -77,7 +77,7 @@ impl Blocks {
     }
 
     /// Has all workers keep out what is blocked now, and cut what those in `cut` have under way.
-    fn put(&self, kept: &KeptOverlay, cut: Networks) -> Answers {
+    fn put(&self, kept: &KeptOverlay, cut: Networks) -> CutCounts {
         let (table, cut) = (Arc::new(networks(kept.blocked())), Arc::new(cut));
         self.shown.send_replace(kept.blocked().into());
         let tell = |worker: &ChangeSender| {
@@ -89,7 +89,7 @@ impl Blocks {
         self.workers.iter().filter_map(tell).collect()
     }
 
-    pub(super) fn block(&self, ask: BlockAsk) -> Result<(BlockedEntry, Answers), BlockFault> {
+    pub(super) fn block(&self, ask: BlockAsk) -> Result<(BlockedEntry, CutCounts), BlockFault> {
         let BlockAsk { network, keep, author, lasts } = ask;
         let mut kept = self.kept();
         let at_ms = now_ms();
@@ -103,7 +103,7 @@ impl Blocks {
         Ok((entry, self.put(&kept, cut)))
     }
 
-    pub(super) fn unblock(&self, network: IpNet) -> Result<(BlockedEntry, Answers), BlockFault> {
+    pub(super) fn unblock(&self, network: IpNet) -> Result<(BlockedEntry, CutCounts), BlockFault> {
         let mut kept = self.kept();
         let (blocked, entry) = unblock(kept.blocked(), network).map_err(BlockFault::Declined)?;
         let next = kept.next_block();
