@@ -2,7 +2,10 @@
 //!
 //! Dropping the recording completes it: also when the task was cut by the end of the process or by a panic.
 
+use std::net::IpAddr;
+
 use super::WorkerCtx;
+use super::blocked::ProxiedRequest;
 use crate::message::{Cause, Head, Record};
 use crate::net::now;
 use crate::net::relay::BytesMoved;
@@ -20,14 +23,22 @@ enum Ending {
     Otherwise,
 }
 
+/// What few requests have.
+#[derive(Default)]
+struct Seldom<'a> {
+    /// Who the client has shown to be.
+    user: Option<Box<str>>,
+    /// Where it is listed for whom a trusted proxy has sent it.
+    _listed: Option<ProxiedRequest<'a>>,
+}
+
 /// A Record in the making.
 pub struct Recording<'a> {
     ctx: &'a WorkerCtx,
     head: Option<&'a Head>,
     moved: Option<&'a BytesMoved>,
     route: Option<&'a RouteName>,
-    /// Few requests have one.
-    user: Option<Box<str>>,
+    seldom: Option<Box<Seldom<'a>>>,
     ending: Ending,
     /// What is known so far.
     pub record: &'a mut Record,
@@ -37,7 +48,7 @@ impl<'a> Recording<'a> {
     /// Goes on with `record`, which was just begun. `head`: what the client asked, for the access log.
     #[must_use]
     pub fn new(ctx: &'a WorkerCtx, head: Option<&'a Head>, record: &'a mut Record) -> Recording<'a> {
-        Recording { ctx, head, moved: None, route: None, user: None, ending: Ending::Open, record }
+        Recording { ctx, head, moved: None, route: None, seldom: None, ending: Ending::Open, record }
     }
 
     /// Adds the bytes in `moved` to the Record when it is completed: they count also when the task is cut.
@@ -53,7 +64,13 @@ impl<'a> Recording<'a> {
     /// Notes who the client has shown to be.
     #[cold]
     pub fn by(&mut self, user: &str) {
-        self.user = Some(user.into());
+        self.seldom.get_or_insert_default().user = Some(user.into());
+    }
+
+    /// Lists it, until it is written down, as one that a trusted proxy has sent for `client`.
+    #[cold]
+    pub fn list(&mut self, client: IpAddr) {
+        self.seldom.get_or_insert_default()._listed = self.ctx.blocked.list(client);
     }
 
     /// Notes how it ended.
@@ -94,7 +111,8 @@ impl Drop for Recording<'_> {
         }
         self.ctx.cells.record(self.record);
         if let Some(log) = self.ctx.log.borrow_mut().as_mut() {
-            let asked = (self.head, self.route, self.user.as_deref());
+            let user = self.seldom.as_ref().and_then(|seldom| seldom.user.as_deref());
+            let asked = (self.head, self.route, user);
             self.ctx.with_names(|names| log.write(self.record, asked, names, self.ctx.wall()));
         }
     }

@@ -3,6 +3,8 @@
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::net::IpAddr;
 
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
 /// Bits of an IPv6 address that one client has to itself: it can choose the others as it likes (RFC 6177).
 const V6_PREFIX: u32 = 64;
 
@@ -27,14 +29,20 @@ impl RateKey {
 }
 
 /// What keys are hashed with: nobody outside the process knows it, and it lives as long as the process.
+///
+/// Texts, which clients choose as they like, go through SipHash. Addresses are eight bytes, of which XXH3 makes others one by one: two of a
+/// kind never have the same key, so all that its seed has to hide is which ones share a place.
 #[derive(Clone, Debug)]
-pub struct RateSecret(RandomState);
+pub struct RateSecret {
+    texts: RandomState,
+    addresses: u64,
+}
 
 impl RateSecret {
     /// One that was drawn by chance.
     #[must_use]
     pub fn new(drawn: RandomState) -> RateSecret {
-        RateSecret(drawn)
+        RateSecret { addresses: drawn.hash_one("addresses"), texts: drawn }
     }
 
     /// The key of an address: all of an IPv4 one, a /64 of IPv6; v4 mapped into v6 is v4. `kind`: what it is counted as.
@@ -46,17 +54,17 @@ impl RateSecret {
             Some(IpAddr::V6(v6)) => (u64::try_from(v6.to_bits() >> V6_PREFIX).unwrap_or(0), true),
             None => (u64::MAX, false),
         };
-        let mut hasher = self.0.build_hasher();
-        hasher.write_u64(kind << 1 | u64::from(is_v6));
-        hasher.write_u64(number);
-        RateKey::new(hasher.finish())
+        // What differs in kind has a seed that differs in many bits.
+        const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+        let seed = self.addresses ^ (kind << 1 | u64::from(is_v6)).wrapping_mul(SPREAD);
+        RateKey::new(xxh3_64_with_seed(&number.to_le_bytes(), seed))
     }
 
     /// The key of a text. `kind`: what it is counted as.
     #[inline]
     #[must_use]
     pub fn of_text(&self, kind: u64, text: &[u8]) -> RateKey {
-        let mut hasher = self.0.build_hasher();
+        let mut hasher = self.texts.build_hasher();
         // Never what an address begins with.
         hasher.write_u64(!kind);
         hasher.write(text);

@@ -28,7 +28,7 @@ use super::client::Secured;
 use super::edge::{Edge, Unsent};
 use super::forward::forward;
 use super::forward::forwarding::{Effort, Forwarding};
-use super::gate::blocked::{enter, keep_out};
+use super::gate::blocked::{is_kept_out, keep_out};
 use super::gate::{Asking, Denial};
 use super::h1::write::About;
 use super::hash_key::{self, Sender, hash_key};
@@ -99,9 +99,9 @@ pub async fn exchange<E: Edge>(
     let given = if trusted { head.value(HeaderField::XRequestId).and_then(request_number) } else { None };
     recording.record.id = given.unwrap_or_else(|| ctx.request_id());
     let sender = Sender { peer: client, trusted, kind: listener.config.forwarded };
-    let Ok(_under_way) = enter(ctx, listener, head, sender) else {
+    if is_kept_out(ctx, listener, head, sender, &mut recording) {
         return Box::pin(keep_out(ctx, edge, &mut recording, head, trusted)).await;
-    };
+    }
     if head.method() == b"CONNECT" {
         return Box::pin(refuse(ctx, edge, &mut recording, head, None, Cause::ConnectMethod)).await;
     }

@@ -2,7 +2,6 @@
 
 use crate::message::{Cause, Head};
 use crate::proxy::WorkerCtx;
-use crate::proxy::blocked::ProxiedRequest;
 use crate::proxy::http::after::After;
 use crate::proxy::http::edge::Edge;
 use crate::proxy::http::hash_key::{Sender, client};
@@ -10,41 +9,36 @@ use crate::proxy::http::routing::answers::refuse;
 use crate::proxy::recording::Recording;
 use crate::snapshot::Listener;
 
-/// Lets a request in. What a trusted proxy has sent for somebody is listed with that one's address until this is dropped, so that it can be
-/// cut; everybody else is found by the connection's own address.
-///
-/// # Errors
-/// Its client is blocked.
+/// Whether the client of a request is kept out. What a trusted proxy has sent for somebody is listed with that one's address until its
+/// record is written, so that it can be cut; everybody else is found by the connection's own address.
 #[inline(always)]
-pub fn enter<'a>(
+pub fn is_kept_out<'a>(
     ctx: &'a WorkerCtx,
     listener: &Listener,
     head: &Head,
     sender: Sender,
-) -> Result<Option<ProxiedRequest<'a>>, Cause> {
-    if sender.trusted { enter_for_another(ctx, listener, head, sender) } else { enter_alone(ctx, sender) }
-}
-
-#[inline(always)]
-fn enter_alone<'a>(ctx: &WorkerCtx, sender: Sender) -> Result<Option<ProxiedRequest<'a>>, Cause> {
-    ctx.blocked.refusal(sender.peer).map_or(Ok(None), Err)
+    recording: &mut Recording<'a>,
+) -> bool {
+    // The proxy itself may be blocked as well.
+    ctx.blocked.refusal(sender.peer).is_some()
+        || sender.trusted && is_kept_out_behind(ctx, listener, head, sender, recording)
 }
 
 #[inline(never)]
-fn enter_for_another<'a>(
+fn is_kept_out_behind<'a>(
     ctx: &'a WorkerCtx,
     listener: &Listener,
     head: &Head,
     sender: Sender,
-) -> Result<Option<ProxiedRequest<'a>>, Cause> {
-    // The proxy itself may be blocked as well.
-    enter_alone(ctx, sender)?;
-    let Some(client) = client(head, sender, |address| listener.trusts(address)) else { return Ok(None) };
-    match ctx.blocked.refusal(Some(client)) {
-        Some(cause) => Err(cause),
+    recording: &mut Recording<'a>,
+) -> bool {
+    let Some(client) = client(head, sender, |address| listener.trusts(address)) else { return false };
+    let is_out = ctx.blocked.refusal(Some(client)).is_some();
+    if !is_out {
         // In the same turn of the event loop: an order to cut comes before the question, or finds it listed.
-        None => Ok(ctx.blocked.list(client)),
+        recording.list(client);
     }
+    is_out
 }
 
 /// Refuses the request of a client that is blocked. The connection of a trusted proxy goes on: it has other clients.

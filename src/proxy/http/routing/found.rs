@@ -95,7 +95,7 @@ fn look<'a>(
 }
 
 /// Which list of the listener does not let the client of a request in.
-#[inline]
+#[inline(always)]
 #[must_use]
 pub fn denied_by_listener<'a>(
     listener: &'a Listener,
