@@ -210,11 +210,11 @@ fn rotation_stays_exact_when_a_backend_leaves_and_returns() {
     backends[1].set_healthy(false);
     until(&keel, 1, Health::Down);
     // It is told a moment before it is out.
-    eventually("it gets nothing", || served(&keel, 3).len() == 2);
+    eventually("it gets nothing", || served(&keel, 12).len() == 2);
     assert_eq!(counts(240), [120, 120]);
     backends[1].set_healthy(true);
     everybody(Health::Up);
-    eventually("it gets requests", || served(&keel, 3).len() == 3);
+    eventually("it gets requests", || served(&keel, 12).len() == 3);
     assert_eq!(counts(240), [80, 80, 80]);
 }
 
