@@ -91,7 +91,7 @@ class Load(threading.Thread):
 
 def config(port, backend, slow, more=""):
     routes = "".join(f"    - {{match: {{host: h{number // 10}.example, path_prefix: /p{number % 10}}}, target: web}}\n" for number in range(10000))
-    return (f"name: bar\nworkers: 4\nwatch: off\nlog_level: warn\nlisteners:\n  front:\n    bind: 127.0.0.1:{port}\n    routes:\n{routes}"
+    return (f"name: bar\nworkers: 4\nwatch: off\nlogging: warn\nlisteners:\n  front:\n    bind: 127.0.0.1:{port}\n    routes:\n{routes}"
             f"    - {{match: {{path_prefix: /slow}}, target: slow}}\n    - {{match: {{path_prefix: /}}, target: web}}\n"
             f"targets:\n  web: {{health_check: off{more}, backends: [{{host: 127.0.0.1, port: {backend}}}]}}\n"
             f"  slow: {{health_check: off, backends: [{{host: 127.0.0.1, port: {slow}}}]}}\n")

@@ -281,7 +281,8 @@ fn load_once(
     };
     let (roots, has_included) = (gathered.roots, !gathered.included.is_empty());
     let raw = raw::walk(&roots, gathered.included, &mut raw::Reader::new(&mut report));
-    if !raw.has_targets && gathered.is_whole && flags.backends.is_empty() {
+    // A listener may redirect and answer all that it gets.
+    if !raw.has_targets && !raw.has_listeners && gathered.is_whole && flags.backends.is_empty() {
         let message = match roots.first() {
             Some(root) if root.is_null() => "this file is empty",
             _ if has_included => "neither this file nor one that it includes has `targets`",

@@ -467,3 +467,9 @@ fn of_a_split_each_target_keeps_its_own_silence() {
     assert_eq!(idle("split: {targets: {web: 1}}"), Some(5));
     assert_eq!(idle("split: {targets: {web: 1, api: 1}}, timeouts: {idle: 7s}"), Some(7));
 }
+
+#[test]
+fn a_listener_that_answers_everything_itself_needs_no_target() {
+    let config = config(&acting("redirect: {to: 'https://{hostname}{path}'}").replace(POOL, ""));
+    assert!(config.targets.is_empty() && matches!(first(&config).action, Action::Redirect(_)));
+}
