@@ -326,6 +326,18 @@ impl Head {
         &self.lines
     }
 
+    /// Whether there is a line whose name has this length and is one that `is` knows. Nearly all lines are told by the length.
+    #[inline]
+    #[must_use]
+    pub fn has_name(&self, length: u32, is: impl Fn(&[u8]) -> bool) -> bool {
+        for line in &self.lines {
+            if line.name_end.wrapping_sub(line.start) == length && is(self.at(line.name())) {
+                return true;
+            }
+        }
+        false
+    }
+
     /// Name and value of a line.
     #[must_use]
     pub fn pair(&self, line: &HeadLine) -> (&[u8], &[u8]) {

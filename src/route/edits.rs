@@ -6,7 +6,7 @@
 
 use crate::config::model::Text;
 use crate::config::model::route::HeaderEdit;
-use crate::message::{Fields, Head, HeadLine, HeaderField};
+use crate::message::{Fields, Head, HeaderField};
 
 use super::facts::TextFacts;
 use super::render::{header_value, is_field_value};
@@ -31,7 +31,7 @@ pub struct LineEdits {
     gone: Vec<GoneName>,
     /// Lines that come.
     come: Vec<ComingLine>,
-    /// All of those as they are written, where nothing of a request is in them.
+    /// All of those as they are written, and the empty line that ends a head, where nothing of a request is in them.
     constant: Option<Box<[u8]>>,
     /// A line may have to go that we have written ourselves.
     meets_ours: bool,
@@ -43,6 +43,8 @@ pub struct LineEdits {
 struct GoneName {
     /// With `-`, in lower case.
     name: Box<[u8]>,
+    /// Of the name.
+    length: u32,
     /// What a line is indexed as that may have this name, however that is spelled; empty: it may be any.
     fields: Fields,
 }
@@ -55,7 +57,8 @@ impl GoneName {
             HeaderField::Other => Fields::of(&[HeaderField::Other, HeaderField::Ours]),
             _ => Fields::default(),
         };
-        GoneName { name, fields }
+        let length = u32::try_from(name.len()).unwrap_or(u32::MAX);
+        GoneName { name, length, fields }
     }
 
     /// Whether a head has a line of this name.
@@ -63,11 +66,7 @@ impl GoneName {
         if self.fields != Fields::default() && !head.fields().meets(self.fields) {
             return false;
         }
-        // Nearly all lines are told by the length of their name.
-        let length = u32::try_from(self.name.len()).unwrap_or(u32::MAX);
-        let mut names =
-            head.lines().iter().map(HeadLine::name).filter(|name| name.end - name.start == length);
-        names.any(|name| self.is(head.at(name)))
+        head.has_name(self.length, |name| self.is(name))
     }
 
     fn is(&self, name: &[u8]) -> bool {
@@ -90,8 +89,8 @@ struct ComingLine {
 /// What stands in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum LineValue {
-    /// The whole line with its end, as it is written.
-    Constant(Box<[u8]>),
+    /// The whole line with its end, as it is written, and what it counts as in an answer.
+    Constant(Box<[u8]>, HeaderField),
     Text(Text),
 }
 
@@ -130,12 +129,13 @@ impl LineEdits {
         }
         let mut constant = Vec::new();
         let all = these.come.iter().all(|line| match &line.value {
-            LineValue::Constant(whole) => {
+            LineValue::Constant(whole, _) => {
                 constant.extend_from_slice(whole);
                 true
             }
             LineValue::Text(_) => false,
         });
+        constant.extend_from_slice(b"\r\n");
         these.constant = all.then(|| constant.into());
         these
     }
@@ -146,19 +146,19 @@ impl LineEdits {
         self.gone.is_empty() && self.come.is_empty()
     }
 
-    /// The lines that come, each with its end, where they are the same for every request.
+    /// The lines that come, each with its end, and the empty line behind them, where they are the same for every request.
     #[must_use]
     pub fn constant(&self) -> Option<&[u8]> {
         self.constant.as_deref()
     }
 
-    /// Appends the lines that come, each with its end, and tells how many do not because their value would be none. One that is empty
-    /// does not come either.
+    /// Appends the lines that come, each with its end, and the empty line behind them; tells how many do not come because their value would
+    /// be none. One that is empty does not come either.
     pub fn write(&self, facts: &TextFacts<'_>, out: &mut Vec<u8>) -> usize {
         let (mut dropped, mut room) = (0, Vec::new());
         for ComingLine { name, value } in &self.come {
             match value {
-                LineValue::Constant(whole) => out.extend_from_slice(whole),
+                LineValue::Constant(whole, _) => out.extend_from_slice(whole),
                 LineValue::Text(text) => {
                     dropped += usize::from(fill(text, facts, &mut room));
                     if !room.is_empty() {
@@ -169,6 +169,7 @@ impl LineEdits {
                 }
             }
         }
+        out.extend_from_slice(b"\r\n");
         dropped
     }
 
@@ -178,7 +179,7 @@ impl LineEdits {
         let (mut dropped, mut room) = (0, Vec::new());
         for ComingLine { name, value } in &self.come {
             match value {
-                LineValue::Constant(whole) => answer.push_written(whole, name.len()),
+                LineValue::Constant(whole, field) => answer.push_written(*field, whole, name.len()),
                 LineValue::Text(text) => {
                     dropped += usize::from(fill(text, facts, &mut room));
                     if !room.is_empty() {
@@ -194,8 +195,8 @@ impl LineEdits {
     pub fn apply_constant(&self, answer: &mut Head) {
         self.take_away(answer);
         for ComingLine { name, value } in &self.come {
-            if let LineValue::Constant(whole) = value {
-                answer.push_written(whole, name.len());
+            if let LineValue::Constant(whole, field) = value {
+                answer.push_written(*field, whole, name.len());
             }
         }
     }
@@ -231,7 +232,8 @@ impl LineValue {
         let Some(constant) = text.constant() else { return Some(LineValue::Text(text.clone())) };
         let value = constant.as_bytes().trim_ascii();
         let is_one = is_field_value(value) && !value.is_empty();
-        is_one.then(|| LineValue::Constant([name.as_bytes(), b": ", value, b"\r\n"].concat().into()))
+        let line = || [name.as_bytes(), b": ", value, b"\r\n"].concat().into();
+        is_one.then(|| LineValue::Constant(line(), Head::ours(name.as_bytes())))
     }
 }
 
@@ -279,12 +281,13 @@ mod tests {
         let mut written = Vec::new();
         let dropped = edits.write(&facts, &mut written);
         assert!(edits.constant().is_none_or(|constant| constant == written));
+        let written = written.strip_suffix(b"\r\n").expect("the empty line behind them");
         let before = answer.lines().len();
         let left = answer.lines().iter().filter(|line| !edits.removes(answer.at(line.name()))).count();
         assert_eq!(edits.finds_lines(&answer), left < before || edits.meets_ours);
         assert_eq!(edits.apply(&mut answer, &facts), dropped);
         let lines = String::from_utf8_lossy(answer.at(answer.start_and_lines())).into_owned();
-        assert!(lines.as_bytes().ends_with(&written), "{lines}");
+        assert!(lines.as_bytes().ends_with(written), "{lines}");
         let lines: Vec<_> = lines.split_terminator("\r\n").skip(1).map(str::to_owned).collect();
         let indexed = answer.lines().iter().map(|line| {
             let (name, value) = answer.pair(line);

@@ -58,25 +58,24 @@ impl Head {
     /// Appends a line of our own that stays whatever Connection lines say. Name and value must be valid: a token, and a value
     /// without CTL.
     pub fn push_ours(&mut self, name: &[u8], value: &[u8]) {
-        self.push_as(ours(name), name, value);
+        self.push_as(Head::ours(name), name, value);
     }
 
-    /// The same with a line that is written already: a name of so many bytes, `: `, the value, CRLF.
-    pub fn push_written(&mut self, line: &[u8], name: usize) {
+    /// The same with a line that is written already: a name of so many bytes, `: `, the value, CRLF. `field`: what [`Head::ours`] says.
+    pub fn push_written(&mut self, field: HeaderField, line: &[u8], name: usize) {
         let start = self.start_and_lines().end as usize;
         self.bytes.truncate(start);
         self.bytes.extend_from_slice(line);
         let end = self.bytes.len();
         let (name, value) = (Span::new(start, start + name), Span::new(start + name + 2, end - 2));
-        self.index(HeadLine::new(ours(self.at(name)), name, value, end));
+        self.index(HeadLine::new(field, name, value, end));
     }
-}
 
-fn ours(name: &[u8]) -> HeaderField {
-    match name.len() {
+    /// What a line of this name counts as that we write ourselves.
+    #[must_use]
+    pub fn ours(name: &[u8]) -> HeaderField {
         // An answer that has one gets none of the clock's.
-        4 if name.eq_ignore_ascii_case(b"date") => HeaderField::Date,
-        _ => HeaderField::Ours,
+        if name.eq_ignore_ascii_case(b"date") { HeaderField::Date } else { HeaderField::Ours }
     }
 }
 

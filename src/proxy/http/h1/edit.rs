@@ -8,7 +8,7 @@ use crate::route::LineEdits;
 pub struct RequestEdits<'a> {
     /// Which ones go.
     pub edits: &'a LineEdits,
-    /// Those that come, each with its end.
+    /// Those that come, each with its end, and the empty line that ends the head.
     pub lines: &'a [u8],
 }
 
@@ -22,7 +22,6 @@ impl RequestEdits<'_> {
         // The empty line comes behind them.
         out.truncate(out.len().saturating_sub(2));
         out.extend_from_slice(self.lines);
-        out.extend_from_slice(b"\r\n");
     }
 
     fn remove_lines(&self, out: &mut Vec<u8>) {
@@ -64,7 +63,7 @@ mod tests {
             let edits: Vec<_> = edits.iter().map(|name| HeaderEdit::Remove((*name).to_owned())).collect();
             let edits = LineEdits::new(&edits);
             let mut out = written.to_vec();
-            RequestEdits { edits: &edits, lines: b"N: v\r\n" }.apply(&mut out, &head);
+            RequestEdits { edits: &edits, lines: b"N: v\r\n\r\n" }.apply(&mut out, &head);
             let expected = format!("GET /a:b HTTP/1.1\r\n{expected}N: v\r\n\r\n");
             assert_eq!(String::from_utf8_lossy(&out), expected);
         }
