@@ -44,6 +44,8 @@ fn a_backend_that_answers_500_is_out_after_fall_probes_and_comes_back_after_rise
     let took = backends[0].probes() - before;
     assert!(took >= 3, "{took} probes");
     assert_eq!(&*up.reason, "3 probes passed");
+    // It is told a moment before it is asked.
+    eventually("it gets requests", || client.get("/").text().ends_with("fake-1"));
     let served: Vec<String> = (0..10).map(|_| client.get("/").text()).collect();
     assert_eq!(served.iter().filter(|name| name.ends_with("fake-1")).count(), 5, "{served:?}");
 }

@@ -202,6 +202,8 @@ pub struct Keel {
 
 impl Keel {
     pub fn start(config: &Config) -> Keel {
+        // Before anything is logged: what is first logged while somebody begins to listen may be lost for good.
+        events::listen();
         Keel { server: Server::start(config, Options::default()).unwrap() }
     }
 
