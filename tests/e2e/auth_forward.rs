@@ -23,7 +23,11 @@ fn whom_the_service_lets_in_the_backend_is_told_of_and_its_cookies_reach_the_cli
                  Cookie: s=0\r\nX-Forwarded-Uri: /other\r\nX-Forwarded-For: 9.9.9.9\r\nIf-None-Match: x\r\n";
     let answer = door.client().ask(&format!(
         "{}hello",
-        request("POST", "/a/b?c=d", &format!("{lines}Content-Type: text/plain\r\nContent-Length: 5\r\n"))
+        request(
+            "POST",
+            "/a/x/%2e%2E/%62?c=d",
+            &format!("{lines}Content-Type: text/plain\r\nContent-Length: 5\r\n")
+        )
     ));
     assert_eq!((answer.status, &*answer.text()), (200, "Hello from web"));
     let cookies: Vec<&str> = answer.head.lines().filter(|line| line.starts_with("Set-Cookie")).collect();
@@ -35,10 +39,12 @@ fn whom_the_service_lets_in_the_backend_is_told_of_and_its_cookies_reach_the_cli
     );
     assert!(sent.header("X_User").is_empty() && sent.header("X-Other").is_empty());
     assert_eq!(&*sent.body, b"hello");
+    assert!(sent.head.starts_with(b"POST /a/b?c=d HTTP/1.1\r\n"));
     let asked = service.asked().remove(0);
     assert!(asked.starts_with("GET /verify?a=b HTTP/1.1\r\n"), "{asked}");
     for line in [
         "X-Forwarded-Method: POST\r\n",
+        // What the backend gets, and not what was sent.
         "X-Forwarded-Uri: /a/b?c=d\r\n",
         "X-Forwarded-Host: h.example\r\n",
         "X-Forwarded-Proto: http\r\n",

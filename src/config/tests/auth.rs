@@ -123,6 +123,7 @@ fn what_is_wrong_is_told_with_what_would_be_right() {
         (format!("auth: {{sso: {{forward: {{path: /x}}}}}}\n{pool}"), "`forward` has no `target`"),
         (sso(", target: web").replace("target: web, target: web", "target: wob"), "there is no target `wob`"),
         (sso(", path: verify"), "`path`"),
+        (sso("").replace("sso:", "'off':").replace("auth: sso", "auth: off"), "the name `off` is taken"),
         (sso(", copy_headers: Authorization"), "which requests have for other reasons"),
         (sso(", copy_headers: [X-User, x-user]"), "which is there already"),
         (sso(", copy_headers: 'a b'"), "no name of a header"),

@@ -216,8 +216,9 @@ async fn ask<'a, E: Edge>(
     let &IncomingRequest { ctx, listener, head, .. } = request;
     let secured = edge.secured();
     let about = about(listener, head, sender, secured.as_deref(), recording.record.id);
-    let client = way.client();
-    protected(&Asking { ctx, listener, head, sender, client, about }, edge, recording, way).await
+    let (client, uri) = (way.client(), way.uri());
+    let asking = Asking { ctx, listener, head, uri: &uri, sender, client, about };
+    protected(&asking, edge, recording, way).await
 }
 
 /// What backends are told about the client.

@@ -26,6 +26,11 @@ pub(in crate::config::validate) fn rules<'r>(
     rows: &mut EffectiveRows,
 ) -> AuthRules<'r> {
     NamedRules::accept(AUTH, raw, |name, raw| {
+        if matches!(&*name.value.to_ascii_lowercase(), "off" | "no" | "false") {
+            let message = format!("the name {} is taken: `auth: off` asks nobody", quoted(&name.value));
+            report.spot(&name.spot, message).note("give this rule another name");
+            return None;
+        }
         let path = format!("{}.{}", AUTH.key, name.value);
         let kind = match raw {
             RawAuth::Basic(raw) => AuthKind::Basic(basic(raw, &path, report, rows)?),

@@ -17,6 +17,8 @@ pub struct Asking<'a> {
     pub listener: &'a Listener,
     /// Its head.
     pub head: &'a Head,
+    /// Path and query in the form in which its route was found, before a rewrite.
+    pub uri: &'a [u8],
     /// Who sent it.
     pub sender: Sender,
     /// The client, as trusted proxies tell it.

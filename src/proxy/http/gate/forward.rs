@@ -109,7 +109,8 @@ fn question(asking: &Asking<'_>, path: &str) -> Head {
         }
     }
     head.push_ours(b"X-Forwarded-Method", asked.method());
-    head.push_ours(b"X-Forwarded-Uri", asked.path());
+    // Not as it was sent: whoever judges by it has to judge what the backend will get.
+    head.push_ours(b"X-Forwarded-Uri", asking.uri);
     head
 }
 

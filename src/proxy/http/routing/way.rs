@@ -147,6 +147,15 @@ impl<'a> Way<'a> {
         self.particulars.as_ref().and_then(|particulars| particulars.client)
     }
 
+    /// Path and query in the form in which its route was found; empty: nothing is known of them.
+    #[must_use]
+    pub fn uri(&self) -> Vec<u8> {
+        let Some(particulars) = &self.particulars else { return Vec::new() };
+        let sent = particulars.from.head.path();
+        let query = memchr::memchr(b'?', sent).map_or(&[][..], |at| &sent[at..]);
+        [&particulars.path, query].concat()
+    }
+
     /// Asks something of where it comes from and of its head; `None`: nothing is known of them.
     pub fn with_head<T>(&self, ask: impl FnOnce(&Wayfarer<'a>, &Head) -> T) -> Option<T> {
         self.particulars.as_ref().map(|particulars| ask(&particulars.from, particulars.asked()))
