@@ -28,8 +28,8 @@ enum Ending {
 struct Seldom<'a> {
     /// Who the client has shown to be.
     user: Option<Box<str>>,
-    /// Where it is listed for whom a trusted proxy has sent it.
-    _listed: Option<ProxiedRequest<'a>>,
+    /// For whom a trusted proxy has sent it, and where it is listed for that one.
+    listed: Option<(IpAddr, Option<ProxiedRequest<'a>>)>,
 }
 
 /// A Record in the making.
@@ -70,7 +70,13 @@ impl<'a> Recording<'a> {
     /// Lists it, until it is written down, as one that a trusted proxy has sent for `client`.
     #[cold]
     pub fn list(&mut self, client: IpAddr) {
-        self.seldom.get_or_insert_default()._listed = self.ctx.blocked.list(client);
+        self.seldom.get_or_insert_default().listed = Some((client, self.ctx.blocked.list(client)));
+    }
+
+    /// For whom it is listed.
+    #[must_use]
+    pub fn listed_for(&self) -> Option<IpAddr> {
+        self.seldom.as_ref()?.listed.as_ref().map(|(client, _)| *client)
     }
 
     /// Notes how it ended.
