@@ -12,7 +12,9 @@ use crate::route::LineEdits;
 use crate::targets::Target;
 use crate::telemetry::access_log::RouteName;
 
+use super::known_keys::KnownKeys;
 use super::rates::{NamedRates, RateChecks};
+use super::token_keys::TokenKeys;
 
 /// One route of a listener, ready for use.
 #[derive(Debug)]
@@ -50,8 +52,19 @@ pub struct RouteAuth {
     pub config: Arc<Auth>,
     /// What is known of passwords.
     pub passwords: Arc<Passwords>,
+    /// The keys of tokens that were fetched, if they are.
+    pub keys: Option<Arc<KnownKeys>>,
     /// The target that is asked, if one is.
     pub asked: Option<Destination>,
+}
+
+/// What is known of clients, under every config.
+#[derive(Clone, Copy, Debug)]
+pub struct AuthState<'s> {
+    /// What is known of passwords.
+    pub passwords: &'s Arc<Passwords>,
+    /// The keys of tokens.
+    pub keys: &'s TokenKeys,
 }
 
 /// A target, and what holds for requests that come to it on this route.
@@ -98,7 +111,7 @@ impl RouteAuth {
     /// What `auth` says; `None`: the target that it asks is not there.
     fn new(
         auth: &Arc<Auth>,
-        passwords: &Arc<Passwords>,
+        state: AuthState<'_>,
         find: &impl Fn(&str) -> Option<Arc<Target>>,
     ) -> Option<RouteAuth> {
         let asked = match &auth.kind {
@@ -112,20 +125,21 @@ impl RouteAuth {
                 let rules = RequestRules::of(&target, &own);
                 Some(Destination { target, rules })
             }
-            AuthKind::Basic(_) => None,
+            AuthKind::Basic(_) | AuthKind::Jwt(_) => None,
         };
-        Some(RouteAuth { config: Arc::clone(auth), passwords: Arc::clone(passwords), asked })
+        let keys = state.keys.of(&auth.name).map(Arc::clone);
+        Some(RouteAuth { config: Arc::clone(auth), passwords: Arc::clone(state.passwords), keys, asked })
     }
 }
 
 impl Route {
-    /// The route that `config` says, on `listener`. `made`: the access lists that are ready, `rates`: the rate limits, `passwords`: what is
-    /// known of those. `find` knows the targets by name; `None`: not all of those that it leads to.
+    /// The route that `config` says, on `listener`. `made`: the access lists that are ready, `rates`: the rate limits, `auth`: what is
+    /// known of clients. `find` knows the targets by name; `None`: not all of those that it leads to.
     #[must_use]
     pub fn new(
         config: &Arc<RouteConfig>,
         listener: &ListenerConfig,
-        (made, rates, passwords): (&mut RuleStock, &NamedRates, &Arc<Passwords>),
+        (made, rates, state): (&mut RuleStock, &NamedRates, AuthState<'_>),
         find: impl Fn(&str) -> Option<Arc<Target>>,
     ) -> Option<Route> {
         let destination = |name: &str| {
@@ -154,7 +168,7 @@ impl Route {
             }
             Action::Forward(_) | Action::Split(_) | Action::Redirect(_) => LineEdits::default(),
         };
-        let auth = config.auth.as_ref().map(|auth| RouteAuth::new(auth, passwords, &find).ok_or(()));
+        let auth = config.auth.as_ref().map(|auth| RouteAuth::new(auth, state, &find).ok_or(()));
         let mirror = config.mirror.as_ref().map(|mirror| find(&mirror.target).ok_or(()));
         let levels = [&*listener.rate_limits, &*config.rate_limits];
         Some(Route {
