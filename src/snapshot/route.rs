@@ -43,6 +43,8 @@ pub struct Route {
     pub own_lines: LineEdits,
     /// Whoever asks for the same gets the same from it: neither its match nor its redirect looks at more than method, host and path.
     pub is_same_for_all: bool,
+    /// It leads all its requests to one target, as they came but for lines that are the same for all of them, and asks nobody who he is.
+    is_plain: bool,
 }
 
 /// How the clients of a route show who they are.
@@ -168,6 +170,11 @@ impl Route {
             }
             Action::Forward(_) | Action::Split(_) | Action::Redirect(_) => LineEdits::default(),
         };
+        let [request_edits, answer_edits] =
+            [&config.headers.request, &config.headers.response].map(|edits| LineEdits::new(edits));
+        let is_plain = matches!(config.action, Action::Forward(_))
+            && config.auth.is_none()
+            && is_same_for_requests(config, &request_edits, &answer_edits);
         let auth = config.auth.as_ref().map(|auth| RouteAuth::new(auth, state, &find).ok_or(()));
         let mirror = config.mirror.as_ref().map(|mirror| find(&mirror.target).ok_or(()));
         let levels = [&*listener.rate_limits, &*config.rate_limits];
@@ -178,10 +185,11 @@ impl Route {
             destinations,
             mirror: mirror.transpose().ok()?,
             body: config.own.body.unwrap_or(listener.limits.body),
-            request_edits: LineEdits::new(&config.headers.request),
-            answer_edits: LineEdits::new(&config.headers.response),
+            request_edits,
+            answer_edits,
             own_lines,
             is_same_for_all: is_same_for_all(config),
+            is_plain,
             name: RouteName::new(&config.name),
             config: Arc::clone(config),
         })
@@ -191,9 +199,22 @@ impl Route {
     #[must_use]
     #[inline]
     pub fn is_same_for_requests(&self) -> bool {
-        self.config.rewrite.is_none()
-            && self.request_edits.constant().is_some()
-            && self.answer_edits.constant().is_some()
+        is_same_for_requests(&self.config, &self.request_edits, &self.answer_edits)
+    }
+
+    /// Where it leads a request that has its path, whatever else that is like, once its lists and limits let it through; `None`: more has
+    /// to be known.
+    #[must_use]
+    #[inline]
+    pub fn only_destination(&self) -> Option<&Destination> {
+        if self.is_plain { self.destinations.first() } else { None }
+    }
+
+    /// Whether its requests are asked for nothing on the way, neither where they come from nor how many there are.
+    #[must_use]
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.access.is_empty() && self.rates.is_empty()
     }
 
     /// Whether it takes every request and hands it on as it comes.
@@ -229,6 +250,12 @@ impl Route {
             && self.body == other.body
             && (Arc::ptr_eq(&self.config, &other.config) || self.config == other.config)
     }
+}
+
+/// See [`Route::is_same_for_requests`].
+#[inline]
+fn is_same_for_requests(config: &RouteConfig, request: &LineEdits, answer: &LineEdits) -> bool {
+    config.rewrite.is_none() && request.constant().is_some() && answer.constant().is_some()
 }
 
 /// See [`Route::is_same_for_all`].
