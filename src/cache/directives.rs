@@ -10,8 +10,8 @@
 
 use crate::message::Head;
 
-use super::fields::{is, items, quote_end, values};
-use super::structured::{Member, dictionary};
+use super::fields::{is, is_token, items, quote_end, values};
+use super::structured::{SfValue, dictionary};
 
 /// The greatest age: what does not fit counts as this (RFC 9111 §1.2.2).
 pub const MOST_SECONDS: u32 = 1 << 31;
@@ -130,9 +130,9 @@ impl AnswerDirectives {
 
     /// A member of the targeted field. Of several with one key the last counts (RFC 9651 §3.2); `None`: its type is another one than
     /// the directive's, so the whole field is not understood.
-    fn take_member(&mut self, key: &[u8], member: Member<'_>) -> Option<()> {
+    fn take_member(&mut self, key: &[u8], member: SfValue<'_>) -> Option<()> {
         let seconds = |member| match member {
-            Member::Integer(number) => {
+            SfValue::Integer(number) => {
                 Some(Some(u32::try_from(number.max(0)).unwrap_or(MOST_SECONDS).min(MOST_SECONDS)))
             }
             _ => None,
@@ -145,8 +145,8 @@ impl AnswerDirectives {
             b"stale-if-error" => self.stale_if_error = seconds(member)?,
             b"private" | b"no-cache" => {
                 let (plain, named) = match member {
-                    Member::Boolean(is) => (is, false),
-                    Member::Text(text) => (!names(text), names(text)),
+                    SfValue::Boolean(is) => (is, false),
+                    SfValue::Text(text) => (!names(text), names(text)),
                     _ => return None,
                 };
                 *(if key == b"private" { &mut self.private } else { &mut self.no_cache }) = plain;
@@ -163,7 +163,7 @@ impl AnswerDirectives {
                     b"proxy-revalidate" => &mut self.proxy_revalidate,
                     _ => return Some(()),
                 };
-                let Member::Boolean(is) = member else { return None };
+                let SfValue::Boolean(is) = member else { return None };
                 *flag = is;
             }
         }
@@ -305,12 +305,6 @@ fn has_open_quote(bytes: &[u8]) -> bool {
         }
     }
     false
-}
-
-/// A byte of a token (RFC 9110 §5.6.2).
-pub(super) const fn is_token(byte: u8) -> bool {
-    matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~')
-        || byte.is_ascii_alphanumeric()
 }
 
 #[cfg(test)]

@@ -94,6 +94,12 @@ pub(super) fn quote_end(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
+/// A byte of a token (RFC 9110 §5.6.2).
+pub(super) const fn is_token(byte: u8) -> bool {
+    matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~')
+        || byte.is_ascii_alphanumeric()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

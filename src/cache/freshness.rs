@@ -7,7 +7,7 @@ use crate::tick::Tick;
 
 use super::date::{HttpSeconds, http_date};
 use super::directives::{AnswerDirectives, delta_seconds};
-use super::fields::{items, single, values};
+use super::fields::{has, items, single, values};
 use super::rules::{Arrival, CacheRules};
 
 /// A guess is never longer (RFC 9111 §4.2.2 leaves it to us).
@@ -43,6 +43,8 @@ pub struct Freshness {
     /// Never used when it is stale: `must-revalidate`, `proxy-revalidate`, `s-maxage`.
     pub(super) forbids_stale: bool,
     pub(super) immutable: bool,
+    /// The answer itself says nothing of who may have it and for how long.
+    pub(super) is_unsaid: bool,
 }
 
 impl Freshness {
@@ -69,6 +71,7 @@ impl Freshness {
             always_asks: said.no_cache && basis != Basis::Override,
             forbids_stale: said.must_revalidate || said.proxy_revalidate || said.s_maxage.is_some(),
             immutable: said.immutable,
+            is_unsaid: basis != Basis::Said && !says_anything(answer, said),
         })
     }
 
@@ -174,6 +177,11 @@ fn lifetime(
 /// from being fresh by our own wish, and by nothing else.
 fn has_pragma(answer: &Head) -> bool {
     values(answer, "pragma").flat_map(items).any(|item| item.eq_ignore_ascii_case(b"no-cache"))
+}
+
+/// Whether an answer says how long it is fresh, or at least that others may have it or that it is asked for each time.
+fn says_anything(answer: &Head, said: &AnswerDirectives) -> bool {
+    said.lifetime().is_some() || said.public || said.no_cache || !said.is_targeted && has(answer, "expires")
 }
 
 /// Statuses that may be stored though their answers say nothing (RFC 9110 §15.1), but for 206.

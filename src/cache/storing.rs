@@ -62,19 +62,15 @@ pub(super) fn judge(
     may_keep(asked, answer, &said)?;
     let freshness = Freshness::of(answer, &said, rules, arrival).ok_or(WhyNot::SaysNothing)?;
     // A route's wish that everything is fresh is none that errors are.
-    if freshness.basis == Basis::Override
-        && !said_anything(answer, &said)
-        && !is_ours_to_keep(answer.status, rules)
-    {
+    if freshness.is_unsaid && freshness.basis == Basis::Override && !is_ours_to_keep(answer.status, rules) {
         return Err(WhyNot::SaysNothing);
     }
-    let is_unsaid = matches!(freshness.basis, Basis::Ttl | Basis::Guess)
-        || freshness.basis == Basis::Override && !said_anything(answer, &said);
-    if is_unsaid && !rules.ignores_cookies && (asked.client.has_cookie || has(asked.sent, "cookie")) {
+    if freshness.is_unsaid && !rules.ignores_cookies && (asked.client.has_cookie || has(asked.sent, "cookie"))
+    {
         return Err(WhyNot::Cookie);
     }
     let has_authorization = asked.client.has_authorization || asked.sent.has(HeaderField::Authorization);
-    if is_unsaid && has_authorization && !said.public {
+    if freshness.basis != Basis::Said && has_authorization && !said.public && said.lifetime().is_none() {
         // `must-revalidate` lets others have it (RFC 9111 §3.5), but does not say that it is fresh for anybody.
         return Err(WhyNot::Authorization);
     }
@@ -125,11 +121,6 @@ fn may_keep(asked: &AskedBy<'_>, answer: &Head, said: &AnswerDirectives) -> Resu
         return Err(WhyNot::SetCookie);
     }
     Ok(())
-}
-
-/// Whether it says how long it is fresh, or that it need not be asked who may have it.
-fn said_anything(answer: &Head, said: &AnswerDirectives) -> bool {
-    said.lifetime().is_some() || said.public || said.no_cache || !said.is_targeted && has(answer, "expires")
 }
 
 /// Statuses that a route's own wish may keep.

@@ -5,7 +5,7 @@
 
 /// The value of one member, its parameters left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Member<'f> {
+pub(super) enum SfValue<'f> {
     /// An integer of at most 15 digits.
     Integer(i64),
     /// `?0` or `?1`, or a key without a value.
@@ -20,7 +20,7 @@ pub(super) enum Member<'f> {
 /// one of none.
 pub(super) fn dictionary<'f>(
     line: &'f [u8],
-    mut take: impl FnMut(&'f [u8], Member<'f>) -> Option<()>,
+    mut take: impl FnMut(&'f [u8], SfValue<'f>) -> Option<()>,
 ) -> Option<()> {
     let mut reader = Reader { rest: line.trim_ascii() };
     if reader.rest.is_empty() {
@@ -28,7 +28,7 @@ pub(super) fn dictionary<'f>(
     }
     loop {
         let key = reader.key()?;
-        let member = if reader.eat(b'=') { reader.member()? } else { Member::Boolean(true) };
+        let member = if reader.eat(b'=') { reader.member()? } else { SfValue::Boolean(true) };
         reader.parameters()?;
         take(key, member)?;
         reader.skip(|byte| matches!(byte, b' ' | b'\t'));
@@ -90,14 +90,14 @@ impl<'f> Reader<'f> {
     }
 
     /// An item or an inner list.
-    fn member(&mut self) -> Option<Member<'f>> {
+    fn member(&mut self) -> Option<SfValue<'f>> {
         if !self.eat(b'(') {
             return self.bare();
         }
         loop {
             self.skip(|byte| byte == b' ');
             if self.eat(b')') {
-                return Some(Member::Other);
+                return Some(SfValue::Other);
             }
             self.bare()?;
             self.parameters()?;
@@ -107,7 +107,7 @@ impl<'f> Reader<'f> {
         }
     }
 
-    fn bare(&mut self) -> Option<Member<'f>> {
+    fn bare(&mut self) -> Option<SfValue<'f>> {
         match self.peek()? {
             b'-' | b'0'..=b'9' => self.number(),
             b'"' => self.text(),
@@ -116,7 +116,7 @@ impl<'f> Reader<'f> {
                 match self.peek()? {
                     digit @ (b'0' | b'1') => {
                         self.eat(digit);
-                        Some(Member::Boolean(digit == b'1'))
+                        Some(SfValue::Boolean(digit == b'1'))
                     }
                     _ => None,
                 }
@@ -124,25 +124,25 @@ impl<'f> Reader<'f> {
             b':' => {
                 self.eat(b':');
                 self.skip(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='));
-                self.eat(b':').then_some(Member::Other)
+                self.eat(b':').then_some(SfValue::Other)
             }
             b'@' => {
                 self.eat(b'@');
-                matches!(self.number()?, Member::Integer(_)).then_some(Member::Other)
+                matches!(self.number()?, SfValue::Integer(_)).then_some(SfValue::Other)
             }
             b'%' => {
                 self.eat(b'%');
-                self.text().map(|_| Member::Other)
+                self.text().map(|_| SfValue::Other)
             }
             first if first.is_ascii_alphabetic() || first == b'*' => {
-                self.skip(|byte| super::directives::is_token(byte) || matches!(byte, b':' | b'/'));
-                Some(Member::Other)
+                self.skip(|byte| super::fields::is_token(byte) || matches!(byte, b':' | b'/'));
+                Some(SfValue::Other)
             }
             _ => None,
         }
     }
 
-    fn number(&mut self) -> Option<Member<'f>> {
+    fn number(&mut self) -> Option<SfValue<'f>> {
         let sign = if self.eat(b'-') { -1 } else { 1 };
         let digits = self.skip(|byte| byte.is_ascii_digit());
         if digits.is_empty() || digits.len() > 15 {
@@ -150,13 +150,13 @@ impl<'f> Reader<'f> {
         }
         if self.eat(b'.') {
             let fraction = self.skip(|byte| byte.is_ascii_digit()).len();
-            return (digits.len() <= 12 && (1..=3).contains(&fraction)).then_some(Member::Other);
+            return (digits.len() <= 12 && (1..=3).contains(&fraction)).then_some(SfValue::Other);
         }
         let number = digits.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0'));
-        Some(Member::Integer(sign * number))
+        Some(SfValue::Integer(sign * number))
     }
 
-    fn text(&mut self) -> Option<Member<'f>> {
+    fn text(&mut self) -> Option<SfValue<'f>> {
         let mut at = 1;
         loop {
             match self.rest.get(at)? {
@@ -169,7 +169,7 @@ impl<'f> Reader<'f> {
         }
         let text = &self.rest[1..at];
         self.rest = &self.rest[at + 1..];
-        Some(Member::Text(text))
+        Some(SfValue::Text(text))
     }
 }
 

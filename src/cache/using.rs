@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::tick::Tick;
 
-use super::freshness::{Basis, Freshness};
+use super::freshness::Freshness;
 use super::request::CacheRequest;
 use super::rules::WhyNot;
 
@@ -45,8 +45,7 @@ pub enum AskAgain {
 /// What is done with a stored answer. A request that nothing is stored for is a miss, or 504 where it says `only-if-cached`.
 #[must_use]
 pub fn may_use(freshness: &Freshness, request: &CacheRequest<'_>, ignores_cookies: bool, now: Tick) -> Use {
-    let is_unsaid = matches!(freshness.basis, Basis::Ttl | Basis::Guess);
-    if request.has_cookie && is_unsaid && !ignores_cookies {
+    if request.has_cookie && freshness.is_unsaid && !ignores_cookies {
         // Stored for those without a cookie, by our wish and not its origin's.
         return Use::Past(WhyNot::Cookie);
     }

@@ -70,7 +70,7 @@ fn naive_is_shared(directives: &[&str], user: &User, sets_cookie: bool, ttl: boo
     {
         return false;
     }
-    says_how_long || ttl && !user.cookie
+    says_how_long || ttl && (has("public") || !user.cookie)
 }
 
 proptest! {

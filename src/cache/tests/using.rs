@@ -116,4 +116,8 @@ fn a_request_with_a_cookie_gets_no_answer_that_said_nothing() {
     assert_eq!(may_use(&unsaid, &request, false, CAME), Use::Past(WhyNot::Cookie));
     assert_eq!(may_use(&unsaid, &request, true, CAME), Use::Fresh);
     assert_eq!(may_use(&said, &request, false, CAME), Use::Fresh);
+    let all = CacheRules { ttl_override: Some(Duration::from_secs(10)), ..rules() };
+    let overridden = |lines| stored(&ok(lines), &all).expect("stored").freshness;
+    assert_eq!(may_use(&overridden(&[]), &request, false, CAME), Use::Past(WhyNot::Cookie));
+    assert_eq!(may_use(&overridden(&[("Expires", "0")]), &request, false, CAME), Use::Fresh);
 }
