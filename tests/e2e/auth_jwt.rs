@@ -105,7 +105,10 @@ fn whoever_shows_no_good_token_gets_401_and_is_told_why() {
             "Bearer error=\"invalid_token\"",
         ),
         (
-            format!("Authorization: Bearer {head}.{claims}.{}\r\n", signature.replace('a', "b")),
+            format!(
+                "Authorization: Bearer {head}.{claims}.{}\r\n",
+                signature.chars().rev().collect::<String>()
+            ),
             "token_signature",
             "Bearer error=\"invalid_token\"",
         ),

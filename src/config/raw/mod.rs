@@ -11,7 +11,6 @@ mod costs;
 mod gate;
 mod group;
 mod health;
-mod http_url;
 mod kind;
 mod listener;
 mod misplaced;

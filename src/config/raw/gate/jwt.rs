@@ -12,9 +12,9 @@ use crate::config::model::jwt::JwtAlgorithm;
 use crate::config::origin::{Spot, Written};
 use crate::config::raw::bounds::LEEWAY_MAX;
 use crate::config::raw::group::{items, there_already};
-use crate::config::raw::http_url::http_url;
 use crate::config::raw::reader::{Reader, choose, found};
 use crate::config::raw::shape;
+use crate::config::raw::vocabulary::http_url::http_url;
 use crate::config::yaml::{Entry, Node, Typed};
 
 const KEYS_FORM: &str = "`jwks_file: keys.json`, or `jwks_url: \"https://id.example/jwks\"`, or both";

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::address;
-use super::reader::{Reader, subject};
 use crate::config::error::Wrong;
 use crate::config::model::HttpUrl;
 use crate::config::origin::Written;
+use crate::config::raw::address;
+use crate::config::raw::reader::{Reader, subject};
 use crate::config::yaml::{Entry, Typed};
 
 /// What one looks like.
