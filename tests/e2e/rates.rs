@@ -98,6 +98,9 @@ fn a_client_is_who_a_trusted_proxy_says_and_a_64_of_ipv6() {
     assert_eq!(trusted.passed("/0", &of("2001:db8:1:2::3")), 2);
     assert_eq!(trusted.passed("/0", &of("2001:db8:1:2:ffff::")), 0);
     assert_eq!(trusted.passed("/0", &of("2001:db8:1:3::")), 2);
+    // Whom nobody knows counts by the proxy, however it hides.
+    assert_eq!(trusted.passed("/0", &of("unknown")), 2);
+    assert_eq!(trusted.passed("/0", &of("_a")) + trusted.passed("/0", "Forwarded: for=_b\r\n"), 0);
     let untrusted = lab("rate: 1/h, burst: 2");
     assert_eq!(untrusted.passed("/0", &of("10.0.0.1")) + untrusted.passed("/0", &of("10.0.0.2")), 2);
 }

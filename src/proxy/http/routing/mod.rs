@@ -64,7 +64,7 @@ pub fn routed<'a>(from: Wayfarer<'a>, record: &Record) -> Routed<'a> {
         return Routed::Deny(Box::new(Denial::by_address(denied.rule)), Some(way));
     }
     if !route.rates.is_empty() {
-        let asker = Asker { head, client, user: None };
+        let asker = Asker { head, client: client.or(sender.peer), user: None };
         let is_asked = route.auth.is_some();
         if let Err(denial) = rate::of_anybody(route, asker, is_asked, record.head_read, &ctx.cells.rates) {
             return Routed::Deny(denial, Some(Way::new(from, route, path, client, record)));
