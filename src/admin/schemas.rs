@@ -91,8 +91,13 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     (
         "Status",
         "process:StatusProcess connections:Connections upstream:Upstream causes:{integer} listeners:[Listener] targets:[Target] \
-         webhooks?:[Webhook]",
+         webhooks?:[Webhook] rate_limits?:[RateLimit] access_lists?:[AccessList]",
     ),
+    (
+        "RateLimit",
+        "name:string dry_run:boolean admitted:integer refused:integer would_refuse:integer crowded:integer",
+    ),
+    ("AccessList", "name:string refused:integer"),
     (
         "StatusProcess",
         "version:string name:string pid:integer config:string? config_number:integer workers:integer started_ms:integer \
