@@ -68,7 +68,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     (
         "Chain",
         "request:string from:string client:string? listener:string path:PathTaken? not:[PassedOver] not_more:integer \
-         route:string? access:string? denied_by:string? auth:string? rate_limits:[string] copies:string? verdict:Verdict",
+         route:string? access:string? blocked:string? denied_by:string? auth:string? rate_limits:[string] copies:string? verdict:Verdict",
     ),
     ("PathTaken", "sent:string taken:string?"),
     ("PassedOver", "route:string why:string"),
