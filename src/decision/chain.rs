@@ -35,6 +35,9 @@ pub struct Chain {
     pub denied_by: Option<String>,
     /// How its client has to show who it is before anything else is done, if it has to.
     pub auth: Option<String>,
+    /// The name of that rule.
+    #[serde(skip)]
+    pub auth_rule: Option<String>,
     /// The rate limits that it counts in, each with who counts together.
     pub rate_limits: Vec<String>,
     /// Who gets a copy, and of how many.

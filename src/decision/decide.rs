@@ -55,6 +55,7 @@ pub fn decide_with(
         blocked: None,
         denied_by: None,
         auth: None,
+        auth_rule: None,
         rate_limits: Vec::new(),
         copies: None,
         verdict: Destiny::Dropped,
@@ -153,6 +154,7 @@ fn routed(
     }
     chain.rate_limits = route.rates.iter().map(counted).collect();
     chain.auth = route.config.auth.as_deref().map(asked);
+    chain.auth_rule = route.config.auth.as_ref().map(|auth| auth.name.clone());
     let mirror = route.config.mirror.as_ref();
     chain.copies = mirror.map(|mirror| format!("{} of such requests to `{}`", mirror.share, mirror.target));
     match (&route.config.action, lead(route, listener, head, sender)) {
