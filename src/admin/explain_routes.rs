@@ -76,9 +76,10 @@ impl Explanation {
     #[must_use]
     pub fn of_file(chain: Chain) -> Explanation {
         let mut explained = Explanation::of(chain);
-        explained
-            .lines
-            .push(format!("  {:8} not known here: whom `evenkeel block` keeps out, a process knows", "blocked"));
+        explained.lines.push(format!(
+            "  {:8} not known here: whom `evenkeel block` keeps out, a process knows",
+            "blocked"
+        ));
         explained
     }
 

@@ -1,8 +1,8 @@
 //! What a test expects against what is decided.
 
 use super::chain::{Access, Chain, Destiny, Side};
-use crate::config::model::routing_test::ExpectedAuth;
 use crate::config::model::route::{FieldMatch, FieldTest};
+use crate::config::model::routing_test::ExpectedAuth;
 use crate::config::model::{Expectation, ExpectedAnswer};
 use crate::route::condition::passes;
 

@@ -137,7 +137,11 @@ mod tests {
         let at = bytes.windows(5).position(|part| part == b"three").expect("there");
         bytes[at] = b'x';
         let found = kept(&bytes);
-        assert_eq!((found.records.len(), found.damaged, found.torn), (1, 2, 0), "so is the last one, which has its end");
+        assert_eq!(
+            (found.records.len(), found.damaged, found.torn),
+            (1, 2, 0),
+            "so is the last one, which has its end"
+        );
     }
 
     #[test]

@@ -82,13 +82,20 @@ tests:
     };
     let (code, _, err) = check(&with("staff", "off", "off"));
     assert_eq!(code, Some(1), "who is refused before is not asked: {err}");
-    assert!(err.contains("GET http://a/open is answered with 403 (access_denied), without auth, by"), "{err}");
+    assert!(
+        err.contains("GET http://a/open is answered with 403 (access_denied), without auth, by"),
+        "{err}"
+    );
     assert!(err.contains("expected: no auth on its route\n") && err.contains("1 problem"), "{err}");
     let (_, _, err) = check(&with("sso", "staff", "sso"));
     assert!(err.contains("GET http://a/x goes to `web` as /x, with auth by `staff`, by the route"), "{err}");
-    assert!(err.contains("expected: auth by `sso`\n") && err.contains("expected: auth by `staff`\n"), "{err}");
+    assert!(
+        err.contains("expected: auth by `sso`\n") && err.contains("expected: auth by `staff`\n"),
+        "{err}"
+    );
     assert!(err.contains("3 problems"), "{err}");
-    let passes = with("staff", "off", "x").lines().filter(|line| !line.contains("10.0.0.1")).collect::<Vec<_>>();
+    let all = with("staff", "off", "x");
+    let passes = all.lines().filter(|line| !line.contains("10.0.0.1")).collect::<Vec<_>>();
     let (code, _, err) = check(&(passes.join("\n") + "\n"));
     assert_eq!(code, Some(0), "{err}");
 }

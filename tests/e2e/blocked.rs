@@ -88,7 +88,10 @@ fn explain_says_who_is_blocked_and_until_when_and_that_a_file_does_not_know() {
     let file = process.folder().join("evenkeel.yaml");
     let said = explain(&["--from", "192.0.2.8", "-c", file.to_str().unwrap()]);
     assert!(said.contains("it goes to `web`"), "{said}");
-    assert!(said.ends_with("\n  blocked  not known here: whom `evenkeel block` keeps out, a process knows\n"), "{said}");
+    assert!(
+        said.ends_with("\n  blocked  not known here: whom `evenkeel block` keeps out, a process knows\n"),
+        "{said}"
+    );
 }
 
 #[test]

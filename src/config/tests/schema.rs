@@ -301,6 +301,7 @@ fn web_with(path: &str, value: Value) -> Value {
         Err(_) => &mut at[step],
     });
     parent[key] = value;
+    access::complete(path, parent);
     web
 }
 
@@ -416,7 +417,7 @@ fn what_loads_is_never_refused() {
     let files = ["both.pem", "ca.pem", "tokens"].map(|name| Certs::shared().path(name));
     values.extend([json!({ "web": { "deny": "10.0.0.1" } }), json!(access::networks())]);
     values.extend([json!({ "web": { "forward": { "target": "web" } } }), json!(auth::users())]);
-    values.extend([json!({ "users_file": auth::users() }), json!("X-User")]);
+    values.extend([json!({ "users_file": auth::users() }), json!("X-User"), json!({ "deny": "::1" })]);
     values.extend([json!([{ "url": "http://a", "events": "reload" }]), json!("reload")]);
     values.extend([json!({ "cert_file": files[0] }), json!([{ "cert_file": files[0] }])]);
     values.extend(files.map(Value::from));

@@ -45,7 +45,11 @@ pub(in crate::config::raw) const EXPECT: Shape = Shape {
             WholeOr(100, 599, DROP),
             "It is answered here, with this status; `drop`: its connection is closed.",
         ),
-        key("auth", OrOff(&Word(NAME)), "Its client is asked who it is by this rule of `auth`; `off`: it is not asked."),
+        key(
+            "auth",
+            OrOff(&Word(NAME)),
+            "Its client is asked who it is by this rule of `auth`; `off`: it is not asked.",
+        ),
         key("location", Text(".+"), "The `Location` of that answer."),
     ],
 };
