@@ -64,6 +64,16 @@ fn records(process: &Process, cause: &str) -> usize {
 }
 
 #[test]
+fn a_name_with_a_wrong_escape_is_told() {
+    let process = Process::start(&super::by_hand::of(&fakes(1), ""), 1);
+    for name in ["%", "192.0.2.0%2", "%ff"] {
+        let (status, answer) = process.ask(&format!("DELETE {ENTRIES}/{name}"), b"");
+        assert_eq!(status, 400, "{name}: {answer}");
+        assert!(answer["detail"].as_str().unwrap().starts_with("this path is not encoded"), "{answer}");
+    }
+}
+
+#[test]
 fn explain_says_who_is_blocked_and_until_when_and_that_a_file_does_not_know() {
     let backends = fakes(1);
     let text = format!("trusted_proxies: [10.0.0.0/8]\n{}", super::by_hand::of(&backends, ""));

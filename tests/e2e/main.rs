@@ -17,6 +17,7 @@ mod admin_hostile;
 mod auth_basic;
 mod auth_forward;
 mod auth_lab;
+mod auth_pairs;
 mod balance_hash;
 mod balance_load;
 mod blocked;

@@ -80,6 +80,7 @@ pub(super) fn accept_all(
         }
         route.rate_limits =
             rate::accept(&raw.rate_limit, &format!("{path}.rate_limit"), true, rates, report, rows);
+        rate::warn_of_no_user(&raw.rate_limit, &route, owner, report);
         if let Field::Given(written) = &raw.mirror {
             mirror::note(&path, written, rows);
         }
