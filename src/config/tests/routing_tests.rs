@@ -101,7 +101,7 @@ fn a_test_that_asks_or_expects_nothing_is_told() {
         (expecting("status: 200, target: web"), "is expected to be answered here and to go to a backend"),
         (expecting("status: 99"), "`status` is 99, which is too small"),
         (expecting("auth: [a, b]"), "`auth` is a list"),
-        (expecting("auth:"), "`auth` has no value"),
+        (expecting("auth: "), "`auth` has no value"),
         (expecting("pth: /x"), "unknown key `pth` in `expect`"),
         (with("expect: {target: web}, headers: {Host: b}"), "`Host` is what the URL of `request` says"),
         (with("expect: {target: web}, headers: {'a b': c}"), "`a b` is no name of one"),

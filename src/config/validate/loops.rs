@@ -72,6 +72,7 @@ pub(super) fn refuse_questions(
         let Some(target) = targets.iter().find(|target| target.name.value == *name) else { continue };
         let Field::Given(backends) = &target.backends else { continue };
         let asked = forward.path.as_ref().map_or("/", |path| &path.value);
+        let asked = asked.split('?').next().unwrap_or(asked);
         for (owner, listener) in all {
             let Field::Given(written) = owner.binds else { continue };
             if !asks_by(&named.name.value, asked, listener) {
@@ -100,8 +101,7 @@ pub(super) fn refuse_questions(
 }
 
 /// Whether each route of `listener` that a question at this path may come to asks by the rule of this name; false: there is none.
-fn asks_by(rule: &str, asked: &str, listener: &ListenerConfig) -> bool {
-    let path = asked.split('?').next().unwrap_or(asked);
+fn asks_by(rule: &str, path: &str, listener: &ListenerConfig) -> bool {
     let is_below = |prefix: &str| {
         let prefix = prefix.trim_end_matches('/');
         path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
