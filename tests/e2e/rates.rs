@@ -192,7 +192,7 @@ fn the_status_tells_whom_limits_and_lists_with_a_name_have_refused_and_goes_on_c
     let process = Process::start(&with("192.0.2.7"), 1);
     let ask = |path: &str, client: &str| {
         let mut proxy = Client::connect(process.address("front"));
-        proxy.send(&format!(
+        proxy.send(format!(
             "GET {path} HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: {client}\r\nConnection: close\r\n\r\n"
         ));
         proxy.rest();
