@@ -45,8 +45,9 @@ pub use refusals::{RefusalPlace, Refusals};
 pub use reloads::{reload_refused, reload_warning, reloaded, snapshot_swapped, watch_falls_back};
 pub use threads::here_as_there;
 pub use tls::{
-    authority_unreadable, certificate_expires, handshake_failed, no_authorities, no_tls_session,
-    own_authorities, upstream_tls_failed, upstream_tls_failed_again, upstream_unverified,
+    authority_unreadable, certificate_expires, handshake_failed, keys_fetched, keys_not_fetched,
+    no_authorities, no_tls_session, own_authorities, upstream_tls_failed, upstream_tls_failed_again,
+    upstream_unverified,
 };
 pub use trial::{applied, confirmed, edit_on_trial, leftover_removed, rollback_failed, rolled_back};
 pub use webhooks::{

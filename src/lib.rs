@@ -34,6 +34,8 @@ pub mod tls;
 pub mod store;
 
 pub mod access;
+pub mod cache;
+pub mod compress;
 pub mod route;
 pub mod targets;
 pub mod telemetry;

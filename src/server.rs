@@ -17,6 +17,7 @@ use crate::admin::status::rates::STEP;
 use crate::admin::{AdminDoor, AdminListener, Api, Unopened};
 use crate::config::model::Config;
 use crate::events;
+use crate::jwks;
 use crate::lasting::again;
 use crate::net::{now, socket};
 use crate::reload::addresses::Addresses;
@@ -159,6 +160,7 @@ impl Server {
         };
         server.start_probes();
         server.start_rotation();
+        server.fetch_keys();
         server.start_refusals();
         for (index, ends, changes, cells, log) in each {
             let plan = WorkerPlan {
@@ -263,6 +265,13 @@ impl Server {
         let (door, drain) = (Arc::new(door), self.shutdown.drain.clone());
         self.door = Some(Arc::clone(&door));
         control.spawn(again("the admin listener", async move || door.serve(&api, &drain).await));
+    }
+
+    /// Has the keys of tokens fetched that are behind URLs.
+    fn fetch_keys(&self) {
+        let Some(control) = &self.control else { return };
+        let reloader = Arc::clone(&self.reloader);
+        control.spawn(again("the keys of tokens", async move || jwks::keep(&reloader).await));
     }
 
     /// Tells webhooks of events, in the name of `node`, until the process drains.

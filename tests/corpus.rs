@@ -89,6 +89,21 @@ fn routes_and_requests() {
 }
 
 #[test]
+fn directives_for_caches() {
+    replay("cache_directives");
+}
+
+#[test]
+fn ranges_of_stored_objects() {
+    replay("cache_range");
+}
+
+#[test]
+fn keys_of_stored_objects() {
+    replay("cache_key");
+}
+
+#[test]
 fn two_readers_of_one_message() {
     replay("differential");
 }

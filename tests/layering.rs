@@ -17,7 +17,7 @@ const ROWS: &[(i8, &[&str])] = &[
     (-2, &["config", "tick"]),
     (-1, &["events"]),
     (0, &["message", "tls", "net", "shutdown", "lasting", "slots", "steps", "instance"]),
-    (1, &["telemetry", "route", "targets", "cache", "access", "store"]),
+    (1, &["telemetry", "route", "targets", "cache", "compress", "access", "store"]),
     (2, &["snapshot"]),
     (3, &["proxy", "probe", "simulate"]),
     (4, &["worker"]),
@@ -40,7 +40,7 @@ const PURE: &[&str] = &[
     "targets/queueing/queue", "targets/state/decide", "targets/state/health", "targets/resilience/ejection",
     "simulate", "watch/debounce", "overlay", "decision", "reload/judge", "webhook/queue", "webhook/backoff",
     "webhook/last_told", "webhook/kept", "access/networks", "access/rate/pace", "access/rate/table",
-    "access/rate/buckets", "access/rate/several",
+    "access/rate/buckets", "access/rate/several", "cache", "compress",
 ];
 /// Crates that a decision has no use for.
 const IMPURE_CRATES: &[&str] = &["tokio", "tokio_util", "socket2", "rustix", "rand", "fastrand", "getrandom"];

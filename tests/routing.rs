@@ -12,7 +12,11 @@ use evenkeel::config::model::ListenerConfig;
 use evenkeel::config::{self, Flags};
 use evenkeel::message::Head;
 use evenkeel::proxy::http::h1::parse;
+use evenkeel::proxy::http::hash_key::Sender;
+use evenkeel::proxy::http::routing::found::{find, known};
+use evenkeel::proxy::http::routing::recent::RecentRoutes;
 use evenkeel::route::{Asked, Router, path_form};
+use evenkeel::snapshot::Snapshots;
 
 /// A line of a table.
 struct Row<'a> {
@@ -96,4 +100,52 @@ fn each_request_of_the_table_has_the_route_that_the_table_says() {
     }
     assert!(wrong.is_empty(), "{} of {rows} rows:\n{}", wrong.len(), wrong.join("\n"));
     assert!(rows >= 400, "{rows} rows");
+}
+
+/// The route that is remembered has to be the one that would be found, whoever has asked for the same host and path before: each request is
+/// asked several times, and in between one that has nothing else of it.
+#[test]
+fn what_is_remembered_is_what_would_be_found() {
+    let (mut remembered, mut differ) = (0, 0);
+    for entry in std::fs::read_dir("fixtures/routing").expect("the folder of fixtures") {
+        let path = entry.expect("an entry").path();
+        let text = std::fs::read_to_string(&path).expect("a text");
+        let loaded = config::load(Some(Path::new(&path)), &Flags::default(), &|_| None).expect("a config");
+        let draft = Snapshots::new().prepare(&loaded.config);
+        let listener = &draft.snapshot().listeners[0];
+        let recent = RecentRoutes::default();
+        let mut ask = |line: &str, bytes: &[u8], from: Option<IpAddr>| {
+            let mut head = Head::new();
+            if parse::request(bytes, listener.config.limits.headers, &mut head).is_err() {
+                return None;
+            }
+            let sender = Sender { peer: from, trusted: false, kind: listener.config.forwarded };
+            let name = |recent| match find(listener, &head, sender, None, recent) {
+                Ok(found) => found.route.config.name.clone(),
+                Err(unrouted) => unrouted.cause.token().to_owned(),
+            };
+            let expected = name(None);
+            if let Some(route) = known(listener, &head, &sender, None, &recent) {
+                assert_eq!(route.config.name, expected, "{}: {line}", path.display());
+                remembered += 1;
+            }
+            assert_eq!(name(Some(&recent)), expected);
+            Some(expected)
+        };
+        let rows: Vec<(&str, Row<'_>)> =
+            lines(&text).filter_map(|(_, line)| Some((line, Row::read(line)?))).collect();
+        for (line, row) in rows.iter().chain(rows.iter().rev()) {
+            let is_first =
+                |line: &&[u8]| !line.contains(&b':') || line.to_ascii_lowercase().starts_with(b"host:");
+            let lines: Vec<&[u8]> = row.head.split(|&byte| byte == b'\n').collect();
+            let bare = lines.iter().copied().filter(is_first).collect::<Vec<_>>().join(&b'\n');
+            let found = [(&row.head, row.from), (&bare, None), (&row.head, row.from), (&bare, row.from)]
+                .map(|(bytes, from)| ask(line, bytes, from));
+            differ += usize::from(found[0] != found[1]);
+        }
+    }
+    assert!(
+        remembered > 1_000 && differ > 50,
+        "{remembered} were remembered, {differ} differ without conditions"
+    );
 }

@@ -19,13 +19,17 @@ class Failure(Exception):
 class Scenario:
     """What is sent, and how many requests each of the two runs of a counter has."""
 
-    def __init__(self, name, client=(), backend=(), tls=False, routes=0, limited=False, instructions=(2_000, 8_000), calls=(320, 1_920)):
+    def __init__(
+        self, name, client=(), backend=(), tls=False, routes=0, limited=False, guarded=False,
+        instructions=(2_000, 8_000), calls=(320, 1_920),
+    ):
         self.name = name
         self.client = list(client)
         self.backend = list(backend)
         self.tls = tls
         self.routes = routes
-        self.limited = limited
+        self.limited = limited or guarded
+        self.guarded = guarded
         # Multiples of 16, the connections: the last wave is as full as the others.
         self.instructions = instructions
         self.calls = calls
@@ -37,6 +41,8 @@ SCENARIOS = [
     Scenario("tls", tls=True),
     Scenario("routes", routes=100),
     Scenario("limited", routes=100, limited=True),
+    Scenario("tls-routes", tls=True, routes=100),
+    Scenario("guarded", tls=True, routes=100, guarded=True),
     Scenario("64k", client=["--body", "65536"], backend=["--body", "65536"]),
 ]
 
@@ -59,10 +65,13 @@ targets:
 
 
 # The same with a listener of its own; the request has the last route of the last host.
-ROUTED = CONFIG.replace("    protocol: {protocol}\n    listener: 127.0.0.1:0\n", "") + """\
-{limits}listeners:
+ROUTED = CONFIG.replace("    protocol: {protocol}\n    listener: 127.0.0.1:0\n", "").replace("    {tls}\n", "") + """\
+{limits}{lists}listeners:
   front:
     bind: 127.0.0.1:0
+    protocol: {protocol}
+    {tls}
+    {access}
     headers:
       request: {{set: {{X-Env: prod}}}}
       response: {{set: {{Strict-Transport-Security: max-age=31536000}}}}
@@ -70,18 +79,32 @@ ROUTED = CONFIG.replace("    protocol: {protocol}\n    listener: 127.0.0.1:0\n",
 {routes}
 """
 
+TLS = "tls: {cert_file: cert.pem, cert_key: key.pem}"
+# Clients may show a certificate, and rig does not.
+TLS_ASKING = "tls: {cert_file: cert.pem, cert_key: key.pem, client_ca: cert.pem, client_auth: optional}"
 
 # A limit by the client's address on every route, which refuses nobody: what it costs is the difference to `routes`.
 LIMITS = "rate_limits: {counted: {rate: 1000000/s, burst: 1000000}}\n"
 
+# Lists that rig's address is not in: of the listener, and of every route.
+LISTS = "access_lists: {crawlers: {deny: [192.0.2.0/24, 198.51.100.7, '2001:db8::/32']}}\n"
 
-def routes(count, limited):
-    """So many routes in ten hosts, of which the last is the one that is asked for."""
+
+def routes(scenario):
+    """So many routes in ten hosts, of which the last is the one that is asked for.
+
+    Where they are guarded, each has a limit and a list, and before it comes one for the clients that have another certificate.
+    """
     hosts = [f"www-{number}.example" for number in range(9)] + ["localhost"]
-    paths = [f"/api/other-{number}" for number in range(count // len(hosts) - 1)] + ["/api/items"]
-    match = "      - {{match: {{host: {}, path_prefix: {}}}, target: measured{}}}"
-    limit = ", rate_limit: counted" if limited else ""
-    return "\n".join(match.format(host, path, limit) for host in hosts for path in paths)
+    paths = [f"/api/other-{number}" for number in range(scenario.routes // len(hosts) - 1)] + ["/api/items"]
+    route = "      - {{match: {{host: {}, path_prefix: {}{}}}, target: measured{}}}"
+    limit = ", rate_limit: counted" if scenario.limited else ""
+    lists = ", access: {deny: [203.0.113.0/24]}" if scenario.guarded else ""
+    robots = [', client_cert: {subject: "*CN=robot*"}'] if scenario.guarded else []
+    conditions = [*robots, ""]
+    return "\n".join(
+        route.format(host, path, condition, limit + lists) for host in hosts for path in paths for condition in conditions
+    )
 
 
 class Process:
@@ -151,13 +174,14 @@ class Lab:
         with Process([self.rig, "backend", *scenario.backend], "stdout") as backend:
             port = backend.wait_for(r":(\d+)$")[1]
             config = self.folder / f"{scenario.name}.yaml"
-            tls = "tls: {cert_file: cert.pem, cert_key: key.pem}" if scenario.tls else ""
+            tls = (TLS_ASKING if scenario.routes else TLS) if scenario.tls else ""
             protocol = "https" if scenario.tls else "http"
             text = ROUTED if scenario.routes else CONFIG
             config.write_text(
                 text.format(
                     folder=self.folder, protocol=protocol, tls=tls, port=port,
-                    routes=routes(scenario.routes, scenario.limited), limits=LIMITS if scenario.limited else "",
+                    routes=routes(scenario), limits=LIMITS if scenario.limited else "",
+                    lists=LISTS if scenario.guarded else "", access="access: [crawlers]" if scenario.guarded else "",
                 )
             )
             command = [*counter, self.evenkeel, "--config", config]

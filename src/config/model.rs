@@ -43,7 +43,7 @@ pub use routing_test::{Expectation, ExpectedAnswer, RoutingTest, SampleCertifica
 pub use template::Template;
 pub use text::Text;
 pub use watch::WatchMode;
-pub use webhook::{Webhook, WebhookEvent, WebhookSecret, WebhookUrl};
+pub use webhook::{HttpUrl, Webhook, WebhookEvent, WebhookSecret};
 pub use wildcard::Wildcard;
 
 use tls::{Identity, ListenerTls, UpstreamTls};

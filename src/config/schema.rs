@@ -141,6 +141,11 @@ fn values(kind: &Kind) -> Value {
             let list = json!({ "type": "array", "items": value, "minItems": 1 });
             json!({ "type": "object", "additionalProperties": { "anyOf": [value, list] } })
         }
+        Kind::Headers => json!({
+            "type": "object",
+            "additionalProperties": values(&Kind::Word(TOKEN)),
+            "minProperties": 1,
+        }),
         Kind::Lines(has_lists) => {
             let value = json!({ "type": ["string", "number", "boolean"] });
             let list = json!({ "type": "array", "items": value, "minItems": 1 });

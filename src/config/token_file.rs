@@ -1,14 +1,12 @@
 //! The file of the admin API's tokens: a line for each, `name scope token`. Nothing of what is in it is ever repeated.
 
 use std::collections::HashMap;
-use std::io::Read as _;
 use std::path::Path;
 
-use super::error::{Wrong, quoted};
+use super::error::Wrong;
+use super::files::whole;
 use super::model::{AdminToken, Scope};
 
-/// A file larger than this is another file.
-const FILE_MAX: u64 = 1024 * 1024;
 /// The shortest token, in bytes: what can be guessed is none.
 const TOKEN_MIN: usize = 16;
 const NAME_MAX: usize = 64;
@@ -31,29 +29,7 @@ pub(super) struct WrongLine {
 
 /// The text of a token file.
 pub(super) fn read(file: &Path) -> Result<String, Wrong> {
-    let name = quoted(&file.display().to_string());
-    let wrong = |why: &str| Wrong::new(format!("is {name}, which {why}"), EXPECTED);
-    let unreadable = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => {
-            wrong("does not exist").note("a relative path counts from the folder of the config file")
-        }
-        std::io::ErrorKind::PermissionDenied => {
-            wrong("this user may not read").note("let the user that runs evenkeel read it")
-        }
-        // The system's kinds are an open list, and its own text says the rest.
-        _ => wrong(&format!("can't be read: {error}")),
-    };
-    let facts = std::fs::metadata(file).map_err(unreadable)?;
-    if !facts.is_file() {
-        return Err(wrong("is no file"));
-    }
-    let mut bytes = Vec::new();
-    let opened = std::fs::File::open(file).map_err(unreadable)?;
-    opened.take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > FILE_MAX {
-        return Err(wrong("is larger than 1MiB"));
-    }
-    String::from_utf8(bytes).map_err(|_| wrong("is not UTF-8"))
+    whole::text(file, 1, EXPECTED)
 }
 
 /// The tokens in a text, and what is wrong with it.

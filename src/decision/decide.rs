@@ -176,6 +176,9 @@ fn asked(auth: &Auth) -> String {
         AuthKind::Basic(_) => {
             format!("`{}` asks for a name and a password; the rest is for those who are let in", auth.name)
         }
+        AuthKind::Jwt(_) => {
+            format!("`{}` asks for a token; the rest is for those who are let in", auth.name)
+        }
         AuthKind::Forward(forward) => {
             format!(
                 "`{}` asks the target `{}`; the rest is for those who are let in",

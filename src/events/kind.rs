@@ -47,6 +47,8 @@ kinds! {
     UpstreamUnverified "upstream_unverified" "Whoever answers is taken for a backend.",
     StickyKeyMade "sticky_key_made" "Sticky cookies are made with a key of this process.",
     CertificateExpires "certificate_expires" "A certificate ends soon.",
+    KeysFetched "keys_fetched" "The keys of tokens that are behind a URL are there, or others are.",
+    KeysNotFetched "keys_not_fetched" "They can't be fetched.",
     NoTlsSession "no_tls_session" "No TLS session can be made: a bug.",
     AuthorityUnreadable "authority_unreadable" "One of the system's trusted certificates can't be read.",
     NoAuthorities "no_authorities" "Variables that name trusted certificates lead to none.",

@@ -23,6 +23,33 @@ pub fn certificate_expires(owner: &str, file: &Path, days: i64) {
     );
 }
 
+/// Logs that keys of tokens were fetched for a rule of `auth`: for the first time, again after a failure, or others than before.
+pub fn keys_fetched(rule: &str, from: &str, keys: usize) {
+    let end = format!(": {keys} of use");
+    tracing::info!(
+        kind = EventKind::KeysFetched.name(),
+        rule,
+        from,
+        keys,
+        "{}",
+        sentence("the keys of auth rule ", &[rule], " were fetched from ", from, &end)
+    );
+}
+
+/// Logs that they can't be fetched, and why. `has_old`: those that were fetched before count on. Called again only for another reason.
+pub fn keys_not_fetched(rule: &str, from: &str, reason: &str, has_old: bool) {
+    let rest = if has_old { "; those there are count for a day" } else { "; nobody gets in by them" };
+    let end = format!(": {reason}{rest}");
+    tracing::warn!(
+        kind = EventKind::KeysNotFetched.name(),
+        rule,
+        from,
+        reason,
+        "{}",
+        sentence("the keys of auth rule ", &[rule], " can't be fetched from ", from, &end)
+    );
+}
+
 /// Logs that TLS with a backend failed, and why.
 ///
 /// Called once, and again only when it lasts or comes back: not once per connection.

@@ -18,7 +18,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::config::model::jwt::{KeySet, KeysUrl};
 use crate::config::model::tls::UpstreamTls;
-use crate::config::model::{Protocol, WebhookUrl};
+use crate::config::model::{HttpUrl, Protocol};
 use crate::net::connect::first_of;
 use crate::tls::{Roots, Upstream};
 
@@ -29,15 +29,15 @@ const HEAD_SIZE: usize = 16 * 1024;
 
 /// Where keys are fetched, and how that place is reached.
 #[derive(Clone, Debug)]
-pub struct KeySource {
-    url: WebhookUrl,
+pub(super) struct KeySource {
+    url: HttpUrl,
     tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
 }
 
 impl KeySource {
     /// The one that the config means. `roots`: whom the system trusts.
     #[must_use]
-    pub fn new(config: KeysUrl, roots: &Roots) -> KeySource {
+    pub(super) fn new(config: KeysUrl, roots: &Roots) -> KeySource {
         let KeysUrl { url, authorities } = config;
         let name = url.is_tls.then(|| ServerName::try_from(url.host.trim_end_matches('.').to_owned()).ok());
         let tls = name.flatten().map(|name| {
@@ -53,7 +53,7 @@ impl KeySource {
 ///
 /// # Errors
 /// Why nothing came of it, in a few words.
-pub async fn fetch(source: &KeySource) -> Result<Vec<u8>, String> {
+pub(super) async fn fetch(source: &KeySource) -> Result<Vec<u8>, String> {
     let patient = timeout(PATIENCE, get(source)).await;
     patient.unwrap_or_else(|_| Err(format!("timeout after {}", humantime::format_duration(PATIENCE))))
 }
@@ -71,7 +71,7 @@ async fn get(source: &KeySource) -> Result<Vec<u8>, String> {
     }
 }
 
-async fn connect(url: &WebhookUrl) -> Result<TcpStream, String> {
+async fn connect(url: &HttpUrl) -> Result<TcpStream, String> {
     let addresses: Vec<SocketAddr> = match url.host.parse::<IpAddr>() {
         Ok(ip) => vec![SocketAddr::new(ip, url.port)],
         Err(_) => match lookup_host((url.host.as_str(), url.port)).await {
@@ -84,7 +84,7 @@ async fn connect(url: &WebhookUrl) -> Result<TcpStream, String> {
     first_of(attempts, |error: std::io::Error| reason = error.to_string()).await.ok_or(reason)
 }
 
-async fn exchange<S>(stream: S, url: &WebhookUrl) -> Result<Vec<u8>, String>
+async fn exchange<S>(stream: S, url: &HttpUrl) -> Result<Vec<u8>, String>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -127,13 +127,8 @@ mod tests {
     async fn asked(answer: String) -> (Result<Vec<u8>, String>, String) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let url = WebhookUrl {
-            is_tls: false,
-            host: "127.0.0.1".to_owned(),
-            port,
-            path: "/keys?a".into(),
-            user: None,
-        };
+        let url =
+            HttpUrl { is_tls: false, host: "127.0.0.1".to_owned(), port, path: "/keys?a".into(), user: None };
         let source = KeySource::new(KeysUrl { url, authorities: None }, &Roots::default());
         let served = async {
             let (mut stream, _) = listener.accept().await.expect("a connection");
@@ -183,7 +178,7 @@ mod tests {
         let port = listener.local_addr().expect("an address").port();
         drop(listener);
         let (host, path) = ("127.0.0.1".to_owned(), "/".into());
-        let url = WebhookUrl { is_tls: false, host, port, path, user: None };
+        let url = HttpUrl { is_tls: false, host, port, path, user: None };
         let told = fetch(&KeySource::new(KeysUrl { url, authorities: None }, &Roots::default()))
             .await
             .expect_err("nobody is there");

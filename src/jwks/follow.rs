@@ -10,22 +10,18 @@ use crate::config::model::jwt::{JwtAlgorithm, KeySet};
 use crate::snapshot::KnownKeys;
 use crate::tick::Tick;
 
-/// Keeps `known` what a place says that is asked by `fetch`; it never ends. `own`: keys that are always there, of a file. `clock`: what
-/// time it is; `tell`: hears of each attempt, how many bytes were read, or why nothing came of it.
-pub async fn follow<F>(
+/// Keeps `known` what a place says that is asked by `fetch`; it never ends. `clock`: what time it is; `tell`: hears of each attempt, what
+/// it brought, or why nothing came of it.
+pub(super) async fn follow<F>(
     known: Arc<KnownKeys>,
     algorithms: Vec<JwtAlgorithm>,
-    own: Option<Arc<KeySet>>,
     clock: impl Fn() -> Tick,
     fetch: impl Fn() -> F,
-    tell: impl Fn(Result<usize, &str>),
+    mut tell: impl FnMut(Result<&Arc<KeySet>, &str>),
 ) where
     F: Future<Output = Result<Vec<u8>, String>>,
 {
     let mut refresh = KeyRefresh::default();
-    if let Some(own) = &own {
-        known.put(Arc::clone(own), Tick::NEVER);
-    }
     loop {
         let wait = refresh.due().since(clock());
         if wait > Duration::ZERO {
@@ -37,26 +33,13 @@ pub async fn follow<F>(
         }
         refresh.begin(clock());
         let brought = fetch().await.and_then(|bytes| {
-            let keys = KeySet::parse(&bytes, &algorithms).map_err(|fault| fault.to_string())?;
-            Ok((keys, bytes.len()))
+            KeySet::parse(&bytes, &algorithms).map(Arc::new).map_err(|fault| fault.to_string())
         });
         refresh.end(brought.is_ok());
-        match brought {
-            Ok((keys, bytes)) => {
-                let (keys, until) = match &own {
-                    Some(own) => (own.joined(&keys), refresh.counts_until()),
-                    None => (keys, refresh.counts_until()),
-                };
-                known.put(Arc::new(keys), until);
-                tell(Ok(bytes));
-            }
-            Err(reason) => {
-                if let Some(own) = own.as_ref().filter(|_| clock() >= refresh.counts_until()) {
-                    known.put(Arc::clone(own), Tick::NEVER);
-                }
-                tell(Err(&reason));
-            }
+        if let Ok(keys) = &brought {
+            known.put(Arc::clone(keys), refresh.counts_until());
         }
+        tell(brought.as_ref().map_err(String::as_str));
     }
 }
 
@@ -96,8 +79,9 @@ mod tests {
             let said = says.borrow().clone();
             async move { said }
         };
-        let tell = |outcome: Result<usize, &str>| faults.set(faults.get() + u32::from(outcome.is_err()));
-        let following = follow(Arc::clone(&known), vec![JwtAlgorithm::Es256], None, clock, fetch, tell);
+        let tell =
+            |outcome: Result<&Arc<KeySet>, &str>| faults.set(faults.get() + u32::from(outcome.is_err()));
+        let following = follow(Arc::clone(&known), vec![JwtAlgorithm::Es256], clock, fetch, tell);
         let looking = async {
             assert_eq!(known.at(clock()), None, "nothing is known before the first attempt");
             until(start, 0).await;
@@ -125,35 +109,6 @@ mod tests {
             assert_eq!(known.at(clock()), None, "but not for longer than a day");
             *says.borrow_mut() = Ok(OLD.to_vec());
             until(start, 24 * 3600 + 400).await;
-            assert_eq!(known.at(clock()), Some(set(OLD)));
-        };
-        tokio::select! {
-            biased;
-            () = looking => {}
-            () = following => unreachable!("it never ends"),
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn keys_of_a_file_are_there_from_the_start_and_stay() {
-        let start = Instant::now();
-        let clock = || Tick(1).after(start.elapsed());
-        let known = Arc::new(KnownKeys::default());
-        let says: RefCell<Result<Vec<u8>, String>> = RefCell::new(Err("connection refused".to_owned()));
-        let fetch = || {
-            let said = says.borrow().clone();
-            async move { said }
-        };
-        let own = Some(set(OLD));
-        let following = follow(Arc::clone(&known), vec![JwtAlgorithm::Es256], own, clock, fetch, |_| ());
-        let looking = async {
-            until(start, 1).await;
-            assert_eq!(known.at(clock()), Some(set(OLD)));
-            *says.borrow_mut() = Ok(NEW.to_vec());
-            until(start, 40).await;
-            assert_eq!(known.at(clock()), Some(Arc::new(set(OLD).joined(&set(NEW)))));
-            *says.borrow_mut() = Err("connection refused".to_owned());
-            until(start, 25 * 3600).await;
             assert_eq!(known.at(clock()), Some(set(OLD)));
         };
         tokio::select! {

@@ -245,7 +245,13 @@ impl Cause {
             | Cause::AuthMalformed
             | Cause::AuthFailed
             | Cause::AuthBusy
-            | Cause::AuthDenied => false,
+            | Cause::AuthDenied
+            | Cause::TokenMissing
+            | Cause::TokenMalformed
+            | Cause::TokenSignature
+            | Cause::TokenExpired
+            | Cause::TokenClaims
+            | Cause::TokenKeys => false,
             Cause::TooManyConnections => true,
             _ => matches!(self.blame(), Blame::Client),
         }

@@ -10,6 +10,7 @@ mod head;
 mod peer;
 mod record;
 pub mod status;
+mod weighted;
 
 pub use cause::{Blame, Cause};
 pub use client::ClientAddress;
@@ -17,6 +18,7 @@ pub use field::{Fields, HeaderField};
 pub use head::{Head, HeadLine, Span, Version, tokens};
 pub use peer::Peer;
 pub use record::{ATTEMPTS, Attempt, BackendId, ListenerId, Record, RecordKind, TargetId, TlsSession};
+pub use weighted::weighted;
 
 /// How the length of a body is known (RFC 9112 §6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

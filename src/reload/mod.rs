@@ -43,7 +43,7 @@ use crate::message::ListenerId;
 use crate::net::now;
 use crate::probe::{Probes, Resolver};
 use crate::shutdown::Shutdown;
-use crate::snapshot::{ConnectionLimits, Snapshots};
+use crate::snapshot::{ConnectionLimits, FetchedKeys, Snapshots};
 use crate::targets::{Backend, Departure};
 use crate::telemetry::access_log::Rotation;
 use crate::telemetry::cells::Cells;
@@ -130,6 +130,8 @@ pub struct Reloader {
     pub admin: watch::Sender<Option<Arc<AdminAccess>>>,
     /// Who is told of events by HTTP; only reloads change it.
     pub webhooks: watch::Sender<Vec<Webhook>>,
+    /// The keys of tokens that are fetched; only reloads change them.
+    pub token_keys: watch::Sender<Arc<[FetchedKeys]>>,
     /// How it goes with them.
     pub webhook_board: WebhookBoard,
     /// What `max_connections` is where nobody says.
@@ -161,6 +163,7 @@ impl Reloader {
         let worker_ends = deployed.workers.iter().map(|worker| worker.changes.clone()).collect();
         let admin = watch::Sender::new(deployed.config.admin.clone());
         let webhooks = watch::Sender::new(deployed.config.webhooks.clone());
+        let token_keys = snapshots.current().map(|current| current.token_keys.all()).unwrap_or_default();
         let state = Mutex::new(State { deployed, probes: None, is_closed: false });
         Reloader {
             snapshots,
@@ -169,6 +172,7 @@ impl Reloader {
             worker_ends,
             admin,
             webhooks,
+            token_keys: watch::Sender::new(token_keys),
             webhook_board: WebhookBoard::default(),
             affordable,
             shutdown,
@@ -339,6 +343,7 @@ impl Reloader {
         if deployed.config.webhooks != config.webhooks {
             self.webhooks.send_replace(config.webhooks.clone());
         }
+        self.token_keys.send_replace(snapshot.token_keys.all());
         deployed.config = config.clone();
         if let Some(probes) = &mut state.probes {
             let _inside = control.enter();

@@ -33,6 +33,10 @@ pub enum RouteCondition<'r> {
 /// Whether all conditions but those on host and path hold.
 #[must_use]
 pub(super) fn holds(matches: &RouteMatch, asked: &Asked<'_>) -> bool {
+    // Most clients show none, and then nothing else need be looked at.
+    if asked.certificate.is_none() && !matches.certificate.is_empty() {
+        return false;
+    }
     unmet(matches, asked).is_none()
 }
 

@@ -18,7 +18,6 @@ pub mod render;
 mod rewrite;
 pub mod split;
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -86,15 +85,21 @@ impl Router {
     /// A backend may take its path for one of another route.
     pub fn look(&self, asked: &Asked<'_>) -> Result<PlaceFound, PathFault> {
         let host = self.host(asked);
-        let was_asked = Cell::new(false);
-        let place = self.nearest(host.as_ref(), asked, &was_asked);
+        let mut before = Some(PlacesAsked::NONE);
+        let place = self.nearest(host.as_ref(), asked, &mut before);
         match place {
             Some(place) if !readings::is_plain(asked.path) => {
                 let place = self.only(place, host.as_ref(), asked)?;
-                Ok(PlaceFound { place, is_by_place_alone: false })
+                Ok(PlaceFound { place, asked: None })
             }
-            _ => Ok(PlaceFound { place, is_by_place_alone: !was_asked.get() }),
+            _ => Ok(PlaceFound { place, asked: before }),
         }
+    }
+
+    /// Whether the conditions of the route at this place hold, but for those on host and path.
+    #[must_use]
+    pub fn takes(&self, place: usize, asked: &Asked<'_>) -> bool {
+        self.routes.get(place).is_some_and(|route| condition::holds(&route.matches, asked))
     }
 
     /// What is compared of its host.
@@ -107,10 +112,15 @@ impl Router {
         }
     }
 
-    /// `was_asked`: becomes true where a condition beside host and path is asked.
-    fn nearest(&self, host: Option<&HostKey>, asked: &Asked<'_>, was_asked: &Cell<bool>) -> Option<usize> {
+    /// `before`: gets the routes whose conditions beside host and path are asked; becomes `None` if they are too many.
+    fn nearest(
+        &self,
+        host: Option<&HostKey>,
+        asked: &Asked<'_>,
+        before: &mut Option<PlacesAsked>,
+    ) -> Option<usize> {
         let mut takes = |place: usize| {
-            was_asked.set(true);
+            *before = before.and_then(|before| before.and(place));
             condition::holds(&self.routes[place].matches, asked)
         };
         self.ranks.iter().find_map(|rank| rank.find(host, asked.path, &mut takes))
@@ -135,7 +145,7 @@ impl Router {
         let is_sure = match spelled {
             Some(rest) => readings::is_plain(rest),
             None => readings::each(asked.path, |path| {
-                match self.nearest(host, &Asked { path, ..*asked }, &Cell::default()) == Some(place) {
+                match self.nearest(host, &Asked { path, ..*asked }, &mut None) == Some(place) {
                     true => ControlFlow::Continue(()),
                     false => ControlFlow::Break(()),
                 }
@@ -151,8 +161,49 @@ impl Router {
 pub struct PlaceFound {
     /// The place of the route; `None`: there is none.
     pub place: Option<usize>,
-    /// Nothing but host and path was looked at.
-    pub is_by_place_alone: bool,
+    /// Whose conditions were asked for it: whatever has the same host and path is the first one's whose conditions hold, and if none do it
+    /// has this place as well. `None`: that can't be said.
+    pub asked: Option<PlacesAsked>,
+}
+
+/// A few routes whose conditions were asked, in that order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlacesAsked {
+    // A memory of recent routes has one of these for each.
+    places: [u32; 4],
+    count: u8,
+}
+
+impl PlacesAsked {
+    /// None.
+    pub const NONE: PlacesAsked = PlacesAsked { places: [0; 4], count: 0 };
+
+    /// These; as many as there is room for.
+    #[cfg(test)]
+    #[must_use]
+    pub fn of(places: &[usize]) -> PlacesAsked {
+        places.iter().fold(PlacesAsked::NONE, |asked, place| asked.and(*place).unwrap_or(asked))
+    }
+
+    /// These and one more; `None`: there is no room for it.
+    fn and(mut self, place: usize) -> Option<PlacesAsked> {
+        *self.places.get_mut(usize::from(self.count))? = u32::try_from(place).ok()?;
+        self.count += 1;
+        Some(self)
+    }
+
+    /// Their places.
+    #[inline]
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = usize> {
+        self.places[..usize::from(self.count)].iter().map(|&place| place as usize)
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,9 @@ use crate::route::LineEdits;
 use crate::targets::Target;
 use crate::telemetry::access_log::RouteName;
 
+use super::known_keys::KnownKeys;
 use super::rates::{NamedRates, RateChecks};
+use super::token_keys::TokenKeys;
 
 /// One route of a listener, ready for use.
 #[derive(Debug)]
@@ -41,6 +43,8 @@ pub struct Route {
     pub own_lines: LineEdits,
     /// Whoever asks for the same gets the same from it: neither its match nor its redirect looks at more than method, host and path.
     pub is_same_for_all: bool,
+    /// It leads all its requests to one target, as they came but for lines that are the same for all of them, and asks nobody who he is.
+    is_plain: bool,
 }
 
 /// How the clients of a route show who they are.
@@ -50,8 +54,19 @@ pub struct RouteAuth {
     pub config: Arc<Auth>,
     /// What is known of passwords.
     pub passwords: Arc<Passwords>,
+    /// The keys of tokens that were fetched, if they are.
+    pub keys: Option<Arc<KnownKeys>>,
     /// The target that is asked, if one is.
     pub asked: Option<Destination>,
+}
+
+/// What is known of clients, under every config.
+#[derive(Clone, Copy, Debug)]
+pub struct AuthState<'s> {
+    /// What is known of passwords.
+    pub passwords: &'s Arc<Passwords>,
+    /// The keys of tokens.
+    pub keys: &'s TokenKeys,
 }
 
 /// A target, and what holds for requests that come to it on this route.
@@ -98,7 +113,7 @@ impl RouteAuth {
     /// What `auth` says; `None`: the target that it asks is not there.
     fn new(
         auth: &Arc<Auth>,
-        passwords: &Arc<Passwords>,
+        state: AuthState<'_>,
         find: &impl Fn(&str) -> Option<Arc<Target>>,
     ) -> Option<RouteAuth> {
         let asked = match &auth.kind {
@@ -112,20 +127,21 @@ impl RouteAuth {
                 let rules = RequestRules::of(&target, &own);
                 Some(Destination { target, rules })
             }
-            AuthKind::Basic(_) => None,
+            AuthKind::Basic(_) | AuthKind::Jwt(_) => None,
         };
-        Some(RouteAuth { config: Arc::clone(auth), passwords: Arc::clone(passwords), asked })
+        let keys = state.keys.of(&auth.name).map(Arc::clone);
+        Some(RouteAuth { config: Arc::clone(auth), passwords: Arc::clone(state.passwords), keys, asked })
     }
 }
 
 impl Route {
-    /// The route that `config` says, on `listener`. `made`: the access lists that are ready, `rates`: the rate limits, `passwords`: what is
-    /// known of those. `find` knows the targets by name; `None`: not all of those that it leads to.
+    /// The route that `config` says, on `listener`. `made`: the access lists that are ready, `rates`: the rate limits, `auth`: what is
+    /// known of clients. `find` knows the targets by name; `None`: not all of those that it leads to.
     #[must_use]
     pub fn new(
         config: &Arc<RouteConfig>,
         listener: &ListenerConfig,
-        (made, rates, passwords): (&mut RuleStock, &NamedRates, &Arc<Passwords>),
+        (made, rates, state): (&mut RuleStock, &NamedRates, AuthState<'_>),
         find: impl Fn(&str) -> Option<Arc<Target>>,
     ) -> Option<Route> {
         let destination = |name: &str| {
@@ -154,7 +170,12 @@ impl Route {
             }
             Action::Forward(_) | Action::Split(_) | Action::Redirect(_) => LineEdits::default(),
         };
-        let auth = config.auth.as_ref().map(|auth| RouteAuth::new(auth, passwords, &find).ok_or(()));
+        let [request_edits, answer_edits] =
+            [&config.headers.request, &config.headers.response].map(|edits| LineEdits::new(edits));
+        let is_plain = matches!(config.action, Action::Forward(_))
+            && config.auth.is_none()
+            && is_same_for_requests(config, &request_edits, &answer_edits);
+        let auth = config.auth.as_ref().map(|auth| RouteAuth::new(auth, state, &find).ok_or(()));
         let mirror = config.mirror.as_ref().map(|mirror| find(&mirror.target).ok_or(()));
         let levels = [&*listener.rate_limits, &*config.rate_limits];
         Some(Route {
@@ -164,10 +185,11 @@ impl Route {
             destinations,
             mirror: mirror.transpose().ok()?,
             body: config.own.body.unwrap_or(listener.limits.body),
-            request_edits: LineEdits::new(&config.headers.request),
-            answer_edits: LineEdits::new(&config.headers.response),
+            request_edits,
+            answer_edits,
             own_lines,
             is_same_for_all: is_same_for_all(config),
+            is_plain,
             name: RouteName::new(&config.name),
             config: Arc::clone(config),
         })
@@ -177,9 +199,22 @@ impl Route {
     #[must_use]
     #[inline]
     pub fn is_same_for_requests(&self) -> bool {
-        self.config.rewrite.is_none()
-            && self.request_edits.constant().is_some()
-            && self.answer_edits.constant().is_some()
+        is_same_for_requests(&self.config, &self.request_edits, &self.answer_edits)
+    }
+
+    /// Where it leads a request that has its path, whatever else that is like, once its lists and limits let it through; `None`: more has
+    /// to be known.
+    #[must_use]
+    #[inline]
+    pub fn only_destination(&self) -> Option<&Destination> {
+        if self.is_plain { self.destinations.first() } else { None }
+    }
+
+    /// Whether its requests are asked for nothing on the way, neither where they come from nor how many there are.
+    #[must_use]
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.access.is_empty() && self.rates.is_empty()
     }
 
     /// Whether it takes every request and hands it on as it comes.
@@ -215,6 +250,12 @@ impl Route {
             && self.body == other.body
             && (Arc::ptr_eq(&self.config, &other.config) || self.config == other.config)
     }
+}
+
+/// See [`Route::is_same_for_requests`].
+#[inline]
+fn is_same_for_requests(config: &RouteConfig, request: &LineEdits, answer: &LineEdits) -> bool {
+    config.rewrite.is_none() && request.constant().is_some() && answer.constant().is_some()
 }
 
 /// See [`Route::is_same_for_all`].

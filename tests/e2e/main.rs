@@ -16,6 +16,7 @@ mod admin_events;
 mod admin_hostile;
 mod auth_basic;
 mod auth_forward;
+mod auth_jwt;
 mod auth_lab;
 mod auth_pairs;
 mod balance_hash;

@@ -9,6 +9,7 @@
 
 mod admin_path;
 mod agent;
+mod cache;
 mod chunk;
 mod conditions;
 mod differential;
@@ -29,6 +30,7 @@ mod yaml;
 
 pub use admin_path::admin_path;
 pub use agent::agent;
+pub use cache::{cache_directives, cache_key, cache_range};
 pub use chunk::chunk;
 pub use differential::differential;
 pub use heads::{request_head, response_head};
@@ -58,4 +60,7 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("websocket", websocket),
     ("path_form", path_form),
     ("router", router),
+    ("cache_directives", cache_directives),
+    ("cache_range", cache_range),
+    ("cache_key", cache_key),
 ];

@@ -29,23 +29,19 @@ impl TokenClaims {
     }
 }
 
-/// What a token says, if it is signed by one of `keys` and all that `rules` say holds at `now`, in seconds since 1970. `keys`: `None`:
-/// none are known yet.
+/// What a token says, if it is signed by a key of one of these sets and all that `rules` say holds at `now`, in seconds since 1970. Without
+/// a set no key is known yet.
 ///
 /// # Errors
 /// Why it lets nobody in. What it claims is not looked at before its signature is good.
-pub fn verify(
-    token: &[u8],
-    rules: &JwtRules,
-    keys: Option<&KeySet>,
-    now: u64,
-) -> Result<TokenClaims, TokenFault> {
+pub fn verify(token: &[u8], rules: &JwtRules, keys: &[&KeySet], now: u64) -> Result<TokenClaims, TokenFault> {
     let token = Token::parse(token)?;
     let fault = |what| TokenFault::new(TokenFaultKind::Signature, what);
     let algorithm = token.algorithm.filter(|algorithm| rules.algorithms.contains(algorithm));
     let algorithm = algorithm.ok_or(fault("is signed in a way that is not taken here"))?;
     const UNKNOWN: TokenFault = TokenFault::new(TokenFaultKind::Keys, "names a key that is not known");
-    let mut candidates = keys.ok_or(UNKNOWN)?.candidates(algorithm, token.key.as_deref()).peekable();
+    let candidates = keys.iter().flat_map(|keys| keys.candidates(algorithm, token.key.as_deref()));
+    let mut candidates = candidates.take(KeySet::TRIED).peekable();
     if candidates.peek().is_none() {
         return Err(UNKNOWN);
     }

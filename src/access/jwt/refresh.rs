@@ -23,7 +23,7 @@ impl KeyRefresh {
     /// Keys are fetched anew after this time.
     pub const EVERY: Duration = Duration::from_mins(5);
     /// Attempts are at least so far apart, also where tokens name keys that nobody knows: many such tokens cost one attempt.
-    pub const APART: Duration = Duration::from_secs(30);
+    pub const APART: Duration = Duration::from_secs(5);
     /// Keys count for so long while no attempt brings others.
     pub const KEPT: Duration = Duration::from_hours(24);
 
@@ -80,19 +80,19 @@ mod tests {
         assert_eq!((refresh.due(), refresh.counts_until()), (at(400), at(100 + 24 * 3600)));
         refresh.want();
         refresh.want();
-        assert_eq!(refresh.due(), at(130));
+        assert_eq!(refresh.due(), at(105));
         refresh.begin(at(130));
         refresh.end(false);
         assert_eq!(
             (refresh.due(), refresh.counts_until()),
-            (at(160), at(100 + 24 * 3600)),
+            (at(135), at(100 + 24 * 3600)),
             "old ones count on"
         );
         refresh.begin(at(160));
         // Named while the attempt is under way: what it brings may have it, or not.
         refresh.want();
         refresh.end(true);
-        assert_eq!((refresh.due(), refresh.counts_until()), (at(190), at(160 + 24 * 3600)));
+        assert_eq!((refresh.due(), refresh.counts_until()), (at(165), at(160 + 24 * 3600)));
     }
 
     proptest! {

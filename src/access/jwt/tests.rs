@@ -69,7 +69,7 @@ fn every_token_of_the_table_is_taken_or_refused_for_its_reason() {
     let wrong: Vec<String> = rows
         .iter()
         .filter_map(|(name, expect, token)| {
-            let outcome = verify(token.as_bytes(), &rules, Some(&keys), now);
+            let outcome = verify(token.as_bytes(), &rules, &[&keys], now);
             let found = kind(outcome.clone());
             (found != expect).then(|| format!("{name}: {found} instead of {expect}: {outcome:?}"))
         })
@@ -86,7 +86,7 @@ fn an_algorithm_that_is_not_configured_is_not_taken_though_its_key_is_known() {
     let keys = keys(KEYS);
     for (name, expect) in [("good RS256", "good"), ("good ES256", "signature"), ("good PS256", "signature")] {
         let (now, token) = named(name);
-        assert_eq!(kind(verify(token.as_bytes(), &rules, Some(&keys), now)), expect, "{name}");
+        assert_eq!(kind(verify(token.as_bytes(), &rules, &[&keys], now)), expect, "{name}");
     }
 }
 
@@ -97,7 +97,7 @@ fn leeway_moves_both_ends_and_none_is_none() {
         let rules = JwtRules { leeway: Duration::from_secs(leeway), ..rules() };
         let outcome = |name| {
             let (now, token) = named(name);
-            kind(verify(token.as_bytes(), &rules, Some(&keys), now))
+            kind(verify(token.as_bytes(), &rules, &[&keys], now))
         };
         assert_eq!((outcome("expired by a second"), outcome("nbf in a second")), (late, early), "{leeway}");
     }
@@ -118,7 +118,7 @@ fn what_is_not_asked_for_may_be_anything_and_still_no_nonsense() {
         ("exp missing", "claims"),
     ] {
         let (now, token) = named(name);
-        assert_eq!(kind(verify(token.as_bytes(), &rules, Some(&keys), now)), expect, "{name}");
+        assert_eq!(kind(verify(token.as_bytes(), &rules, &[&keys], now)), expect, "{name}");
     }
 }
 
@@ -126,11 +126,13 @@ fn what_is_not_asked_for_may_be_anything_and_still_no_nonsense() {
 fn keys_that_change_change_who_is_let_in() {
     let rules = rules();
     let (old, new) = (keys(KEYS), keys(NEXT));
-    let outcome = |name: &str, keys| kind(verify(lasting(name).as_bytes(), &rules, keys, 1_800_000_000));
-    assert_eq!((outcome("good", Some(&old)), outcome("next", Some(&old))), ("good", "keys"));
-    assert_eq!((outcome("good", Some(&new)), outcome("next", Some(&new))), ("keys", "good"));
-    assert_eq!((outcome("good", None), outcome("expired", None)), ("keys", "keys"));
-    assert_eq!((outcome("expired", Some(&old)), outcome("elsewhere", Some(&old))), ("expired", "claims"));
+    let outcome =
+        |name: &str, keys: &[&KeySet]| kind(verify(lasting(name).as_bytes(), &rules, keys, 1_800_000_000));
+    assert_eq!((outcome("good", &[&old]), outcome("next", &[&old])), ("good", "keys"));
+    assert_eq!((outcome("good", &[&new]), outcome("next", &[&new])), ("keys", "good"));
+    assert_eq!((outcome("good", &[&new, &old]), outcome("next", &[&new, &old])), ("good", "good"));
+    assert_eq!((outcome("good", &[]), outcome("expired", &[])), ("keys", "keys"));
+    assert_eq!((outcome("expired", &[&old]), outcome("elsewhere", &[&old])), ("expired", "claims"));
 }
 
 #[test]
@@ -143,7 +145,7 @@ fn only_so_many_keys_are_tried_for_a_token_without_a_name() {
         let mut all = vec![other.clone(); before];
         all.push(good.clone());
         let keys = keys(serde_json::json!({ "keys": all }).to_string().as_bytes());
-        assert_eq!(kind(verify(token.as_bytes(), &rules(), Some(&keys), now)), expect, "{before}");
+        assert_eq!(kind(verify(token.as_bytes(), &rules(), &[&keys], now)), expect, "{before}");
     }
 }
 
@@ -166,7 +168,7 @@ fn a_token_is_the_only_word_behind_bearer() {
 
 #[test]
 fn claims_become_lines_where_a_line_can_say_them() {
-    let claims = verify(lasting("good").as_bytes(), &rules(), Some(&keys(KEYS)), 1_800_000_000).unwrap();
+    let claims = verify(lasting("good").as_bytes(), &rules(), &[&keys(KEYS)], 1_800_000_000).unwrap();
     assert_eq!(claims.user(), "alice");
     let names = [("sub", "X-User"), ("admin", "X-Admin"), ("level", "X-Level"), ("roles", "X-Roles")]
         .into_iter()
@@ -187,7 +189,7 @@ fn no_byte_of_a_good_token_can_be_another() {
         for other in [b'A', b'z', b'.', b'=', 0, 0xff] {
             let was = std::mem::replace(&mut bytes[place], other);
             if was != other {
-                assert!(verify(&bytes, &rules, Some(&keys), now).is_err(), "{place} {other}");
+                assert!(verify(&bytes, &rules, &[&keys], now).is_err(), "{place} {other}");
             }
             bytes[place] = was;
         }
@@ -200,6 +202,6 @@ fn what_a_token_claims_counts_for_nothing_before_its_signature_is_good() {
     let [head, _, signature] = token.split('.').collect::<Vec<_>>()[..] else { panic!("three parts") };
     for claims in ["hello", "{}", "{\"exp\":1}", "{\"exp\":1,\"exp\":2}"] {
         let token = format!("{head}.{}.{signature}", URL_SAFE_NO_PAD.encode(claims));
-        assert_eq!(kind(verify(token.as_bytes(), &rules(), Some(&keys(KEYS)), now)), "signature", "{claims}");
+        assert_eq!(kind(verify(token.as_bytes(), &rules(), &[&keys(KEYS)], now)), "signature", "{claims}");
     }
 }

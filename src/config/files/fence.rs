@@ -29,6 +29,8 @@ pub enum PathUse {
     SigningKey,
     /// Users and hashes of their passwords.
     Users,
+    /// Public keys that vouch for tokens.
+    PublicKeys,
     /// Networks that may come in, or may not.
     Networks,
     /// To be the body of an answer.
@@ -57,6 +59,7 @@ impl PathUse {
             PathUse::Include
             | PathUse::Certificates
             | PathUse::Networks
+            | PathUse::PublicKeys
             | PathUse::Body
             | PathUse::Log
             | PathUse::State
@@ -69,7 +72,7 @@ impl PathUse {
     /// One that the config in force does not name may be named.
     const fn may_be_new(self) -> bool {
         match self {
-            PathUse::Include | PathUse::Certificates | PathUse::Networks => true,
+            PathUse::Include | PathUse::Certificates | PathUse::Networks | PathUse::PublicKeys => true,
             // Whoever names a body reads it: anything below the folder would be open to all.
             PathUse::Body
             | PathUse::PrivateKey

@@ -4,6 +4,7 @@
 //! and `watch`.
 
 pub(super) mod fence;
+pub(super) mod whole;
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

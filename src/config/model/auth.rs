@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::jwt::JwtAuth;
+
 /// One entry of `auth`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Auth {
@@ -17,6 +19,8 @@ pub struct Auth {
 pub enum AuthKind {
     /// By a name and a password (RFC 7617).
     Basic(BasicAuth),
+    /// By a token that somebody else has signed (RFC 6750, RFC 7519).
+    Jwt(JwtAuth),
     /// Another service says whether it may come in.
     Forward(ForwardAuth),
 }
@@ -24,11 +28,12 @@ pub enum AuthKind {
 impl Auth {
     /// Names of the header lines by which backends are told who a client is: no client may send them itself.
     pub fn told(&self) -> impl Iterator<Item = &str> {
-        let names = match &self.kind {
-            AuthKind::Basic(_) => &[][..],
-            AuthKind::Forward(forward) => &*forward.copy_headers,
+        let (names, claims) = match &self.kind {
+            AuthKind::Basic(_) => (&[][..], &[][..]),
+            AuthKind::Jwt(jwt) => (&[][..], &*jwt.rules.claims_to_headers),
+            AuthKind::Forward(forward) => (&*forward.copy_headers, &[][..]),
         };
-        names.iter().map(String::as_str)
+        names.iter().chain(claims.iter().map(|(_, header)| header)).map(String::as_str)
     }
 }
 

@@ -9,7 +9,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webhook {
     /// Where it is.
-    pub url: WebhookUrl,
+    pub url: HttpUrl,
     /// What it is told, each once, in the order of [`WebhookEvent::ALL`].
     pub events: Vec<WebhookEvent>,
     /// What messages are signed with; `None`: they are not.
@@ -69,7 +69,7 @@ impl WebhookEvent {
 
 /// Where a receiver is. Shown as `https://host/…`: whoever knows the rest can speak to it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct WebhookUrl {
+pub struct HttpUrl {
     /// Over TLS.
     pub is_tls: bool,
     /// An IP address (v6 without brackets) or a DNS name.
@@ -82,7 +82,7 @@ pub struct WebhookUrl {
     pub user: Option<Arc<[u8]>>,
 }
 
-impl WebhookUrl {
+impl HttpUrl {
     /// `host:port`, without the port where the scheme implies it: what stands in the Host line, and all that is shown of it.
     #[must_use]
     pub fn authority(&self) -> String {
@@ -104,13 +104,13 @@ impl WebhookUrl {
     }
 }
 
-impl fmt::Display for WebhookUrl {
+impl fmt::Display for HttpUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://{}/…", if self.is_tls { "https" } else { "http" }, self.authority())
     }
 }
 
-impl fmt::Debug for WebhookUrl {
+impl fmt::Debug for HttpUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn nothing_but_scheme_and_host_is_shown_and_all_of_it_counts() {
-        let url = WebhookUrl {
+        let url = HttpUrl {
             is_tls: true,
             host: "::1".to_owned(),
             port: 8443,
@@ -154,13 +154,13 @@ mod tests {
             user: Some(b"me:hush"[..].into()),
         };
         assert_eq!(format!("{url} {url:?}"), "https://[::1]:8443/… https://[::1]:8443/…");
-        assert_eq!(WebhookUrl { port: 443, ..url.clone() }.to_string(), "https://[::1]/…");
+        assert_eq!(HttpUrl { port: 443, ..url.clone() }.to_string(), "https://[::1]/…");
         let others = [
-            WebhookUrl { is_tls: false, ..url.clone() },
-            WebhookUrl { host: "::2".to_owned(), ..url.clone() },
-            WebhookUrl { port: 1, ..url.clone() },
-            WebhookUrl { path: "/T0".into(), ..url.clone() },
-            WebhookUrl { user: None, ..url.clone() },
+            HttpUrl { is_tls: false, ..url.clone() },
+            HttpUrl { host: "::2".to_owned(), ..url.clone() },
+            HttpUrl { port: 1, ..url.clone() },
+            HttpUrl { path: "/T0".into(), ..url.clone() },
+            HttpUrl { user: None, ..url.clone() },
         ];
         assert!(others.iter().all(|other| other.identity() != url.identity()));
         let webhook =

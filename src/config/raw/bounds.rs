@@ -14,6 +14,8 @@ pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 /// Longest pause before a retry.
 pub(super) const MINUTE: Duration = Duration::from_secs(60);
+/// By how much clocks may be told to differ.
+pub(super) const LEEWAY_MAX: Duration = Duration::from_secs(300);
 pub(super) const HOUR: Duration = Duration::from_secs(3600);
 pub(in crate::config) const DAY: Duration = Duration::from_secs(24 * 3600);
 pub(super) const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);

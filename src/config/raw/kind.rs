@@ -70,6 +70,8 @@ pub(super) const TEMPLATE: &str = r".*[{}].*";
 pub(super) const SHARE: &str = r"[0-9]+(?:\.[0-9]+)?\s*%";
 /// What users are asked for.
 pub(super) const REALM: &str = r#"[ !#-\[\]-~]{1,128}"#;
+/// What a claim of a token says.
+pub(super) const CLAIM: &str = r"[\s\S]+";
 /// A file.
 pub(super) const FILE: &str = r".+";
 
@@ -127,6 +129,8 @@ pub(in crate::config) enum Kind {
     Conditions,
     /// A mapping from names to values, each one or several.
     Values,
+    /// A mapping from names to names of headers.
+    Headers,
     /// A mapping from names of headers to values, each as it is written; where this holds also to lists of them.
     Lines(bool),
     /// A mapping from names to whole numbers from the first to the second.

@@ -11,6 +11,7 @@ mod costs;
 mod gate;
 mod group;
 mod health;
+mod http_url;
 mod kind;
 mod listener;
 mod misplaced;
@@ -41,6 +42,7 @@ pub(super) use bounds::{COUNT_MAX, DAY, INTERVAL_MIN, PRIORITY_MAX, WORKERS_MAX}
 pub(super) use costs::{RawLimits, RawTimeouts};
 pub(super) use gate::access::{ACCESS_LISTS, RawAccess, RawAccessList};
 pub(super) use gate::auth::{AUTH, RawAuth, RawBasicAuth, RawForwardAuth};
+pub(super) use gate::jwt::RawJwtAuth;
 pub(super) use gate::named::{RawNamed, RuleKind};
 pub(super) use gate::rate::{RATE_LIMITS, RawRateLimit};
 pub(super) use health::{RawHealth, probe_path};

@@ -26,7 +26,7 @@ use super::vocabulary::nearest::nearest;
 use crate::config::model::{EventFormat, LogLevel, WatchMode};
 pub(super) use action::{REDIRECT, RESPOND, ROUTE_HASH_KEY, ROUTE_RETRIES, SPLIT, SPLIT_BY};
 pub(super) use admin::{ADMIN, ADMIN_TLS};
-pub(super) use auth::{AUTH, BASIC, FORWARD};
+pub(super) use auth::{AUTH, BASIC, FORWARD, JWT};
 pub(super) use edits::{
     LISTENER_HEADERS, LISTENER_LINES, LISTENER_REQUEST, LISTENER_RESPONSE, ROUTE_HEADERS, ROUTE_LINES,
     ROUTE_REQUEST, ROUTE_RESPONSE, ROUTE_REWRITE,
@@ -167,6 +167,7 @@ pub(in crate::config) const ALL: &[Shape] = &[
     AUTH,
     BASIC,
     FORWARD,
+    JWT,
     RATE_LIMIT,
     RATE_BY,
     // Behind those whose keys they have too: a key in the wrong place is more often one of a target.

@@ -19,6 +19,12 @@ pub(super) fn networks() -> String {
     FOLDER.path().join("networks.txt").display().to_string()
 }
 
+/// Values that are right somewhere.
+pub(super) fn values() -> [serde_json::Value; 3] {
+    let list = serde_json::json!({ "deny": "10.0.0.1" });
+    [serde_json::json!({ "web": list }), list, networks().into()]
+}
+
 /// Adds what a list with the key at `path` needs beside it.
 pub(super) fn complete(path: &str, list: &mut serde_json::Value) {
     if path.ends_with("access.status") || path == "access_lists.<name>.status" {

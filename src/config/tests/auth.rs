@@ -3,6 +3,8 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::every_key::{Check, target};
 use super::listeners::{POOL, front, of, route};
 use super::*;
@@ -18,6 +20,30 @@ pub(super) fn users() -> String {
         folder
     });
     FOLDER.path().join("users").display().to_string()
+}
+
+/// Makes of `config` one in which a key of `auth` can stand.
+pub(super) fn set_up(path: &str, config: &mut serde_json::Value) {
+    if path.starts_with("auth.<name>.forward.") {
+        config["auth"]["web"]["forward"]["target"] = "web".into();
+    } else if path.starts_with("auth.<name>.jwt.") {
+        config["auth"]["web"]["jwt"]["jwks_url"] = "https://a".into();
+    } else if path.starts_with("auth.<name>.basic.") || path.ends_with(".auth") {
+        config["auth"]["web"]["basic"]["users_file"] = users().into();
+    }
+}
+
+/// Values that keys of `auth` take.
+pub(super) fn values() -> [serde_json::Value; 7] {
+    [
+        json!({ "web": { "forward": { "target": "web" } } }),
+        json!(users()),
+        json!({ "users_file": users() }),
+        json!("X-User"),
+        json!({ "jwks_url": "http://a" }),
+        json!(tokens::keys()),
+        json!("ES256"),
+    ]
 }
 
 /// The rule `staff`, and a text behind it.
@@ -37,14 +63,14 @@ fn of_route(config: &Config) -> Option<&Auth> {
 fn basic(config: &Config) -> Option<&BasicAuth> {
     match &of_route(config)?.kind {
         AuthKind::Basic(basic) => Some(basic),
-        AuthKind::Forward(_) => None,
+        AuthKind::Jwt(_) | AuthKind::Forward(_) => None,
     }
 }
 
 fn forward(config: &Config) -> Option<&ForwardAuth> {
     match &of_route(config)?.kind {
         AuthKind::Forward(forward) => Some(forward),
-        AuthKind::Basic(_) => None,
+        AuthKind::Basic(_) | AuthKind::Jwt(_) => None,
     }
 }
 

@@ -124,6 +124,12 @@ pub(super) fn ends(kind: &Kind) -> (Vec<Value>, Vec<Value>) {
             let wrong = [json!("x"), json!(1), json!([]), json!({ "A": [] }), json!({ "A": { "b": 1 } })];
             (right.map(|value| json!({ "A": value })).into(), wrong.into())
         }
+        Kind::Headers => {
+            let wrong = [json!(true), json!(null), json!([]), json!("a b"), json!({})];
+            let others = [json!("x"), json!(1), json!(null), json!([]), json!({})];
+            let wrong = wrong.map(|header| json!({ "A": header })).into_iter().chain(others);
+            (vec![json!({ "A": "X-User" })], wrong.collect())
+        }
         Kind::Lines(has_lists) => {
             let mut right = vec![json!({ "X-A": "b" }), json!({ "X-A": 2.10 }), json!({ "X-A": true })];
             let wrong = ["x", "1"].map(Value::from).to_vec();

@@ -379,6 +379,7 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
     rows.extend(routing_tests::rows());
     rows.extend(access::rows());
     rows.extend(auth::rows());
+    rows.extend(tokens::rows());
     rows.extend(rates::rows());
     rows.extend(actions::rows());
     rows

@@ -19,6 +19,7 @@ mod resilience;
 mod routing_tests;
 mod schema;
 mod schema_patterns;
+mod tokens;
 mod validator;
 
 use std::path::Path;

@@ -249,11 +249,7 @@ fn web_with(path: &str, value: Value) -> Value {
     if path.contains("rate_limit") && path != "rate_limits" {
         web["rate_limits"]["web"] = json!({ "rate": "1/s" });
     }
-    if path.starts_with("auth.<name>.forward.") {
-        web["auth"]["web"]["forward"]["target"] = "web".into();
-    } else if path.starts_with("auth.<name>.basic.") || path.ends_with(".auth") {
-        web["auth"]["web"]["basic"]["users_file"] = auth::users().into();
-    }
+    auth::set_up(path, &mut web);
     if path.starts_with("webhooks[]") {
         web["webhooks"] = json!([{ "url": "http://hooks.example/a" }]);
     }
@@ -415,9 +411,8 @@ fn what_loads_is_never_refused() {
     values.extend([json!([]), json!({}), json!([{}]), json!([1, "2s"]), json!({ "a": 1 })]);
     values.extend([json!({ "header": "X-A" }), json!({ "cookie": "a", "query": "b" })]);
     let files = ["both.pem", "ca.pem", "tokens"].map(|name| Certs::shared().path(name));
-    values.extend([json!({ "web": { "deny": "10.0.0.1" } }), json!(access::networks())]);
-    values.extend([json!({ "web": { "forward": { "target": "web" } } }), json!(auth::users())]);
-    values.extend([json!({ "users_file": auth::users() }), json!("X-User"), json!({ "deny": "::1" })]);
+    values.extend(access::values());
+    values.extend(auth::values());
     values.extend([json!([{ "url": "http://a", "events": "reload" }]), json!("reload")]);
     values.extend([json!({ "cert_file": files[0] }), json!([{ "cert_file": files[0] }])]);
     values.extend(files.map(Value::from));

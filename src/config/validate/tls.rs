@@ -290,7 +290,7 @@ fn identity(
     }
 }
 
-fn authorities(
+pub(super) fn authorities(
     file: &Written<PathBuf>,
     subject: &str,
     report: &mut Report,

@@ -17,6 +17,7 @@ pub mod gate;
 pub mod h1;
 pub mod hash_key;
 pub mod identity;
+pub mod incoming;
 pub mod job_futures;
 pub mod memory;
 pub mod mirror;

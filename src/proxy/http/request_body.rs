@@ -25,8 +25,13 @@ pub enum RequestBody {
 impl RequestBody {
     /// The same body for another attempt, as long as nothing of it was used.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn again(&self) -> Option<RequestBody> {
+        if matches!(self, RequestBody::Empty) { Some(RequestBody::Empty) } else { self.same_again() }
+    }
+
+    #[inline(never)]
+    fn same_again(&self) -> Option<RequestBody> {
         match self {
             RequestBody::Empty => Some(RequestBody::Empty),
             RequestBody::Memory(memory) => Some(RequestBody::Memory(memory.clone())),

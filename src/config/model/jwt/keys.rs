@@ -95,10 +95,11 @@ impl KeySet {
         if keys.is_empty() { Err(KeySetFault::NoUsable(faults)) } else { Ok(KeySet { keys }) }
     }
 
-    /// These keys, and the others behind them.
+    /// How many they are.
     #[must_use]
-    pub fn joined(&self, others: &KeySet) -> KeySet {
-        KeySet { keys: self.keys.iter().chain(&others.keys).cloned().collect() }
+    #[expect(clippy::len_without_is_empty, reason = "there is at least one")]
+    pub fn len(&self) -> usize {
+        self.keys.len()
     }
 
     /// The keys that a token of this algorithm may be signed with. `id`: its `kid`; without one all keys may be meant.

@@ -5,7 +5,7 @@ mod keys;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::WebhookUrl;
+use super::HttpUrl;
 use super::tls::Authorities;
 
 pub use keys::{JwtKey, KeySet, KeySetFault};
@@ -61,7 +61,7 @@ pub struct JwtAuth {
     pub rules: JwtRules,
     /// Keys that were read of a file.
     pub keys: Option<Arc<KeySet>>,
-    /// Where more of them are.
+    /// Where more of them are fetched.
     pub keys_url: Option<KeysUrl>,
 }
 
@@ -69,7 +69,7 @@ pub struct JwtAuth {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeysUrl {
     /// The URL; its path and user are shown by nothing.
-    pub url: WebhookUrl,
+    pub url: HttpUrl,
     /// Who may have issued the certificate of its host; `None`: whom the system trusts.
     pub authorities: Option<Authorities>,
 }

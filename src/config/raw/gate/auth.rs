@@ -3,16 +3,19 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::given::{given, required};
+use super::jwt::{RawJwtAuth, jwt};
 use super::named::RuleKind;
+use super::told::told;
 use crate::config::error::{Wrong, quoted};
 use crate::config::files::fence::PathUse;
 use crate::config::origin::{Field, Written};
 use crate::config::raw::bounds::{HOUR, MILLISECOND};
 use crate::config::raw::group::{items, there_already};
 use crate::config::raw::health::probe_path;
-use crate::config::raw::reader::{Reader, Section, found, is_off};
+use crate::config::raw::reader::{Reader, found, is_off};
 use crate::config::raw::shape;
-use crate::config::raw::vocabulary::words::{is_token, name};
+use crate::config::raw::vocabulary::words::name;
 use crate::config::yaml::{Entry, Typed};
 
 /// The rules at the top level.
@@ -22,6 +25,10 @@ pub(in crate::config) const AUTH: RuleKind = RuleKind {
     form: "`auth: {staff: {basic: {users_file: users.htpasswd}}}`",
 };
 
+/// How clients may show who they are.
+const WAYS: &[&str] = &["basic", "jwt", "forward"];
+const WAYS_FORM: &str =
+    "`basic: {users_file: users.htpasswd}`, `jwt: {jwks_file: keys.json}` or `forward: {target: sso}`";
 const USES_FORM: &str = "the name of one of `auth`, or `off`";
 const FILE_FORM: &str = "a file as `htpasswd -B` writes it";
 const REALM_FORM: &str = "1 to 128 characters of ASCII, without quotes and backslashes";
@@ -34,6 +41,8 @@ pub(in crate::config) enum RawAuth {
     Basic(RawBasicAuth),
     /// `forward`.
     Forward(RawForwardAuth),
+    /// `jwt`.
+    Jwt(Box<RawJwtAuth>),
 }
 
 /// `basic`.
@@ -56,17 +65,18 @@ pub(in crate::config) struct RawForwardAuth {
 pub(in crate::config::raw) fn rule(entry: &Entry, reader: &mut Reader<'_>) -> Option<RawAuth> {
     let title = format!("the auth rule {}", quoted(&entry.key));
     let section = reader.section(&title, &entry.node, &shape::AUTH)?;
-    let all: Vec<&Entry> = ["basic", "forward"].into_iter().filter_map(|key| section.find(key)).collect();
+    let all: Vec<&Entry> = WAYS.iter().filter_map(|key| section.find(key)).collect();
     match all[..] {
         [one] if one.key == "basic" => basic(one, reader).map(RawAuth::Basic),
+        [one] if one.key == "jwt" => jwt(one, reader).map(|jwt| RawAuth::Jwt(Box::new(jwt))),
         [one] => forward(one, reader).map(RawAuth::Forward),
         [] => {
-            if !["basic", "forward"].iter().any(|key| section.is_misspelt(key)) {
+            if !WAYS.iter().any(|key| section.is_misspelt(key)) {
                 let problem = reader.report.spot(
                     &reader.key_spot(entry),
                     format!("{title} says nothing of how clients show who they are"),
                 );
-                problem.expected("`basic: {users_file: users.htpasswd}` or `forward: {target: sso}`");
+                problem.expected(WAYS_FORM);
             }
             None
         }
@@ -112,34 +122,6 @@ fn forward(entry: &Entry, reader: &mut Reader<'_>) -> Option<RawForwardAuth> {
     Some(RawForwardAuth { target, path: path?, copy_headers: copy_headers?, timeout: timeout? })
 }
 
-/// The entry of a key that must be there.
-fn required<'n>(
-    section: &Section<'n>,
-    whole: &Entry,
-    key: &'static str,
-    form: &str,
-    reader: &mut Reader<'_>,
-) -> Option<&'n Entry> {
-    let found = section.find(key);
-    if found.is_none() && !section.is_misspelt(key) {
-        let message = format!("`{}` has no `{key}`", whole.key);
-        reader.report.spot(&reader.key_spot(whole), message).expected(form);
-    }
-    found
-}
-
-/// What a key says that may be absent; `None` outside: its fault has been reported.
-fn given<T>(
-    entry: Option<&Entry>,
-    reader: &mut Reader<'_>,
-    read: impl FnOnce(&Entry, &mut Reader<'_>) -> Option<Written<T>>,
-) -> Option<Option<Written<T>>> {
-    match entry {
-        Some(entry) => read(entry, reader).map(Some),
-        None => Some(None),
-    }
-}
-
 fn realm(text: &str) -> Result<String, Wrong> {
     let is_plain = |c: char| matches!(c, ' '..='~') && !matches!(c, '"' | '\\');
     if (1..=128).contains(&text.len()) && text.chars().all(is_plain) {
@@ -168,55 +150,4 @@ fn headers(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<String>
         }
     }
     (names.len() == items.len()).then(|| Written::new(names, reader.spot(entry)))
-}
-
-/// Names that requests have for other reasons.
-const TAKEN: &[&str] = &[
-    "host",
-    "user-agent",
-    "referer",
-    "connection",
-    "keep-alive",
-    "authorization",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "expect",
-    "date",
-    "via",
-    "forwarded",
-    "x-forwarded-for",
-    "x-forwarded-proto",
-    "x-forwarded-host",
-    "x-forwarded-port",
-    "x-forwarded-prefix",
-    "x-forwarded-client-cert",
-    "x-real-ip",
-    "x-request-id",
-    "x-evenkeel-mirror",
-    "client-cert",
-    "client-cert-chain",
-    "retry-attempt",
-    "cookie",
-    "set-cookie",
-    "origin",
-    "range",
-];
-/// How others of them begin.
-const TAKEN_STARTS: &[&str] = &["content-", "accept", "if-", "proxy-", "http2-", "www-"];
-
-/// The name of a line that no client sends: one that means something else already is none.
-pub(in crate::config::raw) fn told(text: &str) -> Result<String, Wrong> {
-    const EXPECTED: &str = "a header that only tells who a client is, such as `X-User`";
-    if !is_token(text) {
-        return Err(Wrong::new(format!("is {}, which is no name of a header", quoted(text)), EXPECTED));
-    }
-    let lower = text.to_ascii_lowercase().replace('_', "-");
-    if TAKEN.contains(&&*lower) || TAKEN_STARTS.iter().any(|start| lower.starts_with(start)) {
-        let message = format!("is {}, which requests have for other reasons", quoted(text));
-        return Err(Wrong::new(message, EXPECTED)
-            .note("lines of these names are taken away from what clients send, on every route"));
-    }
-    Ok(text.to_owned())
 }

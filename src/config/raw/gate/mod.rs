@@ -2,5 +2,8 @@
 
 pub(super) mod access;
 pub(super) mod auth;
+mod given;
+pub(super) mod jwt;
 pub(super) mod named;
 pub(super) mod rate;
+mod told;

@@ -8,7 +8,6 @@ const KEYS: &[(&str, &str)] = &[
         "basic_auth",
         "this version has it as a rule at the top level: `auth: {staff: {basic: {users_file: …}}}`",
     ),
-    ("jwt", "this version has no access control"),
     ("forward_auth", "this version has it as a rule at the top level: `auth: {sso: {forward: {target: …}}}`"),
     ("cache", "this version does not cache"),
     ("cache_enabled", "this version does not cache"),
@@ -58,7 +57,6 @@ const UNTIL_THEN: &[(&str, &str)] = &[
         "basic_auth",
         "remove it, and write it as a rule of `auth`, which the `auth` of a listener or a route names",
     ),
-    ("jwt", "remove it, and verify tokens in the backends: nothing here does yet"),
     (
         "forward_auth",
         "remove it, and write it as a rule of `auth`, which the `auth` of a listener or a route names",

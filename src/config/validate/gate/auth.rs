@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::jwt::jwt;
 use super::named::NamedRules;
 use super::users_file;
 use crate::config::effective::EffectiveRows;
@@ -34,6 +35,7 @@ pub(in crate::config::validate) fn rules<'r>(
         let path = format!("{}.{}", AUTH.key, name.value);
         let kind = match raw {
             RawAuth::Basic(raw) => AuthKind::Basic(basic(raw, &path, report, rows)?),
+            RawAuth::Jwt(raw) => AuthKind::Jwt(jwt(raw, &path, report, rows)?),
             RawAuth::Forward(raw) => AuthKind::Forward(forward(raw, &path, rows)),
         };
         Some(Arc::new(Auth { name: name.value.clone(), kind }))
@@ -79,7 +81,7 @@ pub(in crate::config::validate) fn asked(
 ) -> impl Iterator<Item = &Written<String>> {
     raw.iter().filter_map(|named| match &named.rule {
         Some(RawAuth::Forward(forward)) => Some(&forward.target),
-        Some(RawAuth::Basic(_)) | None => None,
+        Some(RawAuth::Basic(_) | RawAuth::Jwt(_)) | None => None,
     })
 }
 

@@ -2,6 +2,7 @@
 
 pub(super) mod access;
 pub(super) mod auth;
+mod jwt;
 pub(super) mod named;
 mod network_file;
 pub(super) mod rate;

@@ -1,21 +1,21 @@
 //! Files of networks: an address or a network in each line, with comments behind `#`.
 
 use std::collections::HashSet;
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ipnet::IpNet;
 
 use crate::config::effective::number_of;
-use crate::config::error::{Wrong, quoted};
+use crate::config::error::Wrong;
+use crate::config::files::whole;
 use crate::config::origin::{Place, SourceFile, Written};
 use crate::config::raw::network;
 use crate::config::report::Report;
 
 /// Most networks in one file.
 const NETWORKS_MAX: usize = 100_000;
-/// A file larger than this is another file: comments have room, too.
-const FILE_MAX: u64 = 16 * 1024 * 1024;
+/// A file larger than this, in MiB, is another file: comments have room, too.
+const FILE_MAX: u64 = 16;
 /// Problems that are told of one file; whoever has more has named another file.
 const TOLD: usize = 20;
 
@@ -30,7 +30,7 @@ pub(super) struct FileOfNetworks {
 
 /// Reads the file behind `key`; `None`: there are faults, which have been reported.
 pub(super) fn read(key: &str, file: &Written<PathBuf>, report: &mut Report) -> Option<FileOfNetworks> {
-    let text = match text(&file.value) {
+    let text = match whole::text(&file.value, FILE_MAX, EXPECTED) {
         Ok(text) => text,
         Err(wrong) => {
             report.wrong(&file.spot, &format!("`{key}`"), wrong);
@@ -56,32 +56,6 @@ pub(super) fn read(key: &str, file: &Written<PathBuf>, report: &mut Report) -> O
         }
     }
     None
-}
-
-fn text(file: &Path) -> Result<String, Wrong> {
-    let name = quoted(&file.display().to_string());
-    let wrong = |why: &str| Wrong::new(format!("is {name}, which {why}"), EXPECTED);
-    let unreadable = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => {
-            wrong("does not exist").note("a relative path counts from the folder of the config file")
-        }
-        std::io::ErrorKind::PermissionDenied => {
-            wrong("this user may not read").note("let the user that runs evenkeel read it")
-        }
-        // The system's kinds are an open list, and its own text says the rest.
-        _ => wrong(&format!("can't be read: {error}")),
-    };
-    let facts = std::fs::metadata(file).map_err(unreadable)?;
-    if !facts.is_file() {
-        return Err(wrong("is no file"));
-    }
-    let mut bytes = Vec::new();
-    let opened = std::fs::File::open(file).map_err(unreadable)?;
-    opened.take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > FILE_MAX {
-        return Err(wrong("is larger than 16MiB"));
-    }
-    String::from_utf8(bytes).map_err(|_| wrong("is not UTF-8"))
 }
 
 /// The networks in a text, each once, and what is wrong with its lines. A network that is there twice is none of that: lists are

@@ -1,20 +1,19 @@
 //! Files of users: a name, a colon and a hash in each line, as `htpasswd` writes them. Nothing of what is in them is ever repeated.
 
 use std::collections::HashMap;
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use argon2::password_hash::phc;
 
 use crate::config::effective::number_of;
-use crate::config::error::{Wrong, quoted};
+use crate::config::files::whole;
 use crate::config::model::{PasswordHash, User};
 use crate::config::origin::{Place, SourceFile, Written};
 use crate::config::report::Report;
 use crate::config::token_file;
 
-/// A file larger than this is another file.
-const FILE_MAX: u64 = 16 * 1024 * 1024;
+/// A file larger than this, in MiB, is another file.
+const FILE_MAX: u64 = 16;
 /// Problems that are told of one file.
 const TOLD: usize = 20;
 /// Longest name, in bytes.
@@ -33,7 +32,7 @@ const CURE: &str =
 
 /// The users in a file, by name, and a number for its content; `None`: there are faults, which have been reported.
 pub(super) fn read(file: &Written<PathBuf>, report: &mut Report) -> Option<(Vec<User>, u64)> {
-    let text = match text(&file.value) {
+    let text = match whole::text(&file.value, FILE_MAX, EXPECTED) {
         Ok(text) => text,
         Err(wrong) => {
             report.wrong(&file.spot, "`users_file`", wrong);
@@ -59,32 +58,6 @@ pub(super) fn read(file: &Written<PathBuf>, report: &mut Report) -> Option<(Vec<
         }
     }
     None
-}
-
-fn text(file: &Path) -> Result<String, Wrong> {
-    let name = quoted(&file.display().to_string());
-    let wrong = |why: &str| Wrong::new(format!("is {name}, which {why}"), EXPECTED);
-    let unreadable = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => {
-            wrong("does not exist").note("a relative path counts from the folder of the config file")
-        }
-        std::io::ErrorKind::PermissionDenied => {
-            wrong("this user may not read").note("let the user that runs evenkeel read it")
-        }
-        // The system's kinds are an open list, and its own text says the rest.
-        _ => wrong(&format!("can't be read: {error}")),
-    };
-    let facts = std::fs::metadata(file).map_err(unreadable)?;
-    if !facts.is_file() {
-        return Err(wrong("is no file"));
-    }
-    let mut bytes = Vec::new();
-    let opened = std::fs::File::open(file).map_err(unreadable)?;
-    opened.take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > FILE_MAX {
-        return Err(wrong("is larger than 16MiB"));
-    }
-    String::from_utf8(bytes).map_err(|_| wrong("is not UTF-8"))
 }
 
 /// What is wrong with a line.

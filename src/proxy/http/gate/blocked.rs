@@ -16,7 +16,7 @@ pub fn is_kept_out<'a>(
     ctx: &'a WorkerCtx,
     listener: &Listener,
     head: &Head,
-    sender: Sender,
+    sender: &Sender,
     recording: &mut Recording<'a>,
 ) -> bool {
     // The proxy itself may be blocked as well.
@@ -29,10 +29,10 @@ fn is_kept_out_behind<'a>(
     ctx: &'a WorkerCtx,
     listener: &Listener,
     head: &Head,
-    sender: Sender,
+    sender: &Sender,
     recording: &mut Recording<'a>,
 ) -> bool {
-    let Some(client) = client(head, sender, |address| listener.trusts(address)) else { return false };
+    let Some(client) = client(head, *sender, |address| listener.trusts(address)) else { return false };
     let is_out = ctx.blocked.refusal(Some(client)).is_some();
     if !is_out {
         // In the same turn of the event loop: an order to cut comes before the question, or finds it listed.

@@ -15,4 +15,3 @@ mod token;
 pub use asking::Asking;
 pub use at_the_door::at_the_door;
 pub use denial::Denial;
-pub use token::token;

@@ -56,7 +56,7 @@ impl Asker<'_> {
 #[inline]
 pub fn of_anybody(
     route: &Route,
-    asker: Asker<'_>,
+    asker: &Asker<'_>,
     has_users: bool,
     now: Tick,
     cells: &RateCells,
@@ -70,14 +70,17 @@ pub fn of_anybody(
 /// # Errors
 /// The request comes too soon.
 #[inline]
-pub fn of_user(route: &Route, asker: Asker<'_>, now: Tick, cells: &RateCells) -> Result<(), Box<Denial>> {
+pub fn of_user(route: &Route, asker: &Asker<'_>, now: Tick, cells: &RateCells) -> Result<(), Box<Denial>> {
     count(&route.rates.of_users, asker, now, cells)
 }
 
-fn count(set: &RateSet, asker: Asker<'_>, now: Tick, cells: &RateCells) -> Result<(), Box<Denial>> {
-    if set.is_empty() {
-        return Ok(());
-    }
+#[inline(always)]
+fn count(set: &RateSet, asker: &Asker<'_>, now: Tick, cells: &RateCells) -> Result<(), Box<Denial>> {
+    if set.is_empty() { Ok(()) } else { count_in(set, asker, now, cells) }
+}
+
+#[inline(never)]
+fn count_in(set: &RateSet, asker: &Asker<'_>, now: Tick, cells: &RateCells) -> Result<(), Box<Denial>> {
     take(set, |check| asker.key(check), now, cells)
         .map_err(|refusal| Box::new(too_soon(&refusal.check.limit, refusal.wait)))
 }

@@ -1,30 +1,31 @@
 //! The token of a request.
 
 use crate::access::jwt::{TokenClaims, TokenFaultKind, bearer, verify};
-use crate::config::model::jwt::JwtRules;
+use crate::config::model::jwt::{JwtRules, KeySet};
 use crate::message::{Head, HeaderField};
 use crate::snapshot::KnownKeys;
 use crate::tick::Tick;
 
 use super::Denial;
 
-/// What the token of a request says, if it lets its bearer in. `now` and `seconds` are the same point in time, the second one in seconds
+/// What the token of a request says, if it lets its bearer in. `own`: keys of a file, `known`: such as are fetched. `now` and `seconds` are the same point in time, the second one in seconds
 /// since 1970. A token that names a key which nobody knows is refused at once: no request waits until keys are fetched, but they are
 /// soon after it.
 ///
 /// # Errors
 /// It does not let it in, or there is none.
-pub fn token(
+pub(super) fn token(
     head: &Head,
     rules: &JwtRules,
-    known: &KnownKeys,
+    (own, known): (Option<&KeySet>, Option<&KnownKeys>),
     (now, seconds): (Tick, u64),
 ) -> Result<TokenClaims, Denial> {
-    let keys = known.at(now);
+    let fetched = known.and_then(|known| known.at(now));
+    let keys: Vec<&KeySet> = own.into_iter().chain(fetched.as_deref()).collect();
     let shown = bearer(head.values(HeaderField::Authorization));
-    let verified = shown.and_then(|token| verify(token, rules, keys.as_deref(), seconds));
+    let verified = shown.and_then(|token| verify(token, rules, &keys, seconds));
     verified.map_err(|fault| {
-        if fault.kind == TokenFaultKind::Keys {
+        if let (TokenFaultKind::Keys, Some(known)) = (fault.kind, known) {
             known.miss();
         }
         Denial::by_token(&fault)
@@ -37,7 +38,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::config::model::jwt::{JwtAlgorithm, KeySet};
+    use crate::config::model::jwt::JwtAlgorithm;
 
     const LASTING: &str = include_str!("../../../../fixtures/jwt/lasting.json");
     const KEYS: &[u8] = include_bytes!("../../../../fixtures/jwt/keys.json");
@@ -58,7 +59,7 @@ mod tests {
             if let Some(token) = tokens[name].as_str() {
                 head.push(b"authorization", format!("Bearer {token}").as_bytes());
             }
-            match token(&head, &rules, known, (Tick(1), 1_800_000_000)) {
+            match token(&head, &rules, (None, Some(known)), (Tick(1), 1_800_000_000)) {
                 Ok(claims) => claims.user().to_owned(),
                 Err(denial) => format!("{} {:?}", denial.cause.token(), denial.status),
             }
@@ -90,7 +91,7 @@ mod tests {
             leeway: Duration::ZERO,
             claims_to_headers: Vec::new(),
         };
-        assert!(token(&head, &rules, &known, (Tick(1), 1_800_000_000)).is_err());
+        assert!(token(&head, &rules, (None, Some(&known)), (Tick(1), 1_800_000_000)).is_err());
         known.missed().await;
     }
 }

@@ -14,7 +14,7 @@ use crate::route::{Asked, Groups, TextFacts, rewrite, split};
 use crate::snapshot::{Listener, Route};
 use crate::tls::CertificateFacts;
 
-use super::recent::RecentRoutes;
+use super::recent::{RecentPlace, RecentRoutes};
 
 /// A request that has a route.
 pub struct RouteFound<'a> {
@@ -46,11 +46,10 @@ pub struct AddressDenied<'a> {
 }
 
 /// Looks for the route of a request, and whether its client may have it. `certificate`: what that of its client says;
-/// `recent`: where routes are remembered; `None`: nowhere.
+/// `recent`: where it is kept for [`known`]; `None`: nowhere.
 ///
 /// # Errors
 /// Its path is refused, or no route takes it.
-#[inline]
 pub fn find<'a>(
     listener: &'a Listener,
     head: &'a Head,
@@ -58,22 +57,72 @@ pub fn find<'a>(
     certificate: Option<&CertificateFacts>,
     recent: Option<&RecentRoutes>,
 ) -> Result<RouteFound<'a>, Unrouted<'a>> {
-    let whole = head.path();
-    let sent = &whole[..memchr::memchr(b'?', whole).unwrap_or(whole.len())];
+    let sent = sent(head);
     let client = client(head, sender, |proxy| listener.trusts(proxy));
-    let denied = if listener.access.is_empty() { None } else { denied_here(listener, sender, client) };
-    let unrouted = |cause| Unrouted { cause, denied };
-    let known = recent.and_then(|recent| recent.find(listener.router().number(), head.authority(), sent));
-    let (path, place) = match known {
-        Some(place) => (Cow::Borrowed(sent), place),
-        None => look(listener, head, (sent, client, certificate), recent).map_err(unrouted)?,
+    let found = look(listener, head, (sent, client, certificate), recent);
+    let found = found.and_then(|(path, place)| Ok((path, listener.route_at(place).ok_or(Cause::NoRoute)?)));
+    let (path, route) = found.map_err(|cause| {
+        let denied = if listener.access.is_empty() { None } else { denied_here(listener, &sender, client) };
+        Unrouted { cause, denied }
+    })?;
+    Ok(RouteFound { path, client, route, denied: denied(listener, route, &sender, client) })
+}
+
+/// The path of a request as it was sent, without its query.
+#[must_use]
+pub fn sent(head: &Head) -> &[u8] {
+    let whole = head.path();
+    &whole[..memchr::memchr(b'?', whole).unwrap_or(whole.len())]
+}
+
+/// The route of a request, if it is known from others with its host and path: these were looked for as they were sent.
+#[inline(always)]
+pub fn known<'a>(
+    listener: &'a Listener,
+    head: &Head,
+    sender: &Sender,
+    certificate: Option<&CertificateFacts>,
+    recent: &RecentRoutes,
+) -> Option<&'a Route> {
+    let (router, sent) = (listener.router(), sent(head));
+    let found = recent.find(router.number(), head.authority(), sent)?;
+    let place = if found.before.is_empty() {
+        found.place
+    } else {
+        first(listener, head, sender, (sent, certificate), &found)
     };
-    let route = listener.route_at(place).ok_or(unrouted(Cause::NoRoute))?;
-    let of_route = || {
+    listener.route_at(place?)
+}
+
+/// The first route whose conditions hold, of those that were asked when this was found.
+#[inline(never)]
+fn first(
+    listener: &Listener,
+    head: &Head,
+    sender: &Sender,
+    (path, certificate): (&[u8], Option<&CertificateFacts>),
+    found: &RecentPlace,
+) -> Option<usize> {
+    let client = client(head, *sender, |proxy| listener.trusts(proxy));
+    let asked = Asked { head, path, client, certificate };
+    let holds = |place: &usize| listener.router().takes(*place, &asked);
+    found.before.iter().find(holds).or(found.place)
+}
+
+/// Which list does not let a client have what it asks for: one of the listener, else one of the route.
+#[inline]
+#[must_use]
+pub fn denied<'a>(
+    listener: &'a Listener,
+    route: &'a Route,
+    sender: &Sender,
+    client: Option<IpAddr>,
+) -> Option<AddressDenied<'a>> {
+    let here = if listener.access.is_empty() { None } else { denied_here(listener, sender, client) };
+    here.or_else(|| {
         let rule = route.access.refusal(client)?;
         Some(AddressDenied { rule, is_of_listener: false })
-    };
-    Ok(RouteFound { path, client, route, denied: denied.or_else(of_route) })
+    })
 }
 
 /// The form of the path in which it is matched, and the place of the route.
@@ -88,14 +137,16 @@ fn look<'a>(
     let router = listener.router();
     let found = router.look(&Asked { head, path: &path, client, certificate }).map_err(|_| Cause::BadPath)?;
     let place = found.place.ok_or(Cause::NoRoute)?;
-    if let Some(recent) = recent.filter(|_| found.is_by_place_alone && *path == *sent) {
-        recent.note(router.number(), head.authority(), sent, place);
+    if let (Some(recent), Some(asked)) = (recent, found.asked)
+        && *path == *sent
+    {
+        recent.note(router.number(), (head.authority(), sent), asked, place);
     }
     Ok((path, place))
 }
 
 /// Which list of the listener does not let the client of a request in.
-#[inline(always)]
+#[inline(never)]
 #[must_use]
 pub fn denied_by_listener<'a>(
     listener: &'a Listener,
@@ -105,13 +156,17 @@ pub fn denied_by_listener<'a>(
     if listener.access.is_empty() {
         return None;
     }
-    denied_here(listener, sender, client(head, sender, |proxy| listener.trusts(proxy)))
+    denied_here(listener, &sender, client(head, sender, |proxy| listener.trusts(proxy)))
 }
 
 /// Which list of the listener does not let a client in. Whoever connects was asked at the door, but the lists may be others by now;
 /// and clients of trusted proxies are known only here.
-#[inline(never)]
-fn denied_here(listener: &Listener, sender: Sender, client: Option<IpAddr>) -> Option<AddressDenied<'_>> {
+#[inline]
+fn denied_here<'a>(
+    listener: &'a Listener,
+    sender: &Sender,
+    client: Option<IpAddr>,
+) -> Option<AddressDenied<'a>> {
     let of_peer = if sender.trusted { listener.access.denial(sender.peer) } else { None };
     let rule = of_peer.or_else(|| listener.access.refusal(client))?;
     Some(AddressDenied { rule, is_of_listener: true })

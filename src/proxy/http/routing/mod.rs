@@ -1,20 +1,25 @@
 //! What a route makes of a request: where it goes and in which form, or the answer it gets here.
 
+use std::borrow::Cow;
+
 use crate::config::model::route::Action;
 use crate::message::{Cause, Head, Record};
+use crate::proxy::WorkerCtx;
 use crate::proxy::http::gate::Denial;
 use crate::proxy::http::gate::authenticated::GivenAnswer;
 use crate::proxy::http::gate::rate::{self, Asker};
+use crate::proxy::http::hash_key::{Sender, client};
 use crate::route::split;
-use crate::snapshot::{Destination, Route};
+use crate::snapshot::{Destination, Listener, Route};
 
 pub mod answers;
 pub mod found;
+pub mod onset;
 pub mod protected;
 pub mod recent;
 pub mod way;
 
-use found::{Lead, RouteFound, Unrouted, find, lead};
+use found::{Lead, RouteFound, Unrouted, denied, find, lead, sent};
 use way::{Way, Wayfarer};
 
 /// What becomes of a request.
@@ -46,19 +51,62 @@ impl<'a> Routed<'a> {
     }
 }
 
-/// What becomes of a request. `record`: what is known of it so far.
+/// Whether a client may have what a route leads to that asks nobody who he is.
+///
+/// # Errors
+/// It may not.
 #[inline(never)]
-pub fn routed<'a>(from: Wayfarer<'a>, record: &Record) -> Routed<'a> {
+pub fn let_through(
+    (ctx, listener): (&WorkerCtx, &Listener),
+    head: &Head,
+    sender: &Sender,
+    route: &Route,
+    record: &Record,
+) -> Result<(), Box<Denial>> {
+    let client = client(head, *sender, |proxy| listener.trusts(proxy));
+    if let Some(denied) = denied(listener, route, sender, client) {
+        return Err(Box::new(Denial::by_address(denied.rule)));
+    }
+    let asker = Asker { head, client: client.or(sender.peer), user: None };
+    rate::of_anybody(route, &asker, false, record.head_read, &ctx.cells.rates)
+}
+
+/// What becomes of a request that is not let through on its route, which is known.
+#[cold]
+#[inline(never)]
+pub fn turned_away<'a>(
+    from: Wayfarer<'a>,
+    route: &'a Route,
+    denial: Box<Denial>,
+    record: &Record,
+) -> Routed<'a> {
+    let Wayfarer { listener, head, sender, .. } = from;
+    let client = client(head, sender, |proxy| listener.trusts(proxy));
+    Routed::Deny(denial, Some(Way::new(from, route, Cow::Borrowed(sent(head)), client, record)))
+}
+
+/// What becomes of a request. `known`: its route, if that is known; `record`: what is known of it so far.
+#[inline(never)]
+pub fn routed<'a>(from: Wayfarer<'a>, known: Option<&'a Route>, record: &Record) -> Routed<'a> {
     let Wayfarer { ctx, listener, head, sender, .. } = from;
-    let certificate = from.secured.as_ref().and_then(|secured| secured.facts.as_ref());
-    let RouteFound { path, client, route, denied } =
-        match find(listener, head, sender, certificate, Some(&ctx.recent_routes)) {
-            Ok(found) => found,
-            Err(Unrouted { denied: Some(denied), .. }) => {
-                return Routed::Deny(Box::new(Denial::by_address(denied.rule)), None);
-            }
-            Err(Unrouted { cause, denied: None }) => return Routed::Refuse(cause, None),
-        };
+    let found = match known {
+        Some(route) => {
+            let client = client(head, sender, |proxy| listener.trusts(proxy));
+            let denied = denied(listener, route, &sender, client);
+            Ok(RouteFound { path: Cow::Borrowed(sent(head)), client, route, denied })
+        }
+        None => {
+            let certificate = from.secured.as_ref().and_then(|secured| secured.facts.as_ref());
+            find(listener, head, sender, certificate, Some(&ctx.recent_routes))
+        }
+    };
+    let RouteFound { path, client, route, denied } = match found {
+        Ok(found) => found,
+        Err(Unrouted { denied: Some(denied), .. }) => {
+            return Routed::Deny(Box::new(Denial::by_address(denied.rule)), None);
+        }
+        Err(Unrouted { cause, denied: None }) => return Routed::Refuse(cause, None),
+    };
     if let Some(denied) = denied {
         let way = Way::new(from, route, path, client, record);
         return Routed::Deny(Box::new(Denial::by_address(denied.rule)), Some(way));
@@ -66,7 +114,7 @@ pub fn routed<'a>(from: Wayfarer<'a>, record: &Record) -> Routed<'a> {
     if !route.rates.is_empty() {
         let asker = Asker { head, client: client.or(sender.peer), user: None };
         let is_asked = route.auth.is_some();
-        if let Err(denial) = rate::of_anybody(route, asker, is_asked, record.head_read, &ctx.cells.rates) {
+        if let Err(denial) = rate::of_anybody(route, &asker, is_asked, record.head_read, &ctx.cells.rates) {
             return Routed::Deny(denial, Some(Way::new(from, route, path, client, record)));
         }
     }

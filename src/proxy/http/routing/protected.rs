@@ -32,7 +32,7 @@ pub async fn protected<'a, E: Edge>(
             }
             let (client, user) = (asking.counted(), authenticated.user.as_deref());
             let asker = Asker { head: asking.head, client, user };
-            let counted = rate::of_user(way.route, asker, now(), &asking.ctx.cells.rates);
+            let counted = rate::of_user(way.route, &asker, now(), &asking.ctx.cells.rates);
             way.admit(authenticated);
             match counted {
                 Ok(()) => onward(way),

@@ -1,0 +1,336 @@
+//! Under what an answer is stored: who asks for the same thing at the same place (RFC 9111 §2).
+//!
+//! The key is scheme, host, path and query, and then what of this proxy's own has chosen the answer: route, target, header lines that the
+//! route names. It has no method: HEAD is answered from what GET has stored. It is bytes in which no part can be taken for another one,
+//! because no part has a zero byte.
+//!
+//! Found is it by a hash of 128 bits, and *compared* are the bytes: a hash that can be computed in a few nanoseconds is none that
+//! nobody can make two keys for, whatever secret it has been given, and a wrong answer is worse than the comparison of a hundred bytes.
+//! The secret is there so that nobody can make many keys for one place of a table.
+
+use xxhash_rust::xxh3::xxh3_128_with_seed;
+
+use crate::message::Head;
+
+use super::fields::values;
+
+/// Which parameters of the query tell objects apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum QueryRule {
+    /// The whole query, as it stands.
+    #[default]
+    Whole,
+    /// Those with these names, by name; those of one name in the order they came. The names are decoded, sorted, and each there once:
+    /// see [`QueryRule::named`].
+    Named(Box<[Box<[u8]>]>),
+}
+
+impl QueryRule {
+    /// The parameters with these names.
+    #[must_use]
+    pub fn named<'n>(names: impl IntoIterator<Item = &'n [u8]>) -> QueryRule {
+        let mut names: Vec<Box<[u8]>> = names.into_iter().map(Box::from).collect();
+        names.sort_unstable();
+        names.dedup();
+        QueryRule::Named(names.into())
+    }
+}
+
+/// Which requests of a route are for the same object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyRules {
+    /// Which parameters count.
+    pub query: QueryRule,
+    /// Which header lines count, in any case.
+    pub headers: Vec<Box<str>>,
+}
+
+/// What a key is made of beside header lines.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyParts<'a> {
+    /// Whether the client came with TLS, or a trusted proxy says so.
+    pub is_https: bool,
+    /// The authority that the client asked for.
+    pub authority: &'a [u8],
+    /// Path and query, after they were normalised and before they are rewritten.
+    pub path: &'a [u8],
+    /// `listener/route`.
+    pub route: &'a [u8],
+    /// The target that gets the request.
+    pub target: &'a [u8],
+}
+
+/// A key. Its memory is used again by [`CacheKey::fill`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CacheKey {
+    bytes: Vec<u8>,
+    /// How many of them are the URL.
+    url: usize,
+}
+
+impl CacheKey {
+    /// The key of a request.
+    #[must_use]
+    pub fn of(parts: &KeyParts<'_>, request: &Head, rules: &KeyRules) -> CacheKey {
+        let mut key = CacheKey::default();
+        key.fill(parts, request, rules);
+        key
+    }
+
+    /// The same in memory that there is already.
+    pub fn fill(&mut self, parts: &KeyParts<'_>, request: &Head, rules: &KeyRules) {
+        self.bytes.clear();
+        write_url(parts.is_https, parts.authority, parts.path, &rules.query, &mut self.bytes);
+        self.url = self.bytes.len();
+        for part in [parts.route, parts.target] {
+            self.bytes.extend_from_slice(part);
+            self.bytes.push(0);
+        }
+        for name in &rules.headers {
+            for value in values(request, name) {
+                // In front of each line, so that none is told from one that is empty.
+                self.bytes.push(1);
+                self.bytes.extend_from_slice(value);
+            }
+            self.bytes.push(0);
+        }
+    }
+
+    /// All of it: what two keys are compared by.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The part that is the URL: what [`url_key`] makes for a purge.
+    #[must_use]
+    pub fn url(&self) -> &[u8] {
+        &self.bytes[..self.url]
+    }
+
+    /// Where it is found. `secret`: the process's own.
+    #[must_use]
+    pub fn hash(&self, secret: u64) -> u128 {
+        xxh3_128_with_seed(&self.bytes, secret)
+    }
+
+    /// Where all keys of its URL are found.
+    #[must_use]
+    pub fn url_hash(&self, secret: u64) -> u128 {
+        xxh3_128_with_seed(self.url(), secret)
+    }
+}
+
+/// The part of a key that is the URL, as a route with this rule has it: for a purge, and for what an answer [invalidates](super::invalidated).
+#[must_use]
+pub fn url_key(is_https: bool, authority: &[u8], path: &[u8], query: &QueryRule) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write_url(is_https, authority, path, query, &mut bytes);
+    bytes
+}
+
+fn write_url(is_https: bool, authority: &[u8], path: &[u8], rule: &QueryRule, out: &mut Vec<u8>) {
+    out.push(if is_https { b's' } else { b'p' });
+    write_authority(is_https, authority, out);
+    out.push(0);
+    let question = memchr::memchr(b'?', path).unwrap_or(path.len());
+    out.extend_from_slice(&path[..question]);
+    match path.get(question + 1..) {
+        None => {}
+        Some(query) => match rule {
+            QueryRule::Whole => out.extend_from_slice(&path[question..]),
+            QueryRule::Named(_) => write_query(query, rule, out),
+        },
+    }
+    out.push(0);
+}
+
+/// A host in small letters, without a dot at its end, and without a port that goes without saying.
+pub(super) fn write_authority(is_https: bool, authority: &[u8], out: &mut Vec<u8>) {
+    let usual: &[u8] = if is_https { b":443" } else { b":80" };
+    let authority = authority.strip_suffix(usual).or(authority.strip_suffix(b":")).unwrap_or(authority);
+    let bracket = memchr::memrchr(b']', authority).unwrap_or(0);
+    let colon = memchr::memrchr(b':', authority).filter(|at| *at >= bracket).unwrap_or(authority.len());
+    let (name, port) = authority.split_at(colon);
+    let name = name.strip_suffix(b".").unwrap_or(name);
+    out.extend(name.iter().map(u8::to_ascii_lowercase));
+    out.extend_from_slice(port);
+}
+
+/// What of a query counts, with `?` in front if there is something. Where a route names its parameters, this is also what its
+/// backends get: what they never see can't make one answer stand for two.
+pub fn write_query(query: &[u8], rule: &QueryRule, out: &mut Vec<u8>) {
+    let QueryRule::Named(names) = rule else {
+        out.push(b'?');
+        return out.extend_from_slice(query);
+    };
+    let parameters = || query.split(|byte| *byte == b'&').filter(|one| !one.is_empty());
+    let mut sign = b'?';
+    for name in names {
+        for parameter in parameters().filter(|one| is_named(one, name)) {
+            out.push(sign);
+            out.extend_from_slice(parameter);
+            sign = b'&';
+        }
+    }
+}
+
+/// Whether a parameter has this name, once it is decoded.
+fn is_named(parameter: &[u8], name: &[u8]) -> bool {
+    let written = parameter.split(|byte| *byte == b'=').next().unwrap_or_default();
+    let mut rest = written.iter();
+    let mut name = name.iter();
+    loop {
+        let hex = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
+        let byte = match rest.next() {
+            None => return name.next().is_none(),
+            Some(b'+') => b' ',
+            Some(b'%') => {
+                let behind = rest.as_slice();
+                match (hex(behind.first()), hex(behind.get(1))) {
+                    (Some(high), Some(low)) => {
+                        rest = behind[2..].iter();
+                        (high * 16 + low) as u8
+                    }
+                    _ => b'%',
+                }
+            }
+            Some(byte) => *byte,
+        };
+        if name.next() != Some(&byte) {
+            return false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parts<'a>(authority: &'a str, path: &'a str) -> KeyParts<'a> {
+        KeyParts {
+            is_https: true,
+            authority: authority.as_bytes(),
+            path: path.as_bytes(),
+            route: b"l/r",
+            target: b"t",
+        }
+    }
+
+    fn key(parts: &KeyParts<'_>, rules: &KeyRules) -> CacheKey {
+        CacheKey::of(parts, &Head::request("GET", "/", "x"), rules)
+    }
+
+    fn named(names: &[&str]) -> KeyRules {
+        KeyRules { query: QueryRule::named(names.iter().map(|name| name.as_bytes())), headers: Vec::new() }
+    }
+
+    #[test]
+    fn rfc9111_2_every_part_tells_objects_apart() {
+        let rules = KeyRules::default();
+        let one = parts("a.example", "/p?q=1");
+        let others = [
+            KeyParts { is_https: false, ..one },
+            KeyParts { authority: b"b.example", ..one },
+            KeyParts { authority: b"a.example:8443", ..one },
+            KeyParts { path: b"/p?q=2", ..one },
+            KeyParts { path: b"/p?", ..one },
+            KeyParts { path: b"/p", ..one },
+            KeyParts { path: b"/P?q=1", ..one },
+            KeyParts { route: b"l/s", ..one },
+            KeyParts { target: b"u", ..one },
+            KeyParts { route: b"l/rt", target: b"", ..one },
+        ];
+        let mut all: Vec<CacheKey> = others.iter().chain([&one]).map(|parts| key(parts, &rules)).collect();
+        for key in &all {
+            assert_eq!(all.iter().filter(|other| *other == key).count(), 1, "{key:?}");
+            assert_eq!(all.iter().filter(|other| other.hash(7) == key.hash(7)).count(), 1);
+        }
+        let again = all.pop().unwrap();
+        assert_eq!(
+            (again.hash(7), again.url_hash(7)),
+            (key(&one, &rules).hash(7), key(&one, &rules).url_hash(7))
+        );
+        assert_ne!(again.hash(7), again.hash(8));
+    }
+
+    #[test]
+    fn rfc9110_4_2_3_hosts_are_compared_in_their_normal_form() {
+        let of = |authority| key(&parts(authority, "/"), &KeyRules::default());
+        for same in ["A.Example", "a.example:443", "a.example.", "a.example:", "a.example.:443"] {
+            assert_eq!(of(same), of("a.example"), "{same}");
+        }
+        for other in ["a.example:80", "a.example.b", "[::1]:443x"] {
+            assert_ne!(of(other), of("a.example"), "{other}");
+        }
+        assert_eq!(of("[::1]:443"), of("[::1]"));
+    }
+
+    #[test]
+    fn named_parameters_count_in_any_order() {
+        let rules = named(&["q", "page"]);
+        let of = |path| key(&parts("a", path), &rules);
+        assert_eq!(of("/?page=2&q=x"), of("/?q=x&utm=9&page=2"));
+        assert_eq!(of("/?utm=9"), of("/"));
+        assert_eq!(of("/?&&q=1&"), of("/?q=1"));
+        assert_ne!(of("/?q=1&q=2"), of("/?q=2&q=1"), "of one name in their order");
+        assert_ne!(of("/?q"), of("/?q="));
+        assert_ne!(of("/?q=1"), of("/"));
+        // Whoever decodes sees the same name; its spelling still counts.
+        let mut out = Vec::new();
+        write_query(b"p%61ge=2&%71=1&pag=3&x%zz=1&pages=4", &rules.query, &mut out);
+        assert_eq!(out, b"?p%61ge=2&%71=1");
+        assert!(
+            is_named(b"a+b=1", b"a b")
+                && is_named(b"%", b"%")
+                && is_named(b"%4", b"%4")
+                && !is_named(b"%4", b"%")
+        );
+    }
+
+    #[test]
+    fn header_lines_count_that_the_route_names() {
+        let rules = KeyRules { query: QueryRule::Whole, headers: vec!["Accept-Language".into(), "X".into()] };
+        let of = |lines: &[(&str, &str)]| {
+            let mut head = Head::request("GET", "/", "x");
+            lines.iter().for_each(|(name, value)| head.push(name.as_bytes(), value.as_bytes()));
+            CacheKey::of(&parts("a", "/"), &head, &rules)
+        };
+        assert_eq!(of(&[("accept-language", "de"), ("Y", "1")]), of(&[("Accept-Language", "de")]));
+        let all = [
+            of(&[]),
+            of(&[("X", "")]),
+            of(&[("X", "de")]),
+            of(&[("Accept-Language", "de")]),
+            of(&[("X", "d"), ("X", "e")]),
+            of(&[("X", "e"), ("X", "d")]),
+        ];
+        for key in &all {
+            assert_eq!(all.iter().filter(|other| *other == key).count(), 1, "{key:?}");
+        }
+        assert!(all.iter().all(|key| key.url() == url_key(true, b"A", b"/", &QueryRule::Whole)));
+    }
+
+    #[test]
+    fn memory_is_used_again() {
+        let mut key = key(&parts("a.example", "/long/path"), &KeyRules::default());
+        let fresh = self::key(&parts("b", "/"), &KeyRules::default());
+        key.fill(&parts("b", "/"), &Head::request("GET", "/", "x"), &KeyRules::default());
+        assert_eq!(key, fresh);
+    }
+
+    proptest! {
+        /// Selecting twice is selecting once, and nothing of the rest is left.
+        #[test]
+        fn a_selected_query_is_its_own_selection(query in "[abq%61&=+]{0,24}") {
+            let rule = named(&["a", "q"]).query;
+            let mut once = Vec::new();
+            write_query(query.as_bytes(), &rule, &mut once);
+            let mut twice = Vec::new();
+            write_query(once.strip_prefix(b"?").unwrap_or_default(), &rule, &mut twice);
+            prop_assert_eq!(once, twice);
+        }
+    }
+}

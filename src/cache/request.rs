@@ -1,0 +1,172 @@
+//! What a request's head says to a cache, read in one pass over its lines.
+
+use crate::message::{Head, HeaderField};
+
+use super::directives::RequestDirectives;
+use super::fields::is;
+use super::rules::WhyNot;
+
+/// What a request says to a cache. Made once per request, before anything of it is changed.
+#[derive(Clone, Copy, Debug)]
+pub struct CacheRequest<'h> {
+    pub(super) head: &'h Head,
+    /// How old an answer may be. [`CacheRequest::deaf`] forgets it.
+    pub directives: RequestDirectives,
+    /// Whether the method is HEAD.
+    pub is_head: bool,
+    /// Whether there is Authorization.
+    pub has_authorization: bool,
+    /// Whether there is a cookie.
+    pub has_cookie: bool,
+    pub(super) has_range: bool,
+    pub(super) has_if_range: bool,
+    pub(super) has_none_match: bool,
+    pub(super) has_modified_since: bool,
+    /// `If-Match` or `If-Unmodified-Since`.
+    pub(super) has_origin_condition: bool,
+}
+
+impl<'h> CacheRequest<'h> {
+    /// Reads a request. `has_body`: its framing announces one. `Err`: it has nothing to do with the cache.
+    pub fn read(head: &'h Head, has_body: bool) -> Result<CacheRequest<'h>, WhyNot> {
+        let is_head = match head.method() {
+            b"GET" => false,
+            b"HEAD" => true,
+            _ => return Err(WhyNot::Method),
+        };
+        if has_body || head.has(HeaderField::Upgrade) {
+            return Err(WhyNot::Body);
+        }
+        let mut all = CacheRequest {
+            head,
+            directives: RequestDirectives::default(),
+            is_head,
+            has_authorization: head.has(HeaderField::Authorization),
+            has_cookie: false,
+            has_range: false,
+            has_if_range: false,
+            has_none_match: false,
+            has_modified_since: false,
+            has_origin_condition: false,
+        };
+        let (mut pragma, mut control) = (false, false);
+        for line in head.lines().iter().filter(|line| line.field == HeaderField::Other) {
+            let name = head.at(line.name());
+            match name.len() {
+                5 => all.has_range |= is(name, "range"),
+                6 if is(name, "cookie") => all.has_cookie = true,
+                6 if is(name, "pragma") => {
+                    let mut items = super::fields::items(head.at(line.value()));
+                    pragma |= items.any(|item| item.eq_ignore_ascii_case(b"no-cache"));
+                }
+                8 if is(name, "if-range") => all.has_if_range = true,
+                8 => all.has_origin_condition |= is(name, "if-match"),
+                13 if is(name, "cache-control") => {
+                    control = true;
+                    all.directives.take_line(head.at(line.value()));
+                }
+                13 => all.has_none_match |= is(name, "if-none-match"),
+                17 => all.has_modified_since |= is(name, "if-modified-since"),
+                19 => all.has_origin_condition |= is(name, "if-unmodified-since"),
+                _ => {}
+            }
+        }
+        // RFC 9111 §5.4: only where there is no Cache-Control.
+        all.directives.no_cache |= pragma && !control;
+        Ok(all)
+    }
+
+    /// The same request with no wish about how old an answer may be: for a client that has asked past the cache too often. That it
+    /// wants nothing stored, and nothing but what is stored, is still heard.
+    #[must_use]
+    pub fn deaf(self) -> CacheRequest<'h> {
+        let RequestDirectives { no_store, only_if_cached, no_transform, max_stale, stale_if_error, .. } =
+            self.directives;
+        let directives = RequestDirectives {
+            no_store,
+            only_if_cached,
+            no_transform,
+            max_stale,
+            stale_if_error,
+            ..RequestDirectives::default()
+        };
+        CacheRequest { directives, ..self }
+    }
+
+    /// Whether it has preconditions or a range, so that an answer from the cache is looked at by them.
+    #[must_use]
+    pub fn is_conditional(&self) -> bool {
+        self.has_range || self.has_none_match || self.has_modified_since || self.has_origin_condition
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(method: &str, lines: &[(&str, &str)]) -> Head {
+        let mut head = Head::request(method, "/", "a.example");
+        lines.iter().for_each(|(name, value)| head.push(name.as_bytes(), value.as_bytes()));
+        head
+    }
+
+    #[test]
+    fn rfc9111_3_methods_and_bodies() {
+        for method in ["POST", "PUT", "DELETE", "OPTIONS", "get", "M-SEARCH"] {
+            let head = with(method, &[]);
+            assert_eq!(CacheRequest::read(&head, false).err(), Some(WhyNot::Method), "{method}");
+        }
+        let get = with("GET", &[]);
+        assert_eq!(CacheRequest::read(&get, true).err(), Some(WhyNot::Body));
+        let upgrade = with("GET", &[("Upgrade", "websocket")]);
+        assert_eq!(CacheRequest::read(&upgrade, false).err(), Some(WhyNot::Body));
+        assert!(CacheRequest::read(&with("HEAD", &[]), false).is_ok_and(|request| request.is_head));
+    }
+
+    #[test]
+    fn rfc9111_5_4_pragma_counts_where_cache_control_is_absent() {
+        let no_cache = |lines: &[(&str, &str)]| {
+            CacheRequest::read(&with("GET", lines), false).is_ok_and(|request| request.directives.no_cache)
+        };
+        assert!(no_cache(&[("Pragma", "x, NO-cache")]));
+        assert!(!no_cache(&[("Pragma", "no-cache"), ("Cache-Control", "max-age=5")]));
+        assert!(!no_cache(&[("Pragma", "no-cache=1")]) && no_cache(&[("cache-control", "no-cache")]));
+    }
+
+    #[test]
+    fn a_client_that_is_not_heard_still_wants_nothing_stored() {
+        let head = with(
+            "GET",
+            &[("Cache-Control", "no-cache, max-age=0, min-fresh=5, no-store, only-if-cached, max-stale=3")],
+        );
+        let deaf = CacheRequest::read(&head, false).unwrap().deaf().directives;
+        assert!(!deaf.no_cache && deaf.max_age.is_none() && deaf.min_fresh.is_none());
+        assert!(deaf.no_store && deaf.only_if_cached && deaf.max_stale == Some(3));
+    }
+
+    #[test]
+    fn lines_are_told_by_their_names() {
+        let head = with(
+            "GET",
+            &[
+                ("If-None-Match", "*"),
+                ("rAnge", "x"),
+                ("COOKIE", "a"),
+                ("Authorization", "b"),
+                ("ranges", ""),
+            ],
+        );
+        let all = CacheRequest::read(&head, false).unwrap();
+        assert!(
+            all.has_none_match
+                && all.has_range
+                && all.has_cookie
+                && all.has_authorization
+                && all.is_conditional()
+        );
+        assert!(!all.has_if_range && !all.has_modified_since && !all.has_origin_condition);
+        let head = with("GET", &[("If-Match", "*"), ("If-Range", "x"), ("If-Modified-Since", "x")]);
+        let all = CacheRequest::read(&head, false).unwrap();
+        assert!(all.has_origin_condition && all.has_if_range && all.has_modified_since);
+    }
+}

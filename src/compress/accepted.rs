@@ -1,0 +1,144 @@
+//! What a client accepts (RFC 9110 §12.5.3).
+
+use crate::message::{Head, tokens, weighted};
+
+/// A way to compress a body (RFC 9110 §8.4.1, RFC 7932, RFC 8878).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Coding {
+    /// `zstd`, with a window that every client must be able to hold: 8 MiB (RFC 9659).
+    Zstd,
+    /// `br`.
+    Brotli,
+    /// `gzip`.
+    Gzip,
+}
+
+impl Coding {
+    /// All of them, the one first that is preferred where a client likes them alike.
+    pub const ALL: [Coding; 3] = [Coding::Zstd, Coding::Brotli, Coding::Gzip];
+
+    /// What it is called in lines.
+    #[must_use]
+    pub const fn token(self) -> &'static str {
+        match self {
+            Coding::Zstd => "zstd",
+            Coding::Brotli => "br",
+            Coding::Gzip => "gzip",
+        }
+    }
+
+    /// The coding that `name` spells, in any case.
+    #[must_use]
+    pub fn of(name: &[u8]) -> Option<Coding> {
+        // RFC 9110 §8.4.1.3.
+        let name = if name.eq_ignore_ascii_case(b"x-gzip") { b"gzip" } else { name };
+        Coding::ALL.into_iter().find(|coding| name.eq_ignore_ascii_case(coding.token().as_bytes()))
+    }
+}
+
+/// More items than anybody means are not looked at.
+const MOST_ITEMS: usize = 32;
+
+/// The coding of those offered that a client likes best, of several the one that is offered first. `None`: it likes none of them, or
+/// likes it better as it is. A client that says nothing gets it as it is.
+#[must_use]
+pub fn negotiated(request: &Head, offered: &[Coding]) -> Option<Coding> {
+    // By coding; what is not named has the weight of `*`.
+    let mut weights: [Option<u16>; 3] = [None; 3];
+    let (mut others, mut plain) = (None, None);
+    let is_it =
+        |line: &&crate::message::HeadLine| request.at(line.name()).eq_ignore_ascii_case(b"accept-encoding");
+    let lines = request.lines().iter().filter(is_it);
+    for item in lines.flat_map(|line| tokens(request.at(line.value()))).take(MOST_ITEMS) {
+        let Some((name, weight)) = weighted(item) else { continue };
+        let place = match Coding::of(name) {
+            Some(coding) => &mut weights[coding as usize],
+            None if name == b"*" => &mut others,
+            None if name.eq_ignore_ascii_case(b"identity") => &mut plain,
+            None => continue,
+        };
+        place.get_or_insert(weight);
+    }
+    let weight = |coding: Coding| weights[coding as usize].or(others).unwrap_or(0);
+    let mut best: Option<Coding> = None;
+    for &coding in offered {
+        if weight(coding) > best.map_or(0, weight) {
+            best = Some(coding);
+        }
+    }
+    best.filter(|&coding| weight(coding) >= plain.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn one(lines: &[&str]) -> Option<Coding> {
+        let mut head = Head::request("GET", "/", "a");
+        lines.iter().for_each(|line| head.push(b"Accept-Encoding", line.as_bytes()));
+        negotiated(&head, &Coding::ALL)
+    }
+
+    #[test]
+    fn rfc9110_12_5_3_what_is_chosen() {
+        use Coding::{Brotli, Gzip, Zstd};
+        for (line, expected) in [
+            ("gzip", Some(Gzip)),
+            ("GZip", Some(Gzip)),
+            ("x-gzip", Some(Gzip)),
+            ("gzip, deflate, br, zstd", Some(Zstd)),
+            ("gzip, deflate, br", Some(Brotli)),
+            ("gzip;q=1.0, br;q=0.9", Some(Gzip)),
+            ("gzip;q=0", None),
+            ("gzip;q=0, *", Some(Zstd)),
+            ("*", Some(Zstd)),
+            ("*;q=0", None),
+            ("br;q=0.1, *;q=0", Some(Brotli)),
+            ("identity", None),
+            ("identity, gzip;q=0.5", None),
+            ("identity;q=0.5, gzip", Some(Gzip)),
+            ("identity, gzip", Some(Gzip)),
+            ("identity;q=0", None),
+            ("deflate", None),
+            ("", None),
+            ("gzip;q=2", None),
+            ("gzip;q=x, br", Some(Brotli)),
+            ("gzip;q=0.001", Some(Gzip)),
+            ("gzip;q=0, gzip", None),
+            (" , gzip ;q=0.5,", Some(Gzip)),
+        ] {
+            assert_eq!(one(&[line]), expected, "{line}");
+        }
+        assert_eq!(one(&[]), None);
+        assert_eq!(one(&["gzip", "br"]), Some(Brotli));
+    }
+
+    #[test]
+    fn only_what_is_offered_and_in_its_order() {
+        let mut head = Head::request("GET", "/", "a");
+        head.push(b"accept-encoding", b"zstd, br, gzip");
+        assert_eq!(negotiated(&head, &[Coding::Gzip, Coding::Zstd]), Some(Coding::Gzip));
+        assert_eq!(negotiated(&head, &[]), None);
+    }
+
+    #[test]
+    fn a_bomb_of_items_is_not_read() {
+        assert_eq!(one(&[&format!("{}gzip", "a,".repeat(MOST_ITEMS))]), None);
+        assert_eq!(one(&[&format!("{}gzip", "a,".repeat(MOST_ITEMS - 1))]), Some(Coding::Gzip));
+    }
+
+    proptest! {
+        /// What is chosen is never one that the client excludes.
+        #[test]
+        fn never_what_is_excluded(line in "(gzip|br|zstd|\\*)(;q=0)?(, ?(gzip|br|zstd|identity)(;q=[01])?){0,3}") {
+            if let Some(chosen) = one(&[&line]) {
+                let first = tokens(line.as_bytes()).find_map(|item| {
+                    weighted(item).filter(|(name, _)| Coding::of(name) == Some(chosen)).map(|(_, weight)| weight)
+                });
+                prop_assert!(first.is_none_or(|weight| weight > 0), "{:?} of {}", chosen, line);
+            }
+        }
+    }
+}
