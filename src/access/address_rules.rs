@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::networks::{NetworkVerdict, Networks};
 use crate::config::model::AccessList;
@@ -13,11 +14,24 @@ pub struct AddressRule {
     /// What it says.
     pub list: Arc<AccessList>,
     networks: Networks,
+    /// Under every config in which a list has its name it is the same.
+    refused: Arc<AtomicU64>,
 }
 
 impl AddressRule {
-    fn new(list: &Arc<AccessList>) -> AddressRule {
-        AddressRule { networks: Networks::new(&list.allow, &list.deny), list: Arc::clone(list) }
+    fn new(list: &Arc<AccessList>, refused: Arc<AtomicU64>) -> AddressRule {
+        AddressRule { networks: Networks::new(&list.allow, &list.deny), list: Arc::clone(list), refused }
+    }
+
+    /// Counts a request, or a connection, that it did not let in. Whoever sends somebody away calls this, once, on any thread.
+    pub fn count_refusal(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many it did not let in.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
     }
 
     /// Whether it lets somebody in. Who has no address, on a unix socket, is in no network.
@@ -53,6 +67,11 @@ impl AddressRules {
         self.0.is_empty()
     }
 
+    /// All of them, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &AddressRule> {
+        self.0.iter().map(|rule| &**rule)
+    }
+
     /// The first that does not let `client` in.
     #[must_use]
     pub fn refusal(&self, client: Option<IpAddr>) -> Option<&AddressRule> {
@@ -85,10 +104,16 @@ impl RuleStock {
         if let Some(rule) = self.now.get(list) {
             return Arc::clone(rule);
         }
-        let made = self.before.get(list);
-        let rule = made.map_or_else(|| Arc::new(AddressRule::new(list)), Arc::clone);
+        let made = self.before.get(list).map(Arc::clone);
+        let rule = made.unwrap_or_else(|| Arc::new(AddressRule::new(list, self.count(list))));
         self.now.insert(Arc::clone(&rule.list), Arc::clone(&rule));
         rule
+    }
+
+    /// What was counted of a list of this name, which says something else from now on.
+    fn count(&self, list: &AccessList) -> Arc<AtomicU64> {
+        let of_name = |rule: &&Arc<AddressRule>| list.name.is_some() && rule.list.name == list.name;
+        self.before.values().find(of_name).map(|rule| Arc::clone(&rule.refused)).unwrap_or_default()
     }
 
     /// The same, without what no list of this config needs.
@@ -165,5 +190,23 @@ mod tests {
         let after = AddressRules::new(&[again], &mut second);
         assert!(Arc::ptr_eq(&before.0[0], &after.0[0]));
         assert_eq!(second.settled().now.len(), 1, "what nobody needs is let go of");
+    }
+
+    #[test]
+    fn what_a_list_has_refused_hangs_on_its_name() {
+        let list = |name: Option<&str>, deny: &str| {
+            Arc::new(AccessList { name: name.map(str::to_owned), ..(*list(&[], &[deny], None)).clone() })
+        };
+        let all = |deny: &str| [list(Some("a"), deny), list(Some("b"), deny), list(None, deny)];
+        let mut stock = RuleStock::default();
+        let rules = AddressRules::new(&all("10.0.0.0/8"), &mut stock);
+        for rule in rules.iter() {
+            rule.count_refusal();
+        }
+        rules.0[1].count_refusal();
+        let mut stock = RuleStock::after(Some(&stock.settled()));
+        let after = AddressRules::new(&all("11.0.0.0/8"), &mut stock);
+        rules.0[0].count_refusal();
+        assert_eq!(after.iter().map(AddressRule::refused).collect::<Vec<_>>(), [2, 2, 0]);
     }
 }

@@ -1,5 +1,7 @@
 //! What would become of a request: asked of the config in force, and of the backends as they are.
 
+use std::net::IpAddr;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -12,8 +14,9 @@ use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::Question;
 use super::route::AdminOutcome;
 use crate::config::model::{Balance, SampleRequest};
-use crate::decision::{Chain, Destiny, Side, decide};
+use crate::decision::{Chain, Destiny, Side, decide_with};
 use crate::net::now;
+use crate::reload::blocking::is_in;
 use crate::snapshot::Snapshot;
 use crate::targets::{Ask, Chance, Prospect, Tried};
 
@@ -67,6 +70,17 @@ impl Explanation {
         let mut lines = vec![chain.request.clone()];
         lines.extend(chain.lines().iter().map(|line| format!("  {line}")));
         Explanation { chain, candidates: Vec::new(), lines }
+    }
+
+    /// The same, and that a file does not know whom a process keeps out.
+    #[must_use]
+    pub fn of_file(chain: Chain) -> Explanation {
+        let mut explained = Explanation::of(chain);
+        explained.lines.push(format!(
+            "  {:8} not known here: whom `evenkeel block` keeps out, a process knows",
+            "blocked"
+        ));
+        explained
     }
 
     /// The same with the backends of a process that runs.
@@ -124,7 +138,14 @@ pub(super) fn explain(api: &Api, asked: &Question) -> AdminOutcome {
     let Some(snapshot) = api.running.reloader.snapshots.current() else {
         return Err(ProblemDocument::plain(StatusCode::SERVICE_UNAVAILABLE, "no config is in force yet"));
     };
-    match decide(&snapshot.listeners, &request) {
+    let all = api.running.blocked_reports();
+    let blocked = |address: IpAddr| {
+        let those = all.iter().filter(|one| is_in(address, one.entry.network));
+        // Who is in several is out until the last of them is over.
+        let last = those.max_by_key(|one| one.entry.expires_ms.unwrap_or(u64::MAX))?;
+        Some(last.words())
+    };
+    match decide_with(&snapshot.listeners, &request, &blocked) {
         Ok(chain) => Ok(ok(&Explanation::among(chain, &snapshot))),
         Err(nobody) => Err(ProblemDocument::plain(StatusCode::UNPROCESSABLE_ENTITY, nobody.to_string())),
     }

@@ -13,7 +13,7 @@ use super::exchange::percent;
 use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::Question;
 use super::route::AdminOutcome;
-use super::wire::ChangeReport;
+use super::wire::{ChangeReport, LASTS_MAX};
 use crate::config::model::{BackendAddress, BackendConfig, BackendState, Portion};
 use crate::config::{AdditionFault, Loaded, NamedBackend, Unwritten};
 use crate::overlay::{
@@ -24,8 +24,6 @@ use crate::reload::by_hand::{HandAsk, HandFault};
 use crate::reload::fault::Fault;
 use crate::reload::save::SaveFault;
 
-/// The longest time that a change may be made for, in seconds: a year.
-const LASTS_MAX: u64 = 366 * 24 * 3600;
 /// The longest time that tunnels may be given.
 const DRAIN_MAX: Duration = Duration::from_secs(24 * 3600);
 /// The most that `max_in_flight` takes, as in a file.

@@ -10,6 +10,7 @@ use super::block_routes;
 use super::config_routes;
 use super::event_routes;
 use super::exchange::answers;
+use super::exchange::percent;
 use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::{BodyKind, Question};
 use super::explain_routes;
@@ -285,6 +286,10 @@ pub fn lead(method: &str, path: &str) -> Led {
 }
 
 fn nowhere(path: &str) -> ProblemDocument {
+    if path.split('/').any(|segment| percent::strict(segment).is_none()) {
+        let detail = "this path is not encoded as it should be: behind each `%` stand two hexadecimal digits, of UTF-8; `/` in a name is `%2F`";
+        return ProblemDocument::plain(StatusCode::BAD_REQUEST, detail);
+    }
     /// What is longer is like nothing that there is.
     const COMPARED: usize = 256;
     let likeness = |known: &String| strsim::jaro_winkler(known, path);

@@ -68,7 +68,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     (
         "Chain",
         "request:string from:string client:string? listener:string path:PathTaken? not:[PassedOver] not_more:integer \
-         route:string? access:string? denied_by:string? auth:string? rate_limits:[string] copies:string? verdict:Verdict",
+         route:string? access:string? blocked:string? denied_by:string? auth:string? rate_limits:[string] copies:string? verdict:Verdict",
     ),
     ("PathTaken", "sent:string taken:string?"),
     ("PassedOver", "route:string why:string"),
@@ -91,8 +91,13 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     (
         "Status",
         "process:StatusProcess connections:Connections upstream:Upstream causes:{integer} listeners:[Listener] targets:[Target] \
-         webhooks?:[Webhook]",
+         webhooks?:[Webhook] rate_limits?:[RateLimit] access_lists?:[AccessList]",
     ),
+    (
+        "RateLimit",
+        "name:string dry_run:boolean admitted:integer refused:integer would_refuse:integer crowded:integer",
+    ),
+    ("AccessList", "name:string refused:integer"),
     (
         "StatusProcess",
         "version:string name:string pid:integer config:string? config_number:integer workers:integer started_ms:integer \

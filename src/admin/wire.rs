@@ -6,6 +6,9 @@ use crate::events::EventReport;
 use crate::overlay::{BlockedReport, EntryReport};
 use crate::reload::plan::Plan;
 
+/// The longest time that a change may be made for, in seconds: a year.
+pub const LASTS_MAX: u64 = 366 * 24 * 3600;
+
 /// What a change by hand is answered with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeReport {

@@ -14,7 +14,7 @@ mod log;
 mod rate;
 pub mod resilience;
 pub mod route;
-mod routing_test;
+pub mod routing_test;
 pub mod template;
 pub mod text;
 pub mod tls;

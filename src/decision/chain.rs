@@ -28,10 +28,16 @@ pub struct Chain {
     pub route: Option<String>,
     /// What the `access` of the listener and of the route say, if there is any.
     pub access: Option<Access>,
+    /// Why it is kept out at run time: `the client 192.0.2.7 is in 192.0.2.0/24 (by hand, …), over in 1h`; `None`: it is not, or nobody
+    /// has asked.
+    pub blocked: Option<String>,
     /// The list that does not let the client in: `` `bad` of the listener ``.
     pub denied_by: Option<String>,
     /// How its client has to show who it is before anything else is done, if it has to.
     pub auth: Option<String>,
+    /// The name of that rule.
+    #[serde(skip)]
+    pub auth_rule: Option<String>,
     /// The rate limits that it counts in, each with who counts together.
     pub rate_limits: Vec<String>,
     /// Who gets a copy, and of how many.
@@ -177,6 +183,9 @@ impl Chain {
             0 => {}
             1 => lines.push(row("not", "and 1 more, for another host or path")),
             more => lines.push(row("not", &format!("and {more} more, for other hosts and paths"))),
+        }
+        if let Some(blocked) = &self.blocked {
+            lines.push(row("blocked", blocked));
         }
         if let Some(route) = &self.route {
             lines.push(row("route", &format!("`{route}`")));

@@ -1,5 +1,6 @@
 //! One request through the questions of the data path, in its order.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::chain::{Access, Chain, Destiny, PassedOver, PathTaken};
@@ -28,6 +29,18 @@ const TOLD: usize = 12;
 /// # Errors
 /// No listener gets it, or it can't be said which.
 pub fn decide(listeners: &[Arc<Listener>], request: &SampleRequest) -> Result<Chain, NoListener> {
+    decide_with(listeners, request, &|_| None)
+}
+
+/// The same where some are kept out at run time. `blocked`: what keeps an address out; `None`: nothing.
+///
+/// # Errors
+/// As [`decide`].
+pub fn decide_with(
+    listeners: &[Arc<Listener>],
+    request: &SampleRequest,
+    blocked: &dyn Fn(IpAddr) -> Option<String>,
+) -> Result<Chain, NoListener> {
     let listener = listener(listeners, request)?;
     let mut chain = Chain {
         request: request.to_string(),
@@ -39,15 +52,17 @@ pub fn decide(listeners: &[Arc<Listener>], request: &SampleRequest) -> Result<Ch
         not_more: 0,
         route: None,
         access: None,
+        blocked: None,
         denied_by: None,
         auth: None,
+        auth_rule: None,
         rate_limits: Vec::new(),
         copies: None,
         verdict: Destiny::Dropped,
     };
     let mut head = Head::new();
     chain.verdict = match parse::request(&bytes(request), listener.config.limits.headers, &mut head) {
-        Ok(()) => routed(listener, request, &head, &mut chain),
+        Ok(()) => routed(listener, (request, &head), blocked, &mut chain),
         Err(cause) => refused(cause),
     };
     Ok(chain)
@@ -70,13 +85,20 @@ fn bytes(request: &SampleRequest) -> Vec<u8> {
     text.into_bytes()
 }
 
-fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut Chain) -> Destiny {
-    if head.method() == b"CONNECT" {
-        return refused(Cause::ConnectMethod);
-    }
+fn routed(
+    listener: &Listener,
+    (request, head): (&SampleRequest, &Head),
+    blocked: &dyn Fn(IpAddr) -> Option<String>,
+    chain: &mut Chain,
+) -> Destiny {
     let trusted = listener.trusts(request.from);
     let sender = Sender { peer: Some(request.from), trusted, kind: listener.config.forwarded };
     chain.client = client(head, sender, |proxy| listener.trusts(proxy));
+    if let Some(by) = blocked(request.from) {
+        chain.blocked = Some(format!("the peer {} is in {by}", request.from));
+        // Over TLS nothing can be said at the door.
+        return if listener.tls.is_some() { Destiny::Dropped } else { refused(Cause::Blocked) };
+    }
     if !listener.access.is_empty() {
         chain.access = Some(Access::LetIn);
     }
@@ -85,6 +107,14 @@ fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut
         // Over TLS nothing can be said at the door.
         let status = rule.list.status.filter(|_| listener.tls.is_none());
         return status.map_or(Destiny::Dropped, |status| answered(status, Cause::AccessDenied));
+    }
+    if let Some((client, by)) = chain.client.and_then(|client| Some((client, blocked(client)?))) {
+        chain.access = None;
+        chain.blocked = Some(format!("the client {client} is in {by}"));
+        return refused(Cause::Blocked);
+    }
+    if head.method() == b"CONNECT" {
+        return refused(Cause::ConnectMethod);
     }
     let sample = SampleSent { listener, request, head, sender, client: chain.client };
     let whole = head.path();
@@ -124,6 +154,7 @@ fn routed(listener: &Listener, request: &SampleRequest, head: &Head, chain: &mut
     }
     chain.rate_limits = route.rates.iter().map(counted).collect();
     chain.auth = route.config.auth.as_deref().map(asked);
+    chain.auth_rule = route.config.auth.as_ref().map(|auth| auth.name.clone());
     let mirror = route.config.mirror.as_ref();
     chain.copies = mirror.map(|mirror| format!("{} of such requests to `{}`", mirror.share, mirror.target));
     match (&route.config.action, lead(route, listener, head, sender)) {

@@ -1,13 +1,14 @@
 //! What a test expects against what is decided.
 
-use super::chain::{Chain, Destiny, Side};
+use super::chain::{Access, Chain, Destiny, Side};
 use crate::config::model::route::{FieldMatch, FieldTest};
+use crate::config::model::routing_test::ExpectedAuth;
 use crate::config::model::{Expectation, ExpectedAnswer};
 use crate::route::condition::passes;
 
 /// What of `expect` is not so, as a sentence goes on behind "expected:", and what is so instead where the verdict does not say it.
 pub(super) fn unmet(expect: &Expectation, chain: &Chain) -> (Vec<String>, Vec<String>) {
-    let Expectation { targets, route, path, headers, answer, location } = expect;
+    let Expectation { targets, route, path, headers, answer, location, auth } = expect;
     let (mut unmet, mut instead) = (Vec::new(), Vec::new());
     let sides = match &chain.verdict {
         Destiny::Forwarded { targets } => &targets[..],
@@ -41,6 +42,24 @@ pub(super) fn unmet(expect: &Expectation, chain: &Chain) -> (Vec<String>, Vec<St
         (Some(ExpectedAnswer::Status(wanted)), Destiny::Answered { status, .. }) if wanted == status => {}
         (Some(ExpectedAnswer::Drop), _) => unmet.push("no answer".to_owned()),
         (Some(ExpectedAnswer::Status(status)), _) => unmet.push(format!("an answer with {status}")),
+    }
+    if let Some(auth) = auth {
+        // Who is refused before is asked nothing.
+        let is_there = chain.route.is_some() && !matches!(chain.access, Some(Access::Denied));
+        let is_so = match auth {
+            ExpectedAuth::Rule(name) => chain.auth_rule.as_ref() == Some(name),
+            ExpectedAuth::Off => is_there && chain.auth_rule.is_none(),
+        };
+        if !is_so {
+            unmet.push(match auth {
+                ExpectedAuth::Rule(name) => format!("auth by `{name}`"),
+                ExpectedAuth::Off => "no auth on its route".to_owned(),
+            });
+            instead.push(match &chain.auth_rule {
+                Some(name) => format!("with auth by `{name}`"),
+                None => "without auth".to_owned(),
+            });
+        }
     }
     match (location, &chain.verdict) {
         (None, _) => {}

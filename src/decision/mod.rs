@@ -10,6 +10,6 @@ mod sample;
 mod verify;
 
 pub use chain::{Access, Chain, Destiny, HeaderChange, HeaderPair, PassedOver, PathTaken, Side};
-pub use decide::decide;
+pub use decide::{decide, decide_with};
 pub use listener::NoListener;
 pub use verify::verify;

@@ -105,7 +105,7 @@ pub fn overlay_behind(reason: &str) {
     );
 }
 
-/// Logs what of the journal was not whole: bytes at its end, lines in the middle.
+/// Logs what of the journal was not whole: bytes at its end, whole lines that are not what was written.
 pub fn overlay_cut(torn: usize, damaged: usize) {
     if damaged > 0 {
         tracing::warn!(

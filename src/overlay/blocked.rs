@@ -61,16 +61,20 @@ impl BlockedReport {
         let ends_in_ms = entry.expires_ms.map(|end| end.saturating_sub(now_ms));
         BlockedReport { entry: entry.clone(), ends_in_ms }
     }
+
+    /// Who, by whom, and until when: `192.0.2.0/24 (by hand, uid 0, 2026-11-23T09:12:01Z), over in 1h`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let kept = if self.entry.keep { ", what was under way was left" } else { "" };
+        let over = self.ends_in_ms.map_or(String::new(), |end| format!(", over in {}", rough(end)));
+        format!("{}{kept}{over}", self.entry)
+    }
 }
 
 /// One line: `! blocked 192.0.2.0/24 (by hand, uid 0, 2026-11-23T09:12:01Z), over in 1h`.
 impl fmt::Display for BlockedReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "! blocked {}", self.entry)?;
-        if self.entry.keep {
-            f.write_str(", what was under way was left")?;
-        }
-        self.ends_in_ms.map_or(Ok(()), |end| write!(f, ", over in {}", rough(end)))
+        write!(f, "! blocked {}", self.words())
     }
 }
 

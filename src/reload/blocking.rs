@@ -39,9 +39,7 @@ impl RunningConfig {
         let (entry, answers) = self.do_at_once(move |blocks| blocks.block(ask)).await?;
         let report = BlockedReport::of(&entry, now_ms());
         let cut = all(answers).await;
-        let line = report.to_string();
-        let line = line.strip_prefix("! blocked ").unwrap_or(&line);
-        events::blocked(&author, &entry.network.to_string(), line, cut);
+        events::blocked(&author, &entry.network.to_string(), &report.words(), cut);
         Ok(BlockOutcome { report, cut })
     }
 

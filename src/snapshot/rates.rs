@@ -87,6 +87,14 @@ impl NamedRates {
         self.0.iter().filter(|(name, _)| is_new(name)).map(|(_, (_, state))| state.number()).collect()
     }
 
+    /// All of them, by name.
+    #[must_use]
+    pub fn by_name(&self) -> Vec<(&RateLimit, &RateState)> {
+        let mut all: Vec<_> = self.0.values().map(|(limit, state)| (&**limit, &**state)).collect();
+        all.sort_unstable_by(|(one, _), (other, _)| one.name.cmp(&other.name));
+        all
+    }
+
     /// Names and numbers, by name.
     #[must_use]
     pub fn numbers(&self) -> Vec<(&str, u32)> {

@@ -52,8 +52,8 @@ pub fn write(records: &[StoreRecord]) -> Vec<u8> {
     heads.chain(records.iter().map(Vec::as_slice)).flat_map(line).collect()
 }
 
-/// Reads what is left of a journal. What does not end with a line feed is torn, and so are lines at the end whose checksum does not
-/// fit: a crash may have kept the end of what was written, and not its middle.
+/// Reads what is left of a journal. What does not end with a line feed is torn. A line that does, and whose checksum does not fit, is
+/// damaged, wherever it is: of the last one, too, somebody may have been told that it is kept.
 #[must_use]
 pub fn read(bytes: &[u8]) -> JournalText {
     let mut lines: Vec<(usize, Option<&[u8]>)> = Vec::new();
@@ -62,8 +62,6 @@ pub fn read(bytes: &[u8]) -> JournalText {
         lines.push((at + length + 1, record(&bytes[at..at + length])));
         at += length + 1;
     }
-    let last = lines.iter().rposition(|(_, record)| record.is_some()).map_or(0, |last| last + 1);
-    lines.truncate(last);
     let whole = lines.last().map_or(0, |(end, _)| *end);
     let mut records: Vec<StoreRecord> = Vec::new();
     let mut damaged = 0;
@@ -139,7 +137,11 @@ mod tests {
         let at = bytes.windows(5).position(|part| part == b"three").expect("there");
         bytes[at] = b'x';
         let found = kept(&bytes);
-        assert_eq!((found.records.len(), found.damaged), (1, 0), "what is wrong at the end is torn");
+        assert_eq!(
+            (found.records.len(), found.damaged, found.torn),
+            (1, 2, 0),
+            "so is the last one, which has its end"
+        );
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub struct Kept {
     pub records: Vec<StoreRecord>,
     /// Bytes at the end that are no whole record, as a crash in the middle of writing leaves them. They are cut off.
     pub torn: usize,
-    /// Lines in the middle that are not what was written. They are left out, and the file that has them is kept aside.
+    /// Whole lines that are not what was written. They are left out, and the file that has them is kept aside.
     pub damaged: usize,
 }
 

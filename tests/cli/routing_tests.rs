@@ -58,6 +58,49 @@ fn a_test_that_fails_says_where_it_stands_and_what_would_happen_and_why() {
 }
 
 #[test]
+fn a_test_says_by_which_rule_a_client_is_asked_who_it_is() {
+    let with = |staff: &str, open: &str, denied: &str| {
+        format!(
+            "auth: {{staff: {{forward: {{target: web}}}}, sso: {{forward: {{target: web}}}}}}
+listeners:
+  public:
+    bind: 127.0.0.1:0
+    auth: staff
+    routes:
+      - {{match: {{path_prefix: /open}}, auth: off, access: {{deny: 10.0.0.0/8}}, target: web}}
+      - {{match: {{path_prefix: /sso}}, auth: sso, redirect: {{to: /x}}}}
+      - {{target: web}}
+targets:
+  web: {{backends: [{{host: 127.0.0.1, port: 1}}]}}
+tests:
+  - {{request: 'GET http://a/sso', expect: {{auth: sso, status: 308}}}}
+  - {{request: 'GET http://a/x', expect: {{auth: {staff}, target: web}}}}
+  - {{request: 'GET http://a/open', expect: {{auth: {open}}}}}
+  - {{request: 'GET http://a/open', from: 10.0.0.1, expect: {{auth: {denied}}}}}
+"
+        )
+    };
+    let (code, _, err) = check(&with("staff", "off", "off"));
+    assert_eq!(code, Some(1), "who is refused before is not asked: {err}");
+    assert!(
+        err.contains("GET http://a/open is answered with 403 (access_denied), without auth, by"),
+        "{err}"
+    );
+    assert!(err.contains("expected: no auth on its route\n") && err.contains("1 problem"), "{err}");
+    let (_, _, err) = check(&with("sso", "staff", "sso"));
+    assert!(err.contains("GET http://a/x goes to `web` as /x, with auth by `staff`, by the route"), "{err}");
+    assert!(
+        err.contains("expected: auth by `sso`\n") && err.contains("expected: auth by `staff`\n"),
+        "{err}"
+    );
+    assert!(err.contains("3 problems"), "{err}");
+    let all = with("staff", "off", "x");
+    let passes = all.lines().filter(|line| !line.contains("10.0.0.1")).collect::<Vec<_>>();
+    let (code, _, err) = check(&(passes.join("\n") + "\n"));
+    assert_eq!(code, Some(0), "{err}");
+}
+
+#[test]
 fn a_test_that_no_listener_or_several_could_get_is_told_which() {
     let other = "  other: {bind: 127.0.0.1:0, routes: [{target: web}]}\ntargets:";
     let (code, _, err) = check(&ROUTES.replace("targets:", other));

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::net::UnixStream;
 
 use evenkeel::config::model::route::PathPattern;
-use evenkeel::config::model::{AccessList, Bind, Config, LogFormat, Protocol};
+use evenkeel::config::model::{AccessList, Bind, Config, Forwarded, LogFormat, Protocol};
 use evenkeel::message::Cause;
 use fake_backend::{Behaviour, TcpMode};
 use ipnet::IpNet;
@@ -157,6 +157,64 @@ fn a_trusted_proxy_is_asked_of_denials_alone_and_its_clients_request_by_request(
     assert_eq!(denied.ask("GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n").status, 404);
     assert!(denied.is_closed(), "whom it speaks for is no matter");
     assert_eq!(backends[0].requests(), 2);
+}
+
+/// Answers to requests of the proxy at `ONE`, which `allow` holds, with these lines.
+fn behind_an_allowed_proxy(deny: &[&str], lines: &[&str], forwarded: Forwarded) -> Vec<u16> {
+    let backends = fakes(1);
+    let networks = |list: &[&str]| list.iter().map(|net| net.parse().unwrap()).collect::<Vec<IpNet>>();
+    let keel = Keel::with(&[&backends[0]], |config| {
+        config.trusted_proxies = networks(&["127.0.0.0/8", "10.0.0.0/8"]);
+        config.listeners[0].forwarded = forwarded;
+        let (allow, is_closed) = match deny {
+            [] => (networks(&["127.0.0.0/8", "10.0.0.0/8", "192.0.2.7/32"]), true),
+            _ => (Vec::new(), false),
+        };
+        let list = AccessList { name: None, allow, deny: networks(deny), is_closed, status: Some(404) };
+        config.listeners[0].access = vec![list.into()];
+    });
+    let mut proxy = Client::connect_from(ONE, keel.address());
+    let ask = |line: &&str| proxy.ask(&format!("GET / HTTP/1.1\r\nHost: a\r\n{line}\r\n\r\n")).status;
+    lines.iter().map(ask).collect()
+}
+
+#[test]
+fn whom_a_trusted_proxy_does_not_tell_has_no_address_and_no_allow_for_the_proxy_lets_it_in() {
+    let hidden = [
+        "X-Forwarded-For: unknown",
+        "X-Forwarded-For: 192.0.2.7, _hidden",
+        "X-Forwarded-For: 192.0.2.7, unknown, 10.0.0.1",
+        "X-Forwarded-For: 10.0.0.1, 1.2.3",
+        "X-Forwarded-For:",
+        "Forwarded: for=192.0.2.7, for=unknown",
+        "Forwarded: for=_hidden",
+        "Forwarded: proto=https",
+        "Forwarded: for=192.0.2.7;by=\"",
+    ];
+    let told = ["X-Forwarded-For: 192.0.2.7", "X-Forwarded-For: 192.0.2.7, 10.0.0.1", "X-A: b"];
+    let ask = |deny: &[&str], lines: &[&str]| behind_an_allowed_proxy(deny, lines, Forwarded::XForwarded);
+    assert_eq!(ask(&[], &hidden), [404; 9]);
+    assert_eq!(ask(&[], &told), [200; 3], "what it asks for itself is its own");
+    // It is in no network at all, so no `deny` finds it either.
+    assert_eq!(ask(&["10.0.0.0/8", "192.0.2.0/24"], &hidden), [200; 9]);
+}
+
+#[test]
+fn where_a_trusted_proxy_speaks_in_both_ways_forwarded_of_the_listener_says_which_counts() {
+    let both = [
+        "X-Forwarded-For: 192.0.2.7\r\nForwarded: for=6.6.6.6",
+        "Forwarded: for=192.0.2.7\r\nX-Forwarded-For: 6.6.6.6",
+        // What can't be read is not made good by the other.
+        "X-Forwarded-For: unknown\r\nForwarded: for=192.0.2.7",
+        "X-Forwarded-For: 192.0.2.7\r\nForwarded: for=_hidden",
+    ];
+    for (forwarded, statuses) in [
+        (Forwarded::XForwarded, [200, 404, 404, 200]),
+        (Forwarded::Off, [200, 404, 404, 200]),
+        (Forwarded::Rfc7239, [404, 200, 200, 404]),
+    ] {
+        assert_eq!(behind_an_allowed_proxy(&[], &both, forwarded), statuses, "{forwarded:?}");
+    }
 }
 
 #[test]

@@ -64,6 +64,48 @@ fn records(process: &Process, cause: &str) -> usize {
 }
 
 #[test]
+fn a_name_with_a_wrong_escape_is_told() {
+    let process = Process::start(&super::by_hand::of(&fakes(1), ""), 1);
+    for name in ["%", "192.0.2.0%2", "%ff"] {
+        let (status, answer) = process.ask(&format!("DELETE {ENTRIES}/{name}"), b"");
+        assert_eq!(status, 400, "{name}: {answer}");
+        assert!(answer["detail"].as_str().unwrap().starts_with("this path is not encoded"), "{answer}");
+    }
+}
+
+#[test]
+fn explain_says_who_is_blocked_and_until_when_and_that_a_file_does_not_know() {
+    let backends = fakes(1);
+    let text = format!("trusted_proxies: [10.0.0.0/8]\n{}", super::by_hand::of(&backends, ""));
+    let process = Process::start(&text, 1);
+    let explain = |more: &[&str]| {
+        let said = process.command(&[&["explain", "GET", "http://h/"], more].concat());
+        String::from_utf8(said.stdout).unwrap()
+    };
+    process.ask("POST /api/v1/access/blocked/entries", br#"{"network": "192.0.2.0/24", "for": 3600}"#);
+    process.ask("POST /api/v1/access/blocked/entries", br#"{"network": "192.0.2.7"}"#);
+    let said = explain(&["--from", "192.0.2.8"]);
+    assert!(said.contains("\n  blocked  the peer 192.0.2.8 is in 192.0.2.0/24 (by hand, "), "{said}");
+    let (_, over) = said.split_once("), over in ").unwrap();
+    assert!(over.contains("\n  so       it is answered with 403 (blocked)\n"), "{said}");
+    // The one that lasts.
+    let said = explain(&["--from", "10.0.0.1", "-H", "X-Forwarded-For: 192.0.2.7"]);
+    assert!(said.contains("\n  blocked  the client 192.0.2.7 is in 192.0.2.7/32 (by hand, "), "{said}");
+    assert!(!said.contains("over in") && said.contains("403 (blocked)"), "{said}");
+    for more in [&["--from", "192.0.3.1"][..], &["--from", "10.0.0.1"]] {
+        let said = explain(more);
+        assert!(!said.contains("blocked") && said.contains("it goes to `web`"), "{said}");
+    }
+    let file = process.folder().join("evenkeel.yaml");
+    let said = explain(&["--from", "192.0.2.8", "-c", file.to_str().unwrap()]);
+    assert!(said.contains("it goes to `web`"), "{said}");
+    assert!(
+        said.ends_with("\n  blocked  not known here: whom `evenkeel block` keeps out, a process knows\n"),
+        "{said}"
+    );
+}
+
+#[test]
 fn who_is_blocked_is_out_on_all_workers_with_all_that_was_under_way() {
     let (http, tcp) = (fakes(1), echoes());
     let process = Process::start(&config(&http[0], &tcp[0], ""), 2);

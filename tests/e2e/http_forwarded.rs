@@ -149,4 +149,5 @@ fn x_real_ip_is_the_client_however_many_trusted_proxies_stand_between() {
     assert_eq!(of(true, near, "X-Forwarded-For: 6.6.6.6, 192.0.2.7, 10.0.0.9\r\n"), "192.0.2.7");
     assert_eq!(of(true, near, "X-Real-IP: 192.0.2.8\r\nX-Forwarded-For: 1.1.1.1\r\n"), "192.0.2.8");
     assert_eq!(of(true, near, ""), "127.0.0.1");
+    assert_eq!(of(true, near, "X-Forwarded-For: 192.0.2.7, unknown\r\n"), "", "nobody knows it");
 }

@@ -18,6 +18,7 @@ mod auth_basic;
 mod auth_forward;
 mod auth_jwt;
 mod auth_lab;
+mod auth_pairs;
 mod balance_hash;
 mod balance_load;
 mod blocked;

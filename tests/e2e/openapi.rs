@@ -1,5 +1,6 @@
 //! The OpenAPI document, and the answers that it speaks of.
 
+use fake_backend::Running;
 use serde_json::{Value, json};
 
 use super::by_hand::of;
@@ -51,10 +52,12 @@ fn faults(document: &Value, schema: &Value, value: &Value, place: &str) -> Vec<S
 #[test]
 fn every_answer_is_what_the_document_says_of_it() {
     let backends = fakes(3);
-    let process = Process::start(
-        &format!("webhooks: [{{url: 'http://127.0.0.1:9/x'}}]\n{}", of(&backends[..2], "")),
-        1,
-    );
+    let guarded = "webhooks: [{url: 'http://127.0.0.1:9/x'}]\nrate_limits: {l: {rate: 9/s}}\n\
+                   access_lists: {a: {deny: 192.0.2.7}}";
+    let of = |backends: &[Running], keys: &str| {
+        of(backends, keys).replacen("  web:\n", "  web:\n    rate_limit: l\n    access: a\n", 1)
+    };
+    let process = Process::start(&format!("{guarded}\n{}", of(&backends[..2], "")), 1);
     let document = process.ask("GET /api/v1/openapi.json", b"").1;
     let url = |number: usize| format!("http://127.0.0.1:{}", backends[number].port());
     let web = "/api/v1/targets/{target}";
@@ -62,7 +65,7 @@ fn every_answer_is_what_the_document_says_of_it() {
     // A text of a config is sent as it is; all else is JSON.
     let config = |weight: u32| {
         Value::from(super::support::process::whole(&format!(
-            "webhooks: [{{url: 'http://127.0.0.1:9/x'}}]\n{}",
+            "{guarded}\n{}",
             of(&backends[..2], &format!(", weight: {weight}"))
         )))
     };
@@ -141,8 +144,8 @@ fn every_answer_is_what_the_document_says_of_it() {
     }
     assert!(left.is_empty(), "nothing was asked of {left:?}");
     // A plan with everything in it, and one that is refused.
-    let other =
-        of(&backends[1..], ", weight: 2").replace("listener: 127.0.0.1:0", "listener: [127.0.0.1:0, unix:s]");
+    let other = super::by_hand::of(&backends[1..], ", weight: 2")
+        .replace("listener: 127.0.0.1:0", "listener: [127.0.0.1:0, unix:s]");
     let plan = schema("POST", "/api/v1/config/plan");
     let plan = &plan["responses"]["2XX"]["content"]["application/json"]["schema"];
     for text in [super::support::process::whole(&other), "workers: [\n".to_owned(), "workers: 0\n".to_owned()]

@@ -4,8 +4,10 @@ use evenkeel::config::model::Config;
 use evenkeel::message::Cause;
 use evenkeel::telemetry::cells::RateReading;
 use fake_backend::{Behaviour, Fake, Running, TcpMode};
+use serde_json::json;
 
 use super::life_lab::{connect, read_to_end, until_ended};
+use super::support::process::Process;
 use super::support::{self, Answer, Client, Keel, eventually, recording};
 
 /// Limits, and a listener whose routes have these keys beside their target.
@@ -98,6 +100,9 @@ fn a_client_is_who_a_trusted_proxy_says_and_a_64_of_ipv6() {
     assert_eq!(trusted.passed("/0", &of("2001:db8:1:2::3")), 2);
     assert_eq!(trusted.passed("/0", &of("2001:db8:1:2:ffff::")), 0);
     assert_eq!(trusted.passed("/0", &of("2001:db8:1:3::")), 2);
+    // Whom nobody knows counts by the proxy, however it hides.
+    assert_eq!(trusted.passed("/0", &of("unknown")), 2);
+    assert_eq!(trusted.passed("/0", &of("_a")) + trusted.passed("/0", "Forwarded: for=_b\r\n"), 0);
     let untrusted = lab("rate: 1/h, burst: 2");
     assert_eq!(untrusted.passed("/0", &of("10.0.0.1")) + untrusted.passed("/0", &of("10.0.0.2")), 2);
 }
@@ -167,6 +172,50 @@ fn a_dry_run_counts_and_refuses_nobody() {
     );
     assert_eq!(lab.passed("/0", ""), 5);
     assert_eq!((lab.counted("try"), lab.counted("real")), (reading(2, 0, 3), reading(5, 5, 0)));
+}
+
+#[test]
+fn the_status_tells_whom_limits_and_lists_with_a_name_have_refused_and_goes_on_counting_over_a_reload() {
+    let backend = recording();
+    let with = |deny: &str| {
+        let lists =
+            format!("access_lists: {{bad: {{deny: {deny}, status: drop}}, other: {{deny: 192.0.2.8}}}}");
+        let limits = "try: {rate: 1/h, burst: 2, dry_run: on}, real: {rate: 1/h, burst: 5}";
+        text(
+            limits,
+            &format!("trusted_proxies: [127.0.0.1]\n{lists}"),
+            "access: [other, bad]",
+            &["rate_limit: [try, real]", "access: bad"],
+            &backend,
+        )
+    };
+    let process = Process::start(&with("192.0.2.7"), 1);
+    let ask = |path: &str, client: &str| {
+        let mut proxy = Client::connect(process.address("front"));
+        proxy.send(format!(
+            "GET {path} HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: {client}\r\nConnection: close\r\n\r\n"
+        ));
+        proxy.rest();
+    };
+    let tell = |key: &str| process.ask("GET /api/v1/status", b"").1[key].clone();
+    for _ in 0..7 {
+        ask("/0", "192.0.2.1");
+    }
+    ask("/1", "192.0.2.7");
+    ask("/0", "192.0.2.7");
+    let limit = |name: &str, [admitted, refused, would_refuse]: [u64; 3]| {
+        let is_dry = name == "try";
+        json!({"name": name, "dry_run": is_dry, "admitted": admitted, "refused": refused, "would_refuse": would_refuse, "crowded": 0})
+    };
+    assert_eq!(tell("rate_limits"), json!([limit("real", [5, 2, 0]), limit("try", [2, 0, 3])]));
+    assert_eq!(tell("access_lists"), json!([{"name": "bad", "refused": 2}, {"name": "other", "refused": 0}]));
+    process.reload(&with("192.0.2.9"));
+    ask("/0", "192.0.2.9");
+    assert_eq!(tell("access_lists"), json!([{"name": "bad", "refused": 3}, {"name": "other", "refused": 0}]));
+    let said = String::from_utf8(process.command(&["status"]).stdout).unwrap();
+    let is_there =
+        |start: &str, end: &str| said.lines().any(|line| line.starts_with(start) && line.ends_with(end));
+    assert!(is_there("try ", "3            0") && is_there("bad ", " 3"), "{said}");
 }
 
 #[test]

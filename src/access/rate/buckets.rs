@@ -78,6 +78,12 @@ impl RateBuckets {
         self.table.give_back(key, self.pace());
     }
 
+    /// How often there was no place for another key, so that it counted with the others for whom there is none.
+    #[must_use]
+    pub fn crowded(&self) -> u64 {
+        self.table.crowded()
+    }
+
     /// What is in the bucket of `key`. Nothing changes.
     #[must_use]
     pub fn look(&self, key: RateKey, now: Tick) -> RateStanding {

@@ -105,6 +105,8 @@ pub(super) struct BucketTable {
     latches: Box<[AtomicBool]>,
     /// That of the new keys for which there is no entry.
     common: AtomicU64,
+    /// How often somebody had to take from it.
+    crowded: AtomicU64,
 }
 
 /// Whose bucket a key has.
@@ -126,6 +128,7 @@ impl BucketTable {
             sets: (0..sets).map(|_| Set::default()).collect(),
             latches: (0..sets).map(|_| AtomicBool::new(false)).collect(),
             common: AtomicU64::new(0),
+            crowded: AtomicU64::new(0),
         }
     }
 
@@ -158,7 +161,10 @@ impl BucketTable {
         loop {
             match self.settle(set, latch, key, pace, now) {
                 Place::New => return Ok(()),
-                Place::Common(bucket) => return draw(bucket, pace, now, || true).unwrap_or(Ok(())),
+                Place::Common(bucket) => {
+                    self.crowded.fetch_add(1, Ordering::Relaxed);
+                    return draw(bucket, pace, now, || true).unwrap_or(Ok(()));
+                }
                 Place::Own { key: owner, bucket } => {
                     let is_own = || owner.load(Ordering::Acquire) == key.bits();
                     // Else it has been given away since, so somebody else came on.
@@ -168,6 +174,11 @@ impl BucketTable {
                 }
             }
         }
+    }
+
+    /// How often a key had to take from the common bucket, refused or not.
+    pub(super) fn crowded(&self) -> u64 {
+        self.crowded.load(Ordering::Relaxed)
     }
 
     /// Whether there is a request in the bucket of `key`, without taking it. Whoever is refused is known from then on.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::access::{access_lists, rate_limits};
 use super::rates::Rates;
 use super::report::{
     BackendReport, CertificateReport, ConnectionReport, CopyReport, InputReport, LatencyReport,
@@ -65,6 +66,8 @@ impl Sources {
             listeners: self.snapshot.listeners.iter().map(|one| self.listener(one, bound)).collect(),
             targets: self.snapshot.targets.iter().map(|target| self.report(target)).collect(),
             webhooks: self.webhooks.iter().map(webhook).collect(),
+            rate_limits: rate_limits(&self.snapshot, &self.readings),
+            access_lists: access_lists(&self.snapshot),
         }
     }
 

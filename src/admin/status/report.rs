@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::access::{AccessListReport, RateLimitReport};
 use crate::admin::wire::TrialReport;
 
 /// `GET /api/v1/status`.
@@ -25,6 +26,12 @@ pub struct StatusReport {
     /// Who is told of events by HTTP, in config order.
     #[serde(default)]
     pub webhooks: Vec<WebhookReport>,
+    /// What rate limits have let through and refused, by name.
+    #[serde(default)]
+    pub rate_limits: Vec<RateLimitReport>,
+    /// Whom access lists have not let in, by name.
+    #[serde(default)]
+    pub access_lists: Vec<AccessListReport>,
 }
 
 /// Somebody who is told of events by HTTP.

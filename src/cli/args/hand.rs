@@ -6,6 +6,7 @@ use clap::Args as ClapArgs;
 use ipnet::IpNet;
 
 use super::running::AskOptions;
+use crate::admin::wire::LASTS_MAX;
 use crate::overlay::blocked::network_of;
 
 macro_rules! examples {
@@ -281,7 +282,9 @@ fn network(text: &str) -> Result<IpNet, String> {
 fn lasting(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().map(Duration::from_secs);
     let read = seconds.or_else(|| humantime::parse_duration(text).ok());
-    read.filter(|span| span.as_secs() > 0).ok_or_else(|| "a time such as `30s`, `5m` or `2h`".to_owned())
+    let longest = Duration::from_secs(LASTS_MAX);
+    let expected = "a time from `1s` to `366days`, such as `30s`, `5m` or `2h`";
+    read.filter(|span| span.as_secs() > 0 && *span <= longest).ok_or_else(|| expected.to_owned())
 }
 
 #[cfg(test)]
@@ -294,6 +297,10 @@ mod tests {
         assert_eq!((word.target.as_str(), word.backend.as_str()), ("web", "unix:/run/a.sock"));
         assert!(backend("web").is_err() && backend("/a").is_err() && backend("a/").is_err());
         assert_eq!((weight("file"), weight("256")), (Ok(WeightWord::File), Ok(WeightWord::Number(256))));
+        for wrong in ["0", "0s", "367days", "x"] {
+            let said = lasting(wrong).expect_err(wrong);
+            assert_eq!(said, "a time from `1s` to `366days`, such as `30s`, `5m` or `2h`");
+        }
         assert!(weight("257").is_err() && weight("x").is_err());
         assert_eq!(
             (lasting("90"), lasting("5m")),

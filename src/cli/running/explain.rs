@@ -52,7 +52,7 @@ fn by_config(request: &SampleRequest, file: &std::path::Path, json: bool) -> any
     let loaded = config::load(Some(file), &Flags::default(), &|name| std::env::var(name).ok())?;
     let draft = Snapshots::new().prepare(&loaded.config);
     let chain = decide(&draft.snapshot().listeners, request)?;
-    let explained = Explanation::of(chain);
+    let explained = Explanation::of_file(chain);
     let text = if json { serde_json::to_string(&explained)? + "\n" } else { text(&explained.lines) };
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::admin::status::access::{AccessListReport, RateLimitReport};
 use crate::admin::status::report::{
     BackendReport, CopyReport, InputReport, ListenerReport, RateReport, StatusReport, TargetReport,
 };
@@ -68,9 +69,35 @@ pub(super) fn everything(report: &StatusReport) -> String {
             });
         }
     }
+    who_was_refused(report).lines().for_each(|one| line(one.to_owned()));
     for target in targets {
         line(String::new());
         section(target).lines().for_each(|one| line(one.to_owned()));
+    }
+    text
+}
+
+/// Rate limits and access lists, and how many they have sent away.
+fn who_was_refused(report: &StatusReport) -> String {
+    let StatusReport { rate_limits, access_lists, .. } = report;
+    let mut text = String::new();
+    if !rate_limits.is_empty() {
+        let _ = writeln!(
+            text,
+            "\n{:<22} {:>12} {:>12} {:>13} {:>12}",
+            "RATE LIMIT", "PASSED", "REFUSED", "WOULD REFUSE", "CROWDED"
+        );
+    }
+    for RateLimitReport { name, dry_run, admitted, refused, would_refuse, crowded } in rate_limits {
+        let would_refuse = if *dry_run { would_refuse.to_string() } else { "-".to_owned() };
+        let name = shortened(name, NAME);
+        let _ = writeln!(text, "{name:<22} {admitted:>12} {refused:>12} {would_refuse:>13} {crowded:>12}");
+    }
+    if !access_lists.is_empty() {
+        let _ = writeln!(text, "\n{:<35} {:>12}", "ACCESS LIST", "REFUSED");
+    }
+    for AccessListReport { name, refused } in access_lists {
+        let _ = writeln!(text, "{:<35} {refused:>12}", shortened(name, 35));
     }
     text
 }

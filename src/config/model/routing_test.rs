@@ -137,6 +137,17 @@ pub struct Expectation {
     pub answer: Option<ExpectedAnswer>,
     /// The `Location` of that answer.
     pub location: Option<String>,
+    /// Whether its client is asked who it is.
+    pub auth: Option<ExpectedAuth>,
+}
+
+/// Whether a client is asked who it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExpectedAuth {
+    /// By the rule of this name.
+    Rule(String),
+    /// It is not, and comes to its route all the same.
+    Off,
 }
 
 /// An answer of our own.

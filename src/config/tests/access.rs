@@ -19,6 +19,19 @@ pub(super) fn networks() -> String {
     FOLDER.path().join("networks.txt").display().to_string()
 }
 
+/// Values that are right somewhere.
+pub(super) fn values() -> [serde_json::Value; 3] {
+    let list = serde_json::json!({ "deny": "10.0.0.1" });
+    [serde_json::json!({ "web": list }), list, networks().into()]
+}
+
+/// Adds what a list with the key at `path` needs beside it.
+pub(super) fn complete(path: &str, list: &mut serde_json::Value) {
+    if path.ends_with("access.status") || path == "access_lists.<name>.status" {
+        list["deny"] = "10.0.0.9".into();
+    }
+}
+
 /// A list at the top level, and a listener beside it.
 fn named(keys: &str) -> String {
     format!("access_lists: {{offices: {{{keys}}}}}\n{}", front("protocol: http"))
@@ -202,7 +215,7 @@ fn ways_around_a_route_that_protects_are_told_with_both_places() {
             let why = if warning.ends_with("asked first") { "first" } else { "rest" };
             format!("{} {} {why}", words[1], words[3])
         };
-        loaded.warnings.iter().map(short).collect()
+        loaded.warnings.iter().filter(|warning| !warning.contains("never holds here")).map(short).collect()
     };
     let table: &[(&[&str], &[&str])] = &[
         // A nearer path, a nearer host, more conditions, an order.
@@ -233,6 +246,10 @@ fn ways_around_a_route_that_protects_are_told_with_both_places() {
             ],
             &[],
         ),
+        (
+            &["name: p, match: {path: /a, client_cert: {subject: 'CN=robot'}}, GUARD", "name: u"],
+            &["u p rest"],
+        ),
         // Nothing that the guard is for.
         (&["name: p, match: {path_prefix: /a}, GUARD", "name: u"], &[]),
         (&["name: p, match: {path_prefix: /a}, GUARD", "name: u, match: {path_prefix: /ab}"], &[]),
@@ -261,4 +278,43 @@ fn ways_around_a_route_that_protects_are_told_with_both_places() {
             "t.yaml:1: the route `=/a/b` gets requests for what `p` (t.yaml:1) protects by `access`, and has none itself: it is asked first"
         ]
     );
+}
+
+#[test]
+fn an_open_route_is_told_once_with_the_first_of_those_that_it_gets_around() {
+    let warned = |routes: &str| {
+        let text = format!(
+            "rate_limits: {{r: {{rate: 1/s}}}}\nlisteners:\n l:\n  bind: 8080\n  routes:\n{routes}{POOL}\n"
+        );
+        load_with(&text, &Flags::default()).unwrap_or_else(|problems| panic!("{problems}\n{text}")).warnings
+    };
+    let many: String = (0..5)
+        .map(|number| {
+            let keys = if number < 2 { "rate_limit: r" } else { "access: {allow: 10.0.0.0/8}" };
+            format!(
+                "  - {{name: p{number}, match: {{path_prefix: /{number}, method: GET}}, {keys}, target: web}}\n"
+            )
+        })
+        .collect();
+    let told = "the route `u` gets requests for what `p2` (t.yaml:8) protects by `access`, `p3` (t.yaml:9) protects by `access`, \
+                `p4` (t.yaml:10) protects by `access`, and 2 more routes protect, and has none itself: it takes what the others leave";
+    assert_eq!(warned(&format!("{many}  - {{name: u, target: web}}\n")), [format!("t.yaml:11: {told}")]);
+    // Who may come in goes before how often, also among the open ones.
+    let two = "  - {name: p, match: {path: /a, method: GET}, rate_limit: r, target: web}
+  - {name: q, match: {path: /b, method: GET}, access: {allow: 10.0.0.0/8}, target: web}
+  - {name: u, match: {path: /a}, target: web}
+  - {name: v, match: {path: /b}, target: web}
+";
+    let order: Vec<String> =
+        warned(two).iter().map(|told| told.split('`').nth(1).unwrap().to_owned()).collect();
+    assert_eq!(order, ["v", "u"]);
+    let pairs: String = (0..25)
+        .map(|number| {
+            let guard = format!("match: {{path: /{number}, method: GET}}, access: {{allow: 10.0.0.0/8}}");
+            format!("  - {{{guard}, target: web}}\n  - {{match: {{path: /{number}}}, target: web}}\n")
+        })
+        .collect();
+    let told = warned(&pairs);
+    assert_eq!(told.len(), 21);
+    assert!(told[20].ends_with("and 5 more routes get around routes that protect"), "{}", told[20]);
 }

@@ -59,6 +59,26 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
 }
 
 #[test]
+fn a_limit_by_user_where_nobody_has_a_name_is_warned_of() {
+    let warned = |auth: &str, keys: &str| {
+        let text = format!(
+            "rate_limits: {{u: {{rate: 1/s, by: user}}, c: {{rate: 1/s}}}}\nauth: {{a: {{forward: {{target: web{auth}}}}}}}\n\
+             listeners: {{l: {{bind: 8080, routes: [{{name: r, target: web, rate_limit: [u, c]{keys}}}]}}}}\n\
+             targets: {{web: {{backends: [{{host: a, port: 1}}]}}}}\n"
+        );
+        load_with(&text, &Flags::default()).unwrap_or_else(|problems| panic!("{problems}\n{text}")).warnings
+    };
+    let told = |why: &str| {
+        format!(
+            "t.yaml:3: the rate limit `u` counts by `user`, whom nobody knows on the route `r` of the listener `l`: {why}, so it counts by address"
+        )
+    };
+    assert_eq!(warned("", ""), [told("no `auth` holds for it")]);
+    assert_eq!(warned("", ", auth: a"), [told("`a` has no `copy_headers` that would tell it")]);
+    assert_eq!(warned(", copy_headers: X-User", ", auth: a"), [""; 0]);
+}
+
+#[test]
 fn rates_have_a_time_and_bursts_are_those_of_a_second() {
     let of = |rate: &str| {
         let text = format!("rate_limits: {{api: {{rate: '{rate}'}}}}\n{}", front("protocol: http"));

@@ -3,6 +3,7 @@
 use super::every_key::Check;
 use super::*;
 use crate::config::model::route::FieldTest;
+use crate::config::model::routing_test::ExpectedAuth;
 use crate::config::model::{ExpectedAnswer, RoutingTest, SampleCertificate};
 
 /// `WEB` with one test, and more keys in it.
@@ -81,6 +82,9 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         ("tests[].expect.status", expecting("status: Drop"), |c| {
             only(c, |test| test.expect.answer == Some(ExpectedAnswer::Drop))
         }),
+        ("tests[].expect.auth", expecting("auth: staff"), |c| {
+            only(c, |test| test.expect.auth == Some(ExpectedAuth::Rule("staff".to_owned())))
+        }),
         ("tests[].expect.location", expecting("location: 'https://a/'"), |c| {
             only(c, |test| test.expect.location.as_deref() == Some("https://a/"))
         }),
@@ -96,6 +100,8 @@ fn a_test_that_asks_or_expects_nothing_is_told() {
         (expecting(""), "this test expects nothing"),
         (expecting("status: 200, target: web"), "is expected to be answered here and to go to a backend"),
         (expecting("status: 99"), "`status` is 99, which is too small"),
+        (expecting("auth: [a, b]"), "`auth` is a list"),
+        (expecting("auth: "), "`auth` has no value"),
         (expecting("pth: /x"), "unknown key `pth` in `expect`"),
         (with("expect: {target: web}, headers: {Host: b}"), "`Host` is what the URL of `request` says"),
         (with("expect: {target: web}, headers: {'a b': c}"), "`a b` is no name of one"),

@@ -297,6 +297,7 @@ fn web_with(path: &str, value: Value) -> Value {
         Err(_) => &mut at[step],
     });
     parent[key] = value;
+    access::complete(path, parent);
     web
 }
 
@@ -410,7 +411,7 @@ fn what_loads_is_never_refused() {
     values.extend([json!([]), json!({}), json!([{}]), json!([1, "2s"]), json!({ "a": 1 })]);
     values.extend([json!({ "header": "X-A" }), json!({ "cookie": "a", "query": "b" })]);
     let files = ["both.pem", "ca.pem", "tokens"].map(|name| Certs::shared().path(name));
-    values.extend([json!({ "web": { "deny": "10.0.0.1" } }), json!(access::networks())]);
+    values.extend(access::values());
     values.extend(auth::values());
     values.extend([json!([{ "url": "http://a", "events": "reload" }]), json!("reload")]);
     values.extend([json!({ "cert_file": files[0] }), json!([{ "cert_file": files[0] }])]);

@@ -1,12 +1,16 @@
-//! Backends that are the listener of their own target: every request would come back to us, again and again.
+//! Backends that are the listener of their own target, or of whom their service asks about: every request would come back to us, again
+//! and again.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use super::clashes::{as_written, line_of, spots};
 use super::owner::KeyOwner;
-use crate::config::model::{BackendAddress, Bind, ListenerConfig};
+use crate::config::error::quoted;
+use crate::config::model::route::PathPattern;
+use crate::config::model::{BackendAddress, Bind, ListenerConfig, RouteConfig};
 use crate::config::origin::Field;
-use crate::config::raw::{BindHost, RawTarget};
+use crate::config::raw::{BindHost, RawAuth, RawNamed, RawTarget};
 use crate::config::report::Report;
 
 /// Reports every backend by which a listener would send all of its requests to itself. Only what is certain: a name may stand for any
@@ -52,6 +56,64 @@ pub(super) fn refuse(
             }
         }
     }
+}
+
+/// Reports every rule that asks a listener which asks by that rule itself: each question is a request, about which it would be asked.
+/// Only what is certain: no route that the question may come to lets it in otherwise.
+pub(super) fn refuse_questions(
+    (rules, targets): (&[RawNamed<RawAuth>], &[RawTarget]),
+    all: &[(KeyOwner<'_>, &ListenerConfig)],
+    host: BindHost,
+    report: &mut Report,
+) {
+    for named in rules {
+        let Some(RawAuth::Forward(forward)) = &named.rule else { continue };
+        let name = &forward.target.value;
+        let Some(target) = targets.iter().find(|target| target.name.value == *name) else { continue };
+        let Field::Given(backends) = &target.backends else { continue };
+        let asked = forward.path.as_ref().map_or("/", |path| &path.value);
+        let asked = asked.split('?').next().unwrap_or(asked);
+        for (owner, listener) in all {
+            let Field::Given(written) = owner.binds else { continue };
+            if !asks_by(&named.name.value, asked, listener) {
+                continue;
+            }
+            for backend in &backends.value {
+                let address = &backend.place.value.address;
+                let mut binds = listener.binds.iter().zip(spots(&written.value, host));
+                let Some((_, at)) = binds.find(|(bind, _)| leads_to(address, bind)) else { continue };
+                let message = format!(
+                    "the auth rule {} asks {}, which asks by this rule itself: each question would be asked about",
+                    quoted(&named.name.value),
+                    owner.told()
+                );
+                let spot = &forward.target.spot;
+                report.spot(spot, message).expected("a target whose backends are the service itself").note(format!(
+                    "its backend `{address}`{} is where {} listens{}; a route for `{asked}` with `auth: off` would let the question in",
+                    line_of(&backend.place.spot, spot),
+                    owner.told(),
+                    line_of(at, spot)
+                ));
+                break;
+            }
+        }
+    }
+}
+
+/// Whether each route of `listener` that a question at this path may come to asks by the rule of this name; false: there is none.
+fn asks_by(rule: &str, path: &str, listener: &ListenerConfig) -> bool {
+    let is_below = |prefix: &str| {
+        let prefix = prefix.trim_end_matches('/');
+        path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let takes = |route: &&Arc<RouteConfig>| match &route.matches.path {
+        PathPattern::Any => true,
+        PathPattern::Exact(exact) => exact == path,
+        PathPattern::Prefix(prefix) => is_below(prefix),
+        PathPattern::Regex(regex) => regex.is_match(path.as_bytes()),
+    };
+    let mut routes = listener.routes.iter().filter(takes).peekable();
+    routes.peek().is_some() && routes.all(|route| route.auth.as_ref().is_some_and(|auth| auth.name == rule))
 }
 
 /// Whether who connects to `address` is let in at `bind`.

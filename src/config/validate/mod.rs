@@ -144,6 +144,7 @@ pub(super) fn accept(
     let all: Vec<_> = owners.into_iter().zip(&listeners).collect();
     clashes::listeners(&all, top.address.value, report);
     loops::refuse(&raw.targets, &all, top.address.value, report);
+    loops::refuse_questions((&raw.auth, &raw.targets), &all, top.address.value, report);
     clashes::admin(&all, admin.as_deref().zip(admin::spot(&raw.admin)), report);
     let tests = tests(raw, rows);
     let access_lists = top.lists.in_order(&raw.access_lists);

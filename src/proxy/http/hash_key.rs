@@ -27,8 +27,8 @@ pub struct Sender {
     pub kind: Forwarded,
 }
 
-/// The hash of what `by` names in a request; of the client's address where there is no such thing, or it is empty.
-/// `None`: there is no address either.
+/// The hash of what `by` names in a request; of the client's address where there is no such thing, or it is empty; where nobody knows
+/// that, of the address of the proxy that does not tell it. `None`: there is no address either.
 ///
 /// `trusts` tells whether an address is that of a proxy that may speak for its clients.
 #[cold]
@@ -44,7 +44,7 @@ pub fn hash_key(by: &HashKey, head: &Head, sender: Sender, trusts: impl Fn(IpAdd
     };
     match found.filter(|found| !found.is_empty()) {
         Some(found) => Some(hash(found)),
-        None => client(head, sender, trusts).map(hash_address),
+        None => nearest(head, sender, trusts).address.map(hash_address),
     }
 }
 
@@ -72,45 +72,64 @@ fn parameter<'a>(query: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     })
 }
 
-/// The address of the client. What a trusted proxy says is followed from right to left, from the nearest proxy on, up to the
-/// first address that is not a trusted proxy's own: what stands left of it anybody may have written.
+/// The address of the client. `None`: nobody knows it. The connection is one of a unix socket, or a trusted proxy says that it comes from
+/// somebody else and not from whom, in words that can be read: the address of that proxy would be a lie.
 pub fn client(head: &Head, sender: Sender, trusts: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
+    let nearest = nearest(head, sender, trusts);
+    nearest.address.filter(|_| nearest.is_client)
+}
+
+/// As near to a client as one gets.
+struct Nearest {
+    /// The client's address, or that of the proxy that does not tell it.
+    address: Option<IpAddr>,
+    /// It is the client's.
+    is_client: bool,
+}
+
+/// Follows what trusted proxies say from right to left, from the nearest proxy on, up to the first address that is not a trusted
+/// proxy's own: what stands left of it anybody may have written. It ends as well where a proxy does not tell: then nobody behind it can
+/// be asked.
+fn nearest(head: &Head, sender: Sender, trusts: impl Fn(IpAddr) -> bool) -> Nearest {
     let Sender { mut peer, trusted, kind } = sender;
-    if !trusted {
-        return peer;
-    }
     let fields = match kind {
         Forwarded::Rfc7239 => [HeaderField::Forwarded, HeaderField::XForwardedFor],
         Forwarded::XForwarded | Forwarded::Off => [HeaderField::XForwardedFor, HeaderField::Forwarded],
     };
-    let Some(field) = fields.into_iter().find(|&field| head.has(field)) else { return peer };
+    let field = if trusted { fields.into_iter().find(|&field| head.has(field)) } else { None };
+    // A proxy that says nothing of others asks for itself.
+    let Some(field) = field else { return Nearest { address: peer, is_client: true } };
     let lines = head.lines().iter().rev().filter(|line| line.field == field);
     let mut values = lines.map(|line| head.at(line.value()));
-    // `unknown`, a name, or nothing: this proxy does not tell, and nobody behind it can be asked.
-    let mut ends_at = |node: Option<&[u8]>| match node.and_then(address) {
-        Some(address) => {
-            peer = Some(address);
-            !trusts(address)
-        }
-        None => true,
+    // Of a list with nothing in it, or one of which the end is not looked at, nobody knows whose it is.
+    let mut is_client = false;
+    // `unknown`, a name, or nothing: this proxy does not tell.
+    let mut ends_at = |node: Option<&[u8]>| {
+        let told = node.and_then(address);
+        is_client = told.is_some();
+        peer = told.or(peer);
+        told.is_none_or(|address| !trusts(address))
     };
     if field == HeaderField::Forwarded {
         let mut room = FORWARDED;
-        values.find(|value| {
+        let _ = values.any(|value| {
             let left = room.checked_sub(value.len());
             room = left.unwrap_or_default();
             match left.and_then(|_| quoted_split(value, b',')) {
                 Some(elements) => elements.into_iter().rev().any(|element| ends_at(forwarded_for(element))),
-                None => true,
+                None => ends_at(None),
             }
         });
     } else {
         // X-Forwarded-For knows no quotes: one that a client opened must not swallow what proxies added.
-        let items = values.flat_map(from_the_right);
-        let mut items = items.take(HOPS).map(<[u8]>::trim_ascii).filter(|item| !item.is_empty());
-        items.find(|item| ends_at(Some(item)));
+        let mut items = values.flat_map(from_the_right);
+        let mut hops = items.by_ref().take(HOPS).map(<[u8]>::trim_ascii).filter(|item| !item.is_empty());
+        // So many proxies there are not.
+        if !hops.any(|item| ends_at(Some(item))) && items.next().is_some() {
+            ends_at(None);
+        }
     }
-    peer
+    Nearest { address: peer, is_client }
 }
 
 /// The items of a list with commas, empty ones too, the last one first. Nothing is looked at before it is asked for.
@@ -252,7 +271,6 @@ mod tests {
                 "192.0.2.7",
             ),
             (&[("X-Forwarded-For", "10.3.3.3, 10.2.2.2")], "10.3.3.3"),
-            (&[("X-Forwarded-For", "6.6.6.6, unknown, 10.2.2.2")], "10.2.2.2"),
             (&[("X-Forwarded-For", "6.6.6.6, ,")], "6.6.6.6"),
             (&[("X-Forwarded-For", "192.0.2.7:4711")], "192.0.2.7"),
             (&[("X-Forwarded-For", "2001:db8::7")], "2001:db8::7"),
@@ -260,13 +278,39 @@ mod tests {
             (&[("X-Forwarded-For", "[2001:db8::7]")], "2001:db8::7"),
             (&[("Forwarded", "for=6.6.6.6, For=192.0.2.7;proto=https, by=x;for=10.1.1.1")], "192.0.2.7"),
             (&[("Forwarded", "for=\"[2001:db8::7]:80\";host=\"a,b;for=1.1.1.1\"")], "2001:db8::7"),
-            (&[("Forwarded", "for=6.6.6.6, for=_hidden")], "10.0.0.1"),
-            (&[("Forwarded", "proto=https")], "10.0.0.1"),
-            (&[("Forwarded", "for=6.6.6.6;a=\", for=192.0.2.7;host=\"h\"")], "10.0.0.1"),
             (&[("Forwarded", "for=6.6.6.6"), ("X-Forwarded-For", "192.0.2.7")], "192.0.2.7"),
         ] {
             let head = head("/", lines);
             assert_eq!(client(&head, PEER, trusts), Some(ip(expected)), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn whom_a_trusted_proxy_does_not_tell_nobody_knows_and_no_proxy_stands_in_but_for_a_hash() {
+        let many = |last: &str| format!("{last}, {}", vec!["10.1.1.1"; HOPS].join(", "));
+        let (far, empty) = (many("192.0.2.7"), format!("192.0.2.7{}", ",".repeat(HOPS)));
+        let long = format!("for=192.0.2.7;x=\"{}\"", "x".repeat(FORWARDED));
+        for (lines, proxy) in [
+            (&[("X-Forwarded-For", "unknown")][..], "10.0.0.1"),
+            (&[("X-Forwarded-For", "6.6.6.6, unknown, 10.2.2.2")], "10.2.2.2"),
+            (&[("X-Forwarded-For", "10.3.3.3, no address")], "10.0.0.1"),
+            (&[("X-Forwarded-For", "10.3.3.3, 1.2.3")], "10.0.0.1"),
+            (&[("X-Forwarded-For", "10.3.3.3, \"10.2.2.2\"")], "10.0.0.1"),
+            (&[("X-Forwarded-For", "10.3.3.3"), ("X-Forwarded-For", "_hidden")], "10.0.0.1"),
+            (&[("X-Forwarded-For", "")], "10.0.0.1"),
+            (&[("X-Forwarded-For", " , ")], "10.0.0.1"),
+            (&[("X-Forwarded-For", &far)], "10.1.1.1"),
+            (&[("X-Forwarded-For", &empty)], "10.0.0.1"),
+            (&[("Forwarded", "for=6.6.6.6, for=_hidden")], "10.0.0.1"),
+            (&[("Forwarded", "for=unknown, for=10.2.2.2")], "10.2.2.2"),
+            (&[("Forwarded", "")], "10.0.0.1"),
+            (&[("Forwarded", "proto=https")], "10.0.0.1"),
+            (&[("Forwarded", "for=6.6.6.6;a=\", for=192.0.2.7;host=\"h\"")], "10.0.0.1"),
+            (&[("Forwarded", &long)], "10.0.0.1"),
+        ] {
+            let head = head("/", lines);
+            assert_eq!(client(&head, Sender { kind: Forwarded::Off, ..PEER }, trusts), None, "{lines:?}");
+            assert_eq!(key(HashKey::ClientIp, &head), Some(hash_address(ip(proxy))), "{lines:?}");
         }
     }
 

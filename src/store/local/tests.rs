@@ -89,6 +89,22 @@ fn a_damaged_line_is_left_out_and_its_file_is_kept_aside() {
 }
 
 #[test]
+fn a_last_line_that_has_its_end_is_damaged_and_not_torn() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut first = store(folder.path());
+    first.load().expect("read");
+    first.append(b"one").expect("kept");
+    first.append(b"two").expect("kept");
+    drop(first);
+    let path = folder.path().join(JOURNAL);
+    let text = std::fs::read_to_string(&path).expect("text").replace("two", "tw0");
+    std::fs::write(&path, &text).expect("written");
+    let kept = store(folder.path()).load().expect("read");
+    assert_eq!((kept.records, kept.damaged, kept.torn), (records(&["one"]), 1, 0));
+    assert_eq!(std::fs::read_to_string(folder.path().join("overlay.journal.damaged")).expect("there"), text);
+}
+
+#[test]
 fn a_journal_of_a_later_version_is_left_alone() {
     let folder = tempfile::tempdir().expect("a folder");
     let later = [journal::line(br#"{"journal":2}"#), b"anything\n".to_vec()].concat();

@@ -57,9 +57,10 @@ fn what_is_full_is_forgotten_first_then_what_is_fullest_and_offenders_never() {
     assert!(take(8, 1) && table.entries_of(key(7)) == 0);
     assert!(take(8, 2) && take(8, 2) && !take(8, 2), "it is an offender now");
     assert!((0..9).filter(|&number| number != 7).all(|number| table.entries_of(key(number)) == 1));
+    assert_eq!(table.crowded(), 0);
     // All are offenders: the new ones share a bucket of three.
     let passed = (20..40).filter(|&number| take(number, 1_000)).count();
-    assert_eq!(passed, 3);
+    assert_eq!((passed, table.crowded()), (3, 20));
     assert!((0..7).all(|number| take(number, 1_000) && !take(number, 1_000)), "what came back in a second");
     assert_eq!(table.full_at(key(50), at(1_000)), at(4_000), "a new one would see the common bucket");
     // Once an offender's bucket is full its place is free.

@@ -126,8 +126,35 @@ fn report(targets: Vec<TargetReport>) -> StatusReport {
             listener("tcp", "tcp", &["0.0.0.0:9090", "[::]:9090"]),
         ],
         webhooks: Vec::new(),
+        rate_limits: Vec::new(),
+        access_lists: Vec::new(),
         targets,
     }
+}
+
+#[test]
+fn whom_rules_with_a_name_have_refused_stands_below_the_listeners() {
+    let limit = |name: &str, dry_run| RateLimitReport {
+        name: name.into(),
+        dry_run,
+        admitted: 9_000,
+        refused: if dry_run { 0 } else { 12 },
+        would_refuse: if dry_run { 7 } else { 0 },
+        crowded: 3,
+    };
+    let mut of = report(Vec::new());
+    of.rate_limits = vec![limit("api", false), limit("try", true)];
+    of.access_lists = vec![AccessListReport { name: "offices".into(), refused: 41 }];
+    let text = everything(&of);
+    let lines = [
+        "RATE LIMIT                   PASSED      REFUSED  WOULD REFUSE      CROWDED",
+        "api                            9000           12             -            3",
+        "try                            9000            0             7            3",
+        "",
+        "ACCESS LIST                              REFUSED",
+        "offices                                       41",
+    ];
+    assert!(text.ends_with(&format!("\n\n{}\n", lines.join("\n"))), "{text}");
 }
 
 #[test]

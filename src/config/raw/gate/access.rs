@@ -27,6 +27,8 @@ pub(in crate::config) const ACCESS_LISTS: RuleKind = RuleKind {
 
 const STATUS_FORM: &str = "a status from 400 to 599, or `drop`";
 const NETWORKS_FORM: &str = "an address or a network, or a list of them";
+const LIST_FORM: &str =
+    "`allow: 10.0.0.0/8`, `deny: 192.0.2.7`, or a file of them (`allow_file`, `deny_file`)";
 const FILE_FORM: &str = "a file with an address or a network in each line";
 const ACCESS_FORM: &str =
     "the name of one of `access_lists`, `{allow: […]}` or `{deny: […]}`, or a list of those";
@@ -58,7 +60,7 @@ pub(in crate::config::raw) fn list(entry: &Entry, reader: &mut Reader<'_>) -> Op
     let spot = reader.key_spot(entry);
     let title = format!("the access list {}", quoted(&entry.key));
     let section = reader.section(&title, &entry.node, &shape::ACCESS_LIST)?;
-    of_section(&section, spot, &title, reader)
+    of_section(&section, spot, (&title, "remove it where everybody may come in"), reader)
 }
 
 /// Walks `access`.
@@ -86,7 +88,7 @@ fn list_name(text: &str) -> Result<String, Wrong> {
 /// A list that stands where it holds.
 fn inline(entry: &Entry, item: &Node, shape: &Shape, reader: &mut Reader<'_>) -> Option<RawAccessList> {
     let title = subject(&entry.key);
-    if !matches!(item.typed(), Typed::Map(_) | Typed::Null) {
+    if !matches!(item.typed(), Typed::Map(_)) {
         let wrong = Wrong::new(found(item), ACCESS_FORM);
         let wrong = match item.typed() {
             // No level can open what another one has closed.
@@ -99,13 +101,14 @@ fn inline(entry: &Entry, item: &Node, shape: &Shape, reader: &mut Reader<'_>) ->
     let is_alone = std::ptr::eq(item, &entry.node);
     let spot = if is_alone { reader.key_spot(entry) } else { reader.spot_of(item) };
     let section = reader.section(&title, item, shape)?;
-    of_section(&section, spot, &title, reader)
+    of_section(&section, spot, (&title, "remove `access` where everybody may come in"), reader)
 }
 
+/// `cure`: what to do with a list that says nothing.
 fn of_section(
     section: &Section<'_>,
     spot: Spot,
-    title: &str,
+    (title, cure): (&str, &str),
     reader: &mut Reader<'_>,
 ) -> Option<RawAccessList> {
     let keys = ["allow", "deny", "allow_file", "deny_file"];
@@ -120,9 +123,10 @@ fn of_section(
         reader.parsed_with_numbers(entry, STATUS_FORM, status)
     });
     if is_empty && !is_misspelt {
-        reader.report.warn(&spot, &format!("{title} has neither `allow` nor `deny`: it lets everybody in"));
+        let message = format!("{title} has neither `allow` nor `deny`: it would let everybody in");
+        reader.report.spot(&spot, message).expected(LIST_FORM).note(cure);
     }
-    if is_misspelt {
+    if is_misspelt || is_empty {
         return None;
     }
     Some(RawAccessList {

@@ -1,6 +1,6 @@
 //! The keys of one of `tests`.
 
-use crate::config::raw::kind::Kind::{Conditions, Group, OneOrItems, Text, Values, WholeOr, Word};
+use crate::config::raw::kind::Kind::{Conditions, Group, OneOrItems, OrOff, Text, Values, WholeOr, Word};
 use crate::config::raw::kind::{BODY, DROP, NAME, NETWORK, ROUTE_NAME, SAMPLE, SENT_PATH, Shape, key};
 
 /// One of `tests`.
@@ -44,6 +44,11 @@ pub(in crate::config::raw) const EXPECT: Shape = Shape {
             "status",
             WholeOr(100, 599, DROP),
             "It is answered here, with this status; `drop`: its connection is closed.",
+        ),
+        key(
+            "auth",
+            OrOff(&Word(NAME)),
+            "Its client is asked who it is by this rule of `auth`; `off`: it is not asked.",
         ),
         key("location", Text(".+"), "The `Location` of that answer."),
     ],

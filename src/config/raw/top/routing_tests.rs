@@ -3,12 +3,13 @@
 use std::net::IpAddr;
 
 use crate::config::error::{Wrong, quoted};
+use crate::config::model::routing_test::ExpectedAuth;
 use crate::config::model::{Expectation, ExpectedAnswer, RoutingTest, SampleCertificate, SampleRequest};
 use crate::config::origin::Written;
 use crate::config::raw::group::list;
 use crate::config::raw::listener::route::matches::{fields, texts};
 use crate::config::raw::listener::route::route_name;
-use crate::config::raw::reader::{Reader, found};
+use crate::config::raw::reader::{Reader, found, is_off};
 use crate::config::raw::shape;
 use crate::config::raw::vocabulary::words::{is_token, name};
 use crate::config::yaml::{Entry, Node, Typed};
@@ -161,7 +162,7 @@ fn pair(one: &Entry, key: &str) -> Result<Vec<(String, String)>, Wrong> {
 
 fn expectation(entry: &Entry, reader: &mut Reader<'_>) -> Option<Expectation> {
     let section = reader.section("`expect`", &entry.node, &shape::EXPECT)?;
-    let keys = ["target", "route", "path", "headers", "status", "location"];
+    let keys = ["target", "route", "path", "headers", "status", "location", "auth"];
     if keys.iter().any(|key| section.is_misspelt(key)) {
         return None;
     }
@@ -175,6 +176,7 @@ fn expectation(entry: &Entry, reader: &mut Reader<'_>) -> Option<Expectation> {
     let location = section.find("location").map(|entry| reader.parsed(entry, LOCATION_FORM, location));
     let path = section.find("path").map(|entry| reader.parsed(entry, PATH_FORM, path));
     let headers = fields(section.find("headers"), true, reader);
+    let auth = section.find("auth").map(|entry| auth(entry, reader));
     let answer = section.find("status").map(|entry| answer(entry, reader));
     let mut expect = Expectation { targets: targets?, headers: headers?, ..Expectation::default() };
     if let Some(route) = route {
@@ -182,6 +184,9 @@ fn expectation(entry: &Entry, reader: &mut Reader<'_>) -> Option<Expectation> {
     }
     if let Some(path) = path {
         expect.path = Some(path?.value);
+    }
+    if let Some(auth) = auth {
+        expect.auth = Some(auth?);
     }
     if let Some(answer) = answer {
         expect.answer = Some(answer?);
@@ -198,6 +203,14 @@ fn expectation(entry: &Entry, reader: &mut Reader<'_>) -> Option<Expectation> {
         return None;
     }
     Some(expect)
+}
+
+fn auth(entry: &Entry, reader: &mut Reader<'_>) -> Option<ExpectedAuth> {
+    if is_off(&entry.node) {
+        return Some(ExpectedAuth::Off);
+    }
+    let rule = reader.word(entry, "the name of one of `auth`, or `off`", name)?;
+    Some(ExpectedAuth::Rule(rule.value))
 }
 
 fn location(text: &str) -> Result<String, Wrong> {

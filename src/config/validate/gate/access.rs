@@ -56,7 +56,7 @@ pub(in crate::config::validate) fn blacklisted(
     }
     (!written.value.is_empty()).then(|| {
         Arc::new(AccessList {
-            name: None,
+            name: Some(BLACKLISTED.to_owned()),
             allow: Vec::new(),
             deny: written.value.clone(),
             is_closed: false,

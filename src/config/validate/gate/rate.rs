@@ -5,10 +5,11 @@ use std::sync::Arc;
 use super::named::NamedRules;
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
-use crate::config::model::{RateBy, RateLimit};
+use crate::config::model::{Auth, AuthKind, RateBy, RateLimit, RouteConfig};
 use crate::config::origin::{Field, Written};
 use crate::config::raw::{RATE_LIMITS, RawNamed, RawRateLimit};
 use crate::config::report::Report;
+use crate::config::validate::owner::KeyOwner;
 
 /// The limits at the top level.
 pub(in crate::config::validate) type RateLimits<'r> = NamedRules<'r, Arc<RateLimit>>;
@@ -34,6 +35,35 @@ pub(in crate::config::validate) fn limits<'r>(
         let dry_run = rows.settle(path("dry_run"), raw.dry_run.as_ref(), false, ToString::to_string);
         Some(Arc::new(RateLimit { name: name.value.clone(), count, per, burst, by, dry_run }))
     })
+}
+
+/// Warns of limits that count by user on a route on which nobody ever has a name. `raw`: those of the route itself.
+pub(in crate::config::validate) fn warn_of_no_user(
+    raw: &Field<Vec<Written<String>>>,
+    route: &RouteConfig,
+    owner: &KeyOwner<'_>,
+    report: &mut Report,
+) {
+    let Field::Given(written) = raw else { return };
+    let why = match route.auth.as_deref() {
+        Some(Auth { kind: AuthKind::Forward(forward), name }) if forward.copy_headers.is_empty() => {
+            format!("{} has no `copy_headers` that would tell it", quoted(name))
+        }
+        Some(_) => return,
+        None => "no `auth` holds for it".to_owned(),
+    };
+    let by_user = |name: &&Written<String>| {
+        route.rate_limits.iter().any(|limit| limit.name == name.value && limit.by.contains(&RateBy::User))
+    };
+    for name in written.value.iter().filter(by_user) {
+        let message = format!(
+            "the rate limit {} counts by `user`, whom nobody knows on the route {} of {}: {why}, so it counts by address",
+            quoted(&name.value),
+            quoted(&route.name),
+            owner.told()
+        );
+        report.warn(&name.spot, &message);
+    }
 }
 
 /// What `rate_limit` at `path` says. `is_http`: requests are counted, and not connections.

@@ -4,7 +4,7 @@
 //! Only what is certain: what two expressions have in common nobody looks for. What is looked up goes by host and path, so that the
 //! time grows with the number of routes, but for hosts below those of a guard.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::reach::{PathKey, RouteHost, hosts, key};
 use crate::config::model::RouteConfig;
@@ -53,6 +53,20 @@ pub(super) fn gaps(routes: &[RouteConfig]) -> BTreeSet<Gap> {
         }
     }
     found
+}
+
+/// The ways around guards by the route that is open. Those around `access` and `auth` come first, and routes that have any.
+pub(super) fn by_open_route(gaps: &BTreeSet<Gap>, routes: &[RouteConfig]) -> Vec<Vec<Gap>> {
+    // Who may come in matters more than how often.
+    let is_lesser = |gap: &Gap| missing(&routes[gap.guard], &routes[gap.open]) == ["rate_limit"];
+    let mut open: BTreeMap<usize, Vec<Gap>> = BTreeMap::new();
+    for gap in gaps {
+        open.entry(gap.open).or_default().push(*gap);
+    }
+    let mut open: Vec<Vec<Gap>> = open.into_values().collect();
+    open.iter_mut().for_each(|gaps| gaps.sort_by_key(is_lesser));
+    open.sort_by_key(|gaps| gaps.first().is_some_and(is_lesser));
+    open
 }
 
 /// Routes by host and path.
@@ -136,13 +150,7 @@ impl<'r> Areas<'r> {
 
 /// Whether some of the requests for its host and path are not its own.
 fn has_conditions(route: &RouteConfig) -> bool {
-    conditions(route) > 0
-}
-
-fn conditions(route: &RouteConfig) -> usize {
-    let matches = &route.matches;
-    let fields = matches.headers.len() + matches.queries.len() + matches.cookies.len();
-    fields + usize::from(!matches.methods.is_empty()) + usize::from(!matches.clients.is_empty())
+    route.matches.conditions() > 0
 }
 
 /// Where a route comes among others that could have the same request: the smallest is asked first (see docs/routing.md).
@@ -159,7 +167,7 @@ fn rank(route: &RouteConfig, host: RouteHost<'_>, place: usize) -> impl Ord + us
         PathPattern::Prefix(path) => (2, usize::MAX - path.len()),
         PathPattern::Any => (2, usize::MAX),
     };
-    (order, host, path, usize::MAX - conditions(route), place)
+    (order, host, path, usize::MAX - route.matches.conditions(), place)
 }
 
 /// The paths of routes that are for all that this one is for, itself included.

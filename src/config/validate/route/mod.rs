@@ -80,6 +80,7 @@ pub(super) fn accept_all(
         }
         route.rate_limits =
             rate::accept(&raw.rate_limit, &format!("{path}.rate_limit"), true, rates, report, rows);
+        rate::warn_of_no_user(&raw.rate_limit, &route, owner, report);
         if let Field::Given(written) = &raw.mirror {
             mirror::note(&path, written, rows);
         }
@@ -102,30 +103,54 @@ pub(super) fn accept_all(
     routes
 }
 
-/// Ways around a guard that are told of one listener; whoever has more has made one mistake in a loop.
-const GAPS_TOLD: usize = 20;
+/// Open routes that are told of one listener; whoever has more has made one mistake in a loop.
+const OPEN_TOLD: usize = 20;
+/// Guards that are told of one open route.
+const GUARDS_TOLD: usize = 3;
 
-/// Warns where a request that one route protects reaches one that does not.
+/// Warns where a request that one route protects reaches one that does not: once for each of these, what lets in who may not come in
+/// before what lets in too many.
 fn warn_of_gaps(routes: &[RouteConfig], spots: &[&Spot], report: &mut Report) {
-    let gaps = gaps::gaps(routes);
-    for gap in gaps.iter().take(GAPS_TOLD) {
-        let (guard, open) = (&routes[gap.guard], &routes[gap.open]);
-        let keys: Vec<String> =
-            gaps::missing(guard, open).into_iter().map(|key| format!("`{key}`")).collect();
-        let why = if gap.is_first { "it is asked first" } else { "it takes what the other one leaves" };
+    let open = gaps::by_open_route(&gaps::gaps(routes), routes);
+    for gaps in open.iter().take(OPEN_TOLD) {
+        let Some(first) = gaps.first() else { continue };
+        let guards: Vec<String> = gaps
+            .iter()
+            .take(GUARDS_TOLD)
+            .map(|gap| {
+                let (guard, open) = (&routes[gap.guard], &routes[gap.open]);
+                let missing = gaps::missing(guard, open);
+                let keys: Vec<String> = missing.into_iter().map(|key| format!("`{key}`")).collect();
+                let origin = &spots[gap.guard].origin;
+                format!("{} ({origin}) protects by {}", quoted(&guard.name), keys.join(" and "))
+            })
+            .collect();
+        let more = match gaps.len().saturating_sub(GUARDS_TOLD) {
+            0 => String::new(),
+            1 => ", and 1 more route protects".to_owned(),
+            more => format!(", and {more} more routes protect"),
+        };
+        let firsts = gaps.iter().filter(|gap| gap.is_first).count();
+        let why = match (firsts, gaps.len()) {
+            (0, 1) => "it takes what the other one leaves",
+            (0, _) => "it takes what the others leave",
+            (firsts, all) if firsts == all => "it is asked first",
+            _ => "it is asked first, or takes what the others leave",
+        };
+        let name = quoted(&routes[first.open].name);
         let message = format!(
-            "the route {} gets requests for what {} ({}) protects by {}, and has none itself: {why}",
-            quoted(&open.name),
-            quoted(&guard.name),
-            spots[gap.guard].origin,
-            keys.join(" and ")
+            "the route {name} gets requests for what {}{more}, and has none itself: {why}",
+            guards.join(", ")
         );
-        report.warn(spots[gap.open], &message);
+        report.warn(spots[first.open], &message);
     }
-    if let (Some(more), Some(first)) =
-        (gaps.len().checked_sub(GAPS_TOLD).filter(|more| *more > 0), gaps.first())
-    {
-        report.warn(spots[first.open], &format!("and {more} more ways around routes that protect"));
+    let rest = open.get(OPEN_TOLD..).unwrap_or_default();
+    if let Some(first) = rest.first().and_then(|gaps| gaps.first()) {
+        let more = match rest.len() {
+            1 => "and 1 more route gets around routes that protect".to_owned(),
+            more => format!("and {more} more routes get around routes that protect"),
+        };
+        report.warn(spots[first.open], &more);
     }
 }
 

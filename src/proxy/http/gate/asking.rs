@@ -26,3 +26,11 @@ pub struct Asking<'a> {
     /// What backends are told about the client.
     pub about: About<'a>,
 }
+
+impl Asking<'_> {
+    /// As whom the client counts: by the address that the connection comes from where nobody knows its own.
+    #[must_use]
+    pub fn counted(&self) -> Option<IpAddr> {
+        self.client.or(self.sender.peer)
+    }
+}

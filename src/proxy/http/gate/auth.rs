@@ -25,7 +25,7 @@ pub async fn auth<E: Edge>(
 ) -> Result<Authenticated, AuthRefusal> {
     match (&rule.config.kind, &rule.asked) {
         (AuthKind::Basic(config), _) => {
-            let from = (asking.head, asking.client);
+            let from = (asking.head, asking.counted());
             basic::basic(config, &rule.passwords, from, edge).await.map_err(AuthRefusal::Denial)
         }
         (AuthKind::Jwt(config), _) => {

@@ -29,9 +29,10 @@ impl Denial {
         Denial { cause, status: Some(own::status_of(cause)), lines }
     }
 
-    /// That of a client that an access list does not let in.
+    /// That of a client that an access list does not let in; it is counted there.
     #[must_use]
     pub fn by_address(rule: &AddressRule) -> Denial {
+        rule.count_refusal();
         Denial { cause: Cause::AccessDenied, status: rule.list.status, lines: Vec::new() }
     }
 

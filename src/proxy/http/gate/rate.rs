@@ -18,7 +18,8 @@ use super::Denial;
 pub struct Asker<'a> {
     /// The request.
     pub head: &'a Head,
-    /// Its client, as trusted proxies tell it.
+    /// Its client, as trusted proxies tell it; where they don't, the proxy that the connection comes from, so that all of those share a
+    /// bucket and nobody gets a new one by hiding.
     pub client: Option<IpAddr>,
     /// Who that is; `None`: nobody has asked, or it has no name.
     pub user: Option<&'a str>,

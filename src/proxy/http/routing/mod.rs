@@ -67,7 +67,7 @@ pub fn let_through(
     if let Some(denied) = denied(listener, route, sender, client) {
         return Err(Box::new(Denial::by_address(denied.rule)));
     }
-    let asker = Asker { head, client, user: None };
+    let asker = Asker { head, client: client.or(sender.peer), user: None };
     rate::of_anybody(route, &asker, false, record.head_read, &ctx.cells.rates)
 }
 
@@ -112,7 +112,7 @@ pub fn routed<'a>(from: Wayfarer<'a>, known: Option<&'a Route>, record: &Record)
         return Routed::Deny(Box::new(Denial::by_address(denied.rule)), Some(way));
     }
     if !route.rates.is_empty() {
-        let asker = Asker { head, client, user: None };
+        let asker = Asker { head, client: client.or(sender.peer), user: None };
         let is_asked = route.auth.is_some();
         if let Err(denial) = rate::of_anybody(route, &asker, is_asked, record.head_read, &ctx.cells.rates) {
             return Routed::Deny(denial, Some(Way::new(from, route, path, client, record)));

@@ -30,8 +30,8 @@ pub async fn protected<'a, E: Edge>(
             if let Some(user) = &authenticated.user {
                 recording.by(user);
             }
-            let asker =
-                Asker { head: asking.head, client: asking.client, user: authenticated.user.as_deref() };
+            let (client, user) = (asking.counted(), authenticated.user.as_deref());
+            let asker = Asker { head: asking.head, client, user };
             let counted = rate::of_user(way.route, &asker, now(), &asking.ctx.cells.rates);
             way.admit(authenticated);
             match counted {
