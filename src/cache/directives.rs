@@ -43,7 +43,7 @@ pub struct AnswerDirectives {
     pub private: bool,
     /// `no-cache` without names of fields.
     pub no_cache: bool,
-    /// `private` or `no-cache` names fields: see [`names_field`].
+    /// `private` or `no-cache` names fields: see `names_field`.
     pub names_fields: bool,
     /// `public`.
     pub public: bool,

@@ -46,7 +46,7 @@ pub struct Space {
 
 /// Serves one request.
 ///
-/// What few requests need is put [`aside`], so that the others carry neither its size nor its steps about.
+/// What few requests need is put `aside`, so that the others carry neither its size nor its steps about.
 pub async fn exchange<E: Edge>(
     request: &IncomingRequest<'_>,
     edge: &mut E,

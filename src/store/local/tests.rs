@@ -71,8 +71,8 @@ fn a_torn_tail_is_cut_and_what_follows_is_kept() {
     assert_eq!((kept.records, kept.torn), (records(&["one", "three"]), 0));
 }
 
-#[test]
-fn a_damaged_line_is_left_out_and_its_file_is_kept_aside() {
+/// A folder whose journal has two lines, one of which is not what was written; its path and its text.
+fn damaged(line: &str, other: &str) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let mut first = store(folder.path());
     first.load().expect("read");
@@ -80,8 +80,14 @@ fn a_damaged_line_is_left_out_and_its_file_is_kept_aside() {
     first.append(b"two").expect("kept");
     drop(first);
     let path = folder.path().join(JOURNAL);
-    let text = std::fs::read_to_string(&path).expect("text").replace("one", "0ne");
+    let text = std::fs::read_to_string(&path).expect("text").replace(line, other);
     std::fs::write(&path, &text).expect("written");
+    (folder, text)
+}
+
+#[test]
+fn a_damaged_line_is_left_out_and_its_file_is_kept_aside() {
+    let (folder, text) = damaged("one", "0ne");
     let kept = store(folder.path()).load().expect("read");
     assert_eq!((kept.records, kept.damaged), (records(&["two"]), 1));
     assert_eq!(std::fs::read_to_string(folder.path().join("overlay.journal.damaged")).expect("there"), text);
@@ -90,15 +96,7 @@ fn a_damaged_line_is_left_out_and_its_file_is_kept_aside() {
 
 #[test]
 fn a_last_line_that_has_its_end_is_damaged_and_not_torn() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut first = store(folder.path());
-    first.load().expect("read");
-    first.append(b"one").expect("kept");
-    first.append(b"two").expect("kept");
-    drop(first);
-    let path = folder.path().join(JOURNAL);
-    let text = std::fs::read_to_string(&path).expect("text").replace("two", "tw0");
-    std::fs::write(&path, &text).expect("written");
+    let (folder, text) = damaged("two", "tw0");
     let kept = store(folder.path()).load().expect("read");
     assert_eq!((kept.records, kept.damaged, kept.torn), (records(&["one"]), 1, 0));
     assert_eq!(std::fs::read_to_string(folder.path().join("overlay.journal.damaged")).expect("there"), text);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use ipnet::IpNet;
 
+use super::given::given;
 use super::named::{self, RuleKind};
 use crate::config::edit::Fix;
 use crate::config::error::{Wrong, quoted};
@@ -137,18 +138,6 @@ fn of_section(
         deny_file: deny_file?,
         status: status?,
     })
-}
-
-/// What a key says that may be absent; `None` outside: its fault has been reported.
-fn given<T>(
-    entry: Option<&Entry>,
-    reader: &mut Reader<'_>,
-    read: impl FnOnce(&Entry, &mut Reader<'_>) -> Option<Written<T>>,
-) -> Option<Option<Written<T>>> {
-    match entry {
-        Some(entry) => read(entry, reader).map(Some),
-        None => Some(None),
-    }
 }
 
 fn file(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<PathBuf>> {
