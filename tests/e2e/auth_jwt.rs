@@ -107,7 +107,8 @@ fn whoever_shows_no_good_token_gets_401_and_is_told_why() {
         (
             format!(
                 "Authorization: Bearer {head}.{claims}.{}\r\n",
-                signature.chars().rev().collect::<String>()
+                // Well-formed, by the same key, and of another token.
+                token("elsewhere").rsplit_once('.').unwrap().1
             ),
             "token_signature",
             "Bearer error=\"invalid_token\"",

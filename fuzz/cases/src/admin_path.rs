@@ -14,7 +14,29 @@ pub fn admin_path(bytes: &[u8]) {
                 assert_eq!(route.values(path.strip_suffix('/').unwrap_or(path)), Some(values));
             }
             Led::NotSo(allowed) => assert!(!allowed.is_empty() && !allowed.contains(&method)),
-            Led::Nowhere(problem) => assert!(problem.status == 404 && problem.detail.len() < 2_000),
+            Led::Nowhere(problem) => {
+                let status = if path.split('/').all(is_encoded) { 404 } else { 400 };
+                assert!(problem.status == status && problem.detail.len() < 2_000);
+            }
         }
     }
+}
+
+/// Whether two digits stand behind each `%`, and UTF-8 behind them.
+fn is_encoded(segment: &str) -> bool {
+    let mut decoded = Vec::new();
+    let mut rest = segment.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        if *first != b'%' {
+            decoded.push(*first);
+            rest = behind;
+            continue;
+        }
+        let digits = behind.get(..2).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+        let byte = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        let Some(byte) = byte.and_then(|digits| u8::from_str_radix(digits, 16).ok()) else { return false };
+        decoded.push(byte);
+        rest = &behind[2..];
+    }
+    std::str::from_utf8(&decoded).is_ok()
 }
