@@ -28,7 +28,7 @@ enum Ending {
 struct Seldom<'a> {
     /// Who the client has shown to be.
     user: Option<Box<str>>,
-    /// For whom a trusted proxy has sent it, and where it is listed for that one.
+    /// As near as a trusted proxy tells who has sent it, and where it is listed for that client.
     listed: Option<(IpAddr, Option<ProxiedRequest<'a>>)>,
 }
 
@@ -67,16 +67,18 @@ impl<'a> Recording<'a> {
         self.seldom.get_or_insert_default().user = Some(user.into());
     }
 
-    /// Lists it, until it is written down, as one that a trusted proxy has sent for `client`.
+    /// Lists it, until it is written down, as one that a trusted proxy has sent for `client`, if it tells for whom. `nearest`: the client, or
+    /// the proxy that does not tell it.
     #[cold]
-    pub fn list(&mut self, client: IpAddr) {
-        self.seldom.get_or_insert_default().listed = Some((client, self.ctx.blocked.list(client)));
+    pub fn list(&mut self, nearest: IpAddr, client: Option<IpAddr>) {
+        let listed = client.and_then(|client| self.ctx.blocked.list(client));
+        self.seldom.get_or_insert_default().listed = Some((nearest, listed));
     }
 
-    /// For whom it is listed.
+    /// The client for whom a trusted proxy has sent it, or the proxy that does not tell it.
     #[must_use]
-    pub fn listed_for(&self) -> Option<IpAddr> {
-        self.seldom.as_ref()?.listed.as_ref().map(|(client, _)| *client)
+    pub fn nearest(&self) -> Option<IpAddr> {
+        self.seldom.as_ref()?.listed.as_ref().map(|(nearest, _)| *nearest)
     }
 
     /// Notes how it ended.

@@ -75,22 +75,29 @@ fn parameter<'a>(query: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 /// The address of the client. `None`: nobody knows it. The connection is one of a unix socket, or a trusted proxy says that it comes from
 /// somebody else and not from whom, in words that can be read: the address of that proxy would be a lie.
 pub fn client(head: &Head, sender: Sender, trusts: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
-    let nearest = nearest(head, sender, trusts);
-    nearest.address.filter(|_| nearest.is_client)
+    nearest(head, sender, trusts).client()
 }
 
 /// As near to a client as one gets.
-struct Nearest {
+pub struct Nearest {
     /// The client's address, or that of the proxy that does not tell it.
-    address: Option<IpAddr>,
+    pub address: Option<IpAddr>,
     /// It is the client's.
     is_client: bool,
+}
+
+impl Nearest {
+    /// The address, if it is the client's.
+    #[must_use]
+    pub fn client(&self) -> Option<IpAddr> {
+        self.address.filter(|_| self.is_client)
+    }
 }
 
 /// Follows what trusted proxies say from right to left, from the nearest proxy on, up to the first address that is not a trusted
 /// proxy's own: what stands left of it anybody may have written. It ends as well where a proxy does not tell: then nobody behind it can
 /// be asked.
-fn nearest(head: &Head, sender: Sender, trusts: impl Fn(IpAddr) -> bool) -> Nearest {
+pub fn nearest(head: &Head, sender: Sender, trusts: impl Fn(IpAddr) -> bool) -> Nearest {
     let Sender { mut peer, trusted, kind } = sender;
     let fields = match kind {
         Forwarded::Rfc7239 => [HeaderField::Forwarded, HeaderField::XForwardedFor],

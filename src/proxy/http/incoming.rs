@@ -75,7 +75,7 @@ impl<'a> IncomingRequest<'a> {
     ) -> Option<u64> {
         // Nobody need look a second time for whom a trusted proxy speaks.
         let told =
-            recording.listed_for().map(|client| Sender { peer: Some(client), trusted: false, ..*sender });
+            recording.nearest().map(|nearest| Sender { peer: Some(nearest), trusted: false, ..*sender });
         let sender = told.unwrap_or(*sender);
         hash_key(&rules.hash_key, way.asked(self.head), sender, |address| self.listener.trusts(address))
     }

@@ -4,7 +4,7 @@ use crate::message::{Cause, Head};
 use crate::proxy::WorkerCtx;
 use crate::proxy::http::after::After;
 use crate::proxy::http::edge::Edge;
-use crate::proxy::http::hash_key::{Sender, client};
+use crate::proxy::http::hash_key::{Sender, nearest};
 use crate::proxy::http::routing::answers::refuse;
 use crate::proxy::recording::Recording;
 use crate::snapshot::Listener;
@@ -32,11 +32,12 @@ fn is_kept_out_behind<'a>(
     sender: &Sender,
     recording: &mut Recording<'a>,
 ) -> bool {
-    let Some(client) = client(head, *sender, |address| listener.trusts(address)) else { return false };
-    let is_out = ctx.blocked.refusal(Some(client)).is_some();
-    if !is_out {
+    let nearest = nearest(head, *sender, |address| listener.trusts(address));
+    let client = nearest.client();
+    let is_out = client.is_some_and(|client| ctx.blocked.refusal(Some(client)).is_some());
+    if let (false, Some(address)) = (is_out, nearest.address) {
         // In the same turn of the event loop: an order to cut comes before the question, or finds it listed.
-        recording.list(client);
+        recording.list(address, client);
     }
     is_out
 }
