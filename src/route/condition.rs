@@ -1,12 +1,16 @@
 //! Conditions of routes beside host and path.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
 
-use crate::config::model::route::{CertificateMatch, FieldMatch, FieldTest, RouteMatch};
+use crate::config::model::RouteConfig;
+use crate::config::model::route::{CertificateMatch, FieldMatch, FieldTest, PathPattern, RouteMatch};
 use crate::message::cookie::cookies;
 use crate::tls::CertificateFacts;
 
 use super::Asked;
+use super::keys::small;
 use super::path_form::escaped;
 
 /// A condition of a route.
@@ -28,6 +32,28 @@ pub enum RouteCondition<'r> {
     Client,
     /// On the client's certificate.
     Certificate,
+}
+
+/// The conditions of all routes beside host and path, each of them once, and of each route which ones it has, from 1; 0: none.
+#[must_use]
+pub(super) fn shared(routes: &[Arc<RouteConfig>]) -> (Vec<RouteMatch>, Vec<u32>) {
+    let mut all: Vec<RouteMatch> = Vec::new();
+    // What is written differently differs; whether what is written alike is alike is looked at.
+    let mut written: HashMap<String, u32> = HashMap::new();
+    let of_each = routes.iter().map(|route| {
+        if route.matches.conditions() == 0 {
+            return 0;
+        }
+        let bare = RouteMatch { hosts: Vec::new(), path: PathPattern::Any, ..route.matches.clone() };
+        let number = written.entry(format!("{bare:?}")).or_insert(0);
+        if *number == 0 || all[*number as usize - 1] != bare {
+            all.push(bare);
+            *number = small(all.len());
+        }
+        *number
+    });
+    let of_each = of_each.collect();
+    (all, of_each)
 }
 
 /// Whether all conditions but those on host and path hold.

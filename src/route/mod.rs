@@ -7,6 +7,7 @@
 mod asked;
 pub mod condition;
 mod edits;
+mod expressions;
 mod facts;
 mod host;
 mod keys;
@@ -24,13 +25,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::config::model::RouteConfig;
-use crate::config::model::route::PathPattern;
+use crate::config::model::route::{PathPattern, RouteMatch};
 
 pub use asked::Asked;
 pub use edits::LineEdits;
 pub use facts::{Groups, TextFacts};
 use host::{HostKey, Hosts};
 use path_form::PathFault;
+use paths::Listed;
 pub use rewrite::rewrite;
 
 /// The number of the router that was made last.
@@ -44,8 +46,10 @@ pub struct Router {
     routes: Vec<Arc<RouteConfig>>,
     /// Of each `order` those with it, the lowest first, and at the end those without.
     ranks: Vec<Hosts>,
+    /// What has to hold beside host and path, each of it once: many hosts have the same, and what was just looked at is near.
+    conditions: Vec<RouteMatch>,
     /// What a request is taken to ask for whose host no route names.
-    default_host: Option<HostKey>,
+    default_host: Option<HostKey<'static>>,
 }
 
 impl Router {
@@ -56,11 +60,13 @@ impl Router {
         for (place, route) in routes.iter().enumerate() {
             ranks.entry(route.order.map_or(u64::MAX, u64::from)).or_default().push(place);
         }
+        let (conditions, of_each) = condition::shared(routes);
         Router {
             number: LAST.fetch_add(1, Ordering::Relaxed) + 1,
-            ranks: ranks.values().map(|places| Hosts::new(routes, places)).collect(),
+            ranks: ranks.values().map(|places| Hosts::new(routes, places, &of_each)).collect(),
+            conditions,
             routes: routes.to_vec(),
-            default_host: default_host.and_then(|host| HostKey::of(host.as_bytes())),
+            default_host: default_host.and_then(|host| Some(HostKey::of(host.as_bytes())?.kept())),
         }
     }
 
@@ -103,11 +109,11 @@ impl Router {
     }
 
     /// What is compared of its host.
-    fn host(&self, asked: &Asked<'_>) -> Option<HostKey> {
+    fn host<'a>(&'a self, asked: &Asked<'a>) -> Option<HostKey<'a>> {
         let host = HostKey::of(asked.head.authority());
-        let is_named = |host: &HostKey| self.ranks.iter().any(|rank| rank.names(host));
+        let is_named = |host: &HostKey<'_>| self.ranks.iter().any(|rank| rank.names(host));
         match &self.default_host {
-            Some(default) => host.filter(is_named).or_else(|| Some(default.clone())),
+            Some(default) => host.filter(is_named).or_else(|| Some(default.borrowed())),
             None => host,
         }
     }
@@ -115,13 +121,15 @@ impl Router {
     /// `before`: gets the routes whose conditions beside host and path are asked; becomes `None` if they are too many.
     fn nearest(
         &self,
-        host: Option<&HostKey>,
+        host: Option<&HostKey<'_>>,
         asked: &Asked<'_>,
         before: &mut Option<PlacesAsked>,
     ) -> Option<usize> {
-        let mut takes = |place: usize| {
-            *before = before.and_then(|before| before.and(place));
-            condition::holds(&self.routes[place].matches, asked)
+        let mut takes = |listed: Listed| {
+            // One without conditions is not even looked at.
+            let Some(at) = listed.conditions.checked_sub(1) else { return true };
+            *before = before.and_then(|before| before.and(listed.place));
+            condition::holds(&self.conditions[at as usize], asked)
         };
         self.ranks.iter().find_map(|rank| rank.find(host, asked.path, &mut takes))
     }
@@ -131,7 +139,7 @@ impl Router {
     fn only(
         &self,
         place: usize,
-        host: Option<&HostKey>,
+        host: Option<&HostKey<'_>>,
         asked: &Asked<'_>,
     ) -> Result<Option<usize>, PathFault> {
         let spelled = match &self.routes[place].matches.path {
@@ -182,12 +190,12 @@ impl PlacesAsked {
     #[cfg(test)]
     #[must_use]
     pub fn of(places: &[usize]) -> PlacesAsked {
-        places.iter().fold(PlacesAsked::NONE, |asked, place| asked.and(*place).unwrap_or(asked))
+        places.iter().fold(PlacesAsked::NONE, |asked, &place| asked.and(keys::small(place)).unwrap_or(asked))
     }
 
     /// These and one more; `None`: there is no room for it.
-    fn and(mut self, place: usize) -> Option<PlacesAsked> {
-        *self.places.get_mut(usize::from(self.count))? = u32::try_from(place).ok()?;
+    fn and(mut self, place: u32) -> Option<PlacesAsked> {
+        *self.places.get_mut(usize::from(self.count))? = place;
         self.count += 1;
         Some(self)
     }

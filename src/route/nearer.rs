@@ -35,11 +35,11 @@ impl Router {
             if bar.as_ref().is_some_and(|bar| rank >= *bar) {
                 continue;
             }
-            let alone = Hosts::new(&self.routes, &[place]);
+            let alone = Hosts::new(&self.routes, &[place], &[]);
             let of_host =
                 route.matches.hosts.is_empty() || host.as_ref().is_some_and(|host| alone.names(host));
             let of_path =
-                Hosts::new(&[anywhere(route)], &[0]).find(None, asked.path, &mut |_| true).is_some();
+                Hosts::new(&[anywhere(route)], &[0], &[]).find(None, asked.path, &mut |_| true).is_some();
             let rest = condition::unmet(&route.matches, asked);
             let failed = [
                 (!of_host).then_some(RouteCondition::Host),
@@ -63,7 +63,7 @@ impl Router {
         let fits = |pattern: &&HostPattern| {
             let mut one = RouteConfig::catch_all("");
             one.matches.hosts = vec![(*pattern).clone()];
-            host.is_some_and(|host| Hosts::new(&[Arc::new(one)], &[0]).names(host))
+            host.is_some_and(|host| Hosts::new(&[Arc::new(one)], &[0], &[]).names(host))
         };
         let nearest = |pattern: &HostPattern| {
             let base = if pattern.is_suffix { 2 * pattern.name.len() } else { usize::MAX / 2 };

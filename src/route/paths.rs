@@ -1,201 +1,260 @@
-//! Routes of one host, by path.
+//! Routes by host and path.
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-
-use regex::bytes::{RegexSet, RegexSetBuilder};
 
 use crate::config::model::RouteConfig;
 use crate::config::model::route::{PathPattern, RouteMatch};
 
-use super::keys::KeyMap;
-
-/// Bytes that the expressions of one host may take when they are tried together; more are tried one by one.
-const TOGETHER: usize = 64 << 20;
+use super::expressions::Expressions;
+use super::keys::{KeyTable, small};
 
 /// A route among others of its path.
 #[derive(Clone, Copy, Debug)]
-struct Listed {
-    place: usize,
-    /// Whether it must be asked if it takes a request: one without conditions is not even looked at.
-    has_conditions: bool,
+pub(super) struct Listed {
+    /// Its place among all routes.
+    pub(super) place: u32,
+    /// Which conditions must hold beside those on host and path, from 1; 0: none. Routes with the same ones have the same number.
+    pub(super) conditions: u32,
 }
 
-impl Listed {
-    fn takes(self, takes: &mut dyn FnMut(usize) -> bool) -> bool {
-        !self.has_conditions || takes(self.place)
-    }
-}
-
-/// Letters that a path begins with in which an expression finds anything; as many of them as fit.
+/// Neighbours among the routes of a host, counted from its first.
 #[derive(Clone, Copy, Debug, Default)]
-struct Start {
-    letters: [u8; 7],
-    count: u8,
+struct Run {
+    first: u32,
+    count: u32,
 }
 
-impl Start {
-    fn of(expression: &str) -> Start {
-        let mut start = Start::default();
-        let Some(rest) = expression.strip_prefix('^').filter(|rest| !rest.contains('|')) else {
-            return start;
-        };
-        let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'_');
-        let mut count = rest.bytes().take_while(is_letter).count();
-        // What may come several times, or never, is no letter that must be there.
-        if matches!(rest.as_bytes().get(count), Some(b'?' | b'*' | b'+' | b'{')) {
-            count -= 1.min(count);
-        }
-        for (letter, byte) in start.letters.iter_mut().zip(rest.bytes().take(count)) {
-            *letter = byte;
-            start.count += 1;
-        }
-        start
-    }
-
-    fn begins(self, path: &[u8]) -> bool {
-        path.starts_with(&self.letters[..usize::from(self.count)])
-    }
+/// What a route of a host says of the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Kind {
+    Exact,
+    Expression,
+    Prefix,
+    Any,
 }
 
-/// Routes of one host, by path. Those of one path stand in the order in which they are asked.
+/// Routes by the number of their host and by path. Those of one path stand in the order in which they are asked.
+///
+/// Where many hosts have the same paths and conditions, as the customers of a platform do, they share all but the places of their
+/// routes: what is near because one of them was just asked for is near for all.
 #[derive(Debug, Default)]
 pub(super) struct Paths {
-    exact: KeyMap<Vec<Listed>>,
-    /// Of each expression.
-    starts: Vec<Start>,
-    expressions: Vec<Listed>,
-    together: Option<RegexSet>,
-    alone: Vec<regex::bytes::Regex>,
-    root: Node,
-    any: Vec<Listed>,
+    hosts: Box<[HostPaths]>,
+    /// Places among all routes, those of one host side by side.
+    places: Box<[u32]>,
+    layouts: Vec<Layout>,
+    /// Exact paths, and prefixes without a `/` at the end, of all layouts.
+    table: KeyTable<Run>,
+    /// Those of each route, the routes of one layout side by side.
+    conditions: Vec<u32>,
+    expressions: Vec<Expressions>,
 }
 
-/// A segment of prefixes: what lies below it, and whose prefix ends here.
+/// Where what a host has is found.
+#[derive(Clone, Copy, Debug, Default)]
+struct HostPaths {
+    layout: u32,
+    /// Where its routes begin among the places.
+    first: u32,
+}
+
+/// What of the paths of a host is not in the table, and what is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Layout {
+    /// Where its routes begin among the conditions.
+    first: u32,
+    /// How many segments the longest of its prefixes has.
+    deepest: u16,
+    has_exact: bool,
+    /// Which of the lists of expressions is its own.
+    expressions: u32,
+    /// Of each of those expressions the route.
+    by_expression: Run,
+    /// Those with the prefix `/`.
+    root: Run,
+    any: Run,
+}
+
+/// Routes of hosts while they are put together.
 #[derive(Debug, Default)]
-struct Node {
-    below: KeyMap<Node>,
-    here: Vec<Listed>,
+pub(super) struct PathsAdded<'r> {
+    by_host: BTreeMap<u32, BTreeMap<(Kind, &'r str), Vec<Listed>>>,
+}
+
+/// What hosts have to have in common to share a layout: kinds, texts, and conditions.
+type LayoutKey<'r> = Vec<(Kind, &'r str, u32)>;
+
+impl<'r> PathsAdded<'r> {
+    /// Adds a route of this host, which comes behind all that are there.
+    pub(super) fn add(&mut self, host: u32, matches: &'r RouteMatch, listed: Listed) {
+        let (kind, text) = match &matches.path {
+            PathPattern::Any => (Kind::Any, ""),
+            PathPattern::Exact(path) => (Kind::Exact, path.as_str()),
+            PathPattern::Prefix(prefix) => (Kind::Prefix, prefix.trim_end_matches('/')),
+            PathPattern::Regex(_) => (Kind::Expression, ""),
+        };
+        self.by_host.entry(host).or_default().entry((kind, text)).or_default().push(listed);
+    }
+
+    /// All of them, once all are there. `hosts`: how many there are.
+    #[must_use]
+    pub(super) fn finish(mut self, routes: &'r [Arc<RouteConfig>], hosts: u32) -> Paths {
+        let mut paths = Paths::default();
+        let (mut places, mut keys) = (Vec::new(), Vec::new());
+        let mut known: HashMap<LayoutKey<'r>, u32> = HashMap::new();
+        let matches = |one: &Listed| &routes[one.place as usize].matches;
+        let expression = |one: &Listed| match &matches(one).path {
+            PathPattern::Regex(regex) => Some(regex),
+            PathPattern::Any | PathPattern::Exact(_) | PathPattern::Prefix(_) => None,
+        };
+        let laid = (0..hosts).map(|host| {
+            let mut by_path = self.by_host.remove(&host).unwrap_or_default();
+            for ((kind, _), listed) in &mut by_path {
+                // Expressions stay in the order of the file.
+                if *kind != Kind::Expression {
+                    listed.sort_by_key(|one| std::cmp::Reverse(matches(one).conditions()));
+                }
+            }
+            let all = by_path.iter().flat_map(|(key, listed)| listed.iter().map(move |one| (key, one)));
+            let first = small(places.len());
+            places.extend(all.clone().map(|(_, one)| one.place));
+            let key = all.clone().map(|((kind, text), one)| {
+                (*kind, expression(one).map_or(*text, regex::bytes::Regex::as_str), one.conditions)
+            });
+            let next = small(paths.layouts.len());
+            let layout = *known.entry(key.collect()).or_insert(next);
+            if layout == next {
+                let mut layout = Layout { first: small(paths.conditions.len()), ..Layout::default() };
+                paths.conditions.extend(all.map(|(_, one)| one.conditions));
+                let mut end = 0;
+                for ((kind, text), listed) in &by_path {
+                    let run = Run { first: end, count: small(listed.len()) };
+                    end += run.count;
+                    match kind {
+                        Kind::Exact => {
+                            layout.has_exact = true;
+                            keys.push((owner(next, Kind::Exact), text.as_bytes(), run));
+                        }
+                        Kind::Expression => {
+                            layout.by_expression = run;
+                            layout.expressions = small(paths.expressions.len());
+                            let regexes = listed.iter().filter_map(expression).cloned();
+                            paths.expressions.push(Expressions::new(regexes.collect()));
+                        }
+                        Kind::Prefix if text.is_empty() => layout.root = run,
+                        Kind::Prefix => {
+                            let segments = memchr::memchr_iter(b'/', text.as_bytes()).count();
+                            layout.deepest = layout.deepest.max(u16::try_from(segments).unwrap_or(u16::MAX));
+                            keys.push((owner(next, Kind::Prefix), text.as_bytes(), run));
+                        }
+                        Kind::Any => layout.any = run,
+                    }
+                }
+                paths.layouts.push(layout);
+            }
+            HostPaths { layout, first }
+        });
+        paths.hosts = laid.collect();
+        paths.places = places.into();
+        paths.table = KeyTable::new(keys.into_iter());
+        paths
+    }
+}
+
+/// Who has the exact paths or the prefixes of a layout in the table.
+fn owner(layout: u32, kind: Kind) -> u32 {
+    layout << 1 | u32::from(kind == Kind::Exact)
+}
+
+/// The routes of one host.
+struct OfHost<'a> {
+    of: &'a Layout,
+    number: u32,
+    conditions: &'a [u32],
+    places: &'a [u32],
+}
+
+impl OfHost<'_> {
+    /// The route at this place among those of the host.
+    #[inline]
+    fn listed(&self, at: u32) -> Option<Listed> {
+        let at = at as usize;
+        Some(Listed { place: *self.places.get(at)?, conditions: *self.conditions.get(at)? })
+    }
+
+    /// The first of a run that `takes` the request.
+    #[inline]
+    fn first(&self, run: Run, takes: &mut dyn FnMut(Listed) -> bool) -> Option<usize> {
+        let mut all = (run.first..run.first + run.count).filter_map(|at| self.listed(at));
+        all.find(|listed| takes(*listed)).map(|listed| listed.place as usize)
+    }
 }
 
 impl Paths {
-    /// Adds the route at `place`, which comes behind all that are there.
-    pub(super) fn add(&mut self, matches: &RouteMatch, place: usize) {
-        let listed = Listed { place, has_conditions: matches.conditions() > 0 };
-        match &matches.path {
-            PathPattern::Any => self.any.push(listed),
-            PathPattern::Exact(path) => self.exact.entry(path.as_bytes().into()).or_default().push(listed),
-            PathPattern::Prefix(prefix) => {
-                let below = prefix.trim_end_matches('/').strip_prefix('/');
-                let segments = below.into_iter().flat_map(|below| below.split('/'));
-                let node = segments.fold(&mut self.root, |node, segment| {
-                    node.below.entry(segment.as_bytes().into()).or_default()
-                });
-                node.here.push(listed);
-            }
-            PathPattern::Regex(_) => self.expressions.push(listed),
-        }
-    }
-
-    /// Puts those of one path in order, once all are there.
-    pub(super) fn finish(&mut self, routes: &[Arc<RouteConfig>]) {
-        let sort = |all: &mut Vec<Listed>| {
-            all.sort_by_key(|listed| std::cmp::Reverse(routes[listed.place].matches.conditions()));
-        };
-        self.exact.values_mut().for_each(sort);
-        sort(&mut self.any);
-        self.root.each(&sort);
-        let regexes = self.expressions.iter().filter_map(|listed| match &routes[listed.place].matches.path {
-            PathPattern::Regex(regex) => Some(regex.clone()),
-            _ => None,
-        });
-        self.alone = regexes.collect();
-        self.starts = self.alone.iter().map(|regex| Start::of(regex.as_str())).collect();
-        if self.alone.len() > 1 {
-            let texts = self.alone.iter().map(regex::bytes::Regex::as_str);
-            self.together = RegexSetBuilder::new(texts).size_limit(TOGETHER).build().ok();
-        }
-    }
-
-    /// The nearest route that `takes` the request.
+    /// The nearest route of this host that `takes` the request, by its place.
     #[must_use]
-    pub(super) fn find(&self, path: &[u8], takes: &mut dyn FnMut(usize) -> bool) -> Option<usize> {
-        let first = |all: &[Listed], takes: &mut dyn FnMut(usize) -> bool| {
-            all.iter().find(|listed| listed.takes(takes)).map(|listed| listed.place)
-        };
-        if let Some(found) = self.exact.get(path).and_then(|places| first(places, takes)) {
+    pub(super) fn find(
+        &self,
+        host: u32,
+        path: &[u8],
+        takes: &mut dyn FnMut(Listed) -> bool,
+    ) -> Option<usize> {
+        let &HostPaths { layout: number, first } = self.hosts.get(host as usize)?;
+        let of = self.layouts.get(number as usize)?;
+        let conditions = self.conditions.get(of.first as usize..)?;
+        let host = OfHost { of, number, conditions, places: self.places.get(first as usize..)? };
+        if of.has_exact
+            && let Some(run) = self.table.get(owner(number, Kind::Exact), path)
+            && let Some(found) = host.first(run, takes)
+        {
             return Some(found);
         }
-        if let Some(found) = self.expression(path, takes) {
+        if let Some(found) = self.by_expression(&host, path, takes) {
             return Some(found);
         }
-        let segments = path.strip_prefix(b"/");
-        let by_prefix = match segments {
-            Some(segments) => self.root.find(Some(segments), takes),
-            None if path == b"*" => first(&self.root.here, takes),
-            None => None,
+        let by_prefix = match path {
+            [b'/', ..] => self.by_prefix(&host, path, takes),
+            b"*" => host.first(of.root, takes),
+            _ => None,
         };
-        by_prefix.or_else(|| first(&self.any, takes))
+        by_prefix.or_else(|| host.first(of.any, takes))
     }
 
-    fn expression(&self, path: &[u8], takes: &mut dyn FnMut(usize) -> bool) -> Option<usize> {
-        if !self.starts.iter().any(|start| start.begins(path)) {
+    fn by_expression(
+        &self,
+        host: &OfHost<'_>,
+        path: &[u8],
+        takes: &mut dyn FnMut(Listed) -> bool,
+    ) -> Option<usize> {
+        let run = host.of.by_expression;
+        if run.count == 0 {
             return None;
         }
-        let found = match &self.together {
-            // In the order of the file.
-            Some(set) => {
-                set.matches(path).into_iter().map(|at| self.expressions[at]).find(|one| one.takes(takes))
-            }
-            None => {
-                let all = self.alone.iter().zip(&self.expressions).map(|(regex, one)| (regex, *one));
-                let mut found = all.filter(|(regex, _)| regex.is_match(path));
-                found.find(|(_, one)| one.takes(takes)).map(|(_, one)| one)
-            }
+        let listed = |at: usize| host.listed(run.first + small(at));
+        let expressions = self.expressions.get(host.of.expressions as usize)?;
+        let at = expressions.find(path, |at| listed(at).is_some_and(&mut *takes))?;
+        listed(at).map(|listed| listed.place as usize)
+    }
+
+    /// The route with the longest prefix that takes it. Looks for as many as prefixes have segments, not as paths do.
+    fn by_prefix(
+        &self,
+        host: &OfHost<'_>,
+        path: &[u8],
+        takes: &mut dyn FnMut(Listed) -> bool,
+    ) -> Option<usize> {
+        let mut end = match usize::from(host.of.deepest).checked_sub(1) {
+            Some(last) => memchr::memchr_iter(b'/', &path[1..]).nth(last).map_or(path.len(), |at| at + 1),
+            None => 0,
         };
-        found.map(|one| one.place)
-    }
-}
-
-impl Node {
-    fn each(&mut self, sort: &impl Fn(&mut Vec<Listed>)) {
-        sort(&mut self.here);
-        self.below.values_mut().for_each(|node| node.each(sort));
-    }
-
-    /// The route with the longest prefix that takes it; `rest`: what of the path comes below this node. Goes as deep as prefixes do,
-    /// not as paths do.
-    fn find(&self, rest: Option<&[u8]>, takes: &mut dyn FnMut(usize) -> bool) -> Option<usize> {
-        let below = rest.filter(|_| !self.below.is_empty()).and_then(|rest| {
-            let end = memchr::memchr(b'/', rest);
-            let node = self.below.get(&rest[..end.unwrap_or(rest.len())])?;
-            node.find(end.map(|end| &rest[end + 1..]), takes)
-        });
-        below.or_else(|| self.here.iter().find(|listed| listed.takes(takes)).map(|listed| listed.place))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_expression_is_left_out_where_a_path_begins_otherwise() {
-        for (expression, start) in [
-            ("^/v[0-9]+/", "/v"),
-            ("^/api/users/[0-9]", "/api/us"),
-            ("^/ab?", "/a"),
-            ("^/ab+", "/a"),
-            ("^/ab*c", "/a"),
-            ("^/ab{0}", "/a"),
-            ("^/a|b", ""),
-            ("(?i)^/a", ""),
-            ("^(/a)", ""),
-            ("/a", ""),
-            ("^", ""),
-            ("^?", ""),
-        ] {
-            let found = Start::of(expression);
-            assert_eq!(found.letters[..usize::from(found.count)], *start.as_bytes(), "{expression}");
+        while end > 0 {
+            let run = self.table.get(owner(host.number, Kind::Prefix), &path[..end]);
+            if let Some(found) = run.and_then(|run| host.first(run, takes)) {
+                return Some(found);
+            }
+            end = memchr::memrchr(b'/', &path[..end]).unwrap_or(0);
         }
+        host.first(host.of.root, takes)
     }
 }
