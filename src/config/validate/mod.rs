@@ -166,6 +166,7 @@ pub(super) fn accept(
         log_level,
         log_format,
         trusted_proxies,
+        cache_store: super::model::cache::CacheStoreConfig::default(),
         tests,
     };
     (config, rules.into())

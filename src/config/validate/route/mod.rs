@@ -222,6 +222,8 @@ fn accept(raw: &RawRoute, targets: &HashMap<&str, Protocol>, report: &mut Report
         rewrite,
         headers,
         mirror: None,
+        cache: None,
+        compress: None,
         own,
     };
     if let Field::Given(written) = &raw.mirror {
