@@ -6,10 +6,12 @@
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::hash::RandomState;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::access::jwt::VerifiedTokens;
 use crate::message::{ListenerId, TargetId};
 use crate::net::prompt::Promptness;
 use crate::net::wall::wall_start;
@@ -64,6 +66,8 @@ pub struct WorkerCtx {
     pub tunnels: Tunnels,
     /// Routes that its requests were on lately.
     pub recent_routes: RecentRoutes,
+    /// Tokens of its requests whose signatures were good lately.
+    pub verified_tokens: VerifiedTokens,
     /// Who is kept out at run time.
     pub blocked: BlockedClients,
     /// Where requests wait to be begun.
@@ -170,6 +174,7 @@ impl WorkerCtx {
             outgoing: HeadBuffers::default(),
             job_futures: JobFutures::default(),
             recent_routes: RecentRoutes::default(),
+            verified_tokens: VerifiedTokens::new(RandomState::new()),
             tunnels: Tunnels::new(&ticker),
             blocked: BlockedClients::default(),
             request_queue: RequestQueue::default(),
