@@ -240,7 +240,7 @@ impl Cause {
     pub const fn ends_connection(self) -> bool {
         match self {
             Cause::NoRoute
-                | Cause::OnlyIfCached
+            | Cause::OnlyIfCached
             | Cause::AccessDenied
             | Cause::Blocked
             | Cause::RateLimited
