@@ -10,10 +10,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::cache::QueryRule;
+use crate::cache::store::Store;
 use crate::message::{ListenerId, TargetId};
 use crate::net::prompt::Promptness;
 use crate::net::wall::wall_start;
 use crate::net::{FreeList, Ticker, now};
+use crate::proxy::http::cached::CacheScratch;
 use crate::snapshot::{Listener, Snapshot};
 use crate::targets::{BudgetShare, Chance};
 use crate::telemetry::access_log::{Handle, Names, WallStart};
@@ -64,6 +67,10 @@ pub struct WorkerCtx {
     pub tunnels: Tunnels,
     /// Routes that its requests were on lately.
     pub recent_routes: RecentRoutes,
+    /// What is stored of answers.
+    pub store: Arc<Store>,
+    /// Memory for looking there.
+    pub cache_scratch: CacheScratch,
     /// Who is kept out at run time.
     pub blocked: BlockedClients,
     /// Where requests wait to be begun.
@@ -158,7 +165,7 @@ impl WorkerCtx {
         log: Option<Handle>,
         raw_relay: bool,
     ) -> Rc<WorkerCtx> {
-        let ticker = Ticker::new();
+        let (ticker, store) = (Ticker::new(), Arc::clone(&snapshot.store));
         let mut listeners = Vec::new();
         place(&mut listeners, &snapshot.listeners);
         Rc::new(WorkerCtx {
@@ -170,6 +177,8 @@ impl WorkerCtx {
             outgoing: HeadBuffers::default(),
             job_futures: JobFutures::default(),
             recent_routes: RecentRoutes::default(),
+            store,
+            cache_scratch: CacheScratch::default(),
             tunnels: Tunnels::new(&ticker),
             blocked: BlockedClients::default(),
             request_queue: RequestQueue::default(),
@@ -190,6 +199,11 @@ impl WorkerCtx {
     #[inline]
     pub fn with_names<T>(&self, use_them: impl FnOnce(&Names) -> T) -> T {
         use_them(&self.snapshot.borrow().names)
+    }
+
+    /// The rules about queries that routes of the config in force have for their caches.
+    pub fn with_cache_queries<T>(&self, use_them: impl FnOnce(&[QueryRule]) -> T) -> T {
+        use_them(&self.snapshot.borrow().cache_queries)
     }
 
     /// A listener under the config in force; `None`: it has none of that number.
