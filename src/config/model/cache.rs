@@ -1,5 +1,6 @@
 //! Caching and compression, in the accepted form.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// How much is kept for all routes together.
@@ -75,6 +76,16 @@ pub struct CompressPolicy {
     pub cookies: bool,
 }
 
+impl Default for CompressPolicy {
+    fn default() -> CompressPolicy {
+        CompressPolicy {
+            codings: Coding::ALL.map(|coding| (coding, coding.usual_level())).to_vec(),
+            at_least: 1 << 10,
+            cookies: false,
+        }
+    }
+}
+
 /// A way to compress a body (RFC 9110 §8.4.1, RFC 7932, RFC 8878).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Coding {
@@ -89,6 +100,30 @@ pub enum Coding {
 impl Coding {
     /// All of them, the one first that is preferred where a client likes them alike.
     pub const ALL: [Coding; 3] = [Coding::Zstd, Coding::Brotli, Coding::Gzip];
+
+    /// Each with the name that it has in a config file.
+    pub const NAMED: &'static [(&'static str, Coding)] =
+        &[("zstd", Coding::Zstd), ("br", Coding::Brotli), ("gzip", Coding::Gzip)];
+
+    /// The levels that it has: the higher, the shorter and the slower.
+    #[must_use]
+    pub const fn levels(self) -> RangeInclusive<u32> {
+        match self {
+            Coding::Zstd => 1..=19,
+            Coding::Brotli => 0..=11,
+            Coding::Gzip => 1..=9,
+        }
+    }
+
+    /// The level where nobody says another one.
+    #[must_use]
+    pub const fn usual_level(self) -> u32 {
+        match self {
+            Coding::Zstd => 3,
+            Coding::Brotli => 4,
+            Coding::Gzip => 6,
+        }
+    }
 
     /// What it is called in lines.
     #[must_use]
