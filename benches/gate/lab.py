@@ -20,7 +20,7 @@ class Scenario:
     """What is sent, and how many requests each of the two runs of a counter has."""
 
     def __init__(
-        self, name, client=(), backend=(), tls=False, routes=0, limited=False, guarded=False,
+        self, name, client=(), backend=(), tls=False, routes=0, limited=False, guarded=False, cache="",
         instructions=(2_000, 8_000), calls=(320, 1_920),
     ):
         self.name = name
@@ -30,6 +30,7 @@ class Scenario:
         self.routes = routes
         self.limited = limited or guarded
         self.guarded = guarded
+        self.cache = cache
         # Multiples of 16, the connections: the last wave is as full as the others.
         self.instructions = instructions
         self.calls = calls
@@ -43,6 +44,9 @@ SCENARIOS = [
     Scenario("limited", routes=100, limited=True),
     Scenario("tls-routes", tls=True, routes=100),
     Scenario("guarded", tls=True, routes=100, guarded=True),
+    Scenario("past", routes=10, cache="{ttl: off}"),
+    Scenario("hit", routes=10, cache="{ttl: 1h}"),
+    Scenario("64k-hit", routes=10, cache="{ttl: 1h}", backend=["--body", "65536"]),
     Scenario("64k", client=["--body", "65536"], backend=["--body", "65536"]),
 ]
 
@@ -101,9 +105,10 @@ def routes(scenario):
     limit = ", rate_limit: counted" if scenario.limited else ""
     lists = ", access: {deny: [203.0.113.0/24]}" if scenario.guarded else ""
     robots = [', client_cert: {subject: "*CN=robot*"}'] if scenario.guarded else []
+    cache = f", cache: {scenario.cache}" if scenario.cache else ""
     conditions = [*robots, ""]
     return "\n".join(
-        route.format(host, path, condition, limit + lists) for host in hosts for path in paths for condition in conditions
+        route.format(host, path, condition, limit + lists + cache) for host in hosts for path in paths for condition in conditions
     )
 
 

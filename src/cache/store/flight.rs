@@ -6,9 +6,10 @@
 //!    too, all others are told why.
 //! 2. A lead ends what it has begun, on every way out of it: a flight whose lead is gone is open, over, or vacant, and then all who follow
 //!    have been woken. Who waits is woken by every change.
-//! 3. Only what is listed may be kept: a purge takes flights off the list of their URL, under the lock under which an object is kept. So
+//! 3. A vacant flight stays listed, so that whoever comes leads on as well as whoever waits.
+//! 4. Only what is listed may be kept: a purge takes flights off the list of their URL, under the lock under which an object is kept. So
 //!    what was asked for before a purge is not found after it.
-//! 4. Nobody holds a lock while waiting.
+//! 5. Nobody holds a lock while waiting.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -94,14 +95,25 @@ impl Flight {
         }
     }
 
-    /// Its lead has failed before its head was there.
-    pub(super) fn fail(&self, cause: Cause) {
-        let failed = {
+    /// Its lead has failed before its head was there. Gives whether somebody waits who may lead on.
+    pub(super) fn fail(&self, cause: Cause) -> bool {
+        let may_go_on = {
             let mut state = self.lock();
             state.failed += 1;
-            state.failed
+            state.failed < MOST_FAILED && state.waiting.iter().any(Option::is_some)
         };
-        self.set(if failed < MOST_FAILED { Stage::Vacant } else { Stage::Failed(cause) });
+        self.set(if may_go_on { Stage::Vacant } else { Stage::Failed(cause) });
+        may_go_on
+    }
+
+    /// Takes the place of a lead that has failed. False: there is none to be taken.
+    pub(super) fn take_over(&self) -> bool {
+        let mut state = self.lock();
+        let is_vacant = matches!(state.stage, Stage::Vacant);
+        if is_vacant {
+            state.stage = Stage::Asking;
+        }
+        is_vacant
     }
 }
 

@@ -16,6 +16,7 @@ mod body;
 mod filling;
 mod flight;
 mod object;
+mod purges;
 #[cfg(test)]
 mod tests;
 
@@ -37,6 +38,8 @@ pub use filling::{Filling, FillingReader, Part};
 use flight::Stage;
 pub use flight::{Flight, Follower, Landed};
 pub use object::{Object, ObjectBody};
+use purges::Purges;
+pub use purges::{PurgeKind, PurgeOf};
 
 /// Shards of what is under way.
 const SHARDS: usize = 64;
@@ -57,8 +60,7 @@ pub struct Store {
     under_way: Box<[Mutex<HashMap<u128, Vec<Arc<Flight>>>>]>,
     /// Until when answers to these keys are taken for such as are not stored.
     alone: Cache<u128, Tick>,
-    /// How many purges there were.
-    purges: AtomicU64,
+    purges: Purges,
     /// Bytes of the largest body that is kept.
     most: AtomicU64,
 }
@@ -132,7 +134,7 @@ impl Store {
             table: Cache::with_options(options, Weights, hasher(), DefaultLifecycle::default()),
             under_way: (0..SHARDS).map(|_| Mutex::default()).collect(),
             alone: Cache::new(MOST_REMEMBERED),
-            purges: AtomicU64::new(0),
+            purges: Purges::default(),
             most: AtomicU64::new(most),
         }
     }
@@ -151,10 +153,10 @@ impl Store {
         self.most.load(Ordering::Relaxed)
     }
 
-    /// How many purges there were: asked for before an answer is.
+    /// How many purges of more than a URL there were: asked for before an answer is.
     #[must_use]
     pub fn purges(&self) -> u64 {
-        self.purges.load(Ordering::Acquire)
+        self.purges.latest()
     }
 
     /// Bytes that are kept.
@@ -169,12 +171,28 @@ impl Store {
         let Some(of) = found else { return Lookup::Nothing };
         let mut is_other = false;
         for object in of.objects.iter().rev().filter(|object| object.key() == key) {
-            if fits(object) {
+            if !self.is_gone(object) && fits(object) {
                 return Lookup::Object(Arc::clone(object));
             }
             is_other = true;
         }
         if is_other { Lookup::OtherVariant } else { Lookup::Nothing }
+    }
+
+    /// Whether an object was purged. One that is only to be stale is so from now on.
+    fn is_gone(&self, object: &Object) -> bool {
+        let latest = self.purges.latest();
+        if object.is_checked(latest) {
+            return false;
+        }
+        let verdict = self.purges.verdict(object.purges, object.key().url(), &object.answer.tags);
+        match verdict {
+            Some(PurgeKind::Hard) => return true,
+            Some(PurgeKind::Soft) => object.spoil(),
+            None => {}
+        }
+        object.note_checked(latest);
+        false
     }
 
     /// For somebody who has found nothing, or nothing that may be used as it is. `fits`: whether an answer is for this request.
@@ -195,6 +213,9 @@ impl Store {
             match flight.stage() {
                 Stage::Asking => return Entrance::Follow(Follower::new(Arc::clone(flight))),
                 Stage::Open(object) if fits(&object) => return Entrance::Join(object),
+                Stage::Vacant if flight.take_over() => {
+                    return Entrance::Lead(self.lead(Arc::clone(flight), place));
+                }
                 Stage::Open(_) | Stage::Vacant | Stage::Alone | Stage::Failed(_) => {}
             }
         }
@@ -218,7 +239,13 @@ impl Store {
     #[must_use]
     pub fn lead_on(self: &Arc<Store>, follower: &Follower, key: &CacheKey) -> Lead {
         let (place, flight) = (key.url_hash(self.secret), Arc::clone(follower.flight()));
-        self.shard(place).entry(place).or_default().push(Arc::clone(&flight));
+        let mut shard = self.shard(place);
+        let listed = shard.entry(place).or_default();
+        // A purge may have taken it off: what comes now was asked for after that.
+        if !listed.iter().any(|other| Arc::ptr_eq(other, &flight)) {
+            listed.push(Arc::clone(&flight));
+        }
+        drop(shard);
         self.lead(flight, place)
     }
 
@@ -226,12 +253,12 @@ impl Store {
         Lead { store: Arc::clone(self), flight, place, is_open: false, is_over: false }
     }
 
-    /// Puts an object in the place of the one that it replaces, as the answer of a request which was begun when there had been
-    /// `purges`; not if there was another one since.
-    pub fn replace(&self, object: Arc<Object>) {
+    /// Puts an object in the place of `before`, if that is still there.
+    pub fn replace(&self, before: &Arc<Object>, object: Arc<Object>) {
         let place = object.key().url_hash(self.secret);
         let shard = self.shard(place);
-        if object.purges == self.purges() {
+        let of = self.table.get(&place);
+        if of.is_some_and(|of| of.objects.iter().any(|other| Arc::ptr_eq(other, before))) {
             self.put(place, object);
         }
         drop(shard);
@@ -268,23 +295,32 @@ impl Store {
         drop(shard);
     }
 
-    /// Takes out all that is stored under a URL, and all that is under way for it: what is asked for from now on is asked for anew. `url`:
-    /// what [`url_key`](super::url_key) makes of it. Tells how many objects there were.
-    pub fn purge_url(&self, url: &[u8]) -> usize {
+    /// Takes out all that is stored under a URL, or declares it stale; and all that is under way for it: what is asked for from now on is
+    /// asked for anew. `url`: what [`url_key`](super::url_key) makes of it. Tells how many objects there were.
+    pub fn purge_url(&self, url: &[u8], kind: PurgeKind) -> usize {
         let place = CacheKey::hash_of_url(url, self.secret);
         let mut shard = self.shard(place);
         shard.remove(&place);
-        self.table.remove(&place).map_or(0, |(_, of)| of.objects.len())
+        let of = match kind {
+            PurgeKind::Hard => self.table.remove(&place).map(|(_, of)| of),
+            PurgeKind::Soft => self.table.get(&place),
+        };
+        let Some(of) = of else { return 0 };
+        if kind == PurgeKind::Soft {
+            of.objects.iter().for_each(|object| object.spoil());
+        }
+        of.objects.len()
     }
 
-    /// Takes out everything.
-    pub fn purge_all(&self) {
-        // What is begun from now on counts; what was begun before is not kept.
-        self.purges.fetch_add(1, Ordering::AcqRel);
-        for shard in &self.under_way {
-            shard.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    /// Takes out what has this tag, or whose URL begins so, or everything; or declares it stale. It costs the same however much that is.
+    /// Nobody who asks from now on gets it, nor what is under way.
+    pub fn purge(&self, of: PurgeOf, kind: PurgeKind) {
+        let is_all = of == PurgeOf::All && kind == PurgeKind::Hard;
+        self.purges.note(of, kind);
+        if is_all {
+            // Its memory is wanted back.
+            self.table.clear();
         }
-        self.table.clear();
     }
 
     fn shard(&self, place: u128) -> MutexGuard<'_, HashMap<u128, Vec<Arc<Flight>>>> {
@@ -309,7 +345,8 @@ impl Lead {
     pub fn keep(mut self, object: Arc<Object>) {
         {
             let mut shard = self.store.shard(self.place);
-            if self.unlist(&mut shard) && self.flight.purges == self.store.purges() {
+            // Whether it was purged by more than its URL is seen when somebody wants it.
+            if self.unlist(&mut shard) {
                 self.store.put(self.place, Arc::clone(&object));
             }
         }
@@ -331,9 +368,11 @@ impl Lead {
     }
 
     fn give_up(&mut self, cause: Cause) {
-        self.unlist(&mut self.store.shard(self.place));
+        let mut shard = self.store.shard(self.place);
         self.is_over = true;
-        self.flight.fail(cause);
+        if !self.flight.fail(cause) {
+            self.unlist(&mut shard);
+        }
     }
 
     fn end(&mut self, stage: Stage) {

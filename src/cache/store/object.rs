@@ -25,6 +25,8 @@ pub struct Object {
     /// How many purges there had been when it was asked for.
     pub(super) purges: u64,
     spoilt: AtomicBool,
+    /// The number of the latest purge with which it was compared.
+    checked: AtomicU64,
     /// When a client last had it asked for again though it was fresh.
     reloaded: AtomicU64,
 }
@@ -42,8 +44,8 @@ impl Object {
     /// One. `purges`: how many there had been when it was asked for.
     #[must_use]
     pub fn new(key: CacheKey, answer: Arc<Storable>, body: ObjectBody, purges: u64) -> Object {
-        let (spoilt, reloaded) = (AtomicBool::new(false), AtomicU64::new(0));
-        Object { key, answer, body, purges, spoilt, reloaded }
+        let (spoilt, checked) = (AtomicBool::new(false), AtomicU64::new(purges));
+        Object { key, answer, body, purges, spoilt, checked, reloaded: AtomicU64::new(0) }
     }
 
     /// Its key.
@@ -70,6 +72,16 @@ impl Object {
     /// Declares it stale.
     pub fn spoil(&self) {
         self.spoilt.store(true, Ordering::Release);
+    }
+
+    /// Whether it was compared with the purge of this number.
+    #[inline]
+    pub(super) fn is_checked(&self, latest: u64) -> bool {
+        self.checked.load(Ordering::Acquire) >= latest
+    }
+
+    pub(super) fn note_checked(&self, latest: u64) {
+        self.checked.fetch_max(latest, Ordering::AcqRel);
     }
 
     /// Whether a client may have it asked for again now though it is fresh: `most` times a second.

@@ -26,6 +26,7 @@ fn object(path: &str, version: u64, purges: u64) -> Arc<Object> {
     let client = CacheRequest::read(&request, false).expect("it is about the cache");
     let mut answer = Head::answer(200);
     answer.push(b"Cache-Control", b"max-age=100");
+    answer.push(b"Cache-Tag", b"every");
     let arrival = Arrival { asked: Tick(1), came: Tick(2), date: 1_800_000_000 };
     let asked = AskedBy { client: &client, sent: &request, known: KnownClient::No };
     let storable = may_store(&asked, &answer, &CacheRules::default(), &arrival).expect("it may");
@@ -144,12 +145,13 @@ proptest! {
                     let path = format!("/{number}");
                     latest += 1;
                     versions.insert(path.clone(), latest);
-                    store.purge_url(key(&path).url());
+                    store.purge_url(key(&path).url(), PurgeKind::Hard);
                 }
                 Step::All => {
                     latest += 1;
+                    let of = [PurgeOf::All, PurgeOf::Prefix(b"pa\0/"[..].into()), PurgeOf::Tag(b"every"[..].into())];
                     (0..3).for_each(|number| { versions.insert(format!("/{number}"), latest); });
-                    store.purge_all();
+                    store.purge(of[latest as usize % 3].clone(), PurgeKind::Hard);
                 }
             }
         }
@@ -267,10 +269,30 @@ fn what_is_kept_is_bounded() {
     let store = Arc::new(Store::new(7, 1 << 20, 1 << 20));
     for number in 0..5_000 {
         let path = format!("/{number}");
-        store.replace(object(&path, number, 0));
+        let Entrance::Lead(lead) = store.enter(&key(&path), |_| true, Tick(3)) else { panic!("{path}") };
+        lead.keep(object(&path, number, 0));
     }
     assert!(store.bytes() <= 1 << 20, "{}", store.bytes());
     assert!(store.bytes() > 1 << 19, "{}", store.bytes());
     store.resize(1 << 19, 1 << 16);
     assert!(store.bytes() <= 1 << 19 && store.most() == 1 << 16);
+}
+
+#[test]
+fn what_is_purged_softly_is_stale() {
+    let store = store();
+    let put = |path: &str| store.solo(&key(path)).keep(object(path, 1, store.purges()));
+    let find = |path: &str| match store.find(&key(path), |_| true) {
+        Lookup::Object(object) => object.freshness().is_fresh(Tick(3)),
+        other => panic!("{other:?}"),
+    };
+    ["/a", "/b", "/c"].into_iter().for_each(put);
+    store.purge(PurgeOf::Prefix(b"pa\0/a"[..].into()), PurgeKind::Soft);
+    assert_eq!((find("/a"), find("/b")), (false, true));
+    assert_eq!(store.purge_url(key("/b").url(), PurgeKind::Soft), 1);
+    assert_eq!((find("/b"), find("/c")), (false, true));
+    store.purge(PurgeOf::Tag(b"every"[..].into()), PurgeKind::Soft);
+    assert!(!find("/c"));
+    put("/c");
+    assert!(find("/c"));
 }

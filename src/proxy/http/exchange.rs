@@ -19,12 +19,13 @@ use crate::targets::Outcome;
 
 use super::after::After;
 use super::answer_body::AnswerBody;
-use super::cached::ask::{Given, Origin as _};
+use super::cached::ask::Given;
 use super::cached::change::invalidate;
 use super::cached::{self, Asking, Begun, Cacheable};
 use super::call::Call;
 use super::edge::{Edge, Unsent};
 use super::forward::errand::Errand;
+use super::forward::forward;
 use super::gate::blocked::is_kept_out;
 use super::incoming::says_https;
 use super::reply::Reply;
@@ -98,7 +99,10 @@ pub async fn exchange<E: Edge>(
     let mut errand =
         Errand { request, way: &way, destination, sender, body, edge: &mut *edge, recording: &mut recording };
     let given = match &route.cache {
-        None => errand.forward(way.head(head), answer).await.map(Given::Call),
+        None => {
+            let lent = errand.lend();
+            forward(&mut errand.forwarding(&lent, way.head(head), answer)).await.map(Given::Call)
+        }
         Some(cache) => match begin_cached(&errand, cache, answer) {
             Begun::Served(stored) => Ok(Given::Body(stored)),
             Begun::Refused(cause) => Err(cause),

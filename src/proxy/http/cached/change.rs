@@ -1,5 +1,6 @@
 //! What changes things makes what is stored of them invalid (RFC 9111 §4.4).
 
+use crate::cache::store::PurgeKind;
 use crate::cache::{invalidated, invalidates, url_key};
 use crate::message::Head;
 use crate::proxy::http::hash_key::Sender;
@@ -25,7 +26,7 @@ pub fn invalidate(
     let purge = |path: &[u8]| {
         ctx.with_cache_queries(|queries| {
             for query in queries {
-                ctx.store.purge_url(&url_key(is_https, authority, path, query));
+                ctx.store.purge_url(&url_key(is_https, authority, path, query), PurgeKind::Hard);
             }
         });
     };

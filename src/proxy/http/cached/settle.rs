@@ -231,7 +231,7 @@ fn note_head(
     match head_effect(&asked_by, &object.answer.head, body.length(), answer, rules, &arrival(asked)) {
         HeadEffect::Updated(storable) => {
             let updated = Object::new(key.clone(), Arc::from(storable), object.body.clone(), object.purges());
-            store.replace(Arc::new(updated));
+            store.replace(&object, Arc::new(updated));
         }
         HeadEffect::Stale => object.spoil(),
         HeadEffect::Nothing => {}

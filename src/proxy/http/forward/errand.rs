@@ -1,11 +1,14 @@
 //! A request that has its way: whoever wants an answer from its target gets it here.
 
 use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::message::{Cause, Head};
 use crate::proxy::http::cached::ask::Origin;
 use crate::proxy::http::call::Call;
+use crate::proxy::http::client::Secured;
 use crate::proxy::http::edge::Edge;
 use crate::proxy::http::hash_key::Sender;
 use crate::proxy::http::identity;
@@ -15,6 +18,7 @@ use crate::proxy::http::routing::way::Way;
 use crate::proxy::http::sticky;
 use crate::proxy::recording::Recording;
 use crate::snapshot::Destination;
+use crate::targets::Backend;
 
 use super::forward;
 use super::forwarding::{Effort, Forwarding};
@@ -37,17 +41,37 @@ pub struct Errand<'x, 'a, E> {
     pub recording: &'x mut Recording<'a>,
 }
 
-impl<E: Edge> Origin for Errand<'_, '_, E> {
-    async fn forward(&mut self, head: &Head, answer: &mut Head) -> Result<Box<Call>, Cause> {
+/// What a request that is forwarded lends from.
+pub struct Lent<'a> {
+    secured: Option<Rc<Secured>>,
+    cookie: Option<&'a Arc<Backend>>,
+    own: Option<Arc<Backend>>,
+}
+
+impl<'a, E: Edge> Errand<'_, 'a, E> {
+    /// What it lends from while it is forwarded.
+    #[inline(always)]
+    pub fn lend(&self) -> Lent<'a> {
+        let Destination { target, .. } = self.destination;
+        let cookie = sticky::pin(target, self.request.head);
+        let owner = self.edge.owner().and_then(Cell::get);
+        let own = owner.and_then(|owner| identity::pin(&self.request.ctx.pool, target, owner, cookie));
+        Lent { secured: self.edge.secured(), cookie, own }
+    }
+
+    /// It, ready to be forwarded with this head. The head of its answer will be in `answer`.
+    #[inline(always)]
+    pub fn forwarding<'f>(
+        &'f mut self,
+        lent: &'f Lent<'a>,
+        head: &'f Head,
+        answer: &'f mut Head,
+    ) -> Forwarding<'f, E> {
         let &mut Errand { request, way, destination, sender, body, .. } = self;
         let Destination { target, rules } = destination;
         let &IncomingRequest { ctx, listener, head: came, .. } = request;
         let is_hashed = target.config.balance.algorithm.is_hash();
-        let secured = self.edge.secured();
-        let cookie = sticky::pin(target, came);
-        let owner = self.edge.owner().and_then(Cell::get);
-        let own = owner.and_then(|owner| identity::pin(&ctx.pool, target, owner, cookie));
-        let mut forwarding = Forwarding {
+        Forwarding {
             ctx,
             target,
             rules,
@@ -56,15 +80,21 @@ impl<E: Edge> Origin for Errand<'_, '_, E> {
             head,
             body,
             key: if is_hashed { request.key(rules, way, sender, self.recording) } else { None },
-            pin: own.as_ref().or(cookie),
+            pin: lent.own.as_ref().or(lent.cookie),
             upgrade: wanted_upgrade(came, &rules.upgrade),
-            about: about(listener, came, sender, secured.as_deref(), self.recording.record.id),
+            about: about(listener, came, sender, lent.secured.as_deref(), self.recording.record.id),
             edits: way.request_edits(),
             answer,
             record: &mut *self.recording.record,
             effort: Effort::default(),
-        };
-        forward(&mut forwarding).await
+        }
+    }
+}
+
+impl<E: Edge> Origin for Errand<'_, '_, E> {
+    async fn forward(&mut self, head: &Head, answer: &mut Head) -> Result<Box<Call>, Cause> {
+        let lent = self.lend();
+        forward(&mut self.forwarding(&lent, head, answer)).await
     }
 
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
