@@ -144,15 +144,12 @@ impl<A: Address> Ranges<A> {
     }
 
     fn verdict(&self, address: A) -> Option<NetworkVerdict> {
-        let ahead = |starts: &[A]| starts.partition_point(|start| *start <= address);
-        let begin = match self.samples.len() {
-            // Most lists are that short.
-            0 | 1 => 0,
-            _ => ahead(&self.samples).checked_sub(1)? * STRIDE,
-        };
-        let end = self.starts.len().min(begin + STRIDE);
-        let inside = ahead(self.starts.get(begin..end)?).checked_sub(1)?;
-        *self.verdicts.get(begin + inside)?
+        let sample = self.samples.partition_point(|start| *start <= address).checked_sub(1)?;
+        let begin = sample * STRIDE;
+        let block = &self.starts[begin..self.starts.len().min(begin + STRIDE)];
+        // The first of the block is the sample, which is not behind the address.
+        let inside = block.partition_point(|start| *start <= address).saturating_sub(1);
+        self.verdicts[begin + inside]
     }
 
     fn bytes(&self) -> usize {

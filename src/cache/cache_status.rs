@@ -1,5 +1,8 @@
 //! The line `Cache-Status` (RFC 9211): what the cache did for one answer.
 
+use crate::tick::Tick;
+
+use super::freshness::Freshness;
 use super::rules::WhyNot;
 
 /// Why a request went on to the backend (RFC 9211 §2.2).
@@ -50,6 +53,12 @@ pub struct CacheStatus {
 }
 
 impl CacheStatus {
+    /// That of an answer out of the cache.
+    #[must_use]
+    pub fn hit(freshness: &Freshness, now: Tick) -> CacheStatus {
+        CacheStatus { ttl: Some(freshness.seconds_left(now)), ..CacheStatus::default() }
+    }
+
     /// Appends the value of the line. It has no key of an object: that is nobody's business.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"evenkeel");

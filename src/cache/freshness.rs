@@ -99,6 +99,13 @@ impl Freshness {
         self.age(now).saturating_sub(self.lifetime)
     }
 
+    /// For how many seconds it is still fresh; below zero: for how many it has been stale.
+    #[must_use]
+    pub fn seconds_left(&self, now: Tick) -> i64 {
+        let seconds = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
+        if self.is_fresh(now) { seconds(self.left(now)) } else { -seconds(self.stale_for(now)) }
+    }
+
     /// Whether it is fresh: its age is below its lifetime (RFC 9111 §4.2).
     #[must_use]
     pub fn is_fresh(&self, now: Tick) -> bool {

@@ -117,7 +117,13 @@ impl CacheKey {
     /// Where all keys of its URL are found.
     #[must_use]
     pub fn url_hash(&self, secret: u64) -> u128 {
-        xxh3_128_with_seed(self.url(), secret)
+        CacheKey::hash_of_url(self.url(), secret)
+    }
+
+    /// The same of what [`url_key`] makes of a URL.
+    #[must_use]
+    pub fn hash_of_url(url: &[u8], secret: u64) -> u128 {
+        xxh3_128_with_seed(url, secret)
     }
 }
 

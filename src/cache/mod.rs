@@ -31,6 +31,7 @@ mod preconditions;
 mod range;
 mod request;
 mod rules;
+pub mod store;
 mod storing;
 mod structured;
 mod using;

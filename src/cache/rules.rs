@@ -72,6 +72,10 @@ pub enum WhyNot {
     VaryStar,
     /// The answer doesn't say how long it is fresh, and the route doesn't either.
     SaysNothing,
+    /// Only the origin may judge what the client asks (`If-Match`, or a part of what is still coming).
+    Precondition,
+    /// Its body is larger than what is kept.
+    TooLarge,
     /// It would be stale at once, and there is nothing by which it could be asked for again.
     Stale,
 }
@@ -88,6 +92,7 @@ impl WhyNot {
                 | WhyNot::Authorization
                 | WhyNot::KnownClient
                 | WhyNot::Cookie
+                | WhyNot::Precondition
         )
     }
 
@@ -107,6 +112,8 @@ impl WhyNot {
             WhyNot::Cookie => "cookie",
             WhyNot::VaryStar => "vary_star",
             WhyNot::SaysNothing => "says_nothing",
+            WhyNot::Precondition => "precondition",
+            WhyNot::TooLarge => "too_large",
             WhyNot::Stale => "stale",
         }
     }

@@ -11,7 +11,7 @@ pub(super) mod status;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::builder::{BoolishValueParser, PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Args as ClapArgs, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
@@ -266,15 +266,19 @@ pub(super) struct Settings {
     /// How events look [default: text]
     #[arg(long, value_name = "FORMAT", value_parser = Proposed(|| names(EventFormat::ALL)))]
     log_format: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true", value_parser = not_yet)]
-    cache_enabled: Option<String>,
-    #[arg(long, hide = true, value_parser = not_yet)]
-    cache_timeout_in_seconds: Option<String>,
-}
-
-/// Flags of features that are not there are refused by name: ignoring them would promise what is not done.
-fn not_yet(_: &str) -> Result<String, String> {
-    Err("not supported yet: this version does not cache answers".to_owned())
+    /// Answer from what is stored, on the listeners of targets [default: false]
+    #[arg(
+        long,
+        value_name = "true|false",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        value_parser = BoolishValueParser::new()
+    )]
+    cache_enabled: Option<bool>,
+    /// Seconds for which answers are stored that say nothing about it, with `--cache-enabled` [default: 10]
+    #[arg(long, value_name = "SECONDS")]
+    cache_timeout_in_seconds: Option<u64>,
 }
 
 fn names<T>(table: &[(&'static str, T)]) -> Vec<&'static str> {
@@ -324,6 +328,8 @@ impl Settings {
             health_path: self.health_path.clone(),
             health_interval: self.health_check_frequency_in_seconds,
             health_fall: self.health_check_max_retries,
+            cache_enabled: self.cache_enabled,
+            cache_ttl: self.cache_timeout_in_seconds,
             workers: self.workers,
             log_level: self.log_level.clone(),
             log_format: self.log_format.clone(),

@@ -89,6 +89,7 @@ pub(super) fn understood(
         };
         *word = meant.into();
     }
+    attach_truth(&mut words);
     let is_foreign = |word: &OsString| ELSEWHERE_OPTIONS.iter().any(|(other, _)| word == other);
     let has_options = |(at, pair): (usize, &[OsString])| {
         let [before, word] = pair else { return false };
@@ -202,6 +203,18 @@ fn first_word(words: &[OsString]) -> Option<usize> {
     None
 }
 
+/// `--cache-enabled true` as one word: without a value it is one too, and what comes next may be a file.
+fn attach_truth(words: &mut Vec<OsString>) {
+    const TRUTHS: &[&str] = &["true", "false", "on", "off", "yes", "no", "1", "0"];
+    let is_truth = |word: &OsString| word.to_str().is_some_and(|word| TRUTHS.contains(&word));
+    let found = words.windows(2).position(|pair| pair[0] == "--cache-enabled" && is_truth(&pair[1]));
+    if let Some(at) = found {
+        let value = words.remove(at + 1);
+        words[at].push("=");
+        words[at].push(value);
+    }
+}
+
 /// Whether the next word belongs to this option.
 fn has_value(option: &str, next: Option<&OsString>) -> bool {
     let is_attached = option.contains('=') || (!option.starts_with("--") && option.len() > 2);
@@ -235,6 +248,9 @@ mod tests {
             ("validate f.yaml", "check f.yaml"),
             ("-t -c f.yaml", "check -c f.yaml"),
             ("-c f.yaml -t", "check -c f.yaml"),
+            ("--cache-enabled f.yaml", "--cache-enabled f.yaml"),
+            ("--cache-enabled false f.yaml", "--cache-enabled=false f.yaml"),
+            ("--cache-enabled on check f.yaml", "check --cache-enabled=on f.yaml"),
             ("-f f.yaml", "-c f.yaml"),
             ("--conf=f.yaml", "-c f.yaml"),
             ("--file f.yaml check", "check -c f.yaml"),

@@ -1,40 +1,7 @@
 //! What a client accepts (RFC 9110 §12.5.3).
 
+use crate::config::model::cache::Coding;
 use crate::message::{Head, tokens, weighted};
-
-/// A way to compress a body (RFC 9110 §8.4.1, RFC 7932, RFC 8878).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Coding {
-    /// `zstd`, with a window that every client must be able to hold: 8 MiB (RFC 9659).
-    Zstd,
-    /// `br`.
-    Brotli,
-    /// `gzip`.
-    Gzip,
-}
-
-impl Coding {
-    /// All of them, the one first that is preferred where a client likes them alike.
-    pub const ALL: [Coding; 3] = [Coding::Zstd, Coding::Brotli, Coding::Gzip];
-
-    /// What it is called in lines.
-    #[must_use]
-    pub const fn token(self) -> &'static str {
-        match self {
-            Coding::Zstd => "zstd",
-            Coding::Brotli => "br",
-            Coding::Gzip => "gzip",
-        }
-    }
-
-    /// The coding that `name` spells, in any case.
-    #[must_use]
-    pub fn of(name: &[u8]) -> Option<Coding> {
-        // RFC 9110 §8.4.1.3.
-        let name = if name.eq_ignore_ascii_case(b"x-gzip") { b"gzip" } else { name };
-        Coding::ALL.into_iter().find(|coding| name.eq_ignore_ascii_case(coding.token().as_bytes()))
-    }
-}
 
 /// More items than anybody means are not looked at.
 const MOST_ITEMS: usize = 32;

@@ -1,8 +1,7 @@
 //! Which answers are worth compressing, and may be (RFC 9110 §8.4, §7.7), and what their heads say then.
 
+use crate::config::model::cache::Coding;
 use crate::message::{Head, HeaderField, Version, tokens};
-
-use super::accepted::Coding;
 
 /// What a route says about compression.
 #[derive(Clone, Debug, PartialEq, Eq)]

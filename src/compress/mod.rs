@@ -7,5 +7,6 @@
 mod accepted;
 mod compressible;
 
-pub use accepted::{Coding, negotiated};
+pub use crate::config::model::cache::Coding;
+pub use accepted::negotiated;
 pub use compressible::{CompressRules, Compression, WhyPlain, recode, vary};

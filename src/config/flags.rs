@@ -17,6 +17,10 @@ pub struct Flags {
     pub health_interval: Option<u64>,
     /// `--health-check-max-retries`: bad checks in a row that take a backend out, for every target.
     pub health_fall: Option<u32>,
+    /// `--cache-enabled`: whether targets with a listener of their own answer from what is stored.
+    pub cache_enabled: Option<bool>,
+    /// `--cache-timeout-in-seconds`: for how long, where answers say nothing about it.
+    pub cache_ttl: Option<u64>,
     /// `--workers`: threads, 1 to 1,024.
     pub workers: Option<usize>,
     /// `--log-level`.

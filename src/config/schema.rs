@@ -125,6 +125,9 @@ fn values(kind: &Kind) -> Value {
         Kind::List(item) => json!({ "type": ["array", "null"], "items": values(item) }),
         Kind::Items(item) => some(item),
         Kind::OneOrItems(item) => json!({ "anyOf": [values(item), some(item)] }),
+        Kind::OneOrList(item) => {
+            json!({ "anyOf": [values(item), { "type": "array", "items": values(item) }] })
+        }
         Kind::Conditions => {
             let value = json!({ "type": ["string", "number", "boolean"] });
             let test = json!({
@@ -161,6 +164,12 @@ fn values(kind: &Kind) -> Value {
         }),
         Kind::Rules(shape) => one_or_several(&values(&Kind::Word(NAME)), &group(shape)),
         Kind::ChoicesOrGroups(names, shape) => one_or_several(&choice(&names()), &group(shape)),
+        Kind::ChoicesOrGroup(names, shape) => json!({ "anyOf": several(&choice(&names()), &group(shape)) }),
+        Kind::SwitchOrChoicesOrGroup(names, shape) => {
+            let switch = [json!({ "enum": ["on", "off"] }), values(&Kind::Switch)];
+            let all = [&switch[..], &several(&choice(&names()), &group(shape))].concat();
+            json!({ "anyOf": all })
+        }
         Kind::Group(shape) => group(shape),
         Kind::Named(shape) => json!({
             "type": "object",
@@ -233,24 +242,29 @@ fn one_or_several(name: &Value, group: &Value) -> Value {
     json!({ "anyOf": [name, group, list] })
 }
 
+/// A name, a list of those, or a mapping.
+fn several(name: &Value, group: &Value) -> [Value; 3] {
+    let list = json!({ "type": "array", "items": name, "minItems": 1 });
+    [name.clone(), list, group.clone()]
+}
+
 /// A default as it is in JSON: numbers, truth values and lists are no texts there.
 fn written(kind: &Kind, text: &str) -> Value {
     let list = || text.strip_prefix('[')?.strip_suffix(']');
+    let items = |item: &Kind| {
+        let all = list()?.split(',').map(str::trim).filter(|item| !item.is_empty());
+        Some(all.map(|text| written(item, text)).collect())
+    };
     match *kind {
         Kind::Switch => text.parse().map_or_else(|_| text.into(), Value::Bool),
         Kind::Whole(..) | Kind::WholeOr(..) | Kind::ChoiceOrWhole(..) => {
             text.parse().map_or_else(|_| text.into(), |number: u32| number.into())
         }
         Kind::Numeral(..) => number(text),
-        Kind::List(item) | Kind::Items(item) | Kind::OneOrItems(item) => match list() {
-            Some(items) => items
-                .split(',')
-                .map(str::trim)
-                .filter(|item| !item.is_empty())
-                .map(|text| written(item, text))
-                .collect(),
-            None => text.into(),
-        },
+        Kind::List(item) | Kind::Items(item) | Kind::OneOrItems(item) | Kind::OneOrList(item) => {
+            items(item).unwrap_or_else(|| text.into())
+        }
+        Kind::ChoicesOrGroup(names, _) => items(&Kind::Choice(names)).unwrap_or_else(|| text.into()),
         Kind::ChoicesOrGroups(..) => list().map_or_else(|| text.into(), |name| json!([name])),
         Kind::OrOff(inner) if text != "off" => written(inner, text),
         _ => text.into(),

@@ -112,6 +112,8 @@ causes! {
 
     /// No route takes the request.
     NoRoute = "no_route", 404, Client, "There is nothing here.";
+    /// The client wants nothing but what is stored (`only-if-cached`), and nothing is that could be sent (RFC 9111 §5.2.1.7).
+    OnlyIfCached = "only_if_cached", 504, Client, "Nothing is stored that could be sent.";
     /// The path is written in a form that is refused.
     BadPath = "bad_path", 400, Client, "The path is written in a form that is not taken here.";
     /// The client's address was blocked at run time.
@@ -238,6 +240,7 @@ impl Cause {
     pub const fn ends_connection(self) -> bool {
         match self {
             Cause::NoRoute
+            | Cause::OnlyIfCached
             | Cause::AccessDenied
             | Cause::Blocked
             | Cause::RateLimited
@@ -276,7 +279,7 @@ mod tests {
             let class = cause.status() / 100;
             match cause.blame() {
                 Blame::Nobody => assert_eq!(class, 2, "{cause}"),
-                Blame::Client => assert!(class == 4 || matches!(cause.status(), 501 | 505), "{cause}"),
+                Blame::Client => assert!(class == 4 || matches!(cause.status(), 501 | 504 | 505), "{cause}"),
                 Blame::Local | Blame::Backend => assert_eq!(class, 5, "{cause}"),
             }
         }

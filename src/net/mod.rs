@@ -20,6 +20,6 @@ pub mod wall;
 
 pub use buffer::{Buffer, FreeList};
 pub use deadline::{Deadline, Ticker, now};
-pub use piece::Piece;
+pub use piece::{Piece, SharedBytes};
 pub use splice::Pipe;
 pub use stream::{Stream, Tls};

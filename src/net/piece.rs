@@ -1,4 +1,7 @@
-//! A part of a body: bytes in a buffer, or in a pipe.
+//! A part of a body: bytes in a buffer, bytes that are shared, or bytes in a pipe.
+
+use std::ops::Range;
+use std::sync::Arc;
 
 use super::{Buffer, Pipe};
 
@@ -6,8 +9,31 @@ use super::{Buffer, Pipe};
 pub enum Piece {
     /// Bytes.
     Buffer(Buffer),
+    /// Bytes that others send as well.
+    Shared(SharedBytes),
     /// Bytes that nobody can look at any more.
     Pipe(Pipe),
+}
+
+/// A part of bytes that never change.
+#[derive(Clone, Debug)]
+pub struct SharedBytes {
+    bytes: Arc<[u8]>,
+    rest: Range<usize>,
+}
+
+impl SharedBytes {
+    /// This part of them.
+    #[must_use]
+    pub fn new(bytes: Arc<[u8]>, part: Range<usize>) -> SharedBytes {
+        SharedBytes { bytes, rest: part }
+    }
+
+    /// What is left of it.
+    #[must_use]
+    pub fn data(&self) -> &[u8] {
+        self.bytes.get(self.rest.clone()).unwrap_or_default()
+    }
 }
 
 impl Piece {
@@ -16,7 +42,17 @@ impl Piece {
     pub fn data(&self) -> &[u8] {
         match self {
             Piece::Buffer(buffer) => buffer.data(),
+            Piece::Shared(shared) => shared.data(),
             Piece::Pipe(_) => &[],
+        }
+    }
+
+    /// Takes the first `count` of its bytes away, of those that are in no pipe.
+    pub fn consume(&mut self, count: usize) {
+        match self {
+            Piece::Buffer(buffer) => buffer.consume(count),
+            Piece::Shared(shared) => shared.rest.start += count,
+            Piece::Pipe(_) => {}
         }
     }
 
@@ -25,6 +61,7 @@ impl Piece {
     pub fn len(&self) -> usize {
         match self {
             Piece::Buffer(buffer) => buffer.len(),
+            Piece::Shared(shared) => shared.rest.len(),
             Piece::Pipe(pipe) => pipe.held,
         }
     }

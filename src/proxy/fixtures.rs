@@ -49,6 +49,7 @@ pub(crate) fn config() -> Config {
         log_level: LogLevel::Info,
         log_format: EventFormat::Text,
         trusted_proxies: Vec::new(),
+        cache_store: Default::default(),
         tests: Vec::new(),
     }
 }

@@ -12,10 +12,13 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::access::jwt::VerifiedTokens;
+use crate::cache::QueryRule;
+use crate::cache::store::Store;
 use crate::message::{ListenerId, TargetId};
 use crate::net::prompt::Promptness;
 use crate::net::wall::wall_start;
 use crate::net::{FreeList, Ticker, now};
+use crate::proxy::http::cached::CacheScratch;
 use crate::snapshot::{Listener, Snapshot};
 use crate::targets::{BudgetShare, Chance};
 use crate::telemetry::access_log::{Handle, Names, WallStart};
@@ -66,6 +69,10 @@ pub struct WorkerCtx {
     pub tunnels: Tunnels,
     /// Routes that its requests were on lately.
     pub recent_routes: RecentRoutes,
+    /// What is stored of answers.
+    pub store: Arc<Store>,
+    /// Memory for looking there.
+    pub cache_scratch: CacheScratch,
     /// Tokens of its requests whose signatures were good lately.
     pub verified_tokens: VerifiedTokens,
     /// Who is kept out at run time.
@@ -162,7 +169,7 @@ impl WorkerCtx {
         log: Option<Handle>,
         raw_relay: bool,
     ) -> Rc<WorkerCtx> {
-        let ticker = Ticker::new();
+        let (ticker, store) = (Ticker::new(), Arc::clone(&snapshot.store));
         let mut listeners = Vec::new();
         place(&mut listeners, &snapshot.listeners);
         Rc::new(WorkerCtx {
@@ -174,6 +181,8 @@ impl WorkerCtx {
             outgoing: HeadBuffers::default(),
             job_futures: JobFutures::default(),
             recent_routes: RecentRoutes::default(),
+            store,
+            cache_scratch: CacheScratch::default(),
             verified_tokens: VerifiedTokens::new(RandomState::new()),
             tunnels: Tunnels::new(&ticker),
             blocked: BlockedClients::default(),
@@ -195,6 +204,11 @@ impl WorkerCtx {
     #[inline]
     pub fn with_names<T>(&self, use_them: impl FnOnce(&Names) -> T) -> T {
         use_them(&self.snapshot.borrow().names)
+    }
+
+    /// The rules about queries that routes of the config in force have for their caches.
+    pub fn with_cache_queries<T>(&self, use_them: impl FnOnce(&[QueryRule]) -> T) -> T {
+        use_them(&self.snapshot.borrow().cache_queries)
     }
 
     /// A listener under the config in force; `None`: it has none of that number.

@@ -29,7 +29,7 @@ impl Reloader {
         line(format_args!("{:?}", config.admin));
         line(format_args!("{:?} {:?}", config.log_level, config.log_format));
         line(format_args!("{:?} {:?}", config.shutdown_delay, config.shutdown_timeout));
-        line(format_args!("{:?}", config.trusted_proxies));
+        line(format_args!("{:?} {:?}", config.trusted_proxies, config.cache_store));
         for place in state.deployed.places.all() {
             line(format_args!(
                 "address {:?} {} {:?} {}",

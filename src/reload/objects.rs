@@ -272,7 +272,8 @@ fn in_backend(key: &str) -> Option<(&str, &str)> {
 
 /// Whether a key of a target says something about its listener. Of those that say something about both the listener is told.
 fn is_of_listener(key: &str) -> bool {
-    const OWN: &[&str] = &["listener", "protocol", "tls", "limits", "forwarded", "x_real_ip"];
+    const OWN: &[&str] =
+        &["listener", "protocol", "tls", "limits", "forwarded", "x_real_ip", "cache", "compress"];
     const TIMEOUTS: &[&str] =
         &["timeouts.tls", "timeouts.head", "timeouts.keep_alive", "timeouts.idle", "timeouts.half_closed"];
     let first = key.split(['.', '[']).next().unwrap_or(key);
@@ -319,7 +320,17 @@ mod tests {
 
     #[test]
     fn keys_of_listeners_are_those_of_the_table_of_owners() {
-        for key in ["listener", "listener[1]", "tls.cert_file", "limits.body", "timeouts.head", "protocol"] {
+        for key in [
+            "listener",
+            "listener[1]",
+            "tls.cert_file",
+            "limits.body",
+            "timeouts.head",
+            "protocol",
+            "cache",
+            "cache.ttl",
+            "compress.codings",
+        ] {
             assert!(is_of_listener(key), "{key}");
         }
         for key in

@@ -10,6 +10,7 @@ mod route;
 mod token_keys;
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
@@ -18,6 +19,9 @@ use rustls::ServerConfig;
 
 use crate::access::passwords::Passwords;
 use crate::access::{AddressRules, RuleStock};
+use crate::cache::QueryRule;
+use crate::cache::store::Store;
+use crate::config::model::cache::CacheStoreConfig;
 use crate::config::model::route::HeaderEdit;
 use crate::config::model::{self, Normalize};
 use crate::message::{BackendId, ListenerId, TargetId};
@@ -33,7 +37,7 @@ use rates::RateStock;
 pub use connections::{ConnectionLimits, CountedConnection, ListenerCounts};
 pub use known_keys::KnownKeys;
 pub use rates::{NamedRates, RateCheck, RateChecks, RateSet, RateState};
-pub use route::{AuthState, Destination, RequestRules, Route, RouteAuth};
+pub use route::{AuthState, Destination, RequestRules, Route, RouteAuth, RouteCache};
 pub use token_keys::{FetchedKeys, TokenKeys};
 
 /// One listener under one config, ready for use. A connection holds it, and with it all that it may come to: a request
@@ -164,8 +168,26 @@ pub struct Snapshot {
     pub rates: NamedRates,
     /// The keys of tokens that it fetches.
     pub token_keys: TokenKeys,
+    /// What is stored of answers, under every config.
+    pub store: Arc<Store>,
+    /// The rules about queries that its routes have for their caches, each once.
+    pub cache_queries: Vec<QueryRule>,
+    cache_store: CacheStoreConfig,
     /// Its access lists, ready to be asked.
     rules: RuleStock,
+}
+
+/// The rules about queries that routes have for their caches, each once.
+fn cache_queries(listeners: &[Arc<Listener>]) -> Vec<QueryRule> {
+    let mut all = Vec::new();
+    let caches =
+        listeners.iter().flat_map(|listener| &listener.routes).filter_map(|route| route.cache.as_ref());
+    for cache in caches {
+        if !all.contains(&cache.key_rules.query) {
+            all.push(cache.key_rules.query.clone());
+        }
+    }
+    all
 }
 
 /// Numbers that mean somebody new.
@@ -197,8 +219,9 @@ impl Draft {
 }
 
 /// One config after the other.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Snapshots {
+    store: Arc<Store>,
     registry: Registry,
     tickets: Arc<Tickets>,
     passwords: Arc<Passwords>,
@@ -206,6 +229,22 @@ pub struct Snapshots {
     rates: RateStock,
     current: Mutex<Option<Arc<Snapshot>>>,
     made: Mutex<Vec<Weak<Snapshot>>>,
+}
+
+impl Default for Snapshots {
+    fn default() -> Snapshots {
+        let CacheStoreConfig { memory, object } = CacheStoreConfig::default();
+        Snapshots {
+            store: Arc::new(Store::new(RandomState::new().hash_one("cache"), memory, object)),
+            registry: Registry::default(),
+            tickets: Arc::default(),
+            passwords: Arc::default(),
+            listener_numbers: Slots::default(),
+            rates: RateStock::default(),
+            current: Mutex::default(),
+            made: Mutex::default(),
+        }
+    }
 }
 
 impl Snapshots {
@@ -273,8 +312,20 @@ impl Snapshots {
         let by_name =
             listeners.iter().zip(0..).map(|(listener, place)| (listener.config.name.clone(), place));
         let by_name = by_name.collect();
-        let snapshot =
-            Snapshot { number, listeners, targets, names, given, by_name, rates, token_keys, rules };
+        let snapshot = Snapshot {
+            number,
+            store: Arc::clone(&self.store),
+            cache_queries: cache_queries(&listeners),
+            cache_store: config.cache_store,
+            listeners,
+            targets,
+            names,
+            given,
+            by_name,
+            rates,
+            token_keys,
+            rules,
+        };
         Draft { snapshot: Arc::new(snapshot), prepared }
     }
 
@@ -285,6 +336,7 @@ impl Snapshots {
         let now = now();
         let gone = self.registry.commit(&prepared, now);
         snapshot.rates.set_paces(now);
+        self.store.resize(snapshot.cache_store.memory, snapshot.cache_store.object);
         for listener in &snapshot.listeners {
             listener.state.since.get_or_init(|| now);
             listener.state.counts.limit(&listener.config.limits);

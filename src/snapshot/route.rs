@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use crate::access::passwords::Passwords;
 use crate::access::{AddressRules, RuleStock};
+use crate::cache::{CacheRules, KeyRules, QueryRule};
+use crate::config::model::cache::CachePolicy;
 use crate::config::model::resilience::Retries;
 use crate::config::model::route::{Action, HeaderEdit, RouteOverrides};
 use crate::config::model::text::{TextPiece, Variable};
@@ -31,6 +33,8 @@ pub struct Route {
     pub rates: RateChecks,
     /// Where its requests go: one, the sides of a split in their order, or none.
     pub destinations: Vec<Destination>,
+    /// What is answered from what is stored; `None`: nothing.
+    pub cache: Option<Box<RouteCache>>,
     /// Who gets copies.
     pub mirror: Option<Arc<Target>>,
     /// Bytes of a request body; `None`: any.
@@ -45,6 +49,46 @@ pub struct Route {
     pub is_same_for_all: bool,
     /// It leads all its requests to one target, as they came but for lines that are the same for all of them, and asks nobody who he is.
     is_plain: bool,
+}
+
+/// What a route answers from what is stored.
+#[derive(Debug)]
+pub struct RouteCache {
+    /// What it says.
+    pub policy: Arc<CachePolicy>,
+    /// What that means for answers.
+    pub rules: CacheRules,
+    /// What tells objects apart.
+    pub key_rules: KeyRules,
+    /// Listener and route, as they stand in keys.
+    pub name: Box<str>,
+}
+
+impl RouteCache {
+    fn new(policy: &Arc<CachePolicy>, [listener, route]: [&str; 2]) -> RouteCache {
+        let CachePolicy { ttl, ttl_override, negative_ttl, heuristic, .. } = **policy;
+        let query = policy
+            .query
+            .as_ref()
+            .map_or(QueryRule::Whole, |names| QueryRule::named(names.iter().map(String::as_bytes)));
+        RouteCache {
+            rules: CacheRules {
+                ttl,
+                ttl_override,
+                negative_ttl,
+                heuristic,
+                stale_while_revalidate: policy.stale_while_revalidate,
+                stale_if_error: policy.stale_if_error,
+                ignores_cookies: policy.ignore_cookies,
+            },
+            key_rules: KeyRules {
+                query,
+                headers: policy.headers.iter().map(|name| name.as_str().into()).collect(),
+            },
+            name: format!("{listener}/{route}").into(),
+            policy: Arc::clone(policy),
+        }
+    }
 }
 
 /// How the clients of a route show who they are.
@@ -190,6 +234,10 @@ impl Route {
             own_lines,
             is_same_for_all: is_same_for_all(config),
             is_plain,
+            cache: config
+                .cache
+                .as_ref()
+                .map(|policy| Box::new(RouteCache::new(policy, [&listener.name, &config.name]))),
             name: RouteName::new(&config.name),
             config: Arc::clone(config),
         })
@@ -229,6 +277,8 @@ impl Route {
             && headers.is_empty()
             && self.rates.is_empty()
             && self.mirror.is_none()
+            && self.cache.is_none()
+            && self.config.compress.is_none()
     }
 
     /// Whether it is the same as `other`, down to the targets that it leads to.

@@ -28,6 +28,8 @@ mod by_hand_commands;
 mod by_hand_full;
 mod by_hand_kills;
 mod by_hand_save;
+mod cache;
+mod cache_lab;
 mod certificate_routes;
 mod clients;
 mod cuts;

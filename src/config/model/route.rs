@@ -9,6 +9,7 @@ use regex::bytes::Regex;
 use super::access::AccessList;
 use super::auth::Auth;
 use super::balance::HashKey;
+use super::cache::{CachePolicy, CompressPolicy};
 use super::log::Share;
 use super::rate::RateLimit;
 use super::resilience::Retries;
@@ -38,6 +39,10 @@ pub struct RouteConfig {
     pub headers: HeaderEdits,
     /// Who gets a copy of a share of the requests.
     pub mirror: Option<Mirror>,
+    /// What is answered from what is stored; `None`: nothing.
+    pub cache: Option<Arc<CachePolicy>>,
+    /// Which answers are compressed; `None`: none.
+    pub compress: Option<Arc<CompressPolicy>>,
     /// What it says instead of its listener and its target.
     pub own: RouteOverrides,
 }
@@ -57,6 +62,8 @@ impl RouteConfig {
             rewrite: None,
             headers: HeaderEdits::default(),
             mirror: None,
+            cache: None,
+            compress: None,
             own: RouteOverrides::default(),
         }
     }

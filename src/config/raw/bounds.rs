@@ -19,12 +19,20 @@ pub(super) const LEEWAY_MAX: Duration = Duration::from_secs(300);
 pub(super) const HOUR: Duration = Duration::from_secs(3600);
 pub(in crate::config) const DAY: Duration = Duration::from_secs(24 * 3600);
 pub(super) const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Longest time that an answer can be kept for without asking.
+pub(in crate::config) const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 /// A probe every few milliseconds is for tests; less would be an attack.
 pub(in crate::config) const INTERVAL_MIN: Duration = Duration::from_millis(10);
 /// Most probes in a row that `rise` and `fall` can ask for.
 pub(in crate::config) const COUNT_MAX: u32 = 1_000;
 /// The highest `rate`, in any time, and the largest `burst`.
 pub(in crate::config) const RATE_MAX: u32 = 1_000_000;
+/// Least and most bytes that answers are kept in.
+pub(super) const STORE: (u64, u64) = (1 << 20, 1 << 40);
+/// Bounds of the largest body that is kept; an eighth of all at most.
+pub(super) const OBJECT: (u64, u64) = (1 << 10, STORE.1 / 8);
+/// Most bytes from which on bodies can be compressed.
+pub(super) const SHORTEST_MAX: u64 = 1 << 30;
 /// Bounds of `bounded_load`, in percent. At 100 every backend would have to have the same load always.
 pub(super) const BOUND: (u32, u32) = (101, 1_000);
 /// The greatest number that `priority` takes; behind it are the backups.

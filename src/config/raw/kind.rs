@@ -58,6 +58,8 @@ pub(super) const ADAPTIVE: &str = "[Aa][Dd][Aa][Pp][Tt][Ii][Vv][Ee]";
 pub(super) const PERCENTILE: &str = r"[Pp]?[0-9]+";
 /// How many in which time.
 pub(super) const RATE: &str = r"\s*[0-9]+\s*/\s*(?:[sSmMhH]|[mM][iI][nN])\s*";
+/// How often in a second.
+pub(super) const PER_SECOND: &str = r"\s*[0-9]+\s*/\s*[sS]\s*";
 /// What an answer to a probe contains.
 pub(super) const BODY: &str = r"[\s\S]+";
 /// A protocol to upgrade to: a token, perhaps with a version (RFC 9110 §7.8).
@@ -125,6 +127,8 @@ pub(in crate::config) enum Kind {
     Items(&'static Kind),
     /// One, or a list with at least one item.
     OneOrItems(&'static Kind),
+    /// One, or a list, which may be empty.
+    OneOrList(&'static Kind),
     /// A mapping from names to what holds for their values: a value, a list of them, `{present: …}` or `{regex: …}`.
     Conditions,
     /// A mapping from names to values, each one or several.
@@ -137,6 +141,10 @@ pub(in crate::config) enum Kind {
     Weights(u32, u32),
     /// One of the names that this gives, a mapping with the keys of a shape, or a list of those with at least one item.
     ChoicesOrGroups(fn() -> Vec<&'static str>, &'static Shape),
+    /// One of the names that this gives, a list of those with at least one item, or a mapping with the keys of a shape.
+    ChoicesOrGroup(fn() -> Vec<&'static str>, &'static Shape),
+    /// The same, or yes or no.
+    SwitchOrChoicesOrGroup(fn() -> Vec<&'static str>, &'static Shape),
     /// The name of a rule, a mapping with the keys of a shape, or a list of those with at least one item.
     Rules(&'static Shape),
     /// A mapping with the keys of a shape.

@@ -37,7 +37,7 @@ pub(super) use address::{BindHost, RawListener, bind_host, network};
 pub(super) use backend::{RawBackend, backend_url};
 
 pub(super) use balance::{RawPortion, RawSticky, Secret, algorithm_name, strong};
-pub(super) use bounds::{COUNT_MAX, DAY, INTERVAL_MIN, PRIORITY_MAX, WORKERS_MAX};
+pub(super) use bounds::{COUNT_MAX, DAY, INTERVAL_MIN, PRIORITY_MAX, WORKERS_MAX, YEAR};
 pub(super) use costs::{RawLimits, RawTimeouts};
 pub(super) use gate::access::{ACCESS_LISTS, RawAccess, RawAccessList};
 pub(super) use gate::auth::{AUTH, RawAuth, RawBasicAuth, RawForwardAuth};
@@ -46,7 +46,9 @@ pub(super) use gate::named::{RawNamed, RuleKind};
 pub(super) use gate::rate::{RATE_LIMITS, RawRateLimit};
 pub(super) use health::{RawHealth, probe_path};
 pub(super) use kind::{Key, Kind, NAME, Shape, TOKEN};
-pub(super) use listener::route::{RawEdits, RawHeaders, RawMirror, RawOwn, RawRespond, RawRoute, RawSplit};
+pub(super) use listener::route::{
+    RawCache, RawCompress, RawEdits, RawHeaders, RawMirror, RawOwn, RawRespond, RawRoute, RawSplit,
+};
 pub(super) use listener::{RawListenerConfig, RawListenerKeys};
 pub(super) use reader::{Reader, choose, out_of_range};
 pub(super) use resilience::{RawBreaker, RawHedging, RawOutlier, RawRetries};
@@ -56,6 +58,7 @@ pub(super) use target::RawTarget;
 pub(super) use tls::{RawIdentity, RawTls, server_name};
 pub(super) use top::access_log::RawAccessLog;
 pub(super) use top::admin::RawAdmin;
+pub(super) use top::cache_store::RawCacheStore;
 pub(super) use top::instance::RawInstance;
 pub(super) use top::webhooks::RawWebhook;
 pub(super) use unknown::is_extension;
@@ -67,10 +70,10 @@ use super::error::{Wrong, one_of, quoted};
 use super::model::{Balance, EventFormat, LogLevel, RoutingTest, WatchMode};
 use super::origin::{Field, Origin, Written};
 use super::yaml::{Entry, Node, Typed, truth};
-use bounds::{CONNECTIONS_MAX, HOUR};
+use bounds::{CONNECTIONS_MAX, HOUR, SECOND};
 use group::{items, list};
 use reader::Section;
-use top::{access_log, admin, instance, routing_tests, webhooks};
+use top::{access_log, admin, cache_store, instance, routing_tests, webhooks};
 
 /// The file as written.
 #[derive(Debug, Default)]
@@ -95,6 +98,11 @@ pub(super) struct Raw {
     pub(super) trusted_proxies: Option<Written<Vec<IpNet>>>,
     /// GoLoadBalance's.
     pub(super) blacklisted: Field<Vec<IpNet>>,
+    pub(super) cache_store: RawCacheStore,
+    /// GoLoadBalance's.
+    pub(super) cache_enabled: Option<Written<bool>>,
+    /// From `cache_timeout_in_seconds`.
+    pub(super) cache_ttl: Option<Written<Duration>>,
     /// From `health_check_interval` or `health_check_frequency_in_seconds`.
     pub(super) interval: Option<Written<Duration>>,
     /// From `health_check_max_retries`.
@@ -212,6 +220,11 @@ pub(super) fn walk(roots: &[Node], include: Vec<Written<String>>, reader: &mut R
         None if top.is_misspelt("blacklisted_ips") => Field::Faulty,
         None => Field::Absent,
     };
+    let store = top.find("cache_store");
+    raw.cache_store = store.map(|entry| cache_store::walk(entry, reader)).unwrap_or_default();
+    raw.cache_enabled = top.find("cache_enabled").and_then(|entry| reader.switch(entry));
+    raw.cache_ttl =
+        top.find("cache_timeout_in_seconds").and_then(|entry| reader.seconds(entry, SECOND..=YEAR));
     raw.interval = seed_interval(&top, reader);
     raw.fall = top.find("health_check_max_retries").and_then(|entry| reader.whole(entry, 1..=COUNT_MAX));
     raw.zone = top.find("zone").and_then(|entry| balance::zone(entry, reader));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::kind::{Key, Shape};
 pub(in crate::config) use super::said::{choose, out_of_range, subject};
-pub(super) use super::said::{found, is_off};
+pub(super) use super::said::{found, is_off, is_on};
 use super::said::{in_range, variable};
 use super::shape::{home, meant};
 use super::unfit;
@@ -216,7 +216,9 @@ impl<'r> Reader<'r> {
             let meant = meant(shape, &entry.key).filter(is_meant);
             let advice = match meant {
                 Some(meant) => Some(unknown::renamed(entry, all, meant)),
-                None => home(&entry.key).map(|home| unknown::moved(entry, all, shape, &home, &self.trail)),
+                None => {
+                    home(&entry.key, shape).map(|home| unknown::moved(entry, all, shape, &home, &self.trail))
+                }
             };
             let problem = self.report.at(entry.key_place, message);
             match advice {

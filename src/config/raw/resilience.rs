@@ -8,7 +8,7 @@ use super::bounds::{
     SLOWER,
 };
 use super::group::{section_or_off, there_already};
-use super::reader::{Reader, Section, choose, found, is_off, out_of_range, subject};
+use super::reader::{Reader, Section, choose, found, is_off, is_on, out_of_range, subject};
 use super::shape;
 use super::statuses::{self, statuses};
 use super::vocabulary::spoken::{Condition, InFlight};
@@ -16,7 +16,7 @@ use crate::config::edit::Fix;
 use crate::config::error::{Wrong, quoted};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::units;
-use crate::config::yaml::{Entry, Typed, truth};
+use crate::config::yaml::{Entry, Typed};
 
 /// A key that may be absent, and a value of `None`: `off`.
 type OrOff<T> = Option<Written<Option<T>>>;
@@ -267,12 +267,7 @@ fn backoff(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Duration>> 
 }
 
 fn hedging(entry: &Entry, reader: &mut Reader<'_>) -> OrOff<RawHedging> {
-    let is_on = match entry.node.typed() {
-        Typed::Bool(value) => value,
-        Typed::Text(text) => truth(text) == Some(true),
-        _ => false,
-    };
-    if is_on {
+    if is_on(&entry.node) {
         return Some(Written::new(Some(RawHedging::default()), reader.spot(entry)));
     }
     let hint = entry.node.text().and_then(|text| percentile(text).ok());

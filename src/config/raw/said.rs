@@ -64,6 +64,15 @@ pub(super) fn is_off(node: &Node) -> bool {
     }
 }
 
+/// A word that switches something on: `on`, `yes` or `true`, with or without quotes.
+pub(super) fn is_on(node: &Node) -> bool {
+    match node.typed() {
+        Typed::Bool(value) => value,
+        Typed::Text(text) => truth(text) == Some(true),
+        Typed::Null | Typed::Integer(_) | Typed::Float(_) | Typed::List(_) | Typed::Map(_) => false,
+    }
+}
+
 /// A key as the subject of a sentence.
 pub(in crate::config) fn subject(key: &str) -> String {
     quoted(key)

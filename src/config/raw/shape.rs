@@ -4,6 +4,7 @@
 mod action;
 mod admin;
 mod auth;
+mod cache;
 mod edits;
 mod gate;
 mod listener;
@@ -15,18 +16,23 @@ mod top;
 
 use std::time::Duration;
 
-use super::bounds::{CONNECTIONS_MAX, COUNT_MAX, DAY, HOUR, INTERVAL_MIN, WORKERS_MAX};
+use super::bounds::{CONNECTIONS_MAX, COUNT_MAX, DAY, HOUR, INTERVAL_MIN, SECOND, WORKERS_MAX, YEAR};
 use super::kind::Kind::{
     Choice, Group, Items, List, Named, OneOrItems, OrOff, Seconds, Switch, SwitchOrChoice, Text, Time, Whole,
     Word,
 };
 use super::kind::{ADDRESS, FILE, INSTANCE, NAME, NETWORK, RECEIVER, Shape, URL, key, names};
+use super::unknown::is_inside;
 use super::vocabulary::foreign;
 use super::vocabulary::nearest::nearest;
 use crate::config::model::{EventFormat, LogLevel, WatchMode};
 pub(super) use action::{REDIRECT, RESPOND, ROUTE_HASH_KEY, ROUTE_RETRIES, SPLIT, SPLIT_BY};
 pub(super) use admin::{ADMIN, ADMIN_TLS};
 pub(super) use auth::{AUTH, BASIC, FORWARD, JWT};
+pub(super) use cache::{
+    CACHE_STORE, LISTENER_CODINGS, LISTENER_COMPRESS, ROUTE_CACHE, ROUTE_CODINGS, ROUTE_COMPRESS,
+    TARGET_CACHE, TARGET_CODINGS, TARGET_COMPRESS,
+};
 pub(super) use edits::{
     LISTENER_HEADERS, LISTENER_LINES, LISTENER_REQUEST, LISTENER_RESPONSE, ROUTE_HEADERS, ROUTE_LINES,
     ROUTE_REQUEST, ROUTE_RESPONSE, ROUTE_REWRITE,
@@ -90,6 +96,14 @@ pub(super) const TOP: Shape = Shape {
             "Clients that get 401 on the listeners of targets, under GoLoadBalance's name.",
         )
         .or("[]"),
+        key("cache_store", Group(&CACHE_STORE), "How much is kept of answers, for all routes together."),
+        key(
+            "cache_enabled",
+            Switch,
+            "`true`: `cache` with this `ttl` on the listeners of targets, under GoLoadBalance's name.",
+        )
+        .or("false"),
+        key("cache_timeout_in_seconds", Seconds(SECOND, YEAR), "The `ttl` of `cache_enabled`.").or("10s"),
         key("health_check_interval", Seconds(INTERVAL_MIN, DAY), "`health_check.interval` of all targets.")
             .or("2s"),
         key(
@@ -119,6 +133,7 @@ pub(super) const TOP: Shape = Shape {
 pub(in crate::config) const ALL: &[Shape] = &[
     TOP,
     ACCESS_LOG,
+    CACHE_STORE,
     TARGET,
     HASH_KEY,
     STICKY,
@@ -136,17 +151,25 @@ pub(in crate::config) const ALL: &[Shape] = &[
     BACKEND,
     TARGET_NORMALIZE,
     TARGET_ACCESS,
+    TARGET_CACHE,
+    TARGET_COMPRESS,
+    TARGET_CODINGS,
     LISTENER_SHAPE,
     LISTENER_TLS,
     LISTENER_CERTIFICATE,
     NORMALIZE,
     LISTENER_ACCESS,
+    LISTENER_COMPRESS,
+    LISTENER_CODINGS,
     LISTENER_LIMITS,
     LISTENER_TIMEOUTS,
     ROUTE,
     MATCH,
     CERTIFICATE_MATCH,
     ACCESS,
+    ROUTE_CACHE,
+    ROUTE_COMPRESS,
+    ROUTE_CODINGS,
     ROUTE_TIMEOUTS,
     MIRROR,
     ROUTE_LIMITS,
@@ -197,10 +220,14 @@ pub(super) struct Home {
     pub(super) is_foreign: bool,
 }
 
-/// Where a key stands that is known, but not where it was written.
-pub(super) fn home(key: &str) -> Option<Home> {
+/// Where a key stands that is known, but not where it was written, in a mapping of this shape: further inside of that, if it can.
+pub(super) fn home(key: &str, written: &Shape) -> Option<Home> {
     let lower = key.to_lowercase().replace('-', "_");
-    let of = |key: &str| ALL.iter().find(|shape| shape.has(key)).map(|shape| shape.path);
+    let of = |key: &str| {
+        let having = || ALL.iter().filter(|shape| shape.has(key));
+        let inside = having().find(|shape| !written.path.is_empty() && is_inside(shape.path, written.path));
+        inside.or_else(|| having().next()).map(|shape| shape.path)
+    };
     if let Some(path) = of(&lower) {
         return Some(Home { path, key: lower, is_foreign: false });
     }
@@ -236,9 +263,11 @@ mod tests {
         for (shape, key, ours) in table {
             assert_eq!(meant(shape, key), Some(ours), "{key}");
         }
-        let at = |key: &str| home(key).map(|home| format!("{}{}", home.path, home.key));
+        let at = |key: &str| home(key, &TOP).map(|home| format!("{}{}", home.path, home.key));
         assert_eq!(at("backends").as_deref(), Some("targets.<name>.backends"));
         assert_eq!(at("max_fails").as_deref(), Some("targets.<name>.breaker.failures"));
+        let nearer = home("cache", &LISTENER_SHAPE).map(|home| home.path);
+        assert_eq!(nearer, Some("listeners.<name>.routes[]."));
         assert_eq!(meant(&TOP, "zebra"), None);
     }
 

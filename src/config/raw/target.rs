@@ -9,6 +9,7 @@ use super::bounds::DAY;
 use super::costs::{self, RawLimits, RawTimeouts};
 use super::group::upgrade;
 use super::health::{self, RawHealth};
+use super::listener::route::{RawCache, cache};
 use super::listener::{self, RawListenerKeys};
 use super::reader::Reader;
 use super::resilience::{self, RawResilience};
@@ -40,6 +41,8 @@ pub(in crate::config) struct RawTarget {
     pub(in crate::config) drain_timeout: Option<Written<Duration>>,
     pub(in crate::config) limits: RawLimits,
     pub(in crate::config) own: RawListenerKeys,
+    /// `None` inside: `off`.
+    pub(in crate::config) cache: Field<Option<RawCache>>,
     pub(in crate::config) host: Option<Written<HostHeader>>,
     pub(in crate::config) upgrade: Option<Written<Vec<String>>>,
     pub(in crate::config) backends: Field<Vec<RawBackend>>,
@@ -68,6 +71,7 @@ impl RawTarget {
             drain_timeout: None,
             limits: RawLimits::default(),
             own: RawListenerKeys::default(),
+            cache: Field::Absent,
             host: None,
             upgrade: None,
             backends: Field::Absent,
@@ -77,6 +81,21 @@ impl RawTarget {
         }
     }
 }
+
+/// Keys of a target in the short form that are those of its listener, or of its only route.
+const LISTENER_ONLY: [&str; 11] = [
+    "protocol",
+    "tls",
+    "access",
+    "auth",
+    "rate_limit",
+    "cache",
+    "compress",
+    "forwarded",
+    "x_real_ip",
+    "normalize",
+    "limits",
+];
 
 /// Walks one entry of `targets`.
 pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
@@ -119,9 +138,7 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
     } else if section.is_misspelt("upstream_tls") {
         target.upstream_tls = Field::Faulty;
     }
-    for key in
-        ["protocol", "tls", "access", "auth", "rate_limit", "forwarded", "x_real_ip", "normalize", "limits"]
-    {
+    for key in LISTENER_ONLY {
         target.listener_only.extend(section.find(key).map(|entry| (key, reader.key_spot(entry))));
     }
     target.policy = balance::policy(&section, reader);
@@ -141,7 +158,14 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
         target.limits =
             costs::limits(entry, &shape::LIMITS, reader, &mut target.http_only).unwrap_or_default();
     }
-    target.own = listener::keys(&section, &shape::TARGET_ACCESS, reader, &mut target.http_only);
+    let of_compress = [&shape::TARGET_COMPRESS, &shape::TARGET_CODINGS];
+    target.own = listener::keys(&section, &shape::TARGET_ACCESS, of_compress, reader, &mut target.http_only);
+    if let Some(entry) = section.find("cache") {
+        target.http_only.push(("cache", reader.key_spot(entry)));
+        target.cache = cache::walk(entry, &shape::TARGET_CACHE, reader);
+    } else if section.is_misspelt("cache") {
+        target.cache = Field::Faulty;
+    }
     if let Some(entry) = section.find("host") {
         target.http_only.push(("host", reader.key_spot(entry)));
         target.host = reader.word(entry, "`pass`, `backend` or a name such as `app.example`", host);

@@ -98,6 +98,11 @@ pub(super) fn ends(kind: &Kind) -> (Vec<Value>, Vec<Value>) {
             let lists = |values: &[Value]| values.iter().map(|value| json!([value])).collect::<Vec<_>>();
             ([lists(&right), right].concat(), [lists(&wrong), wrong, vec![json!([])]].concat())
         }
+        Kind::OneOrList(item) => {
+            let (right, mut wrong) = ends(&Kind::OneOrItems(item));
+            wrong.retain(|value| *value != json!([]));
+            ([right, vec![json!([])]].concat(), wrong)
+        }
         Kind::Text(_) => (Vec::new(), vec![json!(""), json!(1), json!(true), json!(null), json!(["/x"])]),
         Kind::Word(_) => (Vec::new(), vec![json!(""), json!(true), json!(null), json!({})]),
         Kind::Conditions => {
@@ -156,6 +161,17 @@ pub(super) fn ends(kind: &Kind) -> (Vec<Value>, Vec<Value>) {
             let others =
                 [json!(null), json!(true), json!([]), json!([null]), json!({ "no such": 1 }), json!({})];
             (right.collect(), [wrong, others.to_vec()].concat())
+        }
+        Kind::ChoicesOrGroup(names, _) => {
+            let right = names().into_iter().flat_map(|name| [json!(name), json!([name])]);
+            let wrong =
+                [json!("x"), json!(1), json!(true), json!([]), json!([null]), json!({ "no such": 1 })];
+            (right.chain([json!(names())]).collect(), wrong.into())
+        }
+        Kind::SwitchOrChoicesOrGroup(names, shape) => {
+            let (right, wrong) = ends(&Kind::ChoicesOrGroup(names, shape));
+            let wrong = wrong.into_iter().filter(|value| *value != json!(true)).collect();
+            ([right, ends(&Kind::SwitchOr(shape)).0].concat(), wrong)
         }
         Kind::Rules(_) => {
             let wrong = [json!(true), json!([]), json!([true]), json!("a b"), json!({ "no such": 1 })];

@@ -2,7 +2,7 @@
 
 use super::certificates::Certs;
 use super::*;
-use super::{access, actions, auth, listeners, rates, resilience, routing_tests};
+use super::{access, actions, auth, cache, listeners, rates, resilience, routing_tests};
 use crate::config::model::tls::*;
 use crate::config::model::*;
 use std::collections::BTreeSet;
@@ -379,6 +379,7 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
     rows.extend(routing_tests::rows());
     rows.extend(access::rows());
     rows.extend(auth::rows());
+    rows.extend(cache::rows());
     rows.extend(tokens::rows());
     rows.extend(rates::rows());
     rows.extend(actions::rows());

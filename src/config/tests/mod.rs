@@ -6,6 +6,7 @@ mod access;
 mod actions;
 mod auth;
 mod balance;
+mod cache;
 mod certificates;
 mod ends;
 mod every_key;

@@ -250,6 +250,7 @@ fn web_with(path: &str, value: Value) -> Value {
         web["rate_limits"]["web"] = json!({ "rate": "1/s" });
     }
     auth::set_up(path, &mut web);
+    cache::set_up(path, &mut web);
     if path.starts_with("webhooks[]") {
         web["webhooks"] = json!([{ "url": "http://hooks.example/a" }]);
     }
@@ -413,6 +414,7 @@ fn what_loads_is_never_refused() {
     let files = ["both.pem", "ca.pem", "tokens"].map(|name| Certs::shared().path(name));
     values.extend(access::values());
     values.extend(auth::values());
+    values.extend(cache::values());
     values.extend([json!([{ "url": "http://a", "events": "reload" }]), json!("reload")]);
     values.extend([json!({ "cert_file": files[0] }), json!([{ "cert_file": files[0] }])]);
     values.extend(files.map(Value::from));

@@ -22,6 +22,8 @@ const FREQUENCY: Spot = Spot::flag("--health-check-frequency-in-seconds");
 const RETRIES: Spot = Spot::flag("--health-check-max-retries");
 const FREQUENCY_NAME: &str = "`--health-check-frequency-in-seconds`";
 const RETRIES_NAME: &str = "`--health-check-max-retries`";
+const CACHE: Spot = Spot::flag("--cache-enabled");
+const CACHE_TTL: Spot = Spot::flag("--cache-timeout-in-seconds");
 const WORKERS: Spot = Spot::flag("--workers");
 const LOG_LEVEL: Spot = Spot::flag("--log-level");
 const LOG_FORMAT: Spot = Spot::flag("--log-format");
@@ -39,6 +41,7 @@ pub(in crate::config) fn merge(raw: &mut Raw, flags: &Flags, report: &mut Report
     }) {
         raw.log_format = Some(format);
     }
+    cache(raw, flags, report);
     health(raw, flags, report);
     refuse_idle_health(raw, flags, report);
     backends(raw, flags, report);
@@ -93,6 +96,21 @@ fn workers(raw: &mut Raw, flags: &Flags, report: &mut Report) {
             let expected = format!("a whole number from 1 to {WORKERS_MAX}");
             report.wrong(&WORKERS, "`--workers`", out_of_range(number, &expected, number == 0));
         }
+    }
+}
+
+/// Whether these have an effect is looked at where the keys are that they stand for.
+fn cache(raw: &mut Raw, flags: &Flags, report: &mut Report) {
+    if let Some(enabled) = flags.cache_enabled {
+        raw.cache_enabled = Some(Written::new(enabled, CACHE));
+    }
+    let Some(seconds) = flags.cache_ttl else { return };
+    if (1..=raw::YEAR.as_secs()).contains(&seconds) {
+        raw.cache_ttl = Some(Written::new(Duration::from_secs(seconds), CACHE_TTL));
+    } else {
+        let expected = format!("a whole number of seconds from 1 to {}", raw::YEAR.as_secs());
+        let wrong = out_of_range(seconds, &expected, seconds == 0);
+        report.wrong(&CACHE_TTL, "`--cache-timeout-in-seconds`", wrong);
     }
 }
 

@@ -7,6 +7,7 @@ mod admin;
 mod backend;
 mod balance;
 mod bounds;
+mod cache_store;
 mod clashes;
 pub(super) mod flags;
 mod folder;
@@ -96,7 +97,9 @@ pub(super) fn accept(
             format!("[{}]", networks.join(", "))
         });
     let blacklisted = gate::access::blacklisted(raw, report, rows);
+    let cache_store = cache_store::accept(&raw.cache_store, report, rows);
     let top = TopLevel {
+        cache: route::cache::of_short_forms(raw, report, rows),
         lists: gate::access::lists(&raw.access_lists, report, rows),
         blacklisted,
         rates: gate::rate::limits(&raw.rate_limits, rows),
@@ -166,6 +169,7 @@ pub(super) fn accept(
         log_level,
         log_format,
         trusted_proxies,
+        cache_store,
         tests,
     };
     (config, rules.into())
@@ -233,7 +237,8 @@ fn long_form(
     route::edit_rows(&raw.headers, owner.path("").trim_end_matches('.'), rows);
     let path = owner.path("");
     accepted.auth = auth::accept(&raw.own.auth, path.trim_end_matches('.'), None, rules, report, rows);
-    let of_all = (&raw.headers, accepted.auth.as_ref());
+    let compress = route::compress::accept(&raw.own.compress, &owner.path("compress"), None, rows);
+    let of_all = (&raw.headers, accepted.auth.as_ref(), compress.as_ref());
     let of_clients = (&top.lists, &top.rates, rules);
     let routes = route::accept_all(&raw.routes, owner, &names, of_all, of_clients, report, rows).into_iter();
     // Of two levels the nearest says how long: the route's stands there already.

@@ -6,7 +6,7 @@ use super::backend::BackendRules;
 use super::bounds::Serves;
 use super::owner::KeyOwner;
 use super::top_level::TopLevel;
-use super::{balance, bounds, clashes, gate, health, listener, resilience, tls};
+use super::{balance, bounds, clashes, gate, health, listener, resilience, route, tls};
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
 use crate::config::model::{
@@ -67,10 +67,20 @@ pub(super) fn accept(
     } else {
         let mut listener = listener::accept(&owner, spoken, client_timeouts, binds, top, report, rows);
         listener.access.extend(top.blacklisted.iter().map(Arc::clone));
-        let path = owner.path("rate_limit");
         listener.rate_limits =
-            gate::rate::accept(&owner.own.rate_limit, &path, is_http, &top.rates, report, rows);
-        listener.routes = vec![Arc::new(RouteConfig::catch_all(name))];
+            gate::rate::accept(&owner.own.rate_limit, &path("rate_limit"), is_http, &top.rates, report, rows);
+        let mut only = RouteConfig::catch_all(name);
+        if is_http {
+            only.cache = match (&raw.cache, &top.cache) {
+                (Field::Absent, Some(of_all)) => {
+                    route::cache::note(&path("cache"), of_all, rows);
+                    Some(Arc::clone(&of_all.value))
+                }
+                (own, _) => route::cache::accept(own, &path("cache"), report, rows),
+            };
+            only.compress = route::compress::accept(&raw.own.compress, &path("compress"), None, rows);
+        }
+        listener.routes = vec![Arc::new(only)];
         Some(listener)
     };
     let (mut upgrade, mut host) = (Vec::new(), HostHeader::default());
@@ -114,10 +124,18 @@ fn refuse_keys_of_listeners(raw: &RawTarget, report: &mut Report) {
     ];
     let client_times = client_times.iter().filter_map(|(key, spot)| Some((*key, (*spot)?)));
     for (key, spot) in raw.listener_only.iter().map(|(key, spot)| (*key, spot)).chain(client_times) {
-        let message =
-            format!("`{key}` belongs to a listener, and the target {} has none", quoted(&raw.name.value));
+        let name = quoted(&raw.name.value);
+        let (message, place) = match key {
+            "cache" => (
+                format!("`cache` belongs to a route, and the target {name} has no `listener`"),
+                "listeners.<name>.routes[]",
+            ),
+            _ => {
+                (format!("`{key}` belongs to a listener, and the target {name} has none"), "listeners.<name>")
+            }
+        };
         let problem = report.spot(spot, message);
-        problem.note("write it in `listeners.<name>`, or give the target a `listener` of its own");
+        problem.note(format!("write it in `{place}`, or give the target a `listener` of its own"));
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::gate::access::AccessLists;
 use super::gate::rate::RateLimits;
+use crate::config::model::cache::CachePolicy;
 use crate::config::model::{AccessList, Balance};
 use crate::config::origin::{Field, Written};
 use crate::config::raw::BindHost;
@@ -14,6 +15,8 @@ pub(super) struct TopLevel<'r> {
     pub(super) lists: AccessLists<'r>,
     /// Who may not come in at the listeners of targets.
     pub(super) blacklisted: Option<Arc<AccessList>>,
+    /// What the listeners of targets answer from what is stored, where these say nothing.
+    pub(super) cache: Option<Written<Arc<CachePolicy>>>,
     pub(super) rates: RateLimits<'r>,
     pub(super) address: Written<BindHost>,
     pub(super) interval: Option<Written<Duration>>,

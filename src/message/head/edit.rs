@@ -3,6 +3,16 @@
 use super::{Fields, Head, HeadLine, HeaderField, Span};
 
 impl Head {
+    /// Becomes the same as `other`, in the memory that it has.
+    pub fn copy_from(&mut self, other: &Head) {
+        let (mut bytes, mut lines) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.lines));
+        bytes.clear();
+        bytes.extend_from_slice(&other.bytes);
+        lines.clear();
+        lines.extend_from_slice(&other.lines);
+        *self = Head { bytes, lines, ..*other };
+    }
+
     /// A copy of a request's head without the lines whose name is one of those.
     #[must_use]
     pub fn without(&self, is_gone: impl Fn(&[u8]) -> bool) -> Head {

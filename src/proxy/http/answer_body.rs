@@ -6,6 +6,7 @@ use crate::message::{Cause, Framing};
 use crate::net::Piece;
 
 use super::body::{BodySource, FixedBody, Memory};
+use super::cached::reading::StoredReading;
 use super::reply::Reply;
 
 /// The body of an answer.
@@ -16,6 +17,8 @@ pub enum AnswerBody {
     Memory(Box<Memory>),
     /// That of a route which answers itself.
     Fixed(Box<FixedBody>),
+    /// One that is stored.
+    Stored(Box<StoredReading>),
     /// What a backend answers; carries the rest of the request with it.
     Reply(Reply),
 }
@@ -26,6 +29,7 @@ impl AnswerBody {
     pub fn content(&self) -> u64 {
         match self {
             AnswerBody::Empty | AnswerBody::Memory(_) | AnswerBody::Fixed(_) => 0,
+            AnswerBody::Stored(stored) => stored.content(),
             AnswerBody::Reply(reply) => reply.content(),
         }
     }
@@ -37,6 +41,7 @@ impl AnswerBody {
             AnswerBody::Empty => Framing::None,
             AnswerBody::Memory(memory) => memory.framing,
             AnswerBody::Fixed(fixed) => fixed.framing(),
+            AnswerBody::Stored(stored) => stored.framing(),
             AnswerBody::Reply(reply) => reply.framing(),
         }
     }
@@ -44,15 +49,16 @@ impl AnswerBody {
     /// Whether pieces may come in pipes: their reader does not look at them and writes them to a plain socket.
     pub fn set_pipes(&mut self, allowed: bool) {
         match self {
-            AnswerBody::Empty | AnswerBody::Memory(_) | AnswerBody::Fixed(_) => {}
+            AnswerBody::Empty | AnswerBody::Memory(_) | AnswerBody::Fixed(_) | AnswerBody::Stored(_) => {}
             AnswerBody::Reply(reply) => reply.set_pipes(allowed),
         }
     }
 
-    /// Appends all of it to `out`, if it is a backend's, at most `most` bytes, and here already. False: nothing was done.
+    /// Appends all of it to `out`, if it is a backend's or stored, at most `most` bytes, and here already. False: nothing was done.
     pub fn append_rest(&mut self, out: &mut Vec<u8>, most: usize) -> bool {
         match self {
             AnswerBody::Empty | AnswerBody::Memory(_) | AnswerBody::Fixed(_) => false,
+            AnswerBody::Stored(stored) => stored.append_rest(out, most),
             AnswerBody::Reply(reply) => reply.append_rest(out, most),
         }
     }
@@ -64,20 +70,21 @@ impl BodySource for AnswerBody {
             AnswerBody::Empty => true,
             AnswerBody::Memory(memory) => memory.is_done(),
             AnswerBody::Fixed(fixed) => fixed.is_done(),
+            AnswerBody::Stored(stored) => stored.is_done(),
             AnswerBody::Reply(reply) => reply.is_done(),
         }
     }
 
     fn set_raw(&mut self) -> bool {
         match self {
-            AnswerBody::Empty | AnswerBody::Memory(_) | AnswerBody::Fixed(_) => false,
+            AnswerBody::Empty | AnswerBody::Memory(_) | AnswerBody::Fixed(_) | AnswerBody::Stored(_) => false,
             AnswerBody::Reply(reply) => reply.set_raw(),
         }
     }
 
     fn trailers(&self) -> Vec<u8> {
         match self {
-            AnswerBody::Empty | AnswerBody::Fixed(_) => Vec::new(),
+            AnswerBody::Empty | AnswerBody::Fixed(_) | AnswerBody::Stored(_) => Vec::new(),
             AnswerBody::Memory(memory) => memory.trailers(),
             AnswerBody::Reply(reply) => reply.trailers().to_vec(),
         }
@@ -85,7 +92,7 @@ impl BodySource for AnswerBody {
 
     fn drive(&mut self, cx: &mut Context<'_>) {
         match self {
-            AnswerBody::Empty | AnswerBody::Memory(_) | AnswerBody::Fixed(_) => {}
+            AnswerBody::Empty | AnswerBody::Memory(_) | AnswerBody::Fixed(_) | AnswerBody::Stored(_) => {}
             AnswerBody::Reply(reply) => reply.drive(cx),
         }
     }
@@ -95,6 +102,7 @@ impl BodySource for AnswerBody {
             AnswerBody::Empty => Poll::Ready(Ok(None)),
             AnswerBody::Memory(memory) => memory.poll_piece(cx),
             AnswerBody::Fixed(fixed) => fixed.poll_piece(cx),
+            AnswerBody::Stored(stored) => stored.poll_piece(cx),
             AnswerBody::Reply(reply) => reply.poll_piece(cx),
         }
     }

@@ -4,28 +4,29 @@
 //! step continues or answers. It sees heads and bodies and never a socket, so whatever protocol the client
 //! speaks, what is decided here is decided alike.
 
-use std::cell::Cell;
 use std::pin::Pin;
 use std::time::Duration;
 
+use crate::cache::KnownClient;
 use crate::message::{Cause, Head, HeaderField, Record, RecordKind};
 use crate::net::relay::{BytesMoved, RelayEnd};
 use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::recording::Recording;
 use crate::proxy::tunnels::{TunnelEnd, TunnelKind};
-use crate::snapshot::Destination;
+use crate::snapshot::{Destination, RouteCache};
 use crate::targets::Outcome;
 
 use super::after::After;
 use super::answer_body::AnswerBody;
+use super::cached::ask::{Given, Origin as _};
+use super::cached::change::invalidate;
+use super::cached::{self, Asking, Begun, Cacheable};
 use super::call::Call;
 use super::edge::{Edge, Unsent};
-use super::forward::forward;
-use super::forward::forwarding::{Effort, Forwarding};
+use super::forward::errand::Errand;
 use super::gate::blocked::is_kept_out;
-use super::identity;
-use super::incoming::{about, wanted_upgrade};
+use super::incoming::says_https;
 use super::reply::Reply;
 use super::request_body::RequestBody;
 use super::routing::answers::refuse;
@@ -94,46 +95,42 @@ pub async fn exchange<E: Edge>(
         edge.set_idle(idle);
     }
 
-    let forwarded = {
-        let is_hashed = target.config.balance.algorithm.is_hash();
-        let secured = edge.secured();
-        let cookie = sticky::pin(target, head);
-        let owner = edge.owner().and_then(Cell::get);
-        let own = owner.and_then(|owner| identity::pin(&ctx.pool, target, owner, cookie));
-        let mut forwarding = Forwarding {
-            ctx,
-            target,
-            rules,
-            keep: identity::keep(head, &ctx.pool, edge.owner()),
-            edge: &mut *edge,
-            head: way.head(head),
-            body,
-            key: if is_hashed { request.key(rules, &way, sender, &recording) } else { None },
-            pin: own.as_ref().or(cookie),
-            upgrade: wanted_upgrade(head, &rules.upgrade),
-            about: about(listener, head, sender, secured.as_deref(), recording.record.id),
-            edits: way.request_edits(),
-            answer: &mut *answer,
-            record: &mut *recording.record,
-            effort: Effort::default(),
-        };
-        let forwarded = forward(&mut forwarding).await;
-        if let Ok(call) = &forwarded {
-            if let Some(pins) = &target.pins {
-                sticky::tell(forwarding.answer, pins, cookie, call.backend(), secured.is_some());
-            }
-            way.edit_answer(forwarding.answer, &call.backend().name);
-        }
-        forwarded
+    let mut errand =
+        Errand { request, way: &way, destination, sender, body, edge: &mut *edge, recording: &mut recording };
+    let given = match &route.cache {
+        None => errand.forward(way.head(head), answer).await.map(Given::Call),
+        Some(cache) => match begin_cached(&errand, cache, answer) {
+            Begun::Served(stored) => Ok(Given::Body(stored)),
+            Begun::Refused(cause) => Err(cause),
+            Begun::Asks(asking) => aside(ask_cached(&mut errand, cache, asking, answer)).await,
+        },
     };
-    let after = match forwarded {
-        Ok(call) if answer.status == 101 => {
+    match &given {
+        Ok(Given::Call(call)) => {
+            if !matches!(head.method(), b"GET" | b"HEAD") {
+                invalidate(request, (edge.secured().is_some(), sender), &way, answer);
+            }
+            if let Some(pins) = &target.pins {
+                let cookie = sticky::pin(target, head);
+                sticky::tell(answer, pins, cookie, call.backend(), edge.secured().is_some());
+            }
+            way.edit_answer(answer, &call.backend().name);
+        }
+        Ok(Given::Body(_)) => way.edit_answer(answer, ""),
+        Err(_) => {}
+    }
+    let after = match given {
+        Ok(Given::Call(call)) if answer.status == 101 => {
             let idle = rules.timeouts.tunnel;
             aside(tunnel(request, edge, answer, call, idle, &mut recording, &moved)).await
         }
-        Ok(call) => {
+        Ok(given) => {
             recording.record.status = answer.status;
-            let mut reply = Download { body: AnswerBody::Reply(Reply::new(call)), moved: &moved };
+            let body = match given {
+                Given::Call(call) => AnswerBody::Reply(Reply::new(call)),
+                Given::Body(body) => body,
+            };
+            let mut reply = Download { body, moved: &moved };
             match edge.answer(answer, &mut reply.body, false).await {
                 Ok(after) => {
                     recording.settle(Cause::Done);
@@ -153,6 +150,39 @@ pub async fn exchange<E: Edge>(
         attempt.end = now;
     }
     after
+}
+
+/// A request on a route with a cache.
+fn cacheable<'x, 'a, E: Edge>(errand: &Errand<'x, 'a, E>, cache: &'x RouteCache) -> Cacheable<'x, 'a> {
+    let secured = errand.edge.secured();
+    let has_certificate = secured.as_ref().is_some_and(|secured| secured.facts.is_some());
+    let is_known = has_certificate || errand.way.route.auth.is_some();
+    Cacheable {
+        request: errand.request,
+        cache,
+        way: errand.way,
+        destination: errand.destination,
+        is_https: secured.is_some() || errand.sender.trusted && says_https(errand.request.head),
+        known: if is_known { KnownClient::Yes } else { KnownClient::No },
+        has_body: !matches!(errand.body, RequestBody::Empty),
+    }
+}
+
+/// Looks whether an answer is stored.
+#[inline(never)]
+fn begin_cached<'a, E: Edge>(errand: &Errand<'_, 'a, E>, cache: &RouteCache, answer: &mut Head) -> Begun {
+    cached::begin(&cacheable(errand, cache), answer)
+}
+
+/// Asks for an answer that is not stored.
+async fn ask_cached<E: Edge>(
+    errand: &mut Errand<'_, '_, E>,
+    cache: &RouteCache,
+    asking: Box<Asking>,
+    answer: &mut Head,
+) -> Result<Given, Cause> {
+    let cacheable = cacheable(errand, cache);
+    cached::ask::ask(&cacheable, *asking, answer, errand).await
 }
 
 /// Puts aside what few requests wait for.

@@ -108,6 +108,19 @@ fn real_ip(listener: &Listener, head: &Head, sender: &Sender) -> Option<IpAddr> 
     hash_key::client(head, *sender, |address| listener.trusts(address))
 }
 
+/// Whether a trusted proxy says that its client came with TLS.
+#[cold]
+#[must_use]
+pub fn says_https(head: &Head) -> bool {
+    let told = head.named("x-forwarded-proto").map(|proto| proto.eq_ignore_ascii_case(b"https"));
+    told.or_else(|| {
+        let lists = head.value(HeaderField::Forwarded)?;
+        let mut parts = lists.split(|byte| matches!(byte, b';' | b',')).map(<[u8]>::trim_ascii);
+        parts.find_map(|part| Some(part.strip_prefix(b"proto=")?.eq_ignore_ascii_case(b"https")))
+    })
+    .unwrap_or(false)
+}
+
 /// The protocol that the client asks to switch to, if it is one that we pass on. HTTP/1.0 can't ask (RFC 9110
 /// §7.8).
 pub fn wanted_upgrade<'a>(head: &'a Head, allowed: &[String]) -> Option<&'a [u8]> {

@@ -7,6 +7,7 @@
 pub mod after;
 pub mod answer_body;
 pub mod body;
+pub mod cached;
 pub mod call;
 pub mod client;
 pub mod connection;

@@ -139,6 +139,7 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
         instance: Default::default(),
         admin: None,
         webhooks: Vec::new(),
+        cache_store: Default::default(),
         tests: Vec::new(),
         access_lists: Vec::new(),
         rate_limits: Vec::new(),

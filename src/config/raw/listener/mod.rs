@@ -22,7 +22,7 @@ use crate::config::raw::vocabulary::later;
 use crate::config::raw::vocabulary::spoken::Spoken;
 use crate::config::raw::vocabulary::words::name;
 use crate::config::yaml::{Entry, Typed};
-use route::{RawHeaders, RawRoute, headers};
+use route::{RawCompress, RawHeaders, RawRoute, compress, headers};
 
 /// One listener.
 #[derive(Debug)]
@@ -56,6 +56,8 @@ pub(in crate::config) struct RawListenerKeys {
     pub(in crate::config) default_host: Option<Written<String>>,
     /// `None` inside: `off`.
     pub(in crate::config) auth: Field<Option<String>>,
+    /// `None` inside: `off`.
+    pub(in crate::config) compress: Field<Option<RawCompress>>,
 }
 
 /// `normalize`.
@@ -108,7 +110,8 @@ pub(in crate::config::raw) fn walk(
         None if section.is_misspelt("tls") => Field::Faulty,
         None => Field::Absent,
     };
-    listener.own = keys(&section, &shape::LISTENER_ACCESS, reader, &mut listener.http_only);
+    let of_compress = [&shape::LISTENER_COMPRESS, &shape::LISTENER_CODINGS];
+    listener.own = keys(&section, &shape::LISTENER_ACCESS, of_compress, reader, &mut listener.http_only);
     if let Some(entry) = section.find("headers") {
         listener.http_only.push(("headers", reader.key_spot(entry)));
         listener.headers = headers::walk(entry, shape::LISTENER_HEADERS, None, reader);
@@ -128,10 +131,12 @@ pub(in crate::config::raw) fn walk(
     listener
 }
 
-/// What is said about clients beside binding, protocol and TLS. `of_access`: the keys of a list that stands here.
+/// What is said about clients beside binding, protocol and TLS. `of_access`: the keys of a list that stands here; `of_compress`: those
+/// of `compress` and of its codings.
 pub(in crate::config::raw) fn keys(
     section: &Section<'_>,
     of_access: &Shape,
+    of_compress: [&Shape; 2],
     reader: &mut Reader<'_>,
     http_only: &mut Vec<(&'static str, Spot)>,
 ) -> RawListenerKeys {
@@ -143,6 +148,14 @@ pub(in crate::config::raw) fn keys(
     let rate_limit = match section.find("rate_limit") {
         Some(entry) => rate::walk(entry, reader),
         None if section.is_misspelt("rate_limit") => Field::Faulty,
+        None => Field::Absent,
+    };
+    let compress = match section.find("compress") {
+        Some(entry) => {
+            http_only.push(("compress", reader.key_spot(entry)));
+            compress::walk(entry, of_compress, reader)
+        }
+        None if section.is_misspelt("compress") => Field::Faulty,
         None => Field::Absent,
     };
     let mut find = |key: &'static str| {
@@ -164,6 +177,7 @@ pub(in crate::config::raw) fn keys(
             None if section.is_misspelt("auth") => Field::Faulty,
             None => Field::Absent,
         },
+        compress,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The keys of a listener.
 
+use super::cache::COMPRESS_OF_LISTENER;
 use super::{CERTIFICATE, LIMITS, LISTENER_ACCESS, LISTENER_LINES, TARGET, TARGET_NORMALIZE, TIMEOUTS, TLS};
 use crate::config::raw::kind::Kind::{Group, Items, OneOrItems, Rules, WholeOr, Word};
 use crate::config::raw::kind::{HOST, LISTENER as ADDRESS, NAME, Shape, key};
@@ -34,6 +35,7 @@ pub(in crate::config::raw) const LISTENER: Shape = Shape {
         ),
         TARGET.key("auth"),
         key("headers", Group(&LISTENER_LINES), "What is changed of headers on all of its routes."),
+        COMPRESS_OF_LISTENER,
         key("limits", Group(&LISTENER_LIMITS), "What requests and connections may cost."),
         key("timeouts", Group(&LISTENER_TIMEOUTS), "How long clients may take."),
         key("routes", OneOrItems(&Group(&ROUTE)), "Which requests go where."),

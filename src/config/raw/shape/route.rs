@@ -1,5 +1,6 @@
 //! The keys of a route.
 
+use super::cache::{CACHE, COMPRESS};
 use super::{
     ACCESS, LIMITS, REDIRECT, RESPOND, ROUTE_HASH_KEY, ROUTE_LINES, ROUTE_RETRIES, ROUTE_REWRITE, SPLIT,
     TARGET, TIMEOUTS,
@@ -40,6 +41,8 @@ pub(in crate::config::raw) const ROUTE: Shape = Shape {
         key("rewrite", Group(&ROUTE_REWRITE), "What backends get as path."),
         key("headers", Group(&ROUTE_LINES), "What is changed of headers, in both directions."),
         key("mirror", OrOff(&Group(&MIRROR)), "Who gets copies of its requests.").or("off"),
+        CACHE,
+        COMPRESS,
         key("timeouts", Group(&ROUTE_TIMEOUTS), "How long its requests may take."),
         key("limits", Group(&ROUTE_LIMITS), "What its requests may cost."),
         key("retries", OrOff(&Group(&ROUTE_RETRIES)), "`retries` of its target."),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::cache::{CACHE_OF_TARGET, COMPRESS_OF_TARGET};
 use super::gate::TARGET_ACCESS;
 use super::resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
 use crate::config::model::route::{DotSegments, EncodedSlash};
@@ -100,6 +101,8 @@ pub(in crate::config::raw) const TARGET: Shape = Shape {
             OneOrItems(&Word(NAME)),
             "How often somebody may ask at its listener: names of `rate_limits`.",
         ),
+        CACHE_OF_TARGET,
+        COMPRESS_OF_TARGET,
         key(
             "forwarded",
             OrOff(&Choice(|| names(Forwarded::ALL))),

@@ -1,6 +1,8 @@
 //! The routes of a listener.
 
 mod action;
+pub(super) mod cache;
+pub(super) mod compress;
 mod gaps;
 mod mirror;
 mod reach;
@@ -17,7 +19,10 @@ use super::gate::rate::{self, RateLimits};
 use super::owner::KeyOwner;
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
-use crate::config::model::route::{HeaderEdits, PathPattern, RetryOn, Rewrite, RouteMatch, RouteOverrides};
+use crate::config::model::cache::CompressPolicy;
+use crate::config::model::route::{
+    Action, HeaderEdits, PathPattern, RetryOn, Rewrite, RouteMatch, RouteOverrides,
+};
 use crate::config::model::{Auth, Protocol, RouteConfig};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::{Condition, RawHeaders, RawOwn, RawRoute};
@@ -25,12 +30,15 @@ use crate::config::report::Report;
 pub(super) use rows::edits as edit_rows;
 use written::written;
 
+/// What a listener says of all of its routes: edits of headers, who its clients are, how answers are compressed.
+type OfAll<'r> = (&'r Field<RawHeaders>, Option<&'r Arc<Auth>>, Option<&'r Arc<CompressPolicy>>);
+
 /// Makes the routes of a listener; `targets`: all there are, and what they speak, `headers`: the edits of the listener.
 pub(super) fn accept_all(
     raw: &[RawRoute],
     owner: &KeyOwner<'_>,
     targets: &HashMap<&str, Protocol>,
-    (headers, auth_of_all): (&Field<RawHeaders>, Option<&Arc<Auth>>),
+    (headers, auth_of_all, compress_of_all): OfAll<'_>,
     (lists, rates, rules): (&AccessLists<'_>, &RateLimits<'_>, &AuthRules<'_>),
     report: &mut Report,
     rows: &mut EffectiveRows,
@@ -83,6 +91,11 @@ pub(super) fn accept_all(
         rate::warn_of_no_user(&raw.rate_limit, &route, owner, report);
         if let Field::Given(written) = &raw.mirror {
             mirror::note(&path, written, rows);
+        }
+        if matches!(route.action, Action::Forward(_) | Action::Split(_)) {
+            route.cache = cache::accept(&raw.cache, &format!("{path}.cache"), report, rows);
+            route.compress =
+                compress::accept(&raw.compress, &format!("{path}.compress"), compress_of_all, rows);
         }
         route.headers = joined(&of_all, route.headers);
         routes.push(route);
@@ -222,6 +235,8 @@ fn accept(raw: &RawRoute, targets: &HashMap<&str, Protocol>, report: &mut Report
         rewrite,
         headers,
         mirror: None,
+        cache: None,
+        compress: None,
         own,
     };
     if let Field::Given(written) = &raw.mirror {

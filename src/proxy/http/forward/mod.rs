@@ -17,6 +17,7 @@ use crate::targets::{Lease, Pick};
 
 pub mod alarm;
 pub mod attempt;
+pub mod errand;
 pub mod failure;
 pub mod forwarding;
 pub mod hedge;

@@ -296,7 +296,9 @@ mod tests {
                     .expect("well-formed")
                 {
                     None => break,
-                    Some(Piece::Buffer(buffer)) => came.extend_from_slice(buffer.data()),
+                    Some(piece @ (Piece::Buffer(_) | Piece::Shared(_))) => {
+                        came.extend_from_slice(piece.data())
+                    }
                     Some(Piece::Pipe(mut pipe)) => {
                         piped = true;
                         while !pipe.is_empty() {

@@ -160,7 +160,7 @@ impl Transmit {
         let (piece, behind) = match &self.piece {
             // What is in a pipe goes out by itself, between the parts.
             Some(Piece::Pipe(_)) => (&[][..], self.tail.len()),
-            Some(Piece::Buffer(buffer)) => (buffer.data(), self.tail_sent),
+            Some(piece) => (piece.data(), self.tail_sent),
             None => (&[][..], self.tail_sent),
         };
         let parts = [
@@ -198,8 +198,8 @@ impl Transmit {
                 self.tail.extend_from_slice(b"\r\n");
             }
             match piece {
-                Piece::Buffer(buffer) if buffer.len() <= SMALL => {
-                    self.front.extend_from_slice(buffer.data());
+                piece @ (Piece::Buffer(_) | Piece::Shared(_)) if piece.len() <= SMALL => {
+                    self.front.extend_from_slice(piece.data());
                     self.front.append(&mut self.tail);
                 }
                 piece => self.piece = Some(piece),
@@ -218,11 +218,11 @@ impl Transmit {
         let front = count.min(self.front.len() - self.front_sent);
         self.front_sent += front;
         let mut rest = count - front;
-        if let Some(Piece::Buffer(buffer)) = &mut self.piece {
-            let taken = rest.min(buffer.len());
-            buffer.consume(taken);
+        if let Some(piece @ (Piece::Buffer(_) | Piece::Shared(_))) = &mut self.piece {
+            let taken = rest.min(piece.len());
+            piece.consume(taken);
             rest -= taken;
-            if buffer.is_empty() {
+            if piece.is_empty() {
                 self.piece = None;
             }
         }

@@ -1,6 +1,8 @@
 //! The written form of a route.
 
 mod action;
+pub(in crate::config::raw) mod cache;
+pub(in crate::config::raw) mod compress;
 pub(in crate::config::raw) mod headers;
 pub(in crate::config::raw) mod matches;
 mod mirror;
@@ -21,6 +23,8 @@ use crate::config::raw::shape;
 use crate::config::raw::vocabulary::words::name;
 use crate::config::yaml::{Entry, Node};
 pub(in crate::config) use action::{RawRespond, RawSplit};
+pub(in crate::config) use cache::RawCache;
+pub(in crate::config) use compress::RawCompress;
 pub(in crate::config) use headers::{RawEdits, RawHeaders};
 pub(in crate::config) use mirror::RawMirror;
 pub(in crate::config) use own::RawOwn;
@@ -48,6 +52,10 @@ pub(in crate::config) struct RawRoute {
     pub(in crate::config) respond: Field<RawRespond>,
     /// `None` inside: `off`.
     pub(in crate::config) mirror: Field<Option<RawMirror>>,
+    /// `None` inside: `off`.
+    pub(in crate::config) cache: Field<Option<RawCache>>,
+    /// `None` inside: `off`.
+    pub(in crate::config) compress: Field<Option<RawCompress>>,
     /// Where keys stand that mean something to HTTP only.
     pub(in crate::config) http_only: Vec<(&'static str, Spot)>,
     /// Where keys stand that mean something only where requests go to a target.
@@ -112,12 +120,16 @@ pub(in crate::config::raw) fn walk(node: &Node, reader: &mut Reader<'_>) -> Opti
     let headers =
         field(&section, "headers", |entry| headers::walk(entry, shape::ROUTE_HEADERS, groups, reader));
     let mirror = field(&section, "mirror", |entry| Field::read(mirror::walk(entry, reader)));
+    let cache = field(&section, "cache", |entry| cache::walk(entry, &shape::ROUTE_CACHE, reader));
+    let compress = field(&section, "compress", |entry| {
+        compress::walk(entry, [&shape::ROUTE_COMPRESS, &shape::ROUTE_CODINGS], reader)
+    });
     let own = own::walk(&section, reader);
     let (mut http_only, mut forward_only) = (Vec::new(), Vec::new());
     for key in shape::ROUTE.names().filter(|key| !matches!(*key, "name" | "target")) {
         http_only.extend(section.find(key).map(|entry| (key, reader.key_spot(entry))));
     }
-    for key in ["rewrite", "mirror", "retries", "hash_key", "upgrade"] {
+    for key in ["rewrite", "mirror", "cache", "compress", "retries", "hash_key", "upgrade"] {
         forward_only.extend(section.find(key).map(|entry| (key, reader.key_spot(entry))));
     }
     // Whether they are for HTTP only is said of the whole.
@@ -145,6 +157,8 @@ pub(in crate::config::raw) fn walk(node: &Node, reader: &mut Reader<'_>) -> Opti
         redirect,
         respond,
         mirror,
+        cache,
+        compress,
         http_only,
         forward_only,
     })

@@ -1,0 +1,370 @@
+//! Where answers are stored, for all workers together: bounded in bytes, and found by key.
+//!
+//! Objects are grouped by URL, in a table of `quick_cache`, which decides what goes when there is no room. A hit looks there and takes no
+//! other lock. What is under way to a backend is listed by URL as well, in shards of their own; a shard's lock is held for a few steps and
+//! never while anybody waits.
+//!
+//! Invariants:
+//!
+//! 1. An object is only ever replaced as a part of the whole entry of its URL, under the lock of the shard of that URL: of two who replace
+//!    at once none loses what the other has stored.
+//! 2. What is kept was listed when it was kept (see [`flight`]). A purge of a URL takes its flights off the list and its entry out of the
+//!    table under the same lock.
+//! 3. An entry is found by a hash and used only if its URL, and the key of the object, are those that are asked for, byte by byte.
+
+mod body;
+mod filling;
+mod flight;
+mod object;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
+
+use crate::message::Cause;
+use crate::tick::Tick;
+
+use super::key::CacheKey;
+
+pub use body::StoredBody;
+pub use filling::{Filling, FillingReader, Part};
+use flight::Stage;
+pub use flight::{Flight, Follower, Landed};
+pub use object::{Object, ObjectBody};
+
+/// Shards of what is under way.
+const SHARDS: usize = 64;
+/// Objects of one URL; the oldest go first.
+const MOST_OF_URL: usize = 64;
+/// Shards of the table. Few, as none of them may be smaller than what the largest object needs.
+const TABLE_SHARDS: usize = 4;
+/// How long it is remembered that answers to a key are not stored, so that nobody waits for another's.
+const REMEMBERED: Duration = Duration::from_secs(60);
+/// Keys of which that is remembered.
+const MOST_REMEMBERED: usize = 8_192;
+
+/// All that is stored, and what is under way.
+#[derive(Debug)]
+pub struct Store {
+    secret: u64,
+    table: Cache<u128, Arc<OfUrl>, Weights>,
+    under_way: Box<[Mutex<HashMap<u128, Vec<Arc<Flight>>>>]>,
+    /// Until when answers to these keys are taken for such as are not stored.
+    alone: Cache<u128, Tick>,
+    /// How many purges there were.
+    purges: AtomicU64,
+    /// Bytes of the largest body that is kept.
+    most: AtomicU64,
+}
+
+/// What is stored under one URL, the newest last.
+#[derive(Debug)]
+struct OfUrl {
+    url: Box<[u8]>,
+    objects: Vec<Arc<Object>>,
+}
+
+#[derive(Clone, Debug)]
+struct Weights;
+
+impl Weighter<u128, Arc<OfUrl>> for Weights {
+    fn weight(&self, _: &u128, of: &Arc<OfUrl>) -> u64 {
+        of.objects.iter().map(|object| object.weight()).sum::<u64>() + 2 * of.url.len() as u64
+    }
+}
+
+/// What is found for a key.
+#[derive(Debug)]
+pub enum Lookup {
+    /// This.
+    Object(Arc<Object>),
+    /// Something, but for other requests.
+    OtherVariant,
+    /// Nothing.
+    Nothing,
+}
+
+/// What somebody does who has found nothing.
+#[derive(Debug)]
+pub enum Entrance {
+    /// It asks the backend, for all who want the same.
+    Lead(Lead),
+    /// It waits for another's answer.
+    Follow(Follower),
+    /// It reads along with another's answer.
+    Join(Arc<Object>),
+    /// It asks for itself alone.
+    Alone,
+}
+
+/// Who asks the backend. Dropped without an answer it has failed.
+#[derive(Debug)]
+pub struct Lead {
+    store: Arc<Store>,
+    flight: Arc<Flight>,
+    place: u128,
+    is_open: bool,
+    is_over: bool,
+}
+
+impl Store {
+    /// An empty one. `secret`: nobody outside of the process knows it; `memory` and `most`: see
+    /// [`CacheStoreConfig`](crate::config::model::cache::CacheStoreConfig).
+    #[must_use]
+    pub fn new(secret: u64, memory: u64, most: u64) -> Store {
+        let options = OptionsBuilder::new()
+            .estimated_items_capacity(
+                usize::try_from(memory / 16_384).unwrap_or(1 << 20).clamp(1_024, 1 << 20),
+            )
+            .weight_capacity(memory)
+            .shards(TABLE_SHARDS)
+            .build()
+            .unwrap_or_else(|_| unreachable!("all that must be said is said"));
+        let hasher = DefaultHashBuilder::default;
+        Store {
+            secret,
+            table: Cache::with_options(options, Weights, hasher(), DefaultLifecycle::default()),
+            under_way: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            alone: Cache::new(MOST_REMEMBERED),
+            purges: AtomicU64::new(0),
+            most: AtomicU64::new(most),
+        }
+    }
+
+    /// Changes how much it keeps.
+    pub fn resize(&self, memory: u64, most: u64) {
+        if self.table.capacity() != memory {
+            self.table.set_capacity(memory);
+        }
+        self.most.store(most, Ordering::Relaxed);
+    }
+
+    /// Bytes of the largest body that is kept.
+    #[must_use]
+    pub fn most(&self) -> u64 {
+        self.most.load(Ordering::Relaxed)
+    }
+
+    /// How many purges there were: asked for before an answer is.
+    #[must_use]
+    pub fn purges(&self) -> u64 {
+        self.purges.load(Ordering::Acquire)
+    }
+
+    /// Bytes that are kept.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.table.weight()
+    }
+
+    /// What is stored under a key and `fits`; of several the newest.
+    pub fn find(&self, key: &CacheKey, mut fits: impl FnMut(&Object) -> bool) -> Lookup {
+        let found = self.table.get(&key.url_hash(self.secret)).filter(|of| *of.url == *key.url());
+        let Some(of) = found else { return Lookup::Nothing };
+        let mut is_other = false;
+        for object in of.objects.iter().rev().filter(|object| object.key() == key) {
+            if fits(object) {
+                return Lookup::Object(Arc::clone(object));
+            }
+            is_other = true;
+        }
+        if is_other { Lookup::OtherVariant } else { Lookup::Nothing }
+    }
+
+    /// For somebody who has found nothing, or nothing that may be used as it is. `fits`: whether an answer is for this request.
+    pub fn enter(
+        self: &Arc<Store>,
+        key: &CacheKey,
+        mut fits: impl FnMut(&Object) -> bool,
+        now: Tick,
+    ) -> Entrance {
+        if self.alone.get(&key.hash(self.secret)).is_some_and(|until| now < until) {
+            return Entrance::Alone;
+        }
+        let place = key.url_hash(self.secret);
+        let purges = self.purges();
+        let mut shard = self.shard(place);
+        let listed = shard.entry(place).or_default();
+        for flight in listed.iter().filter(|flight| *flight.key == *key.bytes() && flight.purges == purges) {
+            match flight.stage() {
+                Stage::Asking => return Entrance::Follow(Follower::new(Arc::clone(flight))),
+                Stage::Open(object) if fits(&object) => return Entrance::Join(object),
+                Stage::Open(_) | Stage::Vacant | Stage::Alone | Stage::Failed(_) => {}
+            }
+        }
+        let flight = Arc::new(Flight::new(key.bytes(), purges));
+        listed.push(Arc::clone(&flight));
+        drop(shard);
+        Entrance::Lead(self.lead(flight, place))
+    }
+
+    /// For somebody who asks for itself alone, and may store what comes all the same.
+    #[must_use]
+    pub fn solo(self: &Arc<Store>, key: &CacheKey) -> Lead {
+        let place = key.url_hash(self.secret);
+        let flight = Arc::new(Flight::new(key.bytes(), self.purges()));
+        flight.set(Stage::Alone);
+        self.shard(place).entry(place).or_default().push(Arc::clone(&flight));
+        self.lead(flight, place)
+    }
+
+    /// Goes on in the place of a lead that has failed.
+    #[must_use]
+    pub fn lead_on(self: &Arc<Store>, follower: &Follower, key: &CacheKey) -> Lead {
+        let (place, flight) = (key.url_hash(self.secret), Arc::clone(follower.flight()));
+        self.shard(place).entry(place).or_default().push(Arc::clone(&flight));
+        self.lead(flight, place)
+    }
+
+    fn lead(self: &Arc<Store>, flight: Arc<Flight>, place: u128) -> Lead {
+        Lead { store: Arc::clone(self), flight, place, is_open: false, is_over: false }
+    }
+
+    /// Puts an object in the place of the one that it replaces, as the answer of a request which was begun when there had been
+    /// `purges`; not if there was another one since.
+    pub fn replace(&self, object: Arc<Object>) {
+        let place = object.key().url_hash(self.secret);
+        let shard = self.shard(place);
+        if object.purges == self.purges() {
+            self.put(place, object);
+        }
+        drop(shard);
+    }
+
+    /// Under the lock of the shard.
+    fn put(&self, place: u128, object: Arc<Object>) {
+        let url: Box<[u8]> = object.key().url().into();
+        let before = self.table.get(&place).filter(|of| of.url == url);
+        let is_other = |other: &&Arc<Object>| {
+            other.key() != object.key() || !other.answer.variant.replaces(&object.answer.variant)
+        };
+        let mut objects: Vec<_> =
+            before.iter().flat_map(|of| &of.objects).filter(is_other).map(Arc::clone).collect();
+        objects.push(object);
+        let oldest = objects.len().saturating_sub(MOST_OF_URL);
+        objects.drain(..oldest);
+        self.table.insert(place, Arc::new(OfUrl { url, objects }));
+    }
+
+    /// Takes one object out.
+    pub fn remove(&self, object: &Arc<Object>) {
+        let place = object.key().url_hash(self.secret);
+        let shard = self.shard(place);
+        if let Some(of) = self.table.get(&place) {
+            let left: Vec<_> =
+                of.objects.iter().filter(|other| !Arc::ptr_eq(other, object)).map(Arc::clone).collect();
+            if left.is_empty() {
+                self.table.remove(&place);
+            } else {
+                self.table.insert(place, Arc::new(OfUrl { url: of.url.clone(), objects: left }));
+            }
+        }
+        drop(shard);
+    }
+
+    /// Takes out all that is stored under a URL, and all that is under way for it: what is asked for from now on is asked for anew. `url`:
+    /// what [`url_key`](super::url_key) makes of it. Tells how many objects there were.
+    pub fn purge_url(&self, url: &[u8]) -> usize {
+        let place = CacheKey::hash_of_url(url, self.secret);
+        let mut shard = self.shard(place);
+        shard.remove(&place);
+        self.table.remove(&place).map_or(0, |(_, of)| of.objects.len())
+    }
+
+    /// Takes out everything.
+    pub fn purge_all(&self) {
+        // What is begun from now on counts; what was begun before is not kept.
+        self.purges.fetch_add(1, Ordering::AcqRel);
+        for shard in &self.under_way {
+            shard.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
+        self.table.clear();
+    }
+
+    fn shard(&self, place: u128) -> MutexGuard<'_, HashMap<u128, Vec<Arc<Flight>>>> {
+        self.under_way[place as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lead {
+    /// How many purges there had been when it began.
+    #[must_use]
+    pub fn purges(&self) -> u64 {
+        self.flight.purges
+    }
+
+    /// The head of the answer is there, and others may have it.
+    pub fn open(&mut self, object: &Arc<Object>) {
+        self.is_open = true;
+        self.flight.open(Stage::Open(Arc::clone(object)));
+    }
+
+    /// The answer is stored, if nobody has purged it meanwhile.
+    pub fn keep(mut self, object: Arc<Object>) {
+        {
+            let mut shard = self.store.shard(self.place);
+            if self.unlist(&mut shard) && self.flight.purges == self.store.purges() {
+                self.store.put(self.place, Arc::clone(&object));
+            }
+        }
+        self.is_over = true;
+        self.flight.open(Stage::Open(object));
+    }
+
+    /// The answer is for nobody else. `now`, if all answers to this key are likely to be so, else `None`.
+    pub fn alone(mut self, key: &CacheKey, now: Option<Tick>) {
+        if let Some(now) = now {
+            self.store.alone.insert(key.hash(self.store.secret), now.after(REMEMBERED));
+        }
+        self.end(Stage::Alone);
+    }
+
+    /// There is no answer.
+    pub fn fail(mut self, cause: Cause) {
+        self.give_up(cause);
+    }
+
+    fn give_up(&mut self, cause: Cause) {
+        self.unlist(&mut self.store.shard(self.place));
+        self.is_over = true;
+        self.flight.fail(cause);
+    }
+
+    fn end(&mut self, stage: Stage) {
+        self.unlist(&mut self.store.shard(self.place));
+        self.is_over = true;
+        self.flight.set(stage);
+    }
+
+    /// Takes the flight off the list. False: it was not on it.
+    fn unlist(&self, shard: &mut HashMap<u128, Vec<Arc<Flight>>>) -> bool {
+        let Some(listed) = shard.get_mut(&self.place) else { return false };
+        let before = listed.len();
+        listed.retain(|flight| !Arc::ptr_eq(flight, &self.flight));
+        let was_there = listed.len() < before;
+        if listed.is_empty() {
+            shard.remove(&self.place);
+        }
+        was_there
+    }
+}
+
+impl Drop for Lead {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        if self.is_open {
+            // Its body tells those who read it.
+            self.end(Stage::Alone);
+        } else {
+            self.give_up(Cause::ClientGone);
+        }
+    }
+}

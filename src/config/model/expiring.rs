@@ -1,0 +1,46 @@
+//! What of an accepted config is to be told though nothing is wrong with it.
+
+use std::time::SystemTime;
+
+use super::tls::Identity;
+use super::{BackendConfig, Config, TargetConfig};
+
+impl Config {
+    /// Our own certificates that end within two weeks, each with the listener or target that shows it, or `admin`: a night
+    /// without sleep that can still be had by day.
+    #[must_use]
+    pub fn expiring(&self, now: SystemTime) -> Vec<(&str, &Identity)> {
+        const DAYS: i64 = 14;
+        let to_clients = self.listeners.iter().flat_map(|listener| {
+            let identities = listener.tls.iter().flat_map(|tls| &tls.identities);
+            identities.map(|identity| (listener.name.as_str(), &**identity))
+        });
+        let to_backends = self.targets.iter().filter_map(|target| {
+            // One target has one `upstream_tls`.
+            let tls = target.backends.iter().find_map(|backend| backend.tls.as_ref())?;
+            Some((target.name.as_str(), tls.identity.as_deref()?))
+        });
+        let to_admins =
+            self.admin.iter().filter_map(|admin| admin.tls.as_ref()).flat_map(|tls| &tls.identities);
+        let to_admins = to_admins.map(|identity| ("admin", &**identity));
+        to_clients
+            .chain(to_backends)
+            .chain(to_admins)
+            .filter(|(_, identity)| identity.days_left(now) < DAYS)
+            .collect()
+    }
+
+    /// Names of the targets that take any certificate from their backends.
+    pub fn unverified(&self) -> impl Iterator<Item = &str> {
+        let is_open = |backend: &BackendConfig| backend.tls.as_ref().is_some_and(|tls| tls.insecure);
+        let open = self.targets.iter().filter(move |target| target.backends.iter().any(is_open));
+        open.map(|target| target.name.as_str())
+    }
+
+    /// Names of the targets whose sticky cookies are made with a key that nobody gave: they last until the restart.
+    pub fn fleeting(&self) -> impl Iterator<Item = &str> {
+        let is_fleeting =
+            |target: &&TargetConfig| target.sticky.as_ref().is_some_and(|sticky| sticky.is_fleeting);
+        self.targets.iter().filter(is_fleeting).map(|target| target.name.as_str())
+    }
+}

@@ -1,0 +1,198 @@
+//! Asking again for what was just sent stale (RFC 5861 §3): by one at a time, for whom no client waits.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::cache::store::{Entrance, Filling, Lead, Object, ObjectBody};
+use crate::cache::{Arrival, AskedBy, CacheKey, CacheRequest, KnownClient, conditions, freshen, may_store};
+use crate::config::model::Forwarded;
+use crate::message::{Cause, Framing, Head, Record};
+use crate::net::now;
+use crate::proxy::http::call::Call;
+use crate::proxy::http::forward::forward;
+use crate::proxy::http::forward::forwarding::{Effort, Forwarding};
+use crate::proxy::http::h1::edit::RequestEdits;
+use crate::proxy::http::h1::write::About;
+use crate::proxy::http::memory::MemoryEdge;
+use crate::proxy::http::reply::Reply;
+use crate::proxy::http::request_body::RequestBody;
+use crate::proxy::pool::Keep;
+use crate::proxy::{Here, WorkerCtx};
+
+use super::Cacheable;
+use super::fill::{Fill, fill};
+use super::sent::{SentHead, selected};
+use super::settle::varies_by_ours;
+
+/// What is asked for once more, with all that is needed of the request that was answered.
+struct Background {
+    ctx: Rc<WorkerCtx>,
+    here: Here,
+    /// The places of its route, and of where that leads.
+    route: usize,
+    destination: usize,
+    client: Head,
+    base: Head,
+    sent: Head,
+    lines: Option<Vec<u8>>,
+    peer: Option<IpAddr>,
+    kind: Forwarded,
+    is_https: bool,
+    known: KnownClient,
+    key: CacheKey,
+    stale: Arc<Object>,
+    lead: Lead,
+}
+
+/// Has an object asked for again, unless that is being done.
+pub(super) fn ask_again(cacheable: &Cacheable<'_, '_>, key: &CacheKey, object: &Arc<Object>) {
+    let request = cacheable.request;
+    let ctx = request.ctx;
+    // Only what is in force is asked: under another config the next one does it.
+    let here =
+        ctx.here(request.listener.id).filter(|here| std::ptr::eq(&raw const ***here, request.listener));
+    let Some(here) = here else { return };
+    let is_it = |route: &crate::snapshot::Route| std::ptr::eq(route, cacheable.way.route);
+    let Some(route) = here.routes().iter().position(is_it) else { return };
+    let destinations = &cacheable.way.route.destinations;
+    let Some(destination) = destinations.iter().position(|one| std::ptr::eq(one, cacheable.destination))
+    else {
+        return;
+    };
+    let sent = SentHead::new(cacheable);
+    let Entrance::Lead(lead) = ctx.store.enter(key, |one| cacheable.fits(one, &sent), now()) else { return };
+    let own = cacheable.way.head(cacheable.head());
+    let copy = |head: &Head| {
+        let mut copy = Head::new();
+        copy.copy_from(head);
+        copy
+    };
+    let background = Background {
+        ctx: Rc::clone(ctx),
+        route,
+        destination,
+        client: copy(cacheable.head()),
+        base: selected(own, cacheable).unwrap_or_else(|| copy(own)),
+        sent: copy(sent.head()),
+        lines: cacheable.way.request_edits().map(|edits| edits.lines.to_vec()),
+        peer: request.peer.client.map(|client| client.ip),
+        kind: here.config.forwarded,
+        is_https: cacheable.is_https,
+        known: cacheable.known,
+        key: key.clone(),
+        stale: Arc::clone(object),
+        lead,
+        here,
+    };
+    tokio::task::spawn_local(run(background));
+}
+
+async fn run(background: Background) {
+    let Background {
+        ctx,
+        here,
+        route,
+        destination,
+        client,
+        base,
+        sent,
+        lines,
+        peer,
+        kind,
+        is_https,
+        known,
+        key,
+        stale,
+        mut lead,
+    } = background;
+    let Some(route) = here.route_at(route) else { return };
+    let (Some(destination), Some(cache)) = (route.destinations.get(destination), &route.cache) else {
+        return;
+    };
+    let Ok(request) = CacheRequest::read(&client, false) else { return };
+    let conditional = conditions(&base, &stale.answer.head);
+    let asked = now();
+    let mut answer = Head::new();
+    let mut record = Record { routed: asked, ..Record::default() };
+    let mut edge = MemoryEdge::default();
+    let body = RequestBody::Empty;
+    let target = &destination.target;
+    let mut forwarding = Forwarding {
+        ctx: &ctx,
+        target,
+        rules: &destination.rules,
+        keep: Keep::Shared,
+        edge: &mut edge,
+        head: conditional.as_ref().unwrap_or(&base),
+        body: &body,
+        key: None,
+        pin: None,
+        upgrade: None,
+        about: About {
+            kind,
+            client: peer,
+            trusted: false,
+            real_ip: None,
+            scheme: if is_https { "https" } else { "http" },
+            certificate: &[],
+            id: ctx.request_id(),
+            retry: 0,
+        },
+        edits: lines.as_ref().map(|lines| RequestEdits { edits: &route.request_edits, lines }),
+        answer: &mut answer,
+        record: &mut record,
+        effort: Effort::default(),
+    };
+    let outcome = forward(&mut forwarding).await;
+    let call: Box<Call> = match outcome {
+        Ok(call) => call,
+        // What is stored stays as it is.
+        Err(cause) => return lead.fail(cause),
+    };
+    let came = now();
+    let arrival = Arrival { asked, came, date: Cacheable::date(came) };
+    let asked_by = AskedBy { client: &request, sent: &sent, known };
+    let rules = &cache.rules;
+    if answer.status == 304 {
+        let freshened = freshen(&asked_by, &stale.answer.head, &answer, rules, &arrival);
+        call.discard(came);
+        match freshened.map(|freshened| freshened.kept) {
+            Some(Ok(storable)) => {
+                let purges = lead.purges();
+                let object = Object::new(key.clone(), Arc::new(storable), stale.body.clone(), purges);
+                lead.keep(Arc::new(object));
+            }
+            Some(Err(why)) if why.is_about_request() => lead.fail(Cause::Done),
+            Some(Err(_)) | None => {
+                ctx.store.remove(&stale);
+                lead.fail(Cause::Done);
+            }
+        }
+        return;
+    }
+    let too_large = matches!(call.framing(), Framing::Length(length) if length > ctx.store.most());
+    let judged = if too_large || answer.status == 101 || varies_by_ours(&answer) {
+        None
+    } else {
+        may_store(&asked_by, &answer, rules, &arrival).ok()
+    };
+    let Some(storable) = judged else {
+        if (200..500).contains(&answer.status) {
+            ctx.store.remove(&stale);
+        }
+        call.discard(came);
+        return lead.fail(Cause::Done);
+    };
+    let expected = match call.framing() {
+        Framing::Length(length) => Some(length),
+        Framing::None => Some(0),
+        Framing::Chunked | Framing::UntilClose => None,
+    };
+    let filling = Filling::new(ctx.store.most(), expected);
+    let purges = lead.purges();
+    let body = ObjectBody::Filling(Arc::clone(&filling));
+    let object = Arc::new(Object::new(key.clone(), Arc::new(storable), body, purges));
+    lead.open(&object);
+    fill(Fill { reply: Reply::new(call), filling, lead: Some(lead), object, to_the_end: true }).await;
+}

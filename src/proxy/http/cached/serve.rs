@@ -1,0 +1,103 @@
+//! An answer out of the store.
+
+use crate::cache::store::ObjectBody;
+use crate::cache::{
+    CacheRequest, CacheStatus, Freshness, HttpSeconds, Served, answer_of, not_modified, partial,
+    unsatisfiable,
+};
+use crate::message::Head;
+use crate::net::FreeList;
+use crate::proxy::http::answer_body::AnswerBody;
+use crate::proxy::http::h1::digits::push_number;
+use crate::tick::Tick;
+
+use super::reading::StoredReading;
+
+/// Who is served, and when.
+pub(super) struct Serving<'s> {
+    /// What it asks.
+    pub request: &'s CacheRequest<'s>,
+    /// What is said of where the answer comes from.
+    pub status: CacheStatus,
+    /// The moment.
+    pub now: Tick,
+    /// The same on the wall clock.
+    pub date: HttpSeconds,
+    /// Where buffers come from.
+    pub buffers: &'s FreeList,
+}
+
+/// Writes the head of an answer, and gives its body. `None`: only the origin may judge what the client asks, or its body can't be read
+/// from the beginning any more.
+pub(super) fn serve(
+    serving: &Serving<'_>,
+    stored: &Head,
+    freshness: &Freshness,
+    body: &ObjectBody,
+    answer: &mut Head,
+) -> Option<AnswerBody> {
+    let Serving { request, status, now, date, buffers } = serving;
+    let body = match body {
+        // Of what is still coming there are no parts, and whether its client has it already is seen by its head alone.
+        ObjectBody::Filling(_) if request.is_conditional() => return None,
+        ObjectBody::Filling(_) => {
+            answer.copy_from(stored);
+            let body = StoredReading::all(body, buffers)?;
+            AnswerBody::Stored(Box::new(body))
+        }
+        ObjectBody::Whole(whole) => {
+            let length = whole.length();
+            let part =
+                |first, end| AnswerBody::Stored(Box::new(StoredReading::part(whole, first, end, buffers)));
+            match answer_of(request, stored, length, *date) {
+                Served::Whole => {
+                    answer.copy_from(stored);
+                    if request.is_head || has_no_body(stored.status) {
+                        if !has_no_body(stored.status) {
+                            push_length(answer, length);
+                        }
+                        AnswerBody::Empty
+                    } else {
+                        part(0, length)
+                    }
+                }
+                Served::NotModified => {
+                    *answer = not_modified(stored);
+                    AnswerBody::Empty
+                }
+                Served::Part { first, last } => {
+                    *answer = partial(stored, (first, last), length);
+                    part(first, last + 1)
+                }
+                Served::Unsatisfiable => {
+                    *answer = unsatisfiable(stored, length);
+                    push_length(answer, 0);
+                    AnswerBody::Empty
+                }
+                Served::Past => return None,
+            }
+        }
+    };
+    let mut number = Vec::with_capacity(20);
+    push_number(&mut number, freshness.age_seconds(*now));
+    answer.push(b"Age", &number);
+    say(answer, status);
+    Some(body)
+}
+
+/// Adds the line that says where an answer comes from (RFC 9211), behind those of caches that it has come through.
+pub(super) fn say(answer: &mut Head, status: &CacheStatus) {
+    let mut line = Vec::with_capacity(64);
+    status.write(&mut line);
+    answer.push(b"Cache-Status", &line);
+}
+
+fn has_no_body(status: u16) -> bool {
+    matches!(status, 204 | 304)
+}
+
+fn push_length(answer: &mut Head, length: u64) {
+    let mut number = Vec::with_capacity(20);
+    push_number(&mut number, length);
+    answer.push(b"Content-Length", &number);
+}
