@@ -250,14 +250,14 @@ pub fn connections_cut(listener: &str, count: u64) {
     );
 }
 
-/// Logs that header lines which routes of a listener were to write were left out. Called at most once in ten seconds.
+/// Logs that header lines which a listener was to write, of routes or of what tokens claim, were left out. Called at most once in ten seconds.
 pub fn fields_dropped(listener: &str, count: u64) {
     let shown = name(listener);
     tracing::warn!(
         kind = EventKind::FieldsDropped.name(),
         listener,
         count,
-        "listener {shown}: {count} header lines of routes were left out, for want of a valid value"
+        "listener {shown}: {count} header lines of ours were left out, for want of a valid value"
     );
 }
 

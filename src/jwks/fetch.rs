@@ -104,9 +104,9 @@ where
         .body(Empty::<Bytes>::new())
         .map_err(|_| "the URL can't be asked for".to_owned())?;
     let opened = http1::Builder::new().max_buf_size(HEAD_SIZE).handshake(TokioIo::new(stream)).await;
-    let (mut sender, connection) = opened.map_err(|error| error.to_string())?;
+    let (mut sender, connection) = opened.map_err(|error| of_http(&error))?;
     let asking = async move {
-        let answer = sender.send_request(request).await.map_err(|error| error.to_string())?;
+        let answer = sender.send_request(request).await.map_err(|error| of_http(&error))?;
         match answer.status() {
             StatusCode::OK => {}
             status if status.is_redirection() => {
@@ -115,13 +115,30 @@ where
             status => return Err(format!("it answered {}", status.as_u16())),
         }
         let body = Limited::new(answer.into_body(), KeySet::SIZE).collect().await;
-        Ok(body.map_err(|error| error.to_string())?.to_bytes().to_vec())
+        let body = body.map_err(|error| match error.downcast::<hyper::Error>() {
+            Ok(_) => "it broke off within its answer".to_owned(),
+            Err(_) => format!("its answer has more than {} KiB", KeySet::SIZE / 1024),
+        })?;
+        Ok(body.to_bytes().to_vec())
     };
     // The connection moves only while it is polled; it ends with the answer, whose end it has handed over by then.
     let moving = async {
         let _ = connection.await;
     };
     tokio::join!(asking, moving).0
+}
+
+/// Why there is no answer.
+fn of_http(error: &hyper::Error) -> String {
+    if error.is_parse_too_large() {
+        format!("the head of its answer has more than {} KiB", HEAD_SIZE / 1024)
+    } else if error.is_parse() {
+        "it does not speak HTTP".to_owned()
+    } else if error.is_incomplete_message() {
+        "it closed without an answer".to_owned()
+    } else {
+        error.to_string()
+    }
 }
 
 #[cfg(test)]
@@ -166,9 +183,9 @@ mod tests {
             ),
             ("HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}", "404"),
             ("HTTP/1.1 204 No Content\r\n\r\n", "204"),
-            ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", ""),
-            ("no HTTP\r\n\r\n", ""),
-            ("", ""),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", "it broke off within its answer"),
+            ("no HTTP\r\n\r\n", "it does not speak HTTP"),
+            ("", "it closed without an answer"),
         ] {
             let (outcome, _) = asked(answer.to_owned()).await;
             let told = outcome.expect_err(answer);
@@ -177,7 +194,10 @@ mod tests {
         let long = " ".repeat(KeySet::SIZE + 1);
         let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{long}", long.len());
         let (outcome, _) = asked(answer).await;
-        assert!(outcome.is_err(), "more than there may be");
+        assert_eq!(outcome, Err("its answer has more than 256 KiB".to_owned()));
+        let head = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(4 * HEAD_SIZE));
+        let (outcome, _) = asked(head).await;
+        assert_eq!(outcome, Err("the head of its answer has more than 16 KiB".to_owned()));
     }
 
     #[tokio::test]

@@ -33,7 +33,7 @@ pub(super) async fn follow<F>(
         }
         refresh.begin(clock());
         let brought = fetch().await.and_then(|bytes| {
-            KeySet::parse(&bytes, &algorithms).map(Arc::new).map_err(|fault| fault.to_string())
+            KeySet::parse(&bytes, &algorithms).map(Arc::new).map_err(|fault| format!("its answer {fault}"))
         });
         refresh.end(brought.is_ok());
         if let Ok(keys) = &brought {

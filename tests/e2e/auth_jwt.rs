@@ -117,8 +117,16 @@ fn whoever_shows_no_good_token_gets_401_and_is_told_why() {
             "token_signature",
             "Bearer error=\"invalid_token\"",
         ),
-        (bearer("expired"), "token_expired", "Bearer error=\"invalid_token\""),
-        (bearer("elsewhere"), "token_claims", "Bearer error=\"invalid_token\""),
+        (
+            bearer("expired"),
+            "token_expired",
+            "Bearer error=\"invalid_token\", error_description=\"the token is over\"",
+        ),
+        (
+            bearer("elsewhere"),
+            "token_claims",
+            "Bearer error=\"invalid_token\", error_description=\"the token is for somebody else\"",
+        ),
         (bearer("next"), "token_keys", "Bearer error=\"invalid_token\""),
     ] {
         let answer = client.ask(&request("GET", "/", &shown));

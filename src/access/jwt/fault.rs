@@ -32,12 +32,15 @@ impl TokenFault {
         TokenFault { kind, what }
     }
 
-    /// What the client is told in `WWW-Authenticate` (RFC 6750 §3): who has shown nothing is told no error.
+    /// What the client is told in `WWW-Authenticate` (RFC 6750 §3): who has shown nothing is told no error. What is wrong is no secret: of a
+    /// token that nobody has vouched for only its form is told.
     #[must_use]
-    pub const fn challenge(&self) -> &'static str {
+    pub fn challenge(&self) -> String {
         match self.kind {
-            TokenFaultKind::Missing => "Bearer",
-            _ => "Bearer error=\"invalid_token\"",
+            TokenFaultKind::Missing => "Bearer".to_owned(),
+            _ => {
+                format!("Bearer error=\"invalid_token\", error_description=\"the token {}\"", self.what)
+            }
         }
     }
 }

@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use super::claims::TokenClaims;
 
+/// From here on a float stands for several whole numbers.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
 /// Header lines of claims.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToldClaims {
@@ -16,7 +19,7 @@ pub struct ToldClaims {
 }
 
 /// The lines for these claims, each with the name of its header. One that the token does not make has no line; one that is neither text
-/// nor number nor truth, or has control characters, is left out.
+/// nor number nor truth, has control characters, or is too large a number to be told exactly, is left out.
 #[must_use]
 pub fn told_claims(claims: &TokenClaims, names: &[(String, String)]) -> ToldClaims {
     let mut told = ToldClaims::default();
@@ -33,6 +36,10 @@ pub fn told_claims(claims: &TokenClaims, names: &[(String, String)]) -> ToldClai
 fn shown(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::String(text) => (!text.chars().any(char::is_control)).then_some(Cow::Borrowed(text)),
+        // Whole numbers of 64 bits are exact; beyond 2^53 another one would be told than the token has.
+        Value::Number(number) if number.is_f64() && number.as_f64().is_none_or(|it| it.abs() >= EXACT) => {
+            None
+        }
         Value::Number(number) => Some(number.to_string().into()),
         Value::Bool(truth) => Some(truth.to_string().into()),
         Value::Null | Value::Array(_) | Value::Object(_) => None,

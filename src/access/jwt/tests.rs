@@ -71,6 +71,11 @@ fn every_token_of_the_table_is_taken_or_refused_for_its_reason() {
         .filter_map(|(name, expect, token)| {
             let outcome = verify(token.as_bytes(), &rules, &[&keys], now);
             let found = kind(outcome.clone());
+            let told = outcome.as_ref().err().map_or("none", |fault| fault.what);
+            assert!(
+                told.bytes().all(|byte| matches!(byte, b' '..=b'~') && !b"\"\\".contains(&byte)),
+                "{told}"
+            );
             (found != expect).then(|| format!("{name}: {found} instead of {expect}: {outcome:?}"))
         })
         .collect();
@@ -157,12 +162,14 @@ fn a_token_is_the_only_word_behind_bearer() {
     }
     for lines in [&[][..], &[""], &["Basic YTpi"], &["Bearer"], &["Bearer "], &["Bearera.b.c"], &["a.b.c"]] {
         let fault = of(lines).unwrap_err();
-        assert_eq!((fault.kind, fault.challenge()), (TokenFaultKind::Missing, "Bearer"), "{lines:?}");
+        assert_eq!((fault.kind, &*fault.challenge()), (TokenFaultKind::Missing, "Bearer"), "{lines:?}");
     }
     for lines in [["Bearer a.b.c", "Bearer a.b.c"], ["Basic YTpi", "Bearer a.b.c"]] {
         let fault = of(&lines).unwrap_err();
         assert_eq!(fault.kind, TokenFaultKind::Malformed, "{lines:?}");
-        assert_eq!(fault.challenge(), "Bearer error=\"invalid_token\"");
+        assert!(
+            fault.challenge().ends_with("error_description=\"the token stands in one of several lines\"")
+        );
     }
 }
 
@@ -178,6 +185,24 @@ fn claims_become_lines_where_a_line_can_say_them() {
     let lines: Vec<String> = told.lines.iter().map(|(name, value)| format!("{name}: {value}")).collect();
     assert_eq!(lines, ["X-User: alice", "X-Admin: true", "X-Level: 7"]);
     assert_eq!(told.dropped, 2, "a list, and a line that would be two");
+}
+
+#[test]
+fn a_number_is_told_as_it_was_meant_or_not_at_all() {
+    let names = [("n".to_owned(), "X-N".to_owned())];
+    for (json, line) in [
+        ("7", Some("7")),
+        ("-7", Some("-7")),
+        ("1.5", Some("1.5")),
+        ("18446744073709551615", Some("18446744073709551615")),
+        ("18446744073709551616", None),
+        ("1e300", None),
+    ] {
+        let fields = serde_json::from_str(&format!("{{\"n\": {json}}}")).unwrap();
+        let told = told_claims(&TokenClaims::of(fields), &names);
+        assert_eq!(told.lines.first().map(|(_, value)| &**value), line, "{json}");
+        assert_eq!(told.dropped, usize::from(line.is_none()), "{json}");
+    }
 }
 
 #[test]

@@ -93,6 +93,18 @@ fn what_is_wrong_is_told_with_what_would_be_right() {
         (tokens("jwks_fil: a"), "did you mean `jwks_file`?"),
         (tokens("jwks_file: /no/such"), "which does not exist"),
         (tokens("jwks_file: ''"), "`jwks_file` is empty"),
+        (tokens("jwks: a"), "did you mean `jwks_file`?"),
+        (by_file(", aud: a"), "did you mean `audience`?"),
+        (by_file(", iss: a"), "did you mean `issuer`?"),
+        (by_file(", alg: ES256"), "did you mean `algorithms`?"),
+        (by_file(", claims: {sub: X-User}"), "did you mean `claims_to_headers`?"),
+        (by_file(", clock_skew: 5s"), "did you mean `leeway`?"),
+        (tokens("jwks_file: 'https://id.example/jwks'"), "keys behind a URL are fetched by `jwks_url`"),
+        (file("f", "-----BEGIN PRIVATE KEY-----\n"), "which is a PEM file with a private key"),
+        (file("g", ""), "which is empty"),
+        (file("h", "<html>"), "looks like a page of HTML"),
+        (by_file(", algorithms: Ed25519"), "write `EdDSA`"),
+        (by_file(", algorithms: 'ES256, RS256'"), "several are a list"),
         (file("a", "no"), "which is no JSON"),
         (file("b", "{}"), "which has no list `keys`"),
         (file("c", r#"{"keys": []}"#), "which has no key for these algorithms: it is empty"),
@@ -118,6 +130,7 @@ fn what_is_wrong_is_told_with_what_would_be_right() {
         (by_file(", claims_to_headers: {}"), "a mapping from claims to headers"),
         (by_file(", claims_to_headers: {sub: Host}"), "which requests have for other reasons"),
         (by_file(", claims_to_headers: {sub: X-A, jti: x-a}"), "which another claim has already"),
+        (by_file(", claims_to_headers: {sub: X-A, jti: X_A}"), "which another claim has already"),
         (by_file(", claims_to_headers: {sub: [X-A]}"), "the header of the claim `sub` is a list"),
         (
             format!(
@@ -132,6 +145,8 @@ fn what_is_wrong_is_told_with_what_would_be_right() {
         let problems = load_with(&text, &Flags::default()).unwrap_err().to_string();
         assert!(problems.contains(told), "{text}: {problems}");
     }
+    let problems = load_with(&tokens("jwks: a"), &Flags::default()).unwrap_err().to_string();
+    assert!(!problems.contains("has no keys"), "it is told once: {problems}");
 }
 
 #[test]

@@ -10,9 +10,9 @@ use aws_lc_rs::signature::{
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
-use thiserror::Error;
 
 use super::JwtAlgorithm;
+use super::fault::{KeySetFault, SIZE};
 use crate::config::model::distinct_json::{Indistinct, distinct};
 
 /// The number of the set that was read last.
@@ -56,33 +56,9 @@ enum KeyKind {
     Rsa { exponent: Vec<u8> },
 }
 
-/// Why bytes are no key set.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum KeySetFault {
-    /// They are more than [`KeySet::SIZE`].
-    #[error("has more than {} KiB", KeySet::SIZE / 1024)]
-    TooLarge,
-    /// They are no JSON; and why.
-    #[error("is no JSON: {0}")]
-    NoJson(String),
-    /// A field is there twice: at this JSON pointer.
-    #[error("has `{0}` twice")]
-    Twice(String),
-    /// There is no list `keys`.
-    #[error("has no list `keys`")]
-    NoKeys,
-    /// No key is of use; and why, for each.
-    #[error("has no key for these algorithms{}", told(.0))]
-    NoUsable(Vec<String>),
-}
-
-fn told(faults: &[String]) -> String {
-    if faults.is_empty() { ": it is empty".to_owned() } else { format!(": {}", faults.join("; ")) }
-}
-
 impl KeySet {
     /// The most bytes that one is read from.
-    pub const SIZE: usize = 256 * 1024;
+    pub const SIZE: usize = SIZE;
     /// Of so many keys at most the signature of one token is tried.
     pub const TRIED: usize = 4;
 
@@ -94,11 +70,15 @@ impl KeySet {
         if bytes.len() > KeySet::SIZE {
             return Err(KeySetFault::TooLarge);
         }
+        // Some editors begin a file with a mark, which RFC 8259 §8.1 lets us pass over.
+        let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
         let set = distinct(bytes).map_err(|fault| match fault {
-            Indistinct::NoJson(error) => KeySetFault::NoJson(error.to_string()),
+            Indistinct::NoJson(error) => KeySetFault::of_text(bytes, &error),
             Indistinct::Twice(place) => KeySetFault::Twice(place),
         })?;
-        let Some(list) = set.get("keys").and_then(Value::as_array) else { return Err(KeySetFault::NoKeys) };
+        let Some(list) = set.get("keys").and_then(Value::as_array) else {
+            return Err(KeySetFault::of_json(&set));
+        };
         let (mut keys, mut faults) = (Vec::new(), Vec::new());
         for (place, one) in list.iter().enumerate() {
             match one.as_object().ok_or("is no object").and_then(key) {
@@ -347,8 +327,15 @@ mod tests {
     #[test]
     fn what_is_no_set_of_keys_is_refused_whole() {
         for (text, why) in [
-            ("", "is no JSON"),
+            ("", "is empty"),
+            (" \n", "is empty"),
+            ("[1", "is no JSON: EOF"),
+            ("<!doctype html>", "is no JSON, and looks like a page of HTML"),
+            ("-----BEGIN PUBLIC KEY-----\nAAAA", "is a PEM file, and no set of keys in JSON"),
+            ("-----BEGIN EC PRIVATE KEY-----\nAAAA", "is a PEM file with a private key"),
             ("[]", "has no list `keys`"),
+            ("{\"kty\": \"EC\"}", "is one key: a set has them in a list"),
+            ("{\"issuer\": \"a\", \"jwks_uri\": \"b\"}", "at the URL that its `jwks_uri` says"),
             ("{\"keys\": {}}", "has no list `keys`"),
             ("{\"keys\": []}", "it is empty"),
             ("{\"keys\": [], \"keys\": []}", "has `/keys` twice"),
@@ -357,6 +344,8 @@ mod tests {
             let fault = KeySet::parse(text.as_bytes(), &all()).unwrap_err().to_string();
             assert!(fault.contains(why), "{text}: {fault}");
         }
+        let marked = format!("\u{feff}{}", json!({"keys": [with(&[])]}));
+        assert!(KeySet::parse(marked.as_bytes(), &all()).is_ok(), "the mark of an editor is none of it");
         let long = " ".repeat(KeySet::SIZE + 1);
         assert_eq!(KeySet::parse(long.as_bytes(), &all()), Err(KeySetFault::TooLarge));
     }

@@ -1,5 +1,6 @@
 //! Signed tokens (JWT, RFC 7519) by which clients show who they are: what must hold for one, and the keys that vouch for it.
 
+mod fault;
 mod keys;
 
 use std::sync::Arc;
@@ -8,7 +9,8 @@ use std::time::Duration;
 use super::HttpUrl;
 use super::tls::Authorities;
 
-pub use keys::{JwtKey, KeySet, KeySetFault};
+pub use fault::KeySetFault;
+pub use keys::{JwtKey, KeySet};
 
 /// How a token is signed (RFC 7518 §3.1, RFC 8037 §3.1). Only such that need a public key to verify: what verifies can't sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -50,9 +50,9 @@ impl RawJwtAuth {
 /// Walks `jwt`.
 pub(super) fn jwt(entry: &Entry, reader: &mut Reader<'_>) -> Option<RawJwtAuth> {
     let section = reader.section("`jwt`", &entry.node, &shape::JWT)?;
-    let file = |form: &'static str, using: PathUse| {
+    let file = |using: PathUse, word: fn(&str) -> Result<String, Wrong>, form: &'static str| {
         move |entry: &Entry, reader: &mut Reader<'_>| {
-            let read = reader.word(entry, form, |text| some(text, form))?;
+            let read = reader.word(entry, form, word)?;
             let path = reader.read_path(&read.value, using, &read.spot);
             Some(Written::new(path, read.spot))
         }
@@ -60,9 +60,13 @@ pub(super) fn jwt(entry: &Entry, reader: &mut Reader<'_>) -> Option<RawJwtAuth> 
     let text = |form: &'static str| {
         move |entry: &Entry, reader: &mut Reader<'_>| reader.word(entry, form, |text| some(text, form))
     };
-    let jwks_file = given(section.find("jwks_file"), reader, file(FILE_FORM, PathUse::PublicKeys));
+    let jwks_file = given(section.find("jwks_file"), reader, file(PathUse::PublicKeys, key_file, FILE_FORM));
     let jwks_url = given(section.find("jwks_url"), reader, http_url);
-    let ca_file = given(section.find("ca_file"), reader, file(CA_FORM, PathUse::Certificates));
+    let ca_file = given(
+        section.find("ca_file"),
+        reader,
+        file(PathUse::Certificates, |text| some(text, CA_FORM), CA_FORM),
+    );
     let issuer = given(section.find("issuer"), reader, text(ISSUER_FORM));
     let audience = given(section.find("audience"), reader, audience);
     let algorithms = given(section.find("algorithms"), reader, algorithms);
@@ -93,6 +97,14 @@ fn some(text: &str, form: &str) -> Result<String, Wrong> {
     if text.is_empty() { Err(Wrong::new("is empty", form)) } else { Ok(text.to_owned()) }
 }
 
+/// The name of a file of keys.
+fn key_file(text: &str) -> Result<String, Wrong> {
+    if ["https://", "http://"].iter().any(|scheme| text.starts_with(scheme)) {
+        return Err(Wrong::new("is a URL", FILE_FORM).note("keys behind a URL are fetched by `jwks_url`"));
+    }
+    some(text, FILE_FORM)
+}
+
 fn audience(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<String>>> {
     each("an entry of `audience`", AUDIENCE_FORM, entry, reader, |text| some(text, AUDIENCE_FORM))
 }
@@ -110,6 +122,12 @@ fn algorithm(text: &str) -> Result<JwtAlgorithm, Wrong> {
     let wrong = choose(text, JwtAlgorithm::ALL);
     if upper == "NONE" {
         return wrong.map_err(|wrong| wrong.note("a token without a signature is whoever wrote it"));
+    }
+    if upper == "ED25519" {
+        return wrong.map_err(|wrong| wrong.hint("write `EdDSA`, as most tokens of such keys do", "EdDSA"));
+    }
+    if text.contains([',', ' ']) {
+        return wrong.map_err(|wrong| wrong.note("several are a list: `[ES256, RS256]`"));
     }
     if upper.starts_with("HS") {
         let note = "who can verify such a token can sign one too: use a pair of keys, a private one to sign and a public one to verify";
@@ -148,6 +166,12 @@ fn word<'n>(node: &'n Node, form: &str) -> Result<&'n str, Wrong> {
     }
 }
 
+/// Whether a backend may take these names for one: some read `_` as `-`.
+fn is_one(name: &str, other: &str) -> bool {
+    let folded = |name: &str| name.to_ascii_lowercase().replace('_', "-");
+    folded(name) == folded(other)
+}
+
 /// Claims, each with the header that backends are told it by.
 fn claims(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<(String, String)>>> {
     let entries = match entry.node.typed() {
@@ -161,7 +185,7 @@ fn claims(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<(String,
     for one in entries {
         let subject = format!("the header of the claim {}", quoted(&one.key));
         match word(&one.node, "a header such as `X-User`").and_then(told) {
-            Ok(header) if all.iter().any(|(_, other)| other.eq_ignore_ascii_case(&header)) => {
+            Ok(header) if all.iter().any(|(_, other)| is_one(other, &header)) => {
                 let wrong = Wrong::new(
                     format!("is {}, which another claim has already", quoted(&header)),
                     "another header for each claim",

@@ -201,6 +201,18 @@ const FOREIGN: &[(&str, &str)] = &[
     ("query_params", "query"),
     ("client_max_body_size", "limits.body"),
     ("max_body_size", "limits.body"),
+    ("jwks", "jwks_file"),
+    ("jwks_path", "jwks_file"),
+    ("public_key", "jwks_file"),
+    ("remote_jwks", "jwks_url"),
+    ("iss", "issuer"),
+    ("aud", "audience"),
+    ("alg", "algorithms"),
+    ("algs", "algorithms"),
+    ("claims", "claims_to_headers"),
+    ("claim_headers", "claims_to_headers"),
+    ("clock_skew", "leeway"),
+    ("clock_skew_seconds", "leeway"),
 ];
 
 /// Every key of ours that this word may mean.

@@ -47,7 +47,7 @@ impl Denial {
             TokenFaultKind::Claims => Cause::TokenClaims,
             TokenFaultKind::Keys => Cause::TokenKeys,
         };
-        let challenge = ("WWW-Authenticate", fault.challenge().to_owned());
+        let challenge = ("WWW-Authenticate", fault.challenge());
         Denial { cause, status: Some(cause.status()), lines: vec![challenge] }
     }
 }
@@ -62,7 +62,11 @@ mod tests {
         for (lines, cause, challenge) in [
             (&[][..], "token_missing", "Bearer"),
             (&["Basic YTpi"], "token_missing", "Bearer"),
-            (&["Bearer a", "Bearer a"], "token_malformed", "Bearer error=\"invalid_token\""),
+            (
+                &["Bearer a", "Bearer a"],
+                "token_malformed",
+                "Bearer error=\"invalid_token\", error_description=\"the token stands in one of several lines\"",
+            ),
         ] {
             let fault = bearer(lines.iter().map(|line| line.as_bytes())).expect_err("no token");
             let denial = Denial::by_token(&fault);
