@@ -112,8 +112,8 @@ fn a_body_on_a_stored_url_goes_past_and_the_next_request_is_the_next_one() {
     assert_eq!(get(&mut client, "/a", &[]).1, "body 1");
     let inside = "GET /b HTTP/1.1\r\nHost: a.example\r\n\r\n";
     let length = inside.len();
-    let with_body =
-        client.ask(&format!("GET /a HTTP/1.1\r\nHost: a.example\r\nContent-Length: {length}\r\n\r\n{inside}"));
+    let with_body = client
+        .ask(&format!("GET /a HTTP/1.1\r\nHost: a.example\r\nContent-Length: {length}\r\n\r\n{inside}"));
     assert_eq!(with_body.text(), "body 2");
     assert_eq!(get(&mut client, "/a", &[]).1, "body 1");
     assert_eq!(origin.got().iter().map(|got| got.path.as_str()).collect::<Vec<_>>(), ["/a", "/a"]);

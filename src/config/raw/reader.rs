@@ -202,7 +202,7 @@ impl<'r> Reader<'r> {
     fn refuse_key(&mut self, entry: &Entry, all: &[Entry], shape: &Shape) -> Option<&'static str> {
         if entry.key.is_empty() {
             self.report.at(entry.key_place, format!("a value without a key {}", shape.title));
-        } else if let Some(instead) = later::key(&entry.key) {
+        } else if let Some(instead) = later::key(&entry.key, shape.path) {
             let message = format!("`{}` is not supported yet: {instead}", entry.key);
             let problem = self.report.at(entry.key_place, message);
             match later::until_then(&entry.key) {

@@ -275,7 +275,7 @@ mod tests {
     fn no_planned_key_hides_a_key_that_exists() {
         for shape in ALL {
             for name in shape.names() {
-                assert!(super::super::vocabulary::later::key(name).is_none(), "{name}");
+                assert!(super::super::vocabulary::later::key(name, shape.path).is_none(), "{name}");
             }
         }
     }
