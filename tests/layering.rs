@@ -40,7 +40,8 @@ const PURE: &[&str] = &[
     "targets/queueing/queue", "targets/state/decide", "targets/state/health", "targets/resilience/ejection",
     "simulate", "watch/debounce", "overlay", "decision", "reload/judge", "webhook/queue", "webhook/backoff",
     "webhook/last_told", "webhook/kept", "access/networks", "access/rate/pace", "access/rate/table",
-    "access/rate/buckets", "access/rate/several", "cache", "compress",
+    "access/rate/buckets", "access/rate/several", "access/jwt/claims", "access/jwt/lines", "access/jwt/refresh",
+    "access/jwt/token", "cache", "compress",
 ];
 /// Crates that a decision has no use for.
 const IMPURE_CRATES: &[&str] = &["tokio", "tokio_util", "socket2", "rustix", "rand", "fastrand", "getrandom"];

@@ -138,6 +138,24 @@ fn the_lines_of_a_panic_say_how_many_are_left_and_for_how_long_it_was() {
     assert!(ended.contains("after_ms=12000") && ended.contains("left=2"), "{ended}");
 }
 
+#[test]
+fn keys_that_can_not_be_fetched_say_for_whom_from_where_why_and_what_follows() {
+    let (from, why) = ("https://id.example/…", "TLS: its certificate is self-signed");
+    let lines = logged(|| {
+        keys_fetched("tokens", from, 4);
+        keys_not_fetched("tokens", from, why, false);
+        keys_not_fetched("tokens", from, "timeout after 10s", true);
+    });
+    for (line, told) in lines.iter().zip([
+        "INFO the keys of auth rule tokens were fetched from https://id.example/…: 4 of use",
+        "WARN cannot fetch the keys of tokens from https://id.example/…: TLS: its certificate is self-signed; nobody gets in",
+        "WARN cannot fetch the keys of tokens from https://id.example/…: timeout after 10s; the old ones count",
+    ]) {
+        let (level, sentence) = told.split_once(' ').expect("a level and a sentence");
+        assert!(line.contains(level) && line.contains(sentence), "{line}");
+    }
+}
+
 /// The message of each event, and not its fields.
 struct Messages(Arc<Mutex<Vec<String>>>);
 
@@ -189,6 +207,9 @@ fn names_and_reasons_of_two_hundred_characters_make_no_line_longer_than_160() {
         agent_unheard(long, long, long);
         certificate_expires(long, Path::new(long), 14);
         name_lost(long, long);
+        keys_fetched(long, long, 1_000);
+        keys_not_fetched(long, long, long, false);
+        keys_not_fetched(long, long, long, true);
         upstream_tls_failed(long, long);
         upstream_unverified(long);
         sticky_key_made(long);
@@ -203,7 +224,7 @@ fn names_and_reasons_of_two_hundred_characters_make_no_line_longer_than_160() {
         refused(&refusals, hours);
     });
     let said = said.lock().expect("no panic");
-    assert_eq!(said.len(), 25, "{said:#?}");
+    assert_eq!(said.len(), 28, "{said:#?}");
     for sentence in &*said {
         assert!(sentence.chars().count() <= SENTENCE, "{}: {sentence}", sentence.chars().count());
     }

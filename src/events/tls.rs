@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use super::kind::EventKind;
-use super::wording::{name, sentence};
+use super::wording::{name, sentence, shortened};
 
 /// Logs that a certificate ends soon: it is still shown, and somebody should renew it.
 ///
@@ -23,6 +23,9 @@ pub fn certificate_expires(owner: &str, file: &Path, days: i64) {
     );
 }
 
+/// Characters of the place of keys in a sentence: a scheme, a host and a port.
+const PLACE: usize = 28;
+
 /// Logs that keys of tokens were fetched for a rule of `auth`: for the first time, again after a failure, or others than before.
 pub fn keys_fetched(rule: &str, from: &str, keys: usize) {
     let end = format!(": {keys} of use");
@@ -38,16 +41,20 @@ pub fn keys_fetched(rule: &str, from: &str, keys: usize) {
 
 /// Logs that they can't be fetched, and why. `has_old`: those that were fetched before count on. Called again only for another reason.
 pub fn keys_not_fetched(rule: &str, from: &str, reason: &str, has_old: bool) {
-    let rest = if has_old { "; those there are count for a day" } else { "; nobody gets in by them" };
-    let end = format!(": {reason}{rest}");
     tracing::warn!(
         kind = EventKind::KeysNotFetched.name(),
         rule,
         from,
         reason,
         "{}",
-        sentence("the keys of auth rule ", &[rule], " can't be fetched from ", from, &end)
+        not_fetched(rule, from, reason, has_old)
     );
+}
+
+fn not_fetched(rule: &str, from: &str, reason: &str, has_old: bool) -> String {
+    let rest = if has_old { "; the old ones count" } else { "; nobody gets in" };
+    let middle = format!(" from {}: ", shortened(from, PLACE));
+    sentence("cannot fetch the keys of ", &[rule], &middle, reason, rest)
 }
 
 /// Logs that TLS with a backend failed, and why.

@@ -52,7 +52,8 @@ pub(super) fn name(name: &str) -> String {
 }
 
 /// `start`, the names with slashes between, `middle`, a reason and `end`, in at most [`SENTENCE`] characters: what is too long of the
-/// names goes first, as far as it takes for [`REASON`] characters of the reason, and then what is too long of the reason.
+/// names goes first, as far as it takes for [`REASON`] characters of the reason, and then what is too long of the reason. What else
+/// there is, is short: it is never left out.
 pub(super) fn sentence(start: &str, names: &[&str], middle: &str, reason: &str, end: &str) -> String {
     let length = |text: &str| text.chars().count();
     let fixed = length(start) + length(middle) + length(end) + names.len().saturating_sub(1);
@@ -63,7 +64,8 @@ pub(super) fn sentence(start: &str, names: &[&str], middle: &str, reason: &str, 
     let mut shown = vec![String::new(); names.len()];
     for (done, nth) in order.into_iter().enumerate() {
         shown[nth] = shortened(names[nth], room / (names.len() - done));
-        room -= length(&shown[nth]);
+        // Where there is no room at all, of each a sign that it was there.
+        room = room.saturating_sub(length(&shown[nth]));
     }
     let head = format!("{start}{}{middle}", shown.join("/"));
     let room = SENTENCE.saturating_sub(length(&head) + length(end));
@@ -108,6 +110,9 @@ mod tests {
         assert_eq!(both.matches('r').count(), REASON - 1, "something of the reason is always shown");
         let one = sentence("backend ", &["web", &long[1]], " is down: ", "refused", " (1 of 2 left)");
         assert!(one.chars().count() == SENTENCE && one.contains(" web/bb"), "{one}");
+        let end = format!("; {}", "e".repeat(SENTENCE));
+        let full = sentence("keys of ", &["one", "another"], ": ", &"r".repeat(300), &end);
+        assert_eq!(full, format!("keys of …/…: {}…{end}", "r".repeat(REASON - 1)), "too long, and whole");
         assert_eq!(sentence("TLS with ", &["a"], " failed: ", "no", ""), "TLS with a failed: no");
     }
 }

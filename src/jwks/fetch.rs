@@ -1,5 +1,6 @@
 //! One attempt to fetch keys: a connection, one GET, and the body of a 200. No redirect is followed.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use crate::config::model::jwt::{KeySet, KeysUrl};
 use crate::config::model::tls::UpstreamTls;
 use crate::config::model::{HttpUrl, Protocol};
 use crate::net::connect::first_of;
-use crate::tls::{Roots, Upstream};
+use crate::tls::{self, Roots, Upstream};
 
 /// An attempt that takes longer has failed.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -64,10 +65,17 @@ async fn get(source: &KeySource) -> Result<Vec<u8>, String> {
         Some((config, name)) => {
             let connector = TlsConnector::from(Arc::clone(config));
             let stream = connector.connect(name.clone(), stream).await;
-            exchange(stream.map_err(|error| format!("TLS: {error}"))?, &source.url).await
+            exchange(stream.map_err(|error| of_handshake(&error))?, &source.url).await
         }
         None if source.url.is_tls => Err("no certificate can be for this host".to_owned()),
         None => exchange(stream, &source.url).await,
+    }
+}
+
+fn of_handshake(error: &io::Error) -> String {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(broken) => format!("TLS: {}", tls::words(broken, true)),
+        None => format!("TLS: {error}"),
     }
 }
 
@@ -81,7 +89,7 @@ async fn connect(url: &HttpUrl) -> Result<TcpStream, String> {
     };
     let mut reason = "no address".to_owned();
     let attempts = addresses.iter().map(|address| TcpStream::connect(*address));
-    first_of(attempts, |error: std::io::Error| reason = error.to_string()).await.ok_or(reason)
+    first_of(attempts, |error: io::Error| reason = error.to_string()).await.ok_or(reason)
 }
 
 async fn exchange<S>(stream: S, url: &HttpUrl) -> Result<Vec<u8>, String>

@@ -240,6 +240,7 @@ impl Cause {
     pub const fn ends_connection(self) -> bool {
         match self {
             Cause::NoRoute
+            | Cause::OnlyIfCached
             | Cause::AccessDenied
             | Cause::Blocked
             | Cause::RateLimited
@@ -278,7 +279,7 @@ mod tests {
             let class = cause.status() / 100;
             match cause.blame() {
                 Blame::Nobody => assert_eq!(class, 2, "{cause}"),
-                Blame::Client => assert!(class == 4 || matches!(cause.status(), 501 | 505), "{cause}"),
+                Blame::Client => assert!(class == 4 || matches!(cause.status(), 501 | 504 | 505), "{cause}"),
                 Blame::Local | Blame::Backend => assert_eq!(class, 5, "{cause}"),
             }
         }

@@ -34,7 +34,7 @@ pub(super) fn of_io(error: &io::Error) -> Finding {
 /// What a failed TLS handshake says about a backend. `hello`: its ServerHello had come.
 pub(super) fn of_handshake(error: &io::Error, hello: bool) -> Finding {
     match (broken(error), error.kind()) {
-        (Some(broken), _) => Finding::bad(format!("TLS: {}", tls::words(broken, hello))),
+        (Some(broken), _) => Finding::bad(format!("TLS: {}", tls::backend_words(broken, hello))),
         (None, ErrorKind::UnexpectedEof) => Finding::bad("TLS: closed in the handshake"),
         // The kinds are an open list.
         (None, _) => of_io(error),

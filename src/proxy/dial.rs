@@ -13,7 +13,7 @@ use crate::message::Cause;
 use crate::net::tls::TlsBroken;
 use crate::net::{Deadline, Stream, Tls, connect, now};
 use crate::targets::{Backend, Endpoint};
-use crate::tls::{TlsFault, Upstream, words};
+use crate::tls::{TlsFault, Upstream, backend_words};
 
 /// Opens a connection to `backend`. `gone` is polled beside; when it is ready nobody needs the connection.
 ///
@@ -173,7 +173,7 @@ pub fn accepted(backend: &Backend) {
 }
 
 fn wrong(backend: &Backend, tls: &Upstream, error: &rustls::Error, hello: bool) -> Cause {
-    complain(backend, tls, &words(error, hello));
+    complain(backend, tls, &backend_words(error, hello));
     match TlsFault::of(error, hello) {
         TlsFault::Name => Cause::UpstreamTlsName,
         TlsFault::Expired => Cause::UpstreamTlsExpired,

@@ -6,10 +6,12 @@
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::hash::RandomState;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::access::jwt::VerifiedTokens;
 use crate::cache::QueryRule;
 use crate::cache::store::Store;
 use crate::message::{ListenerId, TargetId};
@@ -71,6 +73,8 @@ pub struct WorkerCtx {
     pub store: Arc<Store>,
     /// Memory for looking there.
     pub cache_scratch: CacheScratch,
+    /// Tokens of its requests whose signatures were good lately.
+    pub verified_tokens: VerifiedTokens,
     /// Who is kept out at run time.
     pub blocked: BlockedClients,
     /// Where requests wait to be begun.
@@ -179,6 +183,7 @@ impl WorkerCtx {
             recent_routes: RecentRoutes::default(),
             store,
             cache_scratch: CacheScratch::default(),
+            verified_tokens: VerifiedTokens::new(RandomState::new()),
             tunnels: Tunnels::new(&ticker),
             blocked: BlockedClients::default(),
             request_queue: RequestQueue::default(),

@@ -69,7 +69,20 @@ impl TlsFault {
     }
 }
 
-/// What went wrong, about the backend as "it". `hello` as in [`TlsFault::of`]. The text is short and without control
+/// [`words`] about a backend, with what its keys can do about it.
+#[must_use]
+pub fn backend_words(error: &Error, hello: bool) -> String {
+    let text = words(error, hello);
+    match error {
+        Error::InvalidCertificate(wrong) if is_self_signed(wrong) => {
+            format!("{text}: name that file as `upstream_tls.ca_file`, or set `insecure: true`")
+        }
+        // rustls' list is open, and most of it needs no cure of ours.
+        _ => text,
+    }
+}
+
+/// What went wrong, about the peer as "it". `hello` as in [`TlsFault::of`]. The text is short and without control
 /// characters, whatever the peer has put into its certificate.
 #[must_use]
 pub fn words(error: &Error, hello: bool) -> String {
@@ -88,10 +101,7 @@ pub fn words(error: &Error, hello: bool) -> String {
             CertificateError::NotValidYetContext { not_before, .. } => {
                 format!("its certificate is not in force before {}", date(not_before.as_secs()))
             }
-            _ if is_self_signed(wrong) => {
-                "its certificate is self-signed: name that file as `upstream_tls.ca_file`, or set `insecure: true`"
-                    .to_owned()
-            }
+            _ if is_self_signed(wrong) => "its certificate is self-signed".to_owned(),
             _ if is_authority(wrong) => {
                 "its certificate is that of an authority, and not one whom we trust".to_owned()
             }

@@ -18,7 +18,7 @@ use rustls::crypto::CryptoProvider;
 pub use client::{Roots, Upstream};
 pub use complaint::Complaint;
 pub use facts::{CertificateFacts, certificate_lines};
-pub use fault::{TlsFault, words};
+pub use fault::{TlsFault, backend_words, words};
 pub use server::{is_certificate_fault, server_config};
 pub use tickets::{BadKeys, ROTATION, TicketKeys, Tickets};
 

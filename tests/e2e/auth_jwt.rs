@@ -3,10 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
 use super::auth_lab::{Door, Service, cause, request};
 use super::support::eventually;
 
-const KEYS: &str = include_str!("../../fixtures/jwt/keys.json");
+pub const KEYS: &str = include_str!("../../fixtures/jwt/keys.json");
 const NEXT: &str = include_str!("../../fixtures/jwt/next_keys.json");
 const ALL: &str = "    auth: tokens\n    routes: [{target: web}]\n";
 const MUST: &str = "issuer: 'https://id.example', audience: shop";
@@ -18,12 +22,12 @@ fn token(name: &str) -> String {
     all[name].as_str().unwrap().to_owned()
 }
 
-fn bearer(name: &str) -> String {
+pub fn bearer(name: &str) -> String {
     format!("Authorization: Bearer {}\r\n", token(name))
 }
 
 /// `auth` with the rule `tokens`.
-fn rule(keys: &str) -> String {
+pub fn rule(keys: &str) -> String {
     format!(
         "auth: {{tokens: {{jwt: {{{keys}, {MUST}, claims_to_headers: {{sub: X-User, level: X-Level, odd: X-Odd}}}}}}}}\n"
     )
@@ -135,6 +139,61 @@ fn a_file_of_keys_that_changes_changes_who_is_let_in() {
     keys.write(NEXT);
     door.reload();
     assert_eq!(statuses(), [401, 200]);
+}
+
+/// Whoever has been let in a moment ago is not let in for that.
+#[test]
+fn a_token_that_was_good_a_moment_ago_is_refused_when_its_key_is_gone_and_good_again_when_it_is_back() {
+    let keys = KeyFile::new(KEYS);
+    let door = Door::new(&keys.rule(), ALL, None);
+    let mut client = door.client();
+    let mut ask = |token: &str| {
+        let answer = client.ask(&request("GET", "/", token));
+        (answer.status, cause(&answer).to_owned())
+    };
+    let (let_in, unknown) = ((200, String::new()), (401, "token_keys".to_owned()));
+    for _ in 0..3 {
+        assert_eq!(ask(&bearer("good")), let_in);
+    }
+    keys.write(NEXT);
+    door.reload();
+    assert_eq!((ask(&bearer("good")), ask(&bearer("next"))), (unknown.clone(), let_in.clone()));
+    // Another key with the name of the one that has signed it.
+    keys.write(&NEXT.replace("\"next\"", "\"p256\""));
+    door.reload();
+    assert_eq!(ask(&bearer("good")), (401, "token_signature".to_owned()));
+    assert_eq!(ask(&bearer("next")), unknown);
+    keys.write(KEYS);
+    door.reload();
+    assert_eq!((ask(&bearer("good")), ask(&bearer("next"))), (let_in, unknown));
+}
+
+#[test]
+fn a_token_that_was_good_a_moment_ago_is_refused_when_its_time_is_over() {
+    let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap();
+    let public = URL_SAFE_NO_PAD.encode(pair.public_key());
+    let keys = KeyFile::new(&format!(r#"{{"keys": [{{"kty": "OKP", "crv": "Ed25519", "x": "{public}"}}]}}"#));
+    let door = Door::new(&keys.rule(), ALL, None);
+    let mut client = door.client();
+    let token = |exp: u64| {
+        let claims = format!(r#"{{"iss": "https://id.example", "aud": "shop", "exp": {exp}}}"#);
+        let signed = [r#"{"alg": "EdDSA"}"#, &claims].map(|part| URL_SAFE_NO_PAD.encode(part)).join(".");
+        let signature = URL_SAFE_NO_PAD.encode(pair.sign(signed.as_bytes()));
+        format!("Authorization: Bearer {signed}.{signature}\r\n")
+    };
+    let mut shown = String::new();
+    eventually("one is in time", || {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        shown = token(since.as_secs() + 2);
+        client.ask(&request("GET", "/", &shown)).status == 200
+    });
+    let mut answers = Vec::new();
+    eventually("it is over", || {
+        let answer = client.ask(&request("GET", "/", &shown));
+        answers.push((answer.status, cause(&answer).to_owned()));
+        answer.status != 200
+    });
+    assert_eq!(answers.pop(), Some((401, "token_expired".to_owned())));
 }
 
 #[test]

@@ -159,7 +159,8 @@ fn nothing_but_what_is_stored() {
     let mut client = keel.client();
     assert_eq!(get(&mut client, "/", &["Cache-Control: only-if-cached"]).0, 504);
     assert_eq!(get(&mut client, "/", &[]).1, "body 1");
-    assert_eq!(get(&mut client, "/", &["Cache-Control: only-if-cached"]).1, "body 1");
+    let stored = get(&mut client, "/", &["Cache-Control: only-if-cached"]);
+    assert_eq!((stored.0, stored.1.as_str()), (200, "body 1"), "{}", stored.2);
     assert_eq!(origin.count(), 1);
 }
 
@@ -173,5 +174,108 @@ fn a_long_body_is_stored_as_it_comes() {
     for _ in 0..3 {
         assert!(get(&mut client, "/", &[]).1 == "1".repeat(1_000_000));
     }
+    assert_eq!(origin.count(), 1);
+}
+
+/// Reads answers to the same question on many connections.
+fn crowd(keel: &super::support::Keel, count: usize) -> Vec<std::thread::JoinHandle<(u16, String, String)>> {
+    let address = keel.address();
+    let ask = move || {
+        let mut client = super::support::Client::connect(address);
+        get(&mut client, "/", &[])
+    };
+    (0..count).map(|_| std::thread::spawn(ask)).collect()
+}
+
+#[test]
+fn many_who_want_the_same_are_one_request() {
+    let go = Arc::new(std::sync::Barrier::new(2));
+    let begin = Arc::clone(&go);
+    let origin = Origin::scripted(move |_, number, stream| {
+        begin.wait();
+        write(stream, 200, &["Cache-Control: max-age=100"], &format!("{number}").repeat(3_000_000));
+    });
+    let keel = keel(&origin, said());
+    let crowd = crowd(&keel, 60);
+    eventually("the first one is asked for", || origin.count() == 1);
+    go.wait();
+    for client in crowd {
+        let (status, body, _) = client.join().unwrap();
+        assert!(status == 200 && body == "1".repeat(3_000_000));
+    }
+    assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn a_backend_that_dies_before_its_head_is_asked_twice_at_most() {
+    let go = Arc::new(std::sync::Barrier::new(2));
+    let begin = Arc::clone(&go);
+    let origin = Origin::scripted(move |_, number, stream| {
+        if number == 1 {
+            begin.wait();
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        } else {
+            write(stream, 200, &["Cache-Control: max-age=100"], "good");
+        }
+    });
+    let keel = super::cache_lab::keel_with(&origin, said(), |config| {
+        config.targets[0].resilience.retries = None;
+    });
+    let crowd = crowd(&keel, 40);
+    eventually("the first one is asked for", || origin.count() == 1);
+    go.wait();
+    let answers: Vec<_> = crowd.into_iter().map(|client| client.join().unwrap()).collect();
+    assert!(answers.iter().filter(|(status, ..)| *status != 200).count() <= 1, "{answers:?}");
+    assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn a_body_that_breaks_off_is_cut_for_all_and_not_stored() {
+    let go = Arc::new(std::sync::Barrier::new(2));
+    let begin = Arc::clone(&go);
+    let origin = Origin::scripted(move |_, number, stream| {
+        if number > 1 {
+            return write(stream, 200, &["Cache-Control: max-age=100"], "good");
+        }
+        use std::io::Write as _;
+        let _ = stream.write_all(
+            b"HTTP/1.1 200 OK\r\nCache-Control: max-age=100\r\nContent-Length: 1000000\r\n\r\nhalf",
+        );
+        begin.wait();
+        let _ = stream.shutdown(std::net::Shutdown::Both);
+    });
+    let keel = keel(&origin, said());
+    let mut readers: Vec<_> = (0..3).map(|_| keel.client()).collect();
+    for client in &mut readers {
+        client.send("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n").take_until("half");
+    }
+    assert_eq!(origin.count(), 1, "all read along");
+    go.wait();
+    for client in &mut readers {
+        assert!(client.rest().is_empty());
+    }
+    assert_eq!(get(&mut keel.client(), "/", &[]).1, "good");
+}
+
+#[test]
+fn who_leaves_in_the_middle_takes_nothing_from_those_who_stay() {
+    let go = Arc::new(std::sync::Barrier::new(2));
+    let begin = Arc::clone(&go);
+    let origin = Origin::scripted(move |_, _, stream| {
+        use std::io::Write as _;
+        let _ = stream
+            .write_all(b"HTTP/1.1 200 OK\r\nCache-Control: max-age=100\r\nContent-Length: 8\r\n\r\nhalf");
+        begin.wait();
+        let _ = stream.write_all(b"more");
+    });
+    let keel = keel(&origin, said());
+    let mut first = keel.client();
+    first.send("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n").take_until("half");
+    let mut second = keel.client();
+    second.send("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n").take_until("half");
+    drop(first);
+    go.wait();
+    second.take_until("more");
+    assert_eq!(get(&mut second, "/", &[]).1, "halfmore");
     assert_eq!(origin.count(), 1);
 }

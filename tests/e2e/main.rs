@@ -17,6 +17,7 @@ mod admin_hostile;
 mod auth_basic;
 mod auth_forward;
 mod auth_jwt;
+mod auth_jwt_tls;
 mod auth_lab;
 mod auth_pairs;
 mod balance_hash;

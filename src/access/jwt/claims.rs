@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::fault::{TokenFault, TokenFaultKind};
 use super::token::Token;
-use crate::config::model::jwt::{JwtRules, KeySet};
+use crate::config::model::jwt::{JwtAlgorithm, JwtRules, KeySet};
 
 /// By how much a token may seem to have been issued in the future, beside the leeway, in seconds: it looks odd, and harms nobody.
 const AHEAD: f64 = 60.0;
@@ -36,9 +36,33 @@ impl TokenClaims {
 /// Why it lets nobody in. What it claims is not looked at before its signature is good.
 pub fn verify(token: &[u8], rules: &JwtRules, keys: &[&KeySet], now: u64) -> Result<TokenClaims, TokenFault> {
     let token = Token::parse(token)?;
-    let fault = |what| TokenFault::new(TokenFaultKind::Signature, what);
+    let algorithm = algorithm(&token, rules)?;
+    signature(&token, algorithm, keys)?;
+    said(&token, rules, now)
+}
+
+const fn wrong_signature(what: &'static str) -> TokenFault {
+    TokenFault::new(TokenFaultKind::Signature, what)
+}
+
+/// How it is signed.
+///
+/// # Errors
+/// In a way that is not taken.
+pub(super) fn algorithm(token: &Token<'_>, rules: &JwtRules) -> Result<JwtAlgorithm, TokenFault> {
     let algorithm = token.algorithm.filter(|algorithm| rules.algorithms.contains(algorithm));
-    let algorithm = algorithm.ok_or(fault("is signed in a way that is not taken here"))?;
+    algorithm.ok_or(wrong_signature("is signed in a way that is not taken here"))
+}
+
+/// Whether one of these keys vouches for it. That depends on the token and the keys, in this order of sets, and on nothing else.
+///
+/// # Errors
+/// None does.
+pub(super) fn signature(
+    token: &Token<'_>,
+    algorithm: JwtAlgorithm,
+    keys: &[&KeySet],
+) -> Result<(), TokenFault> {
     const UNKNOWN: TokenFault = TokenFault::new(TokenFaultKind::Keys, "names a key that is not known");
     let candidates = keys.iter().flat_map(|keys| keys.candidates(algorithm, token.key.as_deref()));
     let mut candidates = candidates.take(KeySet::TRIED).peekable();
@@ -46,8 +70,16 @@ pub fn verify(token: &[u8], rules: &JwtRules, keys: &[&KeySet], now: u64) -> Res
         return Err(UNKNOWN);
     }
     if !candidates.any(|key| key.vouches(algorithm, token.signed, &token.signature)) {
-        return Err(fault("has another signature"));
+        return Err(wrong_signature("has another signature"));
     }
+    Ok(())
+}
+
+/// What a token says whose signature is good, if all holds at `now`.
+///
+/// # Errors
+/// Something does not.
+pub(super) fn said(token: &Token<'_>, rules: &JwtRules, now: u64) -> Result<TokenClaims, TokenFault> {
     let fields = token.claims()?;
     // Whole seconds below 2^53, for the next 285 million years.
     #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far below 2^53")]

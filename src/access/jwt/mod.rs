@@ -9,12 +9,14 @@ mod fault;
 mod lines;
 mod refresh;
 mod token;
+mod verified;
 
 pub use claims::{TokenClaims, verify};
 pub use fault::{TokenFault, TokenFaultKind};
 pub use lines::{ToldClaims, told_claims};
 pub use refresh::KeyRefresh;
 pub use token::{TOKEN_SIZE, Token, bearer};
+pub use verified::VerifiedTokens;
 
 #[cfg(test)]
 mod tests;

@@ -12,10 +12,10 @@ use crate::config::model::jwt::{JwtAlgorithm, JwtRules, KeySet};
 /// Made by scripts/make_jwt_fixtures.py, with another library than ours.
 const TOKENS: &str = include_str!("../../../fixtures/jwt/tokens.json");
 const LASTING: &str = include_str!("../../../fixtures/jwt/lasting.json");
-const KEYS: &[u8] = include_bytes!("../../../fixtures/jwt/keys.json");
-const NEXT: &[u8] = include_bytes!("../../../fixtures/jwt/next_keys.json");
+pub(super) const KEYS: &[u8] = include_bytes!("../../../fixtures/jwt/keys.json");
+pub(super) const NEXT: &[u8] = include_bytes!("../../../fixtures/jwt/next_keys.json");
 
-fn rules() -> JwtRules {
+pub(super) fn rules() -> JwtRules {
     JwtRules {
         algorithms: JwtAlgorithm::ALL.iter().map(|(_, algorithm)| *algorithm).collect(),
         issuer: Some("https://id.example".to_owned()),
@@ -25,12 +25,12 @@ fn rules() -> JwtRules {
     }
 }
 
-fn keys(bytes: &[u8]) -> KeySet {
+pub(super) fn keys(bytes: &[u8]) -> KeySet {
     KeySet::parse(bytes, &rules().algorithms).unwrap()
 }
 
 /// The tokens of the table with their names and what must become of them.
-fn table() -> (u64, Vec<(String, String, String)>) {
+pub(super) fn table() -> (u64, Vec<(String, String, String)>) {
     let all: Value = serde_json::from_str(TOKENS).unwrap();
     let text = |row: &Value, name: &str| row[name].as_str().unwrap().to_owned();
     let rows = all["tokens"].as_array().unwrap().iter();

@@ -161,15 +161,21 @@ impl Filling {
         state.readers.iter().all(Option::is_none)
     }
 
-    /// All of it has come. Gives it, if it is kept.
-    pub fn finish(&self) -> Option<StoredBody> {
+    /// All that has come, if it is kept.
+    #[must_use]
+    pub fn body(&self) -> Option<StoredBody> {
         let mut state = self.lock();
-        state.end.get_or_insert(Ok(()));
         if !state.open.is_empty() {
             state.seal();
         }
+        (!state.outgrown && !matches!(state.end, Some(Err(_)))).then(|| StoredBody::of(state.sealed.clone()))
+    }
+
+    /// All of it has come. Whoever reads it to its end may rely on it that it was kept before.
+    pub fn finish(&self) {
+        let mut state = self.lock();
+        state.end.get_or_insert(Ok(()));
         state.wake_readers();
-        (!state.outgrown && state.end == Some(Ok(()))).then(|| StoredBody::of(state.sealed.clone()))
     }
 
     /// It has broken off, and nothing more comes.

@@ -1,1 +1,276 @@
-//! tests
+//! The store against models: what is read is what came, and nobody gets what was purged before it asked.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::cache::{Arrival, AskedBy, CacheRequest, CacheRules, KeyParts, KeyRules, KnownClient, may_store};
+use crate::message::Head;
+
+fn key(path: &str) -> CacheKey {
+    let parts =
+        KeyParts { is_https: false, authority: b"a", path: path.as_bytes(), route: b"l/r", target: b"t" };
+    CacheKey::of(&parts, &Head::request("GET", path, "a"), &KeyRules::default())
+}
+
+fn store() -> Arc<Store> {
+    Arc::new(Store::new(7, 1 << 24, 1 << 20))
+}
+
+/// An object for everybody; `version` is its body.
+fn object(path: &str, version: u64, purges: u64) -> Arc<Object> {
+    let request = Head::request("GET", path, "a");
+    let client = CacheRequest::read(&request, false).expect("it is about the cache");
+    let mut answer = Head::answer(200);
+    answer.push(b"Cache-Control", b"max-age=100");
+    let arrival = Arrival { asked: Tick(1), came: Tick(2), date: 1_800_000_000 };
+    let asked = AskedBy { client: &client, sent: &request, known: KnownClient::No };
+    let storable = may_store(&asked, &answer, &CacheRules::default(), &arrival).expect("it may");
+    let body = ObjectBody::Whole(StoredBody::whole(&version.to_le_bytes()));
+    Arc::new(Object::new(key(path), Arc::new(storable), body, purges))
+}
+
+fn version(object: &Object) -> u64 {
+    let ObjectBody::Whole(body) = &object.body else { panic!("it is whole") };
+    let (chunk, range) = body.part(0, 8).expect("eight bytes");
+    u64::from_le_bytes(chunk[range].try_into().expect("eight bytes"))
+}
+
+/// A step of one who asks, who answers, or who purges.
+#[derive(Clone, Debug)]
+enum Step {
+    Ask(u8),
+    Open(usize),
+    Keep(usize),
+    Fail(usize),
+    Drop(usize),
+    Alone(usize),
+    Look(usize),
+    Change(u8),
+    All,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let any = 0usize..8;
+    prop_oneof![
+        4 => (0u8..3).prop_map(Step::Ask),
+        2 => any.clone().prop_map(Step::Open),
+        4 => any.clone().prop_map(Step::Keep),
+        1 => any.clone().prop_map(Step::Fail),
+        1 => any.clone().prop_map(Step::Drop),
+        1 => any.clone().prop_map(Step::Alone),
+        4 => any.prop_map(Step::Look),
+        2 => (0u8..3).prop_map(Step::Change),
+        1 => Just(Step::All),
+    ]
+}
+
+/// A lead, what it will get, and whether its head is there.
+struct Asker {
+    lead: Lead,
+    path: String,
+    version: u64,
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    /// The origin counts up with each change, which purges. Whoever asks gets nothing that is older than its question.
+    #[test]
+    fn nobody_gets_what_was_purged_before_it_asked(steps in prop::collection::vec(step(), 1..60)) {
+        let store = store();
+        let (mut latest, mut versions) = (0_u64, HashMap::<String, u64>::new());
+        let mut leads: Vec<Asker> = Vec::new();
+        // Who follows, and the oldest that it may get.
+        let mut followers: Vec<(Follower, String, u64)> = Vec::new();
+        let now = Tick(3);
+        for step in steps {
+            match step {
+                Step::Ask(number) => {
+                    let path = format!("/{number}");
+                    let oldest = versions.get(&path).copied().unwrap_or(0);
+                    let found = store.find(&key(&path), |_| true);
+                    if let Lookup::Object(object) = found {
+                        prop_assert!(version(&object) >= oldest);
+                        continue;
+                    }
+                    match store.enter(&key(&path), |_| true, now) {
+                        Entrance::Lead(lead) => leads.push(Asker { lead, path, version: latest }),
+                        Entrance::Follow(follower) => followers.push((follower, path, oldest)),
+                        Entrance::Join(object) => prop_assert!(version(&object) >= oldest),
+                        Entrance::Alone => {
+                            let lead = store.solo(&key(&path));
+                            leads.push(Asker { lead, path, version: latest });
+                        }
+                    }
+                }
+                Step::Open(at) => if let Some(asker) = leads.get_mut(at) {
+                    let object = object(&asker.path, asker.version, asker.lead.purges());
+                    asker.lead.open(&object);
+                },
+                Step::Keep(at) => if at < leads.len() {
+                    let Asker { lead, path, version } = leads.remove(at);
+                    let object = object(&path, version, lead.purges());
+                    lead.keep(object);
+                },
+                Step::Fail(at) => if at < leads.len() {
+                    leads.remove(at).lead.fail(Cause::BackendClosed);
+                },
+                Step::Drop(at) => if at < leads.len() {
+                    drop(leads.remove(at));
+                },
+                Step::Alone(at) => if at < leads.len() {
+                    let Asker { lead, path, .. } = leads.remove(at);
+                    lead.alone(&key(&path), None);
+                },
+                Step::Look(at) => if at < followers.len() {
+                    let mut cx = Context::from_waker(Waker::noop());
+                    let (follower, path, oldest) = &mut followers[at];
+                    let Poll::Ready(landed) = follower.poll(&mut cx) else { continue };
+                    match landed {
+                        Landed::Object(object) => prop_assert!(version(&object) >= *oldest),
+                        Landed::Lead => {
+                            let lead = store.lead_on(follower, &key(path));
+                            leads.push(Asker { lead, path: path.clone(), version: latest });
+                        }
+                        Landed::Alone | Landed::Failed(_) => {}
+                    }
+                    followers.remove(at);
+                },
+                Step::Change(number) => {
+                    let path = format!("/{number}");
+                    latest += 1;
+                    versions.insert(path.clone(), latest);
+                    store.purge_url(key(&path).url());
+                }
+                Step::All => {
+                    latest += 1;
+                    (0..3).for_each(|number| { versions.insert(format!("/{number}"), latest); });
+                    store.purge_all();
+                }
+            }
+        }
+        // Nobody waits for somebody who is gone.
+        leads.clear();
+        let mut cx = Context::from_waker(Waker::noop());
+        while let Some((mut follower, path, _)) = followers.pop() {
+            match follower.poll(&mut cx) {
+                Poll::Ready(Landed::Lead) => drop(store.lead_on(&follower, &key(&path))),
+                Poll::Ready(_) => {}
+                Poll::Pending => prop_assert!(false, "a follower waits for nobody"),
+            }
+        }
+        prop_assert!(store.under_way.iter().all(|shard| shard.lock().expect("whole").is_empty()));
+    }
+
+    /// Readers of different speeds read what came, and of what outgrows no more is held than is said.
+    #[test]
+    fn every_reader_reads_what_came(
+        sizes in prop::collection::vec(1usize..200_000, 1..12),
+        order in prop::collection::vec(0usize..4, 1..400),
+        most in prop_oneof![Just(100_000_u64), Just(10_000_000)],
+        breaks: bool,
+    ) {
+        let filling = Filling::new(most, None);
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut readers: Vec<_> =
+            (0..3).map(|_| (filling.reader().expect("it is new"), Vec::new(), None)).collect();
+        let all: Vec<u8> = (0..sizes.iter().sum::<usize>()).map(|at| (at % 253) as u8).collect();
+        let (mut sent, mut pieces) = (0, sizes.into_iter());
+        let mut turns = order.into_iter().chain((0..).map(|turn| turn % 4));
+        let mut is_ended = false;
+        while readers.iter().any(|(_, _, end)| end.is_none()) {
+            match turns.next().expect("without end") {
+                3 if !is_ended => if filling.poll_room(&mut cx).is_ready() {
+                    match pieces.next() {
+                        Some(size) => {
+                            filling.append(&all[sent..sent + size]);
+                            sent += size;
+                            let slowest = readers.iter().filter(|(_, _, end)| end.is_none());
+                            let slowest = slowest.map(|(_, read, _)| read.len()).min().unwrap_or(sent);
+                            let ahead = (sent - slowest) as u64;
+                            prop_assert!(!filling.has_outgrown() || ahead <= most.max(filling::WINDOW) + 200_000);
+                        }
+                        None => {
+                            is_ended = true;
+                            if breaks { filling.break_off(Cause::AnswerCut) } else { filling.finish() }
+                            prop_assert_eq!(
+                                filling.body().map(|body| body.length()),
+                                (!breaks && sent as u64 <= most).then_some(sent as u64)
+                            );
+                        }
+                    }
+                },
+                3 => {}
+                at => {
+                    let (reader, read, end) = &mut readers[at];
+                    let mut copied = Vec::new();
+                    let mut copy = |bytes: &[u8]| {
+                        copied.extend_from_slice(&bytes[..bytes.len().min(5_000)]);
+                        copied.len()
+                    };
+                    match reader.poll_part(&mut cx, &mut copy) {
+                        Poll::Ready(Ok(Some(Part::Shared(chunk, range)))) => read.extend_from_slice(&chunk[range]),
+                        Poll::Ready(Ok(Some(Part::Copied(_)))) => read.append(&mut copied),
+                        Poll::Ready(Ok(None)) => *end = Some(Ok(())),
+                        Poll::Ready(Err(cause)) => *end = Some(Err(cause)),
+                        Poll::Pending => {}
+                    }
+                }
+            }
+        }
+        for (_, read, end) in readers {
+            prop_assert!(read == all, "{} of {}", read.len(), all.len());
+            prop_assert_eq!(end, Some(if breaks { Err(Cause::AnswerCut) } else { Ok(()) }));
+        }
+    }
+}
+
+#[test]
+fn one_leads_and_the_others_follow_until_two_have_failed() {
+    let store = store();
+    let (a, now) = (key("/"), Tick(3));
+    let Entrance::Lead(first) = store.enter(&a, |_| true, now) else { panic!("nobody asks yet") };
+    let follow = || match store.enter(&a, |_| true, now) {
+        Entrance::Follow(follower) => follower,
+        other => panic!("{other:?}"),
+    };
+    let mut followers: Vec<Follower> = (0..3).map(|_| follow()).collect();
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(followers.iter_mut().all(|follower| follower.poll(&mut cx).is_pending()));
+    first.fail(Cause::BackendClosed);
+    assert!(matches!(followers[1].poll(&mut cx), Poll::Ready(Landed::Lead)));
+    let second = store.lead_on(&followers[1], &a);
+    assert!(followers[0].poll(&mut cx).is_pending(), "another one leads");
+    second.fail(Cause::AnswerCut);
+    for at in [0, 2] {
+        assert!(matches!(followers[at].poll(&mut cx), Poll::Ready(Landed::Failed(Cause::AnswerCut))));
+    }
+}
+
+#[test]
+fn answers_that_are_for_one_alone_are_remembered() {
+    let store = store();
+    let a = key("/");
+    let Entrance::Lead(lead) = store.enter(&a, |_| true, Tick(3)) else { panic!("nobody asks yet") };
+    lead.alone(&a, Some(Tick(3)));
+    assert!(matches!(store.enter(&a, |_| true, Tick(4)), Entrance::Alone));
+    let later = Tick(3).after(REMEMBERED);
+    assert!(matches!(store.enter(&a, |_| true, later), Entrance::Lead(_)));
+}
+
+#[test]
+fn what_is_kept_is_bounded() {
+    let store = Arc::new(Store::new(7, 1 << 20, 1 << 20));
+    for number in 0..5_000 {
+        let path = format!("/{number}");
+        store.replace(object(&path, number, 0));
+    }
+    assert!(store.bytes() <= 1 << 20, "{}", store.bytes());
+    assert!(store.bytes() > 1 << 19, "{}", store.bytes());
+    store.resize(1 << 19, 1 << 16);
+    assert!(store.bytes() <= 1 << 19 && store.most() == 1 << 16);
+}

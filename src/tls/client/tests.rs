@@ -3,7 +3,7 @@
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 use super::*;
-use crate::tls::{TlsFault, words};
+use crate::tls::{TlsFault, backend_words};
 
 /// A certificate for `app.internal` with a key of its own.
 struct Own {
@@ -50,7 +50,7 @@ fn judged(
     let name = ServerName::try_from(name).expect("a name");
     let now = UnixTime::since_unix_epoch(Duration::from_secs(now));
     let error = verifier.verify_server_cert(leaf, &[], &name, &[], now).err()?;
-    Some((TlsFault::of(&error, true), words(&error, true)))
+    Some((TlsFault::of(&error, true), backend_words(&error, true)))
 }
 
 /// 2025, 2015 and 2035.

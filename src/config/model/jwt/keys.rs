@@ -1,6 +1,7 @@
 //! Sets of public keys (JWK, RFC 7517), as far as tokens are verified by them.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use aws_lc_rs::signature::{
     self, ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, ParsedPublicKey, RsaPublicKeyComponents,
@@ -14,11 +15,25 @@ use thiserror::Error;
 use super::JwtAlgorithm;
 use crate::config::model::distinct_json::{Indistinct, distinct};
 
-/// Keys that vouch for tokens; at least one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The number of the set that was read last.
+static LAST: AtomicU64 = AtomicU64::new(0);
+
+/// Keys that vouch for tokens; at least one. They never change: others are another set.
+#[derive(Clone, Debug)]
 pub struct KeySet {
+    /// Never that of a set that was read at another time, also of the same bytes, and never 0.
+    number: u64,
     keys: Vec<JwtKey>,
 }
+
+/// Two are the same that have the same keys, whenever they were read.
+impl PartialEq for KeySet {
+    fn eq(&self, other: &KeySet) -> bool {
+        self.keys == other.keys
+    }
+}
+
+impl Eq for KeySet {}
 
 /// One public key.
 #[derive(Clone, PartialEq, Eq)]
@@ -92,7 +107,16 @@ impl KeySet {
                 Err(fault) => faults.push(format!("/keys/{place} {fault}")),
             }
         }
-        if keys.is_empty() { Err(KeySetFault::NoUsable(faults)) } else { Ok(KeySet { keys }) }
+        if keys.is_empty() {
+            return Err(KeySetFault::NoUsable(faults));
+        }
+        Ok(KeySet { number: LAST.fetch_add(1, Ordering::Relaxed) + 1, keys })
+    }
+
+    /// What tells it from every set of this process that was read at another time; never 0.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// How many they are.
@@ -309,6 +333,15 @@ mod tests {
             let beside = parsed(json!([key, with(&[])])).unwrap();
             assert_eq!(beside.keys.len(), 1, "{key}");
         }
+    }
+
+    #[test]
+    fn sets_of_the_same_keys_are_equal_and_have_numbers_of_their_own() {
+        let (one, other) = (parsed(json!([with(&[])])).unwrap(), parsed(json!([with(&[])])).unwrap());
+        assert_eq!(one, other);
+        assert!(one.number() != other.number() && one.number() > 0 && other.number() > 0);
+        assert_eq!(one.clone().number(), one.number());
+        assert_ne!(one, parsed(json!([with(&[("kid", "2".into())])])).unwrap());
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub(super) async fn fill(mut fill: Fill) {
 /// All of it has come.
 fn end(fill: Fill) {
     let Fill { filling, lead, object, .. } = fill;
-    if let (Some(body), Some(lead)) = (filling.finish(), lead) {
+    if let (Some(body), Some(lead)) = (filling.body(), lead) {
         let whole = Object::new(
             object.key().clone(),
             Arc::clone(&object.answer),
@@ -87,4 +87,5 @@ fn end(fill: Fill) {
         );
         lead.keep(Arc::new(whole));
     }
+    filling.finish();
 }

@@ -33,7 +33,8 @@ pub async fn auth<E: Edge>(
             let moment = now();
             // Nanoseconds since 1970 at tick zero, and those since.
             let seconds = (wall_start() + moment.0) / 1_000_000_000;
-            let claims = token(asking.head, &config.rules, keys, (moment, seconds));
+            let claims =
+                token(asking.head, &config.rules, keys, &asking.ctx.verified_tokens, (moment, seconds));
             let claims = claims.map_err(AuthRefusal::Denial)?;
             let told = told_claims(&claims, &config.rules.claims_to_headers);
             if told.dropped > 0 {

@@ -1,6 +1,6 @@
 //! The token of a request.
 
-use crate::access::jwt::{TokenClaims, TokenFaultKind, bearer, verify};
+use crate::access::jwt::{TokenClaims, TokenFaultKind, VerifiedTokens, bearer};
 use crate::config::model::jwt::{JwtRules, KeySet};
 use crate::message::{Head, HeaderField};
 use crate::snapshot::KnownKeys;
@@ -8,9 +8,9 @@ use crate::tick::Tick;
 
 use super::Denial;
 
-/// What the token of a request says, if it lets its bearer in. `own`: keys of a file, `known`: such as are fetched. `now` and `seconds` are the same point in time, the second one in seconds
-/// since 1970. A token that names a key which nobody knows is refused at once: no request waits until keys are fetched, but they are
-/// soon after it.
+/// What the token of a request says, if it lets its bearer in. `own`: keys of a file, `known`: such as are fetched; `verified`: tokens that
+/// this worker has verified lately. `now` and `seconds` are the same point in time, the second one in seconds since 1970. A token that names
+/// a key which nobody knows is refused at once: no request waits until keys are fetched, but they are soon after it.
 ///
 /// # Errors
 /// It does not let it in, or there is none.
@@ -18,13 +18,14 @@ pub(super) fn token(
     head: &Head,
     rules: &JwtRules,
     (own, known): (Option<&KeySet>, Option<&KnownKeys>),
+    verified: &VerifiedTokens,
     (now, seconds): (Tick, u64),
 ) -> Result<TokenClaims, Denial> {
     let fetched = known.and_then(|known| known.at(now));
     let keys: Vec<&KeySet> = own.into_iter().chain(fetched.as_deref()).collect();
     let shown = bearer(head.values(HeaderField::Authorization));
-    let verified = shown.and_then(|token| verify(token, rules, &keys, seconds));
-    verified.map_err(|fault| {
+    let claims = shown.and_then(|token| verified.verify(token, rules, &keys, seconds));
+    claims.map_err(|fault| {
         if let (TokenFaultKind::Keys, Some(known)) = (fault.kind, known) {
             known.miss();
         }
@@ -34,6 +35,7 @@ pub(super) fn token(
 
 #[cfg(test)]
 mod tests {
+    use std::hash::RandomState;
     use std::sync::Arc;
     use std::time::Duration;
 
@@ -53,13 +55,13 @@ mod tests {
             leeway: Duration::ZERO,
             claims_to_headers: Vec::new(),
         };
-        let known = KnownKeys::default();
+        let (known, verified) = (KnownKeys::default(), VerifiedTokens::new(RandomState::new()));
         let outcome = |known: &KnownKeys, name: &str| {
             let mut head = Head::request("GET", "/", "h");
             if let Some(token) = tokens[name].as_str() {
                 head.push(b"authorization", format!("Bearer {token}").as_bytes());
             }
-            match token(&head, &rules, (None, Some(known)), (Tick(1), 1_800_000_000)) {
+            match token(&head, &rules, (None, Some(known)), &verified, (Tick(1), 1_800_000_000)) {
                 Ok(claims) => claims.user().to_owned(),
                 Err(denial) => format!("{} {:?}", denial.cause.token(), denial.status),
             }
@@ -67,6 +69,7 @@ mod tests {
         assert_eq!(outcome(&known, "good"), "token_keys Some(401)", "no keys are known yet");
         known.put(Arc::new(KeySet::parse(KEYS, &rules.algorithms).expect("keys")), Tick::NEVER);
         for (name, expected) in [
+            ("good", "alice"),
             ("good", "alice"),
             ("next", "token_keys Some(401)"),
             ("expired", "token_expired Some(401)"),
@@ -91,7 +94,8 @@ mod tests {
             leeway: Duration::ZERO,
             claims_to_headers: Vec::new(),
         };
-        assert!(token(&head, &rules, (None, Some(&known)), (Tick(1), 1_800_000_000)).is_err());
+        let verified = VerifiedTokens::new(RandomState::new());
+        assert!(token(&head, &rules, (None, Some(&known)), &verified, (Tick(1), 1_800_000_000)).is_err());
         known.missed().await;
     }
 }

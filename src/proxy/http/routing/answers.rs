@@ -51,6 +51,10 @@ pub async fn deny<E: Edge>(
         answer.push(name.as_bytes(), value.as_bytes());
     }
     if let Some(way) = way {
+        if way.route.cache.is_some() {
+            // RFC 9211 §2: it is neither a hit nor forwarded.
+            answer.push(b"Cache-Status", format!("evenkeel; detail={}", cause.token()).as_bytes());
+        }
         way.edit_answer(&mut answer, "");
     }
     // After a client's mistake nothing that follows on its connection can be trusted; one that there is no room
