@@ -150,7 +150,7 @@ fn over_tcp_its_paths_need_the_scopes_and_the_origin_of_any_other_change() {
 
 /// What its article shows, but for what is refused by name until it is there.
 #[test]
-fn its_config_loads_and_what_is_not_there_yet_is_refused_by_name() {
+fn its_config_loads_with_all_of_its_keys() {
     let backends = fakes(2);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("example.yaml");
