@@ -278,12 +278,26 @@ fn an_unknown_algorithm_is_an_error_that_lists_the_known_ones() {
 }
 
 #[test]
-fn flags_of_features_that_are_not_there_are_refused_by_name() {
-    for flag in ["--cache-enabled", "--cache-timeout-in-seconds=5"] {
-        let (code, _, err) = outcome(&["--backends", "http://127.0.0.1:1", flag]);
-        assert_eq!(code, Some(2), "{err}");
-        assert!(err.contains("not supported yet"), "{err}");
-    }
+fn flags_of_a_cache_override_the_file_and_take_a_truth_or_nothing() {
+    let ttl = |flags: &[&str]| {
+        let args = [&["check", "--backends", "http://127.0.0.1:1"], flags].concat();
+        let (code, out, err) = outcome(&args);
+        assert_eq!(code, Some(0), "{err}");
+        let row = out.lines().find(|line| line.starts_with("targets.default.cache.ttl "));
+        row.map(|line| line.split_whitespace().skip(1).collect::<Vec<_>>().join(" "))
+    };
+    let from_flag = |text: &str| Some(text.to_owned());
+    assert_eq!(ttl(&["--cache-enabled"]), from_flag("10s --cache-enabled"));
+    assert_eq!(ttl(&["--cache-enabled", "--workers", "1"]), from_flag("10s --cache-enabled"));
+    let both = from_flag("5s --cache-timeout-in-seconds");
+    assert_eq!(ttl(&["--cache-enabled=true", "--cache-timeout-in-seconds=5"]), both);
+    assert_eq!(ttl(&["--cache-enabled", "true", "--cache-timeout-in-seconds", "5"]), both);
+    assert_eq!(ttl(&["--cache-enabled", "false", "--cache-timeout-in-seconds", "5"]), None);
+    let (code, _, err) = outcome(&["check", "--backends", "http://127.0.0.1:1", "--cache-enabled=maybe"]);
+    assert!(code == Some(2) && err.contains("--cache-enabled"), "{err}");
+    let (code, _, err) =
+        outcome(&["check", "--backends", "http://127.0.0.1:1", "--cache-timeout-in-seconds=0"]);
+    assert!(code != Some(0) && err.contains("is 0, which is too small"), "{err}");
 }
 
 #[test]

@@ -303,3 +303,39 @@ fn a_reading_that_panics_leaves_the_files_watched() {
     lab.server.control().unwrap().block_on(running.reload()).unwrap_err();
     assert_eq!(files.borrow().paths().count(), 1);
 }
+
+#[test]
+fn what_is_cached_and_compressed_is_told_of_the_listener_and_the_store_of_the_process() {
+    let of = |store: &str, keys: &str| {
+        format!(
+            "workers: 1\ncache_store: {{memory: {store}}}\ntargets:\n  web:\n    protocol: http\n    listener: 127.0.0.1:0\n    \
+             health_check: off\n    {keys}\n    backends: [{{host: 127.0.0.1, port: 1}}]\n"
+        )
+    };
+    let lab = Lab::start(&of("64MiB", "cache: {ttl: 10s}"));
+    let (digest, after) = (lab.digest(), of("128MiB", "cache: {ttl: 20s}\n    compress: gzip"));
+    let plan = lab.plan(&after);
+    assert_eq!(
+        objects(&plan),
+        [
+            (ObjectKind::Process, "", ObjectChange::Changed),
+            (ObjectKind::Listener, "web", ObjectChange::Changed),
+        ]
+    );
+    assert_eq!(
+        plan.lines(),
+        [
+            "~ cache_store.memory: 64MiB -> 128MiB (evenkeel.yaml:2)",
+            "~ cache_store.object: 8MiB -> 16MiB (default)",
+            "~ listener web cache.ttl: 10s -> 20s (evenkeel.yaml:8)",
+            "~ listener web compress.codings: [gzip] is new (evenkeel.yaml:9)",
+            "~ listener web compress.at_least: 1KiB is new (default)",
+            "~ listener web compress.cookies: false is new (default)",
+        ]
+    );
+    lab.reload(&after).unwrap();
+    assert_ne!(lab.digest(), digest);
+    assert_eq!(lab.plan(&after), Plan::default(), "nothing would change");
+    // The store alone is a change too.
+    assert_eq!(objects(&lab.plan(&after.replace("128MiB", "256MiB"))).len(), 1);
+}

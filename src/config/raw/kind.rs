@@ -192,6 +192,11 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
     at == one.len() && at == other.len()
 }
 
+/// Whether one mapping stands inside another, by their paths.
+pub(super) fn is_inside(path: &str, outer: &str) -> bool {
+    path.len() > outer.len() && path.starts_with(outer)
+}
+
 /// One kind of mapping in the file.
 #[derive(Debug)]
 pub(in crate::config) struct Shape {

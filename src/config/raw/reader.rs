@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::kind::{Key, Shape};
+use super::kind::{Key, Shape, is_inside};
 pub(in crate::config) use super::said::{choose, out_of_range, subject};
 pub(super) use super::said::{found, is_off, is_on};
 use super::said::{in_range, variable};
@@ -185,7 +185,7 @@ impl<'r> Reader<'r> {
             }
         };
         // The top levels of all files stand beside one another.
-        let is_over = |path: &str| !path.is_empty() && !unknown::is_inside(shape.path, path);
+        let is_over = |path: &str| !path.is_empty() && !is_inside(shape.path, path);
         while self.trail.last().is_some_and(|(path, _)| is_over(path)) {
             self.trail.pop();
         }
@@ -202,7 +202,7 @@ impl<'r> Reader<'r> {
     fn refuse_key(&mut self, entry: &Entry, all: &[Entry], shape: &Shape) -> Option<&'static str> {
         if entry.key.is_empty() {
             self.report.at(entry.key_place, format!("a value without a key {}", shape.title));
-        } else if let Some(instead) = later::key(&entry.key) {
+        } else if let Some(instead) = later::key(&entry.key, shape.path) {
             let message = format!("`{}` is not supported yet: {instead}", entry.key);
             let problem = self.report.at(entry.key_place, message);
             match later::until_then(&entry.key) {

@@ -21,8 +21,7 @@ use super::kind::Kind::{
     Choice, Group, Items, List, Named, OneOrItems, OrOff, Seconds, Switch, SwitchOrChoice, Text, Time, Whole,
     Word,
 };
-use super::kind::{ADDRESS, FILE, INSTANCE, NAME, NETWORK, RECEIVER, Shape, URL, key, names};
-use super::unknown::is_inside;
+use super::kind::{ADDRESS, FILE, INSTANCE, NAME, NETWORK, RECEIVER, Shape, URL, is_inside, key, names};
 use super::vocabulary::foreign;
 use super::vocabulary::nearest::nearest;
 use crate::config::model::{EventFormat, LogLevel, WatchMode};
@@ -275,7 +274,7 @@ mod tests {
     fn no_planned_key_hides_a_key_that_exists() {
         for shape in ALL {
             for name in shape.names() {
-                assert!(super::super::vocabulary::later::key(name).is_none(), "{name}");
+                assert!(super::super::vocabulary::later::key(name, shape.path).is_none(), "{name}");
             }
         }
     }

@@ -98,11 +98,6 @@ pub(super) fn extension<'p>(problem: &'p mut Problem, key: &str, shape: &Shape) 
     if is_anchor { problem.note("a key for anchors begins with `x-`") } else { problem }
 }
 
-/// Whether one mapping stands inside another, by their paths.
-pub(super) fn is_inside(path: &str, outer: &str) -> bool {
-    path.len() > outer.len() && path.starts_with(outer)
-}
-
 /// A key at the top level that is there for anchors, and ignored otherwise.
 pub(in crate::config) fn is_extension(key: &str) -> bool {
     key.starts_with("x-")

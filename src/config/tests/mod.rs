@@ -221,6 +221,8 @@ fn check_names_every_value_and_its_origin() {
             "log_format = text (default)",
             "access_log = off (default)",
             "trusted_proxies = [] (default)",
+            "cache_store.memory = 256MiB (default)",
+            "cache_store.object = 16MiB (default)",
             "zone = none (default)",
             "targets.web.protocol = http (t.yaml:4)",
             "targets.web.listener = 127.0.0.1:8080 (t.yaml:5)",

@@ -18,13 +18,15 @@ const KEYS: &[(&str, &str)] = &[
     ("cluster", "in this version every process stands alone"),
     ("dns", "this version asks the system's resolver every 10 seconds"),
     ("discovery", "this version reads backends from this file only"),
-    ("memory", "this version has no memory limit"),
     ("overload", "this version has no overload control but `max_connections`"),
     ("udp", "this version does not balance UDP"),
     ("http2", "this version speaks HTTP/1.1 only"),
     ("http3", "this version speaks HTTP/1.1 only"),
     ("grpc", "this version speaks HTTP/1.1 only"),
 ];
+
+/// Those that come at the top level only, and are keys elsewhere.
+const TOP_KEYS: &[(&str, &str)] = &[("memory", "this version has no memory limit but that of `cache_store`")];
 
 /// Values of `protocol` that come later.
 const PROTOCOLS: &[(&str, &str)] = &[
@@ -42,9 +44,9 @@ const EVENTS: &[(&str, &str)] = &[
     ("scale_in", "this version has no thresholds for it"),
 ];
 
-/// What this version does instead of the feature behind `key`.
-pub(in crate::config::raw) fn key(key: &str) -> Option<&'static str> {
-    find(KEYS, key)
+/// What this version does instead of the feature behind `key`, in the mapping at `path`.
+pub(in crate::config::raw) fn key(key: &str, path: &str) -> Option<&'static str> {
+    find(KEYS, key).or_else(|| find(TOP_KEYS, key).filter(|_| path.is_empty()))
 }
 
 /// What to do until then where removing the key is not all: without these words it would open what was protected.

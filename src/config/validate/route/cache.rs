@@ -78,7 +78,7 @@ pub(in crate::config::validate) fn accept(
 
 /// A key without effect is a misunderstanding, so it is refused.
 fn refuse_idle(raw: &RawCache, report: &mut Report) {
-    if !raw.ttl_override.as_ref().is_some_and(|time| time.value.is_some()) {
+    if raw.ttl_override.as_ref().is_none_or(|time| time.value.is_none()) {
         return;
     }
     let heuristic = raw.heuristic.as_ref().filter(|written| written.value);

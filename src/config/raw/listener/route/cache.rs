@@ -63,6 +63,15 @@ fn keys(section: &Section<'_>, reader: &mut Reader<'_>) -> RawCache {
         if is_off(&entry.node) {
             return Some(Written::new(None, reader.spot(entry)));
         }
+        // Whoever wants no end does not mean `off`.
+        if let Some(text) = entry.node.text().filter(|text| units::has_no_end(text)) {
+            let most = units::show_duration(YEAR);
+            let expected = format!("`off`, or a time such as `2s`, `1m` or `1h`, at most `{most}`");
+            let wrong = Wrong::new(format!("is {}, which is not a time", quoted(text)), expected);
+            let wrong = wrong.hint(format!("write `{most}`, the longest"), most);
+            reader.report.wrong(&reader.spot(entry), &subject(&entry.key), wrong);
+            return None;
+        }
         let read = reader.duration_or_off(entry, least..=YEAR)?;
         Some(Written::new(Some(read.value), read.spot))
     };
