@@ -19,9 +19,8 @@ use crate::targets::Outcome;
 
 use super::after::After;
 use super::answer_body::AnswerBody;
-use super::cached::ask::Given;
 use super::cached::change::invalidate;
-use super::cached::{self, Asking, Begun, Cacheable};
+use super::cached::{self, Asking, Begun, Cacheable, Given};
 use super::call::Call;
 use super::edge::{Edge, Unsent};
 use super::forward::errand::Errand;
@@ -98,16 +97,34 @@ pub async fn exchange<E: Edge>(
 
     let mut errand =
         Errand { request, way: &way, destination, sender, body, edge: &mut *edge, recording: &mut recording };
-    let given = match &route.cache {
-        None => {
-            let lent = errand.lend();
-            forward(&mut errand.forwarding(&lent, way.head(head), answer)).await.map(Given::Call)
+    let given = 'given: {
+        let mut asking = None;
+        if let Some(cache) = &route.cache {
+            let mut begun = match begin_cached(&errand, cache, answer) {
+                Begun::Served(stored) => break 'given Ok(Given::Body(stored)),
+                Begun::Refused(cause) => break 'given Err(cause),
+                Begun::Asks(begun) => begun,
+            };
+            match aside(prepare_cached(&mut begun, &mut errand, cache, answer)).await {
+                Ok(None) => asking = Some(begun),
+                Ok(Some(stored)) => break 'given Ok(Given::Body(stored)),
+                Err(cause) => break 'given Err(cause),
+            }
         }
-        Some(cache) => match begin_cached(&errand, cache, answer) {
-            Begun::Served(stored) => Ok(Given::Body(stored)),
-            Begun::Refused(cause) => Err(cause),
-            Begun::Asks(asking) => aside(ask_cached(&mut errand, cache, asking, answer)).await,
-        },
+        loop {
+            let own = way.head(head);
+            let sent = asking.as_ref().map_or(own, |asking| asking.head(own));
+            let lent = errand.lend();
+            let outcome = forward(&mut errand.forwarding(&lent, sent, answer)).await;
+            match (&mut asking, &route.cache) {
+                (Some(asking), Some(cache)) => {
+                    if let Some(given) = settle_cached(asking, &errand, cache, outcome, answer) {
+                        break given;
+                    }
+                }
+                _ => break outcome.map(Given::Call),
+            }
+        }
     };
     match &given {
         Ok(Given::Call(call)) => {
@@ -178,15 +195,28 @@ fn begin_cached<'a, E: Edge>(errand: &Errand<'_, 'a, E>, cache: &RouteCache, ans
     cached::begin(&cacheable(errand, cache), answer)
 }
 
-/// Asks for an answer that is not stored.
-async fn ask_cached<E: Edge>(
+/// Makes a request ready for which the backend has to be asked, or gives another's answer.
+async fn prepare_cached<E: Edge>(
+    asking: &mut Asking,
     errand: &mut Errand<'_, '_, E>,
     cache: &RouteCache,
-    asking: Box<Asking>,
     answer: &mut Head,
-) -> Result<Given, Cause> {
+) -> Result<Option<AnswerBody>, Cause> {
     let cacheable = cacheable(errand, cache);
-    cached::ask::ask(&cacheable, *asking, answer, errand).await
+    asking.prepare(&cacheable, answer, |cx| errand.edge.poll_gone(cx)).await
+}
+
+/// What becomes of what the backend has said.
+#[cold]
+#[inline(never)]
+fn settle_cached<E: Edge>(
+    asking: &mut Asking,
+    errand: &Errand<'_, '_, E>,
+    cache: &RouteCache,
+    outcome: Result<Box<Call>, Cause>,
+    answer: &mut Head,
+) -> Option<Result<Given, Cause>> {
+    asking.settle(&cacheable(errand, cache), outcome, answer)
 }
 
 /// Puts aside what few requests wait for.

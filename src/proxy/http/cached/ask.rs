@@ -1,35 +1,23 @@
-//! Asking the backend for what is not stored, or has to be asked for again: one for all who want the same.
+//! Before the backend is asked for what is not stored, or has to be asked for again: one asks for all who want the same.
 
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::cache::store::{Entrance, Follower, Landed, Lead, Object};
-use crate::cache::{AskAgain, CacheKey, CacheRequest, CacheStatus, Use, WhyForwarded, may_use};
-use crate::cache::{conditions, is_backend_error, is_condition};
+use crate::cache::{
+    AskAgain, CacheKey, CacheRequest, CacheStatus, Use, WhyForwarded, WhyNot, conditions, is_condition,
+    may_use,
+};
 use crate::message::{Cause, Head};
 use crate::net::now;
 use crate::proxy::http::answer_body::AnswerBody;
 use crate::proxy::http::call::Call;
 use crate::tick::Tick;
 
+use super::Cacheable;
 use super::sent::{SentHead, selected};
 use super::serve::serve;
-use super::settle::{Settling, past, settle};
-use super::{Asking, Cacheable, WhyAsked};
-
-/// Who can be asked for answers.
-#[allow(async_fn_in_trait, reason = "all implementers are ours and stay on one thread")]
-pub trait Origin {
-    /// Sends a request with this head. The head of the answer is in `answer` then.
-    ///
-    /// # Errors
-    /// Why there is none.
-    async fn forward(&mut self, head: &Head, answer: &mut Head) -> Result<Box<Call>, Cause>;
-
-    /// Ready when there is no use in waiting any more.
-    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()>;
-}
 
 /// An answer whose head is there.
 pub enum Given {
@@ -39,108 +27,201 @@ pub enum Given {
     Body(AnswerBody),
 }
 
-/// A request that goes to a backend, and what is stored already.
-pub(super) struct Round<'r, 'x, 'a> {
-    /// The request.
-    pub cacheable: &'r Cacheable<'x, 'a>,
-    /// The same, as the cache reads it.
-    pub request: &'r CacheRequest<'a>,
-    /// Its key.
-    pub key: &'r CacheKey,
-    /// The same as the backend gets it.
-    pub sent: &'r SentHead<'r>,
+/// A request on a route with a cache for which the backend is asked.
+pub struct Asking {
+    pub(super) key: CacheKey,
     /// Why it goes there.
-    pub why: WhyForwarded,
+    pub(super) why: WhyForwarded,
+    /// Why it has nothing to do with what is stored; `None`: it has.
+    pub(super) past: Option<WhyNot>,
     /// What is stored, and until when it may stand in.
-    pub stale: Option<(Arc<Object>, Option<Tick>)>,
+    pub(super) stale: Option<(Arc<Object>, Option<Tick>)>,
+    /// Who asks for all who want the same.
+    pub(super) lead: Option<Lead>,
+    /// The head that is sent; `None`: the request's own.
+    head: Option<Head>,
+    /// When it was sent.
+    pub(super) asked: Tick,
 }
 
-/// Asks. The head of the answer is in `answer` then.
-///
-/// # Errors
-/// Why there is none.
-pub async fn ask(
-    cacheable: &Cacheable<'_, '_>,
-    asking: Asking,
-    answer: &mut Head,
-    origin: &mut impl Origin,
-) -> Result<Given, Cause> {
-    let Asking { key, why } = asking;
-    let head = cacheable.head();
-    let request = match (why, CacheRequest::read(head, cacheable.has_body)) {
-        (WhyAsked::Past(why), _) | (_, Err(why)) => {
-            return past(cacheable, &key, (why, WhyForwarded::Bypass), answer, origin).await;
-        }
-        (WhyAsked::Miss(why), Ok(request)) => (request, why, None),
-        (WhyAsked::Again { object, why, stands_in_until }, Ok(request)) => {
-            let why = match why {
-                AskAgain::Client => WhyForwarded::Request,
-                AskAgain::Stale | AskAgain::Origin => WhyForwarded::Stale,
-            };
-            (request, why, Some((object, stands_in_until)))
-        }
-    };
-    let (request, why, stale) = request;
-    if request.is_head {
-        return past(cacheable, &key, (crate::cache::WhyNot::Method, why), answer, origin).await;
+impl Asking {
+    /// One that has nothing to do with what is stored.
+    pub(super) fn past(key: CacheKey, why: WhyNot) -> Box<Asking> {
+        let forwarded = if why == WhyNot::Method { WhyForwarded::Method } else { WhyForwarded::Bypass };
+        Asking::new(key, forwarded, Some(why), None)
     }
-    let sent = SentHead::new(cacheable);
-    let round = Round { cacheable, request: &request, key: &key, sent: &sent, why, stale };
-    let lead = match enter(&round, answer, origin).await? {
-        Entered::Served(body) => return Ok(Given::Body(body)),
-        Entered::Leads(lead) => lead,
-    };
-    lead_on(&round, lead, answer, origin).await
-}
 
-enum Entered {
-    Served(AnswerBody),
-    Leads(Lead),
-}
-
-/// Waits for another's answer, if another asks for the same; else leads.
-async fn enter(
-    round: &Round<'_, '_, '_>,
-    answer: &mut Head,
-    origin: &mut impl Origin,
-) -> Result<Entered, Cause> {
-    let Round { cacheable, request, key, sent, stale, .. } = round;
-    let store = &cacheable.request.ctx.store;
-    // What such a request gets is likely to be for it alone; and a condition of a client is none of another's.
-    let is_common = !request.has_authorization && (stale.is_some() || !request.is_conditional());
-    if !is_common {
-        return Ok(Entered::Leads(store.solo(key)));
+    /// One for which nothing that fits is stored.
+    pub(super) fn miss(key: CacheKey, why: WhyForwarded) -> Box<Asking> {
+        Asking::new(key, why, None, None)
     }
-    loop {
-        let object = match store.enter(key, |object| cacheable.fits(object, sent), now()) {
-            Entrance::Lead(lead) => return Ok(Entered::Leads(lead)),
-            Entrance::Alone => return Ok(Entered::Leads(store.solo(key))),
-            Entrance::Join(object) => object,
-            Entrance::Follow(mut follower) => match follow(round, &mut follower, origin).await? {
-                Landed::Lead => return Ok(Entered::Leads(store.lead_on(&follower, key))),
-                Landed::Alone => return Ok(Entered::Leads(store.solo(key))),
-                Landed::Failed(cause) => {
-                    return stand_in(round, None, answer).map(Entered::Served).ok_or(cause);
-                }
-                Landed::Object(object) if cacheable.fits(&object, sent) => object,
-                // It is for others: somebody will lead those that want another variant.
-                Landed::Object(_) => continue,
-            },
+
+    /// One for which something is stored that has to be asked for again.
+    pub(super) fn again(
+        key: CacheKey,
+        object: Arc<Object>,
+        why: AskAgain,
+        stands_in: Option<Tick>,
+    ) -> Box<Asking> {
+        let why = match why {
+            AskAgain::Client => WhyForwarded::Request,
+            AskAgain::Stale | AskAgain::Origin => WhyForwarded::Stale,
         };
-        return Ok(match join(round, &object, answer) {
-            Some(body) => Entered::Served(body),
-            None => Entered::Leads(store.solo(key)),
-        });
+        Asking::new(key, why, None, Some((object, stands_in)))
+    }
+
+    fn new(
+        key: CacheKey,
+        why: WhyForwarded,
+        past: Option<WhyNot>,
+        stale: Option<(Arc<Object>, Option<Tick>)>,
+    ) -> Box<Asking> {
+        Box::new(Asking { key, why, past, stale, lead: None, head: None, asked: Tick::ZERO })
+    }
+
+    /// The head that is sent. `own`: that of the request on its way.
+    #[must_use]
+    pub fn head<'h>(&'h self, own: &'h Head) -> &'h Head {
+        self.head.as_ref().unwrap_or(own)
+    }
+
+    /// Makes it ready to be sent; or gives another's answer, whose head is in `answer` then. `gone` is ready when there is no use in
+    /// waiting any more.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub async fn prepare(
+        &mut self,
+        cacheable: &Cacheable<'_, '_>,
+        answer: &mut Head,
+        gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
+    ) -> Result<Option<AnswerBody>, Cause> {
+        if self.past.is_none()
+            && let Ok(request) = CacheRequest::read(cacheable.head(), cacheable.has_body)
+        {
+            if request.is_head {
+                self.past = Some(WhyNot::Method);
+            } else if let Some(body) = self.enter(cacheable, &request, answer, gone).await? {
+                return Ok(Some(body));
+            }
+        }
+        self.set_out(cacheable);
+        Ok(None)
+    }
+
+    /// Makes the head that is sent.
+    fn set_out(&mut self, cacheable: &Cacheable<'_, '_>) {
+        let own = cacheable.way.head(cacheable.head());
+        let chosen = selected(own, cacheable);
+        let base = chosen.as_ref().unwrap_or(own);
+        let conditional = match &self.stale {
+            Some((object, _)) if self.past.is_none() => {
+                Some(conditions(base, &object.answer.head).unwrap_or_else(|| base.without(is_condition)))
+            }
+            _ => None,
+        };
+        (self.head, self.asked) = (conditional.or(chosen), now());
+    }
+
+    /// Makes the head that is sent once more, when what was stored has turned out to be another object.
+    pub(super) fn set_out_again(&mut self, cacheable: &Cacheable<'_, '_>) {
+        self.stale = None;
+        self.set_out(cacheable);
+        let own = cacheable.way.head(cacheable.head());
+        self.head = Some(self.head(own).without(is_condition));
+    }
+
+    /// Waits for another's answer, if another asks for the same; else leads.
+    async fn enter(
+        &mut self,
+        cacheable: &Cacheable<'_, '_>,
+        request: &CacheRequest<'_>,
+        answer: &mut Head,
+        mut gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
+    ) -> Result<Option<AnswerBody>, Cause> {
+        let store = &cacheable.request.ctx.store;
+        let sent = SentHead::new(cacheable);
+        let fits = |object: &Object| cacheable.fits(object, &sent);
+        // What such a request gets is likely to be for it alone; and a condition of a client is none of another's.
+        let is_common = !request.has_authorization && (self.stale.is_some() || !request.is_conditional());
+        if !is_common {
+            self.lead = Some(store.solo(&self.key));
+            return Ok(None);
+        }
+        loop {
+            let object = match store.enter(&self.key, fits, now()) {
+                Entrance::Lead(lead) => {
+                    self.lead = Some(lead);
+                    return Ok(None);
+                }
+                Entrance::Alone => break,
+                Entrance::Join(object) => object,
+                Entrance::Follow(mut follower) => match follow(cacheable, &mut follower, &mut gone).await? {
+                    Landed::Lead => {
+                        self.lead = Some(store.lead_on(&follower, &self.key));
+                        return Ok(None);
+                    }
+                    Landed::Alone => break,
+                    Landed::Failed(cause) => {
+                        return self.stand_in(cacheable, request, None, answer).map(Some).ok_or(cause);
+                    }
+                    Landed::Object(object) if fits(&object) => object,
+                    // It is for others: somebody will lead those that want another variant.
+                    Landed::Object(_) => continue,
+                },
+            };
+            if let Some(body) = self.join(cacheable, request, &object, answer) {
+                return Ok(Some(body));
+            }
+            break;
+        }
+        self.lead = Some(store.solo(&self.key));
+        Ok(None)
+    }
+
+    /// Serves what another has asked for. `None`: it can't be used for this request.
+    fn join(
+        &self,
+        cacheable: &Cacheable<'_, '_>,
+        request: &CacheRequest<'_>,
+        object: &Arc<Object>,
+        answer: &mut Head,
+    ) -> Option<AnswerBody> {
+        let (freshness, now) = (object.freshness(), now());
+        let used = may_use(&freshness, &request.deaf(), cacheable.cache.rules.ignores_cookies, now);
+        if used != Use::Fresh {
+            return None;
+        }
+        let hit = CacheStatus::hit(&freshness, now);
+        let status = CacheStatus { forwarded: Some(self.why), collapsed: true, ..hit };
+        serve(&cacheable.serving(request, status, now), &object.answer.head, &freshness, &object.body, answer)
+    }
+
+    /// Serves what is stored in the place of an answer that there is not. `None`: it may not stand in.
+    pub(super) fn stand_in(
+        &self,
+        cacheable: &Cacheable<'_, '_>,
+        request: &CacheRequest<'_>,
+        backend_status: Option<u16>,
+        answer: &mut Head,
+    ) -> Option<AnswerBody> {
+        let (object, until) = self.stale.as_ref()?;
+        let now = now();
+        until.filter(|until| now < *until)?;
+        let freshness = object.freshness();
+        let hit = CacheStatus::hit(&freshness, now);
+        let status = CacheStatus { forwarded: Some(self.why), backend_status, ..hit };
+        serve(&cacheable.serving(request, status, now), &object.answer.head, &freshness, &object.body, answer)
     }
 }
 
 /// Waits until something has become of a flight.
 async fn follow(
-    round: &Round<'_, '_, '_>,
+    cacheable: &Cacheable<'_, '_>,
     follower: &mut Follower,
-    origin: &mut impl Origin,
+    gone: &mut impl FnMut(&mut Context<'_>) -> Poll<()>,
 ) -> Result<Landed, Cause> {
-    let Cacheable { request, destination, .. } = round.cacheable;
+    let Cacheable { request, destination, .. } = cacheable;
     // As long as it would wait for a backend.
     let deadline = request.ctx.ticker.deadline();
     deadline.set(destination.rules.timeouts.first_byte);
@@ -148,88 +229,10 @@ async fn follow(
         if let Poll::Ready(landed) = follower.poll(cx) {
             return Poll::Ready(Ok(landed));
         }
-        if origin.poll_gone(cx).is_ready() {
+        if gone(cx).is_ready() {
             return Poll::Ready(Err(Cause::ClientGone));
         }
         deadline.poll(cx).map(|()| Ok(Landed::Alone))
     })
     .await
-}
-
-/// Serves what another has asked for. `None`: it can't be used for this request.
-fn join(round: &Round<'_, '_, '_>, object: &Arc<Object>, answer: &mut Head) -> Option<AnswerBody> {
-    let Round { cacheable, request, why, .. } = round;
-    let (freshness, now) = (object.freshness(), now());
-    let used = may_use(&freshness, &request.deaf(), cacheable.cache.rules.ignores_cookies, now);
-    if used != Use::Fresh {
-        return None;
-    }
-    let status = CacheStatus { forwarded: Some(*why), collapsed: true, ..CacheStatus::hit(&freshness, now) };
-    serve(&cacheable.serving(request, status, now), &object.answer.head, &freshness, &object.body, answer)
-}
-
-/// Serves what is stored in the place of an answer that there is not. `None`: it may not stand in.
-fn stand_in(round: &Round<'_, '_, '_>, backend_status: Option<u16>, answer: &mut Head) -> Option<AnswerBody> {
-    let Round { cacheable, request, stale, why, .. } = round;
-    let (object, until) = stale.as_ref()?;
-    let now = now();
-    until.filter(|until| now < *until)?;
-    let freshness = object.freshness();
-    let status = CacheStatus { forwarded: Some(*why), backend_status, ..CacheStatus::hit(&freshness, now) };
-    serve(&cacheable.serving(request, status, now), &object.answer.head, &freshness, &object.body, answer)
-}
-
-/// Asks the backend, and lets all who follow have what comes.
-async fn lead_on(
-    round: &Round<'_, '_, '_>,
-    lead: Lead,
-    answer: &mut Head,
-    origin: &mut impl Origin,
-) -> Result<Given, Cause> {
-    let Round { cacheable, stale, .. } = round;
-    let own = cacheable.way.head(cacheable.head());
-    let chosen = selected(own, cacheable);
-    let base = chosen.as_ref().unwrap_or(own);
-    let conditional = stale.as_ref().map(|(object, _)| {
-        conditions(base, &object.answer.head).unwrap_or_else(|| base.without(is_condition))
-    });
-    let asked = now();
-    let call = match origin.forward(conditional.as_ref().unwrap_or(base), answer).await {
-        Ok(call) => call,
-        Err(cause) => {
-            lead.fail(cause);
-            return stand_in(round, None, answer).map(Given::Body).ok_or(cause);
-        }
-    };
-    if is_backend_error(answer.status)
-        && let Some(body) = stand_in(round, Some(answer.status), &mut Head::new())
-    {
-        // Its head is written once it is sure that it is sent.
-        drop(body);
-        let status = answer.status;
-        call.discard(now());
-        lead.fail(Cause::ErrorStatus);
-        return stand_in(round, Some(status), answer).map(Given::Body).ok_or(Cause::ErrorStatus);
-    }
-    let settling = Settling { round, asked };
-    match settle(&settling, call, lead, answer) {
-        Ok(given) => Ok(given),
-        // It was about another object: the stored one is gone, and the backend is asked once more.
-        Err(lead) => {
-            let asked = now();
-            let plain = base.without(is_condition);
-            let call = match origin.forward(&plain, answer).await {
-                Ok(call) => call,
-                Err(cause) => {
-                    lead.fail(cause);
-                    return Err(cause);
-                }
-            };
-            let round = Round { stale: None, ..*round };
-            settle(&Settling { round: &round, asked }, call, lead, answer).map_err(|lead| {
-                lead.fail(Cause::BadAnswer);
-                Cause::BadAnswer
-            })
-        }
-    }
 }

@@ -3,7 +3,7 @@
 //! What may be done is decided in [`crate::cache`], without I/O; where things are kept is [`crate::cache::store`]. Here the two meet requests.
 //! A hit is served at once, without waiting for anything. All else is put aside: who has to ask a backend has other costs.
 
-pub mod ask;
+mod ask;
 mod background;
 pub mod change;
 mod fill;
@@ -13,7 +13,6 @@ mod serve;
 mod settle;
 
 use std::cell::RefCell;
-use std::sync::Arc;
 
 use crate::cache::store::{Lookup, Object};
 use crate::cache::{
@@ -28,6 +27,7 @@ use super::answer_body::AnswerBody;
 use super::incoming::IncomingRequest;
 use super::routing::way::Way;
 
+pub use ask::{Asking, Given};
 use sent::SentHead;
 use serve::{Serving, serve};
 
@@ -65,28 +65,6 @@ pub enum Begun {
     Asks(Box<Asking>),
     /// It is refused.
     Refused(Cause),
-}
-
-/// A request for which the backend has to be asked.
-pub struct Asking {
-    key: CacheKey,
-    why: WhyAsked,
-}
-
-/// Why the backend is asked.
-enum WhyAsked {
-    /// It has nothing to do with the cache.
-    Past(WhyNot),
-    /// Nothing that fits is stored.
-    Miss(WhyForwarded),
-    /// What is stored has to be asked for again.
-    Again {
-        /// What is stored.
-        object: Arc<Object>,
-        why: AskAgain,
-        /// Until when it may be sent all the same, if there is no answer.
-        stands_in_until: Option<Tick>,
-    },
 }
 
 impl<'x, 'a> Cacheable<'x, 'a> {
@@ -128,10 +106,11 @@ pub fn begin(cacheable: &Cacheable<'_, '_>, answer: &mut Head) -> Begun {
     let Cacheable { request: IncomingRequest { ctx, .. }, cache, .. } = *cacheable;
     let mut key = ctx.cache_scratch.key.borrow_mut();
     cacheable.fill_key(&mut key);
-    let asks = |why| Begun::Asks(Box::new(Asking { key: key.clone(), why }));
+    let past = |key: &CacheKey, why| Begun::Asks(Asking::past(key.clone(), why));
+    let miss = |key: &CacheKey, why| Begun::Asks(Asking::miss(key.clone(), why));
     let request = match CacheRequest::read(cacheable.head(), cacheable.has_body) {
         Ok(request) => request,
-        Err(why) => return asks(WhyAsked::Past(why)),
+        Err(why) => return past(&key, why),
     };
     let now = cacheable.request.head_read;
     let sent = SentHead::new(cacheable);
@@ -140,8 +119,8 @@ pub fn begin(cacheable: &Cacheable<'_, '_>, answer: &mut Head) -> Begun {
         Lookup::OtherVariant | Lookup::Nothing if request.directives.only_if_cached => {
             return Begun::Refused(Cause::OnlyIfCached);
         }
-        Lookup::OtherVariant => return asks(WhyAsked::Miss(WhyForwarded::VaryMiss)),
-        Lookup::Nothing => return asks(WhyAsked::Miss(WhyForwarded::UriMiss)),
+        Lookup::OtherVariant => return miss(&key, WhyForwarded::VaryMiss),
+        Lookup::Nothing => return miss(&key, WhyForwarded::UriMiss),
     };
     let (freshness, ignores) = (object.freshness(), cache.rules.ignores_cookies);
     let mut used = may_use(&freshness, &request, ignores, now);
@@ -157,10 +136,10 @@ pub fn begin(cacheable: &Cacheable<'_, '_>, answer: &mut Head) -> Begun {
             CacheStatus::hit(&freshness, now)
         }
         Use::Revalidate { why, stands_in_until } => {
-            return asks(WhyAsked::Again { object, why, stands_in_until });
+            return Begun::Asks(Asking::again(key.clone(), object, why, stands_in_until));
         }
         Use::OnlyIfCached => return Begun::Refused(Cause::OnlyIfCached),
-        Use::Past(why) => return asks(WhyAsked::Past(why)),
+        Use::Past(why) => return past(&key, why),
     };
     match serve(
         &cacheable.serving(&request, status, now),
@@ -170,6 +149,6 @@ pub fn begin(cacheable: &Cacheable<'_, '_>, answer: &mut Head) -> Begun {
         answer,
     ) {
         Some(body) => Begun::Served(body),
-        None => asks(WhyAsked::Past(WhyNot::Precondition)),
+        None => past(&key, WhyNot::Precondition),
     }
 }

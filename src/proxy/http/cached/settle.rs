@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::cache::store::{Filling, Lead, Object, ObjectBody, StoredBody};
 use crate::cache::{
-    Arrival, AskedBy, CacheKey, CacheRequest, CacheStatus, HeadEffect, Storable, WhyForwarded, WhyNot,
-    freshen, head_effect, is_for_caches_only, may_store,
+    Arrival, AskedBy, CacheKey, CacheRequest, CacheStatus, HeadEffect, Storable, WhyNot, freshen,
+    head_effect, is_backend_error, is_for_caches_only, may_store,
 };
 use crate::message::{Cause, Framing, Head, tokens};
 use crate::net::now;
@@ -15,22 +15,14 @@ use crate::proxy::http::reply::Reply;
 use crate::tick::Tick;
 
 use super::Cacheable;
-use super::ask::{Given, Origin, Round};
+use super::ask::{Asking, Given};
 use super::fill::{Fill, fill};
 use super::reading::StoredReading;
-use super::sent::{SentHead, selected};
+use super::sent::SentHead;
 use super::serve::{say, serve};
 
 /// Bodies up to this size that came with their head are stored at once.
 const AT_ONCE: usize = 64 * 1024;
-
-/// An answer that has come.
-pub(super) struct Settling<'r, 's, 'x, 'a> {
-    /// What was asked.
-    pub round: &'r Round<'s, 'x, 'a>,
-    /// When.
-    pub asked: Tick,
-}
 
 /// Header lines of requests that we write ourselves, differently for each client: what varies by them is for one alone.
 const OURS: [&str; 7] = [
@@ -64,30 +56,94 @@ fn strip(answer: &mut Head) {
     }
 }
 
-/// What becomes of an answer, whose head is in `answer`.
-///
-/// # Errors
-/// It is a 304 about another object than the stored one, which is gone now: the backend has to be asked without conditions.
-pub(super) fn settle(
-    settling: &Settling<'_, '_, '_, '_>,
-    call: Box<Call>,
-    lead: Lead,
-    answer: &mut Head,
-) -> Result<Given, Lead> {
-    let Round { cacheable, request, key, sent, why, stale } = settling.round;
-    let rules = &cacheable.cache.rules;
-    let arrival = arrival(settling.asked);
-    let asked_by = AskedBy { client: request, sent: sent.head(), known: cacheable.known };
-    let status = CacheStatus { forwarded: Some(*why), ..CacheStatus::default() };
-    if let Some((object, _)) = stale.as_ref().filter(|_| answer.status == 304) {
-        let freshened = freshen(&asked_by, &object.answer.head, answer, rules, &arrival);
+impl Asking {
+    /// What becomes of what the backend has said; the head of its answer is in `answer`. `None`: it has to be asked once more, as what was
+    /// stored has turned out to be another object.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub fn settle(
+        &mut self,
+        cacheable: &Cacheable<'_, '_>,
+        outcome: Result<Box<Call>, Cause>,
+        answer: &mut Head,
+    ) -> Option<Result<Given, Cause>> {
+        let request = CacheRequest::read(cacheable.head(), cacheable.has_body);
+        let (Ok(request), None) = (&request, self.past) else {
+            return Some(
+                outcome.map(|call| self.settle_past(cacheable, call, request.ok().as_ref(), answer)),
+            );
+        };
+        let call = match outcome {
+            Ok(call) => call,
+            Err(cause) => {
+                self.lead.take().into_iter().for_each(|lead| lead.fail(cause));
+                return Some(self.stand_in(cacheable, request, None, answer).map(Given::Body).ok_or(cause));
+            }
+        };
+        if is_backend_error(answer.status) {
+            let mut instead = Head::new();
+            if let Some(body) = self.stand_in(cacheable, request, Some(answer.status), &mut instead) {
+                call.discard(now());
+                *answer = instead;
+                self.lead.take().into_iter().for_each(|lead| lead.fail(Cause::ErrorStatus));
+                return Some(Ok(Given::Body(body)));
+            }
+        }
+        let lead = self.lead.take().unwrap_or_else(|| cacheable.request.ctx.store.solo(&self.key));
+        match &self.stale {
+            Some((object, _)) if answer.status == 304 => {
+                let object = Arc::clone(object);
+                self.freshen(cacheable, request, &object, (call, lead), answer)
+            }
+            _ => Some(Ok(self.take(cacheable, request, (call, lead), answer))),
+        }
+    }
+
+    /// A request that went past what is stored.
+    fn settle_past(
+        &self,
+        cacheable: &Cacheable<'_, '_>,
+        call: Box<Call>,
+        request: Option<&CacheRequest<'_>>,
+        answer: &mut Head,
+    ) -> Given {
+        if answer.status == 101 {
+            return Given::Call(call);
+        }
+        if let Some(request) = request.filter(|request| request.is_head) {
+            note_head(cacheable, &self.key, request, answer, self.asked);
+        }
+        strip(answer);
+        let forwarded = Some(self.why);
+        say(answer, &CacheStatus { forwarded, detail: self.past, ..CacheStatus::default() });
+        Given::Call(call)
+    }
+
+    /// What a 304 makes of the stored answer, and of this one.
+    fn freshen(
+        &mut self,
+        cacheable: &Cacheable<'_, '_>,
+        request: &CacheRequest<'_>,
+        object: &Arc<Object>,
+        (call, lead): (Box<Call>, Lead),
+        answer: &mut Head,
+    ) -> Option<Result<Given, Cause>> {
+        let store = &cacheable.request.ctx.store;
+        let sent = SentHead::new(cacheable);
+        let asked_by = AskedBy { client: request, sent: sent.head(), known: cacheable.known };
+        let arrival = arrival(self.asked);
+        let freshened = freshen(&asked_by, &object.answer.head, answer, &cacheable.cache.rules, &arrival);
         call.discard(arrival.came);
         let Some(freshened) = freshened else {
-            cacheable.request.ctx.store.remove(object);
-            return Err(lead);
+            store.remove(object);
+            self.lead = Some(lead);
+            self.set_out_again(cacheable);
+            return None;
         };
         let mut freshness = object.freshness();
-        let mut status = CacheStatus { backend_status: Some(304), ..status };
+        let forwarded = Some(self.why);
+        let mut status = CacheStatus { forwarded, backend_status: Some(304), ..CacheStatus::default() };
         match freshened.kept {
             Ok(mut storable) => {
                 if storable.tags.is_empty() {
@@ -95,122 +151,107 @@ pub(super) fn settle(
                 }
                 freshness = storable.freshness;
                 (status.stored, status.ttl) = (true, Some(freshness.seconds_left(arrival.came)));
-                let body = object.body.clone();
-                let object = Object::new((*key).clone(), Arc::new(storable), body, lead.purges());
-                lead.keep(Arc::new(object));
+                let (body, purges) = (object.body.clone(), lead.purges());
+                lead.keep(Arc::new(Object::new(self.key.clone(), Arc::new(storable), body, purges)));
             }
             Err(why) => {
                 if !why.is_about_request() {
-                    cacheable.request.ctx.store.remove(object);
+                    store.remove(object);
                 }
                 status.detail = Some(why);
-                lead.alone(key, None);
+                lead.alone(&self.key, None);
             }
         }
         let serving = cacheable.serving(request, status, arrival.came);
         let body = serve(&serving, &freshened.head, &freshness, &object.body, answer);
         // What is stored is whole, and what only the origin may judge it has just judged.
-        return Ok(Given::Body(body.unwrap_or(AnswerBody::Empty)));
+        Some(Ok(Given::Body(body.unwrap_or(AnswerBody::Empty))))
     }
-    let judged = match call.framing() {
-        Framing::Length(length) if length > cacheable.request.ctx.store.most() => Err(WhyNot::TooLarge),
-        _ if varies_by_ours(answer) => Err(WhyNot::VaryStar),
-        _ => may_store(&asked_by, answer, rules, &arrival),
-    };
-    let detail = match judged {
-        Ok(storable) => return Ok(store(settling, (call, lead), storable, status, answer)),
-        Err(why) => why,
-    };
-    if let Some((object, _)) = stale
-        && !detail.is_about_request()
-        && (200..500).contains(&answer.status)
-    {
-        // There is something newer, which is not stored.
-        cacheable.request.ctx.store.remove(object);
-    }
-    lead.alone(key, (!detail.is_about_request()).then_some(arrival.came));
-    strip(answer);
-    say(answer, &CacheStatus { detail: Some(detail), ..status });
-    Ok(Given::Call(call))
-}
 
-/// Stores an answer as it comes.
-fn store(
-    settling: &Settling<'_, '_, '_, '_>,
-    (call, mut lead): (Box<Call>, Lead),
-    storable: Storable,
-    status: CacheStatus,
-    answer: &mut Head,
-) -> Given {
-    let Round { cacheable, key, .. } = settling.round;
-    let ctx = cacheable.request.ctx;
-    let freshness = storable.freshness;
-    let storable = Arc::new(storable);
-    let object =
-        |body, lead: &Lead| Arc::new(Object::new((*key).clone(), Arc::clone(&storable), body, lead.purges()));
-    strip(answer);
-    let ttl = Some(freshness.seconds_left(now()));
-    say(answer, &CacheStatus { ttl, stored: true, ..status });
-    let framing = call.framing();
-    let expected = match framing {
-        Framing::Length(length) => Some(length),
-        Framing::None => Some(0),
-        Framing::Chunked | Framing::UntilClose => None,
-    };
-    let mut reply = Reply::new(call);
-    let mut here = Vec::new();
-    if expected == Some(0)
-        || expected.is_some_and(|length| length <= AT_ONCE as u64) && reply.append_rest(&mut here, AT_ONCE)
-    {
-        let body = StoredBody::whole(&here);
-        let all = AnswerBody::Stored(Box::new(StoredReading::part(&body, 0, body.length(), &ctx.buffers)));
-        let whole = object(ObjectBody::Whole(body), &lead);
-        lead.keep(whole);
-        return match framing {
-            Framing::None => Given::Body(AnswerBody::Reply(reply)),
-            _ if expected == Some(0) => Given::Body(AnswerBody::Reply(reply)),
-            _ => Given::Body(all),
+    /// Stores an answer, if that may be done.
+    fn take(
+        &self,
+        cacheable: &Cacheable<'_, '_>,
+        request: &CacheRequest<'_>,
+        (call, lead): (Box<Call>, Lead),
+        answer: &mut Head,
+    ) -> Given {
+        let store = &cacheable.request.ctx.store;
+        let arrival = arrival(self.asked);
+        let judged = match call.framing() {
+            Framing::Length(length) if length > store.most() => Err(WhyNot::TooLarge),
+            _ if varies_by_ours(answer) => Err(WhyNot::VaryStar),
+            _ => {
+                let sent = SentHead::new(cacheable);
+                let asked_by = AskedBy { client: request, sent: sent.head(), known: cacheable.known };
+                may_store(&asked_by, answer, &cacheable.cache.rules, &arrival)
+            }
         };
+        let detail = match judged {
+            Ok(storable) => return self.keep(cacheable, (call, lead), storable, answer),
+            Err(why) => why,
+        };
+        if let Some((object, _)) = &self.stale
+            && !detail.is_about_request()
+            && (200..500).contains(&answer.status)
+        {
+            // There is something newer, which is not stored.
+            store.remove(object);
+        }
+        lead.alone(&self.key, (!detail.is_about_request()).then_some(arrival.came));
+        strip(answer);
+        let forwarded = Some(self.why);
+        say(answer, &CacheStatus { forwarded, detail: Some(detail), ..CacheStatus::default() });
+        Given::Call(call)
     }
-    let filling = Filling::new(ctx.store.most(), expected);
-    let object = object(ObjectBody::Filling(Arc::clone(&filling)), &lead);
-    let Some(reading) = StoredReading::all(&object.body, &ctx.buffers) else {
-        return Given::Body(AnswerBody::Reply(reply));
-    };
-    lead.open(&object);
-    let to_the_end = cacheable.cache.policy.fill;
-    tokio::task::spawn_local(fill(Fill { reply, filling, lead: Some(lead), object, to_the_end }));
-    Given::Body(AnswerBody::Stored(Box::new(reading)))
-}
 
-/// A request that goes past what is stored, and what its answer makes of that.
-///
-/// # Errors
-/// Why there is no answer.
-pub(super) async fn past(
-    cacheable: &Cacheable<'_, '_>,
-    key: &CacheKey,
-    (detail, why): (WhyNot, WhyForwarded),
-    answer: &mut Head,
-    origin: &mut impl Origin,
-) -> Result<Given, Cause> {
-    let own = cacheable.way.head(cacheable.head());
-    let chosen = selected(own, cacheable);
-    let asked = now();
-    let call = origin.forward(chosen.as_ref().unwrap_or(own), answer).await?;
-    if answer.status == 101 {
-        return Ok(Given::Call(call));
+    /// Stores an answer as it comes.
+    fn keep(
+        &self,
+        cacheable: &Cacheable<'_, '_>,
+        (call, mut lead): (Box<Call>, Lead),
+        storable: Storable,
+        answer: &mut Head,
+    ) -> Given {
+        let ctx = cacheable.request.ctx;
+        let ttl = Some(storable.freshness.seconds_left(now()));
+        let storable = Arc::new(storable);
+        let object = |body, lead: &Lead| {
+            Arc::new(Object::new(self.key.clone(), Arc::clone(&storable), body, lead.purges()))
+        };
+        strip(answer);
+        let forwarded = Some(self.why);
+        say(answer, &CacheStatus { forwarded, ttl, stored: true, ..CacheStatus::default() });
+        let expected = match call.framing() {
+            Framing::Length(length) => Some(length),
+            Framing::None => Some(0),
+            Framing::Chunked | Framing::UntilClose => None,
+        };
+        let mut reply = Reply::new(call);
+        if expected == Some(0) {
+            let object = object(ObjectBody::Whole(StoredBody::default()), &lead);
+            lead.keep(object);
+            return Given::Body(AnswerBody::Reply(reply));
+        }
+        let mut here = Vec::new();
+        let is_short = expected.is_some_and(|length| length <= AT_ONCE as u64);
+        if is_short && reply.append_rest(&mut here, AT_ONCE) {
+            let body = StoredBody::whole(&here);
+            let object = object(ObjectBody::Whole(body.clone()), &lead);
+            lead.keep(object);
+            let reading = StoredReading::part(&body, 0, body.length(), &ctx.buffers);
+            return Given::Body(AnswerBody::Stored(Box::new(reading)));
+        }
+        let filling = Filling::new(ctx.store.most(), expected);
+        let object = object(ObjectBody::Filling(Arc::clone(&filling)), &lead);
+        let Some(reading) = StoredReading::all(&object.body, &ctx.buffers) else {
+            return Given::Body(AnswerBody::Reply(reply));
+        };
+        lead.open(&object);
+        let to_the_end = cacheable.cache.policy.fill;
+        tokio::task::spawn_local(fill(Fill { reply, filling, lead: Some(lead), object, to_the_end }));
+        Given::Body(AnswerBody::Stored(Box::new(reading)))
     }
-    if let Ok(request) = CacheRequest::read(cacheable.head(), cacheable.has_body)
-        && request.is_head
-    {
-        note_head(cacheable, key, &request, answer, asked);
-    }
-    strip(answer);
-    let why =
-        if detail == WhyNot::Method && why == WhyForwarded::Bypass { WhyForwarded::Method } else { why };
-    say(answer, &CacheStatus { forwarded: Some(why), detail: Some(detail), ..CacheStatus::default() });
-    Ok(Given::Call(call))
 }
 
 /// What the answer to HEAD makes of the stored one (RFC 9111 §4.3.5).

@@ -3,11 +3,8 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use crate::message::{Cause, Head};
-use crate::proxy::http::cached::ask::Origin;
-use crate::proxy::http::call::Call;
+use crate::message::Head;
 use crate::proxy::http::client::Secured;
 use crate::proxy::http::edge::Edge;
 use crate::proxy::http::hash_key::Sender;
@@ -20,7 +17,6 @@ use crate::proxy::recording::Recording;
 use crate::snapshot::Destination;
 use crate::targets::Backend;
 
-use super::forward;
 use super::forwarding::{Effort, Forwarding};
 
 /// A request that has its way, and its client.
@@ -88,16 +84,5 @@ impl<'a, E: Edge> Errand<'_, 'a, E> {
             record: &mut *self.recording.record,
             effort: Effort::default(),
         }
-    }
-}
-
-impl<E: Edge> Origin for Errand<'_, '_, E> {
-    async fn forward(&mut self, head: &Head, answer: &mut Head) -> Result<Box<Call>, Cause> {
-        let lent = self.lend();
-        forward(&mut self.forwarding(&lent, head, answer)).await
-    }
-
-    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.edge.poll_gone(cx)
     }
 }
