@@ -18,6 +18,7 @@ const BANNED: &[(&str, &str)] = &[
 
 /// Crates that may be there in several incompatible versions, with the reason.
 const DUPLICATES: &[(&str, &str)] = &[
+    ("hashbrown", "under dashmap, whose next version is not out; quick_cache has moved on to 0.17"),
     ("syn", "runs in the compiler only: the derives under x509-parser have not moved from 2 to 3 yet"),
     ("synstructure", "runs in the compiler only: the same derives, beside newer ones under idna"),
 ];

@@ -4,6 +4,7 @@
 mod alias_routes;
 pub mod api;
 pub mod block_routes;
+pub mod cache_routes;
 pub mod config_routes;
 pub mod dispatch;
 pub mod door;

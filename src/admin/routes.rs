@@ -7,6 +7,7 @@ use hyper::StatusCode;
 use super::alias_routes;
 use super::api::Api;
 use super::block_routes;
+use super::cache_routes;
 use super::config_routes;
 use super::event_routes;
 use super::exchange::answers;
@@ -195,6 +196,15 @@ pub const ROUTES: &[AdminRoute] = &[
         |api, asked| Box::pin(async move { block_routes::unblock(&api, &asked).await }),
     )
     .giving("BlockedEntry"),
+    AdminRoute::change(
+        "POST",
+        "/api/v1/cache/purge",
+        Operate,
+        "Takes answers out of the store, or declares them stale.",
+        |api, asked| Box::pin(async move { cache_routes::purge(&api, &asked) }),
+    )
+    .taking_json("Purge")
+    .giving("PurgeReport"),
     AdminRoute::read(
         "/api/v1/events",
         "The latest events; with Accept: text/event-stream a stream of those to come.",

@@ -30,6 +30,17 @@ pub struct BlockAnswer {
     pub cut: usize,
 }
 
+/// What somebody is told who has purged something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PurgeReport {
+    /// What of: `url https://a.example/`, `prefix …`, `tag …`, `all`.
+    pub of: String,
+    /// It is stale now; else it is gone.
+    pub soft: bool,
+    /// How many stored answers that were; `None`: they are not counted.
+    pub objects: Option<usize>,
+}
+
 /// `GET /api/v1/access/blocked/entries`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockedList {

@@ -135,6 +135,16 @@ pub fn url_key(is_https: bool, authority: &[u8], path: &[u8], query: &QueryRule)
     bytes
 }
 
+/// What such parts of keys begin with whose path begins so.
+#[must_use]
+pub fn url_prefix(is_https: bool, authority: &[u8], path: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![if is_https { b's' } else { b'p' }];
+    write_authority(is_https, authority, &mut bytes);
+    bytes.push(0);
+    bytes.extend_from_slice(path);
+    bytes
+}
+
 fn write_url(is_https: bool, authority: &[u8], path: &[u8], rule: &QueryRule, out: &mut Vec<u8>) {
     out.push(if is_https { b's' } else { b'p' });
     write_authority(is_https, authority, out);

@@ -46,7 +46,7 @@ pub use date::{HttpSeconds, http_date};
 pub use directives::{AnswerDirectives, MOST_SECONDS, RequestDirectives};
 pub use freshness::{Basis, Freshness};
 pub use invalidation::{invalidated, invalidates};
-pub use key::{CacheKey, KeyParts, KeyRules, QueryRule, url_key, write_query};
+pub use key::{CacheKey, KeyParts, KeyRules, QueryRule, url_key, url_prefix, write_query};
 pub use preconditions::{Served, answer_of, not_modified, partial, unsatisfiable};
 pub use range::{ByteRange, byte_range};
 pub use request::CacheRequest;

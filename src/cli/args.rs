@@ -153,6 +153,9 @@ pub(super) enum Command {
     /// Let a network in again that was blocked
     #[command(after_help = hand::UNBLOCK_EXAMPLES)]
     Unblock(hand::UnblockOptions),
+    /// Take answers out of the cache, or declare them stale
+    #[command(after_help = hand::PURGE_EXAMPLES)]
+    Purge(hand::PurgeOptions),
     /// Tell what is changed by hand, beside what the file says
     #[command(after_help = hand::DIFF_EXAMPLES)]
     Diff(hand::DiffOptions),

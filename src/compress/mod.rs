@@ -7,6 +7,5 @@
 mod accepted;
 mod compressible;
 
-pub use crate::config::model::cache::Coding;
 pub use accepted::negotiated;
 pub use compressible::{CompressRules, Compression, WhyPlain, recode, vary};

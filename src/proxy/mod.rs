@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::access::jwt::VerifiedTokens;
 use crate::cache::QueryRule;
-use crate::cache::store::Store;
+use crate::cache::store::CacheStore;
 use crate::message::{ListenerId, TargetId};
 use crate::net::prompt::Promptness;
 use crate::net::wall::wall_start;
@@ -70,7 +70,7 @@ pub struct WorkerCtx {
     /// Routes that its requests were on lately.
     pub recent_routes: RecentRoutes,
     /// What is stored of answers.
-    pub store: Arc<Store>,
+    pub store: Arc<CacheStore>,
     /// Memory for looking there.
     pub cache_scratch: CacheScratch,
     /// Tokens of its requests whose signatures were good lately.

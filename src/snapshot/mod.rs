@@ -20,7 +20,7 @@ use rustls::ServerConfig;
 use crate::access::passwords::Passwords;
 use crate::access::{AddressRules, RuleStock};
 use crate::cache::QueryRule;
-use crate::cache::store::Store;
+use crate::cache::store::CacheStore;
 use crate::config::model::cache::CacheStoreConfig;
 use crate::config::model::route::HeaderEdit;
 use crate::config::model::{self, Normalize};
@@ -169,7 +169,7 @@ pub struct Snapshot {
     /// The keys of tokens that it fetches.
     pub token_keys: TokenKeys,
     /// What is stored of answers, under every config.
-    pub store: Arc<Store>,
+    pub store: Arc<CacheStore>,
     /// The rules about queries that its routes have for their caches, each once.
     pub cache_queries: Vec<QueryRule>,
     cache_store: CacheStoreConfig,
@@ -221,7 +221,7 @@ impl Draft {
 /// One config after the other.
 #[derive(Debug)]
 pub struct Snapshots {
-    store: Arc<Store>,
+    store: Arc<CacheStore>,
     registry: Registry,
     tickets: Arc<Tickets>,
     passwords: Arc<Passwords>,
@@ -235,7 +235,7 @@ impl Default for Snapshots {
     fn default() -> Snapshots {
         let CacheStoreConfig { memory, object } = CacheStoreConfig::default();
         Snapshots {
-            store: Arc::new(Store::new(RandomState::new().hash_one("cache"), memory, object)),
+            store: Arc::new(CacheStore::new(RandomState::new().hash_one("cache"), memory, object)),
             registry: Registry::default(),
             tickets: Arc::default(),
             passwords: Arc::default(),

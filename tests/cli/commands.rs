@@ -37,6 +37,7 @@ fn help_of_every_command_shows_an_example() {
             "remove",
             "block",
             "unblock",
+            "purge",
             "diff",
             "save",
             "log",

@@ -119,21 +119,21 @@ impl Flight {
 
 /// Who follows a flight.
 #[derive(Debug)]
-pub struct Follower {
+pub struct FlightFollower {
     flight: Arc<Flight>,
     slot: Option<usize>,
 }
 
-impl Follower {
-    pub(super) fn new(flight: Arc<Flight>) -> Follower {
-        Follower { flight, slot: None }
+impl FlightFollower {
+    pub(super) fn new(flight: Arc<Flight>) -> FlightFollower {
+        FlightFollower { flight, slot: None }
     }
 
     pub(super) fn flight(&self) -> &Arc<Flight> {
         &self.flight
     }
 
-    /// Ready when something has become of it. Who leads then has to [take it over](super::Store::lead_on).
+    /// Ready when something has become of it. Who leads then has to [take it over](super::CacheStore::lead_on).
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Landed> {
         let mut state = self.flight.lock();
         let landed = match &state.stage {
@@ -160,7 +160,7 @@ impl Follower {
     }
 }
 
-impl Drop for Follower {
+impl Drop for FlightFollower {
     fn drop(&mut self) {
         let mut state = self.flight.lock();
         if let Some(place) = self.slot.and_then(|slot| state.waiting.get_mut(slot)) {

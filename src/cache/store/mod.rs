@@ -36,7 +36,7 @@ use super::key::CacheKey;
 pub use body::StoredBody;
 pub use filling::{Filling, FillingReader, Part};
 use flight::Stage;
-pub use flight::{Flight, Follower, Landed};
+pub use flight::{Flight, FlightFollower, Landed};
 pub use object::{Object, ObjectBody};
 use purges::Purges;
 pub use purges::{PurgeKind, PurgeOf};
@@ -54,7 +54,7 @@ const MOST_REMEMBERED: usize = 8_192;
 
 /// All that is stored, and what is under way.
 #[derive(Debug)]
-pub struct Store {
+pub struct CacheStore {
     secret: u64,
     table: Cache<u128, Arc<OfUrl>, Weights>,
     under_way: Box<[Mutex<HashMap<u128, Vec<Arc<Flight>>>>]>,
@@ -96,9 +96,9 @@ pub enum Lookup {
 #[derive(Debug)]
 pub enum Entrance {
     /// It asks the backend, for all who want the same.
-    Lead(Lead),
+    Lead(FlightLead),
     /// It waits for another's answer.
-    Follow(Follower),
+    Follow(FlightFollower),
     /// It reads along with another's answer.
     Join(Arc<Object>),
     /// It asks for itself alone.
@@ -107,19 +107,19 @@ pub enum Entrance {
 
 /// Who asks the backend. Dropped without an answer it has failed.
 #[derive(Debug)]
-pub struct Lead {
-    store: Arc<Store>,
+pub struct FlightLead {
+    store: Arc<CacheStore>,
     flight: Arc<Flight>,
     place: u128,
     is_open: bool,
     is_over: bool,
 }
 
-impl Store {
+impl CacheStore {
     /// An empty one. `secret`: nobody outside of the process knows it; `memory` and `most`: see
     /// [`CacheStoreConfig`](crate::config::model::cache::CacheStoreConfig).
     #[must_use]
-    pub fn new(secret: u64, memory: u64, most: u64) -> Store {
+    pub fn new(secret: u64, memory: u64, most: u64) -> CacheStore {
         let options = OptionsBuilder::new()
             .estimated_items_capacity(
                 usize::try_from(memory / 16_384).unwrap_or(1 << 20).clamp(1_024, 1 << 20),
@@ -129,7 +129,7 @@ impl Store {
             .build()
             .unwrap_or_else(|_| unreachable!("all that must be said is said"));
         let hasher = DefaultHashBuilder::default;
-        Store {
+        CacheStore {
             secret,
             table: Cache::with_options(options, Weights, hasher(), DefaultLifecycle::default()),
             under_way: (0..SHARDS).map(|_| Mutex::default()).collect(),
@@ -197,7 +197,7 @@ impl Store {
 
     /// For somebody who has found nothing, or nothing that may be used as it is. `fits`: whether an answer is for this request.
     pub fn enter(
-        self: &Arc<Store>,
+        self: &Arc<CacheStore>,
         key: &CacheKey,
         mut fits: impl FnMut(&Object) -> bool,
         now: Tick,
@@ -211,7 +211,7 @@ impl Store {
         let listed = shard.entry(place).or_default();
         for flight in listed.iter().filter(|flight| *flight.key == *key.bytes() && flight.purges == purges) {
             match flight.stage() {
-                Stage::Asking => return Entrance::Follow(Follower::new(Arc::clone(flight))),
+                Stage::Asking => return Entrance::Follow(FlightFollower::new(Arc::clone(flight))),
                 Stage::Open(object) if fits(&object) => return Entrance::Join(object),
                 Stage::Vacant if flight.take_over() => {
                     return Entrance::Lead(self.lead(Arc::clone(flight), place));
@@ -227,7 +227,7 @@ impl Store {
 
     /// For somebody who asks for itself alone, and may store what comes all the same.
     #[must_use]
-    pub fn solo(self: &Arc<Store>, key: &CacheKey) -> Lead {
+    pub fn solo(self: &Arc<CacheStore>, key: &CacheKey) -> FlightLead {
         let place = key.url_hash(self.secret);
         let flight = Arc::new(Flight::new(key.bytes(), self.purges()));
         flight.set(Stage::Alone);
@@ -237,7 +237,7 @@ impl Store {
 
     /// Goes on in the place of a lead that has failed.
     #[must_use]
-    pub fn lead_on(self: &Arc<Store>, follower: &Follower, key: &CacheKey) -> Lead {
+    pub fn lead_on(self: &Arc<CacheStore>, follower: &FlightFollower, key: &CacheKey) -> FlightLead {
         let (place, flight) = (key.url_hash(self.secret), Arc::clone(follower.flight()));
         let mut shard = self.shard(place);
         let listed = shard.entry(place).or_default();
@@ -249,8 +249,8 @@ impl Store {
         self.lead(flight, place)
     }
 
-    fn lead(self: &Arc<Store>, flight: Arc<Flight>, place: u128) -> Lead {
-        Lead { store: Arc::clone(self), flight, place, is_open: false, is_over: false }
+    fn lead(self: &Arc<CacheStore>, flight: Arc<Flight>, place: u128) -> FlightLead {
+        FlightLead { store: Arc::clone(self), flight, place, is_open: false, is_over: false }
     }
 
     /// Puts an object in the place of `before`, if that is still there.
@@ -328,7 +328,7 @@ impl Store {
     }
 }
 
-impl Lead {
+impl FlightLead {
     /// How many purges there had been when it began.
     #[must_use]
     pub fn purges(&self) -> u64 {
@@ -394,7 +394,7 @@ impl Lead {
     }
 }
 
-impl Drop for Lead {
+impl Drop for FlightLead {
     fn drop(&mut self) {
         if self.is_over {
             return;

@@ -16,8 +16,8 @@ fn key(path: &str) -> CacheKey {
     CacheKey::of(&parts, &Head::request("GET", path, "a"), &KeyRules::default())
 }
 
-fn store() -> Arc<Store> {
-    Arc::new(Store::new(7, 1 << 24, 1 << 20))
+fn store() -> Arc<CacheStore> {
+    Arc::new(CacheStore::new(7, 1 << 24, 1 << 20))
 }
 
 /// An object for everybody; `version` is its body.
@@ -71,7 +71,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// A lead, what it will get, and whether its head is there.
 struct Asker {
-    lead: Lead,
+    lead: FlightLead,
     path: String,
     version: u64,
 }
@@ -86,7 +86,7 @@ proptest! {
         let (mut latest, mut versions) = (0_u64, HashMap::<String, u64>::new());
         let mut leads: Vec<Asker> = Vec::new();
         // Who follows, and the oldest that it may get.
-        let mut followers: Vec<(Follower, String, u64)> = Vec::new();
+        let mut followers: Vec<(FlightFollower, String, u64)> = Vec::new();
         let now = Tick(3);
         for step in steps {
             match step {
@@ -240,7 +240,7 @@ fn one_leads_and_the_others_follow_until_two_have_failed() {
         Entrance::Follow(follower) => follower,
         other => panic!("{other:?}"),
     };
-    let mut followers: Vec<Follower> = (0..3).map(|_| follow()).collect();
+    let mut followers: Vec<FlightFollower> = (0..3).map(|_| follow()).collect();
     let mut cx = Context::from_waker(Waker::noop());
     assert!(followers.iter_mut().all(|follower| follower.poll(&mut cx).is_pending()));
     first.fail(Cause::BackendClosed);
@@ -266,7 +266,7 @@ fn answers_that_are_for_one_alone_are_remembered() {
 
 #[test]
 fn what_is_kept_is_bounded() {
-    let store = Arc::new(Store::new(7, 1 << 20, 1 << 20));
+    let store = Arc::new(CacheStore::new(7, 1 << 20, 1 << 20));
     for number in 0..5_000 {
         let path = format!("/{number}");
         let Entrance::Lead(lead) = store.enter(&key(&path), |_| true, Tick(3)) else { panic!("{path}") };

@@ -75,6 +75,20 @@ Exit status:
   1  it is not blocked; or the output could not be written
   2  a wrong command line, or no process, several, or one that does not answer";
 
+pub(in crate::cli) const PURGE_EXAMPLES: &str = "Examples:
+  evenkeel purge --url https://shop.example/offers?page=2
+  evenkeel purge --prefix https://shop.example/static/
+  evenkeel purge --tag product-17 --soft
+  evenkeel purge --all
+
+What is asked for from now on is asked for anew, on all workers; what is under way is not stored any more. With --soft it stays and is
+stale: it may still stand in for a backend that fails.
+
+Exit status:
+  0  it is done
+  1  it was refused; or the output could not be written
+  2  a wrong command line, or no process, several, or one that does not answer";
+
 pub(in crate::cli) const DIFF_EXAMPLES: &str = "Examples:
   evenkeel diff
   evenkeel diff --json
@@ -237,6 +251,30 @@ pub(in crate::cli) struct UnblockOptions {
     /// The network, as it was blocked
     #[arg(value_name = "CIDR", value_parser = network)]
     pub(in crate::cli) network: IpNet,
+    /// Where.
+    #[command(flatten)]
+    pub(in crate::cli) asking: AskOptions,
+}
+
+/// Options of `purge`.
+#[derive(Debug, ClapArgs)]
+#[command(group(clap::ArgGroup::new("what").required(true).args(["url", "prefix", "tag", "all"])))]
+pub(in crate::cli) struct PurgeOptions {
+    /// All that is stored for this URL, of all routes and variants
+    #[arg(long, value_name = "URL")]
+    pub(in crate::cli) url: Option<String>,
+    /// All whose URL begins so
+    #[arg(long, value_name = "URL")]
+    pub(in crate::cli) prefix: Option<String>,
+    /// All that came with this tag in Cache-Tag or Surrogate-Key
+    #[arg(long, value_name = "TAG")]
+    pub(in crate::cli) tag: Option<String>,
+    /// All that is stored
+    #[arg(long)]
+    pub(in crate::cli) all: bool,
+    /// Declare it stale instead of taking it out
+    #[arg(long)]
+    pub(in crate::cli) soft: bool,
     /// Where.
     #[command(flatten)]
     pub(in crate::cli) asking: AskOptions,

@@ -1,4 +1,4 @@
-//! `evenkeel block` and `unblock`.
+//! `evenkeel block`, `unblock` and `purge`.
 
 use std::process::ExitCode;
 
@@ -10,8 +10,8 @@ use super::ask::AdminQuestion;
 use super::hand::with_time;
 use super::{complain, lost, tell, understood};
 use crate::admin::exchange::percent::encoded;
-use crate::admin::wire::BlockAnswer;
-use crate::cli::args::hand::{BlockOptions, UnblockOptions};
+use crate::admin::wire::{BlockAnswer, PurgeReport};
+use crate::cli::args::hand::{BlockOptions, PurgeOptions, UnblockOptions};
 use crate::cli::args::running::AskOptions;
 use crate::cli::output;
 use crate::overlay::BlockedReport;
@@ -36,6 +36,32 @@ pub(in crate::cli) fn unblock(options: &UnblockOptions) -> anyhow::Result<ExitCo
     let question = AdminQuestion { method: Method::DELETE, path, body: Vec::new() };
     let shown = |report: &BlockedReport| format!("unblocked {}\n", report.entry);
     change(&options.asking, question, shown)
+}
+
+pub(in crate::cli) fn purge(options: &PurgeOptions) -> anyhow::Result<ExitCode> {
+    let PurgeOptions { url, prefix, tag, all, soft, asking } = options;
+    let mut body = Map::new();
+    for (name, value) in [("url", url), ("prefix", prefix), ("tag", tag)] {
+        if let Some(value) = value {
+            body.insert(name.to_owned(), json!(value));
+        }
+    }
+    for (name, is_wanted) in [("all", all), ("soft", soft)] {
+        if *is_wanted {
+            body.insert(name.to_owned(), json!(true));
+        }
+    }
+    let body = serde_json::Value::Object(body).to_string().into_bytes();
+    let question = AdminQuestion { method: Method::POST, path: "/api/v1/cache/purge".to_owned(), body };
+    change(asking, question, |PurgeReport { of, soft, objects }: &PurgeReport| {
+        let what = if *soft { "stale now" } else { "purged" };
+        let count = match objects {
+            None => String::new(),
+            Some(1) => " (1 answer)".to_owned(),
+            Some(count) => format!(" ({count} answers)"),
+        };
+        format!("{what}: {of}{count}\n")
+    })
 }
 
 /// Asks for a change and prints what has changed.

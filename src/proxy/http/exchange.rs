@@ -20,7 +20,7 @@ use crate::targets::Outcome;
 use super::after::After;
 use super::answer_body::AnswerBody;
 use super::cached::change::invalidate;
-use super::cached::{self, Asking, Begun, Cacheable, Given};
+use super::cached::{self, AnswerGiven, CacheAsking, CacheBegun, Cacheable};
 use super::call::Call;
 use super::edge::{Edge, Unsent};
 use super::forward::errand::Errand;
@@ -101,13 +101,13 @@ pub async fn exchange<E: Edge>(
         let mut asking = None;
         if let Some(cache) = &route.cache {
             let mut begun = match begin_cached(&errand, cache, answer) {
-                Begun::Served(stored) => break 'given Ok(Given::Body(stored)),
-                Begun::Refused(cause) => break 'given Err(cause),
-                Begun::Asks(begun) => begun,
+                CacheBegun::Served(stored) => break 'given Ok(AnswerGiven::Body(stored)),
+                CacheBegun::Refused(cause) => break 'given Err(cause),
+                CacheBegun::Asks(begun) => begun,
             };
             match aside(prepare_cached(&mut begun, &mut errand, cache, answer)).await {
                 Ok(None) => asking = Some(begun),
-                Ok(Some(stored)) => break 'given Ok(Given::Body(stored)),
+                Ok(Some(stored)) => break 'given Ok(AnswerGiven::Body(stored)),
                 Err(cause) => break 'given Err(cause),
             }
         }
@@ -122,12 +122,12 @@ pub async fn exchange<E: Edge>(
                         break given;
                     }
                 }
-                _ => break outcome.map(Given::Call),
+                _ => break outcome.map(AnswerGiven::Call),
             }
         }
     };
     match &given {
-        Ok(Given::Call(call)) => {
+        Ok(AnswerGiven::Call(call)) => {
             if !matches!(head.method(), b"GET" | b"HEAD") {
                 invalidate(request, (edge.secured().is_some(), sender), &way, answer);
             }
@@ -137,19 +137,19 @@ pub async fn exchange<E: Edge>(
             }
             way.edit_answer(answer, &call.backend().name);
         }
-        Ok(Given::Body(_)) => way.edit_answer(answer, ""),
+        Ok(AnswerGiven::Body(_)) => way.edit_answer(answer, ""),
         Err(_) => {}
     }
     let after = match given {
-        Ok(Given::Call(call)) if answer.status == 101 => {
+        Ok(AnswerGiven::Call(call)) if answer.status == 101 => {
             let idle = rules.timeouts.tunnel;
             aside(tunnel(request, edge, answer, call, idle, &mut recording, &moved)).await
         }
         Ok(given) => {
             recording.record.status = answer.status;
             let body = match given {
-                Given::Call(call) => AnswerBody::Reply(Reply::new(call)),
-                Given::Body(body) => body,
+                AnswerGiven::Call(call) => AnswerBody::Reply(Reply::new(call)),
+                AnswerGiven::Body(body) => body,
             };
             let mut reply = Download { body, moved: &moved };
             match edge.answer(answer, &mut reply.body, false).await {
@@ -191,13 +191,17 @@ fn cacheable<'x, 'a, E: Edge>(errand: &Errand<'x, 'a, E>, cache: &'x RouteCache)
 
 /// Looks whether an answer is stored.
 #[inline(never)]
-fn begin_cached<'a, E: Edge>(errand: &Errand<'_, 'a, E>, cache: &RouteCache, answer: &mut Head) -> Begun {
+fn begin_cached<'a, E: Edge>(
+    errand: &Errand<'_, 'a, E>,
+    cache: &RouteCache,
+    answer: &mut Head,
+) -> CacheBegun {
     cached::begin(&cacheable(errand, cache), answer)
 }
 
 /// Makes a request ready for which the backend has to be asked, or gives another's answer.
 async fn prepare_cached<E: Edge>(
-    asking: &mut Asking,
+    asking: &mut CacheAsking,
     errand: &mut Errand<'_, '_, E>,
     cache: &RouteCache,
     answer: &mut Head,
@@ -210,12 +214,12 @@ async fn prepare_cached<E: Edge>(
 #[cold]
 #[inline(never)]
 fn settle_cached<E: Edge>(
-    asking: &mut Asking,
+    asking: &mut CacheAsking,
     errand: &Errand<'_, '_, E>,
     cache: &RouteCache,
     outcome: Result<Box<Call>, Cause>,
     answer: &mut Head,
-) -> Option<Result<Given, Cause>> {
+) -> Option<Result<AnswerGiven, Cause>> {
     asking.settle(&cacheable(errand, cache), outcome, answer)
 }
 

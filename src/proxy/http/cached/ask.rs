@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::cache::store::{Entrance, Follower, Landed, Lead, Object};
+use crate::cache::store::{Entrance, FlightFollower, FlightLead, Landed, Object};
 use crate::cache::{
     AskAgain, CacheKey, CacheRequest, CacheStatus, Use, WhyForwarded, WhyNot, conditions, is_condition,
     may_use,
@@ -20,7 +20,7 @@ use super::sent::{SentHead, selected};
 use super::serve::serve;
 
 /// An answer whose head is there.
-pub enum Given {
+pub enum AnswerGiven {
     /// A backend's; the body is to be had from it.
     Call(Box<Call>),
     /// One with this body.
@@ -28,7 +28,7 @@ pub enum Given {
 }
 
 /// A request on a route with a cache for which the backend is asked.
-pub struct Asking {
+pub struct CacheAsking {
     pub(super) key: CacheKey,
     /// Why it goes there.
     pub(super) why: WhyForwarded,
@@ -37,23 +37,23 @@ pub struct Asking {
     /// What is stored, and until when it may stand in.
     pub(super) stale: Option<(Arc<Object>, Option<Tick>)>,
     /// Who asks for all who want the same.
-    pub(super) lead: Option<Lead>,
+    pub(super) lead: Option<FlightLead>,
     /// The head that is sent; `None`: the request's own.
     head: Option<Head>,
     /// When it was sent.
     pub(super) asked: Tick,
 }
 
-impl Asking {
+impl CacheAsking {
     /// One that has nothing to do with what is stored.
-    pub(super) fn past(key: CacheKey, why: WhyNot) -> Box<Asking> {
+    pub(super) fn past(key: CacheKey, why: WhyNot) -> Box<CacheAsking> {
         let forwarded = if why == WhyNot::Method { WhyForwarded::Method } else { WhyForwarded::Bypass };
-        Asking::new(key, forwarded, Some(why), None)
+        CacheAsking::new(key, forwarded, Some(why), None)
     }
 
     /// One for which nothing that fits is stored.
-    pub(super) fn miss(key: CacheKey, why: WhyForwarded) -> Box<Asking> {
-        Asking::new(key, why, None, None)
+    pub(super) fn miss(key: CacheKey, why: WhyForwarded) -> Box<CacheAsking> {
+        CacheAsking::new(key, why, None, None)
     }
 
     /// One for which something is stored that has to be asked for again.
@@ -62,12 +62,12 @@ impl Asking {
         object: Arc<Object>,
         why: AskAgain,
         stands_in: Option<Tick>,
-    ) -> Box<Asking> {
+    ) -> Box<CacheAsking> {
         let why = match why {
             AskAgain::Client => WhyForwarded::Request,
             AskAgain::Stale | AskAgain::Origin => WhyForwarded::Stale,
         };
-        Asking::new(key, why, None, Some((object, stands_in)))
+        CacheAsking::new(key, why, None, Some((object, stands_in)))
     }
 
     fn new(
@@ -75,8 +75,8 @@ impl Asking {
         why: WhyForwarded,
         past: Option<WhyNot>,
         stale: Option<(Arc<Object>, Option<Tick>)>,
-    ) -> Box<Asking> {
-        Box::new(Asking { key, why, past, stale, lead: None, head: None, asked: Tick::ZERO })
+    ) -> Box<CacheAsking> {
+        Box::new(CacheAsking { key, why, past, stale, lead: None, head: None, asked: Tick::ZERO })
     }
 
     /// The head that is sent. `own`: that of the request on its way.
@@ -218,7 +218,7 @@ impl Asking {
 /// Waits until something has become of a flight.
 async fn follow(
     cacheable: &Cacheable<'_, '_>,
-    follower: &mut Follower,
+    follower: &mut FlightFollower,
     gone: &mut impl FnMut(&mut Context<'_>) -> Poll<()>,
 ) -> Result<Landed, Cause> {
     let Cacheable { request, destination, .. } = cacheable;

@@ -1,10 +1,10 @@
-//! Asking again for what was just sent stale (RFC 5861 §3): by one at a time, for whom no client waits.
+//! CacheAsking again for what was just sent stale (RFC 5861 §3): by one at a time, for whom no client waits.
 
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::cache::store::{Entrance, Filling, Lead, Object, ObjectBody};
+use crate::cache::store::{Entrance, Filling, FlightLead, Object, ObjectBody};
 use crate::cache::{Arrival, AskedBy, CacheKey, CacheRequest, KnownClient, conditions, freshen, may_store};
 use crate::config::model::Forwarded;
 use crate::message::{Cause, Framing, Head, Record};
@@ -42,7 +42,7 @@ struct Background {
     known: KnownClient,
     key: CacheKey,
     stale: Arc<Object>,
-    lead: Lead,
+    lead: FlightLead,
 }
 
 /// Has an object asked for again, unless that is being done.

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use crate::cache::store::{Filling, Lead, Object, ObjectBody};
+use crate::cache::store::{Filling, FlightLead, Object, ObjectBody};
 use crate::message::Cause;
 use crate::net::now;
 use crate::proxy::http::reply::Reply;
@@ -19,7 +19,7 @@ pub(super) struct Fill {
     /// What has come of it.
     pub filling: Arc<Filling>,
     /// Who asked for it; `None` once it is too large to be kept.
-    pub lead: Option<Lead>,
+    pub lead: Option<FlightLead>,
     /// The object that it will be.
     pub object: Arc<Object>,
     /// It is read to its end though nobody reads it.

@@ -27,7 +27,7 @@ use super::answer_body::AnswerBody;
 use super::incoming::IncomingRequest;
 use super::routing::way::Way;
 
-pub use ask::{Asking, Given};
+pub use ask::{AnswerGiven, CacheAsking};
 use sent::SentHead;
 use serve::{Serving, serve};
 
@@ -58,11 +58,11 @@ pub struct Cacheable<'x, 'a> {
 }
 
 /// What the cache makes of a request at once.
-pub enum Begun {
+pub enum CacheBegun {
     /// Its answer's head is there, and this is the body.
     Served(AnswerBody),
     /// The backend has to be asked.
-    Asks(Box<Asking>),
+    Asks(Box<CacheAsking>),
     /// It is refused.
     Refused(Cause),
 }
@@ -102,12 +102,12 @@ impl<'x, 'a> Cacheable<'x, 'a> {
 }
 
 /// What the cache makes of a request at once. If it is served, its head is in `answer`.
-pub fn begin(cacheable: &Cacheable<'_, '_>, answer: &mut Head) -> Begun {
+pub fn begin(cacheable: &Cacheable<'_, '_>, answer: &mut Head) -> CacheBegun {
     let Cacheable { request: IncomingRequest { ctx, .. }, cache, .. } = *cacheable;
     let mut key = ctx.cache_scratch.key.borrow_mut();
     cacheable.fill_key(&mut key);
-    let past = |key: &CacheKey, why| Begun::Asks(Asking::past(key.clone(), why));
-    let miss = |key: &CacheKey, why| Begun::Asks(Asking::miss(key.clone(), why));
+    let past = |key: &CacheKey, why| CacheBegun::Asks(CacheAsking::past(key.clone(), why));
+    let miss = |key: &CacheKey, why| CacheBegun::Asks(CacheAsking::miss(key.clone(), why));
     let request = match CacheRequest::read(cacheable.head(), cacheable.has_body) {
         Ok(request) => request,
         Err(why) => return past(&key, why),
@@ -117,7 +117,7 @@ pub fn begin(cacheable: &Cacheable<'_, '_>, answer: &mut Head) -> Begun {
     let object = match ctx.store.find(&key, |object| cacheable.fits(object, &sent)) {
         Lookup::Object(object) => object,
         Lookup::OtherVariant | Lookup::Nothing if request.directives.only_if_cached => {
-            return Begun::Refused(Cause::OnlyIfCached);
+            return CacheBegun::Refused(Cause::OnlyIfCached);
         }
         Lookup::OtherVariant => return miss(&key, WhyForwarded::VaryMiss),
         Lookup::Nothing => return miss(&key, WhyForwarded::UriMiss),
@@ -136,9 +136,9 @@ pub fn begin(cacheable: &Cacheable<'_, '_>, answer: &mut Head) -> Begun {
             CacheStatus::hit(&freshness, now)
         }
         Use::Revalidate { why, stands_in_until } => {
-            return Begun::Asks(Asking::again(key.clone(), object, why, stands_in_until));
+            return CacheBegun::Asks(CacheAsking::again(key.clone(), object, why, stands_in_until));
         }
-        Use::OnlyIfCached => return Begun::Refused(Cause::OnlyIfCached),
+        Use::OnlyIfCached => return CacheBegun::Refused(Cause::OnlyIfCached),
         Use::Past(why) => return past(&key, why),
     };
     match serve(
@@ -148,7 +148,7 @@ pub fn begin(cacheable: &Cacheable<'_, '_>, answer: &mut Head) -> Begun {
         &object.body,
         answer,
     ) {
-        Some(body) => Begun::Served(body),
+        Some(body) => CacheBegun::Served(body),
         None => past(&key, WhyNot::Precondition),
     }
 }

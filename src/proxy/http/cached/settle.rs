@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cache::store::{Filling, Lead, Object, ObjectBody, StoredBody};
+use crate::cache::store::{Filling, FlightLead, Object, ObjectBody, StoredBody};
 use crate::cache::{
     Arrival, AskedBy, CacheKey, CacheRequest, CacheStatus, HeadEffect, Storable, WhyNot, freshen,
     head_effect, is_backend_error, is_for_caches_only, may_store,
@@ -15,7 +15,7 @@ use crate::proxy::http::reply::Reply;
 use crate::tick::Tick;
 
 use super::Cacheable;
-use super::ask::{Asking, Given};
+use super::ask::{AnswerGiven, CacheAsking};
 use super::fill::{Fill, fill};
 use super::reading::StoredReading;
 use super::sent::SentHead;
@@ -56,7 +56,7 @@ fn strip(answer: &mut Head) {
     }
 }
 
-impl Asking {
+impl CacheAsking {
     /// What becomes of what the backend has said; the head of its answer is in `answer`. `None`: it has to be asked once more, as what was
     /// stored has turned out to be another object.
     ///
@@ -67,7 +67,7 @@ impl Asking {
         cacheable: &Cacheable<'_, '_>,
         outcome: Result<Box<Call>, Cause>,
         answer: &mut Head,
-    ) -> Option<Result<Given, Cause>> {
+    ) -> Option<Result<AnswerGiven, Cause>> {
         let request = CacheRequest::read(cacheable.head(), cacheable.has_body);
         let (Ok(request), None) = (&request, self.past) else {
             return Some(
@@ -78,7 +78,9 @@ impl Asking {
             Ok(call) => call,
             Err(cause) => {
                 self.lead.take().into_iter().for_each(|lead| lead.fail(cause));
-                return Some(self.stand_in(cacheable, request, None, answer).map(Given::Body).ok_or(cause));
+                return Some(
+                    self.stand_in(cacheable, request, None, answer).map(AnswerGiven::Body).ok_or(cause),
+                );
             }
         };
         if is_backend_error(answer.status) {
@@ -87,7 +89,7 @@ impl Asking {
                 call.discard(now());
                 *answer = instead;
                 self.lead.take().into_iter().for_each(|lead| lead.fail(Cause::ErrorStatus));
-                return Some(Ok(Given::Body(body)));
+                return Some(Ok(AnswerGiven::Body(body)));
             }
         }
         let lead = self.lead.take().unwrap_or_else(|| cacheable.request.ctx.store.solo(&self.key));
@@ -107,9 +109,9 @@ impl Asking {
         call: Box<Call>,
         request: Option<&CacheRequest<'_>>,
         answer: &mut Head,
-    ) -> Given {
+    ) -> AnswerGiven {
         if answer.status == 101 {
-            return Given::Call(call);
+            return AnswerGiven::Call(call);
         }
         if let Some(request) = request.filter(|request| request.is_head) {
             note_head(cacheable, &self.key, request, answer, self.asked);
@@ -117,7 +119,7 @@ impl Asking {
         strip(answer);
         let forwarded = Some(self.why);
         say(answer, &CacheStatus { forwarded, detail: self.past, ..CacheStatus::default() });
-        Given::Call(call)
+        AnswerGiven::Call(call)
     }
 
     /// What a 304 makes of the stored answer, and of this one.
@@ -126,9 +128,9 @@ impl Asking {
         cacheable: &Cacheable<'_, '_>,
         request: &CacheRequest<'_>,
         object: &Arc<Object>,
-        (call, lead): (Box<Call>, Lead),
+        (call, lead): (Box<Call>, FlightLead),
         answer: &mut Head,
-    ) -> Option<Result<Given, Cause>> {
+    ) -> Option<Result<AnswerGiven, Cause>> {
         let store = &cacheable.request.ctx.store;
         let sent = SentHead::new(cacheable);
         let asked_by = AskedBy { client: request, sent: sent.head(), known: cacheable.known };
@@ -165,7 +167,7 @@ impl Asking {
         let serving = cacheable.serving(request, status, arrival.came);
         let body = serve(&serving, &freshened.head, &freshness, &object.body, answer);
         // What is stored is whole, and what only the origin may judge it has just judged.
-        Some(Ok(Given::Body(body.unwrap_or(AnswerBody::Empty))))
+        Some(Ok(AnswerGiven::Body(body.unwrap_or(AnswerBody::Empty))))
     }
 
     /// Stores an answer, if that may be done.
@@ -173,9 +175,9 @@ impl Asking {
         &self,
         cacheable: &Cacheable<'_, '_>,
         request: &CacheRequest<'_>,
-        (call, lead): (Box<Call>, Lead),
+        (call, lead): (Box<Call>, FlightLead),
         answer: &mut Head,
-    ) -> Given {
+    ) -> AnswerGiven {
         let store = &cacheable.request.ctx.store;
         let arrival = arrival(self.asked);
         let judged = match call.framing() {
@@ -202,21 +204,21 @@ impl Asking {
         strip(answer);
         let forwarded = Some(self.why);
         say(answer, &CacheStatus { forwarded, detail: Some(detail), ..CacheStatus::default() });
-        Given::Call(call)
+        AnswerGiven::Call(call)
     }
 
     /// Stores an answer as it comes.
     fn keep(
         &self,
         cacheable: &Cacheable<'_, '_>,
-        (call, mut lead): (Box<Call>, Lead),
+        (call, mut lead): (Box<Call>, FlightLead),
         storable: Storable,
         answer: &mut Head,
-    ) -> Given {
+    ) -> AnswerGiven {
         let ctx = cacheable.request.ctx;
         let ttl = Some(storable.freshness.seconds_left(now()));
         let storable = Arc::new(storable);
-        let object = |body, lead: &Lead| {
+        let object = |body, lead: &FlightLead| {
             Arc::new(Object::new(self.key.clone(), Arc::clone(&storable), body, lead.purges()))
         };
         strip(answer);
@@ -231,7 +233,7 @@ impl Asking {
         if expected == Some(0) {
             let object = object(ObjectBody::Whole(StoredBody::default()), &lead);
             lead.keep(object);
-            return Given::Body(AnswerBody::Reply(reply));
+            return AnswerGiven::Body(AnswerBody::Reply(reply));
         }
         let mut here = Vec::new();
         let is_short = expected.is_some_and(|length| length <= AT_ONCE as u64);
@@ -240,17 +242,17 @@ impl Asking {
             let object = object(ObjectBody::Whole(body.clone()), &lead);
             lead.keep(object);
             let reading = StoredReading::part(&body, 0, body.length(), &ctx.buffers);
-            return Given::Body(AnswerBody::Stored(Box::new(reading)));
+            return AnswerGiven::Body(AnswerBody::Stored(Box::new(reading)));
         }
         let filling = Filling::new(ctx.store.most(), expected);
         let object = object(ObjectBody::Filling(Arc::clone(&filling)), &lead);
         let Some(reading) = StoredReading::all(&object.body, &ctx.buffers) else {
-            return Given::Body(AnswerBody::Reply(reply));
+            return AnswerGiven::Body(AnswerBody::Reply(reply));
         };
         lead.open(&object);
         let to_the_end = cacheable.cache.policy.fill;
         tokio::task::spawn_local(fill(Fill { reply, filling, lead: Some(lead), object, to_the_end }));
-        Given::Body(AnswerBody::Stored(Box::new(reading)))
+        AnswerGiven::Body(AnswerBody::Stored(Box::new(reading)))
     }
 }
 
