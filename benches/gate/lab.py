@@ -45,8 +45,8 @@ SCENARIOS = [
     Scenario("tls-routes", tls=True, routes=100),
     Scenario("guarded", tls=True, routes=100, guarded=True),
     Scenario("past", routes=10, cache="{ttl: off}"),
-    Scenario("hit", routes=10, cache="{ttl: 1h}"),
-    Scenario("64k-hit", routes=10, cache="{ttl: 1h}", backend=["--body", "65536"]),
+    Scenario("hit", routes=10, cache="{ttl_override: 1h}", backend=["--cacheable"]),
+    Scenario("64k-hit", routes=10, cache="{ttl_override: 1h}", backend=["--cacheable", "--body", "65536"]),
     Scenario("64k", client=["--body", "65536"], backend=["--body", "65536"]),
 ]
 

@@ -5,7 +5,9 @@
 //! of the three matters to caches: of an answer that is never compressed there is one variant.
 
 mod accepted;
+mod coder;
 mod compressible;
 
 pub use accepted::negotiated;
+pub use coder::Coder;
 pub use compressible::{CompressRules, Compression, WhyPlain, recode, vary};

@@ -278,7 +278,6 @@ impl Route {
             && self.rates.is_empty()
             && self.mirror.is_none()
             && self.cache.is_none()
-            && self.config.compress.is_none()
     }
 
     /// Whether it is the same as `other`, down to the targets that it leads to.

@@ -37,6 +37,9 @@ pub(crate) struct Options {
     /// Send the content in chunks of 16 KiB at most
     #[arg(long)]
     chunked: bool,
+    /// Say of the answer that any cache may keep it
+    #[arg(long)]
+    cacheable: bool,
     /// Close each connection after its first answer
     #[arg(long)]
     close: bool,
@@ -73,10 +76,11 @@ impl Answer {
             format!("Content-Length: {}", options.body)
         };
         let close = if options.close { "Connection: close\r\n" } else { "" };
+        let cacheable = if options.cacheable { "Cache-Control: public, max-age=100000\r\n" } else { "" };
         // The same fields that a small application server sends; the date never changes.
         let head = format!(
             "HTTP/1.1 200 OK\r\nServer: rig\r\nDate: Sat, 01 Jan 2000 00:00:00 GMT\r\n\
-             Content-Type: text/plain\r\n{framing}\r\n{close}\r\n"
+             Content-Type: text/plain\r\n{framing}\r\n{cacheable}{close}\r\n"
         );
         let content: Vec<u8> = b"evenkeel rig".iter().copied().cycle().take(options.body).collect();
         let mut bytes = head.clone().into_bytes();

@@ -7,6 +7,7 @@ use crate::net::Piece;
 
 use super::body::{BodySource, FixedBody, Memory};
 use super::cached::reading::StoredReading;
+use super::compressed::CompressedBody;
 use super::reply::Reply;
 
 /// The body of an answer.
@@ -19,6 +20,8 @@ pub enum AnswerBody {
     Fixed(Box<FixedBody>),
     /// One that is stored.
     Stored(Box<StoredReading>),
+    /// One that is compressed on its way.
+    Compressed(Box<CompressedBody>),
     /// What a backend answers; carries the rest of the request with it.
     Reply(Reply),
 }
@@ -30,6 +33,7 @@ impl AnswerBody {
         match self {
             AnswerBody::Empty | AnswerBody::Memory(_) | AnswerBody::Fixed(_) => 0,
             AnswerBody::Stored(stored) => stored.content(),
+            AnswerBody::Compressed(compressed) => compressed.content(),
             AnswerBody::Reply(reply) => reply.content(),
         }
     }
@@ -42,6 +46,7 @@ impl AnswerBody {
             AnswerBody::Memory(memory) => memory.framing,
             AnswerBody::Fixed(fixed) => fixed.framing(),
             AnswerBody::Stored(stored) => stored.framing(),
+            AnswerBody::Compressed(_) => Framing::Chunked,
             AnswerBody::Reply(reply) => reply.framing(),
         }
     }
@@ -49,7 +54,11 @@ impl AnswerBody {
     /// Whether pieces may come in pipes: their reader does not look at them and writes them to a plain socket.
     pub fn set_pipes(&mut self, allowed: bool) {
         match self {
-            AnswerBody::Empty | AnswerBody::Memory(_) | AnswerBody::Fixed(_) | AnswerBody::Stored(_) => {}
+            AnswerBody::Empty
+            | AnswerBody::Memory(_)
+            | AnswerBody::Fixed(_)
+            | AnswerBody::Stored(_)
+            | AnswerBody::Compressed(_) => {}
             AnswerBody::Reply(reply) => reply.set_pipes(allowed),
         }
     }
@@ -57,7 +66,9 @@ impl AnswerBody {
     /// Appends all of it to `out`, if it is a backend's or stored, at most `most` bytes, and here already. False: nothing was done.
     pub fn append_rest(&mut self, out: &mut Vec<u8>, most: usize) -> bool {
         match self {
-            AnswerBody::Empty | AnswerBody::Memory(_) | AnswerBody::Fixed(_) => false,
+            AnswerBody::Empty | AnswerBody::Memory(_) | AnswerBody::Fixed(_) | AnswerBody::Compressed(_) => {
+                false
+            }
             AnswerBody::Stored(stored) => stored.append_rest(out, most),
             AnswerBody::Reply(reply) => reply.append_rest(out, most),
         }
@@ -71,13 +82,18 @@ impl BodySource for AnswerBody {
             AnswerBody::Memory(memory) => memory.is_done(),
             AnswerBody::Fixed(fixed) => fixed.is_done(),
             AnswerBody::Stored(stored) => stored.is_done(),
+            AnswerBody::Compressed(compressed) => compressed.is_done(),
             AnswerBody::Reply(reply) => reply.is_done(),
         }
     }
 
     fn set_raw(&mut self) -> bool {
         match self {
-            AnswerBody::Empty | AnswerBody::Memory(_) | AnswerBody::Fixed(_) | AnswerBody::Stored(_) => false,
+            AnswerBody::Empty
+            | AnswerBody::Memory(_)
+            | AnswerBody::Fixed(_)
+            | AnswerBody::Stored(_)
+            | AnswerBody::Compressed(_) => false,
             AnswerBody::Reply(reply) => reply.set_raw(),
         }
     }
@@ -86,6 +102,7 @@ impl BodySource for AnswerBody {
         match self {
             AnswerBody::Empty | AnswerBody::Fixed(_) | AnswerBody::Stored(_) => Vec::new(),
             AnswerBody::Memory(memory) => memory.trailers(),
+            AnswerBody::Compressed(compressed) => compressed.trailers(),
             AnswerBody::Reply(reply) => reply.trailers().to_vec(),
         }
     }
@@ -93,6 +110,7 @@ impl BodySource for AnswerBody {
     fn drive(&mut self, cx: &mut Context<'_>) {
         match self {
             AnswerBody::Empty | AnswerBody::Memory(_) | AnswerBody::Fixed(_) | AnswerBody::Stored(_) => {}
+            AnswerBody::Compressed(compressed) => compressed.drive(cx),
             AnswerBody::Reply(reply) => reply.drive(cx),
         }
     }
@@ -103,6 +121,7 @@ impl BodySource for AnswerBody {
             AnswerBody::Memory(memory) => memory.poll_piece(cx),
             AnswerBody::Fixed(fixed) => fixed.poll_piece(cx),
             AnswerBody::Stored(stored) => stored.poll_piece(cx),
+            AnswerBody::Compressed(compressed) => compressed.poll_piece(cx),
             AnswerBody::Reply(reply) => reply.poll_piece(cx),
         }
     }

@@ -22,6 +22,7 @@ use super::answer_body::AnswerBody;
 use super::cached::change::invalidate;
 use super::cached::{self, AnswerGiven, CacheAsking, CacheBegun, Cacheable};
 use super::call::Call;
+use super::compressed::compressed;
 use super::edge::{Edge, Unsent};
 use super::forward::errand::Errand;
 use super::forward::forward;
@@ -150,6 +151,10 @@ pub async fn exchange<E: Edge>(
             let body = match given {
                 AnswerGiven::Call(call) => AnswerBody::Reply(Reply::new(call)),
                 AnswerGiven::Body(body) => body,
+            };
+            let body = match &route.config.compress {
+                None => body,
+                Some(policy) => compressed(policy, head, answer, body, &ctx.buffers),
             };
             let mut reply = Download { body, moved: &moved };
             match edge.answer(answer, &mut reply.body, false).await {

@@ -10,6 +10,7 @@ pub mod body;
 pub mod cached;
 pub mod call;
 pub mod client;
+pub mod compressed;
 pub mod connection;
 pub mod edge;
 pub mod exchange;
