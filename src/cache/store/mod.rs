@@ -52,12 +52,15 @@ const REMEMBERED: Duration = Duration::from_secs(60);
 /// Keys of which that is remembered.
 const MOST_REMEMBERED: usize = 8_192;
 
+/// What is under way, by the hash of its URL.
+type UnderWay = HashMap<u128, Vec<Arc<Flight>>>;
+
 /// All that is stored, and what is under way.
 #[derive(Debug)]
 pub struct CacheStore {
     secret: u64,
     table: Cache<u128, Arc<OfUrl>, Weights>,
-    under_way: Box<[Mutex<HashMap<u128, Vec<Arc<Flight>>>>]>,
+    under_way: Box<[Mutex<UnderWay>]>,
     /// Until when answers to these keys are taken for such as are not stored.
     alone: Cache<u128, Tick>,
     purges: Purges,
@@ -323,7 +326,7 @@ impl CacheStore {
         }
     }
 
-    fn shard(&self, place: u128) -> MutexGuard<'_, HashMap<u128, Vec<Arc<Flight>>>> {
+    fn shard(&self, place: u128) -> MutexGuard<'_, UnderWay> {
         self.under_way[place as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -382,7 +385,7 @@ impl FlightLead {
     }
 
     /// Takes the flight off the list. False: it was not on it.
-    fn unlist(&self, shard: &mut HashMap<u128, Vec<Arc<Flight>>>) -> bool {
+    fn unlist(&self, shard: &mut UnderWay) -> bool {
         let Some(listed) = shard.get_mut(&self.place) else { return false };
         let before = listed.len();
         listed.retain(|flight| !Arc::ptr_eq(flight, &self.flight));
