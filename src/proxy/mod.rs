@@ -18,7 +18,7 @@ use crate::message::{ListenerId, TargetId};
 use crate::net::prompt::Promptness;
 use crate::net::wall::wall_start;
 use crate::net::{FreeList, Ticker, now};
-use crate::proxy::http::cached::CacheScratch;
+use crate::proxy::http::cached::scratch::CacheScratch;
 use crate::snapshot::{Listener, Snapshot};
 use crate::targets::{BudgetShare, Chance};
 use crate::telemetry::access_log::{Handle, Names, WallStart};

@@ -77,7 +77,7 @@ struct Asker {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     /// The origin counts up with each change, which purges. Whoever asks gets nothing that is older than its question.
     #[test]

@@ -21,7 +21,7 @@ pub enum AnswerBody {
     /// One that is stored.
     Stored(Box<StoredReading>),
     /// One that is compressed on its way.
-    Compressed(Box<CompressedBody>),
+    Compressed(Box<CompressedBody<AnswerBody>>),
     /// What a backend answers; carries the rest of the request with it.
     Reply(Reply),
 }

@@ -22,7 +22,7 @@ use super::answer_body::AnswerBody;
 use super::cached::change::invalidate;
 use super::cached::{self, AnswerGiven, CacheAsking, CacheBegun, Cacheable};
 use super::call::Call;
-use super::compressed::compressed;
+use super::compressed::answer::compressed;
 use super::edge::{Edge, Unsent};
 use super::forward::errand::Errand;
 use super::forward::forward;

@@ -15,8 +15,8 @@ use crate::proxy::http::answer_body::AnswerBody;
 use crate::proxy::http::call::Call;
 use crate::tick::Tick;
 
-use super::Cacheable;
-use super::sent::{SentHead, selected};
+use super::cacheable::Cacheable;
+use super::sent::selected;
 use super::serve::serve;
 
 /// An answer whose head is there.
@@ -112,7 +112,7 @@ impl CacheAsking {
     /// Makes the head that is sent.
     fn set_out(&mut self, cacheable: &Cacheable<'_, '_>) {
         let own = cacheable.way.head(cacheable.head());
-        let chosen = selected(own, cacheable);
+        let chosen = selected(own, cacheable.cache);
         let base = chosen.as_ref().unwrap_or(own);
         let conditional = match &self.stale {
             Some((object, _)) if self.past.is_none() => {
@@ -140,7 +140,7 @@ impl CacheAsking {
         mut gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
     ) -> Result<Option<AnswerBody>, Cause> {
         let store = &cacheable.request.ctx.store;
-        let sent = SentHead::new(cacheable);
+        let sent = cacheable.sent();
         let fits = |object: &Object| cacheable.fits(object, &sent);
         // What such a request gets is likely to be for it alone; and a condition of a client is none of another's.
         let is_common = !request.has_authorization && (self.stale.is_some() || !request.is_conditional());

@@ -20,9 +20,9 @@ use crate::proxy::http::request_body::RequestBody;
 use crate::proxy::pool::Keep;
 use crate::proxy::{Here, WorkerCtx};
 
-use super::Cacheable;
+use super::cacheable::Cacheable;
 use super::fill::{Fill, fill};
-use super::sent::{SentHead, selected};
+use super::sent::selected;
 use super::settle::varies_by_ours;
 
 /// What is asked for once more, with all that is needed of the request that was answered.
@@ -60,7 +60,7 @@ pub(super) fn ask_again(cacheable: &Cacheable<'_, '_>, key: &CacheKey, object: &
     else {
         return;
     };
-    let sent = SentHead::new(cacheable);
+    let sent = cacheable.sent();
     let Entrance::Lead(lead) = ctx.store.enter(key, |one| cacheable.fits(one, &sent), now()) else { return };
     let own = cacheable.way.head(cacheable.head());
     let copy = |head: &Head| {
@@ -73,7 +73,7 @@ pub(super) fn ask_again(cacheable: &Cacheable<'_, '_>, key: &CacheKey, object: &
         route,
         destination,
         client: copy(cacheable.head()),
-        base: selected(own, cacheable).unwrap_or_else(|| copy(own)),
+        base: selected(own, cacheable.cache).unwrap_or_else(|| copy(own)),
         sent: copy(sent.head()),
         lines: cacheable.way.request_edits().map(|edits| edits.lines.to_vec()),
         peer: request.peer.client.map(|client| client.ip),

@@ -5,57 +5,25 @@
 
 mod ask;
 mod background;
+mod cacheable;
 pub mod change;
 mod fill;
 pub mod reading;
+pub mod scratch;
 mod sent;
 mod serve;
 mod settle;
 
-use std::cell::RefCell;
-
-use crate::cache::store::{Lookup, Object};
-use crate::cache::{
-    AskAgain, CacheKey, CacheRequest, CacheStatus, KeyParts, KnownClient, Use, WhyForwarded, WhyNot, may_use,
-};
+use crate::cache::store::Lookup;
+use crate::cache::{AskAgain, CacheKey, CacheRequest, CacheStatus, Use, WhyForwarded, WhyNot, may_use};
 use crate::message::{Cause, Head};
-use crate::net::wall::wall_start;
-use crate::snapshot::{Destination, RouteCache};
-use crate::tick::Tick;
 
 use super::answer_body::AnswerBody;
 use super::incoming::IncomingRequest;
-use super::routing::way::Way;
 
 pub use ask::{AnswerGiven, CacheAsking};
-use sent::SentHead;
-use serve::{Serving, serve};
-
-/// Memory of one request's step that serves the next one's.
-#[derive(Debug, Default)]
-pub struct CacheScratch {
-    key: RefCell<CacheKey>,
-    values: RefCell<Vec<u8>>,
-}
-
-/// A request on a route with a cache.
-#[derive(Clone, Copy)]
-pub struct Cacheable<'x, 'a> {
-    /// The request.
-    pub request: &'x IncomingRequest<'a>,
-    /// What its route says.
-    pub cache: &'x RouteCache,
-    /// Its way.
-    pub way: &'x Way<'a>,
-    /// Where it leads.
-    pub destination: &'a Destination,
-    /// It came with TLS, or a trusted proxy says so.
-    pub is_https: bool,
-    /// Whether evenkeel knows who asks.
-    pub known: KnownClient,
-    /// Its framing announces a body.
-    pub has_body: bool,
-}
+pub use cacheable::Cacheable;
+use serve::serve;
 
 /// What the cache makes of a request at once.
 pub enum CacheBegun {
@@ -65,40 +33,6 @@ pub enum CacheBegun {
     Asks(Box<CacheAsking>),
     /// It is refused.
     Refused(Cause),
-}
-
-impl<'x, 'a> Cacheable<'x, 'a> {
-    /// What a moment is on the wall clock, in seconds.
-    fn date(now: Tick) -> i64 {
-        i64::try_from(wall_start().saturating_add(now.0) / 1_000_000_000).unwrap_or(i64::MAX)
-    }
-
-    /// Its head as it goes to the backend, before a rewrite, and without what names its client.
-    fn head(&self) -> &'a Head {
-        self.request.head
-    }
-
-    fn fill_key(&self, key: &mut CacheKey) {
-        let uri = self.way.uri();
-        let path = if uri.is_empty() { self.head().path() } else { &uri };
-        let parts = KeyParts {
-            is_https: self.is_https,
-            authority: self.head().authority(),
-            path,
-            route: self.cache.name.as_bytes(),
-            target: self.destination.target.name.as_bytes(),
-        };
-        key.fill(&parts, self.head(), &self.cache.key_rules);
-    }
-
-    /// Whether an object is for this request.
-    fn fits(&self, object: &Object, sent: &SentHead<'_>) -> bool {
-        object.answer.variant.fits(sent.head(), &mut self.request.ctx.cache_scratch.values.borrow_mut())
-    }
-
-    fn serving<'s>(&'s self, request: &'s CacheRequest<'a>, status: CacheStatus, now: Tick) -> Serving<'s> {
-        Serving { request, status, now, date: Self::date(now), buffers: &self.request.ctx.buffers }
-    }
 }
 
 /// What the cache makes of a request at once. If it is served, its head is in `answer`.
@@ -113,7 +47,7 @@ pub fn begin(cacheable: &Cacheable<'_, '_>, answer: &mut Head) -> CacheBegun {
         Err(why) => return past(&key, why),
     };
     let now = cacheable.request.head_read;
-    let sent = SentHead::new(cacheable);
+    let sent = cacheable.sent();
     let object = match ctx.store.find(&key, |object| cacheable.fits(object, &sent)) {
         Lookup::Object(object) => object,
         Lookup::OtherVariant | Lookup::Nothing if request.directives.only_if_cached => {

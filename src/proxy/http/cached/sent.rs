@@ -6,7 +6,8 @@ use crate::cache::write_query;
 use crate::message::Head;
 use crate::proxy::http::h1::edit::RequestEdits;
 
-use super::Cacheable;
+use crate::proxy::http::routing::way::Way;
+use crate::snapshot::RouteCache;
 
 /// A head as the backend gets it, as far as that depends on the request: `Vary` speaks of this one. Made when it is asked for.
 pub(super) struct SentHead<'s> {
@@ -18,9 +19,8 @@ pub(super) struct SentHead<'s> {
 impl<'s> SentHead<'s> {
     /// That of a request.
     #[must_use]
-    pub(super) fn new(cacheable: &'s Cacheable<'_, '_>) -> SentHead<'s> {
-        let head = cacheable.way.head(cacheable.head());
-        SentHead { head, edits: cacheable.way.request_edits(), edited: OnceCell::new() }
+    pub(super) fn new(way: &'s Way<'_>, came: &'s Head) -> SentHead<'s> {
+        SentHead { head: way.head(came), edits: way.request_edits(), edited: OnceCell::new() }
     }
 
     /// It.
@@ -47,10 +47,10 @@ pub(super) fn edited(head: &Head, edits: &RequestEdits<'_>) -> Head {
 /// A head that is sent, with those parameters alone that tell objects apart: what backends never see can't make one answer stand for two.
 /// `None`: it has no others.
 #[must_use]
-pub(super) fn selected(head: &Head, cacheable: &Cacheable<'_, '_>) -> Option<Head> {
-    let rule = &cacheable.cache.key_rules.query;
+pub(super) fn selected(head: &Head, cache: &RouteCache) -> Option<Head> {
+    let rule = &cache.key_rules.query;
     let path = head.path();
-    cacheable.cache.policy.query.as_ref()?;
+    cache.policy.query.as_ref()?;
     let question = memchr::memchr(b'?', path)?;
     let mut selected = path[..question].to_vec();
     write_query(&path[question + 1..], rule, &mut selected);

@@ -14,11 +14,10 @@ use crate::proxy::http::call::Call;
 use crate::proxy::http::reply::Reply;
 use crate::tick::Tick;
 
-use super::Cacheable;
 use super::ask::{AnswerGiven, CacheAsking};
+use super::cacheable::Cacheable;
 use super::fill::{Fill, fill};
 use super::reading::StoredReading;
-use super::sent::SentHead;
 use super::serve::{say, serve};
 
 /// Bodies up to this size that came with their head are stored at once.
@@ -132,7 +131,7 @@ impl CacheAsking {
         answer: &mut Head,
     ) -> Option<Result<AnswerGiven, Cause>> {
         let store = &cacheable.request.ctx.store;
-        let sent = SentHead::new(cacheable);
+        let sent = cacheable.sent();
         let asked_by = AskedBy { client: request, sent: sent.head(), known: cacheable.known };
         let arrival = arrival(self.asked);
         let freshened = freshen(&asked_by, &object.answer.head, answer, &cacheable.cache.rules, &arrival);
@@ -184,7 +183,7 @@ impl CacheAsking {
             Framing::Length(length) if length > store.most() => Err(WhyNot::TooLarge),
             _ if varies_by_ours(answer) => Err(WhyNot::VaryStar),
             _ => {
-                let sent = SentHead::new(cacheable);
+                let sent = cacheable.sent();
                 let asked_by = AskedBy { client: request, sent: sent.head(), known: cacheable.known };
                 may_store(&asked_by, answer, &cacheable.cache.rules, &arrival)
             }
@@ -265,7 +264,7 @@ fn note_head(
     asked: Tick,
 ) {
     let store = &cacheable.request.ctx.store;
-    let sent = SentHead::new(cacheable);
+    let sent = cacheable.sent();
     let found = store.find(key, |object| cacheable.fits(object, &sent));
     let crate::cache::store::Lookup::Object(object) = found else { return };
     let ObjectBody::Whole(body) = &object.body else { return };

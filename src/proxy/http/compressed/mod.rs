@@ -1,21 +1,22 @@
 //! Answers that are compressed on their way to the client.
 
+pub mod answer;
+
 use std::task::{Context, Poll};
 
-use crate::compress::{Coder, CompressRules, Compression, negotiated, recode, vary};
-use crate::config::model::cache::CompressPolicy;
-use crate::message::{Cause, Framing, Head};
+use crate::compress::Coder;
+use crate::message::Cause;
 use crate::net::{FreeList, Piece};
 
-use super::answer_body::AnswerBody;
-use super::body::BodySource as _;
+use super::body::BodySource;
 
 /// Bytes that are compressed before others have their turn.
 const AT_ONCE: usize = 64 * 1024;
 
 /// A body that is compressed as it comes.
-pub struct CompressedBody {
-    plain: AnswerBody,
+pub struct CompressedBody<B> {
+    plain: B,
+    content: u64,
     /// `None` once it has ended.
     coder: Option<Coder>,
     /// What of a piece waits for its turn.
@@ -27,55 +28,26 @@ pub struct CompressedBody {
     buffers: FreeList,
 }
 
-/// Compresses an answer, if its client accepts that and it is worth it: its head is changed then.
-#[must_use]
-pub fn compressed(
-    policy: &CompressPolicy,
-    request: &Head,
-    answer: &mut Head,
-    body: AnswerBody,
-    buffers: &FreeList,
-) -> AnswerBody {
-    let rules = CompressRules {
-        codings: policy.codings.iter().map(|(coding, _)| *coding).collect(),
-        at_least: policy.at_least,
-        with_cookies: policy.cookies,
-    };
-    let length = match body.framing() {
-        Framing::Length(length) => Some(length),
-        Framing::None => {
-            answer.named("content-length").and_then(|length| std::str::from_utf8(length).ok()?.parse().ok())
+impl<B: BodySource> CompressedBody<B> {
+    /// That of this one. `flushes_each`: each piece goes out at once, whatever that costs in length.
+    #[must_use]
+    pub fn new(plain: B, coder: Coder, flushes_each: bool, buffers: &FreeList) -> CompressedBody<B> {
+        CompressedBody {
+            plain,
+            content: 0,
+            coder: Some(coder),
+            piece: None,
+            out: Vec::new(),
+            holds: false,
+            flushes_each,
+            buffers: buffers.clone(),
         }
-        Framing::Chunked | Framing::UntilClose => None,
-    };
-    let Ok(compression) = Compression::of(request, answer, length, &rules) else { return body };
-    vary(answer);
-    let Some(coding) = negotiated(request, &rules.codings) else { return body };
-    let level = policy.codings.iter().find(|(other, _)| *other == coding).map(|(_, level)| *level);
-    // Where there is no memory for it the answer goes as it is.
-    let Ok(coder) = Coder::new(coding, level.unwrap_or(coding.usual_level())) else { return body };
-    recode(answer, coding);
-    answer.remove(|name| name.eq_ignore_ascii_case(b"transfer-encoding"));
-    if body.framing() == Framing::None {
-        // The answer to HEAD: it says what the one to GET would say.
-        return body;
     }
-    AnswerBody::Compressed(Box::new(CompressedBody {
-        plain: body,
-        coder: Some(coder),
-        piece: None,
-        out: Vec::new(),
-        holds: false,
-        flushes_each: compression.flushes_each,
-        buffers: buffers.clone(),
-    }))
-}
 
-impl CompressedBody {
-    /// Bytes of content that passed so far, before they were compressed.
+    /// Bytes of content that passed so far, as they go out.
     #[must_use]
     pub fn content(&self) -> u64 {
-        self.plain.content()
+        self.content
     }
 
     /// True when nothing is left.
@@ -141,6 +113,7 @@ impl CompressedBody {
         }
         let buffer = self.buffers.filled(&self.out);
         self.out.drain(..buffer.len());
+        self.content += buffer.len() as u64;
         Poll::Ready(Ok(Some(Piece::Buffer(buffer))))
     }
 }

@@ -38,7 +38,7 @@ pub struct Errand<'x, 'a, E> {
 }
 
 /// What a request that is forwarded lends from.
-pub struct Lent<'a> {
+pub struct ErrandLoan<'a> {
     secured: Option<Rc<Secured>>,
     cookie: Option<&'a Arc<Backend>>,
     own: Option<Arc<Backend>>,
@@ -47,19 +47,19 @@ pub struct Lent<'a> {
 impl<'a, E: Edge> Errand<'_, 'a, E> {
     /// What it lends from while it is forwarded.
     #[inline(always)]
-    pub fn lend(&self) -> Lent<'a> {
+    pub fn lend(&self) -> ErrandLoan<'a> {
         let Destination { target, .. } = self.destination;
         let cookie = sticky::pin(target, self.request.head);
         let owner = self.edge.owner().and_then(Cell::get);
         let own = owner.and_then(|owner| identity::pin(&self.request.ctx.pool, target, owner, cookie));
-        Lent { secured: self.edge.secured(), cookie, own }
+        ErrandLoan { secured: self.edge.secured(), cookie, own }
     }
 
     /// It, ready to be forwarded with this head. The head of its answer will be in `answer`.
     #[inline(always)]
     pub fn forwarding<'f>(
         &'f mut self,
-        lent: &'f Lent<'a>,
+        lent: &'f ErrandLoan<'a>,
         head: &'f Head,
         answer: &'f mut Head,
     ) -> Forwarding<'f, E> {
