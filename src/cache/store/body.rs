@@ -14,7 +14,7 @@ pub struct StoredBody {
 }
 
 impl StoredBody {
-    /// That of these chunks, of which all but the last have [`CHUNK`] bytes.
+    /// That of these chunks, of which all but the last have `CHUNK` bytes.
     #[must_use]
     pub fn of(chunks: Vec<Arc<[u8]>>) -> StoredBody {
         let length = chunks.iter().map(|chunk| chunk.len() as u64).sum();

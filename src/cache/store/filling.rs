@@ -33,7 +33,7 @@ pub struct Filling {
 #[derive(Debug)]
 struct State {
     dropped: u64,
-    /// All but the last one of a whole body have [`CHUNK`] bytes.
+    /// All but the last one of a whole body have `CHUNK` bytes.
     sealed: Vec<Arc<[u8]>>,
     open: Vec<u8>,
     length: u64,

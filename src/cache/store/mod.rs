@@ -8,7 +8,7 @@
 //!
 //! 1. An object is only ever replaced as a part of the whole entry of its URL, under the lock of the shard of that URL: of two who replace
 //!    at once none loses what the other has stored.
-//! 2. What is kept was listed when it was kept (see [`flight`]). A purge of a URL takes its flights off the list and its entry out of the
+//! 2. What is kept was listed when it was kept (see `flight`). A purge of a URL takes its flights off the list and its entry out of the
 //!    table under the same lock.
 //! 3. An entry is found by a hash and used only if its URL, and the key of the object, are those that are asked for, byte by byte.
 
