@@ -1,6 +1,6 @@
 //! THE PIPELINE: one request from its head to the last byte of its answer. There is no other.
 //!
-//! Reads as the list of what happens: record → route → access → cache (later) → forward → answer. Each
+//! Reads as the list of what happens: record → route → access → cache → forward → answer. Each
 //! step continues or answers. It sees heads and bodies and never a socket, so whatever protocol the client
 //! speaks, what is decided here is decided alike.
 

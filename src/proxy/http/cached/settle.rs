@@ -199,7 +199,9 @@ impl CacheAsking {
             // There is something newer, which is not stored.
             store.remove(object);
         }
-        lead.alone(&self.key, (!detail.is_about_request()).then_some(arrival.came));
+        // What a range or a condition of one client is answered with says nothing of what others would get.
+        let is_likely = !detail.is_about_request() && (self.stale.is_some() || !request.is_conditional());
+        lead.alone(&self.key, is_likely.then_some(arrival.came));
         strip(answer);
         let forwarded = Some(self.why);
         say(answer, &CacheStatus { forwarded, detail: Some(detail), ..CacheStatus::default() });
