@@ -84,6 +84,7 @@ fn every_answer_is_what_the_document_says_of_it() {
             json!({"network": "192.0.2.0/24", "for": 60, "keep": true}),
         ),
         ("GET", "/api/v1/access/blocked/entries", Value::Null),
+        ("POST", "/api/v1/cache/purge", json!({"url": "http://h.example/x?a", "soft": true})),
         ("GET", "/api/v1/overlay", Value::Null),
         ("DELETE", "/api/v1/access/blocked/entries/{network}", Value::Null),
         ("GET", "/api/v1/events?limit=50", Value::Null),
