@@ -117,7 +117,10 @@ class Process:
     def __init__(self, command, stream, **options):
         self.said = []
         options[stream] = subprocess.PIPE
-        self.process = subprocess.Popen([str(part) for part in command], text=True, errors="replace", **options)
+        # A group of its own: what a counter has started ends with it, and with it who holds the stream.
+        self.process = subprocess.Popen(
+            [str(part) for part in command], text=True, errors="replace", start_new_session=True, **options
+        )
         self.stream = getattr(self.process, stream)
         self.heard = threading.Condition()
         self.listener = threading.Thread(target=self._listen, daemon=True)
@@ -156,8 +159,10 @@ class Process:
         return self
 
     def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
         self.process.wait()
         self.listener.join()
         self.stream.close()

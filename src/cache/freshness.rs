@@ -71,7 +71,11 @@ impl Freshness {
             always_asks: said.no_cache && basis != Basis::Override,
             forbids_stale: said.must_revalidate || said.proxy_revalidate || said.s_maxage.is_some(),
             immutable: said.immutable,
-            is_unsaid: basis != Basis::Said && !says_anything(answer, said),
+            is_unsaid: match basis {
+                Basis::Said => false,
+                Basis::Override => !permits(said),
+                Basis::Ttl | Basis::Guess => !says_anything(answer, said),
+            },
         })
     }
 
@@ -189,6 +193,11 @@ fn has_pragma(answer: &Head) -> bool {
 /// Whether an answer says how long it is fresh, or at least that others may have it or that it is asked for each time.
 fn says_anything(answer: &Head, said: &AnswerDirectives) -> bool {
     said.lifetime().is_some() || said.public || said.no_cache || !said.is_targeted && has(answer, "expires")
+}
+
+/// Whether it lets others have it for a while. One whose route overrides that it is stale at once has not done so.
+fn permits(said: &AnswerDirectives) -> bool {
+    said.public || said.lifetime().is_some_and(|seconds| seconds > 0)
 }
 
 /// Statuses that may be stored though their answers say nothing (RFC 9110 §15.1), but for 206.

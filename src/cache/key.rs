@@ -52,6 +52,8 @@ pub struct KeyParts<'a> {
     pub is_https: bool,
     /// The authority that the client asked for.
     pub authority: &'a [u8],
+    /// What a trusted proxy says that it asked for; empty: nothing.
+    pub told_host: &'a [u8],
     /// Path and query, after they were normalised and before they are rewritten.
     pub path: &'a [u8],
     /// `listener/route`.
@@ -82,7 +84,10 @@ impl CacheKey {
         self.bytes.clear();
         write_url(parts.is_https, parts.authority, parts.path, &rules.query, &mut self.bytes);
         self.url = self.bytes.len();
-        for part in [parts.route, parts.target] {
+        // Backends get the host as it was written, and may answer by that.
+        let normal = self.bytes.get(1..1 + parts.authority.len());
+        let written = if normal == Some(parts.authority) { &[][..] } else { parts.authority };
+        for part in [parts.route, parts.target, written, parts.told_host] {
             self.bytes.extend_from_slice(part);
             self.bytes.push(0);
         }
@@ -229,6 +234,7 @@ mod tests {
         KeyParts {
             is_https: true,
             authority: authority.as_bytes(),
+            told_host: b"",
             path: path.as_bytes(),
             route: b"l/r",
             target: b"t",
@@ -276,12 +282,17 @@ mod tests {
     fn rfc9110_4_2_3_hosts_are_compared_in_their_normal_form() {
         let of = |authority| key(&parts(authority, "/"), &KeyRules::default());
         for same in ["A.Example", "a.example:443", "a.example.", "a.example:", "a.example.:443"] {
-            assert_eq!(of(same), of("a.example"), "{same}");
+            assert_eq!(of(same).url(), of("a.example").url(), "{same}");
+            assert_ne!(of(same), of("a.example"), "{same}: it is forwarded as it is written");
         }
         for other in ["a.example:80", "a.example.b", "[::1]:443x"] {
-            assert_ne!(of(other), of("a.example"), "{other}");
+            assert_ne!(of(other).url(), of("a.example").url(), "{other}");
         }
-        assert_eq!(of("[::1]:443"), of("[::1]"));
+        assert_eq!(of("[::1]:443").url(), of("[::1]").url());
+        let told = |host: &'static [u8]| {
+            key(&KeyParts { told_host: host, ..parts("a.example", "/") }, &KeyRules::default())
+        };
+        assert!(told(b"one") != told(b"two") && told(b"one").url() == told(b"two").url());
     }
 
     #[test]

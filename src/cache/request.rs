@@ -1,6 +1,6 @@
 //! What a request's head says to a cache, read in one pass over its lines.
 
-use crate::message::{Head, HeaderField};
+use crate::message::{Head, HeaderField, tokens};
 
 use super::directives::RequestDirectives;
 use super::fields::is;
@@ -36,6 +36,10 @@ impl<'h> CacheRequest<'h> {
         };
         if has_body || head.has(HeaderField::Upgrade) {
             return Err(WhyNot::Body);
+        }
+        // What Connection names the backend does not get: whoever is compared by it must not be answered as if it did.
+        if head.has(HeaderField::Connection) && names_lines(head) {
+            return Err(WhyNot::Connection);
         }
         let mut all = CacheRequest {
             head,
@@ -100,6 +104,13 @@ impl<'h> CacheRequest<'h> {
     }
 }
 
+/// Whether `Connection` names a line, and not only what becomes of the connection (RFC 9110 §7.6.1).
+fn names_lines(head: &Head) -> bool {
+    let known = [&b"close"[..], b"keep-alive", b"te"];
+    let is_known = |name: &[u8]| known.iter().any(|known| name.eq_ignore_ascii_case(known));
+    head.values(HeaderField::Connection).flat_map(tokens).any(|name| !name.is_empty() && !is_known(name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,6 +132,19 @@ mod tests {
         let upgrade = with("GET", &[("Upgrade", "websocket")]);
         assert_eq!(CacheRequest::read(&upgrade, false).err(), Some(WhyNot::Body));
         assert!(CacheRequest::read(&with("HEAD", &[]), false).is_ok_and(|request| request.is_head));
+    }
+
+    #[test]
+    fn rfc9110_7_6_1_a_line_that_connection_names_is_no_part_of_what_is_compared() {
+        for (value, why) in [
+            ("close", None),
+            ("Keep-Alive, TE", None),
+            ("x-api-key", Some(WhyNot::Connection)),
+            ("keep-alive, Accept-Encoding", Some(WhyNot::Connection)),
+        ] {
+            let head = with("GET", &[("Connection", value)]);
+            assert_eq!(CacheRequest::read(&head, false).err(), why, "{value}");
+        }
     }
 
     #[test]

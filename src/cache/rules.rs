@@ -52,6 +52,8 @@ pub enum WhyNot {
     Method,
     /// The request has a body, or wants another protocol.
     Body,
+    /// `Connection` of the request names a line that the backend does not get.
+    Connection,
     /// The request says `no-store`.
     RequestNoStore,
     /// The status is not final, is 206 or 304, or one that `must-understand` asks us to understand.
@@ -88,6 +90,7 @@ impl WhyNot {
             self,
             WhyNot::Method
                 | WhyNot::Body
+                | WhyNot::Connection
                 | WhyNot::RequestNoStore
                 | WhyNot::Authorization
                 | WhyNot::KnownClient
@@ -102,6 +105,7 @@ impl WhyNot {
         match self {
             WhyNot::Method => "method",
             WhyNot::Body => "body",
+            WhyNot::Connection => "connection",
             WhyNot::RequestNoStore => "request_no_store",
             WhyNot::Status => "status",
             WhyNot::NoStore => "no_store",

@@ -97,6 +97,13 @@ fn may_keep(asked: &AskedBy<'_>, answer: &Head, said: &AnswerDirectives) -> Resu
     if answer.status < 200 || matches!(answer.status, 206 | 304) {
         return Err(WhyNot::Status);
     }
+    // RFC 9110 §15.5.13, §15.5.17, §15.5.18, RFC 6585 §5: about lines of this request, which others do not send.
+    if matches!(answer.status, 412 | 416 | 417 | 431) {
+        return Err(WhyNot::Status);
+    }
+    if answer.status >= 400 && (asked.client.is_conditional() || asked.sent.has(HeaderField::Expect)) {
+        return Err(WhyNot::Precondition);
+    }
     if said.must_understand {
         // RFC 9111 §5.2.2.3: `no-store` beside it is for caches that know neither the status nor this directive.
         if !is_understood(answer.status) {

@@ -6,7 +6,7 @@
 
 use crate::message::{Head, weighted};
 
-use super::fields::{is, items, values};
+use super::fields::{is, is_token, items, values};
 
 /// For which requests an answer is: the names that its `Vary` lists and what its own request said in these fields. An answer without
 /// `Vary` is for all of them.
@@ -29,7 +29,8 @@ impl Variant {
         if names.is_empty() {
             return Some(Variant::default());
         }
-        if names.iter().any(|name| name == b"*") {
+        // What is no name may mean anything.
+        if names.iter().any(|name| name == b"*" || !name.iter().copied().all(is_token)) {
             return None;
         }
         names.sort_unstable();
@@ -193,6 +194,9 @@ mod tests {
             &[("Vary", "*, Foo")],
             &[("Vary", "Foo, *")],
             &[("Vary", "Foo"), ("vary", "*")],
+            &[("Vary", "Foo Bar")],
+            &[("Vary", "Foo; Bar")],
+            &[("Vary", "\"Foo\"")],
         ] {
             assert_eq!(Variant::of(&head(Head::answer(200), lines), &request(&[])), None, "{lines:?}");
         }

@@ -233,9 +233,8 @@ pub struct Snapshots {
 
 impl Default for Snapshots {
     fn default() -> Snapshots {
-        let CacheStoreConfig { memory, object } = CacheStoreConfig::default();
         Snapshots {
-            store: Arc::new(CacheStore::new(RandomState::new().hash_one("cache"), memory, object)),
+            store: Arc::new(CacheStore::new(RandomState::new().hash_one("cache"))),
             registry: Registry::default(),
             tickets: Arc::default(),
             passwords: Arc::default(),

@@ -84,7 +84,14 @@ pub fn cache_key(bytes: &[u8]) {
         request.push(name.as_bytes(), &value);
     }
     for query in [QueryRule::Whole, rule] {
-        let parts = KeyParts { is_https: true, authority: &value, path: &value, route: b"l/r", target: b"t" };
+        let parts = KeyParts {
+            is_https: true,
+            authority: &value,
+            told_host: b"",
+            path: &value,
+            route: b"l/r",
+            target: b"t",
+        };
         let rules = KeyRules { query, headers: vec!["X".into()] };
         let key = CacheKey::of(&parts, &request, &rules);
         assert_eq!(key.url(), url_key(true, &value, &value, &rules.query));

@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes of a chunk; the last one has fewer.
-pub(super) const CHUNK: usize = 64 * 1024;
+/// Bytes of a chunk; the last one has fewer. With its two counts it takes no more than 64 KiB: a byte above, and allocators give it half
+/// as much again.
+pub(super) const CHUNK: usize = 64 * 1024 - 64;
 
 /// A whole body.
 #[derive(Clone, Debug, Default)]

@@ -22,7 +22,7 @@ mod tests;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use quick_cache::sync::{Cache, DefaultLifecycle};
@@ -45,12 +45,15 @@ pub use purges::{PurgeKind, PurgeOf};
 const SHARDS: usize = 64;
 /// Objects of one URL; the oldest go first.
 const MOST_OF_URL: usize = 64;
-/// Shards of the table. Few, as none of them may be smaller than what the largest object needs.
-const TABLE_SHARDS: usize = 4;
+/// Most shards of the table: each has room for eight of the largest objects.
+const TABLE_SHARDS: u64 = 16;
 /// How long it is remembered that answers to a key are not stored, so that nobody waits for another's.
 const REMEMBERED: Duration = Duration::from_secs(60);
 /// Keys of which that is remembered.
 const MOST_REMEMBERED: usize = 8_192;
+
+/// What is stored, by the hash of its URL.
+type Table = Cache<u128, Arc<OfUrl>, Weights>;
 
 /// What is under way, by the hash of its URL.
 type UnderWay = HashMap<u128, Vec<Arc<Flight>>>;
@@ -59,7 +62,10 @@ type UnderWay = HashMap<u128, Vec<Arc<Flight>>>;
 #[derive(Debug)]
 pub struct CacheStore {
     secret: u64,
-    table: Cache<u128, Arc<OfUrl>, Weights>,
+    /// Made when it is first known how much it keeps.
+    table: OnceLock<Table>,
+    /// Shards that it has.
+    shards: AtomicU64,
     under_way: Box<[Mutex<UnderWay>]>,
     /// Until when answers to these keys are taken for such as are not stored.
     alone: Cache<u128, Tick>,
@@ -118,36 +124,45 @@ pub struct FlightLead {
     is_over: bool,
 }
 
+/// A table for so many bytes.
+fn table(memory: u64, shards: u64) -> Table {
+    let options = OptionsBuilder::new()
+        .estimated_items_capacity(usize::try_from(memory / 16_384).unwrap_or(1 << 20).clamp(1_024, 1 << 20))
+        .weight_capacity(memory)
+        .shards(usize::try_from(shards).unwrap_or(1))
+        .build()
+        .unwrap_or_else(|_| unreachable!("all that must be said is said"));
+    Cache::with_options(options, Weights, DefaultHashBuilder::default(), DefaultLifecycle::default())
+}
+
 impl CacheStore {
-    /// An empty one. `secret`: nobody outside of the process knows it; `memory` and `most`: see
-    /// [`CacheStoreConfig`](crate::config::model::cache::CacheStoreConfig).
+    /// One that keeps nothing until it is [told](CacheStore::resize) how much. `secret`: nobody outside of the process knows it.
     #[must_use]
-    pub fn new(secret: u64, memory: u64, most: u64) -> CacheStore {
-        let options = OptionsBuilder::new()
-            .estimated_items_capacity(
-                usize::try_from(memory / 16_384).unwrap_or(1 << 20).clamp(1_024, 1 << 20),
-            )
-            .weight_capacity(memory)
-            .shards(TABLE_SHARDS)
-            .build()
-            .unwrap_or_else(|_| unreachable!("all that must be said is said"));
-        let hasher = DefaultHashBuilder::default;
+    pub fn new(secret: u64) -> CacheStore {
         CacheStore {
             secret,
-            table: Cache::with_options(options, Weights, hasher(), DefaultLifecycle::default()),
+            table: OnceLock::new(),
+            shards: AtomicU64::new(1),
             under_way: (0..SHARDS).map(|_| Mutex::default()).collect(),
             alone: Cache::new(MOST_REMEMBERED),
             purges: Purges::default(),
-            most: AtomicU64::new(most),
+            most: AtomicU64::new(0),
         }
     }
 
-    /// Changes how much it keeps.
+    /// Says how much it keeps: see [`CacheStoreConfig`](crate::config::model::cache::CacheStoreConfig).
     pub fn resize(&self, memory: u64, most: u64) {
-        if self.table.capacity() != memory {
-            self.table.set_capacity(memory);
+        let made = self.table.get_or_init(|| {
+            let shards = (memory / most.saturating_mul(8).max(1)).clamp(1, TABLE_SHARDS);
+            self.shards.store(shards, Ordering::Relaxed);
+            table(memory, shards)
+        });
+        if made.capacity() != memory {
+            made.set_capacity(memory);
         }
-        self.most.store(most, Ordering::Relaxed);
+        // It has as many shards as it had at first: what does not fit into one is not kept, and nobody says that it is.
+        let fits = memory / self.shards.load(Ordering::Relaxed).max(1) / 2;
+        self.most.store(most.min(fits), Ordering::Relaxed);
     }
 
     /// Bytes of the largest body that is kept.
@@ -165,12 +180,12 @@ impl CacheStore {
     /// Bytes that are kept.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.table.weight()
+        self.table.get().map_or(0, Table::weight)
     }
 
     /// What is stored under a key and `fits`; of several the newest.
     pub fn find(&self, key: &CacheKey, mut fits: impl FnMut(&Object) -> bool) -> Lookup {
-        let found = self.table.get(&key.url_hash(self.secret)).filter(|of| *of.url == *key.url());
+        let found = self.stored(key.url_hash(self.secret)).filter(|of| *of.url == *key.url());
         let Some(of) = found else { return Lookup::Nothing };
         let mut is_other = false;
         for object in of.objects.iter().rev().filter(|object| object.key() == key) {
@@ -180,6 +195,11 @@ impl CacheStore {
             is_other = true;
         }
         if is_other { Lookup::OtherVariant } else { Lookup::Nothing }
+    }
+
+    /// What is stored where URLs have this hash.
+    fn stored(&self, place: u128) -> Option<Arc<OfUrl>> {
+        self.table.get()?.get(&place)
     }
 
     /// Whether an object was purged. One that is only to be stale is so from now on.
@@ -260,7 +280,7 @@ impl CacheStore {
     pub fn replace(&self, before: &Arc<Object>, object: Arc<Object>) {
         let place = object.key().url_hash(self.secret);
         let shard = self.shard(place);
-        let of = self.table.get(&place);
+        let of = self.stored(place);
         if of.is_some_and(|of| of.objects.iter().any(|other| Arc::ptr_eq(other, before))) {
             self.put(place, object);
         }
@@ -269,30 +289,38 @@ impl CacheStore {
 
     /// Under the lock of the shard.
     fn put(&self, place: u128, object: Arc<Object>) {
+        let Some(table) = self.table.get() else { return };
         let url: Box<[u8]> = object.key().url().into();
-        let before = self.table.get(&place).filter(|of| of.url == url);
+        let before = table.get(&place).filter(|of| of.url == url);
         let is_other = |other: &&Arc<Object>| {
-            other.key() != object.key() || !other.answer.variant.replaces(&object.answer.variant)
+            let is_same =
+                other.key() == object.key() && other.answer.variant.replaces(&object.answer.variant);
+            if is_same {
+                object.inherit(other);
+            }
+            !is_same
         };
         let mut objects: Vec<_> =
             before.iter().flat_map(|of| &of.objects).filter(is_other).map(Arc::clone).collect();
         objects.push(object);
         let oldest = objects.len().saturating_sub(MOST_OF_URL);
         objects.drain(..oldest);
-        self.table.insert(place, Arc::new(OfUrl { url, objects }));
+        table.insert(place, Arc::new(OfUrl { url, objects }));
     }
 
     /// Takes one object out.
     pub fn remove(&self, object: &Arc<Object>) {
         let place = object.key().url_hash(self.secret);
         let shard = self.shard(place);
-        if let Some(of) = self.table.get(&place) {
+        if let Some(table) = self.table.get()
+            && let Some(of) = table.get(&place)
+        {
             let left: Vec<_> =
                 of.objects.iter().filter(|other| !Arc::ptr_eq(other, object)).map(Arc::clone).collect();
             if left.is_empty() {
-                self.table.remove(&place);
+                table.remove(&place);
             } else {
-                self.table.insert(place, Arc::new(OfUrl { url: of.url.clone(), objects: left }));
+                table.insert(place, Arc::new(OfUrl { url: of.url.clone(), objects: left }));
             }
         }
         drop(shard);
@@ -305,8 +333,8 @@ impl CacheStore {
         let mut shard = self.shard(place);
         shard.remove(&place);
         let of = match kind {
-            PurgeKind::Hard => self.table.remove(&place).map(|(_, of)| of),
-            PurgeKind::Soft => self.table.get(&place),
+            PurgeKind::Hard => self.table.get().and_then(|table| table.remove(&place)).map(|(_, of)| of),
+            PurgeKind::Soft => self.stored(place),
         };
         let Some(of) = of else { return 0 };
         if kind == PurgeKind::Soft {
@@ -322,7 +350,7 @@ impl CacheStore {
         self.purges.note(of, kind);
         if is_all {
             // Its memory is wanted back.
-            self.table.clear();
+            self.table.get().into_iter().for_each(Table::clear);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::cache::freshness::Freshness;
 use crate::cache::key::CacheKey;
@@ -13,6 +14,9 @@ use super::filling::Filling;
 
 /// Bytes that an object takes beside its head, its body and its key: itself, its place in the table, and what the allocator keeps.
 const OVERHEAD: u64 = 512;
+
+/// How long nobody asks again in the background for what a backend has failed to say.
+const REST: Duration = Duration::from_secs(1);
 
 /// A stored answer, whole or still coming.
 #[derive(Debug)]
@@ -29,6 +33,8 @@ pub struct Object {
     checked: AtomicU64,
     /// When a client last had it asked for again though it was fresh.
     reloaded: AtomicU64,
+    /// Until when it is not asked for again in the background, because that has just failed.
+    rests: AtomicU64,
 }
 
 /// The body of an object.
@@ -45,7 +51,16 @@ impl Object {
     #[must_use]
     pub fn new(key: CacheKey, answer: Arc<Storable>, body: ObjectBody, purges: u64) -> Object {
         let (spoilt, checked) = (AtomicBool::new(false), AtomicU64::new(purges));
-        Object { key, answer, body, purges, spoilt, checked, reloaded: AtomicU64::new(0) }
+        Object {
+            key,
+            answer,
+            body,
+            purges,
+            spoilt,
+            checked,
+            reloaded: AtomicU64::new(0),
+            rests: AtomicU64::new(0),
+        }
     }
 
     /// Its key.
@@ -91,6 +106,22 @@ impl Object {
         let before = self.reloaded.load(Ordering::Relaxed);
         let is_due = before == 0 || now.0.saturating_sub(before) >= interval;
         is_due && self.reloaded.compare_exchange(before, now.0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Whether it may be asked for again in the background.
+    #[must_use]
+    pub fn is_rested(&self, now: Tick) -> bool {
+        now.0 >= self.rests.load(Ordering::Relaxed)
+    }
+
+    /// The backend has failed when it was asked for this: it has a second before it is asked again with nobody waiting for it.
+    pub fn rest(&self, now: Tick) {
+        self.rests.store(now.after(REST).0, Ordering::Relaxed);
+    }
+
+    /// Takes the place of `before`: when that was last asked for again counts on.
+    pub(super) fn inherit(&self, before: &Object) {
+        self.reloaded.fetch_max(before.reloaded.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// Bytes of memory that it takes.

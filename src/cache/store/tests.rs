@@ -11,13 +11,25 @@ use crate::cache::{Arrival, AskedBy, CacheRequest, CacheRules, KeyParts, KeyRule
 use crate::message::Head;
 
 fn key(path: &str) -> CacheKey {
-    let parts =
-        KeyParts { is_https: false, authority: b"a", path: path.as_bytes(), route: b"l/r", target: b"t" };
+    let parts = KeyParts {
+        is_https: false,
+        authority: b"a",
+        told_host: b"",
+        path: path.as_bytes(),
+        route: b"l/r",
+        target: b"t",
+    };
     CacheKey::of(&parts, &Head::request("GET", path, "a"), &KeyRules::default())
 }
 
+fn sized(memory: u64, most: u64) -> Arc<CacheStore> {
+    let store = CacheStore::new(7);
+    store.resize(memory, most);
+    Arc::new(store)
+}
+
 fn store() -> Arc<CacheStore> {
-    Arc::new(CacheStore::new(7, 1 << 24, 1 << 20))
+    sized(1 << 24, 1 << 20)
 }
 
 /// An object for everybody; `version` is its body.
@@ -266,7 +278,7 @@ fn answers_that_are_for_one_alone_are_remembered() {
 
 #[test]
 fn what_is_kept_is_bounded() {
-    let store = Arc::new(CacheStore::new(7, 1 << 20, 1 << 20));
+    let store = sized(1 << 20, 1 << 16);
     for number in 0..5_000 {
         let path = format!("/{number}");
         let Entrance::Lead(lead) = store.enter(&key(&path), |_| true, Tick(3)) else { panic!("{path}") };
@@ -276,6 +288,45 @@ fn what_is_kept_is_bounded() {
     assert!(store.bytes() > 1 << 19, "{}", store.bytes());
     store.resize(1 << 19, 1 << 16);
     assert!(store.bytes() <= 1 << 19 && store.most() == 1 << 16);
+    store.resize(1 << 17, 1 << 16);
+    assert_eq!(store.most(), 1 << 15, "what does not fit into one of two shards is not said to be stored");
+}
+
+#[test]
+fn what_is_almost_as_large_as_may_be_stays_in_a_small_store() {
+    let store = sized(8 << 20, 1 << 20);
+    for number in 0..7 {
+        let path = format!("/{number}");
+        let body = ObjectBody::Whole(StoredBody::whole(&vec![0; 1 << 20]));
+        let answer = Arc::clone(&object(&path, number, 0).answer);
+        store.solo(&key(&path)).keep(Arc::new(Object::new(key(&path), answer, body, 0)));
+    }
+    let stored =
+        |number: &u64| matches!(store.find(&key(&format!("/{number}")), |_| true), Lookup::Object(_));
+    assert_eq!((0..7).filter(stored).count(), 7);
+}
+
+#[test]
+fn what_is_stored_anew_was_asked_for_again_when_the_one_before_was() {
+    let store = store();
+    let put = || store.solo(&key("/")).keep(object("/", 1, 0));
+    let reload = |now| match store.find(&key("/"), |_| true) {
+        Lookup::Object(object) => object.may_be_reloaded(10, Tick(now)),
+        other => panic!("{other:?}"),
+    };
+    put();
+    assert!(reload(1_000_000_000));
+    put();
+    assert!(!reload(1_050_000_000), "it was a twentieth of a second ago");
+    assert!(reload(1_100_000_000));
+}
+
+#[test]
+fn what_has_failed_in_the_background_has_a_rest() {
+    let object = object("/", 1, 0);
+    assert!(object.is_rested(Tick(0)));
+    object.rest(Tick(5));
+    assert!(!object.is_rested(Tick(1_000_000_004)) && object.is_rested(Tick(1_000_000_005)));
 }
 
 #[test]

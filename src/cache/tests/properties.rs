@@ -138,7 +138,7 @@ proptest! {
     fn keys_tell_parts_apart(one in parts(), other in parts()) {
         let key = |(authority, path, route, target): &(String, String, String, String)| {
             let parts = KeyParts {
-                is_https: false, authority: authority.as_bytes(), path: path.as_bytes(), route: route.as_bytes(), target: target.as_bytes(),
+                is_https: false, told_host: b"", authority: authority.as_bytes(), path: path.as_bytes(), route: route.as_bytes(), target: target.as_bytes(),
             };
             CacheKey::of(&parts, &get(&[]), &KeyRules::default())
         };

@@ -117,7 +117,16 @@ fn a_request_with_a_cookie_gets_no_answer_that_said_nothing() {
     assert_eq!(may_use(&unsaid, &request, true, CAME), Use::Fresh);
     assert_eq!(may_use(&said, &request, false, CAME), Use::Fresh);
     let all = CacheRules { ttl_override: Some(Duration::from_secs(10)), ..rules() };
-    let overridden = |lines| stored(&ok(lines), &all).expect("stored").freshness;
+    let overridden = |lines: &[(&str, &str)]| stored(&ok(lines), &all).expect("stored").freshness;
     assert_eq!(may_use(&overridden(&[]), &request, false, CAME), Use::Past(WhyNot::Cookie));
-    assert_eq!(may_use(&overridden(&[("Expires", "0")]), &request, false, CAME), Use::Fresh);
+    let may_be = [("Cache-Control", "max-age=1")];
+    assert_eq!(may_use(&overridden(&may_be), &request, false, CAME), Use::Fresh);
+    // One that is stale at once was not meant for others.
+    for stale in [("Expires", "0"), ("Cache-Control", "max-age=0"), ("Cache-Control", "no-cache")] {
+        assert_eq!(
+            may_use(&overridden(&[stale]), &request, false, CAME),
+            Use::Past(WhyNot::Cookie),
+            "{stale:?}"
+        );
+    }
 }

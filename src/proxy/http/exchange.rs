@@ -27,7 +27,7 @@ use super::edge::{Edge, Unsent};
 use super::forward::errand::Errand;
 use super::forward::forward;
 use super::gate::blocked::is_kept_out;
-use super::incoming::says_https;
+use super::incoming::{says_https, told_host};
 use super::reply::Reply;
 use super::request_body::RequestBody;
 use super::routing::answers::refuse;
@@ -189,6 +189,7 @@ fn cacheable<'x, 'a, E: Edge>(errand: &Errand<'x, 'a, E>, cache: &'x RouteCache)
         way: errand.way,
         destination: errand.destination,
         is_https: secured.is_some() || errand.sender.trusted && says_https(errand.request.head),
+        told_host: if errand.sender.trusted { told_host(errand.request.head) } else { b"" },
         known: if is_known { KnownClient::Yes } else { KnownClient::No },
         has_body: !matches!(errand.body, RequestBody::Empty),
     }

@@ -112,13 +112,25 @@ fn real_ip(listener: &Listener, head: &Head, sender: &Sender) -> Option<IpAddr> 
 #[cold]
 #[must_use]
 pub fn says_https(head: &Head) -> bool {
-    let told = head.named("x-forwarded-proto").map(|proto| proto.eq_ignore_ascii_case(b"https"));
-    told.or_else(|| {
-        let lists = head.value(HeaderField::Forwarded)?;
-        let mut parts = lists.split(|byte| matches!(byte, b';' | b',')).map(<[u8]>::trim_ascii);
-        parts.find_map(|part| Some(part.strip_prefix(b"proto=")?.eq_ignore_ascii_case(b"https")))
+    let told = head.named("x-forwarded-proto").or_else(|| forwarded(head, b"proto"));
+    told.is_some_and(|proto| proto.eq_ignore_ascii_case(b"https"))
+}
+
+/// The host that a trusted proxy says that its client asked for; empty: it does not say.
+#[cold]
+#[must_use]
+pub fn told_host(head: &Head) -> &[u8] {
+    head.named("x-forwarded-host").or_else(|| forwarded(head, b"host")).unwrap_or_default()
+}
+
+/// The first parameter of this name in `Forwarded` (RFC 7239 §4).
+fn forwarded<'h>(head: &'h Head, name: &[u8]) -> Option<&'h [u8]> {
+    let value = head.value(HeaderField::Forwarded)?;
+    let mut pairs = value.split(|byte| matches!(byte, b';' | b',')).map(<[u8]>::trim_ascii);
+    pairs.find_map(|pair| {
+        let (other, value) = pair.split_at(memchr::memchr(b'=', pair)?);
+        other.eq_ignore_ascii_case(name).then(|| value[1..].trim_ascii())
     })
-    .unwrap_or(false)
 }
 
 /// The protocol that the client asks to switch to, if it is one that we pass on. HTTP/1.0 can't ask (RFC 9110
@@ -149,6 +161,19 @@ fn request_number(text: &[u8]) -> Option<u128> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_proxy_tells_scheme_and_host_in_either_way() {
+        let told = |lines: &[(&str, &str)]| {
+            let mut head = Head::request("GET", "/", "a");
+            lines.iter().for_each(|(name, value)| head.push(name.as_bytes(), value.as_bytes()));
+            (says_https(&head), String::from_utf8_lossy(told_host(&head)).into_owned())
+        };
+        assert_eq!(told(&[]), (false, String::new()));
+        assert_eq!(told(&[("X-Forwarded-Proto", "HTTPS"), ("X-Forwarded-Host", "b")]), (true, "b".into()));
+        assert_eq!(told(&[("Forwarded", "for=1.2.3.4; Proto=https;host=b, for=x")]), (true, "b".into()));
+        assert_eq!(told(&[("Forwarded", "for=_x;proto")]), (false, String::new()));
+    }
 
     #[test]
     fn a_request_id_is_a_number_with_or_without_dashes() {

@@ -1,11 +1,13 @@
-//! CacheAsking again for what was just sent stale (RFC 5861 §3): by one at a time, for whom no client waits.
+//! Asking again for what was just sent stale (RFC 5861 §3): by one at a time, for whom no client waits.
 
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::cache::store::{Entrance, Filling, FlightLead, Object, ObjectBody};
-use crate::cache::{Arrival, AskedBy, CacheKey, CacheRequest, KnownClient, conditions, freshen, may_store};
+use crate::cache::{
+    Arrival, AskedBy, CacheKey, CacheRequest, KnownClient, conditions, freshen, is_backend_error, may_store,
+};
 use crate::config::model::Forwarded;
 use crate::message::{Cause, Framing, Head, Record};
 use crate::net::now;
@@ -49,6 +51,9 @@ struct Background {
 pub(super) fn ask_again(cacheable: &Cacheable<'_, '_>, key: &CacheKey, object: &Arc<Object>) {
     let request = cacheable.request;
     let ctx = request.ctx;
+    if !object.is_rested(now()) {
+        return;
+    }
     // Only what is in force is asked: under another config the next one does it.
     let here =
         ctx.here(request.listener.id).filter(|here| std::ptr::eq(&raw const ***here, request.listener));
@@ -132,7 +137,7 @@ async fn run(background: Background) {
         about: About {
             kind,
             client: peer,
-            trusted: false,
+            trusted: peer.is_some_and(|peer| here.trusts(peer)),
             real_ip: None,
             scheme: if is_https { "https" } else { "http" },
             certificate: &[],
@@ -148,7 +153,10 @@ async fn run(background: Background) {
     let call: Box<Call> = match outcome {
         Ok(call) => call,
         // What is stored stays as it is.
-        Err(cause) => return lead.fail(cause),
+        Err(cause) => {
+            stale.rest(now());
+            return lead.fail(cause);
+        }
     };
     let came = now();
     let arrival = Arrival { asked, came, date: Cacheable::date(came) };
@@ -170,6 +178,11 @@ async fn run(background: Background) {
             }
         }
         return;
+    }
+    if is_backend_error(answer.status) {
+        stale.rest(came);
+        call.discard(came);
+        return lead.fail(Cause::ErrorStatus);
     }
     let too_large = matches!(call.framing(), Framing::Length(length) if length > ctx.store.most());
     let judged = if too_large || answer.status == 101 || varies_by_ours(&answer) {

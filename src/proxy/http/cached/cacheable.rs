@@ -25,6 +25,8 @@ pub struct Cacheable<'x, 'a> {
     pub destination: &'a Destination,
     /// It came with TLS, or a trusted proxy says so.
     pub is_https: bool,
+    /// The host that its client asked for, as a trusted proxy says; empty: none says so.
+    pub told_host: &'a [u8],
     /// Whether evenkeel knows who asks.
     pub known: KnownClient,
     /// Its framing announces a body.
@@ -49,6 +51,7 @@ impl<'x, 'a> Cacheable<'x, 'a> {
         let parts = KeyParts {
             is_https: self.is_https,
             authority: self.head().authority(),
+            told_host: self.told_host,
             path,
             route: self.cache.name.as_bytes(),
             target: self.destination.target.name.as_bytes(),

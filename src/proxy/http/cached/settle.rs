@@ -23,8 +23,8 @@ use super::serve::{say, serve};
 /// Bodies up to this size that came with their head are stored at once.
 const AT_ONCE: usize = 64 * 1024;
 
-/// Header lines of requests that we write ourselves, differently for each client: what varies by them is for one alone.
-const OURS: [&str; 7] = [
+/// Lines of requests that backends get otherwise than clients send them, or not at all: what varies by them is for one alone.
+const OURS: &[&str] = &[
     "x-forwarded-for",
     "x-real-ip",
     "forwarded",
@@ -32,6 +32,13 @@ const OURS: [&str; 7] = [
     "client-cert",
     "client-cert-chain",
     "retry-attempt",
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "proxy-authorization",
+    "te",
+    "upgrade",
+    "http2-settings",
 ];
 
 /// Whether an answer varies by what we write ourselves.
