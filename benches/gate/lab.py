@@ -44,8 +44,12 @@ SCENARIOS = [
     Scenario("limited", routes=100, limited=True),
     Scenario("tls-routes", tls=True, routes=100),
     Scenario("guarded", tls=True, routes=100, guarded=True),
-    Scenario("past", routes=10, cache="{ttl: off}"),
-    Scenario("hit", routes=10, cache="{ttl_override: 1h}", backend=["--cacheable"]),
+    # `hit` against `keep-alive`; the others against `routes`. `unmatched`: every route but the one that is asked for has a cache;
+    # `past`: that one has it too, and its answers are stored for nobody.
+    Scenario("unmatched", routes=100, cache="{ttl: off}"),
+    Scenario("past", routes=100, cache="{ttl: off}"),
+    Scenario("hit", cache="{ttl_override: 1h}", backend=["--cacheable"]),
+    Scenario("hit-routes", routes=100, cache="{ttl_override: 1h}", backend=["--cacheable"]),
     Scenario("64k", client=["--body", "65536"], backend=["--body", "65536"]),
 ]
 
@@ -82,6 +86,15 @@ ROUTED = CONFIG.replace("    protocol: {protocol}\n    listener: 127.0.0.1:0\n",
 {routes}
 """
 
+# One route for all.
+CACHED = CONFIG.replace("    protocol: {protocol}\n    listener: 127.0.0.1:0\n", "").replace("    {tls}\n", "") + """\
+listeners:
+  front:
+    bind: 127.0.0.1:0
+    protocol: {protocol}
+    routes: [{{target: measured, cache: {cache}}}]
+"""
+
 TLS = "tls: {cert_file: cert.pem, cert_key: key.pem}"
 # Clients may show a certificate, and rig does not.
 TLS_ASKING = "tls: {cert_file: cert.pem, cert_key: key.pem, client_ca: cert.pem, client_auth: optional}"
@@ -106,9 +119,12 @@ def routes(scenario):
     robots = [', client_cert: {subject: "*CN=robot*"}'] if scenario.guarded else []
     cache = f", cache: {scenario.cache}" if scenario.cache else ""
     conditions = [*robots, ""]
-    return "\n".join(
+    lines = [
         route.format(host, path, condition, limit + lists + cache) for host in hosts for path in paths for condition in conditions
-    )
+    ]
+    if scenario.name == "unmatched":
+        lines[-1] = lines[-1].replace(cache, "")
+    return "\n".join(lines)
 
 
 class Process:
@@ -185,10 +201,10 @@ class Lab:
             config = self.folder / f"{scenario.name}.yaml"
             tls = (TLS_ASKING if scenario.routes else TLS) if scenario.tls else ""
             protocol = "https" if scenario.tls else "http"
-            text = ROUTED if scenario.routes else CONFIG
+            text = ROUTED if scenario.routes else CACHED if scenario.cache else CONFIG
             config.write_text(
                 text.format(
-                    folder=self.folder, protocol=protocol, tls=tls, port=port,
+                    folder=self.folder, protocol=protocol, tls=tls, port=port, cache=scenario.cache,
                     routes=routes(scenario), limits=LIMITS if scenario.limited else "",
                     lists=LISTS if scenario.guarded else "", access="access: [crawlers]" if scenario.guarded else "",
                 )

@@ -4,6 +4,8 @@
 //! route names. It has no method: HEAD is answered from what GET has stored. It is bytes in which no part can be taken for another one,
 //! because no part has a zero byte.
 //!
+//! Requests of one connection mostly ask the same host: [`KeyWriter`] remembers its normal form from one to the next.
+//!
 //! Found is it by a hash of 128 bits, and *compared* are the bytes: a hash that can be computed in a few nanoseconds is none that
 //! nobody can make two keys for, whatever secret it has been given, and a wrong answer is worse than the comparison of a hundred bytes.
 //! The secret is there so that nobody can make many keys for one place of a table.
@@ -62,7 +64,7 @@ pub struct KeyParts<'a> {
     pub target: &'a [u8],
 }
 
-/// A key. Its memory is used again by [`CacheKey::fill`].
+/// A key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CacheKey {
     bytes: Vec<u8>,
@@ -74,31 +76,9 @@ impl CacheKey {
     /// The key of a request.
     #[must_use]
     pub fn of(parts: &KeyParts<'_>, request: &Head, rules: &KeyRules) -> CacheKey {
-        let mut key = CacheKey::default();
-        key.fill(parts, request, rules);
-        key
-    }
-
-    /// The same in memory that there is already.
-    pub fn fill(&mut self, parts: &KeyParts<'_>, request: &Head, rules: &KeyRules) {
-        self.bytes.clear();
-        write_url(parts.is_https, parts.authority, parts.path, &rules.query, &mut self.bytes);
-        self.url = self.bytes.len();
-        // Backends get the host as it was written, and may answer by that.
-        let normal = self.bytes.get(1..1 + parts.authority.len());
-        let written = if normal == Some(parts.authority) { &[][..] } else { parts.authority };
-        for part in [parts.route, parts.target, written, parts.told_host] {
-            self.bytes.extend_from_slice(part);
-            self.bytes.push(0);
-        }
-        for name in &rules.headers {
-            for value in values(request, name) {
-                // In front of each line, so that none is told from one that is empty.
-                self.bytes.push(1);
-                self.bytes.extend_from_slice(value);
-            }
-            self.bytes.push(0);
-        }
+        let mut writer = KeyWriter::default();
+        writer.write(parts, request, rules);
+        writer.key
     }
 
     /// All of it: what two keys are compared by.
@@ -132,6 +112,51 @@ impl CacheKey {
     }
 }
 
+/// Writes one key after the other into the same memory.
+#[derive(Clone, Debug, Default)]
+pub struct KeyWriter {
+    key: CacheKey,
+    /// Of the key, up to the path.
+    host: usize,
+    /// The authority that is there in its normal form, as it was written, and whether with TLS.
+    authority: Vec<u8>,
+    is_https: bool,
+}
+
+impl KeyWriter {
+    /// The key of a request.
+    pub fn write(&mut self, parts: &KeyParts<'_>, request: &Head, rules: &KeyRules) -> &CacheKey {
+        let CacheKey { bytes, url } = &mut self.key;
+        if self.host == 0 || self.is_https != parts.is_https || self.authority != parts.authority {
+            bytes.clear();
+            write_host(parts.is_https, parts.authority, bytes);
+            self.host = bytes.len();
+            self.authority.clear();
+            self.authority.extend_from_slice(parts.authority);
+            self.is_https = parts.is_https;
+        }
+        bytes.truncate(self.host);
+        write_path(parts.path, &rules.query, bytes);
+        *url = bytes.len();
+        // Backends get the host as it was written, and may answer by that.
+        let is_normal = bytes.get(1..self.host - 1) == Some(parts.authority);
+        let written = if is_normal { &[][..] } else { parts.authority };
+        for part in [parts.route, parts.target, written, parts.told_host] {
+            bytes.extend_from_slice(part);
+            bytes.push(0);
+        }
+        for name in &rules.headers {
+            for value in values(request, name) {
+                // In front of each line, so that none is told from one that is empty.
+                bytes.push(1);
+                bytes.extend_from_slice(value);
+            }
+            bytes.push(0);
+        }
+        &self.key
+    }
+}
+
 /// The part of a key that is the URL, as a route with this rule has it: for a purge, and for what an answer [invalidates](super::invalidated).
 #[must_use]
 pub fn url_key(is_https: bool, authority: &[u8], path: &[u8], query: &QueryRule) -> Vec<u8> {
@@ -143,17 +168,24 @@ pub fn url_key(is_https: bool, authority: &[u8], path: &[u8], query: &QueryRule)
 /// What such parts of keys begin with whose path begins so.
 #[must_use]
 pub fn url_prefix(is_https: bool, authority: &[u8], path: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![if is_https { b's' } else { b'p' }];
-    write_authority(is_https, authority, &mut bytes);
-    bytes.push(0);
+    let mut bytes = Vec::new();
+    write_host(is_https, authority, &mut bytes);
     bytes.extend_from_slice(path);
     bytes
 }
 
 fn write_url(is_https: bool, authority: &[u8], path: &[u8], rule: &QueryRule, out: &mut Vec<u8>) {
+    write_host(is_https, authority, out);
+    write_path(path, rule, out);
+}
+
+fn write_host(is_https: bool, authority: &[u8], out: &mut Vec<u8>) {
     out.push(if is_https { b's' } else { b'p' });
     write_authority(is_https, authority, out);
     out.push(0);
+}
+
+fn write_path(path: &[u8], rule: &QueryRule, out: &mut Vec<u8>) {
     let question = memchr::memchr(b'?', path).unwrap_or(path.len());
     out.extend_from_slice(&path[..question]);
     match path.get(question + 1..) {
@@ -340,15 +372,19 @@ mod tests {
         assert!(all.iter().all(|key| key.url() == url_key(true, b"A", b"/", &QueryRule::Whole)));
     }
 
-    #[test]
-    fn memory_is_used_again() {
-        let mut key = key(&parts("a.example", "/long/path"), &KeyRules::default());
-        let fresh = self::key(&parts("b", "/"), &KeyRules::default());
-        key.fill(&parts("b", "/"), &Head::request("GET", "/", "x"), &KeyRules::default());
-        assert_eq!(key, fresh);
-    }
-
     proptest! {
+        /// What a writer has written before is seen in nothing that it writes.
+        #[test]
+        fn a_writer_forgets(all in prop::collection::vec(("[aA]?[.]?(:443|:80)?", "/[a?]{0,3}", any::<bool>()), 1..8)) {
+            let mut writer = KeyWriter::default();
+            let rules = named(&["a"]);
+            for (authority, path, is_https) in &all {
+                let parts = KeyParts { is_https: *is_https, ..parts(authority, path) };
+                let request = Head::request("GET", "/", "x");
+                prop_assert_eq!(writer.write(&parts, &request, &rules), &CacheKey::of(&parts, &request, &rules));
+            }
+        }
+
         /// Selecting twice is selecting once, and nothing of the rest is left.
         #[test]
         fn a_selected_query_is_its_own_selection(query in "[abq%61&=+]{0,24}") {

@@ -4,7 +4,7 @@
 //!
 //! 1. [`CacheRequest::read`] says whether it has to do with the cache at all. If not it goes past; if then its answer
 //!    [`invalidates`], what is stored under its URL goes, and under those that [`invalidated`] names, of all routes ([`url_key`]).
-//! 2. [`CacheKey::fill`] makes its key, [`CacheKey::hash`] finds what is stored. Of the stored answers whose key has the same *bytes* and
+//! 2. [`KeyWriter::write`] makes its key, [`CacheKey::hash`] finds what is stored. Of the stored answers whose key has the same *bytes* and
 //!    whose [`Variant::fits`] the request as it would be sent, the one that came last counts. None: a miss, or 504 where the client says
 //!    `only-if-cached`.
 //! 3. [`may_use`] says what is done with it. Where it is sent, [`answer_of`] says what of it: all of it, a part ([`partial`]), or that the
@@ -46,7 +46,7 @@ pub use date::{HttpSeconds, http_date};
 pub use directives::{AnswerDirectives, MOST_SECONDS, RequestDirectives};
 pub use freshness::{Basis, Freshness};
 pub use invalidation::{invalidated, invalidates};
-pub use key::{CacheKey, KeyParts, KeyRules, QueryRule, url_key, url_prefix, write_query};
+pub use key::{CacheKey, KeyParts, KeyRules, KeyWriter, QueryRule, url_key, url_prefix, write_query};
 pub use preconditions::{Served, answer_of, not_modified, partial, unsatisfiable};
 pub use range::{ByteRange, byte_range};
 pub use request::CacheRequest;

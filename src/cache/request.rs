@@ -1,9 +1,9 @@
-//! What a request's head says to a cache, read in one pass over its lines.
+//! What a request's head says to a cache.
 
 use crate::message::{Head, HeaderField, tokens};
 
 use super::directives::RequestDirectives;
-use super::fields::is;
+use super::fields::items;
 use super::rules::WhyNot;
 
 /// What a request says to a cache. Made once per request, before anything of it is changed.
@@ -41,43 +41,26 @@ impl<'h> CacheRequest<'h> {
         if head.has(HeaderField::Connection) && names_lines(head) {
             return Err(WhyNot::Connection);
         }
-        let mut all = CacheRequest {
+        let mut directives = RequestDirectives::default();
+        if head.has(HeaderField::CacheControl) {
+            head.values(HeaderField::CacheControl).for_each(|value| directives.take_line(value));
+        } else if head.has(HeaderField::Pragma) {
+            // RFC 9111 §5.4: only where there is no Cache-Control.
+            let mut items = head.values(HeaderField::Pragma).flat_map(items);
+            directives.no_cache = items.any(|item| item.eq_ignore_ascii_case(b"no-cache"));
+        }
+        Ok(CacheRequest {
             head,
-            directives: RequestDirectives::default(),
+            directives,
             is_head,
             has_authorization: head.has(HeaderField::Authorization),
-            has_cookie: false,
-            has_range: false,
-            has_if_range: false,
-            has_none_match: false,
-            has_modified_since: false,
-            has_origin_condition: false,
-        };
-        let (mut pragma, mut control) = (false, false);
-        for line in head.lines().iter().filter(|line| line.field == HeaderField::Other) {
-            let name = head.at(line.name());
-            match name.len() {
-                5 => all.has_range |= is(name, "range"),
-                6 if is(name, "cookie") => all.has_cookie = true,
-                6 if is(name, "pragma") => {
-                    let mut items = super::fields::items(head.at(line.value()));
-                    pragma |= items.any(|item| item.eq_ignore_ascii_case(b"no-cache"));
-                }
-                8 if is(name, "if-range") => all.has_if_range = true,
-                8 => all.has_origin_condition |= is(name, "if-match"),
-                13 if is(name, "cache-control") => {
-                    control = true;
-                    all.directives.take_line(head.at(line.value()));
-                }
-                13 => all.has_none_match |= is(name, "if-none-match"),
-                17 => all.has_modified_since |= is(name, "if-modified-since"),
-                19 => all.has_origin_condition |= is(name, "if-unmodified-since"),
-                _ => {}
-            }
-        }
-        // RFC 9111 §5.4: only where there is no Cache-Control.
-        all.directives.no_cache |= pragma && !control;
-        Ok(all)
+            has_cookie: head.has(HeaderField::Cookie),
+            has_range: head.has(HeaderField::Range),
+            has_if_range: head.has(HeaderField::IfRange),
+            has_none_match: head.has(HeaderField::IfNoneMatch),
+            has_modified_since: head.has(HeaderField::IfModifiedSince),
+            has_origin_condition: head.has(HeaderField::IfMatch) || head.has(HeaderField::IfUnmodifiedSince),
+        })
     }
 
     /// The same request with no wish about how old an answer may be: for a client that has asked past the cache too often. That it

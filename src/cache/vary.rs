@@ -45,6 +45,13 @@ impl Variant {
         Some(Variant { names: list.into(), values: values.into() })
     }
 
+    /// Whether it is for all requests.
+    #[must_use]
+    #[inline]
+    pub fn is_for_all(&self) -> bool {
+        self.names.is_empty()
+    }
+
     /// Whether a request, as it would be sent to the backend, is one of those. `scratch` is overwritten.
     #[must_use]
     pub fn fits(&self, sent: &Head, scratch: &mut Vec<u8>) -> bool {

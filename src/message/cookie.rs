@@ -23,11 +23,9 @@ pub fn cookies<'a>(head: &'a Head, name: &str) -> Vec<&'a [u8]> {
 }
 
 fn first<'a>(head: &'a Head, name: &str, most: usize) -> Vec<&'a [u8]> {
-    let lines = head.lines().iter().filter(|line| line.field == HeaderField::Other);
-    let cookies = lines.map(|line| head.pair(line)).filter(|(name, _)| name.eq_ignore_ascii_case(b"cookie"));
     // Pairs are many and may be as short as a byte: only what reads like the name is looked at.
     let (finder, mut found) = (memmem::Finder::new(name), Vec::new());
-    for (_, line) in cookies {
+    for line in head.values(HeaderField::Cookie) {
         let pairs = finder.find_iter(line);
         let values = pairs.filter_map(|at| value(&line[..at], &line[at + name.len()..]));
         found.extend(values.take(most - found.len()));

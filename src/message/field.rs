@@ -88,6 +88,24 @@ fields! {
     XRequestId = "x-request-id";
     /// Which retry of a proxy's a request is; 0 or absent: none.
     RetryAttempt = "retry-attempt";
+    /// RFC 6265 §5.4.
+    Cookie = "cookie";
+    /// RFC 9111 §5.2.
+    CacheControl = "cache-control";
+    /// RFC 9111 §5.4.
+    Pragma = "pragma";
+    /// RFC 9110 §14.2.
+    Range = "range";
+    /// RFC 9110 §13.1.1.
+    IfMatch = "if-match";
+    /// RFC 9110 §13.1.2.
+    IfNoneMatch = "if-none-match";
+    /// RFC 9110 §13.1.3.
+    IfModifiedSince = "if-modified-since";
+    /// RFC 9110 §13.1.4.
+    IfUnmodifiedSince = "if-unmodified-since";
+    /// RFC 9110 §13.1.5.
+    IfRange = "if-range";
 }
 
 /// The longest name we know.

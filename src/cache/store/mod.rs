@@ -21,12 +21,13 @@ mod purges;
 mod tests;
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
+use quick_cache::{OptionsBuilder, Weighter};
 
 use crate::message::Cause;
 use crate::tick::Tick;
@@ -53,10 +54,30 @@ const REMEMBERED: Duration = Duration::from_secs(60);
 const MOST_REMEMBERED: usize = 8_192;
 
 /// What is stored, by the hash of its URL.
-type Table = Cache<u128, Arc<OfUrl>, Weights>;
+type Table = Cache<u128, Arc<OfUrl>, Weights, Hashed>;
+
+/// What is a hash already is not hashed once more.
+type Hashed = BuildHasherDefault<AsItIs>;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |hash, byte| hash.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u128(&mut self, hash: u128) {
+        self.0 = hash as u64;
+    }
+}
 
 /// What is under way, by the hash of its URL.
-type UnderWay = HashMap<u128, Vec<Arc<Flight>>>;
+type UnderWay = HashMap<u128, Vec<Arc<Flight>>, Hashed>;
 
 /// All that is stored, and what is under way.
 #[derive(Debug)]
@@ -132,7 +153,7 @@ fn table(memory: u64, shards: u64) -> Table {
         .shards(usize::try_from(shards).unwrap_or(1))
         .build()
         .unwrap_or_else(|_| unreachable!("all that must be said is said"));
-    Cache::with_options(options, Weights, DefaultHashBuilder::default(), DefaultLifecycle::default())
+    Cache::with_options(options, Weights, Hashed::default(), DefaultLifecycle::default())
 }
 
 impl CacheStore {

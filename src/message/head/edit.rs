@@ -81,6 +81,20 @@ impl Head {
         self.index(HeadLine::new(field, name, value, end));
     }
 
+    /// Appends a line of a field that we have no number for, whose value `write` writes. Name and value must be valid.
+    pub fn push_with(&mut self, name: &[u8], write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.start_and_lines().end as usize;
+        self.bytes.truncate(start);
+        self.bytes.extend_from_slice(name);
+        self.bytes.extend_from_slice(b": ");
+        let value = self.bytes.len();
+        write(&mut self.bytes);
+        let end = self.bytes.len();
+        self.bytes.extend_from_slice(b"\r\n");
+        let (name, value) = (Span::new(start, start + name.len()), Span::new(value, end));
+        self.index(HeadLine::new(HeaderField::Other, name, value, end + 2));
+    }
+
     /// What a line of this name counts as that we write ourselves.
     #[must_use]
     pub fn ours(name: &[u8]) -> HeaderField {

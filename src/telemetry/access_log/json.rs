@@ -79,6 +79,13 @@ fn write_names<'r>(room: LineSpace<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>
         let room = put_front(room, target.0, target.1)?;
         return put_front(room, backend.0, backend.1);
     }
+    if let (Some(target), None) = (facts.record.target, facts.last)
+        && let Some(listener) = facts.names.listener(facts.record.listener).and_then(Name::member)
+        && let Some(target) = facts.names.target(target).and_then(Name::member)
+    {
+        let room = put_front(put_front(room, listener.0, listener.1)?, target.0, target.1)?;
+        return put(room, br#","backend":null"#);
+    }
     write_any_names(room, facts, clock)
 }
 
@@ -139,6 +146,15 @@ fn write_times<'r>(room: LineSpace<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>
         let room = digits::write_millis(room, first_byte)?;
         let room = put(room, br#","attempts":1,"earlier_causes":null,"reused":"#)?;
         return put_either(room, last.reused, [b"true", b"false"]);
+    }
+    if let Some(duration) = span(facts.start, record.done)
+        && facts.last.is_none()
+        && record.attempts_made == 0
+    {
+        let room = digits::write_millis(put(room, br#","duration_ms":"#)?, duration)?;
+        const NONE: &[u8] =
+            br#","connect_ms":null,"first_byte_ms":null,"attempts":0,"earlier_causes":null,"reused":null"#;
+        return put(room, NONE);
     }
     write_any_times(room, facts, clock)
 }

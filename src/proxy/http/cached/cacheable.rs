@@ -1,7 +1,7 @@
 //! A request on a route with a cache.
 
 use crate::cache::store::Object;
-use crate::cache::{CacheKey, CacheRequest, CacheStatus, KeyParts, KnownClient};
+use crate::cache::{CacheKey, CacheRequest, CacheStatus, KeyParts, KeyWriter, KnownClient};
 use crate::message::Head;
 use crate::net::wall::wall_start;
 use crate::proxy::http::incoming::IncomingRequest;
@@ -45,7 +45,7 @@ impl<'x, 'a> Cacheable<'x, 'a> {
     }
 
     /// Makes its key.
-    pub(super) fn fill_key(&self, key: &mut CacheKey) {
+    pub(super) fn key<'k>(&self, writer: &'k mut KeyWriter) -> &'k CacheKey {
         let uri = self.way.uri();
         let path = if uri.is_empty() { self.head().path() } else { &uri };
         let parts = KeyParts {
@@ -56,7 +56,7 @@ impl<'x, 'a> Cacheable<'x, 'a> {
             route: self.cache.name.as_bytes(),
             target: self.destination.target.name.as_bytes(),
         };
-        key.fill(&parts, self.head(), &self.cache.key_rules);
+        writer.write(&parts, self.head(), &self.cache.key_rules)
     }
 
     /// The same as its backend gets it.
@@ -66,6 +66,9 @@ impl<'x, 'a> Cacheable<'x, 'a> {
 
     /// Whether an object is for this request.
     pub(super) fn fits(&self, object: &Object, sent: &SentHead<'_>) -> bool {
+        if object.answer.variant.is_for_all() {
+            return true;
+        }
         object.answer.variant.fits(sent.head(), &mut self.request.ctx.cache_scratch.values.borrow_mut())
     }
 

@@ -38,23 +38,23 @@ pub enum CacheBegun {
 /// What the cache makes of a request at once. If it is served, its head is in `answer`.
 pub fn begin(cacheable: &Cacheable<'_, '_>, answer: &mut Head) -> CacheBegun {
     let Cacheable { request: IncomingRequest { ctx, .. }, cache, .. } = *cacheable;
-    let mut key = ctx.cache_scratch.key.borrow_mut();
-    cacheable.fill_key(&mut key);
+    let mut writer = ctx.cache_scratch.key.borrow_mut();
+    let key = cacheable.key(&mut writer);
     let past = |key: &CacheKey, why| CacheBegun::Asks(CacheAsking::past(key.clone(), why));
     let miss = |key: &CacheKey, why| CacheBegun::Asks(CacheAsking::miss(key.clone(), why));
     let request = match CacheRequest::read(cacheable.head(), cacheable.has_body) {
         Ok(request) => request,
-        Err(why) => return past(&key, why),
+        Err(why) => return past(key, why),
     };
     let now = cacheable.request.head_read;
     let sent = cacheable.sent();
-    let object = match ctx.store.find(&key, |object| cacheable.fits(object, &sent)) {
+    let object = match ctx.store.find(key, |object| cacheable.fits(object, &sent)) {
         Lookup::Object(object) => object,
         Lookup::OtherVariant | Lookup::Nothing if request.directives.only_if_cached => {
             return CacheBegun::Refused(Cause::OnlyIfCached);
         }
-        Lookup::OtherVariant => return miss(&key, WhyForwarded::VaryMiss),
-        Lookup::Nothing => return miss(&key, WhyForwarded::UriMiss),
+        Lookup::OtherVariant => return miss(key, WhyForwarded::VaryMiss),
+        Lookup::Nothing => return miss(key, WhyForwarded::UriMiss),
     };
     let (freshness, ignores) = (object.freshness(), cache.rules.ignores_cookies);
     let mut used = may_use(&freshness, &request, ignores, now);
@@ -66,14 +66,14 @@ pub fn begin(cacheable: &Cacheable<'_, '_>, answer: &mut Head) -> CacheBegun {
     let status = match used {
         Use::Fresh | Use::Stale => CacheStatus::hit(&freshness, now),
         Use::StaleWhileRevalidate => {
-            background::ask_again(cacheable, &key, &object);
+            background::ask_again(cacheable, key, &object);
             CacheStatus::hit(&freshness, now)
         }
         Use::Revalidate { why, stands_in_until } => {
             return CacheBegun::Asks(CacheAsking::again(key.clone(), object, why, stands_in_until));
         }
         Use::OnlyIfCached => return CacheBegun::Refused(Cause::OnlyIfCached),
-        Use::Past(why) => return past(&key, why),
+        Use::Past(why) => return past(key, why),
     };
     match serve(
         &cacheable.serving(&request, status, now),
@@ -83,6 +83,6 @@ pub fn begin(cacheable: &Cacheable<'_, '_>, answer: &mut Head) -> CacheBegun {
         answer,
     ) {
         Some(body) => CacheBegun::Served(body),
-        None => past(&key, WhyNot::Precondition),
+        None => past(key, WhyNot::Precondition),
     }
 }

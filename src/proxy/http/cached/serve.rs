@@ -78,18 +78,14 @@ pub(super) fn serve(
             }
         }
     };
-    let mut number = Vec::with_capacity(20);
-    push_number(&mut number, freshness.age_seconds(*now));
-    answer.push(b"Age", &number);
+    answer.push_with(b"Age", |out| push_number(out, freshness.age_seconds(*now)));
     say(answer, status);
     Some(body)
 }
 
 /// Adds the line that says where an answer comes from (RFC 9211), behind those of caches that it has come through.
 pub(super) fn say(answer: &mut Head, status: &CacheStatus) {
-    let mut line = Vec::with_capacity(64);
-    status.write(&mut line);
-    answer.push(b"Cache-Status", &line);
+    answer.push_with(b"Cache-Status", |out| status.write(out));
 }
 
 fn has_no_body(status: u16) -> bool {

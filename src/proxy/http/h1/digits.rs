@@ -6,6 +6,9 @@ use crate::telemetry::access_log::id_digits;
 
 /// Appends a decimal number.
 pub fn push_number(out: &mut Vec<u8>, number: u64) {
+    if number < 10 {
+        return out.push(b'0' + number as u8);
+    }
     let mut digits = [0u8; 20];
     let mut at = digits.len();
     let mut rest = number;
