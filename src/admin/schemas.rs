@@ -70,7 +70,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     (
         "Chain",
         "request:string from:string client:string? listener:string path:PathTaken? not:[PassedOver] not_more:integer \
-         route:string? access:string? blocked:string? denied_by:string? auth:string? rate_limits:[string] copies:string? verdict:Verdict",
+         route:string? access:string? blocked:string? denied_by:string? auth:string? rate_limits:[string] cache:string? copies:string? verdict:Verdict",
     ),
     ("PathTaken", "sent:string taken:string?"),
     ("PassedOver", "route:string why:string"),
@@ -92,7 +92,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     ("Servers", "{boolean}"),
     (
         "Status",
-        "process:StatusProcess connections:Connections upstream:Upstream causes:{integer} listeners:[Listener] targets:[Target] \
+        "process:StatusProcess connections:Connections upstream:Upstream causes:{integer} listeners:[Listener] targets:[Target] cache?:Cache \
          webhooks?:[Webhook] rate_limits?:[RateLimit] access_lists?:[AccessList]",
     ),
     (
@@ -100,6 +100,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
         "name:string dry_run:boolean admitted:integer refused:integer would_refuse:integer crowded:integer",
     ),
     ("AccessList", "name:string refused:integer"),
+    ("Cache", "bytes:integer memory:integer requests:{integer} reasons:{integer}"),
     (
         "StatusProcess",
         "version:string name:string pid:integer config:string? config_number:integer workers:integer started_ms:integer \

@@ -3,7 +3,7 @@
 use crate::tick::Tick;
 
 use super::freshness::Freshness;
-use super::rules::WhyNot;
+use crate::message::{CacheNote, WhyNot};
 
 /// Why a request went on to the backend (RFC 9211 §2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,19 @@ impl CacheStatus {
     #[must_use]
     pub fn hit(freshness: &Freshness, now: Tick) -> CacheStatus {
         CacheStatus { ttl: Some(freshness.seconds_left(now)), ..CacheStatus::default() }
+    }
+
+    /// What it says, for records.
+    #[must_use]
+    pub fn note(&self) -> CacheNote {
+        match (self.detail, self.forwarded) {
+            (Some(why), _) => CacheNote::Uncacheable(why),
+            (None, None) => CacheNote::Hit,
+            (None, Some(_)) if self.collapsed => CacheNote::Collapsed,
+            (None, Some(_)) if !self.stored => CacheNote::Stale,
+            (None, Some(_)) if self.backend_status == Some(304) => CacheNote::Revalidated,
+            (None, Some(_)) => CacheNote::Miss,
+        }
     }
 
     /// Appends the value of the line. It has no key of an object: that is nobody's business.

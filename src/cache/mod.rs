@@ -41,6 +41,8 @@ mod vary;
 #[cfg(test)]
 mod tests;
 
+pub use crate::message::WhyNot;
+
 pub use cache_status::{CacheStatus, WhyForwarded};
 pub use date::{HttpSeconds, http_date};
 pub use directives::{AnswerDirectives, MOST_SECONDS, RequestDirectives};
@@ -50,7 +52,7 @@ pub use key::{CacheKey, KeyParts, KeyRules, KeyWriter, QueryRule, url_key, url_p
 pub use preconditions::{Served, answer_of, not_modified, partial, unsatisfiable};
 pub use range::{ByteRange, byte_range};
 pub use request::CacheRequest;
-pub use rules::{Arrival, CacheRules, KnownClient, WhyNot};
+pub use rules::{Arrival, CacheRules, KnownClient};
 pub use storing::{AskedBy, Storable, is_for_caches_only, may_store};
 pub use using::{AskAgain, Use, is_backend_error, may_use};
 pub use validation::{Freshened, HeadEffect, conditions, freshen, head_effect, is_condition};

@@ -4,7 +4,7 @@ use crate::message::{Head, HeaderField, tokens};
 
 use super::directives::RequestDirectives;
 use super::fields::items;
-use super::rules::WhyNot;
+use crate::message::WhyNot;
 
 /// What a request says to a cache. Made once per request, before anything of it is changed.
 #[derive(Clone, Copy, Debug)]

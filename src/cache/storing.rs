@@ -7,8 +7,9 @@ use super::directives::{AnswerDirectives, names_field};
 use super::fields::{copy, has, is, items, values};
 use super::freshness::{Basis, Freshness, is_heuristically_cacheable};
 use super::request::CacheRequest;
-use super::rules::{Arrival, CacheRules, KnownClient, WhyNot};
+use super::rules::{Arrival, CacheRules, KnownClient};
 use super::vary::Variant;
+use crate::message::WhyNot;
 
 /// What is stored of an answer beside its body.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use crate::tick::Tick;
 
 use super::freshness::Freshness;
 use super::request::CacheRequest;
-use super::rules::WhyNot;
+use crate::message::WhyNot;
 
 /// What is done with a stored answer that fits a request by key and variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

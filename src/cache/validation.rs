@@ -4,8 +4,9 @@ use crate::message::{Head, HeadLine, HeaderField};
 
 use super::etag::{is_strong, is_weakly_same};
 use super::fields::{has, is, single};
-use super::rules::{Arrival, CacheRules, WhyNot};
+use super::rules::{Arrival, CacheRules};
 use super::storing::{AskedBy, Storable, judge, keeps_line};
+use crate::message::WhyNot;
 
 /// The request by which a stored answer is asked for again (RFC 9111 §4.3.1): the one that would be sent anyhow, without the
 /// preconditions and the range of its client, who is answered [from what comes of it](super::answer_of). `None`: there is nothing to

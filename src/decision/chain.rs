@@ -40,6 +40,8 @@ pub struct Chain {
     pub auth_rule: Option<String>,
     /// The rate limits that it counts in, each with who counts together.
     pub rate_limits: Vec<String>,
+    /// Its key in the cache of its route, and what that has to do with it.
+    pub cache: Option<String>,
     /// Who gets a copy, and of how many.
     pub copies: Option<String>,
     /// What becomes of it.
@@ -203,6 +205,9 @@ impl Chain {
         }
         if let Some(auth) = &self.auth {
             lines.push(row("auth", auth));
+        }
+        if let Some(cache) = &self.cache {
+            lines.push(row("cache", cache));
         }
         self.verdict.tell(&mut lines);
         if let Some(mirror) = &self.copies {

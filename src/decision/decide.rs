@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use super::cached::cached;
 use super::chain::{Access, Chain, Destiny, PassedOver, PathTaken};
 use super::listener::{NoListener, listener};
 use super::sample::{SampleSent, shown};
@@ -57,6 +58,7 @@ pub fn decide_with(
         auth: None,
         auth_rule: None,
         rate_limits: Vec::new(),
+        cache: None,
         copies: None,
         verdict: Destiny::Dropped,
     };
@@ -155,6 +157,9 @@ fn routed(
     chain.rate_limits = route.rates.iter().map(counted).collect();
     chain.auth = route.config.auth.as_deref().map(asked);
     chain.auth_rule = route.config.auth.as_ref().map(|auth| auth.name.clone());
+    if !matches!(route.config.action, Action::Redirect(_) | Action::Respond(_)) {
+        chain.cache = cached(&sample, route, &path);
+    }
     let mirror = route.config.mirror.as_ref();
     chain.copies = mirror.map(|mirror| format!("{} of such requests to `{}`", mirror.share, mirror.target));
     match (&route.config.action, lead(route, listener, head, sender)) {

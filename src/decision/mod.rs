@@ -2,6 +2,7 @@
 //!
 //! `decide` makes a [`Chain`] of a request and the listeners of a snapshot; `verify` holds the `tests` of a config to it.
 
+mod cached;
 mod chain;
 mod decide;
 mod expected;

@@ -2,6 +2,7 @@
 //!
 //! No sockets and no clock. Everything above speaks in these words.
 
+mod cache_note;
 mod cause;
 mod client;
 pub mod cookie;
@@ -12,6 +13,7 @@ mod record;
 pub mod status;
 mod weighted;
 
+pub use cache_note::{CacheNote, WhyNot};
 pub use cause::{Blame, Cause};
 pub use client::ClientAddress;
 pub use field::{Fields, HeaderField};

@@ -3,7 +3,7 @@
 //! Plain data without allocation. The access log is its first reader; metrics are the second. Text that
 //! varies (path, host) stays in the request's `Head` and is handed to readers beside the Record.
 
-use super::{Cause, ClientAddress};
+use super::{CacheNote, Cause, ClientAddress};
 use crate::tick::Tick;
 
 /// A listener's number: its slot as long as it lives, over any number of configs (`slots`).
@@ -80,6 +80,8 @@ pub struct Record {
     pub status: u16,
     /// Why it ended.
     pub cause: Cause,
+    /// What the cache has done for it; `None`: its route has none.
+    pub cache: Option<CacheNote>,
     /// The connection was accepted.
     pub accepted: Tick,
     /// The TLS handshake was complete.
@@ -115,6 +117,7 @@ impl Record {
             id,
             status,
             cause,
+            cache,
             accepted,
             secured,
             tls,
@@ -128,7 +131,7 @@ impl Record {
             attempts: _,
         } = self;
         (*kind, *client, *listener, *target, *id) = Default::default();
-        (*status, *cause, *accepted, *secured, *tls) = Default::default();
+        (*status, *cause, *cache, *accepted, *secured, *tls) = Default::default();
         (*started, *head_read, *routed, *done) = Default::default();
         (*bytes_in, *bytes_out, *attempts_made) = Default::default();
     }

@@ -113,3 +113,51 @@ fn a_test_that_no_listener_or_several_could_get_is_told_which() {
     let (code, _, err) = check(&ROUTES.replace("expect: {status: 404}", named));
     assert_eq!((code, err.as_str()), (Some(0), ""));
 }
+
+#[test]
+fn explain_shows_the_key_in_the_cache_and_what_is_decided_by_the_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("evenkeel.yaml");
+    let text = "listeners:
+  public:
+    bind: 127.0.0.1:0
+    routes:
+      - {match: {path_prefix: /shop}, target: web, cache: {ttl: 10s, query: [page], headers: [Accept-Language]}}
+      - {target: web}
+targets:
+  web: {backends: [{host: 127.0.0.1, port: 1}]}
+";
+    std::fs::write(&config, text).unwrap();
+    let explained = |method: &str, path: &str, line: &str| {
+        let url = format!("http://Shop.Example{path}");
+        let file = config.to_str().unwrap();
+        let mut all = vec!["explain", "--config", file];
+        if !line.is_empty() {
+            all.extend(["-H", line]);
+        }
+        all.extend([method, &url]);
+        let (code, out, err) = outcome(&all);
+        assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
+        let cache = out.lines().find_map(|line| line.trim().strip_prefix("cache"));
+        cache.map(|line| line.trim().to_owned())
+    };
+    assert_eq!(
+        explained("GET", "/shop?utm=1&page=2", "Accept-Language: de").unwrap(),
+        "key http://shop.example/shop?page=2, accept-language: de"
+    );
+    let key = "key http://shop.example/shop/a, accept-language: none";
+    assert_eq!(explained("GET", "/shop/x/../a", "").unwrap(), key);
+    for (line, decision) in [
+        (
+            "Authorization: Basic x",
+            "; stored only if its answer says `public`, `s-maxage` or `must-revalidate`: authorization",
+        ),
+        ("Cookie: a=b", "; stored and answered from it only if the answer says how long it is fresh: cookie"),
+        ("Cache-Control: only-if-cached", "; 504 if nothing is stored that is fresh"),
+        ("Cache-Control: no-store", "; answered from it, and not stored: request_no_store"),
+    ] {
+        assert_eq!(explained("GET", "/shop/a", line).unwrap(), format!("{key}{decision}"));
+    }
+    assert_eq!(explained("POST", "/shop/a", "").unwrap(), "goes past it: method");
+    assert_eq!(explained("GET", "/", ""), None);
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::access::{access_lists, rate_limits};
 use super::rates::Rates;
 use super::report::{
-    BackendReport, CertificateReport, ConnectionReport, CopyReport, InputReport, LatencyReport,
+    BackendReport, CacheReport, CertificateReport, ConnectionReport, CopyReport, InputReport, LatencyReport,
     ListenerReport, ProbeReport, ProcessReport, StatusReport, TargetReport, TrafficReport, UpstreamReport,
     WebhookReport,
 };
@@ -65,9 +65,20 @@ impl Sources {
             causes: causes.collect(),
             listeners: self.snapshot.listeners.iter().map(|one| self.listener(one, bound)).collect(),
             targets: self.snapshot.targets.iter().map(|target| self.report(target)).collect(),
+            cache: self.cache(),
             webhooks: self.webhooks.iter().map(webhook).collect(),
             rate_limits: rate_limits(&self.snapshot, &self.readings),
             access_lists: access_lists(&self.snapshot),
+        }
+    }
+
+    fn cache(&self) -> CacheReport {
+        let reading = &self.readings.cache;
+        CacheReport {
+            bytes: self.snapshot.store.bytes(),
+            memory: self.snapshot.store.memory(),
+            requests: reading.kinds().map(|(kind, count)| (kind.to_owned(), count)).collect(),
+            reasons: reading.reasons().map(|(why, count)| (why.to_owned(), count)).collect(),
         }
     }
 

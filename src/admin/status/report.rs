@@ -23,6 +23,9 @@ pub struct StatusReport {
     pub listeners: Vec<ListenerReport>,
     /// In config order.
     pub targets: Vec<TargetReport>,
+    /// What is stored of answers, and what that was good for.
+    #[serde(default)]
+    pub cache: CacheReport,
     /// Who is told of events by HTTP, in config order.
     #[serde(default)]
     pub webhooks: Vec<WebhookReport>,
@@ -32,6 +35,19 @@ pub struct StatusReport {
     /// Whom access lists have not let in, by name.
     #[serde(default)]
     pub access_lists: Vec<AccessListReport>,
+}
+
+/// What is stored of answers, and what that was good for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheReport {
+    /// Bytes that are stored, their overhead included.
+    pub bytes: u64,
+    /// As many may be.
+    pub memory: u64,
+    /// Requests of routes with a cache, by what it has done for them: `hit`, `stale`, `revalidated`, `collapsed`, `miss`, `uncacheable`.
+    pub requests: BTreeMap<String, u64>,
+    /// Why the last of these were so.
+    pub reasons: BTreeMap<String, u64>,
 }
 
 /// Somebody who is told of events by HTTP.

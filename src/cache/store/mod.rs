@@ -198,6 +198,12 @@ impl CacheStore {
         self.purges.latest()
     }
 
+    /// Bytes that are kept at most.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        self.table.get().map_or(0, Table::capacity)
+    }
+
     /// Bytes that are kept.
     #[must_use]
     pub fn bytes(&self) -> u64 {

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use crate::admin::status::access::{AccessListReport, RateLimitReport};
 use crate::admin::status::report::{
-    BackendReport, CopyReport, InputReport, ListenerReport, RateReport, StatusReport, TargetReport,
+    BackendReport, CacheReport, CopyReport, InputReport, ListenerReport, RateReport, StatusReport,
+    TargetReport,
 };
 
 /// Columns of a line.
@@ -33,6 +34,9 @@ pub(super) fn everything(report: &StatusReport) -> String {
     });
     line(format!("  {} of {} connections, {}", connections.open, connections.limit, of_all(listeners)));
     line(format!("  {}", verdict(targets)));
+    if let Some(said) = cached(&report.cache) {
+        line(said);
+    }
     match process.blocked {
         0 => {}
         1 => line("  1 network is blocked: `evenkeel diff` shows it".to_owned()),
@@ -75,6 +79,21 @@ pub(super) fn everything(report: &StatusReport) -> String {
         section(target).lines().for_each(|one| line(one.to_owned()));
     }
     text
+}
+
+/// What the cache was good for; `None`: no route has one, or nobody has asked.
+fn cached(cache: &CacheReport) -> Option<String> {
+    let of = |kinds: &[&str]| kinds.iter().filter_map(|kind| cache.requests.get(*kind)).sum::<u64>();
+    let (stored, all) =
+        (of(&["hit", "stale", "revalidated", "collapsed"]), cache.requests.values().sum::<u64>());
+    let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+    (all > 0).then(|| {
+        format!(
+            "  cache: {stored} of {all} requests answered from it, {} of {} MiB taken",
+            mib(cache.bytes),
+            mib(cache.memory)
+        )
+    })
 }
 
 /// Rate limits and access lists, and how many they have sent away.

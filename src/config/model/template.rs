@@ -85,6 +85,10 @@ fields! {
     Route = "route";
     /// Who the client has shown to be. In JSON only where it has.
     User = "user";
+    /// What the cache has done. In JSON only where the route has one.
+    Cache = "cache";
+    /// Why nothing was stored or taken from what is stored. In JSON only where that is so.
+    CacheReason = "cache_reason";
     /// The share of records like this one that is logged. In JSON only where sampling is on.
     SampleRate = "sample_rate";
 }

@@ -102,7 +102,10 @@ pub async fn exchange<E: Edge>(
         let mut asking = None;
         if let Some(cache) = &route.cache {
             let mut begun = match begin_cached(&errand, cache, answer) {
-                CacheBegun::Served(stored) => break 'given Ok(AnswerGiven::Body(stored)),
+                CacheBegun::Served(stored, note) => {
+                    errand.recording.record.cache = Some(note);
+                    break 'given Ok(AnswerGiven::Body(stored));
+                }
                 CacheBegun::Refused(cause) => break 'given Err(cause),
                 CacheBegun::Asks(begun) => begun,
             };
@@ -119,7 +122,7 @@ pub async fn exchange<E: Edge>(
             let outcome = forward(&mut errand.forwarding(&lent, sent, answer)).await;
             match (&mut asking, &route.cache) {
                 (Some(asking), Some(cache)) => {
-                    if let Some(given) = settle_cached(asking, &errand, cache, outcome, answer) {
+                    if let Some(given) = settle_cached(asking, &mut errand, cache, outcome, answer) {
                         break given;
                     }
                 }
@@ -213,7 +216,9 @@ async fn prepare_cached<E: Edge>(
     answer: &mut Head,
 ) -> Result<Option<AnswerBody>, Cause> {
     let cacheable = cacheable(errand, cache);
-    asking.prepare(&cacheable, answer, |cx| errand.edge.poll_gone(cx)).await
+    let given = asking.prepare(&cacheable, answer, |cx| errand.edge.poll_gone(cx)).await;
+    errand.recording.record.cache = asking.note();
+    given
 }
 
 /// What becomes of what the backend has said.
@@ -221,12 +226,14 @@ async fn prepare_cached<E: Edge>(
 #[inline(never)]
 fn settle_cached<E: Edge>(
     asking: &mut CacheAsking,
-    errand: &Errand<'_, '_, E>,
+    errand: &mut Errand<'_, '_, E>,
     cache: &RouteCache,
     outcome: Result<Box<Call>, Cause>,
     answer: &mut Head,
 ) -> Option<Result<AnswerGiven, Cause>> {
-    asking.settle(&cacheable(errand, cache), outcome, answer)
+    let given = asking.settle(&cacheable(errand, cache), outcome, answer);
+    errand.recording.record.cache = asking.note();
+    given
 }
 
 /// Puts aside what few requests wait for.

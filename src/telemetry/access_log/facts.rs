@@ -4,7 +4,7 @@
 
 use crate::config::model::Share;
 use crate::config::model::template::{DerivedField, LogField, Slot};
-use crate::message::{Attempt, Cause, Head, HeaderField, Record, RecordKind, Version};
+use crate::message::{Attempt, CacheNote, Cause, Head, HeaderField, Record, RecordKind, Version};
 use crate::telemetry::cells::{connect_time, first_byte_time, span};
 use crate::tick::Tick;
 
@@ -107,6 +107,11 @@ impl<'a> Facts<'a> {
             LogField::Referer => LogValue::free(self.header(HeaderField::Referer)),
             LogField::Route => LogValue::word(self.route.map_or("", RouteName::text).as_bytes()),
             LogField::User => LogValue::word(self.user.unwrap_or_default().as_bytes()),
+            LogField::Cache => LogValue::or_absent(record.cache, |note| LogValue::Token(note.token())),
+            LogField::CacheReason => {
+                let reason = record.cache.and_then(CacheNote::reason);
+                LogValue::or_absent(reason, |why| LogValue::Token(why.token()))
+            }
             LogField::SampleRate => LogValue::Share(self.share),
         }
     }

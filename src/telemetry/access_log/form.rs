@@ -18,6 +18,8 @@ const TEXT_TCP: &str = "{time} {client} {listener} {target} {backend} tcp {cause
                         tls={tls}";
 /// Behind it where there are several routes.
 const TEXT_ROUTE: &str = " route={route}";
+/// Behind that where the route has a cache.
+const TEXT_CACHE: &str = " cache={cache} cache_reason={cache_reason}";
 /// Behind them where sampling is on.
 const TEXT_SAMPLED: &str = " sample={sample_rate}";
 /// The form `common`: Apache's `%h %l %u %t "%r" %>s %b`, with nginx's 0 for an empty body.
@@ -39,10 +41,11 @@ enum Layout {
         sampled: bool,
     },
     Lines(Template),
-    /// TCP connections have a form of their own, and so have requests of a listener with several routes.
+    /// TCP connections have a form of their own, and so have requests of a listener with several routes, and those of routes with a cache.
     Text {
         http: Template,
         routed: Template,
+        cached: Template,
         tcp: Template,
     },
 }
@@ -58,6 +61,7 @@ impl Form {
                 Layout::Text {
                     http: own(&[TEXT, end]),
                     routed: own(&[TEXT, TEXT_ROUTE, end]),
+                    cached: own(&[TEXT, TEXT_ROUTE, TEXT_CACHE, end]),
                     tcp: own(&[TEXT_TCP, end]),
                 }
             }
@@ -86,6 +90,9 @@ impl Form {
             Layout::Lines(template) => write_pieces(room, template.pieces(), facts, clock),
             Layout::Text { tcp, .. } if facts.record.kind == RecordKind::Tcp => {
                 write_pieces(room, tcp.pieces(), facts, clock)
+            }
+            Layout::Text { cached, .. } if facts.record.cache.is_some() => {
+                write_pieces(room, cached.pieces(), facts, clock)
             }
             Layout::Text { routed, .. } if facts.route.is_some() => {
                 write_pieces(room, routed.pieces(), facts, clock)

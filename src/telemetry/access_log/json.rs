@@ -10,7 +10,7 @@ use super::stamp::OPENING;
 use super::value::{Clock, write_client};
 use super::{digits, escape};
 use crate::config::model::template::LogField;
-use crate::message::{Cause, HeaderField, RecordKind};
+use crate::message::{CacheNote, Cause, HeaderField, RecordKind};
 use crate::telemetry::cells::{connect_time, first_byte_time, span};
 
 /// Writes one field after the other, each with a comma and its key before it.
@@ -48,6 +48,14 @@ pub(super) fn write<'r>(
         },
     };
     let room = if facts.user.is_some() { members!(room, facts, clock: User)? } else { room };
+    let room = match facts.record.cache {
+        None => room,
+        Some(CacheNote::Hit) => put(room, br#","cache":"hit""#)?,
+        Some(note) => {
+            let room = members!(room, facts, clock: Cache)?;
+            if note.reason().is_some() { members!(room, facts, clock: CacheReason)? } else { room }
+        }
+    };
     let room = if sampled { members!(room, facts, clock: SampleRate)? } else { room };
     put(room, b"}\n")
 }
@@ -201,7 +209,7 @@ mod tests {
 
     use super::*;
     use crate::config::model::Share;
-    use crate::message::{BackendId, ClientAddress, Head, ListenerId, Record, TargetId, TlsSession};
+    use crate::message::{BackendId, ClientAddress, Head, ListenerId, Record, TargetId, TlsSession, WhyNot};
     use crate::telemetry::access_log::RouteName;
     use crate::telemetry::access_log::batch::text_of;
     use crate::telemetry::access_log::{Names, Stamps, WallStart};
@@ -221,6 +229,9 @@ mod tests {
             Referer)?;
         let room = if facts.route.is_some() { members!(room, facts, clock: Route)? } else { room };
         let room = if facts.user.is_some() { members!(room, facts, clock: User)? } else { room };
+        let room = if facts.record.cache.is_some() { members!(room, facts, clock: Cache)? } else { room };
+        let reason = facts.record.cache.and_then(CacheNote::reason);
+        let room = if reason.is_some() { members!(room, facts, clock: CacheReason)? } else { room };
         let room = if sampled { members!(room, facts, clock: SampleRate)? } else { room };
         put(room, b"}\n")
     }
@@ -256,12 +267,13 @@ mod tests {
             (listener, target, backend) in (0..3_u16, prop::option::weighted(0.8, 0..2_u16), 0..3_u32),
             (attempts, reused) in (0..12_u8, any::<bool>()),
             tls in prop::option::weighted(0.3, any::<bool>()),
+            cache in prop::sample::select(&[None, Some(CacheNote::Hit), Some(CacheNote::Miss), Some(CacheNote::Uncacheable(WhyNot::Cookie))]),
             ticks in prop::array::uniform8(number()),
             (bytes_in, bytes_out) in (number(), number()),
         ) -> Record {
             let [accepted, secured, started, done, picked, connected, sent, first_byte] = ticks.map(Tick);
             let mut record = Record {
-                kind, client, id, status, cause, accepted, secured, started, done, bytes_in, bytes_out,
+                kind, client, id, status, cause, cache, accepted, secured, started, done, bytes_in, bytes_out,
                 listener: ListenerId(listener),
                 target: target.map(TargetId),
                 tls: tls.map(|resumed| TlsSession { version: "1.3", resumed }),

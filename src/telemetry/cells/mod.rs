@@ -4,6 +4,7 @@
 //! reads, summed over workers by [`Readings`]. Nothing is looked up by name: listeners, targets and
 //! backends are numbers, and an entry is allocated when a worker first meets its number.
 
+mod cached;
 mod copies;
 mod counter;
 mod ends;
@@ -20,6 +21,7 @@ use self::table::Table;
 use crate::message::{Attempt, BackendId, Blame, Cause, ListenerId, Record, TargetId};
 use crate::tick::Tick;
 
+pub use cached::{CacheCells, CacheReading};
 pub use copies::{CopyCells, CopyReading};
 pub use counter::{Counter, Gauge};
 pub use ends::{EndCells, EndTally};
@@ -166,6 +168,7 @@ pub struct Cells {
     pub refusals: RefusalCells,
     /// Copies of requests.
     pub copies: CopyCells,
+    cache: CacheCells,
     /// Rate limits.
     pub rates: RateCells,
     /// Ends that are not what their status says.
@@ -193,6 +196,7 @@ impl Default for Cells {
             accept_error: AtomicI32::default(),
             refusals: RefusalCells::default(),
             copies: CopyCells::default(),
+            cache: CacheCells::default(),
             rates: RateCells::default(),
             ends: EndCells::default(),
             panics: Counter::default(),
@@ -230,6 +234,9 @@ impl Cells {
             stages.duration.record(whole);
         }
         self.causes[record.cause as usize].increment();
+        if let Some(note) = record.cache {
+            self.cache.count(note);
+        }
         self.retries.add(u64::from(record.attempts_made.saturating_sub(1)));
 
         let attempts = record.kept_attempts();

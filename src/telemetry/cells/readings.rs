@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::histogram::Distribution;
-use super::{Cells, CopyReading, Counter, RateReading, StageCells, StatusClass, TrafficCells};
+use super::{CacheReading, Cells, CopyReading, Counter, RateReading, StageCells, StatusClass, TrafficCells};
 use crate::message::{BackendId, Cause, ListenerId, TargetId};
 
 /// Records and bytes of one listener, target or backend.
@@ -128,6 +128,8 @@ pub struct Readings {
     pub access_dropped: u64,
     /// Attempts after the first.
     pub retries: u64,
+    /// What caches have done.
+    pub cache: CacheReading,
     causes: BTreeMap<usize, u64>,
     listeners: BTreeMap<u32, Traffic>,
     targets: BTreeMap<u32, TargetReading>,
@@ -161,6 +163,7 @@ impl Readings {
         plus(&mut self.panics, &cells.panics);
         plus(&mut self.access_dropped, &cells.access_dropped);
         plus(&mut self.retries, &cells.retries);
+        self.cache.add(&cells.cache);
         for (number, cell) in cells.causes.iter().enumerate() {
             plus(self.causes.entry(number).or_default(), cell);
         }

@@ -121,6 +121,7 @@ fn report(targets: Vec<TargetReport>) -> StatusReport {
         connections: ConnectionReport { open: 12, limit: 512, accepted: 99, refused: 0 },
         upstream: UpstreamReport { opened: 9, reused: 90, retries: 0 },
         causes: BTreeMap::new(),
+        cache: CacheReport::default(),
         listeners: vec![
             listener("web", "http", &["127.0.0.1:8080"]),
             listener("tcp", "tcp", &["0.0.0.0:9090", "[::]:9090"]),

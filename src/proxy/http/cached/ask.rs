@@ -1,5 +1,6 @@
 //! Before the backend is asked for what is not stored, or has to be asked for again: one asks for all who want the same.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -9,7 +10,7 @@ use crate::cache::{
     AskAgain, CacheKey, CacheRequest, CacheStatus, Use, WhyForwarded, WhyNot, conditions, is_condition,
     may_use,
 };
-use crate::message::{Cause, Head};
+use crate::message::{CacheNote, Cause, Head};
 use crate::net::now;
 use crate::proxy::http::answer_body::AnswerBody;
 use crate::proxy::http::call::Call;
@@ -42,6 +43,8 @@ pub struct CacheAsking {
     head: Option<Head>,
     /// When it was sent.
     pub(super) asked: Tick,
+    /// What became of it, for its record.
+    pub(super) note: Cell<Option<CacheNote>>,
 }
 
 impl CacheAsking {
@@ -76,13 +79,28 @@ impl CacheAsking {
         past: Option<WhyNot>,
         stale: Option<(Arc<Object>, Option<Tick>)>,
     ) -> Box<CacheAsking> {
-        Box::new(CacheAsking { key, why, past, stale, lead: None, head: None, asked: Tick::ZERO })
+        Box::new(CacheAsking {
+            key,
+            why,
+            past,
+            stale,
+            lead: None,
+            head: None,
+            asked: Tick::ZERO,
+            note: Cell::new(None),
+        })
     }
 
     /// The head that is sent. `own`: that of the request on its way.
     #[must_use]
     pub fn head<'h>(&'h self, own: &'h Head) -> &'h Head {
         self.head.as_ref().unwrap_or(own)
+    }
+
+    /// What became of it, once its answer is there.
+    #[must_use]
+    pub fn note(&self) -> Option<CacheNote> {
+        self.note.get()
     }
 
     /// Makes it ready to be sent; or gives another's answer, whose head is in `answer` then. `gone` is ready when there is no use in
@@ -194,6 +212,7 @@ impl CacheAsking {
         }
         let hit = CacheStatus::hit(&freshness, now);
         let status = CacheStatus { forwarded: Some(self.why), collapsed: true, ..hit };
+        self.note.set(Some(status.note()));
         serve(&cacheable.serving(request, status, now), &object.answer.head, &freshness, &object.body, answer)
     }
 
@@ -211,6 +230,7 @@ impl CacheAsking {
         let freshness = object.freshness();
         let hit = CacheStatus::hit(&freshness, now);
         let status = CacheStatus { forwarded: Some(self.why), backend_status, ..hit };
+        self.note.set(Some(CacheNote::Stale));
         serve(&cacheable.serving(request, status, now), &object.answer.head, &freshness, &object.body, answer)
     }
 }

@@ -16,7 +16,7 @@ mod settle;
 
 use crate::cache::store::Lookup;
 use crate::cache::{AskAgain, CacheKey, CacheRequest, CacheStatus, Use, WhyForwarded, WhyNot, may_use};
-use crate::message::{Cause, Head};
+use crate::message::{CacheNote, Cause, Head};
 
 use super::answer_body::AnswerBody;
 use super::incoming::IncomingRequest;
@@ -28,7 +28,7 @@ use serve::serve;
 /// What the cache makes of a request at once.
 pub enum CacheBegun {
     /// Its answer's head is there, and this is the body.
-    Served(AnswerBody),
+    Served(AnswerBody, CacheNote),
     /// The backend has to be asked.
     Asks(Box<CacheAsking>),
     /// It is refused.
@@ -63,11 +63,12 @@ pub fn begin(cacheable: &Cacheable<'_, '_>, answer: &mut Head) -> CacheBegun {
     {
         used = may_use(&freshness, &request.deaf(), ignores, now);
     }
-    let status = match used {
-        Use::Fresh | Use::Stale => CacheStatus::hit(&freshness, now),
+    let note = match used {
+        Use::Fresh => CacheNote::Hit,
+        Use::Stale => CacheNote::Stale,
         Use::StaleWhileRevalidate => {
             background::ask_again(cacheable, key, &object);
-            CacheStatus::hit(&freshness, now)
+            CacheNote::Stale
         }
         Use::Revalidate { why, stands_in_until } => {
             return CacheBegun::Asks(CacheAsking::again(key.clone(), object, why, stands_in_until));
@@ -75,6 +76,7 @@ pub fn begin(cacheable: &Cacheable<'_, '_>, answer: &mut Head) -> CacheBegun {
         Use::OnlyIfCached => return CacheBegun::Refused(Cause::OnlyIfCached),
         Use::Past(why) => return past(key, why),
     };
+    let status = CacheStatus::hit(&freshness, now);
     match serve(
         &cacheable.serving(&request, status, now),
         &object.answer.head,
@@ -82,7 +84,7 @@ pub fn begin(cacheable: &Cacheable<'_, '_>, answer: &mut Head) -> CacheBegun {
         &object.body,
         answer,
     ) {
-        Some(body) => CacheBegun::Served(body),
+        Some(body) => CacheBegun::Served(body, note),
         None => past(key, WhyNot::Precondition),
     }
 }

@@ -108,6 +108,11 @@ impl CacheAsking {
         }
     }
 
+    fn say(&self, answer: &mut Head, status: &CacheStatus) {
+        self.note.set(Some(status.note()));
+        say(answer, status);
+    }
+
     /// A request that went past what is stored.
     fn settle_past(
         &self,
@@ -124,7 +129,7 @@ impl CacheAsking {
         }
         strip(answer);
         let forwarded = Some(self.why);
-        say(answer, &CacheStatus { forwarded, detail: self.past, ..CacheStatus::default() });
+        self.say(answer, &CacheStatus { forwarded, detail: self.past, ..CacheStatus::default() });
         AnswerGiven::Call(call)
     }
 
@@ -170,6 +175,7 @@ impl CacheAsking {
                 lead.alone(&self.key, None);
             }
         }
+        self.note.set(Some(status.note()));
         let serving = cacheable.serving(request, status, arrival.came);
         let body = serve(&serving, &freshened.head, &freshness, &object.body, answer);
         // What is stored is whole, and what only the origin may judge it has just judged.
@@ -211,7 +217,7 @@ impl CacheAsking {
         lead.alone(&self.key, is_likely.then_some(arrival.came));
         strip(answer);
         let forwarded = Some(self.why);
-        say(answer, &CacheStatus { forwarded, detail: Some(detail), ..CacheStatus::default() });
+        self.say(answer, &CacheStatus { forwarded, detail: Some(detail), ..CacheStatus::default() });
         AnswerGiven::Call(call)
     }
 
@@ -231,7 +237,7 @@ impl CacheAsking {
         };
         strip(answer);
         let forwarded = Some(self.why);
-        say(answer, &CacheStatus { forwarded, ttl, stored: true, ..CacheStatus::default() });
+        self.say(answer, &CacheStatus { forwarded, ttl, stored: true, ..CacheStatus::default() });
         let expected = match call.framing() {
             Framing::Length(length) => Some(length),
             Framing::None => Some(0),

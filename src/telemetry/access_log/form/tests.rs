@@ -9,8 +9,8 @@ use crate::config::model::template::LogField;
 use crate::telemetry::access_log::RouteName;
 
 use crate::message::{
-    BackendId, Cause, ClientAddress, Head, HeadLine, HeaderField, ListenerId, Record, RecordKind, Span,
-    TargetId, TlsSession, Version,
+    BackendId, CacheNote, Cause, ClientAddress, Head, HeadLine, HeaderField, ListenerId, Record, RecordKind,
+    Span, TargetId, TlsSession, Version, WhyNot,
 };
 use crate::telemetry::access_log::batch::text_of;
 use crate::telemetry::access_log::{Names, Stamps, WallStart};
@@ -125,7 +125,8 @@ fn an_answered_request_in_both_forms() {
 #[test]
 fn json_has_every_field_in_the_order_of_the_documentation() {
     let form = Form::new(&LogFormat::Json, Share::from_millionths(1).expect("in range"));
-    let record = Record { status: 503, ..answered() };
+    let cache = Some(CacheNote::Uncacheable(WhyNot::Private));
+    let record = Record { status: 503, cache, ..answered() };
     let (route, names) = (RouteName::new("shop.example/a b"), names());
     let share = form.share_of(&record).expect("it is logged");
     let facts = Facts::new(&record, None, &names, share).on(Some(&route)).by(Some("anna b"));
@@ -134,6 +135,19 @@ fn json_has_every_field_in_the_order_of_the_documentation() {
     let keys = LogField::ALL.iter().map(|field| format!("\"{}\":", field.name()));
     let places: Vec<Option<usize>> = keys.map(|key| text.find(&key)).collect();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} in {text}");
+}
+
+#[test]
+fn a_request_of_a_route_with_a_cache_says_what_that_has_done() {
+    let ending = |cache| {
+        let text = told(&LogFormat::Text, &Record { cache: Some(cache), ..answered() }, None);
+        text.rsplit_once(" referer=\"-\"").expect("it is there").1.to_owned()
+    };
+    assert_eq!(ending(CacheNote::Hit), " route=- cache=hit cache_reason=-\n");
+    assert_eq!(
+        ending(CacheNote::Uncacheable(WhyNot::Private)),
+        " route=- cache=uncacheable cache_reason=private\n"
+    );
 }
 
 #[test]
@@ -295,7 +309,13 @@ fn a_template_takes_every_field_there_is() {
     for field in LogField::ALL {
         let shown = match json.get(field.name()) {
             _ if *field == LogField::SampleRate => "1".to_owned(),
-            _ if matches!(field, LogField::Route | LogField::User) => "-".to_owned(),
+            _ if matches!(
+                field,
+                LogField::Route | LogField::User | LogField::Cache | LogField::CacheReason
+            ) =>
+            {
+                "-".to_owned()
+            }
             Some(Value::Null) => "-".to_owned(),
             Some(Value::String(text)) => text.replace(' ', "\\x20"),
             Some(Value::Array(causes)) => {
