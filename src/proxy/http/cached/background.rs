@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use crate::cache::store::{Entrance, Filling, FlightLead, Object, ObjectBody};
 use crate::cache::{
-    Arrival, AskedBy, CacheKey, CacheRequest, KnownClient, conditions, freshen, is_backend_error, may_store,
+    Arrival, AskedBy, CacheKey, CacheRequest, KnownClient, conditions, freshen, is_backend_error,
+    is_condition, may_store,
 };
 use crate::config::model::Forwarded;
 use crate::message::{Cause, Framing, Head, Record};
@@ -116,7 +117,8 @@ async fn run(background: Background) {
         return;
     };
     let Ok(request) = CacheRequest::read(&client, false) else { return };
-    let conditional = conditions(&base, &stale.answer.head);
+    // Never by the conditions of the client that was answered: what they are answered with is for it alone.
+    let conditional = conditions(&base, &stale.answer.head).unwrap_or_else(|| base.without(is_condition));
     let asked = now();
     let mut answer = Head::new();
     let mut record = Record { routed: asked, ..Record::default() };
@@ -129,7 +131,7 @@ async fn run(background: Background) {
         rules: &destination.rules,
         keep: Keep::Shared,
         edge: &mut edge,
-        head: conditional.as_ref().unwrap_or(&base),
+        head: &conditional,
         body: &body,
         key: None,
         pin: None,
