@@ -74,12 +74,14 @@ pub(super) fn ask_again(cacheable: &Cacheable<'_, '_>, key: &CacheKey, object: &
         copy.copy_from(head);
         copy
     };
+    // Of an answer to HEAD nothing can be stored.
+    let as_get = |head: Head| if head.method() == b"HEAD" { head.as_get() } else { head };
     let background = Background {
         ctx: Rc::clone(ctx),
         route,
         destination,
-        client: copy(cacheable.head()),
-        base: selected(own, cacheable.cache).unwrap_or_else(|| copy(own)),
+        client: as_get(copy(cacheable.head())),
+        base: as_get(selected(own, cacheable.cache).unwrap_or_else(|| copy(own))),
         sent: copy(sent.head()),
         lines: cacheable.way.request_edits().map(|edits| edits.lines.to_vec()),
         peer: request.peer.client.map(|client| client.ip),
