@@ -48,6 +48,8 @@ pub struct Step {
     pub origin_has: Vec<String>,
     pub origin_lacks: Vec<String>,
     pub least_age: Option<u64>,
+    /// The method that the origin gets, if it is another one.
+    pub origin_method: Option<String>,
     pub in_time: bool,
     /// How many times the origin may be asked more than the source says.
     pub more: usize,
@@ -76,6 +78,7 @@ pub fn get() -> Step {
         origin_has: Vec::new(),
         origin_lacks: Vec::new(),
         least_age: None,
+        origin_method: None,
         in_time: false,
         more: 0,
     }
@@ -241,6 +244,12 @@ impl Step {
     /// The client's answer says that it is at least so old.
     pub fn least_age(mut self, seconds: u64) -> Step {
         self.least_age = Some(seconds);
+        self
+    }
+
+    /// The origin is asked with another method.
+    pub fn method_of_origin(mut self, method: &str) -> Step {
+        self.origin_method = Some(method.into());
         self
     }
 

@@ -6,13 +6,18 @@ mod case;
 mod conditions;
 mod expires;
 mod freshness;
+mod invalidation;
 mod parsing;
 mod ranges;
 mod requests;
 mod responses;
 mod run;
+mod stale;
+mod statuses;
 mod stored_lines;
+mod targeted;
 mod validation;
+mod vary;
 
 use case::Case;
 
@@ -22,12 +27,17 @@ fn all() -> Vec<Case> {
         conditions::cases(),
         expires::cases(),
         freshness::cases(),
+        invalidation::cases(),
         parsing::cases(),
         ranges::cases(),
         requests::cases(),
         responses::cases(),
+        stale::cases(),
+        statuses::cases(),
         stored_lines::cases(),
+        targeted::cases(),
         validation::cases(),
+        vary::cases(),
     ]
     .concat()
 }
@@ -47,4 +57,5 @@ fn there_are_enough_and_each_says_what_it_is_about() {
     names.sort_unstable();
     names.windows(2).for_each(|pair| assert_ne!(pair[0], pair[1]));
     println!("{} cases", names.len());
+    assert!(names.len() >= 250);
 }

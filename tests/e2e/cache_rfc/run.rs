@@ -251,7 +251,7 @@ fn compare(case: &Case, steps: &[Step], number: usize, answer: &Answer, asked: &
         for line in step.origin_lacks.iter().filter(|line| lists(&lines, line)) {
             differs(format!("the origin got `{line}`"));
         }
-        if got.method != step.method {
+        if got.method != *step.origin_method.as_ref().unwrap_or(&step.method) {
             differs(format!("the origin got {}", got.method));
         }
     }
