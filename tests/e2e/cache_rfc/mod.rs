@@ -56,6 +56,6 @@ fn there_are_enough_and_each_says_what_it_is_about() {
     }
     names.sort_unstable();
     names.windows(2).for_each(|pair| assert_ne!(pair[0], pair[1]));
-    println!("{} cases", names.len());
+    run::say(&format!("{} cases", names.len()));
     assert!(names.len() >= 250);
 }

@@ -57,9 +57,7 @@ pub fn run_with(policy: CachePolicy, cases: &[Case]) {
             scope.spawn(move || {
                 let mut client = Client::connect(address);
                 for case in share {
-                    if let Some(why) = case.known {
-                        println!("known: {}: {why}", case.name);
-                    }
+                    case.known.iter().for_each(|why| say(&format!("known: {}: {why}", case.name)));
                     let outcome = catch_unwind(AssertUnwindSafe(|| play(case, address, &mut client, scenes)));
                     let differences = outcome.unwrap_or_else(|_| {
                         client = Client::connect(address);
@@ -73,6 +71,15 @@ pub fn run_with(policy: CachePolicy, cases: &[Case]) {
     });
     let failures = failures.into_inner().unwrap();
     assert!(failures.is_empty(), "{} differences:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// Tells whoever runs the tests.
+#[expect(
+    clippy::print_stdout,
+    reason = "who runs it is to know what is asserted though others might wish it otherwise"
+)]
+pub fn say(what: &str) {
+    println!("{what}");
 }
 
 /// The steps of one case, up to the first that differs.
@@ -209,6 +216,12 @@ fn compare(case: &Case, steps: &[Step], number: usize, answer: &Answer, asked: &
     if answer.status != status {
         differs(format!("status {}, not {status}", answer.status));
     }
+    if answer.status == status
+        && is_as_given(step)
+        && !answer.head.starts_with(&format!("HTTP/1.1 {status} Said\r\n"))
+    {
+        differs(format!("start line of {:?}", answer.head));
+    }
     let is_own = matches!(step.source, Source::Nobody | Source::Failure) || step.cuts;
     let is_empty = step.method == "HEAD" || matches!(status, 204 | 304 | 416) || is_own;
     let body = match &step.text {
@@ -256,6 +269,11 @@ fn compare(case: &Case, steps: &[Step], number: usize, answer: &Answer, asked: &
         }
     }
     differences
+}
+
+/// Whether the answer is one that the origin has given, as it gave it.
+fn is_as_given(step: &Step) -> bool {
+    step.gets.is_none() && !matches!(step.source, Source::Nobody | Source::Failure)
 }
 
 /// Whether there is a line like this one: `Name: value`, or `Name` with any value.

@@ -117,7 +117,19 @@ pub fn cases() -> Vec<Case> {
             ],
         ),
         case(
-            "rfc9110_15_3_1_a_reason_of_its_own_is_sent_again",
+            "rfc9112_6_1_an_answer_whose_framing_is_unknown_is_none",
+            [
+                get()
+                    .saying(&[
+                        "Cache-Control: max-age=3600",
+                        "Transfer-Encoding: Transfer-Encoding-store-value",
+                    ])
+                    .failed(502),
+                get(),
+            ],
+        ),
+        case(
+            "rfc9112_4_a_reason_of_its_own_is_sent_again",
             [get().status(203).saying(&["Cache-Control: max-age=3600"]), get().status(203).stored()],
         ),
         case(
