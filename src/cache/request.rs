@@ -1,10 +1,9 @@
 //! What a request's head says to a cache.
 
-use crate::message::{Head, HeaderField, tokens};
+use crate::message::{Head, HeaderField, WhyNot, tokens};
 
 use super::directives::RequestDirectives;
 use super::fields::items;
-use crate::message::WhyNot;
 
 /// What a request says to a cache. Made once per request, before anything of it is changed.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! May an answer be stored, and what of it (RFC 9111 §3).
 
-use crate::message::{Fields, Head, HeadLine, HeaderField};
+use crate::message::{Fields, Head, HeadLine, HeaderField, WhyNot};
 
 use super::date::written;
 use super::directives::{AnswerDirectives, names_field};
@@ -9,7 +9,6 @@ use super::freshness::{Basis, Freshness, is_heuristically_cacheable};
 use super::request::CacheRequest;
 use super::rules::{Arrival, CacheRules, KnownClient};
 use super::vary::Variant;
-use crate::message::WhyNot;
 
 /// What is stored of an answer beside its body.
 #[derive(Debug)]

@@ -1,12 +1,11 @@
 //! Asking again: what the backend is asked, and what its answer makes of the stored one (RFC 9111 §4.3).
 
-use crate::message::{Head, HeadLine, HeaderField};
+use crate::message::{Head, HeadLine, HeaderField, WhyNot};
 
 use super::etag::{is_strong, is_weakly_same};
 use super::fields::{has, is, single};
 use super::rules::{Arrival, CacheRules};
-use super::storing::{AskedBy, Storable, judge, keeps_line};
-use crate::message::WhyNot;
+use super::storing::{AskedBy, Storable, is_for_caches_only, judge, keeps_line};
 
 /// The request by which a stored answer is asked for again (RFC 9111 §4.3.1): the one that would be sent anyhow, without the
 /// preconditions and the range of its client, who is answered [from what comes of it](super::answer_of). `None`: there is nothing to
@@ -81,8 +80,10 @@ pub fn freshen(
     if !is_same {
         return None;
     }
-    let head = updated(stored, not_modified);
+    let mut head = updated(stored, not_modified);
     let kept = judge(asked, &head, rules, arrival);
+    // These have been read; who sends the answer writes its age anew.
+    head.remove(|name| is(name, "age") || is_for_caches_only(name));
     Some(Freshened { head, kept })
 }
 

@@ -179,9 +179,19 @@ impl Head {
     /// A copy of a request's head with another path, and query if `path` has one.
     #[must_use]
     pub fn with_path(&self, path: &[u8]) -> Head {
+        self.with(self.method(), path)
+    }
+
+    /// A copy of a request's head that asks for the same with GET.
+    #[must_use]
+    pub fn as_get(&self) -> Head {
+        self.with(b"GET", self.path())
+    }
+
+    fn with(&self, method: &[u8], path: &[u8]) -> Head {
         let mut head = Head { version: self.version, ..Head::default() };
         head.bytes.reserve(self.bytes.len() + path.len());
-        head.bytes.extend_from_slice(self.method());
+        head.bytes.extend_from_slice(method);
         head.bytes.push(b' ');
         let start = head.bytes.len();
         head.bytes.extend_from_slice(path);
@@ -193,7 +203,7 @@ impl Head {
         });
         // An absolute target is not kept, so what it said stands in Host, which it overrides (RFC 9112 §3.2.2).
         let replaced = self.authority_of_target().map(<[u8]>::to_vec);
-        head.set_request_line(Span::new(0, self.method().len()), target, target, Span::default());
+        head.set_request_line(Span::new(0, method.len()), target, target, Span::default());
         let mut is_written = false;
         for line in &self.lines {
             let (name, value) = self.pair(line);
@@ -468,6 +478,9 @@ mod tests {
             head.lines().iter().map(|line| head.pair(line)).map(|(n, v)| (n.to_vec(), v.to_vec())).collect()
         };
         assert_eq!(lines(&other), lines(&head));
+        let get = other.as_get();
+        assert_eq!(get.at(get.start_line()), b"GET /other?d HTTP/1.1\r\n");
+        assert_eq!((get.method(), get.authority(), lines(&get)), (&b"GET"[..], &b"h:1"[..], lines(&head)));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::support::{self, Client, Keel};
 /// A request as the origin got it.
 #[derive(Clone, Debug)]
 pub struct Got {
+    pub method: String,
     pub path: String,
     pub lines: Vec<(String, String)>,
 }
@@ -91,13 +92,13 @@ fn serve(stream: TcpStream, script: &Script, all: &Mutex<Vec<Got>>) {
             }
             lines.push(line.trim_end().to_owned());
         }
-        let mut start = lines[0].split(' ').skip(1);
+        let mut start = lines[0].split(' ').map(str::to_owned);
         let split = |line: &String| {
-            let (name, value) = line.split_once(": ").unwrap();
-            (name.to_owned(), value.to_owned())
+            let (name, value) = line.split_once(':').unwrap();
+            (name.to_owned(), value.trim().to_owned())
         };
-        let got =
-            Got { path: start.next().unwrap().to_owned(), lines: lines[1..].iter().map(split).collect() };
+        let (method, path) = (start.next().unwrap(), start.next().unwrap());
+        let got = Got { method, path, lines: lines[1..].iter().map(split).collect() };
         let length = got.line("content-length").map_or(0, |length| length.parse().unwrap());
         reader.read_exact(&mut vec![0; length]).unwrap();
         let number = {

@@ -30,6 +30,7 @@ mod by_hand_kills;
 mod by_hand_save;
 mod cache;
 mod cache_lab;
+mod cache_rfc;
 mod cache_seen;
 mod cache_strangers;
 mod certificate_routes;

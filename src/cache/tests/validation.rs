@@ -148,3 +148,15 @@ fn rfc9111_4_3_5_heads() {
     }
     assert!(matches!(one(410, &same), HeadEffect::Nothing));
 }
+
+#[test]
+fn rfc9111_5_1_a_304_hands_on_neither_its_age_nor_what_is_for_caches() {
+    let newer = [("Age", "30"), ("Cache-Tag", "x"), ("Surrogate-Key", "y"), ("Cache-Control", "max-age=60")];
+    let freshened = freshened_by(&get(&[]), &[("ETag", "\"a\""), ("Cache-Control", "max-age=2")], &newer)
+        .expect("the same");
+    for name in ["age", "cache-tag", "surrogate-key"] {
+        assert_eq!(freshened.head.named(name), None, "{name}");
+    }
+    let kept = freshened.kept.expect("kept");
+    assert_eq!((kept.freshness.age_seconds(CAME), kept.tags.len()), (30, 2));
+}

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use crate::cache::store::{Entrance, Filling, FlightLead, Object, ObjectBody};
 use crate::cache::{
-    Arrival, AskedBy, CacheKey, CacheRequest, KnownClient, conditions, freshen, is_backend_error, may_store,
+    Arrival, AskedBy, CacheKey, CacheRequest, KnownClient, conditions, freshen, is_backend_error,
+    is_condition, may_store,
 };
 use crate::config::model::Forwarded;
 use crate::message::{Cause, Framing, Head, Record};
@@ -73,12 +74,14 @@ pub(super) fn ask_again(cacheable: &Cacheable<'_, '_>, key: &CacheKey, object: &
         copy.copy_from(head);
         copy
     };
+    // Of an answer to HEAD nothing can be stored.
+    let as_get = |head: Head| if head.method() == b"HEAD" { head.as_get() } else { head };
     let background = Background {
         ctx: Rc::clone(ctx),
         route,
         destination,
-        client: copy(cacheable.head()),
-        base: selected(own, cacheable.cache).unwrap_or_else(|| copy(own)),
+        client: as_get(copy(cacheable.head())),
+        base: as_get(selected(own, cacheable.cache).unwrap_or_else(|| copy(own))),
         sent: copy(sent.head()),
         lines: cacheable.way.request_edits().map(|edits| edits.lines.to_vec()),
         peer: request.peer.client.map(|client| client.ip),
@@ -116,7 +119,8 @@ async fn run(background: Background) {
         return;
     };
     let Ok(request) = CacheRequest::read(&client, false) else { return };
-    let conditional = conditions(&base, &stale.answer.head);
+    // Never by the conditions of the client that was answered: what they are answered with is for it alone.
+    let conditional = conditions(&base, &stale.answer.head).unwrap_or_else(|| base.without(is_condition));
     let asked = now();
     let mut answer = Head::new();
     let mut record = Record { routed: asked, ..Record::default() };
@@ -129,7 +133,7 @@ async fn run(background: Background) {
         rules: &destination.rules,
         keep: Keep::Shared,
         edge: &mut edge,
-        head: conditional.as_ref().unwrap_or(&base),
+        head: &conditional,
         body: &body,
         key: None,
         pin: None,
