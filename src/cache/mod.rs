@@ -41,8 +41,6 @@ mod vary;
 #[cfg(test)]
 mod tests;
 
-pub use crate::message::WhyNot;
-
 pub use cache_status::{CacheStatus, WhyForwarded};
 pub use date::{HttpSeconds, http_date};
 pub use directives::{AnswerDirectives, MOST_SECONDS, RequestDirectives};

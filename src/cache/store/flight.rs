@@ -6,16 +6,19 @@
 //!    too, all others are told why.
 //! 2. A lead ends what it has begun, on every way out of it: a flight whose lead is gone is open, over, or vacant, and then all who follow
 //!    have been woken. Who waits is woken by every change.
-//! 3. A vacant flight stays listed, so that whoever comes leads on as well as whoever waits.
+//! 3. A vacant flight stays listed as long as somebody follows it, so that whoever comes leads on as well as whoever waits. The last who
+//!    leaves a vacant one declares it failed and takes it off the list.
 //! 4. Only what is listed may be kept: a purge takes flights off the list of their URL, under the lock under which an object is kept. So
 //!    what was asked for before a purge is not found after it.
 //! 5. Nobody holds a lock while waiting.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use crate::message::Cause;
 
+use super::hashed::Hashed;
 use super::object::Object;
 
 /// A request that is under way, for all who want its answer.
@@ -31,6 +34,7 @@ struct State {
     stage: Stage,
     /// Leads that have failed.
     failed: u8,
+    followers: usize,
     waiting: Vec<Option<Waker>>,
 }
 
@@ -61,12 +65,58 @@ pub enum Landed {
     Failed(Cause),
 }
 
+/// Shards of what is under way.
+const SHARDS: usize = 64;
+
+/// What is under way, by the hash of its URL.
+pub(super) type UnderWay = HashMap<u128, Vec<Arc<Flight>>, Hashed>;
+
+/// All that is under way.
+#[derive(Debug)]
+pub(super) struct Flights(Box<[Mutex<UnderWay>]>);
+
+impl Default for Flights {
+    fn default() -> Flights {
+        Flights((0..SHARDS).map(|_| Mutex::default()).collect())
+    }
+}
+
+impl Flights {
+    /// Those of the URLs that share a lock with this one.
+    pub(super) fn shard(&self, place: u128) -> MutexGuard<'_, UnderWay> {
+        self.0[place as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a flight off the list. False: it was not on it.
+    pub(super) fn unlist(&self, place: u128, flight: &Arc<Flight>) -> bool {
+        unlist(&mut self.shard(place), place, flight)
+    }
+
+    /// How many URLs have some.
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        (0..SHARDS as u128).map(|place| self.shard(place).len()).sum()
+    }
+}
+
+/// The same under the lock.
+pub(super) fn unlist(shard: &mut UnderWay, place: u128, flight: &Arc<Flight>) -> bool {
+    let Some(listed) = shard.get_mut(&place) else { return false };
+    let before = listed.len();
+    listed.retain(|other| !Arc::ptr_eq(other, flight));
+    let was_there = listed.len() < before;
+    if listed.is_empty() {
+        shard.remove(&place);
+    }
+    was_there
+}
+
 /// Leads that may fail before nobody tries again.
 const MOST_FAILED: u8 = 2;
 
 impl Flight {
     pub(super) fn new(key: &[u8], purges: u64) -> Flight {
-        let state = State { stage: Stage::Asking, failed: 0, waiting: Vec::new() };
+        let state = State { stage: Stage::Asking, failed: 0, followers: 0, waiting: Vec::new() };
         Flight { key: key.into(), purges, state: Mutex::new(state) }
     }
 
@@ -100,7 +150,7 @@ impl Flight {
         let may_go_on = {
             let mut state = self.lock();
             state.failed += 1;
-            state.failed < MOST_FAILED && state.waiting.iter().any(Option::is_some)
+            state.failed < MOST_FAILED && state.followers > 0
         };
         self.set(if may_go_on { Stage::Vacant } else { Stage::Failed(cause) });
         may_go_on
@@ -120,13 +170,16 @@ impl Flight {
 /// Who follows a flight.
 #[derive(Debug)]
 pub struct FlightFollower {
+    flights: Arc<Flights>,
     flight: Arc<Flight>,
+    place: u128,
     slot: Option<usize>,
 }
 
 impl FlightFollower {
-    pub(super) fn new(flight: Arc<Flight>) -> FlightFollower {
-        FlightFollower { flight, slot: None }
+    pub(super) fn new(flights: &Arc<Flights>, flight: &Arc<Flight>, place: u128) -> FlightFollower {
+        flight.lock().followers += 1;
+        FlightFollower { flights: Arc::clone(flights), flight: Arc::clone(flight), place, slot: None }
     }
 
     pub(super) fn flight(&self) -> &Arc<Flight> {
@@ -162,9 +215,20 @@ impl FlightFollower {
 
 impl Drop for FlightFollower {
     fn drop(&mut self) {
-        let mut state = self.flight.lock();
-        if let Some(place) = self.slot.and_then(|slot| state.waiting.get_mut(slot)) {
-            *place = None;
+        let is_deserted = {
+            let mut state = self.flight.lock();
+            if let Some(place) = self.slot.and_then(|slot| state.waiting.get_mut(slot)) {
+                *place = None;
+            }
+            state.followers -= 1;
+            let is_deserted = state.followers == 0 && matches!(state.stage, Stage::Vacant);
+            if is_deserted {
+                state.stage = Stage::Failed(Cause::ClientGone);
+            }
+            is_deserted
+        };
+        if is_deserted {
+            self.flights.unlist(self.place, &self.flight);
         }
     }
 }

@@ -15,15 +15,14 @@
 mod body;
 mod filling;
 mod flight;
+mod hashed;
 mod object;
 mod purges;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use quick_cache::sync::{Cache, DefaultLifecycle};
@@ -36,14 +35,13 @@ use super::key::CacheKey;
 
 pub use body::StoredBody;
 pub use filling::{Filling, FillingReader, Part};
-use flight::Stage;
 pub use flight::{Flight, FlightFollower, Landed};
+use flight::{Flights, Stage, unlist};
+use hashed::Hashed;
 pub use object::{Object, ObjectBody};
 use purges::Purges;
 pub use purges::{PurgeKind, PurgeOf};
 
-/// Shards of what is under way.
-const SHARDS: usize = 64;
 /// Objects of one URL; the oldest go first.
 const MOST_OF_URL: usize = 64;
 /// Most shards of the table: each has room for eight of the largest objects.
@@ -56,29 +54,6 @@ const MOST_REMEMBERED: usize = 8_192;
 /// What is stored, by the hash of its URL.
 type Table = Cache<u128, Arc<OfUrl>, Weights, Hashed>;
 
-/// What is a hash already is not hashed once more.
-type Hashed = BuildHasherDefault<AsItIs>;
-
-#[derive(Clone, Copy, Debug, Default)]
-struct AsItIs(u64);
-
-impl Hasher for AsItIs {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = bytes.iter().fold(self.0, |hash, byte| hash.rotate_left(8) ^ u64::from(*byte));
-    }
-
-    fn write_u128(&mut self, hash: u128) {
-        self.0 = hash as u64;
-    }
-}
-
-/// What is under way, by the hash of its URL.
-type UnderWay = HashMap<u128, Vec<Arc<Flight>>, Hashed>;
-
 /// All that is stored, and what is under way.
 #[derive(Debug)]
 pub struct CacheStore {
@@ -87,7 +62,7 @@ pub struct CacheStore {
     table: OnceLock<Table>,
     /// Shards that it has.
     shards: AtomicU64,
-    under_way: Box<[Mutex<UnderWay>]>,
+    under_way: Arc<Flights>,
     /// Until when answers to these keys are taken for such as are not stored.
     alone: Cache<u128, Tick>,
     purges: Purges,
@@ -164,7 +139,7 @@ impl CacheStore {
             secret,
             table: OnceLock::new(),
             shards: AtomicU64::new(1),
-            under_way: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            under_way: Arc::default(),
             alone: Cache::new(MOST_REMEMBERED),
             purges: Purges::default(),
             most: AtomicU64::new(0),
@@ -257,11 +232,13 @@ impl CacheStore {
         }
         let place = key.url_hash(self.secret);
         let purges = self.purges();
-        let mut shard = self.shard(place);
+        let mut shard = self.under_way.shard(place);
         let listed = shard.entry(place).or_default();
         for flight in listed.iter().filter(|flight| *flight.key == *key.bytes() && flight.purges == purges) {
             match flight.stage() {
-                Stage::Asking => return Entrance::Follow(FlightFollower::new(Arc::clone(flight))),
+                Stage::Asking => {
+                    return Entrance::Follow(FlightFollower::new(&self.under_way, flight, place));
+                }
                 Stage::Open(object) if fits(&object) => return Entrance::Join(object),
                 Stage::Vacant if flight.take_over() => {
                     return Entrance::Lead(self.lead(Arc::clone(flight), place));
@@ -281,7 +258,7 @@ impl CacheStore {
         let place = key.url_hash(self.secret);
         let flight = Arc::new(Flight::new(key.bytes(), self.purges()));
         flight.set(Stage::Alone);
-        self.shard(place).entry(place).or_default().push(Arc::clone(&flight));
+        self.under_way.shard(place).entry(place).or_default().push(Arc::clone(&flight));
         self.lead(flight, place)
     }
 
@@ -289,7 +266,7 @@ impl CacheStore {
     #[must_use]
     pub fn lead_on(self: &Arc<CacheStore>, follower: &FlightFollower, key: &CacheKey) -> FlightLead {
         let (place, flight) = (key.url_hash(self.secret), Arc::clone(follower.flight()));
-        let mut shard = self.shard(place);
+        let mut shard = self.under_way.shard(place);
         let listed = shard.entry(place).or_default();
         // A purge may have taken it off: what comes now was asked for after that.
         if !listed.iter().any(|other| Arc::ptr_eq(other, &flight)) {
@@ -306,7 +283,7 @@ impl CacheStore {
     /// Puts an object in the place of `before`, if that is still there.
     pub fn replace(&self, before: &Arc<Object>, object: Arc<Object>) {
         let place = object.key().url_hash(self.secret);
-        let shard = self.shard(place);
+        let shard = self.under_way.shard(place);
         let of = self.stored(place);
         if of.is_some_and(|of| of.objects.iter().any(|other| Arc::ptr_eq(other, before))) {
             self.put(place, object);
@@ -338,7 +315,7 @@ impl CacheStore {
     /// Takes one object out.
     pub fn remove(&self, object: &Arc<Object>) {
         let place = object.key().url_hash(self.secret);
-        let shard = self.shard(place);
+        let shard = self.under_way.shard(place);
         if let Some(table) = self.table.get()
             && let Some(of) = table.get(&place)
         {
@@ -357,7 +334,7 @@ impl CacheStore {
     /// asked for anew. `url`: what [`url_key`](super::url_key) makes of it. Tells how many objects there were.
     pub fn purge_url(&self, url: &[u8], kind: PurgeKind) -> usize {
         let place = CacheKey::hash_of_url(url, self.secret);
-        let mut shard = self.shard(place);
+        let mut shard = self.under_way.shard(place);
         shard.remove(&place);
         let of = match kind {
             PurgeKind::Hard => self.table.get().and_then(|table| table.remove(&place)).map(|(_, of)| of),
@@ -380,10 +357,6 @@ impl CacheStore {
             self.table.get().into_iter().for_each(Table::clear);
         }
     }
-
-    fn shard(&self, place: u128) -> MutexGuard<'_, UnderWay> {
-        self.under_way[place as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl FlightLead {
@@ -402,9 +375,9 @@ impl FlightLead {
     /// The answer is stored, if nobody has purged it meanwhile.
     pub fn keep(mut self, object: Arc<Object>) {
         {
-            let mut shard = self.store.shard(self.place);
+            let mut shard = self.store.under_way.shard(self.place);
             // Whether it was purged by more than its URL is seen when somebody wants it.
-            if self.unlist(&mut shard) {
+            if unlist(&mut shard, self.place, &self.flight) {
                 self.store.put(self.place, Arc::clone(&object));
             }
         }
@@ -426,29 +399,17 @@ impl FlightLead {
     }
 
     fn give_up(&mut self, cause: Cause) {
-        let mut shard = self.store.shard(self.place);
+        let mut shard = self.store.under_way.shard(self.place);
         self.is_over = true;
         if !self.flight.fail(cause) {
-            self.unlist(&mut shard);
+            unlist(&mut shard, self.place, &self.flight);
         }
     }
 
     fn end(&mut self, stage: Stage) {
-        self.unlist(&mut self.store.shard(self.place));
+        self.store.under_way.unlist(self.place, &self.flight);
         self.is_over = true;
         self.flight.set(stage);
-    }
-
-    /// Takes the flight off the list. False: it was not on it.
-    fn unlist(&self, shard: &mut UnderWay) -> bool {
-        let Some(listed) = shard.get_mut(&self.place) else { return false };
-        let before = listed.len();
-        listed.retain(|flight| !Arc::ptr_eq(flight, &self.flight));
-        let was_there = listed.len() < before;
-        if listed.is_empty() {
-            shard.remove(&self.place);
-        }
-        was_there
     }
 }
 

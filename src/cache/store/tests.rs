@@ -177,7 +177,7 @@ proptest! {
                 Poll::Pending => prop_assert!(false, "a follower waits for nobody"),
             }
         }
-        prop_assert!(store.under_way.iter().all(|shard| shard.lock().expect("whole").is_empty()));
+        prop_assert_eq!(store.under_way.count(), 0);
     }
 
     /// Readers of different speeds read what came, and of what outgrows no more is held than is said.
@@ -263,6 +263,28 @@ fn one_leads_and_the_others_follow_until_two_have_failed() {
     for at in [0, 2] {
         assert!(matches!(followers[at].poll(&mut cx), Poll::Ready(Landed::Failed(Cause::AnswerCut))));
     }
+}
+
+#[test]
+fn a_flight_whose_lead_has_failed_and_whose_followers_leave_is_not_listed_any_more() {
+    let store = store();
+    let a = key("/");
+    let listed = || store.under_way.count();
+    let follow = || match store.enter(&a, |_| true, Tick(3)) {
+        Entrance::Follow(follower) => follower,
+        other => panic!("{other:?}"),
+    };
+    let Entrance::Lead(lead) = store.enter(&a, |_| true, Tick(3)) else { panic!("nobody asks yet") };
+    let (mut one, other) = (follow(), follow());
+    assert!(one.poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    lead.fail(Cause::ConnectFailed);
+    assert_eq!(listed(), 1, "one of them may lead on");
+    drop(one);
+    assert_eq!(listed(), 1);
+    drop(other);
+    assert_eq!(listed(), 0);
+    assert!(matches!(store.enter(&a, |_| true, Tick(3)), Entrance::Lead(_)));
+    assert_eq!(listed(), 0, "and a lead that is dropped takes off its own");
 }
 
 #[test]

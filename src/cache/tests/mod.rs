@@ -9,13 +9,12 @@ mod validation;
 
 use std::time::Duration;
 
-use crate::message::Head;
+use crate::message::{Head, WhyNot};
 use crate::tick::Tick;
 
 use super::date::written;
 use super::{
-    Arrival, AskedBy, CacheRequest, CacheRules, Freshness, HttpSeconds, KnownClient, Storable, WhyNot,
-    may_store,
+    Arrival, AskedBy, CacheRequest, CacheRules, Freshness, HttpSeconds, KnownClient, Storable, may_store,
 };
 
 /// Sun, 06 Nov 1994 08:49:37 GMT.

@@ -7,10 +7,9 @@ use std::task::{Context, Poll};
 
 use crate::cache::store::{Entrance, FlightFollower, FlightLead, Landed, Object};
 use crate::cache::{
-    AskAgain, CacheKey, CacheRequest, CacheStatus, Use, WhyForwarded, WhyNot, conditions, is_condition,
-    may_use,
+    AskAgain, CacheKey, CacheRequest, CacheStatus, Use, WhyForwarded, conditions, is_condition, may_use,
 };
-use crate::message::{CacheNote, Cause, Head};
+use crate::message::{CacheNote, Cause, Head, WhyNot};
 use crate::net::now;
 use crate::proxy::http::answer_body::AnswerBody;
 use crate::proxy::http::call::Call;

@@ -15,8 +15,8 @@ mod serve;
 mod settle;
 
 use crate::cache::store::Lookup;
-use crate::cache::{AskAgain, CacheKey, CacheRequest, CacheStatus, Use, WhyForwarded, WhyNot, may_use};
-use crate::message::{CacheNote, Cause, Head};
+use crate::cache::{AskAgain, CacheKey, CacheRequest, CacheStatus, Use, WhyForwarded, may_use};
+use crate::message::{CacheNote, Cause, Head, WhyNot};
 
 use super::answer_body::AnswerBody;
 use super::incoming::IncomingRequest;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::cache::store::{Filling, FlightLead, Object, ObjectBody, StoredBody};
 use crate::cache::{
-    Arrival, AskedBy, CacheKey, CacheRequest, CacheStatus, HeadEffect, Storable, WhyNot, freshen,
-    head_effect, is_backend_error, is_for_caches_only, may_store,
+    Arrival, AskedBy, CacheKey, CacheRequest, CacheStatus, HeadEffect, Storable, freshen, head_effect,
+    is_backend_error, is_for_caches_only, may_store,
 };
-use crate::message::{Cause, Framing, Head, tokens};
+use crate::message::{Cause, Framing, Head, WhyNot, tokens};
 use crate::net::now;
 use crate::proxy::http::answer_body::AnswerBody;
 use crate::proxy::http::call::Call;
