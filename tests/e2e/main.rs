@@ -31,6 +31,7 @@ mod by_hand_save;
 mod cache;
 mod cache_lab;
 mod cache_strangers;
+mod cache_users;
 mod certificate_routes;
 mod clients;
 mod compress;
