@@ -150,8 +150,10 @@ const NEVER: Fields = Fields::HOP_BY_HOP.and(Fields::of(&[
 
 /// The lines that are sent again (RFC 9111 §3.1). A cookie is never sent to somebody else, even where the answer is.
 fn stored_head(answer: &Head, said: &AnswerDirectives, arrival: &Arrival) -> Head {
+    // Where a targeted field counts, Cache-Control has not been read; what it keeps to itself is kept all the same.
+    let names_fields = said.names_fields || said.is_targeted;
     let keeps = |line: &HeadLine| {
-        keeps_line(answer, line) && !(said.names_fields && names_field(answer, answer.at(line.name())))
+        keeps_line(answer, line) && !(names_fields && names_field(answer, answer.at(line.name())))
     };
     let mut head = copy(answer, answer.status, keeps);
     if !head.has(HeaderField::Date) {

@@ -20,8 +20,28 @@ pub struct Variant {
     values: Box<[u8]>,
 }
 
+/// Lines of requests that backends get otherwise than clients send them, or not at all, so that no head that is compared has them: what
+/// varies by them is for one alone.
+const OURS: &[&str] = &[
+    "x-forwarded-for",
+    "x-forwarded-client-cert",
+    "x-real-ip",
+    "forwarded",
+    "x-request-id",
+    "client-cert",
+    "client-cert-chain",
+    "retry-attempt",
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "proxy-authorization",
+    "te",
+    "upgrade",
+    "http2-settings",
+];
+
 impl Variant {
-    /// That of an answer to this request, as it was sent to the backend. `None`: it is for nobody else (`*`).
+    /// That of an answer to this request, as it was sent to the backend. `None`: it is for nobody else (`*`, or by a line of ours).
     #[must_use]
     pub fn of(answer: &Head, sent: &Head) -> Option<Variant> {
         let mut names: Vec<Vec<u8>> =
@@ -31,6 +51,9 @@ impl Variant {
         }
         // What is no name may mean anything.
         if names.iter().any(|name| name == b"*" || !name.iter().copied().all(is_token)) {
+            return None;
+        }
+        if names.iter().any(|name| OURS.iter().any(|ours| name == ours.as_bytes())) {
             return None;
         }
         names.sort_unstable();
@@ -206,6 +229,17 @@ mod tests {
             &[("Vary", "\"Foo\"")],
         ] {
             assert_eq!(Variant::of(&head(Head::answer(200), lines), &request(&[])), None, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn what_varies_by_a_line_of_ours_fits_nobody() {
+        for name in ["X-Forwarded-For", "x-forwarded-client-cert", "Foo, Client-Cert", "TE"] {
+            assert_eq!(
+                Variant::of(&head(Head::answer(200), &[("Vary", name)]), &request(&[])),
+                None,
+                "{name}"
+            );
         }
     }
 

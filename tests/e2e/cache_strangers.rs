@@ -11,6 +11,26 @@ fn at(client: &mut Client, host: &str, lines: &[&str]) -> Answer {
     client.ask(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n{lines}\r\n"))
 }
 
+#[test]
+fn what_turns_out_to_vary_by_a_line_of_ours_is_nobody_elses_any_more() {
+    let origin = Origin::scripted(|got, number, stream| match got.line("if-none-match") {
+        Some(_) => {
+            let lines = ["ETag: \"v1\"", "Cache-Control: public, max-age=100", "Vary: X-Forwarded-For"];
+            write(stream, 304, &lines, "");
+        }
+        None => {
+            let lines = ["ETag: \"v1\"", "Cache-Control: public, max-age=0"];
+            write(stream, 200, &lines, &format!("body {number}"));
+        }
+    });
+    let keel = keel(&origin, CachePolicy::default());
+    let mut client = keel.client();
+    for (body, count) in [("body 1", 1), ("body 1", 2), ("body 3", 3)] {
+        assert_eq!(get(&mut client, "/", &[]).1, body);
+        assert_eq!(origin.count(), count);
+    }
+}
+
 /// An origin that says what it was asked by this line.
 fn echo(line: &'static str, lines: &'static [&'static str]) -> Origin {
     Origin::scripted(move |got, _, stream| write(stream, 200, lines, got.line(line).unwrap_or("none")))

@@ -33,6 +33,7 @@ mod cache_lab;
 mod cache_rfc;
 mod cache_seen;
 mod cache_strangers;
+mod cache_users;
 mod certificate_routes;
 mod clients;
 mod compress;

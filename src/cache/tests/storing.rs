@@ -159,6 +159,18 @@ fn rfc9111_3_1_lines_that_are_stored() {
 }
 
 #[test]
+fn a_line_that_cache_control_keeps_to_itself_is_not_stored_where_a_targeted_field_counts() {
+    let answer = ok(&[
+        ("CDN-Cache-Control", "max-age=60"),
+        ("Cache-Control", "private=\"X-Secret\""),
+        ("X-Secret", "1"),
+        ("X", "1"),
+    ]);
+    let storable = stored(&answer, &rules()).expect("stored");
+    assert!(storable.head.named("x-secret").is_none() && storable.head.named("x").is_some());
+}
+
+#[test]
 fn rfc9110_6_6_1_what_is_kept_has_a_date() {
     let storable = stored(&control("max-age=60, no-transform"), &rules()).expect("stored");
     assert_eq!(storable.head.named("date"), Some(date(0).as_bytes()));

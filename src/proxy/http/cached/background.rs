@@ -26,7 +26,6 @@ use crate::proxy::{Here, WorkerCtx};
 use super::cacheable::Cacheable;
 use super::fill::{Fill, fill};
 use super::sent::selected;
-use super::settle::varies_by_ours;
 
 /// What is asked for once more, with all that is needed of the request that was answered.
 struct Background {
@@ -189,7 +188,7 @@ async fn run(background: Background) {
         return lead.fail(Cause::ErrorStatus);
     }
     let too_large = matches!(call.framing(), Framing::Length(length) if length > ctx.store.most());
-    let judged = if too_large || answer.status == 101 || varies_by_ours(&answer) {
+    let judged = if too_large || answer.status == 101 {
         None
     } else {
         may_store(&asked_by, &answer, rules, &arrival).ok()

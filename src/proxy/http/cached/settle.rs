@@ -7,7 +7,7 @@ use crate::cache::{
     Arrival, AskedBy, CacheKey, CacheRequest, CacheStatus, HeadEffect, Storable, freshen, head_effect,
     is_backend_error, is_for_caches_only, may_store,
 };
-use crate::message::{Cause, Framing, Head, WhyNot, tokens};
+use crate::message::{Cause, Framing, Head, WhyNot};
 use crate::net::now;
 use crate::proxy::http::answer_body::AnswerBody;
 use crate::proxy::http::call::Call;
@@ -22,33 +22,6 @@ use super::serve::{say, serve};
 
 /// Bodies up to this size that came with their head are stored at once.
 const AT_ONCE: usize = 64 * 1024;
-
-/// Lines of requests that backends get otherwise than clients send them, or not at all: what varies by them is for one alone.
-const OURS: &[&str] = &[
-    "x-forwarded-for",
-    "x-real-ip",
-    "forwarded",
-    "x-request-id",
-    "client-cert",
-    "client-cert-chain",
-    "retry-attempt",
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "proxy-authorization",
-    "te",
-    "upgrade",
-    "http2-settings",
-];
-
-/// Whether an answer varies by what we write ourselves.
-pub(super) fn varies_by_ours(answer: &Head) -> bool {
-    let mut lines = answer.lines().iter().map(|line| answer.pair(line));
-    lines.any(|(name, value)| {
-        name.eq_ignore_ascii_case(b"vary")
-            && tokens(value).any(|name| OURS.iter().any(|ours| name.eq_ignore_ascii_case(ours.as_bytes())))
-    })
-}
 
 fn arrival(asked: Tick) -> Arrival {
     let came = now();
@@ -194,7 +167,6 @@ impl CacheAsking {
         let arrival = arrival(self.asked);
         let judged = match call.framing() {
             Framing::Length(length) if length > store.most() => Err(WhyNot::TooLarge),
-            _ if varies_by_ours(answer) => Err(WhyNot::VaryStar),
             _ => {
                 let sent = cacheable.sent();
                 let asked_by = AskedBy { client: request, sent: sent.head(), known: cacheable.known };
