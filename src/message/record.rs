@@ -30,6 +30,8 @@ pub struct Attempt {
     pub outcome: Cause,
     /// It went out on a pooled connection.
     pub reused: bool,
+    /// It went out once more, as the pooled connection was closed without an answer.
+    pub resent: bool,
     /// The backend was chosen.
     pub picked: Tick,
     /// The connection stood; equal to `picked` on a pooled one.
@@ -134,6 +136,13 @@ impl Record {
         (*status, *cause, *cache, *accepted, *secured, *tls) = Default::default();
         (*started, *head_read, *routed, *done) = Default::default();
         (*bytes_in, *bytes_out, *attempts_made) = Default::default();
+    }
+
+    /// How many times the request went out to backends.
+    #[must_use]
+    pub fn sends(&self) -> u8 {
+        let resent = self.kept_attempts().iter().filter(|attempt| attempt.resent).count();
+        self.attempts_made.saturating_add(u8::try_from(resent).unwrap_or(u8::MAX))
     }
 
     /// Starts an attempt on `backend` at `now` and gives its entry.

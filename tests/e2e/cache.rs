@@ -229,6 +229,45 @@ fn a_backend_that_dies_before_its_head_is_asked_twice_at_most() {
     assert_eq!(origin.count(), 2);
 }
 
+/// What is kept for the one who leads first, or for the one who leads on, is closed without an answer, as a connection is that was too old.
+#[test]
+fn a_backend_that_always_dies_before_its_head_is_asked_twice_also_on_kept_connections() {
+    for is_kept_for_the_first in [true, false] {
+        let go = Arc::new(std::sync::Barrier::new(2));
+        let (begin, is_first) = (Arc::clone(&go), AtomicBool::new(true));
+        let origin = Origin::scripted(move |got, _, stream| {
+            if got.path == "/warm" {
+                return write(stream, 200, &["Cache-Control: no-store"], "warm");
+            }
+            if is_first.swap(false, Ordering::Relaxed) {
+                begin.wait();
+            }
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        });
+        let keel = super::cache_lab::keel_with(&origin, said(), |config| {
+            config.workers = 1;
+            config.targets[0].resilience.retries = None;
+        });
+        let asked = || origin.got().iter().filter(|got| got.path == "/").count();
+        let mut other = keel.client();
+        if is_kept_for_the_first {
+            assert_eq!(get(&mut other, "/warm", &[]).1, "warm");
+        }
+        let mut crowd: Vec<_> = (0..20).map(|_| keel.client()).collect();
+        for client in &mut crowd {
+            client.send("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n");
+        }
+        eventually("the first one is asked for", || asked() == 1);
+        // The only worker has read what came before this: all the others wait.
+        assert_eq!(get(&mut other, "/warm", &[]).1, "warm");
+        go.wait();
+        for client in &mut crowd {
+            assert_eq!(client.answer().status, 502);
+        }
+        assert_eq!(asked(), 2, "kept for the first one: {is_kept_for_the_first}");
+    }
+}
+
 #[test]
 fn a_body_that_breaks_off_is_cut_for_all_and_not_stored() {
     let go = Arc::new(std::sync::Barrier::new(2));

@@ -3,7 +3,7 @@
 //! Of those who want the same thing one *leads*: it asks the backend. The others *follow* until its head is there. Invariants:
 //!
 //! 1. A flight has one lead at a time. When that fails before its head is there, one follower takes its place, and no other; when that fails
-//!    too, all others are told why.
+//!    too, or the backend has got the request twice already, all others are told why.
 //! 2. A lead ends what it has begun, on every way out of it: a flight whose lead is gone is open, over, or vacant, and then all who follow
 //!    have been woken. Who waits is woken by every change.
 //! 3. A vacant flight stays listed as long as somebody follows it, so that whoever comes leads on as well as whoever waits. The last who
@@ -32,7 +32,7 @@ pub struct Flight {
 #[derive(Debug)]
 struct State {
     stage: Stage,
-    /// Leads that have failed.
+    /// Times that the request went out without an answer.
     failed: u8,
     followers: usize,
     waiting: Vec<Option<Waker>>,
@@ -111,7 +111,7 @@ pub(super) fn unlist(shard: &mut UnderWay, place: u128, flight: &Arc<Flight>) ->
     was_there
 }
 
-/// Leads that may fail before nobody tries again.
+/// Times that it may go out before nobody tries again.
 const MOST_FAILED: u8 = 2;
 
 impl Flight {
@@ -145,15 +145,21 @@ impl Flight {
         }
     }
 
-    /// Its lead has failed before its head was there. Gives whether somebody waits who may lead on.
-    pub(super) fn fail(&self, cause: Cause) -> bool {
+    /// Its lead has failed before its head was there, though the request went out so many times. Gives whether somebody waits who may lead
+    /// on.
+    pub(super) fn fail(&self, cause: Cause, sends: u8) -> bool {
         let may_go_on = {
             let mut state = self.lock();
-            state.failed += 1;
+            state.failed = state.failed.saturating_add(sends.max(1));
             state.failed < MOST_FAILED && state.followers > 0
         };
         self.set(if may_go_on { Stage::Vacant } else { Stage::Failed(cause) });
         may_go_on
+    }
+
+    /// Whether a lead has failed.
+    pub(super) fn has_failed(&self) -> bool {
+        self.lock().failed > 0
     }
 
     /// Takes the place of a lead that has failed. False: there is none to be taken.

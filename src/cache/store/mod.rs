@@ -366,6 +366,12 @@ impl FlightLead {
         self.flight.purges
     }
 
+    /// Whether another one has failed before it.
+    #[must_use]
+    pub fn has_taken_over(&self) -> bool {
+        self.flight.has_failed()
+    }
+
     /// The head of the answer is there, and others may have it.
     pub fn open(&mut self, object: &Arc<Object>) {
         self.is_open = true;
@@ -393,15 +399,15 @@ impl FlightLead {
         self.end(Stage::Alone);
     }
 
-    /// There is no answer.
-    pub fn fail(mut self, cause: Cause) {
-        self.give_up(cause);
+    /// There is no answer, though the request went out so many times.
+    pub fn fail(mut self, cause: Cause, sends: u8) {
+        self.give_up(cause, sends);
     }
 
-    fn give_up(&mut self, cause: Cause) {
+    fn give_up(&mut self, cause: Cause, sends: u8) {
         let mut shard = self.store.under_way.shard(self.place);
         self.is_over = true;
-        if !self.flight.fail(cause) {
+        if !self.flight.fail(cause, sends) {
             unlist(&mut shard, self.place, &self.flight);
         }
     }
@@ -422,7 +428,7 @@ impl Drop for FlightLead {
             // Its body tells those who read it.
             self.end(Stage::Alone);
         } else {
-            self.give_up(Cause::ClientGone);
+            self.give_up(Cause::ClientGone, 1);
         }
     }
 }

@@ -130,7 +130,7 @@ proptest! {
                     lead.keep(object);
                 },
                 Step::Fail(at) => if at < leads.len() {
-                    leads.remove(at).lead.fail(Cause::BackendClosed);
+                    leads.remove(at).lead.fail(Cause::BackendClosed, 1);
                 },
                 Step::Drop(at) => if at < leads.len() {
                     drop(leads.remove(at));
@@ -255,11 +255,11 @@ fn one_leads_and_the_others_follow_until_two_have_failed() {
     let mut followers: Vec<FlightFollower> = (0..3).map(|_| follow()).collect();
     let mut cx = Context::from_waker(Waker::noop());
     assert!(followers.iter_mut().all(|follower| follower.poll(&mut cx).is_pending()));
-    first.fail(Cause::BackendClosed);
+    first.fail(Cause::BackendClosed, 1);
     assert!(matches!(followers[1].poll(&mut cx), Poll::Ready(Landed::Lead)));
     let second = store.lead_on(&followers[1], &a);
     assert!(followers[0].poll(&mut cx).is_pending(), "another one leads");
-    second.fail(Cause::AnswerCut);
+    second.fail(Cause::AnswerCut, 1);
     for at in [0, 2] {
         assert!(matches!(followers[at].poll(&mut cx), Poll::Ready(Landed::Failed(Cause::AnswerCut))));
     }
@@ -277,7 +277,7 @@ fn a_flight_whose_lead_has_failed_and_whose_followers_leave_is_not_listed_any_mo
     let Entrance::Lead(lead) = store.enter(&a, |_| true, Tick(3)) else { panic!("nobody asks yet") };
     let (mut one, other) = (follow(), follow());
     assert!(one.poll(&mut Context::from_waker(Waker::noop())).is_pending());
-    lead.fail(Cause::ConnectFailed);
+    lead.fail(Cause::ConnectFailed, 1);
     assert_eq!(listed(), 1, "one of them may lead on");
     drop(one);
     assert_eq!(listed(), 1);

@@ -119,7 +119,11 @@ pub async fn exchange<E: Edge>(
             let own = way.head(head);
             let sent = asking.as_ref().map_or(own, |asking| asking.head(own));
             let lent = errand.lend();
-            let outcome = forward(&mut errand.forwarding(&lent, sent, answer)).await;
+            let mut forwarding = errand.forwarding(&lent, sent, answer);
+            if let Some(asking) = &asking {
+                forwarding.effort.is_once = asking.has_taken_over();
+            }
+            let outcome = forward(&mut forwarding).await;
             match (&mut asking, &route.cache) {
                 (Some(asking), Some(cache)) => {
                     if let Some(given) = settle_cached(asking, &mut errand, cache, outcome, answer) {
@@ -231,7 +235,8 @@ fn settle_cached<E: Edge>(
     outcome: Result<Box<Call>, Cause>,
     answer: &mut Head,
 ) -> Option<Result<AnswerGiven, Cause>> {
-    let given = asking.settle(&cacheable(errand, cache), outcome, answer);
+    let sends = errand.recording.record.sends();
+    let given = asking.settle(&cacheable(errand, cache), (outcome, sends), answer);
     errand.recording.record.cache = asking.note();
     given
 }

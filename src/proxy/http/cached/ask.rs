@@ -96,6 +96,12 @@ impl CacheAsking {
         self.head.as_ref().unwrap_or(own)
     }
 
+    /// Whether it asks in the place of somebody who got no answer.
+    #[must_use]
+    pub fn has_taken_over(&self) -> bool {
+        self.lead.as_ref().is_some_and(FlightLead::has_taken_over)
+    }
+
     /// What became of it, once its answer is there.
     #[must_use]
     pub fn note(&self) -> Option<CacheNote> {

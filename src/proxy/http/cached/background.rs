@@ -158,7 +158,7 @@ async fn run(background: Background) {
         // What is stored stays as it is.
         Err(cause) => {
             stale.rest(now());
-            return lead.fail(cause);
+            return lead.fail(cause, 1);
         }
     };
     let came = now();
@@ -174,10 +174,10 @@ async fn run(background: Background) {
                 let object = Object::new(key.clone(), Arc::new(storable), stale.body.clone(), purges);
                 lead.keep(Arc::new(object));
             }
-            Some(Err(why)) if why.is_about_request() => lead.fail(Cause::Done),
+            Some(Err(why)) if why.is_about_request() => lead.fail(Cause::Done, 1),
             Some(Err(_)) | None => {
                 ctx.store.remove(&stale);
-                lead.fail(Cause::Done);
+                lead.fail(Cause::Done, 1);
             }
         }
         return;
@@ -185,7 +185,7 @@ async fn run(background: Background) {
     if is_backend_error(answer.status) {
         stale.rest(came);
         call.discard(came);
-        return lead.fail(Cause::ErrorStatus);
+        return lead.fail(Cause::ErrorStatus, 1);
     }
     let too_large = matches!(call.framing(), Framing::Length(length) if length > ctx.store.most());
     let judged = if too_large || answer.status == 101 {
@@ -198,7 +198,7 @@ async fn run(background: Background) {
             ctx.store.remove(&stale);
         }
         call.discard(came);
-        return lead.fail(Cause::Done);
+        return lead.fail(Cause::Done, 1);
     };
     let expected = match call.framing() {
         Framing::Length(length) => Some(length),

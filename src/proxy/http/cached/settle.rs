@@ -36,7 +36,7 @@ fn strip(answer: &mut Head) {
 }
 
 impl CacheAsking {
-    /// What becomes of what the backend has said; the head of its answer is in `answer`. `None`: it has to be asked once more, as what was
+    /// What becomes of what the backend has said, which got the request so many times; the head of its answer is in `answer`. `None`: it has to be asked once more, as what was
     /// stored has turned out to be another object.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl CacheAsking {
     pub fn settle(
         &mut self,
         cacheable: &Cacheable<'_, '_>,
-        outcome: Result<Box<Call>, Cause>,
+        (outcome, sends): (Result<Box<Call>, Cause>, u8),
         answer: &mut Head,
     ) -> Option<Result<AnswerGiven, Cause>> {
         let request = CacheRequest::read(cacheable.head(), cacheable.has_body);
@@ -56,7 +56,7 @@ impl CacheAsking {
         let call = match outcome {
             Ok(call) => call,
             Err(cause) => {
-                self.lead.take().into_iter().for_each(|lead| lead.fail(cause));
+                self.lead.take().into_iter().for_each(|lead| lead.fail(cause, sends));
                 return Some(
                     self.stand_in(cacheable, request, None, answer).map(AnswerGiven::Body).ok_or(cause),
                 );
@@ -67,7 +67,7 @@ impl CacheAsking {
             if let Some(body) = self.stand_in(cacheable, request, Some(answer.status), &mut instead) {
                 call.discard(now());
                 *answer = instead;
-                self.lead.take().into_iter().for_each(|lead| lead.fail(Cause::ErrorStatus));
+                self.lead.take().into_iter().for_each(|lead| lead.fail(Cause::ErrorStatus, sends));
                 return Some(Ok(AnswerGiven::Body(body)));
             }
         }

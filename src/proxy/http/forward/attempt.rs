@@ -34,7 +34,7 @@ pub async fn attempt<E: Edge>(
     forwarding: &mut Forwarding<'_, E>,
     mut lease: Lease,
 ) -> Result<Box<Call>, Failure> {
-    let mut may_reuse = true;
+    let mut may_reuse = !forwarding.effort.is_once;
     let to_head = forwarding.head.method() == b"HEAD";
     let picked = lease.picked();
     let is_hedged = forwarding.target.config.resilience.hedging.is_some();
@@ -112,6 +112,9 @@ pub async fn attempt<E: Edge>(
                 let end = ConnectionEnd { reused, sent, answered, idempotent: forwarding.is_idempotent() };
                 if is_closed(&silence) && is_stale(&end) && forwarding.body_again().is_some() {
                     may_reuse = false;
+                    if let Some(attempt) = forwarding.record.last_attempt() {
+                        attempt.resent = true;
+                    }
                     lease = call.into_lease();
                     continue;
                 }

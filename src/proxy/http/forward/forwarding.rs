@@ -59,6 +59,8 @@ pub struct Forwarding<'a, E> {
 /// What the attempts of one request have in common.
 #[derive(Default)]
 pub struct Effort {
+    /// It goes out once at most: on no connection that may turn out to be closed.
+    pub is_once: bool,
     /// Where it has been without success. Most never fail, so they don't carry it about.
     pub(super) been: Option<Box<Been>>,
     /// How long it may take, if that is limited.
