@@ -129,9 +129,9 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
-        /// 60 bodies in each coding, of up to eight pieces, with flushes anywhere; what is flushed can be read at once.
+        /// 500 bodies in each coding, of up to eight pieces, with flushes anywhere; what is flushed can be read at once.
         #[test]
         fn what_goes_in_comes_out(pieces in prop::collection::vec((piece(), any::<bool>()), 0..8), high: bool) {
             for coding in Coding::ALL {
