@@ -17,8 +17,8 @@ import zlib
 
 sys.dont_write_bytecode = True
 
-from cache_lab import Cached, Child, Folder, Origin, Verdicts, head  # noqa: E402
-from lab import Client, Process  # noqa: E402
+from cache_lab import Cached, Origin, Verdicts, ground, head  # noqa: E402
+from lab import Client  # noqa: E402
 
 MOST_MS = 50
 MESSAGES, LINE = 100, 16_000
@@ -165,8 +165,8 @@ def main():
     parser.add_argument("--runs", type=int, default=3, help="of events; the best one counts")
     parser.add_argument("--requests", type=int, default=400, help="of each kind of line, five times")
     given = parser.parse_args()
-    verdict, folder = Verdicts(), Folder()
-    try:
+    verdict = Verdicts()
+    with ground() as folder:
         origin = Origin(answer)
         keel = Cached(folder, origin.port, more=", compress: on")
         for coding, lengths_of, program in [("gzip", gzip_lengths, None), ("br", brotli_lengths, "node"), ("zstd", zstd_lengths, "zstd")]:
@@ -180,10 +180,6 @@ def main():
                     f"{given.runs} runs {max(max(run[0]) for run in runs):.2f} ms; {plain} bytes as {coded}")
         bombs(keel, "/page", given.requests, verdict, "compressed hit")
         bombs(keel, "/page/vary", given.requests, verdict, "compressed hit that varies")
-    finally:
-        Child.end_all()
-        Process.end_all()
-        folder.end()
     verdict.end()
 
 

@@ -1,6 +1,7 @@
 """What the bars of the cache share: an origin that answers as a bar says and counts, an evenkeel with a cache in front of it, verdicts."""
 
 import asyncio
+import contextlib
 import json
 import mmap
 import os
@@ -12,7 +13,7 @@ import sys
 import threading
 import time
 
-from lab import wait_until
+from lab import Process, wait_until
 from reload_lab import Folder, Running
 
 
@@ -130,6 +131,18 @@ class Origin(Child):
             pass
         finally:
             writer.close()
+
+
+@contextlib.contextmanager
+def ground():
+    """A folder. All that is started on it ends with it."""
+    folder = Folder()
+    try:
+        yield folder
+    finally:
+        Child.end_all()
+        Process.end_all()
+        folder.end()
 
 
 def head(length, *lines):

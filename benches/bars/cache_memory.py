@@ -14,8 +14,7 @@ import time
 
 sys.dont_write_bytecode = True
 
-from cache_lab import Cached, Child, Folder, Origin, Shared, Verdicts, Wire, crowd, head  # noqa: E402
-from lab import Process  # noqa: E402
+from cache_lab import Cached, Child, Origin, Shared, Verdicts, Wire, crowd, ground, head  # noqa: E402
 
 MIB = 1 << 20
 SMALLEST, LARGEST = 500, 4 * MIB
@@ -67,8 +66,7 @@ def client(port, seed, mix, count, until, told):
 
 
 def run(memory, mix, seconds, verdict):
-    folder = Folder()
-    try:
+    with ground() as folder:
         origin = Origin(answer)
         keel = Cached(folder, origin.port, store=f"{{memory: {memory}MiB, object: 4MiB}}")
         count = keys(mix, 10 * memory * MIB)
@@ -94,10 +92,6 @@ def run(memory, mix, seconds, verdict):
         purge = keel.purge(all=True)
         time.sleep(1)
         verdict(f"cache memory, {memory} MiB, {mix}", None, f"after a purge of all ({purge:.1f} ms) {keel.status('VmRSS') / 1024:.1f} MiB")
-    finally:
-        Child.end_all()
-        Process.end_all()
-        folder.end()
 
 
 def main():

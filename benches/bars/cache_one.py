@@ -11,8 +11,7 @@ import time
 
 sys.dont_write_bytecode = True
 
-from cache_lab import Cached, Child, Folder, Origin, Shared, Verdicts, descriptors, head, pattern  # noqa: E402
-from lab import Process  # noqa: E402
+from cache_lab import Cached, Origin, Shared, Verdicts, descriptors, ground, head, pattern  # noqa: E402
 
 MIB = 1 << 20
 BODY = pattern(7, 10 * MIB)
@@ -169,8 +168,8 @@ class Crowd:
 
 
 class Bar:
-    def __init__(self, clients, verdict):
-        self.clients, self.verdict, self.folder = clients, verdict, Folder()
+    def __init__(self, clients, verdict, folder):
+        self.clients, self.verdict, self.folder = clients, verdict, folder
         shared = Shared(3)
         self.origin = Origin(Answers(shared), shared)
         self.store("16MiB")
@@ -258,13 +257,8 @@ def main():
     given = parser.parse_args()
     descriptors(8192)
     verdict = Verdicts()
-    bar = Bar(given.clients, verdict)
-    try:
-        asyncio.run(bar.run())
-    finally:
-        Child.end_all()
-        Process.end_all()
-        bar.folder.end()
+    with ground() as folder:
+        asyncio.run(Bar(given.clients, verdict, folder).run())
     verdict.end()
 
 

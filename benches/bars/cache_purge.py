@@ -14,8 +14,7 @@ import time
 
 sys.dont_write_bytecode = True
 
-from cache_lab import Cached, Child, Folder, Origin, Shared, Verdicts, Wire, crowd, head  # noqa: E402
-from lab import Process  # noqa: E402
+from cache_lab import Cached, Child, Origin, Shared, Verdicts, Wire, crowd, ground, head  # noqa: E402
 
 MOST_MS = 1
 # Numbers that the origin and the clients share with the bar: the version that the origin answers with, and the oldest that anybody may get.
@@ -137,17 +136,13 @@ def main():
     parser.add_argument("--objects", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=100)
     given = parser.parse_args()
-    verdict, folder = Verdicts(), Folder()
-    try:
+    verdict = Verdicts()
+    with ground() as folder:
         shared = Shared(3)
         origin = Origin(Answers(shared), shared)
         keel = Cached(folder, origin.port, store="{memory: 512MiB, object: 1MiB}", workers=WORKERS)
         costs(keel, origin, given.objects, verdict)
         live(keel, origin, given.rounds, verdict)
-    finally:
-        Child.end_all()
-        Process.end_all()
-        folder.end()
     verdict.end()
 
 

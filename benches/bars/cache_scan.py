@@ -12,8 +12,7 @@ import threading
 
 sys.dont_write_bytecode = True
 
-from cache_lab import Cached, Child, Folder, Origin, Shared, Verdicts, Wire, crowd, head  # noqa: E402
-from lab import Process  # noqa: E402
+from cache_lab import Cached, Child, Origin, Shared, Verdicts, Wire, crowd, ground, head  # noqa: E402
 
 MIB = 1 << 20
 MEMORY = 32 * MIB
@@ -71,8 +70,7 @@ def phase(port, seed, count, scanned):
 
 
 def run(name, scanned, hot, verdict):
-    folder = Folder()
-    try:
+    with ground() as folder:
         origin = Origin(answer)
         keel = Cached(folder, origin.port, store=f"{{memory: {MEMORY // MIB}MiB, object: 4MiB}}")
         phase(keel.front, 1, hot, [])
@@ -83,10 +81,6 @@ def run(name, scanned, hot, verdict):
         verdict(f"cache scan, {name}", loss < 0.1 and scans == len(scanned),
                 f"{100 * before:.1f} % hits of {hot} requests for what is hot before, {100 * during:.1f} % while {scans} others are asked for once each "
                 f"({known} hits): {100 * loss:.1f} % less (bar: 10 %); {100 * after:.1f} % in the first {hot // 10} after it")
-    finally:
-        Child.end_all()
-        Process.end_all()
-        folder.end()
 
 
 def main():
