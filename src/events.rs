@@ -19,23 +19,29 @@ mod logs;
 mod overlay;
 mod refusals;
 mod reloads;
+mod scale;
+mod statsd;
 mod threads;
 mod tls;
+mod traces;
 mod trial;
 mod webhooks;
 mod wording;
 
-pub use asked::{admin_listener, admin_socket, event_reader_dropped, no_admin_listener, no_admin_socket};
+pub use asked::{
+    admin_listener, admin_socket, event_reader_dropped, metrics_listener, no_admin_listener, no_admin_socket,
+};
 pub use change::{BackendChange, TargetChange};
 pub use event::{Event, EventFacts, EventReport, Saying, level_of};
-pub use history::{EventHistory, EventReader, EventsAfter, HistoryLayer};
+pub use history::{EventHistory, EventReader, EventsAfter, HistoryLayer, KindTally};
 pub use kind::EventKind;
 pub use life::{
     StartFault, backlog_capped, begun_again, cutting, delay_over, descriptor_budget, descriptors_short,
     draining, fatal, listening, nobody_reads, stopped, task_panicked,
 };
 pub use logs::{
-    access_log_failed, access_log_reopened, access_log_works, events_lost, no_log_file, records_dropped,
+    access_log_failed, access_log_reopened, access_log_works, events_lost, lost_so_far, no_log_file,
+    records_dropped,
 };
 pub use overlay::{
     blocked, blocked_from_the_start, let_in, overlay_aside, overlay_behind, overlay_changed, overlay_cut,
@@ -43,12 +49,15 @@ pub use overlay::{
 };
 pub use refusals::{RefusalPlace, Refusals};
 pub use reloads::{reload_refused, reload_warning, reloaded, snapshot_swapped, watch_falls_back};
+pub use scale::{scale_in, scale_out};
+pub use statsd::{statsd_fails, statsd_works};
 pub use threads::here_as_there;
 pub use tls::{
     authority_unreadable, certificate_expires, handshake_failed, keys_fetched, keys_not_fetched,
     no_authorities, no_tls_session, own_authorities, upstream_tls_failed, upstream_tls_failed_again,
     upstream_unverified,
 };
+pub use traces::{traces_fail, traces_work};
 pub use trial::{applied, confirmed, edit_on_trial, leftover_removed, rollback_failed, rolled_back};
 pub use webhooks::{
     webhook_dropped, webhook_fails, webhook_works, webhooks_cut, webhooks_kept, webhooks_missed,

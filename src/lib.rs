@@ -20,6 +20,7 @@
 pub mod config;
 pub mod tick;
 
+pub mod chunk;
 pub mod events;
 pub mod instance;
 pub mod lasting;
@@ -36,6 +37,7 @@ pub mod store;
 pub mod access;
 pub mod cache;
 pub mod compress;
+pub mod outgoing;
 pub mod route;
 pub mod targets;
 pub mod telemetry;
@@ -49,6 +51,7 @@ pub mod simulate;
 pub mod worker;
 
 pub mod decision;
+pub mod metrics;
 pub mod overlay;
 
 pub mod reload;
@@ -56,6 +59,9 @@ pub mod watch;
 
 pub mod admin;
 pub mod jwks;
+pub mod scale;
+pub mod statsd;
+pub mod traces;
 pub mod webhook;
 
 pub mod server;

@@ -1,6 +1,8 @@
 //! The composition root: binds, starts workers and probes, hands out addresses, waits for the end.
 
 mod refusals;
+mod slow;
+mod tasks;
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,9 +17,9 @@ use tokio::runtime::Runtime;
 use crate::access::Networks;
 use crate::admin::status::rates::STEP;
 use crate::admin::{AdminDoor, AdminListener, Api, Unopened};
+use crate::cache::store::CacheStore;
 use crate::config::model::Config;
 use crate::events;
-use crate::jwks;
 use crate::lasting::again;
 use crate::net::{now, socket};
 use crate::reload::addresses::Addresses;
@@ -26,9 +28,10 @@ use crate::reload::logs::AccessLogs;
 use crate::reload::{Deployed, Reloader, WorkerEnd};
 use crate::shutdown::Shutdown;
 use crate::snapshot::{ConnectionLimits, Snapshots};
+use crate::statsd::{self, StatsdEnd};
 use crate::targets::Target;
 use crate::telemetry::cells::{Cells, Readings};
-use crate::tls::ROTATION;
+use crate::traces::TraceTask;
 use crate::webhook::{WebhookStore, WebhookThread};
 use crate::worker::{self, Ended, WorkerPlan};
 use refusals::{LOOK, RefusalWatch};
@@ -51,6 +54,9 @@ pub enum StartError {
     /// The address that is asked for the admin API can't be bound.
     #[error("{0}")]
     AdminDoor(Unbound),
+    /// The address that is asked for metrics can't be bound.
+    #[error("{0}")]
+    MetricsDoor(Unbound),
     /// A runtime or thread can't be started.
     #[error("can't start: {0}")]
     System(#[from] io::Error),
@@ -81,7 +87,10 @@ pub struct Server {
     refusals: Arc<Mutex<RefusalWatch>>,
     admin: Option<Arc<AdminListener>>,
     door: Option<Arc<AdminDoor>>,
+    metrics: Option<Arc<AdminDoor>>,
     webhooks: Option<WebhookThread>,
+    traces: Option<TraceTask>,
+    statsd: Option<StatsdEnd>,
 }
 
 impl Server {
@@ -156,11 +165,16 @@ impl Server {
             refusals: Arc::default(),
             admin: None,
             door: None,
+            metrics: None,
             webhooks: None,
+            traces: None,
+            statsd: None,
         };
-        server.start_probes();
-        server.start_rotation();
-        server.fetch_keys();
+        if let Some(control) = &server.control {
+            tasks::start(control, &server.reloader);
+            slow::mark(control, &server.reloader);
+            server.traces = TraceTask::start(control, &server.reloader, config.instance.name.clone());
+        }
         server.start_refusals();
         for (index, ends, changes, cells, log) in each {
             let plan = WorkerPlan {
@@ -176,6 +190,7 @@ impl Server {
                 shutdown: shutdown.clone(),
                 patience: config.shutdown_timeout,
                 raw_relay: options.raw_relay,
+                number: index,
             };
             let (report, follow) = (report.clone(), events::here_as_there());
             let thread = thread::Builder::new().name(format!("evenkeel-{index}")).spawn(move || {
@@ -200,12 +215,6 @@ impl Server {
         }
     }
 
-    fn start_probes(&self) {
-        let Some(control) = &self.control else { return };
-        let _inside = control.enter();
-        self.reloader.probe();
-    }
-
     fn start_refusals(&self) {
         let Some(control) = &self.control else { return };
         let cells = self.cells.clone();
@@ -218,21 +227,6 @@ impl Server {
             }
         };
         control.spawn(again("counting refusals", look));
-    }
-
-    fn start_rotation(&self) {
-        let Some(control) = &self.control else { return };
-        let tickets = Arc::clone(self.reloader.snapshots.tickets());
-        let rotate = async move || {
-            let mut turns = tokio::time::interval(ROTATION);
-            // The first turn is due at once.
-            turns.tick().await;
-            loop {
-                turns.tick().await;
-                tickets.rotate();
-            }
-        };
-        control.spawn(again("replacing ticket keys", rotate));
     }
 
     /// Answers at the admin socket until the process drains.
@@ -257,6 +251,22 @@ impl Server {
         control.spawn(again("counting for rates", count));
     }
 
+    /// Sends numbers to statsd, where a config says so, until the workers have ended.
+    pub fn send_statsd(&mut self, api: Arc<Api>) {
+        let Some(control) = &self.control else { return };
+        let source = Arc::new(move || api.scrape_sources());
+        self.statsd = Some(statsd::start(control.handle(), &self.reloader, source));
+    }
+
+    /// Gives metrics over TCP until the process drains.
+    pub fn serve_metrics(&mut self, door: AdminDoor, api: Arc<Api>) {
+        let Some(control) = &self.control else { return };
+        door.addresses().iter().for_each(|address| events::metrics_listener(*address));
+        let (door, drain) = (Arc::new(door), self.shutdown.drain.clone());
+        self.metrics = Some(Arc::clone(&door));
+        control.spawn(again("the metrics listener", async move || door.serve(&api, &drain).await));
+    }
+
     /// Answers over TCP until the process drains.
     pub fn serve_admin_over_tcp(&mut self, door: AdminDoor, api: Arc<Api>) {
         let Some(control) = &self.control else { return };
@@ -265,13 +275,6 @@ impl Server {
         let (door, drain) = (Arc::new(door), self.shutdown.drain.clone());
         self.door = Some(Arc::clone(&door));
         control.spawn(again("the admin listener", async move || door.serve(&api, &drain).await));
-    }
-
-    /// Has the keys of tokens fetched that are behind URLs.
-    fn fetch_keys(&self) {
-        let Some(control) = &self.control else { return };
-        let reloader = Arc::clone(&self.reloader);
-        control.spawn(again("the keys of tokens", async move || jwks::keep(&reloader).await));
     }
 
     /// Tells webhooks of events, in the name of `node`, until the process drains.
@@ -311,6 +314,12 @@ impl Server {
     #[must_use]
     pub fn targets(&self) -> Vec<Arc<Target>> {
         self.reloader.snapshots.current().map(|snapshot| snapshot.targets.clone()).unwrap_or_default()
+    }
+
+    /// What is stored of answers; `None`: nothing is in force.
+    #[must_use]
+    pub fn cache_store(&self) -> Option<Arc<CacheStore>> {
+        self.reloader.snapshots.current().map(|snapshot| Arc::clone(&snapshot.store))
     }
 
     /// What all workers have counted so far.
@@ -373,16 +382,22 @@ impl Server {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
+        if let Some(statsd) = self.statsd.take() {
+            statsd.finish();
+        }
         if let Some(admin) = self.admin.take() {
             admin.close();
         }
-        if let Some(door) = self.door.take() {
+        for door in self.door.take().into_iter().chain(self.metrics.take()) {
             door.close();
         }
         if let Some(webhooks) = self.webhooks.take() {
             webhooks.wait();
         }
         if let Some(control) = self.control.take() {
+            if let Some(traces) = self.traces.take() {
+                traces.finish(&control);
+            }
             control.shutdown_background();
             look_at_refusals(&self.refusals, &self.reloader, &self.cells, true);
         }
@@ -468,7 +483,10 @@ mod tests {
             refusals: Arc::default(),
             admin: None,
             door: None,
+            metrics: None,
             webhooks: None,
+            traces: None,
+            statsd: None,
         };
         let error = server.wait().expect_err("a worker has failed");
         assert_eq!(error.to_string(), "its ticker has panicked");

@@ -22,9 +22,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use evenkeel::cache::{
-    Arrival, AskedBy, CacheRequest, CacheRules, KnownClient, Use, http_date, may_store, may_use,
-};
+use evenkeel::cache::{Arrival, AskedBy, CacheRequest, KnownClient, Use, http_date, may_store, may_use};
+use evenkeel::config::model::cache::CachePolicy as RoutePolicy;
 use evenkeel::message::Head;
 use evenkeel::tick::Tick;
 use http::{Request, Response};
@@ -71,7 +70,7 @@ fn ours(status: u16, first: &Lines, answer: &Lines, second: &Lines, seconds: u64
     let mut head = Head::answer(status);
     answer.iter().for_each(|(name, value)| head.push(name.as_bytes(), value.as_bytes()));
     let (first, second) = (request(first), request(second));
-    let rules = CacheRules { heuristic: true, ignores_cookies: true, ..CacheRules::default() };
+    let rules = RoutePolicy { ttl: None, heuristic: true, ignore_cookies: true, ..RoutePolicy::default() };
     let came = Tick(9_000_000_000_000);
     let arrival = Arrival { asked: came, came, date: CAME.cast_signed() };
     let client = CacheRequest::read(&first, false).unwrap();

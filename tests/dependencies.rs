@@ -19,6 +19,9 @@ const BANNED: &[(&str, &str)] = &[
 /// Crates that may be there in several incompatible versions, with the reason.
 const DUPLICATES: &[(&str, &str)] = &[
     ("hashbrown", "under dashmap, whose next version is not out; quick_cache has moved on to 0.17"),
+    ("getrandom", "under rand 0.9, which opentelemetry_sdk has not left yet"),
+    ("rand", "under opentelemetry_sdk, of which opentelemetry-proto needs nothing but that it is there"),
+    ("rand_core", "under rand 0.9, in the same way"),
     ("syn", "runs in the compiler only: the derives under x509-parser have not moved from 2 to 3 yet"),
     ("synstructure", "runs in the compiler only: the same derives, beside newer ones under idna"),
 ];

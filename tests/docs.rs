@@ -11,6 +11,7 @@ use evenkeel::config::model::Balance;
 use evenkeel::config::model::template::{DerivedField, LogField};
 use evenkeel::events::EventKind;
 use evenkeel::message::Cause;
+use evenkeel::metrics;
 use evenkeel::reload::NEED_RESTART;
 use evenkeel::reload::bound::Bound;
 use evenkeel::reload::fates::FATES;
@@ -141,9 +142,62 @@ fn what_a_reload_does_is_told_of_each_kind_of_object() {
 }
 
 #[test]
+fn every_family_of_metrics_is_documented_and_no_other() {
+    let text = std::fs::read_to_string("docs/metrics.md").unwrap();
+    let rows: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("| `evenkeel_") || line.starts_with("| `process_"))
+        .collect();
+    let expected: Vec<String> = metrics::all()
+        .map(|family| {
+            let labels: Vec<String> = family.labels.iter().map(|label| format!("`{label}`")).collect();
+            let labels = if labels.is_empty() { "–".to_owned() } else { labels.join(", ") };
+            format!(
+                "| `{}` | {} | {labels} | {} | ",
+                family.head.name,
+                family.head.kind.name(),
+                family.head.help
+            )
+        })
+        .collect();
+    for (row, expected) in rows.iter().zip(&expected) {
+        let question = row.strip_prefix(expected.as_str());
+        assert!(question.is_some_and(|rest| rest.contains('?')), "docs/metrics.md has {row}, not {expected}");
+    }
+    assert_eq!(rows.len(), expected.len(), "docs/metrics.md has rows of {} families", rows.len());
+}
+
+/// Every word of `text` that is the name of a family, or of a part of one.
+fn families_in(text: &str) -> Vec<&str> {
+    let words = text.split(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_');
+    words.filter(|word| word.starts_with("evenkeel_") || word.starts_with("process_")).collect()
+}
+
+#[test]
+fn dashboard_alerts_and_queries_use_families_that_exist() {
+    let known: Vec<&str> = metrics::all().map(|family| family.head.name).collect();
+    for file in ["docs/observability/dashboard.json", "docs/observability/alerts.yaml", "docs/metrics.md"] {
+        let text = std::fs::read_to_string(file).unwrap();
+        let used = families_in(&text);
+        assert!(used.len() > 10, "{file} has {} names", used.len());
+        for name in used {
+            let part = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+            assert!(
+                known.contains(&name) || part.is_some_and(|name| known.contains(&name)),
+                "{file}: {name}"
+            );
+        }
+    }
+    let text = std::fs::read_to_string("docs/observability/dashboard.json").unwrap();
+    let dashboard: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert!(dashboard["panels"].as_array().unwrap().len() > 10);
+}
+
+#[test]
 fn links_between_documents_lead_somewhere() {
     let mut seen = 0;
-    let docs = std::fs::read_dir("docs").unwrap().map(|entry| entry.unwrap().path());
+    let docs =
+        std::fs::read_dir("docs").unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
     for path in docs.chain(["README.md".into(), "CHANGELOG.md".into()]) {
         let text = std::fs::read_to_string(&path).unwrap();
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {

@@ -15,15 +15,15 @@ mod rings;
 /// Every top-level module with its row. `config` and `tick` may be imported by anyone.
 const ROWS: &[(i8, &[&str])] = &[
     (-2, &["config", "tick"]),
-    (-1, &["events"]),
+    (-1, &["events", "chunk"]),
     (0, &["message", "tls", "net", "shutdown", "lasting", "slots", "steps", "instance"]),
-    (1, &["telemetry", "route", "targets", "cache", "compress", "access", "store"]),
+    (1, &["telemetry", "route", "targets", "cache", "compress", "access", "store", "outgoing"]),
     (2, &["snapshot"]),
     (3, &["proxy", "probe", "simulate"]),
     (4, &["worker"]),
-    (5, &["overlay", "decision"]),
+    (5, &["overlay", "decision", "metrics"]),
     (6, &["reload", "watch"]),
-    (7, &["admin", "webhook", "jwks", "upgrade"]),
+    (7, &["admin", "webhook", "jwks", "scale", "statsd", "traces", "upgrade"]),
     (8, &["server"]),
     (9, &["cli"]),
 ];
@@ -39,9 +39,9 @@ const PURE: &[&str] = &[
     "targets/resilience/retry", "targets/resilience/budget", "targets/resilience/hedge",
     "targets/queueing/queue", "targets/state/decide", "targets/state/health", "targets/resilience/ejection",
     "simulate", "watch/debounce", "overlay", "decision", "reload/judge", "webhook/queue", "webhook/backoff",
-    "webhook/last_told", "webhook/kept", "access/networks", "access/rate/pace", "access/rate/table",
+    "webhook/last_told", "webhook/kept", "scale/decide", "access/networks", "access/rate/pace", "access/rate/table",
     "access/rate/buckets", "access/rate/several", "access/jwt/claims", "access/jwt/lines", "access/jwt/refresh",
-    "access/jwt/token", "cache", "compress",
+    "access/jwt/token", "cache", "compress", "traces/line",
 ];
 /// Crates that a decision has no use for.
 const IMPURE_CRATES: &[&str] = &["tokio", "tokio_util", "socket2", "rustix", "rand", "fastrand", "getrandom"];

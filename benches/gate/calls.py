@@ -1,7 +1,6 @@
 """System calls per request of the worker: strace's lines of two runs, one subtracted from the other."""
 
 import collections
-import os
 import pathlib
 import re
 import subprocess
@@ -32,17 +31,8 @@ def check():
 
 
 def measure(lab, scenario):
-    """System calls per request, by name.
-
-    All processes share one processor: the client has sent a wave to its end before the worker sees the first of it,
-    so how many requests share a call does not depend on who is faster.
-    """
-    processors = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {max(processors)})
-    try:
-        counts = [run(lab, scenario, requests) for requests in scenario.calls]
-    finally:
-        os.sched_setaffinity(0, processors)
+    """System calls per request, by name, where all processes share one processor: see `lab.pin`."""
+    counts = [run(lab, scenario, requests) for requests in scenario.calls]
     (fewer, more), (before, after) = scenario.calls, counts
     each = {name: (after[name] - before[name]) / (more - fewer) for name in before | after}
     return {name: round(cost, 2) for name, cost in sorted(each.items()) if abs(cost) >= 0.005}

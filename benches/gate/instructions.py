@@ -1,6 +1,5 @@
 """User instructions per request, by function: callgrind's files of two runs, one subtracted from the other."""
 
-import os
 import re
 
 # A cost line of a callgrind file begins with a place: absolute, relative, or the same as before.
@@ -12,17 +11,8 @@ CHANCE = re.compile(r"^(jent_\w+|rol64|xoshiro128starstar|uint32rotl|ptr_to_le32
 
 
 def measure(lab, scenario, keep=None):
-    """Instructions per request of each function.
-
-    All processes share one processor, as where calls are counted: a wave of requests that is cut in two costs a turn of the
-    event loop more.
-    """
-    processors = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {max(processors)})
-    try:
-        profiles = [run(lab, scenario, requests, keep) for requests in scenario.instructions]
-    finally:
-        os.sched_setaffinity(0, processors)
+    """Instructions per request of each function, where all processes share one processor: see `lab.pin`."""
+    profiles = [run(lab, scenario, requests, keep) for requests in scenario.instructions]
     (fewer, more), (before, after) = scenario.instructions, profiles
     grown = {name: (after.get(name, 0) - before.get(name, 0)) / (more - fewer) for name in before | after}
     return {name: cost for name, cost in grown.items() if abs(cost) >= 0.5 and not CHANCE.match(name)}

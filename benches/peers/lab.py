@@ -61,11 +61,12 @@ class Lab:
         wait_until(kind, lambda: accepts(port) or not program.alive())
         return [("127.0.0.1", port)]
 
-    def begin(self, mode, backends, threads=1, kept=300, only=None, logs=False):
-        """Every proxy, or the first `only`, in front of these backends."""
+    def begin(self, mode, backends, threads=1, kept=300, only=None, logs=False, cached=0):
+        """Every proxy, or the first `only`, in front of these backends; `cached` as a `Site` has it."""
         cores = self.proxy_core if threads == 1 else self.both_cores
-        site = Site(mode, backends, self.files, threads, logs or self.options.logs, self.options.descriptors, kept)
-        return [proxy.begin(self.place(proxy.name), site, cores) for proxy in self.proxies[:only]]
+        site = Site(mode, backends, self.files, threads, logs or self.options.logs, self.options.descriptors, kept, cached)
+        members = [proxy for proxy in self.proxies if proxy.takes_part(cached)]
+        return [proxy.begin(self.place(proxy.name), site, cores) for proxy in members[:only]]
 
     def measure(self, running, load):
         """A cell: the proxy's CPU while `load` runs, for each unit of what it did."""

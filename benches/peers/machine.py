@@ -16,6 +16,7 @@ PACKAGES = {
     "nginx": "/usr/sbin/nginx",
     "libnginx-mod-stream": "/usr/lib/nginx/modules/ngx_stream_module.so",
     "wrk": "/usr/bin/wrk",
+    "varnish": "/usr/sbin/varnishd",
     "nghttp2-client": "/usr/bin/h2load",
     "openssl": "/usr/bin/openssl",
 }
@@ -80,7 +81,7 @@ def said(*args):
 
 def version(kind, program):
     """The version of a peer or tool in one word, so far as it says one."""
-    text = said(program, {"haproxy": "-v", "nginx": "-v", "wrk": "-v"}.get(kind, "--version"))
+    text = said(program, {"haproxy": "-v", "nginx": "-v", "wrk": "-v", "varnish": "-V"}.get(kind, "--version"))
     if kind == "bombardier":
         return bombardier_version(program)
     if kind == "envoy":

@@ -28,6 +28,13 @@ def free_port():
         return port
 
 
+def write(folder, name, text):
+    path = os.path.join(folder, name)
+    with open(path, "w") as file:
+        file.write(text)
+    return path
+
+
 def wait_until(what, condition, seconds=20):
     end = time.monotonic() + seconds
     while not condition():

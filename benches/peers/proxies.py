@@ -1,9 +1,11 @@
 """The proxies, each with a configuration that does the same work: HTTP or TCP, round robin over the same backends,
-upstream keep-alive, `X-Forwarded-For` added, no health checks, one thread (or `threads`)."""
+upstream keep-alive, `X-Forwarded-For` added, no health checks, one thread (or `threads`). Those that only answer what they
+have stored are in caches.py."""
 
 import os
 
-from process import Failure, Program, accepts, free_port, wait_until
+import caches
+from process import Failure, Program, accepts, free_port, wait_until, write
 
 MODULE = "/usr/lib/nginx/modules/ngx_stream_module.so"
 
@@ -14,10 +16,14 @@ class Proxy:
     def __init__(self, kind, name, program):
         self.kind, self.name, self.program = kind, name, program
 
+    def takes_part(self, cached):
+        return self.kind in (caches.CONFIGURED if cached else CONFIGURED)
+
     def begin(self, folder, site, cores):
         os.makedirs(folder, exist_ok=True)
         port = free_port()
-        args = {"evenkeel": evenkeel, "haproxy": haproxy, "nginx": nginx, "envoy": envoy}[self.kind](self.program, folder, port, site)
+        configured = caches.CONFIGURED if site.cached else CONFIGURED
+        args = configured[self.kind](self.program, folder, port, site)
         program = Program(args, cores, os.path.join(folder, "log"))
         records = os.path.join(folder, "log" if self.kind == "haproxy" else "access.log")
         return Running(self, program, port, records)
@@ -25,10 +31,12 @@ class Proxy:
 
 class Site:
     """What is asked of a proxy: mode is http, https or tcp; backends are (address, port); so many idle connections to
-    them are kept, where a proxy wants a number."""
+    them are kept, where a proxy wants a number. `cached`: the bytes of the one answer that all are given to store, and that
+    the floor has from the beginning; 0: nothing is stored."""
 
-    def __init__(self, mode, backends, files, threads=1, logs=False, descriptors=20000, kept=300):
+    def __init__(self, mode, backends, files, threads=1, logs=False, descriptors=20000, kept=300, cached=0):
         self.mode, self.backends, self.files, self.threads = mode, backends, files, threads
+        self.cached = cached
         self.logs, self.descriptors, self.kept = logs, descriptors, kept
         self.tls = mode == "https"
 
@@ -43,13 +51,6 @@ class Running:
         wait_until(proxy.name, lambda: accepts(port) or not program.alive())
         if not program.alive():
             raise Failure(f"{proxy.name} did not start: {program.text().strip()[-1000:]}")
-
-
-def write(folder, name, text):
-    path = os.path.join(folder, name)
-    with open(path, "w") as file:
-        file.write(text)
-    return path
 
 
 def evenkeel(program, folder, port, site):
@@ -195,3 +196,6 @@ def envoy(program, folder, port, site):
 """
     return [program, "-c", write(folder, "envoy.yaml", text), "--concurrency", str(site.threads), "--disable-hot-restart",
             "-l", "error"]
+
+
+CONFIGURED = {"evenkeel": evenkeel, "haproxy": haproxy, "nginx": nginx, "envoy": envoy}

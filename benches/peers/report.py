@@ -103,6 +103,12 @@ def heading(about):
     return f"{about['machine']}\n{', '.join(versions)}, OpenSSL {about['openssl']}"
 
 
+def groups(rows):
+    """The rows in which everybody forwards, and those in which caches answer: other peers, other columns."""
+    hits = [row for row in rows if {"varnish", "floor"} & row.cells.keys()]
+    return [group for group in [[row for row in rows if row not in hits], hits] if group]
+
+
 def summary(rows):
     """The figure of each row beside the peers', the ratios, what they should be, and whether they are."""
     names = [OURS] + list(dict.fromkeys(peer for row in rows for peer in row.peers()))

@@ -11,6 +11,7 @@ from report import Row
 
 HERE = pathlib.Path(__file__).resolve().parent
 BODY = 128
+SMALL = 13
 LARGE = 64 * 1024
 # Where no budget against a peer is given: ahead of it.
 AHEAD = 1.0
@@ -18,19 +19,23 @@ AHEAD = 1.0
 
 @dataclass
 class Scenario:
-    """One row measured in rounds. `load` is called with the lab and a running proxy; `haproxy` and `nginx` are
-    the least ratios of their CPU to ours."""
+    """One row measured in rounds. `load` is called with the lab and a running proxy; `haproxy`, `nginx`, `varnish` and
+    `floor` are the least ratios of their CPU to ours."""
 
     name: str
     text: str
     load: object
     haproxy: float = AHEAD
     nginx: float = AHEAD
+    varnish: float = AHEAD
+    floor: float = AHEAD
     mode: str = "http"
     backend: list = field(default_factory=list)
     length: int = BODY
     threads: int = 1
     logs: bool = False
+    # The backend answers once, and is gone while it is measured.
+    cached: bool = False
     # What the load insists on, where it leaves no choice.
     suite: str = ""
     # The server of a load that is not HTTP.
@@ -43,9 +48,15 @@ class Scenario:
             points = lab.server(self.server)
         else:
             points = lab.backends("--body", self.length, *self.backend)
-        sides = lab.begin(self.mode, points, self.threads, logs=self.logs)
-        row = Row(self.name, self.text, self.unit, budgets={"haproxy": self.haproxy, "nginx": self.nginx}, inverse=self.inverse)
+        source = Program.running[-1]
+        sides = lab.begin(self.mode, points, self.threads, logs=self.logs, cached=self.length if self.cached else 0)
+        budgets = {peer: getattr(self, peer) for peer in ["haproxy", "nginx", "varnish", "floor"]}
+        row = Row(self.name, self.text, self.unit, budgets=budgets, inverse=self.inverse)
         row.notes = self.check(lab, sides)
+        if self.cached:
+            # Whoever still answers has it from nowhere else than its cache.
+            source.end()
+            self.check(lab, sides)
         row.cells = lab.rounds(sides, lambda side: self.load(lab, side))
         row.memory = {side.name: side.program.memory_kib("VmHWM") for side in sides}
         for side in sides if self.logs else []:
@@ -126,4 +137,8 @@ SCENARIOS = [
              unit="GiB/CPU s", inverse=1e6),
     Scenario("2-threads", "two threads, keep-alive, 64 connections", keep_alive(64), haproxy=1.15, threads=2),
     Scenario("2-threads-close", "two threads, Connection: close, 125 connections", close, haproxy=1.2, threads=2),
+    Scenario("hit", "hits of 13 bytes, 64 connections", keep_alive(64), nginx=1.2, varnish=1.2, floor=0.85, length=SMALL,
+             backend=["--cacheable"], cached=True),
+    Scenario("hit-64k", "hits of 64 KiB, 64 connections", keep_alive(64), nginx=1.2, varnish=1.2, floor=0.85, length=LARGE,
+             backend=["--cacheable"], cached=True),
 ]

@@ -18,6 +18,13 @@ pub(super) fn alive() -> AdminOutcome {
 
 /// 200, or 503 and why.
 pub(super) fn ready(api: &Arc<Api>) -> AdminOutcome {
+    let reasons = reasons(api);
+    let status = if reasons.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    Ok(json(status, &Readiness { ready: reasons.is_empty(), reasons }))
+}
+
+/// Why the process is to get no traffic.
+pub(super) fn reasons(api: &Api) -> Vec<String> {
     let mut reasons = Vec::new();
     if api.running.reloader.is_leaving() {
         reasons.push("the process has been told to end".to_owned());
@@ -30,8 +37,7 @@ pub(super) fn ready(api: &Arc<Api>) -> AdminOutcome {
         api.was_judged.fetch_or(unjudged.is_empty(), Ordering::Relaxed);
         reasons.extend(unjudged);
     }
-    let status = if reasons.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    Ok(json(status, &Readiness { ready: reasons.is_empty(), reasons }))
+    reasons
 }
 
 /// What a target waits for.

@@ -7,6 +7,7 @@ use super::exchange::question::BodyKind;
 use super::route::AdminRoute;
 use super::schemas;
 use crate::config::model::Scope;
+use crate::telemetry::exposition::TextForm;
 
 const PROBLEM: &str = "#/components/responses/Problem";
 
@@ -54,7 +55,7 @@ fn operation(route: &AdminRoute) -> Value {
         "summary": route.does,
         "parameters": parameters,
         "responses": {
-            "2XX": { "description": "Done.", "content": { "application/json": content(route.schemas.1) } },
+            "2XX": { "description": "Done.", "content": answers(route.schemas.1) },
             "default": { "$ref": PROBLEM },
         },
         "x-scope": route.scope.name(),
@@ -76,6 +77,16 @@ fn operation(route: &AdminRoute) -> Value {
         }
     }
     operation
+}
+
+/// What an answer of this schema comes as.
+fn answers(schema: &str) -> Value {
+    if schema == schemas::TEXT {
+        let forms = [TextForm::Prometheus, TextForm::OpenMetrics].map(TextForm::media_type);
+        let text = json!({ "schema": { "type": "string" } });
+        return forms.into_iter().map(|form| (form.to_owned(), text.clone())).collect::<Map<_, _>>().into();
+    }
+    json!({ "application/json": content(schema) })
 }
 
 /// What has the schema of this name.

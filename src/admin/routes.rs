@@ -18,7 +18,10 @@ use super::explain_routes;
 use super::hand_routes;
 use super::life_routes;
 use super::openapi;
+use super::requests::routes as request_routes;
 use super::route::{AdminOutcome, AdminRoute};
+use super::schemas;
+use super::scrape;
 use super::status_routes;
 use super::trial_routes;
 use super::wire::{ProcessFacts, RouteFacts};
@@ -38,6 +41,12 @@ pub const ROUTES: &[AdminRoute] = &[
     )
     .open()
     .giving("Readiness"),
+    AdminRoute::read(
+        "/metrics",
+        "All metrics, as Prometheus or OpenMetrics text by Accept.",
+        |api, asked| Box::pin(scrape::metrics(api, asked)),
+    )
+    .giving(schemas::TEXT),
     AdminRoute::read("/api/v1", "Says who answers, and what can be asked.", |api, asked| {
         Box::pin(async move { about(&api, &asked) })
     })
@@ -212,6 +221,19 @@ pub const ROUTES: &[AdminRoute] = &[
     )
     .with(&["after", "kind", "limit"])
     .giving("Events"),
+    AdminRoute::read(
+        "/api/v1/requests",
+        "Requests that are over and failed, were tried again or were slow, the latest first.",
+        |api, asked| Box::pin(async move { request_routes::list(&api, &asked).await }),
+    )
+    .with(&["cause", "target", "slow", "sampled", "last"])
+    .giving("Requests"),
+    AdminRoute::read(
+        "/api/v1/requests/{id}",
+        "What became of a request that is over, step by step, and why.",
+        |api, asked| Box::pin(async move { request_routes::one(&api, &asked).await }),
+    )
+    .giving("Story"),
     AdminRoute::read(
         "/goloadbalance",
         "Says of each server whether it gets traffic, as GoLoadBalance does.",

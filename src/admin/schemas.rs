@@ -5,6 +5,9 @@
 
 use serde_json::{Map, Value, json};
 
+/// Stands for an answer that is no JSON but text.
+pub const TEXT: &str = "Text";
+
 /// All of them; what stands in answers of hyper's making alone is not among them.
 pub const SCHEMAS: &[(&str, &str)] = &[
     ("Liveness", "alive:boolean"),
@@ -100,7 +103,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
         "name:string dry_run:boolean admitted:integer refused:integer would_refuse:integer crowded:integer",
     ),
     ("AccessList", "name:string refused:integer"),
-    ("Cache", "bytes:integer memory:integer requests:{integer} reasons:{integer}"),
+    ("Cache", "bytes:integer memory:integer compressed:integer requests:{integer} reasons:{integer}"),
     (
         "StatusProcess",
         "version:string name:string pid:integer config:string? config_number:integer workers:integer started_ms:integer \
@@ -110,6 +113,29 @@ pub const SCHEMAS: &[(&str, &str)] = &[
         "Webhook",
         "url:string events:[string] waiting:integer delivered:integer failed:integer dropped:integer last_error:string? \
          last_error_ms:integer?",
+    ),
+    ("Requests", "requests:[Request] more:boolean"),
+    (
+        "Request",
+        "id:string time_ms:integer kind:string kept_for:string client:string? listener:string route:string? target:string? \
+         backend:string? method:string? host:string? path:string? status:integer? cause:string? duration_ms:number attempts:integer trace_id:string?",
+    ),
+    (
+        "Story",
+        "id:string time_ms:integer kind:string kept_for:string client:string? listener:string route:string? target:string? \
+         backend:string? method:string? host:string? path:string? status:integer? cause:string? duration_ms:number attempts:integer trace_id:string? \
+         verdict:string fault:string headers:[HeaderPair] bytes_in:integer bytes_out:integer steps:[Step] tries:[Try] \
+         config_number:integer config_changed:boolean config:[DecidingKey] events:[NearbyEvent]",
+    ),
+    ("Step", "step:string at_ms:number took_ms:number? text:string"),
+    (
+        "Try",
+        "backend:string cause:string? reused:boolean resent:boolean in_flight:integer? was_left_out:boolean",
+    ),
+    ("DecidingKey", "key:string value:string place:PlannedPlace"),
+    (
+        "NearbyEvent",
+        "at_ms:number id:string time_ms:integer level:string kind:string object:string? text:string facts:{any}",
     ),
     ("Events", "events:[Event] latest:string missed:integer"),
     ("Event", "id:string time_ms:integer level:string kind:string object:string? text:string facts:{any}"),
@@ -127,7 +153,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     (
         "Target",
         "name:string state:string reason:string since_ms:integer age_ms:integer protocol:string balance:string left:integer \
-         of:integer active:integer waiting:integer max_in_flight:integer? panics:boolean stand_ins:integer traffic:Traffic \
+         of:integer active:integer waiting:integer max_in_flight:integer? scale:string? panics:boolean stand_ins:integer traffic:Traffic \
          rate:Rate? first_byte:Latency? copies:Copies? backends:[Backend]",
     ),
     ("Copies", "chosen:integer answered:integer by_cause:{integer}"),
@@ -137,7 +163,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
         "target:string name:string address:string tls:boolean state:string source:string reason:string since_ms:integer \
          age_ms:integer inputs:[Input] weight:integer agent_share:integer share:number priority:integer zone:string? \
          active:integer idle_connections:integer traffic:Traffic attempts:integer failures:integer rate:Rate? \
-         last_probe:Probe?",
+         first_byte:Latency? last_probe:Probe?",
     ),
     ("Input", "source:string says:string reason:string since_ms:integer age_ms:integer"),
     ("Probe", "at_ms:integer age_ms:integer result:string reason:string? took_ms:number"),

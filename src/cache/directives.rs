@@ -6,6 +6,9 @@
 //! * A directive that forbids counts with any value and any number of times: conflicts go to the most restrictive (§4.2.1).
 //! * White space beside `=`, or anything behind a value, spoils the directive: as an age it is 0, as a permission it is none, as
 //!   a prohibition it counts.
+//! * An argument where none is defined (`public=1`, `must-revalidate="x"`) means something that we do not know. RFC 9111 §5.2 does not say
+//!   what then, so the same holds: as a permission it is none, as a prohibition it counts. `must-revalidate` is both, and `s-maxage` permits
+//!   only where it is an age. Of `immutable` the RFC says that arguments are passed over (RFC 8246 §2).
 //! * A quoted string that never ends quotes nothing, so that it hides no prohibition, and nothing of that answer is fresh.
 
 use crate::message::Head;
@@ -49,6 +52,8 @@ pub struct AnswerDirectives {
     pub public: bool,
     /// `must-revalidate`.
     pub must_revalidate: bool,
+    /// It is there as it is defined, without an argument: so it is a permission too (RFC 9111 §3.5).
+    must_revalidate_permits: bool,
     /// `proxy-revalidate`.
     pub proxy_revalidate: bool,
     /// `must-understand`.
@@ -61,6 +66,8 @@ pub struct AnswerDirectives {
     pub max_age: Option<u32>,
     /// `s-maxage`; a broken one is 0.
     pub s_maxage: Option<u32>,
+    /// It is there and not broken: so it is a permission too (RFC 9111 §3.5).
+    s_maxage_permits: bool,
     /// `stale-while-revalidate`; a broken one is 0.
     pub stale_while_revalidate: Option<u32>,
     /// `stale-if-error`; a broken one is 0.
@@ -98,11 +105,11 @@ impl AnswerDirectives {
     fn take(&mut self, directive: &Directive<'_>) {
         let name = directive.name;
         self.is_broken |= directive.is_open;
-        let allows = !directive.is_spoilt;
+        let permits = !directive.is_spoilt && !directive.has_value;
         let seconds = || if directive.is_spoilt { 0 } else { delta_seconds(directive.value).unwrap_or(0) };
         let names = !directive.is_spoilt && items(directive.value).next().is_some();
         let (flag, value) = match name.len() {
-            6 if is(name, "public") => (Some(&mut self.public), allows),
+            6 if is(name, "public") => (Some(&mut self.public), permits),
             7 if is(name, "private") => {
                 (Some(if names { &mut self.names_fields } else { &mut self.private }), true)
             }
@@ -111,11 +118,19 @@ impl AnswerDirectives {
             8 if is(name, "no-cache") => {
                 (Some(if names { &mut self.names_fields } else { &mut self.no_cache }), true)
             }
-            8 if is(name, "s-maxage") => return keep_first(&mut self.s_maxage, seconds()),
-            9 if is(name, "immutable") => (Some(&mut self.immutable), allows),
+            8 if is(name, "s-maxage") => {
+                if self.s_maxage.is_none() {
+                    self.s_maxage_permits = !directive.is_spoilt && delta_seconds(directive.value).is_some();
+                }
+                return keep_first(&mut self.s_maxage, seconds());
+            }
+            9 if is(name, "immutable") => (Some(&mut self.immutable), !directive.is_spoilt),
             12 if is(name, "no-transform") => (Some(&mut self.no_transform), true),
             14 if is(name, "stale-if-error") => return keep_first(&mut self.stale_if_error, seconds()),
-            15 if is(name, "must-revalidate") => (Some(&mut self.must_revalidate), true),
+            15 if is(name, "must-revalidate") => {
+                self.must_revalidate_permits |= permits;
+                (Some(&mut self.must_revalidate), true)
+            }
             15 if is(name, "must-understand") => (Some(&mut self.must_understand), true),
             16 if is(name, "proxy-revalidate") => (Some(&mut self.proxy_revalidate), true),
             22 if is(name, "stale-while-revalidate") => {
@@ -140,7 +155,7 @@ impl AnswerDirectives {
         let names = |text: &[u8]| items(text).next().is_some();
         match key {
             b"max-age" => self.max_age = seconds(member)?,
-            b"s-maxage" => self.s_maxage = seconds(member)?,
+            b"s-maxage" => (self.s_maxage, self.s_maxage_permits) = (seconds(member)?, true),
             b"stale-while-revalidate" => self.stale_while_revalidate = seconds(member)?,
             b"stale-if-error" => self.stale_if_error = seconds(member)?,
             b"private" | b"no-cache" => {
@@ -152,13 +167,16 @@ impl AnswerDirectives {
                 *(if key == b"private" { &mut self.private } else { &mut self.no_cache }) = plain;
                 self.names_fields |= named;
             }
+            b"must-revalidate" => {
+                let SfValue::Boolean(is) = member else { return None };
+                (self.must_revalidate, self.must_revalidate_permits) = (is, is);
+            }
             _ => {
                 let flag = match key {
                     b"public" => &mut self.public,
                     b"no-store" => &mut self.no_store,
                     b"immutable" => &mut self.immutable,
                     b"no-transform" => &mut self.no_transform,
-                    b"must-revalidate" => &mut self.must_revalidate,
                     b"must-understand" => &mut self.must_understand,
                     b"proxy-revalidate" => &mut self.proxy_revalidate,
                     _ => return Some(()),
@@ -168,6 +186,18 @@ impl AnswerDirectives {
             }
         }
         Some(())
+    }
+
+    /// Whether it says that others may have it, whoever asked for it. What is broken says no such thing.
+    #[must_use]
+    pub fn is_for_others(&self) -> bool {
+        !self.is_broken && (self.public || self.s_maxage_permits)
+    }
+
+    /// Whether others may have it though it was asked for with `Authorization` (RFC 9111 §3.5).
+    #[must_use]
+    pub fn is_for_others_than_authorized(&self) -> bool {
+        self.is_for_others() || !self.is_broken && self.must_revalidate_permits
     }
 
     /// How long it says that it is fresh; `None`: it says nothing. `s-maxage` goes before `max-age` (RFC 9111 §4.2.1).

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use crate::config::model::cache::CachePolicy;
 use crate::message::{Head, HeaderField};
 use crate::tick::Tick;
 
+use super::arrival::Arrival;
 use super::date::{HttpSeconds, http_date};
 use super::directives::{AnswerDirectives, delta_seconds};
 use super::fields::{has, items, single, values};
-use super::rules::{Arrival, CacheRules};
 
 /// A guess is never longer (RFC 9111 §4.2.2 leaves it to us).
 const LONGEST_GUESS: Duration = Duration::from_secs(86_400);
@@ -53,7 +54,7 @@ impl Freshness {
     pub fn of(
         answer: &Head,
         said: &AnswerDirectives,
-        rules: &CacheRules,
+        rules: &CachePolicy,
         arrival: &Arrival,
     ) -> Option<Freshness> {
         let date = single(answer, "date").and_then(|text| http_date(text, arrival.date));
@@ -116,6 +117,22 @@ impl Freshness {
         self.age(now) < self.lifetime
     }
 
+    /// Until when all that is said of it stays the same: its age in seconds, for how many it is fresh, and that it is. Later than `now`.
+    #[must_use]
+    pub fn alike_until(&self, now: Tick) -> Tick {
+        const SECOND: u32 = 1_000_000_000;
+        let age_changes = SECOND - self.age(now).subsec_nanos();
+        // A whole number of seconds is one less a moment later.
+        let left_changes = self.left(now).subsec_nanos() + 1;
+        now.after(Duration::from_nanos(age_changes.min(left_changes).into()))
+    }
+
+    /// Whether the answer itself says nothing of who may have it and for how long.
+    #[must_use]
+    pub fn is_unsaid(&self) -> bool {
+        self.is_unsaid
+    }
+
     /// The same answer when somebody has declared it stale: a soft purge, or a HEAD that tells of another one (RFC 9111 §4.3.5).
     #[must_use]
     pub fn spoilt(self) -> Freshness {
@@ -148,7 +165,7 @@ fn initial_age(answer: &Head, date: Option<HttpSeconds>, arrival: &Arrival) -> D
 fn lifetime(
     answer: &Head,
     said: &AnswerDirectives,
-    rules: &CacheRules,
+    rules: &CachePolicy,
     (date, arrival, initial_age): (Option<HttpSeconds>, &Arrival, Duration),
 ) -> Option<(Basis, Duration)> {
     // What the route says counts from when the answer came, however wrong its clock is.

@@ -19,6 +19,7 @@
 //!
 //! What is stored is a [`Storable`] and a body, under a key. Nothing in it belongs to the connection it came by.
 
+mod arrival;
 mod cache_status;
 mod date;
 mod directives;
@@ -30,7 +31,6 @@ mod key;
 mod preconditions;
 mod range;
 mod request;
-mod rules;
 pub mod store;
 mod storing;
 mod structured;
@@ -41,6 +41,7 @@ mod vary;
 #[cfg(test)]
 mod tests;
 
+pub use arrival::{Arrival, KnownClient};
 pub use cache_status::{CacheStatus, WhyForwarded};
 pub use date::{HttpSeconds, http_date};
 pub use directives::{AnswerDirectives, MOST_SECONDS, RequestDirectives};
@@ -49,8 +50,7 @@ pub use invalidation::{invalidated, invalidates};
 pub use key::{CacheKey, KeyParts, KeyRules, KeyWriter, QueryRule, url_key, url_prefix, write_query};
 pub use preconditions::{Served, answer_of, not_modified, partial, unsatisfiable};
 pub use range::{ByteRange, byte_range};
-pub use request::CacheRequest;
-pub use rules::{Arrival, CacheRules, KnownClient};
+pub use request::{CacheRequest, is_plain};
 pub use storing::{AskedBy, Storable, is_for_caches_only, may_store};
 pub use using::{AskAgain, Use, is_backend_error, may_use};
 pub use validation::{Freshened, HeadEffect, conditions, freshen, head_effect, is_condition};

@@ -32,14 +32,15 @@ pub fn byte_range(value: &[u8], length: u64) -> ByteRange {
     let mut ranges = items(set);
     let (Some(range), None) = (ranges.next(), ranges.next()) else { return ByteRange::Whole };
     let Some(dash) = memchr::memchr(b'-', range) else { return ByteRange::Whole };
-    match (place(&range[..dash]), place(&range[dash + 1..])) {
+    let (first, last) = (&range[..dash], &range[dash + 1..]);
+    match (place(first), place(last)) {
         (Place::Absent, Place::At(0)) => ByteRange::Unsatisfiable,
         // The end of nothing is all of it.
         (Place::Absent, Place::At(_)) if length == 0 => ByteRange::Whole,
         (Place::Absent, Place::At(count)) => {
             ByteRange::Part { first: length.saturating_sub(count), last: length - 1 }
         }
-        (Place::At(first), Place::At(last)) if last < first => ByteRange::Whole,
+        (Place::At(_), Place::At(_)) if is_less(last, first) => ByteRange::Whole,
         (Place::At(first), Place::At(_) | Place::Absent) if first >= length => ByteRange::Unsatisfiable,
         (Place::At(first), Place::At(last)) => ByteRange::Part { first, last: last.min(length - 1) },
         (Place::At(first), Place::Absent) => ByteRange::Part { first, last: length - 1 },
@@ -64,6 +65,13 @@ fn place(text: &[u8]) -> Place {
         number = number.saturating_mul(10).saturating_add(digit.into());
     }
     Place::At(number)
+}
+
+/// Whether one number is less than another one, also where neither fits.
+fn is_less(one: &[u8], other: &[u8]) -> bool {
+    let size = |digits: &[u8]| digits.iter().skip_while(|digit| **digit == b'0').count();
+    let (size_one, size_other) = (size(one), size(other));
+    (size_one, &one[one.len() - size_one..]) < (size_other, &other[other.len() - size_other..])
 }
 
 #[cfg(test)]
@@ -95,6 +103,7 @@ mod tests {
             ("bytes=-5", 0, Whole),
             ("bytes=2-1", 11, Whole),
             ("bytes=12-11", 11, Whole),
+            ("bytes=0-0000000000000000000000001", 11, part(0, 1)),
             ("bytes=0-0,2-2", 11, Whole),
             ("bytes=", 11, Whole),
             ("bytes=-", 11, Whole),
@@ -108,6 +117,17 @@ mod tests {
         ] {
             assert_eq!(byte_range(value.as_bytes(), length), expected, "{value} of {length}");
         }
+    }
+
+    #[test]
+    fn a_range_that_ends_before_it_begins_is_none_also_where_its_numbers_do_not_fit() {
+        let (more, less) = ("3333333333333333333333333", "3333333333333333333333332");
+        let of = |first: &str, last: &str| byte_range(format!("bytes={first}-{last}").as_bytes(), 11);
+        assert_eq!(of(more, less), ByteRange::Whole);
+        assert_eq!(of(more, &less[1..]), ByteRange::Whole);
+        assert_eq!(of(&format!("0{more}"), less), ByteRange::Whole);
+        assert_eq!(of(less, more), ByteRange::Unsatisfiable);
+        assert_eq!(of(more, more), ByteRange::Unsatisfiable);
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! What a request's head says to a cache.
 
-use crate::message::{Head, HeaderField, WhyNot, tokens};
+use crate::message::{Fields, Head, HeaderField, WhyNot, tokens};
 
 use super::directives::RequestDirectives;
 use super::fields::items;
@@ -84,6 +84,32 @@ impl<'h> CacheRequest<'h> {
     pub fn is_conditional(&self) -> bool {
         self.has_range || self.has_none_match || self.has_modified_since || self.has_origin_condition
     }
+}
+
+/// Fields by which a request is more than its method, host and path to a cache. A cookie is none of them: see
+/// [`Freshness`](super::Freshness); nor is `Authorization`, which counts when an answer is stored and not when it is used.
+const PARTICULAR: Fields = Fields::of(&[
+    HeaderField::Upgrade,
+    HeaderField::Expect,
+    HeaderField::CacheControl,
+    HeaderField::Pragma,
+    HeaderField::Range,
+    HeaderField::IfRange,
+    HeaderField::IfMatch,
+    HeaderField::IfNoneMatch,
+    HeaderField::IfModifiedSince,
+    HeaderField::IfUnmodifiedSince,
+]);
+
+/// Whether a request is one for the whole of what there is, in any form, and has no wishes: all such requests with one key get the same,
+/// but for variants and cookies. `has_body`: its framing announces one.
+#[must_use]
+#[inline]
+pub fn is_plain(head: &Head, has_body: bool) -> bool {
+    if has_body || head.fields().meets(PARTICULAR) || head.has(HeaderField::Connection) && names_lines(head) {
+        return false;
+    }
+    head.method() == b"GET"
 }
 
 /// Whether `Connection` names a line, and not only what becomes of the connection (RFC 9110 §7.6.1).

@@ -1,13 +1,14 @@
 //! May an answer be stored, and what of it (RFC 9111 §3).
 
+use crate::config::model::cache::CachePolicy;
 use crate::message::{Fields, Head, HeadLine, HeaderField, WhyNot};
 
+use super::arrival::{Arrival, KnownClient};
 use super::date::written;
 use super::directives::{AnswerDirectives, names_field};
 use super::fields::{copy, has, is, items, values};
 use super::freshness::{Basis, Freshness, is_heuristically_cacheable};
 use super::request::CacheRequest;
-use super::rules::{Arrival, CacheRules, KnownClient};
 use super::vary::Variant;
 
 /// What is stored of an answer beside its body.
@@ -42,7 +43,7 @@ pub struct AskedBy<'a> {
 pub fn may_store(
     asked: &AskedBy<'_>,
     answer: &Head,
-    rules: &CacheRules,
+    rules: &CachePolicy,
     arrival: &Arrival,
 ) -> Result<Storable, WhyNot> {
     if asked.client.is_head {
@@ -55,7 +56,7 @@ pub fn may_store(
 pub(super) fn judge(
     asked: &AskedBy<'_>,
     answer: &Head,
-    rules: &CacheRules,
+    rules: &CachePolicy,
     arrival: &Arrival,
 ) -> Result<Storable, WhyNot> {
     let said = AnswerDirectives::of(answer);
@@ -65,7 +66,7 @@ pub(super) fn judge(
     if freshness.is_unsaid && freshness.basis == Basis::Override && !is_ours_to_keep(answer.status, rules) {
         return Err(WhyNot::SaysNothing);
     }
-    if freshness.is_unsaid && !rules.ignores_cookies && (asked.client.has_cookie || has(asked.sent, "cookie"))
+    if freshness.is_unsaid && !rules.ignore_cookies && (asked.client.has_cookie || has(asked.sent, "cookie"))
     {
         return Err(WhyNot::Cookie);
     }
@@ -115,9 +116,9 @@ fn may_keep(asked: &AskedBy<'_>, answer: &Head, said: &AnswerDirectives) -> Resu
     if said.private {
         return Err(WhyNot::Private);
     }
-    let for_others = said.public || said.s_maxage.is_some();
+    let for_others = said.is_for_others();
     let has_authorization = asked.client.has_authorization || asked.sent.has(HeaderField::Authorization);
-    if has_authorization && !for_others && !said.must_revalidate {
+    if has_authorization && !said.is_for_others_than_authorized() {
         return Err(WhyNot::Authorization);
     }
     if asked.known == KnownClient::Yes && !for_others {
@@ -131,7 +132,7 @@ fn may_keep(asked: &AskedBy<'_>, answer: &Head, said: &AnswerDirectives) -> Resu
 }
 
 /// Statuses that a route's own wish may keep.
-fn is_ours_to_keep(status: u16, rules: &CacheRules) -> bool {
+fn is_ours_to_keep(status: u16, rules: &CachePolicy) -> bool {
     is_heuristically_cacheable(status) && (status < 400 || rules.negative_ttl.is_some())
 }
 

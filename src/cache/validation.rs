@@ -1,10 +1,11 @@
 //! Asking again: what the backend is asked, and what its answer makes of the stored one (RFC 9111 §4.3).
 
+use crate::config::model::cache::CachePolicy;
 use crate::message::{Head, HeadLine, HeaderField, WhyNot};
 
+use super::arrival::Arrival;
 use super::etag::{is_strong, is_weakly_same};
 use super::fields::{has, is, single};
-use super::rules::{Arrival, CacheRules};
 use super::storing::{AskedBy, Storable, is_for_caches_only, judge, keeps_line};
 
 /// The request by which a stored answer is asked for again (RFC 9111 §4.3.1): the one that would be sent anyhow, without the
@@ -62,7 +63,7 @@ pub fn freshen(
     asked: &AskedBy<'_>,
     stored: &Head,
     not_modified: &Head,
-    rules: &CacheRules,
+    rules: &CachePolicy,
     arrival: &Arrival,
 ) -> Option<Freshened> {
     let (theirs, ours) = (single(not_modified, "etag"), single(stored, "etag"));
@@ -142,7 +143,7 @@ pub fn head_effect(
     stored: &Head,
     length: u64,
     answer: &Head,
-    rules: &CacheRules,
+    rules: &CachePolicy,
     arrival: &Arrival,
 ) -> HeadEffect {
     if answer.status != 200 || stored.status != 200 {

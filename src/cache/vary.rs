@@ -2,7 +2,8 @@
 //!
 //! What is compared is the request as the backend gets it. Values are compared in a normal form that means the same: lines of one name
 //! as one list, without white space around commas, and for `Accept-Encoding` and `Accept-Language` in small letters, by weight, and where
-//! weights are equal by name. Names of fields that are no lists are compared byte by byte.
+//! weights are equal by name. Fields that are no lists are compared as they stand, byte by byte; so is what is longer than anybody means,
+//! since to put it in order would cost more than it is worth, and weights that are none.
 
 use crate::message::{Head, weighted};
 
@@ -99,7 +100,11 @@ impl Variant {
     }
 }
 
-/// A field that is absent is another one than an empty one. No value has these bytes.
+/// Bytes of all lines of a field together that are put into their normal form. A browser's `Accept` has half of that.
+const MOST_BYTES: usize = 256;
+
+/// A field that is absent is another one than an empty one, and what stands as it came ends with this, so that it is never a normal form.
+/// No value has these bytes.
 const PRESENT: u8 = 1;
 const END: u8 = 0;
 
@@ -113,18 +118,33 @@ fn write_values(names: &[u8], sent: &Head, out: &mut Vec<u8>) {
         };
         if lines().next().is_some() {
             out.push(PRESENT);
-            if is_single(name) {
-                for line in lines() {
-                    out.extend_from_slice(line);
-                    out.push(PRESENT);
-                }
-            } else if !(is(name, "accept-encoding") || is(name, "accept-language"))
-                || !write_preferences(lines(), is(name, "accept-encoding"), out)
-            {
-                write_list(lines(), out);
+            let is_long = || lines().map(<[u8]>::len).sum::<usize>() > MOST_BYTES;
+            if is_single(name) || is_long() || !write_normal(name, lines, out) {
+                write_as_it_stands(lines(), out);
             }
         }
         out.push(END);
+    }
+}
+
+/// A list in its normal form. `false`: nothing was written, because it has none.
+fn write_normal<'h, I: Iterator<Item = &'h [u8]>>(
+    name: &[u8],
+    lines: impl Fn() -> I,
+    out: &mut Vec<u8>,
+) -> bool {
+    let are_codings = is(name, "accept-encoding");
+    if are_codings || is(name, "accept-language") {
+        return write_preferences(lines(), are_codings, out);
+    }
+    write_list(lines(), out);
+    true
+}
+
+fn write_as_it_stands<'h>(lines: impl Iterator<Item = &'h [u8]>, out: &mut Vec<u8>) {
+    for line in lines {
+        out.extend_from_slice(line);
+        out.push(PRESENT);
     }
 }
 
@@ -295,6 +315,30 @@ mod tests {
         assert!(same("gzip;q=2", "gzip;q=2") && !same("gzip;q=2", "gzip;q=3") && !same("gzip;q=2", "gzip"));
         let many = "a,".repeat(1000);
         assert!(same(&many, &many) && !same(&many, "a"));
+    }
+
+    #[test]
+    fn a_value_that_is_no_weight_is_not_the_normal_form_of_another_one() {
+        // How `gzip;q=0.5` is written.
+        assert!(!fits(
+            "Accept-Encoding",
+            &[("Accept-Encoding", "gzip;500")],
+            &[("Accept-Encoding", "gzip;q=0.5")]
+        ));
+    }
+
+    #[test]
+    fn a_bomb_of_items_is_not_put_in_order() {
+        for (name, other) in [("Accept-Encoding", "gzip"), ("Accept-Language", "de"), ("Foo", "x")] {
+            let one = |commas: usize| format!("{}{other}", ",".repeat(commas));
+            let same = |commas: usize| fits(name, &[(name, &one(commas))], &[(name, other)]);
+            let most = MOST_BYTES - other.len();
+            assert!(same(most) && !same(most + 1), "{name}");
+            let half = ",".repeat(MOST_BYTES / 2);
+            let lines = [(name, half.as_str()), (name, &half), (name, other)];
+            assert!(!fits(name, &lines, &[(name, other)]), "{name}: in several lines");
+            assert!(fits(name, &lines, &lines), "{name}");
+        }
     }
 
     #[test]

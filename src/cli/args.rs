@@ -7,6 +7,7 @@ pub(super) mod log;
 pub(super) mod running;
 pub(super) mod simulate;
 pub(super) mod status;
+pub(super) mod why;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -165,6 +166,9 @@ pub(super) enum Command {
     /// Print the latest events of the process that runs, and follow those to come
     #[command(after_help = log::EXAMPLES)]
     Log(log::LogOptions),
+    /// Say why a request that is over ended as it did, or list those that failed, were tried again or were slow
+    #[command(after_help = why::EXAMPLES)]
+    Why(why::WhyOptions),
     /// Print the names of all targets and backends of the process that runs, for completions
     #[command(hide = true)]
     Names(ProcessOptions),

@@ -10,6 +10,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::events::{EventFacts, EventKind, Saying, level_of};
+use crate::message::steers;
 
 /// Writes `{"timestamp":"…","level":"…","kind":"…","message":"…","fields":{…}}`; all names but `kind` are always there.
 pub(super) struct JsonEvents;
@@ -53,16 +54,19 @@ where
 
 /// What could steer a terminal is escaped, beyond what RFC 8259 §7 asks for.
 pub(super) fn escaped(json: String) -> String {
-    if !json.contains(|sign: char| matches!(sign, '\u{7f}'..='\u{9f}')) {
+    // Those below are between values, where JSON has them.
+    let is_harmful = |sign: char| steers(sign) && sign >= ' ';
+    if !json.contains(is_harmful) {
         return json;
     }
     json.chars().fold(String::with_capacity(json.len()), |mut safe, sign| {
-        match sign {
-            '\u{7f}'..='\u{9f}' => {
+        if is_harmful(sign) {
+            for unit in sign.encode_utf16(&mut [0; 2]) {
                 // Writing to a String can't fail.
-                let _ = write!(safe, "\\u{:04x}", u32::from(sign));
+                let _ = write!(safe, "\\u{unit:04x}");
             }
-            plain => safe.push(plain),
+        } else {
+            safe.push(sign);
         }
         safe
     })

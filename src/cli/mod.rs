@@ -63,6 +63,7 @@ pub fn main() -> ExitCode {
         Some(Command::Diff(options)) => running::hand::diff(&options),
         Some(Command::Save(options)) => running::hand::save(&options),
         Some(Command::Log(options)) => running::log::run(&options),
+        Some(Command::Why(options)) => running::why::run(&options),
         Some(Command::Names(process)) => running::names::run(&process),
         Some(Command::Status(options)) => running::status::run(&options),
         Some(Command::Demo(options)) => demo::run(&options),
@@ -106,5 +107,5 @@ fn explain(said: &clap::Error) -> ExitCode {
 }
 
 fn complain(error: &anyhow::Error) {
-    let _ = writeln!(std::io::stderr(), "{error:#}");
+    let _ = writeln!(std::io::stderr(), "{}", output::shown_lines(&format!("{error:#}")));
 }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::exit_code::CUT;
 use super::start_fault::located;
-use crate::admin::{AboutProcess, AdminDoor, AdminListener, Api, TextLoader};
+use crate::admin::{AboutProcess, AdminDoor, AdminListener, Api, Desk, TextLoader};
 use crate::config::Loaded;
 use crate::events;
 use crate::instance::{UsualFolders, Whereabouts};
@@ -71,10 +71,17 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
     let admin = AdminListener::open(whereabouts, &folders).map_err(|error| located(error.into(), rows))?;
     let door = match &config.admin {
         Some(access) => {
-            let opened = AdminDoor::open(access);
+            let opened = AdminDoor::open(&access.binds, Desk::Admin);
             Some(opened.map_err(|unbound| located(StartError::AdminDoor(unbound), rows))?)
         }
         None => None,
+    };
+    let metrics = match &*config.metrics.binds {
+        [] => None,
+        binds => {
+            let opened = AdminDoor::open(binds, Desk::Metrics);
+            Some(opened.map_err(|unbound| located(StartError::MetricsDoor(unbound), rows))?)
+        }
     };
     let mut server = Server::start_with(config, Options::default(), &begun.blocked())
         .map_err(|error| located(error, rows))?;
@@ -111,11 +118,15 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
             }
         }));
         let api = Arc::new(Api::new(about, Arc::clone(&running), text));
+        server.send_statsd(Arc::clone(&api));
         if admin.is_some() || door.is_some() {
             server.count_rates(Arc::clone(&api));
         }
         if let Some(admin) = admin {
             server.serve_admin(admin, Arc::clone(&api));
+        }
+        if let Some(door) = metrics {
+            server.serve_metrics(door, Arc::clone(&api));
         }
         if let Some(door) = door {
             server.serve_admin_over_tcp(door, api);

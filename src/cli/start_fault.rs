@@ -40,7 +40,7 @@ pub(super) fn tell(error: &anyhow::Error) {
     };
     let place = place.as_deref();
     match error {
-        StartError::Bind(unbound) | StartError::AdminDoor(unbound) => {
+        StartError::Bind(unbound) | StartError::AdminDoor(unbound) | StartError::MetricsDoor(unbound) => {
             let (address, error, cure) =
                 (unbound.address.to_string(), unbound.error.to_string(), unbound.cure());
             let fault = StartFault {
@@ -70,6 +70,7 @@ fn place<'a>(error: &StartError, rows: &'a [Effective]) -> Option<&'a Origin> {
         StartError::Bind(unbound) => unbound.origin(rows),
         StartError::AccessLog(_) => said(rows.iter().find(|row| row.path == "access_log.path")?),
         StartError::AdminDoor(_) => said(rows.iter().find(|row| row.path == "admin.listener")?),
+        StartError::MetricsDoor(_) => said(rows.iter().find(|row| row.path == "metrics.listener")?),
         StartError::Admin(_) => said(rows.iter().find(|row| row.path == "admin.socket")?),
         StartError::System(_) => None,
     }

@@ -1,31 +1,16 @@
 //! Which answers are worth compressing, and may be (RFC 9110 §8.4, §7.7), and what their heads say then.
 
-use crate::config::model::cache::Coding;
+use crate::config::model::cache::{Coding, CompressPolicy};
 use crate::message::{Head, HeaderField, Version, tokens};
-
-/// What a route says about compression.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CompressRules {
-    /// The codings it offers, the preferred one first.
-    pub codings: Vec<Coding>,
-    /// Shorter bodies are sent as they are, in bytes. A body whose length is not known is long enough.
-    pub at_least: u64,
-    /// Whether answers that set cookies are compressed too. They are for one client, so what it sends may come back in them beside what
-    /// it must not know, and the length tells how alike the two are (BREACH).
-    pub with_cookies: bool,
-}
-
-impl Default for CompressRules {
-    fn default() -> CompressRules {
-        CompressRules { codings: Coding::ALL.to_vec(), at_least: 1024, with_cookies: false }
-    }
-}
 
 /// Why an answer goes as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WhyPlain {
-    /// It has no body, or a part of one.
+    /// It has no body, or a part that cannot be told.
     Status,
+    /// It is a part of an answer that might be compressed as a whole. A part is one of the answer as it is: its bytes are counted there, and
+    /// it has the strong tag of that.
+    Part,
     /// It is coded already.
     Coded,
     /// The request or the answer says `no-transform`.
@@ -55,9 +40,10 @@ impl Compression {
         request: &Head,
         answer: &Head,
         length: Option<u64>,
-        rules: &CompressRules,
+        policy: &CompressPolicy,
     ) -> Result<Compression, WhyPlain> {
-        if answer.status < 200 || matches!(answer.status, 204..=206 | 304 | 416) {
+        let is_part = answer.status == 206;
+        if answer.status < 200 || matches!(answer.status, 204 | 205 | 304 | 416) {
             return Err(WhyPlain::Status);
         }
         if request.version == Version::Http10 {
@@ -74,12 +60,12 @@ impl Compression {
                     return Err(WhyPlain::Digest);
                 }
                 12 if is("content-type") => media = Some(value),
-                13 if is("content-range") => return Err(WhyPlain::Status),
+                13 if is("content-range") && !is_part => return Err(WhyPlain::Status),
                 13 if is("cache-control") && forbids_change(value) => return Err(WhyPlain::NoTransform),
                 16 if is("content-encoding") && !value.eq_ignore_ascii_case(b"identity") => {
                     return Err(WhyPlain::Coded);
                 }
-                10 if !rules.with_cookies && is("set-cookie") => return Err(WhyPlain::SetCookie),
+                10 if !policy.cookies && is("set-cookie") => return Err(WhyPlain::SetCookie),
                 _ => {}
             }
         }
@@ -90,12 +76,15 @@ impl Compression {
         {
             return Err(WhyPlain::NoTransform);
         }
-        if length.is_some_and(|length| length < rules.at_least) {
+        if !is_part && length.is_some_and(|length| length < policy.at_least) {
             return Err(WhyPlain::Short);
         }
         let Some(media) = media.map(essence).filter(|media| is_compressible(media)) else {
             return Err(WhyPlain::MediaType);
         };
+        if is_part {
+            return Err(WhyPlain::Part);
+        }
         let is = |known: &[u8]| media.eq_ignore_ascii_case(known);
         Ok(Compression {
             flushes_each: is(b"text/event-stream")
@@ -201,7 +190,7 @@ mod tests {
     fn one(asks: Lines<'_>, status: u16, lines: Lines<'_>, length: Option<u64>) -> Result<bool, WhyPlain> {
         let request = with(Head::request("GET", "/", "a"), asks);
         let answer = with(Head::answer(status), lines);
-        Compression::of(&request, &answer, length, &CompressRules::default()).map(|found| found.flushes_each)
+        Compression::of(&request, &answer, length, &CompressPolicy::default()).map(|found| found.flushes_each)
     }
 
     #[test]
@@ -210,9 +199,12 @@ mod tests {
         assert_eq!(one(&[], 404, &[HTML], None), Ok(false));
         assert_eq!(one(&[], 200, &[HTML], Some(1023)), Err(WhyPlain::Short));
         assert_eq!(one(&[], 200, &[("Content-Type", "Text/Event-Stream")], None), Ok(true));
-        for status in [101, 204, 205, 206, 304, 416] {
+        for status in [101, 204, 205, 304, 416] {
             assert_eq!(one(&[], status, &[HTML], None), Err(WhyPlain::Status), "{status}");
         }
+        let range = ("Content-Range", "bytes 0-1/2");
+        assert_eq!(one(&[], 206, &[HTML, range], Some(2)), Err(WhyPlain::Part));
+        assert_eq!(one(&[], 206, &[("Content-Type", "image/png"), range], None), Err(WhyPlain::MediaType));
         for (line, why) in [
             (("Content-Encoding", "gzip"), WhyPlain::Coded),
             (("Content-Range", "bytes 0-1/2"), WhyPlain::Status),
@@ -230,10 +222,13 @@ mod tests {
         let mut old = Head::request("GET", "/", "a");
         old.version = Version::Http10;
         let answer = with(Head::answer(200), &[HTML]);
-        assert_eq!(Compression::of(&old, &answer, None, &CompressRules::default()), Err(WhyPlain::OldClient));
-        let rules = CompressRules { with_cookies: true, ..CompressRules::default() };
+        assert_eq!(
+            Compression::of(&old, &answer, None, &CompressPolicy::default()),
+            Err(WhyPlain::OldClient)
+        );
+        let policy = CompressPolicy { cookies: true, ..CompressPolicy::default() };
         let answer = with(Head::answer(200), &[HTML, ("Set-Cookie", "a=b")]);
-        assert!(Compression::of(&Head::request("GET", "/", "a"), &answer, None, &rules).is_ok());
+        assert!(Compression::of(&Head::request("GET", "/", "a"), &answer, None, &policy).is_ok());
     }
 
     #[test]

@@ -12,16 +12,15 @@ pub mod distinct_json;
 mod expiring;
 mod instance;
 pub mod jwt;
-mod log;
 mod rate;
 pub mod resilience;
 pub mod route;
 pub mod routing_test;
+pub mod telling;
 pub mod template;
 pub mod text;
 pub mod tls;
 mod watch;
-mod webhook;
 mod wildcard;
 
 use std::net::SocketAddr;
@@ -37,15 +36,20 @@ pub use admin::{AdminAccess, AdminToken, Scope};
 pub use auth::{Auth, AuthKind, BasicAuth, ForwardAuth, PasswordHash, User};
 pub use balance::{BackendState, Balance, HashKey, Policy, Portion, Sticky};
 pub use instance::{AdminSocket, Instance};
-pub use log::{AccessLog, EventFormat, LogFormat, LogPath, Share};
 pub use rate::{RateBy, RateLimit, RatePeriod};
 pub use resilience::Resilience;
 pub use route::{Normalize, RouteConfig};
 pub use routing_test::{Expectation, ExpectedAnswer, RoutingTest, SampleCertificate, SampleRequest};
+pub use telling::log::{AccessLog, EventFormat, LogFormat, LogPath, Share};
+pub use telling::metrics::MetricsConfig;
+pub use telling::recorder::RecorderConfig;
+pub use telling::scale::{ScaleConfig, ScaleIn, ScaleOut};
+pub use telling::statsd::{StatsdAddress, StatsdConfig, StatsdFormat};
+pub use telling::tracing::{TraceHeaders, TracingConfig};
+pub use telling::webhook::{HttpUrl, Webhook, WebhookEvent, WebhookSecret};
 pub use template::Template;
 pub use text::Text;
 pub use watch::WatchMode;
-pub use webhook::{HttpUrl, Webhook, WebhookEvent, WebhookSecret};
 pub use wildcard::Wildcard;
 
 use tls::{ListenerTls, UpstreamTls};
@@ -57,8 +61,12 @@ pub struct Config {
     pub instance: Instance,
     /// The admin API over TCP; `None`: there is none.
     pub admin: Option<Arc<AdminAccess>>,
+    /// Where metrics are given.
+    pub metrics: MetricsConfig,
     /// Who is told of events by HTTP, in the order of the file.
     pub webhooks: Vec<Webhook>,
+    /// When a target is told to have too few backends, or more than it needs.
+    pub scale: ScaleConfig,
     /// Lists that `access` names, in the order of the file.
     pub access_lists: Vec<Arc<AccessList>>,
     /// How often somebody may ask, by name, in the order of the files.
@@ -87,6 +95,10 @@ pub struct Config {
     pub trusted_proxies: Vec<IpNet>,
     /// How much of answers is kept.
     pub cache_store: cache::CacheStoreConfig,
+    /// What is kept of requests that are over; `None`: nothing.
+    pub recorder: Option<RecorderConfig>,
+    /// Where traces are sent; `None`: nowhere.
+    pub tracing: Option<TracingConfig>,
     /// What has to become of requests before any of this is taken, in the order of the files.
     pub tests: Vec<RoutingTest>,
 }

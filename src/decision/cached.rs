@@ -60,7 +60,7 @@ fn decision(
         "; stored only if its answer says `public` or `s-maxage`: known_client"
     } else if sample.head.has(HeaderField::Authorization) {
         "; stored only if its answer says `public`, `s-maxage` or `must-revalidate`: authorization"
-    } else if request.has_cookie && !cache.rules.ignores_cookies {
+    } else if request.has_cookie && !cache.policy.ignore_cookies {
         "; stored and answered from it only if the answer says how long it is fresh: cookie"
     } else if request.is_head {
         "; answered from it, and not stored: method"

@@ -40,7 +40,7 @@ impl SampleSent<'_> {
         path: &[u8],
         percent: f64,
     ) -> Option<Side> {
-        let Destination { target, rules } = destination;
+        let Destination { target, rules, .. } = destination;
         let facts = self.facts(route, path, &target.name);
         let other = if self.listener.straight().is_some() {
             None
@@ -108,6 +108,7 @@ impl SampleSent<'_> {
             certificate: &[],
             id: 0,
             retry: 0,
+            trace: None,
         };
         let host = match host {
             HostHeader::Pass => Host::Pass { missing: OF_BACKEND },

@@ -27,6 +27,15 @@ pub fn admin_listener(address: SocketAddr, has_tokens: bool) {
     tracing::info!(kind = EventKind::AdminListener.name(), %address, has_tokens, "admin listener {address} ({who})");
 }
 
+/// Logs where metrics are given over TCP.
+pub fn metrics_listener(address: SocketAddr) {
+    tracing::info!(
+        kind = EventKind::MetricsListener.name(),
+        %address,
+        "metrics listener {address} (no tokens)"
+    );
+}
+
 /// Logs that somebody reads events too slowly, and so gets no more of them; its client may come again.
 pub fn event_reader_dropped(who: &str, reason: &str) {
     tracing::warn!(
@@ -39,6 +48,6 @@ pub fn event_reader_dropped(who: &str, reason: &str) {
 }
 
 /// Logs that nobody is answered over TCP, and why.
-pub fn no_admin_listener(reason: &str) {
-    tracing::warn!(kind = EventKind::NoAdminListener.name(), reason, "no admin listener: {reason}");
+pub fn no_admin_listener(what: &str, reason: &str) {
+    tracing::warn!(kind = EventKind::NoAdminListener.name(), reason, "no {what}: {reason}");
 }

@@ -14,6 +14,7 @@ use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
 use super::event::{Event, EventReport, Saying, clip, level_of};
+use super::kind::EventKind;
 use crate::config::model::LogLevel;
 
 /// Events that are kept at most.
@@ -37,6 +38,17 @@ struct Kept {
     events: VecDeque<Arc<Event>>,
     bytes: usize,
     latest: u64,
+    /// By the number of the kind.
+    kinds: Vec<KindTally>,
+}
+
+/// What was told of one kind of event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KindTally {
+    /// How many there were.
+    pub count: u64,
+    /// The number of the latest one; 0: there was none.
+    pub latest: u64,
 }
 
 /// What there is after an event.
@@ -89,6 +101,11 @@ impl EventHistory {
         event.id = kept.latest + 1;
         kept.latest = event.id;
         kept.bytes += size;
+        let id = event.id;
+        kept.kinds.resize(EventKind::ALL.len(), KindTally::default());
+        if let Some(tally) = kept.kinds.get_mut(kind as usize) {
+            *tally = KindTally { count: tally.count + 1, latest: id };
+        }
         kept.events.push_back(Arc::new(event));
         while kept.events.len() > EVENTS || (kept.bytes > BYTES && kept.events.len() > 1) {
             let oldest = kept.events.pop_front();
@@ -108,6 +125,13 @@ impl EventHistory {
             missed: gone.saturating_sub(id),
             latest: kept.latest,
         }
+    }
+
+    /// What was told of each kind of event since the process began.
+    pub fn kinds(&self) -> impl Iterator<Item = (EventKind, KindTally)> + use<> {
+        let mut kinds = self.kept().kinds.clone();
+        kinds.resize(EventKind::ALL.len(), KindTally::default());
+        EventKind::ALL.iter().copied().zip(kinds)
     }
 
     /// The number of the latest event; 0: there was none.

@@ -1,6 +1,7 @@
 //! What is told of the logs themselves.
 
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::kind::EventKind;
 
@@ -33,8 +34,18 @@ pub fn records_dropped(dropped: u64) {
     );
 }
 
+/// How many events never reached standard error, those that were told.
+static LOST: AtomicU64 = AtomicU64::new(0);
+
+/// How many events never reached standard error so far.
+#[must_use]
+pub fn lost_so_far() -> u64 {
+    LOST.load(Ordering::Relaxed)
+}
+
 /// Logs how many events never reached standard error.
 pub fn events_lost(lost: u64) {
+    LOST.fetch_add(lost, Ordering::Relaxed);
     tracing::warn!(
         kind = EventKind::EventsLost.name(),
         lost,

@@ -1,143 +1,40 @@
-//! One attempt to fetch keys: a connection, one GET, and the body of a 200. No redirect is followed.
+//! One attempt to fetch keys: one GET, and the body of a 200.
 
-use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, StatusCode, header};
-use http_body_util::{BodyExt as _, Empty, Limited};
-use hyper::body::Bytes;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
-use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, lookup_host};
+use http::{Method, StatusCode, header};
+use http_body_util::Full;
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
 
 use crate::config::model::jwt::{KeySet, KeysUrl};
-use crate::config::model::tls::UpstreamTls;
-use crate::config::model::{HttpUrl, Protocol};
-use crate::net::connect::first_of;
-use crate::tls::{self, Roots, Upstream};
+use crate::outgoing::{OtherSide, refusal};
+use crate::tls::Roots;
 
 /// An attempt that takes longer has failed.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The most bytes of an answer's head.
-const HEAD_SIZE: usize = 16 * 1024;
 
-/// Where keys are fetched, and how that place is reached.
-#[derive(Clone, Debug)]
-pub(super) struct KeySource {
-    url: HttpUrl,
-    tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
-}
-
-impl KeySource {
-    /// The one that the config means. `roots`: whom the system trusts.
-    #[must_use]
-    pub(super) fn new(config: KeysUrl, roots: &Roots) -> KeySource {
-        let KeysUrl { url, authorities } = config;
-        let name = url.is_tls.then(|| ServerName::try_from(url.host.trim_end_matches('.').to_owned()).ok());
-        let tls = name.flatten().map(|name| {
-            let trust = UpstreamTls { authorities, name, identity: None, insecure: false };
-            let upstream = Upstream::new(&trust, Protocol::Http, roots);
-            (upstream.config, upstream.name)
-        });
-        KeySource { url, tls }
-    }
+/// The place where keys are fetched that the config means. `roots`: whom the system trusts.
+#[must_use]
+pub(super) fn source(config: KeysUrl, roots: &Roots) -> OtherSide {
+    OtherSide::new(config.url, config.authorities, roots)
 }
 
 /// Fetches what is at `source`: at most [`KeySet::SIZE`] bytes.
 ///
 /// # Errors
 /// Why nothing came of it, in a few words.
-pub(super) async fn fetch(source: &KeySource) -> Result<Vec<u8>, String> {
+pub(super) async fn fetch(source: &OtherSide) -> Result<Vec<u8>, String> {
     let patient = timeout(PATIENCE, get(source)).await;
     patient.unwrap_or_else(|_| Err(format!("timeout after {}", humantime::format_duration(PATIENCE))))
 }
 
-async fn get(source: &KeySource) -> Result<Vec<u8>, String> {
-    let stream = connect(&source.url).await?;
-    match &source.tls {
-        Some((config, name)) => {
-            let connector = TlsConnector::from(Arc::clone(config));
-            let stream = connector.connect(name.clone(), stream).await;
-            exchange(stream.map_err(|error| of_handshake(&error))?, &source.url).await
-        }
-        None if source.url.is_tls => Err("no certificate can be for this host".to_owned()),
-        None => exchange(stream, &source.url).await,
-    }
-}
-
-fn of_handshake(error: &io::Error) -> String {
-    match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-        Some(broken) => format!("TLS: {}", tls::words(broken, true)),
-        None => format!("TLS: {error}"),
-    }
-}
-
-async fn connect(url: &HttpUrl) -> Result<TcpStream, String> {
-    let addresses: Vec<SocketAddr> = match url.host.parse::<IpAddr>() {
-        Ok(ip) => vec![SocketAddr::new(ip, url.port)],
-        Err(_) => match lookup_host((url.host.as_str(), url.port)).await {
-            Ok(found) => found.collect(),
-            Err(error) => return Err(format!("name does not resolve: {error}")),
-        },
-    };
-    let mut reason = "no address".to_owned();
-    let attempts = addresses.iter().map(|address| TcpStream::connect(*address));
-    first_of(attempts, |error: io::Error| reason = error.to_string()).await.ok_or(reason)
-}
-
-async fn exchange<S>(stream: S, url: &HttpUrl) -> Result<Vec<u8>, String>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let request = Request::get(&*url.path)
-        .header(header::HOST, url.authority())
-        .header(header::USER_AGENT, concat!("evenkeel/", env!("CARGO_PKG_VERSION")))
-        .header(header::ACCEPT, "application/json")
-        .header(header::CONNECTION, "close")
-        .body(Empty::<Bytes>::new())
-        .map_err(|_| "the URL can't be asked for".to_owned())?;
-    let opened = http1::Builder::new().max_buf_size(HEAD_SIZE).handshake(TokioIo::new(stream)).await;
-    let (mut sender, connection) = opened.map_err(|error| of_http(&error))?;
-    let asking = async move {
-        let answer = sender.send_request(request).await.map_err(|error| of_http(&error))?;
-        match answer.status() {
-            StatusCode::OK => {}
-            status if status.is_redirection() => {
-                return Err(format!("it answered {}; redirects are not followed", status.as_u16()));
-            }
-            status => return Err(format!("it answered {}", status.as_u16())),
-        }
-        let body = Limited::new(answer.into_body(), KeySet::SIZE).collect().await;
-        let body = body.map_err(|error| match error.downcast::<hyper::Error>() {
-            Ok(_) => "it broke off within its answer".to_owned(),
-            Err(_) => format!("its answer has more than {} KiB", KeySet::SIZE / 1024),
-        })?;
-        Ok(body.to_bytes().to_vec())
-    };
-    // The connection moves only while it is polled; it ends with the answer, whose end it has handed over by then.
-    let moving = async {
-        let _ = connection.await;
-    };
-    tokio::join!(asking, moving).0
-}
-
-/// Why there is no answer.
-fn of_http(error: &hyper::Error) -> String {
-    if error.is_parse_too_large() {
-        format!("the head of its answer has more than {} KiB", HEAD_SIZE / 1024)
-    } else if error.is_parse() {
-        "it does not speak HTTP".to_owned()
-    } else if error.is_incomplete_message() {
-        "it closed without an answer".to_owned()
-    } else {
-        error.to_string()
+async fn get(source: &OtherSide) -> Result<Vec<u8>, String> {
+    let request =
+        source.request(Method::GET).header(header::ACCEPT, "application/json").body(Full::default());
+    let answer = source.ask(request, Some(KeySet::SIZE)).await?;
+    match answer.status() {
+        StatusCode::OK => Ok(answer.into_body().to_vec()),
+        status => Err(refusal(status.as_u16())),
     }
 }
 
@@ -147,6 +44,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
+    use crate::config::model::HttpUrl;
 
     /// What comes of a server that answers so and closes; and the request that it got.
     async fn asked(answer: String) -> (Result<Vec<u8>, String>, String) {
@@ -154,7 +52,7 @@ mod tests {
         let port = listener.local_addr().expect("an address").port();
         let url =
             HttpUrl { is_tls: false, host: "127.0.0.1".to_owned(), port, path: "/keys?a".into(), user: None };
-        let source = KeySource::new(KeysUrl { url, authorities: None }, &Roots::default());
+        let place = source(KeysUrl { url, authorities: None }, &Roots::default());
         let served = async {
             let (mut stream, _) = listener.accept().await.expect("a connection");
             let mut head = Vec::new();
@@ -165,7 +63,7 @@ mod tests {
             let _ = stream.write_all(answer.as_bytes()).await;
             String::from_utf8(head).expect("ascii")
         };
-        let (outcome, head) = tokio::join!(fetch(&source), served);
+        let (outcome, head) = tokio::join!(fetch(&place), served);
         (outcome, head)
     }
 
@@ -195,7 +93,7 @@ mod tests {
         let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{long}", long.len());
         let (outcome, _) = asked(answer).await;
         assert_eq!(outcome, Err("its answer has more than 256 KiB".to_owned()));
-        let head = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(4 * HEAD_SIZE));
+        let head = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(64 * 1024));
         let (outcome, _) = asked(head).await;
         assert_eq!(outcome, Err("the head of its answer has more than 16 KiB".to_owned()));
     }
@@ -207,7 +105,7 @@ mod tests {
         drop(listener);
         let (host, path) = ("127.0.0.1".to_owned(), "/".into());
         let url = HttpUrl { is_tls: false, host, port, path, user: None };
-        let told = fetch(&KeySource::new(KeysUrl { url, authorities: None }, &Roots::default()))
+        let told = fetch(&source(KeysUrl { url, authorities: None }, &Roots::default()))
             .await
             .expect_err("nobody is there");
         assert!(told.contains("refused"), "{told}");

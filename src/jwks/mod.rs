@@ -5,7 +5,7 @@ mod fetch;
 mod follow;
 mod service;
 
-use fetch::{KeySource, fetch};
+use fetch::{fetch, source};
 use follow::follow;
 
 pub use service::keep;

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
-use super::{KeySource, fetch, follow};
+use super::{fetch, follow, source};
 use crate::config::model::jwt::KeySet;
 use crate::events;
 use crate::lasting::again;
 use crate::net::now;
+use crate::outgoing::OtherSide;
 use crate::reload::Reloader;
 use crate::snapshot::FetchedKeys;
 use crate::tls::Roots;
@@ -27,9 +28,9 @@ pub async fn keep(reloader: &Reloader) {
                 continue;
             }
             let mut task = JoinSet::new();
-            let source = KeySource::new(one.from.clone(), &roots);
+            let place = source(one.from.clone(), &roots);
             let (what, keys) = (format!("fetching the keys of `{}`", one.rule), one.clone());
-            task.spawn(again(what, async move || one_set(&keys, &source).await));
+            task.spawn(again(what, async move || one_set(&keys, &place).await));
             tasks.push((one.clone(), task));
         }
         if wanted.changed().await.is_err() {
@@ -38,7 +39,7 @@ pub async fn keep(reloader: &Reloader) {
     }
 }
 
-async fn one_set(keys: &FetchedKeys, source: &KeySource) {
+async fn one_set(keys: &FetchedKeys, source: &OtherSide) {
     let (rule, from) = (&*keys.rule, keys.from.url.to_string());
     let (mut held, mut trouble): (Option<Arc<KeySet>>, Option<String>) = (None, None);
     let tell = |brought: Result<&Arc<KeySet>, &str>| match brought {

@@ -36,6 +36,10 @@ pub enum WhyNot {
     TooLarge,
     /// It would be stale at once, and there is nothing by which it could be asked for again.
     Stale,
+    /// It is large, there is no room for it but that of others, and nobody has wanted it before.
+    WantedOnce,
+    /// What is just coming, or still being sent, takes all the room.
+    NoRoom,
 }
 
 impl WhyNot {
@@ -57,6 +61,8 @@ impl WhyNot {
         WhyNot::Precondition,
         WhyNot::TooLarge,
         WhyNot::Stale,
+        WhyNot::WantedOnce,
+        WhyNot::NoRoom,
     ];
 
     /// Whether another request's answer, were it the same, could be stored: what is stored already is none the worse for it.
@@ -73,6 +79,12 @@ impl WhyNot {
                 | WhyNot::Cookie
                 | WhyNot::Precondition
         )
+    }
+
+    /// Whether the same answer might be stored when it comes for the next time.
+    #[must_use]
+    pub const fn is_of_the_moment(self) -> bool {
+        matches!(self, WhyNot::WantedOnce | WhyNot::NoRoom)
     }
 
     /// A short name for logs, counts and Cache-Status.
@@ -95,6 +107,8 @@ impl WhyNot {
             WhyNot::Precondition => "precondition",
             WhyNot::TooLarge => "too_large",
             WhyNot::Stale => "stale",
+            WhyNot::WantedOnce => "wanted_once",
+            WhyNot::NoRoom => "no_room",
         }
     }
 }
@@ -159,6 +173,6 @@ mod tests {
             assert_eq!(*why as usize, number, "{why:?}");
             assert_eq!(WhyNot::ALL.iter().filter(|other| other.token() == why.token()).count(), 1);
         }
-        assert_eq!(*WhyNot::ALL.last().unwrap(), WhyNot::Stale);
+        assert_eq!(*WhyNot::ALL.last().unwrap(), WhyNot::NoRoom);
     }
 }

@@ -69,6 +69,12 @@ impl ClientAddress {
     }
 }
 
+impl std::fmt::Display for ClientAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::net::SocketAddr::new(self.ip.to_canonical(), self.port).fmt(f)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

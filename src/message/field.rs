@@ -106,6 +106,10 @@ fields! {
     IfUnmodifiedSince = "if-unmodified-since";
     /// RFC 9110 §13.1.5.
     IfRange = "if-range";
+    /// W3C Trace Context §3.2.
+    TraceParent = "traceparent";
+    /// W3C Trace Context §3.3.
+    TraceState = "tracestate";
 }
 
 /// The longest name we know.

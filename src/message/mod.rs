@@ -11,6 +11,8 @@ mod head;
 mod peer;
 mod record;
 pub mod status;
+mod steering;
+mod trace_context;
 mod weighted;
 
 pub use cache_note::{CacheNote, WhyNot};
@@ -19,7 +21,12 @@ pub use client::ClientAddress;
 pub use field::{Fields, HeaderField};
 pub use head::{Head, HeadLine, Span, Version, tokens};
 pub use peer::Peer;
-pub use record::{ATTEMPTS, Attempt, BackendId, ListenerId, Record, RecordKind, TargetId, TlsSession};
+pub use record::{
+    ATTEMPTS, Attempt, BackendId, ListenerId, PickNote, Record, RecordKind, RouteId, TargetId, TlsSession,
+    Tracing,
+};
+pub use steering::steers;
+pub use trace_context::{TraceContext, TraceParent};
 pub use weighted::weighted;
 
 /// How the length of a body is known (RFC 9112 §6.3).

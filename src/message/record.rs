@@ -14,6 +14,10 @@ pub struct ListenerId(pub u16);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TargetId(pub u16);
 
+/// The number of a route, or of the way from it to one of its targets, in the same way, over all listeners.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct RouteId(pub u16);
+
 /// A backend's number, in the same way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BackendId(pub u32);
@@ -32,9 +36,13 @@ pub struct Attempt {
     pub reused: bool,
     /// It went out once more, as the pooled connection was closed without an answer.
     pub resent: bool,
+    /// How the backend was when it was chosen.
+    pub pick: PickNote,
     /// The backend was chosen.
     pub picked: Tick,
-    /// The connection stood; equal to `picked` on a pooled one.
+    /// The TCP connection stood, where TLS came after it; zero: there was none, or it was pooled.
+    pub stood: Tick,
+    /// The connection stood, with TLS where there is any; equal to `picked` on a pooled one.
     pub connected: Tick,
     /// The last byte of the request head was written.
     pub sent: Tick,
@@ -42,6 +50,36 @@ pub struct Attempt {
     pub first_byte: Tick,
     /// It ended.
     pub end: Tick,
+}
+
+/// How a backend was when it was chosen, in one byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PickNote(pub u8);
+
+impl PickNote {
+    const TRIAL: u8 = 0x80;
+    /// So many requests or more.
+    pub const MANY: u8 = 0x7f;
+
+    /// Of one that has so many requests with this one. `is_trial`: it had been left out, and this one finds out whether it is back.
+    #[must_use]
+    #[inline]
+    pub fn new(in_flight: u32, is_trial: bool) -> PickNote {
+        // At most `MANY`, so nothing is cut.
+        PickNote(in_flight.min(PickNote::MANY.into()) as u8 | if is_trial { PickNote::TRIAL } else { 0 })
+    }
+
+    /// Requests that it had with this one; [`PickNote::MANY`] is that or more, 0 is not known.
+    #[must_use]
+    pub fn in_flight(self) -> u8 {
+        self.0 & PickNote::MANY
+    }
+
+    /// Whether it had been left out.
+    #[must_use]
+    pub fn is_trial(self) -> bool {
+        self.0 & PickNote::TRIAL != 0
+    }
 }
 
 /// What a Record is about.
@@ -54,6 +92,18 @@ pub enum RecordKind {
     Upgrade,
     /// One TCP connection.
     Tcp,
+}
+
+/// Whether a request is traced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tracing {
+    /// Nothing is.
+    #[default]
+    Off,
+    /// Only if it fails, is tried again, or is slow.
+    Unsampled,
+    /// Whatever becomes of it.
+    Sampled,
 }
 
 /// What a TLS handshake with a client came to.
@@ -74,6 +124,8 @@ pub struct Record {
     pub client: Option<ClientAddress>,
     /// Where it came in.
     pub listener: ListenerId,
+    /// By which route, and on which way from there.
+    pub route: Option<RouteId>,
     /// Where it was routed.
     pub target: Option<TargetId>,
     /// Number of the request; printed as 32 hex digits. Zero: none was given.
@@ -82,6 +134,8 @@ pub struct Record {
     pub status: u16,
     /// Why it ended.
     pub cause: Cause,
+    /// Whether it is traced.
+    pub tracing: Tracing,
     /// What the cache has done for it; `None`: its route has none.
     pub cache: Option<CacheNote>,
     /// The connection was accepted.
@@ -96,6 +150,12 @@ pub struct Record {
     pub head_read: Tick,
     /// A target was chosen.
     pub routed: Tick,
+    /// Another service was asked whether its client may come in.
+    pub asked: Tick,
+    /// That has answered.
+    pub told: Tick,
+    /// It began to wait for a backend: for its first verdict, or for room.
+    pub waited: Tick,
     /// The last byte of the answer was handed to the kernel, or the end of a tunnel.
     pub done: Tick,
     /// Body bytes from the client.
@@ -115,10 +175,12 @@ impl Record {
             kind,
             client,
             listener,
+            route,
             target,
             id,
             status,
             cause,
+            tracing,
             cache,
             accepted,
             secured,
@@ -126,15 +188,18 @@ impl Record {
             started,
             head_read,
             routed,
+            asked,
+            told,
+            waited,
             done,
             bytes_in,
             bytes_out,
             attempts_made,
             attempts: _,
         } = self;
-        (*kind, *client, *listener, *target, *id) = Default::default();
-        (*status, *cause, *cache, *accepted, *secured, *tls) = Default::default();
-        (*started, *head_read, *routed, *done) = Default::default();
+        (*kind, *client, *listener, *route, *target, *id) = Default::default();
+        (*status, *cause, *tracing, *cache, *accepted, *secured, *tls) = Default::default();
+        (*started, *head_read, *routed, *asked, *told, *waited, *done) = Default::default();
         (*bytes_in, *bytes_out, *attempts_made) = Default::default();
     }
 
@@ -203,6 +268,16 @@ mod tests {
         record.swap_last();
         let kept: Vec<u32> = record.kept_attempts().iter().map(|a| a.backend.0).collect();
         assert_eq!((kept, record.attempts_made), (vec![1, 0], 2));
+    }
+
+    #[test]
+    fn a_note_of_a_pick_has_room_for_what_matters() {
+        for (in_flight, is_trial, kept) in [(0, false, 0), (1, true, 1), (127, false, 127), (4000, true, 127)]
+        {
+            let note = PickNote::new(in_flight, is_trial);
+            assert_eq!((note.in_flight(), note.is_trial()), (kept, is_trial));
+        }
+        assert_eq!(size_of::<Attempt>(), 56, "the note stands where nothing stood");
     }
 
     #[test]

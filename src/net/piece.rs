@@ -1,7 +1,8 @@
 //! A part of a body: bytes in a buffer, bytes that are shared, or bytes in a pipe.
 
 use std::ops::Range;
-use std::sync::Arc;
+
+use crate::chunk::Chunk;
 
 use super::{Buffer, Pipe};
 
@@ -18,14 +19,14 @@ pub enum Piece {
 /// A part of bytes that never change.
 #[derive(Clone, Debug)]
 pub struct SharedBytes {
-    bytes: Arc<[u8]>,
+    bytes: Chunk,
     rest: Range<usize>,
 }
 
 impl SharedBytes {
     /// This part of them.
     #[must_use]
-    pub fn new(bytes: Arc<[u8]>, part: Range<usize>) -> SharedBytes {
+    pub fn new(bytes: Chunk, part: Range<usize>) -> SharedBytes {
         SharedBytes { bytes, rest: part }
     }
 

@@ -58,6 +58,7 @@ impl<C: Fn() -> Tick> ProbeSubject<C> {
                     Verdict::Good => None,
                     Verdict::Bad(reason) => Some(Arc::clone(reason)),
                 };
+                self.state.tally().probe(fault.is_none());
                 self.backend.note_probe(LastProbe { at: self.now(), took, fault });
                 self.state.report_from(self.check, &self.backend, verdict, self.now());
             }

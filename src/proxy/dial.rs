@@ -1,5 +1,6 @@
 //! Opening a connection to a backend: to the first of its addresses that accepts under one deadline, then TLS under another.
 
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
@@ -13,9 +14,11 @@ use crate::message::Cause;
 use crate::net::tls::TlsBroken;
 use crate::net::{Deadline, Stream, Tls, connect, now};
 use crate::targets::{Backend, Endpoint};
+use crate::tick::Tick;
 use crate::tls::{TlsFault, Upstream, backend_words};
 
-/// Opens a connection to `backend`. `gone` is polled beside; when it is ready nobody needs the connection.
+/// Opens a connection to `backend`. `gone` is polled beside; when it is ready nobody needs the connection. Where TLS follows, `stood` is
+/// set to the time from which the TCP connection stood.
 ///
 /// # Errors
 /// [`Cause::ConnectFailed`], [`Cause::ConnectTimeout`], [`Cause::LocalShortage`], [`Cause::NoLocalPort`], [`Cause::ClientGone`], or one of
@@ -25,6 +28,7 @@ pub async fn dial(
     backend: &Backend,
     patience: &Timeouts,
     deadline: &Deadline,
+    stood: &Cell<Tick>,
     gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
 ) -> Result<Stream, Cause> {
     let attempt = async {
@@ -38,7 +42,7 @@ pub async fn dial(
             other => other,
         }
     };
-    finish(ctx, backend, patience, deadline, gone, attempt).await
+    finish(ctx, backend, patience, (deadline, stood), gone, attempt).await
 }
 
 /// The same for what nobody waits for: where descriptors are short it takes them from nobody.
@@ -52,7 +56,8 @@ pub async fn dial_if_there_is_room(
     deadline: &Deadline,
     gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
 ) -> Result<Stream, Cause> {
-    finish(ctx, backend, patience, deadline, gone, try_all(backend)).await
+    let stood = Cell::new(Tick::ZERO);
+    finish(ctx, backend, patience, (deadline, &stood), gone, try_all(backend)).await
 }
 
 /// Waits for a connection that is being made, and shakes hands.
@@ -61,7 +66,7 @@ async fn finish(
     ctx: &WorkerCtx,
     backend: &Backend,
     patience: &Timeouts,
-    deadline: &Deadline,
+    (deadline, stood): (&Deadline, &Cell<Tick>),
     mut gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
     attempt: impl Future<Output = Result<Stream, Cause>>,
 ) -> Result<Stream, Cause> {
@@ -69,6 +74,7 @@ async fn finish(
     let connected = within(deadline, Cause::ConnectTimeout, &mut gone, attempt).await;
     let outcome = match (connected, &backend.tls) {
         (Ok(stream), Some(tls)) => {
+            stood.set(now());
             deadline.set(patience.tls);
             let work = Box::pin(secure(tls, stream, backend));
             let secured = within(deadline, Cause::UpstreamTlsTimeout, gone, work).await;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::model::Instance;
+use crate::config::model::ScaleConfig;
 use crate::config::model::{
-    ClientTimeouts, Config, EventFormat, Forwarded, Limits, ListenerConfig, LogLevel, Normalize, Protocol,
-    WatchMode,
+    ClientTimeouts, Config, EventFormat, Forwarded, Limits, ListenerConfig, LogLevel, MetricsConfig,
+    Normalize, Protocol, WatchMode,
 };
 use crate::message::ListenerId;
 use crate::proxy::pool::Pool;
@@ -19,7 +20,9 @@ pub(crate) fn config() -> Config {
     Config {
         instance: Instance::default(),
         admin: None,
+        metrics: MetricsConfig::default(),
         webhooks: Vec::new(),
+        scale: ScaleConfig::default(),
         access_lists: Vec::new(),
         rate_limits: Vec::new(),
         listeners: vec![ListenerConfig {
@@ -50,13 +53,15 @@ pub(crate) fn config() -> Config {
         log_format: EventFormat::Text,
         trusted_proxies: Vec::new(),
         cache_store: Default::default(),
+        recorder: Some(Default::default()),
+        tracing: None,
         tests: Vec::new(),
     }
 }
 
 /// A worker's things with that.
 pub(crate) fn context() -> Rc<WorkerCtx> {
-    WorkerCtx::new(Snapshot::of(&config()), Pool::new(Arc::default()), Arc::default(), None, true)
+    WorkerCtx::new(Snapshot::of(&config()), Pool::new(Arc::default()), Arc::default(), None, true, 0)
 }
 
 /// Its listener.

@@ -11,6 +11,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use tokio_util::task::TaskTracker;
+
 use crate::access::jwt::VerifiedTokens;
 use crate::cache::QueryRule;
 use crate::cache::store::CacheStore;
@@ -18,11 +20,15 @@ use crate::message::{ListenerId, TargetId};
 use crate::net::prompt::Promptness;
 use crate::net::wall::wall_start;
 use crate::net::{FreeList, Ticker, now};
+use crate::proxy::http::cached::remembered::RecentAnswers;
 use crate::proxy::http::cached::scratch::CacheScratch;
 use crate::snapshot::{Listener, Snapshot};
 use crate::targets::{BudgetShare, Chance};
 use crate::telemetry::access_log::{Handle, Names, WallStart};
 use crate::telemetry::cells::Cells;
+use crate::telemetry::recorder::RecorderPen;
+use crate::telemetry::statsd::TimingPen;
+use crate::telemetry::traces::Tracer;
 use crate::tick::Tick;
 
 pub mod blocked;
@@ -32,6 +38,7 @@ pub mod dial;
 pub(crate) mod fixtures;
 pub mod head_buffers;
 pub mod http;
+mod kept;
 pub mod lend;
 pub mod pool;
 pub mod presence;
@@ -71,6 +78,8 @@ pub struct WorkerCtx {
     pub recent_routes: RecentRoutes,
     /// What is stored of answers.
     pub store: Arc<CacheStore>,
+    /// Answers that it has sent from there lately.
+    pub recent_answers: RecentAnswers,
     /// Memory for looking there.
     pub cache_scratch: CacheScratch,
     /// Tokens of its requests whose signatures were good lately.
@@ -95,8 +104,20 @@ pub struct WorkerCtx {
     pub cells: Arc<Cells>,
     /// The access log, if there is one.
     pub log: RefCell<Option<Handle>>,
+    /// Its flight recorder, if it has one.
+    pub recorder: RefCell<Option<RecorderPen>>,
+    /// What it traces; `None`: nothing.
+    tracer: RefCell<Option<Tracer>>,
+    /// Whose times it hands in; `None`: nobody's.
+    timings: RefCell<Option<TimingPen>>,
+    /// One of these two is there.
+    is_watched: Cell<bool>,
+    /// Its place among the workers.
+    number: usize,
     /// Chunks may be passed on as they came; off only to show that nothing depends on it.
     pub raw_relay: bool,
+    /// What a drain waits for: connections, and bodies that are read for others.
+    pub unfinished: TaskTracker,
     draining: Cell<bool>,
     date: RefCell<Date>,
 }
@@ -168,10 +189,15 @@ impl WorkerCtx {
         cells: Arc<Cells>,
         log: Option<Handle>,
         raw_relay: bool,
+        number: usize,
     ) -> Rc<WorkerCtx> {
         let (ticker, store) = (Ticker::new(), Arc::clone(&snapshot.store));
         let mut listeners = Vec::new();
         place(&mut listeners, &snapshot.listeners);
+        let recorder = RefCell::new(snapshot.recorders.get(number).cloned().map(RecorderPen::new));
+        let tracer = RefCell::new(snapshot.tracer.clone());
+        let timings = RefCell::new(snapshot.timings.clone());
+        let is_watched = Cell::new(snapshot.tracer.is_some() || snapshot.timings.is_some());
         Rc::new(WorkerCtx {
             snapshot: RefCell::new(snapshot),
             listeners: RefCell::new(listeners),
@@ -182,6 +208,7 @@ impl WorkerCtx {
             job_futures: JobFutures::default(),
             recent_routes: RecentRoutes::default(),
             store,
+            recent_answers: RecentAnswers::default(),
             cache_scratch: CacheScratch::default(),
             verified_tokens: VerifiedTokens::new(RandomState::new()),
             tunnels: Tunnels::new(&ticker),
@@ -194,7 +221,13 @@ impl WorkerCtx {
             pool,
             cells,
             log: RefCell::new(log),
+            recorder,
+            tracer,
+            timings,
+            is_watched,
+            number,
             raw_relay,
+            unfinished: TaskTracker::new(),
             draining: Cell::new(false),
             date: RefCell::default(),
         })
@@ -249,9 +282,13 @@ impl WorkerCtx {
             self.budget_shares.renew(id);
         }
         self.cells.rates.renew(&snapshot.given.rate_limits);
-        self.cells.renew(&snapshot.given.listeners, &snapshot.given.targets, &snapshot.given.backends);
+        self.cells.renew(snapshot.number, &snapshot.given.counted());
         self.cells.ends.begin(now());
         self.turns.set(self.turns.get().wrapping_add(1));
+        self.recorder.replace(snapshot.recorders.get(self.number).cloned().map(RecorderPen::new));
+        self.tracer.replace(snapshot.tracer.clone());
+        self.timings.replace(snapshot.timings.clone());
+        self.is_watched.set(snapshot.tracer.is_some() || snapshot.timings.is_some());
         let mut listeners = self.listeners.borrow_mut();
         for listener in gone {
             if let Some(place) = listeners.get_mut(usize::from(listener.id.0)) {

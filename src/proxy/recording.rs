@@ -9,6 +9,7 @@ use super::blocked::ProxiedRequest;
 use crate::message::{Cause, Head, Record};
 use crate::net::now;
 use crate::net::relay::BytesMoved;
+use crate::snapshot::Route;
 use crate::telemetry::access_log::RouteName;
 use crate::tick::Tick;
 
@@ -56,9 +57,10 @@ impl<'a> Recording<'a> {
         self.moved = Some(moved);
     }
 
-    /// Notes the name of its route.
-    pub fn on(&mut self, route: &'a RouteName) {
-        self.route = Some(route);
+    /// Notes its route.
+    pub fn on(&mut self, route: &'a Route) {
+        self.route = Some(&route.name);
+        self.record.route = Some(route.id);
     }
 
     /// Notes who the client has shown to be.
@@ -118,6 +120,7 @@ impl Drop for Recording<'_> {
             self.record.done = now();
         }
         self.ctx.cells.record(self.record);
+        self.ctx.keep(self.record, self.head, self.route);
         if let Some(log) = self.ctx.log.borrow_mut().as_mut() {
             let user = self.seldom.as_ref().and_then(|seldom| seldom.user.as_deref());
             let asked = (self.head, self.route, user);

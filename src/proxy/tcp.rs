@@ -1,15 +1,17 @@
 //! TCP targets: pick, connect (next backend on failure), relay, record.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::message::{Blame, Cause, Peer, Record, RecordKind};
+use crate::message::{Blame, Cause, Peer, PickNote, Record, RecordKind};
 use crate::net::relay::{BytesMoved, Early, Relay, RelayEnd};
 use crate::net::{Buffer, Stream, now};
 use crate::snapshot::{Listener, RateCheck};
 use crate::targets::{Ask, Heard, Lease, Outcome, Target, hash_address};
+use crate::tick::Tick;
 
 use super::dial::{self, dial};
 use super::lend::lend;
@@ -47,7 +49,8 @@ pub fn comes_too_soon(ctx: &WorkerCtx, peer: &Peer, listener: &Listener) -> bool
     if take(&route.rates.of_anybody, key, now(), &ctx.cells.rates).is_ok() {
         return false;
     }
-    let mut record = Record { kind: RecordKind::Tcp, ..peer.record() };
+    let id = ctx.request_id();
+    let mut record = Record { kind: RecordKind::Tcp, id, route: Some(route.id), ..peer.record() };
     Recording::new(ctx, None, &mut record).settle(Cause::RateLimited);
     true
 }
@@ -55,9 +58,11 @@ pub fn comes_too_soon(ctx: &WorkerCtx, peer: &Peer, listener: &Listener) -> bool
 /// Serves one accepted connection to its end.
 pub async fn serve(ctx: Rc<WorkerCtx>, client: Stream, peer: Peer, listener: Here) {
     let moved = BytesMoved::default();
-    let mut record = Record { kind: RecordKind::Tcp, ..peer.record() };
+    let mut record = Record { kind: RecordKind::Tcp, id: ctx.request_id(), ..peer.record() };
     let mut recording = Recording::new(&ctx, None, &mut record);
     recording.count(&moved);
+    let way = listener.routes().first().and_then(|route| route.destinations.first());
+    recording.record.route = way.map(|way| way.id);
     let Some(target) = listener.target() else { return recording.settle(Cause::NoBackend) };
     recording.record.target = Some(target.id);
     recording.record.routed = now();
@@ -152,7 +157,11 @@ async fn connect(
             Err(cause) => return Err(cause),
         };
         let attempt = record.attempt(lease.backend().id, lease.picked());
-        match dial(ctx, lease.backend(), &target.config.timeouts, &deadline, &mut gone).await {
+        attempt.pick = PickNote::new(lease.backend().in_flight(), lease.is_trial());
+        let stood = Cell::new(Tick::ZERO);
+        let dialed = dial(ctx, lease.backend(), &target.config.timeouts, &deadline, &stood, &mut gone).await;
+        attempt.stood = stood.get();
+        match dialed {
             Ok(stream) => {
                 attempt.connected = now();
                 lease.note_connected();

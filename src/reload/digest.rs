@@ -29,7 +29,8 @@ impl Reloader {
         line(format_args!("{:?}", config.admin));
         line(format_args!("{:?} {:?}", config.log_level, config.log_format));
         line(format_args!("{:?} {:?}", config.shutdown_delay, config.shutdown_timeout));
-        line(format_args!("{:?} {:?}", config.trusted_proxies, config.cache_store));
+        line(format_args!("{:?} {:?} {:?}", config.trusted_proxies, config.cache_store, config.recorder));
+        line(format_args!("{:?}", config.tracing));
         for place in state.deployed.places.all() {
             line(format_args!(
                 "address {:?} {} {:?} {}",

@@ -37,7 +37,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::model::{AdminAccess, Config, Webhook};
+use crate::config::model::{AdminAccess, Config, ScaleConfig, StatsdConfig, TracingConfig, Webhook};
 use crate::lasting::again;
 use crate::message::ListenerId;
 use crate::net::now;
@@ -47,6 +47,7 @@ use crate::snapshot::{ConnectionLimits, FetchedKeys, Snapshots};
 use crate::targets::{Backend, Departure};
 use crate::telemetry::access_log::Rotation;
 use crate::telemetry::cells::Cells;
+use crate::telemetry::statsd::StatsdBoard;
 use crate::telemetry::webhooks::WebhookBoard;
 use crate::tick::Tick;
 use crate::worker::{Before, Change, ChangeSender, Turnover, WorkerNews};
@@ -130,10 +131,18 @@ pub struct Reloader {
     pub admin: watch::Sender<Option<Arc<AdminAccess>>>,
     /// Who is told of events by HTTP; only reloads change it.
     pub webhooks: watch::Sender<Vec<Webhook>>,
+    /// When targets are told to have too few backends, or more than they need; only reloads change it.
+    pub scale: watch::Sender<ScaleConfig>,
+    /// Where traces are sent; `None`: nowhere.
+    pub tracing: watch::Sender<Option<TracingConfig>>,
+    /// Who is sent numbers; only reloads change it.
+    pub statsd: watch::Sender<Option<StatsdConfig>>,
     /// The keys of tokens that are fetched; only reloads change them.
     pub token_keys: watch::Sender<Arc<[FetchedKeys]>>,
     /// How it goes with them.
     pub webhook_board: WebhookBoard,
+    /// How it goes with statsd.
+    pub statsd_board: StatsdBoard,
     /// What `max_connections` is where nobody says.
     affordable: usize,
     shutdown: Shutdown,
@@ -163,6 +172,9 @@ impl Reloader {
         let worker_ends = deployed.workers.iter().map(|worker| worker.changes.clone()).collect();
         let admin = watch::Sender::new(deployed.config.admin.clone());
         let webhooks = watch::Sender::new(deployed.config.webhooks.clone());
+        let scale = watch::Sender::new(deployed.config.scale.clone());
+        let tracing = watch::Sender::new(deployed.config.tracing.clone());
+        let statsd = watch::Sender::new(deployed.config.metrics.statsd.clone());
         let token_keys = snapshots.current().map(|current| current.token_keys.all()).unwrap_or_default();
         let state = Mutex::new(State { deployed, probes: None, is_closed: false });
         Reloader {
@@ -172,8 +184,12 @@ impl Reloader {
             worker_ends,
             admin,
             webhooks,
+            scale,
+            tracing,
+            statsd,
             token_keys: watch::Sender::new(token_keys),
             webhook_board: WebhookBoard::default(),
+            statsd_board: StatsdBoard::default(),
             affordable,
             shutdown,
             turn: Arc::default(),
@@ -343,6 +359,15 @@ impl Reloader {
         if deployed.config.webhooks != config.webhooks {
             self.webhooks.send_replace(config.webhooks.clone());
         }
+        if deployed.config.scale != config.scale {
+            self.scale.send_replace(config.scale.clone());
+        }
+        if deployed.config.tracing != config.tracing {
+            self.tracing.send_replace(config.tracing.clone());
+        }
+        if deployed.config.metrics.statsd != config.metrics.statsd {
+            self.statsd.send_replace(config.metrics.statsd.clone());
+        }
         self.token_keys.send_replace(snapshot.token_keys.all());
         deployed.config = config.clone();
         if let Some(probes) = &mut state.probes {
@@ -395,11 +420,12 @@ struct Swapped {
 type Differs = fn(&Config, &Config) -> bool;
 
 /// The keys that only a restart can change.
-pub const NEED_RESTART: [(&str, Differs); 5] = [
+pub const NEED_RESTART: [(&str, Differs); 6] = [
     ("name", |before, after| before.instance.name != after.instance.name),
     ("state_dir", |before, after| before.instance.state_dir != after.instance.state_dir),
     ("admin.socket", |before, after| before.instance.socket != after.instance.socket),
     ("admin.listener", |before, after| listens(before) != listens(after)),
+    ("metrics.listener", |before, after| before.metrics.binds != after.metrics.binds),
     ("workers", |before, after| before.workers != after.workers),
 ];
 

@@ -4,12 +4,16 @@
 //! snapshot only points at. [`Snapshots`] makes one config follow the other: what does not differ stays the same object.
 
 mod connections;
+mod given;
 mod known_keys;
+mod leaving;
+mod observers;
 mod rates;
 mod route;
 mod token_keys;
 
 use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -23,21 +27,29 @@ use crate::cache::QueryRule;
 use crate::cache::store::CacheStore;
 use crate::config::model::cache::CacheStoreConfig;
 use crate::config::model::route::HeaderEdit;
-use crate::config::model::{self, Normalize};
+use crate::config::model::{self, Normalize, RouteConfig};
 use crate::message::{BackendId, ListenerId, TargetId};
 use crate::net::now;
 use crate::route::{LineEdits, Router};
 use crate::slots::{HeldSlot, Slots};
-use crate::targets::{Gone, Prepared, Registry, Target};
+use crate::targets::{Backend, Gone, Prepared, Registry, Target};
 use crate::telemetry::access_log::Names;
+use crate::telemetry::recorder::FlightRecorder;
+use crate::telemetry::statsd::TimingPen;
+use crate::telemetry::traces::Tracer;
 use crate::tick::Tick;
 use crate::tls::{Tickets, server_config};
+use leaving::LeavingBackends;
 use rates::RateStock;
 
 pub use connections::{ConnectionLimits, CountedConnection, ListenerCounts};
+pub use given::Given;
 pub use known_keys::KnownKeys;
+pub use observers::Observers;
 pub use rates::{NamedRates, RateCheck, RateChecks, RateSet, RateState};
-pub use route::{AuthState, Destination, RequestRules, Route, RouteAuth, RouteCache};
+pub use route::{
+    AuthState, Destination, RequestRules, Route, RouteAuth, RouteCache, RouteNumbers, RouteState,
+};
 pub use token_keys::{FetchedKeys, TokenKeys};
 
 /// One listener under one config, ready for use. A connection holds it, and with it all that it may come to: a request
@@ -61,6 +73,7 @@ pub struct Listener {
     routes: Vec<Route>,
     /// The only route takes every request as it comes.
     is_straight: bool,
+    has_caches: bool,
     trusted: Arc<[IpNet]>,
 }
 
@@ -93,6 +106,13 @@ impl Listener {
         }
         let route = self.routes.first()?;
         Some((route, route.destinations.first()?))
+    }
+
+    /// Whether any of its routes answers from what is stored.
+    #[must_use]
+    #[inline]
+    pub fn has_caches(&self) -> bool {
+        self.has_caches
     }
 
     /// The route at this place.
@@ -173,6 +193,12 @@ pub struct Snapshot {
     /// The rules about queries that its routes have for their caches, each once.
     pub cache_queries: Vec<QueryRule>,
     cache_store: CacheStoreConfig,
+    /// Where workers keep requests that are over, each at its place; empty: nothing is kept.
+    pub recorders: Vec<FlightRecorder>,
+    /// What workers trace; `None`: nothing.
+    pub tracer: Option<Tracer>,
+    /// Whose times they hand in; `None`: nobody's.
+    pub timings: Option<TimingPen>,
     /// Its access lists, ready to be asked.
     rules: RuleStock,
 }
@@ -188,19 +214,6 @@ fn cache_queries(listeners: &[Arc<Listener>]) -> Vec<QueryRule> {
         }
     }
     all
-}
-
-/// Numbers that mean somebody new.
-#[derive(Debug, Default)]
-pub struct Given {
-    /// Of listeners.
-    pub listeners: Vec<ListenerId>,
-    /// Of targets.
-    pub targets: Vec<TargetId>,
-    /// Of backends.
-    pub backends: Vec<BackendId>,
-    /// Of rate limits.
-    pub rate_limits: Vec<u32>,
 }
 
 /// A config that could be in force. Dropping it changes nothing.
@@ -226,9 +239,12 @@ pub struct Snapshots {
     tickets: Arc<Tickets>,
     passwords: Arc<Passwords>,
     listener_numbers: Slots,
+    route_numbers: Slots,
     rates: RateStock,
+    observers: Observers,
     current: Mutex<Option<Arc<Snapshot>>>,
     made: Mutex<Vec<Weak<Snapshot>>>,
+    leaving: LeavingBackends,
 }
 
 impl Default for Snapshots {
@@ -239,9 +255,12 @@ impl Default for Snapshots {
             tickets: Arc::default(),
             passwords: Arc::default(),
             listener_numbers: Slots::default(),
+            route_numbers: Slots::default(),
             rates: RateStock::default(),
+            observers: Observers::default(),
             current: Mutex::default(),
             made: Mutex::default(),
+            leaving: LeavingBackends::default(),
         }
     }
 }
@@ -257,6 +276,12 @@ impl Snapshots {
     #[must_use]
     pub fn tickets(&self) -> &Arc<Tickets> {
         &self.tickets
+    }
+
+    /// What looks on, under every config.
+    #[must_use]
+    pub fn observers(&self) -> &Observers {
+        &self.observers
     }
 
     /// The one in force.
@@ -316,6 +341,9 @@ impl Snapshots {
             store: Arc::clone(&self.store),
             cache_queries: cache_queries(&listeners),
             cache_store: config.cache_store,
+            recorders: self.observers.recorders(config, before),
+            tracer: self.observers.tracer(config),
+            timings: self.observers.timings(config),
             listeners,
             targets,
             names,
@@ -333,9 +361,13 @@ impl Snapshots {
     pub fn commit(&self, draft: Draft) -> (Arc<Snapshot>, Gone) {
         let Draft { snapshot, prepared } = draft;
         let now = now();
+        let before = self.current();
         let gone = self.registry.commit(&prepared, now);
+        self.leaving.see_off(before.as_deref().map_or(&[], |before| &before.targets), &snapshot.targets);
         snapshot.rates.set_paces(now);
-        self.store.resize(snapshot.cache_store.memory, snapshot.cache_store.object);
+        if snapshot.listeners.iter().any(|listener| listener.has_caches()) {
+            self.store.resize(snapshot.cache_store.memory, snapshot.cache_store.object);
+        }
         for listener in &snapshot.listeners {
             listener.state.since.get_or_init(|| now);
             listener.state.counts.limit(&listener.config.limits);
@@ -343,6 +375,12 @@ impl Snapshots {
         self.made.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&snapshot));
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&snapshot));
         (snapshot, gone)
+    }
+
+    /// Backends that no config has any more and that somebody still uses, each with its target.
+    #[must_use]
+    pub fn leaving(&self) -> Vec<(TargetId, Arc<Backend>)> {
+        self.leaving.all()
     }
 
     fn listener(
@@ -355,10 +393,16 @@ impl Snapshots {
     ) -> Arc<Listener> {
         let find = |name: &str| targets.get(name).copied().map(Arc::clone);
         let access = AddressRules::new(&config.access, rules);
-        let route = |route| Route::new(route, config, (rules, rates, auth), find);
-        let routes: Vec<Route> = config.routes.iter().filter_map(route).collect();
         let before = before.and_then(|before| before.listener_named(&config.name));
         let before = before.filter(|before| before.speaks_like(config));
+        let were = before.into_iter().flat_map(|before| &before.routes);
+        let were: HashMap<&str, &Route> = were.map(|route| (&*route.config.name, route)).collect();
+        let route = |route: &Arc<RouteConfig>| {
+            let before = were.get(route.name.as_str()).copied();
+            let numbers = RouteNumbers { free: &self.route_numbers, before };
+            Route::new(route, (config, numbers), (&mut *rules, rates, auth), find)
+        };
+        let routes: Vec<Route> = config.routes.iter().filter_map(route).collect();
         if let Some(before) = before
             && before.config == *config
             && before.trusted == *trusted
@@ -382,6 +426,7 @@ impl Snapshots {
             id: ListenerId(u16::try_from(state.slot.number()).unwrap_or(u16::MAX)),
             is_straight: matches!(&*routes, [only] if only.is_straight())
                 && config.normalize == Normalize::default(),
+            has_caches: routes.iter().any(|route| route.cache.is_some()),
             router: Router::new(&config.routes, config.default_host.as_deref()),
             config: config.clone(),
             access,
@@ -395,40 +440,30 @@ impl Snapshots {
 }
 
 fn given(before: Option<&Snapshot>, listeners: &[Arc<Listener>], targets: &[Arc<Target>]) -> Given {
-    let known_listeners: HashSet<_> = before
-        .into_iter()
-        .flat_map(|before| before.listeners.iter().map(|listener| Arc::as_ptr(&listener.state)))
-        .collect();
-    let known_targets: HashSet<_> = before
-        .into_iter()
-        .flat_map(|before| before.targets.iter().map(|target| Arc::as_ptr(&target.state)))
-        .collect();
-    let backends = |targets: &[Arc<Target>]| -> Vec<_> {
-        targets.iter().flat_map(|target| target.backends.iter().map(Arc::clone)).collect()
-    };
-    let known_backends: HashSet<_> = before
-        .into_iter()
-        .flat_map(|before| backends(&before.targets))
-        .map(|one| Arc::as_ptr(&one))
-        .collect();
+    let (old_listeners, old_targets) =
+        before.map_or((&[][..], &[][..]), |before| (&before.listeners[..], &before.targets[..]));
     Given {
-        listeners: listeners
-            .iter()
-            .filter(|listener| !known_listeners.contains(&Arc::as_ptr(&listener.state)))
-            .map(|listener| listener.id)
-            .collect(),
-        targets: targets
-            .iter()
-            .filter(|target| !known_targets.contains(&Arc::as_ptr(&target.state)))
-            .map(|target| target.id)
-            .collect(),
-        backends: backends(targets)
-            .iter()
-            .filter(|backend| !known_backends.contains(&Arc::as_ptr(backend)))
-            .map(|backend| backend.id)
-            .collect(),
+        listeners: strangers(old_listeners, listeners, |of| [(Arc::as_ptr(&of.state), of.id)]),
+        routes: strangers(old_listeners, listeners, |of| {
+            let of = of.routes.iter().flat_map(|route| route.states().zip(route.ids()));
+            of.map(|(state, id)| (Arc::as_ptr(state), id)).collect::<Vec<_>>()
+        }),
+        targets: strangers(old_targets, targets, |of| [(Arc::as_ptr(&of.state), of.id)]),
+        backends: strangers(old_targets, targets, |of| {
+            of.backends.iter().map(|backend| (Arc::as_ptr(backend), backend.id)).collect::<Vec<_>>()
+        }),
         rate_limits: Vec::new(),
     }
+}
+
+/// The numbers of those that `all` have and `before` had not. `of`: who they are, and their numbers.
+fn strangers<T, K: Eq + Hash, Id, I: IntoIterator<Item = (K, Id)>>(
+    before: &[Arc<T>],
+    all: &[Arc<T>],
+    of: impl Fn(&T) -> I,
+) -> Vec<Id> {
+    let known: HashSet<K> = before.iter().flat_map(|one| of(one)).map(|(who, _)| who).collect();
+    all.iter().flat_map(|one| of(one)).filter(|(who, _)| !known.contains(who)).map(|(_, id)| id).collect()
 }
 
 impl Snapshot {

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use crate::access::passwords::Passwords;
 use crate::access::{AddressRules, RuleStock};
-use crate::cache::{CacheRules, KeyRules, QueryRule};
+use crate::cache::{KeyRules, QueryRule};
 use crate::config::model::cache::CachePolicy;
 use crate::config::model::resilience::Retries;
 use crate::config::model::route::{Action, HeaderEdit, RouteOverrides};
 use crate::config::model::text::{TextPiece, Variable};
 use crate::config::model::{Auth, AuthKind, HashKey, ListenerConfig, RouteConfig, Timeouts};
+use crate::message::RouteId;
 use crate::route::LineEdits;
+use crate::slots::{HeldSlot, Slots};
 use crate::targets::Target;
 use crate::telemetry::access_log::RouteName;
 
@@ -18,9 +20,68 @@ use super::known_keys::KnownKeys;
 use super::rates::{NamedRates, RateChecks};
 use super::token_keys::TokenKeys;
 
+/// What a route is under every config that has one of its name on its listener, or its way to a target under every config in which it
+/// leads there: its number.
+#[derive(Debug, Default)]
+pub struct RouteState {
+    pub(super) slot: HeldSlot,
+}
+
+impl RouteState {
+    fn id(&self) -> RouteId {
+        // Past 65,535 of them at a time the last number is shared.
+        RouteId(u16::try_from(self.slot.number()).unwrap_or(u16::MAX))
+    }
+}
+
+/// Ways of earlier configs that a route remembers.
+const FORMER: usize = 32;
+
+/// Where a route gets its numbers from.
+#[derive(Clone, Copy)]
+pub struct RouteNumbers<'n> {
+    /// Those that nobody has.
+    pub free: &'n Slots,
+    /// The route of its name under the config before; `None`: there was none.
+    pub before: Option<&'n Route>,
+}
+
+impl RouteNumbers<'_> {
+    fn next(self) -> Arc<RouteState> {
+        Arc::new(RouteState { slot: self.free.give() })
+    }
+
+    fn of_route(self) -> Arc<RouteState> {
+        self.before.map_or_else(|| self.next(), |before| Arc::clone(&before.state))
+    }
+
+    /// Those of ways that are none of these.
+    fn former(self, ways: &[Destination]) -> Vec<Arc<RouteState>> {
+        let Some(before) = self.before else { return Vec::new() };
+        let is_there = |state: &&Arc<RouteState>| ways.iter().any(|way| Arc::ptr_eq(&way.state, state));
+        let all = before.former.iter().chain(before.destinations.iter().map(|way| &way.state));
+        let mut gone: Vec<_> = all.filter(|state| !is_there(state)).map(Arc::clone).collect();
+        gone.drain(..gone.len().saturating_sub(FORMER));
+        gone
+    }
+
+    /// That of the way to `target`, if that is the one that it was.
+    fn of_way(self, target: &Target) -> Arc<RouteState> {
+        let ways = self.before.into_iter().flat_map(|before| &before.destinations);
+        let known = ways.into_iter().find(|way| Arc::ptr_eq(&way.target.state, &target.state));
+        known.map_or_else(|| self.next(), |way| Arc::clone(&way.state))
+    }
+}
+
 /// One route of a listener, ready for use.
 #[derive(Debug)]
 pub struct Route {
+    /// Its number, which it has under every config: of what comes to it and goes to none of its destinations.
+    pub id: RouteId,
+    /// What outlives this config.
+    pub(super) state: Arc<RouteState>,
+    /// Of ways that it had under configs before: what was counted there is the route's. The latest of them, no more than [`FORMER`].
+    former: Vec<Arc<RouteState>>,
     /// What it says.
     pub config: Arc<RouteConfig>,
     /// Its name in the access log.
@@ -56,8 +117,6 @@ pub struct Route {
 pub struct RouteCache {
     /// What it says.
     pub policy: Arc<CachePolicy>,
-    /// What that means for answers.
-    pub rules: CacheRules,
     /// What tells objects apart.
     pub key_rules: KeyRules,
     /// Listener and route, as they stand in keys.
@@ -66,21 +125,11 @@ pub struct RouteCache {
 
 impl RouteCache {
     fn new(policy: &Arc<CachePolicy>, [listener, route]: [&str; 2]) -> RouteCache {
-        let CachePolicy { ttl, ttl_override, negative_ttl, heuristic, .. } = **policy;
         let query = policy
             .query
             .as_ref()
             .map_or(QueryRule::Whole, |names| QueryRule::named(names.iter().map(String::as_bytes)));
         RouteCache {
-            rules: CacheRules {
-                ttl,
-                ttl_override,
-                negative_ttl,
-                heuristic,
-                stale_while_revalidate: policy.stale_while_revalidate,
-                stale_if_error: policy.stale_if_error,
-                ignores_cookies: policy.ignore_cookies,
-            },
             key_rules: KeyRules {
                 query,
                 headers: policy.headers.iter().map(|name| name.as_str().into()).collect(),
@@ -116,6 +165,10 @@ pub struct AuthState<'s> {
 /// A target, and what holds for requests that come to it on this route.
 #[derive(Debug)]
 pub struct Destination {
+    /// The number of this way. What asks whether somebody may come in has none of its own, and is not counted.
+    pub id: RouteId,
+    /// What outlives this config.
+    pub(super) state: Arc<RouteState>,
     /// The target.
     pub target: Arc<Target>,
     /// The target's rules, and the route's where it has its own.
@@ -169,7 +222,7 @@ impl RouteAuth {
                     ..RouteOverrides::default()
                 };
                 let rules = RequestRules::of(&target, &own);
-                Some(Destination { target, rules })
+                Some(Destination { id: RouteId::default(), state: Arc::default(), target, rules })
             }
             AuthKind::Basic(_) | AuthKind::Jwt(_) => None,
         };
@@ -179,20 +232,22 @@ impl RouteAuth {
 }
 
 impl Route {
-    /// The route that `config` says, on `listener`. `made`: the access lists that are ready, `rates`: the rate limits, `auth`: what is
-    /// known of clients. `find` knows the targets by name; `None`: not all of those that it leads to.
+    /// The route that `config` says, on `listener`, with what it was before. `made`: the access lists that are ready, `rates`: the rate
+    /// limits, `known`: what is known of clients. `find` knows the targets by name; `None`: not all of those that it leads to.
     #[must_use]
     pub fn new(
         config: &Arc<RouteConfig>,
-        listener: &ListenerConfig,
-        (made, rates, state): (&mut RuleStock, &NamedRates, AuthState<'_>),
+        (listener, numbers): (&ListenerConfig, RouteNumbers<'_>),
+        (made, rates, known): (&mut RuleStock, &NamedRates, AuthState<'_>),
         find: impl Fn(&str) -> Option<Arc<Target>>,
     ) -> Option<Route> {
         let destination = |name: &str| {
             let target = find(name)?;
             let rules = RequestRules::of(&target, &config.own);
-            Some(Destination { target, rules })
+            let state = numbers.of_way(&target);
+            Some(Destination { id: state.id(), state, target, rules })
         };
+        let state = numbers.of_route();
         let destinations = match &config.action {
             Action::Forward(target) => vec![destination(target)?],
             Action::Split(split) => {
@@ -219,10 +274,13 @@ impl Route {
         let is_plain = matches!(config.action, Action::Forward(_))
             && config.auth.is_none()
             && is_same_for_requests(config, &request_edits, &answer_edits);
-        let auth = config.auth.as_ref().map(|auth| RouteAuth::new(auth, state, &find).ok_or(()));
+        let auth = config.auth.as_ref().map(|auth| RouteAuth::new(auth, known, &find).ok_or(()));
         let mirror = config.mirror.as_ref().map(|mirror| find(&mirror.target).ok_or(()));
         let levels = [&*listener.rate_limits, &*config.rate_limits];
         Some(Route {
+            id: state.id(),
+            former: numbers.former(&destinations),
+            state,
             rates: RateChecks::new(levels, rates, [&listener.name, &config.name]),
             access: AddressRules::new(&config.access, made),
             auth: auth.transpose().ok()?,
@@ -248,6 +306,17 @@ impl Route {
     #[inline]
     pub fn is_same_for_requests(&self) -> bool {
         is_same_for_requests(&self.config, &self.request_edits, &self.answer_edits)
+    }
+
+    /// Its number and those of its ways, former ones too.
+    pub fn ids(&self) -> impl Iterator<Item = RouteId> {
+        self.states().map(|state| state.id())
+    }
+
+    /// What of it outlives this config.
+    pub(super) fn states(&self) -> impl Iterator<Item = &Arc<RouteState>> {
+        let ways = self.destinations.iter().map(|way| &way.state);
+        std::iter::once(&self.state).chain(ways).chain(&self.former)
     }
 
     /// Where it leads a request that has its path, whatever else that is like, once its lists and limits let it through; `None`: more has

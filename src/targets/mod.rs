@@ -34,7 +34,9 @@ pub use state::health::last_probe::LastProbe;
 pub use state::objects::{Backend, Lease};
 pub use state::padded::Padded;
 pub use state::registry::{Gone, Prepared, Registry};
-pub use state::status::{BackendStatus, InputStatus, TargetStatus};
+pub use state::scale_signal::ScaleSignal;
+pub use state::status::{BackendCondition, BackendStatus, InputStatus, TargetStatus};
+pub use state::tally::TargetTally;
 pub use state::target_state::{TargetState, Transition, Verdict};
 
 #[cfg(test)]

@@ -5,5 +5,9 @@
 
 pub mod access_log;
 pub mod cells;
+pub mod exposition;
 pub mod lines;
+pub mod recorder;
+pub mod statsd;
+pub mod traces;
 pub mod webhooks;

@@ -43,9 +43,11 @@ impl LastTold {
                     ToldNews::Old
                 }
             }
-            WebhookEvent::Reload | WebhookEvent::Rollback | WebhookEvent::CertificateExpires => {
-                ToldNews::Plain
-            }
+            WebhookEvent::Reload
+            | WebhookEvent::Rollback
+            | WebhookEvent::CertificateExpires
+            | WebhookEvent::ScaleOut
+            | WebhookEvent::ScaleIn => ToldNews::Plain,
         }
     }
 

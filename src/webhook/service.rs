@@ -190,6 +190,10 @@ impl WebhookService {
 
     /// Makes messages of events.
     fn take(&mut self, after: &EventsAfter) {
+        // Who wants to know is in force before the reload is told, and this may be that very event.
+        if self.config.has_changed().unwrap_or(false) {
+            self.follow();
+        }
         self.states.forget();
         let mut step = WebhookStep::default();
         self.forget_what_is_gone(&mut step);

@@ -87,7 +87,7 @@ async fn secure(
         return None;
     }
     peer.greeted = now();
-    let record = |peer: &Peer| Record { kind, ..peer.record() };
+    let record = |peer: &Peer| Record { kind, id: ctx.request_id(), ..peer.record() };
     let mut session = match Tls::server(stream, Arc::clone(config), &hello) {
         Ok(session) => Box::new(session),
         Err(error) => {
@@ -102,10 +102,12 @@ async fn secure(
         Some(Ok(())) => {
             peer.secured = now();
             let version = session.version();
-            peer.tls = Some(TlsSession {
+            let tls = TlsSession {
                 version: if version == Some(ProtocolVersion::TLSv1_3) { "1.3" } else { "1.2" },
                 resumed: session.is_resumed(),
-            });
+            };
+            ctx.cells.handshakes.count(tls);
+            peer.tls = Some(tls);
             let certificate = session.peer_certificate();
             let facts = certificate.map(|leaf| CertificateFacts::of(leaf));
             let certificate = certificate.map(|leaf| certificate_lines(leaf).into()).unwrap_or_default();

@@ -17,7 +17,6 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, LocalOptions};
-use tokio_util::task::TaskTracker;
 
 use crate::access::Networks;
 use crate::events;
@@ -73,6 +72,8 @@ pub struct WorkerPlan {
     pub patience: Duration,
     /// See [`WorkerCtx::raw_relay`].
     pub raw_relay: bool,
+    /// Its place among the workers.
+    pub number: usize,
 }
 
 /// How a worker ended.
@@ -90,10 +91,10 @@ pub struct Ended {
 pub fn run(plan: WorkerPlan) -> io::Result<Ended> {
     let WorkerPlan { snapshot, sockets, cells, log, idle_total, limits, ends, changes, .. } = plan;
     let (shutdown, patience, raw_relay) = (plan.shutdown, plan.patience, plan.raw_relay);
-    let blocked = plan.blocked;
+    let (blocked, number) = (plan.blocked, plan.number);
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
     let outcome = runtime.block_on(async {
-        let ctx = WorkerCtx::new(snapshot, Pool::new(idle_total), Arc::clone(&cells), log, raw_relay);
+        let ctx = WorkerCtx::new(snapshot, Pool::new(idle_total), Arc::clone(&cells), log, raw_relay, number);
         ctx.blocked.replace(blocked);
         serve(&ctx, sockets, limits, ends, changes, &shutdown, patience).await
     });
@@ -113,7 +114,7 @@ async fn serve(
     shutdown: &Shutdown,
     mut patience: Duration,
 ) -> io::Result<u64> {
-    let tracker = TaskTracker::new();
+    let tracker = ctx.unfinished.clone();
     // These never end.
     let mut lasting = Vital::default();
     let ticker = Rc::clone(&ctx.ticker);
@@ -187,7 +188,9 @@ async fn serve(
 async fn housekeep(ctx: Rc<WorkerCtx>) {
     let mut turn = 0u32;
     loop {
+        let due = now().after(FLUSH);
         tokio::time::sleep(FLUSH).await;
+        ctx.cells.lateness.record(now().0.saturating_sub(due.0));
         renew_wall(now());
         if let Some(log) = ctx.log.borrow_mut().as_mut() {
             log.tick(now());

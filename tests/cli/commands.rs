@@ -41,6 +41,7 @@ fn help_of_every_command_shows_an_example() {
             "diff",
             "save",
             "log",
+            "why",
             "demo",
             "completions",
             "man",

@@ -3,14 +3,11 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
-use super::{evenkeel, eventually};
+use super::{demo_from, eventually, own_ports};
 
 #[test]
 fn the_demo_served_on_when_its_output_was_closed() {
-    // Below the ports that the system hands out, and apart from those of the other tests of the demo.
-    let port = (31_000 + std::process::id() % 1_000).to_string();
-    let ports = ["--http-port", &port, "--https-port", &port, "--tcp-port", &port, "--admin-port", &port];
-    let mut command = evenkeel(&[&["demo"], &ports[..]].concat());
+    let mut command = demo_from(own_ports());
     let mut demo = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     // As `head -2` does: it reads two lines, and is gone.
     let lines = BufReader::new(demo.stdout.take().unwrap()).lines();

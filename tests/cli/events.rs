@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use fake_backend::Running;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{PATIENCE, backend, evenkeel, eventually};
+use super::{PATIENCE, backend, demo_from, evenkeel, eventually, own_ports};
 
 /// A process whose standard error is this test's business. It listens on unix sockets, whose names need not be read anywhere.
 struct Mute {
@@ -232,19 +232,7 @@ fn a_start_that_fails_ends_although_nobody_reads_why() {
 #[test]
 fn a_demo_whose_welcome_nobody_reads_ends_when_told_to() {
     let (_unread, full) = full_pipe();
-    // Below the ports that the system hands out, as in the demo's other test.
-    let port = (10_000 + std::process::id() % 10_000).to_string();
-    let mut command = evenkeel(&[
-        "demo",
-        "--http-port",
-        &port,
-        "--https-port",
-        &port,
-        "--tcp-port",
-        &port,
-        "--admin-port",
-        &port,
-    ]);
+    let mut command = demo_from(own_ports());
     let child = command.stdin(Stdio::null()).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
     let mut demo = Killed(child);
     let lines = lines_of(demo.0.stderr.take().unwrap());

@@ -15,10 +15,12 @@ mod simulate;
 mod starts;
 mod status;
 mod sticky_keys;
+mod why;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -119,6 +121,20 @@ fn evenkeel(args: &[&str]) -> Command {
     let own = concat!(env!("CARGO_TARGET_TMPDIR"), "/cli");
     command.args(args).env("XDG_RUNTIME_DIR", own).env("XDG_STATE_HOME", own);
     command
+}
+
+/// A port, and 31 behind it, at which no other test of this run looks for a free one. They lie below those that the system hands
+/// out, or a connection of another test could get one between the search and its use.
+fn own_ports() -> u16 {
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
+    let first = 10_000 + u16::try_from(std::process::id() % 20_000).unwrap();
+    first + 32 * TAKEN.fetch_add(1, Relaxed)
+}
+
+/// The demo, which takes the first ports from here on that are free.
+fn demo_from(port: u16) -> Command {
+    let port = &port.to_string();
+    evenkeel(&["demo", "--http-port", port, "--https-port", port, "--tcp-port", port, "--admin-port", port])
 }
 
 /// Exit code, standard output, standard error.
@@ -302,22 +318,10 @@ fn flags_of_a_cache_override_the_file_and_take_a_truth_or_nothing() {
 
 #[test]
 fn the_demo_rotates_over_http_https_and_tcp() {
-    // All ports are taken, so that the demo has to find others. They lie below those that the system hands out, or
-    // a connection of another test could get one between the search and its use.
-    let from = 20_000 + u16::try_from(std::process::id() % 10_000).unwrap();
-    let taken = (from..from + 1_000).find_map(|port| TcpListener::bind(("127.0.0.1", port)).ok()).unwrap();
-    let port = taken.local_addr().unwrap().port().to_string();
-    let mut demo = Started::new(evenkeel(&[
-        "demo",
-        "--http-port",
-        &port,
-        "--https-port",
-        &port,
-        "--tcp-port",
-        &port,
-        "--admin-port",
-        &port,
-    ]));
+    // All ports are taken, so that the demo has to find others.
+    let from = own_ports();
+    let taken = (from..from + 16).find_map(|port| TcpListener::bind(("127.0.0.1", port)).ok()).unwrap();
+    let mut demo = Started::new(demo_from(taken.local_addr().unwrap().port()));
     let line = demo.wait_for("http://127.0.0.1:");
     let after = |start: &str| -> SocketAddr {
         line.split(start).nth(1).unwrap().split_whitespace().next().unwrap().parse().unwrap()

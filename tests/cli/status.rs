@@ -3,12 +3,11 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-use super::{Started, evenkeel, eventually, outcome};
+use super::{Started, demo_from, eventually, outcome, own_ports};
 
 /// A demo on ports of its own, and where its admin socket is.
 fn demo() -> (Started, String) {
-    let mut demo =
-        Started::new(evenkeel(&["demo", "--http-port", "0", "--https-port", "0", "--tcp-port", "0"]));
+    let mut demo = Started::new(demo_from(own_ports()));
     let line = demo.wait_for("admin socket ");
     let socket = line.split("admin socket ").nth(1).unwrap().to_owned();
     (demo, socket)

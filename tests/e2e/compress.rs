@@ -23,7 +23,7 @@ fn get(client: &mut Client, accepts: &str) -> Answer {
     client.ask(&format!("GET / HTTP/1.1\r\nHost: a.example\r\nAccept-Encoding: {accepts}\r\n\r\n"))
 }
 
-fn decoded(answer: &Answer) -> Vec<u8> {
+pub fn decoded(answer: &Answer) -> Vec<u8> {
     let (body, mut out) = (answer.body.as_slice(), Vec::new());
     match answer.header("content-encoding") {
         Some("zstd") => zstd::stream::read::Decoder::new(body).unwrap().read_to_end(&mut out).unwrap(),

@@ -144,7 +144,7 @@ proptest! {
         if head.method() == b"CONNECT" {
             return Ok(());
         }
-        let about = About { kind: Forwarded::Off, client: None, trusted: false, real_ip: None, scheme: "http", certificate: b"", id: 7, retry: 0 };
+        let about = About { kind: Forwarded::Off, client: None, trusted: false, real_ip: None, scheme: "http", certificate: b"", id: 7, retry: 0, trace: None };
         let mut out = Vec::new();
         write::request(&mut out, &head, framed, None, &about, Host::Pass { missing: "fallback" });
         let Some((again, length)) = read(&out) else {

@@ -23,6 +23,7 @@ pub(crate) const ABOUT: About<'_> = About {
     certificate: b"",
     id: 0xab,
     retry: 0,
+    trace: None,
 };
 
 /// Most lines that the head of an answer is read with.

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::arrival::{ArrivingBody, GuestStream};
 use super::guest_list::{GuestPlace, Working};
 use super::patient::Patient;
-use crate::admin::exchange::answers::{AdminAnswer, AdminBody, StreamReader};
+use crate::admin::exchange::answers::{AdminAnswer, AdminBody, InPieces, StreamReader};
 use crate::events;
 
 /// For a request's head: from the accept on, or from the end of the answer before.
@@ -51,6 +51,10 @@ pub async fn converse<S, F, A>(
             if let Some(StreamReader(who)) = answer.extensions_mut().remove() {
                 working.streams();
                 reader.get_or_init(|| who);
+            }
+            if answer.extensions_mut().remove::<InPieces>().is_some() {
+                // At the pace of who takes it.
+                working.streams();
             }
             Ok::<_, Infallible>(answer.map(|body| HeldBody { body, _working: working }))
         }

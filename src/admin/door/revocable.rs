@@ -9,16 +9,16 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Body, Bytes, Frame};
 use tokio::sync::watch;
 
-use crate::admin::exchange::answers::{AdminAnswer, AdminBody};
+use crate::admin::exchange::answers::{AdminAnswer, AdminBody, InPieces};
 use crate::config::model::AdminAccess;
 
 /// What another config says of who may come.
 pub type AccessChanges = watch::Receiver<Option<Arc<AdminAccess>>>;
 
 /// A stream that ends when it is said anew who may come: its client has to ask again, and is judged again. Any other answer stays as
-/// it is.
+/// it is, also one in pieces: cut, it would look whole.
 pub fn revocable(answer: AdminAnswer, mut changes: AccessChanges) -> AdminAnswer {
-    if answer.body().size_hint().exact().is_some() {
+    if answer.body().size_hint().exact().is_some() || answer.extensions().get::<InPieces>().is_some() {
         return answer;
     }
     let changed = Box::pin(async move {

@@ -1,4 +1,4 @@
-//! The admin API over TCP, with TLS where that is asked for.
+//! The admin API over TCP, with TLS where that is asked for; and, elsewhere, what whoever watches the process asks for.
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,7 @@ use crate::admin::api::Api;
 use crate::admin::exchange::answers::{self, AdminAnswer};
 use crate::admin::exchange::caller::Caller;
 use crate::admin::exchange::problem_document::ProblemDocument;
-use crate::config::model::{AdminAccess, Bind, Protocol};
+use crate::config::model::{AdminAccess, Bind, Protocol, Scope};
 use crate::events;
 use crate::lasting::again;
 use crate::net::socket;
@@ -35,12 +35,35 @@ const LEAVING: usize = 16;
 /// Until the next try to accept.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The bound addresses of the admin API.
+/// What is given at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Desk {
+    /// The admin API, to those whom it lets in.
+    Admin,
+    /// `/metrics`, `/healthz` and `/readyz`, to everybody.
+    Metrics,
+}
+
+impl Desk {
+    /// What is given here; others ask in vain.
+    const METRICS: [&str; 3] = ["/metrics", "/healthz", "/readyz"];
+
+    /// What is told of it.
+    const fn name(self) -> &'static str {
+        match self {
+            Desk::Admin => "the admin listener",
+            Desk::Metrics => "the metrics listener",
+        }
+    }
+}
+
+/// The bound addresses of the admin API, or of metrics.
 #[derive(Debug)]
 pub struct AdminDoor {
     /// None: they were given up.
     listeners: Mutex<Vec<TcpListener>>,
     addresses: Vec<SocketAddr>,
+    desk: Desk,
 }
 
 /// What TLS is made with, as long as the config says the same.
@@ -51,19 +74,23 @@ struct Secured {
 }
 
 impl AdminDoor {
-    /// Binds where `access` says. Nobody else has these addresses, not even with SO_REUSEPORT.
+    /// Binds all of these. Nobody else has these addresses, not even with SO_REUSEPORT.
     ///
     /// # Errors
     /// One can't be bound; then none is.
-    pub fn open(access: &AdminAccess) -> Result<AdminDoor, Unbound> {
+    pub fn open(binds: &[SocketAddr], desk: Desk) -> Result<AdminDoor, Unbound> {
         let (mut listeners, mut addresses) = (Vec::new(), Vec::new());
-        for &address in &access.binds {
+        let owner = match desk {
+            Desk::Admin => "admin",
+            Desk::Metrics => "metrics",
+        };
+        for &address in binds {
             let (listener, address) = socket::listen_alone(address)
-                .map_err(|error| Unbound::new("admin", &Bind::Tcp(address), error))?;
+                .map_err(|error| Unbound::new(owner, &Bind::Tcp(address), error))?;
             listeners.push(listener);
             addresses.push(address);
         }
-        Ok(AdminDoor { listeners: Mutex::new(listeners), addresses })
+        Ok(AdminDoor { listeners: Mutex::new(listeners), addresses, desk })
     }
 
     /// Where it is bound, with the ports that the system chose.
@@ -89,12 +116,17 @@ impl AdminDoor {
         for copy in copies {
             let listener = match copy.and_then(tokio::net::TcpListener::from_std) {
                 Ok(listener) => Arc::new(listener),
-                Err(error) => return events::no_admin_listener(&error.to_string()),
+                Err(error) => {
+                    return events::no_admin_listener(
+                        self.desk.name().trim_start_matches("the "),
+                        &error.to_string(),
+                    );
+                }
             };
             let (guests, room, secured) = (Arc::clone(&guests), Arc::clone(&room), Arc::clone(&secured));
-            let (api, drains) = (Arc::clone(api), drains.clone());
-            tokio::spawn(again("the admin listener", async move || {
-                accept(&listener, &guests, &room, &secured, &api, &drains).await;
+            let (api, drains, desk) = (Arc::clone(api), drains.clone(), self.desk);
+            tokio::spawn(again(desk.name(), async move || {
+                accept(&listener, &guests, &room, (&secured, desk), &api, &drains).await;
             }));
         }
         drains.cancelled().await;
@@ -106,7 +138,7 @@ async fn accept(
     listener: &tokio::net::TcpListener,
     guests: &Arc<GuestList>,
     room: &Arc<Semaphore>,
-    secured: &Arc<Mutex<Secured>>,
+    (secured, desk): (&Arc<Mutex<Secured>>, Desk),
     api: &Arc<Api>,
     drains: &CancellationToken,
 ) {
@@ -124,8 +156,8 @@ async fn accept(
         };
         // Whoever comes while the requests of all are worked on is closed.
         let Some(place) = guests.admit() else { continue };
-        let acceptor = acceptor(secured, api);
-        tokio::spawn(welcome(stream, acceptor, place, permit, Arc::clone(api), drains.clone()));
+        let acceptor = if desk == Desk::Admin { acceptor(secured, api) } else { None };
+        tokio::spawn(welcome(stream, (acceptor, desk), place, permit, Arc::clone(api), drains.clone()));
     }
 }
 
@@ -144,7 +176,7 @@ fn acceptor(secured: &Mutex<Secured>, api: &Api) -> Option<TlsAcceptor> {
 
 async fn welcome(
     stream: TcpStream,
-    acceptor: Option<TlsAcceptor>,
+    (acceptor, desk): (Option<TlsAcceptor>, Desk),
     place: GuestPlace,
     _room: OwnedSemaphorePermit,
     api: Arc<Api>,
@@ -153,7 +185,7 @@ async fn welcome(
     // Answers are short, and a line of an event stream is not to wait for the next.
     let _ = stream.set_nodelay(true);
     let address = stream.peer_addr().ok().map(|address| address.ip());
-    let respond = |request| respond(&api, address, request);
+    let respond = |request| respond(&api, desk, address, request);
     let Some(acceptor) = acceptor else {
         return converse(stream, &place, true, &drains, respond).await;
     };
@@ -169,9 +201,13 @@ async fn welcome(
 /// The answer to a request, by what the config in force says of who may come.
 async fn respond(
     api: &Arc<Api>,
+    desk: Desk,
     address: Option<IpAddr>,
     request: Request<ArrivingBody<Incoming>>,
 ) -> AdminAnswer {
+    if desk == Desk::Metrics {
+        return give_metrics(api, address, request).await;
+    }
     let (parts, body) = request.into_parts();
     let mut changes = api.running.reloader.admin.subscribe();
     let access = changes.borrow_and_update().clone();
@@ -186,4 +222,18 @@ async fn respond(
         }
         Err(problem) => answers::problem(&problem),
     }
+}
+
+/// The same where everybody gets the little that there is.
+async fn give_metrics(
+    api: &Arc<Api>,
+    address: Option<IpAddr>,
+    request: Request<ArrivingBody<Incoming>>,
+) -> AdminAnswer {
+    let path = request.uri().path();
+    if !Desk::METRICS.contains(&path.strip_suffix('/').unwrap_or(path)) {
+        let detail = format!("there are {} here", Desk::METRICS.join(", "));
+        return answers::problem(&ProblemDocument::plain(StatusCode::NOT_FOUND, detail));
+    }
+    api.answer(request, Caller { address, ..Caller::anonymous(Scope::Read) }).await
 }

@@ -18,6 +18,10 @@ pub type AdminBody = UnsyncBoxBody<Bytes, Infallible>;
 #[derive(Clone, Debug)]
 pub struct StreamReader(pub String);
 
+/// Stands in the extensions of an answer that is made while it is sent, and has an end.
+#[derive(Clone, Copy, Debug)]
+pub struct InPieces;
+
 /// An answer.
 pub type AdminAnswer = Response<AdminBody>;
 

@@ -14,7 +14,7 @@ use super::report::{
 use crate::config::model::{Balance, Protocol};
 use crate::snapshot::{Listener, Snapshot};
 use crate::targets::{Backend, BackendStatus, InputStatus, LastProbe, Target};
-use crate::telemetry::cells::{CopyReading, Distribution, Readings, StatusClass, Traffic};
+use crate::telemetry::cells::{CoarseReading, CopyReading, Distribution, Readings, StatusClass, Traffic};
 use crate::telemetry::webhooks::WebhookCounts;
 use crate::tick::{Tick, nanos};
 
@@ -77,6 +77,7 @@ impl Sources {
         CacheReport {
             bytes: self.snapshot.store.bytes(),
             memory: self.snapshot.store.memory(),
+            compressed: reading.compressed,
             requests: reading.kinds().map(|(kind, count)| (kind.to_owned(), count)).collect(),
             reasons: reading.reasons().map(|(why, count)| (why.to_owned(), count)).collect(),
         }
@@ -172,6 +173,7 @@ impl Sources {
             active: backends.iter().map(|backend| u64::from(backend.active)).sum(),
             waiting: target.waiting(),
             max_in_flight: target.limit(),
+            scale: target.scale_signal().word().map(str::to_owned),
             panics: overview.panics,
             stand_ins: overview.stand_ins,
             traffic: reading.map(|reading| traffic(&reading.traffic)).unwrap_or_default(),
@@ -211,6 +213,7 @@ impl Sources {
                 attempts: reading.map_or(0, |reading| reading.attempts),
                 failures: reading.map_or(0, |reading| reading.failures),
                 rate: self.rates.of(self.now.since(status.added), |totals| totals.backend(id)),
+                first_byte: reading.and_then(|reading| coarse(&reading.first_byte)),
                 last_probe: status.last_probe.as_ref().map(|probe| self.probe(probe)),
             }
         })
@@ -271,15 +274,7 @@ pub(in crate::admin) fn spoken(protocol: Protocol, is_tls: bool) -> &'static str
 }
 
 fn traffic(of: &Traffic) -> TrafficReport {
-    let name = |class| match class {
-        StatusClass::None => "none",
-        StatusClass::Informational => "1xx",
-        StatusClass::Success => "2xx",
-        StatusClass::Redirection => "3xx",
-        StatusClass::ClientError => "4xx",
-        StatusClass::ServerError => "5xx",
-    };
-    let classes = StatusClass::ALL.iter().map(|class| (name(*class).to_owned(), of.with(*class)));
+    let classes = StatusClass::ALL.iter().map(|class| (class.name().to_owned(), of.with(*class)));
     let by_class: BTreeMap<String, u64> = classes.filter(|(_, count)| *count > 0).collect();
     TrafficReport { requests: of.requests(), by_class, bytes_in: of.bytes_in, bytes_out: of.bytes_out }
 }
@@ -291,6 +286,10 @@ fn copies(of: &CopyReading) -> Option<CopyReport> {
 
 fn latency(of: &Distribution) -> Option<LatencyReport> {
     Some(LatencyReport { p50_ms: millis(of.quantile(0.5)?), p99_ms: millis(of.quantile(0.99)?) })
+}
+
+fn coarse(of: &CoarseReading) -> Option<LatencyReport> {
+    Some(LatencyReport { p50_ms: millis(of.percentile(50)?), p99_ms: millis(of.percentile(99)?) })
 }
 
 fn whole_millis(span: Duration) -> u64 {

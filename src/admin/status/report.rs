@@ -44,6 +44,9 @@ pub struct CacheReport {
     pub bytes: u64,
     /// As many may be.
     pub memory: u64,
+    /// Bodies that were compressed to be kept so, each once in each coding.
+    #[serde(default)]
+    pub compressed: u64,
     /// Requests of routes with a cache, by what it has done for them: `hit`, `stale`, `revalidated`, `collapsed`, `miss`, `uncacheable`.
     pub requests: BTreeMap<String, u64>,
     /// Why the last of these were so.
@@ -217,6 +220,8 @@ pub struct TargetReport {
     pub waiting: usize,
     /// As many requests one backend may have now; `None`: any.
     pub max_in_flight: Option<u32>,
+    /// `out`: it needs more backends; `in`: it would do with fewer; `None`: neither, or `scale` asks for neither.
+    pub scale: Option<String>,
     /// So few backends are left that outliers get requests again.
     pub panics: bool,
     /// Backends of the config before that stand in, because none of the present ones may be picked yet.
@@ -299,6 +304,9 @@ pub struct BackendReport {
     pub failures: u64,
     /// `None`: it was not there long enough.
     pub rate: Option<RateReport>,
+    /// From the request sent to the first byte of its answer, a quarter too much at most; `None`: there was none.
+    #[serde(default)]
+    pub first_byte: Option<LatencyReport>,
     /// `None`: there was none.
     pub last_probe: Option<ProbeReport>,
 }

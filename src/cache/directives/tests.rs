@@ -92,7 +92,10 @@ fn rfc9111_4_2_1_prohibitions_count_however_they_are_written() {
     for value in ["private=", "private=\"\"", "private =\"a\"", "private=\", \"", "private=\"a\" b"] {
         assert!(said(value).private, "{value}");
     }
-    assert!(!said("public=, public =x").public);
+    assert!(!said("public=, public =x, public=1").public);
+    assert!(said("must-revalidate=1").must_revalidate && said("must-revalidate =\"x").must_revalidate);
+    // RFC 8246 §2: arguments have no meaning.
+    assert!(said("immutable=1").immutable && !said("immutable =1").immutable);
     assert!(!said("x=\"no-store\"").no_store);
     let open = said("max-age=60, x=\"y");
     assert_eq!((open.is_broken, open.lifetime()), (true, Some(0)));

@@ -4,19 +4,25 @@
 //!
 //! 1. `dropped` + the sealed chunks + the open one are all that has come, in its order. Sealed chunks never change and are shared with
 //!    those who send them; only the open one grows, and what is read of it is copied.
-//! 2. A reader's place is at least `dropped`: as long as the body is kept nothing is dropped, and once it has outgrown what is kept nobody
-//!    joins any more, and a chunk goes only when all have read it.
-//! 3. Once it has outgrown, the writer is at most [`WINDOW`] ahead of the slowest reader.
-//! 4. It ends once: whole or broken. Whoever has read all of a broken one is told so, and never that it is whole.
-//! 5. Every change wakes all who wait for one.
+//! 2. A reader's place is at least `dropped`: as long as the body is kept nothing is dropped, and once it has outgrown what is kept, or the
+//!    room that there is, nobody joins any more, and a chunk goes only when all have read it.
+//! 3. Once it has outgrown, the writer is at most `window` ahead of the slowest reader, and a piece: what it had room for, from a chunk to
+//!    [`WINDOW`].
+//! 4. Its room is made before its bytes are there. What is whole takes it along.
+//! 5. It ends once: whole or broken. Whoever has read all of a broken one is told so, and never that it is whole.
+//! 6. Every change wakes all who wait for one.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use crate::message::Cause;
+use crate::chunk::Chunk;
+use crate::message::{Cause, WhyNot};
 
-use super::body::{CHUNK, StoredBody};
+use super::body::StoredBody;
+use super::held::CHUNK;
+use super::room::BodyRoom;
+use super::weight;
 
 /// Bytes that are held for slower readers of a body that is too large to be kept.
 pub(super) const WINDOW: u64 = 1 << 20;
@@ -32,12 +38,17 @@ pub struct Filling {
 
 #[derive(Debug)]
 struct State {
+    room: BodyRoom,
     dropped: u64,
     /// All but the last one of a whole body have `CHUNK` bytes.
-    sealed: Vec<Arc<[u8]>>,
-    open: Vec<u8>,
+    sealed: Vec<Chunk>,
+    /// Nobody else has it; so many of its bytes have come.
+    open: Option<(Chunk, usize)>,
     length: u64,
-    outgrown: bool,
+    outgrown: Option<WhyNot>,
+    window: u64,
+    /// All of it, once it was handed out: its bytes are held there.
+    whole: Option<StoredBody>,
     end: Option<Result<(), Cause>>,
     readers: Vec<Option<Place>>,
     writer: Option<Waker>,
@@ -51,10 +62,10 @@ struct Place {
 }
 
 /// What a reader gets.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Part {
     /// Bytes of a chunk that never changes.
-    Shared(Arc<[u8]>, Range<usize>),
+    Shared(Chunk, Range<usize>),
     /// So many bytes, which were copied.
     Copied(usize),
 }
@@ -67,16 +78,18 @@ pub struct FillingReader {
 }
 
 impl Filling {
-    /// An empty one. `most`: bytes that are kept at most; `expected`: how many will come, if that is known.
+    /// An empty one. `room`: for `expected`, if that is known; `most`: bytes that are kept at most; `expected`: how many will come.
     #[must_use]
-    pub fn new(most: u64, expected: Option<u64>) -> Arc<Filling> {
-        let room = expected.map_or(0, |length| usize::try_from(length).unwrap_or(CHUNK).min(CHUNK));
+    pub fn new(room: BodyRoom, most: u64, expected: Option<u64>) -> Arc<Filling> {
         let state = State {
+            room,
             dropped: 0,
             sealed: Vec::new(),
-            open: Vec::with_capacity(room),
+            open: None,
             length: 0,
-            outgrown: false,
+            outgrown: None,
+            window: WINDOW,
+            whole: None,
             end: None,
             readers: Vec::new(),
             writer: None,
@@ -92,7 +105,7 @@ impl Filling {
     #[must_use]
     pub fn reader(self: &Arc<Filling>) -> Option<FillingReader> {
         let mut state = self.lock();
-        if state.outgrown || matches!(state.end, Some(Err(_))) {
+        if state.outgrown.is_some() || matches!(state.end, Some(Err(_))) {
             return None;
         }
         let place = Some(Place { at: 0, waker: None });
@@ -109,24 +122,32 @@ impl Filling {
         Some(FillingReader { filling: Arc::clone(self), slot })
     }
 
-    /// Adds what has come.
-    pub fn append(&self, mut bytes: &[u8]) {
+    /// Adds what has come; nothing beyond what was expected.
+    pub fn append(&self, bytes: &[u8]) {
         let mut state = self.lock();
-        state.length += bytes.len() as u64;
-        while !bytes.is_empty() {
-            let room = CHUNK - state.open.len();
-            let (now, later) = bytes.split_at(room.min(bytes.len()));
-            state.open.extend_from_slice(now);
-            bytes = later;
-            if state.open.len() == CHUNK {
-                state.seal();
-            }
+        let left = self.expected.map_or(u64::MAX, |expected| expected.saturating_sub(state.length));
+        let bytes = &bytes[..bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
+        if state.outgrown.is_none()
+            && let Err(why) = self.make_room(&mut state, bytes.len() as u64)
+        {
+            state.outgrown = Some(why);
+            state.window = state.room.bytes().clamp(CHUNK as u64, WINDOW);
         }
-        if state.length > self.most {
-            state.outgrown = true;
+        state.append(bytes, self.expected);
+        if state.outgrown.is_some() {
             state.drop_read();
         }
         state.wake_readers();
+    }
+
+    /// Makes room for so many bytes more.
+    fn make_room(&self, state: &mut State, more: u64) -> Result<(), WhyNot> {
+        let length = state.length + more;
+        if length > self.most {
+            return Err(WhyNot::TooLarge);
+        }
+        // What may have no end yet gets whole chunks.
+        state.room.reach(if self.expected.is_some() { length } else { length.next_multiple_of(CHUNK as u64) })
     }
 
     /// Ready when more may be added, and then whether anybody reads it.
@@ -134,7 +155,8 @@ impl Filling {
         let mut state = self.lock();
         let mut places = state.readers.iter().flatten().map(|place| place.at);
         let slowest = places.next().map(|first| places.fold(first, u64::min));
-        let is_full = state.outgrown && slowest.is_some_and(|slowest| state.length - slowest >= WINDOW);
+        let is_full =
+            state.outgrown.is_some() && slowest.is_some_and(|slowest| state.length - slowest >= state.window);
         if is_full {
             state.writer = Some(cx.waker().clone());
             return Poll::Pending;
@@ -148,10 +170,16 @@ impl Filling {
         self.expected
     }
 
-    /// Whether it is too large to be kept.
+    /// Why it is not kept; `None`: it is.
     #[must_use]
-    pub fn has_outgrown(&self) -> bool {
+    pub fn outgrown(&self) -> Option<WhyNot> {
         self.lock().outgrown
+    }
+
+    /// Whether nothing comes of it any more: it broke off, or it has ended and was too large to be kept.
+    pub(super) fn is_spent(&self) -> bool {
+        let state = self.lock();
+        state.end.is_some_and(|end| end.is_err() || state.outgrown.is_some())
     }
 
     /// Whether nobody reads it now. Whoever is told so is woken when the next reader leaves.
@@ -161,14 +189,19 @@ impl Filling {
         state.readers.iter().all(Option::is_none)
     }
 
-    /// All that has come, if it is kept.
+    /// All that has come, if it is kept. Nothing more may come then.
     #[must_use]
     pub fn body(&self) -> Option<StoredBody> {
         let mut state = self.lock();
-        if !state.open.is_empty() {
-            state.seal();
+        if state.outgrown.is_some() || matches!(state.end, Some(Err(_))) {
+            return None;
         }
-        (!state.outgrown && !matches!(state.end, Some(Err(_)))).then(|| StoredBody::of(state.sealed.clone()))
+        if state.whole.is_none() {
+            state.seal();
+            let held = state.room.hand_over();
+            state.whole = Some(StoredBody::new(state.sealed.clone(), held));
+        }
+        state.whole.clone()
     }
 
     /// All of it has come. Whoever reads it to its end may rely on it that it was kept before.
@@ -187,9 +220,43 @@ impl Filling {
 }
 
 impl State {
+    fn append(&mut self, mut bytes: &[u8], expected: Option<u64>) {
+        while !bytes.is_empty() {
+            let (mut chunk, filled) = self.open.take().unwrap_or_else(|| (self.chunk(expected), 0));
+            let (now, later) = bytes.split_at((chunk.len() - filled).min(bytes.len()));
+            let room = chunk.get_mut().expect("nobody has an open chunk beside it");
+            room[filled..filled + now.len()].copy_from_slice(now);
+            bytes = later;
+            self.length += now.len() as u64;
+            self.open = Some((chunk, filled + now.len()));
+            if self.open_bytes().len() == CHUNK {
+                self.seal();
+            }
+        }
+    }
+
+    /// A new chunk, as long as what is expected of the rest.
+    fn chunk(&self, expected: Option<u64>) -> Chunk {
+        let rest = expected.map_or(0, |expected| expected.saturating_sub(self.length));
+        match usize::try_from(rest) {
+            Ok(rest @ 1..CHUNK) => Chunk::zeroed(rest),
+            _ => self.room.holdings().chunk(),
+        }
+    }
+
+    /// What has come of the open chunk.
+    fn open_bytes(&self) -> &[u8] {
+        self.open.as_ref().and_then(|(chunk, filled)| chunk.get(..*filled)).unwrap_or_default()
+    }
+
     fn seal(&mut self) {
-        self.sealed.push(Arc::from(self.open.as_slice()));
-        self.open.clear();
+        let Some((chunk, filled)) = self.open.take() else { return };
+        if filled == chunk.len() {
+            self.sealed.push(chunk);
+        } else {
+            self.sealed.push(Chunk::of(&chunk[..filled]));
+            self.room.holdings().take_back(chunk);
+        }
     }
 
     /// Gives up chunks that all have read.
@@ -204,7 +271,11 @@ impl State {
             self.dropped = end;
             gone += 1;
         }
-        self.sealed.drain(..gone);
+        for chunk in self.sealed.drain(..gone) {
+            self.room.holdings().take_back(chunk);
+        }
+        let left = (self.sealed.len() as u64 + 1) * weight::chunk(CHUNK as u64);
+        self.room.shrink(left.max(self.window));
     }
 
     fn wake_readers(&mut self) {
@@ -215,6 +286,15 @@ impl State {
     fn wake_writer(&mut self) {
         if let Some(waker) = self.writer.take() {
             waker.wake();
+        }
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        let open = self.open.take().map(|(chunk, _)| chunk);
+        for chunk in self.sealed.drain(..).chain(open) {
+            self.room.holdings().take_back(chunk);
         }
     }
 }
@@ -238,19 +318,20 @@ impl FillingReader {
         if let Some(chunk) = state.sealed.get(within / CHUNK).filter(|chunk| within % CHUNK < chunk.len()) {
             let range = within % CHUNK..chunk.len();
             place.at += range.len() as u64;
-            let part = Part::Shared(Arc::clone(chunk), range);
-            if state.outgrown {
+            let part = Part::Shared(chunk.clone(), range);
+            if state.outgrown.is_some() {
                 state.drop_read();
                 state.wake_writer();
             }
             return Poll::Ready(Ok(Some(part)));
         }
         let open = within.saturating_sub(state.sealed.len() * CHUNK);
-        let rest = state.open.get(open..).unwrap_or_default();
+        let rest =
+            state.open.as_ref().and_then(|(chunk, filled)| chunk.get(open..*filled)).unwrap_or_default();
         if !rest.is_empty() {
             let count = copy(rest).min(rest.len());
             place.at += count as u64;
-            if state.outgrown {
+            if state.outgrown.is_some() {
                 state.wake_writer();
             }
             return Poll::Ready(Ok(Some(Part::Copied(count))));
@@ -280,7 +361,7 @@ impl Drop for FillingReader {
         if let Some(place) = state.readers.get_mut(self.slot) {
             *place = None;
         }
-        if state.outgrown {
+        if state.outgrown.is_some() {
             state.drop_read();
         }
         state.wake_writer();

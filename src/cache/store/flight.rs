@@ -162,6 +162,11 @@ impl Flight {
         self.lock().failed > 0
     }
 
+    /// Whether somebody follows it.
+    pub(super) fn is_followed(&self) -> bool {
+        self.lock().followers > 0
+    }
+
     /// Takes the place of a lead that has failed. False: there is none to be taken.
     pub(super) fn take_over(&self) -> bool {
         let mut state = self.lock();

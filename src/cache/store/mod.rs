@@ -1,8 +1,8 @@
 //! Where answers are stored, for all workers together: bounded in bytes, and found by key.
 //!
-//! Objects are grouped by URL, in a table of `quick_cache`, which decides what goes when there is no room. A hit looks there and takes no
-//! other lock. What is under way to a backend is listed by URL as well, in shards of their own; a shard's lock is held for a few steps and
-//! never while anybody waits.
+//! Objects are grouped by URL, in tables of `quick_cache`, which decides what goes when there is no room; how much there is, and who is let
+//! in, is said in `shard` and `admission`. A hit looks into a table and takes no other lock. What is under way to a backend is listed by
+//! URL as well, in shards of their own; a shard's lock is held for a few steps and never while anybody waits.
 //!
 //! Invariants:
 //!
@@ -10,80 +10,70 @@
 //!    at once none loses what the other has stored.
 //! 2. What is kept was listed when it was kept (see `flight`). A purge of a URL takes its flights off the list and its entry out of the
 //!    table under the same lock.
-//! 3. An entry is found by a hash and used only if its URL, and the key of the object, are those that are asked for, byte by byte.
+//! 3. The weight of an entry never changes: where its objects get heavier, another entry takes its place.
+//! 4. An entry is found by a hash and used only if its URL, and the key of the object, are those that are asked for, byte by byte.
 
+mod admission;
 mod body;
+mod coded;
 mod filling;
 mod flight;
 mod hashed;
+mod held;
 mod object;
 mod purges;
+mod recalled;
+mod room;
+mod shard;
 #[cfg(test)]
 mod tests;
+mod weight;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{OptionsBuilder, Weighter};
+use quick_cache::sync::Cache;
 
-use crate::message::Cause;
+use crate::config::model::cache::Coding;
+use crate::message::{Cause, WhyNot};
 use crate::tick::Tick;
 
 use super::key::CacheKey;
 
 pub use body::StoredBody;
+pub use coded::CodedForm;
 pub use filling::{Filling, FillingReader, Part};
 pub use flight::{Flight, FlightFollower, Landed};
 use flight::{Flights, Stage, unlist};
-use hashed::Hashed;
 pub use object::{Object, ObjectBody};
 use purges::Purges;
 pub use purges::{PurgeKind, PurgeOf};
+pub use recalled::Recalled;
+pub use room::BodyRoom;
+use shard::{OfUrl, Shard};
 
 /// Objects of one URL; the oldest go first.
 const MOST_OF_URL: usize = 64;
-/// Most shards of the table: each has room for eight of the largest objects.
-const TABLE_SHARDS: u64 = 16;
+/// Most shards of what is stored: each has room for eight of the largest objects.
+const MOST_SHARDS: u64 = 16;
 /// How long it is remembered that answers to a key are not stored, so that nobody waits for another's.
 const REMEMBERED: Duration = Duration::from_secs(60);
 /// Keys of which that is remembered.
 const MOST_REMEMBERED: usize = 8_192;
-
-/// What is stored, by the hash of its URL.
-type Table = Cache<u128, Arc<OfUrl>, Weights, Hashed>;
 
 /// All that is stored, and what is under way.
 #[derive(Debug)]
 pub struct CacheStore {
     secret: u64,
     /// Made when it is first known how much it keeps.
-    table: OnceLock<Table>,
-    /// Shards that it has.
-    shards: AtomicU64,
+    shards: OnceLock<Box<[Arc<Shard>]>>,
     under_way: Arc<Flights>,
     /// Until when answers to these keys are taken for such as are not stored.
     alone: Cache<u128, Tick>,
     purges: Purges,
     /// Bytes of the largest body that is kept.
     most: AtomicU64,
-}
-
-/// What is stored under one URL, the newest last.
-#[derive(Debug)]
-struct OfUrl {
-    url: Box<[u8]>,
-    objects: Vec<Arc<Object>>,
-}
-
-#[derive(Clone, Debug)]
-struct Weights;
-
-impl Weighter<u128, Arc<OfUrl>> for Weights {
-    fn weight(&self, _: &u128, of: &Arc<OfUrl>) -> u64 {
-        of.objects.iter().map(|object| object.weight()).sum::<u64>() + 2 * of.url.len() as u64
-    }
 }
 
 /// What is found for a key.
@@ -120,25 +110,13 @@ pub struct FlightLead {
     is_over: bool,
 }
 
-/// A table for so many bytes.
-fn table(memory: u64, shards: u64) -> Table {
-    let options = OptionsBuilder::new()
-        .estimated_items_capacity(usize::try_from(memory / 16_384).unwrap_or(1 << 20).clamp(1_024, 1 << 20))
-        .weight_capacity(memory)
-        .shards(usize::try_from(shards).unwrap_or(1))
-        .build()
-        .unwrap_or_else(|_| unreachable!("all that must be said is said"));
-    Cache::with_options(options, Weights, Hashed::default(), DefaultLifecycle::default())
-}
-
 impl CacheStore {
     /// One that keeps nothing until it is [told](CacheStore::resize) how much. `secret`: nobody outside of the process knows it.
     #[must_use]
     pub fn new(secret: u64) -> CacheStore {
         CacheStore {
             secret,
-            table: OnceLock::new(),
-            shards: AtomicU64::new(1),
+            shards: OnceLock::new(),
             under_way: Arc::default(),
             alone: Cache::new(MOST_REMEMBERED),
             purges: Purges::default(),
@@ -148,17 +126,26 @@ impl CacheStore {
 
     /// Says how much it keeps: see [`CacheStoreConfig`](crate::config::model::cache::CacheStoreConfig).
     pub fn resize(&self, memory: u64, most: u64) {
-        let made = self.table.get_or_init(|| {
-            let shards = (memory / most.saturating_mul(8).max(1)).clamp(1, TABLE_SHARDS);
-            self.shards.store(shards, Ordering::Relaxed);
-            table(memory, shards)
+        let shards = self.shards.get_or_init(|| {
+            let count = (memory / most.saturating_mul(8).max(1)).clamp(1, MOST_SHARDS);
+            (0..count).map(|_| Arc::new(Shard::new(memory / count))).collect()
         });
-        if made.capacity() != memory {
-            made.set_capacity(memory);
-        }
-        // It has as many shards as it had at first: what does not fit into one is not kept, and nobody says that it is.
-        let fits = memory / self.shards.load(Ordering::Relaxed).max(1) / 2;
-        self.most.store(most.min(fits), Ordering::Relaxed);
+        let each = memory / shards.len() as u64;
+        shards.iter().for_each(|shard| shard.resize(each));
+        // What does not fit is not kept, and nobody says that it is.
+        self.most.store(most.min(self.most_of_entry()), Ordering::Relaxed);
+    }
+
+    /// Bytes of an entry that surely fits. There are as many shards as there were at first.
+    fn most_of_entry(&self) -> u64 {
+        self.all_shards().first().map_or(0, |shard| shard.memory() / 2)
+    }
+
+    /// Whether any config has let it keep something so far.
+    #[must_use]
+    #[inline]
+    pub fn is_used(&self) -> bool {
+        self.shards.get().is_some()
     }
 
     /// Bytes of the largest body that is kept.
@@ -176,13 +163,38 @@ impl CacheStore {
     /// Bytes that are kept at most.
     #[must_use]
     pub fn memory(&self) -> u64 {
-        self.table.get().map_or(0, Table::capacity)
+        self.all_shards().iter().map(|shard| shard.memory()).sum()
     }
 
-    /// Bytes that are kept.
+    /// Bytes that are kept, or just coming, or still read though they are kept no more.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.table.get().map_or(0, Table::weight)
+        self.all_shards().iter().map(|shard| shard.bytes()).sum()
+    }
+
+    fn all_shards(&self) -> &[Arc<Shard>] {
+        self.shards.get().map(|shards| &**shards).unwrap_or_default()
+    }
+
+    /// The one of URLs with this hash; `None`: nothing is kept yet.
+    fn shard(&self, place: u128) -> Option<&Arc<Shard>> {
+        let shards = self.shards.get()?;
+        // By other bits than those that choose among what is under way.
+        shards.get((place >> 64) as usize % shards.len())
+    }
+
+    /// Room for a body that comes, of so many bytes if that is known. `is_wanted`: it is known that more than one want it.
+    ///
+    /// # Errors
+    /// Why it is not kept.
+    pub fn room(&self, key: &CacheKey, length: Option<u64>, is_wanted: bool) -> Result<BodyRoom, WhyNot> {
+        if length.is_some_and(|length| length > self.most()) {
+            return Err(WhyNot::TooLarge);
+        }
+        let shard = Arc::clone(self.shard(key.url_hash(self.secret)).ok_or(WhyNot::NoRoom)?);
+        let mut room = BodyRoom::new(shard, key.hash(self.secret) as u64, is_wanted);
+        room.reach(length.unwrap_or(0))?;
+        Ok(room)
     }
 
     /// What is stored under a key and `fits`; of several the newest.
@@ -201,7 +213,7 @@ impl CacheStore {
 
     /// What is stored where URLs have this hash.
     fn stored(&self, place: u128) -> Option<Arc<OfUrl>> {
-        self.table.get()?.get(&place)
+        self.shard(place)?.get(place)
     }
 
     /// Whether an object was purged. One that is only to be stale is so from now on.
@@ -220,11 +232,13 @@ impl CacheStore {
         false
     }
 
-    /// For somebody who has found nothing, or nothing that may be used as it is. `fits`: whether an answer is for this request.
+    /// For somebody who has found nothing, or nothing that may be used as it is. `fits`: whether an answer is for this request; `is_news`:
+    /// whether one that does was not there when it looked, and may be used as it is: another's may have landed meanwhile.
     pub fn enter(
         self: &Arc<CacheStore>,
         key: &CacheKey,
         mut fits: impl FnMut(&Object) -> bool,
+        is_news: impl FnOnce(&Arc<Object>) -> bool,
         now: Tick,
     ) -> Entrance {
         if self.alone.get(&key.hash(self.secret)).is_some_and(|until| now < until) {
@@ -233,8 +247,8 @@ impl CacheStore {
         let place = key.url_hash(self.secret);
         let purges = self.purges();
         let mut shard = self.under_way.shard(place);
-        let listed = shard.entry(place).or_default();
-        for flight in listed.iter().filter(|flight| *flight.key == *key.bytes() && flight.purges == purges) {
+        let listed = shard.get(&place).into_iter().flatten();
+        for flight in listed.filter(|flight| *flight.key == *key.bytes() && flight.purges == purges) {
             match flight.stage() {
                 Stage::Asking => {
                     return Entrance::Follow(FlightFollower::new(&self.under_way, flight, place));
@@ -246,8 +260,14 @@ impl CacheStore {
                 Stage::Open(_) | Stage::Vacant | Stage::Alone | Stage::Failed(_) => {}
             }
         }
+        // What lands is stored and goes off the list under this lock.
+        if let Lookup::Object(object) = self.find(key, fits)
+            && is_news(&object)
+        {
+            return Entrance::Join(object);
+        }
         let flight = Arc::new(Flight::new(key.bytes(), purges));
-        listed.push(Arc::clone(&flight));
+        shard.entry(place).or_default().push(Arc::clone(&flight));
         drop(shard);
         Entrance::Lead(self.lead(flight, place))
     }
@@ -291,11 +311,39 @@ impl CacheStore {
         drop(shard);
     }
 
+    /// The whole body of an object in a coding, or the right to make it so and then to [keep](CacheStore::keep_form) it. `None`: it is still
+    /// coming, or there is no room. What gets longer than the body is not kept.
+    #[must_use]
+    pub fn form(&self, object: &Object, coding: Coding) -> Option<CodedForm> {
+        object.form(coding, || self.room(object.key(), None, true).ok())
+    }
+
+    /// Keeps what the body of an object was compressed to, with that object or with one that has taken its place under another head. One
+    /// that was purged, or went for want of room, keeps nothing; nor does one that would become so heavy that it might not fit any more.
+    pub fn keep_form(&self, object: &Object, coding: Coding, form: &StoredBody) {
+        let place = object.key().url_hash(self.secret);
+        let under_way = self.under_way.shard(place);
+        let of = self.stored(place).filter(|of| *of.url == *object.key().url());
+        let heirs: Vec<&Arc<Object>> =
+            of.iter().flat_map(|of| &of.objects).filter(|other| other.shares_body(object)).collect();
+        let weight = of.as_ref().map_or(0, |of| of.weight()) + form.weight();
+        let is_kept = !heirs.is_empty() && weight <= self.most_of_entry();
+        let settle = |object: &Object| object.forms.settle(coding, is_kept.then(|| form.clone()));
+        settle(object);
+        heirs.iter().for_each(|heir| settle(heir));
+        if let (Some(of), Some(shard), true) = (of, self.shard(place), is_kept) {
+            let (url, objects) = (of.url.clone(), of.objects.to_vec());
+            drop(of);
+            shard.put(place, url, objects);
+        }
+        drop(under_way);
+    }
+
     /// Under the lock of the shard.
     fn put(&self, place: u128, object: Arc<Object>) {
-        let Some(table) = self.table.get() else { return };
+        let Some(shard) = self.shard(place) else { return };
         let url: Box<[u8]> = object.key().url().into();
-        let before = table.get(&place).filter(|of| of.url == url);
+        let before = shard.get(place).filter(|of| of.url == url);
         let is_other = |other: &&Arc<Object>| {
             let is_same =
                 other.key() == object.key() && other.answer.variant.replaces(&object.answer.variant);
@@ -305,46 +353,46 @@ impl CacheStore {
             !is_same
         };
         let mut objects: Vec<_> =
-            before.iter().flat_map(|of| &of.objects).filter(is_other).map(Arc::clone).collect();
+            before.iter().flat_map(|of| &*of.objects).filter(is_other).map(Arc::clone).collect();
         objects.push(object);
         let oldest = objects.len().saturating_sub(MOST_OF_URL);
         objects.drain(..oldest);
-        table.insert(place, Arc::new(OfUrl { url, objects }));
+        drop(before);
+        shard.put(place, url, objects);
     }
 
     /// Takes one object out.
     pub fn remove(&self, object: &Arc<Object>) {
         let place = object.key().url_hash(self.secret);
-        let shard = self.under_way.shard(place);
-        if let Some(table) = self.table.get()
-            && let Some(of) = table.get(&place)
+        let under_way = self.under_way.shard(place);
+        if let Some(shard) = self.shard(place)
+            && let Some(of) = shard.get(place)
         {
             let left: Vec<_> =
                 of.objects.iter().filter(|other| !Arc::ptr_eq(other, object)).map(Arc::clone).collect();
             if left.is_empty() {
-                table.remove(&place);
+                shard.remove(place);
             } else {
-                table.insert(place, Arc::new(OfUrl { url: of.url.clone(), objects: left }));
+                shard.put(place, of.url.clone(), left);
             }
         }
-        drop(shard);
+        drop(under_way);
     }
 
     /// Takes out all that is stored under a URL, or declares it stale; and all that is under way for it: what is asked for from now on is
-    /// asked for anew. `url`: what [`url_key`](super::url_key) makes of it. Tells how many objects there were.
+    /// asked for anew. `url`: what [`url_key`](super::url_key) makes of it. Tells how many objects there were, without those that another
+    /// purge had taken out before.
     pub fn purge_url(&self, url: &[u8], kind: PurgeKind) -> usize {
         let place = CacheKey::hash_of_url(url, self.secret);
-        let mut shard = self.under_way.shard(place);
-        shard.remove(&place);
+        let mut under_way = self.under_way.shard(place);
+        under_way.remove(&place);
         let of = match kind {
-            PurgeKind::Hard => self.table.get().and_then(|table| table.remove(&place)).map(|(_, of)| of),
+            PurgeKind::Hard => self.shard(place).and_then(|shard| shard.remove(place)),
             PurgeKind::Soft => self.stored(place),
         };
-        let Some(of) = of else { return 0 };
-        if kind == PurgeKind::Soft {
-            of.objects.iter().for_each(|object| object.spoil());
-        }
-        of.objects.len()
+        let Some(of) = of.filter(|of| *of.url == *url) else { return 0 };
+        let there = of.objects.iter().filter(|object| !self.is_gone(object));
+        there.inspect(|object| object.spoil()).count()
     }
 
     /// Takes out what has this tag, or whose URL begins so, or everything; or declares it stale. It costs the same however much that is.
@@ -354,7 +402,7 @@ impl CacheStore {
         self.purges.note(of, kind);
         if is_all {
             // Its memory is wanted back.
-            self.table.get().into_iter().for_each(Table::clear);
+            self.all_shards().iter().for_each(|shard| shard.clear());
         }
     }
 }
@@ -370,6 +418,12 @@ impl FlightLead {
     #[must_use]
     pub fn has_taken_over(&self) -> bool {
         self.flight.has_failed()
+    }
+
+    /// Whether somebody waits for it.
+    #[must_use]
+    pub fn is_followed(&self) -> bool {
+        self.flight.is_followed()
     }
 
     /// The head of the answer is there, and others may have it.

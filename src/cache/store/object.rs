@@ -7,13 +7,17 @@ use std::time::Duration;
 use crate::cache::freshness::Freshness;
 use crate::cache::key::CacheKey;
 use crate::cache::storing::Storable;
+use crate::config::model::cache::Coding;
 use crate::tick::Tick;
 
 use super::body::StoredBody;
+use super::coded::{CodedForm, CodedForms};
 use super::filling::Filling;
+use super::room::BodyRoom;
+use super::weight::{block, bytes};
 
-/// Bytes that an object takes beside its head, its body and its key: itself, its place in the table, and what the allocator keeps.
-const OVERHEAD: u64 = 512;
+/// Bytes that an object takes beside what its head, its body and its key point to.
+const SHELL: u64 = block(16 + size_of::<Object>() as u64) + block(16 + size_of::<Storable>() as u64);
 
 /// How long nobody asks again in the background for what a backend has failed to say.
 const REST: Duration = Duration::from_secs(1);
@@ -26,6 +30,8 @@ pub struct Object {
     pub answer: Arc<Storable>,
     /// Its body.
     pub body: ObjectBody,
+    /// What the body was compressed to.
+    pub(super) forms: CodedForms,
     /// How many purges there had been when it was asked for.
     pub(super) purges: u64,
     spoilt: AtomicBool,
@@ -55,12 +61,56 @@ impl Object {
             key,
             answer,
             body,
+            forms: CodedForms::default(),
             purges,
             spoilt,
             checked,
             reloaded: AtomicU64::new(0),
             rests: AtomicU64::new(0),
         }
+    }
+
+    /// The same body under another head, asked for when there had been `purges`. Where that says no tags it leaves those that there are.
+    #[must_use]
+    pub fn renewed(&self, mut answer: Storable, purges: u64) -> Object {
+        if answer.tags.is_empty() {
+            answer.tags.clone_from(&self.answer.tags);
+        }
+        let forms = self.forms.clone();
+        Object { forms, ..Object::new(self.key.clone(), Arc::new(answer), self.body.clone(), purges) }
+    }
+
+    /// All of its body; `None`: it is still coming.
+    #[must_use]
+    #[inline]
+    pub fn whole(&self) -> Option<&StoredBody> {
+        match &self.body {
+            ObjectBody::Whole(body) => Some(body),
+            ObjectBody::Filling(_) => None,
+        }
+    }
+
+    /// Whether both have the very same body.
+    pub(super) fn shares_body(&self, other: &Object) -> bool {
+        self.whole().zip(other.whole()).is_some_and(|(one, other)| one.is(other))
+    }
+
+    /// Its body in a coding, if that is kept.
+    #[must_use]
+    pub fn kept_form(&self, coding: Coding) -> Option<StoredBody> {
+        self.forms.kept(coding)
+    }
+
+    /// Its whole body in a coding, or the right to make it so in what `room` gives. `None`: it is still coming, or there is no room. What gets
+    /// longer than the body is not kept.
+    pub(super) fn form(&self, coding: Coding, room: impl FnOnce() -> Option<BodyRoom>) -> Option<CodedForm> {
+        let filling = |most| Some(Filling::new(room()?, most, None));
+        self.forms.claim(coding, self.whole()?.length(), filling)
+    }
+
+    /// Gives up the right to make its body so.
+    pub fn give_up_form(&self, coding: Coding, filling: &Arc<Filling>) {
+        self.forms.give_up(coding, filling);
     }
 
     /// Its key.
@@ -81,7 +131,13 @@ impl Object {
     #[inline]
     pub fn freshness(&self) -> Freshness {
         let freshness = self.answer.freshness;
-        if self.spoilt.load(Ordering::Acquire) { freshness.spoilt() } else { freshness }
+        if self.is_spoilt() { freshness.spoilt() } else { freshness }
+    }
+
+    /// Whether it was declared stale.
+    #[inline]
+    pub(super) fn is_spoilt(&self) -> bool {
+        self.spoilt.load(Ordering::Acquire)
     }
 
     /// Declares it stale.
@@ -124,16 +180,20 @@ impl Object {
         self.reloaded.fetch_max(before.reloaded.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Bytes of memory that it takes.
-    #[must_use]
-    pub fn weight(&self) -> u64 {
+    /// Bytes of memory that it takes beside its body.
+    pub(super) fn weight(&self) -> u64 {
         let Storable { head, variant, tags, .. } = &*self.answer;
-        let tags: usize = tags.iter().map(|tag| tag.len() + 16).sum();
-        let body = match &self.body {
-            ObjectBody::Whole(body) => body.weight(),
+        let tags: u64 =
+            tags.iter().map(|tag| bytes(tag.len())).sum::<u64>() + block(size_of_val(&**tags) as u64);
+        let key = bytes(self.key.bytes().len());
+        SHELL + bytes(head.capacity()) + bytes(variant.weight()) + tags + key
+    }
+
+    /// Bytes of memory that its body takes, in all its forms, if it is whole.
+    pub(super) fn body_weight(&self) -> u64 {
+        match &self.body {
+            ObjectBody::Whole(body) => body.weight() + self.forms.weight(),
             ObjectBody::Filling(_) => 0,
-        };
-        let rest = head.capacity() + variant.weight() + tags + self.key.bytes().len();
-        OVERHEAD + rest as u64 + body
+        }
     }
 }

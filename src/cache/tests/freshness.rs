@@ -98,8 +98,8 @@ fn rfc9111_4_2_3_expires_and_age_with_clocks_that_are_wrong() {
 
 #[test]
 fn rfc9111_4_2_2_a_guess_only_where_it_is_asked_for() {
-    let guess = CacheRules { heuristic: true, ..rules() };
-    let one = |status, lines: &[(&'static str, String)], rules: &CacheRules| {
+    let guess = CachePolicy { heuristic: true, ..rules() };
+    let one = |status, lines: &[(&'static str, String)], rules: &CachePolicy| {
         let all: Vec<(&str, &str)> = lines.iter().map(|(name, value)| (*name, value.as_str())).collect();
         stored(&with(Head::answer(status), &all), rules)
             .map(|storable| storable.freshness.left(CAME).as_secs())
@@ -123,7 +123,7 @@ fn rfc9111_4_2_2_a_guess_only_where_it_is_asked_for() {
 
 #[test]
 fn ttl_speaks_for_answers_that_say_nothing() {
-    let left = |status, lines: Lines<'_>, rules: &CacheRules| {
+    let left = |status, lines: Lines<'_>, rules: &CachePolicy| {
         stored(&with(Head::answer(status), lines), rules)
             .map(|storable| storable.freshness.left(CAME).as_secs())
     };
@@ -140,14 +140,14 @@ fn ttl_speaks_for_answers_that_say_nothing() {
     assert_eq!(left(200, &[("Date", &date(-3600))], &ttl(10)), Ok(10));
     assert_eq!(left(302, &[], &ttl(10)), Err(WhyNot::SaysNothing));
     assert_eq!(left(404, &[], &ttl(10)), Err(WhyNot::SaysNothing));
-    let negative = CacheRules { negative_ttl: Some(Duration::from_secs(2)), ..ttl(10) };
+    let negative = CachePolicy { negative_ttl: Some(Duration::from_secs(2)), ..ttl(10) };
     assert_eq!((left(404, &[], &negative), left(200, &[], &negative)), (Ok(2), Ok(10)));
     assert_eq!(left(500, &[], &negative), Err(WhyNot::SaysNothing));
 }
 
 #[test]
 fn ttl_override_speaks_for_all_that_may_be_stored() {
-    let all = CacheRules { ttl_override: Some(Duration::from_secs(10)), ..rules() };
+    let all = CachePolicy { ttl_override: Some(Duration::from_secs(10)), ..rules() };
     let left = |status, lines: Lines<'_>| {
         stored(&with(Head::answer(status), lines), &all)
             .map(|storable| storable.freshness.left(CAME).as_secs())

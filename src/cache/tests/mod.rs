@@ -9,13 +9,12 @@ mod validation;
 
 use std::time::Duration;
 
+use crate::config::model::cache::CachePolicy;
 use crate::message::{Head, WhyNot};
 use crate::tick::Tick;
 
 use super::date::written;
-use super::{
-    Arrival, AskedBy, CacheRequest, CacheRules, Freshness, HttpSeconds, KnownClient, Storable, may_store,
-};
+use super::{Arrival, AskedBy, CacheRequest, Freshness, HttpSeconds, KnownClient, Storable, may_store};
 
 /// Sun, 06 Nov 1994 08:49:37 GMT.
 const DATE: HttpSeconds = 784_111_777;
@@ -49,26 +48,27 @@ fn ok(lines: Lines<'_>) -> Head {
     with(Head::answer(200), lines)
 }
 
-fn rules() -> CacheRules {
-    CacheRules::default()
+/// Only what answers say counts.
+fn rules() -> CachePolicy {
+    CachePolicy { ttl: None, ..CachePolicy::default() }
 }
 
-fn ttl(seconds: u64) -> CacheRules {
-    CacheRules { ttl: Some(Duration::from_secs(seconds)), ..rules() }
+fn ttl(seconds: u64) -> CachePolicy {
+    CachePolicy { ttl: Some(Duration::from_secs(seconds)), ..rules() }
 }
 
 /// What becomes of an answer to a request that is sent as it came.
 fn stored_by(
     request: &Head,
     answer: &Head,
-    rules: &CacheRules,
+    rules: &CachePolicy,
     known: KnownClient,
 ) -> Result<Storable, WhyNot> {
     let client = CacheRequest::read(request, false).expect("a request for the cache");
     may_store(&AskedBy { client: &client, sent: request, known }, answer, rules, &ARRIVAL)
 }
 
-fn stored(answer: &Head, rules: &CacheRules) -> Result<Storable, WhyNot> {
+fn stored(answer: &Head, rules: &CachePolicy) -> Result<Storable, WhyNot> {
     stored_by(&get(&[]), answer, rules, KnownClient::No)
 }
 

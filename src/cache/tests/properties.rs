@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::cache::{CacheKey, KeyParts, KeyRules, Use, may_use};
+use crate::cache::{CacheKey, KeyParts, KeyRules, RequestDirectives, Use, is_plain, may_use};
 
 /// Freshness of an answer that has Cache-Control with one age, Age and Date, by the formulas of RFC 9111 §4.2.3 as they stand there.
 fn naive_left(max_age: i64, age_value: i64, date_offset: i64, delay: i64, resident: i64) -> i64 {
@@ -91,6 +91,52 @@ proptest! {
         prop_assert_eq!(fresh.is_fresh(now), left > 0);
         prop_assert_eq!(fresh.left(now).as_secs() as i64 - fresh.stale_for(now).as_secs() as i64, left);
         prop_assert_eq!(may_use(&fresh, &client, false, now) == Use::Fresh, left > 0);
+    }
+}
+
+proptest! {
+    /// What is said of a fresh answer stays the same up to the moment that it names, and not much longer.
+    #[test]
+    fn what_is_said_stays_the_same_for_so_long(
+        max_age in 1i64..9, delay in 0u64..3_000_000_000, resident in 0u64..9_000_000_000, part in 0.0..1.0,
+    ) {
+        let (head, answer) = (get(&[]), ok(&[("Cache-Control", &format!("max-age={max_age}")), ("ETag", "\"1\"")]));
+        let client = CacheRequest::read(&head, false).expect("for the cache");
+        let arrival = Arrival { asked: Tick(CAME.0 - delay), ..ARRIVAL };
+        let asked = AskedBy { client: &client, sent: &head, known: KnownClient::No };
+        let fresh = may_store(&asked, &answer, &rules(), &arrival).expect("stored").freshness;
+        let now = Tick(CAME.0 + resident);
+        if fresh.is_fresh(now) {
+            let said = |now| (fresh.age_seconds(now), fresh.seconds_left(now), fresh.is_fresh(now));
+            let until = fresh.alike_until(now);
+            let between = Tick(now.0 + ((until.0 - now.0 - 1) as f64 * part) as u64);
+            prop_assert_eq!((said(between), said(Tick(until.0 - 1))), (said(now), said(now)));
+            prop_assert_ne!(said(Tick(until.0 + 1)), said(now));
+        }
+    }
+
+    /// Of two plain requests with one key none gets anything that the other does not.
+    #[test]
+    fn plain_requests_ask_for_the_same(
+        method in prop::sample::select(vec!["GET", "HEAD", "POST"]), has_body in any::<bool>(),
+        lines in prop::sample::subsequence(
+            vec![
+                ("Cache-Control", "no-cache"), ("Cache-Control", "max-stale"), ("Pragma", "no-cache"), ("Range", "bytes=0-1"), ("If-Range", "x"),
+                ("If-Match", "*"), ("If-None-Match", "*"), ("If-Modified-Since", "x"), ("If-Unmodified-Since", "x"), ("Upgrade", "h2c"),
+                ("Connection", "close"), ("Connection", "x-user"), ("X-User", "1"), ("Accept", "*/*"), ("Authorization", "x"), ("Cookie", "a"),
+            ],
+            0..3,
+        ),
+    ) {
+        let head = with(Head::request(method, "/", "a.example"), &lines);
+        if is_plain(&head, has_body) {
+            let request = CacheRequest::read(&head, has_body).expect("for the cache");
+            prop_assert!(!request.is_head && !request.is_conditional() && request.directives == RequestDirectives::default());
+        } else {
+            let names = ["Cache-Control", "Pragma", "Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "Upgrade"];
+            let is_more = lines.iter().any(|line| names.contains(&line.0) || *line == ("Connection", "x-user"));
+            prop_assert!(is_more || has_body || method != "GET");
+        }
     }
 }
 

@@ -75,13 +75,43 @@ fn rfc9111_3_5_authorization() {
 
 #[test]
 fn a_client_that_evenkeel_knows_shares_what_says_so() {
-    let one = |answer: &Head, rules: &CacheRules| stored_by(&get(&[]), answer, rules, KnownClient::Yes).err();
+    let one =
+        |answer: &Head, rules: &CachePolicy| stored_by(&get(&[]), answer, rules, KnownClient::Yes).err();
     assert_eq!(one(&control("max-age=60"), &rules()), Some(WhyNot::KnownClient));
     assert_eq!(one(&control("max-age=60, must-revalidate"), &rules()), Some(WhyNot::KnownClient));
     assert_eq!(one(&ok(&[]), &ttl(10)), Some(WhyNot::KnownClient));
     assert_eq!(one(&ok(&[("Expires", &date(60))]), &rules()), Some(WhyNot::KnownClient));
     assert_eq!(one(&control("max-age=60, public"), &rules()), None);
     assert_eq!(one(&control("s-maxage=60"), &rules()), None);
+}
+
+#[test]
+fn what_is_malformed_gives_nobody_what_was_asked_for_with_authorization() {
+    let request = get(&[("Authorization", "Basic eDp5")]);
+    let one = |value: &str| {
+        let answer = ok(&[("Cache-Control", value), ("ETag", "\"1\"")]);
+        stored_by(&request, &answer, &rules(), KnownClient::No).err()
+    };
+    for value in [
+        "must-revalidate=1",
+        "must-revalidate=\"x\"",
+        "must-revalidate=",
+        "must-revalidate =x",
+        "must-revalidate x",
+        "s-maxage=x",
+        "s-maxage",
+        "s-maxage=x, s-maxage=60",
+        "public=1",
+        "public=\"\"",
+        "x=\"y, public",
+        "x=\"y, s-maxage=60",
+        "x=\"y, must-revalidate",
+    ] {
+        assert_eq!(one(&format!("max-age=60, {value}")), Some(WhyNot::Authorization), "{value}");
+    }
+    for value in ["must-revalidate=1, must-revalidate", "s-maxage=\"60\"", "must-revalidate", "PUBLIC"] {
+        assert_eq!(one(&format!("max-age=60, {value}")), None, "{value}");
+    }
 }
 
 #[test]
@@ -103,11 +133,11 @@ fn cookies_are_set_for_one() {
 #[test]
 fn a_request_with_a_cookie_shares_no_answer_that_says_nothing() {
     let request = get(&[("Cookie", "user=1")]);
-    let one = |answer: &Head, rules: &CacheRules| stored_by(&request, answer, rules, KnownClient::No).err();
+    let one = |answer: &Head, rules: &CachePolicy| stored_by(&request, answer, rules, KnownClient::No).err();
     assert_eq!(one(&ok(&[]), &ttl(10)), Some(WhyNot::Cookie));
     assert_eq!(one(&control("max-age=60"), &rules()), None);
-    assert_eq!(one(&ok(&[]), &CacheRules { ignores_cookies: true, ..ttl(10) }), None);
-    let all = CacheRules { ttl_override: Some(Duration::from_secs(10)), ..rules() };
+    assert_eq!(one(&ok(&[]), &CachePolicy { ignore_cookies: true, ..ttl(10) }), None);
+    let all = CachePolicy { ttl_override: Some(Duration::from_secs(10)), ..rules() };
     assert_eq!((one(&ok(&[]), &all), one(&control("max-age=1"), &all)), (Some(WhyNot::Cookie), None));
 }
 

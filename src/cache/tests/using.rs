@@ -87,7 +87,7 @@ fn rfc5861_4_stale_if_error() {
     assert_eq!(until(used("max-age=60", "stale-if-error=5", 62)), Some(later(65)));
     assert_eq!(until(used("max-age=60", "stale-if-error=5", 66)), None);
     assert_eq!(until(used(said, "stale-if-error=1", 62)), None, "the request may ask for less");
-    let rules = CacheRules { stale_if_error: Duration::from_secs(7), ..rules() };
+    let rules = CachePolicy { stale_if_error: Duration::from_secs(7), ..rules() };
     let ours = stored(&ok(&[("Cache-Control", "max-age=60")]), &rules).expect("stored").freshness;
     let request = get(&[]);
     let request = CacheRequest::read(&request, false).expect("for the cache");
@@ -116,7 +116,7 @@ fn a_request_with_a_cookie_gets_no_answer_that_said_nothing() {
     assert_eq!(may_use(&unsaid, &request, false, CAME), Use::Past(WhyNot::Cookie));
     assert_eq!(may_use(&unsaid, &request, true, CAME), Use::Fresh);
     assert_eq!(may_use(&said, &request, false, CAME), Use::Fresh);
-    let all = CacheRules { ttl_override: Some(Duration::from_secs(10)), ..rules() };
+    let all = CachePolicy { ttl_override: Some(Duration::from_secs(10)), ..rules() };
     let overridden = |lines: &[(&str, &str)]| stored(&ok(lines), &all).expect("stored").freshness;
     assert_eq!(may_use(&overridden(&[]), &request, false, CAME), Use::Past(WhyNot::Cookie));
     let may_be = [("Cache-Control", "max-age=1")];

@@ -79,11 +79,7 @@ fn change<T: DeserializeOwned>(
         // Whoever answered was the one that was meant: it is no matter of the command line.
         return Ok(ExitCode::FAILURE);
     }
-    let text = if asking.json {
-        String::from_utf8_lossy(&heard.body).into_owned()
-    } else {
-        shown(&understood(&heard)?)
-    };
+    let text = if asking.json { heard.json() } else { shown(&understood(&heard)?) };
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }

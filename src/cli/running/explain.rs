@@ -11,6 +11,7 @@ use super::{answered, lost};
 use crate::admin::Explanation;
 use crate::cli::args::explain::ExplainOptions;
 use crate::cli::args::running::{AskOptions, ProcessOptions};
+use crate::cli::json_events::escaped;
 use crate::cli::output;
 use crate::config::model::SampleRequest;
 use crate::config::{self, Flags};
@@ -53,7 +54,7 @@ fn by_config(request: &SampleRequest, file: &std::path::Path, json: bool) -> any
     let draft = Snapshots::new().prepare(&loaded.config);
     let chain = decide(&draft.snapshot().listeners, request)?;
     let explained = Explanation::of_file(chain);
-    let text = if json { serde_json::to_string(&explained)? + "\n" } else { text(&explained.lines) };
+    let text = if json { escaped(serde_json::to_string(&explained)?) + "\n" } else { text(&explained.lines) };
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }

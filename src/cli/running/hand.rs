@@ -7,7 +7,7 @@ use hyper::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::ask::AdminQuestion;
-use super::{Heard, complain, lost, tell, understood};
+use super::{complain, lost, tell, understood};
 use crate::admin::exchange::percent::encoded;
 use crate::admin::status::report::BackendReport;
 use crate::admin::wire::ChangeReport;
@@ -79,7 +79,7 @@ pub(in crate::cli) fn diff(options: &DiffOptions) -> anyhow::Result<ExitCode> {
         return complain(&heard, *json);
     }
     let report: OverlayReport = understood(&heard)?;
-    output::print(&if *json { as_it_is(&heard) } else { shown(&report) })?;
+    output::print(&if *json { heard.json() } else { shown(&report) })?;
     Ok(if report.entries.is_empty() && report.blocked.is_empty() {
         ExitCode::SUCCESS
     } else {
@@ -99,7 +99,7 @@ pub(in crate::cli) fn save(options: &SaveOptions) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     }
     let report: SaveReport = understood(&heard)?;
-    output::print(&if *json { as_it_is(&heard) } else { saved(&report) })?;
+    output::print(&if *json { heard.json() } else { saved(&report) })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -166,7 +166,7 @@ fn change(method: Method, path: String, body: Vec<u8>, asking: &AskOptions) -> a
         return Ok(ExitCode::FAILURE);
     }
     let report: ChangeReport = understood(&heard)?;
-    output::print(&if asking.json { as_it_is(&heard) } else { done(&report) })?;
+    output::print(&if asking.json { heard.json() } else { done(&report) })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -176,10 +176,6 @@ fn done(report: &ChangeReport) -> String {
         return format!("nothing differs for {}\n", report.objects.join(", "));
     }
     lines.into_iter().map(|line| line + "\n").collect()
-}
-
-fn as_it_is(heard: &Heard) -> String {
-    String::from_utf8_lossy(&heard.body).into_owned()
 }
 
 /// Returns when nothing is under way on the backend.

@@ -102,7 +102,7 @@ fn show(message: &Message, is_json: bool) -> anyhow::Result<bool> {
     match message.event.as_str() {
         "" => Ok(true),
         "missed" => {
-            let _ = writeln!(std::io::stderr(), "some events are gone: {}", message.data);
+            let _ = writeln!(std::io::stderr(), "some events are gone: {}", output::shown(&message.data));
             Ok(true)
         }
         _ => {

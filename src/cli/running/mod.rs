@@ -10,6 +10,8 @@ pub(super) mod log;
 pub(super) mod names;
 pub(super) mod status;
 mod status_text;
+pub(super) mod why;
+mod why_text;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -20,6 +22,7 @@ use hyper::StatusCode;
 
 use super::args::running::{AskOptions, ProcessOptions};
 use super::exit_code::WRONG_COMMAND_LINE;
+use super::json_events::escaped;
 use super::output;
 use crate::admin::ProblemDocument;
 use crate::reload::fault::Fault;
@@ -32,6 +35,13 @@ const PATIENCE: Duration = Duration::from_secs(120);
 struct Heard {
     status: StatusCode,
     body: Vec<u8>,
+}
+
+impl Heard {
+    /// The JSON in it as it is, but for what could steer a terminal.
+    fn json(&self) -> String {
+        escaped(String::from_utf8_lossy(&self.body).into_owned())
+    }
 }
 
 /// Finds the process and asks it.
@@ -50,14 +60,15 @@ fn tell(process: &ProcessOptions, question: AdminQuestion) -> anyhow::Result<Hea
 fn complain(heard: &Heard, json: bool) -> anyhow::Result<ExitCode> {
     let problem: ProblemDocument = understood(heard)?;
     if json {
-        output::print(&String::from_utf8_lossy(&heard.body))?;
+        output::print(&heard.json())?;
     } else if problem.problems.is_empty() {
-        let _ = writeln!(std::io::stderr(), "{}", problem.detail);
+        let _ = writeln!(std::io::stderr(), "{}", output::shown(&problem.detail));
     } else {
         let text = problems(&problem.problems);
         let _ = writeln!(
             std::io::stderr(),
-            "{text}refused, nothing has changed: {}",
+            "{}refused, nothing has changed: {}",
+            output::shown_lines(&text),
             counted(problem.problems.len())
         );
     }
@@ -74,7 +85,7 @@ fn understood<T: serde::de::DeserializeOwned>(heard: &Heard) -> anyhow::Result<T
 /// Nobody could be asked.
 #[expect(clippy::unnecessary_wraps, reason = "what the commands end with")]
 fn lost(why: &str) -> anyhow::Result<ExitCode> {
-    let _ = writeln!(std::io::stderr(), "{why}");
+    let _ = writeln!(std::io::stderr(), "{}", output::shown_lines(why));
     Ok(ExitCode::from(WRONG_COMMAND_LINE))
 }
 
@@ -106,7 +117,7 @@ fn answered<T: serde::de::DeserializeOwned>(
         return complain(&heard, asking.json).map(Err);
     }
     let answer = understood(&heard)?;
-    let text = if asking.json { String::from_utf8_lossy(&heard.body).into_owned() } else { shown(&answer) };
+    let text = if asking.json { heard.json() } else { shown(&answer) };
     output::print(&text)?;
     Ok(Ok(answer))
 }

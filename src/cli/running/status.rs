@@ -70,7 +70,7 @@ pub(in crate::cli) fn run(options: &StatusOptions) -> anyhow::Result<ExitCode> {
             (status_text::one_backend(&report), report.state == "up")
         }
     };
-    output::print(&if options.json { String::from_utf8_lossy(&heard.body).into_owned() } else { text })?;
+    output::print(&if options.json { heard.json() } else { text })?;
     Ok(if is_up { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

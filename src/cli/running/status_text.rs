@@ -128,6 +128,11 @@ pub(super) fn one_target(report: &TargetReport) -> String {
     let mut text = section(report);
     let limit = max_in_flight.map_or(String::new(), |limit| format!(", at most {limit} for each backend"));
     let _ = writeln!(text, "\n  {protocol}, {balance}; {active} active{limit}, {waiting} waiting");
+    match report.scale.as_deref() {
+        Some("out") => text.push_str("  it needs more backends\n"),
+        Some(_) => text.push_str("  it would do with fewer backends\n"),
+        None => {}
+    }
     let failed = traffic.by_class.get("5xx").copied().unwrap_or_default();
     let _ = writeln!(text, "  {} ended since the start, {failed} of them with 5xx", traffic.requests);
     if let Some(latency) = first_byte {
@@ -174,6 +179,11 @@ pub(super) fn one_backend(report: &BackendReport) -> String {
         text,
         "  requests    {requests}/s, {errors} failures/s; {active} active, {idle_connections} idle connections"
     );
+    if let Some(latency) = &report.first_byte {
+        let (half, most) = (precise(latency.p50_ms), precise(latency.p99_ms));
+        let _ =
+            writeln!(text, "  first byte  within {half} (half of them) and {most} (99 %), or a quarter less");
+    }
     let _ = writeln!(text, "  in all      {attempts} attempts, {failures} of them failed");
     let _ =
         writeln!(text, "  weight      {weight}{granted}; {} of the requests of new clients", percent(*share));

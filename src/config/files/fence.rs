@@ -27,6 +27,8 @@ pub enum PathUse {
     StickyKey,
     /// The key that webhooks are signed with.
     SigningKey,
+    /// Header lines that let us in elsewhere.
+    SentHeaders,
     /// Users and hashes of their passwords.
     Users,
     /// Public keys that vouch for tokens.
@@ -43,6 +45,8 @@ pub enum PathUse {
     Socket,
     /// To connect to, as a backend. Not one that this process listens at: over its own admin socket traffic would have every right.
     BackendSocket,
+    /// To send numbers to.
+    StatsdSocket,
     /// To be asked at.
     AdminSocket,
 }
@@ -55,6 +59,7 @@ impl PathUse {
             | PathUse::Tokens
             | PathUse::StickyKey
             | PathUse::SigningKey
+            | PathUse::SentHeaders
             | PathUse::Users => true,
             PathUse::Include
             | PathUse::Certificates
@@ -65,6 +70,7 @@ impl PathUse {
             | PathUse::State
             | PathUse::Socket
             | PathUse::BackendSocket
+            | PathUse::StatsdSocket
             | PathUse::AdminSocket => false,
         }
     }
@@ -79,11 +85,13 @@ impl PathUse {
             | PathUse::Tokens
             | PathUse::StickyKey
             | PathUse::SigningKey
+            | PathUse::SentHeaders
             | PathUse::Users
             | PathUse::Log
             | PathUse::State
             | PathUse::Socket
             | PathUse::BackendSocket
+            | PathUse::StatsdSocket
             | PathUse::AdminSocket => false,
         }
     }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use ipnet::IpNet;
 use regex::bytes::Regex;
 
+use super::Share;
 use super::access::AccessList;
 use super::auth::Auth;
 use super::balance::HashKey;
 use super::cache::{CachePolicy, CompressPolicy};
-use super::log::Share;
 use super::rate::RateLimit;
 use super::resilience::Retries;
 use super::text::Text;

@@ -326,7 +326,7 @@ pub(in crate::config) fn network(text: &str) -> Result<IpNet, Wrong> {
     })
 }
 
-fn unix_path(path: &str) -> Result<PathBuf, String> {
+pub(super) fn unix_path(path: &str) -> Result<PathBuf, String> {
     if path.is_empty() {
         Err("which has no path".into())
     } else if path.len() > UNIX_PATH_MAX {

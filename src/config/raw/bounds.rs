@@ -23,6 +23,8 @@ pub(super) const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 pub(in crate::config) const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 /// A probe every few milliseconds is for tests; less would be an attack.
 pub(in crate::config) const INTERVAL_MIN: Duration = Duration::from_millis(10);
+/// The shortest time from one sending of all numbers to the next: reading them has its price.
+pub(super) const STATSD_INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// Most probes in a row that `rise` and `fall` can ask for.
 pub(in crate::config) const COUNT_MAX: u32 = 1_000;
 /// The highest `rate`, in any time, and the largest `burst`.
@@ -31,6 +33,8 @@ pub(in crate::config) const RATE_MAX: u32 = 1_000_000;
 pub(super) const STORE: (u64, u64) = (1 << 20, 1 << 40);
 /// Bounds of the largest body that is kept; an eighth of all at most.
 pub(super) const OBJECT: (u64, u64) = (1 << 10, STORE.1 / 8);
+/// Least and most bytes that each worker keeps requests in that are over.
+pub(super) const RECORDER: (u64, u64) = (256 << 10, 1 << 30);
 /// Most bytes from which on bodies can be compressed.
 pub(super) const SHORTEST_MAX: u64 = 1 << 30;
 /// Bounds of `bounded_load`, in percent. At 100 every backend would have to have the same load always.

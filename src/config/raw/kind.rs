@@ -15,6 +15,8 @@ pub(super) const HOST: &str = r"\[?[0-9A-Za-z._:-]+\]?";
 pub(super) const URL: &str = r"[A-Za-z]+://[^/?#@]+/?|unix:.+";
 /// The URL of a webhook.
 pub(super) const RECEIVER: &str = r"[Hh][Tt][Tt][Pp][Ss]?://[^#]+";
+/// Where datagrams of statsd are sent.
+pub(super) const STATSD_ADDRESS: &str = r"[Uu][Dd][Pp]://[^/\s]+|unix:.+";
 /// The name of a target or a backend.
 pub(in crate::config) const NAME: &str = r"[^\s/]+";
 /// The host of a route.
@@ -68,6 +70,8 @@ pub(super) const PROTOCOL: &str = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:/[!#$%&'*+.^_`
 pub(super) const VERSION: &str = r"(?:TLSv?)*1\.[23]";
 /// A form of access records that is no name.
 pub(super) const TEMPLATE: &str = r".*[{}].*";
+/// What a service is called.
+pub(super) const SERVICE_NAME: &str = r"[^\x00-\x1f\x7f]{1,255}";
 /// A share in percent.
 pub(super) const SHARE: &str = r"[0-9]+(?:\.[0-9]+)?\s*%";
 /// What users are asked for.

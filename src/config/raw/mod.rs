@@ -60,6 +60,11 @@ pub(super) use top::access_log::RawAccessLog;
 pub(super) use top::admin::RawAdmin;
 pub(super) use top::cache_store::RawCacheStore;
 pub(super) use top::instance::RawInstance;
+pub(super) use top::metrics::RawMetrics;
+pub(super) use top::recorder::RawRecorder;
+pub(super) use top::scale::{RawScale, RawScaleIn, RawScaleOut};
+pub(super) use top::statsd::RawStatsd;
+pub(super) use top::tracing::RawTracing;
 pub(super) use top::webhooks::RawWebhook;
 pub(super) use unknown::is_extension;
 pub(super) use vocabulary::spoken::{Condition, InFlight, Spoken};
@@ -73,7 +78,9 @@ use super::yaml::{Entry, Node, Typed, truth};
 use bounds::{CONNECTIONS_MAX, HOUR, SECOND};
 use group::{items, list};
 use reader::Section;
-use top::{access_log, admin, cache_store, instance, routing_tests, webhooks};
+use top::{
+    access_log, admin, cache_store, instance, metrics, recorder, routing_tests, scale, tracing, webhooks,
+};
 
 /// The file as written.
 #[derive(Debug, Default)]
@@ -83,8 +90,10 @@ pub(super) struct Raw {
     pub(super) watch: Option<Written<WatchMode>>,
     pub(super) instance: RawInstance,
     pub(super) admin: RawAdmin,
+    pub(super) metrics: RawMetrics,
     /// From all files, and behind them the one of `on_dead_server_webhook`.
     pub(super) webhooks: Vec<RawWebhook>,
+    pub(super) scale: RawScale,
     pub(super) address: Option<Written<BindHost>>,
     pub(super) workers: Option<Written<u32>>,
     pub(super) max_connections: Option<Written<u32>>,
@@ -99,6 +108,9 @@ pub(super) struct Raw {
     /// GoLoadBalance's.
     pub(super) blacklisted: Field<Vec<IpNet>>,
     pub(super) cache_store: RawCacheStore,
+    /// A value of `None`: `off`.
+    pub(super) recorder: Option<Written<Option<RawRecorder>>>,
+    pub(super) tracing: Option<Written<Option<RawTracing>>>,
     /// GoLoadBalance's.
     pub(super) cache_enabled: Option<Written<bool>>,
     /// From `cache_timeout_in_seconds`.
@@ -196,10 +208,12 @@ pub(super) fn walk(roots: &[Node], include: Vec<Written<String>>, reader: &mut R
     raw.watch = top.find("watch").and_then(|entry| watch(entry, reader));
     let (socket, over_tcp) = admin::walk(top.find("admin"), reader);
     raw.admin = over_tcp;
+    raw.metrics = top.find("metrics").map(|entry| metrics::walk(entry, reader)).unwrap_or_default();
     raw.instance = instance::walk(["name", "state_dir"].map(|key| top.find(key)), socket, reader);
     raw.webhooks = top.all("webhooks").flat_map(|entry| webhooks::walk(entry, reader)).collect();
     let seed = top.find("on_dead_server_webhook").and_then(|entry| webhooks::walk_seed(entry, reader));
     raw.webhooks.extend(seed);
+    raw.scale = top.find("scale").map(|entry| scale::walk(entry, reader)).unwrap_or_default();
     raw.address = top
         .find("address")
         .and_then(|entry| reader.parsed(entry, "an IP address such as `127.0.0.1`", bind_host));
@@ -222,6 +236,8 @@ pub(super) fn walk(roots: &[Node], include: Vec<Written<String>>, reader: &mut R
     };
     let store = top.find("cache_store");
     raw.cache_store = store.map(|entry| cache_store::walk(entry, reader)).unwrap_or_default();
+    raw.recorder = top.find("recorder").and_then(|entry| recorder::walk(entry, reader));
+    raw.tracing = top.find("tracing").and_then(|entry| tracing::walk(entry, reader));
     raw.cache_enabled = top.find("cache_enabled").and_then(|entry| reader.switch(entry));
     raw.cache_ttl =
         top.find("cache_timeout_in_seconds").and_then(|entry| reader.seconds(entry, SECOND..=YEAR));

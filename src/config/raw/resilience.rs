@@ -354,7 +354,11 @@ fn size(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<u32>> {
 }
 
 /// A percentage, also without its sign.
-fn percent(entry: &Entry, reader: &mut Reader<'_>, range: RangeInclusive<u32>) -> Option<Written<u8>> {
+pub(super) fn percent(
+    entry: &Entry,
+    reader: &mut Reader<'_>,
+    range: RangeInclusive<u32>,
+) -> Option<Written<u8>> {
     let expected = format!("a percentage from `{}%` to `{}%`", range.start(), range.end());
     percent_as(entry, reader, &range, &expected)
 }

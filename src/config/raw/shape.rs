@@ -48,7 +48,7 @@ pub(super) use target::{
     ALGORITHM, BACKEND, CERTIFICATE, HASH_KEY, HEALTH_CHECK, LIMITS, STICKY, TARGET, TARGET_NORMALIZE,
     TIMEOUTS, TLS, UPSTREAM_TLS,
 };
-pub(super) use top::{ACCESS_LOG, WEBHOOK};
+pub(super) use top::{ACCESS_LOG, METRICS, RECORDER, SCALE, SCALE_IN, SCALE_OUT, STATSD, TRACING, WEBHOOK};
 
 /// The file itself.
 pub(super) const TOP: Shape = Shape {
@@ -71,12 +71,14 @@ pub(super) const TOP: Shape = Shape {
         key("name", Word(INSTANCE), "What this process is called beside others on the same machine."),
         key("state_dir", Word(FILE), "The folder of what outlives the process."),
         key("admin", Group(&ADMIN), "How the process is asked and told things while it serves."),
+        key("metrics", Group(&METRICS), "How numbers get to those who collect them."),
         key("webhooks", List(&Group(&WEBHOOK)), "Who is told of events by HTTP."),
         key(
             "on_dead_server_webhook",
             Text(RECEIVER),
             "Who is told when a backend is down or up: a URL, under GoLoadBalance's name.",
         ),
+        key("scale", Group(&SCALE), "When it is told that a target has too few backends, or more than it needs."),
         key("address", Text(ADDRESS), "Where listeners are bound that are a port alone.").or("127.0.0.1"),
         key("workers", Whole(1, WORKERS_MAX), "Threads that carry traffic; by default one per core."),
         key("max_connections", Whole(1, CONNECTIONS_MAX), "Client connections at once, over all listeners."),
@@ -96,6 +98,8 @@ pub(super) const TOP: Shape = Shape {
         )
         .or("[]"),
         key("cache_store", Group(&CACHE_STORE), "How much is kept of answers, for all routes together."),
+        key("recorder", OrOff(&Group(&RECORDER)), "What is kept of requests that are over, for `evenkeel why`."),
+        key("tracing", OrOff(&Group(&TRACING)), "Where traces of requests are sent, and of which.").or("off"),
         key(
             "cache_enabled",
             Switch,
@@ -133,6 +137,7 @@ pub(in crate::config) const ALL: &[Shape] = &[
     TOP,
     ACCESS_LOG,
     CACHE_STORE,
+    RECORDER,
     TARGET,
     HASH_KEY,
     STICKY,
@@ -195,7 +200,13 @@ pub(in crate::config) const ALL: &[Shape] = &[
     // Behind those whose keys they have too: a key in the wrong place is more often one of a target.
     ADMIN,
     ADMIN_TLS,
+    METRICS,
+    STATSD,
     WEBHOOK,
+    SCALE,
+    SCALE_OUT,
+    SCALE_IN,
+    TRACING,
     ROUTING_TEST,
     SAMPLE_CERTIFICATE,
     EXPECT,

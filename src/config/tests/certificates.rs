@@ -48,6 +48,7 @@ impl Certs {
         certs.write("both.pem", &format!("{}{}", read("a.key"), read("a.pem")));
         certs.write("reversed.pem", &format!("{}{}", read("ca.pem"), read("a.pem")));
         certs.write("tokens", "ci operate 0123456789abcdef\n");
+        certs.write("otlp.headers", "Authorization: Bearer 0123456789abcdef\n");
         certs.write("empty.pem", "\n");
         certs.write("text.pem", "just some words\n");
         certs.write(

@@ -90,8 +90,20 @@ fn hook(more: &str) -> String {
     top(&format!("webhooks: [{{url: 'https://h.example/a'{more}}}]"))
 }
 
+fn statsd(more: &str) -> String {
+    top(&format!("metrics: {{statsd: {{to: 'udp://[::1]:8125'{more}}}}}"))
+}
+
+fn sent(config: &Config) -> Option<&StatsdConfig> {
+    config.metrics.statsd.as_ref()
+}
+
 fn hooks(config: &Config) -> Option<&Webhook> {
     config.webhooks.first()
+}
+
+fn otlp(more: &str) -> String {
+    top(&format!("tracing: {{otlp: 'https://c.example:4318'{more}}}"))
 }
 
 fn admin_tls(more: &str) -> String {
@@ -134,6 +146,28 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
             )),
             |c| over_tcp(c).is_some_and(|admin| admin.configure_over_tcp),
         ),
+        ("recorder", top("recorder: off"), |c| c.recorder.is_none()),
+        ("recorder.memory", top("recorder: {memory: 1MiB}"), |c| {
+            c.recorder.as_ref().is_some_and(|recorder| recorder.memory == 1 << 20)
+        }),
+        ("recorder.show_headers", top("recorder: {show_headers: [Accept]}"), |c| {
+            c.recorder.as_ref().is_some_and(|recorder| recorder.show_headers == ["Accept"])
+        }),
+        ("tracing", otlp(""), |c| c.tracing.is_some()),
+        ("tracing.otlp", otlp(""), |c| c.tracing.as_ref().is_some_and(|to| to.otlp.host == "c.example")),
+        ("tracing.sample", otlp(", sample: 5%"), |c| {
+            c.tracing.as_ref().is_some_and(|to| to.sample == Share::from_millionths(50_000))
+        }),
+        ("tracing.headers_file", otlp(&format!(", headers_file: {}", certs.path("otlp.headers"))), |c| {
+            c.tracing.as_ref().is_some_and(|to| to.headers.iter().count() == 1)
+        }),
+        ("tracing.service_name", otlp(", service_name: edge"), |c| {
+            c.tracing.as_ref().is_some_and(|to| to.service_name == "edge")
+        }),
+        ("tracing.ca_file", otlp(&format!(", ca_file: {}", certs.path("a.pem"))), |c| {
+            c.tracing.as_ref().is_some_and(|to| to.authorities.is_some())
+        }),
+        ("tracing.limit", otlp(", limit: 7/s"), |c| c.tracing.as_ref().is_some_and(|to| to.limit == 7)),
         ("admin.tls", admin_tls(""), |c| over_tcp(c).is_some_and(|admin| admin.tls.is_some())),
         ("admin.tls.cert_file", admin_tls(""), |c| {
             over_tcp(c).is_some_and(|admin| admin.tls.as_ref().is_some_and(|tls| tls.identities.len() == 1))
@@ -142,6 +176,21 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         ("admin.tls.min_version", admin_tls(", min_version: 1.3"), |c| {
             over_tcp(c)
                 .is_some_and(|admin| admin.tls.as_ref().is_some_and(|tls| tls.oldest == TlsVersion::V13))
+        }),
+        ("metrics", top("metrics: {listener: 9901}"), |c| c.metrics.binds.len() == 1),
+        ("metrics.listener", top("metrics: {listener: '*:9901'}"), |c| c.metrics.binds.len() == 2),
+        ("metrics.statsd", statsd(""), |c| c.metrics.statsd.is_some()),
+        ("metrics.statsd.to", statsd(""), |c| {
+            sent(c).is_some_and(|sent| sent.to.to_string() == "udp://[::1]:8125")
+        }),
+        ("metrics.statsd.format", statsd(", format: Datadog"), |c| {
+            sent(c).is_some_and(|sent| sent.format == StatsdFormat::Datadog)
+        }),
+        ("metrics.statsd.interval", statsd(", interval: 10s"), |c| {
+            sent(c).is_some_and(|sent| sent.interval == Duration::from_secs(10))
+        }),
+        ("metrics.statsd.timings", statsd(", timings: 0.5%"), |c| {
+            sent(c).is_some_and(|sent| sent.timings == Share::from_millionths(5_000))
         }),
         ("webhooks", hook(""), |c| c.webhooks.len() == 1),
         ("webhooks[].url", hook(""), |c| hooks(c).is_some_and(|hook| hook.url.host == "h.example")),
@@ -154,6 +203,21 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
             })
         }),
         ("webhooks[].format", hook(", format: JSON"), |c| c.webhooks.len() == 1),
+        ("scale", top("scale: {out: {}}"), |c| c.scale != ScaleConfig::default()),
+        ("scale.out", top("scale: {out: {}}"), |c| c.scale.out == Some(ScaleOut::default())),
+        ("scale.out.queued", top("scale: {out: {queued: 7}}"), |c| {
+            c.scale.out.is_some_and(|out| out.queued == 7)
+        }),
+        ("scale.out.for", top("scale: {out: {for: 2m}}"), |c| {
+            c.scale.out.is_some_and(|out| out.hold == Duration::from_secs(120))
+        }),
+        ("scale.in", top("scale: {in: {}}"), |c| c.scale.into == Some(ScaleIn::default())),
+        ("scale.in.busy", top("scale: {in: {busy: 7%}}"), |c| {
+            c.scale.into.is_some_and(|into| into.busy == 7)
+        }),
+        ("scale.in.for", top("scale: {in: {for: 2m}}"), |c| {
+            c.scale.into.is_some_and(|into| into.hold == Duration::from_secs(120))
+        }),
         ("on_dead_server_webhook", top("on_dead_server_webhook: http://h.example/a"), |c| {
             hooks(c).is_some_and(|hook| hook.events == [WebhookEvent::BackendDown, WebhookEvent::BackendUp])
         }),

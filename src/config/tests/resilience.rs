@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::certificates::Certs;
 use super::every_key::{Check, health, of, probe, target};
 use super::*;
 use crate::config::model::resilience::{BreakerConfig, Hedging, Outlier, Resilience, Retries};
@@ -283,6 +284,35 @@ fn what_waits_for_another_key_is_a_warning() {
         let start = format!("t.yaml:1: {key} of the target `web` has no effect: ");
         assert!(warnings.len() == 1 && warnings[0].starts_with(&start), "{keys}: {warnings:?}");
     }
+}
+
+#[test]
+fn traces_that_go_where_something_else_is_spoken_or_open_to_all_are_a_warning() {
+    let certs = Certs::shared();
+    let found = |otlp: &str| {
+        let file = certs.path("otlp.headers");
+        let tracing = format!("tracing: {{otlp: '{otlp}', headers_file: {file}}}");
+        warnings(&format!("{tracing}\n{}", target("retries: off")))
+    };
+    assert_eq!(found("http://127.0.0.1:4318"), [""; 0]);
+    assert_eq!(found("https://c.example:4318"), [""; 0]);
+    let [grpc] = &found("http://localhost:4317")[..] else { panic!("one") };
+    assert!(grpc.contains("`otlp` has the port 4317"), "{grpc}");
+    let [open] = &found("http://c.example")[..] else { panic!("one") };
+    assert!(open.contains("is sent in plain text"), "{open}");
+}
+
+#[test]
+fn thresholds_of_scale_that_no_target_can_meet_are_a_warning() {
+    let found = |scale: &str, keys: &str| warnings(&format!("scale: {{{scale}}}\n{}", target(keys)));
+    let both = "out: {queued: 100}, in: {busy: 20%}";
+    assert_eq!(found(both, "max_in_flight: 5"), [""; 0]);
+    assert_eq!(found(both, "max_in_flight: adaptive"), [""; 0]);
+    let bare = found(both, "retries: off");
+    assert!(bare.len() == 2 && bare.iter().all(|text| text.starts_with("t.yaml:1: `scale.")), "{bare:?}");
+    let short = found(both, "max_in_flight: 5, queue: {size: 100}");
+    assert_eq!(short, ["t.yaml:1: `scale.out` has no effect: in no target more than 100 requests can wait"]);
+    assert_eq!(found("out: {}", "retries: off"), [""; 0], "what nobody has written is nothing to warn of");
 }
 
 #[test]

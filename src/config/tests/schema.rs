@@ -254,6 +254,12 @@ fn web_with(path: &str, value: Value) -> Value {
     if path.starts_with("webhooks[]") {
         web["webhooks"] = json!([{ "url": "http://hooks.example/a" }]);
     }
+    if path.starts_with("metrics.statsd.") {
+        web["metrics"]["statsd"] = json!({ "to": "udp://a:1" });
+    }
+    if path.starts_with("tracing.") {
+        web["tracing"] = json!({ "otlp": "https://c.example:4318" });
+    }
     if path.starts_with("tests[]") {
         let expect = if path.starts_with("tests[].expect.") { json!({}) } else { json!({ "target": "web" }) };
         web["tests"] = json!([{ "request": "GET https://shop.example/", "expect": expect }]);
@@ -316,8 +322,10 @@ fn all() -> impl Iterator<Item = (String, &'static Key)> {
 }
 
 /// Whether this JSON, which is YAML too, loads.
+/// Whether it loads. What could be meant instead takes longer to find out than that, and is not asked here.
 fn loads(value: &Value) -> bool {
-    load_with(&value.to_string(), &Flags::default()).is_ok()
+    let source = SourceFile::new(Path::new("./t.yaml"), &value.to_string());
+    load_once(source, &Instead::new(), (Files::default(), None), &Flags::default(), &env).is_ok()
 }
 
 #[test]
@@ -356,28 +364,14 @@ fn what_loads_is_never_refused() {
         "off",
         "on",
         "No",
-        "tcp",
-        "HTTP",
         "0",
         "1",
-        "8080",
-        "0.5",
-        "5s",
-        "1m30s",
-        "1.5h",
-        "250MS",
-        "64kib",
-        "1.5KB",
-        "1e3",
         "/",
         "/a?b",
         "/ä",
         "a",
-        "a.b.",
         "a b",
         "a/b",
-        "::1",
-        "[::1]",
         "[::1]:80",
         "*",
         "*:80",
@@ -404,14 +398,16 @@ fn what_loads_is_never_refused() {
         "$${",
         "ä",
     ];
-    let words = "websocket tls/1.3 x_forwarded round_robin json trace".split(' ');
+    let words =
+        "datadog udp://a:1 tcp HTTP 8080 5s 1m30s 1.5h websocket tls/1.3 x_forwarded round_robin json trace 0.5 250MS 64kib 1.5KB 1e3 a.b. ::1 [::1]"
+            .split(' ');
     let mut values: Vec<Value> = texts.into_iter().chain(words).map(Value::from).collect();
     values.extend(values.clone().into_iter().map(|value| json!([value])));
     values.extend([0, 1, 80, 200, 65_535, 65_536, 86_400].into_iter().map(Value::from));
     values.extend([json!(null), json!(true), json!(false), json!(-1), json!(0.5), json!(7.25)]);
     values.extend([json!([]), json!({}), json!([{}]), json!([1, "2s"]), json!({ "a": 1 })]);
     values.extend([json!({ "header": "X-A" }), json!({ "cookie": "a", "query": "b" })]);
-    let files = ["both.pem", "ca.pem", "tokens"].map(|name| Certs::shared().path(name));
+    let files = ["both.pem", "ca.pem", "tokens", "otlp.headers"].map(|name| Certs::shared().path(name));
     values.extend(access::values());
     values.extend(auth::values());
     values.extend(cache::values());
@@ -426,8 +422,13 @@ fn what_loads_is_never_refused() {
         json!({ "subject": "a" }),
         json!("1/s"),
     ]);
-    let of_routes =
-        [json!({ "web": 1 }), json!({ "targets": { "web": 1 } }), json!({ "to": "/" }), json!(308)];
+    let of_routes = [
+        json!({ "web": 1 }),
+        json!({ "targets": { "web": 1 } }),
+        json!({ "to": "/" }),
+        json!({ "to": "udp://a:1" }),
+        json!(308),
+    ];
     values.extend(of_routes);
     values.extend([json!({ "set": { "X-A": "b" } }), json!({ "strip_prefix": "/a" })]);
     values.extend(["keep", "refuse", "web", "shadow"].map(Value::from));

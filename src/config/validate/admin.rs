@@ -1,14 +1,14 @@
-//! Who may ask and tell the process things over TCP.
+//! Who may ask and tell the process things over TCP, and where metrics are given.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::tls;
+use super::{telling, tls};
 use crate::config::effective::{EffectiveRows, number_of};
-use crate::config::model::{AdminAccess, AdminToken};
+use crate::config::model::{AdminAccess, AdminToken, MetricsConfig};
 use crate::config::origin::{Field, Origin, Place, SourceFile, Spot, Written};
-use crate::config::raw::{BindHost, RawAdmin, RawListener};
+use crate::config::raw::{BindHost, RawAdmin, RawListener, RawMetrics};
 use crate::config::report::Report;
 use crate::config::token_file;
 
@@ -78,6 +78,33 @@ pub(super) fn accept(
 
 /// Where it is written that it listens.
 pub(super) fn spot(raw: &RawAdmin) -> Option<&Spot> {
+    if let Field::Given(written) = &raw.listener { Some(&written.spot) } else { None }
+}
+
+/// The accepted form of `metrics`.
+pub(super) fn accept_metrics(raw: &RawMetrics, rows: &mut EffectiveRows) -> MetricsConfig {
+    let binds = metrics_binds(raw, rows);
+    MetricsConfig { binds, statsd: telling::statsd::accept(raw.statsd.as_ref(), rows) }
+}
+
+fn metrics_binds(raw: &RawMetrics, rows: &mut EffectiveRows) -> Vec<SocketAddr> {
+    let (listener, origin) = match &raw.listener {
+        Field::Given(written) => (written.value.as_ref(), written.spot.origin.clone()),
+        Field::Absent => (None, Origin::Default),
+        Field::Faulty => return Vec::new(),
+    };
+    let Some(listener) = listener else {
+        rows.note("metrics.listener", "off", origin);
+        return Vec::new();
+    };
+    let (host, binds) = binds(listener);
+    let port = binds.first().map_or(0, SocketAddr::port);
+    rows.note("metrics.listener", format!("{host}:{port}"), origin);
+    binds
+}
+
+/// Where it is written that metrics are given.
+pub(super) fn metrics_spot(raw: &RawMetrics) -> Option<&Spot> {
     if let Field::Given(written) = &raw.listener { Some(&written.spot) } else { None }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::owner::KeyOwner;
 use crate::config::error::quoted;
-use crate::config::model::{AdminAccess, BackendAddress, Bind, ListenerConfig};
+use crate::config::model::{BackendAddress, Bind, ListenerConfig};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::{BindHost, RawBackend, RawListener};
 use crate::config::report::Report;
@@ -97,26 +97,39 @@ pub(super) fn names(owners: &[KeyOwner<'_>], report: &mut Report) {
     }
 }
 
-/// Reports where the admin API listens if a target does too.
-pub(super) fn admin(
+/// A key, the addresses that it names, and where it is written.
+pub(super) type Door<'r> = (&'static str, &'r [SocketAddr], Option<&'r Spot>);
+
+/// Reports where the admin API listens, or metrics are given, if a listener does too, or both do.
+pub(super) fn doors(
     all: &[(KeyOwner<'_>, &ListenerConfig)],
-    admin: Option<(&AdminAccess, &Spot)>,
+    [admin, metrics]: [Door<'_>; 2],
     report: &mut Report,
 ) {
-    let Some((admin, spot)) = admin else { return };
-    for (owner, listener) in all {
-        let is_taken = listener.binds.iter().any(|bind| match bind {
-            Bind::Tcp(public) if public.port() != 0 => {
-                admin.binds.iter().any(|own| own.port() == public.port() && overlap(own.ip(), public.ip()))
-            }
-            Bind::Tcp(_) | Bind::Unix(_) => false,
-        });
-        if is_taken {
-            let message = format!("{} listens where `admin.listener` does", owner.told());
+    for (key, binds, spot) in [admin, metrics] {
+        let Some(spot) = spot else { continue };
+        let is_taken = |listener: &ListenerConfig| {
+            listener.binds.iter().any(|bind| match bind {
+                Bind::Tcp(public) => binds.iter().any(|own| meet(*own, *public)),
+                Bind::Unix(_) => false,
+            })
+        };
+        if let Some((owner, _)) = all.iter().find(|(_, listener)| is_taken(listener)) {
+            let message = format!("{} listens where `{key}` does", owner.told());
             report.spot(spot, message).note("take another port for one of them");
-            return;
         }
     }
+    if let Some(spot) = metrics.2
+        && metrics.1.iter().any(|own| admin.1.iter().any(|other| meet(*own, *other)))
+    {
+        let problem = report.spot(spot, "`metrics.listener` listens where `admin.listener` does");
+        problem.note("take another port for one of them: the admin API has `/metrics` too");
+    }
+}
+
+/// Whether two addresses can't both be bound. Port 0 is another one each time.
+fn meet(one: SocketAddr, other: SocketAddr) -> bool {
+    one.port() != 0 && one.port() == other.port() && overlap(one.ip(), other.ip())
 }
 
 /// The address of a listener that stands there, as somebody would write it; `None` for a unix socket.

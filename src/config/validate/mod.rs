@@ -21,9 +21,9 @@ mod resilience;
 mod route;
 mod show;
 mod target;
+mod telling;
 mod tls;
 mod top_level;
-mod webhooks;
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -32,13 +32,13 @@ use std::time::Duration;
 use super::effective::EffectiveRows;
 use super::error::quoted;
 use super::model::{
-    AccessLog, Config, EventFormat, ListenerConfig, LogFormat, LogLevel, LogPath, Protocol, RouteConfig,
-    RoutingTest, Share, TargetConfig, WatchMode,
+    AccessLog, Config, EventFormat, ListenerConfig, LogFormat, LogLevel, LogPath, Protocol, RecorderConfig,
+    RouteConfig, RoutingTest, Share, TargetConfig, WatchMode,
 };
 use super::origin::{Field, Origin, Spot, Written};
 use super::raw::{BindHost, Raw, RawListenerConfig, Spoken, WORKERS_MAX};
 use super::report::Report;
-use super::units::show_duration;
+use super::units::{show_duration, show_size};
 pub use backend::BackendRules;
 use bounds::Serves;
 pub(super) use clashes::identity;
@@ -75,7 +75,9 @@ pub(super) fn accept(
     });
     let instance = instance::accept(&raw.instance, report, rows);
     let admin = admin::accept(&raw.admin, report, rows);
-    let webhooks = webhooks::accept(&raw.webhooks, report, rows);
+    let metrics = admin::accept_metrics(&raw.metrics, rows);
+    let webhooks = telling::webhooks::accept(&raw.webhooks, report, rows);
+    let scale = telling::scale::accept(&raw.scale, rows);
     let host = BindHost::Ip(std::net::Ipv4Addr::LOCALHOST.into());
     let host = rows.settle("address", raw.address.as_ref(), host, ToString::to_string);
     let address = raw.address.clone().unwrap_or_else(|| Written::new(host, Spot::NOWHERE));
@@ -98,6 +100,8 @@ pub(super) fn accept(
         });
     let blacklisted = gate::access::blacklisted(raw, report, rows);
     let cache_store = cache_store::accept(&raw.cache_store, report, rows);
+    let recorder = recorder(raw, rows);
+    let tracing = telling::tracing::accept(raw.tracing.as_ref(), report, rows);
     let top = TopLevel {
         cache: route::cache::of_short_forms(raw, report, rows),
         lists: gate::access::lists(&raw.access_lists, report, rows),
@@ -141,6 +145,7 @@ pub(super) fn accept(
         owners.push(owner);
     }
     auth::refuse_targets(&raw.auth, &targets, report);
+    telling::scale::warn(&raw.scale, &scale, &targets, report);
     let told = auth::told(auths.all());
     listeners.iter_mut().for_each(|listener| listener.told = Arc::clone(&told));
     clashes::names(&owners, report);
@@ -148,14 +153,20 @@ pub(super) fn accept(
     clashes::listeners(&all, top.address.value, report);
     loops::refuse(&raw.targets, &all, top.address.value, report);
     loops::refuse_questions((&raw.auth, &raw.targets), &all, top.address.value, report);
-    clashes::admin(&all, admin.as_deref().zip(admin::spot(&raw.admin)), report);
+    let doors = [
+        ("admin.listener", admin.as_deref().map_or(&[][..], |admin| &admin.binds), admin::spot(&raw.admin)),
+        ("metrics.listener", &metrics.binds, admin::metrics_spot(&raw.metrics)),
+    ];
+    clashes::doors(&all, doors, report);
     let tests = tests(raw, rows);
     let access_lists = top.lists.in_order(&raw.access_lists);
     let rate_limits = top.rates.in_order(&raw.rate_limits);
     let config = Config {
         instance,
         admin,
+        metrics,
         webhooks,
+        scale,
         access_lists,
         rate_limits,
         listeners,
@@ -170,6 +181,8 @@ pub(super) fn accept(
         log_format,
         trusted_proxies,
         cache_store,
+        recorder,
+        tracing,
         tests,
     };
     (config, rules.into())
@@ -316,6 +329,25 @@ fn shutdown_timeout(raw: &Raw, rows: &mut EffectiveRows) -> Duration {
     }
     let show = |time: &Duration| show_duration(*time);
     rows.settle("shutdown_timeout", raw.shutdown_timeout.as_ref(), SHUTDOWN_TIMEOUT, show)
+}
+
+fn recorder(raw: &Raw, rows: &mut EffectiveRows) -> Option<RecorderConfig> {
+    let default = RecorderConfig::default();
+    let (memory, names) = match &raw.recorder {
+        Some(Written { value: None, spot }) => {
+            rows.note("recorder", "off", spot.origin.clone());
+            return None;
+        }
+        Some(Written { value: Some(written), .. }) => {
+            (written.memory.as_ref(), written.show_headers.as_ref())
+        }
+        None => (None, None),
+    };
+    let memory = rows.settle("recorder.memory", memory, default.memory, |size| show_size(*size));
+    let show_headers = rows.settle("recorder.show_headers", names, default.show_headers, |names| {
+        format!("[{}]", names.join(", "))
+    });
+    Some(RecorderConfig { memory, show_headers })
 }
 
 fn access_log(raw: &Raw, report: &mut Report, rows: &mut EffectiveRows) -> Option<AccessLog> {

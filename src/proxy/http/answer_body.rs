@@ -19,7 +19,7 @@ pub enum AnswerBody {
     /// That of a route which answers itself.
     Fixed(Box<FixedBody>),
     /// One that is stored.
-    Stored(Box<StoredReading>),
+    Stored(StoredReading),
     /// One that is compressed on its way.
     Compressed(Box<CompressedBody<AnswerBody>>),
     /// What a backend answers; carries the rest of the request with it.

@@ -4,11 +4,12 @@
 //! step continues or answers. It sees heads and bodies and never a socket, so whatever protocol the client
 //! speaks, what is decided here is decided alike.
 
+use std::cell::Cell;
 use std::pin::Pin;
 use std::time::Duration;
 
 use crate::cache::KnownClient;
-use crate::message::{Cause, Head, HeaderField, Record, RecordKind};
+use crate::message::{CacheNote, Cause, Head, HeaderField, Record, RecordKind};
 use crate::net::relay::{BytesMoved, RelayEnd};
 use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
@@ -20,14 +21,17 @@ use crate::targets::Outcome;
 use super::after::After;
 use super::answer_body::AnswerBody;
 use super::cached::change::invalidate;
+use super::cached::recent::{RecalledAnswer, recall, remember};
 use super::cached::{self, AnswerGiven, CacheAsking, CacheBegun, Cacheable};
 use super::call::Call;
 use super::compressed::answer::compressed;
 use super::edge::{Edge, Unsent};
-use super::forward::errand::Errand;
 use super::forward::forward;
+use super::forward::forwarding::{Effort, Forwarding};
 use super::gate::blocked::is_kept_out;
-use super::incoming::{says_https, told_host};
+use super::hash_key::Sender;
+use super::identity;
+use super::incoming::{about, says_https, told_host, wanted_upgrade};
 use super::reply::Reply;
 use super::request_body::RequestBody;
 use super::routing::answers::refuse;
@@ -63,6 +67,7 @@ pub async fn exchange<E: Edge>(
     let _upload = Upload { body, moved: &moved };
     let sender = &request.sender();
     recording.record.id = request.id(sender);
+    recording.record.tracing = ctx.tracing(recording.record, head, sender.trusted);
     // Nothing was waited for since.
     recording.record.routed = request.head_read;
     let refused = if is_kept_out(ctx, listener, head, sender, &mut recording) {
@@ -72,22 +77,35 @@ pub async fn exchange<E: Edge>(
     } else {
         None
     };
+    let mut recalled = None;
     let (destination, way) = match listener.straight() {
         Some((route, destination)) if refused.is_none() && listener.access.is_empty() => {
             (destination, Way::plain(route))
         }
-        _ => match begin(request, edge, body, &mut recording, sender, refused) {
-            Onset::Onward(destination, way) => (destination, way),
-            Onset::Otherwise(found) => {
-                let settled = otherwise(request, edge, body, &mut recording, sender, found);
-                match aside(settled).await {
-                    Ok(onward) => onward,
-                    Err(after) => return after,
-                }
+        _ => {
+            if listener.has_caches() && refused.is_none() {
+                recalled = recall(request, sender, !matches!(body, RequestBody::Empty));
             }
-        },
+            match &recalled {
+                Some(RecalledAnswer { route, destination, .. }) => {
+                    recording.on(route);
+                    (*destination, Way::plain(route))
+                }
+                None => match begin(request, edge, body, &mut recording, sender, refused) {
+                    Onset::Onward(destination, way) => (destination, way),
+                    Onset::Otherwise(found) => {
+                        let settled = otherwise(request, edge, body, &mut recording, sender, found);
+                        match aside(settled).await {
+                            Ok(onward) => onward,
+                            Err(after) => return after,
+                        }
+                    }
+                },
+            }
+        }
     };
-    let (route, Destination { target, rules }) = (way.route, destination);
+    let (route, Destination { target, rules, .. }) = (way.route, destination);
+    recording.record.route = Some(destination.id);
     recording.record.target = Some(target.id);
     if !matches!(body, RequestBody::Empty) && !body.limit(route.body) {
         return aside(refuse(ctx, edge, &mut recording, head, Some(&way), Cause::BodyTooLarge)).await;
@@ -96,57 +114,72 @@ pub async fn exchange<E: Edge>(
         edge.set_idle(idle);
     }
 
-    let mut errand =
-        Errand { request, way: &way, destination, sender, body, edge: &mut *edge, recording: &mut recording };
+    // The head of an answer that others got as well.
+    let mut same = None;
     let given = 'given: {
         let mut asking = None;
         if let Some(cache) = &route.cache {
-            let mut begun = match begin_cached(&errand, cache, answer) {
-                CacheBegun::Served(stored, note) => {
-                    errand.recording.record.cache = Some(note);
-                    break 'given Ok(AnswerGiven::Body(stored));
+            if let Some(RecalledAnswer { head, body, .. }) = recalled {
+                recording.record.cache = Some(CacheNote::Hit);
+                same = Some(head);
+                break 'given Ok(AnswerGiven::Body(AnswerBody::Stored(body)));
+            }
+            let cacheable = cacheable((request, sender, body), edge, (&way, destination), cache);
+            match begin_cached(&cacheable, &mut recording, answer) {
+                Begun::Given(given) => break 'given given,
+                Begun::Asks(mut begun) => {
+                    match aside(prepare_cached(&mut begun, &cacheable, edge, &mut recording, answer)).await {
+                        Ok(None) => asking = Some((begun, cacheable)),
+                        Ok(Some(stored)) => break 'given Ok(AnswerGiven::Body(stored)),
+                        Err(cause) => break 'given Err(cause),
+                    }
                 }
-                CacheBegun::Refused(cause) => break 'given Err(cause),
-                CacheBegun::Asks(begun) => begun,
-            };
-            match aside(prepare_cached(&mut begun, &mut errand, cache, answer)).await {
-                Ok(None) => asking = Some(begun),
-                Ok(Some(stored)) => break 'given Ok(AnswerGiven::Body(stored)),
-                Err(cause) => break 'given Err(cause),
             }
         }
         loop {
-            let own = way.head(head);
-            let sent = asking.as_ref().map_or(own, |asking| asking.head(own));
-            let lent = errand.lend();
-            let mut forwarding = errand.forwarding(&lent, sent, answer);
-            if let Some(asking) = &asking {
+            let is_hashed = target.config.balance.algorithm.is_hash();
+            let secured = edge.secured();
+            let owner = edge.owner().and_then(Cell::get);
+            let cookie = sticky::pin(target, head);
+            let own = owner.and_then(|owner| identity::pin(&ctx.pool, target, owner, cookie));
+            let came = way.head(head);
+            let mut forwarding = Forwarding {
+                ctx,
+                target,
+                rules,
+                keep: identity::keep(head, &ctx.pool, edge.owner()),
+                edge: &mut *edge,
+                head: asking.as_ref().map_or(came, |(asking, _)| asking.head(came)),
+                body,
+                key: if is_hashed { request.key(rules, &way, sender, &recording) } else { None },
+                pin: own.as_ref().or(cookie),
+                upgrade: wanted_upgrade(head, &rules.upgrade),
+                about: about(request, sender, secured.as_deref(), recording.record),
+                edits: way.request_edits(),
+                answer: &mut *answer,
+                ready: asking.as_ref().map_or(recording.record.routed, |(asking, _)| asking.asked()),
+                record: &mut *recording.record,
+                effort: Effort::default(),
+            };
+            if let Some((asking, _)) = &asking {
                 forwarding.effort.is_once = asking.has_taken_over();
             }
             let outcome = forward(&mut forwarding).await;
-            match (&mut asking, &route.cache) {
-                (Some(asking), Some(cache)) => {
-                    if let Some(given) = settle_cached(asking, &mut errand, cache, outcome, answer) {
-                        break given;
-                    }
-                }
-                _ => break outcome.map(AnswerGiven::Call),
+            let Some((asking, cacheable)) = &mut asking else { break outcome.map(AnswerGiven::Call) };
+            if let Some(given) = settle_cached(asking, cacheable, &mut recording, outcome, answer) {
+                break given;
             }
         }
     };
-    match &given {
-        Ok(AnswerGiven::Call(call)) => {
-            if !matches!(head.method(), b"GET" | b"HEAD") {
-                invalidate(request, (edge.secured().is_some(), sender), &way, answer);
-            }
-            if let Some(pins) = &target.pins {
-                let cookie = sticky::pin(target, head);
-                sticky::tell(answer, pins, cookie, call.backend(), edge.secured().is_some());
-            }
-            way.edit_answer(answer, &call.backend().name);
+    if let Ok(AnswerGiven::Call(call)) = &given {
+        if ctx.store.is_used() && !matches!(head.method(), b"GET" | b"HEAD") {
+            invalidate(request, (edge.secured().is_some(), sender), &way, answer);
         }
-        Ok(AnswerGiven::Body(_)) => way.edit_answer(answer, ""),
-        Err(_) => {}
+        if let Some(pins) = &target.pins {
+            let cookie = sticky::pin(target, head);
+            sticky::tell(answer, pins, cookie, call.backend(), edge.secured().is_some());
+        }
+        way.edit_answer(answer, &call.backend().name);
     }
     let after = match given {
         Ok(AnswerGiven::Call(call)) if answer.status == 101 => {
@@ -154,16 +187,17 @@ pub async fn exchange<E: Edge>(
             aside(tunnel(request, edge, answer, call, idle, &mut recording, &moved)).await
         }
         Ok(given) => {
-            recording.record.status = answer.status;
             let body = match given {
                 AnswerGiven::Call(call) => AnswerBody::Reply(Reply::new(call)),
                 AnswerGiven::Body(body) => body,
             };
-            let body = match &route.config.compress {
-                None => body,
-                Some(policy) => compressed(policy, head, answer, body, &ctx.buffers),
-            };
             let mut reply = Download { body, moved: &moved };
+            if let Some(policy) = &route.config.compress {
+                let body = std::mem::replace(&mut reply.body, AnswerBody::Empty);
+                reply.body = compressed(ctx, policy, head, answer, body);
+            }
+            let answer = same.as_deref().unwrap_or(answer);
+            recording.record.status = answer.status;
             match edge.answer(answer, &mut reply.body, false).await {
                 Ok(after) => {
                     recording.settle(Cause::Done);
@@ -186,58 +220,85 @@ pub async fn exchange<E: Edge>(
 }
 
 /// A request on a route with a cache.
-fn cacheable<'x, 'a, E: Edge>(errand: &Errand<'x, 'a, E>, cache: &'x RouteCache) -> Cacheable<'x, 'a> {
-    let secured = errand.edge.secured();
+fn cacheable<'x, 'a, E: Edge>(
+    (request, sender, body): (&'x IncomingRequest<'a>, &Sender, &RequestBody),
+    edge: &E,
+    (way, destination): (&'x Way<'a>, &'a Destination),
+    cache: &'x RouteCache,
+) -> Cacheable<'x, 'a> {
+    let secured = edge.secured();
     let has_certificate = secured.as_ref().is_some_and(|secured| secured.facts.is_some());
-    let is_known = has_certificate || errand.way.route.auth.is_some();
+    let is_known = has_certificate || way.route.auth.is_some();
     Cacheable {
-        request: errand.request,
+        request,
         cache,
-        way: errand.way,
-        destination: errand.destination,
-        is_https: secured.is_some() || errand.sender.trusted && says_https(errand.request.head),
-        told_host: if errand.sender.trusted { told_host(errand.request.head) } else { b"" },
+        way,
+        destination,
+        is_https: secured.is_some() || sender.trusted && says_https(request.head),
+        is_trusted: sender.trusted,
+        told_host: if sender.trusted { told_host(request.head) } else { b"" },
         known: if is_known { KnownClient::Yes } else { KnownClient::No },
-        has_body: !matches!(errand.body, RequestBody::Empty),
+        has_body: !matches!(body, RequestBody::Empty),
     }
+}
+
+/// What becomes of a request on a route with a cache, as far as that is known at once.
+enum Begun {
+    /// Its answer, or why there is none.
+    Given(Result<AnswerGiven, Cause>),
+    /// The backend has to be asked.
+    Asks(Box<CacheAsking>),
 }
 
 /// Looks whether an answer is stored.
 #[inline(never)]
-fn begin_cached<'a, E: Edge>(
-    errand: &Errand<'_, 'a, E>,
-    cache: &RouteCache,
-    answer: &mut Head,
-) -> CacheBegun {
-    cached::begin(&cacheable(errand, cache), answer)
+fn begin_cached(cacheable: &Cacheable<'_, '_>, recording: &mut Recording<'_>, answer: &mut Head) -> Begun {
+    let begun = cached::begin(cacheable, answer);
+    Begun::Given(match begun {
+        CacheBegun::Asks(asking) => return Begun::Asks(asking),
+        CacheBegun::Refused(cause) => Err(cause),
+        CacheBegun::Served(body, note, alike) => {
+            recording.record.cache = Some(note);
+            cacheable.way.edit_answer(answer, "");
+            if let Some(alike) = alike {
+                remember(cacheable.request, *alike, answer);
+            }
+            Ok(AnswerGiven::Body(body))
+        }
+    })
 }
 
 /// Makes a request ready for which the backend has to be asked, or gives another's answer.
 async fn prepare_cached<E: Edge>(
     asking: &mut CacheAsking,
-    errand: &mut Errand<'_, '_, E>,
-    cache: &RouteCache,
+    cacheable: &Cacheable<'_, '_>,
+    edge: &mut E,
+    recording: &mut Recording<'_>,
     answer: &mut Head,
 ) -> Result<Option<AnswerBody>, Cause> {
-    let cacheable = cacheable(errand, cache);
-    let given = asking.prepare(&cacheable, answer, |cx| errand.edge.poll_gone(cx)).await;
-    errand.recording.record.cache = asking.note();
+    let given = asking.prepare(cacheable, answer, |cx| edge.poll_gone(cx)).await;
+    recording.record.cache = asking.note();
+    if let Ok(Some(_)) = &given {
+        cacheable.way.edit_answer(answer, "");
+    }
     given
 }
 
-/// What becomes of what the backend has said.
+/// What becomes of what the backend has said. `None`: it is asked once more.
 #[cold]
 #[inline(never)]
-fn settle_cached<E: Edge>(
+fn settle_cached(
     asking: &mut CacheAsking,
-    errand: &mut Errand<'_, '_, E>,
-    cache: &RouteCache,
+    cacheable: &Cacheable<'_, '_>,
+    recording: &mut Recording<'_>,
     outcome: Result<Box<Call>, Cause>,
     answer: &mut Head,
 ) -> Option<Result<AnswerGiven, Cause>> {
-    let sends = errand.recording.record.sends();
-    let given = asking.settle(&cacheable(errand, cache), (outcome, sends), answer);
-    errand.recording.record.cache = asking.note();
+    let given = asking.settle(cacheable, (outcome, recording.record.sends()), answer);
+    recording.record.cache = asking.note();
+    if let Some(Ok(AnswerGiven::Body(_))) = &given {
+        cacheable.way.edit_answer(answer, "");
+    }
     given
 }
 

@@ -84,11 +84,10 @@ impl<'a> IncomingRequest<'a> {
 /// What backends are told about the client.
 #[inline(always)]
 pub fn about<'a>(
-    listener: &Listener,
-    head: &Head,
+    &IncomingRequest { ctx, listener, head, .. }: &IncomingRequest<'_>,
     sender: &Sender,
     secured: Option<&'a Secured>,
-    id: u128,
+    record: &Record,
 ) -> About<'a> {
     About {
         kind: listener.config.forwarded,
@@ -97,8 +96,9 @@ pub fn about<'a>(
         real_ip: if listener.config.x_real_ip { real_ip(listener, head, sender) } else { None },
         scheme: if secured.is_some() { "https" } else { "http" },
         certificate: secured.map_or(&[], |secured| &*secured.certificate),
-        id,
+        id: record.id,
         retry: 0,
+        trace: ctx.trace(record, head),
     }
 }
 

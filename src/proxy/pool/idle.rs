@@ -45,7 +45,8 @@ impl Idle {
         // One second less than promised, so that we are the first to close.
         let keep_for =
             keep_for.map_or(IDLE, |promised| promised.saturating_sub(Duration::from_secs(1)).min(IDLE));
-        let worth = backend.generation() == generation && !keep_for.is_zero();
+        // A worker that has not gone over to another config yet may have used one that is gone from it.
+        let worth = backend.generation() == generation && !backend.is_gone() && !keep_for.is_zero();
         worth.then(|| Idle { stream, since: now, until: now.after(keep_for), generation })
     }
 

@@ -17,7 +17,7 @@ use crate::targets::resilience::reports::{on_trial, on_trial_alone};
 use crate::targets::resilience::trial::Trial;
 use crate::targets::state::decide::Health;
 use crate::targets::state::target_state::Live;
-use crate::targets::{Ask, Backend, BackendStatus, Lease, Pins, TargetState};
+use crate::targets::{Ask, Backend, BackendStatus, Lease, Pins, ScaleSignal, TargetState};
 
 /// How long a request waits for a first verdict where no probe sets the time (names still resolve).
 const NAME_PATIENCE: Duration = Duration::from_secs(1);
@@ -89,6 +89,23 @@ impl Target {
     #[must_use]
     pub fn limit(&self) -> Option<u32> {
         Some(self.state.board.limit()).filter(|limit| *limit > 0)
+    }
+
+    /// How many backends get requests now: those that are up, of the first choice that has any.
+    #[must_use]
+    pub fn serving(&self) -> usize {
+        self.state.live.load().tiers.first().map_or(0, |tier| tier.backends.len())
+    }
+
+    /// Whether it has too few backends, or more than it needs, as it was last found.
+    #[must_use]
+    pub fn scale_signal(&self) -> ScaleSignal {
+        self.state.scale.get()
+    }
+
+    /// Says so.
+    pub fn set_scale_signal(&self, signal: ScaleSignal) {
+        self.state.scale.set(signal);
     }
 
     /// What each backend is at this moment, in config order.

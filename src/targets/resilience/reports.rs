@@ -90,6 +90,9 @@ pub(in crate::targets) fn refused(backend: &Backend, trial: &Cell<Trial>, picked
         |word: EjectionWord| word.fail_tried(EjectionKind::Refused, tried.ejection, spans, picked, now);
     let reason = "it could not be connected to";
     if turn(backend, fail, |standing| *standing = out(standing, tried.ejection, reason, now)) {
+        if !tried.ejection {
+            board.tally.eject();
+        }
         board.lock().refresh(backend);
         if backend.ejection().word().is_news() {
             board.turned.notify_one();
@@ -178,6 +181,9 @@ fn leave_out(backend: &Backend, leave: Leave, reason: &str, picked: Tick, now: T
     let is_new = turn(backend, fail, |standing| *standing = out(standing, trial, reason, now));
     locked.refresh(backend);
     drop(locked);
+    if is_new && !trial {
+        board.tally.eject();
+    }
     if pardoned || is_new {
         board.turned.notify_one();
     }
@@ -242,6 +248,7 @@ fn change(backend: &Backend, with: impl Fn(BreakerWord) -> BreakerWord, now: Tic
                 false => format!("{} attempts in a row failed", rules.failures),
             };
             detail.inputs.fuse = Input::new(Fuse::Open, reason, now);
+            board.tally.trip();
         }
         (Circuit::Open(_) | Circuit::HalfOpen, _, _)
         | (Circuit::Closed, Circuit::HalfOpen | Circuit::Open(_), _) => {}

@@ -23,9 +23,10 @@ pub enum FailedAttempt {
 }
 
 /// A connection that a backend closes within this time of the first byte of a request was being closed when that was sent: its
-/// end, or the reset that met us, was a round trip under way. That is well below a millisecond in one place and one or two
-/// between the zones of a region; the rest is for our own loop to notice. Whoever takes longer may have worked on the request.
-pub const AT_ONCE: Duration = Duration::from_millis(5);
+/// end, or the reset that met us, was a round trip under way. That is a few milliseconds in a region; the rest is for machines that
+/// have more to do than they can: the backend's own end waits for its turn there, and so does our loop. (5 ms were too few for that: clients
+/// got 502 where only a pooled connection was gone.) Whoever takes longer may have worked on the request.
+pub const AT_ONCE: Duration = Duration::from_millis(20);
 
 /// The end of a connection under a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

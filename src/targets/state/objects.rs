@@ -35,6 +35,7 @@ use crate::targets::state::endpoint::Endpoint;
 use crate::targets::state::health::last_probe::LastProbe;
 use crate::targets::state::health::threshold::Threshold;
 use crate::targets::state::padded::Padded;
+use crate::targets::state::tally::TargetTally;
 use crate::tick::Tick;
 use crate::tls::Upstream;
 
@@ -147,6 +148,8 @@ pub(in crate::targets) struct Board {
     pub(in crate::targets) locked: Mutex<BoardState>,
     /// Somebody's state has turned: control has something to tell.
     pub(in crate::targets) turned: Notify,
+    /// How often what has turned.
+    pub(in crate::targets) tally: TargetTally,
 }
 
 /// What stands behind the mutex.

@@ -18,6 +18,52 @@ impl Backend {
     }
 }
 
+/// In which condition a backend is: one word out of a closed list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackendCondition {
+    /// Nothing is known of it yet.
+    Unknown,
+    /// It gets requests.
+    Up,
+    /// It finishes what it has.
+    Draining,
+    /// It gets none.
+    Down,
+    /// It would, and is left out.
+    Ejected,
+    /// It would, and its breaker is not closed.
+    BreakerOpen,
+}
+
+impl BackendCondition {
+    /// All of them, in the order of their numbers, each with its name.
+    pub const ALL: [(&'static str, BackendCondition); 6] = [
+        ("unknown", BackendCondition::Unknown),
+        ("up", BackendCondition::Up),
+        ("draining", BackendCondition::Draining),
+        ("down", BackendCondition::Down),
+        ("ejected", BackendCondition::Ejected),
+        ("breaker_open", BackendCondition::BreakerOpen),
+    ];
+}
+
+impl Backend {
+    /// Its condition, by its words alone: cheap, so that thousands can be asked.
+    #[must_use]
+    pub fn condition(&self) -> BackendCondition {
+        match self.health() {
+            Health::Unknown => BackendCondition::Unknown,
+            Health::Draining => BackendCondition::Draining,
+            Health::Down => BackendCondition::Down,
+            Health::Up if self.breaker().word().circuit() != Circuit::Closed => BackendCondition::BreakerOpen,
+            Health::Up => match self.ejection().word().kind() {
+                Some(kind) if !(kind.is_outlier() && self.board().panics()) => BackendCondition::Ejected,
+                Some(_) | None => BackendCondition::Up,
+            },
+        }
+    }
+}
+
 /// What one input of the state function says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputStatus {

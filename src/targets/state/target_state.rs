@@ -28,6 +28,8 @@ use crate::targets::state::health::threshold::Threshold;
 use crate::targets::state::input::Input;
 use crate::targets::state::members::{Members, Succession};
 use crate::targets::state::objects::{Board, Detail};
+use crate::targets::state::scale_signal::ScaleWord;
+use crate::targets::state::tally::TargetTally;
 use crate::targets::state::transitions::Transitions;
 use crate::targets::{Backend, Budget, Departure, HedgePace, Padded, Tried};
 use crate::tick::Tick;
@@ -90,6 +92,8 @@ pub struct TargetState {
     pub hedges: Padded<Budget>,
     /// How soon its answers begin; noted only where attempts get competitors.
     pub pace: HedgePace,
+    /// Whether it has too few backends, or more than it needs.
+    pub(in crate::targets) scale: ScaleWord,
     /// The target's number, which it has under every config.
     pub(in crate::targets) slot: HeldSlot,
 }
@@ -100,6 +104,12 @@ impl TargetState {
         let mut state = TargetState::default();
         state.slot = slot;
         state
+    }
+
+    /// How often what was found out about its backends.
+    #[must_use]
+    pub fn tally(&self) -> &TargetTally {
+        &self.board.tally
     }
 
     /// A future that resolves at the next change of the live set, or, while somebody waits in the queue, of who is left out.

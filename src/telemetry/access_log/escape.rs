@@ -7,6 +7,7 @@
 use super::batch::{Left, LineSpace, put};
 use super::digits::hex;
 use crate::config::model::template::Slot;
+use crate::message::steers;
 
 /// Bytes of a value that are logged; longer ones are cut.
 pub(super) const MAX_VALUE: usize = 4096;
@@ -60,8 +61,8 @@ fn write_escaped<'a>(mut room: LineSpace<'a>, value: &[u8], set: Plain) -> Left<
 
 /// Writes `value` as a JSON string with its quotes (RFC 8259 §7); always valid UTF-8.
 ///
-/// Valid UTF-8 stays as it is, except `"`, `\`, control characters (C0, DEL, C1) and the separators and
-/// direction marks that would change how a line is shown: those become `\uNNNN`. Each invalid sequence
+/// Valid UTF-8 stays as it is, except `"`, `\` and what would change how a line is shown ([`steers`]): those
+/// become `\uNNNN`. Each invalid sequence
 /// becomes one `\ufffd`.
 pub(super) fn write_json<'a>(room: LineSpace<'a>, value: &[u8]) -> Left<'a> {
     write_json_rest(put(room, b"\"")?, value)
@@ -111,8 +112,8 @@ fn write_json_text<'a>(mut room: LineSpace<'a>, text: &str, escapes: &mut usize)
     for (place, character) in text.char_indices() {
         let plain = u8::try_from(character).map_or_else(
             // Latin-1 was decided in the other arm; this is U+0100 and above.
-            |_| !matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'),
-            |latin| JSON.has(latin) || latin >= 0xa0,
+            |_| !steers(character),
+            |latin| JSON.has(latin) || latin >= 0xa0 && !steers(character),
         );
         if plain {
             continue;
@@ -126,9 +127,14 @@ fn write_json_text<'a>(mut room: LineSpace<'a>, text: &str, escapes: &mut usize)
         room = match character {
             '"' | '\\' => put(room, &[b'\\', bytes[place]])?,
             other => {
-                // Everything that is escaped here lies below U+10000: four digits are enough.
-                let [.., high, low] = u32::from(other).to_be_bytes();
-                put(room, &[b'\\', b'u', hex(high >> 4), hex(high & 15), hex(low >> 4), hex(low & 15)])?
+                for unit in other.encode_utf16(&mut [0; 2]) {
+                    let [high, low] = unit.to_be_bytes();
+                    room = put(
+                        room,
+                        &[b'\\', b'u', hex(high >> 4), hex(high & 15), hex(low >> 4), hex(low & 15)],
+                    )?;
+                }
+                room
             }
         };
     }

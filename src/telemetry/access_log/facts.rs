@@ -4,7 +4,9 @@
 
 use crate::config::model::Share;
 use crate::config::model::template::{DerivedField, LogField, Slot};
-use crate::message::{Attempt, CacheNote, Cause, Head, HeaderField, Record, RecordKind, Version};
+use crate::message::{
+    Attempt, CacheNote, Cause, Head, HeaderField, Record, RecordKind, TraceParent, Tracing, Version,
+};
 use crate::telemetry::cells::{connect_time, first_byte_time, span};
 use crate::tick::Tick;
 
@@ -112,6 +114,7 @@ impl<'a> Facts<'a> {
                 let reason = record.cache.and_then(CacheNote::reason);
                 LogValue::or_absent(reason, |why| LogValue::Token(why.token()))
             }
+            LogField::TraceId => LogValue::or_absent(self.trace(), LogValue::Id),
             LogField::SampleRate => LogValue::Share(self.share),
         }
     }
@@ -178,6 +181,16 @@ impl<'a> Facts<'a> {
             Version::Http11 => b"HTTP/1.1",
         };
         put(put(room, blank)?, version)
+    }
+
+    /// The trace that it belongs to: its sender's, or else its own.
+    #[cold]
+    fn trace(&self) -> Option<u128> {
+        if self.record.tracing == Tracing::Off {
+            return None;
+        }
+        let parent = self.head.and_then(TraceParent::of);
+        Some(parent.map_or(self.record.id, |parent| parent.trace))
     }
 
     fn of_head(&self, part: fn(&Head) -> &[u8]) -> &'a [u8] {

@@ -6,7 +6,7 @@ use super::value::Clock;
 use super::{json, sample};
 use crate::config::model::template::{TemplatePiece, TemplateSource};
 use crate::config::model::{LogFormat, Share, Template};
-use crate::message::{Record, RecordKind};
+use crate::message::{Record, RecordKind, Tracing};
 
 /// The form `text`.
 const TEXT: &str = "{time} {client} {listener} {target} {backend} \"{method_path}\" {status} {cause} host={host} \
@@ -20,6 +20,8 @@ const TEXT_TCP: &str = "{time} {client} {listener} {target} {backend} tcp {cause
 const TEXT_ROUTE: &str = " route={route}";
 /// Behind that where the route has a cache.
 const TEXT_CACHE: &str = " cache={cache} cache_reason={cache_reason}";
+/// Behind that where requests are traced.
+const TEXT_TRACED: &str = " trace_id={trace_id}";
 /// Behind them where sampling is on.
 const TEXT_SAMPLED: &str = " sample={sample_rate}";
 /// The form `common`: Apache's `%h %l %u %t "%r" %>s %b`, with nginx's 0 for an empty body.
@@ -47,6 +49,10 @@ enum Layout {
         routed: Template,
         cached: Template,
         tcp: Template,
+        /// Behind a request that may be traced.
+        traced: Template,
+        /// Behind all, where sampling is on.
+        sampled: Option<Template>,
     },
 }
 
@@ -56,15 +62,14 @@ impl Form {
         let sampled = sample < Share::ALL;
         let layout = match format {
             LogFormat::Json => Layout::Json { sampled },
-            LogFormat::Text => {
-                let end = if sampled { TEXT_SAMPLED } else { "" };
-                Layout::Text {
-                    http: own(&[TEXT, end]),
-                    routed: own(&[TEXT, TEXT_ROUTE, end]),
-                    cached: own(&[TEXT, TEXT_ROUTE, TEXT_CACHE, end]),
-                    tcp: own(&[TEXT_TCP, end]),
-                }
-            }
+            LogFormat::Text => Layout::Text {
+                http: own(&[TEXT]),
+                routed: own(&[TEXT, TEXT_ROUTE]),
+                cached: own(&[TEXT, TEXT_ROUTE, TEXT_CACHE]),
+                tcp: own(&[TEXT_TCP]),
+                traced: own(&[TEXT_TRACED]),
+                sampled: sampled.then(|| own(&[TEXT_SAMPLED])),
+            },
             LogFormat::Common => Layout::Lines(own(&[COMMON])),
             LogFormat::Combined => Layout::Lines(own(&[COMMON, COMBINED])),
             LogFormat::Template(template) => Layout::Lines(template.clone()),
@@ -85,20 +90,28 @@ impl Form {
         facts: &Facts<'_>,
         clock: &mut Clock<'_>,
     ) -> Left<'r> {
-        match &self.layout {
-            Layout::Json { sampled } => json::write(room, facts, clock, *sampled),
-            Layout::Lines(template) => write_pieces(room, template.pieces(), facts, clock),
-            Layout::Text { tcp, .. } if facts.record.kind == RecordKind::Tcp => {
-                write_pieces(room, tcp.pieces(), facts, clock)
+        let room = match &self.layout {
+            Layout::Json { sampled } => return json::write(room, facts, clock, *sampled),
+            Layout::Lines(template) => write_pieces(room, template.pieces(), facts, clock)?,
+            Layout::Text { http, routed, cached, tcp, traced, sampled } => {
+                let record = facts.record;
+                let template = match record.kind {
+                    RecordKind::Tcp => tcp,
+                    _ if record.cache.is_some() => cached,
+                    _ if facts.route.is_some() => routed,
+                    _ => http,
+                };
+                let mut room = write_pieces(room, template.pieces(), facts, clock)?;
+                if record.tracing != Tracing::Off {
+                    room = write_pieces(room, traced.pieces(), facts, clock)?;
+                }
+                match sampled {
+                    Some(sampled) => write_pieces(room, sampled.pieces(), facts, clock)?,
+                    None => room,
+                }
             }
-            Layout::Text { cached, .. } if facts.record.cache.is_some() => {
-                write_pieces(room, cached.pieces(), facts, clock)
-            }
-            Layout::Text { routed, .. } if facts.route.is_some() => {
-                write_pieces(room, routed.pieces(), facts, clock)
-            }
-            Layout::Text { http, .. } => write_pieces(room, http.pieces(), facts, clock),
-        }
+        };
+        put(room, b"\n")
     }
 }
 
@@ -123,7 +136,7 @@ fn write_pieces<'r>(
             }
         };
     }
-    put(room, b"\n")
+    Some(room)
 }
 
 /// Our own forms are templates like any other.

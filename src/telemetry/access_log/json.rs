@@ -10,7 +10,7 @@ use super::stamp::OPENING;
 use super::value::{Clock, write_client};
 use super::{digits, escape};
 use crate::config::model::template::LogField;
-use crate::message::{CacheNote, Cause, HeaderField, RecordKind};
+use crate::message::{CacheNote, Cause, HeaderField, RecordKind, Tracing};
 use crate::telemetry::cells::{connect_time, first_byte_time, span};
 
 /// Writes one field after the other, each with a comma and its key before it.
@@ -56,6 +56,8 @@ pub(super) fn write<'r>(
             if note.reason().is_some() { members!(room, facts, clock: CacheReason)? } else { room }
         }
     };
+    let is_traced = facts.record.tracing != Tracing::Off;
+    let room = if is_traced { members!(room, facts, clock: TraceId)? } else { room };
     let room = if sampled { members!(room, facts, clock: SampleRate)? } else { room };
     put(room, b"}\n")
 }
@@ -232,6 +234,8 @@ mod tests {
         let room = if facts.record.cache.is_some() { members!(room, facts, clock: Cache)? } else { room };
         let reason = facts.record.cache.and_then(CacheNote::reason);
         let room = if reason.is_some() { members!(room, facts, clock: CacheReason)? } else { room };
+        let is_traced = facts.record.tracing != Tracing::Off;
+        let room = if is_traced { members!(room, facts, clock: TraceId)? } else { room };
         let room = if sampled { members!(room, facts, clock: SampleRate)? } else { room };
         put(room, b"}\n")
     }
@@ -268,12 +272,13 @@ mod tests {
             (attempts, reused) in (0..12_u8, any::<bool>()),
             tls in prop::option::weighted(0.3, any::<bool>()),
             cache in prop::sample::select(&[None, Some(CacheNote::Hit), Some(CacheNote::Miss), Some(CacheNote::Uncacheable(WhyNot::Cookie))]),
+            tracing in prop::sample::select(&[Tracing::Off, Tracing::Off, Tracing::Unsampled, Tracing::Sampled]),
             ticks in prop::array::uniform8(number()),
             (bytes_in, bytes_out) in (number(), number()),
         ) -> Record {
             let [accepted, secured, started, done, picked, connected, sent, first_byte] = ticks.map(Tick);
             let mut record = Record {
-                kind, client, id, status, cause, cache, accepted, secured, started, done, bytes_in, bytes_out,
+                kind, client, id, status, cause, cache, tracing, accepted, secured, started, done, bytes_in, bytes_out,
                 listener: ListenerId(listener),
                 target: target.map(TargetId),
                 tls: tls.map(|resumed| TlsSession { version: "1.3", resumed }),

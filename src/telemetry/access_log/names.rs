@@ -49,6 +49,24 @@ impl Names {
         said(self.target(id), id.0)
     }
 
+    /// A listener's name; empty: it has none.
+    #[must_use]
+    pub fn listener_text(&self, id: ListenerId) -> &str {
+        self.listener(id).map_or("", Name::text)
+    }
+
+    /// A target's name, in the same way.
+    #[must_use]
+    pub fn target_text(&self, id: TargetId) -> &str {
+        self.target(id).map_or("", Name::text)
+    }
+
+    /// A backend's name, in the same way.
+    #[must_use]
+    pub fn backend_text(&self, id: BackendId) -> &str {
+        self.backend(id).map_or("", Name::text)
+    }
+
     /// A listener's name, if it has one.
     pub(super) fn listener(&self, id: ListenerId) -> Option<&Name> {
         self.listeners.get(usize::from(id.0))?.as_ref()
@@ -77,7 +95,8 @@ impl RouteName {
     }
 
     /// As it is.
-    pub(super) fn text(&self) -> &str {
+    #[must_use]
+    pub fn text(&self) -> &str {
         self.0.text()
     }
 

@@ -18,7 +18,7 @@ pub(super) fn share_of(share: Share, record: &Record) -> Option<Share> {
     (place < u64::from(share.millionths())).then_some(share)
 }
 
-/// The request's number. A TCP connection has none: its time, and on a busy listener its port, tell it from others.
+/// The number of the request or connection. Of a record without one its time, and on a busy listener its port, tell it from others.
 fn number(record: &Record) -> u64 {
     if record.id == 0 {
         return record.accepted.0.rotate_left(16) ^ record.client.map_or(0, |client| client.port.into());

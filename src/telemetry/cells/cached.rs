@@ -10,6 +10,7 @@ use crate::message::{CacheNote, WhyNot};
 pub struct CacheCells {
     kinds: [Counter; CacheNote::KINDS.len()],
     reasons: [Counter; WhyNot::ALL.len()],
+    compressed: Counter,
 }
 
 impl Default for CacheCells {
@@ -17,11 +18,17 @@ impl Default for CacheCells {
         CacheCells {
             kinds: std::array::from_fn(|_| Counter::default()),
             reasons: std::array::from_fn(|_| Counter::default()),
+            compressed: Counter::default(),
         }
     }
 }
 
 impl CacheCells {
+    /// Counts a stored body that was compressed, to be kept so. Only the owning worker calls this.
+    pub fn compressed(&self) {
+        self.compressed.increment();
+    }
+
     /// Counts a request. Only the owning worker calls this.
     pub(super) fn count(&self, note: CacheNote) {
         self.kinds[note.kind()].increment();
@@ -36,6 +43,8 @@ impl CacheCells {
 pub struct CacheReading {
     kinds: [u64; CacheNote::KINDS.len()],
     reasons: BTreeMap<&'static str, u64>,
+    /// Stored bodies that were compressed to be kept so, each once in each coding.
+    pub compressed: u64,
 }
 
 impl CacheReading {
@@ -43,6 +52,7 @@ impl CacheReading {
         for (total, cell) in self.kinds.iter_mut().zip(&cells.kinds) {
             *total += cell.value();
         }
+        self.compressed += cells.compressed.value();
         for (why, cell) in WhyNot::ALL.iter().zip(&cells.reasons).filter(|(_, cell)| cell.value() > 0) {
             *self.reasons.entry(why.token()).or_default() += cell.value();
         }

@@ -42,17 +42,28 @@ impl CopyCells {
         });
     }
 
+    /// Adds what was counted for a target.
+    pub(super) fn add_to(&self, target: TargetId, reading: &mut CopyReading) {
+        if let Some(row) = self.0.met(target.0.into()) {
+            reading.add(&row.reading());
+        }
+    }
+
     /// What was counted for each target so far.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, CopyReading)> {
-        self.0.iter().map(|(number, row)| {
-            let mut reading = CopyReading { chosen: row.chosen.value(), ends: BTreeMap::new() };
-            for (cause, count) in Cause::ALL.iter().zip(&row.ends) {
-                if count.value() > 0 {
-                    reading.ends.insert(cause.token(), count.value());
-                }
+        self.0.iter().map(|(number, row)| (number, row.reading()))
+    }
+}
+
+impl CopyRow {
+    fn reading(&self) -> CopyReading {
+        let mut reading = CopyReading { chosen: self.chosen.value(), ends: BTreeMap::new() };
+        for (cause, count) in Cause::ALL.iter().zip(&self.ends) {
+            if count.value() > 0 {
+                reading.ends.insert(cause.token(), count.value());
             }
-            (number, reading)
-        })
+        }
+        reading
     }
 }
 

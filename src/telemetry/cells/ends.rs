@@ -170,6 +170,7 @@ impl Cells {
 
 #[cfg(test)]
 mod tests {
+    use super::super::NewNumbers;
     use super::*;
     use crate::message::BackendId;
 
@@ -275,7 +276,7 @@ mod tests {
             read(&cells, listener, target),
             (EndTally { ended: 1, bad: 1 }, EndTally { ended: 1, bad: 1 })
         );
-        cells.renew(&[listener], &[target], &[]);
+        cells.renew(2, &NewNumbers { listeners: &[listener], targets: &[target], ..NewNumbers::default() });
         assert_eq!(read(&cells, listener, target), Default::default());
     }
 }

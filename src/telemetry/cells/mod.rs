@@ -8,73 +8,60 @@ mod cached;
 mod copies;
 mod counter;
 mod ends;
-mod histogram;
+mod faults;
+mod handshakes;
 mod rates;
 mod readings;
 mod refused;
+mod routes;
+mod status_class;
+mod sums;
 mod table;
+mod times;
 mod totals;
+mod turn;
 
 use std::sync::atomic::AtomicI32;
 
+use self::faults::FaultCells;
+use self::routes::{CountedFor, NumberSet, RouteCells};
 use self::table::Table;
-use crate::message::{Attempt, BackendId, Blame, Cause, ListenerId, Record, TargetId};
+use self::turn::Turn;
+use crate::message::{BackendId, Blame, Cause, ListenerId, Record, RouteId, TargetId};
 use crate::tick::Tick;
 
 pub use cached::{CacheCells, CacheReading};
 pub use copies::{CopyCells, CopyReading};
 pub use counter::{Counter, Gauge};
 pub use ends::{EndCells, EndTally};
-pub use histogram::{BUCKETS, Distribution, Histogram};
+pub use faults::FaultReading;
+pub use handshakes::HandshakeCells;
 pub use rates::{RateCells, RateReading};
 pub use readings::{
     BackendReading, ConnectionReading, PoolReading, Readings, Stages, TargetReading, Traffic,
 };
 pub use refused::{RefusalCells, RefusedAt};
+pub use routes::ByClass;
+pub use status_class::StatusClass;
+pub use sums::{GoneReading, LiveNumbers, Sums};
+pub use times::coarse::{COARSE, CoarseDurations, CoarseReading};
+pub use times::durations::{DurationReading, Durations, EDGES, Placed};
+pub use times::histogram::{BUCKETS, Distribution, Histogram};
+pub use times::spans::{SpanReading, waited_for_backends, whole_time};
+pub(super) use times::spans::{connect_time, first_byte_time, span};
 pub use totals::{Tally, Totals};
 
-/// The first digit of a status (RFC 9110 §15).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum StatusClass {
-    /// No status was sent: a TCP connection, or nobody was there to answer.
-    #[default]
-    None,
-    /// 1xx; the end of an upgraded connection counts here as 101.
-    Informational,
-    /// 2xx.
-    Success,
-    /// 3xx.
-    Redirection,
-    /// 4xx.
-    ClientError,
-    /// 5xx, and everything above as RFC 9110 §15 asks.
-    ServerError,
-}
-
-impl StatusClass {
-    /// Every class, in the order of its number.
-    pub const ALL: [StatusClass; 6] = [
-        StatusClass::None,
-        StatusClass::Informational,
-        StatusClass::Success,
-        StatusClass::Redirection,
-        StatusClass::ClientError,
-        StatusClass::ServerError,
-    ];
-
-    /// The class of `status`; below 100: [`StatusClass::None`].
-    #[must_use]
-    pub const fn of(status: u16) -> StatusClass {
-        match status {
-            0..100 => StatusClass::None,
-            100..200 => StatusClass::Informational,
-            200..300 => StatusClass::Success,
-            300..400 => StatusClass::Redirection,
-            400..500 => StatusClass::ClientError,
-            500.. => StatusClass::ServerError,
-        }
-    }
+/// Numbers that mean somebody new.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NewNumbers<'n> {
+    /// Of listeners.
+    pub listeners: &'n [ListenerId],
+    /// Of routes.
+    pub routes: &'n [RouteId],
+    /// Of targets.
+    pub targets: &'n [TargetId],
+    /// Of backends.
+    pub backends: &'n [BackendId],
 }
 
 /// Records and bytes of one listener, target or backend.
@@ -115,6 +102,16 @@ impl StageCells {
 struct TargetCells {
     traffic: TrafficCells,
     stages: StageCells,
+    /// What was counted of backends whose numbers others have.
+    gone: BackendCells,
+}
+
+impl TargetCells {
+    fn clear(&self) {
+        self.traffic.clear();
+        self.stages.clear();
+        self.gone.clear();
+    }
 }
 
 #[derive(Debug, Default)]
@@ -122,6 +119,10 @@ struct BackendCells {
     traffic: TrafficCells,
     attempts: Counter,
     failures: Counter,
+    /// From the request sent to the first byte of the answer.
+    first_byte: CoarseDurations,
+    /// Its target.
+    owner: CountedFor,
 }
 
 /// What happened to upstream connections of one worker.
@@ -168,7 +169,8 @@ pub struct Cells {
     pub refusals: RefusalCells,
     /// Copies of requests.
     pub copies: CopyCells,
-    cache: CacheCells,
+    /// What caches have done.
+    pub cache: CacheCells,
     /// Rate limits.
     pub rates: RateCells,
     /// Ends that are not what their status says.
@@ -177,6 +179,13 @@ pub struct Cells {
     pub panics: Counter,
     /// Access records that this worker had to drop because the writer was behind.
     pub access_dropped: Counter,
+    /// TLS handshakes with clients.
+    pub handshakes: HandshakeCells,
+    /// By how much the worker's event loop was late at what it had planned.
+    pub lateness: Durations,
+    turn: Turn,
+    faults: FaultCells,
+    routes: RouteCells,
     retries: Counter,
     causes: [Counter; Cause::ALL.len()],
     listeners: Table<TrafficCells>,
@@ -201,6 +210,11 @@ impl Default for Cells {
             ends: EndCells::default(),
             panics: Counter::default(),
             access_dropped: Counter::default(),
+            handshakes: HandshakeCells::default(),
+            lateness: Durations::default(),
+            turn: Turn::default(),
+            faults: FaultCells::default(),
+            routes: RouteCells::default(),
             retries: Counter::default(),
             causes: std::array::from_fn(|_| Counter::default()),
             listeners: Table::default(),
@@ -221,6 +235,9 @@ impl Cells {
     pub fn record(&self, record: &Record) {
         let class = StatusClass::of(record.status);
         self.listeners.entry(u32::from(record.listener.0)).count(record, class);
+        let start = if record.started == Tick::ZERO { record.accepted } else { record.started };
+        let whole = span(start, record.done);
+        self.routes.count(record, class, whole);
         let stages = match record.target {
             Some(target) => {
                 let cells = self.targets.entry(u32::from(target.0));
@@ -229,21 +246,29 @@ impl Cells {
             }
             None => &self.unrouted,
         };
-        let start = if record.started == Tick::ZERO { record.accepted } else { record.started };
-        if let Some(whole) = span(start, record.done) {
+        if let Some(whole) = whole {
             stages.duration.record(whole);
         }
         self.causes[record.cause as usize].increment();
+        if record.cause != Cause::Done {
+            self.faults.note(record);
+        }
         if let Some(note) = record.cache {
             self.cache.count(note);
         }
-        self.retries.add(u64::from(record.attempts_made.saturating_sub(1)));
+        if record.attempts_made > 1 {
+            self.retries.add(u64::from(record.attempts_made) - 1);
+            self.faults.note_attempts(record);
+        }
 
         let attempts = record.kept_attempts();
         for (place, attempt) in attempts.iter().enumerate() {
             let cells = self.backends.entry(attempt.backend.0);
+            if cells.attempts.value() == 0 {
+                cells.owner.set(record.target.map(|target| target.0));
+            }
             cells.attempts.increment();
-            if attempt.outcome.blame() == Blame::Backend {
+            if attempt.outcome != Cause::Done && attempt.outcome.blame() == Blame::Backend {
                 cells.failures.increment();
                 if place + 1 < attempts.len() {
                     self.ends.try_again(record.target);
@@ -253,7 +278,8 @@ impl Cells {
                 stages.connect.record(connect);
             }
             if let Some(first_byte) = first_byte_time(attempt) {
-                stages.first_byte.record(first_byte);
+                let place = stages.first_byte.record_at(first_byte);
+                cells.first_byte.record(place);
             }
             if place + 1 == attempts.len() {
                 cells.traffic.count(record, class);
@@ -261,26 +287,41 @@ impl Cells {
         }
     }
 
-    /// Counts these anew: their numbers are somebody else's from now on. Only the owning worker calls this.
-    pub fn renew(&self, listeners: &[ListenerId], targets: &[TargetId], backends: &[BackendId]) {
-        self.ends.renew(listeners, targets);
-        for id in listeners {
-            self.listeners.met(u32::from(id.0)).inspect(|cells| cells.clear());
-        }
-        for id in targets {
-            self.copies.renew(*id);
-            self.targets.met(u32::from(id.0)).inspect(|cells| {
-                cells.traffic.clear();
-                cells.stages.clear();
-            });
-        }
-        for id in backends {
-            self.backends.met(id.0).inspect(|cells| {
-                cells.traffic.clear();
-                cells.attempts.clear();
-                cells.failures.clear();
-            });
-        }
+    /// Goes over to the config of this `number`: under these numbers somebody else is counted from now on. What was counted of backends
+    /// and routes is kept for their targets and listeners. Only the owning worker calls this.
+    pub fn renew(&self, number: u64, new: &NewNumbers<'_>) {
+        self.ends.renew(new.listeners, new.targets);
+        self.turn.moving(number, || {
+            let is_listener = NumberSet::of(new.listeners.iter().map(|id| id.0));
+            let is_target = NumberSet::of(new.targets.iter().map(|id| id.0));
+            self.routes.renew((new.listeners, &is_listener), &is_target, new.routes);
+            if !is_target.is_empty() {
+                // Of backends that are gone with their target as well.
+                let all = self.backends.iter();
+                all.filter(|(_, cells)| cells.owner.number().is_some_and(|number| is_target.has(number)))
+                    .for_each(|(_, cells)| cells.clear());
+            }
+            for cells in new.backends.iter().filter_map(|id| self.backends.met(id.0)) {
+                if let Some(target) = cells.owner.number() {
+                    self.targets.entry(target).gone.take(cells);
+                }
+                cells.clear();
+            }
+            for id in new.targets {
+                self.copies.renew(*id);
+                self.faults.renew(*id);
+                self.targets.met(u32::from(id.0)).inspect(|cells| cells.clear());
+            }
+            for id in new.listeners {
+                self.listeners.met(u32::from(id.0)).inspect(|cells| cells.clear());
+            }
+        });
+    }
+
+    /// How many records there were.
+    #[must_use]
+    pub fn ended(&self) -> u64 {
+        self.causes.iter().map(Counter::value).sum()
     }
 
     /// How many records ended with this cause.
@@ -288,21 +329,6 @@ impl Cells {
     pub fn ended_with(&self, cause: Cause) -> u64 {
         self.causes[cause as usize].value()
     }
-}
-
-/// Nanoseconds that opening the connection took; `None` on a pooled one and when it never stood.
-pub(super) fn connect_time(attempt: &Attempt) -> Option<u64> {
-    if attempt.reused { None } else { span(attempt.picked, attempt.connected) }
-}
-
-/// Nanoseconds from the last byte of the request head to the first byte of the answer; `None` when none came.
-pub(super) fn first_byte_time(attempt: &Attempt) -> Option<u64> {
-    span(attempt.sent, attempt.first_byte)
-}
-
-/// The nanoseconds between two points; `None` when one of them did not happen.
-pub(super) fn span(from: Tick, to: Tick) -> Option<u64> {
-    (from != Tick::ZERO && to != Tick::ZERO).then(|| to.0.saturating_sub(from.0))
 }
 
 #[cfg(test)]

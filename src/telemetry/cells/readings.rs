@@ -6,14 +6,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::histogram::Distribution;
-use super::{CacheReading, Cells, CopyReading, Counter, RateReading, StageCells, StatusClass, TrafficCells};
+use super::times::histogram::Distribution;
+use super::{
+    CacheReading, Cells, CoarseReading, CopyReading, Counter, RateReading, StageCells, StatusClass,
+    TrafficCells,
+};
 use crate::message::{BackendId, Cause, ListenerId, TargetId};
 
 /// Records and bytes of one listener, target or backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    by_class: [u64; StatusClass::ALL.len()],
+    pub(super) by_class: [u64; StatusClass::ALL.len()],
     /// Body bytes from clients.
     pub bytes_in: u64,
     /// Body bytes to clients.
@@ -33,7 +36,7 @@ impl Traffic {
         self.by_class[class as usize]
     }
 
-    fn add(&mut self, cells: &TrafficCells) {
+    pub(super) fn add(&mut self, cells: &TrafficCells) {
         for (total, cell) in self.by_class.iter_mut().zip(&cells.by_class) {
             *total += cell.value();
         }
@@ -87,6 +90,8 @@ pub struct BackendReading {
     pub attempts: u64,
     /// Attempts that ended in its fault.
     pub failures: u64,
+    /// From the request sent to the first byte of its answer.
+    pub first_byte: CoarseReading,
 }
 
 /// What was counted for upstream connections; see [`PoolCells`](super::PoolCells).
@@ -151,7 +156,19 @@ impl Readings {
         all
     }
 
-    fn add(&mut self, cells: &Cells) {
+    /// The same without what was counted of single objects: little, however many there are.
+    #[must_use]
+    pub fn overall(workers: &[Arc<Cells>]) -> Readings {
+        let mut all = Readings::default();
+        for cells in workers {
+            all.add_overall(cells);
+        }
+        let open: i64 = workers.iter().map(|cells| cells.connections.open.value()).sum();
+        all.connections.open = u64::try_from(open).unwrap_or(0);
+        all
+    }
+
+    fn add_overall(&mut self, cells: &Cells) {
         let plus = |total: &mut u64, cell: &Counter| *total += cell.value();
         plus(&mut self.pool.reused, &cells.pool.reused);
         plus(&mut self.pool.opened, &cells.pool.opened);
@@ -167,6 +184,13 @@ impl Readings {
         for (number, cell) in cells.causes.iter().enumerate() {
             plus(self.causes.entry(number).or_default(), cell);
         }
+        for (number, rates) in cells.rates.iter() {
+            self.rates.entry(number).or_default().add(rates);
+        }
+    }
+
+    fn add(&mut self, cells: &Cells) {
+        self.add_overall(cells);
         for (number, traffic) in cells.listeners.iter() {
             self.listeners.entry(number).or_default().add(traffic);
         }
@@ -175,17 +199,11 @@ impl Readings {
             total.traffic.add(&target.traffic);
             total.stages.add(&target.stages);
         }
-        for (number, rates) in cells.rates.iter() {
-            self.rates.entry(number).or_default().add(rates);
-        }
         for (number, copies) in cells.copies.iter() {
             self.targets.entry(number).or_default().copies.add(&copies);
         }
         for (number, backend) in cells.backends.iter() {
-            let total = self.backends.entry(number).or_default();
-            total.traffic.add(&backend.traffic);
-            plus(&mut total.attempts, &backend.attempts);
-            plus(&mut total.failures, &backend.failures);
+            self.backends.entry(number).or_default().add(backend);
         }
         self.unrouted.add(&cells.unrouted);
     }

@@ -1,6 +1,7 @@
 //! Records in, readings out.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::*;
@@ -149,4 +150,63 @@ fn classes_follow_the_first_digit() {
     for (number, &cause) in Cause::ALL.iter().enumerate() {
         assert_eq!(cause as usize, number);
     }
+}
+
+#[test]
+fn nothing_is_lost_or_counted_twice_while_numbers_are_given_again() {
+    const TURNS: u64 = 20_000;
+    let (cells, told) = (Arc::new(Cells::default()), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for turn in 0..TURNS {
+                let backend = BackendId(u32::try_from(turn % 3).expect("small"));
+                let mut record = Record { target: Some(TargetId(2)), status: 200, ..Record::default() };
+                record.attempt(backend, Tick(1));
+                cells.record(&record);
+                told.store(turn + 1, Ordering::Release);
+                cells.renew(turn + 2, &NewNumbers { backends: &[backend], ..NewNumbers::default() });
+            }
+        });
+        let sums = Sums::new(&[Arc::clone(&cells)], 1, &NewNumbers::default());
+        let mut after = 0;
+        while after < TURNS {
+            let before = told.load(Ordering::Acquire);
+            let gone = sums.gone(&LiveNumbers::default()).of_target(TargetId(2));
+            after = told.load(Ordering::Acquire);
+            // One may be counted that was not told yet.
+            assert!((before..=after + 1).contains(&gone.attempts), "{before} {} {after}", gone.attempts);
+            assert!(gone.traffic.requests() <= gone.attempts);
+        }
+    });
+}
+
+#[test]
+fn a_worker_that_has_not_gone_over_counts_for_the_one_before() {
+    let workers: Vec<Arc<Cells>> = (0..2).map(|_| Arc::default()).collect();
+    let record = retried();
+    workers.iter().for_each(|cells| cells.record(&record));
+    // Backend 9 is another one under config 2, and only the first worker knows.
+    let new = NewNumbers { backends: &[BackendId(9)], ..NewNumbers::default() };
+    workers[0].renew(2, &new);
+    let sums = Sums::new(&workers, 2, &new);
+    let live = LiveNumbers { backends: [BackendId(7), BackendId(9)].into(), ..LiveNumbers::default() };
+    assert_eq!((sums.backend(BackendId(7)).attempts, sums.backend(BackendId(9)).attempts), (2, 0));
+    assert_eq!(sums.gone(&live).of_target(TargetId(2)).attempts, 2);
+    workers[1].renew(2, &new);
+    let sums = Sums::new(&workers, 2, &new);
+    workers[1].record(&record);
+    assert_eq!(
+        (sums.backend(BackendId(9)).attempts, sums.gone(&live).of_target(TargetId(2)).attempts),
+        (1, 2)
+    );
+}
+
+#[test]
+fn retries_and_hedges_are_told_apart() {
+    let cells = Arc::new(Cells::default());
+    let mut record = retried();
+    record.attempt(BackendId(8), Tick(5)).outcome = Cause::Overtaken;
+    cells.record(&record);
+    let faults = Sums::new(&[cells], 1, &NewNumbers::default()).faults(Some(TargetId(2)));
+    assert_eq!((faults.retries, faults.hedges, faults.causes().count()), (1, 1, 0));
 }

@@ -183,3 +183,14 @@ async fn what_the_process_before_has_left_is_sent_and_told_to_whom_it_is_due() {
     );
     assert!(said.iter().any(|text| text.contains("not taken within 15m")), "{said:?}");
 }
+
+#[tokio::test]
+async fn a_reload_is_told_to_those_whom_it_brings() {
+    let lab = Lab::new();
+    let mut service = lab.service(|_, _, _, _| Box::pin(async { Ok(()) }), LastTold::default());
+    // Both before the service looks again: it reads what was told first.
+    lab.reloader.webhooks.send_modify(|webhooks| webhooks[0].events = vec![WebhookEvent::Reload]);
+    events::reloaded(&[]);
+    let counts = lab.run(&mut service, 1).await;
+    assert_eq!((counts[0].delivered, &counts[0].events[..]), (1, &["reload"][..]));
+}

@@ -229,7 +229,7 @@ impl Driver<'_> {
         if !own(root) && (body.is_some() || !own(made)) {
             let (case_of, target_of, meaning) = of(root);
             let made_for = MadeFor { case: &case_of, target: target_of, meaning: &meaning };
-            take(vec![("method of its request", root.case.method == "GET" || body.is_none())], root);
+            take(vec![("method of its request", root.method == "GET" || body.is_none())], root);
             take(may_be_shared(policy, &made_for), root);
             take(is_same_object(policy, &made_for, case, target), root);
         }

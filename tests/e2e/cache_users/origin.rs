@@ -17,6 +17,8 @@ use super::worlds::World;
 #[derive(Clone)]
 pub struct Made {
     pub case: Arc<Case>,
+    /// How the backend was asked.
+    pub method: String,
     pub target: &'static str,
     pub meaning: Meaning,
     /// The lines that say so, also those of what it was made of.
@@ -69,6 +71,8 @@ pub fn start(target: &'static str, book: &Arc<Book>) -> SocketAddr {
 
 /// A request as it came.
 struct Got {
+    /// What is asked for again in the background, for one who has asked by HEAD, is asked for by GET.
+    method: String,
     path: String,
     lines: Vec<(String, String)>,
 }
@@ -98,7 +102,8 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<Got> {
         (reader.read_line(&mut line).ok()? > 0).then(|| line.trim_end().to_owned())
     };
     let start = line(reader)?;
-    let mut got = Got { path: start.split(' ').nth(1)?.to_owned(), lines: Vec::new() };
+    let mut words = start.split(' ').map(str::to_owned);
+    let mut got = Got { method: words.next()?, path: words.next()?, lines: Vec::new() };
     loop {
         let line = line(reader)?;
         let Some((name, value)) = line.split_once(':') else { break };
@@ -131,7 +136,7 @@ fn answer(got: &Got, target: &'static str, book: &Book) -> (String, Vec<u8>, boo
     let spec = chance.of(world.specs(&case));
     let known = basis((got, &case, target), &spec, &ledger, &mut chance);
     let base = known.map(|base| ledger.made[base].clone());
-    let is_update = base.is_some() && case.method == "GET";
+    let is_update = base.is_some() && got.method == "GET";
     let mut meaning = spec.meaning.clone();
     let token = format!("S={serial},C={number},U={};", case.user);
     let body = match &base {
@@ -147,7 +152,7 @@ fn answer(got: &Got, target: &'static str, book: &Book) -> (String, Vec<u8>, boo
         base.etag.clone()
     } else {
         // What HEAD says of an object without a tag could be about any.
-        let weak = if case.method == "HEAD" { Some("") } else { spec.etag };
+        let weak = if got.method == "HEAD" { Some("") } else { spec.etag };
         weak.map(|weak| format!("{weak}\"s{serial}\""))
     };
     if let Some(base) = known {
@@ -161,15 +166,24 @@ fn answer(got: &Got, target: &'static str, book: &Book) -> (String, Vec<u8>, boo
     let lines = spec.lines.iter().map(|line| line.replace("{n}", &serial.to_string()));
     let lines: Vec<String> = lines.chain(etag.iter().map(|etag| format!("ETag: {etag}"))).collect();
     lines.iter().for_each(|line| head += &format!("{line}\r\n"));
-    let made =
-        Made { case: Arc::clone(&case), target, meaning, names, lines, root, etag, body: body.clone() };
+    let made = Made {
+        case: Arc::clone(&case),
+        method: got.method.clone(),
+        target,
+        meaning,
+        names,
+        lines,
+        root,
+        etag,
+        body: body.clone(),
+    };
     ledger.made.push(made);
     let mut sent = body.into_bytes();
     if part.is_some() {
         head += &format!("Content-Range: bytes 5-85/{}\r\n", sent.len());
         sent = sent[5..=85].to_vec();
     }
-    let breaks = spec.breaks && sent.len() > 10 && case.method != "HEAD";
+    let breaks = spec.breaks && sent.len() > 10 && got.method != "HEAD";
     let is_chunked = spec.is_chunked && status != 304;
     if is_chunked {
         head += "Transfer-Encoding: chunked\r\n";
@@ -180,7 +194,7 @@ fn answer(got: &Got, target: &'static str, book: &Book) -> (String, Vec<u8>, boo
         head += &format!("Content-Length: {}\r\n", sent.len());
     }
     head += "\r\n";
-    if case.method == "HEAD" || status == 304 {
+    if got.method == "HEAD" || status == 304 {
         sent.clear();
     }
     if breaks {
@@ -205,9 +219,9 @@ fn basis(
     let place = |case: &Case| (case.host, case.path, case.route, counted(case));
     let mut all = ledger.made.iter().enumerate().filter(|(_, made)| {
         let is_like = place(&made.case) == place(case) && made.target == target;
-        is_like && made.case.method == "GET" && made.etag.is_some() && !made.body.is_empty()
+        is_like && made.method == "GET" && made.etag.is_some() && !made.body.is_empty()
     });
-    let found = match case.method {
+    let found = match got.method.as_str() {
         "HEAD" => all.next_back(),
         "GET" => all.find(|(_, made)| asked.contains(made.etag.as_deref().unwrap_or_default())),
         _ => None,
@@ -225,6 +239,9 @@ fn is_as_sent(got: &Got, world: &World, case: &Case) -> Result<(), String> {
     for name in TOLD.iter().chain(&["host"]) {
         let came = got.line(name).map(|value| normal(name, &value));
         pairs.push((name, came, case.told(name).cloned()));
+    }
+    if got.method != case.method && (got.method.as_str(), case.method) != ("GET", "HEAD") {
+        return Err(format!("the backend got {} for {}", got.method, case.text()));
     }
     for (name, came, expected) in pairs {
         if came != expected {

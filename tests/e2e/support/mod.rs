@@ -138,8 +138,12 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
     Config {
         instance: Default::default(),
         admin: None,
+        metrics: evenkeel::config::model::MetricsConfig::default(),
         webhooks: Vec::new(),
+        scale: Default::default(),
         cache_store: Default::default(),
+        recorder: Some(Default::default()),
+        tracing: None,
         tests: Vec::new(),
         access_lists: Vec::new(),
         rate_limits: Vec::new(),

@@ -29,7 +29,7 @@ pub fn run<F: Future<Output = ()>>(config: &Config, work: impl FnOnce(Rc<WorkerC
     runtime.block_on(async {
         let pool = Pool::new(Arc::default());
         let ctx =
-            WorkerCtx::new(snapshot, pool, Arc::new(Cells::default()), None, Options::default().raw_relay);
+            WorkerCtx::new(snapshot, pool, Arc::new(Cells::default()), None, Options::default().raw_relay, 0);
         let ticker = Rc::clone(&ctx.ticker);
         tokio::task::spawn_local(async move { ticker.run().await });
         tokio::time::timeout(PATIENCE + Duration::from_secs(10), work(ctx)).await.unwrap();

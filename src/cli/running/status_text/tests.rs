@@ -46,6 +46,7 @@ fn backend(name: &str, state: &str, source: &str, reason: &str) -> BackendReport
         attempts: 1_204,
         failures: 3,
         rate: rate(17.64, 0.0),
+        first_byte: None,
         last_probe: Some(ProbeReport {
             at_ms: 0,
             age_ms: 800,
@@ -71,6 +72,7 @@ fn target(name: &str, state: &str, backends: Vec<BackendReport>) -> TargetReport
         active: 2,
         waiting: 0,
         max_in_flight: None,
+        scale: None,
         panics: false,
         stand_ins: 0,
         traffic: TrafficReport {

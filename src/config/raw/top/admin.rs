@@ -43,7 +43,9 @@ pub(in crate::config::raw) fn walk(
     let listener = match section.find("listener") {
         Some(entry) if is_off(&entry.node) => Field::Given(Written::new(None, reader.spot(entry))),
         Some(entry) => {
-            let read = reader.parsed_with_numbers(entry, LISTENER_FORM, listener);
+            let read = reader.parsed_with_numbers(entry, LISTENER_FORM, |text| {
+                over_tcp(text, LISTENER_FORM, "`admin.socket` is the unix socket")
+            });
             Field::read(read.map(|read| Written::new(Some(read.value), read.spot)))
         }
         None if section.is_misspelt("listener") => Field::Faulty,
@@ -99,10 +101,12 @@ fn socket(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<AdminSocket>
     Some(Written::new(AdminSocket::At(path), read.spot))
 }
 
-fn listener(text: &str) -> Result<RawListener, Wrong> {
+/// An address of `form`; about unix sockets there is only a `note`.
+pub(super) fn over_tcp(text: &str, form: &'static str, note: &'static str) -> Result<RawListener, Wrong> {
     match address::listener(text)? {
-        RawListener::Unix(_) => Err(Wrong::new(format!("is {}, a unix socket", quoted(text)), LISTENER_FORM)
-            .note("`admin.socket` is the unix socket")),
+        RawListener::Unix(_) => {
+            Err(Wrong::new(format!("is {}, a unix socket", quoted(text)), form).note(note))
+        }
         listener @ (RawListener::Port(_) | RawListener::At(..)) => Ok(listener),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::config::error::{Wrong, one_of, quoted};
+use crate::config::error::Wrong;
 use crate::config::files::fence::PathUse;
 use crate::config::model::{HttpUrl, WebhookEvent};
 use crate::config::origin::{Field, Written};
@@ -11,7 +11,6 @@ use crate::config::raw::group::{items, list, there_already};
 use crate::config::raw::reader::{Reader, choose, found};
 use crate::config::raw::shape;
 use crate::config::raw::vocabulary::http_url::{URL_FORM, http_url};
-use crate::config::raw::vocabulary::later;
 use crate::config::raw::vocabulary::spoken::MESSAGE_FORMATS;
 use crate::config::yaml::{Entry, Node, Typed};
 
@@ -103,12 +102,6 @@ fn events(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<WebhookE
 }
 
 fn event(text: &str) -> Result<WebhookEvent, Wrong> {
-    if let Some(instead) = later::event(&text.to_lowercase()) {
-        let expected = one_of(WebhookEvent::ALL.iter().map(|(name, _)| *name));
-        let wrong =
-            Wrong::new(format!("is {}, which is not supported yet: {instead}", quoted(text)), expected);
-        return Err(wrong.note("remove it"));
-    }
     choose(text, WebhookEvent::ALL)
 }
 

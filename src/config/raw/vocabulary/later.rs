@@ -11,10 +11,7 @@ const KEYS: &[(&str, &str)] = &[
     ("forward_auth", "this version has it as a rule at the top level: `auth: {sso: {forward: {target: …}}}`"),
     ("proxy_protocol", "this version does not speak the PROXY protocol"),
     ("dashboard", "this version has no dashboard"),
-    ("metrics", "this version exports no metrics"),
-    ("prometheus", "this version exports no metrics"),
-    ("statsd", "this version exports no metrics"),
-    ("tracing", "this version exports no traces"),
+    ("prometheus", "this version gives metrics to Prometheus with `metrics: {listener: 0.0.0.0:9901}`"),
     ("cluster", "in this version every process stands alone"),
     ("dns", "this version asks the system's resolver every 10 seconds"),
     ("discovery", "this version reads backends from this file only"),
@@ -36,12 +33,6 @@ const PROTOCOLS: &[(&str, &str)] = &[
     ("http2", "this version speaks HTTP/1.1 only"),
     ("http3", "this version speaks HTTP/1.1 only"),
     ("grpc", "this version speaks HTTP/1.1 only"),
-];
-
-/// Events of webhooks that come later.
-const EVENTS: &[(&str, &str)] = &[
-    ("scale_out", "this version has no thresholds for it"),
-    ("scale_in", "this version has no thresholds for it"),
 ];
 
 /// What this version does instead of the feature behind `key`, in the mapping at `path`.
@@ -73,11 +64,6 @@ pub(in crate::config::raw) fn until_then(key: &str) -> Result<&'static str, &'st
 /// What this version does instead of speaking `protocol`.
 pub(in crate::config::raw) fn protocol(protocol: &str) -> Option<&'static str> {
     find(PROTOCOLS, protocol)
-}
-
-/// What this version does instead of telling `event`.
-pub(in crate::config::raw) fn event(event: &str) -> Option<&'static str> {
-    find(EVENTS, event)
 }
 
 fn find(table: &[(&str, &'static str)], word: &str) -> Option<&'static str> {

@@ -96,6 +96,12 @@ impl CacheAsking {
         self.head.as_ref().unwrap_or(own)
     }
 
+    /// When it was ready to be sent.
+    #[must_use]
+    pub fn asked(&self) -> Tick {
+        self.asked
+    }
+
     /// Whether it asks in the place of somebody who got no answer.
     #[must_use]
     pub fn has_taken_over(&self) -> bool {
@@ -172,7 +178,11 @@ impl CacheAsking {
             return Ok(None);
         }
         loop {
-            let object = match store.enter(&self.key, fits, now()) {
+            let is_news = |object: &Arc<Object>| {
+                let is_known = self.stale.as_ref().is_some_and(|(known, _)| Arc::ptr_eq(known, object));
+                !is_known && is_fresh(cacheable, request, object)
+            };
+            let object = match store.enter(&self.key, fits, is_news, now()) {
                 Entrance::Lead(lead) => {
                     self.lead = Some(lead);
                     return Ok(None);
@@ -210,15 +220,14 @@ impl CacheAsking {
         object: &Arc<Object>,
         answer: &mut Head,
     ) -> Option<AnswerBody> {
-        let (freshness, now) = (object.freshness(), now());
-        let used = may_use(&freshness, &request.deaf(), cacheable.cache.rules.ignores_cookies, now);
-        if used != Use::Fresh {
+        if !is_fresh(cacheable, request, object) {
             return None;
         }
+        let (freshness, now) = (object.freshness(), now());
         let hit = CacheStatus::hit(&freshness, now);
         let status = CacheStatus { forwarded: Some(self.why), collapsed: true, ..hit };
         self.note.set(Some(status.note()));
-        serve(&cacheable.serving(request, status, now), &object.answer.head, &freshness, &object.body, answer)
+        serve(&cacheable.serving(request, status, now), &object.answer.head, &freshness, object, answer)
     }
 
     /// Serves what is stored in the place of an answer that there is not. `None`: it may not stand in.
@@ -236,8 +245,14 @@ impl CacheAsking {
         let hit = CacheStatus::hit(&freshness, now);
         let status = CacheStatus { forwarded: Some(self.why), backend_status, ..hit };
         self.note.set(Some(CacheNote::Stale));
-        serve(&cacheable.serving(request, status, now), &object.answer.head, &freshness, &object.body, answer)
+        serve(&cacheable.serving(request, status, now), &object.answer.head, &freshness, object, answer)
     }
+}
+
+/// Whether it may be used as it is, whatever age the client asks for: it was asked for just now.
+fn is_fresh(cacheable: &Cacheable<'_, '_>, request: &CacheRequest<'_>, object: &Object) -> bool {
+    let ignores_cookies = cacheable.cache.policy.ignore_cookies;
+    may_use(&object.freshness(), &request.deaf(), ignores_cookies, now()) == Use::Fresh
 }
 
 /// Waits until something has become of a flight.

@@ -4,13 +4,13 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::cache::store::{Entrance, Filling, FlightLead, Object, ObjectBody};
+use crate::cache::store::{Entrance, FlightLead, Object};
 use crate::cache::{
     Arrival, AskedBy, CacheKey, CacheRequest, KnownClient, conditions, freshen, is_backend_error,
-    is_condition, may_store,
+    is_condition,
 };
 use crate::config::model::Forwarded;
-use crate::message::{Cause, Framing, Head, Record};
+use crate::message::{Cause, Head, Record};
 use crate::net::now;
 use crate::proxy::http::call::Call;
 use crate::proxy::http::forward::forward;
@@ -18,13 +18,12 @@ use crate::proxy::http::forward::forwarding::{Effort, Forwarding};
 use crate::proxy::http::h1::edit::RequestEdits;
 use crate::proxy::http::h1::write::About;
 use crate::proxy::http::memory::MemoryEdge;
-use crate::proxy::http::reply::Reply;
 use crate::proxy::http::request_body::RequestBody;
 use crate::proxy::pool::Keep;
 use crate::proxy::{Here, WorkerCtx};
 
 use super::cacheable::Cacheable;
-use super::fill::{Fill, fill};
+use super::keep::{Keeping, keep, length, may_keep};
 use super::sent::selected;
 
 /// What is asked for once more, with all that is needed of the request that was answered.
@@ -66,7 +65,10 @@ pub(super) fn ask_again(cacheable: &Cacheable<'_, '_>, key: &CacheKey, object: &
         return;
     };
     let sent = cacheable.sent();
-    let Entrance::Lead(lead) = ctx.store.enter(key, |one| cacheable.fits(one, &sent), now()) else { return };
+    // Another one may have brought it meanwhile.
+    let is_news = |newer: &Arc<Object>| !Arc::ptr_eq(newer, object);
+    let entrance = ctx.store.enter(key, |one| cacheable.fits(one, &sent), is_news, now());
+    let Entrance::Lead(lead) = entrance else { return };
     let own = cacheable.way.head(cacheable.head());
     let copy = |head: &Head| {
         let mut copy = Head::new();
@@ -111,7 +113,7 @@ async fn run(background: Background) {
         known,
         key,
         stale,
-        mut lead,
+        lead,
     } = background;
     let Some(route) = here.route_at(route) else { return };
     let (Some(destination), Some(cache)) = (route.destinations.get(destination), &route.cache) else {
@@ -146,10 +148,12 @@ async fn run(background: Background) {
             certificate: &[],
             id: ctx.request_id(),
             retry: 0,
+            trace: None,
         },
         edits: lines.as_ref().map(|lines| RequestEdits { edits: &route.request_edits, lines }),
         answer: &mut answer,
         record: &mut record,
+        ready: asked,
         effort: Effort::default(),
     };
     let outcome = forward(&mut forwarding).await;
@@ -164,15 +168,14 @@ async fn run(background: Background) {
     let came = now();
     let arrival = Arrival { asked, came, date: Cacheable::date(came) };
     let asked_by = AskedBy { client: &request, sent: &sent, known };
-    let rules = &cache.rules;
+    let policy = &cache.policy;
     if answer.status == 304 {
-        let freshened = freshen(&asked_by, &stale.answer.head, &answer, rules, &arrival);
+        let freshened = freshen(&asked_by, &stale.answer.head, &answer, policy, &arrival);
         call.discard(came);
         match freshened.map(|freshened| freshened.kept) {
             Some(Ok(storable)) => {
-                let purges = lead.purges();
-                let object = Object::new(key.clone(), Arc::new(storable), stale.body.clone(), purges);
-                lead.keep(Arc::new(object));
+                let renewed = stale.renewed(storable, lead.purges());
+                lead.keep(Arc::new(renewed));
             }
             Some(Err(why)) if why.is_about_request() => lead.fail(Cause::Done, 1),
             Some(Err(_)) | None => {
@@ -187,28 +190,18 @@ async fn run(background: Background) {
         call.discard(came);
         return lead.fail(Cause::ErrorStatus, 1);
     }
-    let too_large = matches!(call.framing(), Framing::Length(length) if length > ctx.store.most());
-    let judged = if too_large || answer.status == 101 {
-        None
-    } else {
-        may_store(&asked_by, &answer, rules, &arrival).ok()
-    };
-    let Some(storable) = judged else {
-        if (200..500).contains(&answer.status) {
-            ctx.store.remove(&stale);
+    let room = || ctx.store.room(&key, length(&call), true);
+    match may_keep(&asked_by, &answer, policy, &arrival, room) {
+        // Nobody waits for it.
+        Ok((storable, room)) => {
+            drop(keep(&ctx, call, Keeping { key: &key, storable, room, lead, to_the_end: true }));
         }
-        call.discard(came);
-        return lead.fail(Cause::Done, 1);
-    };
-    let expected = match call.framing() {
-        Framing::Length(length) => Some(length),
-        Framing::None => Some(0),
-        Framing::Chunked | Framing::UntilClose => None,
-    };
-    let filling = Filling::new(ctx.store.most(), expected);
-    let purges = lead.purges();
-    let body = ObjectBody::Filling(Arc::clone(&filling));
-    let object = Arc::new(Object::new(key.clone(), Arc::new(storable), body, purges));
-    lead.open(&object);
-    fill(Fill { reply: Reply::new(call), filling, lead: Some(lead), object, to_the_end: true }).await;
+        Err(_) => {
+            if (200..500).contains(&answer.status) {
+                ctx.store.remove(&stale);
+            }
+            call.discard(came);
+            lead.fail(Cause::Done, 1);
+        }
+    }
 }

@@ -1,12 +1,12 @@
 //! A request on a route with a cache.
 
 use crate::cache::store::Object;
-use crate::cache::{CacheKey, CacheRequest, CacheStatus, KeyParts, KeyWriter, KnownClient};
+use crate::cache::{CacheKey, CacheRequest, CacheStatus, KeyParts, KeyWriter, KnownClient, is_plain};
 use crate::message::Head;
 use crate::net::wall::wall_start;
 use crate::proxy::http::incoming::IncomingRequest;
 use crate::proxy::http::routing::way::Way;
-use crate::snapshot::{Destination, RouteCache};
+use crate::snapshot::{Destination, Route, RouteCache};
 use crate::tick::Tick;
 
 use super::sent::SentHead;
@@ -25,6 +25,8 @@ pub struct Cacheable<'x, 'a> {
     pub destination: &'a Destination,
     /// It came with TLS, or a trusted proxy says so.
     pub is_https: bool,
+    /// Who sent it may speak for its client.
+    pub is_trusted: bool,
     /// The host that its client asked for, as a trusted proxy says; empty: none says so.
     pub told_host: &'a [u8],
     /// Whether evenkeel knows who asks.
@@ -70,6 +72,20 @@ impl<'x, 'a> Cacheable<'x, 'a> {
             return true;
         }
         object.answer.variant.fits(sent.head(), &mut self.request.ctx.cache_scratch.values.borrow_mut())
+    }
+
+    /// Whether all get what it gets who ask for the same host and path in a [plain](is_plain) way, while the same is stored.
+    pub(super) fn is_alike_for_all(&self) -> bool {
+        let Route { config, mirror, .. } = self.way.route;
+        is_plain(self.head(), self.has_body)
+            && !self.is_trusted
+            && self.way.is_plain()
+            && self.way.route.is_open()
+            && self.way.route.only_destination().is_some()
+            && self.request.listener.access.is_empty()
+            && self.cache.key_rules.headers.is_empty()
+            && config.compress.is_none()
+            && mirror.is_none()
     }
 
     /// How it is served now.

@@ -1,21 +1,26 @@
-//! Reading a backend's answer into the store, by itself: whoever asked for it reads it from there, as all others who join.
+//! Reading a body into the store, by itself: whoever asked for it reads it from there, as all others who join.
 
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
 use crate::cache::store::{Filling, FlightLead, Object, ObjectBody};
 use crate::message::Cause;
 use crate::net::now;
-use crate::proxy::http::reply::Reply;
+use crate::proxy::WorkerCtx;
+use crate::proxy::http::answer_body::AnswerBody;
+use crate::proxy::http::body::BodySource as _;
 
-/// Pieces that are read before others have their turn.
+/// Pieces of a backend's answer that are read before others have their turn.
 const AT_ONCE: usize = 8;
 
 /// An answer on its way into the store.
 pub(super) struct Fill {
+    /// Whose worker reads it.
+    pub ctx: Rc<WorkerCtx>,
     /// What is left of it.
-    pub reply: Reply,
+    pub source: AnswerBody,
     /// What has come of it.
     pub filling: Arc<Filling>,
     /// Who asked for it; `None` once it is too large to be kept.
@@ -26,66 +31,69 @@ pub(super) struct Fill {
     pub to_the_end: bool,
 }
 
-/// Tells those who read it when the task goes before the body has ended.
-struct Unfinished(Arc<Filling>);
+/// Fills it, and keeps it in the end.
+pub(super) async fn fill(fill: Fill) {
+    let Fill { ctx, mut source, filling, mut lead, object, to_the_end } = fill;
+    let _unfinished = Unfinished(&filling);
+    let goes_on = || {
+        if let Some(why) = filling.outgrown()
+            && let Some(lead) = lead.take()
+        {
+            lead.alone(object.key(), (!why.is_of_the_moment()).then(now));
+        }
+        to_the_end && lead.is_some() && !ctx.is_draining()
+    };
+    if !pour(&mut source, &filling, AT_ONCE, goes_on).await {
+        return;
+    }
+    if let (Some(body), Some(lead)) = (filling.body(), lead) {
+        let (key, answer) = (object.key().clone(), Arc::clone(&object.answer));
+        lead.keep(Arc::new(Object::new(key, answer, ObjectBody::Whole(body), object.purges())));
+    }
+    filling.finish();
+}
 
-impl Drop for Unfinished {
+/// Tells those who read it when the task goes before the body has ended.
+struct Unfinished<'f>(&'f Filling);
+
+impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
         // Nothing, where it has ended.
         self.0.break_off(Cause::Shutdown);
     }
 }
 
-/// Fills it, and keeps it in the end.
-pub(super) async fn fill(mut fill: Fill) {
-    let _unfinished = Unfinished(Arc::clone(&fill.filling));
+/// Reads a body into what many read, so many pieces before others have their turn. What nobody reads any more is given up, unless it
+/// `goes_on`. True: all of it has come, and its readers are still to be told that nothing more does.
+pub async fn pour(
+    source: &mut AnswerBody,
+    filling: &Filling,
+    at_once: usize,
+    mut goes_on: impl FnMut() -> bool,
+) -> bool {
     loop {
-        for _ in 0..AT_ONCE {
+        for _ in 0..at_once {
             let has_more = poll_fn(|cx| {
-                if fill.filling.poll_room(cx).is_pending() {
+                let goes_on = goes_on();
+                if filling.poll_room(cx).is_pending() {
                     return Poll::Pending;
                 }
-                let may_leave = !fill.to_the_end || fill.lead.is_none();
-                if may_leave && fill.filling.is_deserted(cx) {
+                if !goes_on && filling.is_deserted(cx) {
                     return Poll::Ready(Ok(false));
                 }
-                match fill.reply.poll_piece(cx) {
-                    Poll::Ready(Ok(Some(piece))) => {
-                        fill.filling.append(piece.data());
-                        Poll::Ready(Ok(true))
-                    }
-                    Poll::Ready(Ok(None)) => Poll::Ready(Ok(false)),
-                    Poll::Ready(Err(cause)) => Poll::Ready(Err(cause)),
-                    Poll::Pending => Poll::Pending,
-                }
+                source
+                    .poll_piece(cx)
+                    .map_ok(|piece| piece.inspect(|piece| filling.append(piece.data())).is_some())
             });
             match has_more.await {
                 Ok(true) => {}
-                Ok(false) if fill.reply.is_done() => return end(fill),
-                Ok(false) => return,
-                Err(cause) => return fill.filling.break_off(cause),
-            }
-            if fill.filling.has_outgrown()
-                && let Some(lead) = fill.lead.take()
-            {
-                lead.alone(fill.object.key(), Some(now()));
+                Ok(false) => return source.is_done(),
+                Err(cause) => {
+                    filling.break_off(cause);
+                    return false;
+                }
             }
         }
         tokio::task::yield_now().await;
     }
-}
-
-/// All of it has come.
-fn end(fill: Fill) {
-    let Fill { filling, lead, object, .. } = fill;
-    if let (Some(body), Some(lead)) = (filling.body(), lead) {
-        let whole = Object::new(
-            object.key().clone(),
-            Arc::clone(&object.answer),
-            ObjectBody::Whole(body),
-            object.purges(),
-        );
-        lead.keep(Arc::new(whole));
-    }
-    filling.finish();
 }

@@ -7,8 +7,11 @@ mod ask;
 mod background;
 mod cacheable;
 pub mod change;
-mod fill;
+pub mod fill;
+mod keep;
 pub mod reading;
+pub mod recent;
+pub mod remembered;
 pub mod scratch;
 mod sent;
 mod serve;
@@ -23,12 +26,14 @@ use super::incoming::IncomingRequest;
 
 pub use ask::{AnswerGiven, CacheAsking};
 pub use cacheable::Cacheable;
+use recent::recallable;
+use remembered::Recallable;
 use serve::serve;
 
 /// What the cache makes of a request at once.
 pub enum CacheBegun {
-    /// Its answer's head is there, and this is the body.
-    Served(AnswerBody, CacheNote),
+    /// Its answer's head is there, and this is the body; and so others get the same.
+    Served(AnswerBody, CacheNote, Option<Box<Recallable>>),
     /// The backend has to be asked.
     Asks(Box<CacheAsking>),
     /// It is refused.
@@ -56,7 +61,7 @@ pub fn begin(cacheable: &Cacheable<'_, '_>, answer: &mut Head) -> CacheBegun {
         Lookup::OtherVariant => return miss(key, WhyForwarded::VaryMiss),
         Lookup::Nothing => return miss(key, WhyForwarded::UriMiss),
     };
-    let (freshness, ignores) = (object.freshness(), cache.rules.ignores_cookies);
+    let (freshness, ignores) = (object.freshness(), cache.policy.ignore_cookies);
     let mut used = may_use(&freshness, &request, ignores, now);
     if matches!(used, Use::Revalidate { why: AskAgain::Client, .. })
         && !object.may_be_reloaded(cache.policy.reloads, now)
@@ -77,14 +82,13 @@ pub fn begin(cacheable: &Cacheable<'_, '_>, answer: &mut Head) -> CacheBegun {
         Use::Past(why) => return past(key, why),
     };
     let status = CacheStatus::hit(&freshness, now);
-    match serve(
-        &cacheable.serving(&request, status, now),
-        &object.answer.head,
-        &freshness,
-        &object.body,
-        answer,
-    ) {
-        Some(body) => CacheBegun::Served(body, note),
+    match serve(&cacheable.serving(&request, status, now), &object.answer.head, &freshness, &object, answer) {
+        Some(body) => {
+            let is_alike = note == CacheNote::Hit && cacheable.is_alike_for_all();
+            let others =
+                if is_alike { recallable(cacheable.request, &object, &freshness, ignores) } else { None };
+            CacheBegun::Served(body, note, others)
+        }
         None => past(key, WhyNot::Precondition),
     }
 }

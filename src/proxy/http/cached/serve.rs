@@ -1,6 +1,8 @@
 //! An answer out of the store.
 
-use crate::cache::store::ObjectBody;
+use std::sync::Arc;
+
+use crate::cache::store::{Object, ObjectBody};
 use crate::cache::{
     CacheRequest, CacheStatus, Freshness, HttpSeconds, Served, answer_of, not_modified, partial,
     unsatisfiable,
@@ -33,30 +35,28 @@ pub(super) fn serve(
     serving: &Serving<'_>,
     stored: &Head,
     freshness: &Freshness,
-    body: &ObjectBody,
+    object: &Arc<Object>,
     answer: &mut Head,
 ) -> Option<AnswerBody> {
     let Serving { request, status, now, date, buffers } = serving;
-    let body = match body {
+    let body = match &object.body {
         // Of what is still coming there are no parts, and whether its client has it already is seen by its head alone.
         ObjectBody::Filling(_) if request.is_conditional() => return None,
         ObjectBody::Filling(_) => {
             answer.copy_from(stored);
-            let body = StoredReading::all(body, buffers)?;
-            AnswerBody::Stored(Box::new(body))
+            AnswerBody::Stored(StoredReading::all(object, buffers)?)
         }
         ObjectBody::Whole(whole) => {
             let length = whole.length();
-            let part =
-                |first, end| AnswerBody::Stored(Box::new(StoredReading::part(whole, first, end, buffers)));
+            let part = |first, end| AnswerBody::Stored(StoredReading::part(object, first, end, buffers));
             match answer_of(request, stored, length, *date) {
                 Served::Whole => {
                     answer.copy_from(stored);
-                    if request.is_head || has_no_body(stored.status) {
-                        if !has_no_body(stored.status) {
-                            push_length(answer, length);
-                        }
+                    if has_no_body(stored.status) {
                         AnswerBody::Empty
+                    } else if request.is_head {
+                        push_length(answer, length);
+                        AnswerBody::Stored(StoredReading::nothing(object, buffers))
                     } else {
                         part(0, length)
                     }
@@ -92,7 +92,8 @@ fn has_no_body(status: u16) -> bool {
     matches!(status, 204 | 304)
 }
 
-fn push_length(answer: &mut Head, length: u64) {
+/// Adds the line that says how long the body is.
+pub(super) fn push_length(answer: &mut Head, length: u64) {
     let mut number = Vec::with_capacity(20);
     push_number(&mut number, length);
     answer.push(b"Content-Length", &number);

@@ -2,26 +2,21 @@
 
 use std::sync::Arc;
 
-use crate::cache::store::{Filling, FlightLead, Object, ObjectBody, StoredBody};
+use crate::cache::store::{BodyRoom, FlightLead, Object};
 use crate::cache::{
     Arrival, AskedBy, CacheKey, CacheRequest, CacheStatus, HeadEffect, Storable, freshen, head_effect,
-    is_backend_error, is_for_caches_only, may_store,
+    is_backend_error, is_for_caches_only,
 };
-use crate::message::{Cause, Framing, Head, WhyNot};
+use crate::message::{Cause, Head};
 use crate::net::now;
 use crate::proxy::http::answer_body::AnswerBody;
 use crate::proxy::http::call::Call;
-use crate::proxy::http::reply::Reply;
 use crate::tick::Tick;
 
 use super::ask::{AnswerGiven, CacheAsking};
 use super::cacheable::Cacheable;
-use super::fill::{Fill, fill};
-use super::reading::StoredReading;
+use super::keep::{Keeping, keep, length, may_keep};
 use super::serve::{say, serve};
-
-/// Bodies up to this size that came with their head are stored at once.
-const AT_ONCE: usize = 64 * 1024;
 
 fn arrival(asked: Tick) -> Arrival {
     let came = now();
@@ -119,7 +114,7 @@ impl CacheAsking {
         let sent = cacheable.sent();
         let asked_by = AskedBy { client: request, sent: sent.head(), known: cacheable.known };
         let arrival = arrival(self.asked);
-        let freshened = freshen(&asked_by, &object.answer.head, answer, &cacheable.cache.rules, &arrival);
+        let freshened = freshen(&asked_by, &object.answer.head, answer, &cacheable.cache.policy, &arrival);
         call.discard(arrival.came);
         let Some(freshened) = freshened else {
             store.remove(object);
@@ -127,18 +122,15 @@ impl CacheAsking {
             self.set_out_again(cacheable);
             return None;
         };
-        let mut freshness = object.freshness();
+        let (mut served, mut freshness) = (Arc::clone(object), object.freshness());
         let forwarded = Some(self.why);
         let mut status = CacheStatus { forwarded, backend_status: Some(304), ..CacheStatus::default() };
         match freshened.kept {
-            Ok(mut storable) => {
-                if storable.tags.is_empty() {
-                    storable.tags.clone_from(&object.answer.tags);
-                }
+            Ok(storable) => {
                 freshness = storable.freshness;
                 (status.stored, status.ttl) = (true, Some(freshness.seconds_left(arrival.came)));
-                let (body, purges) = (object.body.clone(), lead.purges());
-                lead.keep(Arc::new(Object::new(self.key.clone(), Arc::new(storable), body, purges)));
+                served = Arc::new(object.renewed(storable, lead.purges()));
+                lead.keep(Arc::clone(&served));
             }
             Err(why) => {
                 if !why.is_about_request() {
@@ -150,7 +142,7 @@ impl CacheAsking {
         }
         self.note.set(Some(status.note()));
         let serving = cacheable.serving(request, status, arrival.came);
-        let body = serve(&serving, &freshened.head, &freshness, &object.body, answer);
+        let body = serve(&serving, &freshened.head, &freshness, &served, answer);
         // What is stored is whole, and what only the origin may judge it has just judged.
         Some(Ok(AnswerGiven::Body(body.unwrap_or(AnswerBody::Empty))))
     }
@@ -165,16 +157,14 @@ impl CacheAsking {
     ) -> AnswerGiven {
         let store = &cacheable.request.ctx.store;
         let arrival = arrival(self.asked);
-        let judged = match call.framing() {
-            Framing::Length(length) if length > store.most() => Err(WhyNot::TooLarge),
-            _ => {
-                let sent = cacheable.sent();
-                let asked_by = AskedBy { client: request, sent: sent.head(), known: cacheable.known };
-                may_store(&asked_by, answer, &cacheable.cache.rules, &arrival)
-            }
-        };
+        let sent = cacheable.sent();
+        let asked_by = AskedBy { client: request, sent: sent.head(), known: cacheable.known };
+        // Of what was stored, or is waited for by others, this one is not the first who wants it.
+        let is_wanted = self.stale.is_some() || lead.is_followed();
+        let room = || store.room(&self.key, length(&call), is_wanted);
+        let judged = may_keep(&asked_by, answer, &cacheable.cache.policy, &arrival, room);
         let detail = match judged {
-            Ok(storable) => return self.keep(cacheable, (call, lead), storable, answer),
+            Ok(kept) => return self.keep(cacheable, (call, lead), kept, answer),
             Err(why) => why,
         };
         if let Some((object, _)) = &self.stale
@@ -185,7 +175,9 @@ impl CacheAsking {
             store.remove(object);
         }
         // What a range or a condition of one client is answered with says nothing of what others would get.
-        let is_likely = !detail.is_about_request() && (self.stale.is_some() || !request.is_conditional());
+        let is_likely = !detail.is_about_request()
+            && !detail.is_of_the_moment()
+            && (self.stale.is_some() || !request.is_conditional());
         lead.alone(&self.key, is_likely.then_some(arrival.came));
         strip(answer);
         let forwarded = Some(self.why);
@@ -197,48 +189,17 @@ impl CacheAsking {
     fn keep(
         &self,
         cacheable: &Cacheable<'_, '_>,
-        (call, mut lead): (Box<Call>, FlightLead),
-        storable: Storable,
+        (call, lead): (Box<Call>, FlightLead),
+        (storable, room): (Storable, BodyRoom),
         answer: &mut Head,
     ) -> AnswerGiven {
         let ctx = cacheable.request.ctx;
         let ttl = Some(storable.freshness.seconds_left(now()));
-        let storable = Arc::new(storable);
-        let object = |body, lead: &FlightLead| {
-            Arc::new(Object::new(self.key.clone(), Arc::clone(&storable), body, lead.purges()))
-        };
         strip(answer);
         let forwarded = Some(self.why);
         self.say(answer, &CacheStatus { forwarded, ttl, stored: true, ..CacheStatus::default() });
-        let expected = match call.framing() {
-            Framing::Length(length) => Some(length),
-            Framing::None => Some(0),
-            Framing::Chunked | Framing::UntilClose => None,
-        };
-        let mut reply = Reply::new(call);
-        if expected == Some(0) {
-            let object = object(ObjectBody::Whole(StoredBody::default()), &lead);
-            lead.keep(object);
-            return AnswerGiven::Body(AnswerBody::Reply(reply));
-        }
-        let mut here = Vec::new();
-        let is_short = expected.is_some_and(|length| length <= AT_ONCE as u64);
-        if is_short && reply.append_rest(&mut here, AT_ONCE) {
-            let body = StoredBody::whole(&here);
-            let object = object(ObjectBody::Whole(body.clone()), &lead);
-            lead.keep(object);
-            let reading = StoredReading::part(&body, 0, body.length(), &ctx.buffers);
-            return AnswerGiven::Body(AnswerBody::Stored(Box::new(reading)));
-        }
-        let filling = Filling::new(ctx.store.most(), expected);
-        let object = object(ObjectBody::Filling(Arc::clone(&filling)), &lead);
-        let Some(reading) = StoredReading::all(&object.body, &ctx.buffers) else {
-            return AnswerGiven::Body(AnswerBody::Reply(reply));
-        };
-        lead.open(&object);
         let to_the_end = cacheable.cache.policy.fill;
-        tokio::task::spawn_local(fill(Fill { reply, filling, lead: Some(lead), object, to_the_end }));
-        AnswerGiven::Body(AnswerBody::Stored(Box::new(reading)))
+        AnswerGiven::Body(keep(ctx, call, Keeping { key: &self.key, storable, room, lead, to_the_end }))
     }
 }
 
@@ -254,13 +215,12 @@ fn note_head(
     let sent = cacheable.sent();
     let found = store.find(key, |object| cacheable.fits(object, &sent));
     let crate::cache::store::Lookup::Object(object) = found else { return };
-    let ObjectBody::Whole(body) = &object.body else { return };
+    let Some(body) = object.whole() else { return };
     let asked_by = AskedBy { client: request, sent: sent.head(), known: cacheable.known };
-    let rules = &cacheable.cache.rules;
+    let rules = &cacheable.cache.policy;
     match head_effect(&asked_by, &object.answer.head, body.length(), answer, rules, &arrival(asked)) {
         HeadEffect::Updated(storable) => {
-            let updated = Object::new(key.clone(), Arc::from(storable), object.body.clone(), object.purges());
-            store.replace(&object, Arc::new(updated));
+            store.replace(&object, Arc::new(object.renewed(*storable, object.purges())));
         }
         HeadEffect::Stale => object.spoil(),
         HeadEffect::Nothing => {}

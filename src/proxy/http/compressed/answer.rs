@@ -1,27 +1,27 @@
 //! Which answers are compressed.
 
-use crate::compress::{Coder, CompressRules, Compression, negotiated, recode, vary};
-use crate::config::model::cache::CompressPolicy;
+use std::rc::Rc;
+
+use crate::cache::store::Object;
+use crate::compress::{Coder, Compression, WhyPlain, negotiated, recode, vary};
+use crate::config::model::cache::{Coding, CompressPolicy};
 use crate::message::{Framing, Head};
-use crate::net::FreeList;
+use crate::proxy::WorkerCtx;
 use crate::proxy::http::answer_body::AnswerBody;
+use crate::proxy::http::h1::digits::push_number;
 
 use super::CompressedBody;
+use super::kept::form;
 
 /// Compresses an answer, if its client accepts that and it is worth it: its head is changed then.
 #[must_use]
 pub fn compressed(
+    ctx: &Rc<WorkerCtx>,
     policy: &CompressPolicy,
     request: &Head,
     answer: &mut Head,
     body: AnswerBody,
-    buffers: &FreeList,
 ) -> AnswerBody {
-    let rules = CompressRules {
-        codings: policy.codings.iter().map(|(coding, _)| *coding).collect(),
-        at_least: policy.at_least,
-        with_cookies: policy.cookies,
-    };
     if answer.status == 304 {
         not_modified(request, answer);
         return body;
@@ -33,20 +33,49 @@ pub fn compressed(
         }
         Framing::Chunked | Framing::UntilClose => None,
     };
-    let Ok(compression) = Compression::of(request, answer, length, &rules) else { return body };
+    let compression = match Compression::of(request, answer, length, policy) {
+        Ok(compression) => compression,
+        Err(why) => {
+            if why == WhyPlain::Part {
+                // RFC 9110 §15.3.7: what the whole would say.
+                vary(answer);
+            }
+            return body;
+        }
+    };
     vary(answer);
-    let Some(coding) = negotiated(request, &rules.codings) else { return body };
-    let level = policy.codings.iter().find(|(other, _)| *other == coding).map(|(_, level)| *level);
+    let Some((coding, level)) = negotiated(request, &policy.codings) else { return body };
+    let is_told_only = body.framing() == Framing::None;
+    if let AnswerBody::Stored(stored) = &body
+        && let Some(object) = stored.object()
+    {
+        if is_told_only {
+            tell(answer, object, coding);
+            return body;
+        }
+        if let Some(form) = form(ctx, object, coding, level) {
+            recode(answer, coding);
+            return AnswerBody::Stored(form);
+        }
+    }
     // Where there is no memory for it the answer goes as it is.
-    let Ok(coder) = Coder::new(coding, level.unwrap_or(coding.usual_level())) else { return body };
+    let Ok(coder) = Coder::new(coding, level) else { return body };
     recode(answer, coding);
     answer.remove(|name| name.eq_ignore_ascii_case(b"transfer-encoding"));
-    if body.framing() == Framing::None {
+    if is_told_only {
         // The answer to HEAD: it says what the one to GET would say.
         return body;
     }
-    let body = CompressedBody::new(body, coder, compression.flushes_each, buffers);
+    let body = CompressedBody::new(body, coder, compression.flushes_each, &ctx.buffers);
     AnswerBody::Compressed(Box::new(body))
+}
+
+/// The answer to HEAD about what is stored: the length of its compressed body is known only once somebody has got that.
+fn tell(answer: &mut Head, object: &Object, coding: Coding) {
+    recode(answer, coding);
+    if let Some(form) = object.kept_form(coding) {
+        answer.push_with(b"Content-Length", |out| push_number(out, form.length()));
+    }
 }
 
 /// Makes a 304 say what the 200 would say, whose body is coded for some (RFC 9110 §15.4.5): a client that has it by its weak tag hears of

@@ -1,6 +1,7 @@
 //! Answers that are compressed on their way to the client.
 
 pub mod answer;
+mod kept;
 
 use std::task::{Context, Poll};
 

@@ -3,6 +3,7 @@
 //! A pooled connection may turn out to have been closed before the request came ([`is_stale`]). That is not the backend's
 //! failure, so the request goes to the same one on a fresh connection. Any other end is a failed attempt, pooled or not.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -11,6 +12,7 @@ use crate::net::{Stream, now};
 use crate::proxy::dial::{self, dial};
 use crate::targets::resilience::retry::{ConnectionEnd, FailedAttempt, is_stale};
 use crate::targets::{Backend, Lease, Outcome};
+use crate::tick::Tick;
 
 use super::failure::{Failure, fail, is_closed, unconnected};
 use super::forwarding::{Forwarding, until_over};
@@ -22,8 +24,14 @@ use crate::proxy::http::identity;
 /// Opens a connection.
 async fn open<E: Edge>(forwarding: &mut Forwarding<'_, E>, backend: &Backend) -> Result<Stream, Cause> {
     let (ctx, timeouts) = (forwarding.ctx, &forwarding.rules.timeouts);
-    let deadline = ctx.ticker.deadline();
-    until_over(forwarding, async |gone| dial(ctx, backend, timeouts, &deadline, gone).await).await
+    let (deadline, stood) = (ctx.ticker.deadline(), Cell::new(Tick::ZERO));
+    let opened =
+        until_over(forwarding, async |gone| dial(ctx, backend, timeouts, &deadline, &stood, gone).await)
+            .await;
+    if let Some(attempt) = forwarding.record.last_attempt() {
+        attempt.stood = stood.get();
+    }
+    opened
 }
 
 /// Makes an attempt: the head of the answer is in `forwarding.answer`, the rest is to be had from the call.

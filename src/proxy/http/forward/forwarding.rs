@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::config::model::HostHeader;
-use crate::message::{BackendId, Cause, Framing, Head, HeaderField, Record};
+use crate::message::{BackendId, Cause, Framing, Head, HeaderField, Record, TraceContext};
 use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::http::call::{Call, Patience};
@@ -18,6 +18,7 @@ use crate::proxy::http::request_body::RequestBody;
 use crate::proxy::pool::{Keep, Need};
 use crate::snapshot::RequestRules;
 use crate::targets::{Ask, Backend, Lease, Pick, Target, Tried};
+use crate::telemetry::traces::attempt_span;
 use crate::tick::Tick;
 
 use super::alarm::Alarm;
@@ -52,6 +53,8 @@ pub struct Forwarding<'a, E> {
     pub answer: &'a mut Head,
     /// What happens on the way.
     pub record: &'a mut Record,
+    /// Since then nothing was waited for.
+    pub ready: Tick,
     /// What attempts have in common.
     pub effort: Effort,
 }
@@ -59,6 +62,8 @@ pub struct Forwarding<'a, E> {
 /// What the attempts of one request have in common.
 #[derive(Default)]
 pub struct Effort {
+    /// Its attempts are no spans of their own.
+    has_one_span: bool,
     /// It goes out once at most: on no connection that may turn out to be closed.
     pub is_once: bool,
     /// Where it has been without success. Most never fail, so they don't carry it about.
@@ -67,6 +72,14 @@ pub struct Effort {
     pub alarm: Option<Box<Alarm>>,
     /// Its body, if that has to be kept to be sent again.
     pub replay: Option<Rc<Replay>>,
+}
+
+impl Effort {
+    /// That of a question of our own, which is one span in the trace of the request that it is about.
+    #[must_use]
+    pub fn of_question() -> Effort {
+        Effort { has_one_span: true, ..Effort::default() }
+    }
 }
 
 /// Where a request has been without success.
@@ -207,7 +220,14 @@ impl<E: Edge> Forwarding<'_, E> {
             HostHeader::Pass => Host::Pass { missing: &backend.name },
             host => written_host(host, backend),
         };
-        write::request(&mut out, self.head, body.framing(), self.upgrade, &self.about, host);
+        let mut about = &self.about;
+        let of_attempt;
+        if let Some(trace) = about.trace.filter(|_| !self.effort.has_one_span) {
+            let span = attempt_span(trace.span, lease.picked());
+            of_attempt = About { trace: Some(TraceContext { span, ..trace }), ..*about };
+            about = &of_attempt;
+        }
+        write::request(&mut out, self.head, body.framing(), self.upgrade, about, host);
         if let Some(edits) = &self.edits {
             edits.apply(&mut out, self.head);
         }

@@ -3,8 +3,10 @@
 //! The attempt loop owns head and body of the request; both attempts borrow them. The competitor makes its connection and its
 //! call beside the first attempt, in the same task.
 
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -47,6 +49,7 @@ struct Rival {
     generation: u32,
     reused: bool,
     picked: Tick,
+    stood: Rc<Cell<Tick>>,
     connected: Tick,
     answer: Head,
 }
@@ -196,18 +199,21 @@ impl Rival {
         let pooled = forwarding.reuse(&lease);
         let reused = pooled.is_some();
         let (id, picked) = (backend.id, lease.picked());
-        let (ctx, timeouts) = (std::rc::Rc::clone(forwarding.ctx), forwarding.rules.timeouts);
+        let (ctx, timeouts) = (Rc::clone(forwarding.ctx), forwarding.rules.timeouts);
+        let stood = Rc::new(Cell::new(Tick::ZERO));
+        let beside = Rc::clone(&stood);
         let dialing = Box::pin(async move {
             match pooled {
                 Some(stream) => Ok(stream),
                 None => {
                     let deadline = ctx.ticker.deadline();
-                    dial(&ctx, &backend, &timeouts, &deadline, |_| Poll::Pending).await
+                    dial(&ctx, &backend, &timeouts, &deadline, &beside, |_| Poll::Pending).await
                 }
             }
         });
         let stage = Stage::Dialing(lease, dialing);
-        Some(Rival { backend: id, stage, generation, reused, picked, connected: picked, answer: Head::new() })
+        let (connected, answer) = (picked, Head::new());
+        Some(Rival { backend: id, stage, generation, reused, picked, stood, connected, answer })
     }
 
     fn poll<E: Edge>(
@@ -250,6 +256,7 @@ impl Rival {
     fn enter<E: Edge>(&self, forwarding: &mut Forwarding<'_, E>) {
         let attempt = forwarding.record.attempt(self.backend, self.picked);
         (attempt.reused, attempt.connected) = (self.reused, self.connected);
+        attempt.stood = self.stood.get();
     }
 
     /// Puts it into the Record as one that has ended for this cause. The first attempt stays the last one.

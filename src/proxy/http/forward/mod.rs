@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use crate::message::Cause;
+use crate::message::{Cause, PickNote};
 use crate::net::now;
 use crate::proxy::lend::lend;
 use crate::targets::resilience::retry::{self, Case, FailedAttempt, Next};
@@ -17,7 +17,6 @@ use crate::targets::{Lease, Pick};
 
 pub mod alarm;
 pub mod attempt;
-pub mod errand;
 pub mod failure;
 pub mod forwarding;
 pub mod hedge;
@@ -36,15 +35,15 @@ use super::edge::Edge;
 /// Why there is none.
 pub async fn forward<E: Edge>(forwarding: &mut Forwarding<'_, E>) -> Result<Box<Call>, Cause> {
     forwarding.begin();
-    // Nothing has been waited for since the target was chosen.
-    let mut lease = match forwarding.target.pick(&forwarding.ask(&NOWHERE, forwarding.record.routed)) {
+    let mut lease = match forwarding.target.pick(&forwarding.ask(&NOWHERE, forwarding.ready)) {
         Pick::Lease(lease) => lease,
         // Boxed: few requests wait, and the others must not pay for its size.
         Pick::Unknown | Pick::Full => Box::pin(wait(forwarding)).await?,
         Pick::None(cause) => return Err(cause),
     };
     loop {
-        forwarding.record.attempt(lease.backend().id, lease.picked());
+        let pick = PickNote::new(lease.backend().in_flight(), lease.is_trial());
+        forwarding.record.attempt(lease.backend().id, lease.picked()).pick = pick;
         if let Some(alarm) = &forwarding.effort.alarm {
             alarm.begin_attempt(lease.picked());
         }
@@ -70,7 +69,9 @@ pub async fn forward<E: Edge>(forwarding: &mut Forwarding<'_, E>) -> Result<Box<
 async fn wait<E: Edge>(forwarding: &mut Forwarding<'_, E>) -> Result<Lease, Cause> {
     let target = forwarding.target;
     let deadline = forwarding.ctx.ticker.deadline();
-    let ask = forwarding.ask(&NOWHERE, now());
+    let now = now();
+    forwarding.record.waited = now;
+    let ask = forwarding.ask(&NOWHERE, now);
     until_over(forwarding, async |gone| lend(target, &ask, &deadline, gone).await).await
 }
 
@@ -111,11 +112,11 @@ async fn again<E: Edge>(
     match (found, answer) {
         (Ok(Some(lease)), answer) => {
             if let Some(call) = answer {
-                let now = crate::net::now();
+                // Its answer was kept until there was somebody who may give another one.
                 if let Some(attempt) = forwarding.record.last_attempt() {
-                    (attempt.outcome, attempt.end) = (cause, now);
+                    (attempt.outcome, attempt.end) = (cause, lease.picked());
                 }
-                call.discard(now);
+                call.discard(crate::net::now());
             }
             forwarding.about.retry = made.max(given);
             Ok(lease)

@@ -3,11 +3,12 @@
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use crate::message::Head;
+use crate::message::{Head, TraceContext};
 use crate::proxy::WorkerCtx;
 use crate::proxy::http::h1::write::About;
 use crate::proxy::http::hash_key::Sender;
 use crate::snapshot::Listener;
+use crate::telemetry::traces::question_span;
 
 /// A request whose client is asked who it is.
 pub struct Asking<'a> {
@@ -32,5 +33,11 @@ impl Asking<'_> {
     #[must_use]
     pub fn counted(&self) -> Option<IpAddr> {
         self.client.or(self.sender.peer)
+    }
+
+    /// The trace, and the span of the question to another service.
+    #[must_use]
+    pub fn trace(&self) -> Option<TraceContext> {
+        self.about.trace.map(|trace| TraceContext { span: question_span(trace.span), ..trace })
     }
 }

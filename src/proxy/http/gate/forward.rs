@@ -44,7 +44,7 @@ const ANSWER_MAX: usize = 256 * 1024;
 pub(super) async fn ask<E: Edge>(
     asking: &Asking<'_>,
     config: &ForwardAuth,
-    Destination { target, rules }: &Destination,
+    Destination { target, rules, .. }: &Destination,
     edge: &mut E,
 ) -> Result<Authenticated, AuthRefusal> {
     let ctx = asking.ctx;
@@ -68,11 +68,12 @@ pub(super) async fn ask<E: Edge>(
         pin: None,
         keep: Keep::Shared,
         upgrade: None,
-        about: About { kind: Forwarded::XForwarded, retry: 0, ..asking.about },
+        about: About { kind: Forwarded::XForwarded, retry: 0, trace: asking.trace(), ..asking.about },
         edits: None,
         answer: &mut answer,
         record: &mut record,
-        effort: Effort::default(),
+        ready: began,
+        effort: Effort::of_question(),
     };
     let call = forward(&mut forwarding).await.map_err(failed)?;
     if (200..300).contains(&answer.status) {

@@ -7,13 +7,15 @@
 use std::net::IpAddr;
 
 use crate::config::model::Forwarded;
-use crate::message::{Fields, Framing, Head, HeadLine, HeaderField, Span, Version, status, tokens};
+use crate::message::{
+    Fields, Framing, Head, HeadLine, HeaderField, Span, TraceContext, Version, status, tokens,
+};
 
 use super::digits::{push_number, push_peer};
 use crate::telemetry::access_log::id_digits;
 
 /// Most bytes that a head grows by, but for a certificate and a long name of a host.
-const ADDED: usize = 320;
+const ADDED: usize = 400;
 
 /// Fields that frame or route a message, or that a proxy adds: no Connection line takes them away. Nor does one take
 /// away what is said about the client.
@@ -26,6 +28,9 @@ const PROTECTED: Fields = Fields::of(&[
     HeaderField::Date,
     HeaderField::Ours,
 ]);
+
+/// Fields that say which trace a request belongs to.
+const TRACE: Fields = Fields::of(&[HeaderField::TraceParent, HeaderField::TraceState]);
 
 /// What a backend is told about the client.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +51,8 @@ pub struct About<'a> {
     pub id: u128,
     /// Which retry it is; 0: the first attempt, of which nothing is said.
     pub retry: u8,
+    /// The trace that it belongs to, and the span that the backend's own are below; `None`: what the client says about that goes on.
+    pub trace: Option<TraceContext>,
 }
 
 /// What a backend gets as Host.
@@ -92,6 +99,7 @@ pub fn request(
         || head.has_hop_by_hop()
         || head.has_about_client()
         || is_retry
+        || about.trace.is_some() && head.fields().meets(TRACE)
     {
         copy_changed(out, head, about, if rewrite_host { Some(host) } else { None });
     } else {
@@ -100,6 +108,9 @@ pub fn request(
     add_framing(out, head, framing);
     if is_retry {
         add_retry(out, about.retry);
+    }
+    if let Some(trace) = &about.trace {
+        add_trace(out, trace);
     }
     if let Some(protocol) = upgrade {
         line(out, b"Connection: ", b"Upgrade");
@@ -141,6 +152,11 @@ fn copy_changed(out: &mut Vec<u8>, head: &Head, about: &About<'_>, host: Option<
     }
     if about.retry > 0 {
         left_out = left_out.and(Fields::of(&[HeaderField::RetryAttempt]));
+    }
+    if let Some(trace) = &about.trace {
+        // Of a parent that says nothing its vendors' words mean nothing either (§3.3.1.1).
+        left_out =
+            left_out.and(if trace.parent == 0 { TRACE } else { Fields::of(&[HeaderField::TraceParent]) });
     }
     let mut run = Span::default();
     if matches!(head.target().first(), Some(b'/' | b'*')) && head.version == Version::Http11 {
@@ -342,6 +358,16 @@ fn add_retry(out: &mut Vec<u8>, retry: u8) {
     out.extend_from_slice(b"Retry-Attempt: ");
     push_number(out, u64::from(retry));
     out.extend_from_slice(b"\r\n");
+}
+
+/// W3C Trace Context §3.2.
+fn add_trace(out: &mut Vec<u8>, trace: &TraceContext) {
+    let mut text = *b"traceparent: 00-0123456789abcdef0123456789abcdef-0123456789abcdef-00\r\n";
+    text[16..48].copy_from_slice(&id_digits(trace.trace));
+    text[49..65].copy_from_slice(&id_digits(trace.span.into())[16..]);
+    // Of the flags three bits or fewer are known.
+    text[67] = b'0' + (trace.flags & 7);
+    out.extend_from_slice(&text);
 }
 
 /// What ends nearly every request: nothing that the client said about itself stands, and there is no certificate.

@@ -198,6 +198,7 @@ mod tests {
         certificate: &[],
         id: 0,
         retry: 0,
+        trace: None,
     };
 
     fn made(head: &Head, framing: Framing, load: Load) -> Option<(Box<MirrorCopy>, Arc<Target>)> {

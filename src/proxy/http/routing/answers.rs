@@ -89,7 +89,7 @@ pub async fn answer_here<'a, E: Edge>(
     routed: Routed<'a>,
 ) -> After {
     if let Some(route) = routed.route() {
-        recording.on(&route.name);
+        recording.on(route);
     }
     match routed {
         // Whoever calls has taken this way already.

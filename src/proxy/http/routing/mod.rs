@@ -17,6 +17,7 @@ pub mod found;
 pub mod onset;
 pub mod protected;
 pub mod recent;
+pub mod recently_found;
 pub mod way;
 
 use found::{Lead, RouteFound, Unrouted, denied, find, lead, sent};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::config::model::RouteConfig;
-use crate::message::Cause;
+use crate::message::{Cause, Record};
 use crate::proxy::http::after::After;
 use crate::proxy::http::edge::Edge;
 use crate::proxy::http::gate::blocked::keep_out;
@@ -92,10 +92,9 @@ fn set_out<'a, E: Edge>(
     sender: &Sender,
     (way, destination): (&Way<'a>, &Destination),
 ) {
-    recording.on(&way.route.name);
+    recording.on(way.route);
     if let Some(target) = &way.route.mirror {
-        let id = recording.record.id;
-        mirror_to(request, edge, body, (way, destination), target, (sender, id));
+        mirror_to(request, edge, body, (way, destination), target, (sender, recording.record));
     }
 }
 
@@ -138,7 +137,7 @@ async fn ask<'a, E: Edge>(
 ) -> Routed<'a> {
     let &IncomingRequest { ctx, listener, head, .. } = request;
     let secured = edge.secured();
-    let about = about(listener, head, sender, secured.as_deref(), recording.record.id);
+    let about = about(request, sender, secured.as_deref(), recording.record);
     let (client, uri) = (way.client(), way.uri());
     let asking = Asking { ctx, listener, head, uri: &uri, sender: *sender, client, about };
     protected(&asking, edge, recording, way).await
@@ -152,7 +151,7 @@ fn mirror_to<E: Edge>(
     body: &RequestBody,
     (way, destination): (&Way<'_>, &Destination),
     target: &Arc<Target>,
-    (sender, id): (&Sender, u128),
+    (sender, record): (&Sender, &Record),
 ) {
     let &IncomingRequest { ctx, listener, head, .. } = request;
     let RouteConfig { mirror, own, name, .. } = &*way.route.config;
@@ -178,7 +177,7 @@ fn mirror_to<E: Edge>(
         head: way.head(head),
         edits: way.request_edits(),
         body,
-        about: about(listener, head, sender, secured.as_deref(), id),
+        about: about(request, sender, secured.as_deref(), record),
         key,
     });
 }

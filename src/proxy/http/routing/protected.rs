@@ -8,6 +8,7 @@ use crate::proxy::http::gate::auth::auth;
 use crate::proxy::http::gate::authenticated::AuthRefusal;
 use crate::proxy::http::gate::rate::{self, Asker};
 use crate::proxy::recording::Recording;
+use crate::tick::Tick;
 
 use super::way::Way;
 use super::{Routed, onward};
@@ -20,11 +21,16 @@ pub async fn protected<'a, E: Edge>(
     mut way: Way<'a>,
 ) -> Routed<'a> {
     // Also if it is cut meanwhile.
-    recording.on(&way.route.name);
+    recording.on(way.route);
     let Some(rule) = &way.route.auth else { return Routed::Refuse(Cause::Internal, Some(way)) };
+    let begun = if rule.asked.is_some() { now() } else { Tick::ZERO };
+    recording.record.asked = begun;
     let asked = auth(asking, rule, edge).await;
     // How long it took is no part of how long a backend may take.
     recording.record.routed = now();
+    if begun != Tick::ZERO {
+        recording.record.told = recording.record.routed;
+    }
     match asked {
         Ok(authenticated) => {
             if let Some(user) = &authenticated.user {

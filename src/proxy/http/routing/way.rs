@@ -88,6 +88,12 @@ impl<'a> Way<'a> {
         Way { route, particulars: Some(Box::new(particulars)) }
     }
 
+    /// Whether nothing is known of the request, because nothing that is done with it depends on that.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.particulars.is_none()
+    }
+
     /// Makes ready what goes to a backend of the target of this name. False: there is no path that could be sent there.
     #[must_use]
     pub fn lead_to(&mut self, target: &'a str) -> bool {

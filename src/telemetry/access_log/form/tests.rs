@@ -126,7 +126,7 @@ fn an_answered_request_in_both_forms() {
 fn json_has_every_field_in_the_order_of_the_documentation() {
     let form = Form::new(&LogFormat::Json, Share::from_millionths(1).expect("in range"));
     let cache = Some(CacheNote::Uncacheable(WhyNot::Private));
-    let record = Record { status: 503, cache, ..answered() };
+    let record = Record { status: 503, cache, tracing: Tracing::Unsampled, ..answered() };
     let (route, names) = (RouteName::new("shop.example/a b"), names());
     let share = form.share_of(&record).expect("it is logged");
     let facts = Facts::new(&record, None, &names, share).on(Some(&route)).by(Some("anna b"));
@@ -148,6 +148,22 @@ fn a_request_of_a_route_with_a_cache_says_what_that_has_done() {
         ending(CacheNote::Uncacheable(WhyNot::Private)),
         " route=- cache=uncacheable cache_reason=private\n"
     );
+}
+
+#[test]
+fn a_request_that_may_be_traced_says_in_which_trace_it_is() {
+    let record = Record { tracing: Tracing::Unsampled, ..answered() };
+    let own = "000000000000000000000000feed0001";
+    let told =
+        |head: &Head| [LogFormat::Text, LogFormat::Json].map(|format| told(&format, &record, Some(head)));
+    let mut head = usual();
+    let [text, json] = told(&head);
+    assert!(text.ends_with(&format!(" referer=\"-\" trace_id={own}\n")), "{text}");
+    assert!(json.ends_with(&format!(",\"referer\":null,\"trace_id\":\"{own}\"}}\n")), "{json}");
+    head.push(b"traceparent", b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00");
+    let [text, json] = told(&head);
+    assert!(text.ends_with(" trace_id=0af7651916cd43dd8448eb211c80319c\n"), "{text}");
+    assert!(json.ends_with(",\"trace_id\":\"0af7651916cd43dd8448eb211c80319c\"}\n"), "{json}");
 }
 
 #[test]
@@ -311,7 +327,11 @@ fn a_template_takes_every_field_there_is() {
             _ if *field == LogField::SampleRate => "1".to_owned(),
             _ if matches!(
                 field,
-                LogField::Route | LogField::User | LogField::Cache | LogField::CacheReason
+                LogField::Route
+                    | LogField::User
+                    | LogField::Cache
+                    | LogField::CacheReason
+                    | LogField::TraceId
             ) =>
             {
                 "-".to_owned()

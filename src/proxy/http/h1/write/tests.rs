@@ -11,6 +11,7 @@ const ABOUT: About<'_> = About {
     certificate: b"",
     id: 0xab,
     retry: 0,
+    trace: None,
 };
 
 fn written(text: &str, about: &About<'_>, upgrade: Option<&[u8]>) -> String {
@@ -191,4 +192,20 @@ fn x_real_ip_is_ours_unless_a_trusted_peer_has_told_it() {
     let bare =
         written("GET / HTTP/1.1\r\nHost: x\r\n\r\n", &About { real_ip, kind: Forwarded::Off, ..ABOUT }, None);
     assert!(bare.contains("X-Real-IP: 192.0.2.9\r\n") && !bare.contains("X-Forwarded"), "{bare}");
+}
+
+#[test]
+fn a_backend_is_told_the_trace_and_nothing_else_about_it() {
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let lines = format!("Host: x\r\nTraceparent: {parent}\r\nA: b\r\nTracestate: v=1\r\n");
+    let with = |trace| written(&format!("GET / HTTP/1.1\r\n{lines}\r\n"), &About { trace, ..ABOUT }, None);
+    assert_eq!(with(None), format!("GET / HTTP/1.1\r\n{lines}{TAIL}"), "where nothing is traced");
+    let trace = TraceContext { trace: 0xab, parent: 3, span: 0xcd, flags: 3 };
+    let own = "traceparent: 00-000000000000000000000000000000ab-00000000000000cd-03\r\n";
+    let said = "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n";
+    assert_eq!(with(Some(trace)), format!("{said}Tracestate: v=1\r\n{own}{TAIL}"));
+    // What vendors say of a trace that nobody has begun means nothing.
+    assert_eq!(with(Some(TraceContext { parent: 0, ..trace })), format!("{said}{own}{TAIL}"));
+    let plain = written("GET / HTTP/1.1\r\nHost: x\r\n\r\n", &About { trace: Some(trace), ..ABOUT }, None);
+    assert_eq!(plain, format!("GET / HTTP/1.1\r\nHost: x\r\n{own}{TAIL}"));
 }

@@ -1,0 +1,18 @@
+//! All families, in the order in which they are written.
+
+use super::family::Family;
+use super::{cached, clients, control, gates, process, times, upstream};
+
+/// Every family there is.
+pub fn all() -> impl Iterator<Item = &'static Family> {
+    let groups = [
+        clients::FAMILIES,
+        times::FAMILIES,
+        upstream::FAMILIES,
+        cached::FAMILIES,
+        gates::FAMILIES,
+        control::FAMILIES,
+        process::FAMILIES,
+    ];
+    groups.into_iter().flatten()
+}

@@ -1,0 +1,106 @@
+//! What is left of a request when it is over, beside its line in the access log and its counts: what the flight recorder keeps, and its
+//! trace. Both are few requests' business.
+
+use super::WorkerCtx;
+use crate::message::{Head, HeaderField, Record, RecordKind, TraceContext, TraceParent, Tracing};
+use crate::telemetry::access_log::RouteName;
+use crate::telemetry::recorder::{KeptFor, KeptSubject, write_down};
+use crate::telemetry::traces::Tracer;
+
+impl WorkerCtx {
+    /// Whether a request is traced. `is_trusted`: whoever sent it may decide about that.
+    #[inline(always)]
+    #[must_use]
+    pub fn tracing(&self, record: &Record, head: &Head, is_trusted: bool) -> Tracing {
+        if self.is_watched.get() { self.choose(record, head, is_trusted) } else { Tracing::Off }
+    }
+
+    #[cold]
+    fn choose(&self, record: &Record, head: &Head, is_trusted: bool) -> Tracing {
+        let tracer = self.tracer.borrow();
+        let Some(tracer) = tracer.as_ref() else { return Tracing::Off };
+        let is_sampled = if is_trusted && head.has(HeaderField::TraceParent) {
+            decided(tracer, record, head)
+        } else {
+            tracer.samples(record)
+        };
+        if is_sampled { Tracing::Sampled } else { Tracing::Unsampled }
+    }
+
+    /// The place of a request in its trace; `None`: nothing is traced.
+    #[inline(always)]
+    #[must_use]
+    pub fn trace(&self, record: &Record, head: &Head) -> Option<TraceContext> {
+        if record.tracing == Tracing::Off { None } else { self.placed(record, head) }
+    }
+
+    #[cold]
+    fn placed(&self, record: &Record, head: &Head) -> Option<TraceContext> {
+        self.tracer.borrow().as_ref().map(|tracer| place(tracer, record, head))
+    }
+
+    /// Keeps a request that is over, unless nothing is to be kept of it.
+    #[inline]
+    pub fn keep(&self, record: &Record, head: Option<&Head>, route: Option<&RouteName>) {
+        let why = match self.recorder.borrow_mut().as_mut() {
+            Some(pen) => pen.wants(record),
+            None => KeptFor::of(record, u64::MAX),
+        };
+        if why.is_some() || self.is_watched.get() {
+            self.keep_it(record, why, (head, route));
+        }
+    }
+
+    #[cold]
+    fn keep_it(
+        &self,
+        record: &Record,
+        why: Option<KeptFor>,
+        (head, route): (Option<&Head>, Option<&RouteName>),
+    ) {
+        if let Some(pen) = self.timings.borrow().as_ref()
+            && pen.draws(self.chance.bits())
+        {
+            self.with_names(|names| pen.hand_in(record, names));
+        }
+        let is_sampled = record.tracing == Tracing::Sampled;
+        if why.is_none() && !is_sampled {
+            return;
+        }
+        let (mut recorder, tracer) = (self.recorder.borrow_mut(), self.tracer.borrow());
+        let snapshot = self.snapshot.borrow();
+        let head = head.filter(|_| record.kind != RecordKind::Tcp);
+        let subject = KeptSubject {
+            head,
+            route,
+            names: &snapshot.names,
+            config: snapshot.number,
+            // Of a request that was malformed nothing is known.
+            trace: match (tracer.as_ref(), head) {
+                (Some(tracer), Some(head)) if record.tracing != Tracing::Off => {
+                    Some(place(tracer, record, head))
+                }
+                _ => None,
+            },
+        };
+        if let (Some(why), Some(pen)) = (why, recorder.as_mut()) {
+            pen.keep(record, why, &subject);
+        }
+        let is_traced = is_sampled || why.is_some_and(KeptFor::is_worth_a_trace);
+        if let (true, Some(tracer), Some(_)) = (is_traced, tracer.as_ref(), subject.trace) {
+            tracer.outlet().hand_in(|| write_down(record, why.unwrap_or(KeptFor::Sampled), &subject));
+        }
+    }
+}
+
+/// What a trusted proxy has decided, if it has.
+#[cold]
+fn decided(tracer: &Tracer, record: &Record, head: &Head) -> bool {
+    TraceParent::of(head).map_or_else(|| tracer.samples(record), TraceParent::is_sampled)
+}
+
+#[inline]
+fn place(tracer: &Tracer, record: &Record, head: &Head) -> TraceContext {
+    let parent = if head.has(HeaderField::TraceParent) { TraceParent::of(head) } else { None };
+    tracer.context(record, parent)
+}

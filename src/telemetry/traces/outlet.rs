@@ -1,0 +1,121 @@
+//! From workers to whoever sends traces: a bounded queue of requests that are over, and how many may go through it.
+//!
+//! Invariants: `left` only goes down but for `refill`, which one thread calls, so between two calls no more requests get through than the
+//! earlier one allowed. Whatever is handed in is counted once: as taken or as dropped, over the limit or for want of room. Nobody waits.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+/// Requests that wait to be made spans of.
+const ROOM: usize = 1024;
+
+/// A request that is over, as the flight recorder writes it down.
+pub type EndedRequest = Box<[u8]>;
+
+/// What has become of what was handed in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TraceCounts {
+    /// Handed on.
+    pub taken: u64,
+    /// Dropped, since there were enough in that second.
+    pub over_limit: u64,
+    /// Dropped, since too many waited.
+    pub no_room: u64,
+    /// Spans that a collector has taken.
+    pub sent: u64,
+    /// Traces whose spans no collector has taken in time.
+    pub unsent: u64,
+}
+
+/// The queue. There is one for all workers and all configs.
+#[derive(Debug)]
+pub struct TraceOutlet {
+    /// Nobody else knows it: see `Tracer::span`.
+    pub(super) secret: u64,
+    entries: Sender<EndedRequest>,
+    left: AtomicU32,
+    taken: AtomicU64,
+    over_limit: AtomicU64,
+    no_room: AtomicU64,
+    sent: AtomicU64,
+    unsent: AtomicU64,
+}
+
+impl TraceOutlet {
+    /// An empty one that lets nothing through yet, and where it comes out. `secret`: a number that nobody can guess.
+    #[must_use]
+    pub fn new(secret: u64) -> (TraceOutlet, Receiver<EndedRequest>) {
+        let (entries, source) = channel(ROOM);
+        let [taken, over_limit, no_room, sent, unsent] = [const { AtomicU64::new(0) }; 5];
+        let left = AtomicU32::new(0);
+        (TraceOutlet { secret, entries, left, taken, over_limit, no_room, sent, unsent }, source)
+    }
+
+    /// Hands in a request that is over, which `write` writes down, unless enough were handed in within this second.
+    #[cold]
+    pub fn hand_in(&self, write: impl FnOnce() -> EndedRequest) {
+        let less = |left: u32| left.checked_sub(1);
+        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err() {
+            self.over_limit.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let counter = if self.entries.try_send(write()).is_ok() { &self.taken } else { &self.no_room };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Lets so many through until this is called again.
+    pub fn refill(&self, count: u32) {
+        self.left.store(count, Ordering::Relaxed);
+    }
+
+    /// Notes that a collector has taken so many spans.
+    pub fn note_sent(&self, spans: u64) {
+        self.sent.fetch_add(spans, Ordering::Relaxed);
+    }
+
+    /// Notes that so many traces were given up.
+    pub fn note_unsent(&self, traces: u64) {
+        self.unsent.fetch_add(traces, Ordering::Relaxed);
+    }
+
+    /// What has become of everything so far.
+    #[must_use]
+    pub fn counts(&self) -> TraceCounts {
+        let [taken, over_limit, no_room, sent, unsent] =
+            [&self.taken, &self.over_limit, &self.no_room, &self.sent, &self.unsent]
+                .map(|counter| counter.load(Ordering::Relaxed));
+        TraceCounts { taken, over_limit, no_room, sent, unsent }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn what_is_handed_in_is_counted_once_and_no_more_get_through_than_may() {
+        let (outlet, mut source) = TraceOutlet::new(1);
+        outlet.hand_in(|| panic!("nothing may go through yet"));
+        outlet.refill(100);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..50).for_each(|_| outlet.hand_in(|| [1].into())));
+            }
+        });
+        let counts = outlet.counts();
+        assert_eq!((counts.taken, counts.over_limit, counts.no_room), (100, 101, 0));
+        // More than there is room for.
+        outlet.refill(u32::MAX);
+        (0..ROOM).for_each(|_| outlet.hand_in(|| [2].into()));
+        let counts = outlet.counts();
+        assert_eq!((counts.taken, counts.no_room), (ROOM as u64, 100));
+        let mut came = 0;
+        while source.try_recv().is_ok() {
+            came += 1;
+        }
+        assert_eq!(came, counts.taken);
+    }
+}

@@ -1,0 +1,128 @@
+//! What waits to be sent, and when the next attempt is due. Nothing here knows a clock or a socket.
+//!
+//! Invariants: batches leave in the order in which they came; at most one is under way, which is the first; what waits has at most
+//! [`ROOM`] bytes, but for one batch that alone has more.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::batch::SpanBatch;
+use crate::tick::Tick;
+
+/// Bytes that may wait.
+const ROOM: usize = 8 << 20;
+/// How long a batch is tried.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// After the first failure, and at most.
+const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
+
+/// Batches, and how often the first of them has failed.
+#[derive(Debug, Default)]
+pub(super) struct BatchLine {
+    waiting: VecDeque<(SpanBatch, Tick)>,
+    bytes: usize,
+    failures: u32,
+    next: Tick,
+}
+
+impl BatchLine {
+    /// Lets one wait that came at `now`. Gives the oldest ones that there is no room for beside it.
+    pub(super) fn push(&mut self, batch: SpanBatch, now: Tick) -> Vec<SpanBatch> {
+        self.bytes += batch.body.len();
+        self.waiting.push_back((batch, now));
+        let mut dropped = Vec::new();
+        while self.bytes > ROOM && self.waiting.len() > 1 {
+            dropped.extend(self.shift());
+        }
+        dropped
+    }
+
+    /// Those that were tried for long enough.
+    pub(super) fn expire(&mut self, now: Tick) -> Vec<SpanBatch> {
+        let mut late = Vec::new();
+        while self.waiting.front().is_some_and(|(_, came)| now.since(*came) >= PATIENCE) {
+            late.extend(self.shift());
+        }
+        late
+    }
+
+    /// The one that is to be sent next, and when; `None`: none waits.
+    pub(super) fn next(&self) -> Option<(&SpanBatch, Tick)> {
+        self.waiting.front().map(|(batch, _)| (batch, self.next))
+    }
+
+    /// The first was sent, or is never to be: it is taken out.
+    pub(super) fn settle(&mut self) -> Option<SpanBatch> {
+        (self.failures, self.next) = (0, Tick::ZERO);
+        self.shift()
+    }
+
+    /// The first was not taken. `asked`: how long the receiver wants to be left alone; `chance`: any number.
+    pub(super) fn fail(&mut self, now: Tick, asked: Option<Duration>, chance: u64) {
+        let [first, most] = PAUSES;
+        let pause = first.saturating_mul(1 << self.failures.min(5)).min(most);
+        // From half of it on, so that not all come at once.
+        let half = pause / 2;
+        let spread = half.saturating_mul((chance % 1024) as u32) / 1024;
+        let pause = asked.map_or(half + spread, |asked| asked.min(PATIENCE));
+        self.failures = self.failures.saturating_add(1);
+        self.next = now.after(pause);
+    }
+
+    /// Lets all go.
+    pub(super) fn clear(&mut self) -> Vec<SpanBatch> {
+        let all = std::mem::take(self);
+        all.waiting.into_iter().map(|(batch, _)| batch).collect()
+    }
+
+    fn shift(&mut self) -> Option<SpanBatch> {
+        let (batch, _) = self.waiting.pop_front()?;
+        self.bytes -= batch.body.len();
+        Some(batch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(bytes: usize, traces: u64) -> SpanBatch {
+        SpanBatch { body: vec![0; bytes].into(), spans: 2 * traces, traces }
+    }
+
+    #[test]
+    fn what_fails_is_tried_again_later_and_later_and_in_order() {
+        let mut line = BatchLine::default();
+        let second = 1_000_000_000;
+        assert!(line.next().is_none());
+        assert!(line.push(batch(1, 1), Tick(1)).is_empty() && line.push(batch(1, 2), Tick(2)).is_empty());
+        let first = |line: &BatchLine| line.next().map(|(batch, at)| (batch.traces, at.0));
+        assert_eq!(first(&line), Some((1, 0)));
+        let mut pauses = Vec::new();
+        for _ in 0..7 {
+            line.fail(Tick(second), None, 1023);
+            pauses.push((first(&line).unwrap().1 - second).div_ceil(second));
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
+        line.fail(Tick(second), None, 0);
+        assert_eq!(first(&line), Some((1, 16 * second)));
+        line.fail(Tick(second), Some(Duration::from_secs(7)), 1023);
+        assert_eq!(first(&line), Some((1, 8 * second)), "as long as it asks for");
+        assert_eq!(line.settle().map(|batch| batch.traces), Some(1));
+        assert_eq!(first(&line), Some((2, 0)));
+    }
+
+    #[test]
+    fn what_is_too_much_or_too_old_goes_the_oldest_first() {
+        let mut line = BatchLine::default();
+        let of = |gone: Vec<SpanBatch>| gone.iter().map(|batch| batch.traces).collect::<Vec<_>>();
+        for number in 1..=4 {
+            assert_eq!(of(line.push(batch(ROOM / 4, number), Tick(number))), [0; 0]);
+        }
+        assert_eq!(of(line.push(batch(1, 5), Tick(5))), [1]);
+        assert_eq!(of(line.push(batch(2 * ROOM, 6), Tick(6))), [2, 3, 4, 5]);
+        assert_eq!(of(line.expire(Tick(5).after(PATIENCE))), [0; 0]);
+        assert_eq!(of(line.expire(Tick(6).after(PATIENCE))), [6]);
+        assert_eq!((line.bytes, line.clear().len()), (0, 0));
+    }
+}

@@ -1,0 +1,325 @@
+//! Makes spans of what workers hand over, and sends them. One batch is under way at a time.
+
+use std::future::pending;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Method, Request, header};
+use http_body_util::Full;
+use hyper::body::Bytes;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
+use prost::Message as _;
+use tokio::sync::mpsc::Receiver;
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::batch::{Collected, FULL, SpanBatch, SpanSender};
+use super::line::BatchLine;
+use super::spans::spans;
+use crate::config::model::TracingConfig;
+use crate::events;
+use crate::net::now;
+use crate::net::wall::wall_start;
+use crate::outgoing::{OtherSide, refusal};
+use crate::reload::Reloader;
+use crate::telemetry::recorder::read_back;
+use crate::telemetry::traces::{EndedRequest, TraceOutlet};
+use crate::tick::Tick;
+use crate::tls::Roots;
+
+/// An attempt that takes longer has failed.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often what was collected is sent, and how often more may be handed over.
+const STEP: Duration = Duration::from_secs(1);
+/// Requests that are made spans of at a time.
+const AT_A_TIME: usize = 64;
+/// The most bytes of an answer that are read.
+const ANSWER_MAX: usize = 64 * 1024;
+
+/// What became of an attempt: how many spans of the batch were refused for good.
+type Attempted = Result<u64, Failure>;
+
+/// A batch was not taken.
+#[derive(Debug)]
+struct Failure {
+    reason: String,
+    /// It is of use to send it again.
+    is_passing: bool,
+    /// How long the collector wants to be left alone.
+    pause: Option<Duration>,
+}
+
+impl Failure {
+    fn passing(reason: String) -> Failure {
+        Failure { reason, is_passing: true, pause: None }
+    }
+}
+
+/// An attempt under way.
+type Attempt = Pin<Box<dyn Future<Output = Attempted> + Send>>;
+
+/// Where traces are sent.
+#[derive(Debug)]
+struct Collector {
+    place: OtherSide,
+    config: TracingConfig,
+    sender: SpanSender,
+}
+
+/// What it all needs.
+pub(super) struct TraceService {
+    config: watch::Receiver<Option<TracingConfig>>,
+    node: Option<String>,
+    outlet: Arc<TraceOutlet>,
+    source: Receiver<EndedRequest>,
+    end: CancellationToken,
+    collector: Option<Arc<Collector>>,
+    collected: Collected,
+    line: BatchLine,
+    attempt: Option<Attempt>,
+    /// Since when the collector takes nothing.
+    failing: Option<Tick>,
+}
+
+impl TraceService {
+    /// Of the process of `reloader`, which is called `node`, for what comes out of `source`, until `end`.
+    #[must_use]
+    pub(super) fn new(
+        (reloader, node): (&Reloader, Option<String>),
+        source: Receiver<EndedRequest>,
+        end: CancellationToken,
+    ) -> TraceService {
+        let mut service = TraceService {
+            config: reloader.tracing.subscribe(),
+            node,
+            outlet: Arc::clone(&reloader.snapshots.observers().traces),
+            source,
+            end,
+            collector: None,
+            collected: Collected::default(),
+            line: BatchLine::default(),
+            attempt: None,
+            failing: None,
+        };
+        service.follow();
+        service
+    }
+
+    /// Goes on until it is told to end, and sends what is left then.
+    pub(super) async fn run(&mut self) {
+        let mut steps = interval(STEP);
+        steps.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let (mut came, end) = (Vec::with_capacity(AT_A_TIME), self.end.clone());
+        loop {
+            self.begin();
+            let due = self.due();
+            tokio::select! {
+                biased;
+                () = end.cancelled() => break,
+                Ok(()) = self.config.changed() => self.follow(),
+                outcome = under_way(&mut self.attempt) => self.settle(outcome),
+                _ = steps.tick() => self.step(),
+                () = wait_until(due) => {}
+                count = self.source.recv_many(&mut came, AT_A_TIME) => {
+                    if count == 0 {
+                        // Those who hand over are gone.
+                        break;
+                    }
+                    self.take(&mut came);
+                }
+            }
+        }
+        self.rest().await;
+    }
+
+    /// What is left is sent, once.
+    async fn rest(&mut self) {
+        let mut came = Vec::new();
+        while let Ok(one) = self.source.try_recv() {
+            came.push(one);
+        }
+        self.take(&mut came);
+        self.pack();
+        while self.line.next().is_some() {
+            self.line_up();
+            let outcome = under_way(&mut self.attempt).await;
+            let has_failed = outcome.is_err();
+            self.settle(outcome);
+            if has_failed {
+                break;
+            }
+        }
+        let left = self.line.clear();
+        self.give_up(left, "the process ends");
+    }
+
+    /// When the next attempt is due; `None`: none is.
+    fn due(&self) -> Option<Tick> {
+        if self.attempt.is_some() { None } else { self.line.next().map(|(_, due)| due) }
+    }
+
+    /// Begins the next attempt if it is due.
+    fn begin(&mut self) {
+        if self.due().is_some_and(|due| due <= now()) {
+            self.line_up();
+        }
+    }
+
+    fn line_up(&mut self) {
+        let (Some(collector), Some((batch, _)), None) = (&self.collector, self.line.next(), &self.attempt)
+        else {
+            return;
+        };
+        let (collector, body) = (Arc::clone(collector), batch.body.clone());
+        self.attempt = Some(Box::pin(async move {
+            match timeout(PATIENCE, collector.send(body)).await {
+                Ok(outcome) => outcome,
+                Err(_) => {
+                    let patience = humantime::format_duration(PATIENCE);
+                    Err(Failure::passing(format!("timeout after {patience}")))
+                }
+            }
+        }));
+    }
+
+    /// Once a second.
+    fn step(&mut self) {
+        let limit = self.collector.as_ref().map_or(0, |collector| collector.config.limit);
+        self.outlet.refill(limit);
+        self.pack();
+        // What is under way is the first, and stays until that has ended.
+        if self.attempt.is_none() {
+            let late = self.line.expire(now());
+            self.give_up(late, "they were not taken within 5m");
+        }
+    }
+
+    /// Makes spans of requests.
+    fn take(&mut self, came: &mut Vec<EndedRequest>) {
+        let wall = wall_start();
+        for one in came.drain(..) {
+            if self.collector.is_none() {
+                continue;
+            }
+            let Some(kept) = read_back(&one) else { continue };
+            self.collected.add(spans(&kept, wall));
+            if self.collected.len() >= FULL {
+                self.pack();
+            }
+        }
+    }
+
+    /// Lets what was collected wait to be sent.
+    fn pack(&mut self) {
+        let Some(collector) = &self.collector else {
+            self.collected = Collected::default();
+            return;
+        };
+        let Some(batch) = self.collected.batch(&collector.sender) else { return };
+        let is_first_under_way = self.attempt.is_some();
+        let dropped = self.line.push(batch, now());
+        if !dropped.is_empty() && is_first_under_way {
+            // It was the first that went: what comes of it is nobody's business any more.
+            self.attempt = None;
+        }
+        self.give_up(dropped, "too many wait");
+    }
+
+    fn settle(&mut self, outcome: Attempted) {
+        self.attempt = None;
+        let Some(collector) = &self.collector else { return };
+        match outcome {
+            Ok(refused) => {
+                if let Some(since) = self.failing.take() {
+                    events::traces_work(&collector.config.otlp, now().since(since));
+                }
+                let Some(batch) = self.line.settle() else { return };
+                self.outlet.note_sent(batch.spans.saturating_sub(refused));
+            }
+            Err(Failure { reason, is_passing, pause }) => {
+                if self.failing.is_none() {
+                    self.failing = Some(now());
+                    events::traces_fail(&collector.config.otlp, &reason);
+                }
+                if is_passing {
+                    return self.line.fail(now(), pause, rand::random());
+                }
+                let refused = self.line.settle();
+                self.give_up(refused.into_iter().collect(), &reason);
+            }
+        }
+    }
+
+    fn give_up(&self, batches: Vec<SpanBatch>, _why: &str) {
+        self.outlet.note_unsent(batches.iter().map(|batch| batch.traces).sum());
+    }
+
+    /// Sends to the collector of the config in force. What waits for another one goes there as well.
+    fn follow(&mut self) {
+        let config = self.config.borrow_and_update().clone();
+        self.collector = config.map(|config| {
+            let place = OtherSide::new(config.otlp.clone(), config.authorities.clone(), &Roots::default());
+            let sender = SpanSender { service: config.service_name.clone(), node: self.node.clone() };
+            Arc::new(Collector { place, config, sender })
+        });
+        // What it says is about somebody else.
+        self.attempt = None;
+        self.failing = None;
+        let limit = self.collector.as_ref().map_or(0, |collector| collector.config.limit);
+        self.outlet.refill(limit);
+        if self.collector.is_none() {
+            let left = self.line.clear();
+            self.give_up(left, "nothing is traced any more");
+        }
+    }
+}
+
+impl Collector {
+    /// Sends a batch (OTLP 1.x, "OTLP/HTTP").
+    async fn send(&self, body: Bytes) -> Attempted {
+        let answer = self.place.ask(self.request(body), Some(ANSWER_MAX)).await;
+        let answer = answer.map_err(Failure::passing)?;
+        let status = answer.status().as_u16();
+        if status == 200 {
+            // An answer that says nothing has refused nothing.
+            let said = ExportTraceServiceResponse::decode(&**answer.body()).unwrap_or_default();
+            let refused = said.partial_success.map_or(0, |part| part.rejected_spans);
+            return Ok(u64::try_from(refused).unwrap_or(0));
+        }
+        let pause = answer.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+        Err(Failure {
+            reason: refusal(status),
+            is_passing: matches!(status, 429 | 502 | 503 | 504),
+            pause: pause.and_then(|value| value.trim().parse().ok()).map(Duration::from_secs),
+        })
+    }
+
+    fn request(&self, body: Bytes) -> http::Result<Request<Full<Bytes>>> {
+        let mut request = self
+            .place
+            .request(Method::POST)
+            .header(header::CONTENT_TYPE, "application/x-protobuf")
+            .header(header::CONTENT_ENCODING, "gzip");
+        for (name, value) in self.config.headers.iter() {
+            request = request.header(name, value);
+        }
+        request.body(Full::new(body))
+    }
+}
+
+/// The outcome of an attempt, once it is there.
+async fn under_way(attempt: &mut Option<Attempt>) -> Attempted {
+    match attempt {
+        Some(attempt) => attempt.await,
+        None => pending().await,
+    }
+}
+
+async fn wait_until(due: Option<Tick>) {
+    match due {
+        Some(due) => sleep(due.since(now())).await,
+        None => pending().await,
+    }
+}
