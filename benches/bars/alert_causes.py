@@ -126,12 +126,23 @@ def ejections(bed):
     yield "they are started again"
 
 
-@cause("EvenkeelQueueFull", "EvenkeelQueues", "EvenkeelSlowByItself",
+@cause("EvenkeelQueueFull", "EvenkeelQueues",
        bed=web(fakes=1, more="health_check: off\nmax_in_flight: 1\nqueue: {size: 4}"))
 def queue(bed):
     bed.fakes[0].behave("latency=200")
     bed.ask(clients=12, pause=0.05)
     yield "12 clients, a backend with max_in_flight: 1 that takes 200 ms, and a queue of 4"
+    bed.quiet()
+    bed.fakes[0].behave("reset=1")
+    bed.ask(clients=1, pause=0.1)
+    yield "one client, and the backend answers at once"
+
+
+@cause("EvenkeelSlowByItself", bed=web(fakes=1, more="health_check: off\nmax_in_flight: 1\nqueue: {size: 20, timeout: 10s}"))
+def waiting(bed):
+    bed.fakes[0].behave("latency=100")
+    bed.ask(clients=12, pause=0.05)
+    yield "12 clients, a backend with max_in_flight: 1 that takes 100 ms, and a queue in which all of them have room"
     bed.quiet()
     bed.fakes[0].behave("reset=1")
     bed.ask(clients=1, pause=0.1)
@@ -257,7 +268,7 @@ class Frozen:
 def snapshots(bed):
     tasks = f"/proc/{bed.pid()}/task"
     name = lambda task: open(f"{tasks}/{task}/comm").read().strip()
-    worker = next(int(task) for task in os.listdir(tasks) if name(task).startswith("worker"))
+    worker = next(int(task) for task in os.listdir(tasks) if name(task).removeprefix("evenkeel-").isdigit())
     frozen = Frozen(worker)
     try:
         for number in range(1, 5):

@@ -92,7 +92,7 @@ class Bed:
 
     def write(self, body):
         with open(self.path, "w") as file:
-            file.write(f"workers: 2\nname: alerts\nstate_dir: {self.folder}/state\nadmin: {socket: off}\nwatch: {self.watch}\n"
+            file.write(f"workers: 2\nname: alerts\nstate_dir: {self.folder}/state\nadmin: {{socket: off}}\nwatch: {self.watch}\n"
                        f"metrics: {{listener: 127.0.0.1:{self.metrics}}}\n{body}")
 
     def begin(self):

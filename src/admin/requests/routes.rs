@@ -102,7 +102,8 @@ fn named(token: &str) -> Result<Cause, ProblemDocument> {
     }
     // What somebody sends may be long.
     let token: String = token.chars().take(40).collect();
-    let likeness = |cause: &Cause| strsim::jaro_winkler(cause.token(), &token);
+    let written = token.to_ascii_lowercase().replace('-', "_");
+    let likeness = |cause: &Cause| strsim::jaro_winkler(cause.token(), &written);
     let nearest = causes().max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
     let meant = nearest.filter(|cause| likeness(cause) > 0.8);
     let meant = meant.map_or(String::new(), |cause| format!("; did you mean `{cause}`?"));
@@ -184,6 +185,10 @@ mod tests {
         assert_eq!(
             detail("connect_faild"),
             "there is no cause `connect_faild`; did you mean `connect_failed`?"
+        );
+        assert_eq!(
+            detail("CONNECT-FAILED"),
+            "there is no cause `CONNECT-FAILED`; did you mean `connect_failed`?"
         );
         assert_eq!(detail("-"), "there is no cause `-`");
     }

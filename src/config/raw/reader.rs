@@ -462,8 +462,10 @@ impl<'r> Reader<'r> {
     ) -> Option<Written<u64>> {
         let form = if or_off {
             "`off` or a size such as `64KiB` or `10MiB`"
-        } else {
+        } else if range.contains(&8_192) {
             "a size such as `8KiB` or `64KiB`"
+        } else {
+            "a size such as `4MiB` or `64MiB`"
         };
         let expected =
             format!("{form} ({} to {})", units::show_size(*range.start()), units::show_size(*range.end()));

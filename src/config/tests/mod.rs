@@ -356,3 +356,10 @@ fn a_fault_inside_a_template_has_its_own_place_where_that_can_be_told() {
     let place = block.unwrap_err().list()[0].place.unwrap();
     assert_eq!((place.line, place.column, place.width), (3, 13, 7));
 }
+
+#[test]
+fn header_lines_that_sound_secret_are_kept_with_a_warning() {
+    let text = format!("recorder: {{show_headers: [User-Agent, X-Api-Key]}}\n{WEB}");
+    let warning = "t.yaml:1: `show_headers` has `X-Api-Key`, whose name says that it is secret, and `evenkeel why` shows what is in it";
+    assert_eq!(load_with(&text, &Flags::default()).unwrap().warnings, [warning]);
+}

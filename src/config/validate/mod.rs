@@ -32,13 +32,13 @@ use std::time::Duration;
 use super::effective::EffectiveRows;
 use super::error::quoted;
 use super::model::{
-    AccessLog, Config, EventFormat, ListenerConfig, LogFormat, LogLevel, LogPath, Protocol, RecorderConfig,
-    RouteConfig, RoutingTest, Share, TargetConfig, WatchMode,
+    AccessLog, Config, EventFormat, ListenerConfig, LogFormat, LogLevel, LogPath, Protocol, RouteConfig,
+    RoutingTest, Share, TargetConfig, WatchMode,
 };
 use super::origin::{Field, Origin, Spot, Written};
 use super::raw::{BindHost, Raw, RawListenerConfig, Spoken, WORKERS_MAX};
 use super::report::Report;
-use super::units::{show_duration, show_size};
+use super::units::show_duration;
 pub use backend::BackendRules;
 use bounds::Serves;
 pub(super) use clashes::identity;
@@ -100,7 +100,7 @@ pub(super) fn accept(
         });
     let blacklisted = gate::access::blacklisted(raw, report, rows);
     let cache_store = cache_store::accept(&raw.cache_store, report, rows);
-    let recorder = recorder(raw, rows);
+    let recorder = telling::recorder::accept(raw.recorder.as_ref(), report, rows);
     let tracing = telling::tracing::accept(raw.tracing.as_ref(), report, rows);
     let top = TopLevel {
         cache: route::cache::of_short_forms(raw, report, rows),
@@ -329,25 +329,6 @@ fn shutdown_timeout(raw: &Raw, rows: &mut EffectiveRows) -> Duration {
     }
     let show = |time: &Duration| show_duration(*time);
     rows.settle("shutdown_timeout", raw.shutdown_timeout.as_ref(), SHUTDOWN_TIMEOUT, show)
-}
-
-fn recorder(raw: &Raw, rows: &mut EffectiveRows) -> Option<RecorderConfig> {
-    let default = RecorderConfig::default();
-    let (memory, names) = match &raw.recorder {
-        Some(Written { value: None, spot }) => {
-            rows.note("recorder", "off", spot.origin.clone());
-            return None;
-        }
-        Some(Written { value: Some(written), .. }) => {
-            (written.memory.as_ref(), written.show_headers.as_ref())
-        }
-        None => (None, None),
-    };
-    let memory = rows.settle("recorder.memory", memory, default.memory, |size| show_size(*size));
-    let show_headers = rows.settle("recorder.show_headers", names, default.show_headers, |names| {
-        format!("[{}]", names.join(", "))
-    });
-    Some(RecorderConfig { memory, show_headers })
 }
 
 fn access_log(raw: &Raw, report: &mut Report, rows: &mut EffectiveRows) -> Option<AccessLog> {

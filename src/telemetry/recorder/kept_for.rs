@@ -64,11 +64,11 @@ impl KeptFor {
     #[inline]
     #[must_use]
     pub fn of(record: &Record, slow: u64) -> Option<KeptFor> {
-        if record.cause == Cause::TooManyConnections {
-            // A crowd at the door pushes out no failure either.
-            return Some(KeptFor::Refused);
-        }
         if record.cause != Cause::Done {
+            if record.cause == Cause::TooManyConnections {
+                // A crowd at the door pushes out no failure either.
+                return Some(KeptFor::Refused);
+            }
             match record.cause.blame() {
                 Blame::Local | Blame::Backend => return Some(KeptFor::Failed),
                 Blame::Client => return Some(KeptFor::Refused),

@@ -63,8 +63,18 @@ fn header(item: &Node, expected: &str) -> Result<String, Wrong> {
         (Typed::Text(_) | Typed::Integer(_) | Typed::Float(_), Some(text)) => text,
         _ => return Err(Wrong::new(found(item), expected)),
     };
+    if text == "*" {
+        let wrong = Wrong::new("is \"*\", and no header is meant by that".to_owned(), expected);
+        return Err(wrong
+            .note("each one is listed by its name, so that no secret is kept that nobody has thought of"));
+    }
     if !is_token(text) {
         return Err(Wrong::new(format!("is {}, which is no name of a header", quoted(text)), expected));
+    }
+    if text.len() > RecorderConfig::LONGEST_HEADER {
+        let message =
+            format!("is a name of {} bytes, and {} are the most", text.len(), RecorderConfig::LONGEST_HEADER);
+        return Err(Wrong::bare(message));
     }
     if RecorderConfig::HIDDEN.iter().any(|hidden| text.eq_ignore_ascii_case(hidden)) {
         let wrong = Wrong::bare(format!("is {}, which is never kept", quoted(text)));

@@ -1,5 +1,6 @@
 //! What a process tells of what it does, and to whom.
 
+pub(super) mod recorder;
 pub(super) mod scale;
 pub(super) mod statsd;
 pub(super) mod tracing;
