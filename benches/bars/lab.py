@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import urllib.request
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILT = os.path.join(os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target")), "release")
@@ -70,11 +71,16 @@ class Process:
 
     def cpu_exact(self):
         """Like cpu_seconds, but in nanoseconds of the scheduler instead of ticks of its clock."""
-        spent = 0
+        return sum(self.cpu_by_thread().values())
+
+    def cpu_by_thread(self):
+        """The same for each thread: its name and number, and seconds."""
+        spent = {}
         for task in os.listdir(f"/proc/{self.process.pid}/task"):
-            with open(f"/proc/{self.process.pid}/task/{task}/schedstat") as line:
-                spent += int(line.read().split()[0])
-        return spent / 1e9
+            folder = f"/proc/{self.process.pid}/task/{task}"
+            with open(f"{folder}/schedstat") as line, open(f"{folder}/comm") as name:
+                spent[name.read().strip(), task] = int(line.read().split()[0]) / 1e9
+        return spent
 
     def end(self, how=signal.SIGTERM):
         if self.process.poll() is None:
@@ -97,13 +103,18 @@ class Backend(Process):
                          "--port", str(self.port), *more)
         wait_until("the backend", lambda: accepts(self.port))
 
+    def behave(self, query):
+        """As `POST /_fake` has it: `status=503`, `reset=1`."""
+        urllib.request.urlopen(f"http://127.0.0.1:{self.port}/_fake?{query}", data=b"", timeout=5).close()
+
 
 class Keel(Process):
-    """evenkeel in front of backends; `more` goes into the target, `top` above it."""
+    """evenkeel in front of backends, each a port here or a host with its port; `more` goes into the target, `top` above it."""
 
     def __init__(self, ports, more="", top="", health="health_check: off", descriptors=None):
         self.port = free_port()
-        lines = "".join(f"      - {{host: 127.0.0.1, port: {port}}}\n" for port in ports)
+        places = (port if isinstance(port, tuple) else ("127.0.0.1", port) for port in ports)
+        lines = "".join(f"      - {{host: {host}, port: {port}}}\n" for host, port in places)
         self.config = tempfile.NamedTemporaryFile("w", suffix=".yaml")
         self.config.write(f"{top}\ntargets:\n  web:\n    protocol: http\n    listener: {self.port}\n"
                           f"    {health}\n{more}    backends:\n{lines}")

@@ -29,7 +29,7 @@ class Scenario:
     """What is sent, and how many requests each of the two runs of a counter has."""
 
     def __init__(
-        self, name, client=(), backend=(), tls=False, routes=0, limited=False, guarded=False, cache="",
+        self, name, client=(), backend=(), tls=False, routes=0, limited=False, guarded=False, cache="", top="",
         instructions=(2_000, 8_000), calls=(320, 1_920),
     ):
         self.name = name
@@ -40,6 +40,7 @@ class Scenario:
         self.limited = limited or guarded
         self.guarded = guarded
         self.cache = cache
+        self.top = top
         # Multiples of 16, the connections: the last wave is as full as the others.
         self.instructions = instructions
         self.calls = calls
@@ -47,6 +48,9 @@ class Scenario:
 
 SCENARIOS = [
     Scenario("keep-alive"),
+    # Both against `keep-alive`. The backend takes the traces as well; nobody takes the numbers.
+    Scenario("traced", top="tracing: {{otlp: 'http://127.0.0.1:{port}', sample: 1%}}\n"),
+    Scenario("statsd", top="metrics: {{statsd: {{to: 'udp://127.0.0.1:9', interval: 1m}}}}\n"),
     Scenario("close", client=["--close"]),
     Scenario("tls", tls=True),
     Scenario("routes", routes=100),
@@ -212,7 +216,8 @@ class Lab:
             protocol = "https" if scenario.tls else "http"
             text = ROUTED if scenario.routes else CACHED if scenario.cache else CONFIG
             config.write_text(
-                text.format(
+                scenario.top.format(port=port)
+                + text.format(
                     folder=self.folder, name=scenario.name, protocol=protocol, tls=tls, port=port, cache=scenario.cache,
                     routes=routes(scenario), limits=LIMITS if scenario.limited else "",
                     lists=LISTS if scenario.guarded else "", access="access: [crawlers]" if scenario.guarded else "",

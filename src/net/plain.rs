@@ -8,6 +8,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::task::{Context, Poll, ready};
@@ -253,13 +254,16 @@ impl<S: Watched> Plain<S> {
 
     /// True when the runtime takes the socket for readable.
     pub fn is_readable_now(&self) -> bool {
-        self.socket.attempt(Interest::READABLE, || Ok(())).is_ok()
+        // The only error there is holds no memory; finding that out at each request is what dropping it would cost.
+        ManuallyDrop::new(self.socket.attempt(Interest::READABLE, || Ok(()))).is_ok()
     }
 
     /// Tells the runtime that what it took the socket for ready for would have to wait.
     fn correct(&self, interest: Interest) {
-        // It says what it was told.
-        let _ = self.socket.attempt(interest, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+        // It says what it was told, an error that holds no memory.
+        let _ = ManuallyDrop::new(
+            self.socket.attempt(interest, || Err::<(), _>(io::ErrorKind::WouldBlock.into())),
+        );
     }
 
     /// Calls `operate` whenever the runtime takes the socket for ready, until it does not say that it would have to

@@ -3,16 +3,31 @@
 
 use super::WorkerCtx;
 use crate::message::{Head, HeaderField, Record, RecordKind, TraceContext, TraceParent, Tracing};
+use crate::snapshot::Snapshot;
 use crate::telemetry::access_log::RouteName;
 use crate::telemetry::recorder::{KeptFor, KeptSubject, write_down};
 use crate::telemetry::traces::Tracer;
+
+/// What is done with requests beside what is always done: asked of each one, so it lies at hand.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Watched {
+    is_traced: bool,
+    is_timed: bool,
+}
+
+impl Watched {
+    /// As this config has it.
+    pub(super) fn by(snapshot: &Snapshot) -> Watched {
+        Watched { is_traced: snapshot.tracer.is_some(), is_timed: snapshot.timings.is_some() }
+    }
+}
 
 impl WorkerCtx {
     /// Whether a request is traced. `is_trusted`: whoever sent it may decide about that.
     #[inline(always)]
     #[must_use]
     pub fn tracing(&self, record: &Record, head: &Head, is_trusted: bool) -> Tracing {
-        if self.is_watched.get() { self.choose(record, head, is_trusted) } else { Tracing::Off }
+        if self.watched.get().is_traced { self.choose(record, head, is_trusted) } else { Tracing::Off }
     }
 
     #[cold]
@@ -46,7 +61,7 @@ impl WorkerCtx {
             Some(pen) => pen.wants(record),
             None => KeptFor::of(record, u64::MAX),
         };
-        if why.is_some() || self.is_watched.get() {
+        if why.is_some() || record.tracing == Tracing::Sampled || self.watched.get().is_timed {
             self.keep_it(record, why, (head, route));
         }
     }

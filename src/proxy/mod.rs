@@ -54,6 +54,7 @@ use http::after::After;
 use http::job_futures::JobFutures;
 use http::mirror::copy::Mirrors;
 use http::routing::recent::RecentRoutes;
+use kept::Watched;
 use pool::Pool;
 use request_queue::RequestQueue;
 use tunnels::Tunnels;
@@ -110,8 +111,8 @@ pub struct WorkerCtx {
     tracer: RefCell<Option<Tracer>>,
     /// Whose times it hands in; `None`: nobody's.
     timings: RefCell<Option<TimingPen>>,
-    /// One of these two is there.
-    is_watched: Cell<bool>,
+    /// Which of these two is there.
+    watched: Cell<Watched>,
     /// Its place among the workers.
     number: usize,
     /// Chunks may be passed on as they came; off only to show that nothing depends on it.
@@ -197,7 +198,7 @@ impl WorkerCtx {
         let recorder = RefCell::new(snapshot.recorders.get(number).cloned().map(RecorderPen::new));
         let tracer = RefCell::new(snapshot.tracer.clone());
         let timings = RefCell::new(snapshot.timings.clone());
-        let is_watched = Cell::new(snapshot.tracer.is_some() || snapshot.timings.is_some());
+        let watched = Cell::new(Watched::by(&snapshot));
         Rc::new(WorkerCtx {
             snapshot: RefCell::new(snapshot),
             listeners: RefCell::new(listeners),
@@ -224,7 +225,7 @@ impl WorkerCtx {
             recorder,
             tracer,
             timings,
-            is_watched,
+            watched,
             number,
             raw_relay,
             unfinished: TaskTracker::new(),
@@ -288,7 +289,7 @@ impl WorkerCtx {
         self.recorder.replace(snapshot.recorders.get(self.number).cloned().map(RecorderPen::new));
         self.tracer.replace(snapshot.tracer.clone());
         self.timings.replace(snapshot.timings.clone());
-        self.is_watched.set(snapshot.tracer.is_some() || snapshot.timings.is_some());
+        self.watched.set(Watched::by(&snapshot));
         let mut listeners = self.listeners.borrow_mut();
         for listener in gone {
             if let Some(place) = listeners.get_mut(usize::from(listener.id.0)) {

@@ -109,9 +109,6 @@ pub fn request(
     if is_retry {
         add_retry(out, about.retry);
     }
-    if let Some(trace) = &about.trace {
-        add_trace(out, trace);
-    }
     if let Some(protocol) = upgrade {
         line(out, b"Connection: ", b"Upgrade");
         line(out, b"Upgrade: ", protocol);
@@ -360,16 +357,6 @@ fn add_retry(out: &mut Vec<u8>, retry: u8) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// W3C Trace Context §3.2.
-fn add_trace(out: &mut Vec<u8>, trace: &TraceContext) {
-    let mut text = *b"traceparent: 00-0123456789abcdef0123456789abcdef-0123456789abcdef-00\r\n";
-    text[16..48].copy_from_slice(&id_digits(trace.trace));
-    text[49..65].copy_from_slice(&id_digits(trace.span.into())[16..]);
-    // Of the flags three bits or fewer are known.
-    text[67] = b'0' + (trace.flags & 7);
-    out.extend_from_slice(&text);
-}
-
 /// What ends nearly every request: nothing that the client said about itself stands, and there is no certificate.
 fn add_common_about(out: &mut Vec<u8>, head: &Head, about: &About<'_>) {
     if let Some(address) = about.client {
@@ -386,13 +373,29 @@ fn add_common_about(out: &mut Vec<u8>, head: &Head, about: &About<'_>) {
             line(out, b"X-Forwarded-Host: ", authority);
         }
     }
-    add_id_and_end(out, about.id);
+    add_numbers_and_end(out, about);
 }
 
-/// The number of a request, and the end of its head.
-fn add_id_and_end(out: &mut Vec<u8>, id: u128) {
+/// W3C Trace Context §3.2.
+fn add_trace(out: &mut Vec<u8>, trace: &TraceContext, trace_id: &[u8; 32]) {
+    let mut text = *b"traceparent: 00-0123456789abcdef0123456789abcdef-0123456789abcdef-00\r\n";
+    text[16..48].copy_from_slice(trace_id);
+    text[49..65].copy_from_slice(&id_digits(trace.span.into())[16..]);
+    // Of the flags three bits or fewer are known.
+    text[67] = b'0' + (trace.flags & 7);
+    out.extend_from_slice(&text);
+}
+
+/// The number of a request, its place in a trace, and the end of its head.
+fn add_numbers_and_end(out: &mut Vec<u8>, about: &About<'_>) {
+    let id = id_digits(about.id);
+    if let Some(trace) = &about.trace {
+        // Mostly its number is that of a trace.
+        let trace_id = if trace.trace == about.id { id } else { id_digits(trace.trace) };
+        add_trace(out, trace, &trace_id);
+    }
     let mut text = *b"X-Request-Id: 0123456789abcdef0123456789abcdef\r\n\r\n";
-    text[14..46].copy_from_slice(&id_digits(id));
+    text[14..46].copy_from_slice(&id);
     out.extend_from_slice(&text);
 }
 
@@ -440,9 +443,12 @@ fn add_about(out: &mut Vec<u8>, head: &Head, about: &About<'_>) {
         out.extend_from_slice(about.certificate);
     }
     if has(HeaderField::XRequestId) {
+        if let Some(trace) = &about.trace {
+            add_trace(out, trace, &id_digits(trace.trace));
+        }
         out.extend_from_slice(b"\r\n");
     } else {
-        add_id_and_end(out, about.id);
+        add_numbers_and_end(out, about);
     }
 }
 

@@ -203,9 +203,20 @@ fn a_backend_is_told_the_trace_and_nothing_else_about_it() {
     let trace = TraceContext { trace: 0xab, parent: 3, span: 0xcd, flags: 3 };
     let own = "traceparent: 00-000000000000000000000000000000ab-00000000000000cd-03\r\n";
     let said = "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n";
-    assert_eq!(with(Some(trace)), format!("{said}Tracestate: v=1\r\n{own}{TAIL}"));
+    // It stands before the request's number.
+    let tail = TAIL.replace("X-Request-Id", &format!("{own}X-Request-Id"));
+    assert_eq!(with(Some(trace)), format!("{said}Tracestate: v=1\r\n{tail}"));
     // What vendors say of a trace that nobody has begun means nothing.
-    assert_eq!(with(Some(TraceContext { parent: 0, ..trace })), format!("{said}{own}{TAIL}"));
+    assert_eq!(with(Some(TraceContext { parent: 0, ..trace })), format!("{said}{tail}"));
+    // Of a trace that has another number than the request, both are told; a trusted peer's own number goes on as it came.
+    let other = with(Some(TraceContext { trace: 0xef, ..trace }));
+    assert_eq!(other, format!("{said}Tracestate: v=1\r\n{}", tail.replace("00ab-", "00ef-")));
+    let trusted = About { trace: Some(trace), trusted: true, ..ABOUT };
+    let numbered = written("GET / HTTP/1.1\r\nHost: x\r\nX-Request-Id: mine\r\n\r\n", &trusted, None);
+    assert!(
+        numbered.ends_with(&format!("\r\n{own}\r\n")) && numbered.contains("X-Request-Id: mine\r\n"),
+        "{numbered}"
+    );
     let plain = written("GET / HTTP/1.1\r\nHost: x\r\n\r\n", &About { trace: Some(trace), ..ABOUT }, None);
-    assert_eq!(plain, format!("GET / HTTP/1.1\r\nHost: x\r\n{own}{TAIL}"));
+    assert_eq!(plain, format!("GET / HTTP/1.1\r\nHost: x\r\n{tail}"));
 }
