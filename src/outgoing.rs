@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,6 +17,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use crate::config::model::tls::{Authorities, UpstreamTls};
@@ -25,12 +27,25 @@ use crate::tls::{self, Roots, Upstream};
 
 /// The most bytes of an answer's head.
 const HEAD_SIZE: usize = 16 * 1024;
+/// How long a body is waited for that an answer can do without.
+const SOON: Duration = Duration::from_secs(2);
 
 /// Who is spoken to, and how they are reached.
 #[derive(Clone, Debug)]
 pub struct OtherSide {
     url: HttpUrl,
     tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+}
+
+/// What is read of an answer beside its head.
+#[derive(Clone, Copy, Debug)]
+pub enum Reading {
+    /// Nothing.
+    Head,
+    /// Its body, of at most so many bytes: without it the answer is none.
+    Body(usize),
+    /// The same of one that is a success, where it comes soon: an answer is one without it.
+    BodyIfAny(usize),
 }
 
 impl OtherSide {
@@ -61,14 +76,14 @@ impl OtherSide {
         }
     }
 
-    /// Sends a request and gives the answer, with at most `most` bytes of body; `None`: its body is not read.
+    /// Sends a request and gives the answer.
     ///
     /// # Errors
     /// Why there is no answer, in a few words, with nothing of the URL.
     pub async fn ask(
         &self,
         request: http::Result<Request<Full<Bytes>>>,
-        most: Option<usize>,
+        reading: Reading,
     ) -> Result<Response<Bytes>, String> {
         let request = request.map_err(|_| "the URL can't be sent".to_owned())?;
         let stream = self.connect().await?;
@@ -76,10 +91,10 @@ impl OtherSide {
             Some((config, name)) => {
                 let connector = TlsConnector::from(Arc::clone(config));
                 let stream = connector.connect(name.clone(), stream).await;
-                exchange(stream.map_err(|error| words(&error))?, request, most).await
+                exchange(stream.map_err(|error| words(&error))?, request, reading).await
             }
             None if self.url.is_tls => Err("no certificate can be for this host".to_owned()),
-            None => exchange(stream, request, most).await,
+            None => exchange(stream, request, reading).await,
         }
     }
 
@@ -110,7 +125,7 @@ pub fn refusal(status: u16) -> String {
 async fn exchange<S>(
     stream: S,
     request: Request<Full<Bytes>>,
-    most: Option<usize>,
+    reading: Reading,
 ) -> Result<Response<Bytes>, String>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -119,9 +134,14 @@ where
     let (mut sender, connection) = opened.map_err(|error| of_http(&error))?;
     let mut asking = pin!(async move {
         let (head, body) = sender.send_request(request).await.map_err(Broken::Exchange)?.into_parts();
-        let body = match most {
-            None => Bytes::new(),
-            Some(most) => match Limited::new(body, most).collect().await {
+        let body = match reading {
+            Reading::Head => Bytes::new(),
+            Reading::BodyIfAny(_) if !head.status.is_success() => Bytes::new(),
+            Reading::BodyIfAny(most) => match timeout(SOON, Limited::new(body, most).collect()).await {
+                Ok(Ok(body)) => body.to_bytes(),
+                Ok(Err(_)) | Err(_) => Bytes::new(),
+            },
+            Reading::Body(most) => match Limited::new(body, most).collect().await {
                 Ok(body) => body.to_bytes(),
                 Err(error) if error.is::<hyper::Error>() => return Err(Broken::Within),
                 Err(_) => return Err(Broken::TooLong(most)),

@@ -268,7 +268,7 @@ def many():
 
     def ask(total):
         words = ["--connections", "64", "--requests", str(total), "--body", "17"]
-        subprocess.run([program("rig"), "drive", f"127.0.0.1:{keel.port}", *words], stdout=subprocess.DEVNULL, check=False)
+        subprocess.run([program("rig"), "drive", f"127.0.0.1:{keel.port}", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
     idle = keel.rss_kib()
     ask(160_000)

@@ -7,6 +7,8 @@ use super::origin::Place;
 
 /// Names of keys whose values are secrets.
 const NAMES: &[&str] = &["key"];
+/// Names of header lines whose values are, wherever they stand, in any case.
+const LINES: &[&str] = &["authorization", "proxy-authorization"];
 
 /// Whether the value of a key of this name is a secret.
 pub(super) fn is_secret(key: &str) -> bool {
@@ -100,12 +102,14 @@ fn urls(line: &[char]) -> Vec<(usize, usize)> {
 /// Where values stand behind the name of a secret, in characters.
 fn suspects(line: &[char]) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
-    for name in NAMES {
+    let folded: Vec<char> = line.iter().map(char::to_ascii_lowercase).collect();
+    let names = NAMES.iter().map(|name| (name, line)).chain(LINES.iter().map(|name| (name, &folded[..])));
+    for (name, written) in names {
         let name: Vec<char> = name.chars().collect();
         for start in 0..line.len() {
             let is_inside =
                 start > 0 && (line[start - 1].is_alphanumeric() || "_-.".contains(line[start - 1]));
-            if !is_inside && line[start..].starts_with(&name) {
+            if !is_inside && written[start..].starts_with(&name) {
                 found.extend(value(line, start + name.len()));
             }
         }

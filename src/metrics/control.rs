@@ -118,6 +118,12 @@ pub(super) const FAMILIES: &[Family] = &[
         |sources, _, out| one(out, sources.control.traces.sent),
     ),
     Family::counter(
+        "evenkeel_trace_spans_refused_total",
+        &[],
+        "Spans that a collector has refused for good out of what it took.",
+        |sources, _, out| one(out, sources.control.traces.refused),
+    ),
+    Family::counter(
         "evenkeel_traces_dropped_total",
         &["reason"],
         "Traces that no collector gets: above the limit of a second, too many at once, or not taken in time.",

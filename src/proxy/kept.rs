@@ -7,6 +7,7 @@ use crate::snapshot::Snapshot;
 use crate::telemetry::access_log::RouteName;
 use crate::telemetry::recorder::{KeptFor, KeptSubject, write_down};
 use crate::telemetry::traces::Tracer;
+use crate::tick::Tick;
 
 /// What is done with requests beside what is always done: asked of each one, so it lies at hand.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +40,7 @@ impl WorkerCtx {
         } else {
             tracer.samples(record)
         };
-        if is_sampled { Tracing::Sampled } else { Tracing::Unsampled }
+        if is_sampled && tracer.outlet().admits() { Tracing::Sampled } else { Tracing::Unsampled }
     }
 
     /// The place of a request in its trace; `None`: nothing is traced.
@@ -52,6 +53,14 @@ impl WorkerCtx {
     #[cold]
     fn placed(&self, record: &Record, head: &Head) -> Option<TraceContext> {
         self.tracer.borrow().as_ref().map(|tracer| place(tracer, record, head))
+    }
+
+    /// The place of a question that no client has asked, such as one for the cache in the background: a trace of its own, which nobody
+    /// keeps. `None`: nothing is traced.
+    #[must_use]
+    pub fn trace_of_its_own(&self, id: u128, now: Tick) -> Option<TraceContext> {
+        let record = Record { id, head_read: now, ..Record::default() };
+        self.tracer.borrow().as_ref().map(|tracer| tracer.context(&record, None))
     }
 
     /// Keeps a request that is over, unless nothing is to be kept of it.
@@ -101,8 +110,10 @@ impl WorkerCtx {
         if let (Some(why), Some(pen)) = (why, recorder.as_mut()) {
             pen.keep(record, why, &subject);
         }
-        let is_traced = is_sampled || why.is_some_and(KeptFor::is_worth_a_trace);
-        if let (true, Some(tracer), Some(_)) = (is_traced, tracer.as_ref(), subject.trace) {
+        let is_worth_it = is_sampled || why.is_some_and(KeptFor::is_worth_a_trace);
+        if let (true, Some(tracer), Some(_)) = (is_worth_it, tracer.as_ref(), subject.trace)
+            && (is_sampled || tracer.outlet().admits())
+        {
             tracer.outlet().hand_in(|| write_down(record, why.unwrap_or(KeptFor::Sampled), &subject));
         }
     }

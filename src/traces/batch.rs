@@ -13,8 +13,10 @@ use prost::Message as _;
 
 use super::spans::text;
 
-/// Spans from which on a batch is sent.
+/// Spans from which on a batch is sent when nothing else waits.
 pub(super) const FULL: usize = 512;
+/// Spans that a batch has at most, where they come faster than they are taken.
+pub(super) const MOST: usize = 4096;
 
 /// Who sends.
 #[derive(Clone, Debug)]

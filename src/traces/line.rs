@@ -53,7 +53,7 @@ impl BatchLine {
 
     /// The first was sent, or is never to be: it is taken out.
     pub(super) fn settle(&mut self) -> Option<SpanBatch> {
-        (self.failures, self.next) = (0, Tick::ZERO);
+        self.restart();
         self.shift()
     }
 
@@ -64,9 +64,15 @@ impl BatchLine {
         // From half of it on, so that not all come at once.
         let half = pause / 2;
         let spread = half.saturating_mul((chance % 1024) as u32) / 1024;
-        let pause = asked.map_or(half + spread, |asked| asked.min(PATIENCE));
+        let own = half + spread;
+        let pause = asked.map_or(own, |asked| asked.clamp(own, PATIENCE));
         self.failures = self.failures.saturating_add(1);
         self.next = now.after(pause);
+    }
+
+    /// Who receives has changed: what waits is due at once.
+    pub(super) fn restart(&mut self) {
+        (self.failures, self.next) = (0, Tick::ZERO);
     }
 
     /// Lets all go.
@@ -107,7 +113,24 @@ mod tests {
         line.fail(Tick(second), None, 0);
         assert_eq!(first(&line), Some((1, 16 * second)));
         line.fail(Tick(second), Some(Duration::from_secs(7)), 1023);
-        assert_eq!(first(&line), Some((1, 8 * second)), "as long as it asks for");
+        assert_eq!(
+            first(&line).map(|(_, at)| (at - second).div_ceil(second)),
+            Some(30),
+            "no sooner than by itself"
+        );
+        let mut hasty = BatchLine::default();
+        hasty.push(batch(1, 1), Tick(1));
+        hasty.fail(Tick(second), Some(Duration::ZERO), 1023);
+        assert!(
+            first(&hasty).is_some_and(|(_, at)| at > second + second / 2),
+            "one that asks for no pause gets one"
+        );
+        hasty.fail(Tick(second), Some(Duration::from_secs(7)), 1023);
+        assert_eq!(first(&hasty), Some((1, 8 * second)), "as long as it asks for");
+        hasty.fail(Tick(second), Some(Duration::MAX), 1023);
+        assert_eq!(first(&hasty), Some((1, second + 300 * second)), "within reason");
+        hasty.restart();
+        assert_eq!(first(&hasty), Some((1, 0)), "another receiver has asked for nothing");
         assert_eq!(line.settle().map(|batch| batch.traces), Some(1));
         assert_eq!(first(&line), Some((2, 0)));
     }

@@ -15,14 +15,14 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::batch::{Collected, FULL, SpanBatch, SpanSender};
+use super::batch::{Collected, FULL, MOST, SpanBatch, SpanSender};
 use super::line::BatchLine;
 use super::spans::spans;
 use crate::config::model::TracingConfig;
 use crate::events;
 use crate::net::now;
 use crate::net::wall::wall_start;
-use crate::outgoing::{OtherSide, refusal};
+use crate::outgoing::{OtherSide, Reading, refusal};
 use crate::reload::Reloader;
 use crate::telemetry::recorder::read_back;
 use crate::telemetry::traces::{EndedRequest, TraceOutlet};
@@ -37,9 +37,18 @@ const STEP: Duration = Duration::from_secs(1);
 const AT_A_TIME: usize = 64;
 /// The most bytes of an answer that are read.
 const ANSWER_MAX: usize = 64 * 1024;
+/// The most characters that are told of why it has refused spans.
+const REASON_MAX: usize = 200;
 
-/// What became of an attempt: how many spans of the batch were refused for good.
-type Attempted = Result<u64, Failure>;
+/// What became of an attempt.
+type Attempted = Result<Refusal, Failure>;
+
+/// What a collector that has taken a batch has refused of it for good (OTLP's partial success).
+#[derive(Debug, Default)]
+struct Refusal {
+    spans: u64,
+    reason: String,
+}
 
 /// A batch was not taken.
 #[derive(Debug)]
@@ -79,8 +88,8 @@ pub(super) struct TraceService {
     collected: Collected,
     line: BatchLine,
     attempt: Option<Attempt>,
-    /// Since when the collector takes nothing.
-    failing: Option<Tick>,
+    /// Since when the collector takes nothing, and what was said of it last.
+    failing: Option<(Tick, String)>,
 }
 
 impl TraceService {
@@ -152,7 +161,7 @@ impl TraceService {
             }
         }
         let left = self.line.clear();
-        self.give_up(left, "the process ends");
+        self.give_up(left);
     }
 
     /// When the next attempt is due; `None`: none is.
@@ -188,11 +197,11 @@ impl TraceService {
     fn step(&mut self) {
         let limit = self.collector.as_ref().map_or(0, |collector| collector.config.limit);
         self.outlet.refill(limit);
-        self.pack();
+        self.pack_if(1);
         // What is under way is the first, and stays until that has ended.
         if self.attempt.is_none() {
             let late = self.line.expire(now());
-            self.give_up(late, "they were not taken within 5m");
+            self.give_up(late);
         }
     }
 
@@ -205,9 +214,16 @@ impl TraceService {
             }
             let Some(kept) = read_back(&one) else { continue };
             self.collected.add(spans(&kept, wall));
-            if self.collected.len() >= FULL {
-                self.pack();
-            }
+            self.pack_if(FULL);
+        }
+    }
+
+    /// The same once so many spans were collected. While others wait it is one batch that grows: a collector that takes its time gets fewer
+    /// and larger ones.
+    fn pack_if(&mut self, enough: usize) {
+        let enough = if self.line.next().is_some() { MOST } else { enough };
+        if self.collected.len() >= enough {
+            self.pack();
         }
     }
 
@@ -224,54 +240,78 @@ impl TraceService {
             // It was the first that went: what comes of it is nobody's business any more.
             self.attempt = None;
         }
-        self.give_up(dropped, "too many wait");
+        if !dropped.is_empty() {
+            self.fails("it takes them slower than they come");
+        }
+        self.give_up(dropped);
     }
 
     fn settle(&mut self, outcome: Attempted) {
         self.attempt = None;
         let Some(collector) = &self.collector else { return };
         match outcome {
-            Ok(refused) => {
-                if let Some(since) = self.failing.take() {
+            Ok(Refusal { spans: refused, reason }) => {
+                let Some(batch) = self.line.settle() else { return };
+                let refused = refused.min(batch.spans);
+                if refused > 0 {
+                    let all = batch.spans;
+                    let said = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+                    self.fails(&format!("it refused {refused} of {all} spans{said}"));
+                } else if let Some((since, _)) = self.failing.take() {
                     events::traces_work(&collector.config.otlp, now().since(since));
                 }
-                let Some(batch) = self.line.settle() else { return };
-                self.outlet.note_sent(batch.spans.saturating_sub(refused));
+                self.outlet.note_sent(batch.spans - refused);
+                self.outlet.note_refused(refused);
+                self.pack_if(FULL);
             }
             Err(Failure { reason, is_passing, pause }) => {
-                if self.failing.is_none() {
-                    self.failing = Some(now());
-                    events::traces_fail(&collector.config.otlp, &reason);
-                }
+                self.fails(&reason);
                 if is_passing {
                     return self.line.fail(now(), pause, rand::random());
                 }
                 let refused = self.line.settle();
-                self.give_up(refused.into_iter().collect(), &reason);
+                self.give_up(refused.into_iter().collect());
             }
         }
     }
 
-    fn give_up(&self, batches: Vec<SpanBatch>, _why: &str) {
+    /// Says so, unless that was said last.
+    fn fails(&mut self, reason: &str) {
+        let Some(collector) = &self.collector else { return };
+        let before = self.failing.take();
+        if before.as_ref().is_none_or(|(_, said)| said != reason) {
+            events::traces_fail(&collector.config.otlp, reason);
+        }
+        let since = before.map_or_else(now, |(since, _)| since);
+        self.failing = Some((since, reason.to_owned()));
+    }
+
+    fn give_up(&self, batches: Vec<SpanBatch>) {
         self.outlet.note_unsent(batches.iter().map(|batch| batch.traces).sum());
     }
 
     /// Sends to the collector of the config in force. What waits for another one goes there as well.
     fn follow(&mut self) {
         let config = self.config.borrow_and_update().clone();
+        let is_same = |config: &TracingConfig| {
+            self.collector.as_ref().is_some_and(|before| before.config.is_sent_like(config))
+        };
+        if !config.as_ref().is_some_and(is_same) {
+            // What it says is about somebody else.
+            self.attempt = None;
+            self.failing = None;
+            self.line.restart();
+        }
         self.collector = config.map(|config| {
             let place = OtherSide::new(config.otlp.clone(), config.authorities.clone(), &Roots::default());
             let sender = SpanSender { service: config.service_name.clone(), node: self.node.clone() };
             Arc::new(Collector { place, config, sender })
         });
-        // What it says is about somebody else.
-        self.attempt = None;
-        self.failing = None;
         let limit = self.collector.as_ref().map_or(0, |collector| collector.config.limit);
         self.outlet.refill(limit);
         if self.collector.is_none() {
             let left = self.line.clear();
-            self.give_up(left, "nothing is traced any more");
+            self.give_up(left);
         }
     }
 }
@@ -279,14 +319,15 @@ impl TraceService {
 impl Collector {
     /// Sends a batch (OTLP 1.x, "OTLP/HTTP").
     async fn send(&self, body: Bytes) -> Attempted {
-        let answer = self.place.ask(self.request(body), Some(ANSWER_MAX)).await;
+        let answer = self.place.ask(self.request(body), Reading::BodyIfAny(ANSWER_MAX)).await;
         let answer = answer.map_err(Failure::passing)?;
         let status = answer.status().as_u16();
-        if status == 200 {
+        if (200..300).contains(&status) {
             // An answer that says nothing has refused nothing.
             let said = ExportTraceServiceResponse::decode(&**answer.body()).unwrap_or_default();
-            let refused = said.partial_success.map_or(0, |part| part.rejected_spans);
-            return Ok(u64::try_from(refused).unwrap_or(0));
+            let Some(part) = said.partial_success else { return Ok(Refusal::default()) };
+            let spans = u64::try_from(part.rejected_spans).unwrap_or(0);
+            return Ok(Refusal { spans, reason: part.error_message.chars().take(REASON_MAX).collect() });
         }
         let pause = answer.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
         Err(Failure {

@@ -104,7 +104,10 @@ impl Story {
             own.attributes.push(text("url.query", &readable(query)));
         }
         if !kept.host.is_empty() {
-            own.attributes.push(text("server.address", &readable(&kept.host)));
+            let host = readable(&kept.host);
+            let (address, port) = place_of(&host);
+            own.attributes.push(text("server.address", address));
+            own.attributes.extend(port.map(|port| number("server.port", port.into())));
         }
         if let Some(client) = record.client {
             own.attributes.push(text("client.address", &client.ip.to_string()));
@@ -201,7 +204,10 @@ impl Story {
                     }
                 }
             }
-            Cause::Overtaken => own.attributes.push(text("evenkeel.cause", Cause::Overtaken.token())),
+            // Of what a client does, as of what another attempt does, its backend knows nothing.
+            cause if cause == Cause::Overtaken || cause.blame() == Blame::Client => {
+                own.attributes.push(text("evenkeel.cause", cause.token()));
+            }
             cause => {
                 own.attributes.push(text("evenkeel.cause", cause.token()));
                 failed(own, cause.token(), &cause.to_string());
@@ -225,6 +231,15 @@ impl Story {
 
 fn known_method(method: &[u8]) -> Option<&'static str> {
     METHODS.iter().copied().find(|known| known.as_bytes() == method)
+}
+
+/// Host and port of an authority; the brackets of an IPv6 address are no part of it.
+fn place_of(authority: &str) -> (&str, Option<u16>) {
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, port.parse().ok()),
+        _ => (authority, None),
+    };
+    (host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host), port)
 }
 
 /// What a client wrote as text: what is no UTF-8 is `\xNN`, as in the access log.

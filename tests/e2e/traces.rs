@@ -1,11 +1,14 @@
 //! Traces: what a collector gets of requests, and what backends are told of them.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 
 use evenkeel::net::now;
 use fake_backend::{Authority, Behaviour, Fake, Running, TlsOptions};
 use flate2::read::GzDecoder;
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, Span};
 use prost::Message as _;
@@ -288,7 +291,7 @@ fn failures_are_traced_beside_the_sample_and_the_log_says_in_which_trace_they_ar
 
 #[test]
 fn no_more_traces_than_may_go_out_and_the_rest_are_counted() {
-    let (collector, backend) = (collector(), Fake::http("b").start_in_thread().unwrap());
+    let (collector, backend) = (collector(), Fake::http("b").record().start_in_thread().unwrap());
     let process = Process::start(&of(&collector, ", sample: 100%, limit: 3/s", &[&backend], ""), 1);
     let mut client = Client::connect(process.address("web"));
     let counts = || {
@@ -307,6 +310,76 @@ fn no_more_traces_than_may_go_out_and_the_rest_are_counted() {
     eventually("all that were taken were sent", || {
         scrape(&process)["evenkeel_trace_spans_sent_total"] >= 3.0 * taken
     });
+    // Nobody was told that a request is sampled that was not: its own spans would have no beginning.
+    let told = backend.last_requests();
+    let sampled = told.iter().filter(|request| request.header("traceparent")[0].ends_with("-01")).count();
+    assert!(sampled as f64 <= taken && told.len() as f64 > taken, "{sampled} of {taken}");
+}
+
+#[test]
+fn what_a_collector_refuses_of_a_batch_is_counted_and_told() {
+    let refusal = ExportTraceServiceResponse {
+        partial_success: Some(ExportTracePartialSuccess {
+            rejected_spans: 2,
+            error_message: "too old".to_owned(),
+        }),
+    };
+    let body = refusal.encode_to_vec();
+    let collector = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = collector.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in collector.incoming() {
+            let mut stream = stream.unwrap();
+            let mut read = Vec::new();
+            // It closes once the whole has come; the length is that of a body in gzip, which ends as such do.
+            let head = loop {
+                let mut piece = [0; 4096];
+                let count = stream.read(&mut piece).unwrap();
+                read.extend_from_slice(&piece[..count]);
+                if let Some(end) = read.windows(4).position(|four| four == b"\r\n\r\n") {
+                    break end + 4;
+                }
+            };
+            let text = String::from_utf8_lossy(&read[..head]).to_ascii_lowercase();
+            let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+            let mut rest = vec![0; length.parse::<usize>().unwrap() + head - read.len()];
+            stream.read_exact(&mut rest).unwrap();
+            let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+            stream.write_all(&[answer.as_bytes(), &body].concat()).unwrap();
+        }
+    });
+    let backend = Fake::http("b").start_in_thread().unwrap();
+    let text =
+        of(&backend, ", sample: 100%", &[&backend], "").replacen(&backend.url(), &format!("http://{at}"), 1);
+    let process = Process::start(&text, 1);
+    assert_eq!(Client::connect(process.address("web")).get("/").status, 200);
+    eventually("it is told", || process.said().join("\n").contains("it refused 2 of 4 spans: too old"));
+    let series = scrape(&process);
+    let counts =
+        ["evenkeel_trace_spans_sent_total", "evenkeel_trace_spans_refused_total"].map(|name| series[name]);
+    assert_eq!(counts, [2.0, 2.0]);
+}
+
+#[test]
+fn a_question_in_the_background_hands_on_nothing_that_a_client_says_of_its_trace() {
+    let (collector, backend) = (collector(), Fake::http("b").record().start_in_thread().unwrap());
+    let keys = "    cache: {ttl: 1ms, stale_while_revalidate: 1h}\n";
+    let process = Process::start(&of(&collector, ", sample: off", &[&backend], keys), 1);
+    let mut client = Client::connect(process.address("web"));
+    assert_eq!(client.get("/").status, 200);
+    let sent = format!(
+        "GET / HTTP/1.1\r\nHost: a\r\ntraceparent: 00-{TRACE}-b7ad6b7169203331-01\r\ntracestate: v=1\r\n\r\n"
+    );
+    eventually("it is asked for in the background", || {
+        client.ask(&sent.replace("Host: a", "Host: 127.0.0.1"));
+        client.get("/");
+        backend.last_requests().len() > 3
+    });
+    for request in backend.last_requests() {
+        let told = request.header("traceparent").join(",");
+        assert!(told.ends_with("-00") && !told.is_empty(), "{}", request.head_text());
+        assert_eq!(request.header("tracestate").is_empty(), !told.contains(TRACE), "{}", request.head_text());
+    }
 }
 
 #[test]
@@ -323,7 +396,7 @@ fn a_collector_that_is_away_costs_requests_nothing_and_gets_what_waits() {
     let all = spans(&collector, 2);
     assert_eq!(all.iter().filter(|span| attribute(span, "url.path") == "/one").count(), 2, "once in vain");
     eventually("that is over", || said().contains("takes traces again after"));
-    assert_eq!(said().matches("does not take traces").count(), 1);
+    assert_eq!(said().matches("does not take traces").count(), 2, "each reason once");
     // What it never wants is dropped.
     collector.behave(Behaviour::status(400).times(1));
     assert_eq!(Client::connect(process.address("web")).get("/two").status, 200);

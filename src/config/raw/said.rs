@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 
 use super::vocabulary::nearest::nearest;
 use crate::config::error::{Wrong, one_of, quoted};
+use crate::config::hidden::without_user;
 use crate::config::units;
 use crate::config::yaml::{Node, Typed, truth};
 
@@ -80,7 +81,7 @@ pub(in crate::config) fn subject(key: &str) -> String {
 
 /// What a node is, as a predicate.
 pub(super) fn found(node: &Node) -> String {
-    let text = node.text().map(quoted).unwrap_or_default();
+    let text = node.text().map(|text| quoted(&without_user(text))).unwrap_or_default();
     match (node.typed(), node.variable()) {
         (_, Some(variable)) => format!("is {text} (from `${{{variable}}}`)"),
         (Typed::Null, None) => "has no value".into(),

@@ -59,7 +59,8 @@ impl<'a> IncomingRequest<'a> {
 
     #[cold]
     fn given_id(&self) -> Option<u128> {
-        self.head.value(HeaderField::XRequestId).and_then(request_number)
+        // Zero is no number: neither of a request nor of a trace (W3C Trace Context §3.2.2.3).
+        self.head.value(HeaderField::XRequestId).and_then(request_number).filter(|&id| id != 0)
     }
 
     /// What its backend is chosen by, where its target hashes.

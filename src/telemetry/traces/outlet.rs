@@ -1,7 +1,9 @@
 //! From workers to whoever sends traces: a bounded queue of requests that are over, and how many may go through it.
 //!
-//! Invariants: `left` only goes down but for `refill`, which one thread calls, so between two calls no more requests get through than the
-//! earlier one allowed. Whatever is handed in is counted once: as taken or as dropped, over the limit or for want of room. Nobody waits.
+//! Invariants: `left` only goes down but for `refill`, which one thread calls, so between two calls no more requests are admitted than the
+//! earlier one allowed. Each request asks once: a sampled one before its backend is told that it is, another one when it is over and turns
+//! out to be worth a trace. So whoever was told that a request is sampled is right, but where there was no room. Whatever asks is counted
+//! once: as taken or as dropped, over the limit or for want of room. Nobody waits.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -24,6 +26,8 @@ pub struct TraceCounts {
     pub no_room: u64,
     /// Spans that a collector has taken.
     pub sent: u64,
+    /// Spans that it has refused for good.
+    pub refused: u64,
     /// Traces whose spans no collector has taken in time.
     pub unsent: u64,
 }
@@ -39,6 +43,7 @@ pub struct TraceOutlet {
     over_limit: AtomicU64,
     no_room: AtomicU64,
     sent: AtomicU64,
+    refused: AtomicU64,
     unsent: AtomicU64,
 }
 
@@ -47,19 +52,25 @@ impl TraceOutlet {
     #[must_use]
     pub fn new(secret: u64) -> (TraceOutlet, Receiver<EndedRequest>) {
         let (entries, source) = channel(ROOM);
-        let [taken, over_limit, no_room, sent, unsent] = [const { AtomicU64::new(0) }; 5];
+        let [taken, over_limit, no_room, sent, refused, unsent] = [const { AtomicU64::new(0) }; 6];
         let left = AtomicU32::new(0);
-        (TraceOutlet { secret, entries, left, taken, over_limit, no_room, sent, unsent }, source)
+        (TraceOutlet { secret, entries, left, taken, over_limit, no_room, sent, refused, unsent }, source)
     }
 
-    /// Hands in a request that is over, which `write` writes down, unless enough were handed in within this second.
+    /// Whether one more request of this second may be handed in.
+    #[cold]
+    pub fn admits(&self) -> bool {
+        let less = |left: u32| left.checked_sub(1);
+        let may = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
+        if !may {
+            self.over_limit.fetch_add(1, Ordering::Relaxed);
+        }
+        may
+    }
+
+    /// Hands in a request that is over and was admitted, which `write` writes down.
     #[cold]
     pub fn hand_in(&self, write: impl FnOnce() -> EndedRequest) {
-        let less = |left: u32| left.checked_sub(1);
-        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err() {
-            self.over_limit.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
         let counter = if self.entries.try_send(write()).is_ok() { &self.taken } else { &self.no_room };
         counter.fetch_add(1, Ordering::Relaxed);
     }
@@ -74,6 +85,11 @@ impl TraceOutlet {
         self.sent.fetch_add(spans, Ordering::Relaxed);
     }
 
+    /// Notes that a collector has refused so many spans for good.
+    pub fn note_refused(&self, spans: u64) {
+        self.refused.fetch_add(spans, Ordering::Relaxed);
+    }
+
     /// Notes that so many traces were given up.
     pub fn note_unsent(&self, traces: u64) {
         self.unsent.fetch_add(traces, Ordering::Relaxed);
@@ -82,10 +98,15 @@ impl TraceOutlet {
     /// What has become of everything so far.
     #[must_use]
     pub fn counts(&self) -> TraceCounts {
-        let [taken, over_limit, no_room, sent, unsent] =
-            [&self.taken, &self.over_limit, &self.no_room, &self.sent, &self.unsent]
-                .map(|counter| counter.load(Ordering::Relaxed));
-        TraceCounts { taken, over_limit, no_room, sent, unsent }
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        TraceCounts {
+            taken: read(&self.taken),
+            over_limit: read(&self.over_limit),
+            no_room: read(&self.no_room),
+            sent: read(&self.sent),
+            refused: read(&self.refused),
+            unsent: read(&self.unsent),
+        }
     }
 }
 
@@ -98,17 +119,21 @@ mod tests {
     #[test]
     fn what_is_handed_in_is_counted_once_and_no_more_get_through_than_may() {
         let (outlet, mut source) = TraceOutlet::new(1);
-        outlet.hand_in(|| panic!("nothing may go through yet"));
+        assert!(!outlet.admits(), "nothing may go through yet");
         outlet.refill(100);
+        let ask = || {
+            if outlet.admits() {
+                outlet.hand_in(|| [1].into());
+            }
+        };
         thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| (0..50).for_each(|_| outlet.hand_in(|| [1].into())));
+                scope.spawn(|| (0..50).for_each(|_| ask()));
             }
         });
         let counts = outlet.counts();
         assert_eq!((counts.taken, counts.over_limit, counts.no_room), (100, 101, 0));
         // More than there is room for.
-        outlet.refill(u32::MAX);
         (0..ROOM).for_each(|_| outlet.hand_in(|| [2].into()));
         let counts = outlet.counts();
         assert_eq!((counts.taken, counts.no_room), (ROOM as u64, 100));

@@ -95,3 +95,17 @@ fn a_client_that_is_refused_is_no_error_of_ours() {
         assert_eq!(is_error(&kept), error, "{cause}");
     }
 }
+
+#[test]
+fn an_address_is_told_without_its_port() {
+    for (authority, address, port) in [
+        ("shop.example", "shop.example", None),
+        ("shop.example:8443", "shop.example", Some(8443)),
+        ("[2001:db8::1]:80", "2001:db8::1", Some(80)),
+        ("[2001:db8::1]", "2001:db8::1", None),
+        ("shop.example:", "shop.example", None),
+        ("", "", None),
+    ] {
+        assert_eq!(place_of(authority), (address, port), "{authority}");
+    }
+}

@@ -35,6 +35,15 @@ impl TracingConfig {
     pub const SERVICE_NAME: &'static str = "evenkeel";
     /// And how many in a second.
     pub const LIMIT: u32 = 200;
+
+    /// Whether both are sent to the same collector in the same way.
+    #[must_use]
+    pub fn is_sent_like(&self, other: &TracingConfig) -> bool {
+        let of = |config: &TracingConfig| {
+            (config.otlp.clone(), config.authorities.clone(), config.headers.clone())
+        };
+        of(self) == of(other)
+    }
 }
 
 /// Header lines that may let evenkeel in: nobody is shown their values.

@@ -69,7 +69,7 @@ fn some(text: &str, form: &str) -> Result<String, Wrong> {
 
 fn sample(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Option<Share>>> {
     let percent = entry.node.text().and_then(|text| text.strip_suffix('%'));
-    let is_none = percent.is_some_and(|number| number.trim() == "0");
+    let is_none = percent.is_some_and(|number| number.trim().parse() == Ok(0.0));
     if is_off(&entry.node) || is_none {
         return Some(Written::new(None, reader.spot(entry)));
     }
@@ -79,7 +79,7 @@ fn sample(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Option<Share
 
 /// How many in a second.
 fn limit(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<u32>> {
-    const FORM: &str = "a number per second such as `200/s`";
+    const FORM: &str = "a number per second such as `200/s` (1/s to 1000000/s)";
     if !entry.node.text().is_some_and(|text| text.contains('/')) {
         return reader.number(entry, 1..=RATE_MAX, FORM);
     }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, header};
 
 use crate::config::effective::{EffectiveRows, number_of};
 use crate::config::error::{Wrong, quoted};
@@ -28,6 +28,7 @@ const OURS: &[&str] = &[
     "transfer-encoding",
     "connection",
     "user-agent",
+    "expect",
 ];
 
 /// Makes it; `None`: there are no traces.
@@ -67,6 +68,10 @@ pub(in crate::config::validate) fn accept(
         }
         Some(file) => match headers_in(&file.value) {
             Ok((headers, content)) => {
+                if url.user.is_some() && headers.iter().any(|(name, _)| *name == header::AUTHORIZATION) {
+                    let message = "`headers_file` has `authorization`, and so has `otlp`, by its user";
+                    report.spot(&file.spot, message).note("one of them lets evenkeel in: remove the other");
+                }
                 let path = "tracing.headers_file".to_owned();
                 rows.note_file(path, &file.value, file.spot.origin.clone(), Some(content));
                 headers
@@ -98,6 +103,9 @@ fn warn_of_the_way(raw: &RawTracing, report: &mut Report) {
         report.warn(spot, message);
     }
     let is_here = url.host == "localhost" || url.host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    if !url.is_tls && !is_here && url.user.is_some() {
+        report.warn(spot, "the password of `otlp` is sent in plain text, because it is no https");
+    }
     if let (false, false, Some(file)) = (url.is_tls, is_here, &raw.headers_file) {
         let message = "what is in `headers_file` is sent in plain text, because `otlp` is no https";
         report.warn(&file.spot, message);

@@ -123,6 +123,7 @@ async fn run(background: Background) {
     // Never by the conditions of the client that was answered: what they are answered with is for it alone.
     let conditional = conditions(&base, &stale.answer.head).unwrap_or_else(|| base.without(is_condition));
     let asked = now();
+    let id = ctx.request_id();
     let mut answer = Head::new();
     let mut record = Record { routed: asked, ..Record::default() };
     let mut edge = MemoryEdge::default();
@@ -146,9 +147,9 @@ async fn run(background: Background) {
             real_ip: None,
             scheme: if is_https { "https" } else { "http" },
             certificate: &[],
-            id: ctx.request_id(),
+            id,
             retry: 0,
-            trace: None,
+            trace: ctx.trace_of_its_own(id, asked),
         },
         edits: lines.as_ref().map(|lines| RequestEdits { edits: &route.request_edits, lines }),
         answer: &mut answer,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::config::model::HostHeader;
-use crate::message::{BackendId, Cause, Framing, Head, HeaderField, Record, TraceContext};
+use crate::message::{ATTEMPTS, BackendId, Cause, Framing, Head, HeaderField, Record, TraceContext};
 use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::http::call::{Call, Patience};
@@ -211,6 +211,12 @@ fn written_host<'a>(host: &'a HostHeader, backend: &'a Backend) -> Host<'a> {
 }
 
 impl<E: Edge> Forwarding<'_, E> {
+    /// Whether the attempt that is being made is surely told as a span: of those in the middle of many nobody knows any more, so their
+    /// backends get the request's.
+    fn has_span_of_its_own(&self) -> bool {
+        !self.effort.has_one_span && usize::from(self.record.attempts_made) < ATTEMPTS
+    }
+
     /// The request on a connection to a backend.
     #[must_use]
     pub fn start(&self, lease: Lease, generation: u32, stream: Stream, body: RequestBody) -> Box<Call> {
@@ -222,7 +228,7 @@ impl<E: Edge> Forwarding<'_, E> {
         };
         let mut about = &self.about;
         let of_attempt;
-        if let Some(trace) = about.trace.filter(|_| !self.effort.has_one_span) {
+        if let Some(trace) = about.trace.filter(|_| self.has_span_of_its_own()) {
             let span = attempt_span(trace.span, lease.picked());
             of_attempt = About { trace: Some(TraceContext { span, ..trace }), ..*about };
             about = &of_attempt;
