@@ -39,7 +39,7 @@ pub struct OtherSide {
 
 /// What is read of an answer beside its head.
 #[derive(Clone, Copy, Debug)]
-pub enum Reading {
+pub enum AnswerReading {
     /// Nothing.
     Head,
     /// Its body, of at most so many bytes: without it the answer is none.
@@ -83,7 +83,7 @@ impl OtherSide {
     pub async fn ask(
         &self,
         request: http::Result<Request<Full<Bytes>>>,
-        reading: Reading,
+        reading: AnswerReading,
     ) -> Result<Response<Bytes>, String> {
         let request = request.map_err(|_| "the URL can't be sent".to_owned())?;
         let stream = self.connect().await?;
@@ -125,7 +125,7 @@ pub fn refusal(status: u16) -> String {
 async fn exchange<S>(
     stream: S,
     request: Request<Full<Bytes>>,
-    reading: Reading,
+    reading: AnswerReading,
 ) -> Result<Response<Bytes>, String>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -135,13 +135,13 @@ where
     let mut asking = pin!(async move {
         let (head, body) = sender.send_request(request).await.map_err(Broken::Exchange)?.into_parts();
         let body = match reading {
-            Reading::Head => Bytes::new(),
-            Reading::BodyIfAny(_) if !head.status.is_success() => Bytes::new(),
-            Reading::BodyIfAny(most) => match timeout(SOON, Limited::new(body, most).collect()).await {
+            AnswerReading::Head => Bytes::new(),
+            AnswerReading::BodyIfAny(_) if !head.status.is_success() => Bytes::new(),
+            AnswerReading::BodyIfAny(most) => match timeout(SOON, Limited::new(body, most).collect()).await {
                 Ok(Ok(body)) => body.to_bytes(),
                 Ok(Err(_)) | Err(_) => Bytes::new(),
             },
-            Reading::Body(most) => match Limited::new(body, most).collect().await {
+            AnswerReading::Body(most) => match Limited::new(body, most).collect().await {
                 Ok(body) => body.to_bytes(),
                 Err(error) if error.is::<hyper::Error>() => return Err(Broken::Within),
                 Err(_) => return Err(Broken::TooLong(most)),

@@ -7,7 +7,7 @@ use http_body_util::Full;
 use tokio::time::timeout;
 
 use crate::config::model::jwt::{KeySet, KeysUrl};
-use crate::outgoing::{OtherSide, Reading, refusal};
+use crate::outgoing::{AnswerReading, OtherSide, refusal};
 use crate::tls::Roots;
 
 /// An attempt that takes longer has failed.
@@ -31,7 +31,7 @@ pub(super) async fn fetch(source: &OtherSide) -> Result<Vec<u8>, String> {
 async fn get(source: &OtherSide) -> Result<Vec<u8>, String> {
     let request =
         source.request(Method::GET).header(header::ACCEPT, "application/json").body(Full::default());
-    let answer = source.ask(request, Reading::Body(KeySet::SIZE)).await?;
+    let answer = source.ask(request, AnswerReading::Body(KeySet::SIZE)).await?;
     match answer.status() {
         StatusCode::OK => Ok(answer.into_body().to_vec()),
         status => Err(refusal(status.as_u16())),

@@ -3,25 +3,10 @@
 
 use super::WorkerCtx;
 use crate::message::{Head, HeaderField, Record, RecordKind, TraceContext, TraceParent, Tracing};
-use crate::snapshot::Snapshot;
 use crate::telemetry::access_log::RouteName;
 use crate::telemetry::recorder::{KeptFor, KeptSubject, write_down};
 use crate::telemetry::traces::Tracer;
 use crate::tick::Tick;
-
-/// What is done with requests beside what is always done: asked of each one, so it lies at hand.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Watched {
-    is_traced: bool,
-    is_timed: bool,
-}
-
-impl Watched {
-    /// As this config has it.
-    pub(super) fn by(snapshot: &Snapshot) -> Watched {
-        Watched { is_traced: snapshot.tracer.is_some(), is_timed: snapshot.timings.is_some() }
-    }
-}
 
 impl WorkerCtx {
     /// Whether a request is traced. `is_trusted`: whoever sent it may decide about that.

@@ -54,7 +54,6 @@ use http::after::After;
 use http::job_futures::JobFutures;
 use http::mirror::copy::Mirrors;
 use http::routing::recent::RecentRoutes;
-use kept::Watched;
 use pool::Pool;
 use request_queue::RequestQueue;
 use tunnels::Tunnels;
@@ -179,6 +178,20 @@ const SECOND: u64 = 1_000_000_000;
 struct Date {
     until: Tick,
     text: String,
+}
+
+/// What is done with requests beside what is always done: asked of each one, so it lies at hand.
+#[derive(Clone, Copy, Debug)]
+struct Watched {
+    is_traced: bool,
+    is_timed: bool,
+}
+
+impl Watched {
+    /// As this config has it.
+    fn by(snapshot: &Snapshot) -> Watched {
+        Watched { is_traced: snapshot.tracer.is_some(), is_timed: snapshot.timings.is_some() }
+    }
 }
 
 impl WorkerCtx {

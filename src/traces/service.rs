@@ -22,7 +22,7 @@ use crate::config::model::TracingConfig;
 use crate::events;
 use crate::net::now;
 use crate::net::wall::wall_start;
-use crate::outgoing::{OtherSide, Reading, refusal};
+use crate::outgoing::{AnswerReading, OtherSide, refusal};
 use crate::reload::Reloader;
 use crate::telemetry::recorder::read_back;
 use crate::telemetry::traces::{EndedRequest, TraceOutlet};
@@ -319,7 +319,7 @@ impl TraceService {
 impl Collector {
     /// Sends a batch (OTLP 1.x, "OTLP/HTTP").
     async fn send(&self, body: Bytes) -> Attempted {
-        let answer = self.place.ask(self.request(body), Reading::BodyIfAny(ANSWER_MAX)).await;
+        let answer = self.place.ask(self.request(body), AnswerReading::BodyIfAny(ANSWER_MAX)).await;
         let answer = answer.map_err(Failure::passing)?;
         let status = answer.status().as_u16();
         if (200..300).contains(&status) {

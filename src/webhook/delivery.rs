@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::message::WebhookMessage;
 use super::signature::{SIGNATURE, signature};
 use crate::config::model::Webhook;
-use crate::outgoing::{OtherSide, Reading, refusal};
+use crate::outgoing::{AnswerReading, OtherSide, refusal};
 use crate::tls::Roots;
 
 /// An attempt that takes longer has failed.
@@ -42,7 +42,7 @@ impl Receiver {
         states: &str,
         at_ms: u64,
     ) -> Result<(), String> {
-        let asking = self.place.ask(self.request(message, states, at_ms), Reading::Head);
+        let asking = self.place.ask(self.request(message, states, at_ms), AnswerReading::Head);
         match timeout(PATIENCE, asking).await {
             Ok(answer) => judge(answer?.status().as_u16()),
             Err(_) => Err(format!("timeout after {}", humantime::format_duration(PATIENCE))),

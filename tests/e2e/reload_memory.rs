@@ -62,6 +62,7 @@ fn nth(turn: usize, backends: &[Running]) -> Config {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "how many bytes too many there are is half of the finding")]
 fn six_hundred_reloads_leave_no_byte_behind() {
     if went_alone("reload_memory::six_hundred_reloads_leave_no_byte_behind") {
         return;
