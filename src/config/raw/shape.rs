@@ -219,6 +219,9 @@ pub(super) fn meant(shape: &Shape, key: &str) -> Option<&'static str> {
     foreign.or_else(|| nearest(&lower, shape.names()))
 }
 
+/// Sections whose keys nobody looks for elsewhere.
+const APART: &[&str] = &["metrics.", "recorder.", "scale.", "tracing."];
+
 /// Where a key stands that is known, but not where it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Home {
@@ -232,16 +235,18 @@ pub(super) struct Home {
 
 /// Where a key stands that is known, but not where it was written, in a mapping of this shape: further inside of that, if it can.
 pub(super) fn home(key: &str, written: &Shape) -> Option<Home> {
+    // What is told to others has words of its own: what is written there is meant to be there.
+    let is_apart = APART.iter().any(|path| written.path.starts_with(path));
     let lower = key.to_lowercase().replace('-', "_");
     let of = |key: &str| {
         let having = || ALL.iter().filter(|shape| shape.has(key));
         let inside = having().find(|shape| !written.path.is_empty() && is_inside(shape.path, written.path));
-        inside.or_else(|| having().next()).map(|shape| shape.path)
+        inside.or_else(|| having().next().filter(|_| !is_apart)).map(|shape| shape.path)
     };
     if let Some(path) = of(&lower) {
         return Some(Home { path, key: lower, is_foreign: false });
     }
-    let ours = foreign::ours(&lower).next()?;
+    let ours = foreign::ours(&lower).next().filter(|_| !is_apart)?;
     Some(Home { path: of(first(ours))?, key: ours.to_owned(), is_foreign: true })
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::config::error::{Wrong, quoted};
 use crate::config::files::fence::PathUse;
+use crate::config::hidden::without_user;
 use crate::config::model::{Share, StatsdAddress, StatsdFormat};
 use crate::config::origin::{Field, Written};
 use crate::config::raw::address;
@@ -44,11 +45,25 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Option<RawStatsd> 
     Some(RawStatsd {
         to,
         format: section.find("format").and_then(|entry| reader.choice(entry, StatsdFormat::ALL)),
-        interval: section
-            .find("interval")
-            .and_then(|entry| reader.duration(entry, STATSD_INTERVAL_MIN..=HOUR)),
+        interval: section.find("interval").and_then(|entry| interval(entry, reader)),
         timings: section.find("timings").and_then(|entry| timings(entry, reader)),
     })
+}
+
+fn interval(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Duration>> {
+    // What health checks are told about an interval of no time is no advice here.
+    if entry.node.text().and_then(|text| units::duration(text).ok()) == Some(Duration::ZERO) {
+        let least = units::show_duration(STATSD_INTERVAL_MIN);
+        let expected = format!("a time such as `1s` or `10s` ({least} to {})", units::show_duration(HOUR));
+        let wrong = Wrong::new("is 0s, which is too small", expected);
+        reader.report.wrong(
+            &reader.spot(entry),
+            "`interval`",
+            wrong.hint(format!("write `{least}`, the shortest"), least),
+        );
+        return None;
+    }
+    reader.duration(entry, STATSD_INTERVAL_MIN..=HOUR)
 }
 
 fn to(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<StatsdAddress>> {
@@ -63,7 +78,7 @@ fn to(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<StatsdAddress>> 
 }
 
 fn address(text: &str) -> Result<StatsdAddress, Wrong> {
-    let wrong = |why: &str| Wrong::new(format!("is {}, {why}", quoted(text)), TO_FORM);
+    let wrong = |why: &str| Wrong::new(format!("is {}, {why}", quoted(&without_user(text))), TO_FORM);
     if let Some(path) = text.strip_prefix("unix:") {
         return address::unix_path(path).map(StatsdAddress::Unix).map_err(|why| wrong(&why));
     }
@@ -79,6 +94,9 @@ fn address(text: &str) -> Result<StatsdAddress, Wrong> {
         let meant = format!("udp://{plain}");
         let bare = wrong("which has a `/` behind the port");
         return Err(if address(&meant).is_ok() { bare.instead(&meant) } else { bare });
+    }
+    if rest.contains('@') {
+        return Err(wrong("which has a user, and nobody is asked for one there"));
     }
     let (host, port) = match rest.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
