@@ -40,8 +40,8 @@ pub use life::{
     draining, fatal, listening, nobody_reads, stopped, task_panicked,
 };
 pub use logs::{
-    access_log_failed, access_log_reopened, access_log_works, events_lost, lost_so_far, no_log_file,
-    records_dropped,
+    access_log_failed, access_log_reopened, access_log_works, event_lost, events_lost, lost_so_far,
+    no_log_file, records_dropped,
 };
 pub use overlay::{
     blocked, blocked_from_the_start, let_in, overlay_aside, overlay_behind, overlay_changed, overlay_cut,

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
+use crate::events;
 use crate::telemetry::lines::{Lines, Sink};
 
 /// Events that wait at most.
@@ -36,6 +37,14 @@ struct Shared {
     stop: AtomicBool,
 }
 
+impl Shared {
+    /// Counts an event that is lost: at once for whoever looks at counts, and until it is told.
+    fn lose(&self) {
+        self.lost.fetch_add(1, Ordering::AcqRel);
+        events::event_lost();
+    }
+}
+
 /// A way in. Never blocks and never fails.
 #[derive(Clone, Debug)]
 pub(super) struct EventIntake {
@@ -50,7 +59,7 @@ impl EventIntake {
         let fits = before.saturating_add(event.len()) <= BYTES;
         if !fits || self.queue.try_send(event.to_vec()).is_err() {
             self.shared.waiting.fetch_sub(event.len(), Ordering::AcqRel);
-            self.shared.lost.fetch_add(1, Ordering::AcqRel);
+            self.shared.lose();
         }
     }
 }
@@ -152,12 +161,14 @@ impl Mouth {
     fn put(&mut self, event: &[u8]) {
         // After a failure the count of what was lost goes first, and tells whether more is worth a try.
         if event.is_empty() || (self.failing && !self.tell()) {
-            self.shared.lost.fetch_add(u64::from(!event.is_empty()), Ordering::AcqRel);
+            if !event.is_empty() {
+                self.shared.lose();
+            }
             return;
         }
         self.failing = self.lines.write(event).is_err();
         if self.failing {
-            self.shared.lost.fetch_add(1, Ordering::AcqRel);
+            self.shared.lose();
             return;
         }
         self.written += 1;

@@ -34,7 +34,7 @@ pub fn records_dropped(dropped: u64) {
     );
 }
 
-/// How many events never reached standard error, those that were told.
+/// How many events never reached standard error.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
 /// How many events never reached standard error so far.
@@ -43,9 +43,13 @@ pub fn lost_so_far() -> u64 {
     LOST.load(Ordering::Relaxed)
 }
 
+/// Counts one that never will. It may be long until somebody can be told of it: until then this count is all that tells.
+pub fn event_lost() {
+    LOST.fetch_add(1, Ordering::Relaxed);
+}
+
 /// Logs how many events never reached standard error.
 pub fn events_lost(lost: u64) {
-    LOST.fetch_add(lost, Ordering::Relaxed);
     tracing::warn!(
         kind = EventKind::EventsLost.name(),
         lost,
