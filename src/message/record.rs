@@ -102,6 +102,8 @@ pub enum Tracing {
     Off,
     /// Only if it fails, is tried again, or is slow.
     Unsampled,
+    /// Not at all, though its turn had come: there were enough in that second. Others are told what they are told of an unsampled one.
+    Surplus,
     /// Whatever becomes of it.
     Sampled,
 }

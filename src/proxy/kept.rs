@@ -25,7 +25,11 @@ impl WorkerCtx {
         } else {
             tracer.samples(record)
         };
-        if is_sampled && tracer.outlet().admits() { Tracing::Sampled } else { Tracing::Unsampled }
+        match is_sampled.then(|| tracer.outlet().admits()) {
+            Some(true) => Tracing::Sampled,
+            Some(false) => Tracing::Surplus,
+            None => Tracing::Unsampled,
+        }
     }
 
     /// The place of a request in its trace; `None`: nothing is traced.
@@ -97,7 +101,7 @@ impl WorkerCtx {
         }
         let is_worth_it = is_sampled || why.is_some_and(KeptFor::is_worth_a_trace);
         if let (true, Some(tracer), Some(_)) = (is_worth_it, tracer.as_ref(), subject.trace)
-            && (is_sampled || tracer.outlet().admits())
+            && (is_sampled || record.tracing == Tracing::Unsampled && tracer.outlet().admits_beside())
         {
             tracer.outlet().hand_in(|| write_down(record, why.unwrap_or(KeptFor::Sampled), &subject));
         }

@@ -1,6 +1,6 @@
 //! Routes under one config, with the targets that they lead to.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::access::passwords::Passwords;
 use crate::access::{AddressRules, RuleStock};
@@ -13,7 +13,7 @@ use crate::config::model::{Auth, AuthKind, HashKey, ListenerConfig, RouteConfig,
 use crate::message::RouteId;
 use crate::route::LineEdits;
 use crate::slots::{HeldSlot, Slots};
-use crate::targets::Target;
+use crate::targets::{Target, TargetState};
 use crate::telemetry::access_log::RouteName;
 
 use super::known_keys::KnownKeys;
@@ -37,6 +37,13 @@ impl RouteState {
 /// Ways of earlier configs that a route remembers.
 const FORMER: usize = 32;
 
+/// A way that a route had under an earlier config, and has again where it leads to that target again.
+#[derive(Clone, Debug)]
+struct FormerWay {
+    state: Arc<RouteState>,
+    target: Weak<TargetState>,
+}
+
 /// Where a route gets its numbers from.
 #[derive(Clone, Copy)]
 pub struct RouteNumbers<'n> {
@@ -56,20 +63,27 @@ impl RouteNumbers<'_> {
     }
 
     /// Those of ways that are none of these.
-    fn former(self, ways: &[Destination]) -> Vec<Arc<RouteState>> {
+    fn former(self, ways: &[Destination]) -> Vec<FormerWay> {
         let Some(before) = self.before else { return Vec::new() };
-        let is_there = |state: &&Arc<RouteState>| ways.iter().any(|way| Arc::ptr_eq(&way.state, state));
-        let all = before.former.iter().chain(before.destinations.iter().map(|way| &way.state));
-        let mut gone: Vec<_> = all.filter(|state| !is_there(state)).map(Arc::clone).collect();
+        let is_there = |former: &FormerWay| ways.iter().any(|way| Arc::ptr_eq(&way.state, &former.state));
+        let latest = before.destinations.iter().map(|way| FormerWay {
+            state: Arc::clone(&way.state),
+            target: Arc::downgrade(&way.target.state),
+        });
+        let all = before.former.iter().cloned().chain(latest);
+        let mut gone: Vec<_> = all.filter(|former| !is_there(former)).collect();
         gone.drain(..gone.len().saturating_sub(FORMER));
         gone
     }
 
-    /// That of the way to `target`, if that is the one that it was.
+    /// That of the way to `target`, if that is one that the route has or had: who goes to and fro between two targets has two ways.
     fn of_way(self, target: &Target) -> Arc<RouteState> {
-        let ways = self.before.into_iter().flat_map(|before| &before.destinations);
-        let known = ways.into_iter().find(|way| Arc::ptr_eq(&way.target.state, &target.state));
-        known.map_or_else(|| self.next(), |way| Arc::clone(&way.state))
+        let Some(before) = self.before else { return self.next() };
+        let way = before.destinations.iter().find(|way| Arc::ptr_eq(&way.target.state, &target.state));
+        // What is remembered of a target that is gone keeps its place in memory from being another's.
+        let is_it = |former: &&FormerWay| std::ptr::eq(former.target.as_ptr(), Arc::as_ptr(&target.state));
+        let former = || before.former.iter().find(is_it).map(|former| &former.state);
+        way.map(|way| &way.state).or_else(former).map_or_else(|| self.next(), Arc::clone)
     }
 }
 
@@ -81,7 +95,7 @@ pub struct Route {
     /// What outlives this config.
     pub(super) state: Arc<RouteState>,
     /// Of ways that it had under configs before: what was counted there is the route's. The latest of them, no more than [`FORMER`].
-    former: Vec<Arc<RouteState>>,
+    former: Vec<FormerWay>,
     /// What it says.
     pub config: Arc<RouteConfig>,
     /// Its name in the access log.
@@ -316,7 +330,7 @@ impl Route {
     /// What of it outlives this config.
     pub(super) fn states(&self) -> impl Iterator<Item = &Arc<RouteState>> {
         let ways = self.destinations.iter().map(|way| &way.state);
-        std::iter::once(&self.state).chain(ways).chain(&self.former)
+        std::iter::once(&self.state).chain(ways).chain(self.former.iter().map(|former| &former.state))
     }
 
     /// Where it leads a request that has its path, whatever else that is like, once its lists and limits let it through; `None`: more has

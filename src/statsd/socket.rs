@@ -17,6 +17,8 @@ const UDP_MAX: usize = 1432;
 const UNIX_MAX: usize = 8192;
 /// How long a name is taken for its address.
 const LOOKED_UP_FOR: Duration = Duration::from_secs(60);
+/// How long no other lookup is begun, also where it has failed: some resolvers take their time to say so.
+const LOOKED_UP_AT_MOST: Duration = Duration::from_secs(5);
 /// A lookup that takes longer has failed.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -67,18 +69,17 @@ impl StatsdSocket {
         else {
             return;
         };
-        let is_fresh = looked_up.is_some_and(|at| at.elapsed() < LOOKED_UP_FOR);
-        if socket.is_some() && is_fresh && !is_failing {
+        let is_good = socket.is_some() && !is_failing;
+        let patience = if is_good { LOOKED_UP_FOR } else { LOOKED_UP_AT_MOST };
+        if looked_up.is_some_and(|at| at.elapsed() < patience) {
             return;
         }
         let found = match host.parse::<IpAddr>() {
             Ok(ip) => Some(SocketAddr::new(ip, *port)),
             Err(_) => {
                 let found = timeout(PATIENCE, lookup_host((host.as_str(), *port))).await;
-                let mut addresses = found.ok().and_then(Result::ok).into_iter().flatten();
-                // One of them that was good before is good still.
-                let all: Vec<SocketAddr> = addresses.by_ref().collect();
-                peer.filter(|known| all.contains(known)).or_else(|| all.first().copied())
+                let all: Vec<SocketAddr> = found.ok().and_then(Result::ok).into_iter().flatten().collect();
+                choose(&all, *peer, is_failing)
             }
         };
         *looked_up = Some(Instant::now());
@@ -124,6 +125,13 @@ impl StatsdSocket {
     }
 }
 
+/// One of the addresses of a name: the one that is `known`, or where that `is_failing` the one behind it.
+fn choose(all: &[SocketAddr], known: Option<SocketAddr>, is_failing: bool) -> Option<SocketAddr> {
+    let place = known.and_then(|known| all.iter().position(|address| *address == known));
+    let place = place.map_or(0, |place| place + usize::from(is_failing));
+    all.get(place).or(all.first()).copied()
+}
+
 fn udp(peer: SocketAddr) -> io::Result<UdpSocket> {
     let own: IpAddr =
         if peer.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
@@ -147,5 +155,23 @@ fn words(error: &io::Error) -> String {
         ErrorKind::NotFound => "there is no such socket".to_owned(),
         ErrorKind::ConnectionRefused => "nobody listens there".to_owned(),
         kind => kind.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_address_of_a_name_is_tried_while_nobody_answers() {
+        let all = ["[::1]:1", "127.0.0.1:1", "127.0.0.2:1"].map(|address| address.parse().unwrap());
+        let [first, second, third] = all;
+        assert_eq!(choose(&all, None, false), Some(first));
+        assert_eq!(choose(&all, None, true), Some(first));
+        assert_eq!(choose(&all, Some(second), false), Some(second));
+        assert_eq!(choose(&all, Some(second), true), Some(third));
+        assert_eq!(choose(&all, Some(third), true), Some(first));
+        assert_eq!(choose(&all[..2], Some(third), false), Some(first), "it has gone from the name");
+        assert_eq!(choose(&[], Some(third), true), None);
     }
 }

@@ -52,6 +52,11 @@ impl Collected {
         self.spans.extend(spans);
     }
 
+    /// Lets all of them go, and tells of how many requests they were.
+    pub(super) fn clear(&mut self) -> u64 {
+        std::mem::take(self).traces
+    }
+
     /// How many they are.
     pub(super) fn len(&self) -> usize {
         self.spans.len()

@@ -1,7 +1,7 @@
 //! What waits to be sent, and when the next attempt is due. Nothing here knows a clock or a socket.
 //!
-//! Invariants: batches leave in the order in which they came; at most one is under way, which is the first; what waits has at most
-//! [`ROOM`] bytes, but for one batch that alone has more.
+//! Invariants: batches leave in the order in which they came; at most one is under way, which is the first and stays until it has ended;
+//! what waits has at most [`ROOM`] bytes, but for that one and the latest.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -26,13 +26,15 @@ pub(super) struct BatchLine {
 }
 
 impl BatchLine {
-    /// Lets one wait that came at `now`. Gives the oldest ones that there is no room for beside it.
-    pub(super) fn push(&mut self, batch: SpanBatch, now: Tick) -> Vec<SpanBatch> {
+    /// Lets one wait that came at `now`. Gives the oldest ones that there is no room for beside it, of which the first is none while it
+    /// `is_under_way`: a receiver that takes its time would get nothing any more.
+    pub(super) fn push(&mut self, batch: SpanBatch, now: Tick, is_under_way: bool) -> Vec<SpanBatch> {
         self.bytes += batch.body.len();
         self.waiting.push_back((batch, now));
+        let oldest = usize::from(is_under_way);
         let mut dropped = Vec::new();
-        while self.bytes > ROOM && self.waiting.len() > 1 {
-            dropped.extend(self.shift());
+        while self.bytes > ROOM && self.waiting.len() > oldest + 1 {
+            dropped.extend(self.take(oldest));
         }
         dropped
     }
@@ -82,7 +84,11 @@ impl BatchLine {
     }
 
     fn shift(&mut self) -> Option<SpanBatch> {
-        let (batch, _) = self.waiting.pop_front()?;
+        self.take(0)
+    }
+
+    fn take(&mut self, place: usize) -> Option<SpanBatch> {
+        let (batch, _) = self.waiting.remove(place)?;
         self.bytes -= batch.body.len();
         Some(batch)
     }
@@ -101,7 +107,10 @@ mod tests {
         let mut line = BatchLine::default();
         let second = 1_000_000_000;
         assert!(line.next().is_none());
-        assert!(line.push(batch(1, 1), Tick(1)).is_empty() && line.push(batch(1, 2), Tick(2)).is_empty());
+        assert!(
+            line.push(batch(1, 1), Tick(1), false).is_empty()
+                && line.push(batch(1, 2), Tick(2), false).is_empty()
+        );
         let first = |line: &BatchLine| line.next().map(|(batch, at)| (batch.traces, at.0));
         assert_eq!(first(&line), Some((1, 0)));
         let mut pauses = Vec::new();
@@ -119,7 +128,7 @@ mod tests {
             "no sooner than by itself"
         );
         let mut hasty = BatchLine::default();
-        hasty.push(batch(1, 1), Tick(1));
+        hasty.push(batch(1, 1), Tick(1), false);
         hasty.fail(Tick(second), Some(Duration::ZERO), 1023);
         assert!(
             first(&hasty).is_some_and(|(_, at)| at > second + second / 2),
@@ -140,12 +149,19 @@ mod tests {
         let mut line = BatchLine::default();
         let of = |gone: Vec<SpanBatch>| gone.iter().map(|batch| batch.traces).collect::<Vec<_>>();
         for number in 1..=4 {
-            assert_eq!(of(line.push(batch(ROOM / 4, number), Tick(number))), [0; 0]);
+            assert_eq!(of(line.push(batch(ROOM / 4, number), Tick(number), false)), [0; 0]);
         }
-        assert_eq!(of(line.push(batch(1, 5), Tick(5))), [1]);
-        assert_eq!(of(line.push(batch(2 * ROOM, 6), Tick(6))), [2, 3, 4, 5]);
+        assert_eq!(of(line.push(batch(1, 5), Tick(5), false)), [1]);
+        assert_eq!(of(line.push(batch(2 * ROOM, 6), Tick(6), false)), [2, 3, 4, 5]);
         assert_eq!(of(line.expire(Tick(5).after(PATIENCE))), [0; 0]);
         assert_eq!(of(line.expire(Tick(6).after(PATIENCE))), [6]);
         assert_eq!((line.bytes, line.clear().len()), (0, 0));
+        // The one that is under way stays, and so does the latest.
+        for number in 1..=4 {
+            assert_eq!(of(line.push(batch(ROOM / 4, number), Tick(number), true)), [0; 0]);
+        }
+        assert_eq!(of(line.push(batch(1, 5), Tick(5), true)), [2]);
+        assert_eq!(of(line.push(batch(2 * ROOM, 6), Tick(6), true)), [3, 4, 5]);
+        assert_eq!(of(line.clear()), [1, 6]);
     }
 }

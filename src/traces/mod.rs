@@ -5,6 +5,7 @@
 
 mod batch;
 mod line;
+mod news;
 mod service;
 mod spans;
 

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::batch::{Collected, FULL, MOST, SpanBatch, SpanSender};
 use super::line::BatchLine;
+use super::news::CollectorNews;
 use super::spans::spans;
 use crate::config::model::TracingConfig;
 use crate::events;
@@ -37,6 +38,8 @@ const STEP: Duration = Duration::from_secs(1);
 const AT_A_TIME: usize = 64;
 /// The most bytes of an answer that are read.
 const ANSWER_MAX: usize = 64 * 1024;
+/// How it is told that it has.
+const REFUSES: &str = "it refused";
 /// The most characters that are told of why it has refused spans.
 const REASON_MAX: usize = 200;
 
@@ -88,8 +91,7 @@ pub(super) struct TraceService {
     collected: Collected,
     line: BatchLine,
     attempt: Option<Attempt>,
-    /// Since when the collector takes nothing, and what was said of it last.
-    failing: Option<(Tick, String)>,
+    news: CollectorNews,
 }
 
 impl TraceService {
@@ -110,7 +112,7 @@ impl TraceService {
             collected: Collected::default(),
             line: BatchLine::default(),
             attempt: None,
-            failing: None,
+            news: CollectorNews::default(),
         };
         service.follow();
         service
@@ -210,6 +212,7 @@ impl TraceService {
         let wall = wall_start();
         for one in came.drain(..) {
             if self.collector.is_none() {
+                self.outlet.note_unsent(1);
                 continue;
             }
             let Some(kept) = read_back(&one) else { continue };
@@ -230,16 +233,10 @@ impl TraceService {
     /// Lets what was collected wait to be sent.
     fn pack(&mut self) {
         let Some(collector) = &self.collector else {
-            self.collected = Collected::default();
-            return;
+            return self.outlet.note_unsent(self.collected.clear());
         };
         let Some(batch) = self.collected.batch(&collector.sender) else { return };
-        let is_first_under_way = self.attempt.is_some();
-        let dropped = self.line.push(batch, now());
-        if !dropped.is_empty() && is_first_under_way {
-            // It was the first that went: what comes of it is nobody's business any more.
-            self.attempt = None;
-        }
+        let dropped = self.line.push(batch, now(), self.attempt.is_some());
         if !dropped.is_empty() {
             self.fails("it takes them slower than they come");
         }
@@ -256,9 +253,9 @@ impl TraceService {
                 if refused > 0 {
                     let all = batch.spans;
                     let said = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-                    self.fails(&format!("it refused {refused} of {all} spans{said}"));
-                } else if let Some((since, _)) = self.failing.take() {
-                    events::traces_work(&collector.config.otlp, now().since(since));
+                    self.fails(&format!("{REFUSES} {refused} of {all} spans{said}"));
+                } else if let Some(after) = self.news.works(now()) {
+                    events::traces_work(&collector.config.otlp, after);
                 }
                 self.outlet.note_sent(batch.spans - refused);
                 self.outlet.note_refused(refused);
@@ -275,15 +272,14 @@ impl TraceService {
         }
     }
 
-    /// Says so, unless that was said last.
+    /// Says so, if that is news.
     fn fails(&mut self, reason: &str) {
+        // How many they were, and its own words, differ each time.
+        let kind = if reason.starts_with(REFUSES) { REFUSES } else { reason };
         let Some(collector) = &self.collector else { return };
-        let before = self.failing.take();
-        if before.as_ref().is_none_or(|(_, said)| said != reason) {
+        if self.news.fails(kind, now()) {
             events::traces_fail(&collector.config.otlp, reason);
         }
-        let since = before.map_or_else(now, |(since, _)| since);
-        self.failing = Some((since, reason.to_owned()));
     }
 
     fn give_up(&self, batches: Vec<SpanBatch>) {
@@ -299,7 +295,7 @@ impl TraceService {
         if !config.as_ref().is_some_and(is_same) {
             // What it says is about somebody else.
             self.attempt = None;
-            self.failing = None;
+            self.news = CollectorNews::default();
             self.line.restart();
         }
         self.collector = config.map(|config| {
@@ -312,6 +308,7 @@ impl TraceService {
         if self.collector.is_none() {
             let left = self.line.clear();
             self.give_up(left);
+            self.outlet.note_unsent(self.collected.clear());
         }
     }
 }

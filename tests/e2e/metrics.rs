@@ -249,6 +249,30 @@ fn totals_stay_exact_while_backends_come_and_go() {
 }
 
 #[test]
+fn a_route_that_goes_to_and_fro_between_two_targets_forgets_no_request() {
+    let backends = fakes(2);
+    let to = |target: &str| {
+        format!(
+            "workers: 1\nlisteners: {{front: {{bind: '127.0.0.1:0', routes: [{{name: r, target: {target}}}]}}}}\n\
+             targets:\n  blue: {{health_check: off, backends: [{{host: 127.0.0.1, port: {}}}]}}\n  \
+             green: {{health_check: off, backends: [{{host: 127.0.0.1, port: {}}}]}}\n",
+            backends[0].port(),
+            backends[1].port()
+        )
+    };
+    let process = Process::start(&to("blue"), 1);
+    for turn in 1..=40 {
+        let mut client = Client::connect(process.address("front"));
+        assert_eq!(client.get("/").status, 200);
+        process.reload(&to(if turn % 2 == 0 { "blue" } else { "green" }));
+        drop(client);
+        eventually("all is counted", || {
+            sum(&scrape(&process), "evenkeel_requests_total", &["route=\"r\""]) == f64::from(turn)
+        });
+    }
+}
+
+#[test]
 fn where_metrics_are_is_changed_by_a_restart_and_told_at_its_line() {
     let backends = fakes(1);
     let process = Process::start(&config(&backends), 2);

@@ -75,7 +75,8 @@ impl KeptFor {
                 Blame::Nobody => {}
             }
         }
-        if record.status >= 500 {
+        // What a server does not know of HTTP is no failure of it: who wants it to say so has only to ask for it.
+        if record.status >= 500 && !matches!(record.status, 501 | 505) {
             return Some(KeptFor::Failed);
         }
         if record.attempts_made > 1 || record.attempts_made == 1 && record.attempts[0].resent {
@@ -119,6 +120,7 @@ mod tests {
         assert_eq!(of(&|_| ()), None);
         assert_eq!(of(&|record| record.status = 404), None, "what a backend says of a path");
         assert_eq!(of(&|record| record.status = 500), Some(KeptFor::Failed));
+        assert_eq!(of(&|record| record.status = 501), None, "a method that a backend does not know");
         assert_eq!(of(&|record| record.done = Tick(201)), Some(KeptFor::Slow));
         assert_eq!(of(&|record| record.attempts[0] = Attempt { resent: true, ..record.attempts[0] }), {
             Some(KeptFor::Retried)

@@ -1,8 +1,9 @@
 //! What has been told of each counter.
 //!
 //! Invariant: what was told of all series of a family, together, is what they had counted, as far as datagrams have arrived; however
-//! series come and go. Where the counts of a series go over to another one, as those of a backend that is gone do, so does what was told
-//! of them; and a series that has counted less than was told of it tells nothing until it has counted more.
+//! series come and go. Where counts of a series go over to another one, all of them as those of a backend that is gone, or a part, so does
+//! what was told of them, and no more than that one has counted, if the series can keep the rest; a series that has counted less than was
+//! told of it tells nothing until it has counted more.
 
 use std::collections::{HashMap, HashSet};
 
@@ -47,7 +48,11 @@ impl StatsdLedger {
                 Some(heir) if heir == key => {}
                 Some(heir) => {
                     let told = self.told.remove(&key).unwrap_or(0);
-                    *self.told.entry(heir).or_default() += told;
+                    let least = told - now.get(&key).map_or(0, |value| (*value).min(told));
+                    let fits = now.get(&heir).map_or(0, |value| self.left(&heir, *value));
+                    let moved = fits.clamp(least, told);
+                    self.told.insert(key, told - moved);
+                    *self.told.entry(heir).or_default() += moved;
                 }
                 None => drop(self.told.remove(&key)),
             }
@@ -94,6 +99,8 @@ mod tests {
         Swap(u8),
         /// Another one takes its name.
         Replace(u8),
+        /// So much of what it had counted goes to those that are gone.
+        Part(u8, u8),
         /// All is read and sent, and arrives or does not.
         Look(bool),
         /// Another target takes the name of this one, which begins anew. What was counted and not told goes with it.
@@ -105,6 +112,7 @@ mod tests {
             4 => (0..3_u8, 0..9_u8).prop_map(|(name, count)| Step::Requests(name, count)),
             2 => (0..3_u8).prop_map(Step::Swap),
             1 => (0..3_u8).prop_map(Step::Replace),
+            1 => (0..3_u8, 0..9_u8).prop_map(|(name, count)| Step::Part(name, count)),
             3 => any::<bool>().prop_map(Step::Look),
             1 => Just(Step::Renew),
         ]
@@ -138,6 +146,11 @@ mod tests {
                     },
                     Step::Replace(name) => if let Some(own) = backends.get_mut(&name) {
                         gone += std::mem::take(own);
+                    },
+                    Step::Part(name, count) => if let Some(own) = backends.get_mut(&name) {
+                        let part = u64::from(count).min(*own);
+                        *own -= part;
+                        gone += part;
                     },
                     Step::Renew => {
                         backends.values_mut().for_each(|own| *own = 0);

@@ -1,9 +1,10 @@
 //! From workers to whoever sends traces: a bounded queue of requests that are over, and how many may go through it.
 //!
-//! Invariants: `left` only goes down but for `refill`, which one thread calls, so between two calls no more requests are admitted than the
-//! earlier one allowed. Each request asks once: a sampled one before its backend is told that it is, another one when it is over and turns
-//! out to be worth a trace. So whoever was told that a request is sampled is right, but where there was no room. Whatever asks is counted
-//! once: as taken or as dropped, over the limit or for want of room. Nobody waits.
+//! Invariants: `left` and `left_beside` only go down but for `refill`, which one thread calls, so between two calls no more requests are
+//! admitted than the earlier one allowed, and no more than half of them beside the sample: clients can make requests fail, and don't take
+//! the sample's place by that. Each request asks once: a sampled one before its backend is told that it is, another one when it is over and
+//! turns out to be worth a trace. So whoever was told that a request is sampled is right, but where there was no room. Whatever asks is
+//! counted once: as taken or as dropped, over the limit or for want of room. Nobody waits.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -39,6 +40,7 @@ pub struct TraceOutlet {
     pub(super) secret: u64,
     entries: Sender<EndedRequest>,
     left: AtomicU32,
+    left_beside: AtomicU32,
     taken: AtomicU64,
     over_limit: AtomicU64,
     no_room: AtomicU64,
@@ -53,15 +55,35 @@ impl TraceOutlet {
     pub fn new(secret: u64) -> (TraceOutlet, Receiver<EndedRequest>) {
         let (entries, source) = channel(ROOM);
         let [taken, over_limit, no_room, sent, refused, unsent] = [const { AtomicU64::new(0) }; 6];
-        let left = AtomicU32::new(0);
-        (TraceOutlet { secret, entries, left, taken, over_limit, no_room, sent, refused, unsent }, source)
+        let [left, left_beside] = [const { AtomicU32::new(0) }; 2];
+        let outlet = TraceOutlet {
+            secret,
+            entries,
+            left,
+            left_beside,
+            taken,
+            over_limit,
+            no_room,
+            sent,
+            refused,
+            unsent,
+        };
+        (outlet, source)
     }
 
-    /// Whether one more request of this second may be handed in.
+    /// Whether one more request of this second may be handed in which the sample has drawn.
     #[cold]
     pub fn admits(&self) -> bool {
-        let less = |left: u32| left.checked_sub(1);
-        let may = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
+        self.count(one_of(&self.left))
+    }
+
+    /// Whether one more may that is worth a trace for what became of it.
+    #[cold]
+    pub fn admits_beside(&self) -> bool {
+        self.count(one_of(&self.left_beside) && one_of(&self.left))
+    }
+
+    fn count(&self, may: bool) -> bool {
         if !may {
             self.over_limit.fetch_add(1, Ordering::Relaxed);
         }
@@ -78,6 +100,7 @@ impl TraceOutlet {
     /// Lets so many through until this is called again.
     pub fn refill(&self, count: u32) {
         self.left.store(count, Ordering::Relaxed);
+        self.left_beside.store(count.div_ceil(2), Ordering::Relaxed);
     }
 
     /// Notes that a collector has taken so many spans.
@@ -108,6 +131,11 @@ impl TraceOutlet {
             unsent: read(&self.unsent),
         }
     }
+}
+
+/// Takes one, if there is one left.
+fn one_of(left: &AtomicU32) -> bool {
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
 }
 
 #[cfg(test)]
@@ -142,5 +170,20 @@ mod tests {
             came += 1;
         }
         assert_eq!(came, counts.taken);
+    }
+
+    #[test]
+    fn whoever_makes_requests_fail_leaves_half_of_the_traces_to_the_sample() {
+        let (outlet, _source) = TraceOutlet::new(1);
+        for (limit, beside) in [(1, 1), (2, 1), (7, 4), (200, 100)] {
+            outlet.refill(limit);
+            let failed = (0..1000).filter(|_| outlet.admits_beside()).count();
+            let sampled = (0..1000).filter(|_| outlet.admits()).count();
+            assert_eq!((failed, sampled), (beside, limit as usize - beside), "{limit}");
+        }
+        let asked = outlet.counts().over_limit;
+        outlet.refill(10);
+        assert_eq!((0..1000).filter(|_| outlet.admits()).count(), 10);
+        assert!(!outlet.admits_beside() && outlet.counts().over_limit == asked + 991);
     }
 }

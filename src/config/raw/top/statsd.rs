@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::config::error::{Wrong, quoted};
+use crate::config::error::{Wrong, one_of, quoted};
 use crate::config::files::fence::PathUse;
 use crate::config::hidden::without_user;
 use crate::config::model::{Share, StatsdAddress, StatsdFormat};
@@ -10,6 +10,7 @@ use crate::config::origin::{Field, Written};
 use crate::config::raw::address;
 use crate::config::raw::bounds::{HOUR, STATSD_INTERVAL_MIN};
 use crate::config::raw::reader::{Reader, is_off};
+use crate::config::raw::said::choose;
 use crate::config::raw::shape;
 use crate::config::units;
 use crate::config::yaml::Entry;
@@ -44,9 +45,19 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Option<RawStatsd> 
     };
     Some(RawStatsd {
         to,
-        format: section.find("format").and_then(|entry| reader.choice(entry, StatsdFormat::ALL)),
+        format: section.find("format").and_then(|entry| format(entry, reader)),
         interval: section.find("interval").and_then(|entry| interval(entry, reader)),
         timings: section.find("timings").and_then(|entry| timings(entry, reader)),
+    })
+}
+
+fn format(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<StatsdFormat>> {
+    reader.parsed(entry, &one_of(StatsdFormat::ALL.iter().map(|(name, _)| *name)), |text| {
+        // What it is called there, and nearer to the other one by its letters.
+        choose(text, StatsdFormat::ALL).map_err(|wrong| match text.to_lowercase().as_str() {
+            "dogstatsd" => wrong.hint("did you mean `datadog`?", "datadog"),
+            _ => wrong,
+        })
     })
 }
 
