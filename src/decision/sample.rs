@@ -116,7 +116,7 @@ impl SampleSent<'_> {
             HostHeader::Name(name) => Host::Write(name),
         };
         let mut out = Vec::new();
-        write::request(&mut out, head, Framing::None, None, &about, host);
+        write::request(&mut out, head, Framing::None, None, &about, None, host);
         out
     }
 

@@ -138,6 +138,8 @@ pub struct Record {
     pub cause: Cause,
     /// Whether it is traced.
     pub tracing: Tracing,
+    /// The number of its span, where that is not off.
+    pub span: u64,
     /// What the cache has done for it; `None`: its route has none.
     pub cache: Option<CacheNote>,
     /// The connection was accepted.
@@ -183,6 +185,7 @@ impl Record {
             status,
             cause,
             tracing,
+            span,
             cache,
             accepted,
             secured,
@@ -200,7 +203,7 @@ impl Record {
             attempts: _,
         } = self;
         (*kind, *client, *listener, *route, *target, *id) = Default::default();
-        (*status, *cause, *tracing, *cache, *accepted, *secured, *tls) = Default::default();
+        (*status, *cause, *tracing, *span, *cache, *accepted, *secured, *tls) = Default::default();
         (*started, *head_read, *routed, *asked, *told, *waited, *done) = Default::default();
         (*bytes_in, *bytes_out, *attempts_made) = Default::default();
     }

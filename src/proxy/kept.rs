@@ -5,51 +5,49 @@ use super::WorkerCtx;
 use crate::message::{Head, HeaderField, Record, RecordKind, TraceContext, TraceParent, Tracing};
 use crate::telemetry::access_log::RouteName;
 use crate::telemetry::recorder::{KeptFor, KeptSubject, write_down};
-use crate::telemetry::traces::Tracer;
+use crate::telemetry::traces::{Tracer, place};
 use crate::tick::Tick;
 
 impl WorkerCtx {
-    /// Whether a request is traced. `is_trusted`: whoever sent it may decide about that.
+    /// Notes whether a request is traced. `is_trusted`: whoever sent it may decide about that.
     #[inline(always)]
-    #[must_use]
-    pub fn tracing(&self, record: &Record, head: &Head, is_trusted: bool) -> Tracing {
-        if self.watched.get().is_traced { self.choose(record, head, is_trusted) } else { Tracing::Off }
+    pub fn begin_trace(&self, record: &mut Record, head: &Head, is_trusted: bool) {
+        if self.watched.get().is_traced {
+            self.choose(record, head, is_trusted);
+        }
     }
 
-    #[cold]
-    fn choose(&self, record: &Record, head: &Head, is_trusted: bool) -> Tracing {
+    #[inline(never)]
+    fn choose(&self, record: &mut Record, head: &Head, is_trusted: bool) {
         let tracer = self.tracer.borrow();
-        let Some(tracer) = tracer.as_ref() else { return Tracing::Off };
+        let Some(tracer) = tracer.as_ref() else { return };
+        record.span = tracer.span(record.id, record.head_read);
         let is_sampled = if is_trusted && head.has(HeaderField::TraceParent) {
             decided(tracer, record, head)
         } else {
-            tracer.samples(record)
+            tracer.samples(record.span)
         };
-        match is_sampled.then(|| tracer.outlet().admits()) {
+        record.tracing = match is_sampled.then(|| tracer.outlet().admits()) {
             Some(true) => Tracing::Sampled,
             Some(false) => Tracing::Surplus,
             None => Tracing::Unsampled,
-        }
+        };
     }
 
     /// The place of a request in its trace; `None`: nothing is traced.
     #[inline(always)]
     #[must_use]
-    pub fn trace(&self, record: &Record, head: &Head) -> Option<TraceContext> {
-        if record.tracing == Tracing::Off { None } else { self.placed(record, head) }
-    }
-
-    #[cold]
-    fn placed(&self, record: &Record, head: &Head) -> Option<TraceContext> {
-        self.tracer.borrow().as_ref().map(|tracer| place(tracer, record, head))
+    pub fn trace(record: &Record, head: &Head) -> Option<TraceContext> {
+        if record.tracing == Tracing::Off { None } else { Some(placed(record, head)) }
     }
 
     /// The place of a question that no client has asked, such as one for the cache in the background: a trace of its own, which nobody
     /// keeps. `None`: nothing is traced.
     #[must_use]
     pub fn trace_of_its_own(&self, id: u128, now: Tick) -> Option<TraceContext> {
-        let record = Record { id, head_read: now, ..Record::default() };
-        self.tracer.borrow().as_ref().map(|tracer| tracer.context(&record, None))
+        let tracer = self.tracer.borrow();
+        let span = tracer.as_ref()?.span(id, now);
+        Some(TraceContext { trace: id, parent: 0, span, flags: 0 })
     }
 
     /// Keeps a request that is over, unless nothing is to be kept of it.
@@ -89,12 +87,7 @@ impl WorkerCtx {
             names: &snapshot.names,
             config: snapshot.number,
             // Of a request that was malformed nothing is known.
-            trace: match (tracer.as_ref(), head) {
-                (Some(tracer), Some(head)) if record.tracing != Tracing::Off => {
-                    Some(place(tracer, record, head))
-                }
-                _ => None,
-            },
+            trace: head.and_then(|head| WorkerCtx::trace(record, head)),
         };
         if let (Some(why), Some(pen)) = (why, recorder.as_mut()) {
             pen.keep(record, why, &subject);
@@ -111,11 +104,10 @@ impl WorkerCtx {
 /// What a trusted proxy has decided, if it has.
 #[cold]
 fn decided(tracer: &Tracer, record: &Record, head: &Head) -> bool {
-    TraceParent::of(head).map_or_else(|| tracer.samples(record), TraceParent::is_sampled)
+    TraceParent::of(head).map_or_else(|| tracer.samples(record.span), TraceParent::is_sampled)
 }
 
 #[inline]
-fn place(tracer: &Tracer, record: &Record, head: &Head) -> TraceContext {
-    let parent = if head.has(HeaderField::TraceParent) { TraceParent::of(head) } else { None };
-    tracer.context(record, parent)
+fn placed(record: &Record, head: &Head) -> TraceContext {
+    place(record, if head.has(HeaderField::TraceParent) { TraceParent::of(head) } else { None })
 }

@@ -216,7 +216,7 @@ impl TraceService {
                 continue;
             }
             let Some(kept) = read_back(&one) else { continue };
-            self.collected.add(spans(&kept, wall));
+            self.collected.add(&spans(&kept, wall));
             self.pack_if(FULL);
         }
     }

@@ -146,7 +146,7 @@ proptest! {
         }
         let about = About { kind: Forwarded::Off, client: None, trusted: false, real_ip: None, scheme: "http", certificate: b"", id: 7, retry: 0, trace: None };
         let mut out = Vec::new();
-        write::request(&mut out, &head, framed, None, &about, Host::Pass { missing: "fallback" });
+        write::request(&mut out, &head, framed, None, &about, None, Host::Pass { missing: "fallback" });
         let Some((again, length)) = read(&out) else {
             return Err(TestCaseError::fail(format!("{:?} became {:?}", text(&bytes), text(&out))));
         };

@@ -92,7 +92,7 @@ pub(crate) fn sent_request(
     about: &About<'_>,
 ) -> Vec<u8> {
     let mut out = Vec::new();
-    write::request(&mut out, head, framing, upgrade, about, Host::Pass { missing: HOST });
+    write::request(&mut out, head, framing, upgrade, about, None, Host::Pass { missing: HOST });
     out
 }
 

@@ -67,7 +67,7 @@ pub async fn exchange<E: Edge>(
     let _upload = Upload { body, moved: &moved };
     let sender = &request.sender();
     recording.record.id = request.id(sender);
-    recording.record.tracing = ctx.tracing(recording.record, head, sender.trusted);
+    ctx.begin_trace(recording.record, head, sender.trusted);
     // Nothing was waited for since.
     recording.record.routed = request.head_read;
     let refused = if is_kept_out(ctx, listener, head, sender, &mut recording) {

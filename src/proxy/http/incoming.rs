@@ -85,7 +85,7 @@ impl<'a> IncomingRequest<'a> {
 /// What backends are told about the client.
 #[inline(always)]
 pub fn about<'a>(
-    &IncomingRequest { ctx, listener, head, .. }: &IncomingRequest<'_>,
+    &IncomingRequest { listener, head, .. }: &IncomingRequest<'_>,
     sender: &Sender,
     secured: Option<&'a Secured>,
     record: &Record,
@@ -99,7 +99,7 @@ pub fn about<'a>(
         certificate: secured.map_or(&[], |secured| &*secured.certificate),
         id: record.id,
         retry: 0,
-        trace: ctx.trace(record, head),
+        trace: WorkerCtx::trace(record, head),
     }
 }
 

@@ -186,11 +186,16 @@ impl<'a> Facts<'a> {
     /// The trace that it belongs to: its sender's, or else its own.
     #[cold]
     fn trace(&self) -> Option<u128> {
-        if self.record.tracing == Tracing::Off {
-            return None;
-        }
-        let parent = self.head.and_then(TraceParent::of);
-        Some(parent.map_or(self.record.id, |parent| parent.trace))
+        if self.record.tracing == Tracing::Off { None } else { Some(self.trace_id()) }
+    }
+
+    /// The same of a request that is traced.
+    pub(super) fn trace_id(&self) -> u128 {
+        let parent = match self.head {
+            Some(head) if head.has(HeaderField::TraceParent) => TraceParent::of(head),
+            _ => None,
+        };
+        parent.map_or(self.record.id, |parent| parent.trace)
     }
 
     fn of_head(&self, part: fn(&Head) -> &[u8]) -> &'a [u8] {

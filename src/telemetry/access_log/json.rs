@@ -57,9 +57,15 @@ pub(super) fn write<'r>(
         }
     };
     let is_traced = facts.record.tracing != Tracing::Off;
-    let room = if is_traced { members!(room, facts, clock: TraceId)? } else { room };
+    let room = if is_traced { write_trace(room, facts)? } else { room };
     let room = if sampled { members!(room, facts, clock: SampleRate)? } else { room };
     put(room, b"}\n")
+}
+
+/// Which trace it belongs to.
+#[inline(never)]
+fn write_trace<'r>(room: LineSpace<'r>, facts: &Facts<'_>) -> Left<'r> {
+    put(digits::write_hex(put(room, br#","trace_id":""#)?, facts.trace_id())?, b"\"")
 }
 
 /// Time, kind and client.

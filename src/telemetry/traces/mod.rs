@@ -2,8 +2,8 @@
 //! to whoever sends it. Everything else is made of that, later and elsewhere (`crate::traces`).
 //!
 //! A request that comes in no trace begins one: its own number is the trace's. The numbers of spans follow from the request's number, the
-//! time that it began and a secret of the process, so none is kept: the request's own, and those of its attempts from when their backends
-//! were picked. Whether a request is sampled follows from them in the same way, so no client can choose to be.
+//! time that it began and a secret of the process: the request's own, and of that those of its attempts with the times at which their
+//! backends were picked. Whether a request is sampled follows from its span's, so no client can choose to be.
 
 mod outlet;
 
@@ -39,35 +39,36 @@ impl Tracer {
         &self.outlet
     }
 
-    /// Whether a request is traced that nobody else has decided about.
+    /// Whether a request with this span is traced, where nobody else has decided about it.
     #[inline]
     #[must_use]
-    pub fn samples(&self, record: &Record) -> bool {
+    pub fn samples(&self, span: u64) -> bool {
         // Not the span's own number: then those that are sampled would begin alike.
-        self.span(record).wrapping_mul(MIX) <= self.threshold && self.threshold > 0
+        span.wrapping_mul(MIX) <= self.threshold && self.threshold > 0
     }
 
-    /// The place of a request in its trace.
+    /// The number of the span of a request whose head was complete at `read`; never zero.
     #[inline]
     #[must_use]
-    pub fn context(&self, record: &Record, parent: Option<TraceParent>) -> TraceContext {
-        let span = self.span(record);
-        let sampled = if record.tracing == Tracing::Sampled { TraceParent::SAMPLED } else { 0 };
-        match parent {
-            None => TraceContext { trace: record.id, parent: 0, span, flags: sampled },
-            Some(parent) => {
-                let flags = sampled | parent.flags & TraceParent::RANDOM;
-                TraceContext { trace: parent.trace, parent: parent.span, span, flags }
-            }
-        }
-    }
-
-    /// The number of a request's span; never zero.
-    #[inline]
-    fn span(&self, record: &Record) -> u64 {
+    pub fn span(&self, id: u128, read: Tick) -> u64 {
         // Two requests may have one number, if a trusted proxy gives it to both.
-        let (high, low) = ((record.id >> 64) as u64, record.id as u64);
-        mix(high ^ self.outlet.secret, low ^ record.head_read.0)
+        let (high, low) = ((id >> 64) as u64, id as u64);
+        mix(high ^ self.outlet.secret, low ^ read.0)
+    }
+}
+
+/// The place of a request in its trace, which it came in from `parent` or begins.
+#[inline]
+#[must_use]
+pub fn place(record: &Record, parent: Option<TraceParent>) -> TraceContext {
+    let span = record.span;
+    let sampled = if record.tracing == Tracing::Sampled { TraceParent::SAMPLED } else { 0 };
+    match parent {
+        None => TraceContext { trace: record.id, parent: 0, span, flags: sampled },
+        Some(parent) => {
+            let flags = sampled | parent.flags & TraceParent::RANDOM;
+            TraceContext { trace: parent.trace, parent: parent.span, span, flags }
+        }
     }
 }
 
@@ -107,24 +108,19 @@ mod tests {
 
     use super::*;
 
-    fn record(id: u128) -> Record {
-        Record { id, head_read: Tick(7), ..Record::default() }
-    }
-
     #[test]
     fn numbers_of_spans_are_all_different() {
         let outlet = Arc::new(TraceOutlet::new(11).0);
         let tracer = Tracer::new(None, &outlet);
         let mut seen = HashSet::new();
         for id in 0..1000 {
-            let request = tracer.context(&record(id << 64 | id), None).span;
+            let request = tracer.span(id << 64 | id, Tick(7));
             assert!(request != 0 && seen.insert(request));
             for picked in 1..5 {
                 assert!(seen.insert(attempt_span(request, Tick(1_000_000 * picked))));
             }
             // The same number again, from a proxy that repeats a request.
-            let again = Record { head_read: Tick(8), ..record(id << 64 | id) };
-            assert!(seen.insert(tracer.context(&again, None).span));
+            assert!(seen.insert(tracer.span(id << 64 | id, Tick(8))));
         }
     }
 
@@ -135,24 +131,23 @@ mod tests {
             [(None, 0..=0), (Some(10_000), 900..=1100), (Some(1_000_000), 100_000..=100_000)]
         {
             let tracer = Tracer::new(share.and_then(Share::from_millionths), &outlet);
-            let sampled = (0..100_000).filter(|&id| tracer.samples(&record(id * 3))).count();
+            let sampled = (0..100_000).filter(|&id| tracer.samples(tracer.span(id * 3, Tick(7)))).count();
             assert!(expected.contains(&sampled), "{share:?}: {sampled}");
         }
     }
 
     #[test]
     fn a_request_takes_its_place_in_the_trace_it_came_in() {
-        let outlet = Arc::new(TraceOutlet::new(3).0);
-        let tracer = Tracer::new(None, &outlet);
-        let sampled = Record { tracing: Tracing::Sampled, ..record(9) };
-        let own = tracer.context(&sampled, None);
-        assert_eq!((own.trace, own.parent, own.flags), (9, 0, 1));
+        let unsampled = Record { id: 9, span: 4, tracing: Tracing::Unsampled, ..Record::default() };
+        let sampled = Record { id: 9, span: 4, tracing: Tracing::Sampled, ..Record::default() };
+        let own = place(&sampled, None);
+        assert_eq!((own.trace, own.parent, own.span, own.flags), (9, 0, 4, 1));
         let parent = TraceParent { trace: 77, span: 5, flags: 0xff };
         let of = |record: &Record| {
-            let context = tracer.context(record, Some(parent));
+            let context = place(record, Some(parent));
             (context.trace, context.parent, context.flags)
         };
         assert_eq!(of(&sampled), (77, 5, 3));
-        assert_eq!(of(&record(9)), (77, 5, 2), "who it came from does not decide here");
+        assert_eq!(of(&unsampled), (77, 5, 2), "who it came from does not decide here");
     }
 }

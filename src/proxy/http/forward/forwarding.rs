@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::config::model::HostHeader;
-use crate::message::{ATTEMPTS, BackendId, Cause, Framing, Head, HeaderField, Record, TraceContext};
+use crate::message::{ATTEMPTS, BackendId, Cause, Framing, Head, HeaderField, Record};
 use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::http::call::{Call, Patience};
@@ -226,14 +226,12 @@ impl<E: Edge> Forwarding<'_, E> {
             HostHeader::Pass => Host::Pass { missing: &backend.name },
             host => written_host(host, backend),
         };
-        let mut about = &self.about;
-        let of_attempt;
-        if let Some(trace) = about.trace.filter(|_| self.has_span_of_its_own()) {
-            let span = attempt_span(trace.span, lease.picked());
-            of_attempt = About { trace: Some(TraceContext { span, ..trace }), ..*about };
-            about = &of_attempt;
-        }
-        write::request(&mut out, self.head, body.framing(), self.upgrade, about, host);
+        let about = &self.about;
+        let span = match &about.trace {
+            Some(trace) if self.has_span_of_its_own() => Some(attempt_span(trace.span, lease.picked())),
+            _ => None,
+        };
+        write::request(&mut out, self.head, body.framing(), self.upgrade, about, span, host);
         if let Some(edits) = &self.edits {
             edits.apply(&mut out, self.head);
         }

@@ -51,7 +51,7 @@ pub struct About<'a> {
     pub id: u128,
     /// Which retry it is; 0: the first attempt, of which nothing is said.
     pub retry: u8,
-    /// The trace that it belongs to, and the span that the backend's own are below; `None`: what the client says about that goes on.
+    /// The trace that it belongs to, and its span; `None`: what the client says about that goes on.
     pub trace: Option<TraceContext>,
 }
 
@@ -80,13 +80,15 @@ pub enum Persistence {
     Upgrade,
 }
 
-/// Appends a request head for a backend. `upgrade`: the protocol to ask for.
+/// Appends a request head for a backend. `upgrade`: the protocol to ask for. `span`: where it is traced, what the backend's own spans are
+/// below; `None`: the request's.
 pub fn request(
     out: &mut Vec<u8>,
     head: &Head,
     framing: Framing,
     upgrade: Option<&[u8]>,
     about: &About<'_>,
+    span: Option<u64>,
     host: Host<'_>,
 ) {
     out.reserve(head.len() + ADDED + about.certificate.len());
@@ -126,9 +128,9 @@ pub fn request(
         || about.kind != Forwarded::XForwarded
         || !about.certificate.is_empty()
     {
-        add_about(out, head, about);
+        add_about(out, head, about, span);
     } else {
-        add_common_about(out, head, about);
+        add_common_about(out, head, about, span);
     }
 }
 
@@ -358,7 +360,7 @@ fn add_retry(out: &mut Vec<u8>, retry: u8) {
 }
 
 /// What ends nearly every request: nothing that the client said about itself stands, and there is no certificate.
-fn add_common_about(out: &mut Vec<u8>, head: &Head, about: &About<'_>) {
+fn add_common_about(out: &mut Vec<u8>, head: &Head, about: &About<'_>, span: Option<u64>) {
     if let Some(address) = about.client {
         out.extend_from_slice(b"X-Forwarded-For: ");
         push_peer(out, address);
@@ -373,26 +375,26 @@ fn add_common_about(out: &mut Vec<u8>, head: &Head, about: &About<'_>) {
             line(out, b"X-Forwarded-Host: ", authority);
         }
     }
-    add_numbers_and_end(out, about);
+    add_numbers_and_end(out, about, span);
 }
 
 /// W3C Trace Context §3.2.
-fn add_trace(out: &mut Vec<u8>, trace: &TraceContext, trace_id: &[u8; 32]) {
+fn add_trace(out: &mut Vec<u8>, trace: &TraceContext, trace_id: &[u8; 32], span: Option<u64>) {
     let mut text = *b"traceparent: 00-0123456789abcdef0123456789abcdef-0123456789abcdef-00\r\n";
     text[16..48].copy_from_slice(trace_id);
-    text[49..65].copy_from_slice(&id_digits(trace.span.into())[16..]);
+    text[49..65].copy_from_slice(&id_digits(span.unwrap_or(trace.span).into())[16..]);
     // Of the flags three bits or fewer are known.
     text[67] = b'0' + (trace.flags & 7);
     out.extend_from_slice(&text);
 }
 
 /// The number of a request, its place in a trace, and the end of its head.
-fn add_numbers_and_end(out: &mut Vec<u8>, about: &About<'_>) {
+fn add_numbers_and_end(out: &mut Vec<u8>, about: &About<'_>, span: Option<u64>) {
     let id = id_digits(about.id);
     if let Some(trace) = &about.trace {
         // Mostly its number is that of a trace.
         let trace_id = if trace.trace == about.id { id } else { id_digits(trace.trace) };
-        add_trace(out, trace, &trace_id);
+        add_trace(out, trace, &trace_id, span);
     }
     let mut text = *b"X-Request-Id: 0123456789abcdef0123456789abcdef\r\n\r\n";
     text[14..46].copy_from_slice(&id);
@@ -400,7 +402,7 @@ fn add_numbers_and_end(out: &mut Vec<u8>, about: &About<'_>) {
 }
 
 /// All that is said about the client and the request, merged with what a trusted peer said, and the end of the head.
-fn add_about(out: &mut Vec<u8>, head: &Head, about: &About<'_>) {
+fn add_about(out: &mut Vec<u8>, head: &Head, about: &About<'_>, span: Option<u64>) {
     let has = |field| about.trusted && head.has(field);
     match about.kind {
         Forwarded::XForwarded => {
@@ -444,11 +446,11 @@ fn add_about(out: &mut Vec<u8>, head: &Head, about: &About<'_>) {
     }
     if has(HeaderField::XRequestId) {
         if let Some(trace) = &about.trace {
-            add_trace(out, trace, &id_digits(trace.trace));
+            add_trace(out, trace, &id_digits(trace.trace), span);
         }
         out.extend_from_slice(b"\r\n");
     } else {
-        add_numbers_and_end(out, about);
+        add_numbers_and_end(out, about, span);
     }
 }
 

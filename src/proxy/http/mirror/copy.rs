@@ -79,7 +79,7 @@ impl MirrorCopy {
             HostHeader::Pass if !head.authority().is_empty() => (Host::Pass { missing: "" }, false),
             HostHeader::Pass | HostHeader::Backend => (Host::Write(""), true),
         };
-        write::request(&mut bytes, head, framing, None, about, host);
+        write::request(&mut bytes, head, framing, None, about, None, host);
         if let Some(edits) = &made.edits {
             edits.apply(&mut bytes, head);
         }

@@ -19,7 +19,7 @@ fn written(text: &str, about: &About<'_>, upgrade: Option<&[u8]>) -> String {
     super::super::parse::request(text.as_bytes(), 100, &mut head).expect("valid");
     let framing = super::super::framing::request(&head).expect("valid");
     let mut out = Vec::new();
-    request(&mut out, &head, framing, upgrade, about, Host::Pass { missing: "b:1" });
+    request(&mut out, &head, framing, upgrade, about, None, Host::Pass { missing: "b:1" });
     String::from_utf8(out).expect("ascii")
 }
 
@@ -59,8 +59,8 @@ fn the_common_end_says_what_the_merged_one_says() {
                 let client = client.map(|text| text.parse().expect("an address"));
                 let about = About { client, scheme, ..ABOUT };
                 let (mut common, mut merged) = (Vec::new(), Vec::new());
-                add_common_about(&mut common, &head, &about);
-                add_about(&mut merged, &head, &about);
+                add_common_about(&mut common, &head, &about, Some(5));
+                add_about(&mut merged, &head, &about, Some(5));
                 assert_eq!(common.escape_ascii().to_string(), merged.escape_ascii().to_string());
                 assert!(common.ends_with(b"00ab\r\n\r\n"));
             }
@@ -161,7 +161,7 @@ fn addressed(text: &str, about: &About<'_>, host: &str) -> String {
     super::super::parse::request(text.as_bytes(), 100, &mut head).expect("valid");
     let framing = super::super::framing::request(&head).expect("valid");
     let mut out = Vec::new();
-    request(&mut out, &head, framing, None, about, Host::Write(host));
+    request(&mut out, &head, framing, None, about, None, Host::Write(host));
     String::from_utf8(out).expect("ascii")
 }
 
