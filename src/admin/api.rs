@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use tokio::sync::RwLock;
 
+use super::dashboard::FrameKeeper;
 use super::exchange::caller::Caller;
 use super::status::rates::RateBook;
 use crate::config::{Fence, Loaded};
@@ -37,6 +38,8 @@ pub struct Api {
     pub events: Arc<EventHistory>,
     /// What was counted of late.
     pub(super) rates: RateBook,
+    /// What the dashboard shows.
+    pub(super) frames: FrameKeeper,
     /// A number of this process, so that a revision of the one before is none of this one.
     born: u32,
     /// All backends have had a verdict once.
@@ -51,10 +54,11 @@ impl Api {
     #[must_use]
     pub fn new(about: AboutProcess, running: Arc<RunningConfig>, text: TextLoader) -> Api {
         let (was_judged, changing) = (AtomicBool::default(), RwLock::default());
-        let rates = RateBook::new(now());
+        let born = rand::random();
+        let (rates, frames) = (RateBook::new(now()), FrameKeeper::new(born));
         // Who has no subscriber that keeps events has none.
         let events = EventHistory::here().unwrap_or_else(EventHistory::new);
-        Api { about, running, text, events, rates, born: rand::random(), was_judged, changing }
+        Api { about, running, text, events, rates, frames, born, was_judged, changing }
     }
 
     /// Whether the text of a config is taken over TCP too.

@@ -5,15 +5,15 @@
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use hyper::body::{Body, Bytes, Frame};
+use hyper::body::{Body, Bytes};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use super::exchange::pieces::pieces;
 use crate::events::{self, Event, EventHistory, EventKind, EventReader, EventsAfter};
 
 /// Without an event for so long, a comment says that the stream is alive.
@@ -59,7 +59,7 @@ impl EventFeed {
 
     /// The same as the body of an answer.
     pub(super) fn body(self) -> impl Body<Data = Bytes, Error = Infallible> + Send + 'static {
-        FeedBody(Box::pin(self.next()))
+        pieces(self, EventFeed::next)
     }
 
     /// The next piece, and the rest; `None`: it has ended.
@@ -122,28 +122,6 @@ impl EventFeed {
 /// Whether somebody who wants these kinds wants this event; no kinds: all of them.
 pub(super) fn is_of(kinds: &[EventKind], event: &Event) -> bool {
     kinds.is_empty() || kinds.contains(&event.kind)
-}
-
-/// A piece to come.
-type NextPiece = Pin<Box<dyn Future<Output = Option<(Bytes, EventFeed)>> + Send>>;
-
-struct FeedBody(NextPiece);
-
-impl Body for FeedBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    /// Not called again once it has said that it has ended.
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let next = ready!(self.0.as_mut().poll(context));
-        Poll::Ready(next.map(|(piece, rest)| {
-            self.0 = Box::pin(rest.next());
-            Ok(Frame::data(piece))
-        }))
-    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ pub mod api;
 pub mod block_routes;
 pub mod cache_routes;
 pub mod config_routes;
+pub mod dashboard;
 pub mod dispatch;
 pub mod door;
 pub mod event_feed;

@@ -86,6 +86,9 @@ fn answers(schema: &str) -> Value {
         let text = json!({ "schema": { "type": "string" } });
         return forms.into_iter().map(|form| (form.to_owned(), text.clone())).collect::<Map<_, _>>().into();
     }
+    if schema == schemas::PAGE {
+        return json!({ "text/html": { "schema": { "type": "string" } } });
+    }
     json!({ "application/json": content(schema) })
 }
 

@@ -9,6 +9,7 @@ use super::api::Api;
 use super::block_routes;
 use super::cache_routes;
 use super::config_routes;
+use super::dashboard;
 use super::event_routes;
 use super::exchange::answers;
 use super::exchange::percent;
@@ -110,6 +111,17 @@ pub const ROUTES: &[AdminRoute] = &[
         |api, _| Box::pin(async move { config_routes::digest(&api) }),
     )
     .giving("Digest"),
+    AdminRoute::read("/", "The dashboard: a page for browsers.", |_, asked| {
+        Box::pin(async move { dashboard::page(&asked) })
+    })
+    .open()
+    .giving(schemas::PAGE),
+    AdminRoute::read(
+        "/api/v1/stream",
+        "What the dashboard shows; with `Accept: text/event-stream` what changes each second.",
+        |api, asked| Box::pin(dashboard::look(api, asked)),
+    )
+    .giving("Board"),
     AdminRoute::read("/api/v1/status", "The state of every listener, target and backend.", |api, _| {
         Box::pin(async move { status_routes::status(&api) })
     })
@@ -356,7 +368,8 @@ mod tests {
         );
         let meant = led("POST", "/api/v1/config/plam");
         assert!(meant.starts_with("404 ") && meant.contains("did you mean /api/v1/config/plan?"), "{meant}");
-        assert_eq!(led("GET", "/"), "404 there is nothing at this path; GET /api/v1 lists everything");
+        assert_eq!(led("GET", "/qq"), "404 there is nothing at this path; GET /api/v1 lists everything");
+        assert_eq!(led("GET", "/"), "/");
         assert!(led("GET", &format!("/api/v1/{}", "config/".repeat(40))).ends_with("lists everything"));
     }
 

@@ -8,6 +8,9 @@ use serde_json::{Map, Value, json};
 /// Stands for an answer that is no JSON but text.
 pub const TEXT: &str = "Text";
 
+/// Stands for a page.
+pub const PAGE: &str = "Page";
+
 /// All of them; what stands in answers of hyper's making alone is not among them.
 pub const SCHEMAS: &[(&str, &str)] = &[
     ("Liveness", "alive:boolean"),
@@ -16,6 +19,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     ("Route", "method:string path:string scope:string does:string"),
     ("Document", "openapi:string info:any paths:any components:any"),
     ("Digest", "digest:string"),
+    ("Board", "at_ms:integer rows:any"),
     (
         "Fault",
         "file?:string line?:integer column?:integer message:string expected?:string hint?:string note?:string text:string",

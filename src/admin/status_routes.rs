@@ -8,9 +8,10 @@ use super::api::Api;
 use super::exchange::answers::ok;
 use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::Question;
+use super::life_routes;
 use super::route::AdminOutcome;
 use super::status::assembly::Sources;
-use super::status::report::ProcessReport;
+use super::status::report::{ProcessReport, StatusReport};
 use super::trial_routes::trial_report;
 use crate::net::now;
 use crate::snapshot::Snapshot;
@@ -41,9 +42,30 @@ impl Api {
     }
 }
 
+/// Everything at one moment: what was read, and what is said about it.
+pub(super) struct StatusSurvey {
+    pub(super) sources: Sources,
+    pub(super) report: StatusReport,
+    /// Why the process is to get no traffic.
+    pub(super) not_ready: Vec<String>,
+}
+
+impl Api {
+    /// Looks at everything; `None`: no config is in force yet. With many backends it takes a while.
+    pub(super) fn survey(&self) -> Option<StatusSurvey> {
+        let sources = self.sources().ok()?;
+        let (report, not_ready) = (report(self, &sources), life_routes::reasons(self));
+        Some(StatusSurvey { sources, report, not_ready })
+    }
+}
+
 /// All of it.
 pub(super) fn status(api: &Api) -> AdminOutcome {
-    let (sources, reloader) = (api.sources()?, &api.running.reloader);
+    Ok(ok(&report(api, &api.sources()?)))
+}
+
+fn report(api: &Api, sources: &Sources) -> StatusReport {
+    let reloader = &api.running.reloader;
     let (started_ms, uptime_ms) = sources.begun(api.rates.begun());
     let process = ProcessReport {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -60,7 +82,7 @@ pub(super) fn status(api: &Api) -> AdminOutcome {
     let bound: Vec<(String, String)> =
         reloader.bound().into_iter().map(|(listener, address)| (listener, address.to_string())).collect();
     let connections = (reloader.limits.taken(), reloader.limits.limit());
-    Ok(ok(&sources.status(process, &bound, connections)))
+    sources.status(process, &bound, connections)
 }
 
 /// One target.

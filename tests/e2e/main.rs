@@ -43,6 +43,7 @@ mod clients;
 mod compress;
 mod compress_kept;
 mod cuts;
+mod dashboard;
 mod door_lab;
 mod drain;
 mod explain;

@@ -73,6 +73,8 @@ fn every_answer_is_what_the_document_says_of_it() {
         ("GET", "/healthz", Value::Null),
         ("GET", "/readyz", Value::Null),
         ("GET", "/metrics", Value::Null),
+        ("GET", "/", Value::Null),
+        ("GET", "/api/v1/stream", Value::Null),
         ("GET", "/api/v1", Value::Null),
         ("GET", "/api/v1/openapi.json", Value::Null),
         ("GET", "/api/v1/config/digest", Value::Null),

@@ -37,6 +37,12 @@ pub fn json(status: StatusCode, of: &impl Serialize) -> AdminAnswer {
     typed(status, "application/json", of)
 }
 
+/// 200 with a text that is JSON.
+#[must_use]
+pub fn raw_json(text: Bytes) -> AdminAnswer {
+    answer(StatusCode::OK, "application/json", Full::from(text).boxed_unsync())
+}
+
 /// A problem.
 #[must_use]
 pub fn problem(of: &ProblemDocument) -> AdminAnswer {

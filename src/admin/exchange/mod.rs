@@ -5,5 +5,6 @@ pub mod answers;
 pub mod caller;
 pub mod json_fields;
 pub mod percent;
+pub mod pieces;
 pub mod problem_document;
 pub mod question;

@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod around;
+pub mod browser;
 mod client;
 pub mod events;
 pub mod process;

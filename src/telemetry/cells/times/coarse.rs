@@ -57,6 +57,18 @@ impl CoarseReading {
         }
     }
 
+    /// What has come since `before`. That of somebody else counts from zero.
+    #[must_use]
+    pub fn since(&self, before: &CoarseReading) -> CoarseReading {
+        let each = self.0.iter().zip(&before.0).map(|(now, then)| now.checked_sub(*then));
+        let mut latest = CoarseReading::default();
+        for (place, difference) in latest.0.iter_mut().zip(each) {
+            let Some(difference) = difference else { return self.clone() };
+            *place = difference;
+        }
+        latest
+    }
+
     /// How many there are.
     #[must_use]
     pub fn count(&self) -> u64 {

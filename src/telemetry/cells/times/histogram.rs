@@ -82,6 +82,17 @@ impl Distribution {
         self.sum = self.sum.wrapping_add(other.sum);
     }
 
+    /// What has come since `before`. That of somebody else counts from zero.
+    #[must_use]
+    pub fn since(&self, before: &Distribution) -> Distribution {
+        let is_later = self.buckets.iter().zip(&before.buckets).all(|(now, then)| now >= then);
+        if !is_later {
+            return self.clone();
+        }
+        let buckets = self.buckets.iter().zip(&before.buckets).map(|(now, then)| now - then).collect();
+        Distribution { buckets, sum: self.sum.wrapping_sub(before.sum) }
+    }
+
     /// How many values were counted.
     #[must_use]
     pub fn count(&self) -> u64 {

@@ -1,0 +1,115 @@
+//! The page: one document with its style and its script, which are the only ones that a browser takes from here.
+
+use std::io::Write as _;
+use std::sync::LazyLock;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use hyper::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName,
+    HeaderValue, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+};
+use hyper::{Response, StatusCode};
+
+use crate::admin::exchange::question::Question;
+use crate::admin::route::AdminOutcome;
+
+const DOCUMENT: &str = include_str!("page/index.html");
+const STYLE: &str = include_str!("page/style.css");
+const SCRIPT: &str = include_str!("page/app.js");
+
+/// What is sent.
+struct Page {
+    plain: Bytes,
+    gzip: Bytes,
+    policy: HeaderValue,
+}
+
+static PAGE: LazyLock<Page> = LazyLock::new(|| {
+    let document = DOCUMENT.replacen("/*style*/", STYLE, 1).replacen("/*script*/", SCRIPT, 1);
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+    // Memory takes everything.
+    let gzip = gzip.write_all(document.as_bytes()).and_then(|()| gzip.finish()).unwrap_or_default();
+    let policy = HeaderValue::try_from(policy());
+    Page {
+        plain: document.into(),
+        gzip: gzip.into(),
+        policy: policy.unwrap_or(HeaderValue::from_static("default-src 'none'")),
+    }
+});
+
+/// Content Security Policy Level 3: this style, this script, requests to whoever the page came from; nothing else, and no text that
+/// becomes markup.
+fn policy() -> String {
+    let hash = |text: &str| STANDARD.encode(digest(&SHA256, text.as_bytes()));
+    format!(
+        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; connect-src 'self'; img-src data:; base-uri 'none'; \
+         form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+        hash(SCRIPT),
+        hash(STYLE)
+    )
+}
+
+/// The page. It says nothing about this process: whoever may not look gets no more than that.
+pub(in crate::admin) fn page(asked: &Question) -> AdminOutcome {
+    let page = &*PAGE;
+    let mut accepts = asked.headers.get_all(ACCEPT_ENCODING).iter().filter_map(|line| line.to_str().ok());
+    let is_packed = accepts.any(|line| line.split(',').any(|one| one.trim() == "gzip"));
+    let body = if is_packed { &page.gzip } else { &page.plain };
+    let mut answer = Response::new(Full::from(body.clone()).boxed_unsync());
+    *answer.status_mut() = StatusCode::OK;
+    let fixed: [(HeaderName, &'static str); 5] = [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (CACHE_CONTROL, "no-cache"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+        (VARY, "accept-encoding"),
+    ];
+    for (name, value) in fixed {
+        answer.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    if is_packed {
+        answer.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    answer.headers_mut().insert(CONTENT_SECURITY_POLICY, page.policy.clone());
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_small_and_holds_its_style_and_its_script_once() {
+        let text = std::str::from_utf8(&PAGE.plain).expect("text");
+        assert!(PAGE.gzip.len() <= 100 * 1024, "{} bytes", PAGE.gzip.len());
+        assert_eq!((text.matches("<script>").count(), text.matches("<style>").count()), (1, 1));
+        assert!(
+            text.contains(&format!("<style>{STYLE}</style>"))
+                && text.contains(&format!("<script>{SCRIPT}</script>"))
+        );
+        assert!(!SCRIPT.contains("</script") && !STYLE.contains("</style"));
+    }
+
+    #[test]
+    fn nothing_of_the_page_comes_from_elsewhere_or_makes_markup_of_texts() {
+        for word in [
+            "http:",
+            "https:",
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            " style=\"",
+        ] {
+            assert!(!PAGE.plain.windows(word.len()).any(|part| part == word.as_bytes()), "{word}");
+        }
+        assert!(PAGE.policy.to_str().expect("text").contains("require-trusted-types-for 'script'"));
+    }
+}

@@ -1,0 +1,172 @@
+//! The dashboard in a real browser, and its stream as it is.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+
+use fake_backend::{Fake, Running};
+use serde_json::Value;
+
+use super::door_lab::{READ, ask, bearer, door, guarded, of};
+use super::support::browser::Browser;
+use super::support::process::Process;
+use super::support::{Client, PATIENCE, fakes};
+
+/// Two targets with probes, and the admin API over TCP.
+fn shop(backends: &[Running]) -> Process {
+    let each = |range: std::ops::Range<usize>| -> String {
+        let lines = range.map(|number| {
+            format!("      - {{name: b{number}, host: 127.0.0.1, port: {}}}\n", backends[number].port())
+        });
+        lines.collect()
+    };
+    let probed = "health_check: {path: /, interval: 100ms, timeout: 2s, fall: 1}";
+    let config = format!(
+        "workers: 1\nadmin: {{listener: 127.0.0.1:0}}\nlisteners:\n  front:\n    bind: 127.0.0.1:0\n    routes:\n      \
+         - {{name: api, match: {{path_prefix: /api}}, target: api}}\n      - {{name: web, target: web}}\ntargets:\n  \
+         web:\n    {probed}\n    backends:\n{}  api:\n    {probed}\n    backends:\n{}",
+        each(0..2),
+        each(2..3)
+    );
+    Process::start(&config, 1)
+}
+
+/// Events of a stream, until it ends.
+fn events(process: &Process, more: &str) -> impl Iterator<Item = (String, String, Value)> + use<> {
+    let mut stream = TcpStream::connect(door(process)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let head =
+        format!("GET /api/v1/stream HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n{more}\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    std::iter::from_fn(move || {
+        let id = lines.find_map(|line| line.strip_prefix("id: ").map(str::to_owned))?;
+        let kind = lines.next()?.strip_prefix("event: ")?.to_owned();
+        let data = lines.next()?.strip_prefix("data: ").and_then(|data| serde_json::from_str(data).ok())?;
+        Some((id, kind, data))
+    })
+}
+
+#[test]
+fn a_page_gets_everything_once_and_then_what_changes() {
+    let backends = fakes(3);
+    let process = shop(&backends);
+    let mut stream = events(&process, "");
+    let (first, kind, whole) = stream.next().unwrap();
+    assert_eq!(kind, "whole");
+    assert_eq!(whole["rows"]["target/web"]["of"], 2, "{whole}");
+    let (second, kind, _) = stream.next().unwrap();
+    assert_eq!(kind, "changes");
+    let mut client = Client::connect(process.address("front"));
+    for _ in 0..5 {
+        assert_eq!(client.get("/api/x").status, 200);
+    }
+    assert_eq!(client.get("/").status, 200, "what went before is counted by then");
+    let (mut seen, mut all) = (second, whole["rows"].as_object().unwrap().clone());
+    while all["backend/api/b2"]["requests"] != 5 {
+        let (id, kind, changes) = stream.next().unwrap();
+        assert_eq!(kind, "changes");
+        all.extend(changes["rows"].as_object().unwrap().clone());
+        seen = id;
+    }
+    assert_eq!(all["target/api"]["requests"], 5);
+    let number = |id: &str| id.rsplit('-').next().unwrap().parse::<u64>().unwrap();
+    assert!(number(&seen) > number(&first));
+    // Who missed nothing but the latest goes on; anybody else gets everything again.
+    let (_, kind, _) = events(&process, "Last-Event-ID: 0badcafe-1\r\n").next().unwrap();
+    assert_eq!(kind, "whole");
+    // The same without a stream.
+    let heard = ask(door(&process), "GET /api/v1/stream", "", b"");
+    assert_eq!(heard.body["rows"]["target/api"]["requests"], 5, "{heard:?}");
+    process.terminate();
+    assert!(stream.all(|(_, kind, _)| kind == "changes"), "and it ends");
+}
+
+#[test]
+fn the_page_is_for_everybody_and_what_it_shows_is_not() {
+    let backends = fakes(1);
+    let process = guarded(&backends[0]);
+    let page = super::door_lab::raw(
+        door(&process),
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+    );
+    let page = String::from_utf8(page).unwrap();
+    assert!(page.starts_with("HTTP/1.1 200 ") && page.contains("<title>evenkeel</title>"), "{page}");
+    assert!(!page.contains("web") || !page.contains(&backends[0].port().to_string()), "{page}");
+    assert_eq!(ask(door(&process), "GET /api/v1/stream", "", b"").status, 401);
+    assert_eq!(ask(door(&process), "GET /api/v1/stream", &bearer(READ), b"").status, 200);
+    // A page that goes by another name is none of ours (DNS rebinding).
+    let open = Process::start(&of(&backends[0], "listener: 127.0.0.1:0"), 1);
+    for line in ["GET /", "GET /api/v1/stream"] {
+        assert_eq!(ask(door(&open), line, "Host: evil.example", b"").status, 421, "{line}");
+        assert_eq!(ask(door(&open), line, "", b"").status, 200, "{line}");
+    }
+}
+
+#[test]
+fn a_browser_is_told_of_a_backend_that_falls_and_comes_back() {
+    let Some(browser) = Browser::start() else { return };
+    let backends: Vec<Running> = (0..3).map(|_| Fake::http("b").start_in_thread().unwrap()).collect();
+    let process = shop(&backends);
+    browser.open(&format!("http://{}/", door(&process)));
+    browser.until("all is well", "document.querySelector('#says')?.innerText.includes('All is well')");
+    assert!(browser.text("#more").starts_with("3 of 3 backends get requests"), "{}", browser.text("#more"));
+    backends[0].stop();
+    browser.until("it is told", "document.querySelector('#says')?.innerText.includes('web/b0 is down')");
+    assert_eq!(browser.eval("document.querySelector('#verdict').dataset.weight"), "hurt");
+    assert!(browser.text("[id='backend/web/b0']").contains("connection refused"), "{}", browser.text("body"));
+    backends[2].stop();
+    browser.until(
+        "the worst is first",
+        "document.querySelector('#says')?.innerText.includes('api has no backend left')",
+    );
+    assert!(browser.text("#others").contains("web/b0 is down"), "{}", browser.text("#others"));
+    browser.eval("document.querySelector('#more a').click()");
+    assert_eq!(browser.eval("document.querySelector(':target')?.id"), "target/api");
+    backends.iter().for_each(|backend| drop(backend.restart()));
+    browser.until("it is over", "document.querySelector('#says')?.innerText.includes('All is well')");
+    let mut client = Client::connect(process.address("front"));
+    for _ in 0..6 {
+        assert_eq!(client.get("/api/x").status, 200);
+    }
+    browser.until(
+        "what came is drawn",
+        "document.querySelector(\"[id='backend/api/b2'] svg path\")?.getAttribute('d')?.length > 9",
+    );
+    assert_eq!(browser.complaints(&[]), [""; 0]);
+}
+
+/// Where pictures of the page are put that people look at.
+const PICTURES: &str = "EVENKEEL_PICTURES";
+
+#[test]
+fn the_page_fits_from_400_pixels_on_and_is_light_or_dark_as_the_system_is() {
+    let Some(browser) = Browser::start() else { return };
+    let backends: Vec<Running> = (0..3).map(|_| Fake::http("b").start_in_thread().unwrap()).collect();
+    let process = shop(&backends);
+    browser.open(&format!("http://{}/", door(&process)));
+    let mut paper = Vec::new();
+    for state in ["calm", "outage"] {
+        if state == "outage" {
+            backends[0].stop();
+            backends[2].stop();
+        }
+        let says = if state == "calm" { "All is well" } else { "api has no backend left" };
+        browser.until(state, &format!("document.querySelector('#says')?.innerText.includes('{says}')"));
+        for (width, is_dark) in [400, 800, 1600].into_iter().flat_map(|width| [(width, false), (width, true)])
+        {
+            browser.shape(width, 900, is_dark);
+            let script = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => \
+                done([document.documentElement.scrollWidth, getComputedStyle(document.body).backgroundColor]))))";
+            let found = browser.eval(script);
+            assert_eq!(found[0], width, "{state}: it scrolls sideways");
+            paper.push(found[1].clone());
+            let scheme = if is_dark { "dark" } else { "light" };
+            if let Some(folder) = std::env::var_os(PICTURES) {
+                let file = std::path::Path::new(&folder).join(format!("{state}-{width}-{scheme}.png"));
+                std::fs::write(file, browser.picture()).unwrap();
+            }
+        }
+    }
+    assert!(paper.chunks(2).all(|pair| pair[0] != pair[1] && pair == &paper[..2]), "{paper:?}");
+    assert_eq!(browser.complaints(&[]), [""; 0]);
+}
