@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use tokio::sync::RwLock;
 
 use super::dashboard::FrameKeeper;
+use super::door::sessions::SessionBook;
 use super::exchange::caller::Caller;
 use super::status::rates::RateBook;
 use crate::config::{Fence, Loaded};
@@ -38,6 +39,8 @@ pub struct Api {
     pub events: Arc<EventHistory>,
     /// What was counted of late.
     pub(super) rates: RateBook,
+    /// Who has logged in with a browser.
+    pub(super) sessions: SessionBook,
     /// What the dashboard shows.
     pub(super) frames: FrameKeeper,
     /// A number of this process, so that a revision of the one before is none of this one.
@@ -56,9 +59,10 @@ impl Api {
         let (was_judged, changing) = (AtomicBool::default(), RwLock::default());
         let born = rand::random();
         let (rates, frames) = (RateBook::new(now()), FrameKeeper::new(born));
+        let sessions = SessionBook::new(rand::random());
         // Who has no subscriber that keeps events has none.
         let events = EventHistory::here().unwrap_or_else(EventHistory::new);
-        Api { about, running, text, events, rates, frames, born, was_judged, changing }
+        Api { about, running, text, events, rates, sessions, frames, born, was_judged, changing }
     }
 
     /// Whether the text of a config is taken over TCP too.

@@ -26,7 +26,7 @@ use super::scrape;
 use super::status_routes;
 use super::trial_routes;
 use super::wire::{ProcessFacts, RouteFacts};
-use crate::config::model::Scope::{Configure, Operate, Read};
+use crate::config::model::Scope::{Configure, Open, Operate, Read};
 
 /// All of it, in the order in which it is listed.
 pub const ROUTES: &[AdminRoute] = &[
@@ -122,6 +122,26 @@ pub const ROUTES: &[AdminRoute] = &[
         |api, asked| Box::pin(dashboard::look(api, asked)),
     )
     .giving("Board"),
+    AdminRoute::read("/api/v1/session", "Says who asks, and what it may.", |api, asked| {
+        Box::pin(async move { dashboard::session(&api, &asked) })
+    })
+    .open()
+    .giving("Session"),
+    AdminRoute::change(
+        "POST",
+        "/api/v1/session",
+        Open,
+        "Logs a browser in with a token, by a cookie that is good for twelve hours.",
+        |api, asked| Box::pin(async move { dashboard::log_in(&api, &asked) }),
+    )
+    .taking_json("Login")
+    .changing_nothing()
+    .giving("Session"),
+    AdminRoute::change("DELETE", "/api/v1/session", Open, "Logs it out.", |api, asked| {
+        Box::pin(async move { dashboard::log_out(&api, &asked) })
+    })
+    .changing_nothing()
+    .giving("Session"),
     AdminRoute::read("/api/v1/status", "The state of every listener, target and backend.", |api, _| {
         Box::pin(async move { status_routes::status(&api) })
     })

@@ -19,6 +19,8 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     ("Route", "method:string path:string scope:string does:string"),
     ("Document", "openapi:string info:any paths:any components:any"),
     ("Digest", "digest:string"),
+    ("Session", "who:string scope:string ends_ms:integer? tokens:boolean"),
+    ("Login", "token:string"),
     ("Board", "at_ms:integer rows:any"),
     (
         "Fault",

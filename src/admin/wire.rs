@@ -20,6 +20,19 @@ pub struct ChangeReport {
     pub entries: Vec<EntryReport>,
 }
 
+/// Who asks, and what it may.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionReport {
+    /// `uid 0`, `token NAME` or `anonymous`.
+    pub who: String,
+    /// `open` (next to nothing), `read`, `operate` or `configure`.
+    pub scope: String,
+    /// When the session of a browser ends; `None`: it has come with none.
+    pub ends_ms: Option<u64>,
+    /// There are tokens to log in with.
+    pub tokens: bool,
+}
+
 /// What somebody is told who has blocked a network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockAnswer {

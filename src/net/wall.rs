@@ -4,7 +4,7 @@
 //! clock, NTP corrects it, and ours stands still while the machine sleeps: the number is found anew each minute.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::now;
 use crate::tick::{Tick, nanos};
@@ -27,6 +27,12 @@ pub fn wall_start() -> u64 {
 #[cold]
 fn first() -> u64 {
     WALL.renew(now(), SystemTime::now)
+}
+
+/// The wall clock, in seconds since 1970.
+#[must_use]
+pub fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// Reads the wall clock again if the last reading is a minute old. Somebody must call this now and then.

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use fake_backend::{Fake, Running};
 use serde_json::Value;
 
-use super::door_lab::{READ, ask, bearer, door, guarded, of};
+use super::door_lab::{CONFIGURE, READ, ask, bearer, door, guarded, of};
 use super::support::browser::Browser;
 use super::support::process::Process;
 use super::support::{Client, PATIENCE, fakes};
@@ -169,4 +169,81 @@ fn the_page_fits_from_400_pixels_on_and_is_light_or_dark_as_the_system_is() {
     }
     assert!(paper.chunks(2).all(|pair| pair[0] != pair[1] && pair == &paper[..2]), "{paper:?}");
     assert_eq!(browser.complaints(&[]), [""; 0]);
+}
+
+/// Asks the page's own address from within the page, as a script in it would: status and body.
+fn fetched(browser: &Browser, script: &str) -> Value {
+    browser.eval(&format!("(async () => {{ const answer = await {script}; return answer.status; }})()"))
+}
+
+#[test]
+fn who_has_a_token_logs_in_looks_and_logs_out() {
+    let Some(browser) = Browser::start() else { return };
+    let backends = fakes(1);
+    let process = guarded(&backends[0]);
+    let door = door(&process);
+    browser.open(&format!("http://{door}/"));
+    browser.until("it asks for a token", "document.querySelector('#login')?.hidden === false");
+    assert_eq!(browser.eval("document.activeElement.id"), "token", "the keyboard is enough");
+    assert_eq!(browser.eval("document.querySelector('#shown').checkVisibility()"), false);
+    let log_in = |token: &str| {
+        browser.order("Input.insertText", serde_json::json!({"text": token}));
+        for kind in ["keyDown", "keyUp"] {
+            let key = serde_json::json!({"type": kind, "key": "Enter", "code": "Enter", "text": "\r", "windowsVirtualKeyCode": 13});
+            browser.order("Input.dispatchKeyEvent", key);
+        }
+    };
+    log_in("0123456789abcdef0123456789abcdee");
+    browser.until("it is refused", "document.querySelector('#refused').innerText.includes('none of those')");
+    log_in(READ);
+    browser.until("it looks", "document.querySelector('#says')?.innerText.includes('All is well')");
+    assert_eq!(browser.eval("document.querySelector('#login').hidden"), true);
+    assert_eq!(browser.eval("document.cookie"), "", "no script reads it");
+    assert_eq!(fetched(&browser, "fetch('api/v1/status')"), 200);
+    assert_eq!(fetched(&browser, "fetch('api/v1/config/reload', {method: 'POST'})"), 403, "it may only look");
+    browser.open(&format!("http://{door}/"));
+    browser.until("it is known again", "document.querySelector('#says')?.innerText.includes('All is well')");
+    browser.eval("document.querySelector('#leave').click()");
+    browser.until("it asks again", "document.querySelector('#login').hidden === false");
+    assert_eq!(fetched(&browser, "fetch('api/v1/status')"), 401);
+    assert!(!process.said().join("\n").contains(READ));
+    // A refusal is an error to a browser.
+    let complaints = browser.complaints(&[
+        "the server responded with a status of 401",
+        "the server responded with a status of 403",
+    ]);
+    assert_eq!(complaints, [""; 0]);
+}
+
+#[test]
+fn a_cookie_is_as_good_as_its_token_where_it_comes_from_our_page_and_until_it_logs_out() {
+    let backends = fakes(1);
+    let process = guarded(&backends[0]);
+    let door = door(&process);
+    let log_in = |token: &str, more: &str| {
+        let body = serde_json::json!({ "token": token }).to_string();
+        ask(door, "POST /api/v1/session", &format!("Content-Type: application/json{more}"), body.as_bytes())
+    };
+    assert_eq!(log_in("0123456789abcdef0123456789abcdee", "").status, 401);
+    assert_eq!(log_in(CONFIGURE, "|Origin: http://evil.example").status, 403);
+    let heard = log_in(CONFIGURE, "");
+    assert_eq!((heard.status, heard.body["who"].as_str()), (200, Some("token head")), "{heard:?}");
+    let line = heard.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    let (cookie, traits) = line.split_once("; ").unwrap();
+    assert_eq!(traits, "Path=/; HttpOnly; SameSite=Strict; Max-Age=43200");
+    assert!(!line.contains(CONFIGURE));
+    let cookie = format!("Cookie: {cookie}");
+    let with = |line: &str, more: &str| ask(door, line, &format!("{cookie}{more}"), b"").status;
+    assert_eq!(with("GET /api/v1/status", ""), 200);
+    assert_eq!(ask(door, "GET /api/v1/status", "", b"").status, 401);
+    assert_eq!(with("POST /api/v1/config/reload", ""), 403, "from no page");
+    assert_eq!(with("POST /api/v1/config/reload", "|Origin: http://evil.example"), 403);
+    assert_eq!(with("POST /api/v1/config/reload", "|Sec-Fetch-Site: same-site"), 403, "another port");
+    assert_eq!(with("POST /api/v1/config/reload", "|Sec-Fetch-Site: same-origin"), 200);
+    assert_eq!(with("GET /api/v1/status", "|Host: evil.example"), 421);
+    let mut stream = events(&process, &format!("{cookie}\r\n"));
+    assert_eq!(stream.next().unwrap().1, "whole");
+    assert_eq!(with("DELETE /api/v1/session", "|Sec-Fetch-Site: same-origin"), 200);
+    assert_eq!(with("GET /api/v1/status", ""), 401, "whoever has a copy of it is out as well");
+    assert!(stream.all(|(_, kind, _)| kind == "changes"), "and what it read has ended");
 }

@@ -11,18 +11,24 @@ use http::uri::Authority;
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, ORIGIN};
 use hyper::{Method, StatusCode};
 
+use super::cookie::session_cookie;
+use super::sessions::{BrowserSession, SessionBook};
 use crate::admin::exchange::caller::Caller;
 use crate::admin::exchange::problem_document::ProblemDocument;
-use crate::config::model::{AdminAccess, Scope};
+use crate::config::model::{AdminAccess, AdminToken, Scope};
 
 /// From where a page's request leads where.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Who asks.
+/// Who asks. `now`: in seconds since 1970.
 ///
 /// # Errors
 /// It is asked by a name that is none of ours (421), or for a change by a page of another address (403).
-pub fn caller_of(parts: &Parts, access: &AdminAccess) -> Result<Caller, ProblemDocument> {
+pub fn caller_of(
+    parts: &Parts,
+    access: &AdminAccess,
+    (sessions, now): (&SessionBook, u64),
+) -> Result<Caller, ProblemDocument> {
     let host = host_of(parts, &access.hosts)?;
     let looks = matches!(parts.method, Method::GET | Method::HEAD);
     if !looks && !is_same_origin(&parts.headers, &host) {
@@ -32,8 +38,20 @@ pub fn caller_of(parts: &Parts, access: &AdminAccess) -> Result<Caller, ProblemD
     if access.tokens.is_none() {
         return Ok(Caller::anonymous(Scope::Read));
     }
-    let token = bearer(&parts.headers).and_then(|presented| access.token(presented));
-    Ok(token.map_or(Caller::anonymous(Scope::Open), |token| Caller::token(&token.name, token.scope)))
+    let known = |token: &AdminToken| Caller::token(&token.name, token.scope);
+    if parts.headers.contains_key(AUTHORIZATION) {
+        let token = bearer(&parts.headers).and_then(|presented| access.token(presented));
+        return Ok(token.map_or(Caller::anonymous(Scope::Open), known));
+    }
+    let session = session_cookie(&parts.headers).and_then(|cookie| sessions.who(cookie, access, now));
+    let Some(BrowserSession { token, ends }) = session else { return Ok(Caller::anonymous(Scope::Open)) };
+    // A browser adds a cookie by itself, so the page has to be named which asks for a change.
+    let is_named = parts.headers.contains_key(ORIGIN) || parts.headers.contains_key(SEC_FETCH_SITE);
+    if !looks && !is_named {
+        let detail = "a change that comes with a cookie says from which page: `Origin` or `Sec-Fetch-Site`";
+        return Err(ProblemDocument::plain(StatusCode::FORBIDDEN, detail));
+    }
+    Ok(Caller { session_ends: Some(ends), ..known(token) })
 }
 
 /// By which name it is asked, if that is one of ours.
@@ -97,9 +115,9 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::model::AdminToken;
 
     const SECRET: &str = "0123456789abcdef";
+    const NOW: u64 = 1_000;
 
     fn access(has_tokens: bool) -> AdminAccess {
         let tokens = has_tokens.then(|| vec![AdminToken::new("ci", Scope::Operate, SECRET.as_bytes())]);
@@ -120,7 +138,35 @@ mod tests {
             request = request.header(name, value);
         }
         let (parts, ()) = request.body(()).expect("a request").into_parts();
-        caller_of(&parts, &access(has_tokens)).map_err(|problem| problem.status)
+        caller_of(&parts, &access(has_tokens), (&SessionBook::new([7; 32]), NOW))
+            .map_err(|problem| problem.status)
+    }
+
+    #[test]
+    fn a_cookie_stands_for_its_token_where_no_other_is_shown_and_changes_come_from_our_page() {
+        let here = access(true);
+        let token = here.token(SECRET.as_bytes()).expect("it is one");
+        let cookie = SessionBook::new([7; 32]).begin(token, NOW, 5);
+        let with = |line: &str, more: &str| {
+            judge(line, &format!("Host: 10.0.0.1:9900|Cookie: a=b; evenkeel-9900={cookie}{more}"), true)
+        };
+        let looked = with("GET /", "").expect("it is ours");
+        assert_eq!((looked.scope, looked.who.as_str()), (Scope::Operate, "token ci"));
+        assert_eq!(looked.session_ends, Some(NOW + 12 * 3600));
+        let scope = |more: &str| with("GET /", more).map(|caller| caller.scope);
+        assert_eq!(scope("|Authorization: Bearer another one"), Ok(Scope::Open));
+        assert_eq!(with("POST /", ""), Err(403), "nobody says from which page");
+        for ours in ["|Origin: http://10.0.0.1:9900", "|Sec-Fetch-Site: same-origin"] {
+            assert_eq!(with("POST /", ours).map(|caller| caller.scope), Ok(Scope::Operate), "{ours}");
+        }
+        for other in [
+            "|Origin: http://10.0.0.1:9901",
+            "|Origin: null",
+            "|Sec-Fetch-Site: same-site",
+            "|Sec-Fetch-Site: none",
+        ] {
+            assert_eq!(with("POST /", other), Err(403), "{other}");
+        }
     }
 
     #[test]

@@ -2,8 +2,10 @@
 
 pub mod arrival;
 pub mod conversation;
+pub mod cookie;
 pub mod entry;
 pub mod guest_list;
 pub mod patient;
 pub mod revocable;
+pub mod sessions;
 pub mod tcp;

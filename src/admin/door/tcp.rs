@@ -25,6 +25,7 @@ use crate::config::model::{AdminAccess, Bind, Protocol, Scope};
 use crate::events;
 use crate::lasting::again;
 use crate::net::socket;
+use crate::net::wall::unix_seconds;
 use crate::reload::bound::Unbound;
 use crate::tls::server_config;
 
@@ -215,10 +216,12 @@ async fn respond(
         let detail = "the admin API is given over TCP no more";
         return answers::problem(&ProblemDocument::plain(StatusCode::SERVICE_UNAVAILABLE, detail));
     };
-    match caller_of(&parts, &access) {
+    let (logouts, now) = (api.sessions.ended(), unix_seconds());
+    match caller_of(&parts, &access, (&api.sessions, now)) {
         Ok(caller) => {
+            let left = caller.session_ends.map(|ends| Duration::from_secs(ends.saturating_sub(now)));
             let answer = api.answer(Request::from_parts(parts, body), Caller { address, ..caller }).await;
-            revocable(answer, changes)
+            revocable(answer, changes, logouts, left)
         }
         Err(problem) => answers::problem(&problem),
     }

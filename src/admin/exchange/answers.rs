@@ -58,14 +58,6 @@ where
     answer(StatusCode::OK, media_type, body.boxed_unsync())
 }
 
-/// 204.
-#[must_use]
-pub fn nothing() -> AdminAnswer {
-    let mut empty = answer(StatusCode::NO_CONTENT, "", Full::default().boxed_unsync());
-    empty.headers_mut().remove(CONTENT_TYPE);
-    empty
-}
-
 fn typed(status: StatusCode, media_type: &'static str, of: &impl Serialize) -> AdminAnswer {
     // None of our types fails: they have texts for keys.
     let mut text = serde_json::to_vec(of).unwrap_or_default();

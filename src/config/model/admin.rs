@@ -87,6 +87,12 @@ impl AdminToken {
         AdminToken { name: name.to_owned(), scope, digest: bytes }
     }
 
+    /// What it is told from all others by, without saying what it reads: SHA-256 of that.
+    #[must_use]
+    pub fn fingerprint(&self) -> &[u8] {
+        &self.digest
+    }
+
     /// Whether `other` reads the same.
     #[must_use]
     pub fn is_same_secret(&self, other: &AdminToken) -> bool {

@@ -290,7 +290,7 @@
     const age = performance.now() - heard;
     const isStale = heard === 0 || age > STALE_MS;
     mark(byId('live'), 'data-state', isStale ? 'stale' : 'live');
-    say(byId('live'), heard === 0 ? 'connecting' : isStale ? `no news for ${span(age)}` : 'live');
+    say(byId('live'), !byId('login').hidden ? 'logged out' : heard === 0 ? 'connecting' : isStale ? `no news for ${span(age)}` : 'live');
     document.body.classList.toggle('stale', isStale && heard > 0);
   };
 
@@ -300,10 +300,64 @@
     source.addEventListener('whole', (event) => take(event, true));
     source.addEventListener('changes', (event) => take(event, false));
     // A refusal ends it for good; what only breaks is begun again by the browser.
-    source.addEventListener('error', () => { if (source.readyState === EventSource.CLOSED) setTimeout(listen, 1000); });
+    source.addEventListener('error', () => { if (source.readyState === EventSource.CLOSED) setTimeout(enter, 1000); });
   };
+
+  const ask = (method, path, body) => fetch(path, {
+    method,
+    headers: body ? { 'Content-Type': 'application/json' } : {},
+    body: body ? JSON.stringify(body) : undefined,
+  });
+  const doors = (isIn, hasSession) => {
+    byId('login').hidden = isIn;
+    byId('shown').hidden = !isIn;
+    byId('leave').hidden = !hasSession;
+    if (!isIn) {
+      rows.clear();
+      heard = 0;
+      say(byId('who'), '');
+      byId('token').focus();
+    }
+  };
+  // Whether whoever looks may see anything at all.
+  const enter = async () => {
+    try {
+      const answer = await ask('GET', 'api/v1/session');
+      const session = await answer.json();
+      const isIn = session.scope !== 'open';
+      doors(isIn, session.ends_ms !== null);
+      if (isIn) listen();
+    } catch {
+      setTimeout(enter, 1000);
+    }
+  };
+  byId('login').addEventListener('submit', async (event) => {
+    event.preventDefault();
+    const field = byId('token');
+    say(byId('refused'), '');
+    try {
+      const answer = await ask('POST', 'api/v1/session', { token: field.value });
+      if (answer.ok) {
+        field.value = '';
+        await enter();
+      } else {
+        say(byId('refused'), `It was not taken: ${(await answer.json()).detail}`);
+        field.select();
+      }
+    } catch {
+      say(byId('refused'), 'Nobody answers.');
+    }
+  });
+  byId('leave').addEventListener('click', async () => {
+    source?.close();
+    try {
+      await ask('DELETE', 'api/v1/session');
+    } finally {
+      await enter();
+    }
+  });
   document.addEventListener('visibilitychange', () => { if (!document.hidden) show(); });
   addEventListener('resize', () => requestAnimationFrame(show));
   setInterval(live, 500);
-  listen();
+  enter();
 })();
