@@ -27,7 +27,7 @@ pub(super) struct DashboardLook {
 
 /// The latest frame. There is one for all who look.
 ///
-/// Invariant: frames are made one at a time and no sooner than [`STEP`] after one another, however many look; each is made from the
+/// Invariant: frames are made one at a time and no sooner than a second after one another, however many look; each is made from the
 /// one before, so whoever has that one needs its changes only.
 pub struct FrameKeeper {
     born: u32,

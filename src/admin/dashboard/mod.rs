@@ -1,6 +1,6 @@
 //! The dashboard: a page for browsers, and the stream of what it shows.
 //!
-//! What is shown are rows with names ([`rows`]). Once a second, while anybody looks, they are written anew as a [`Frame`]: all of them,
+//! What is shown are rows with names (`rows`). Once a second, while anybody looks, they are written anew as a frame: all of them,
 //! and what has changed since the one before. A page gets one whole frame and then changes, all pages the same bytes; one that has
 //! missed a frame gets a whole one again, so a slow page holds up nobody and is never wrong.
 

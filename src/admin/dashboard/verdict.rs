@@ -93,3 +93,81 @@ fn because(out: &[&&BackendReport]) -> String {
         Some(reason) => format!(": {reason} ({} of them)", count(reason)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn backend(name: &str, state: &str, source: &str, reason: &str, since_ms: u64) -> Value {
+        json!({
+            "target": "web", "name": name, "address": "10.0.0.1:80", "tls": false, "state": state, "source": source, "reason": reason,
+            "since_ms": since_ms, "age_ms": 0, "inputs": [], "weight": 1, "agent_share": 100, "share": 0.0, "priority": 0, "zone": null,
+            "active": 0, "idle_connections": 0, "traffic": {"requests": 0, "by_class": {}, "bytes_in": 0, "bytes_out": 0}, "attempts": 0,
+            "failures": 0, "rate": null, "first_byte": null, "last_probe": null,
+        })
+    }
+
+    fn target(state: &str, backends: &[Value]) -> TargetReport {
+        let report = json!({
+            "name": "web", "state": state, "reason": "", "since_ms": 50, "age_ms": 0, "protocol": "http", "balance": "round_robin",
+            "left": 0, "of": 0, "active": 0, "waiting": 0, "max_in_flight": null, "scale": null, "panics": false, "stand_ins": 0,
+            "traffic": {"requests": 0, "by_class": {}, "bytes_in": 0, "bytes_out": 0}, "rate": null, "first_byte": null,
+            "backends": backends,
+        });
+        serde_json::from_value(report).expect("a report")
+    }
+
+    fn said(state: &str, backends: &[Value]) -> Option<(Weight, u64, String, String)> {
+        of_target(&target(state, backends)).map(|one| (one.weight, one.since_ms, one.row, one.text))
+    }
+
+    #[test]
+    fn a_target_says_the_worst_of_it_in_one_line() {
+        let up = backend("b0", "up", "probe", "fine", 1);
+        let refused = backend("b1", "down", "probe", "connection refused", 20);
+        let slow = backend("b2", "down", "probe", "timeout", 10);
+        let also = backend("b3", "down", "probe", "connection refused", 30);
+        let by_hand = backend("b4", "draining", "operator", "for an hour", 5);
+        assert_eq!(said("up", std::slice::from_ref(&up)), None);
+        assert_eq!(said("unknown", &[backend("b0", "unknown", "probe", "no verdict yet", 1)]), None);
+        let one = |row: &str, text: &str| Some((Weight::Hurt, 20, row.to_owned(), text.to_owned()));
+        assert_eq!(
+            said("up", &[up.clone(), refused.clone(), by_hand.clone()]),
+            one("backend/web/b1", "web/b1 is down: connection refused")
+        );
+        let (weight, since, row, text) =
+            said("up", &[up.clone(), refused.clone(), slow.clone(), also.clone()]).expect("something is");
+        assert_eq!((weight, since, row.as_str()), (Weight::Hurt, 10, "target/web"));
+        assert_eq!(text, "3 of 4 backends of web are out: connection refused (2 of them)");
+        let (weight, since, _, text) = said("down", &[refused.clone(), also]).expect("it is");
+        assert_eq!((weight, since), (Weight::Down, 50));
+        assert_eq!(text, "web has no backend left: connection refused");
+        let (weight, _, _, text) = said("backups", &[refused, up.clone()]).expect("it is");
+        assert_eq!(
+            (weight, text.as_str()),
+            (Weight::Hurt, "web is left with its backups only: connection refused")
+        );
+        let (weight, since, _, text) = said("up", &[up, by_hand]).expect("somebody wanted it so");
+        assert_eq!((weight, since, text.as_str()), (Weight::Note, 5, "b4 of web taken out by hand"));
+        let many: Vec<Value> = (0..5).map(|n| backend(&format!("b{n}"), "down", "operator", "", n)).collect();
+        assert_eq!(said("up", &many).expect("it is").3, "b0, b1, b2 and 2 more of web taken out by hand");
+        assert_eq!(said("down", &many).expect("it is").3, "web has no backend left");
+    }
+
+    #[test]
+    fn the_worst_and_oldest_comes_first() {
+        let trouble =
+            |weight, since_ms| DashboardTrouble { weight, since_ms, row: String::new(), text: String::new() };
+        let mut all = [
+            trouble(Weight::Note, 1),
+            trouble(Weight::Hurt, 9),
+            trouble(Weight::Down, 8),
+            trouble(Weight::Hurt, 2),
+        ];
+        all.sort();
+        let order: Vec<u64> = all.iter().map(|one| one.since_ms).collect();
+        assert_eq!(order, [8, 2, 9, 1]);
+    }
+}
