@@ -210,7 +210,9 @@ fn another_user_over_the_socket_is_told_nothing_even_if_the_file_lets_it_in() {
     let (socket, digest) = (process.folder().join("own.sock"), process.digest());
     std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o777)).unwrap();
     let program = process.folder().join("evenkeel");
-    std::fs::copy(env!("CARGO_BIN_EXE_evenkeel"), &program).unwrap();
+    // By another process: whoever is forked by another test while this one writes has the file open, and it can't be run.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_evenkeel")).arg(&program).status().unwrap();
+    assert!(copied.success());
     let run = |user: u32| {
         let mut command = Command::new(&program);
         command.args(["reload", "--socket"]).arg(&socket).current_dir("/").stdin(Stdio::null());
