@@ -2,8 +2,8 @@
 //!
 //! Invariant: what was told of all series of a family, together, is what they had counted, as far as datagrams have arrived; however
 //! series come and go. Where counts of a series go over to another one, all of them as those of a backend that is gone, or a part, so does
-//! what was told of them, and no more than that one has counted, if the series can keep the rest; a series that has counted less than was
-//! told of it tells nothing until it has counted more.
+//! what was told of them and the series has not counted since: so of no series more was told than it has counted, and then their sums
+//! differ by what is to be told. A series without an heir that has counted less than was told of it begins anew.
 
 use std::collections::{HashMap, HashSet};
 
@@ -48,11 +48,10 @@ impl StatsdLedger {
                 Some(heir) if heir == key => {}
                 Some(heir) => {
                     let told = self.told.remove(&key).unwrap_or(0);
-                    let least = told - now.get(&key).map_or(0, |value| (*value).min(told));
-                    let fits = now.get(&heir).map_or(0, |value| self.left(&heir, *value));
-                    let moved = fits.clamp(least, told);
-                    self.told.insert(key, told - moved);
-                    *self.told.entry(heir).or_default() += moved;
+                    // As much as it can't have counted itself. The rest may have gone over too, but then the same was counted anew.
+                    let kept = now.get(&key).map_or(0, |value| (*value).min(told));
+                    self.told.insert(key, kept);
+                    *self.told.entry(heir).or_default() += told - kept;
                 }
                 None => drop(self.told.remove(&key)),
             }
