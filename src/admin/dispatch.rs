@@ -65,7 +65,7 @@ impl Api {
             let revision = self.revision();
             let mut answer = (route.handler)(Arc::clone(self), asked).await?;
             if let Ok(revision) = HeaderValue::from_str(&revision) {
-                answer.headers_mut().insert(ETAG, revision);
+                answer.headers_mut().entry(ETAG).or_insert(revision);
             }
             return Ok(answer);
         }

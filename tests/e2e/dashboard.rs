@@ -247,3 +247,30 @@ fn a_cookie_is_as_good_as_its_token_where_it_comes_from_our_page_and_until_it_lo
     assert_eq!(with("GET /api/v1/status", ""), 401, "whoever has a copy of it is out as well");
     assert!(stream.all(|(_, kind, _)| kind == "changes"), "and what it read has ended");
 }
+
+#[test]
+fn a_backend_that_passes_its_probe_and_fails_its_requests_is_no_good_news() {
+    let Some(browser) = Browser::start() else { return };
+    let backends = fakes(1);
+    let config = format!(
+        "workers: 1\nadmin: {{listener: 127.0.0.1:0}}\nlisteners:\n  front: {{bind: 127.0.0.1:0, routes: [{{target: api}}]}}\ntargets:\n  \
+         api:\n    health_check: {{path: /health, interval: 100ms, timeout: 2s, fall: 1}}\n    \
+         backends: [{{name: b0, host: 127.0.0.1, port: {}}}]\n",
+        backends[0].port()
+    );
+    let process = Process::start(&config, 1);
+    browser.open(&format!("http://{}/", door(&process)));
+    browser.until("all is well", "document.querySelector('#says')?.innerText.includes('All is well')");
+    let mut client = Client::connect(process.address("front"));
+    backends[0].behave(fake_backend::Behaviour::status(500).sparing_health());
+    for _ in 0..5 {
+        client.get("/x");
+    }
+    let told = "document.querySelector('#says').innerText.includes('of the answers of api are errors')";
+    browser.until("it is told", told);
+    assert!(process.said().iter().all(|line| !line.contains("b0 is down")), "{:?}", process.said());
+    // One that is gone leaves no good news behind.
+    process.terminate();
+    browser.until("it is told", "document.querySelector('#says').innerText.includes('Nothing is heard')");
+    assert!(browser.eval("document.title").as_str().unwrap().contains("no news"));
+}

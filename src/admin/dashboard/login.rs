@@ -46,12 +46,12 @@ pub(in crate::admin) fn log_in(api: &Arc<Api>, asked: &Question) -> AdminOutcome
 
 /// `DELETE`: the cookie is good no more.
 pub(in crate::admin) fn log_out(api: &Arc<Api>, asked: &Question) -> AdminOutcome {
-    if asked.caller.session_ends.is_some()
-        && let Some(cookie) = session_cookie(&asked.headers)
+    let access = api.running.reloader.admin.borrow().clone();
+    if let (Some(cookie), Some(access)) = (session_cookie(&asked.headers), &access)
+        && api.sessions.who(cookie, access, unix_seconds()).is_some()
     {
         api.sessions.end(cookie);
     }
-    let access = api.running.reloader.admin.borrow().clone();
     let is_tls = access.as_ref().is_some_and(|access| access.tls.is_some());
     let report = SessionReport {
         who: "anonymous".to_owned(),

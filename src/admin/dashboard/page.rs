@@ -11,8 +11,8 @@ use flate2::write::GzEncoder;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName,
-    HeaderValue, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
+    HeaderName, HeaderValue, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Response, StatusCode};
 
@@ -28,6 +28,8 @@ struct Page {
     plain: Bytes,
     gzip: Bytes,
     policy: HeaderValue,
+    /// Of the page as it is, and packed.
+    tags: [HeaderValue; 2],
 }
 
 static PAGE: LazyLock<Page> = LazyLock::new(|| {
@@ -36,7 +38,14 @@ static PAGE: LazyLock<Page> = LazyLock::new(|| {
     // Memory takes everything.
     let gzip = gzip.write_all(document.as_bytes()).and_then(|()| gzip.finish()).unwrap_or_default();
     let policy = HeaderValue::try_from(policy());
+    let name = digest(&SHA256, document.as_bytes())
+        .as_ref()
+        .iter()
+        .take(8)
+        .fold(0, |name, byte| name << 8 | u64::from(*byte));
+    let tags = ["", "-gzip"].map(|form| HeaderValue::try_from(format!("\"{name:016x}{form}\"")));
     Page {
+        tags: tags.map(|tag| tag.unwrap_or(HeaderValue::from_static("\"\""))),
         plain: document.into(),
         gzip: gzip.into(),
         policy: policy.unwrap_or(HeaderValue::from_static("default-src 'none'")),
@@ -77,6 +86,7 @@ pub(in crate::admin) fn page(asked: &Question) -> AdminOutcome {
         answer.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     answer.headers_mut().insert(CONTENT_SECURITY_POLICY, page.policy.clone());
+    answer.headers_mut().insert(ETAG, page.tags[usize::from(is_packed)].clone());
     Ok(answer)
 }
 

@@ -38,9 +38,27 @@ pub(super) fn troubles(status: &StatusReport, not_ready: &[String]) -> Vec<Dashb
         let text = format!("a config of {} is on trial, and goes back unless it is confirmed", trial.who);
         all.push(trouble(Weight::Note, trial.since_ms, "process", text));
     }
-    all.extend(status.targets.iter().flat_map(of_target));
+    all.extend(status.targets.iter().filter_map(of_answers));
+    all.extend(status.targets.iter().filter_map(of_target));
     all.sort();
     all
+}
+
+/// Shares of a target's answers that are errors (5xx), from which on that is worth a line, and from which on it is as good as down.
+const MANY: f64 = 0.05;
+const MOST: f64 = 0.5;
+
+/// What its clients get, whatever its backends' states are.
+fn of_answers(target: &TargetReport) -> Option<DashboardTrouble> {
+    let rate = target.rate.as_ref().filter(|rate| rate.requests > 0.0)?;
+    let share = rate.errors / rate.requests;
+    if share < MANY {
+        return None;
+    }
+    let name = &target.name;
+    let text = format!("{:.0} % of the answers of {name} are errors (5xx)", share * 100.0);
+    let weight = if share >= MOST { Weight::Down } else { Weight::Hurt };
+    Some(DashboardTrouble { weight, since_ms: 0, row: format!("target/{name}"), text })
 }
 
 /// Of many backends that are out one line is enough.
@@ -52,11 +70,21 @@ fn of_target(target: &TargetReport) -> Option<DashboardTrouble> {
     let row = format!("target/{name}");
     if matches!(&*target.state, "down" | "backups") {
         let text = match &*target.state {
+            "down" if by_itself.is_empty() && !out.is_empty() => {
+                format!("{name} has no backend left: all were taken out by hand")
+            }
             "down" => format!("{name} has no backend left{}", because(&by_itself)),
             _ => format!("{name} is left with its backups only{}", because(&by_itself)),
         };
         let weight = if target.state == "down" { Weight::Down } else { Weight::Hurt };
         return Some(DashboardTrouble { weight, since_ms: target.since_ms, row, text });
+    }
+    if target.panics || target.stand_ins > 0 {
+        let text = match target.panics {
+            true => format!("{name} has so few backends left that those which fail get requests again"),
+            false => format!("of {name} the {} backends before a reload stand in", target.stand_ins),
+        };
+        return Some(DashboardTrouble { weight: Weight::Hurt, since_ms: target.since_ms, row, text });
     }
     if let [first, others @ ..] = &*by_itself {
         let oldest = by_itself.iter().map(|backend| backend.since_ms).min().unwrap_or_default();
@@ -99,6 +127,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::admin::status::report::RateReport;
 
     fn backend(name: &str, state: &str, source: &str, reason: &str, since_ms: u64) -> Value {
         json!({
@@ -153,7 +182,40 @@ mod tests {
         assert_eq!((weight, since, text.as_str()), (Weight::Note, 5, "b4 of web taken out by hand"));
         let many: Vec<Value> = (0..5).map(|n| backend(&format!("b{n}"), "down", "operator", "", n)).collect();
         assert_eq!(said("up", &many).expect("it is").3, "b0, b1, b2 and 2 more of web taken out by hand");
-        assert_eq!(said("down", &many).expect("it is").3, "web has no backend left");
+        let by_hand = said("down", &many).expect("it is").3;
+        assert_eq!(by_hand, "web has no backend left: all were taken out by hand");
+    }
+
+    #[test]
+    fn answers_that_are_errors_are_told_whatever_the_backends_states_are() {
+        let of = |requests: f64, errors: f64| {
+            let rate = Some(RateReport { requests, errors, over_ms: 10_000 });
+            of_answers(&TargetReport { rate, ..target("up", &[]) }).map(|one| (one.weight, one.text))
+        };
+        assert_eq!((of(0.0, 0.0), of(100.0, 4.9)), (None, None));
+        assert_eq!(
+            of(100.0, 5.0),
+            Some((Weight::Hurt, "5 % of the answers of web are errors (5xx)".to_owned()))
+        );
+        assert_eq!(
+            of(0.7, 0.7),
+            Some((Weight::Down, "100 % of the answers of web are errors (5xx)".to_owned()))
+        );
+        assert_eq!(of_answers(&target("up", &[])), None, "it is too early");
+    }
+
+    #[test]
+    fn a_target_whose_failing_backends_get_requests_is_not_well() {
+        let up = backend("b0", "up", "probe", "fine", 1);
+        let of = |panics, stand_ins| {
+            let target = TargetReport { panics, stand_ins, ..target("up", std::slice::from_ref(&up)) };
+            of_target(&target).map(|one| (one.weight, one.text))
+        };
+        assert_eq!(of(false, 0), None);
+        let (weight, text) = of(true, 0).expect("it panics");
+        assert_eq!(weight, Weight::Hurt);
+        assert!(text.contains("so few backends left"), "{text}");
+        assert!(of(false, 2).expect("others stand in").1.contains("2 backends before a reload"));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::config::model::{AdminAccess, AdminToken};
 
 /// How long a session lasts.
 pub const LASTS: Duration = Duration::from_secs(12 * 3600);
-/// Cookies of those who have logged out that are remembered; above that the first to end go first.
+/// Cookies of those who have logged out that are remembered; above that the first to end go, and with them all that end no later.
 const OUT_MAX: usize = 4096;
 /// Bytes of the code, of the end, of the number.
 const CODE: usize = 32;
@@ -30,10 +30,20 @@ const LONGEST: usize = 1024;
 #[derive(Debug)]
 pub struct SessionBook {
     key: Key,
-    /// Ends and numbers of those who have logged out.
-    out: Mutex<BTreeSet<(u64, [u8; NUMBER])>>,
+    out: Mutex<LoggedOut>,
     /// How many have.
     ended: watch::Sender<u64>,
+}
+
+/// Who has logged out.
+///
+/// Invariant: a session that has ended once is in `all` or ends no later than `void`, which only grows: none is ever good again.
+#[derive(Debug, Default)]
+struct LoggedOut {
+    /// Ends and numbers.
+    all: BTreeSet<(u64, [u8; NUMBER])>,
+    /// Sessions that end by then are over, for want of room to remember which of them.
+    void: u64,
 }
 
 /// Somebody who is logged in.
@@ -68,9 +78,11 @@ impl SessionBook {
     #[must_use]
     pub fn who<'a>(&self, cookie: &[u8], access: &'a AdminAccess, now: u64) -> Option<BrowserSession<'a>> {
         let parts = CookieParts::of(cookie).filter(|parts| parts.ends > now)?;
-        if self.out.lock().unwrap_or_else(PoisonError::into_inner).contains(&(parts.ends, parts.number)) {
+        let out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        if parts.ends <= out.void || out.all.contains(&(parts.ends, parts.number)) {
             return None;
         }
+        drop(out);
         let tokens = access.tokens.iter().flatten().filter(|token| token.name.as_bytes() == &*parts.name);
         let mut good =
             tokens.filter(|token| verify(&self.key, &signed(&parts.front, token), &parts.code).is_ok());
@@ -81,9 +93,9 @@ impl SessionBook {
     pub fn end(&self, cookie: &[u8]) {
         let Some(parts) = CookieParts::of(cookie) else { return };
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
-        out.insert((parts.ends, parts.number));
-        while out.len() > OUT_MAX {
-            out.pop_first();
+        out.all.insert((parts.ends, parts.number));
+        while out.all.len() > OUT_MAX {
+            out.void = out.all.pop_first().map_or(out.void, |(ends, _)| ends.max(out.void));
         }
         drop(out);
         self.ended.send_modify(|count| *count += 1);
@@ -187,14 +199,17 @@ mod tests {
     }
 
     #[test]
-    fn of_those_who_have_logged_out_the_last_to_end_are_remembered() {
+    fn who_has_logged_out_is_out_however_many_follow() {
         let here = access(&[("a", "0123456789abcdef")]);
         let token = here.token(b"0123456789abcdef").expect("it is one");
         let book = SessionBook::new([7; 32]);
         let cookies: Vec<String> = (0..OUT_MAX as u64 + 2).map(|at| book.begin(token, at, 0)).collect();
         cookies.iter().for_each(|cookie| book.end(cookie.as_bytes()));
         let is_out = |cookie: &String| book.who(cookie.as_bytes(), &here, 0).is_none();
-        assert!(cookies[2..].iter().all(is_out) && !is_out(&cookies[1]));
+        assert!(cookies.iter().all(is_out));
+        // Nobody else is, but for those that end no later than the last that is forgotten.
+        let other = |at| book.begin(token, at, 1);
+        assert!(is_out(&other(1)) && !is_out(&other(2)));
         assert_eq!(*book.ended().borrow(), OUT_MAX as u64 + 2);
     }
 }

@@ -13,6 +13,7 @@
   const tracks = new Map();
   let at = 0;
   let heard = 0;
+  let refused = ''; // why nothing is told
 
   const byId = (id) => document.getElementById(id);
   const SVG = 'http' + '://www.w3.org/2000/svg';
@@ -136,6 +137,8 @@
       const all = targets.reduce((sum, name) => sum + rate(name), 0);
       say(more, `${left} of ${of} backends get requests · ${two(all)} requests/s`);
     }
+    const rest = troubles.length - 6;
+    say(byId('rest'), rest > 0 ? `and ${rest} more` : '');
     keyed(byId('others'), troubles.slice(1, 6).map((one) => [
       `${one.row} ${one.text}`,
       () => make('li', { 'data-weight': one.weight }, make('span', { class: 'mark', 'aria-hidden': 'true' }, WELL[one.weight]),
@@ -156,7 +159,7 @@
     const [shape, , figure] = one.children;
     say(shape, SHAPES[state] || '○');
     say(figure, `${two(rate(name))}/s`);
-    mark(one, 'title', row.reason ? `${state}: ${row.reason}` : state);
+    mark(one, 'title', `${one.children[1].textContent} is ${state}${row.reason ? `: ${row.reason}` : ''}`);
   };
   const item = (create) => () => { const li = make('li'); li.append(create()); return li; };
   const within = (update) => (li) => update(li.firstChild);
@@ -272,7 +275,9 @@
       mark(head, 'data-state', state);
       say(head.firstChild, SHAPES[state] || '○');
       const queue = row.waiting > 0 ? ` · ${row.waiting} wait in the queue` : '';
-      say(head.lastChild, `${row.reason} · ${two(rate(target))} requests/s · p99 ${time(row.times?.p99_ms)} · ${row.active} in flight${queue}`);
+      const track = tracks.get(target);
+      const bad = track.bad > 0 ? ` · ${percent(track.bad, track.rate)} errors` : '';
+      say(head.lastChild, `${row.reason} · ${two(track.rate)} requests/s${bad} · p99 ${time(row.times?.p99_ms)} · ${row.active} in flight${queue}`);
       keyed(section.body, names(`backend/${after(target, 'target/')}/`).map((name) => [name, line(name), fill(name)]));
     }]));
   };
@@ -290,8 +295,16 @@
     const age = performance.now() - heard;
     const isStale = heard === 0 || age > STALE_MS;
     mark(byId('live'), 'data-state', isStale ? 'stale' : 'live');
-    say(byId('live'), !byId('login').hidden ? 'logged out' : heard === 0 ? 'connecting' : isStale ? `no news for ${span(age)}` : 'live');
+    say(byId('live'), !byId('login').hidden ? 'logged out' : refused ? refused : heard === 0 ? 'connecting' : isStale ? `no news for ${span(age)}` : 'live');
     document.body.classList.toggle('stale', isStale && heard > 0);
+    if (isStale && heard > 0) {
+      // What was well may be well no more.
+      mark(byId('verdict'), 'data-weight', 'wait');
+      const [shape, text] = byId('says').children;
+      say(shape, WELL.wait);
+      say(text, 'Nothing is heard from evenkeel any more');
+      document.title = '○ no news – evenkeel';
+    }
   };
 
   let source = null;
@@ -312,22 +325,22 @@
     byId('login').hidden = isIn;
     byId('shown').hidden = !isIn;
     byId('leave').hidden = !hasSession;
-    if (!isIn) {
-      rows.clear();
-      heard = 0;
-      say(byId('who'), '');
-      byId('token').focus();
-    }
+    // Nothing of what was shown stays.
+    if (!isIn && rows.size > 0) return location.reload();
+    if (!isIn) byId('token').focus();
   };
   // Whether whoever looks may see anything at all.
   const enter = async () => {
     try {
       const answer = await ask('GET', 'api/v1/session');
       const session = await answer.json();
+      if (!answer.ok) throw new Error(session.detail);
+      refused = '';
       const isIn = session.scope !== 'open';
       doors(isIn, session.ends_ms !== null);
       if (isIn) listen();
-    } catch {
+    } catch (error) {
+      refused = error instanceof TypeError ? '' : error.message;
       setTimeout(enter, 1000);
     }
   };
