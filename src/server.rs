@@ -15,7 +15,6 @@ use thiserror::Error;
 use tokio::runtime::Runtime;
 
 use crate::access::Networks;
-use crate::admin::status::rates::STEP;
 use crate::admin::{AdminDoor, AdminListener, Api, Unopened};
 use crate::cache::store::CacheStore;
 use crate::config::model::Config;
@@ -241,14 +240,7 @@ impl Server {
     /// Counts for the rates that the API tells of.
     pub fn count_rates(&self, api: Arc<Api>) {
         let Some(control) = &self.control else { return };
-        let count = async move || {
-            let mut steps = tokio::time::interval(STEP);
-            loop {
-                steps.tick().await;
-                api.count();
-            }
-        };
-        control.spawn(again("counting for rates", count));
+        control.spawn(again("counting for rates", async move || api.keep_counting().await));
     }
 
     /// Sends numbers to statsd, where a config says so, until the workers have ended.

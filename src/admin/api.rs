@@ -9,7 +9,9 @@ use tokio::sync::RwLock;
 use super::dashboard::FrameKeeper;
 use super::door::sessions::SessionBook;
 use super::exchange::caller::Caller;
+use super::history::HistoryBook;
 use super::status::rates::RateBook;
+use super::status::wall::WallClock;
 use crate::config::{Fence, Loaded};
 use crate::events::EventHistory;
 use crate::net::now;
@@ -39,6 +41,10 @@ pub struct Api {
     pub events: Arc<EventHistory>,
     /// What was counted of late.
     pub(super) rates: RateBook,
+    /// How moments are told.
+    pub(super) wall: WallClock,
+    /// What was counted second by second, while there is a page that may be looked at.
+    pub(super) history: HistoryBook,
     /// Who has logged in with a browser.
     pub(super) sessions: SessionBook,
     /// What the dashboard shows.
@@ -62,7 +68,21 @@ impl Api {
         let sessions = SessionBook::new(rand::random());
         // Who has no subscriber that keeps events has none.
         let events = EventHistory::here().unwrap_or_else(EventHistory::new);
-        Api { about, running, text, events, rates, sessions, frames, born, was_judged, changing }
+        let (wall, history) = (WallClock::default(), HistoryBook::default());
+        Api {
+            about,
+            running,
+            text,
+            events,
+            rates,
+            wall,
+            history,
+            sessions,
+            frames,
+            born,
+            was_judged,
+            changing,
+        }
     }
 
     /// Whether the text of a config is taken over TCP too.

@@ -17,7 +17,8 @@ use super::wire::{ChangeReport, LASTS_MAX};
 use crate::config::model::{BackendAddress, BackendConfig, BackendState, Portion};
 use crate::config::{AdditionFault, Loaded, NamedBackend, Unwritten};
 use crate::overlay::{
-    AddedBackend, Author, Declined, EntryChange, EntryField, ObjectName, OverlayReport, Wish, report,
+    AddedBackend, Author, Declined, EntryChange, EntryField, EntryReport, ObjectName, OverlayReport, Wish,
+    report,
 };
 use crate::reload::begun::{ByHand, now_ms};
 use crate::reload::by_hand::{HandAsk, HandFault};
@@ -31,9 +32,15 @@ const IN_FLIGHT_MAX: u64 = 1_000_000;
 
 /// `GET /api/v1/overlay`.
 pub(super) fn overlay(api: &Api) -> AdminOutcome {
-    let ByHand { file, entries, aside, fault } = &*api.running.by_hand();
-    let entries = report(file, entries, aside, now_ms());
-    Ok(ok(&OverlayReport { entries, blocked: api.running.blocked_reports(), refused: fault.clone() }))
+    let entries = overlay_entries(api);
+    let refused = api.running.by_hand().fault.clone();
+    Ok(ok(&OverlayReport { entries, blocked: api.running.blocked_reports(), refused }))
+}
+
+/// All that is changed by hand.
+pub(super) fn overlay_entries(api: &Api) -> Vec<EntryReport> {
+    let ByHand { file, entries, aside, .. } = &*api.running.by_hand();
+    report(file, entries, aside, now_ms())
 }
 
 /// `POST /api/v1/overlay/save`.

@@ -14,6 +14,7 @@ pub mod event_routes;
 pub mod exchange;
 mod explain_routes;
 pub mod hand_routes;
+mod history;
 pub mod life_routes;
 pub mod listener;
 pub mod openapi;

@@ -17,6 +17,7 @@ use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::{BodyKind, Question};
 use super::explain_routes;
 use super::hand_routes;
+use super::history::history;
 use super::life_routes;
 use super::openapi;
 use super::requests::routes as request_routes;
@@ -122,6 +123,13 @@ pub const ROUTES: &[AdminRoute] = &[
         |api, asked| Box::pin(dashboard::look(api, asked)),
     )
     .giving("Board"),
+    AdminRoute::read(
+        "/api/v1/history",
+        "What came second by second of late, of the rows `of` (with a blank between two); step=10 for an hour.",
+        |api, asked| Box::pin(async move { history(&api, &asked) }),
+    )
+    .with(&["of", "step"])
+    .giving("History"),
     AdminRoute::read("/api/v1/session", "Says who asks, and what it may.", |api, asked| {
         Box::pin(async move { dashboard::session(&api, &asked) })
     })

@@ -21,7 +21,9 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     ("Digest", "digest:string"),
     ("Session", "who:string scope:string ends_ms:integer? tokens:boolean"),
     ("Login", "token:string"),
-    ("Board", "at_ms:integer rows:any"),
+    ("Board", "at_ms:integer up_ms:integer rows:any"),
+    ("History", "step_s:integer age_ms:integer rows:{Points}"),
+    ("Points", "requests:[integer] errors:[integer] active:[integer] p50_ms:[number?] p99_ms:[number?]"),
     (
         "Fault",
         "file?:string line?:integer column?:integer message:string expected?:string hint?:string note?:string text:string",

@@ -1,16 +1,21 @@
 //! What is asked about the state of things: all of it, one target, one backend.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hyper::StatusCode;
+use tokio::task::spawn_blocking;
+use tokio::time::interval;
 
 use super::api::Api;
 use super::exchange::answers::ok;
 use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::Question;
+use super::history::Shot;
 use super::life_routes;
 use super::route::AdminOutcome;
 use super::status::assembly::Sources;
+use super::status::rates::STEP;
 use super::status::report::{ProcessReport, StatusReport};
 use super::trial_routes::trial_report;
 use crate::net::now;
@@ -18,9 +23,32 @@ use crate::snapshot::Snapshot;
 use crate::telemetry::cells::{Readings, Totals};
 
 impl Api {
-    /// Counts for rates; to be called each [`STEP`](super::status::rates::STEP).
-    pub fn count(&self) {
-        self.rates.note(Totals::sum(&self.running.reloader.cells), now());
+    /// Counts for rates and for what pages show of the past.
+    pub async fn keep_counting(self: &Arc<Self>) {
+        let mut seconds = interval(Duration::from_secs(1));
+        for second in 0_u64.. {
+            seconds.tick().await;
+            let api = Arc::clone(self);
+            // With many backends it takes a while.
+            let _ = spawn_blocking(move || api.count_second()).await;
+            if second.is_multiple_of(STEP.as_secs()) {
+                self.rates.note(Totals::sum(&self.running.reloader.cells), now());
+            }
+        }
+    }
+
+    /// Counts for what pages show of the past, if there is a page that may be looked at, or somebody has looked of late.
+    fn count_second(&self) {
+        /// How long after the last look there may be another one.
+        const INTEREST: Duration = Duration::from_secs(60);
+        let (reloader, now) = (&self.running.reloader, now());
+        let has_page = reloader.admin.borrow().is_some();
+        if !has_page && self.frames.looked().is_none_or(|looked| now.since(looked) > INTEREST) {
+            return;
+        }
+        if let Some(snapshot) = reloader.snapshots.current() {
+            self.history.note(Shot::take(&snapshot, &reloader.cells, now));
+        }
     }
 
     fn sources(&self) -> Result<Sources, ProblemDocument> {
@@ -33,7 +61,7 @@ impl Api {
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Sources {
             now,
-            unix_ms: u64::try_from(unix.as_millis()).unwrap_or(u64::MAX),
+            wall: self.wall.at(now, unix),
             snapshot,
             readings: Readings::sum(cells),
             rates: self.rates.rates(Totals::sum(cells), now),

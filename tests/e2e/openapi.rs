@@ -75,6 +75,7 @@ fn every_answer_is_what_the_document_says_of_it() {
         ("GET", "/metrics", Value::Null),
         ("GET", "/", Value::Null),
         ("GET", "/api/v1/stream", Value::Null),
+        ("GET", "/api/v1/history", Value::Null),
         ("GET", "/api/v1/session", Value::Null),
         ("GET", "/api/v1", Value::Null),
         ("GET", "/api/v1/openapi.json", Value::Null),

@@ -84,7 +84,7 @@ impl DashboardFeed {
                 return Some(frame);
             }
             // All who look wake at once, and the first makes it for all.
-            sleep(STEP.saturating_sub(now().since(frame.at))).await;
+            sleep(STEP.saturating_sub(now().since(frame.time.at))).await;
         }
     }
 }

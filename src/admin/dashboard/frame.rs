@@ -10,12 +10,22 @@ use crate::tick::Tick;
 /// JSON objects by their names.
 pub(super) type Rows = BTreeMap<String, String>;
 
+/// When a frame was made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FrameTime {
+    pub(super) at: Tick,
+    /// As milliseconds since 1970, by a clock that somebody may set.
+    pub(super) unix_ms: u64,
+    /// Since the process began to serve, by one that nobody sets.
+    pub(super) up_ms: u64,
+}
+
 /// What is shown at one moment.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     /// The how manieth of this process, from 1.
     pub(super) number: u64,
-    pub(super) at: Tick,
+    pub(super) time: FrameTime,
     rows: Rows,
     all: Bytes,
     whole: Bytes,
@@ -23,20 +33,20 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// The one behind `before`, of a process with the number `born`. `unix_ms`: `at` as milliseconds since 1970.
-    pub(super) fn after(before: Option<&Frame>, born: u32, (at, unix_ms): (Tick, u64), rows: Rows) -> Frame {
+    /// The one behind `before`, of a process with the number `born`.
+    pub(super) fn after(before: Option<&Frame>, born: u32, time: FrameTime, rows: Rows) -> Frame {
         let number = before.map_or(0, |frame| frame.number) + 1;
         let nothing = Rows::new();
         let known = before.map_or(&nothing, |frame| &frame.rows);
         let changed = rows.iter().filter(|(name, row)| known.get(*name) != Some(row));
         let gone = known.keys().filter(|name| !rows.contains_key(*name));
-        let all = object(unix_ms, rows.iter(), None);
-        let changes = object(unix_ms, changed, Some(gone.map(|name| text(name)).collect()));
+        let all = object(time, rows.iter(), None);
+        let changes = object(time, changed, Some(gone.map(|name| text(name)).collect()));
         let told = |kind: &str, data: &str| {
             format!("id: {}\nevent: {kind}\ndata: {data}\n\n", place(born, number)).into()
         };
         let (whole, changes) = (told("whole", &all), told("changes", &changes));
-        Frame { number, at, rows, all: all.into(), whole, changes }
+        Frame { number, time, rows, all: all.into(), whole, changes }
     }
 
     /// All of it as a JSON object.
@@ -62,11 +72,12 @@ pub(super) fn place(born: u32, number: u64) -> String {
 
 /// Rows as they are sent: JSON has no line breaks. `gone`: names of those that are no more.
 fn object<'r>(
-    unix_ms: u64,
+    time: FrameTime,
     rows: impl Iterator<Item = (&'r String, &'r String)>,
     gone: Option<Vec<String>>,
 ) -> String {
-    let mut out = format!("{{\"at_ms\":{unix_ms},\"rows\":{{");
+    let FrameTime { unix_ms, up_ms, .. } = time;
+    let mut out = format!("{{\"at_ms\":{unix_ms},\"up_ms\":{up_ms},\"rows\":{{");
     for (place, (name, row)) in rows.enumerate() {
         let comma = if place > 0 { "," } else { "" };
         // Writing to a String can't fail.
@@ -104,7 +115,7 @@ mod tests {
 
     fn frame(before: Option<&Frame>, rows: &[(String, u8)]) -> Frame {
         let rows = rows.iter().map(|(name, value)| (name.clone(), format!("{{\"v\":{value}}}"))).collect();
-        Frame::after(before, 7, (Tick(1), 5), rows)
+        Frame::after(before, 7, FrameTime { at: Tick(1), unix_ms: 5, up_ms: 1 }, rows)
     }
 
     proptest! {

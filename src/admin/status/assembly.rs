@@ -11,6 +11,7 @@ use super::report::{
     ListenerReport, ProbeReport, ProcessReport, StatusReport, TargetReport, TrafficReport, UpstreamReport,
     WebhookReport,
 };
+use super::wall::WallTime;
 use crate::config::model::{Balance, Protocol};
 use crate::snapshot::{Listener, Snapshot};
 use crate::targets::{Backend, BackendStatus, InputStatus, LastProbe, Target};
@@ -22,8 +23,8 @@ use crate::tick::{Tick, nanos};
 pub struct Sources {
     /// The moment.
     pub now: Tick,
-    /// The same as milliseconds since 1970.
-    pub unix_ms: u64,
+    /// How moments are told.
+    pub wall: WallTime,
     /// The config in force.
     pub snapshot: Arc<Snapshot>,
     /// What all workers have counted.
@@ -110,7 +111,7 @@ impl Sources {
 
     fn moment(&self, at: Tick) -> Moment {
         let age = self.now.since(at);
-        Moment { at_ms: self.unix_ms.saturating_sub(whole_millis(age)), age }
+        Moment { at_ms: self.wall.ms(at), age }
     }
 
     fn listener(&self, listener: &Arc<Listener>, bound: &[(String, String)]) -> ListenerReport {

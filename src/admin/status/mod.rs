@@ -4,3 +4,4 @@ pub mod access;
 pub mod assembly;
 pub mod rates;
 pub mod report;
+pub mod wall;

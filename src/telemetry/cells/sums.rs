@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 use super::routes::{ByClass, add_classes};
 use super::{
-    BackendCells, BackendReading, Cells, CopyReading, Counter, FaultReading, NewNumbers, SpanReading, Traffic,
+    BackendCells, BackendReading, Cells, CopyReading, Counter, Distribution, FaultReading, NewNumbers,
+    SpanReading, Traffic,
 };
 use crate::message::{BackendId, ListenerId, RouteId, TargetId};
 
@@ -149,6 +150,16 @@ impl Sums {
         let mut sum = Traffic::default();
         let met = self.of(&self.given.targets, number).filter_map(|cells| cells.targets.met(number));
         met.for_each(|cells| sum.add(&cells.traffic));
+        sum
+    }
+
+    /// From a request sent to a backend of a target to the first byte of the answer.
+    #[must_use]
+    pub fn first_byte(&self, id: TargetId) -> Distribution {
+        let number = id.0.into();
+        let mut sum = Distribution::default();
+        let met = self.of(&self.given.targets, number).filter_map(|cells| cells.targets.met(number));
+        met.for_each(|cells| sum.add(&cells.stages.first_byte));
         sum
     }
 

@@ -110,6 +110,17 @@ impl Distribution {
     /// 64 ns) too large; from 78 hours on just "78 hours".
     #[must_use]
     pub fn quantile(&self, quantile: f64) -> Option<Duration> {
+        Some(Duration::from_nanos(lower_edge(self.bucket_of(quantile)? + 1) - 1))
+    }
+
+    /// The same as the middle of its bucket: at most 6.25 % (or 32 ns) too small or too large.
+    #[must_use]
+    pub fn middle(&self, quantile: f64) -> Option<Duration> {
+        let place = self.bucket_of(quantile)?;
+        Some(Duration::from_nanos(u64::midpoint(lower_edge(place), lower_edge(place + 1))))
+    }
+
+    fn bucket_of(&self, quantile: f64) -> Option<usize> {
         let count = self.count();
         if count == 0 {
             return None;
@@ -122,11 +133,10 @@ impl Distribution {
         )]
         let rank = ((count as f64 * quantile).ceil() as u64).clamp(1, count);
         let mut seen = 0;
-        let place = self.buckets.iter().position(|&bucket| {
+        self.buckets.iter().position(|&bucket| {
             seen += bucket;
             seen >= rank
-        })?;
-        Some(Duration::from_nanos(lower_edge(place + 1) - 1))
+        })
     }
 
     /// Every bucket that holds something, smallest first: its upper edge (exclusive) and its count.
