@@ -174,7 +174,7 @@ fn whoever_comes_too_late_is_told_what_is_gone_and_whoever_does_not_read_is_drop
 fn streams_lock_nobody_out_and_end_with_the_rights_they_were_begun_with() {
     let backends = fakes(1);
     let process = guarded(&backends[0]);
-    let mut streams: Vec<Stream> = (0..64).map(|_| Stream::remote(&process, "", "").begun()).collect();
+    let mut streams: Vec<Stream> = (0..160).map(|_| Stream::remote(&process, "", "").begun()).collect();
     assert_eq!(ask(door(&process), "GET /api/v1", &bearer(READ), b"").status, 200);
     assert!(streams[0].next().is_none(), "the first has made room");
     std::fs::write(process.folder().join("tokens"), tokens().replace(READ, CONFIGURE.get(1..).unwrap()))

@@ -274,3 +274,113 @@ fn a_backend_that_passes_its_probe_and_fails_its_requests_is_no_good_news() {
     browser.until("it is told", "document.querySelector('#says').innerText.includes('Nothing is heard')");
     assert!(browser.eval("document.title").as_str().unwrap().contains("no news"));
 }
+
+/// What names and requests may have in them, so that each can be found again by its number.
+fn hostile(number: usize) -> String {
+    const PARTS: [&str; 10] = [
+        "<img src=x onerror=window.hit=1>",
+        "<script>window.hit=1</script>",
+        "\u{202e}gnp.exe",
+        "\u{1b}[31mred",
+        "'\"><svg onload=window.hit=1>",
+        "&lt;b&gt;&amp;",
+        "javascript:window.hit=1",
+        "\u{2066}x\u{2069}\u{200b}",
+        "${window.hit=1}{{7*7}}",
+        "\u{feff}\u{ad}%00%0a",
+    ];
+    format!("{number}{}", PARTS[number % PARTS.len()])
+}
+
+#[test]
+fn what_others_have_written_is_text_everywhere() {
+    let Some(browser) = Browser::start() else { return };
+    let backends = fakes(10);
+    // No name has a blank, a slash or ESC in it.
+    let names: Vec<String> =
+        (0..10).map(|number| hostile(number).replace([' ', '/', '$', '\u{1b}'], "_")).collect();
+    let backend = |(name, backend): (&String, &Running)| {
+        let (name, port) = (serde_json::to_string(name).unwrap(), backend.port());
+        format!("      - {{name: {name}, host: 127.0.0.1, port: {port}}}\n")
+    };
+    let config = format!(
+        "workers: 1\nadmin: {{listener: 127.0.0.1:0}}\nlisteners:\n  front: {{bind: 127.0.0.1:0, routes: [{{target: web}}]}}\ntargets:\n  \
+         web:\n    health_check: off\n    outlier: off\n    breaker: off\n    backends:\n{}",
+        names.iter().zip(&backends).map(backend).collect::<String>()
+    );
+    let process = Process::start(&config, 1);
+    backends.iter().for_each(|backend| backend.behave(fake_backend::Behaviour::status(500)));
+    for number in 0..200 {
+        let text = hostile(number);
+        // Some of these can stand in a request line, and some can't: who sends them is refused, and that is told too.
+        let path: String = text.bytes().filter(|byte| byte.is_ascii_graphic()).map(char::from).collect();
+        let path = if number < 100 {
+            path
+        } else {
+            path.replace(['<', '>', '"', '{', '}', '\\', '^', '`', '|', '['], "%3C")
+        };
+        let plain: String = text.chars().filter(|one| !one.is_control()).collect();
+        let mut client = Client::connect(process.address("front"));
+        let head = format!("GET /{path} HTTP/1.1\r\nHost: h{number}\r\nX-Request-Id: id-{number}\r\n");
+        client.send(format!("{head}X-A: {plain}\r\nUser-Agent: {plain}\r\nConnection: close\r\n\r\n"));
+        client.answer();
+    }
+    browser.open(&format!("http://{}/", door(&process)));
+    browser.until("requests are there", "document.querySelectorAll('#requests li').length === 5");
+    let known = browser.eval("document.querySelectorAll('*').length").as_u64().unwrap();
+    let list = "fetch('api/v1/requests?last=300').then(answer => answer.json()).then(said => said.requests.map(one => [one.id, one.path ?? '']))";
+    let listed: Vec<(String, String)> = serde_json::from_value(browser.eval(list)).unwrap();
+    assert!(listed.len() >= 150, "{} of 200", listed.len());
+    let mut seen = 0;
+    for (id, path) in &listed {
+        browser.eval(&format!(
+            "location.hash = '#request%2F' + encodeURIComponent({})",
+            serde_json::to_string(id).unwrap()
+        ));
+        let script = format!(
+            "document.querySelector('#detailname')?.innerText.includes({})",
+            serde_json::to_string(id).unwrap()
+        );
+        browser.until("it is shown", &script);
+        let told = browser.text("#detail");
+        seen +=
+            usize::from(told.contains("<img src=x onerror=window.hit=1>") || told.contains("<svg onload"));
+        assert!(told.contains(path.as_str()), "{path}: {told}");
+        let bad = |one: char| {
+            one.is_control() && one != '\n' && one != '\t'
+                || matches!(one, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{ad}')
+        };
+        assert!(!told.contains(bad), "{told:?}");
+    }
+    assert!(seen >= 20, "markup is shown as it was written: {seen}");
+    assert_eq!(
+        browser.eval("[window.hit ?? 0, document.querySelectorAll('img, svg[onload], script').length]"),
+        serde_json::json!([0, 1])
+    );
+    browser.press("Escape");
+    let shown = browser.text("#backends");
+    for name in &names {
+        let parts = name.split(|one: char| !one.is_ascii_graphic());
+        let readable = parts.max_by_key(|part| part.len()).unwrap();
+        assert!(shown.contains(readable), "{readable}: {shown}");
+    }
+    assert!(shown.contains("⟨U+202E⟩") && !shown.contains('\u{202e}'), "{shown}");
+    assert!(browser.eval("document.querySelectorAll('*').length").as_u64().unwrap() < known + 200);
+    assert_eq!(browser.complaints(&[]), [""; 0]);
+}
+
+#[test]
+fn a_hundred_pages_are_told_the_same_at_once() {
+    let backends = fakes(3);
+    let process = shop(&backends);
+    let mut pages: Vec<_> = (0..100).map(|_| events(&process, "")).collect();
+    for page in &mut pages {
+        assert_eq!(page.next().unwrap().1, "whole");
+    }
+    let mut client = Client::connect(process.address("front"));
+    assert_eq!(client.get("/api/x").status, 200);
+    for page in &mut pages {
+        let told = page.find(|(_, _, changes)| changes["rows"]["target/api"]["requests"] == 1);
+        assert_eq!(told.expect("it is told").1, "changes");
+    }
+}

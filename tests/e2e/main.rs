@@ -44,6 +44,7 @@ mod compress;
 mod compress_kept;
 mod cuts;
 mod dashboard;
+mod dashboard_acts;
 mod door_lab;
 mod drain;
 mod explain;

@@ -29,8 +29,8 @@ use crate::net::wall::unix_seconds;
 use crate::reload::bound::Unbound;
 use crate::tls::server_config;
 
-/// Connections at once; when one more comes, another one makes room ([`GuestList`]).
-const CONNECTIONS: usize = 64;
+/// Connections at once, a hundred pages that are open among them; when one more comes, another one makes room ([`GuestList`]).
+const CONNECTIONS: usize = 160;
 /// Those beside them that are being closed.
 const LEAVING: usize = 16;
 /// Until the next try to accept.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::counted::{Counted, Shot};
+use super::counted::{RowTally, Shot};
 use super::point::Point;
 use super::series::{Series, put};
 use super::{MEMORY, SECONDS, TENS};
@@ -131,7 +131,7 @@ impl Pages {
         let is_backend = |name: &str| name.starts_with("backend/");
         let bytes: usize = shot.rows.iter().map(|(name, row)| Series::BYTES + 3 * row.bytes(name)).sum();
         let mut left = MEMORY;
-        let mut wanted = |name: &str, row: &Counted| {
+        let mut wanted = |name: &str, row: &RowTally| {
             if is_backend(name) {
                 return bytes <= MEMORY;
             }
@@ -153,7 +153,7 @@ impl Pages {
 
 /// What came of a row between two moments.
 #[expect(clippy::cast_possible_truncation, reason = "milliseconds for people")]
-fn point(now: &Counted, before: Option<&Counted>) -> Point {
+fn point(now: &RowTally, before: Option<&RowTally>) -> Point {
     let (requests, errors) = now.since(before);
     let times = now.times(before);
     let few = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     fn shot(millis: u64, rows: &[(&str, u64)]) -> Shot {
-        let row = |&(name, requests): &(&str, u64)| (name.to_owned(), Counted::some(1, requests));
+        let row = |&(name, requests): &(&str, u64)| (name.to_owned(), RowTally::some(1, requests));
         Shot { at: Tick(7).after(Duration::from_millis(millis)), rows: rows.iter().map(row).collect() }
     }
 
@@ -227,7 +227,7 @@ mod tests {
         );
         // Another one of its name counts from zero.
         let another =
-            Shot { rows: [("target/b".to_owned(), Counted::some(2, 9))].into(), ..shot(4_000, &[]) };
+            Shot { rows: [("target/b".to_owned(), RowTally::some(2, 9))].into(), ..shot(4_000, &[]) };
         book.note(another);
         assert_eq!(requests(&book, "target/b", false), [4, 1, 9]);
         book.note(shot(40_000, &[("target/b", 9)]));
@@ -256,6 +256,6 @@ mod tests {
             ["backend/a/b0", "target/a"].map(|name| requests(&book, name, false).len())
         };
         assert_eq!((of(1_000), of(3_000)), ([1, 1], [0, 1]));
-        assert!(2_000 * Series::BYTES < MEMORY);
+        const { assert!(2_000 * Series::BYTES < MEMORY) };
     }
 }

@@ -40,12 +40,12 @@ impl Spent {
 
 /// What was counted of one row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::admin) struct Counted {
+pub(in crate::admin) struct RowTally {
     /// The number of what it is about: of another one nothing was counted before.
     id: u32,
     /// Requests, tunnels and TCP connections that ended; of a backend: attempts.
     pub(in crate::admin) requests: u64,
-    /// Answers from 500 on; of a backend: attempts that ended in its fault.
+    /// Answers from 500 on; of a backend: attempts that ended in its fault, if there are more of these.
     pub(in crate::admin) errors: u64,
     /// Requests under way; of a listener: connections.
     pub(in crate::admin) active: u64,
@@ -67,16 +67,16 @@ pub(in crate::admin) struct TimesLately {
     pub(in crate::admin) own_ms: Option<f64>,
 }
 
-impl Counted {
+impl RowTally {
     /// That of `before` if that was about the same.
-    pub(in crate::admin) fn earlier<'b>(&self, before: Option<&'b Counted>) -> Option<&'b Counted> {
+    pub(in crate::admin) fn earlier<'b>(&self, before: Option<&'b RowTally>) -> Option<&'b RowTally> {
         before.filter(|before| before.id == self.id && before.requests <= self.requests)
     }
 
     /// So many requests of the one with this number.
     #[cfg(test)]
-    pub(super) fn some(id: u32, requests: u64) -> Counted {
-        Counted { id, requests, ..Counted::default() }
+    pub(super) fn some(id: u32, requests: u64) -> RowTally {
+        RowTally { id, requests, ..RowTally::default() }
     }
 
     /// The bytes that it takes, with its name.
@@ -86,19 +86,29 @@ impl Counted {
             FirstByte::Fine(_) => BUCKETS,
             FirstByte::Coarse(_) => COARSE,
         };
-        size_of::<(String, Counted)>() + name.len() + buckets * size_of::<u64>()
+        size_of::<(String, RowTally)>() + name.len() + buckets * size_of::<u64>()
     }
 
     /// Requests and errors since `before`; `None`: since there is anything.
-    pub(in crate::admin) fn since(&self, before: Option<&Counted>) -> (u64, u64) {
+    pub(in crate::admin) fn since(&self, before: Option<&RowTally>) -> (u64, u64) {
         match self.earlier(before) {
             Some(before) => (self.requests - before.requests, self.errors.saturating_sub(before.errors)),
             None => (self.requests, self.errors),
         }
     }
 
+    /// What is under way at a target, and how long things took there, is so of everything too.
+    fn take_in(&mut self, target: &RowTally) {
+        self.active += target.active;
+        if let (FirstByte::Fine(all), FirstByte::Fine(own)) = (&mut self.first_byte, &target.first_byte) {
+            all.merge(own);
+        }
+        self.own.count += target.own.count;
+        self.own.time += target.own.time;
+    }
+
     /// How long things took since `before`; `None`: since there is anything.
-    pub(in crate::admin) fn times(&self, before: Option<&Counted>) -> TimesLately {
+    pub(in crate::admin) fn times(&self, before: Option<&RowTally>) -> TimesLately {
         let before = self.earlier(before);
         let [p50_ms, p99_ms] = match &self.first_byte {
             FirstByte::Uncounted => [None; 2],
@@ -128,11 +138,14 @@ fn millis(span: Duration) -> f64 {
     (nanos(span) / 1_000) as f64 / 1_000.0
 }
 
+/// The name of the row of everything.
+pub(in crate::admin) const ALL: &str = "all";
+
 /// All rows at one moment.
 #[derive(Clone, Debug, Default)]
 pub(in crate::admin) struct Shot {
     pub(in crate::admin) at: Tick,
-    pub(in crate::admin) rows: BTreeMap<String, Counted>,
+    pub(in crate::admin) rows: BTreeMap<String, RowTally>,
 }
 
 impl Shot {
@@ -141,9 +154,14 @@ impl Shot {
         let sums = Sums::new(workers, snapshot.number, &snapshot.given.counted());
         let mut rows = BTreeMap::new();
         let mut ways: HashMap<TargetId, Vec<RouteId>> = HashMap::new();
+        let mut all =
+            RowTally { first_byte: FirstByte::Fine(Distribution::default()), ..RowTally::default() };
         for listener in &snapshot.listeners {
             let name = &listener.config.name;
-            rows.insert(format!("listener/{name}"), of_listener(&sums, listener));
+            let counted = of_listener(&sums, listener);
+            all.requests += counted.requests;
+            all.errors += counted.errors;
+            rows.insert(format!("listener/{name}"), counted);
             for route in listener.routes() {
                 rows.insert(format!("route/{name}/{}", route.config.name), of_route(&sums, route));
                 for way in &route.destinations {
@@ -159,18 +177,23 @@ impl Shot {
                 let reading = sums.backend(backend.id);
                 let under_way = u64::from(backend.in_flight());
                 active += under_way;
-                let counted = Counted {
+                let counted = RowTally {
                     id: backend.id.0,
                     requests: reading.attempts,
-                    errors: reading.failures,
+                    // What is not its fault may be no good answer either; what is, is counted among the answers too if nobody tried
+                    // again.
+                    errors: reading.failures.max(errors(&reading.traffic)),
                     active: under_way,
                     first_byte: FirstByte::Coarse(Box::new(reading.first_byte)),
                     own: Spent::default(),
                 };
                 rows.insert(format!("backend/{name}/{}", backend.name), counted);
             }
-            rows.insert(format!("target/{name}"), of_target(&sums, target, &ways, active));
+            let counted = of_target(&sums, target, &ways, active);
+            all.take_in(&counted);
+            rows.insert(format!("target/{name}"), counted);
         }
+        rows.insert(ALL.to_owned(), all);
         Shot { at: now, rows }
     }
 }
@@ -179,14 +202,14 @@ fn errors(traffic: &Traffic) -> u64 {
     traffic.with(StatusClass::ServerError)
 }
 
-fn of_listener(sums: &Sums, listener: &Listener) -> Counted {
+fn of_listener(sums: &Sums, listener: &Listener) -> RowTally {
     let traffic = sums.listener(listener.id);
     let active = listener.state.counts.taken() as u64;
     let (requests, errors) = (traffic.requests(), errors(&traffic));
-    Counted { id: listener.id.0.into(), requests, errors, active, ..Counted::default() }
+    RowTally { id: listener.id.0.into(), requests, errors, active, ..RowTally::default() }
 }
 
-fn of_route(sums: &Sums, route: &Route) -> Counted {
+fn of_route(sums: &Sums, route: &Route) -> RowTally {
     let (mut requests, mut errors) = (0, 0);
     for id in route.ids() {
         let classes = sums.route(id);
@@ -194,12 +217,12 @@ fn of_route(sums: &Sums, route: &Route) -> Counted {
         errors += classes[StatusClass::ServerError as usize];
     }
     let own = own(sums, route.ids());
-    Counted { id: route.id.0.into(), requests, errors, own, ..Counted::default() }
+    RowTally { id: route.id.0.into(), requests, errors, own, ..RowTally::default() }
 }
 
-fn of_target(sums: &Sums, target: &Target, ways: &[RouteId], active: u64) -> Counted {
+fn of_target(sums: &Sums, target: &Target, ways: &[RouteId], active: u64) -> RowTally {
     let traffic = sums.target(target.id);
-    Counted {
+    RowTally {
         id: target.id.0.into(),
         requests: traffic.requests(),
         errors: errors(&traffic),

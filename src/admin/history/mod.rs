@@ -10,7 +10,7 @@ mod routes;
 mod series;
 
 pub(super) use book::HistoryBook;
-pub(super) use counted::{Counted, Shot, TimesLately};
+pub(super) use counted::{ALL, RowTally, Shot, TimesLately};
 pub(super) use routes::history;
 
 /// Points of a second that a row has: five minutes.

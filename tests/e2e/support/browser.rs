@@ -166,6 +166,38 @@ impl Browser {
 }
 
 impl Browser {
+    /// Presses a key, as a person does who has no mouse.
+    pub fn press(&self, key: &str) {
+        let (code, text) = match key {
+            "Tab" => (9, ""),
+            "Enter" => (13, "\r"),
+            "Escape" => (27, ""),
+            _ => panic!("{key} is no key that is known"),
+        };
+        for kind in ["keyDown", "keyUp"] {
+            let mut event = json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code});
+            if kind == "keyDown" && !text.is_empty() {
+                event["text"] = json!(text);
+            }
+            self.order("Input.dispatchKeyEvent", event);
+        }
+    }
+
+    /// Writes where the cursor is.
+    pub fn write(&self, text: &str) {
+        self.order("Input.insertText", json!({"text": text}));
+    }
+
+    /// What axe-core finds in the page that keeps people out.
+    pub fn barriers(&self) -> Vec<String> {
+        const AXE: &str = include_str!("axe/axe.min.js");
+        self.eval(&format!("{AXE}; 0"));
+        let script = "axe.run(document, {resultTypes: ['violations']}).then(found => found.violations \
+            .filter(one => ['serious', 'critical'].includes(one.impact)) \
+            .map(one => one.id + ': ' + one.nodes.map(node => node.html.slice(0, 160) + ' ' + node.failureSummary).join(' | ')))";
+        serde_json::from_value(self.eval(script)).unwrap()
+    }
+
     /// What can be seen of the page, as a PNG.
     pub fn picture(&self) -> Vec<u8> {
         let taken = self.order("Page.captureScreenshot", json!({"format": "png"}));

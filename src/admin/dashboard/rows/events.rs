@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::put;
+use super::sources::put;
 use crate::admin::dashboard::frame::Rows;
 use crate::events::EventHistory;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{RowSources, put};
+use super::sources::{RowSources, put};
 use crate::admin::dashboard::frame::Rows;
 use crate::admin::hand_routes::overlay_entries;
 use crate::admin::status::report::{ConnectionReport, StatusReport, UpstreamReport};

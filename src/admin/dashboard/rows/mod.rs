@@ -5,25 +5,14 @@
 
 mod events;
 mod inside;
+mod sources;
 mod traffic;
 
-use serde::Serialize;
-
+use self::sources::put;
 use super::frame::Rows;
 use super::verdict::troubles;
-use crate::admin::api::Api;
-use crate::admin::history::Shot;
-use crate::admin::status_routes::StatusSurvey;
 
-/// All that rows are made from.
-pub(super) struct RowSources<'s> {
-    pub(super) api: &'s Api,
-    pub(super) seen: &'s StatusSurvey,
-    /// What was counted by now.
-    pub(super) now: &'s Shot,
-    /// What was some seconds ago.
-    pub(super) earlier: Option<&'s Shot>,
-}
+pub(super) use self::sources::RowSources;
 
 /// All rows.
 pub(super) fn rows(from: &RowSources<'_>) -> Rows {
@@ -33,9 +22,4 @@ pub(super) fn rows(from: &RowSources<'_>) -> Rows {
     inside::put_all(&mut rows, from);
     events::put_all(&mut rows, &from.api.events);
     rows
-}
-
-fn put(rows: &mut Rows, name: String, row: &impl Serialize) {
-    // None of our types fails: they have texts for keys.
-    rows.insert(name, serde_json::to_string(row).unwrap_or_default());
 }

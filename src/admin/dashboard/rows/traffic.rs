@@ -2,12 +2,21 @@
 
 use serde::Serialize;
 
-use super::{RowSources, put};
+use super::sources::{RowSources, put};
 use crate::admin::dashboard::frame::Rows;
-use crate::admin::history::{Counted, TimesLately};
+use crate::admin::history::{ALL, RowTally, TimesLately};
 use crate::admin::status::report::{BackendReport, CertificateReport, ListenerReport, TargetReport};
 use crate::config::model::route::Action;
 use crate::snapshot::Route;
+
+#[derive(Serialize)]
+struct AllRow {
+    active: u64,
+    waiting: usize,
+    requests: u64,
+    errors: u64,
+    times: TimesLately,
+}
 
 #[derive(Serialize)]
 struct ListenerRow<'r> {
@@ -70,6 +79,10 @@ struct BackendRow<'r> {
 
 pub(super) fn put_all(rows: &mut Rows, from: &RowSources<'_>) {
     let report = &from.seen.report;
+    let ((requests, errors), times) = from.counted(ALL);
+    let active = report.targets.iter().map(|target| target.active).sum();
+    let waiting = report.targets.iter().map(|target| target.waiting).sum();
+    put(rows, ALL.to_owned(), &AllRow { active, waiting, requests, errors, times });
     for (listener, own) in report.listeners.iter().zip(&from.seen.sources.snapshot.listeners) {
         let routes = own.routes();
         let name = format!("listener/{}", listener.name);
@@ -96,7 +109,7 @@ pub(super) fn put_all(rows: &mut Rows, from: &RowSources<'_>) {
 impl RowSources<'_> {
     /// Requests and errors of a row since the process began, and how long things took of late.
     fn counted(&self, name: &str) -> ((u64, u64), TimesLately) {
-        let nothing = Counted::default();
+        let nothing = RowTally::default();
         let now = self.now.rows.get(name).unwrap_or(&nothing);
         let times = now.times(self.earlier.and_then(|earlier| earlier.rows.get(name)));
         ((now.requests, now.errors), times)

@@ -1,0 +1,150 @@
+// What can be done, each thing behind a question that says in numbers what will come of it.
+
+let scope = 'open'; // what who looks may do
+const SCOPES = ['open', 'read', 'operate', 'configure'];
+const may = (needed) => SCOPES.indexOf(scope) >= SCOPES.indexOf(needed);
+const LACKS = (needed) => `this needs a token with the scope ${needed}`;
+
+const send = (method, path, body, type) => fetch(path, {
+  method,
+  headers: body === undefined ? {} : { 'Content-Type': type || 'application/json' },
+  body: body === undefined ? undefined : type ? body : JSON.stringify(body),
+});
+const segment = (text) => encodeURIComponent(text);
+const problemOf = async (answer) => {
+  try {
+    const said = await answer.json();
+    return [said.detail, ...(said.problems || []).map((one) => one.text)].filter(Boolean).join('\n');
+  } catch {
+    return `it was refused with ${answer.status}`;
+  }
+};
+
+// Asks whether something is to be done. `about`: its sentences, made anew each second while it is asked.
+let asking = null;
+const question = ({ title, about, command, verb, fields, run }) => {
+  const box = byId('question');
+  const text = make('p', { class: 'about' });
+  const said = make('p', { role: 'alert', class: 'said' });
+  const copy = make('div');
+  const go = make('button', { type: 'submit', class: 'go' }, verb);
+  const form = make('form', { method: 'dialog' },
+    make('h2', { id: 'asked' }, title), text, ...(fields || []), said,
+    make('p', { class: 'small' }, 'The same in a terminal:'), copy,
+    make('div', { class: 'buttons' }, make('button', { type: 'button', onclick: () => box.close() }, 'Cancel'), go));
+  const update = () => {
+    say(text, about());
+    const line = command();
+    if (copy.line !== line) { copy.line = line; copy.replaceChildren(copied(line)); }
+  };
+  form.addEventListener('input', update);
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    go.disabled = true;
+    try {
+      const answer = await run();
+      const problem = answer.ok ? '' : await problemOf(answer);
+      say(said, problem);
+      if (answer.ok) { box.close(); toast(`${title}: done`); }
+    } catch {
+      say(said, 'Nobody answers.');
+    } finally {
+      go.disabled = false;
+    }
+  });
+  box.replaceChildren(form);
+  asking = update;
+  update();
+  box.showModal();
+};
+const toast = (text) => {
+  say(byId('toast'), text);
+  clearTimeout(toast.timer);
+  toast.timer = setTimeout(() => say(byId('toast'), ''), 6000);
+};
+
+// A field with its label.
+const field = (label, input) => make('label', { class: 'field' }, make('span', {}, label), input);
+// For how long something is to hold.
+const lasting = () => make('select', { name: 'for' },
+  ...[['', 'until somebody changes it'], ['300', '5 minutes'], ['3600', '1 hour'], ['86400', '1 day']].map(([value, label]) => make('option', { value }, label)));
+const forOf = (select) => (select.value ? { for: Number(select.value) } : {});
+const forWord = (select) => (select.value ? ` --for ${select.value}s` : '');
+const forText = (select) => (select.value ? `, for ${span(Number(select.value) * 1000)}` : '');
+
+const button = (label, needed, run) => make('button', { type: 'button', disabled: !may(needed), title: may(needed) ? null : LACKS(needed), onclick: run }, label);
+
+// How many backends are left without this one, and what is under way at it.
+const without = (name) => {
+  const row = rows.get(name);
+  const target = targetOf(name);
+  const own = backendsOf(target).map((one) => rows.get(one)).filter(Boolean);
+  const isIn = row && (row.state === 'up' || row.state === 'unknown');
+  const left = own.filter((one) => one.state === 'up' || one.state === 'unknown').length - (isIn ? 1 : 0);
+  return { target, of: own.length, left, active: row?.active ?? 0 };
+};
+const setBackend = (name, body) => send('PATCH', `api/v1/targets/${segment(targetOf(name))}/backends/${segment(backendOf(name))}`, body);
+const drainIt = (name) => {
+  const lasts = lasting();
+  question({
+    title: `Drain ${titleOf(name)}`,
+    verb: 'Drain',
+    fields: [field('It holds', lasts)],
+    about: () => {
+      const { of, left, active, target } = without(name);
+      return `${left} of ${of} backends of ${target} are left for new clients, ${many(active, 'request', 'requests')} under way will finish${forText(lasts)}.${left === 0 ? ` Nobody is left: new requests for ${target} will fail.` : ''}`;
+    },
+    command: () => `evenkeel drain ${word(titleOf(name))}${forWord(lasts)}`,
+    run: () => setBackend(name, { state: 'drain', ...forOf(lasts) }),
+  });
+};
+const downIt = (name) => {
+  const lasts = lasting();
+  question({
+    title: `Take ${titleOf(name)} down`,
+    verb: 'Take down',
+    fields: [field('It holds', lasts)],
+    about: () => {
+      const { of, left, active, target } = without(name);
+      return `${left} of ${of} backends of ${target} are left for all clients, also for those that stick to this one; ${many(active, 'request', 'requests')} under way will finish${forText(lasts)}.${left === 0 ? ` Nobody is left: requests for ${target} will fail.` : ''}`;
+    },
+    command: () => `evenkeel down ${word(titleOf(name))}${forWord(lasts)}`,
+    run: () => setBackend(name, { state: 'down', ...forOf(lasts) }),
+  });
+};
+const readyIt = (name) => question({
+  title: `Make ${titleOf(name)} ready`,
+  verb: 'Make ready',
+  about: () => {
+    const row = rows.get(name);
+    const byHand = row?.source === 'operator';
+    return byHand ? `What was said by hand is taken back (${row.reason}): probes and the like decide again whether it gets requests.` : 'Nothing was said of its state by hand: probes and the like decide already.';
+  },
+  command: () => `evenkeel ready ${word(titleOf(name))}`,
+  run: () => setBackend(name, { state: null }),
+});
+const weighIt = (name) => {
+  const input = make('input', { type: 'number', min: '0', max: '256', required: true, value: String(rows.get(name)?.weight ?? 1) });
+  const lasts = lasting();
+  question({
+    title: `Weight of ${titleOf(name)}`,
+    verb: 'Set weight',
+    fields: [field('Weight, 0 to 256', input), field('It holds', lasts)],
+    about: () => {
+      const row = rows.get(name);
+      const own = backendsOf(targetOf(name)).filter((one) => rows.get(one)?.state === 'up' && rows.get(one).priority === row?.priority);
+      const others = own.filter((one) => one !== name).reduce((all, one) => all + rows.get(one).weight, 0);
+      const wanted = Number(input.value);
+      const share = wanted + others > 0 ? (100 * wanted) / (wanted + others) : 0;
+      return `From weight ${row?.weight} to ${wanted}: about ${share.toFixed(0)} % of new requests instead of ${row?.share} %${forText(lasts)}.${wanted === 0 ? ' With 0 it gets none but of those that stick to it.' : ''}`;
+    },
+    command: () => `evenkeel weight ${word(titleOf(name))} ${input.value}${forWord(lasts)}`,
+    run: () => setBackend(name, { weight: Number(input.value), ...forOf(lasts) }),
+  });
+};
+const actionsOf = (name) => {
+  if (kindOf(name) !== 'backend') return make('div', { class: 'actions', hidden: true });
+  return make('div', { class: 'actions', role: 'group', 'aria-label': 'What can be done' },
+    button('Drain', 'operate', () => drainIt(name)), button('Take down', 'operate', () => downIt(name)),
+    button('Ready', 'operate', () => readyIt(name)), button('Weight', 'operate', () => weighIt(name)));
+};

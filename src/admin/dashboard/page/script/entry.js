@@ -1,0 +1,107 @@
+// Who may look, and the stream of what is shown.
+
+const STALE_MS = 3000;
+const QUIET_MS = 30000; // hidden for so long, a page gives its stream back: a browser has six for all its pages
+const GLANCE_MS = 15000; // and looks that often, for its title
+
+let refused = ''; // why nothing is told
+let source = null;
+let hiddenSince = 0;
+
+const live = () => {
+  const age = performance.now() - heard;
+  const isStale = heard === 0 || age > STALE_MS;
+  mark(byId('live'), 'data-state', isStale ? 'stale' : 'live');
+  say(byId('live'), !byId('login').hidden ? 'logged out' : refused || (heard === 0 ? 'connecting' : isStale ? `no news for ${span(age)}` : 'live'));
+  document.body.classList.toggle('stale', isStale && heard > 0);
+  if (isStale && heard > 0 && !document.hidden) {
+    // What was well may be well no more.
+    mark(byId('verdict'), 'data-weight', 'wait');
+    const [form, text] = byId('says').children;
+    say(form, SHAPES.wait);
+    say(text, 'Nothing is heard from evenkeel any more');
+    document.title = '○ no news – evenkeel';
+  }
+};
+
+const listen = () => {
+  source?.close();
+  source = new EventSource('api/v1/stream');
+  source.addEventListener('whole', (event) => take(event, true));
+  source.addEventListener('changes', (event) => take(event, false));
+  // A refusal ends it for good; what only breaks is begun again by the browser.
+  source.addEventListener('error', () => { if (source?.readyState === EventSource.CLOSED) setTimeout(enter, 1000); });
+};
+const glance = async () => {
+  if (!document.hidden) return;
+  if (source && performance.now() - hiddenSince > QUIET_MS) { source.close(); source = null; }
+  if (source || !byId('login').hidden) return;
+  try {
+    const answer = await fetch('api/v1/stream');
+    if (!answer.ok) throw new Error();
+    for (const [name, row] of Object.entries((await answer.json()).rows)) rows.set(name, row);
+    sort();
+    verdict();
+  } catch {
+    document.title = '○ no news – evenkeel';
+  }
+};
+document.addEventListener('visibilitychange', () => {
+  hiddenSince = performance.now();
+  if (document.hidden) return;
+  if (!source && byId('login').hidden) { up = 0; listen(); }
+  show();
+});
+
+const doors = (isIn, hasSession) => {
+  byId('login').hidden = isIn;
+  byId('shown').hidden = !isIn;
+  byId('leave').hidden = !hasSession;
+  // Nothing of what was shown stays.
+  if (!isIn && rows.size > 0) return location.reload();
+  if (!isIn) byId('token').focus();
+};
+// Whether whoever looks may see anything at all.
+const enter = async () => {
+  try {
+    const answer = await send('GET', 'api/v1/session');
+    const session = await answer.json();
+    if (!answer.ok) throw new Error(session.detail);
+    refused = '';
+    scope = session.scope;
+    const isIn = scope !== 'open';
+    doors(isIn, session.ends_ms !== null);
+    if (isIn) listen();
+  } catch (error) {
+    refused = error instanceof TypeError ? '' : error.message;
+    setTimeout(enter, 1000);
+  }
+};
+byId('login').addEventListener('submit', async (event) => {
+  event.preventDefault();
+  const input = byId('token');
+  say(byId('refused'), '');
+  try {
+    const answer = await send('POST', 'api/v1/session', { token: input.value });
+    if (answer.ok) {
+      input.value = '';
+      await enter();
+      byId('says').focus();
+    } else {
+      say(byId('refused'), `It was not taken: ${(await answer.json()).detail}`);
+      input.select();
+    }
+  } catch {
+    say(byId('refused'), 'Nobody answers.');
+  }
+});
+byId('leave').addEventListener('click', async () => {
+  try {
+    const answer = await send('DELETE', 'api/v1/session');
+    if (!answer.ok) return toast(`Not logged out: ${await problemOf(answer)}`);
+    source?.close();
+    await enter();
+  } catch {
+    toast('Not logged out: nobody answers.');
+  }
+});

@@ -1,0 +1,57 @@
+// What is shown, each time something was heard, and where the address of the page leads.
+
+const show = () => {
+  const process = rows.get('process');
+  if (!process) return;
+  say(byId('who'), `${process.name} · ${process.version} · config ${process.config_number} · up ${span(up)}`);
+  verdict();
+  vitals();
+  map();
+  tables();
+  panels();
+  fillDetail();
+  if (byId('question').open) asking?.();
+};
+
+// The place behind `#`: the name of an object, and what the tables are sorted and searched by.
+const keepWish = () => {
+  const wished = new URLSearchParams();
+  if (wish.sort) wished.set('sort', wish.down ? `-${wish.sort}` : wish.sort);
+  if (wish.find) wished.set('find', wish.find);
+  const text = wished.toString();
+  const here = location.hash.replace(/^#/, '').split('?')[0];
+  history.replaceState(null, '', here || text ? `#${here}${text ? `?${text}` : ''}` : location.pathname);
+};
+const go = () => {
+  const [encoded, wished] = location.hash.replace(/^#/, '').split('?');
+  const asked = new URLSearchParams(wished || '');
+  const sorted = asked.get('sort') || '';
+  if (wished !== undefined) {
+    [wish.sort, wish.down, wish.find] = [sorted.replace(/^-/, ''), sorted.startsWith('-'), asked.get('find') || ''];
+    if (byId('find').value !== wish.find) byId('find').value = wish.find;
+  }
+  let name = '';
+  try { name = decodeURIComponent(encoded); } catch { /* somebody has typed it */ }
+  if (name.startsWith('request/')) openRequest(after(name, 'request/')).catch(() => {});
+  else if (name.startsWith('panel/')) { const one = byId(name); if (one) { one.open = true; one.firstChild.focus(); } }
+  else if (isObject(name) && rows.has(name)) openDetail(name);
+  else if (name === '') closeDetail();
+  if (rows.size > 0) show();
+};
+addEventListener('hashchange', go);
+byId('find').addEventListener('input', (event) => { wish.find = event.target.value; keepWish(); tables(); });
+addEventListener('keydown', (event) => {
+  const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName);
+  if (event.key === 'Escape' && !byId('question').open) closeDetail();
+  if (event.key === '/' && !isTyping && !byId('question').open) { event.preventDefault(); byId('find').focus(); }
+});
+byId('question').addEventListener('close', () => { asking = null; });
+addEventListener('resize', () => requestAnimationFrame(show));
+setInterval(live, 500);
+setInterval(() => { if (!document.hidden && byId('login').hidden && rows.size > 0) requestsNow().catch(() => {}); }, 5000);
+setInterval(() => { if (!document.hidden && open && step === 1) plot().catch(() => {}); }, 1000);
+setInterval(() => { if (!document.hidden && open && step === 10) plot().catch(() => {}); }, 10000);
+setInterval(glance, GLANCE_MS);
+// What the address names may be opened once there is something.
+const first = setInterval(() => { if (rows.size > 0) { clearInterval(first); go(); requestsNow().catch(() => {}); } }, 50);
+enter();
