@@ -1,6 +1,7 @@
 //! What can be typed. The texts behind the options are blocks, each a line that ends with a colon and what is
 //! indented below it: the man pages make sections of them.
 
+pub(super) mod demo;
 pub(super) mod explain;
 pub(super) mod hand;
 pub(super) mod log;
@@ -18,6 +19,7 @@ use clap_complete::Shell;
 
 use crate::config::Flags;
 use crate::config::model::{Balance, EventFormat, LogLevel};
+use demo::DemoOptions;
 use running::{ApplyOptions, AskOptions, PlanOptions, ProcessOptions};
 use simulate::SimulateOptions;
 use status::StatusOptions;
@@ -59,13 +61,6 @@ Exit status:
   0  the config is valid (warnings do not change this)
   1  it is not, and every problem was shown; or the output could not be written
   2  a wrong command line: an unknown word or flag, or a wrong value";
-
-const DEMO_EXAMPLES: &str = "Examples:
-  evenkeel demo
-  evenkeel demo --http-port 8000 --tcp-port 9000
-  evenkeel demo --admin-port 9901
-
-It ends with Ctrl-C, and when nobody reads its output any more.";
 
 const COMPLETIONS_EXAMPLES: &str = "Examples:
   evenkeel completions bash > ~/.local/share/bash-completion/completions/evenkeel
@@ -173,7 +168,7 @@ pub(super) enum Command {
     #[command(hide = true)]
     Names(ProcessOptions),
     /// Run on backends inside this process, to try things out
-    #[command(after_help = DEMO_EXAMPLES)]
+    #[command(after_help = demo::EXAMPLES)]
     Demo(DemoOptions),
     /// Print completions for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
@@ -214,23 +209,6 @@ pub(super) struct ManOptions {
     /// Write evenkeel.1 and a page for each command into this folder; it is made if it is not there
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) dir: Option<PathBuf>,
-}
-
-/// Options of the demo.
-#[derive(Debug, ClapArgs)]
-pub(super) struct DemoOptions {
-    /// Where HTTP listens; the next free port if it is taken
-    #[arg(long, value_name = "PORT", default_value_t = 8080)]
-    pub(super) http_port: u16,
-    /// Where HTTPS listens; the next free port if it is taken
-    #[arg(long, value_name = "PORT", default_value_t = 8443)]
-    pub(super) https_port: u16,
-    /// Where TCP listens; the next free port if it is taken
-    #[arg(long, value_name = "PORT", default_value_t = 9090)]
-    pub(super) tcp_port: u16,
-    /// Where the admin API listens; the next free port if it is taken
-    #[arg(long, value_name = "PORT", default_value_t = 9900)]
-    pub(super) admin_port: u16,
 }
 
 /// Where the config comes from. Flags override the file.

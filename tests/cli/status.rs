@@ -28,8 +28,20 @@ fn the_status_of_the_demo_fits_a_terminal_and_names_who_is_ill() {
     for line in text.lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
-    assert!(text.lines().count() <= 24, "it fits a terminal: {text}");
-    for word in ["web is up for ", "tcp is up for ", "fake-1 ", "tcp-fake-2 ", " https ", " 33%", " 50%"] {
+    assert!(text.lines().count() <= 30, "it fits a window: {text}");
+    let (_, web, _) = status(&["web"]);
+    assert!(web.lines().count() <= 24, "one target fits any terminal: {web}");
+    for word in [
+        "web is up for ",
+        "api is up for ",
+        "tcp is up for ",
+        "fake-1 ",
+        "tcp-fake-2 ",
+        " https ",
+        " 33%",
+        " 25%",
+        " 50%",
+    ] {
         assert!(text.contains(word), "{word}: {text}");
     }
 
@@ -69,7 +81,7 @@ fn what_is_not_there_is_told_with_what_may_have_been_meant() {
     let (_demo, socket) = demo();
     for (object, told) in [
         ("wbe", "there is no target `wbe`; did you mean `web`?"),
-        ("x", "there is no target `x`; there are web, tcp"),
+        ("x", "there is no target `x`; there are web, api, tcp"),
         ("web/fake1", "target web has no backend `fake1`; did you mean `fake-1`?"),
         ("web/", "`web/` is no TARGET and no TARGET/BACKEND"),
         ("/x", "`/x` is no TARGET and no TARGET/BACKEND"),

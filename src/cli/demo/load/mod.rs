@@ -1,0 +1,116 @@
+//! The load that the demo sends itself. Requests come when their time has come, whatever the answers take (`arrivals`), over a
+//! bounded number of connections (`client`). One that finds all of them taken, or comes too late, is left out and counted.
+
+mod arrivals;
+mod client;
+mod mix;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fake_backend::Authority;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use self::arrivals::Arrivals;
+use self::client::{Client, listen};
+use self::mix::{Mix, Way};
+use super::config::DemoPorts;
+use super::terminal::Terminal;
+
+/// Requests that are under way at once, at most.
+const AT_ONCE: usize = 128;
+/// Who waits for longer leaves.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// What comes later than this was not sent in time: this machine has other things to do, or was asleep.
+const LATE: Duration = Duration::from_millis(250);
+/// How often it is told that requests were left out, at most.
+const TELL_EVERY: Duration = Duration::from_secs(60);
+
+/// A load that runs until it is dropped.
+pub(super) struct Load {
+    per_second: u32,
+    http: Arc<Client>,
+    https: Arc<Client>,
+    tcp: SocketAddr,
+    host: String,
+}
+
+/// What became of the requests so far.
+#[derive(Debug, Default)]
+struct Skipped {
+    count: u64,
+    of: u64,
+    told: Option<Duration>,
+}
+
+impl Load {
+    /// So many requests a second for the listeners at these ports.
+    pub(super) fn new(per_second: u32, ports: &DemoPorts, authority: &Authority) -> anyhow::Result<Load> {
+        let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(authority.ca_pem().as_bytes())?)?;
+        let trust = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Load {
+            per_second,
+            http: Arc::new(Client::new(at(ports.http), None)),
+            https: Arc::new(Client::new(at(ports.https), Some(Arc::new(trust)))),
+            tcp: at(ports.tcp),
+            host: format!("localhost:{}", ports.http),
+        })
+    }
+
+    /// Sends requests for ever.
+    pub(super) async fn run(self, terminal: &Terminal) {
+        if self.per_second == 0 {
+            return;
+        }
+        let (begun, room) = (Instant::now(), Arc::new(Semaphore::new(AT_ONCE)));
+        let (mut mix, mut skipped) = (Mix::new(self.host.clone(), rand::random()), Skipped::default());
+        for due in Arrivals::new(self.per_second, rand::random()) {
+            sleep_until(begun + due).await;
+            skipped.of += 1;
+            let place = Arc::clone(&room).try_acquire_owned();
+            let (false, Ok(place)) = (begun.elapsed() > due + LATE, place) else {
+                skipped.count += 1;
+                if let Some(line) = skipped.line(begun.elapsed()) {
+                    terminal.say(&line);
+                }
+                continue;
+            };
+            let (way, request) = mix.draw();
+            let (http, https, tcp) = (Arc::clone(&self.http), Arc::clone(&self.https), self.tcp);
+            tokio::spawn(async move {
+                let asked = async {
+                    match way {
+                        Way::Http => http.ask(request).await,
+                        Way::Https => https.ask(request).await,
+                        Way::Tcp => listen(tcp).await,
+                    }
+                };
+                // What went wrong is to be seen on the page, as it would be with anybody else's requests.
+                let _ = timeout(PATIENCE, asked).await;
+                drop(place);
+            });
+        }
+    }
+}
+
+impl Skipped {
+    /// What is to be told of it, now and then.
+    fn line(&mut self, since: Duration) -> Option<String> {
+        if self.told.is_some_and(|told| since < told + TELL_EVERY) {
+            return None;
+        }
+        self.told = Some(since);
+        Some(format!("The load left out {} of {} requests: no room for more at once", self.count, self.of))
+    }
+}
