@@ -157,6 +157,34 @@ fn a_load_comes_by_itself_over_all_ways_and_ctrl_c_ends_it_at_once() {
 }
 
 #[test]
+fn an_illness_is_told_seen_in_the_status_and_passes() {
+    let mut command = lively_demo_from(own_ports());
+    command.args(["--load", "100/s", "--illness-every", "12s"]);
+    let mut demo = Started::new(command);
+    demo.wait_for("Ctrl-C ends it");
+    let page = Page::of(&welcome(&demo));
+    let state = || {
+        let status = page.status();
+        let web =
+            status["targets"].as_array().unwrap().iter().find(|target| target["name"] == "web").unwrap();
+        let fake = web["backends"].as_array().unwrap().iter().find(|one| one["name"] == "fake-3").unwrap();
+        fake["state"].clone()
+    };
+    let told = demo.wait_for("Z  web/fake-3 refuses connections: see it ");
+    assert!(told.contains("`evenkeel status`"), "{told}");
+    eventually("it is down", || state() == "down");
+    demo.wait_for("Z  web/fake-3 listens again");
+    eventually("it is up again", || state() == "up");
+    // The next one is another's, in another way.
+    demo.wait_for("Z  api/api-4 answers 500, but to health checks: ");
+    demo.wait_for("backend api/api-4 is down, left out: ");
+    // Somebody who is ill does not hold up the end.
+    demo.signal(Signal::INT);
+    demo.wait_for("stopped; everything was finished");
+    assert_eq!(demo.exit_code(), Some(0));
+}
+
+#[test]
 fn a_quiet_demo_sends_nothing() {
     let mut demo = Started::new(demo_from(own_ports()));
     let (http, ..) = ways(&demo.wait_for("  HTTPS https://"));

@@ -64,16 +64,16 @@ impl Illness {
     /// What the backend does now, and where to look.
     pub(super) fn told(self) -> &'static str {
         match self {
-            Illness::Refuses => "refuses connections: see it go down on the page and in `evenkeel status`",
+            Illness::Refuses => "refuses connections: see it go down on the page, and in `evenkeel status`",
             Illness::Fails => {
-                "answers 500, its probes pass: see it ejected on the page, and `evenkeel why --last`"
+                "answers 500, but to health checks: see it left out on the page, and `evenkeel why`"
             }
             Illness::IsSlow => {
-                "takes 400 ms: see its p99 on the page, `evenkeel why --slow`, and its ejection in 10 s or so"
+                "takes 400 ms: see its p99 on the page, `evenkeel why --slow`, and soon how it is left out"
             }
             Illness::Stalls => "stalls now and then: see its p99 on the page, and `evenkeel why --slow`",
             Illness::BreaksOff => {
-                "breaks off its answers: see it ejected on the page, and `evenkeel why --cause answer_cut`"
+                "breaks off its answers: see it left out on the page, and `evenkeel why --cause answer_cut`"
             }
         }
     }
@@ -83,9 +83,63 @@ impl Illness {
         match self {
             Illness::Refuses => "listens again: see it come back",
             Illness::Fails | Illness::IsSlow | Illness::BreaksOff => {
-                "is well again: it gets requests when the time of its ejection is over"
+                "is well again: it gets requests once it is left out no more"
             }
             Illness::Stalls => "is well again: see its p99 fall",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+
+    use fake_backend::Fake;
+
+    use super::*;
+
+    /// The answer to a request; `None`: nobody listens.
+    fn ask(backend: &Running, path: &str) -> Option<String> {
+        let mut socket = TcpStream::connect(backend.addr()).ok()?;
+        write!(socket, "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+        let mut text = String::new();
+        let _ = socket.read_to_string(&mut text);
+        Some(text)
+    }
+
+    fn is_well(backend: &Running) -> bool {
+        ["/", "/health"]
+            .iter()
+            .all(|path| ask(backend, path).is_some_and(|text| text.starts_with("HTTP/1.1 200 ")))
+            && ask(backend, "/").is_some_and(|text| text.ends_with("Hello from one"))
+    }
+
+    #[test]
+    fn each_illness_is_as_it_is_told_spares_health_checks_and_passes() {
+        let usual = Behaviour::default().latency(Duration::from_millis(1));
+        let backend = Fake::http("one").behave(usual.clone()).start_in_thread().unwrap();
+        for illness in Illness::ALL {
+            assert!(is_well(&backend), "before {illness:?}");
+            let ill = illness.befall(&backend);
+            let (answer, health) = (ask(&backend, "/"), ask(&backend, "/health"));
+            match illness {
+                Illness::Refuses => assert_eq!((&answer, &health), (&None, &None)),
+                _ => assert!(health.is_some_and(|text| text.starts_with("HTTP/1.1 200 ")), "{illness:?}"),
+            }
+            let (now, answer) = (backend.behaviour(), answer.unwrap_or_default());
+            match illness {
+                Illness::Refuses => {}
+                Illness::Fails => assert!(answer.starts_with("HTTP/1.1 500 "), "{answer}"),
+                Illness::IsSlow => assert_eq!(now.latency, usual.clone().latency(SLOW).latency),
+                Illness::Stalls => {
+                    assert!(now.stall.is_some_and(|stall| (stall.share, stall.time) == STALLS));
+                }
+                Illness::BreaksOff => assert!(answer.ends_with("Hello f"), "{answer}"),
+            }
+            drop(ill);
+            assert_eq!(backend.behaviour(), usual);
+        }
+        assert!(is_well(&backend));
     }
 }

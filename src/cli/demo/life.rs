@@ -69,3 +69,21 @@ fn line(name: &str, said: &str) -> String {
     let second = unix_seconds() % 86_400;
     format!("{:02}:{:02}:{:02}Z  {name} {said}", second / 3600, second / 60 % 60, second % 60)
 }
+
+#[cfg(test)]
+mod tests {
+    use fake_backend::Fake;
+
+    use super::*;
+
+    #[test]
+    fn targets_take_turns_and_tcp_stays_well() {
+        let start = |name: &str, count: usize| -> Vec<Running> {
+            (1..=count).map(|nth| Fake::http(format!("{name}{nth}")).start_in_thread().unwrap()).collect()
+        };
+        let pools = [("web", start("w", 2)), ("api", start("a", 3)), ("tcp", start("t", 1))];
+        let names: Vec<String> =
+            patients(&pools).iter().map(|(target, backend)| format!("{target}/{}", backend.id())).collect();
+        assert_eq!(names, ["web/w2", "api/a3", "web/w1", "api/a2", "api/a1"]);
+    }
+}

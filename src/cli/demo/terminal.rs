@@ -57,6 +57,12 @@ impl Terminal {
         Ok(Terminal(said))
     }
 
+    /// To whoever reads there.
+    #[cfg(test)]
+    pub(super) fn to(lines: SyncSender<String>) -> Terminal {
+        Terminal(lines)
+    }
+
     /// Prints a line, or leaves it out where nobody has read those before it.
     pub(super) fn say(&self, line: &str) {
         let _ = self.0.try_send(format!("{line}\n"));

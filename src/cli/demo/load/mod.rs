@@ -114,3 +114,37 @@ impl Skipped {
         Some(format!("The load left out {} of {} requests: no room for more at once", self.count, self.of))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use fake_backend::{Behaviour, Fake};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_nobody_answers_does_not_pile_up() {
+        let silent = Fake::http("one").behave(Behaviour::hang()).start_in_thread().expect("it starts");
+        let port = silent.port();
+        let ports = DemoPorts { http: port, https: port, tcp: port, admin: port };
+        let load = Load::new(10_000, &ports, &Authority::new("test")).expect("a load");
+        let (said, lines) = sync_channel(1);
+        let running = tokio::spawn(async move { load.run(&Terminal::to(said)).await });
+        let line = tokio::task::spawn_blocking(move || lines.recv_timeout(PATIENCE)).await.expect("it waits");
+        running.abort();
+        let line = line.expect("it says that it leaves out some");
+        assert!(line.contains("The load left out 1 of ") && line.ends_with('\n'), "{line}");
+        let most = AT_ONCE as u64;
+        assert!(silent.connections() <= most, "{} connections", silent.connections());
+    }
+
+    #[test]
+    fn what_is_left_out_is_told_now_and_then() {
+        let mut skipped = Skipped { count: 1, of: 10, told: None };
+        assert!(skipped.line(Duration::ZERO).is_some_and(|line| line.contains("left out 1 of 10 requests")));
+        skipped.count = 500;
+        assert_eq!(skipped.line(TELL_EVERY.mul_f64(0.9)), None);
+        assert!(skipped.line(TELL_EVERY).is_some_and(|line| line.contains("500 of 10")));
+    }
+}
