@@ -10,10 +10,9 @@ pub(in crate::cli) const EXAMPLES: &str = "Examples:
   evenkeel demo --quiet
   evenkeel demo --http-port 8000 --tcp-port 9000 --admin-port 9901
 
-What happens by itself (not with --quiet):
-  requests  come at random moments, at --load on average, whatever the answers take
-  an illness  of one backend begins every minute, each time another one, and passes
-            after some 20 seconds; a line says what there is to see
+What happens by itself:
+  requests   come at random moments, as many a second as --load says, whatever answers take
+  illnesses  fall on one backend a minute, each time in another way, for 20 seconds or so
 
 It ends with Ctrl-C, and when nobody reads its output any more.";
 
