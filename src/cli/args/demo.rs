@@ -20,6 +20,7 @@ It ends with Ctrl-C, and when nobody reads its output any more.";
 const MOST: u32 = 10_000;
 /// Health checks need some time to notice anything.
 const SOONEST: Duration = Duration::from_secs(2);
+const LATEST: Duration = Duration::from_hours(1);
 
 /// Options of the demo.
 #[derive(Debug, ClapArgs)]
@@ -62,7 +63,8 @@ fn rate(text: &str) -> Result<u32, String> {
 
 fn pause(text: &str) -> Result<Duration, String> {
     let pause = humantime::parse_duration(text).map_err(|error| error.to_string())?;
-    if pause < SOONEST { Err("2s at least are expected".to_owned()) } else { Ok(pause) }
+    let fits = (SOONEST..=LATEST).contains(&pause);
+    fits.then_some(pause).ok_or_else(|| "a time from 2s to 1h is expected".to_owned())
 }
 
 #[cfg(test)]
@@ -85,6 +87,6 @@ mod tests {
     #[test]
     fn illnesses_leave_health_checks_the_time_to_notice() {
         assert_eq!(pause("2s"), Ok(SOONEST));
-        assert!(pause("1s").is_err() && pause("soon").is_err());
+        assert!(["1s", "61m", "soon"].iter().all(|wrong| pause(wrong).is_err()));
     }
 }
