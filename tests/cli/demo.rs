@@ -172,7 +172,7 @@ fn an_illness_is_told_seen_in_the_status_and_passes() {
     };
     let told = demo.wait_for("Z  web/fake-3 refuses connections: see it ");
     assert!(told.contains("`evenkeel status`"), "{told}");
-    eventually("it is down", || state() == "down");
+    demo.wait_for("backend web/fake-3 is down: ");
     demo.wait_for("Z  web/fake-3 listens again");
     eventually("it is up again", || state() == "up");
     // The next one is another's, in another way.

@@ -2,6 +2,8 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use fake_backend::{Fake, Running};
 use serde_json::Value;
@@ -138,35 +140,82 @@ fn a_browser_is_told_of_a_backend_that_falls_and_comes_back() {
 /// Where pictures of the page are put that people look at.
 const PICTURES: &str = "EVENKEEL_PICTURES";
 
+/// Once it is dropped something is over.
+struct Over<'o>(&'o AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A town with some traffic: three routes, two targets, seven backends that take their time.
+fn town(backends: &[Running]) -> Process {
+    let each = |front: &str, range: std::ops::Range<usize>| -> String {
+        let line = |(number, backend): (usize, &Running)| {
+            format!("      - {{name: {front}-{}, host: 127.0.0.1, port: {}}}\n", number + 1, backend.port())
+        };
+        backends[range].iter().enumerate().map(line).collect()
+    };
+    let probed = "health_check: {path: /health, interval: 100ms, timeout: 2s, fall: 1}";
+    let config = format!(
+        "name: edge-1\nworkers: 2\nadmin: {{listener: 127.0.0.1:0}}\nlisteners:\n  front:\n    bind: 127.0.0.1:0\n    routes:\n      \
+         - {{name: api, match: {{path_prefix: /api}}, target: api}}\n      \
+         - {{name: assets, match: {{path_prefix: /assets}}, target: web, cache: {{ttl: 1h}}}}\n      - {{name: pages, target: web}}\n\
+         targets:\n  web:\n    {probed}\n    backends:\n{}  api:\n    {probed}\n    backends:\n{}",
+        each("web", 0..4),
+        each("api", 4..7)
+    );
+    Process::start(&config, 1)
+}
+
 #[test]
 fn the_page_fits_from_400_pixels_on_and_is_light_or_dark_as_the_system_is() {
     let Some(browser) = Browser::start() else { return };
-    let backends: Vec<Running> = (0..3).map(|_| Fake::http("b").start_in_thread().unwrap()).collect();
-    let process = shop(&backends);
-    browser.open(&format!("http://{}/", door(&process)));
+    let takes =
+        |number: u64| fake_backend::Behaviour::status(200).latency(Duration::from_millis(6 + 5 * number));
+    let backends: Vec<Running> = (0..7).map(|_| Fake::http("b").start_in_thread().unwrap()).collect();
+    (0..).zip(&backends).for_each(|(number, backend)| backend.behave(takes(number).sparing_health()));
+    let process = town(&backends);
+    let is_over = AtomicBool::new(false);
     let mut paper = Vec::new();
-    for state in ["calm", "outage"] {
-        if state == "outage" {
-            backends[0].stop();
-            backends[2].stop();
+    std::thread::scope(|scope| {
+        for paths in [["/shop", "/assets/a.css"], ["/cart", "/"], ["/api/orders", "/api/users"]] {
+            let (is_over, address) = (&is_over, process.address("front"));
+            scope.spawn(move || {
+                let mut client = Client::connect(address);
+                while !is_over.load(Ordering::Relaxed) {
+                    paths.iter().for_each(|path| drop(client.get(path)));
+                }
+            });
         }
-        let says = if state == "calm" { "All is well" } else { "api has no backend left" };
-        browser.until(state, &format!("document.querySelector('#says')?.innerText.includes('{says}')"));
-        for (width, is_dark) in [400, 800, 1600].into_iter().flat_map(|width| [(width, false), (width, true)])
-        {
-            browser.shape(width, 900, is_dark);
-            let script = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => \
-                done([document.documentElement.scrollWidth, getComputedStyle(document.body).backgroundColor]))))";
-            let found = browser.eval(script);
-            assert_eq!(found[0], width, "{state}: it scrolls sideways");
-            paper.push(found[1].clone());
-            let scheme = if is_dark { "dark" } else { "light" };
-            if let Some(folder) = std::env::var_os(PICTURES) {
-                let file = std::path::Path::new(&folder).join(format!("{state}-{width}-{scheme}.png"));
-                std::fs::write(file, browser.picture()).unwrap();
+        let _over = Over(&is_over);
+        browser.open(&format!("http://{}/", door(&process)));
+        for state in ["calm", "outage"] {
+            if state == "outage" {
+                [0, 4, 5, 6].into_iter().for_each(|number: usize| backends[number].stop());
+            }
+            let says = if state == "calm" { "All is well" } else { "api has no backend left" };
+            let script = format!("document.querySelector('#says')?.innerText.includes('{says}')");
+            browser.until(state, &script);
+            browser.until("some seconds are drawn", "(tracks => tracks >= 8)(document.querySelector('#vitals .line')?.getAttribute('d')?.split('L').length)");
+            for (width, is_dark) in
+                [400, 800, 1600].into_iter().flat_map(|width| [(width, false), (width, true)])
+            {
+                browser.shape(width, 900, is_dark);
+                let script = "new Promise(done => setTimeout(() => requestAnimationFrame(() => \
+                    done([document.documentElement.scrollWidth, getComputedStyle(document.body).backgroundColor])), 300))";
+                let found = browser.eval(script);
+                paper.push(found[1].clone());
+                assert_eq!(found[0], width, "{state}: it scrolls sideways");
+                let scheme = if is_dark { "dark" } else { "light" };
+                if let Some(folder) = std::env::var_os(PICTURES) {
+                    let file = std::path::Path::new(&folder).join(format!("{state}-{width}-{scheme}.png"));
+                    std::fs::write(file, browser.picture()).unwrap();
+                }
             }
         }
-    }
+    });
     assert!(paper.chunks(2).all(|pair| pair[0] != pair[1] && pair == &paper[..2]), "{paper:?}");
     assert_eq!(browser.complaints(&[]), [""; 0]);
 }

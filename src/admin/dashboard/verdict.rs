@@ -38,8 +38,14 @@ pub(super) fn troubles(status: &StatusReport, not_ready: &[String]) -> Vec<Dashb
         let text = format!("a config of {} is on trial, and goes back unless it is confirmed", trial.who);
         all.push(trouble(Weight::Note, trial.since_ms, "process", text));
     }
-    all.extend(status.targets.iter().filter_map(of_answers));
-    all.extend(status.targets.iter().filter_map(of_target));
+    for target in &status.targets {
+        let own = of_target(target);
+        // Why there are no good answers says more than that there are none.
+        if own.as_ref().is_none_or(|trouble| trouble.weight != Weight::Down) {
+            all.extend(of_answers(target));
+        }
+        all.extend(own);
+    }
     all.sort();
     all
 }

@@ -5,7 +5,7 @@ const two = (value) => {
   if (!(value > 0)) return '0';
   if (value >= 1e6) return `${two(value / 1e6)} M`;
   if (value >= 1e4) return `${two(value / 1e3)} k`;
-  return value.toFixed(value >= 10 ? 0 : value >= 1 ? 1 : 2);
+  return value.toFixed(value >= 9.95 ? 0 : value >= 0.995 ? 1 : 2);
 };
 const whole = (count) => String(count ?? 0).replace(/\B(?=(\d{3})+$)/g, '\u202f');
 const time = (ms) => {

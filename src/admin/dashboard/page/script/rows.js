@@ -68,7 +68,11 @@ const follow = (seconds) => {
 };
 const latest = (list) => (list && list.length > 0 ? list[list.length - 1] : 0);
 const sum = (list, last) => list.slice(-last).reduce((all, one) => all + one, 0);
-const rate = (name) => latest(tracks.get(name)?.rates);
+// Over three seconds: of few requests one second says little.
+const rate = (name) => {
+  const rates = tracks.get(name)?.rates || [];
+  return sum(rates, 3) / Math.max(1, Math.min(3, rates.length));
+};
 // The share of errors, and whether there are any, over the latest seconds.
 const lately = (name) => {
   const track = tracks.get(name);
