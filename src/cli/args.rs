@@ -8,6 +8,7 @@ pub(super) mod log;
 pub(super) mod running;
 pub(super) mod simulate;
 pub(super) mod status;
+pub(super) mod top;
 pub(super) mod why;
 
 use std::ffi::OsStr;
@@ -122,6 +123,9 @@ pub(super) enum Command {
     /// Show the state of all listeners, targets and backends of the process that runs, or of one target or backend
     #[command(after_help = status::EXAMPLES)]
     Status(StatusOptions),
+    /// Watch all targets and backends at the terminal, second by second, and drain or weigh what is marked
+    #[command(after_help = top::EXAMPLES)]
+    Top(top::TopOptions),
     /// Say what would become of a request, and why: nothing is sent
     #[command(after_help = explain::EXAMPLES)]
     Explain(explain::ExplainOptions),

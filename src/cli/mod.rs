@@ -66,6 +66,7 @@ pub fn main() -> ExitCode {
         Some(Command::Why(options)) => running::why::run(&options),
         Some(Command::Names(process)) => running::names::run(&process),
         Some(Command::Status(options)) => running::status::run(&options),
+        Some(Command::Top(options)) => running::top::run(&options),
         Some(Command::Demo(options)) => demo::run(&options),
         Some(Command::Completions(options)) => completions::run(&options),
         Some(Command::Man(options)) => man::run(&options),

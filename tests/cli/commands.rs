@@ -28,6 +28,7 @@ fn help_of_every_command_shows_an_example() {
             "confirm",
             "rollback",
             "status",
+            "top",
             "explain",
             "drain",
             "down",

@@ -59,7 +59,7 @@ const TYPED: &[(&str, i32, &str)] = &[
     ("-s reload", 2, "`evenkeel reload` reads the config again"),
     ("-f f.yaml -D", 2, "it stays in the foreground"),
     ("-f f.yaml -p 80", 2, "write `--port PORT`"),
-    ("top", 2, "`evenkeel status` shows every listener"),
+    ("show", 2, "`evenkeel status` shows every listener"),
     ("stop", 2, "`kill PID`"),
     ("conf", 1, "there is `conf/evenkeel.yaml`"),
     ("missing.yaml", 1, "missing.yaml: this config file does not exist"),

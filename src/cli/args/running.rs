@@ -111,7 +111,7 @@ pub(in crate::cli) struct AskOptions {
 }
 
 /// Which process is meant.
-#[derive(Debug, ClapArgs)]
+#[derive(Clone, Debug, ClapArgs)]
 pub(in crate::cli) struct ProcessOptions {
     /// The admin socket of the process [default: $EVENKEEL_SOCKET, else the only process that runs]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]

@@ -129,7 +129,8 @@ fn shown(report: &OverlayReport) -> String {
     text
 }
 
-fn path(word: &BackendWord) -> String {
+/// Where the API has it.
+pub(super) fn path(word: &BackendWord) -> String {
     format!("/api/v1/targets/{}/backends/{}", encoded(&word.target), encoded(&word.backend))
 }
 

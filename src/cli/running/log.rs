@@ -10,6 +10,7 @@ use hyper::{Method, StatusCode};
 use tokio::time::{sleep, timeout};
 
 use super::ask::{AdminQuestion, begin};
+use super::stream_pieces::{StreamMessage, StreamPieces};
 use super::{Heard, complain, find, lost, tell, understood};
 use crate::admin::event_routes::{EVENT_STREAM, LIMIT_MAX};
 use crate::admin::exchange::percent::encoded;
@@ -83,7 +84,7 @@ async fn read(options: &LogOptions, seen: &mut String) -> anyhow::Result<StreamE
         let body = body.collect().await?.to_bytes().into();
         return Ok(StreamEnd::Final(complain(&Heard { status, body }, options.json)));
     }
-    let mut pieces = Pieces::default();
+    let mut pieces = StreamPieces::default();
     while let Some(frame) = timeout(SILENCE, body.frame()).await? {
         for message in pieces.add(&frame?.into_data().unwrap_or_default()) {
             match show(&message, options.json) {
@@ -98,7 +99,7 @@ async fn read(options: &LogOptions, seen: &mut String) -> anyhow::Result<StreamE
 }
 
 /// Prints a message of the stream. False: nobody reads any more.
-fn show(message: &Message, is_json: bool) -> anyhow::Result<bool> {
+fn show(message: &StreamMessage, is_json: bool) -> anyhow::Result<bool> {
     match message.event.as_str() {
         "" => Ok(true),
         "missed" => {
@@ -131,69 +132,9 @@ fn line(event: &EventReport, is_json: bool) -> String {
     format!("{time} {:>5} {}\n", event.level.to_uppercase(), output::shown(&event.text))
 }
 
-/// One message of an event stream.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Message {
-    id: String,
-    event: String,
-    data: String,
-}
-
-impl Message {
-    /// Of lines as evenkeel writes them: a name, a colon, a blank and the value.
-    fn of(text: &str) -> Message {
-        let mut message = Message::default();
-        for (name, value) in text.lines().filter_map(|line| line.split_once(": ")) {
-            match name {
-                "id" => value.clone_into(&mut message.id),
-                "event" => value.clone_into(&mut message.event),
-                "data" => value.clone_into(&mut message.data),
-                _ => {}
-            }
-        }
-        message
-    }
-}
-
-/// A stream as it comes, in pieces of any length.
-#[derive(Debug, Default)]
-struct Pieces(Vec<u8>);
-
-impl Pieces {
-    /// The messages that are whole with these bytes.
-    fn add(&mut self, bytes: &[u8]) -> Vec<Message> {
-        let mut messages = Vec::new();
-        for &byte in bytes {
-            self.0.push(byte);
-            if self.0.ends_with(b"\n\n") {
-                messages.push(Message::of(&String::from_utf8_lossy(&std::mem::take(&mut self.0))));
-            }
-        }
-        messages
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_stream_may_come_in_any_pieces() {
-        let stream = "retry: 1000\nid: a-1\n\n: nothing new\nid: a-2\n\nid: a-3\nevent: reload\ndata: {\"ü\": \": \"}\n\nid: a";
-        let message = |id: &str, event: &str, data: &str| Message {
-            id: id.into(),
-            event: event.into(),
-            data: data.into(),
-        };
-        let expected =
-            [message("a-1", "", ""), message("a-2", "", ""), message("a-3", "reload", "{\"ü\": \": \"}")];
-        for size in [1, 2, 3, 7, stream.len()] {
-            let mut pieces = Pieces::default();
-            let messages: Vec<Message> =
-                stream.as_bytes().chunks(size).flat_map(|chunk| pieces.add(chunk)).collect();
-            assert_eq!(messages, expected, "{size}");
-        }
-    }
 
     #[test]
     fn a_line_looks_like_one_of_the_log_and_steers_no_terminal() {

@@ -10,6 +10,8 @@ pub(super) mod log;
 pub(super) mod names;
 pub(super) mod status;
 mod status_text;
+mod stream_pieces;
+pub(super) mod top;
 pub(super) mod why;
 mod why_text;
 

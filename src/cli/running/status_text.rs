@@ -281,7 +281,7 @@ fn percent(share: f64) -> String {
 }
 
 /// A time in few figures.
-fn precise(ms: f64) -> String {
+pub(super) fn precise(ms: f64) -> String {
     match ms {
         _ if ms < 10.0 => format!("{ms:.1}ms"),
         _ if ms < 1_000.0 => format!("{ms:.0}ms"),
@@ -290,7 +290,7 @@ fn precise(ms: f64) -> String {
 }
 
 /// An age in two figures.
-fn span(ms: u64) -> String {
+pub(super) fn span(ms: u64) -> String {
     let seconds = ms / 1_000;
     let (minutes, hours) = (seconds / 60, seconds / 3_600);
     match seconds {
@@ -315,7 +315,7 @@ fn clipped(text: &str, room: usize) -> String {
 }
 
 /// Names and paths that are alike differ at either end.
-fn shortened(text: &str, room: usize) -> String {
+pub(super) fn shortened(text: &str, room: usize) -> String {
     let count = text.chars().count();
     if count <= room {
         return text.to_owned();
