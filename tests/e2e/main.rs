@@ -131,6 +131,7 @@ mod tls_clients_http;
 mod tls_clients_log;
 mod tls_clients_names;
 mod tls_clients_sessions;
+mod top;
 mod traces;
 mod trial;
 mod watch;

@@ -6,6 +6,7 @@ pub mod browser;
 mod client;
 pub mod events;
 pub mod process;
+pub mod terminal;
 pub mod tls;
 pub mod worker;
 
