@@ -22,7 +22,10 @@ const DUPLICATES: &[(&str, &str)] = &[
     ("getrandom", "under rand 0.9, which opentelemetry_sdk has not left yet"),
     ("rand", "under opentelemetry_sdk, of which opentelemetry-proto needs nothing but that it is there"),
     ("rand_core", "under rand 0.9, in the same way"),
-    ("syn", "runs in the compiler only: the derives under x509-parser have not moved from 2 to 3 yet"),
+    (
+        "syn",
+        "runs in the compiler only: the derives under x509-parser and ratatui have not moved from 2 to 3 yet",
+    ),
     ("synstructure", "runs in the compiler only: the same derives, beside newer ones under idna"),
 ];
 

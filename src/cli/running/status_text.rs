@@ -315,7 +315,7 @@ fn clipped(text: &str, room: usize) -> String {
 }
 
 /// Names and paths that are alike differ at either end.
-pub(super) fn shortened(text: &str, room: usize) -> String {
+fn shortened(text: &str, room: usize) -> String {
     let count = text.chars().count();
     if count <= room {
         return text.to_owned();
