@@ -94,6 +94,9 @@ fn the_page_is_for_everybody_and_what_it_shows_is_not() {
     let page = String::from_utf8(page).unwrap();
     assert!(page.starts_with("HTTP/1.1 200 ") && page.contains("<title>evenkeel</title>"), "{page}");
     assert!(!page.contains("web") || !page.contains(&backends[0].port().to_string()), "{page}");
+    let tag = page.lines().find_map(|line| line.strip_prefix("etag: ")).expect("a tag");
+    let again = |tag: &str| ask(door(&process), "GET /", &format!("If-None-Match: {tag}"), b"").status;
+    assert_eq!((again(tag), again("\"other\"")), (304, 200), "who has it needs it no more");
     assert_eq!(ask(door(&process), "GET /api/v1/stream", "", b"").status, 401);
     assert_eq!(ask(door(&process), "GET /api/v1/stream", &bearer(READ), b"").status, 200);
     // A page that goes by another name is none of ours (DNS rebinding).

@@ -132,6 +132,103 @@ fn what_is_done_to_a_backend_is_asked_in_numbers_done_and_told() {
 }
 
 #[test]
+fn a_question_knows_weights_priorities_and_what_the_file_says() {
+    let Some(browser) = Browser::start() else { return };
+    let backends = fakes(4);
+    let says = ["weight: 3", "weight: 0", "backup: true", "state: drain"];
+    let lines = |of: &[usize]| -> String {
+        let line = |number: &usize| {
+            format!(
+                "      - {{name: b{number}, host: 127.0.0.1, port: {}, {}}}\n",
+                backends[*number].port(),
+                says[*number]
+            )
+        };
+        of.iter().map(line).collect()
+    };
+    let plain = config(&[], 0, "").replace("interval: 100ms", "interval: 1s");
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("tokens"), tokens()).unwrap();
+    std::fs::write(folder.path().join("evenkeel.yaml"), whole(&format!("{plain}{}", lines(&[0, 1, 2, 3]))))
+        .unwrap();
+    let process = Process::start_in(folder, 1);
+    browser.open(&format!("http://{}/", door(&process)));
+    browser.until("the form is there", "document.activeElement?.id === 'token'");
+    browser.write(OPERATE);
+    browser.press("Enter");
+    browser.until(
+        "it is there",
+        "document.querySelector('#says').innerText.includes('b3 of web taken out by hand')",
+    );
+    browser
+        .until("all have a verdict", "document.querySelectorAll('#backends [data-state=up]').length === 3");
+    let asked = |name: &str, label: &str| {
+        go(&browser, &format!("backend%2Fweb%2F{name}"));
+        browser.until(
+            "it is there",
+            &format!("document.querySelector('#detailname b').innerText === 'web/{name}'"),
+        );
+        click(&browser, "#detail", label);
+        browser.text("#question .about")
+    };
+    let asked_only = |name: &str, label: &str| {
+        let text = asked(name, label);
+        click(&browser, "#question", "Cancel");
+        text
+    };
+    // Who has no weight is not left, and a backup is not like the others.
+    let drain = asked_only("b0", "Drain");
+    assert!(
+        drain.starts_with("1 of 3 backends of web are left") && drain.ends_with("Only backups are left."),
+        "{drain}"
+    );
+    let backup = asked_only("b2", "Weight");
+    assert!(
+        backup.contains(
+            "about 0 % of new requests instead of 0 %. It gets none as long as those of priority 0 are up."
+        ),
+        "{backup}"
+    );
+    let ready = asked_only("b3", "Ready");
+    assert!(
+        ready.starts_with(
+            "Nothing was said of its state by hand: it is drained by the config, and that stays."
+        ),
+        "{ready}"
+    );
+    assert!(asked_only("b0", "Ready").contains("it is up by its probe"), "nothing would change");
+    // Enter where the command stands does nothing, and the first thing that has the focus does no harm.
+    asked("b3", "Ready");
+    assert_eq!(browser.eval("document.activeElement.innerText"), "Cancel");
+    browser.eval("document.querySelector('#question .command').focus()");
+    browser.press("Enter");
+    assert_eq!(browser.eval("document.querySelector('#question').open"), true);
+    click(&browser, "#question", "Make ready");
+    browser.until(
+        "it is told",
+        "document.querySelector('#toast').innerText === 'Make web/b3 ready: nothing has changed'",
+    );
+    // Who is gone meanwhile is asked for nothing.
+    asked("b2", "Drain");
+    process.reload(&format!("{plain}{}", lines(&[0, 1])));
+    browser.until(
+        "it is gone",
+        "document.querySelector('#question .about').innerText === 'web/b2 is not there any more.'",
+    );
+    assert_eq!(browser.eval("document.querySelector('#question .go').disabled"), true);
+    click(&browser, "#question", "Cancel");
+    browser.until("its page says so", "document.querySelector('#detail dd').innerText === 'it is not there' && document.querySelector('#detail .actions').hidden");
+    // What was sorted by and looked for stays when the page of an object is closed and when somebody goes back to it.
+    browser.eval("document.querySelector('th[data-key=rate] button').click()");
+    browser.press("Escape");
+    browser
+        .until("it is closed", "document.querySelector('#detail').hidden && location.hash === '#?sort=rate'");
+    browser.eval("history.back()");
+    browser.until("it is there again", "document.querySelector('#detailname b')?.innerText === 'web/b2' && !document.querySelector('#detail').hidden");
+    assert_eq!(browser.complaints(&[]), [""; 0]);
+}
+
+#[test]
 fn networks_are_blocked_and_let_in_and_the_cache_is_purged() {
     let Some(browser) = Browser::start() else { return };
     let backends = fakes(1);
@@ -192,6 +289,17 @@ fn a_config_is_applied_on_trial_confirmed_and_taken_back() {
     browser.until("it stays", "document.querySelector('#says').innerText.includes('All is well')");
     let file = std::fs::read_to_string(process.folder().join("evenkeel.yaml")).unwrap();
     assert!(file.contains("weight: 7"), "{file}");
+    browser.eval("location.hash = '#'");
+    // What would be refused is told before, and can't be tried.
+    go(&browser, "panel%2Fconfig");
+    click(&browser, "#panels", "Apply");
+    fill(&browser, "#question textarea", "listeners: 7");
+    browser.until(
+        "it is told",
+        "document.querySelector('#question .about').innerText.startsWith('It would be refused')",
+    );
+    assert_eq!(browser.eval("document.querySelector('#question .go').disabled"), true);
+    click(&browser, "#question", "Cancel");
     browser.eval("location.hash = '#'");
     apply(", weight: 9");
     click(&browser, "#panels", "Roll back");

@@ -12,7 +12,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
-    HeaderName, HeaderValue, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+    HeaderName, HeaderValue, IF_NONE_MATCH, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Response, StatusCode};
 
@@ -92,9 +92,17 @@ pub(in crate::admin) fn page(asked: &Question) -> AdminOutcome {
     let page = &*PAGE;
     let mut accepts = asked.headers.get_all(ACCEPT_ENCODING).iter().filter_map(|line| line.to_str().ok());
     let is_packed = accepts.any(|line| line.split(',').any(|one| one.trim() == "gzip"));
-    let body = if is_packed { &page.gzip } else { &page.plain };
-    let mut answer = Response::new(Full::from(body.clone()).boxed_unsync());
-    *answer.status_mut() = StatusCode::OK;
+    let tag = &page.tags[usize::from(is_packed)];
+    let mut known = asked.headers.get_all(IF_NONE_MATCH).iter().filter_map(|line| line.to_str().ok());
+    let is_known =
+        tag.to_str().is_ok_and(|tag| known.any(|line| line.split(',').any(|one| one.trim() == tag)));
+    let body = match (is_known, is_packed) {
+        (true, _) => Bytes::new(),
+        (false, true) => page.gzip.clone(),
+        (false, false) => page.plain.clone(),
+    };
+    let mut answer = Response::new(Full::from(body).boxed_unsync());
+    *answer.status_mut() = if is_known { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
     let fixed: [(HeaderName, &'static str); 5] = [
         (CONTENT_TYPE, "text/html; charset=utf-8"),
         (CACHE_CONTROL, "no-cache"),
@@ -105,11 +113,11 @@ pub(in crate::admin) fn page(asked: &Question) -> AdminOutcome {
     for (name, value) in fixed {
         answer.headers_mut().insert(name, HeaderValue::from_static(value));
     }
-    if is_packed {
+    if is_packed && !is_known {
         answer.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     answer.headers_mut().insert(CONTENT_SECURITY_POLICY, page.policy.clone());
-    answer.headers_mut().insert(ETAG, page.tags[usize::from(is_packed)].clone());
+    answer.headers_mut().insert(ETAG, tag.clone());
     Ok(answer)
 }
 

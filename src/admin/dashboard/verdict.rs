@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::admin::status::report::{BackendReport, StatusReport, TargetReport};
+use crate::admin::status::report::{BackendReport, ListenerReport, StatusReport, TargetReport};
 
 /// How bad something is; the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -29,7 +29,7 @@ pub(super) struct DashboardTrouble {
 }
 
 /// What is the matter, the worst and oldest first.
-pub(super) fn troubles(status: &StatusReport, not_ready: &[String]) -> Vec<DashboardTrouble> {
+pub(super) fn troubles(status: &StatusReport, not_ready: &[String], now_ms: u64) -> Vec<DashboardTrouble> {
     let trouble =
         |weight, since_ms, row: &str, text| DashboardTrouble { weight, since_ms, row: row.to_owned(), text };
     let mut all: Vec<DashboardTrouble> =
@@ -38,6 +38,7 @@ pub(super) fn troubles(status: &StatusReport, not_ready: &[String]) -> Vec<Dashb
         let text = format!("a config of {} is on trial, and goes back unless it is confirmed", trial.who);
         all.push(trouble(Weight::Note, trial.since_ms, "process", text));
     }
+    all.extend(status.listeners.iter().filter_map(|listener| of_certificates(listener, now_ms)));
     for target in &status.targets {
         let own = of_target(target);
         // Why there are no good answers says more than that there are none.
@@ -48,6 +49,24 @@ pub(super) fn troubles(status: &StatusReport, not_ready: &[String]) -> Vec<Dashb
     }
     all.sort();
     all
+}
+
+/// So many days before the end of a certificate somebody should know.
+const SOON_DAYS: i64 = 14;
+
+/// The certificate that ends first, if it has or soon will.
+fn of_certificates(listener: &ListenerReport, now_ms: u64) -> Option<DashboardTrouble> {
+    const DAY: i64 = 24 * 3600 * 1000;
+    let first = listener.certificates.iter().min_by_key(|one| one.expires_ms)?;
+    let left = first.expires_ms - i64::try_from(now_ms).unwrap_or(i64::MAX);
+    let names = first.names.first().map_or("", String::as_str);
+    let (weight, since_ms, how) = match left {
+        ..=0 => (Weight::Hurt, u64::try_from(first.expires_ms).unwrap_or(0), "has ended".to_owned()),
+        _ if left < SOON_DAYS * DAY => (Weight::Note, 0, format!("ends in {} days", left / DAY)),
+        _ => return None,
+    };
+    let text = format!("the certificate for {names} of {} {how}", listener.name);
+    Some(DashboardTrouble { weight, since_ms, row: format!("listener/{}", listener.name), text })
 }
 
 /// Shares of a target's answers that are errors (5xx), from which on that is worth a line, and from which on it is as good as down.
@@ -62,7 +81,10 @@ fn of_answers(target: &TargetReport) -> Option<DashboardTrouble> {
         return None;
     }
     let name = &target.name;
-    let text = format!("{:.0} % of the answers of {name} are errors (5xx)", share * 100.0);
+    // A figure that is another one each second is read out each second.
+    let least = if share < 0.1 { 5.0 } else { (share * 10.0 + 1e-9).floor() * 10.0 };
+    let more = if share < 1.0 { "more than " } else { "" };
+    let text = format!("{more}{least:.0} % of the answers of {name} are errors (5xx)");
     let weight = if share >= MOST { Weight::Down } else { Weight::Hurt };
     Some(DashboardTrouble { weight, since_ms: 0, row: format!("target/{name}"), text })
 }
@@ -201,13 +223,38 @@ mod tests {
         assert_eq!((of(0.0, 0.0), of(100.0, 4.9)), (None, None));
         assert_eq!(
             of(100.0, 5.0),
-            Some((Weight::Hurt, "5 % of the answers of web are errors (5xx)".to_owned()))
+            Some((Weight::Hurt, "more than 5 % of the answers of web are errors (5xx)".to_owned()))
         );
         assert_eq!(
             of(0.7, 0.7),
             Some((Weight::Down, "100 % of the answers of web are errors (5xx)".to_owned()))
         );
+        let told = of(100.0, 76.2).expect("it is");
+        assert_eq!(told, (Weight::Down, "more than 70 % of the answers of web are errors (5xx)".to_owned()));
         assert_eq!(of_answers(&target("up", &[])), None, "it is too early");
+    }
+
+    #[test]
+    fn a_certificate_is_told_of_from_two_weeks_before_its_end_on() {
+        let listener = json!({
+            "name": "front", "state": "", "reason": "", "since_ms": 0, "age_ms": 0, "protocol": "https", "addresses": [], "targets": [],
+            "connections": 0, "connections_limit": null, "connections_per_client": null,
+            "traffic": {"requests": 0, "by_class": {}, "bytes_in": 0, "bytes_out": 0}, "rate": null,
+            "certificates": [{"names": ["b.example"], "file": "b", "expires_ms": 9_000_000_000_i64},
+                {"names": ["a.example"], "file": "a", "expires_ms": 2_000_000_000_i64}],
+        });
+        let listener: ListenerReport = serde_json::from_value(listener).expect("a report");
+        let told =
+            |now_ms| of_certificates(&listener, now_ms).map(|one| (one.weight, one.since_ms, one.text));
+        assert_eq!(told(2_000_000_000 - 15 * 86_400_000), None);
+        let soon = told(2_000_000_000 - 13 * 86_400_000 - 5).expect("soon");
+        assert_eq!(
+            soon,
+            (Weight::Note, 0, "the certificate for a.example of front ends in 13 days".to_owned())
+        );
+        let over = told(2_000_000_001).expect("over");
+        assert_eq!((over.0, over.1), (Weight::Hurt, 2_000_000_000));
+        assert!(over.2.ends_with("has ended"), "{}", over.2);
     }
 
     #[test]

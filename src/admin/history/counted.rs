@@ -45,7 +45,7 @@ pub(in crate::admin) struct RowTally {
     id: u32,
     /// Requests, tunnels and TCP connections that ended; of a backend: attempts.
     pub(in crate::admin) requests: u64,
-    /// Answers from 500 on; of a backend: attempts that ended in its fault, if there are more of these.
+    /// Answers from 500 on; of a backend also attempts that ended in its fault and were made again elsewhere.
     pub(in crate::admin) errors: u64,
     /// Requests under way; of a listener: connections.
     pub(in crate::admin) active: u64,
@@ -180,9 +180,7 @@ impl Shot {
                 let counted = RowTally {
                     id: backend.id.0,
                     requests: reading.attempts,
-                    // What is not its fault may be no good answer either; what is, is counted among the answers too if nobody tried
-                    // again.
-                    errors: reading.failures.max(errors(&reading.traffic)),
+                    errors: reading.errors(),
                     active: under_way,
                     first_byte: FirstByte::Coarse(Box::new(reading.first_byte)),
                     own: Spent::default(),

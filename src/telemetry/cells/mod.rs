@@ -119,6 +119,8 @@ struct BackendCells {
     traffic: TrafficCells,
     attempts: Counter,
     failures: Counter,
+    /// Those of them that the client was told of, by a status from 500 on.
+    told: Counter,
     /// From the request sent to the first byte of the answer.
     first_byte: CoarseDurations,
     /// Its target.
@@ -272,6 +274,8 @@ impl Cells {
                 cells.failures.increment();
                 if place + 1 < attempts.len() {
                     self.ends.try_again(record.target);
+                } else if class == StatusClass::ServerError {
+                    cells.told.increment();
                 }
             }
             if let Some(connect) = connect_time(attempt) {

@@ -90,8 +90,18 @@ pub struct BackendReading {
     pub attempts: u64,
     /// Attempts that ended in its fault.
     pub failures: u64,
+    /// Those of them that the client was told of, by a status from 500 on.
+    pub told: u64,
     /// From the request sent to the first byte of its answer.
     pub first_byte: CoarseReading,
+}
+
+impl BackendReading {
+    /// Attempts that were no good, each once: those that ended in its fault, and answers of its own from 500 on.
+    #[must_use]
+    pub fn errors(&self) -> u64 {
+        (self.failures + self.traffic.with(StatusClass::ServerError)).saturating_sub(self.told)
+    }
 }
 
 /// What was counted for upstream connections; see [`PoolCells`](super::PoolCells).

@@ -268,6 +268,7 @@ impl BackendCells {
             (&self.traffic.bytes_out, &other.traffic.bytes_out),
             (&self.attempts, &other.attempts),
             (&self.failures, &other.failures),
+            (&self.told, &other.told),
         ] {
             mine.add(theirs.value());
         }
@@ -275,7 +276,7 @@ impl BackendCells {
 
     pub(super) fn clear(&self) {
         self.traffic.clear();
-        [&self.attempts, &self.failures].into_iter().for_each(Counter::clear);
+        [&self.attempts, &self.failures, &self.told].into_iter().for_each(Counter::clear);
         self.first_byte.clear();
         self.owner.set(None);
     }
@@ -296,6 +297,7 @@ impl BackendReading {
         self.traffic.bytes_out += cells.traffic.bytes_out.value();
         self.attempts += cells.attempts.value();
         self.failures += cells.failures.value();
+        self.told += cells.told.value();
         self.first_byte.add(&cells.first_byte);
     }
 
@@ -303,5 +305,6 @@ impl BackendReading {
         self.traffic.merge(&other.traffic);
         self.attempts += other.attempts;
         self.failures += other.failures;
+        self.told += other.told;
     }
 }

@@ -36,6 +36,23 @@ fn close(told: Option<Duration>, exact: u64) -> bool {
 }
 
 #[test]
+fn an_attempt_is_no_good_once_whether_it_failed_was_answered_badly_or_both() {
+    let cells = Arc::new(Cells::default());
+    let errors = |id| Readings::sum(&[Arc::clone(&cells)]).backend(BackendId(id)).expect("met").errors();
+    for _ in 0..5 {
+        cells.record(&retried());
+    }
+    assert_eq!((errors(7), errors(9)), (5, 0));
+    // The one answers badly, and the other one fails so that the client is told.
+    let mut gone = Record { status: 502, cause: Cause::ConnectFailed, ..retried() };
+    gone.attempt(BackendId(7), Tick(3 * MS)).outcome = Cause::ConnectFailed;
+    for record in [Record { status: 500, ..retried() }, gone] {
+        cells.record(&record);
+    }
+    assert_eq!((errors(7), errors(9)), (8, 1));
+}
+
+#[test]
 fn a_retried_request_counts_once_per_listener_and_target_and_once_per_attempt() {
     let cells = Arc::new(Cells::default());
     cells.record(&retried());

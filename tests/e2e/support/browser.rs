@@ -149,7 +149,8 @@ impl Browser {
 
     /// Waits until a script comes to true.
     pub fn until(&self, what: &str, script: &str) {
-        let script = format!("Boolean({script})");
+        // While a page goes and another one comes there may be nothing to look at.
+        let script = format!("(() => {{ try {{ return Boolean({script}); }} catch {{ return false; }} }})()");
         super::eventually(&format!("{what}; the page says {}", self.text("body")), || {
             self.eval(&script) == true
         });

@@ -17,7 +17,8 @@ pub(super) use self::sources::RowSources;
 /// All rows.
 pub(super) fn rows(from: &RowSources<'_>) -> Rows {
     let mut rows = Rows::new();
-    put(&mut rows, "troubles".to_owned(), &troubles(&from.seen.report, &from.seen.not_ready));
+    let now_ms = from.seen.sources.wall.ms(from.seen.sources.now);
+    put(&mut rows, "troubles".to_owned(), &troubles(&from.seen.report, &from.seen.not_ready, now_ms));
     traffic::put_all(&mut rows, from);
     inside::put_all(&mut rows, from);
     events::put_all(&mut rows, &from.api.events);

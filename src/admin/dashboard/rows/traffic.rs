@@ -37,6 +37,8 @@ struct RouteRow<'r> {
     /// `forward`, `split`, `redirect` or `respond`.
     does: &'static str,
     targets: Vec<&'r str>,
+    /// What each of them gets of its requests, in percent.
+    parts: Vec<u32>,
     requests: u64,
     errors: u64,
     times: TimesLately,
@@ -141,8 +143,16 @@ fn route_row(of: &Route, ((requests, errors), times): ((u64, u64), TimesLately))
         Action::Redirect(_) => "redirect",
         Action::Respond(_) => "respond",
     };
-    let targets = of.destinations.iter().map(|way| &*way.target.name).collect();
-    RouteRow { does, targets, requests, errors, times }
+    let targets: Vec<&str> = of.destinations.iter().map(|way| &*way.target.name).collect();
+    let parts = match &of.config.action {
+        Action::Split(split) => {
+            let all: u64 = split.sides.iter().map(|side| u64::from(side.weight)).sum();
+            let part = |weight: u32| u32::try_from(u64::from(weight) * 100 / all.max(1)).unwrap_or(100);
+            split.sides.iter().map(|side| part(side.weight)).collect()
+        }
+        _ => vec![100; targets.len()],
+    };
+    RouteRow { does, targets, parts, requests, errors, times }
 }
 
 fn target_row(of: &TargetReport, ((requests, errors), times): ((u64, u64), TimesLately)) -> TargetRow<'_> {

@@ -95,21 +95,27 @@ impl ProposedChange {
     /// How many backends of the target get requests when this one does not, and how many there are.
     fn left(&self, known: &Known) -> (usize, usize) {
         let all = || known.targets.get(&self.target).into_iter().flat_map(|target| &target.backends);
-        let others = all().filter(|(name, other)| **name != self.backend && other.row.state == "up");
-        (others.count(), all().count())
+        // Who has no weight gets none in any case.
+        let weighed = || all().filter(|(_, one)| one.row.weight > 0);
+        let others = weighed().filter(|(name, other)| **name != self.backend && other.row.state == "up");
+        (others.count(), weighed().count())
     }
 
     /// The parts of the requests that it gets now, and with this weight.
     fn shares(&self, known: &Known, row: &BackendSeen, weight: u64) -> (u64, u64) {
         let all = known.targets.get(&self.target).into_iter().flat_map(|target| &target.backends);
-        let others: u64 = all
-            .filter(|(name, other)| {
-                **name != self.backend && other.row.state == "up" && other.row.priority == row.priority
-            })
-            .map(|(_, other)| other.row.weight.min(WEIGHT_MAX))
+        let others: Vec<&BackendSeen> = all
+            .filter(|(name, other)| **name != self.backend && other.row.state == "up" && other.row.weight > 0)
+            .map(|(_, other)| &other.row)
+            .collect();
+        let is_behind = others.iter().any(|other| other.priority < row.priority);
+        let others: u64 = others
+            .iter()
+            .filter(|other| other.priority == row.priority)
+            .map(|other| other.weight.min(WEIGHT_MAX))
             .sum();
         let part = |own: u64| match own {
-            _ if row.state != "up" || own == 0 => 0,
+            _ if row.state != "up" || own == 0 || is_behind => 0,
             own => (200 * own + own + others) / (2 * (own + others)),
         };
         (part(row.weight.min(WEIGHT_MAX)), part(weight))
@@ -164,6 +170,10 @@ mod tests {
             "backend/web/b2": {"state": "up", "weight": 1, "active": 1},
             "backend/web/b3": {"state": "draining", "source": "operator", "reason": "for a test", "weight": 2, "since_ms": 1},
             "backend/lone/it's": {"state": "up", "weight": 7},
+            "backend/lone/idle": {"state": "up", "weight": 0},
+            "backend/lone/spare": {"state": "down", "weight": 1, "priority": 255},
+            "backend/tiers/first": {"state": "up", "weight": 1},
+            "backend/tiers/second": {"state": "up", "weight": 1, "priority": 1},
         }});
         known.take(ToldRows::of("whole", &told.to_string()).expect("a frame"));
         known
@@ -198,6 +208,8 @@ mod tests {
             "weighs web/b1: 1 -> 3, so of new clients' requests it gets about 75% instead of 50%"
         );
         assert!(asked("web", "b1", HandAct::Weight(Some(0))).contains("about 0% instead of 50%"));
+        let behind = asked("tiers", "second", HandAct::Weight(Some(9)));
+        assert!(behind.contains("about 0% instead of 0%"), "who stands behind others gets none: {behind}");
         assert!(asked("web", "b3", HandAct::Weight(None)).contains("as the file says; now it is 2"));
         assert_eq!(asked("web", "b9", HandAct::Drain), "web/b9 is not there any more");
     }

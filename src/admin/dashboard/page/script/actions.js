@@ -20,19 +20,32 @@ const problemOf = async (answer) => {
   }
 };
 
+const outcomeOf = async (answer) => {
+  try {
+    const said = await answer.json();
+    return (said.plan ?? said).verdict === 'unchanged' ? 'nothing has changed' : 'done';
+  } catch {
+    return 'done';
+  }
+};
+
 // Asks whether something is to be done. `about`: its sentences, made anew each second while it is asked.
 let asking = null;
-const question = ({ title, about, command, verb, fields, run }) => {
+const question = ({ title, about, command, verb, fields, run, of, isVain }) => {
   const box = byId('question');
   const text = make('p', { class: 'about' });
   const said = make('p', { role: 'alert', class: 'said' });
   const copy = make('div');
   const go = make('button', { type: 'submit', class: 'go' }, verb);
+  let isRunning = false;
   const form = make('form', { method: 'dialog' },
     make('h2', { id: 'asked' }, title), text, ...(fields || []), said,
     make('p', { class: 'small' }, 'The same in a terminal:'), copy,
-    make('div', { class: 'buttons' }, make('button', { type: 'button', onclick: () => box.close() }, 'Cancel'), go));
+    make('div', { class: 'buttons' }, make('button', { type: 'button', autofocus: !fields, onclick: () => box.close() }, 'Cancel'), go));
   const update = () => {
+    const isGone = of !== undefined && !rows.has(of);
+    turn(go, 'disabled', isGone || isRunning || isVain?.());
+    if (isGone) return say(text, `${titleOf(of)} is not there any more.`);
     say(text, about());
     const line = command();
     if (copy.line !== line) { copy.line = line; copy.replaceChildren(copied(line)); }
@@ -40,16 +53,19 @@ const question = ({ title, about, command, verb, fields, run }) => {
   form.addEventListener('input', update);
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
+    if (isRunning) return;
+    isRunning = true;
     go.disabled = true;
     try {
       const answer = await run();
       const problem = answer.ok ? '' : await problemOf(answer);
       say(said, problem);
-      if (answer.ok) { box.close(); toast(`${title}: done`); }
+      if (answer.ok) { box.close(); toast(`${title}: ${await outcomeOf(answer)}`); }
     } catch {
       say(said, 'Nobody answers.');
     } finally {
-      go.disabled = false;
+      isRunning = false;
+      update();
     }
   });
   box.replaceChildren(form);
@@ -74,25 +90,35 @@ const forText = (select) => (select.value ? `, for ${span(Number(select.value) *
 
 const button = (label, needed, run) => make('button', { type: 'button', disabled: !may(needed), title: may(needed) ? null : LACKS(needed), onclick: run }, label);
 
-// How many backends are left without this one, and what is under way at it.
-const without = (name) => {
+// Those of a target that get requests of new clients when this one does not; with a weight of 0 none does.
+const siblings = (name) => backendsOf(targetOf(name)).filter((one) => one !== name).map((one) => rows.get(one)).filter((one) => one && one.weight > 0);
+const isLeft = (row) => row.state === 'up';
+// How many are left without this one, and what is under way at it.
+const without = (name, then) => {
   const row = rows.get(name);
   const target = targetOf(name);
-  const own = backendsOf(target).map((one) => rows.get(one)).filter(Boolean);
-  const isIn = row && (row.state === 'up' || row.state === 'unknown');
-  const left = own.filter((one) => one.state === 'up' || one.state === 'unknown').length - (isIn ? 1 : 0);
-  return { target, of: own.length, left, active: row?.active ?? 0 };
+  const others = siblings(name);
+  const left = others.filter(isLeft);
+  const of = others.length + (row?.weight > 0 ? 1 : 0);
+  const first = Math.min(...left.map((one) => one.priority));
+  const before = Math.min(...[row, ...left].filter((one) => one && isLeft(one) && one.weight > 0).map((one) => one.priority));
+  const rest = left.length === 0 ? ` Nobody is left: ${then} for ${target} will fail.`
+    : first > before ? ` Only ${first === 255 ? 'backups' : `those of priority ${first}`} are left.` : '';
+  return { target, of, left: left.length, active: row?.active ?? 0, rest };
 };
+// What was said of it by hand.
+const handOf = (name, field) => rows.get('overlay')?.entries.find((entry) => entry.object === titleOf(name) && entry.field === field);
 const setBackend = (name, body) => send('PATCH', `api/v1/targets/${segment(targetOf(name))}/backends/${segment(backendOf(name))}`, body);
 const drainIt = (name) => {
   const lasts = lasting();
   question({
+    of: name,
     title: `Drain ${titleOf(name)}`,
     verb: 'Drain',
     fields: [field('It holds', lasts)],
     about: () => {
-      const { of, left, active, target } = without(name);
-      return `${left} of ${of} backends of ${target} are left for new clients, ${many(active, 'request', 'requests')} under way will finish${forText(lasts)}.${left === 0 ? ` Nobody is left: new requests for ${target} will fail.` : ''}`;
+      const { of, left, active, target, rest } = without(name, 'new requests');
+      return `${left} of ${of} backends of ${target} are left for new clients, ${many(active, 'request', 'requests')} under way will finish${forText(lasts)}.${rest}`;
     },
     command: () => `evenkeel drain ${word(titleOf(name))}${forWord(lasts)}`,
     run: () => setBackend(name, { state: 'drain', ...forOf(lasts) }),
@@ -101,24 +127,29 @@ const drainIt = (name) => {
 const downIt = (name) => {
   const lasts = lasting();
   question({
+    of: name,
     title: `Take ${titleOf(name)} down`,
     verb: 'Take down',
     fields: [field('It holds', lasts)],
     about: () => {
-      const { of, left, active, target } = without(name);
-      return `${left} of ${of} backends of ${target} are left for all clients, also for those that stick to this one; ${many(active, 'request', 'requests')} under way will finish${forText(lasts)}.${left === 0 ? ` Nobody is left: requests for ${target} will fail.` : ''}`;
+      const { of, left, active, target, rest } = without(name, 'requests');
+      return `${left} of ${of} backends of ${target} are left for all clients, also for those that stick to this one; ${many(active, 'request', 'requests')} under way will finish${forText(lasts)}.${rest}`;
     },
     command: () => `evenkeel down ${word(titleOf(name))}${forWord(lasts)}`,
     run: () => setBackend(name, { state: 'down', ...forOf(lasts) }),
   });
 };
 const readyIt = (name) => question({
+  of: name,
   title: `Make ${titleOf(name)} ready`,
   verb: 'Make ready',
   about: () => {
     const row = rows.get(name);
-    const byHand = row?.source === 'operator';
-    return byHand ? `What was said by hand is taken back (${row.reason}): probes and the like decide again whether it gets requests.` : 'Nothing was said of its state by hand: probes and the like decide already.';
+    const entry = handOf(name, 'state');
+    const rest = row.source === 'operator' ? 'probes and the like decide again whether it gets requests' : `it is ${row.state} by its ${row.source} (${row.reason}), and that stays`;
+    if (entry) return `What was said by hand (${entry.value}, by ${entry.author} ${span(at - entry.at_ms)} ago) is taken back: ${rest}.`;
+    if (row.source === 'operator') return `Nothing was said of its state by hand: it is ${row.reason}, and that stays.`;
+    return `Nothing was said of its state by hand: ${rest}.`;
   },
   command: () => `evenkeel ready ${word(titleOf(name))}`,
   run: () => setBackend(name, { state: null }),
@@ -127,16 +158,21 @@ const weighIt = (name) => {
   const input = make('input', { type: 'number', min: '0', max: '256', required: true, value: String(rows.get(name)?.weight ?? 1) });
   const lasts = lasting();
   question({
+    of: name,
     title: `Weight of ${titleOf(name)}`,
     verb: 'Set weight',
     fields: [field('Weight, 0 to 256', input), field('It holds', lasts)],
     about: () => {
       const row = rows.get(name);
-      const own = backendsOf(targetOf(name)).filter((one) => rows.get(one)?.state === 'up' && rows.get(one).priority === row?.priority);
-      const others = own.filter((one) => one !== name).reduce((all, one) => all + rows.get(one).weight, 0);
+      const left = siblings(name).filter(isLeft);
       const wanted = Number(input.value);
-      const share = wanted + others > 0 ? (100 * wanted) / (wanted + others) : 0;
-      return `From weight ${row?.weight} to ${wanted}: about ${share.toFixed(0)} % of new requests instead of ${row?.share} %${forText(lasts)}.${wanted === 0 ? ' With 0 it gets none but of those that stick to it.' : ''}`;
+      const first = Math.min(...left.map((one) => one.priority));
+      const others = left.filter((one) => one.priority === row.priority).reduce((all, one) => all + one.weight, 0);
+      const isServed = isLeft(row) && wanted > 0 && row.priority <= first;
+      const share = isServed ? (100 * wanted) / (wanted + others) : 0;
+      const why = !isLeft(row) ? ` It gets none while it is ${row.state}.` : wanted === 0 ? ' With 0 it gets none but of those that stick to it.'
+        : row.priority > first ? ` It gets none as long as those of priority ${first} are up.` : '';
+      return `From weight ${row.weight} to ${wanted}: about ${share.toFixed(0)} % of new requests instead of ${row.share} %${forText(lasts)}.${why}`;
     },
     command: () => `evenkeel weight ${word(titleOf(name))} ${input.value}${forWord(lasts)}`,
     run: () => setBackend(name, { weight: Number(input.value), ...forOf(lasts) }),

@@ -16,7 +16,7 @@ const factsOf = (name, row) => {
     fact(list, 'addresses', row.addresses.join(', '));
     fact(list, 'connections', `${whole(row.connections)}${row.limit ? ` of ${whole(row.limit)}` : ''}`);
     fact(list, 'routes', row.routes.join(', '));
-    for (const one of row.certificates) fact(list, 'certificate', `${one.names.join(', ')}, ends in ${span(one.expires_ms - at)}`);
+    for (const one of row.certificates) fact(list, 'certificate', `${one.names.join(', ')} ${ending(one)}`);
   }
   if (kind === 'route') fact(list, 'leads to', row.targets.length ? row.targets.join(', ') : `nowhere: it ${row.does}s by itself`);
   if (kind === 'target') {
@@ -73,7 +73,14 @@ const commandsOf = (name) => {
 const fillDetail = () => {
   const row = rows.get(open);
   const box = byId('detail');
-  if (!row || !box.charts) return;
+  if (!box.charts) return;
+  turn(box.querySelector('.actions'), 'hidden', !row || kindOf(open) !== 'backend');
+  if (!row) {
+    const head = box.querySelector('h2');
+    mark(head, 'data-state', 'unknown');
+    say(head.firstChild, SHAPES.unknown);
+    return keyed(box.querySelector('dl'), [['gone', () => make('div', {}, make('dt', {}, 'state'), make('dd', {}, 'it is not there'))]]);
+  }
   const state = kindOf(open) === 'target' ? stateOf(row) : row.state || 'up';
   const head = box.querySelector('h2');
   mark(head, 'data-state', state);
@@ -106,11 +113,16 @@ const openDetail = (name) => {
   plot().catch(() => {});
   byId('detailname').focus({ preventScroll: true });
 };
-const closeDetail = () => {
+const hideDetail = () => {
   if (open === null) return;
   open = null;
   byId('detail').hidden = true;
   document.body.classList.remove('detailed');
-  if (location.hash.length > 1) history.pushState(null, '', location.pathname);
   if (backTo?.isConnected) backTo.focus({ preventScroll: true });
+};
+// The same by whoever looks at it: the address is that of what is left.
+const closeDetail = () => {
+  if (open === null) return;
+  hideDetail();
+  history.pushState(null, '', address(''));
 };

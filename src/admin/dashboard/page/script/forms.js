@@ -57,43 +57,58 @@ const rollBackIt = () => question({
   command: () => 'evenkeel rollback',
   run: () => send('POST', 'api/v1/config/rollback'),
 });
-const reloadIt = () => {
-  const told = { text: 'What would change is being found out.' };
-  send('POST', 'api/v1/config/plan').then(async (answer) => {
-    told.text = answer.ok ? planText(await answer.json()) : await problemOf(answer);
+// What a plan would come to, as it is found out.
+const foretold = (text) => {
+  const told = { text, isRefused: false };
+  let latest = 0;
+  told.ask = async (...config) => {
+    const own = (latest += 1);
+    let [said, isRefused] = ['Nobody answers.', true];
+    try {
+      const answer = await send('POST', 'api/v1/config/plan', ...config);
+      const plan = answer.ok ? await answer.json() : null;
+      said = plan ? planText(plan) : await problemOf(answer);
+      isRefused = !plan || plan.verdict === 'refused';
+    } catch { /* as it was said */ }
+    if (own !== latest) return;
+    [told.text, told.isRefused] = [said, isRefused];
     asking?.();
-  }).catch(() => {});
+  };
+  told.forget = () => { latest += 1; [told.text, told.isRefused] = [text, false]; };
+  return told;
+};
+const reloadIt = () => {
+  const told = foretold('What would change is being found out.');
+  told.ask();
   question({
     title: 'Read the config again',
     verb: 'Reload',
     about: () => told.text,
+    isVain: () => told.isRefused,
     command: () => 'evenkeel reload',
     run: () => send('POST', 'api/v1/config/reload'),
   });
 };
 const planText = (plan) => {
   const lines = plan.objects.map((one) => `${one.kind} ${one.name}: ${one.change}${one.keys.map((key) => ` ${key.key} ${key.old ?? 'unset'} → ${key.new ?? 'unset'}`).join(',')}${one.loses_traffic ? `, ${many(one.under_way, 'request', 'requests')} under way finish` : ''}`);
+  if (plan.verdict === 'refused') return ['It would be refused, and nothing would change:', ...plan.problems.slice(0, 8).map((one) => one.text)].join('\n');
   const head = lines.length === 0 ? 'Nothing would change.' : `${many(lines.length, 'object changes', 'objects change')}:`;
   return [head, ...lines.slice(0, 12), lines.length > 12 ? `and ${lines.length - 12} more` : '', ...plan.warnings].filter(Boolean).join('\n');
 };
 const applyIt = () => {
   const text = make('textarea', { required: true, rows: '10', spellcheck: 'false', placeholder: 'listeners:\n  …' });
   const trial = make('select', {}, ...[['120', 'for 2 minutes, then confirm or it goes back'], ['600', 'for 10 minutes'], ['', 'for good']].map(([value, label]) => make('option', { value }, label)));
-  const told = { text: 'Nothing is put into force before it was found valid.' };
+  const told = foretold('Nothing is put into force before it was found valid.');
   let waits;
-  const plan = () => {
+  text.addEventListener('input', () => {
     clearTimeout(waits);
-    waits = setTimeout(async () => {
-      if (!text.value.trim()) return;
-      const answer = await send('POST', 'api/v1/config/plan', text.value, 'application/yaml');
-      told.text = answer.ok ? planText(await answer.json()) : await problemOf(answer);
-      asking?.();
-    }, 600);
-  };
-  text.addEventListener('input', plan);
+    told.forget();
+    if (text.value.trim()) waits = setTimeout(() => told.ask(text.value, 'application/yaml'), 600);
+  });
   question({
     title: 'Apply a config',
     verb: 'Apply',
+    isVain: () => told.isRefused,
     fields: [field('The whole config', text), field('It is in force', trial)],
     about: () => told.text,
     command: () => `evenkeel apply FILE${trial.value ? ` --confirm ${trial.value}s` : ''}`,

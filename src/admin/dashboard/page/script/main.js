@@ -14,14 +14,14 @@ const show = () => {
 };
 
 // The place behind `#`: the name of an object, and what the tables are sorted and searched by.
-const keepWish = () => {
+const address = (here) => {
   const wished = new URLSearchParams();
   if (wish.sort) wished.set('sort', wish.down ? `-${wish.sort}` : wish.sort);
   if (wish.find) wished.set('find', wish.find);
   const text = wished.toString();
-  const here = location.hash.replace(/^#/, '').split('?')[0];
-  history.replaceState(null, '', here || text ? `#${here}${text ? `?${text}` : ''}` : location.pathname);
+  return here || text ? `#${here}${text ? `?${text}` : ''}` : location.pathname;
 };
+const keepWish = () => history.replaceState(null, '', address(location.hash.replace(/^#/, '').split('?')[0]));
 const go = () => {
   const [encoded, wished] = location.hash.replace(/^#/, '').split('?');
   const asked = new URLSearchParams(wished || '');
@@ -33,9 +33,9 @@ const go = () => {
   let name = '';
   try { name = decodeURIComponent(encoded); } catch { /* somebody has typed it */ }
   if (name.startsWith('request/')) openRequest(after(name, 'request/')).catch(() => {});
-  else if (name.startsWith('panel/')) { const one = byId(name); if (one) { one.open = true; one.firstChild.focus(); } }
-  else if (isObject(name) && rows.has(name)) openDetail(name);
-  else if (name === '') closeDetail();
+  else if (name.startsWith('panel/')) { hideDetail(); const one = byId(name); if (one) { one.open = true; one.firstChild.focus(); } }
+  else if (isObject(name)) openDetail(name);
+  else hideDetail();
   if (rows.size > 0) show();
 };
 addEventListener('hashchange', go);

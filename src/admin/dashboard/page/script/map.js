@@ -16,11 +16,14 @@ const tell = (name, label, state, reason) => (item) => {
   say(unseen, `, ${word}${reason && state !== 'up' ? `, ${reason}` : ''}`);
 };
 const BAD = { down: 0, backups: 1, hurt: 1, draining: 2, unknown: 3, up: 4 };
-// Those that are shown of many: the worst first, then those with the most to do; in their usual order.
-const notable = (all, most, state) => {
+// Those that are shown of many: the worst first, then those that were shown before, then those with the most to do; in their usual order.
+const chosen = new Map();
+const notable = (place, all, most, state) => {
   if (all.length <= most) return all;
-  const order = [...all].sort((a, b) => BAD[state(a)] - BAD[state(b)] || rate(b) - rate(a));
+  const before = chosen.get(place) || new Set();
+  const order = [...all].sort((a, b) => BAD[state(a)] - BAD[state(b)] || before.has(b) - before.has(a) || rate(b) - rate(a));
   const kept = new Set(order.slice(0, most));
+  chosen.set(place, kept);
   return all.filter((name) => kept.has(name));
 };
 const more = (kind, all, kept) => (all.length > kept.length
@@ -28,14 +31,14 @@ const more = (kind, all, kept) => (all.length > kept.length
 
 const map = () => {
   const state = (name) => stateOf(rows.get(name));
-  const listeners = notable(names('listener'), NODES, () => 'up');
-  const shownRoutes = notable(names('route'), NODES, () => 'up');
+  const listeners = notable('listeners', names('listener'), NODES, () => 'up');
+  const shownRoutes = notable('routes', names('route'), NODES, () => 'up');
   // In the order of the file, which says which one takes a request.
   const order = new Map();
   for (const name of listeners) rows.get(name).routes.forEach((route, number) => order.set(`route/${after(name, 'listener/')}/${route}`, [name, number]));
   const routes = [...order.keys()].filter((name) => rows.has(name) && shownRoutes.includes(name));
   const all = [...new Set([...routes.flatMap((name) => rows.get(name).targets.map((one) => `target/${one}`)), ...names('target')])].filter((name) => rows.has(name));
-  const targets = notable(all, NODES, state);
+  const targets = notable('targets', all, NODES, state);
   keyed(byId('listeners'), [...listeners.map((name) => [name, node(name, after(name, 'listener/')), tell(name, after(name, 'listener/'), 'up')]),
     ...more('listener', names('listener'), listeners)]);
   keyed(byId('routes'), [...routes.map((name) => {
@@ -79,7 +82,7 @@ const lines = (listeners, routes, targets, order, fit) => {
   const picture = byId('map').querySelector('svg');
   if (getComputedStyle(picture).display === 'none') return;
   // Where things stand changes seldom, and asking for it costs a layout.
-  const shape = `${innerWidth} ${byId('map').clientHeight} ${fit} ${[...listeners, ...routes, ...targets].join(' ')} ${names('backend').length}`;
+  const shape = `${innerWidth} ${byId('map').clientHeight} ${fit} ${[...listeners, ...routes, ...targets, ...byId('backends').kept.keys()].join(' ')}`;
   if (shape !== drawnFor) {
     drawnFor = shape;
     const base = byId('map').getBoundingClientRect();
@@ -107,10 +110,10 @@ const lines = (listeners, routes, targets, order, fit) => {
   for (const name of routes) {
     const [listener] = order.get(name);
     way(`${listener} ${name}`, listener, name, rate(name), 'up');
-    for (const target of rows.get(name).targets) {
+    rows.get(name).targets.forEach((target, number) => {
       const row = rows.get(`target/${target}`);
-      if (row) way(`${name} ${target}`, name, `target/${target}`, rate(name) / rows.get(name).targets.length, row.state);
-    }
+      if (row) way(`${name} ${target}`, name, `target/${target}`, (rate(name) * rows.get(name).parts[number]) / 100, row.state);
+    });
   }
   for (const target of targets) {
     const own = backendsOf(after(target, 'target/'));

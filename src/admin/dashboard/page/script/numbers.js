@@ -41,5 +41,10 @@ const shown = (text) => {
   const all = String(text);
   return all.replace(HIDDEN, (one) => `⟨U+${one.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}⟩`);
 };
-// One word of a shell.
-const word = (text) => (/^[\w./:@%+,-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`);
+// One word of a shell; what can't be seen is written as bash, zsh and ksh read it.
+const word = (text) => {
+  if (/^[\w./:@%+,-]+$/.test(text)) return text;
+  if (shown(text) === text) return `'${text.replace(/'/g, "'\\''")}'`;
+  const plain = text.replace(/[\\']/g, '\\$&').replace(HIDDEN, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return `$'${plain}'`;
+};

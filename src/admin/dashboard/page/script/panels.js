@@ -37,13 +37,14 @@ const configPanel = () => {
     ],
   };
 };
+const ending = (one) => (one.expires_ms > at ? `ends in ${span(one.expires_ms - at)}` : `has ended ${span(at - one.expires_ms)} ago`);
 const certificatesPanel = () => {
   const all = names('listener').flatMap((name) => rows.get(name).certificates.map((one) => ({ ...one, listener: after(name, 'listener/') }))).sort((a, b) => a.expires_ms - b.expires_ms);
   const left = all.length ? all[0].expires_ms - at : 0;
   return {
-    figure: all.length ? `${all.length}, the first ends in ${span(left)}` : 'none',
+    figure: all.length === 0 ? 'none' : left > 0 ? `${all.length}, the first ends in ${span(left)}` : `${all.length}, one has ended`,
     isBad: all.length > 0 && left < 14 * 86400e3,
-    items: () => all.map((one) => item(`${one.listener} ${one.file}`, `${one.names.join(', ')} of ${one.listener}: ends in ${span(one.expires_ms - at)}`)),
+    items: () => all.map((one) => item(`${one.listener} ${one.file}`, `${one.names.join(', ')} of ${one.listener}: ${ending(one)}`)),
   };
 };
 const cachePanel = () => {

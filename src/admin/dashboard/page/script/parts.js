@@ -29,6 +29,7 @@ const link = (name, ...inside) => make('a', { href: place(name) }, ...inside);
 // Keyed children of one place: made once, changed where they differ, in this order.
 const keyed = (parent, parts) => {
   const known = parent.kept || (parent.kept = new Map());
+  const focused = document.activeElement;
   let before = null;
   for (const [key, create, change] of parts) {
     let one = known.get(key);
@@ -38,9 +39,12 @@ const keyed = (parent, parts) => {
     if (next !== one) parent.insertBefore(one, next);
     before = one;
   }
-  if (known.size === parts.length) return;
-  const wanted = new Set(parts.map(([key]) => key));
-  for (const [key, one] of known) if (!wanted.has(key)) { one.remove(); known.delete(key); }
+  if (known.size > parts.length) {
+    const wanted = new Set(parts.map(([key]) => key));
+    for (const [key, one] of known) if (!wanted.has(key)) { one.remove(); known.delete(key); }
+  }
+  // What was moved has lost the focus.
+  if (focused !== document.activeElement && parent.contains(focused)) focused.focus({ preventScroll: true });
 };
 
 // A line without axes, as words have no axes either (Tufte).
@@ -66,7 +70,10 @@ const draw = (picture, values, width, bads) => {
 
 // A button that copies what stands beside it.
 const copied = (text) => {
-  const field = make('input', { readonly: true, value: text, 'aria-label': 'The same as a command', class: 'command', size: Math.min(60, text.length + 2) });
+  const field = make('input', { readonly: true, 'aria-label': 'The same as a command', class: 'command', size: Math.min(60, text.length + 2) });
+  field.value = text;
+  // It is there to be read: Enter in it answers no question.
+  field.addEventListener('keydown', (event) => { if (event.key === 'Enter') event.preventDefault(); });
   const button = make('button', { type: 'button' }, 'Copy');
   button.addEventListener('click', async () => {
     field.select();

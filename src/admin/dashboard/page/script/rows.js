@@ -85,7 +85,7 @@ const lately = (name) => {
 const remember = async (wanted) => {
   const of = wanted ? `?of=${encodeURIComponent(wanted.join(' '))}` : '';
   const answer = await fetch(`api/v1/history${of}`);
-  if (!answer.ok) return;
+  if (!answer.ok) throw new Error(String(answer.status));
   for (const [name, row] of Object.entries((await answer.json()).rows)) {
     const track = tracks.get(name);
     if (!track || track.isKnown) continue;
@@ -99,7 +99,13 @@ const remember = async (wanted) => {
 const asked = new Set();
 // Backends are many: what came of them is asked for once they are seen.
 const rememberSeen = (seen) => {
-  const fresh = seen.filter((name) => !asked.has(name) && !tracks.get(name)?.isKnown).slice(0, 100);
+  // No longer than a request's head may be.
+  let left = 4000;
+  const fresh = seen.filter((name) => {
+    if (asked.has(name) || tracks.get(name)?.isKnown) return false;
+    left -= encodeURIComponent(name).length + 3;
+    return left > 0;
+  }).slice(0, 100);
   if (fresh.length === 0) return;
   fresh.forEach((name) => asked.add(name));
   remember(fresh).catch(() => fresh.forEach((name) => asked.delete(name)));

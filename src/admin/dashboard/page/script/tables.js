@@ -1,6 +1,7 @@
 // The backends of each target, with their numbers. Of many only those are there that can be seen.
 
 const ROW = 31; // pixels of a line of a table
+const TABLES = 40; // targets that have a table
 const VIEW = 22; // lines that are seen at once of a table that scrolls
 const wish = { sort: '', down: false, find: '' };
 
@@ -16,9 +17,10 @@ const COLUMNS = [
   ['why', 'why', (name) => BAD[rows.get(name).state]],
 ];
 
+const isFound = (name) => `${name} ${rows.get(name).address} ${rows.get(name).state} ${rows.get(name).reason}`.toLowerCase().includes(wish.find.toLowerCase());
 // In the order that is wished, those that are found. What is worst stands first where there are many.
 const ordered = (all) => {
-  const found = wish.find ? all.filter((name) => `${name} ${rows.get(name).address} ${rows.get(name).state} ${rows.get(name).reason}`.toLowerCase().includes(wish.find.toLowerCase())) : all;
+  const found = wish.find ? all.filter(isFound) : all;
   const column = COLUMNS.find(([key]) => key === wish.sort) || (all.length > VIEW && !wish.sort ? COLUMNS[8] : null);
   if (!column || !column[2]) return found;
   const value = new Map(found.map((name) => [name, column[2](name)]));
@@ -71,8 +73,22 @@ const fill = (name) => (tr) => {
 const gap = (key, lines) => [key, () => make('tr', { 'aria-hidden': 'true', class: 'gap' }, make('td', { colspan: COLUMNS.length })), (tr) => {
   tr.firstChild.setAttribute('height', String(lines * ROW));
 }];
+// While somebody is on a table its lines stay where they are.
+const settled = (section, all) => {
+  const wished = `${wish.sort} ${wish.down} ${wish.find}`;
+  const wide = section.lastChild;
+  if (section.wished !== wished || !(wide.matches(':hover') || wide.contains(document.activeElement))) {
+    section.wished = wished;
+    section.order = all;
+    return all;
+  }
+  const left = new Set(all);
+  const kept = section.order.filter((name) => left.delete(name));
+  section.order = [...kept, ...left];
+  return section.order;
+};
 const fillTable = (target, section) => {
-  const all = ordered(backendsOf(after(target, 'target/')));
+  const all = settled(section, ordered(backendsOf(after(target, 'target/'))));
   const isLong = all.length > VIEW + 8;
   const wide = section.lastChild;
   turn(wide, 'data-long', isLong);
@@ -91,8 +107,9 @@ const fillTable = (target, section) => {
   if (isLong) mark(section.body.parentNode, 'aria-rowcount', String(all.length + 1));
 };
 const tables = () => {
-  const targets = names('target');
-  const shownTargets = notable(targets, 40, (name) => stateOf(rows.get(name)));
+  const all = names('target');
+  const targets = wish.find ? all.filter((name) => backendsOf(after(name, 'target/')).some(isFound)) : all;
+  const shownTargets = notable('tables', targets, TABLES, (name) => stateOf(rows.get(name)));
   keyed(byId('tables'), shownTargets.map((target) => [target, () => table(target), (section) => {
     const row = rows.get(target);
     const head = section.querySelector('h2');
@@ -106,5 +123,6 @@ const tables = () => {
     for (const th of section.querySelectorAll('th')) mark(th, 'aria-sort', th.dataset.key === wish.sort ? (wish.down ? 'descending' : 'ascending') : 'none');
     fillTable(target, section);
   }]));
-  say(byId('moretargets'), targets.length > shownTargets.length ? `and ${targets.length - shownTargets.length} more targets, none of them worse: find them by name` : '');
+  const none = wish.find && targets.length === 0 ? 'none is found' : '';
+  say(byId('moretargets'), none || (targets.length > shownTargets.length ? `and ${targets.length - shownTargets.length} more targets, none of them worse: find their backends by name` : ''));
 };

@@ -1,5 +1,8 @@
 // The line that stands above all others.
 
+// Where to look: what is the matter with the process stands beside its config.
+const rowOf = (trouble) => (trouble.row === 'process' ? 'panel/config' : trouble.row);
+
 const verdict = () => {
   const troubles = rows.get('troubles') || [];
   const worst = troubles[0];
@@ -13,8 +16,7 @@ const verdict = () => {
   if (worst) {
     if (more.row !== worst.row) {
       more.row = worst.row;
-      const to = worst.row === 'process' ? 'panel/config' : worst.row;
-      more.replaceChildren(make('span', { 'aria-hidden': 'true' }), link(to, 'look at it'));
+      more.replaceChildren(make('span', { 'aria-hidden': 'true' }), link(rowOf(worst), 'look at it'));
     }
     say(more.firstChild, worst.since_ms ? `for ${span(at - worst.since_ms)} · ` : '');
   } else {
@@ -25,10 +27,16 @@ const verdict = () => {
   }
   const rest = troubles.length - 6;
   say(byId('rest'), rest > 0 ? `and ${rest} more` : '');
-  keyed(byId('others'), troubles.slice(1, 6).map((one) => [
-    `${one.row} ${one.text}`,
-    () => make('li', { 'data-weight': one.weight }, make('span', { class: 'mark', 'aria-hidden': 'true' }, SHAPES[one.weight]), link(one.row, one.text)),
-  ]));
+  // Each by what it is about: its words may change while somebody is on it.
+  const met = new Map();
+  keyed(byId('others'), troubles.slice(1, 6).map((one) => {
+    met.set(one.row, (met.get(one.row) || 0) + 1);
+    return [`${one.row} ${met.get(one.row)}`, () => make('li', {}, shape(), link(rowOf(one))), (line) => {
+      mark(line, 'data-weight', one.weight);
+      say(line.firstChild, SHAPES[one.weight]);
+      say(line.lastChild, one.text);
+    }];
+  }));
   const title = `${worst ? `${SHAPES[weight]} ${worst.text}` : '● well'} – evenkeel`;
   if (document.title !== title) document.title = title;
 };

@@ -21,8 +21,12 @@ const vitals = () => {
       say(figure, value());
       say(small, more());
       const track = tracks.get('all');
-      if (key === 'requests' && track) draw(picture, track.rates, LONG);
-      if (key === 'errors' && track) draw(picture, track.bads, LONG);
+      if (picture && track) {
+        // Of a young process there is less to see, and that is seen as well.
+        const width = Math.max(SHORT, Math.min(LONG, track.rates.length));
+        mark(picture, 'viewBox', `0 0 ${width} 20`);
+        draw(picture, key === 'requests' ? track.rates : track.bads, width);
+      }
       if (key === 'errors') turn(one, 'data-bad', lately('all').isBad);
     },
   ]));
