@@ -72,12 +72,16 @@ fn of_certificates(listener: &ListenerReport, now_ms: u64) -> Option<DashboardTr
 /// Shares of a target's answers that are errors (5xx), from which on that is worth a line, and from which on it is as good as down.
 const MANY: f64 = 0.05;
 const MOST: f64 = 0.5;
+/// Fewer of them are an accident.
+const FEW: f64 = 3.0;
 
 /// What its clients get, whatever its backends' states are.
 fn of_answers(target: &TargetReport) -> Option<DashboardTrouble> {
     let rate = target.rate.as_ref().filter(|rate| rate.requests > 0.0)?;
     let share = rate.errors / rate.requests;
-    if share < MANY {
+    #[expect(clippy::cast_precision_loss, reason = "some seconds")]
+    let errors = rate.errors * rate.over_ms as f64 / 1_000.0;
+    if share < MANY || errors < FEW {
         return None;
     }
     let name = &target.name;
@@ -229,6 +233,7 @@ mod tests {
             of(0.7, 0.7),
             Some((Weight::Down, "100 % of the answers of web are errors (5xx)".to_owned()))
         );
+        assert_eq!(of(0.2, 0.2), None, "two of them are an accident");
         let told = of(100.0, 76.2).expect("it is");
         assert_eq!(told, (Weight::Down, "more than 70 % of the answers of web are errors (5xx)".to_owned()));
         assert_eq!(of_answers(&target("up", &[])), None, "it is too early");

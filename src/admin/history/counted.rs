@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::message::{RouteId, TargetId};
+use crate::config::model::Protocol;
+use crate::message::{Blame, Cause, RouteId, TargetId};
 use crate::snapshot::{Listener, Route, Snapshot};
 use crate::targets::Target;
 use crate::telemetry::cells::{
@@ -45,7 +46,7 @@ pub(in crate::admin) struct RowTally {
     id: u32,
     /// Requests, tunnels and TCP connections that ended; of a backend: attempts.
     pub(in crate::admin) requests: u64,
-    /// Answers from 500 on; of a backend also attempts that ended in its fault and were made again elsewhere.
+    /// Answers from 500 on; of a TCP target connections that failed; of a backend also attempts that ended in its fault and were made again elsewhere.
     pub(in crate::admin) errors: u64,
     /// Requests under way; of a listener: connections.
     pub(in crate::admin) active: u64,
@@ -189,6 +190,9 @@ impl Shot {
             }
             let counted = of_target(&sums, target, &ways, active);
             all.take_in(&counted);
+            if target.config.protocol == Protocol::Tcp {
+                all.errors += counted.errors;
+            }
             rows.insert(format!("target/{name}"), counted);
         }
         rows.insert(ALL.to_owned(), all);
@@ -223,11 +227,21 @@ fn of_target(sums: &Sums, target: &Target, ways: &[RouteId], active: u64) -> Row
     RowTally {
         id: target.id.0.into(),
         requests: traffic.requests(),
-        errors: errors(&traffic),
+        errors: if target.config.protocol == Protocol::Tcp {
+            failed(sums, target.id)
+        } else {
+            errors(&traffic)
+        },
         active,
         first_byte: FirstByte::Fine(sums.first_byte(target.id)),
         own: own(sums, ways.iter().copied()),
     }
+}
+
+/// Connections of TCP that ended by the fault of a backend or of this machine: they have no status.
+fn failed(sums: &Sums, target: TargetId) -> u64 {
+    let is_client = |cause: Cause| matches!(cause.blame(), Blame::Client | Blame::Nobody);
+    sums.faults(Some(target)).causes().filter(|(cause, _)| !is_client(*cause)).map(|(_, count)| count).sum()
 }
 
 fn own(sums: &Sums, routes: impl Iterator<Item = RouteId>) -> Spent {

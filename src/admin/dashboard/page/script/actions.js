@@ -60,12 +60,14 @@ const question = ({ title, about, command, verb, fields, run, of, isVain }) => {
       const answer = await run();
       const problem = answer.ok ? '' : await problemOf(answer);
       say(said, problem);
-      if (answer.ok) { box.close(); toast(`${title}: ${await outcomeOf(answer)}`); }
+      // By then it may have been put away, and another one asked.
+      if (answer.ok && asking === update) box.close();
+      if (answer.ok || asking !== update) toast(`${title}: ${problem || (await outcomeOf(answer))}`);
     } catch {
       say(said, 'Nobody answers.');
     } finally {
       isRunning = false;
-      update();
+      if (asking === update) update();
     }
   });
   box.replaceChildren(form);
@@ -88,7 +90,20 @@ const forOf = (select) => (select.value ? { for: Number(select.value) } : {});
 const forWord = (select) => (select.value ? ` --for ${select.value}s` : '');
 const forText = (select) => (select.value ? `, for ${span(Number(select.value) * 1000)}` : '');
 
-const button = (label, needed, run) => make('button', { type: 'button', disabled: !may(needed), title: may(needed) ? null : LACKS(needed), onclick: run }, label);
+const grant = (one) => {
+  const needed = one.dataset.needs;
+  turn(one, 'disabled', !may(needed));
+  if (may(needed)) one.removeAttribute('title');
+  else mark(one, 'title', LACKS(needed));
+  return one;
+};
+const button = (label, needed, run) => grant(make('button', { type: 'button', 'data-needs': needed, onclick: run }, label));
+// What may be done may change while a page is open.
+const grantAll = (now) => {
+  if (now === scope) return;
+  scope = now;
+  document.querySelectorAll('[data-needs]').forEach(grant);
+};
 
 // Those of a target that get requests of new clients when this one does not; with a weight of 0 none does.
 const siblings = (name) => backendsOf(targetOf(name)).filter((one) => one !== name).map((one) => rows.get(one)).filter((one) => one && one.weight > 0);
@@ -133,7 +148,7 @@ const downIt = (name) => {
     fields: [field('It holds', lasts)],
     about: () => {
       const { of, left, active, target, rest } = without(name, 'requests');
-      return `${left} of ${of} backends of ${target} are left for all clients, also for those that stick to this one; ${many(active, 'request', 'requests')} under way will finish${forText(lasts)}.${rest}`;
+      return `${left} of ${of} backends of ${target} are left for all clients, also for those that stick to this one; ${many(active, 'request', 'requests')} under way will finish, tunnels and connections of TCP end within the drain time${forText(lasts)}.${rest}`;
     },
     command: () => `evenkeel down ${word(titleOf(name))}${forWord(lasts)}`,
     run: () => setBackend(name, { state: 'down', ...forOf(lasts) }),

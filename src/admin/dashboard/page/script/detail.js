@@ -49,7 +49,11 @@ const build = (name) => {
   const kind = kindOf(name);
   const box = byId('detail');
   const spans = make('div', { class: 'spans', role: 'group', 'aria-label': 'Time span' },
-    ...[[1, '5 min'], [10, '1 h']].map(([seconds, label]) => make('button', { type: 'button', 'aria-pressed': String(step === seconds), onclick: () => { step = seconds; build(name); plot(); } }, label)));
+    ...[[1, '5 min'], [10, '1 h']].map(([seconds, label]) => make('button', { type: 'button', 'aria-pressed': String(step === seconds), onclick: (event) => {
+      step = seconds;
+      for (const one of spans.children) mark(one, 'aria-pressed', String(one === event.target));
+      plot().catch(() => {});
+    } }, label)));
   box.charts = [chart('Requests and errors per second', two), chart('First byte: p50 and p99', time), chart(kind === 'listener' ? 'Connections' : 'In flight', two)];
   if (kind === 'listener' || kind === 'route') box.charts.splice(1, 1);
   if (kind === 'route') box.charts.splice(1, 1);

@@ -1,20 +1,19 @@
 // Who may look, and the stream of what is shown.
 
 const STALE_MS = 3000;
-const QUIET_MS = 30000; // hidden for so long, a page gives its stream back: a browser has six for all its pages
+const QUIET_MS = 5000; // hidden for so long, a page gives its stream back: a browser has six for all its pages
 const GLANCE_MS = 15000; // and looks that often, for its title
 
 let refused = ''; // why nothing is told
 let source = null;
-let hiddenSince = 0;
 
+const isStale = () => heard === 0 || performance.now() - heard > STALE_MS;
 const live = () => {
   const age = performance.now() - heard;
-  const isStale = heard === 0 || age > STALE_MS;
-  mark(byId('live'), 'data-state', isStale ? 'stale' : 'live');
-  say(byId('live'), !byId('login').hidden ? 'logged out' : refused || (heard === 0 ? 'connecting' : isStale ? `no news for ${span(age)}` : 'live'));
-  document.body.classList.toggle('stale', isStale && heard > 0);
-  if (isStale && heard > 0 && !document.hidden) {
+  mark(byId('live'), 'data-state', isStale() ? 'stale' : 'live');
+  say(byId('live'), !byId('login').hidden ? 'logged out' : refused || (heard === 0 ? 'connecting' : isStale() ? `no news for ${span(age)}` : 'live'));
+  document.body.classList.toggle('stale', isStale() && heard > 0);
+  if (isStale() && heard > 0 && !document.hidden) {
     // What was well may be well no more.
     mark(byId('verdict'), 'data-weight', 'wait');
     const [form, text] = byId('says').children;
@@ -24,17 +23,24 @@ const live = () => {
   }
 };
 
+// What whoever looks may do now.
+const rights = async () => {
+  const answer = await send('GET', 'api/v1/session');
+  if (!answer.ok) return;
+  const session = await answer.json();
+  grantAll(session.scope);
+  byId('leave').hidden = session.ends_ms === null;
+};
 const listen = () => {
   source?.close();
   source = new EventSource('api/v1/stream');
-  source.addEventListener('whole', (event) => take(event, true));
+  source.addEventListener('whole', (event) => { take(event, true); rights().catch(() => {}); });
   source.addEventListener('changes', (event) => take(event, false));
   // A refusal ends it for good; what only breaks is begun again by the browser.
   source.addEventListener('error', () => { if (source?.readyState === EventSource.CLOSED) setTimeout(enter, 1000); });
 };
 const glance = async () => {
   if (!document.hidden) return;
-  if (source && performance.now() - hiddenSince > QUIET_MS) { source.close(); source = null; }
   if (source || !byId('login').hidden) return;
   try {
     const answer = await fetch('api/v1/stream');
@@ -47,8 +53,10 @@ const glance = async () => {
   }
 };
 document.addEventListener('visibilitychange', () => {
-  hiddenSince = performance.now();
-  if (document.hidden) return;
+  if (document.hidden) {
+    setTimeout(() => { if (document.hidden) { source?.close(); source = null; } }, QUIET_MS);
+    return;
+  }
   if (!source && byId('login').hidden) { up = 0; listen(); }
   show();
 });
@@ -68,7 +76,7 @@ const enter = async () => {
     const session = await answer.json();
     if (!answer.ok) throw new Error(session.detail);
     refused = '';
-    scope = session.scope;
+    grantAll(session.scope);
     const isIn = scope !== 'open';
     doors(isIn, session.ends_ms !== null);
     if (isIn) listen();

@@ -21,7 +21,7 @@ const unblockIt = (entry) => question({
 });
 const purgeIt = () => {
   const kind = make('select', {}, ...[['url', 'one URL'], ['prefix', 'all URLs that begin so'], ['tag', 'all with a tag'], ['all', 'everything']].map(([value, label]) => make('option', { value }, label)));
-  const input = make('input', { required: true, placeholder: 'https://shop.example/a', spellcheck: 'false', autocomplete: 'off' });
+  const input = make('input', { required: true, placeholder: 'as clients ask for it', spellcheck: 'false', autocomplete: 'off' });
   const soft = make('input', { type: 'checkbox' });
   kind.addEventListener('change', () => { input.disabled = kind.value === 'all'; });
   question({
@@ -39,6 +39,7 @@ const purgeIt = () => {
 };
 const confirmIt = () => question({
   title: 'Confirm the config on trial',
+  isVain: () => !rows.get('process').trial,
   verb: 'Confirm',
   about: () => {
     const trial = rows.get('process').trial;
@@ -49,6 +50,7 @@ const confirmIt = () => question({
 });
 const rollBackIt = () => question({
   title: 'Take the config on trial back',
+  isVain: () => !rows.get('process').trial,
   verb: 'Roll back',
   about: () => {
     const trial = rows.get('process').trial;

@@ -4,7 +4,7 @@ const show = () => {
   const process = rows.get('process');
   if (!process) return;
   say(byId('who'), `${process.name} · ${process.version} · config ${process.config_number} · up ${span(up)}`);
-  verdict();
+  if (!isStale()) verdict();
   vitals();
   map();
   tables();
@@ -39,10 +39,19 @@ const go = () => {
   if (rows.size > 0) show();
 };
 addEventListener('hashchange', go);
+// A node of the map opens its page and leaves the map where it is.
+byId('map').addEventListener('click', (event) => {
+  const node = event.target.closest('a.node');
+  if (!node || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  history.pushState(null, '', node.getAttribute('href'));
+  node.focus({ preventScroll: true });
+  go();
+});
 byId('find').addEventListener('input', (event) => { wish.find = event.target.value; keepWish(); tables(); });
 addEventListener('keydown', (event) => {
   const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName);
-  if (event.key === 'Escape' && !byId('question').open) closeDetail();
+  if (event.key === 'Escape' && !isTyping && !byId('question').open) closeDetail();
   if (event.key === '/' && !isTyping && !byId('question').open) { event.preventDefault(); byId('find').focus(); }
 });
 byId('question').addEventListener('close', () => { asking = null; });

@@ -20,6 +20,9 @@ const perSecond = (key, count) => {
   return known.get(key).rate;
 };
 
+// Of a long list a part is sent.
+const beyond = (list, command) => (list.count > list.entries.length ? [item('beyond', `and ${list.count - list.entries.length} more: ${command}`)] : []);
+
 const configPanel = () => {
   const { config_number: number, config, trial } = rows.get('process');
   const overlay = rows.get('overlay');
@@ -34,6 +37,7 @@ const configPanel = () => {
       item('file', config ? `${config}` : 'no file: flags, standard input, or applied'),
       ...(reload ? [item(`reload ${reload.id}`, `${clock(reload.time_ms)} ${reload.text}`)] : []),
       ...overlay.entries.map((one) => item(`${one.object} ${one.field}`, `${one.object}: ${one.field} is ${one.value ?? 'set'}, the file says ${one.file_says ?? 'nothing'} (${one.author}, ${span(at - one.at_ms)} ago${one.expires_ms ? `, ${span(one.expires_ms - at)} left` : ''})${one.aside ? `; without effect: ${one.aside}` : ''}`)),
+      ...beyond(overlay, 'evenkeel diff'),
     ],
   };
 };
@@ -76,6 +80,7 @@ const limitsPanel = () => {
       }),
       ...names('list').map((name) => item(name, `${after(name, 'list/')}: ${whole(rows.get(name).refused)} not let in`)),
       ...blocked.entries.map((entry) => item(`block ${entry.network}`, `${entry.network} by ${entry.author}, ${span(at - entry.at_ms)} ago${entry.expires_ms ? `, ${span(entry.expires_ms - at)} left` : ''} `, () => [button('Let in', 'operate', () => unblockIt(entry))])),
+      ...beyond(blocked, 'evenkeel diff'),
     ],
   };
 };
@@ -95,13 +100,9 @@ const workersPanel = () => {
 const upstreamPanel = () => {
   const { upstream, causes } = rows.get('process');
   const all = Object.entries(causes).sort((a, b) => b[1] - a[1]);
-  const failed = all.reduce((count, [, one]) => count + one, 0);
   return {
-    figure: `${percent(upstream.reused, upstream.reused + upstream.opened)} reused · ${many(failed, 'failure', 'failures')}`,
-    items: () => [
-      item('retries', `${whole(upstream.retries)} attempts after the first`),
-      ...all.slice(0, 20).map(([cause, count]) => item(cause, `${cause}: ${whole(count)}`)),
-    ],
+    figure: `${percent(upstream.reused, upstream.reused + upstream.opened)} reused · ${many(upstream.retries, 'retry', 'retries')}`,
+    items: () => (all.length === 0 ? [item('none', 'all has ended well')] : all.slice(0, 20).map(([cause, count]) => item(cause, `${cause}: ${whole(count)}`))),
   };
 };
 const webhooksPanel = () => {
@@ -118,7 +119,7 @@ const PANELS = [
   panel('certificates', 'Certificates', certificatesPanel),
   panel('cache', 'Cache', cachePanel, () => [button('Purge', 'operate', purgeIt)]),
   panel('limits', 'Limits and blocks', limitsPanel, () => [button('Block', 'operate', blockIt)]),
-  panel('upstream', 'To backends', upstreamPanel),
+  panel('upstream', 'Reuse and bad ends', upstreamPanel),
   panel('workers', 'Workers', workersPanel),
   panel('webhooks', 'Webhooks', webhooksPanel),
 ];

@@ -2,9 +2,12 @@
 
 const KEPT = 5; // requests in the list
 const requestsNow = async () => {
-  const answer = await fetch(`api/v1/requests?last=${KEPT}`);
+  const answer = await fetch(`api/v1/requests?last=${12 * KEPT}`);
   if (!answer.ok) return;
-  const { requests } = await answer.json();
+  // Refusals may be many: they are shown where there is room.
+  const all = (await answer.json()).requests;
+  const kept = [...all.filter((one) => one.kept_for !== 'refused'), ...all.filter((one) => one.kept_for === 'refused')].slice(0, KEPT);
+  const requests = kept.sort((a, b) => b.time_ms - a.time_ms);
   const longest = Math.max(1, ...requests.map((one) => one.duration_ms));
   say(byId('norequests'), requests.length === 0 ? 'none has failed, was tried again or was slow' : '');
   keyed(byId('requests'), requests.map((one) => [one.id, () => {

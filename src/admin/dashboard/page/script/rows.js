@@ -124,11 +124,12 @@ const take = (event, isWhole) => {
   if (!isSame) sort();
   // Another process counts from zero.
   const isAnother = born !== undefined && rows.get('process')?.born !== born;
-  if (isAnother) { tracks.clear(); asked.clear(); }
+  // Nor is it known what came in a pause: the history has that.
+  if (isAnother || isWhole) { tracks.clear(); asked.clear(); }
   at = said.at_ms;
   up = said.up_ms;
   heard = performance.now();
-  follow(isAnother || seconds < 0 ? 0 : seconds);
+  follow(isAnother || isWhole || seconds < 0 ? 0 : seconds);
   if (isWhole) remember(null).catch(() => {});
   if (!document.hidden) requestAnimationFrame(show);
 };

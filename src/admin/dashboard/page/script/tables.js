@@ -35,6 +35,13 @@ const sortBy = (key) => {
   keepWish();
   tables();
 };
+// Tables that are far from what is seen have no lines: with many targets there would be thousands.
+const nearby = new IntersectionObserver((seen) => {
+  for (const { target: section, isIntersecting } of seen) {
+    section.isNear = isIntersecting;
+    if (isIntersecting && rows.has(section.target)) fillTable(section.target, section);
+  }
+}, { rootMargin: '900px' });
 const table = (target) => {
   const body = make('tbody');
   const name = after(target, 'target/');
@@ -43,6 +50,8 @@ const table = (target) => {
     make('div', { class: 'wide', tabindex: '0', role: 'group', 'aria-label': `Backends of ${name}` },
       make('table', {}, make('thead', {}, make('tr', {}, ...heads())), body)));
   one.body = body;
+  nearby.observe(one);
+  one.target = target;
   one.lastChild.addEventListener('scroll', () => requestAnimationFrame(() => fillTable(target, one)));
   return one;
 };
@@ -92,6 +101,9 @@ const fillTable = (target, section) => {
   const isLong = all.length > VIEW + 8;
   const wide = section.lastChild;
   turn(wide, 'data-long', isLong);
+  if (!section.isNear && !section.contains(document.activeElement)) {
+    return keyed(section.body, [gap('all', Math.min(all.length, isLong ? VIEW : all.length))]);
+  }
   let [from, to] = [0, all.length];
   if (isLong) {
     from = Math.max(0, Math.floor(wide.scrollTop / ROW) - 6);
@@ -120,7 +132,7 @@ const tables = () => {
     const facts = [row.reason, `${two(rate(target))} requests/s`, isBad ? `${share} errors` : '', `p99 ${time(row.times.p99_ms)}`,
       row.times.own_ms === undefined ? '' : `own ${time(row.times.own_ms)}`, `${row.active} in flight`, row.waiting > 0 ? `${row.waiting} wait in the queue` : ''];
     say(head.lastChild, facts.filter(Boolean).join(' · '));
-    for (const th of section.querySelectorAll('th')) mark(th, 'aria-sort', th.dataset.key === wish.sort ? (wish.down ? 'descending' : 'ascending') : 'none');
+    for (const th of section.querySelectorAll('th')) mark(th, 'aria-sort', th.dataset.key === wish.sort ? (wish.down === ['backend', 'why'].includes(wish.sort) ? 'descending' : 'ascending') : 'none');
     fillTable(target, section);
   }]));
   const none = wish.find && targets.length === 0 ? 'none is found' : '';
