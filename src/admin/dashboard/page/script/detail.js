@@ -85,7 +85,7 @@ const fillDetail = () => {
     say(head.firstChild, SHAPES.unknown);
     return keyed(box.querySelector('dl'), [['gone', () => make('div', {}, make('dt', {}, 'state'), make('dd', {}, 'it is not there'))]]);
   }
-  const state = kindOf(open) === 'target' ? stateOf(row) : row.state || 'up';
+  const state = kindOf(open) === 'target' ? stateOf(row) : row.state || stateBehind(row);
   const head = box.querySelector('h2');
   mark(head, 'data-state', state);
   say(head.firstChild, SHAPES[state] || '○');

@@ -29,6 +29,9 @@ const notable = (place, all, most, state) => {
 const more = (kind, all, kept) => (all.length > kept.length
   ? [[`more/${kind}`, () => make('li', { class: 'more' }), (one) => say(one, `and ${all.length - kept.length} more`)]] : []);
 
+// Which of the targets behind a listener or a route are not well.
+const behind = (row) => row.targets.filter((target) => rows.has(`target/${target}`) && stateOf(rows.get(`target/${target}`)) !== 'up').join(', ');
+
 const map = () => {
   const state = (name) => stateOf(rows.get(name));
   const listeners = notable('listeners', names('listener'), NODES, () => 'up');
@@ -39,12 +42,12 @@ const map = () => {
   const routes = [...order.keys()].filter((name) => rows.has(name) && shownRoutes.includes(name));
   const all = [...new Set([...routes.flatMap((name) => rows.get(name).targets.map((one) => `target/${one}`)), ...names('target')])].filter((name) => rows.has(name));
   const targets = notable('targets', all, NODES, state);
-  keyed(byId('listeners'), [...listeners.map((name) => [name, node(name, after(name, 'listener/')), tell(name, after(name, 'listener/'), 'up')]),
+  keyed(byId('listeners'), [...listeners.map((name) => [name, node(name, after(name, 'listener/')), tell(name, after(name, 'listener/'), stateBehind(rows.get(name)), behind(rows.get(name)))]),
     ...more('listener', names('listener'), listeners)]);
   keyed(byId('routes'), [...routes.map((name) => {
     const label = after(name, `route/${after(order.get(name)[0], 'listener/')}/`);
     const row = rows.get(name);
-    return [name, node(name, label), tell(name, label, 'up', row.targets.length ? '' : `it ${row.does}s by itself`)];
+    return [name, node(name, label), tell(name, label, stateBehind(row), row.targets.length ? behind(row) : `it ${row.does}s by itself`)];
   }), ...more('route', names('route'), routes)]);
   keyed(byId('targets'), [...targets.map((name) => [name, node(name, after(name, 'target/')), tell(name, after(name, 'target/'), state(name), rows.get(name).reason)]),
     ...more('target', all, targets)]);

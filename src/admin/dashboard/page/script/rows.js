@@ -36,6 +36,12 @@ const backendsOf = (() => {
 })();
 // A target that is up and lacks some of its backends.
 const stateOf = (row) => (row.state === 'up' && row.left < row.of ? 'hurt' : row.state);
+// What leads to several is as well as these are.
+const allOf = (states) => {
+  if (states.length > 0 && states.every((state) => state === 'down')) return 'down';
+  return states.some((state) => state === 'down' || state === 'backups' || state === 'hurt') ? 'hurt' : 'up';
+};
+const stateBehind = (row) => allOf(row.targets.map((target) => rows.get(`target/${target}`)).filter(Boolean).map(stateOf));
 
 const sort = () => {
   kinds = new Map();
@@ -66,12 +72,15 @@ const follow = (seconds) => {
   }
   for (const name of tracks.keys()) if (!rows.has(name)) tracks.delete(name);
 };
-const latest = (list) => (list && list.length > 0 ? list[list.length - 1] : 0);
 const sum = (list, last) => list.slice(-last).reduce((all, one) => all + one, 0);
 // Over three seconds: of few requests one second says little.
 const rate = (name) => {
   const rates = tracks.get(name)?.rates || [];
   return sum(rates, 3) / Math.max(1, Math.min(3, rates.length));
+};
+const badRate = (name) => {
+  const bads = tracks.get(name)?.bads || [];
+  return sum(bads, 3) / Math.max(1, Math.min(3, bads.length));
 };
 // The share of errors, and whether there are any, over the latest seconds.
 const lately = (name) => {

@@ -2,7 +2,7 @@
 
 const VITALS = [
   ['requests', 'requests/s', () => two(rate('all')), () => ''],
-  ['errors', 'errors', () => (lately('all').isBad ? lately('all').share : 'none'), () => (lately('all').isBad ? `${two(latest(tracks.get('all')?.bads))}/s now` : '')],
+  ['errors', 'errors', () => (lately('all').isBad ? lately('all').share : 'none'), () => (lately('all').isBad ? `${two(badRate('all'))}/s` : '')],
   ['median', 'first byte, p50', () => time(rows.get('all')?.times.p50_ms), () => `p99 ${time(rows.get('all')?.times.p99_ms)}`],
   ['own', 'evenkeel’s own time', () => time(rows.get('all')?.times.own_ms), () => 'mean'],
   ['active', 'in flight', () => whole(rows.get('all')?.active), () => (rows.get('all')?.waiting > 0 ? `${whole(rows.get('all').waiting)} wait in queues` : 'nobody waits')],
