@@ -51,7 +51,7 @@ def spent(keel, seconds):
     time.sleep(seconds)
     after = keel.cpu_by_thread()
     used = {who: (after[who] - before.get(who, 0)) / seconds for who in after}
-    return sum(used.values()), sum(one for (name, _), one in used.items() if name.startswith("worker"))
+    return sum(used.values()), sum(one for (name, _), one in used.items() if name[9:].isdigit())
 
 
 def lag(port):
@@ -85,6 +85,7 @@ def main():
     late = [after - before for after, before in zip(lag(admin), late)]
     print(f"     100 pages: {100 * (with_all - alone):.1f} % of a core more, workers {100 * workers_alone:.2f} % -> {100 * workers_with_all:.2f} %; "
           f"{late[0]} of {late[1]} looks at the workers found them late by more than 5 ms of wall time")
+    bar(f"workers take no more beside 100 pages ({100 * (workers_with_all - workers_alone):+.2f} % of a core, at most 1 %)", workers_with_all - workers_alone <= 0.01)
     bar("all of 100 pages are told", all(one.bytes > 10_000 for one in pages))
     for one in pages:
         one.socket.shutdown(socket.SHUT_RDWR)
