@@ -77,6 +77,11 @@ impl Browser {
 
     /// Gives an order and waits for its answer.
     pub fn order(&self, method: &str, parameters: Value) -> Value {
+        self.tried(method, parameters).unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    /// The same; `Err`: it can't be done now.
+    fn tried(&self, method: &str, parameters: Value) -> Result<Value, Value> {
         let number = self.number.get() + 1;
         self.number.set(number);
         let mut order = json!({"id": number, "method": method, "params": parameters});
@@ -89,8 +94,8 @@ impl Browser {
         loop {
             let message = self.heard.recv_timeout(PATIENCE).unwrap_or_else(|why| panic!("{method}: {why}"));
             if message["id"] == number {
-                assert!(message["error"].is_null(), "{method}: {}", message["error"]);
-                return message["result"].clone();
+                let error = &message["error"];
+                return if error.is_null() { Ok(message["result"].clone()) } else { Err(error.clone()) };
             }
             self.note(&message);
         }
@@ -149,10 +154,11 @@ impl Browser {
 
     /// Waits until a script comes to true.
     pub fn until(&self, what: &str, script: &str) {
-        // While a page goes and another one comes there may be nothing to look at.
+        // While a page goes and another one comes there is nothing to look at.
         let script = format!("(() => {{ try {{ return Boolean({script}); }} catch {{ return false; }} }})()");
+        let asked = json!({"expression": script, "returnByValue": true});
         super::eventually(&format!("{what}; the page says {}", self.text("body")), || {
-            self.eval(&script) == true
+            self.tried("Runtime.evaluate", asked.clone()).is_ok_and(|came| came["result"]["value"] == true)
         });
     }
 

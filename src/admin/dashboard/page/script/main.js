@@ -55,7 +55,8 @@ addEventListener('keydown', (event) => {
   if (event.key === 'Escape' && !isTyping && !byId('question').open) closeDetail();
   if (event.key === '/' && !isTyping && !byId('question').open) { event.preventDefault(); byId('find').focus(); }
 });
-byId('question').addEventListener('close', () => { asking = null; });
+// It is told a little later: by then another one may be asked.
+byId('question').addEventListener('close', () => { if (!byId('question').open) asking = null; });
 addEventListener('resize', () => requestAnimationFrame(show));
 setInterval(live, 500);
 setInterval(() => { if (!document.hidden && byId('login').hidden && rows.size > 0) requestsNow().catch(() => {}); }, 2000);
