@@ -17,14 +17,14 @@ pub(super) struct Bout {
 /// All bouts there will ever be: one begins in each span of time, after a third of it, and lasts three eighths. The illnesses take
 /// turns, and so do the backends.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Calendar {
+pub(super) struct IllnessCalendar {
     /// From one begin to the next.
     pub(super) every: Duration,
     /// How many backends may fall ill; one at least.
     pub(super) backends: usize,
 }
 
-impl Calendar {
+impl IllnessCalendar {
     /// The bout that goes on at a moment, or else the next one.
     pub(super) fn next(&self, since: Duration) -> Bout {
         let span = since.div_duration_f64(self.every) as u32;
@@ -52,8 +52,8 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_secs(60);
 
-    fn calendar() -> Calendar {
-        Calendar { every: MINUTE, backends: 7 }
+    fn calendar() -> IllnessCalendar {
+        IllnessCalendar { every: MINUTE, backends: 7 }
     }
 
     #[test]
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn it_goes_as_fast_as_is_wanted() {
-        let fast = Calendar { every: Duration::from_secs(2), backends: 1 };
+        let fast = IllnessCalendar { every: Duration::from_secs(2), backends: 1 };
         let bout = fast.next(Duration::from_secs(4));
         assert_eq!((bout.backend, bout.from), (0, Duration::from_secs(4) + Duration::from_secs(2) / 3));
     }

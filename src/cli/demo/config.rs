@@ -17,7 +17,7 @@ use crate::config::{self, Flags, Loaded};
 const TRIES: u16 = 100;
 
 /// A target's name, and who is behind it.
-pub(super) type Pool = (&'static str, Vec<Running>);
+pub(super) type BackendPool = (&'static str, Vec<Running>);
 
 /// Where the demo listens.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +55,7 @@ fn free_port(wanted: u16, others: &[u16]) -> anyhow::Result<u16> {
 /// The demo's config, as it is put into force.
 pub(super) fn load_own(
     ports: &DemoPorts,
-    pools: &[Pool],
+    pools: &[BackendPool],
     authority: &Authority,
     token: &str,
 ) -> anyhow::Result<Loaded> {
@@ -67,7 +67,7 @@ pub(super) fn load_own(
 }
 
 /// It is a config like any other.
-fn yaml(ports: &DemoPorts, pools: &[Pool]) -> String {
+fn yaml(ports: &DemoPorts, pools: &[BackendPool]) -> String {
     let mut text = format!(
         "health_check_interval: 1
 logging: info

@@ -8,18 +8,18 @@ use fake_backend::Running;
 use tokio::runtime;
 use tokio::time::{Instant, sleep_until};
 
-use super::calendar::Calendar;
-use super::config::Pool;
-use super::load::Load;
+use super::calendar::IllnessCalendar;
+use super::config::BackendPool;
+use super::load::DemoLoad;
 use super::terminal::Terminal;
 use crate::net::wall::unix_seconds;
 use crate::shutdown::Shutdown;
 
 /// What happens by itself.
 pub(super) struct DemoLife {
-    pub(super) load: Load,
-    pub(super) pools: Arc<[Pool]>,
-    pub(super) calendar: Calendar,
+    pub(super) load: DemoLoad,
+    pub(super) pools: Arc<[BackendPool]>,
+    pub(super) calendar: IllnessCalendar,
     pub(super) terminal: Terminal,
     pub(super) shutdown: Shutdown,
 }
@@ -40,7 +40,7 @@ impl DemoLife {
 
 /// Those who may fall ill, with the names of their targets: by turns one of each target, the last of it first, so that those after
 /// one another are no neighbours and the one that the welcome tells of comes late.
-pub(super) fn patients(pools: &[Pool]) -> Vec<(&'static str, &Running)> {
+pub(super) fn patients(pools: &[BackendPool]) -> Vec<(&'static str, &Running)> {
     let most = pools.iter().map(|(_, pool)| pool.len()).max().unwrap_or_default();
     let http = || pools.iter().filter(|(name, _)| *name != "tcp");
     (0..most)
@@ -49,7 +49,7 @@ pub(super) fn patients(pools: &[Pool]) -> Vec<(&'static str, &Running)> {
 }
 
 /// One after the other, for ever. Whoever is ill when this is dropped is well again.
-async fn fall_ill(calendar: Calendar, pools: &[Pool], terminal: &Terminal) -> Infallible {
+async fn fall_ill(calendar: IllnessCalendar, pools: &[BackendPool], terminal: &Terminal) -> Infallible {
     let (begun, patients) = (Instant::now(), patients(pools));
     loop {
         let bout = calendar.next(begun.elapsed());

@@ -15,10 +15,10 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use fake_backend::{Authority, Behaviour, Fake, Running, Spread};
 
-use self::calendar::Calendar;
-use self::config::{DemoPorts, Pool, load_own, token};
+use self::calendar::IllnessCalendar;
+use self::config::{BackendPool, DemoPorts, load_own, token};
 use self::life::{DemoLife, patients};
-use self::load::Load;
+use self::load::DemoLoad;
 use self::terminal::Terminal;
 use super::args::demo::DemoOptions;
 use super::serve::ConfigSource;
@@ -36,7 +36,7 @@ pub(super) fn run(options: &DemoOptions) -> anyhow::Result<ExitCode> {
         let usual = Behaviour::default().latency_spread(latency);
         start(name, count, |id| Fake::http(id).behave(usual.clone()).control())
     };
-    let pools: Arc<[Pool]> = Arc::new([
+    let pools: Arc<[BackendPool]> = Arc::new([
         ("web", http("fake", 3, WEB_ANSWERS)?),
         ("api", http("api", 4, API_ANSWERS)?),
         ("tcp", start("tcp-fake", 2, Fake::tcp)?),
@@ -50,8 +50,8 @@ pub(super) fn run(options: &DemoOptions) -> anyhow::Result<ExitCode> {
         let welcome = welcome::text(options, &ports, &token, &pools);
         let terminal = Terminal::open(welcome, server.targets().to_vec(), server.shutdown())?;
         if !options.quiet {
-            let load = Load::new(options.load, &ports, &authority)?;
-            let calendar = Calendar { every: options.illness_every, backends: patients(&pools).len() };
+            let load = DemoLoad::new(options.load, &ports, &authority)?;
+            let calendar = IllnessCalendar { every: options.illness_every, backends: patients(&pools).len() };
             let (pools, shutdown) = (Arc::clone(&pools), server.shutdown());
             DemoLife { load, pools, calendar, terminal, shutdown }.begin()?;
         }

@@ -2,11 +2,11 @@
 
 use fake_backend::Running;
 
-use super::config::{DemoPorts, Pool};
+use super::config::{BackendPool, DemoPorts};
 use crate::cli::args::demo::DemoOptions;
 
 /// No line is longer than a terminal of 80 columns.
-pub(super) fn text(options: &DemoOptions, ports: &DemoPorts, token: &str, pools: &[Pool]) -> String {
+pub(super) fn text(options: &DemoOptions, ports: &DemoPorts, token: &str, pools: &[BackendPool]) -> String {
     let DemoPorts { http, https, tcp, admin } = ports;
     let count = |is_tcp: bool| -> usize {
         pools.iter().filter(|(name, _)| (*name == "tcp") == is_tcp).map(|(_, pool)| pool.len()).sum()

@@ -8,22 +8,22 @@ use rand::{RngExt as _, SeedableRng as _};
 
 /// The moments, counted from the start.
 #[derive(Debug)]
-pub(super) struct Arrivals {
+pub(super) struct DemoArrivals {
     /// From one to the next, on average, in seconds.
     gap: f64,
     latest: Duration,
     chance: StdRng,
 }
 
-impl Arrivals {
+impl DemoArrivals {
     /// So many a second, more than none.
-    pub(super) fn new(per_second: u32, seed: u64) -> Arrivals {
+    pub(super) fn new(per_second: u32, seed: u64) -> DemoArrivals {
         let gap = 1.0 / f64::from(per_second.max(1));
-        Arrivals { gap, latest: Duration::ZERO, chance: StdRng::seed_from_u64(seed) }
+        DemoArrivals { gap, latest: Duration::ZERO, chance: StdRng::seed_from_u64(seed) }
     }
 }
 
-impl Iterator for Arrivals {
+impl Iterator for DemoArrivals {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn requests_come_at_their_rate_at_moments_that_nobody_knows_beforehand() {
         for rate in [1, 50, 10_000] {
-            let moments: Vec<Duration> = Arrivals::new(rate, 7).take(20_000).collect();
+            let moments: Vec<Duration> = DemoArrivals::new(rate, 7).take(20_000).collect();
             assert!(moments.is_sorted());
             let mean = moments[19_999].as_secs_f64() / 20_000.0 * f64::from(rate);
             assert!((0.97..1.03).contains(&mean), "{rate}: {mean} of the gap that was asked for");
@@ -50,7 +50,7 @@ mod tests {
             // One in e is longer than the mean.
             assert!((7_000..7_700).contains(&long), "{rate}: {long}");
         }
-        let other: Vec<Duration> = Arrivals::new(50, 8).take(3).collect();
-        assert_ne!(Arrivals::new(50, 7).take(3).collect::<Vec<_>>(), other);
+        let other: Vec<Duration> = DemoArrivals::new(50, 8).take(3).collect();
+        assert_ne!(DemoArrivals::new(50, 7).take(3).collect::<Vec<_>>(), other);
     }
 }

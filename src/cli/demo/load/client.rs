@@ -21,16 +21,16 @@ type Connection = SendRequest<Full<Bytes>>;
 
 /// Asks one listener. Who uses it says how many connections it has, by how many requests it sends at once.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct DemoClient {
     to: SocketAddr,
     trust: Option<Arc<ClientConfig>>,
     idle: Mutex<Vec<Connection>>,
 }
 
-impl Client {
+impl DemoClient {
     /// In clear, or over TLS to whoever `trust` knows as `localhost`.
-    pub(super) fn new(to: SocketAddr, trust: Option<Arc<ClientConfig>>) -> Client {
-        Client { to, trust, idle: Mutex::default() }
+    pub(super) fn new(to: SocketAddr, trust: Option<Arc<ClientConfig>>) -> DemoClient {
+        DemoClient { to, trust, idle: Mutex::default() }
     }
 
     /// Sends a request and reads its answer to the end, whatever it says.

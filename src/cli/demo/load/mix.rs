@@ -33,7 +33,7 @@ const AGENTS: &[&str] = &[
 
 /// By which of the demo's listeners a request comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Way {
+pub(super) enum DemoWay {
     Http,
     Https,
     Tcp,
@@ -53,11 +53,11 @@ impl Mix {
     }
 
     /// The next request, and by which way it comes. By TCP nothing is sent.
-    pub(super) fn draw(&mut self) -> (Way, Request<Full<Bytes>>) {
+    pub(super) fn draw(&mut self) -> (DemoWay, Request<Full<Bytes>>) {
         let way = match self.chance.random_range(0..100) {
-            0..5 => Way::Tcp,
-            5..15 => Way::Https,
-            _ => Way::Http,
+            0..5 => DemoWay::Tcp,
+            5..15 => DemoWay::Https,
+            _ => DemoWay::Http,
         };
         let mut left = self.chance.random_range(0..100);
         let wanted = MIX.iter().find(|(share, ..)| {
@@ -99,7 +99,7 @@ mod tests {
             assert_eq!(request.headers()[HOST], "localhost:8080");
         }
         assert!(
-            (350..650).contains(&ways[&Way::Tcp]) && (800..1_200).contains(&ways[&Way::Https]),
+            (350..650).contains(&ways[&DemoWay::Tcp]) && (800..1_200).contains(&ways[&DemoWay::Https]),
             "{ways:?}"
         );
         let home = kinds[&(Method::GET, "/".to_owned())];

@@ -17,9 +17,9 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use self::arrivals::Arrivals;
-use self::client::{Client, listen};
-use self::mix::{Mix, Way};
+use self::arrivals::DemoArrivals;
+use self::client::{DemoClient, listen};
+use self::mix::{DemoWay, Mix};
 use super::config::DemoPorts;
 use super::terminal::Terminal;
 
@@ -34,10 +34,10 @@ const TELL_FIRST: Duration = Duration::from_secs(1);
 const TELL_EVERY: Duration = Duration::from_secs(60);
 
 /// A load that runs until it is dropped.
-pub(super) struct Load {
+pub(super) struct DemoLoad {
     per_second: u32,
-    http: Arc<Client>,
-    https: Arc<Client>,
+    http: Arc<DemoClient>,
+    https: Arc<DemoClient>,
     tcp: SocketAddr,
     host: String,
 }
@@ -51,9 +51,9 @@ struct Skipped {
     tell: Duration,
 }
 
-impl Load {
+impl DemoLoad {
     /// So many requests a second for the listeners at these ports.
-    pub(super) fn new(per_second: u32, ports: &DemoPorts, authority: &Authority) -> anyhow::Result<Load> {
+    pub(super) fn new(per_second: u32, ports: &DemoPorts, authority: &Authority) -> anyhow::Result<DemoLoad> {
         let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(authority.ca_pem().as_bytes())?)?;
@@ -61,10 +61,10 @@ impl Load {
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(Load {
+        Ok(DemoLoad {
             per_second,
-            http: Arc::new(Client::new(at(ports.http), None)),
-            https: Arc::new(Client::new(at(ports.https), Some(Arc::new(trust)))),
+            http: Arc::new(DemoClient::new(at(ports.http), None)),
+            https: Arc::new(DemoClient::new(at(ports.https), Some(Arc::new(trust)))),
             tcp: at(ports.tcp),
             host: format!("localhost:{}", ports.http),
         })
@@ -78,7 +78,7 @@ impl Load {
         let (begun, room) = (Instant::now(), Arc::new(Semaphore::new(AT_ONCE)));
         let (mut mix, mut skipped) =
             (Mix::new(self.host.clone(), rand::random()), Skipped { count: 0, of: 0, tell: TELL_FIRST });
-        for due in Arrivals::new(self.per_second, rand::random()) {
+        for due in DemoArrivals::new(self.per_second, rand::random()) {
             sleep_until(begun + due).await;
             skipped.of += 1;
             let place = Arc::clone(&room).try_acquire_owned();
@@ -94,9 +94,9 @@ impl Load {
             tokio::spawn(async move {
                 let asked = async {
                     match way {
-                        Way::Http => http.ask(request).await,
-                        Way::Https => https.ask(request).await,
-                        Way::Tcp => listen(tcp).await,
+                        DemoWay::Http => http.ask(request).await,
+                        DemoWay::Https => https.ask(request).await,
+                        DemoWay::Tcp => listen(tcp).await,
                     }
                 };
                 // What went wrong is to be seen on the page, as it would be with anybody else's requests.
@@ -131,7 +131,7 @@ mod tests {
         let silent = Fake::http("one").behave(Behaviour::hang()).start_in_thread().expect("it starts");
         let port = silent.port();
         let ports = DemoPorts { http: port, https: port, tcp: port, admin: port };
-        let load = Load::new(10_000, &ports, &Authority::new("test")).expect("a load");
+        let load = DemoLoad::new(10_000, &ports, &Authority::new("test")).expect("a load");
         let (said, lines) = sync_channel(1);
         let running = tokio::spawn(async move { load.run(&Terminal::to(said)).await });
         let line = tokio::task::spawn_blocking(move || lines.recv_timeout(PATIENCE)).await.expect("it waits");
