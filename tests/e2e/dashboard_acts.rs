@@ -444,6 +444,10 @@ fn counts_are_exact_and_what_failed_is_told_with_the_sentence_of_why() {
     let sum = "fetch('api/v1/history?of=target/web').then(answer => answer.json()).then(said => { const row = said.rows['target/web']; \
         return [row.requests, row.errors].map(list => list.reduce((all, one) => all + one, 0)); })";
     eventually("the history has all of them", || browser.eval(sum) == json!([1000, 50]));
+    // Who opens the page now sees what came before, though nothing comes any more.
+    browser.open(&format!("http://{}/", door(&process)));
+    let peak = "document.querySelector('#vitals .line')?.getAttribute('d')?.includes(' 2.0')";
+    browser.until("the past is drawn", peak);
     browser.until(
         "those that failed are there",
         "document.querySelectorAll(\"#requests li[data-status='5']\").length > 0",

@@ -1,5 +1,7 @@
 //! Whether everything is well, and if not, what: the line that stands above all others. A pure function of the status.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::admin::status::report::{BackendReport, ListenerReport, StatusReport, TargetReport};
@@ -145,12 +147,12 @@ fn of_target(target: &TargetReport) -> Option<DashboardTrouble> {
 
 /// The reason of most of them.
 fn because(out: &[&&BackendReport]) -> String {
-    let count = |reason: &str| out.iter().filter(|backend| backend.reason == reason).count();
-    let most = out.iter().map(|backend| &backend.reason).max_by_key(|reason| count(reason));
-    match most {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    out.iter().for_each(|backend| *counts.entry(&backend.reason).or_default() += 1);
+    match counts.into_iter().max_by_key(|(_, count)| *count) {
         None => String::new(),
-        Some(reason) if count(reason) == out.len() => format!(": {reason}"),
-        Some(reason) => format!(": {reason} ({} of them)", count(reason)),
+        Some((reason, count)) if count == out.len() => format!(": {reason}"),
+        Some((reason, count)) => format!(": {reason} ({count} of them)"),
     }
 }
 

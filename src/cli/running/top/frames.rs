@@ -14,6 +14,7 @@ use super::track::Track;
 #[serde(default)]
 pub(super) struct ToldRows {
     at_ms: u64,
+    up_ms: u64,
     rows: BTreeMap<String, Value>,
     gone: Vec<String>,
     #[serde(skip)]
@@ -65,6 +66,8 @@ pub(super) struct TargetKnown {
 pub(super) struct Known {
     /// When that was by the clock of the process, in milliseconds since 1970; 0: nothing is known yet.
     pub(super) at_ms: u64,
+    /// The same since it began, by a clock that nobody sets.
+    up_ms: u64,
     /// Frames since the process was found, or has begun anew.
     pub(super) frames: u64,
     pub(super) process: ProcessSeen,
@@ -103,8 +106,8 @@ impl<'n> Subject<'n> {
 impl Known {
     /// Goes on with what was told. True: by another process than the one before, which counts from zero.
     pub(super) fn take(&mut self, told: ToldRows) -> bool {
-        let ToldRows { at_ms, rows, gone, is_whole } = told;
-        let before = self.process.pid;
+        let ToldRows { at_ms, up_ms, rows, gone, is_whole } = told;
+        let before = self.process.identity();
         if is_whole {
             self.keep_only(|name| rows.contains_key(name));
         }
@@ -114,15 +117,15 @@ impl Known {
         for name in &gone {
             self.remove(name);
         }
-        let is_other = before != 0 && before != self.process.pid;
+        let is_other = self.at_ms > 0 && before != self.process.identity();
         if is_other {
             self.forget_counts();
         }
         let is_next = self.at_ms > 0 && !is_other;
         let seconds =
-            if is_next { super::track::to_float(at_ms.saturating_sub(self.at_ms)) / 1_000.0 } else { 0.0 };
+            if is_next { super::track::to_float(up_ms.saturating_sub(self.up_ms)) / 1_000.0 } else { 0.0 };
         self.frames += 1;
-        self.at_ms = at_ms;
+        (self.at_ms, self.up_ms) = (at_ms, up_ms);
         self.follow(seconds);
         is_other
     }

@@ -13,9 +13,18 @@ pub(super) struct ProcessSeen {
     pub(super) version: String,
     pub(super) name: String,
     pub(super) pid: u32,
+    /// A number of this process that no other one has.
+    born: u32,
     pub(super) config_number: u64,
     pub(super) started_ms: u64,
     pub(super) connections: OpenSeen,
+}
+
+impl ProcessSeen {
+    /// What tells it from another one: in a container each has the same number.
+    pub(super) fn identity(&self) -> (u32, u32) {
+        (self.pid, self.born)
+    }
 }
 
 /// Connections of clients.

@@ -28,7 +28,7 @@ fn at(seconds: u64) -> Tick {
 
 /// A frame of these rows, so many seconds after the first one.
 fn frame(kind: &str, second: u64, rows: &Value, gone: &[&str]) -> ToldRows {
-    let told = json!({"at_ms": BEGUN + second * 1_000, "rows": rows, "gone": gone});
+    let told = json!({"at_ms": BEGUN + second * 1_000, "up_ms": second * 1_000, "rows": rows, "gone": gone});
     ToldRows::of(kind, &told.to_string()).expect("a frame")
 }
 

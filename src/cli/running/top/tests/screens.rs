@@ -141,6 +141,12 @@ fn silence_is_told_and_so_is_its_end() {
     rows["target/web"] = target("up", (3, 3), 7, 0);
     state.hear(frame("changes", 14, &rows, &[]), at(14));
     assert!(small(&mut state, 14).join("\n").contains("· 7.0 requests/s"));
+    // In a container each has the same number.
+    let mut rows = calm(0);
+    rows["process"] = process(901);
+    rows["process"]["born"] = json!(7);
+    state.hear(frame("whole", 40, &rows, &[]), at(40));
+    assert_eq!(state.frames(), 1, "another one counts from zero");
 }
 
 #[test]
