@@ -12,7 +12,7 @@ use crate::proxy::WorkerCtx;
 use crate::proxy::http::call::{Call, Patience};
 use crate::proxy::http::edge::Edge;
 use crate::proxy::http::h1::edit::RequestEdits;
-use crate::proxy::http::h1::write::{self, About, Host};
+use crate::proxy::http::h1::write::{About, Host};
 use crate::proxy::http::replay::Replay;
 use crate::proxy::http::request_body::RequestBody;
 use crate::proxy::pool::{Keep, Need};
@@ -22,6 +22,7 @@ use crate::telemetry::traces::attempt_span;
 use crate::tick::Tick;
 
 use super::alarm::Alarm;
+use super::outgoing::OutgoingHead;
 
 /// A request that is forwarded, and what comes back.
 pub struct Forwarding<'a, E> {
@@ -231,10 +232,8 @@ impl<E: Edge> Forwarding<'_, E> {
             Some(trace) if self.has_span_of_its_own() => Some(attempt_span(trace.span, lease.picked())),
             _ => None,
         };
-        write::request(&mut out, self.head, body.framing(), self.upgrade, about, span, host);
-        if let Some(edits) = &self.edits {
-            edits.apply(&mut out, self.head);
-        }
+        let (head, upgrade, edits) = (self.head, self.upgrade, self.edits.as_ref());
+        OutgoingHead { head, framing: body.framing(), upgrade, about, span, host, edits }.write(&mut out);
         let timeouts = &self.rules.timeouts;
         let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle };
         let mut call = Call::new(self.ctx, lease, generation, stream, out, body, patience);

@@ -20,6 +20,7 @@ pub mod attempt;
 pub mod failure;
 pub mod forwarding;
 pub mod hedge;
+pub mod outgoing;
 
 use attempt::attempt;
 use failure::Failure;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use crate::config::model::HostHeader;
 use crate::message::{Framing, Head, HeaderField};
 use crate::proxy::head_buffers::HeadBuffer;
+use crate::proxy::http::forward::outgoing::OutgoingHead;
 use crate::proxy::http::h1::edit::RequestEdits;
-use crate::proxy::http::h1::write::{self, About, Host};
+use crate::proxy::http::h1::write::{About, Host};
 use crate::proxy::pool::{Keep, Need};
 use crate::targets::{Backend, Target};
 use crate::tick::Tick;
@@ -79,10 +80,8 @@ impl MirrorCopy {
             HostHeader::Pass if !head.authority().is_empty() => (Host::Pass { missing: "" }, false),
             HostHeader::Pass | HostHeader::Backend => (Host::Write(""), true),
         };
-        write::request(&mut bytes, head, framing, None, about, None, host);
-        if let Some(edits) = &made.edits {
-            edits.apply(&mut bytes, head);
-        }
+        let edits = made.edits.as_ref();
+        OutgoingHead { head, framing, upgrade: None, about, span: None, host, edits }.write(&mut bytes);
         // All of its body is there, so nobody waits for a 100.
         if head.has(HeaderField::Expect) {
             remove_lines(&mut bytes, b"expect");
