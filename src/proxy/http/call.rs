@@ -4,6 +4,7 @@
 //! only while it is the backend we wait for: not while the client is slow to send or to take.
 
 mod retry_after;
+pub mod tunnel_far;
 
 use std::io;
 use std::rc::Rc;
@@ -26,6 +27,7 @@ use super::h1::search::Search;
 use super::h1::transmit::{SMALL, Transmit, TransmitFailed};
 use super::request_body::RequestBody;
 use retry_after::retry_after;
+use tunnel_far::TunnelFar;
 
 /// 1xx heads that are passed on for one request; a backend that sends more is broken.
 const INTERIM: u8 = 32;
@@ -424,9 +426,9 @@ impl Call {
         self.lease
     }
 
-    /// The connection, what was read beyond the head, and the lease, for a tunnel.
-    pub fn into_tunnel(self: Box<Self>) -> (Stream, Option<Buffer>, Lease) {
-        (self.stream, self.held, self.lease)
+    /// What a 101 has made of it, and the right to use the backend meanwhile.
+    pub fn into_tunnel(self: Box<Self>) -> (Lease, TunnelFar) {
+        (self.lease, TunnelFar::new(self.stream, self.held))
     }
 }
 

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use crate::message::{Cause, Head};
 use crate::net::relay::BytesMoved;
-use crate::net::{Buffer, Stream};
 use crate::proxy::pool::Owner;
 use crate::proxy::tunnels::{Tunnel, TunnelEnd};
 
 use super::after::After;
 use super::answer_body::AnswerBody;
+use super::call::tunnel_far::TunnelFar;
 use super::client::Secured;
 
 /// An answer that was not sent to its end.
@@ -55,13 +55,11 @@ pub trait Edge {
     /// See [`Unsent`].
     async fn answer(&mut self, head: &Head, body: &mut AnswerBody, last: bool) -> Result<After, Unsent>;
 
-    /// Sends the 101 and relays bytes both ways until the tunnel ends, or has to. `early`: what the backend sent behind
-    /// its head.
+    /// Sends the 101 and relays bytes both ways until the tunnel ends, or has to.
     async fn tunnel(
         &mut self,
         head: &Head,
-        backend: &mut Stream,
-        early: Option<Buffer>,
+        backend: &mut TunnelFar,
         idle: Duration,
         moved: &BytesMoved,
         tunnel: &Tunnel<'_>,

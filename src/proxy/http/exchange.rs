@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use crate::cache::KnownClient;
 use crate::message::{CacheNote, Cause, Head, HeaderField, Record, RecordKind};
+use crate::net::now;
 use crate::net::relay::{BytesMoved, RelayEnd};
-use crate::net::{Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::recording::Recording;
 use crate::proxy::tunnels::{TunnelEnd, TunnelKind};
@@ -341,15 +341,14 @@ async fn tunnel<E: Edge>(
     recording: &mut Recording<'_>,
     moved: &BytesMoved,
 ) -> After {
-    let (backend, early, lease) = call.into_tunnel();
-    let mut far = Far { backend, ended: false };
+    let (lease, mut far) = call.into_tunnel();
     recording.record.kind = RecordKind::Upgrade;
     recording.record.status = answer.status;
     let protocol = answer.value(HeaderField::Upgrade).unwrap_or_default();
     let is_websocket = protocol.eq_ignore_ascii_case(b"websocket");
     let kind = if is_websocket { TunnelKind::WebSocket } else { TunnelKind::Bytes };
     let listed = request.ctx.tunnels.begin(lease.backend(), request.listener.id, kind);
-    let end = edge.tunnel(answer, &mut far.backend, early, idle, moved, &listed).await;
+    let end = edge.tunnel(answer, &mut far, idle, moved, &listed).await;
     drop(listed);
     far.ended = matches!(end, TunnelEnd::Relayed(RelayEnd::Closed) | TunnelEnd::Left { backend: true, .. });
     lease.finish(Outcome::Success, now());
@@ -372,21 +371,6 @@ fn close_tunnel(recording: &mut Recording<'_>, end: &TunnelEnd) -> After {
     }
     recording.settle(cause);
     after
-}
-
-/// The backend's side of a tunnel. One that is cut, by silence, by the client's failure or by the end of the process, must not
-/// look as if it had ended.
-struct Far {
-    backend: Stream,
-    ended: bool,
-}
-
-impl Drop for Far {
-    fn drop(&mut self) {
-        if !self.ended {
-            self.backend.reset_on_close();
-        }
-    }
 }
 
 /// Counts what was read of a request's body, on every way out of an exchange.

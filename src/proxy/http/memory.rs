@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use crate::message::{Cause, Head};
 use crate::net::relay::{BytesMoved, RelayEnd};
-use crate::net::{Buffer, Stream};
 use crate::proxy::pool::Owner;
 use crate::proxy::tunnels::{Tunnel, TunnelEnd};
 
 use super::after::After;
 use super::answer_body::AnswerBody;
 use super::body::BodySource as _;
+use super::call::tunnel_far::TunnelFar;
 use super::client::Secured;
 use super::edge::{Edge, Unsent};
 
@@ -78,8 +78,7 @@ impl Edge for MemoryEdge {
     async fn tunnel(
         &mut self,
         head: &Head,
-        _: &mut Stream,
-        _: Option<Buffer>,
+        _: &mut TunnelFar,
         _: Duration,
         _: &BytesMoved,
         _: &Tunnel<'_>,

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use crate::message::{Cause, Framing, Head, HeaderField, Version};
 use crate::net::relay::{BytesMoved, Early, Relay, RelayEnd};
-use crate::net::{Buffer, Stream};
 use crate::proxy::WorkerCtx;
 use crate::proxy::client_timer::ClientWait;
 use crate::proxy::pool::Owner;
@@ -17,6 +16,7 @@ use crate::proxy::tunnels::{Tunnel, TunnelEnd, TunnelKind};
 
 use super::after::After;
 use super::answer_body::AnswerBody;
+use super::call::tunnel_far::TunnelFar;
 use super::client::{Client, Secured};
 use super::edge::{Edge, Unsent};
 use super::h1::framing;
@@ -192,8 +192,7 @@ impl Edge for Wire<'_> {
     async fn tunnel(
         &mut self,
         head: &Head,
-        backend: &mut Stream,
-        early: Option<Buffer>,
+        backend: &mut TunnelFar,
         idle: Duration,
         moved: &BytesMoved,
         tunnel: &Tunnel<'_>,
@@ -203,14 +202,14 @@ impl Edge for Wire<'_> {
         }
         let client = self.client;
         client.timer().end();
-        let early = Early { client: client.with_held(Option::take), backend: early };
+        let early = Early { client: client.with_held(Option::take), backend: backend.early.take() };
         let (buffers, deadline) = (&client.ctx.buffers, client.timer().lend(ClientWait::Tunnel));
         if tunnel.kind == TunnelKind::WebSocket {
             let lent = Lent { buffers, deadline, idle, moved };
-            return websocket::relay(tunnel, client, backend, early, lent).await;
+            return websocket::relay(tunnel, client, &mut backend.stream, early, lent).await;
         }
         let mut relay = Relay::new(early, buffers, deadline, idle, moved);
-        poll_fn(|cx| match relay.poll(cx, &mut client.stream(), backend) {
+        poll_fn(|cx| match relay.poll(cx, &mut client.stream(), &mut backend.stream) {
             Poll::Ready(end) => Poll::Ready(TunnelEnd::Relayed(end)),
             Poll::Pending => tunnel.poll_leave(cx).map(|leaving| TunnelEnd::Left {
                 cause: leaving.cause,

@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use crate::config::model::{ForwardAuth, Forwarded};
 use crate::message::{Blame, Cause, Head, HeaderField, Record, status, tokens};
+use crate::net::now;
 use crate::net::relay::BytesMoved;
-use crate::net::{Buffer, Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::http::after::After;
 use crate::proxy::http::answer_body::AnswerBody;
 use crate::proxy::http::call::Call;
+use crate::proxy::http::call::tunnel_far::TunnelFar;
 use crate::proxy::http::client::Secured;
 use crate::proxy::http::edge::{Edge, Unsent};
 use crate::proxy::http::forward::forward;
@@ -257,8 +258,7 @@ impl<E: Edge> Edge for QuestionEdge<'_, E> {
     async fn tunnel(
         &mut self,
         _: &Head,
-        _: &mut Stream,
-        _: Option<Buffer>,
+        _: &mut TunnelFar,
         _: Duration,
         _: &BytesMoved,
         _: &Tunnel<'_>,
