@@ -37,27 +37,27 @@ impl Reply {
     /// True when nothing is left.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.call.as_ref().is_none_or(|call| call.body().is_done())
+        self.call.as_ref().is_none_or(|call| call.is_done())
     }
 
     /// Bytes of content so far.
     #[must_use]
     pub fn content(&self) -> u64 {
-        self.call.as_ref().map_or(self.content, |call| call.body().content())
+        self.call.as_ref().map_or(self.content, |call| call.content())
     }
 
     /// Trailer lines; empty until the body is done.
     #[must_use]
     pub fn trailers(&self) -> &[u8] {
-        self.call.as_ref().map_or(&self.trailers, |call| call.body().trailers())
+        self.call.as_ref().map_or(&self.trailers, |call| call.trailers())
     }
 
-    /// See [`super::h1::decode::Decoder::set_raw`].
+    /// See [`Call::set_raw`].
     pub fn set_raw(&mut self) -> bool {
         self.call.as_mut().is_some_and(|call| call.set_raw())
     }
 
-    /// See [`super::h1::decode::Decoder::set_pipes`].
+    /// See [`Call::set_pipes`].
     pub fn set_pipes(&mut self, allowed: bool) {
         if let Some(call) = &mut self.call {
             call.set_pipes(allowed);
@@ -87,7 +87,7 @@ impl Reply {
         let Some(call) = &mut self.call else { return Poll::Ready(Ok(None)) };
         let polled = call.poll_piece(cx);
         match &polled {
-            Poll::Ready(Ok(_)) if call.body().is_done() => self.complete(now()),
+            Poll::Ready(Ok(_)) if call.is_done() => self.complete(now()),
             Poll::Ready(Err(cause)) => {
                 let cause = *cause;
                 self.end(cause);
@@ -113,8 +113,8 @@ impl Reply {
     /// this one.
     fn complete(&mut self, now: Tick) {
         let Some(call) = self.call.take() else { return };
-        self.content = call.body().content();
-        self.trailers = call.body().trailers().to_vec();
+        self.content = call.content();
+        self.trailers = call.trailers().to_vec();
         call.complete(now);
     }
 

@@ -186,7 +186,7 @@ async fn swallow(mut call: Box<Call>, over: &Deadline, end: Tick) -> Cause {
         if is_long {
             break Cause::MirrorCut;
         }
-        if call.body().is_done() {
+        if call.is_done() {
             call.complete(now());
             return Cause::Done;
         }

@@ -2,38 +2,39 @@
 //!
 //! A backend may answer before the request is complete, so reading never waits for writing. The deadline runs
 //! only while it is the backend we wait for: not while the client is slow to send or to take.
+//!
+//! What all protocols have is here. What carries the request (`http1`) is asked nothing that another protocol could not answer; only
+//! how it is made, and what becomes of its connection, is its own.
 
+mod http1;
 mod retry_after;
+mod sending;
 pub mod tunnel_far;
 
 use std::io;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
 use crate::config::model::resilience::BreakerConfig;
 use crate::message::{Cause, Framing, Head};
 use crate::net::wall::wall_start;
-use crate::net::{Buffer, Deadline, Piece, Stream, now};
+use crate::net::{Deadline, Piece, Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::head_buffers::HeadBuffer;
 use crate::proxy::pool::{Keep, Used};
 use crate::targets::{Backend, Heard, Lease, Outcome};
 use crate::tick::Tick;
 
-use super::h1::decode::{BodyBroken, Decoder};
-use super::h1::framing;
-use super::h1::search::Search;
-use super::h1::transmit::{SMALL, Transmit, TransmitFailed};
+use super::h1::transmit::SMALL;
 use super::request_body::RequestBody;
+use http1::{Http1Call, Sending};
 use retry_after::retry_after;
+use sending::{SendEnd, SendState};
 use tunnel_far::TunnelFar;
 
 /// 1xx heads that are passed on for one request; a backend that sends more is broken.
 const INTERIM: u8 = 32;
-
-/// Bytes of an answer's head, at most. They fit into one buffer.
-const HEAD: usize = 64 * 1024;
 
 /// How long a backend may take, in the two phases of an answer.
 #[derive(Clone, Copy, Debug)]
@@ -48,25 +49,20 @@ pub struct Patience {
 pub struct Call {
     ctx: Rc<WorkerCtx>,
     lease: Lease,
-    /// The backend's from before the connection was made.
-    generation: u32,
-    stream: Stream,
-    held: Option<Buffer>,
-    sending: Sending,
-    /// The request could not be sent to its end; the answer may still come.
-    unsendable: bool,
-    search: Search,
+    /// What carries it: where there are two protocols, an enum of both.
+    carrier: Http1Call,
+    /// 1xx heads so far.
     interims: u8,
-    decoder: Decoder,
     framing: Framing,
-    keeps_alive: bool,
-    keep_for: Option<Duration>,
     deadline: Deadline,
     patience: Patience,
     /// For whom the connection is kept afterwards.
     pub keep: Keep,
+    /// Bytes of the request that were taken.
     written: u64,
+    /// A byte of an answer came.
     answered: bool,
+    /// Its final head came.
     in_body: bool,
     /// The first byte of the request was taken by the socket.
     pub sent: Tick,
@@ -74,21 +70,6 @@ pub struct Call {
     pub first_byte: Tick,
     /// Bytes of the head came, and perhaps of the body.
     read: Tick,
-}
-
-/// What is left of the request to be sent.
-enum Sending {
-    /// Nothing.
-    Done,
-    /// Its head, of which so many bytes are out. It has no body, as most.
-    Head(HeadBuffer, usize),
-    /// Head and body.
-    Message(Box<Message>),
-}
-
-struct Message {
-    transmit: Transmit,
-    body: RequestBody,
 }
 
 /// Why there is no answer.
@@ -118,29 +99,14 @@ impl Call {
     ) -> Box<Call> {
         // Made in its box: it is moved several times on its way to the end of the answer.
         let place = Box::new_uninit();
-        let sending = match body {
-            RequestBody::Empty => Sending::Head(head, 0),
-            mut body => {
-                body.set_pipes(ctx.raw_relay && stream.is_plain());
-                let transmit = Transmit::new(head, body.framing(), &mut body, ctx.raw_relay);
-                Sending::Message(Box::new(Message { transmit, body }))
-            }
-        };
+        let sending = Sending::new(head, body, &stream, ctx.raw_relay);
         let (ctx, deadline) = (Rc::clone(ctx), ctx.ticker.deadline());
         let call = Call {
             ctx,
             lease,
-            generation,
-            stream,
-            held: None,
-            sending,
-            unsendable: false,
-            search: Search::default(),
+            carrier: Http1Call::new(stream, generation, sending),
             interims: 0,
-            decoder: Decoder::new(Framing::None),
             framing: Framing::None,
-            keeps_alive: false,
-            keep_for: None,
             deadline,
             patience,
             keep: Keep::Shared,
@@ -160,23 +126,11 @@ impl Call {
     /// The cause for which the *client's* side of it broke.
     #[inline]
     pub fn drive(&mut self, cx: &mut Context<'_>) -> Result<(), Cause> {
-        if matches!(self.sending, Sending::Done) { Ok(()) } else { self.send(cx) }
+        if self.carrier.is_sending() { self.send(cx) } else { Ok(()) }
     }
 
     fn send(&mut self, cx: &mut Context<'_>) -> Result<(), Cause> {
-        let stream = &mut self.stream;
-        let (polled, written) = match &mut self.sending {
-            Sending::Done => return Ok(()),
-            Sending::Head(head, out) => {
-                let polled = poll_rest(cx, stream, head, out);
-                (polled, *out as u64)
-            }
-            Sending::Message(message) => {
-                let Message { transmit, body } = &mut **message;
-                let polled = transmit.poll(cx, body, |cx, out| out.poll_write(cx, stream));
-                (polled, transmit.written())
-            }
-        };
+        let Some((written, polled)) = self.carrier.send(cx) else { return Ok(()) };
         if written != self.written {
             if self.written == 0 {
                 self.sent = now();
@@ -184,18 +138,14 @@ impl Call {
             self.written = written;
             self.deadline.clear();
         }
-        let Poll::Ready(outcome) = polled else { return Ok(()) };
-        self.sending = Sending::Done;
-        match outcome {
-            Ok(()) => {
+        match polled {
+            Poll::Pending | Poll::Ready(SendEnd::Refused) => Ok(()),
+            Poll::Ready(SendEnd::Whole) => {
                 // The patience for the answer begins with the end of the request.
                 self.deadline.clear();
                 Ok(())
             }
-            Err(failed) => {
-                self.unsendable = true;
-                if let TransmitFailed::Source(cause) = failed { Err(cause) } else { Ok(()) }
-            }
+            Poll::Ready(SendEnd::Broken(cause)) => Err(cause),
         }
     }
 
@@ -213,22 +163,15 @@ impl Call {
             return Poll::Ready(Err(self.silence(cause)));
         }
         loop {
-            if let Some(buffer) = &mut self.held {
-                match self.search.answer(buffer.data(), HEAD, head) {
-                    Ok(None) => {}
-                    Ok(Some(length)) => {
-                        self.search = Search::default();
-                        buffer.consume(length);
-                        if buffer.is_empty() {
-                            self.held = None;
-                        }
-                        let judged = self.judge(head, to_head);
-                        return Poll::Ready(judged.map_err(|cause| self.silence(cause)));
-                    }
-                    Err(cause) => return Poll::Ready(Err(self.silence(cause))),
+            match self.carrier.take_head(head) {
+                Ok(false) => {}
+                Ok(true) => {
+                    let judged = self.judge(head, to_head);
+                    return Poll::Ready(judged.map_err(|cause| self.silence(cause)));
                 }
+                Err(cause) => return Poll::Ready(Err(self.silence(cause))),
             }
-            match self.ctx.buffers.poll_fill(&mut self.held, cx, &mut self.stream) {
+            match self.carrier.poll_more(cx, &self.ctx.buffers) {
                 Poll::Ready(Ok(count)) if count > 0 => {
                     self.read = now();
                     if !self.answered {
@@ -242,7 +185,7 @@ impl Call {
         }
     }
 
-    /// What a well-formed head means for the connection.
+    /// What a well-formed head means.
     fn judge(&mut self, head: &Head, to_head: bool) -> Result<(), Cause> {
         if head.status < 200 && head.status != 101 {
             self.interims += 1;
@@ -250,11 +193,7 @@ impl Call {
         }
         self.deadline.clear();
         self.in_body = true;
-        self.framing = framing::answer(head, to_head)?;
-        self.decoder = Decoder::new(self.framing);
-        self.keeps_alive =
-            framing::keeps_alive(head) && self.framing != Framing::UntilClose && head.status != 101;
-        self.keep_for = framing::keep_alive_timeout(head);
+        self.framing = self.carrier.begin_body(head, to_head)?;
         Ok(())
     }
 
@@ -263,13 +202,10 @@ impl Call {
     /// # Errors
     /// Why it can't be read on.
     pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Piece>, Cause>> {
-        match self.decoder.poll(cx, &mut self.stream, &mut self.held, &self.ctx.buffers) {
+        match self.carrier.poll_piece(cx, &self.ctx.buffers) {
             Poll::Ready(outcome) => {
                 self.deadline.clear();
-                Poll::Ready(outcome.map_err(|broken| match broken {
-                    BodyBroken::Malformed => Cause::BadAnswerBody,
-                    BodyBroken::Cut => Cause::AnswerCut,
-                }))
+                Poll::Ready(outcome)
             }
             Poll::Pending => self.poll_patience(cx).map(Err),
         }
@@ -278,19 +214,18 @@ impl Call {
     /// Appends what is left of the answer's body to `out`, if that is at most `most` bytes and all here, and the request is
     /// out. False: nothing was done.
     pub fn append_rest(&mut self, out: &mut Vec<u8>, most: usize) -> bool {
-        self.is_sent() && self.decoder.append_rest(&mut self.held, out, most)
+        self.is_sent() && self.carrier.append_rest(out, most)
     }
 
     /// Ready with a cause when the backend, and nobody else, has kept us waiting for too long.
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<Cause> {
-        let sending = match &self.sending {
-            Sending::Done => false,
-            Sending::Message(message) if !message.transmit.is_blocked() => {
-                // The client has not sent the rest of its request.
+        let sending = match self.carrier.send_state() {
+            SendState::Done => false,
+            SendState::Starved => {
                 self.deadline.clear();
                 return Poll::Pending;
             }
-            Sending::Head(..) | Sending::Message(_) => true,
+            SendState::Blocked => true,
         };
         let span = match (self.in_body, sending) {
             (false, false) => self.patience.first_byte,
@@ -306,7 +241,7 @@ impl Call {
     #[must_use]
     pub fn silence(&self, cause: Cause) -> Silence {
         // Of a TLS record whose first bytes are out nothing counts as written yet: that it was long ago is the safe side.
-        let sent = self.written > 0 || self.stream.is_writing();
+        let sent = self.written > 0 || self.carrier.is_writing();
         let sent = sent.then(|| now().since(self.sent));
         Silence { cause, sent, answered: self.answered, error: None }
     }
@@ -321,26 +256,38 @@ impl Call {
         self.framing
     }
 
-    /// The body, once the head is there.
+    /// True when the whole body was taken, once the head is there.
     #[must_use]
-    pub fn body(&self) -> &Decoder {
-        &self.decoder
+    pub fn is_done(&self) -> bool {
+        self.carrier.is_done()
     }
 
-    /// True when the last byte of the request was taken by the socket.
+    /// Bytes of the body's content so far.
+    #[must_use]
+    pub fn content(&self) -> u64 {
+        self.carrier.content()
+    }
+
+    /// Trailer lines with their CRLFs; empty until the body is done.
+    #[must_use]
+    pub fn trailers(&self) -> &[u8] {
+        self.carrier.trailers()
+    }
+
+    /// True when the last byte of the request was taken.
     #[must_use]
     pub fn is_sent(&self) -> bool {
-        matches!(self.sending, Sending::Done) && !self.unsendable
+        self.carrier.is_sent()
     }
 
-    /// See [`Decoder::set_raw`].
+    /// Asks for the chunks of the body as they came instead of their content. True when that is what will come.
     pub fn set_raw(&mut self) -> bool {
-        self.decoder.set_raw()
+        self.carrier.set_raw()
     }
 
-    /// See [`Decoder::set_pipes`].
+    /// Whether pieces may come in pipes: their reader does not look at them and writes them to a plain socket.
     pub fn set_pipes(&mut self, allowed: bool) {
-        self.decoder.set_pipes(allowed);
+        self.carrier.set_pipes(allowed);
     }
 
     /// When its backend was chosen.
@@ -389,14 +336,13 @@ impl Call {
         }
     }
 
-    /// Ends it after the whole answer was read, at `now`. The connection is kept if it may serve another request:
-    /// request and answer are complete, both want it, and not a byte is left over (RFC 9112 §9.3).
+    /// Ends it after the whole answer was read, at `now`. The connection is kept if it may serve another request.
     pub fn complete(self: Box<Self>, now: Tick) {
-        let sent = self.is_sent();
-        let clean = sent && self.held.is_none() && !self.stream.has_leftover() && self.decoder.is_done();
-        if clean && self.keeps_alive {
+        if self.carrier.is_reusable() {
             let (pool, cells, backend) = (&self.ctx.pool, &self.ctx.cells, self.lease.backend());
-            let used = Used { stream: self.stream, keep_for: self.keep_for, generation: self.generation };
+            // Field by field: as a whole it would be copied out of its box.
+            let Http1Call { stream, keep_for, generation, .. } = self.carrier;
+            let used = Used { stream, keep_for, generation };
             match self.keep {
                 Keep::Shared => pool.put(cells, backend, used, now),
                 Keep::Private(owner) => pool.put_private(cells, owner, backend, used, now),
@@ -428,23 +374,7 @@ impl Call {
 
     /// What a 101 has made of it, and the right to use the backend meanwhile.
     pub fn into_tunnel(self: Box<Self>) -> (Lease, TunnelFar) {
-        (self.lease, TunnelFar::new(self.stream, self.held))
+        let Http1Call { stream, held, .. } = self.carrier;
+        (self.lease, TunnelFar::new(stream, held))
     }
-}
-
-/// Writes what is left of `bytes` behind the first `out`, and counts it.
-fn poll_rest(
-    cx: &mut Context<'_>,
-    stream: &mut Stream,
-    bytes: &[u8],
-    out: &mut usize,
-) -> Poll<Result<(), TransmitFailed>> {
-    while *out < bytes.len() {
-        match ready!(stream.poll_write(cx, &bytes[*out..])) {
-            Ok(0) => return Poll::Ready(Err(TransmitFailed::Sink(io::ErrorKind::WriteZero.into()))),
-            Ok(count) => *out += count,
-            Err(error) => return Poll::Ready(Err(TransmitFailed::Sink(error))),
-        }
-    }
-    Poll::Ready(Ok(()))
 }
