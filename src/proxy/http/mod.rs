@@ -1,7 +1,7 @@
 //! HTTP: one pipeline (`exchange` → `forward`) between an edge that faces the client and pooled connections to
 //! backends.
 //!
-//! `connection` and `wire` speak HTTP/1 with the client; `call` and `reply` with a backend; both over `h1`.
+//! `connection` and `wire` speak HTTP/1 with the client; `call` and `reply` with a backend; both over `h1`. `h2` is HTTP/2's codec.
 //! `memory` is the edge without a wire.
 
 pub mod after;
@@ -17,6 +17,7 @@ pub mod exchange;
 pub mod forward;
 pub mod gate;
 pub mod h1;
+pub mod h2;
 pub mod hash_key;
 pub mod identity;
 pub mod incoming;

@@ -11,7 +11,7 @@ pub mod edit;
 pub mod framing;
 pub mod opening;
 pub mod parse;
-mod scan;
+pub(super) mod scan;
 pub mod search;
 pub mod transmit;
 pub mod write;

@@ -241,16 +241,21 @@ fn any(bytes: &[u8], start: usize) -> Option<(HeadLine, bool)> {
     if name.is_empty() {
         return None;
     }
-    let (field, aliased) = match HeaderField::classify(name) {
-        HeaderField::Other if !plain => {
-            alias(name).map_or((HeaderField::Other, true), |field| (field, false))
-        }
-        field => (field, false),
-    };
+    let (field, aliased) = classify(name, plain).map_or((HeaderField::Other, true), |field| (field, false));
     let value_start = bytes.len() - value.len();
     let value_end = value_start + scan::without_blanks_behind(&value[..value.len() - end.len()]).len();
     let spans = (Span::new(start, start + name.len()), Span::new(value_start, value_end));
     Some((HeadLine::new(field, spans.0, spans.1, bytes.len() - next.len()), aliased))
+}
+
+/// The field that a name is, or stands for with a backend that reads `_` as `-`. `plain`: it holds letters and hyphens
+/// alone. `None`: it stands for a field that frames or routes a message.
+#[inline(always)]
+pub(in crate::proxy::http) fn classify(name: &[u8], plain: bool) -> Option<HeaderField> {
+    match HeaderField::classify(name) {
+        HeaderField::Other if !plain => alias(name),
+        field => Some(field),
+    }
 }
 
 /// What a name that we don't know stands for with a backend that reads `_` as `-`: a client could speak in our name

@@ -19,7 +19,7 @@ use words as masks;
 
 /// What is behind the token that `rest` begins with, and whether that holds letters and hyphens alone.
 #[inline(always)]
-pub(super) fn token(rest: &[u8]) -> (&[u8], bool) {
+pub(in crate::proxy::http) fn token(rest: &[u8]) -> (&[u8], bool) {
     let behind = skip(rest, masks::not_letters_or_hyphens);
     match behind.first() {
         Some(&byte) if is_token(byte) => (skip(behind, masks::outside_token), false),
@@ -43,7 +43,7 @@ pub(super) fn to_control(bytes: &[u8]) -> usize {
 
 /// What is behind the value that `rest` begins with: it ends at the first control byte, a tab being none.
 #[inline(always)]
-pub(super) fn value(rest: &[u8]) -> &[u8] {
+pub(in crate::proxy::http) fn value(rest: &[u8]) -> &[u8] {
     skip(rest, masks::controls_but_tab)
 }
 

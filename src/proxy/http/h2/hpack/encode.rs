@@ -1,0 +1,103 @@
+//! Lines to blocks, without a dynamic table: what stands in the static table goes by its index, all else as a literal that nobody
+//! keeps, in the Huffman code where that is shorter.
+//!
+//! A block is the concatenation of what these functions append. Whether its lines may go to the peer, and in which order, the caller
+//! knows: nothing is checked.
+
+use crate::message::{Head, HeadLine};
+
+use super::line::Pseudo;
+use super::{huffman, integer, statics};
+
+/// A literal that is not indexed (RFC 7541 §6.2.2).
+const UNINDEXED: u8 = 0x00;
+/// A literal that nobody on its way may index (RFC 7541 §6.2.3).
+const NEVER_INDEXED: u8 = 0x10;
+/// Bits of the index of a literal's name.
+const NAME_BITS: u32 = 4;
+/// The one line of the static table, beside pseudo-header fields, that has a value.
+const ACCEPT_ENCODING: u8 = 16;
+/// Names whose values are secrets (RFC 7541 §7.1.3), a bit for each index: authorization, cookie, proxy-authorization,
+/// set-cookie.
+const SECRETS: u64 = 1 << 23 | 1 << 32 | 1 << 49 | 1 << 55;
+
+/// Appends a change of the table's size to 0 (RFC 7541 §6.3). With it begins the first block of a connection, once: the
+/// peer's decoder then needs no table.
+pub fn table_size_zero(out: &mut Vec<u8>) {
+    out.push(0x20);
+}
+
+/// Appends `:status`. `status`: 100 to 999.
+pub fn status(out: &mut Vec<u8>, status: u16) {
+    let digit = |unit: u16| b'0' + (status / unit % 10) as u8;
+    pseudo(out, Pseudo::Status, &[digit(100), digit(10), digit(1)]);
+}
+
+/// Appends a line of `head`, whichever letters its name is written in.
+#[inline]
+pub fn line(out: &mut Vec<u8>, head: &Head, line: &HeadLine) {
+    let (name, value) = head.pair(line);
+    field(out, name, value);
+}
+
+/// Appends a line of our own. `name` may be in any case, and goes out in small letters (RFC 9113 §8.2).
+pub fn field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    let known = statics::find(name);
+    if known == ACCEPT_ENCODING && has_value(known, value) {
+        return indexed(out, known);
+    }
+    let first = if SECRETS >> known & 1 == 1 { NEVER_INDEXED } else { UNINDEXED };
+    integer::write(out, first, NAME_BITS, usize::from(known));
+    if known == 0 {
+        string::<true>(out, name);
+    }
+    string::<false>(out, value);
+}
+
+/// Appends a pseudo-header field. They stand before all other lines of a block (RFC 9113 §8.3).
+pub fn pseudo(out: &mut Vec<u8>, pseudo: Pseudo, value: &[u8]) {
+    let (first, last) = match pseudo {
+        Pseudo::Authority => (1, 0),
+        Pseudo::Method => (2, 3),
+        Pseudo::Path => (4, 5),
+        Pseudo::Scheme => (6, 7),
+        Pseudo::Status => (8, 14),
+        Pseudo::Protocol => {
+            out.push(UNINDEXED);
+            string::<false>(out, b":protocol");
+            return string::<false>(out, value);
+        }
+    };
+    match (first..=last).find(|&index| has_value(index, value)) {
+        Some(index) => indexed(out, index),
+        None => {
+            integer::write(out, UNINDEXED, NAME_BITS, usize::from(first));
+            string::<false>(out, value);
+        }
+    }
+}
+
+fn has_value(index: u8, value: &[u8]) -> bool {
+    statics::get(usize::from(index)).is_some_and(|line| line.value() == value)
+}
+
+/// RFC 7541 §6.1. All indices of the static table fit.
+fn indexed(out: &mut Vec<u8>, index: u8) {
+    out.push(0x80 | index);
+}
+
+/// A string (RFC 7541 §5.2), or where `LOWER` its small letters.
+fn string<const LOWER: bool>(out: &mut Vec<u8>, bytes: &[u8]) {
+    let length = huffman::length::<LOWER>(bytes);
+    if length < bytes.len() {
+        integer::write(out, 0x80, 7, length);
+        huffman::encode::<LOWER>(bytes, out);
+    } else {
+        integer::write(out, 0, 7, bytes.len());
+        if LOWER {
+            out.extend(bytes.iter().map(u8::to_ascii_lowercase));
+        } else {
+            out.extend_from_slice(bytes);
+        }
+    }
+}
