@@ -104,6 +104,11 @@ fn keys_of_stored_objects() {
 }
 
 #[test]
+fn blocks_of_header_lines() {
+    replay("hpack");
+}
+
+#[test]
 fn two_readers_of_one_message() {
     replay("differential");
 }

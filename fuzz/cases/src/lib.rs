@@ -15,6 +15,7 @@ mod conditions;
 mod differential;
 pub mod fixture;
 mod heads;
+mod hpack;
 mod jwt;
 pub mod naive;
 mod ours;
@@ -34,6 +35,7 @@ pub use cache::{cache_directives, cache_key, cache_range};
 pub use chunk::chunk;
 pub use differential::differential;
 pub use heads::{request_head, response_head};
+pub use hpack::hpack;
 pub use jwt::jwt;
 pub use path_form::path_form;
 pub use router::router;
@@ -63,4 +65,5 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("cache_directives", cache_directives),
     ("cache_range", cache_range),
     ("cache_key", cache_key),
+    ("hpack", hpack),
 ];
