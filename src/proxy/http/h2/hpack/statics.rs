@@ -131,14 +131,32 @@ static PLACES: [u8; 256] = {
     places
 };
 
-/// The first index that a name has, written in any case; 0: it has none.
+/// The first index that a name has, written in any case; 0: it has none. Of a name that is no token a control byte may be taken for
+/// a hyphen or a colon.
 #[inline]
 pub(super) fn find(name: &[u8]) -> u8 {
     let (Some(&front), Some(&back)) = (name.first(), name.last()) else { return 0 };
     let index = PLACES[usize::from(place(name.len(), front, back))];
     match get(usize::from(index)) {
-        Some(line) if line.name().eq_ignore_ascii_case(name) => index,
+        Some(line) if is_spelled(name, line.name()) => index,
         Some(_) | None => 0,
+    }
+}
+
+/// Whether `name` is `small`, which has small letters, hyphens and colons alone: bytes that have the bit which makes letters small.
+#[inline]
+fn is_spelled(name: &[u8], small: &[u8]) -> bool {
+    let lowered = |word: [u8; 8]| u64::from_le_bytes(word) | u64::from_le_bytes([0x20; 8]);
+    let is_same = |one: &[u8; 8], other: &[u8; 8]| lowered(*one) == u64::from_le_bytes(*other);
+    if name.len() != small.len() {
+        return false;
+    }
+    match (name.last_chunk(), small.last_chunk()) {
+        (Some(end), Some(small_end)) => {
+            let words = name.as_chunks().0.iter().zip(small.as_chunks().0);
+            is_same(end, small_end) && words.into_iter().all(|(one, other)| is_same(one, other))
+        }
+        _ => name.iter().zip(small).all(|(one, other)| one | 0x20 == *other),
     }
 }
 
@@ -162,6 +180,12 @@ mod tests {
             match line.kind {
                 Pseudos(_) => assert!(name.starts_with(b":")),
                 kind => assert_eq!(kind, Field(HeaderField::classify(name)), "{}", name.escape_ascii()),
+            }
+            for bit in 0..name.len() * 8 {
+                let mut other = name.to_vec();
+                other[bit / 8] ^= 1 << (bit % 8);
+                let is_small = other.eq_ignore_ascii_case(name) || other[bit / 8] < b' ';
+                assert!(find(&other) == 0 || is_small, "{}", other.escape_ascii());
             }
             for cut in 0..name.len() {
                 let shorter = &name[..cut];
