@@ -83,6 +83,13 @@ causes! {
     ProxyProtocol = "proxy_protocol", 400, Client, "The PROXY protocol is not spoken here.";
     /// The preface of HTTP/2 (RFC 9113 §3.4). The client is told in a frame: it reads no HTTP/1.1.
     Http2Preface = "http2_preface", 505, Client, "HTTP/2 is not spoken here. Use HTTP/1.1.";
+    /// A frame that breaks RFC 9113: its stream is reset, or the connection closed.
+    BadFrame = "bad_frame", 400, Client, "This breaks the rules of HTTP/2.";
+    /// A client of HTTP/2 made too much work for too little, and its connection was closed with ENHANCE_YOUR_CALM.
+    Http2Flood = "http2_flood", 429, Client, "Too much work for too little.";
+    /// A backend asks an HTTP/2 client to log in its connection (NTLM, Negotiate), which only HTTP/1.1 can: the stream is reset with
+    /// HTTP_1_1_REQUIRED.
+    NeedsHttp11 = "needs_http_1_1", 421, Client, "This has to be asked with HTTP/1.1.";
     /// CONNECT is never forwarded.
     ConnectMethod = "connect_method", 405, Client, "CONNECT is not allowed here.";
     /// The request line alone is over the head limit.
@@ -112,6 +119,9 @@ causes! {
 
     /// No route takes the request.
     NoRoute = "no_route", 404, Client, "There is nothing here.";
+    /// The request is for a host that another certificate or another listener is for (RFC 9110 §15.5.20): its connection was made for
+    /// another one, and is good for that.
+    MisdirectedRequest = "misdirected_request", 421, Client, "This connection is not for that host. Use another one.";
     /// The client wants nothing but what is stored (`only-if-cached`), and nothing is that could be sent (RFC 9111 §5.2.1.7).
     OnlyIfCached = "only_if_cached", 504, Client, "Nothing is stored that could be sent.";
     /// The path is written in a form that is refused.
@@ -240,6 +250,7 @@ impl Cause {
     pub const fn ends_connection(self) -> bool {
         match self {
             Cause::NoRoute
+            | Cause::MisdirectedRequest
             | Cause::OnlyIfCached
             | Cause::AccessDenied
             | Cause::Blocked

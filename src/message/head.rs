@@ -6,6 +6,7 @@
 
 use super::{Fields, HeaderField};
 
+mod build;
 mod edit;
 
 /// A range of bytes inside a [`Head`].
@@ -74,7 +75,7 @@ impl HeadLine {
     }
 }
 
-/// The two versions that exist on the wire of HTTP/1.
+/// The versions in which messages come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
     /// HTTP/1.0: no chunked coding, no 1xx, closes unless asked not to.
@@ -82,6 +83,8 @@ pub enum Version {
     /// HTTP/1.1.
     #[default]
     Http11,
+    /// HTTP/2. What frames a message there stands in no line.
+    Http2,
 }
 
 /// A request head or an answer's head.

@@ -282,6 +282,12 @@ impl Tls {
         self.session.common().handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
+    /// True when both sides have agreed on HTTP/2 (ALPN, RFC 9113 §3.2).
+    #[must_use]
+    pub fn is_http2(&self) -> bool {
+        self.session.common().alpn_protocol() == Some(b"h2")
+    }
+
     /// The peer's certificate, if it has shown one and it was verified.
     #[must_use]
     pub fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {

@@ -29,6 +29,7 @@ pub(crate) fn config() -> Config {
             name: "web".into(),
             protocol: Protocol::Http,
             tls: None,
+            http2: None,
             binds: Vec::new(),
             access: Vec::new(),
             auth: None,

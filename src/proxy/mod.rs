@@ -32,6 +32,7 @@ use crate::telemetry::traces::Tracer;
 use crate::tick::Tick;
 
 pub mod blocked;
+pub mod body_pace;
 pub mod client_timer;
 pub mod dial;
 #[cfg(test)]
@@ -51,9 +52,11 @@ pub mod tunnels;
 use blocked::BlockedClients;
 use head_buffers::HeadBuffers;
 use http::after::After;
+use http::h2::space::Http2Space;
 use http::job_futures::JobFutures;
 use http::mirror::copy::Mirrors;
 use http::routing::recent::RecentRoutes;
+use http::stream_tasks::StreamTasks;
 use pool::Pool;
 use request_queue::RequestQueue;
 use tunnels::Tunnels;
@@ -72,6 +75,10 @@ pub struct WorkerCtx {
     pub outgoing: HeadBuffers,
     /// Where requests are served.
     pub job_futures: JobFutures<Rc<dyn Any>, Option<After>>,
+    /// Where streams are served: of each its connection, and its number.
+    pub stream_tasks: StreamTasks<(Rc<dyn Any>, u32)>,
+    /// What its connections of HTTP/2 share.
+    pub http2: Rc<Http2Space>,
     /// Connections whose bytes only pass through, and when those end whose backend leaves.
     pub tunnels: Tunnels,
     /// Routes that its requests were on lately.
@@ -220,6 +227,8 @@ impl WorkerCtx {
             buffers: FreeList::new(),
             outgoing: HeadBuffers::default(),
             job_futures: JobFutures::default(),
+            stream_tasks: StreamTasks::default(),
+            http2: Rc::default(),
             recent_routes: RecentRoutes::default(),
             store,
             recent_answers: RecentAnswers::default(),
@@ -317,6 +326,13 @@ impl WorkerCtx {
     pub fn drain(&self) {
         self.draining.set(true);
         self.ticker.wake_all();
+    }
+
+    /// Requests that are being served.
+    #[must_use]
+    #[inline]
+    pub fn requests_inside(&self) -> usize {
+        self.job_futures.busy() + self.stream_tasks.busy()
     }
 
     /// True once the worker drains.

@@ -273,7 +273,7 @@ fn in_backend(key: &str) -> Option<(&str, &str)> {
 /// Whether a key of a target says something about its listener. Of those that say something about both the listener is told.
 fn is_of_listener(key: &str) -> bool {
     const OWN: &[&str] =
-        &["listener", "protocol", "tls", "limits", "forwarded", "x_real_ip", "cache", "compress"];
+        &["listener", "protocol", "tls", "http2", "limits", "forwarded", "x_real_ip", "cache", "compress"];
     const TIMEOUTS: &[&str] =
         &["timeouts.tls", "timeouts.head", "timeouts.keep_alive", "timeouts.idle", "timeouts.half_closed"];
     let first = key.split(['.', '[']).next().unwrap_or(key);
@@ -324,6 +324,9 @@ mod tests {
             "listener",
             "listener[1]",
             "tls.cert_file",
+            "tls.alpn",
+            "http2",
+            "http2.max_age",
             "limits.body",
             "timeouts.head",
             "protocol",

@@ -86,6 +86,20 @@ impl<'a> HostKey<'a> {
     }
 }
 
+/// The host of an authority as routes compare it: without a port, in lower case, without a dot at the end, addresses in their shortest
+/// form. `None`: it names no host, or one that is too long.
+#[must_use]
+pub fn host_name(authority: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let HostKey { text, name } = HostKey::of(authority)?;
+    Some(match text {
+        Cow::Borrowed(text) => Cow::Borrowed(&text[..name]),
+        Cow::Owned(mut text) => {
+            text.truncate(name);
+            Cow::Owned(text)
+        }
+    })
+}
+
 /// The shortest form of an address in brackets.
 fn address(name: &[u8]) -> Option<String> {
     let inside = name.strip_prefix(b"[")?.strip_suffix(b"]")?;
@@ -198,5 +212,19 @@ mod tests {
         for none in ["", ".", ":80", &"a".repeat(254)] {
             assert_eq!(told(none), None, "{none}");
         }
+    }
+
+    #[test]
+    fn the_name_of_a_host_is_without_its_port() {
+        let told = |authority: &str| {
+            let name = host_name(authority.as_bytes())?;
+            Some(String::from_utf8_lossy(&name).into_owned())
+        };
+        for spelled in ["shop.example", "shop.example:8080", "Shop.Example.:8080", "SHOP.example."] {
+            assert_eq!(told(spelled).as_deref(), Some("shop.example"), "{spelled}");
+        }
+        assert_eq!(told("[2001:DB8:0::1]:443").as_deref(), Some("[2001:db8::1]"));
+        assert_eq!(told("10.0.0.1:80").as_deref(), Some("10.0.0.1"));
+        assert_eq!(told(":80"), None);
     }
 }

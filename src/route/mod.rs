@@ -30,6 +30,7 @@ use crate::config::model::route::{PathPattern, RouteMatch};
 pub use asked::Asked;
 pub use edits::LineEdits;
 pub use facts::{Groups, TextFacts};
+pub use host::host_name;
 use host::{HostKey, Hosts};
 use path_form::PathFault;
 use paths::Listed;

@@ -1,19 +1,20 @@
-//! Limits for client connections: of the process, of each listener and of each client address.
+//! Limits for client connections: of the process, of each listener and of each client address; and what a listener is under
+//! every config, which has its counts.
 //!
 //! Every connection is counted, limit or not, because a reload may bring a limit while it is there. Connections of single
 //! clients are counted only where they are limited; those that were there when such a limit came count from their next.
 
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 
 use crate::config::model::Limits;
 use crate::message::Cause;
-
-use super::ListenerState;
+use crate::slots::HeldSlot;
+use crate::tick::Tick;
 
 /// Bits of an IPv6 address that one client has to itself: it can choose the others as it likes (RFC 6177).
 const V6_PREFIX: u32 = 64;
@@ -127,6 +128,39 @@ impl ListenerCounts {
     #[must_use]
     pub fn clients(&self) -> usize {
         self.clients.counts.len()
+    }
+}
+
+/// What a listener is under every config.
+#[derive(Debug, Default)]
+pub struct ListenerState {
+    /// Its connections.
+    pub counts: ListenerCounts,
+    /// Since when it is in force; empty: not yet.
+    since: OnceLock<Tick>,
+    slot: HeldSlot,
+}
+
+impl ListenerState {
+    /// One that nobody has been connected to, with a number of its own.
+    pub(super) fn new(slot: HeldSlot) -> ListenerState {
+        ListenerState { slot, ..ListenerState::default() }
+    }
+
+    /// Its number, as long as this lives.
+    pub(super) fn slot(&self) -> &HeldSlot {
+        &self.slot
+    }
+
+    /// It is in force from `now` on, unless it is already.
+    pub(super) fn begin(&self, now: Tick) {
+        self.since.get_or_init(|| now);
+    }
+
+    /// Since when it is in force; zero: not yet.
+    #[must_use]
+    pub fn since(&self) -> Tick {
+        self.since.get().copied().unwrap_or_default()
     }
 }
 

@@ -5,8 +5,10 @@
 
 mod connections;
 mod given;
+mod hosts;
 mod known_keys;
 mod leaving;
+mod listener;
 mod observers;
 mod rates;
 mod route;
@@ -15,160 +17,38 @@ mod token_keys;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::hash::{BuildHasher as _, RandomState};
-use std::net::IpAddr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use ipnet::IpNet;
-use rustls::ServerConfig;
-
+use crate::access::RuleStock;
 use crate::access::passwords::Passwords;
-use crate::access::{AddressRules, RuleStock};
 use crate::cache::QueryRule;
 use crate::cache::store::CacheStore;
+use crate::config::model;
 use crate::config::model::cache::CacheStoreConfig;
-use crate::config::model::route::HeaderEdit;
-use crate::config::model::{self, Normalize, RouteConfig};
 use crate::message::{BackendId, ListenerId, TargetId};
 use crate::net::now;
-use crate::route::{LineEdits, Router};
-use crate::slots::{HeldSlot, Slots};
+use crate::slots::Slots;
 use crate::targets::{Backend, Gone, Prepared, Registry, Target};
 use crate::telemetry::access_log::Names;
 use crate::telemetry::recorder::FlightRecorder;
 use crate::telemetry::statsd::TimingPen;
 use crate::telemetry::traces::Tracer;
-use crate::tick::Tick;
-use crate::tls::{Tickets, server_config};
+use crate::tls::Tickets;
+use hosts::NamedHosts;
 use leaving::LeavingBackends;
+use listener::ListenerMakings;
 use rates::RateStock;
 
-pub use connections::{ConnectionLimits, CountedConnection, ListenerCounts};
+pub use connections::{ConnectionLimits, CountedConnection, ListenerCounts, ListenerState};
 pub use given::Given;
 pub use known_keys::KnownKeys;
+pub use listener::Listener;
 pub use observers::Observers;
 pub use rates::{NamedRates, RateCheck, RateChecks, RateSet, RateState};
 pub use route::{
     AuthState, Destination, RequestRules, Route, RouteAuth, RouteCache, RouteNumbers, RouteState,
 };
 pub use token_keys::{FetchedKeys, TokenKeys};
-
-/// One listener under one config, ready for use. A connection holds it, and with it all that it may come to: a request
-/// that has taken it sees one config to its end.
-#[derive(Debug)]
-pub struct Listener {
-    /// Its number, which it has under every config.
-    pub id: ListenerId,
-    /// Its policies.
-    pub config: model::ListenerConfig,
-    /// Whose clients may come in at all.
-    pub access: AddressRules,
-    /// Which lines of clients go before anything is decided: those by which backends are told who a client is.
-    pub told: LineEdits,
-    /// What TLS sessions of its clients are made with; `None`: plain.
-    pub tls: Option<Arc<ServerConfig>>,
-    /// What outlives this config.
-    pub state: Arc<ListenerState>,
-    router: Router,
-    /// In the order of the file.
-    routes: Vec<Route>,
-    /// The only route takes every request as it comes.
-    is_straight: bool,
-    has_caches: bool,
-    trusted: Arc<[IpNet]>,
-}
-
-/// What a listener is under every config.
-#[derive(Debug, Default)]
-pub struct ListenerState {
-    /// Its connections.
-    pub counts: ListenerCounts,
-    /// Since when it is in force; empty: not yet.
-    since: OnceLock<Tick>,
-    slot: HeldSlot,
-}
-
-impl ListenerState {
-    /// Since when it is in force; zero: not yet.
-    #[must_use]
-    pub fn since(&self) -> Tick {
-        self.since.get().copied().unwrap_or_default()
-    }
-}
-
-impl Listener {
-    /// The one route that takes every request as it comes, and where it leads: nothing of a request need be looked at, but whether the
-    /// listener lets its client in. `None`: there are others, or it does more than that.
-    #[must_use]
-    #[inline]
-    pub fn straight(&self) -> Option<(&Route, &Destination)> {
-        if !self.is_straight {
-            return None;
-        }
-        let route = self.routes.first()?;
-        Some((route, route.destinations.first()?))
-    }
-
-    /// Whether any of its routes answers from what is stored.
-    #[must_use]
-    #[inline]
-    pub fn has_caches(&self) -> bool {
-        self.has_caches
-    }
-
-    /// The route at this place.
-    #[must_use]
-    #[inline]
-    pub fn route_at(&self, place: usize) -> Option<&Route> {
-        self.routes.get(place)
-    }
-
-    /// How its routes are found.
-    #[must_use]
-    pub fn router(&self) -> &Router {
-        &self.router
-    }
-
-    /// Its routes, in the order of the file.
-    #[must_use]
-    pub fn routes(&self) -> &[Route] {
-        &self.routes
-    }
-
-    /// Where connections go that have no requests; `None`: nowhere, which no accepted config says.
-    #[must_use]
-    #[inline]
-    pub fn target(&self) -> Option<&Arc<Target>> {
-        self.routes.first()?.destinations.first().map(|destination| &destination.target)
-    }
-
-    /// The targets that requests may go to, each once, copies aside.
-    #[must_use]
-    pub fn targets(&self) -> Vec<&Arc<Target>> {
-        let mut seen = HashSet::new();
-        let all = self.routes.iter().flat_map(|route| &route.destinations);
-        all.map(|destination| &destination.target).filter(|target| seen.insert(target.id)).collect()
-    }
-
-    /// Whether `peer` may speak for its clients. A v4 address mapped into v6 counts as v4.
-    #[must_use]
-    #[inline]
-    pub fn trusts(&self, peer: IpAddr) -> bool {
-        !self.trusted.is_empty() && self.looks_trusted(&peer)
-    }
-
-    // Inlined into a caller it would take the address apart byte by byte there, also where nobody is trusted.
-    #[inline(never)]
-    fn looks_trusted(&self, peer: &IpAddr) -> bool {
-        let peer = peer.to_canonical();
-        self.trusted.iter().any(|network| network.contains(&peer))
-    }
-
-    /// Whether a client can't tell this one from `other` before it has sent something: connections may go on from one to
-    /// the other.
-    fn speaks_like(&self, other: &model::ListenerConfig) -> bool {
-        self.config.protocol == other.protocol && self.tls.is_some() == other.tls.is_some()
-    }
-}
 
 /// Everything derived from one config.
 #[derive(Debug)]
@@ -201,13 +81,15 @@ pub struct Snapshot {
     pub timings: Option<TimingPen>,
     /// Its access lists, ready to be asked.
     rules: RuleStock,
+    /// Which hosts its listeners name.
+    hosts: Option<Arc<NamedHosts>>,
 }
 
 /// The rules about queries that routes have for their caches, each once.
 fn cache_queries(listeners: &[Arc<Listener>]) -> Vec<QueryRule> {
     let mut all = Vec::new();
     let caches =
-        listeners.iter().flat_map(|listener| &listener.routes).filter_map(|route| route.cache.as_ref());
+        listeners.iter().flat_map(|listener| listener.routes()).filter_map(|route| route.cache.as_ref());
     for cache in caches {
         if !all.contains(&cache.key_rules.query) {
             all.push(cache.key_rules.query.clone());
@@ -305,14 +187,23 @@ impl Snapshots {
         let before = before.as_deref();
         let prepared = self.registry.prepare(&config.targets);
         let targets = prepared.targets.clone();
-        let trusted: Arc<[IpNet]> = config.trusted_proxies.as_slice().into();
-        let named: HashMap<&str, &Arc<Target>> =
-            targets.iter().map(|target| (&*target.name, target)).collect();
         let mut rules = RuleStock::after(before.map(|before| &before.rules));
         let rates = self.rates.limits(config, before.map(|before| &before.rates));
         let token_keys = TokenKeys::new(config, before.map(|before| &before.token_keys));
-        let auth = AuthState { passwords: &self.passwords, keys: &token_keys };
-        let listener = |config| self.listener(config, &named, &trusted, (&mut rules, &rates, auth), before);
+        let hosts = NamedHosts::of(config, before.and_then(|before| before.hosts.as_ref()));
+        let makings = ListenerMakings {
+            targets: targets.iter().map(|target| (&*target.name, target)).collect(),
+            trusted: config.trusted_proxies.as_slice().into(),
+            rates: &rates,
+            auth: AuthState { passwords: &self.passwords, keys: &token_keys },
+            tickets: &self.tickets,
+            numbers: [&self.listener_numbers, &self.route_numbers],
+            hosts: hosts.as_ref(),
+        };
+        let listener = |config: &model::ListenerConfig| {
+            let before = before.and_then(|before| before.listener_named(&config.name));
+            makings.listener(config, &mut rules, before)
+        };
         let listeners: Vec<Arc<Listener>> = config.listeners.iter().map(listener).collect();
         let rules = rules.settled();
         let mut names = before.map(|before| before.names.clone()).unwrap_or_default();
@@ -352,6 +243,7 @@ impl Snapshots {
             rates,
             token_keys,
             rules,
+            hosts,
         };
         Draft { snapshot: Arc::new(snapshot), prepared }
     }
@@ -369,7 +261,7 @@ impl Snapshots {
             self.store.resize(snapshot.cache_store.memory, snapshot.cache_store.object);
         }
         for listener in &snapshot.listeners {
-            listener.state.since.get_or_init(|| now);
+            listener.state.begin(now);
             listener.state.counts.limit(&listener.config.limits);
         }
         self.made.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&snapshot));
@@ -382,61 +274,6 @@ impl Snapshots {
     pub fn leaving(&self) -> Vec<(TargetId, Arc<Backend>)> {
         self.leaving.all()
     }
-
-    fn listener(
-        &self,
-        config: &model::ListenerConfig,
-        targets: &HashMap<&str, &Arc<Target>>,
-        trusted: &Arc<[IpNet]>,
-        (rules, rates, auth): (&mut RuleStock, &NamedRates, AuthState<'_>),
-        before: Option<&Snapshot>,
-    ) -> Arc<Listener> {
-        let find = |name: &str| targets.get(name).copied().map(Arc::clone);
-        let access = AddressRules::new(&config.access, rules);
-        let before = before.and_then(|before| before.listener_named(&config.name));
-        let before = before.filter(|before| before.speaks_like(config));
-        let were = before.into_iter().flat_map(|before| &before.routes);
-        let were: HashMap<&str, &Route> = were.map(|route| (&*route.config.name, route)).collect();
-        let route = |route: &Arc<RouteConfig>| {
-            let before = were.get(route.name.as_str()).copied();
-            let numbers = RouteNumbers { free: &self.route_numbers, before };
-            Route::new(route, (config, numbers), (&mut *rules, rates, auth), find)
-        };
-        let routes: Vec<Route> = config.routes.iter().filter_map(route).collect();
-        if let Some(before) = before
-            && before.config == *config
-            && before.trusted == *trusted
-            && before.routes.len() == routes.len()
-            && before.routes.iter().zip(&routes).all(|(before, now)| before.is_like(now))
-        {
-            return Arc::clone(before);
-        }
-        let state = before.map_or_else(
-            || Arc::new(ListenerState { slot: self.listener_numbers.give(), ..ListenerState::default() }),
-            |before| Arc::clone(&before.state),
-        );
-        let tls = config.tls.as_ref().map(|tls| {
-            let same = before.filter(|before| before.config.tls == config.tls);
-            let same = same.and_then(|before| before.tls.clone());
-            same.unwrap_or_else(|| server_config(tls, config.protocol, self.tickets.of(tls)))
-        });
-        let told: Vec<HeaderEdit> = config.told.iter().cloned().map(HeaderEdit::Remove).collect();
-        Arc::new(Listener {
-            // Past 65,535 listeners at a time the last number is shared.
-            id: ListenerId(u16::try_from(state.slot.number()).unwrap_or(u16::MAX)),
-            is_straight: matches!(&*routes, [only] if only.is_straight())
-                && config.normalize == Normalize::default(),
-            has_caches: routes.iter().any(|route| route.cache.is_some()),
-            router: Router::new(&config.routes, config.default_host.as_deref()),
-            config: config.clone(),
-            access,
-            told: LineEdits::new(&told),
-            tls,
-            state,
-            routes,
-            trusted: Arc::clone(trusted),
-        })
-    }
 }
 
 fn given(before: Option<&Snapshot>, listeners: &[Arc<Listener>], targets: &[Arc<Target>]) -> Given {
@@ -445,7 +282,7 @@ fn given(before: Option<&Snapshot>, listeners: &[Arc<Listener>], targets: &[Arc<
     Given {
         listeners: strangers(old_listeners, listeners, |of| [(Arc::as_ptr(&of.state), of.id)]),
         routes: strangers(old_listeners, listeners, |of| {
-            let of = of.routes.iter().flat_map(|route| route.states().zip(route.ids()));
+            let of = of.routes().iter().flat_map(|route| route.states().zip(route.ids()));
             of.map(|(state, id)| (Arc::as_ptr(state), id)).collect::<Vec<_>>()
         }),
         targets: strangers(old_targets, targets, |of| [(Arc::as_ptr(&of.state), of.id)]),

@@ -7,6 +7,7 @@ mod client;
 mod complaint;
 mod facts;
 mod fault;
+mod served_names;
 mod server;
 mod sessions;
 mod tickets;
@@ -19,6 +20,7 @@ pub use client::{Roots, Upstream};
 pub use complaint::Complaint;
 pub use facts::{CertificateFacts, certificate_lines};
 pub use fault::{TlsFault, backend_words, words};
+pub use served_names::{ServedNames, hearing};
 pub use server::{is_certificate_fault, server_config};
 pub use tickets::{BadKeys, ROTATION, TicketKeys, Tickets};
 

@@ -1,17 +1,14 @@
 //! The server's side: which certificate a client sees, and what it must show.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use rustls::server::{ClientHello, ResolvesServerCert, ServerSessionMemoryCache, WebPkiClientVerifier};
-use rustls::sign::CertifiedKey;
+use rustls::server::{ServerSessionMemoryCache, WebPkiClientVerifier};
 use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
 
 use super::sessions::InForce;
-use super::{TicketKeys, provider};
-use crate::config::model::Protocol;
-use crate::config::model::tls::{ClientAuth, Identity, ListenerTls, TlsVersion};
+use super::{ServedNames, TicketKeys, provider};
+use crate::config::model::tls::{AlpnProtocol, ClientAuth, ListenerTls, TlsVersion};
 
 /// Sessions of TLS 1.2 kept per listener, for clients that take no tickets.
 const SESSIONS: usize = 1024;
@@ -23,16 +20,24 @@ const HINTS: usize = 16 * 1024;
 const BOTH: &[&SupportedProtocolVersion] = &[&version::TLS13, &version::TLS12];
 const NEW: &[&SupportedProtocolVersion] = &[&version::TLS13];
 
-/// The config of a listener that speaks `protocol`. Sessions are resumed by tickets of `keys`; there is no 0-RTT.
+/// The config of a listener whose clients see the certificates of `names` and may choose one of `protocols`, of which ours is the
+/// first that they offer; where there is none, what is spoken inside is not ours to say. Sessions are resumed by tickets of `keys`; there
+/// is no 0-RTT.
 #[must_use]
-pub fn server_config(tls: &ListenerTls, protocol: Protocol, keys: Arc<TicketKeys>) -> Arc<ServerConfig> {
-    server_config_by(tls, protocol, keys, Arc::new(DefaultTimeProvider))
+pub fn server_config(
+    tls: &ListenerTls,
+    names: &ServedNames,
+    protocols: &[AlpnProtocol],
+    keys: Arc<TicketKeys>,
+) -> Arc<ServerConfig> {
+    server_config_by(tls, names, protocols, keys, Arc::new(DefaultTimeProvider))
 }
 
 /// The same by another clock.
 pub(super) fn server_config_by(
     tls: &ListenerTls,
-    protocol: Protocol,
+    names: &ServedNames,
+    protocols: &[AlpnProtocol],
     keys: Arc<TicketKeys>,
     clock: Arc<dyn TimeProvider>,
 ) -> Arc<ServerConfig> {
@@ -60,13 +65,8 @@ pub(super) fn server_config_by(
             )
         }
     };
-    let mut config = builder.with_cert_resolver(Arc::new(Chooser::new(&tls.identities)));
-    config.alpn_protocols = match protocol {
-        // A client that offers only HTTP/1.0, as `curl -0` does, would be refused if we did not offer it too.
-        Protocol::Http => vec![b"http/1.1".to_vec(), b"http/1.0".to_vec()],
-        // What is spoken inside is not ours to say.
-        Protocol::Tcp => Vec::new(),
-    };
+    let mut config = builder.with_cert_resolver(names.resolver());
+    config.alpn_protocols = offered(protocols);
     // For clients of TLS 1.2 that take no tickets, curl among them.
     let sessions = ServerSessionMemoryCache::new(SESSIONS);
     if tls.clients.is_some() {
@@ -85,51 +85,31 @@ pub fn is_certificate_fault(error: &rustls::Error) -> bool {
     matches!(error, rustls::Error::NoCertificatesPresented | rustls::Error::InvalidCertificate(_))
 }
 
-/// Chooses a certificate by the name that the client asks for (SNI, RFC 6066 §3).
-#[derive(Debug)]
-struct Chooser {
-    /// By name.
-    exact: HashMap<String, Vec<Arc<CertifiedKey>>>,
-    /// By name without its star: `.example.com`.
-    wildcard: HashMap<String, Vec<Arc<CertifiedKey>>>,
-    /// For everybody else: the first, and those with the same names (another kind of key).
-    default: Vec<Arc<CertifiedKey>>,
-}
-
-impl Chooser {
-    fn new(identities: &[Arc<Identity>]) -> Chooser {
-        let mut chooser = Chooser { exact: HashMap::new(), wildcard: HashMap::new(), default: Vec::new() };
-        for identity in identities {
-            for name in &identity.names {
-                let (map, name) = match name.strip_prefix('*') {
-                    Some(rest) => (&mut chooser.wildcard, rest),
-                    None => (&mut chooser.exact, name.as_str()),
-                };
-                map.entry(name.to_owned()).or_default().push(Arc::clone(&identity.certified));
-            }
-            if identities.first().is_some_and(|first| first.names == identity.names) {
-                chooser.default.push(Arc::clone(&identity.certified));
-            }
-        }
-        chooser
-    }
-
-    fn candidates(&self, name: Option<&str>) -> &[Arc<CertifiedKey>] {
-        let Some(name) = name else { return &self.default };
-        let name = name.trim_end_matches('.').to_ascii_lowercase();
-        // A star stands for one label, the leftmost (RFC 9525 §6.3).
-        let parent = || self.wildcard.get(&name[name.find('.')?..]);
-        self.exact.get(&name).or_else(parent).unwrap_or(&self.default)
-    }
-}
-
-impl ResolvesServerCert for Chooser {
-    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let candidates = self.candidates(hello.server_name());
-        let usable = |one: &&Arc<CertifiedKey>| one.key.choose_scheme(hello.signature_schemes()).is_some();
-        candidates.iter().find(usable).or(candidates.first()).map(Arc::clone)
-    }
+/// The names of `protocols` in a handshake (RFC 7301 §6).
+fn offered(protocols: &[AlpnProtocol]) -> Vec<Vec<u8>> {
+    let names = protocols.iter().flat_map(|protocol| match protocol {
+        AlpnProtocol::H2 => &["h2"][..],
+        // A client that offers only HTTP/1.0, as `curl -0` does, would be refused if we did not offer it too.
+        AlpnProtocol::Http1 => &["http/1.1", "http/1.0"],
+    });
+    names.map(|name| name.as_bytes().to_vec()).collect()
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_offered_what_a_listener_says_in_its_order_and_http_1_0_behind_http_1_1() {
+        use AlpnProtocol::{H2, Http1};
+        let told = |protocols: &[AlpnProtocol]| {
+            let names = offered(protocols);
+            names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(told(&AlpnProtocol::usual(true)), "h2 http/1.1 http/1.0");
+        assert_eq!(told(&AlpnProtocol::usual(false)), "http/1.1 http/1.0");
+        assert_eq!(told(&[Http1, H2]), "http/1.1 http/1.0 h2");
+        assert_eq!(told(&[H2]), "h2");
+        assert_eq!(told(&[]), "", "what is spoken inside is not ours to say");
+    }
+}

@@ -21,7 +21,7 @@ use crate::proxy::http::gate::Denial;
 use crate::proxy::http::h1::opening::{self, Opening};
 use crate::proxy::recording::Recording;
 use crate::proxy::{Here, WorkerCtx, tcp};
-use crate::tls::{CertificateFacts, certificate_lines, is_certificate_fault};
+use crate::tls::{CertificateFacts, certificate_lines, hearing, is_certificate_fault};
 
 /// The first byte of every TLS connection: a handshake record (RFC 8446 §5.1).
 const HANDSHAKE: u8 = 22;
@@ -97,7 +97,13 @@ async fn secure(
         }
     };
     let handshake = DRAIN_HANDSHAKE.min(patience);
-    let outcome = in_time(ctx, peer.listener, &deadline, handshake, |cx| session.poll_handshake(cx)).await;
+    let mut sni = None;
+    let outcome = in_time(ctx, peer.listener, &deadline, handshake, |cx| {
+        let (polled, heard) = hearing(|| session.poll_handshake(cx));
+        sni = heard.or_else(|| sni.take());
+        polled
+    });
+    let outcome = outcome.await;
     let (cause, broken) = match outcome {
         Some(Ok(())) => {
             peer.secured = now();
@@ -111,7 +117,9 @@ async fn secure(
             let certificate = session.peer_certificate();
             let facts = certificate.map(|leaf| CertificateFacts::of(leaf));
             let certificate = certificate.map(|leaf| certificate_lines(leaf).into()).unwrap_or_default();
-            return Some((session, Rc::new(Secured { certificate, facts })));
+            let is_http2 = session.is_http2();
+            let sni = sni.filter(|_| is_http2);
+            return Some((session, Rc::new(Secured { certificate, facts, is_http2, sni })));
         }
         None => (Cause::TlsTimeout, None),
         Some(Err(TlsBroken::Closed(error))) => (Cause::ClientGone, Some(error.to_string())),
@@ -194,3 +202,6 @@ async fn part(mut session: Box<Tls>, deadline: &Deadline) {
     })
     .await;
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,7 @@ use evenkeel::proxy::http::client::Client;
 use evenkeel::proxy::http::exchange::{IncomingRequest, Space, exchange};
 use evenkeel::proxy::http::memory::MemoryEdge;
 use evenkeel::proxy::http::request_body::RequestBody;
+use evenkeel::proxy::http::request_body::client_body::ClientBody;
 use evenkeel::tick::Tick;
 use fake_backend::{Behaviour, Fault, pattern};
 
@@ -154,7 +155,7 @@ fn sending(ctx: &Rc<WorkerCtx>, bytes: &[u8], raw: bool) -> (Rc<Client>, tokio::
 fn a_body_of_which_only_framing_was_taken_is_not_sent_a_second_time() {
     run(&config(Protocol::Http, &[]), async |ctx| {
         let (client, _theirs) = sending(&ctx, b"5\r\n", true);
-        let mut body = RequestBody::Client(Rc::clone(&client));
+        let mut body = RequestBody::Client(ClientBody::Socket(Rc::clone(&client)));
         assert!(body.again().is_some());
         let piece = poll_fn(|cx| body.poll_piece(cx)).await.unwrap().unwrap();
         assert_eq!((piece.data(), client.content()), (&b"5\r\n"[..], 0));

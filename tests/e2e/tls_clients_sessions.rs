@@ -8,7 +8,7 @@ use evenkeel::config::model::Protocol;
 use evenkeel::config::model::tls::ListenerTls;
 use evenkeel::message::Cause;
 use evenkeel::reload::bound::Bound;
-use evenkeel::tls::{TicketKeys, Tickets, server_config};
+use evenkeel::tls::{ServedNames, TicketKeys, Tickets, server_config};
 use fake_backend::{Authority, Issued};
 use rustls::client::{
     ClientSessionMemoryCache, ClientSessionStore, Resumption, Tls12ClientSessionValue, Tls12Resumption,
@@ -261,7 +261,7 @@ fn shake(client: &Arc<ClientConfig>, server: &Arc<ServerConfig>) -> Result<Hands
 }
 
 fn serving(tls: &ListenerTls, keys: &Arc<TicketKeys>) -> Arc<ServerConfig> {
-    server_config(tls, Protocol::Http, Arc::clone(keys))
+    server_config(tls, &ServedNames::new(&tls.identities), &tls.alpn, Arc::clone(keys))
 }
 
 #[test]

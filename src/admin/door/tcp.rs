@@ -21,13 +21,13 @@ use crate::admin::api::Api;
 use crate::admin::exchange::answers::{self, AdminAnswer};
 use crate::admin::exchange::caller::Caller;
 use crate::admin::exchange::problem_document::ProblemDocument;
-use crate::config::model::{AdminAccess, Bind, Protocol, Scope};
+use crate::config::model::{AdminAccess, Bind, Scope};
 use crate::events;
 use crate::lasting::again;
 use crate::net::socket;
 use crate::net::wall::unix_seconds;
 use crate::reload::bound::Unbound;
-use crate::tls::server_config;
+use crate::tls::{ServedNames, server_config};
 
 /// Connections at once, a hundred pages that are open among them; when one more comes, another one makes room ([`GuestList`]).
 const CONNECTIONS: usize = 160;
@@ -168,7 +168,10 @@ fn acceptor(secured: &Mutex<Secured>, api: &Api) -> Option<TlsAcceptor> {
     let mut secured = secured.lock().unwrap_or_else(PoisonError::into_inner);
     if !secured.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, &access)) {
         let keys = |tls| api.running.reloader.snapshots.tickets().of(tls);
-        let config = access.tls.as_ref().map(|tls| server_config(tls, Protocol::Http, keys(tls)));
+        let config = access.tls.as_ref().map(|tls| {
+            let names = ServedNames::new(&tls.identities);
+            server_config(tls, &names, &tls.alpn, keys(tls))
+        });
         secured.acceptor = config.map(TlsAcceptor::from);
         secured.of = Some(access);
     }

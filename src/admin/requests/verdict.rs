@@ -48,7 +48,9 @@ pub(super) const fn deciding(cause: Cause) -> &'static [&'static str] {
         Cause::BodyTimeout => &["timeouts.idle", "limits.body_rate"],
         Cause::ClientStalled | Cause::AnswerStalled => &["timeouts.idle"],
         Cause::ClientCertificate => &["tls.client_auth", "tls.client_ca"],
+        Cause::NeedsHttp11 => &["http2"],
         Cause::NoRoute => &["default_host"],
+        Cause::MisdirectedRequest => &["tls.certificates", "http2"],
         Cause::OnlyIfCached => &["cache"],
         Cause::BadPath => &["normalize"],
         Cause::AccessDenied => &["access"],
@@ -99,6 +101,8 @@ pub(super) const fn deciding(cause: Cause) -> &'static [&'static str] {
         | Cause::BadVersion
         | Cause::TlsHello
         | Cause::ProxyProtocol
+        | Cause::BadFrame
+        | Cause::Http2Flood
         | Cause::Http2Preface
         | Cause::ConnectMethod
         | Cause::PlainHttp

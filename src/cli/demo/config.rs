@@ -9,8 +9,8 @@ use anyhow::Context as _;
 use fake_backend::{Authority, Running};
 
 use crate::cli::args::demo::DemoOptions;
-use crate::config::model::tls::{ListenerTls, TlsVersion};
-use crate::config::model::{AdminAccess, AdminToken, Bind, Config, ListenerConfig, Scope};
+use crate::config::model::tls::{AlpnProtocol, ListenerTls, TlsVersion};
+use crate::config::model::{AdminAccess, AdminToken, Bind, Config, Http2, ListenerConfig, Scope};
 use crate::config::{self, Flags, Loaded};
 
 /// How many ports behind the wanted one are tried.
@@ -102,10 +102,16 @@ fn add_https(config: &mut Config, port: u16, authority: &Authority) -> anyhow::R
     let identity = config::identity_of(&issued.cert_pem, &issued.key_pem).map_err(anyhow::Error::msg)?;
     let web = config.listeners.iter().find(|listener| listener.name == "web");
     let web = web.context("the demo has a listener for HTTP")?;
-    let tls = ListenerTls { identities: vec![Arc::new(identity)], clients: None, oldest: TlsVersion::V12 };
+    let tls = ListenerTls {
+        identities: vec![Arc::new(identity)],
+        clients: None,
+        oldest: TlsVersion::V12,
+        alpn: AlpnProtocol::usual(true),
+    };
     let secured = ListenerConfig {
         name: "web-https".to_owned(),
         tls: Some(Arc::new(tls)),
+        http2: Some(Http2::default()),
         binds: vec![Bind::Tcp((Ipv4Addr::LOCALHOST, port).into())],
         ..web.clone()
     };

@@ -18,6 +18,29 @@ pub struct ListenerTls {
     pub clients: Option<ClientCertificates>,
     /// The oldest version that is spoken. Default 1.2.
     pub oldest: TlsVersion,
+    /// What clients that speak HTTP may choose from, the preferred one first; empty: what is spoken inside is no HTTP.
+    pub alpn: Vec<AlpnProtocol>,
+}
+
+/// What is spoken inside of a session, as both sides agree on it (ALPN, RFC 7301).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AlpnProtocol {
+    /// HTTP/2 (RFC 9113).
+    H2,
+    /// HTTP/1.1, and HTTP/1.0 for clients that offer nothing else.
+    Http1,
+}
+
+impl AlpnProtocol {
+    /// Both with the name they have in a config file; the preferred one first.
+    pub const ALL: &'static [(&'static str, AlpnProtocol)] =
+        &[("h2", AlpnProtocol::H2), ("http/1.1", AlpnProtocol::Http1)];
+
+    /// What is offered by default where HTTP/2 is spoken, and where it is not.
+    #[must_use]
+    pub fn usual(has_http2: bool) -> Vec<AlpnProtocol> {
+        if has_http2 { vec![AlpnProtocol::H2, AlpnProtocol::Http1] } else { vec![AlpnProtocol::Http1] }
+    }
 }
 
 /// A certificate chain and its private key, which match.

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::config::model::Portion;
+use crate::config::model::{Http2, Portion};
 
 /// Most worker threads.
 pub(in crate::config) const WORKERS_MAX: u32 = 1_024;
@@ -35,6 +35,12 @@ pub(super) const STORE: (u64, u64) = (1 << 20, 1 << 40);
 pub(super) const OBJECT: (u64, u64) = (1 << 10, STORE.1 / 8);
 /// Least and most bytes that each worker keeps requests in that are over.
 pub(super) const RECORDER: (u64, u64) = (256 << 10, 1 << 30);
+/// Most streams of HTTP/2 that a client can be allowed to have open at once.
+pub(super) const STREAMS_MAX: u32 = 256;
+/// Bounds of `http2.window_max`: from the window that each connection begins with.
+pub(super) const WINDOW_MAX: (u64, u64) = (Http2::WINDOW as u64, 16 << 20);
+/// Bounds of `http2.memory`.
+pub(super) const HTTP2_MEMORY: (u64, u64) = (1 << 20, 64 << 30);
 /// Most bytes from which on bodies can be compressed.
 pub(super) const SHORTEST_MAX: u64 = 1 << 30;
 /// Bounds of `bounded_load`, in percent. At 100 every backend would have to have the same load always.

@@ -46,6 +46,7 @@ pub(super) use gate::named::{RawNamed, RuleKind};
 pub(super) use gate::rate::{RATE_LIMITS, RawRateLimit};
 pub(super) use health::{RawHealth, probe_path};
 pub(super) use kind::{Key, Kind, NAME, Shape, TOKEN};
+pub(super) use listener::http2::RawHttp2;
 pub(super) use listener::route::{
     RawCache, RawCompress, RawEdits, RawHeaders, RawMirror, RawOwn, RawRespond, RawRoute, RawSplit,
 };

@@ -7,6 +7,7 @@ mod auth;
 mod cache;
 mod edits;
 mod gate;
+mod http2;
 mod listener;
 mod resilience;
 mod route;
@@ -37,6 +38,7 @@ pub(super) use edits::{
     ROUTE_REQUEST, ROUTE_RESPONSE, ROUTE_REWRITE,
 };
 pub(super) use gate::{ACCESS, ACCESS_LIST, LISTENER_ACCESS, RATE_BY, RATE_LIMIT, TARGET_ACCESS};
+pub(super) use http2::{LISTENER_HTTP2, TARGET_HTTP2};
 pub(super) use listener::{
     LISTENER as LISTENER_SHAPE, LISTENER_CERTIFICATE, LISTENER_LIMITS, LISTENER_TIMEOUTS, LISTENER_TLS,
     NORMALIZE,
@@ -155,6 +157,7 @@ pub(in crate::config) const ALL: &[Shape] = &[
     BACKEND,
     TARGET_NORMALIZE,
     TARGET_ACCESS,
+    TARGET_HTTP2,
     TARGET_CACHE,
     TARGET_COMPRESS,
     TARGET_CODINGS,
@@ -163,6 +166,7 @@ pub(in crate::config) const ALL: &[Shape] = &[
     LISTENER_CERTIFICATE,
     NORMALIZE,
     LISTENER_ACCESS,
+    LISTENER_HTTP2,
     LISTENER_COMPRESS,
     LISTENER_CODINGS,
     LISTENER_LIMITS,

@@ -10,7 +10,7 @@ use super::costs::{self, RawLimits, RawTimeouts};
 use super::group::upgrade;
 use super::health::{self, RawHealth};
 use super::listener::route::{RawCache, cache};
-use super::listener::{self, RawListenerKeys};
+use super::listener::{self, InnerShapes, RawListenerKeys};
 use super::reader::Reader;
 use super::resilience::{self, RawResilience};
 use super::shape;
@@ -83,9 +83,10 @@ impl RawTarget {
 }
 
 /// Keys of a target in the short form that are those of its listener, or of its only route.
-const LISTENER_ONLY: [&str; 11] = [
+const LISTENER_ONLY: [&str; 12] = [
     "protocol",
     "tls",
+    "http2",
     "access",
     "auth",
     "rate_limit",
@@ -158,8 +159,12 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
         target.limits =
             costs::limits(entry, &shape::LIMITS, reader, &mut target.http_only).unwrap_or_default();
     }
-    let of_compress = [&shape::TARGET_COMPRESS, &shape::TARGET_CODINGS];
-    target.own = listener::keys(&section, &shape::TARGET_ACCESS, of_compress, reader, &mut target.http_only);
+    const SHAPES: InnerShapes = InnerShapes {
+        access: &shape::TARGET_ACCESS,
+        compress: [&shape::TARGET_COMPRESS, &shape::TARGET_CODINGS],
+        http2: &shape::TARGET_HTTP2,
+    };
+    target.own = listener::keys(&section, &SHAPES, reader, &mut target.http_only);
     if let Some(entry) = section.find("cache") {
         target.http_only.push(("cache", reader.key_spot(entry)));
         target.cache = cache::walk(entry, &shape::TARGET_CACHE, reader);

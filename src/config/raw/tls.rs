@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use rustls::pki_types::ServerName;
 
 use super::address;
-use super::group::list;
+use super::group::{items, list, there_already};
 use super::kind::Shape;
-use super::reader::{Reader, Section};
+use super::reader::{Reader, Section, choose, found, subject};
 use super::shape;
 use crate::config::error::{Wrong, quoted};
 use crate::config::files::fence::PathUse;
-use crate::config::model::tls::{ClientAuth, TlsVersion};
+use crate::config::model::tls::{AlpnProtocol, ClientAuth, TlsVersion};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::yaml::{Entry, Node, Typed};
 
@@ -41,6 +41,8 @@ pub(in crate::config) struct RawTls {
     pub(in crate::config) client_ca: Option<Written<PathBuf>>,
     pub(in crate::config) client_auth: Option<Written<ClientAuth>>,
     pub(in crate::config) min_version: Option<Written<TlsVersion>>,
+    /// The preferred one first.
+    pub(in crate::config) alpn: Field<Vec<AlpnProtocol>>,
 }
 
 /// `upstream_tls`.
@@ -63,6 +65,7 @@ pub(super) fn walk_one(entry: &Entry, shape: &Shape, reader: &mut Reader<'_>) ->
         client_ca: None,
         client_auth: None,
         min_version: section.find("min_version").and_then(|entry| min_version(entry, reader)),
+        alpn: Field::Absent,
     };
     Some(Written::new(raw, spot))
 }
@@ -98,6 +101,11 @@ pub(super) fn walk(
         client_ca: section.find("client_ca").and_then(|entry| file(entry, PathUse::Certificates, reader)),
         client_auth: section.find("client_auth").and_then(|entry| reader.choice(entry, ClientAuth::ALL)),
         min_version: section.find("min_version").and_then(|entry| min_version(entry, reader)),
+        alpn: match section.find("alpn") {
+            Some(entry) => Field::read(alpn(entry, reader)),
+            None if section.is_misspelt("alpn") => Field::Faulty,
+            None => Field::Absent,
+        },
     };
     Some(Written::new(raw, spot))
 }
@@ -169,6 +177,45 @@ fn min_version(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<TlsVers
                 wrong
             }
         })
+    })
+}
+
+/// What clients may choose from, one or several.
+fn alpn(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<AlpnProtocol>>> {
+    const EXPECTED: &str = "`h2`, `http/1.1` or both, the preferred one first: `[h2, http/1.1]`";
+    let items = items(entry, reader, EXPECTED)?;
+    let mut all = Vec::with_capacity(items.len());
+    for item in items {
+        let read = match (item.typed(), item.text()) {
+            (Typed::Text(_), Some(text)) => alpn_protocol(text, EXPECTED),
+            _ => Err(Wrong::new(found(item), EXPECTED)),
+        };
+        let (spot, wrong) = match read {
+            Ok(protocol) if all.contains(&protocol) => {
+                (reader.spot_of_use(item), there_already(item, item.text().unwrap_or_default()))
+            }
+            Ok(protocol) => {
+                all.push(protocol);
+                continue;
+            }
+            Err(wrong) if item.is_null() => (reader.spot(entry), wrong),
+            Err(wrong) => (reader.spot_of(item), wrong),
+        };
+        reader.report.wrong(&spot, &subject(&entry.key), wrong);
+    }
+    (all.len() == items.len()).then(|| Written::new(all, reader.key_spot(entry)))
+}
+
+fn alpn_protocol(text: &str, expected: &str) -> Result<AlpnProtocol, Wrong> {
+    choose(text, AlpnProtocol::ALL).map_err(|wrong| {
+        let wrong = Wrong { expected: Some(expected.to_owned()), ..wrong };
+        match text.to_lowercase().as_str() {
+            "http/2" | "http2" | "http/2.0" => wrong.instead("h2"),
+            "http" | "http1" | "http1.1" | "http/1" => wrong.instead("http/1.1"),
+            "h2c" => wrong.note("HTTP/2 without TLS is `http2: on` on an `http` listener"),
+            "http/1.0" => wrong.note("`http/1.1` takes clients that offer HTTP/1.0 alone, too"),
+            _ => wrong,
+        }
     })
 }
 

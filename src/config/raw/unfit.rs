@@ -24,6 +24,7 @@ fn without(key: &str, form: &str) -> Option<String> {
         "agent" => "remove it: then no agent is asked",
         "weight" => "remove it: then the weight is 1",
         "failures" => "remove it for the default; `breaker: off` is how it never opens",
+        "max_streams" => "remove it for the default; `http2: off` is how HTTP/2 is not spoken",
         "headers" | "head_size" => {
             return Some(format!("remove it: the default is {}; it can't be switched off", default(key)?));
         }

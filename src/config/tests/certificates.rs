@@ -322,6 +322,7 @@ fn check_shows_everything_that_decides_about_tls() {
             "targets.web.tls.certificates[0].cert_file both.pem t.yaml:1",
             "targets.web.tls.certificates[0].cert_key both.pem default",
             "targets.web.tls.min_version 1.2 default",
+            "targets.web.tls.alpn [h2, http/1.1] default",
         ]
     );
     let upstream = [

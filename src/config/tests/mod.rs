@@ -8,10 +8,10 @@ mod auth;
 mod balance;
 mod cache;
 mod certificates;
-mod ends;
 mod every_key;
 mod flags;
 mod hostile;
+mod http2;
 mod include;
 mod listeners;
 mod rates;
@@ -19,9 +19,7 @@ mod redirects;
 mod resilience;
 mod routing_tests;
 mod schema;
-mod schema_patterns;
 mod tokens;
-mod validator;
 
 use std::path::Path;
 
@@ -272,6 +270,7 @@ fn check_names_every_value_and_its_origin() {
             "targets.web.timeouts.attempt = off (default)",
             "targets.web.timeouts.total = off (default)",
             "targets.web.drain_timeout = 30s (default)",
+            "targets.web.http2 = off (default)",
             "targets.web.limits.connections = off (default)",
             "targets.web.limits.connections_per_client = off (default)",
             "targets.web.limits.head_size = 32KiB (default)",

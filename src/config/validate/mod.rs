@@ -13,6 +13,7 @@ pub(super) mod flags;
 mod folder;
 mod gate;
 mod health;
+mod http2;
 mod instance;
 mod listener;
 mod loops;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rustls::pki_types::ServerName;
 
+use super::http2;
 use super::owner::KeyOwner;
 use super::show::name_of;
 use crate::config::certificate::{self, Mismatch};
@@ -12,7 +13,7 @@ use crate::config::edit::Fix;
 use crate::config::effective::{EffectiveRows, number_of};
 use crate::config::error::quoted;
 use crate::config::model::tls::{
-    Authorities, ClientAuth, ClientCertificates, Identity, ListenerTls, TlsVersion, UpstreamTls,
+    AlpnProtocol, Authorities, ClientAuth, ClientCertificates, Identity, ListenerTls, TlsVersion, UpstreamTls,
 };
 use crate::config::model::{BackendAddress, Protocol};
 use crate::config::origin::{Field, Origin, Spot, Written};
@@ -65,17 +66,45 @@ pub(super) fn listener(
         (Field::Absent | Field::Faulty, _) => return None,
     };
     let path = |key: &str| raw.path(&format!("tls.{key}"));
-    Some(served(written, &name, &path, report, rows))
+    let served = served(written, &name, &path, report, rows);
+    Some(Arc::new(ListenerTls { alpn: alpn(raw, written, spoken, report, rows), ..served }))
 }
 
-/// TLS towards whoever connects to `owner`.
+/// What clients may choose from.
+fn alpn(
+    owner: &KeyOwner<'_>,
+    tls: &Written<RawTls>,
+    spoken: Option<Spoken>,
+    report: &mut Report,
+    rows: &mut EffectiveRows,
+) -> Vec<AlpnProtocol> {
+    let written = if let Field::Given(written) = &tls.value.alpn { Some(written) } else { None };
+    if let Some(Spoken { protocol: Protocol::Http, .. }) = spoken {
+        let usual = AlpnProtocol::usual(http2::is_spoken(owner, spoken));
+        return rows.settle(owner.path("tls.alpn"), written, usual, |all| {
+            let names = all.iter().map(|protocol| name_of(AlpnProtocol::ALL, *protocol));
+            format!("[{}]", names.collect::<Vec<_>>().join(", "))
+        });
+    }
+    if let (Some(written), Some(_)) = (written, spoken) {
+        let message = format!("`alpn` belongs to HTTP, but {} speaks tcp", owner.told());
+        let problem = report.spot(&written.spot, message);
+        match written.spot.place {
+            Some(place) => problem.hint("remove it, or set `protocol: https`", Fix::Remove(place)),
+            None => problem,
+        };
+    }
+    Vec::new()
+}
+
+/// TLS towards whoever connects to `owner`, over which HTTP/1.1 is spoken.
 pub(super) fn served(
     written: &Written<RawTls>,
     owner: &str,
     path: &impl Fn(&str) -> String,
     report: &mut Report,
     rows: &mut EffectiveRows,
-) -> Arc<ListenerTls> {
+) -> ListenerTls {
     let tls = &written.value;
     let mut identities = Vec::new();
     if tls.identity.is_written() {
@@ -94,7 +123,7 @@ pub(super) fn served(
         name_of(TlsVersion::ALL, *version).to_owned()
     });
     let clients = clients(tls, report, rows, path);
-    Arc::new(ListenerTls { identities, clients, oldest })
+    ListenerTls { identities, clients, oldest, alpn: AlpnProtocol::usual(false) }
 }
 
 fn clients(

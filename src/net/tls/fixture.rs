@@ -64,11 +64,18 @@ impl Far {
 
 /// Both ends, before the handshake.
 pub(crate) fn strangers() -> (Tls, Far) {
+    strangers_who_offer([&[], &[]])
+}
+
+/// The same, where the server and the client offer these protocols.
+pub(crate) fn strangers_who_offer(protocols: [&[&str]; 2]) -> (Tls, Far) {
+    let [ours, theirs] =
+        protocols.map(|names| names.iter().map(|name| name.as_bytes().to_vec()).collect::<Vec<_>>());
     let key = KeyPair::generate().expect("randomness");
     let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
     let certificate = params.self_signed(&key).expect("signed").der().clone();
     let provider = Arc::new(default_provider());
-    let server = ServerConfig::builder_with_provider(Arc::clone(&provider))
+    let mut server = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .expect("versions")
         .with_no_client_auth()
@@ -77,13 +84,15 @@ pub(crate) fn strangers() -> (Tls, Far) {
             PrivateKeyDer::try_from(key.serialize_der()).expect("a key"),
         )
         .expect("they match");
+    server.alpn_protocols = ours;
     let mut roots = RootCertStore::empty();
     roots.add(certificate).expect("a root");
-    let client = ClientConfig::builder_with_provider(provider)
+    let mut client = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("versions")
         .with_root_certificates(roots)
         .with_no_client_auth();
+    client.alpn_protocols = theirs;
     let (near, far) = UnixStream::pair().expect("a pair of sockets");
     near.set_nonblocking(true).expect("non-blocking");
     far.set_nonblocking(true).expect("non-blocking");
@@ -95,7 +104,11 @@ pub(crate) fn strangers() -> (Tls, Far) {
 
 /// Both ends, after it.
 pub(crate) async fn pair() -> (Tls, Far) {
-    let (mut near, mut far) = strangers();
+    acquainted(strangers()).await
+}
+
+/// Both ends once they have shaken hands.
+pub(crate) async fn acquainted((mut near, mut far): (Tls, Far)) -> (Tls, Far) {
     loop {
         far.send();
         settle().await;

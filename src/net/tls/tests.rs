@@ -3,7 +3,7 @@ use std::io::Write as _;
 
 use rustls::AlertDescription;
 
-use super::fixture::{Far, once, pair, read_now, settle, strangers};
+use super::fixture::{Far, acquainted, once, pair, read_now, settle, strangers, strangers_who_offer};
 use super::*;
 
 /// Writes until the peer's socket is full, and gives what was reported as written and what is on its way.
@@ -43,6 +43,22 @@ async fn a_blocked_write_goes_on_with_the_same_bytes_and_sends_each_once() {
     expected.extend_from_slice(&piece[..count]);
     came.extend(far.read().0);
     assert!(came == expected, "{} bytes of {}", came.len(), expected.len());
+}
+
+#[tokio::test]
+async fn a_session_is_http_2_where_both_sides_have_agreed_on_it() {
+    for (ours, theirs, is_http2) in [
+        (&["h2", "http/1.1"][..], &["http/1.1", "h2"][..], true),
+        (&["http/1.1", "h2"], &["h2", "http/1.1"], false),
+        (&["h2", "http/1.1"], &["http/1.1"], false),
+        (&["h2", "http/1.1"], &[], false),
+        (&[], &["h2"], false),
+    ] {
+        let strangers = strangers_who_offer([ours, theirs]);
+        assert!(!strangers.0.is_http2(), "nothing is agreed on before");
+        let (near, _far) = acquainted(strangers).await;
+        assert_eq!(near.is_http2(), is_http2, "{ours:?} {theirs:?}");
+    }
 }
 
 #[tokio::test]

@@ -5,6 +5,8 @@
 pub enum After {
     /// It may carry the next request.
     KeepOpen,
+    /// It goes on with HTTP/2, whose first bytes are held.
+    SpeaksHttp2,
     /// It is closed once what the client still sends was read, within bounds: closing on unread bytes would
     /// reset the answer away.
     Linger,

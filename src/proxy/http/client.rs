@@ -11,20 +11,17 @@ use std::time::Duration;
 
 use crate::config::model::{ClientTimeouts, Limits};
 use crate::message::{Cause, Framing, Peer};
-use crate::net::{Buffer, Deadline, Piece, Stream, now};
+use crate::net::{Buffer, Deadline, Piece, Stream};
+use crate::proxy::body_pace::BodyPace;
 use crate::proxy::client_timer::{ClientTimer, ClientWait};
 use crate::proxy::pool::Owner;
 use crate::proxy::presence::{Presence, Waiting};
 use crate::proxy::{Here, WorkerCtx};
-use crate::tick::Tick;
 use crate::tls::CertificateFacts;
 
 use super::h1::decode::{BodyBroken, Decoder};
 use super::h1::transmit::Out;
 use super::mirror::tee::Tee;
-
-/// How long a body may take before `limits.body_rate` counts.
-const GRACE: Duration = Duration::from_secs(20);
 
 /// An answer that comes within this time was not worth having the event loop watch the client, if it does not yet.
 const UNWATCHED: Duration = Duration::from_millis(20);
@@ -36,6 +33,11 @@ pub struct Secured {
     pub certificate: Box<[u8]>,
     /// Whom that is about; `None`: it showed none.
     pub facts: Option<CertificateFacts>,
+    /// HTTP/2 was agreed on.
+    pub is_http2: bool,
+    /// The host name that the client has asked for, where HTTP/2 was agreed on: requests for other hosts may come, see
+    /// [`Listener::is_misdirected`](crate::snapshot::Listener::is_misdirected). `None`: it has asked for none, or speaks HTTP/1.1.
+    pub sni: Option<Box<str>>,
 }
 
 /// One client connection. Thousands of them are idle: what a request needs beyond that is made for the request.
@@ -46,6 +48,8 @@ pub struct Client {
     body: RefCell<Option<Box<Incoming>>>,
     /// Its number, once a connection to a backend carries its identity.
     pub owner: Cell<Option<Owner>>,
+    /// Nothing was read of a request yet.
+    pub is_new: Cell<bool>,
     /// Whether it is there.
     pub presence: Presence,
     /// The worker that serves it.
@@ -80,7 +84,7 @@ impl Drop for Client {
 struct Incoming {
     framing: Framing,
     decoder: Decoder,
-    pace: Pace,
+    pace: BodyPace,
     /// Most bytes of it; `None`: any.
     limit: Option<u64>,
     /// A piece of it was handed out.
@@ -105,13 +109,6 @@ impl Incoming {
     }
 }
 
-/// How long we have waited for the client inside one body.
-#[derive(Clone, Copy, Default)]
-struct Pace {
-    waited: Duration,
-    since: Option<Tick>,
-}
-
 impl Client {
     /// A connection that was just accepted, or has just shaken hands.
     #[must_use]
@@ -129,6 +126,7 @@ impl Client {
             held: RefCell::new(None),
             body: RefCell::new(None),
             owner: Cell::new(None),
+            is_new: Cell::new(true),
             presence: Presence::default(),
             ctx,
             peer,
@@ -200,7 +198,7 @@ impl Client {
     pub fn start_body(&self, framing: Framing) {
         let decoder = Decoder::new(framing);
         let incoming =
-            Incoming { framing, decoder, pace: Pace::default(), limit: None, taken: false, tee: None };
+            Incoming { framing, decoder, pace: BodyPace::default(), limit: None, taken: false, tee: None };
         *self.body.borrow_mut() = Some(Box::new(incoming));
     }
 
@@ -343,16 +341,14 @@ impl Client {
     /// Only time that we spend waiting for the client counts against it: a backend that takes the body slowly
     /// is not the client's fault.
     fn awaited(&self, body: &mut Incoming) {
-        if body.pace.since.is_none() {
-            body.pace.since = Some(now());
-            let earned = allowance(body.decoder.content(), self.limits().body_rate, body.pace.waited);
+        let rate = self.limits().body_rate;
+        if let Some(earned) = body.pace.begin(body.decoder.content(), rate) {
             self.timer().begin(ClientWait::Body, self.idle().min(earned));
         }
     }
 
-    fn arrived(&self, pace: &mut Pace) {
-        if let Some(since) = pace.since.take() {
-            pace.waited += now().since(since);
+    fn arrived(&self, pace: &mut BodyPace) {
+        if pace.end() {
             self.timer().end();
         }
     }
@@ -380,27 +376,5 @@ impl Client {
             half_closed: self.timeouts().half_closed,
         };
         self.presence.poll_gone(cx, waiting)
-    }
-}
-
-/// How much longer a client may keep us waiting inside a body of which `content` bytes came and for which we
-/// have waited `waited`: everything beyond the grace must be earned at `rate` bytes per second (0: any).
-fn allowance(content: u64, rate: u64, waited: Duration) -> Duration {
-    let earned = content.checked_div(rate).map(Duration::from_secs);
-    earned.map_or(Duration::MAX, |earned| (GRACE + earned).saturating_sub(waited))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_body_must_keep_its_rate_once_the_grace_is_over() {
-        let seconds = Duration::from_secs;
-        assert_eq!(allowance(0, 240, seconds(0)), GRACE);
-        assert_eq!(allowance(2400, 240, seconds(25)), seconds(5), "ten seconds more were earned");
-        assert_eq!(allowance(239, 240, seconds(20)), seconds(0), "a drip earns nothing");
-        assert_eq!(allowance(2400, 240, seconds(90)), seconds(0));
-        assert_eq!(allowance(0, 0, seconds(90)), Duration::MAX, "no rate is asked for");
     }
 }

@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::config::model::ListenerConfig;
@@ -26,18 +26,16 @@ use super::gate::Denial;
 use super::h1::framing;
 use super::h1::search::Search;
 use super::h1::write::{self, Persistence};
+use super::multiplexed;
 use super::own;
+use super::parting::{close, discard_body, discard_input, linger};
 use super::request_body::RequestBody;
+use super::request_body::client_body::ClientBody;
 use super::routing::answers::{deny, refuse};
 use super::wire::Wire;
 
 /// A draining worker closes a connection that has been silent for this long.
 pub const DRAIN_SILENCE: Duration = Duration::from_secs(1);
-/// What a client may still send after its last answer.
-const LINGER_BYTES: usize = 256 * 1024;
-/// For how long.
-const LINGER: Duration = Duration::from_secs(2);
-
 /// Makes a connection whose exchange is cut in the middle end in a reset: an answer that is delimited by the
 /// close, and a tunnel, would otherwise look complete (RFC 9112 §8).
 struct ResetIfCut<'a> {
@@ -55,6 +53,9 @@ impl Drop for ResetIfCut<'_> {
 
 /// Serves a connection to its end.
 pub async fn serve(client: Rc<Client>) {
+    if client.secured.as_ref().is_some_and(|secured| secured.is_http2) {
+        return Box::pin(multiplexed::connection::serve(client)).await;
+    }
     let mut patience = client.timeouts().head;
     let mut looked_at = client.stream().is_fresh();
     loop {
@@ -70,8 +71,12 @@ pub async fn serve(client: Rc<Client>) {
         exchange.served = true;
         drop(exchange);
         match after {
-            Some(After::KeepOpen) => client.end_body(),
+            Some(After::KeepOpen) => {
+                client.is_new.set(false);
+                client.end_body();
+            }
             Some(After::Linger) => return linger(&client).await,
+            Some(After::SpeaksHttp2) => return Box::pin(multiplexed::connection::serve(client)).await,
             Some(After::Close) => return close(&client).await,
             Some(After::Abort) => return client.stream().reset_on_close(),
             None => return,
@@ -139,7 +144,7 @@ async fn speaks_again(client: &Client, patience: Duration) -> bool {
 
 /// Whether a request, if there is one, is to be begun now.
 fn may_begin(client: &Client, cx: &mut Context<'_>, ticket: &mut RequestTicket) -> bool {
-    let (request_queue, inside) = (&client.ctx.request_queue, client.ctx.job_futures.busy());
+    let (request_queue, inside) = (&client.ctx.request_queue, client.ctx.requests_inside());
     request_queue.is_open(inside)
         || client.stream().poll_readable(cx).is_ready()
             && request_queue.poll_pass(cx, ticket, inside).is_ready()
@@ -173,6 +178,12 @@ async fn serve_one(client: Rc<dyn Any>, papers: &mut Papers) -> Option<After> {
     let started = now();
     let here = client.take_here();
     let read = read_head(client, &here.config, head).await?;
+    if let Err(cause) = read.outcome
+        && is_http2(client, &here.config, cause)
+    {
+        // Nothing of it was used.
+        return Some(After::SpeaksHttp2);
+    }
     let head_read = if read.waited { now() } else { started };
     let framing = read.outcome.and_then(|()| framing::request(head));
     if !here.told.is_empty() && here.told.finds_lines(head) {
@@ -188,7 +199,7 @@ async fn serve_one(client: Rc<dyn Any>, papers: &mut Papers) -> Option<After> {
                 RequestBody::Empty
             } else {
                 client.start_body(framing);
-                RequestBody::Client(Rc::clone(client))
+                RequestBody::Client(ClientBody::Socket(Rc::clone(client)))
             };
             exchange(&incoming, &mut wire, &body, space).await
         }
@@ -220,6 +231,21 @@ async fn serve_one(client: Rc<dyn Any>, papers: &mut Papers) -> Option<After> {
     // A client that has finished sending still gets the answers to all that it sent.
     let last = client.presence.has_ended() && !client.has_held();
     Some(if after == After::KeepOpen && last { After::Linger } else { after })
+}
+
+/// Whether what a connection has begun with, and what is no request for this cause, is for HTTP/2 to judge: its preface, and whatever
+/// does not even say HTTP.
+#[cold]
+fn is_http2(client: &Client, config: &ListenerConfig, cause: Cause) -> bool {
+    let may = client.is_new.get() && client.secured.is_none() && config.http2.is_some();
+    let is_other = || {
+        let says_http = |line: &[u8]| memchr::memmem::find(line, b"HTTP/").is_some();
+        client.with_held(|held| {
+            let line = held.as_ref().and_then(|buffer| buffer.data().split(|&byte| byte == b'\n').next());
+            line.is_some_and(|line| !says_http(line))
+        })
+    };
+    may && (cause == Cause::Http2Preface || cause == Cause::BadHead && is_other())
 }
 
 /// How reading a head ended.
@@ -276,79 +302,6 @@ async fn read_head(client: &Client, config: &ListenerConfig, head: &mut Head) ->
 /// Whether a request has begun: an empty line alone, as some clients send behind a body, is none.
 fn has_begun(client: &Client) -> bool {
     client.with_held(|held| held.as_ref().is_some_and(|buffer| buffer.data() != b"\r\n"))
-}
-
-/// Reads the rest of a request's body that nobody wants, within bounds. True: the connection may go on.
-async fn discard_body(client: &Client) -> bool {
-    let mut room = LINGER_BYTES;
-    client.writing.set(LINGER);
-    let outcome = poll_fn(|cx| {
-        loop {
-            if client.writing.poll(cx).is_ready() {
-                return Poll::Ready(false);
-            }
-            match ready!(client.poll_piece(cx)) {
-                Ok(Some(piece)) if piece.len() <= room => room -= piece.len(),
-                Ok(None) => return Poll::Ready(true),
-                Ok(Some(_)) | Err(_) => return Poll::Ready(false),
-            }
-        }
-    })
-    .await;
-    client.writing.clear();
-    outcome
-}
-
-/// Closes without resetting the answer away: says that we are done, then reads for a while what the client had
-/// already sent (RFC 9112 §9.6). When nothing is there a plain close does the same and costs nothing.
-async fn linger(client: &Client) {
-    if !client.is_body_done() || client.stream().has_unread() {
-        return discard_input(client).await;
-    }
-    close(client).await;
-}
-
-/// The same for a client of which nothing more is expected: the kernel is not asked.
-async fn close(client: &Client) {
-    if client.has_held() {
-        return discard_input(client).await;
-    }
-    // Under TLS the end is bytes too, and a client that reads slowly may have no room for them yet. Without them
-    // a whole answer looks cut.
-    poll_fn(|cx| {
-        if client.stream().poll_close_notify(cx).is_ready() {
-            return Poll::Ready(());
-        }
-        client.writing.set_if_clear(client.timeouts().idle);
-        client.writing.poll(cx)
-    })
-    .await;
-}
-
-/// Says that we are done, then reads and forgets what the client sends, within bounds.
-async fn discard_input(client: &Client) {
-    client.timer().begin(ClientWait::Rest, LINGER);
-    let mut room = LINGER_BYTES;
-    let mut shut = false;
-    poll_fn(|cx| {
-        if !shut {
-            match client.stream().poll_shutdown(cx) {
-                Poll::Ready(Ok(())) => shut = true,
-                Poll::Ready(Err(_)) => return Poll::Ready(()),
-                // There is no room for close_notify, and perhaps there never will be.
-                Poll::Pending => return client.timer().poll(ClientWait::Rest, cx),
-            }
-        }
-        loop {
-            client.with_held(|held| *held = None);
-            match client.poll_fill(cx) {
-                Poll::Ready(Ok(count)) if count > 0 && count <= room => room -= count,
-                Poll::Ready(_) => return Poll::Ready(()),
-                Poll::Pending => return client.timer().poll(ClientWait::Rest, cx),
-            }
-        }
-    })
-    .await;
 }
 
 #[cfg(test)]

@@ -158,7 +158,7 @@ impl Edge for Wire<'_> {
         let persistence = match (close, self.version) {
             (true, _) => Persistence::Close,
             (false, Version::Http10) => Persistence::KeepAlive,
-            (false, Version::Http11) => Persistence::Implied,
+            (false, Version::Http11 | Version::Http2) => Persistence::Implied,
         };
         let mut out = self.ctx.outgoing.take();
         self.ctx.with_date(|date| write::answer(&mut out, head, framing, persistence, date));

@@ -179,6 +179,7 @@ impl<'a> Facts<'a> {
         let version = match head.version {
             Version::Http10 => b"HTTP/1.0",
             Version::Http11 => b"HTTP/1.1",
+            Version::Http2 => b"HTTP/2.0",
         };
         put(put(room, blank)?, version)
     }

@@ -14,9 +14,9 @@ use rustls::{
     ServerConnection, SupportedProtocolVersion, version,
 };
 
+use super::super::ServedNames;
 use super::super::server::server_config_by;
 use super::*;
-use crate::config::model::Protocol;
 use crate::config::model::tls::{
     Authorities, ClientAuth, ClientCertificates, Identity, ListenerTls, TlsVersion,
 };
@@ -78,10 +78,11 @@ impl Lab {
             identities: vec![Arc::new(identity)],
             clients: Some(ClientCertificates { authorities, auth: ClientAuth::Required }),
             oldest: TlsVersion::V12,
+            alpn: Vec::new(),
         };
         let clock = Arc::new(Clock(AtomicU64::new(june(2030))));
         let by = Arc::clone(&clock) as Arc<dyn TimeProvider>;
-        let server = server_config_by(&tls, Protocol::Http, Arc::default(), by);
+        let server = server_config_by(&tls, &ServedNames::new(&tls.identities), &[], Arc::default(), by);
         Lab { authority, server, clock, client }
     }
 

@@ -5,6 +5,7 @@ pub mod around;
 pub mod browser;
 mod client;
 pub mod events;
+pub mod h2;
 pub mod process;
 pub mod terminal;
 pub mod tls;
@@ -153,6 +154,7 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
             name: "web".into(),
             protocol,
             tls: None,
+            http2: None,
             binds: vec![Bind::Tcp("127.0.0.1:0".parse().unwrap())],
             access: Vec::new(),
             auth: None,

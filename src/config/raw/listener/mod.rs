@@ -1,5 +1,6 @@
 //! The written form of one entry of `listeners`, and of the keys that a target in the short form has for its listener.
 
+pub(in crate::config::raw) mod http2;
 pub(in crate::config::raw) mod route;
 
 use crate::config::error::{Wrong, quoted};
@@ -22,6 +23,7 @@ use crate::config::raw::vocabulary::later;
 use crate::config::raw::vocabulary::spoken::Spoken;
 use crate::config::raw::vocabulary::words::name;
 use crate::config::yaml::{Entry, Typed};
+use http2::RawHttp2;
 use route::{RawCompress, RawHeaders, RawRoute, compress, headers};
 
 /// One listener.
@@ -58,6 +60,8 @@ pub(in crate::config) struct RawListenerKeys {
     pub(in crate::config) auth: Field<Option<String>>,
     /// `None` inside: `off`.
     pub(in crate::config) compress: Field<Option<RawCompress>>,
+    /// `None` inside: `off`.
+    pub(in crate::config) http2: Field<Option<RawHttp2>>,
 }
 
 /// `normalize`.
@@ -110,8 +114,12 @@ pub(in crate::config::raw) fn walk(
         None if section.is_misspelt("tls") => Field::Faulty,
         None => Field::Absent,
     };
-    let of_compress = [&shape::LISTENER_COMPRESS, &shape::LISTENER_CODINGS];
-    listener.own = keys(&section, &shape::LISTENER_ACCESS, of_compress, reader, &mut listener.http_only);
+    const SHAPES: InnerShapes = InnerShapes {
+        access: &shape::LISTENER_ACCESS,
+        compress: [&shape::LISTENER_COMPRESS, &shape::LISTENER_CODINGS],
+        http2: &shape::LISTENER_HTTP2,
+    };
+    listener.own = keys(&section, &SHAPES, reader, &mut listener.http_only);
     if let Some(entry) = section.find("headers") {
         listener.http_only.push(("headers", reader.key_spot(entry)));
         listener.headers = headers::walk(entry, shape::LISTENER_HEADERS, None, reader);
@@ -131,17 +139,24 @@ pub(in crate::config::raw) fn walk(
     listener
 }
 
-/// What is said about clients beside binding, protocol and TLS. `of_access`: the keys of a list that stands here; `of_compress`: those
-/// of `compress` and of its codings.
+/// Which keys there are inside of those that a listener and a target in the short form have alike.
+pub(in crate::config::raw) struct InnerShapes {
+    /// Those of a list of `access` that stands right there.
+    pub(in crate::config::raw) access: &'static Shape,
+    /// Those of `compress`, and of its codings.
+    pub(in crate::config::raw) compress: [&'static Shape; 2],
+    pub(in crate::config::raw) http2: &'static Shape,
+}
+
+/// What is said about clients beside binding, protocol and TLS.
 pub(in crate::config::raw) fn keys(
     section: &Section<'_>,
-    of_access: &Shape,
-    of_compress: [&Shape; 2],
+    shapes: &InnerShapes,
     reader: &mut Reader<'_>,
     http_only: &mut Vec<(&'static str, Spot)>,
 ) -> RawListenerKeys {
     let access = match section.find("access") {
-        Some(entry) => access::walk(entry, of_access, reader),
+        Some(entry) => access::walk(entry, shapes.access, reader),
         None if section.is_misspelt("access") => Field::Faulty,
         None => Field::Absent,
     };
@@ -153,9 +168,17 @@ pub(in crate::config::raw) fn keys(
     let compress = match section.find("compress") {
         Some(entry) => {
             http_only.push(("compress", reader.key_spot(entry)));
-            compress::walk(entry, of_compress, reader)
+            compress::walk(entry, shapes.compress, reader)
         }
         None if section.is_misspelt("compress") => Field::Faulty,
+        None => Field::Absent,
+    };
+    let http2 = match section.find("http2") {
+        Some(entry) => {
+            http_only.push(("http2", reader.key_spot(entry)));
+            http2::walk(entry, shapes.http2, reader)
+        }
+        None if section.is_misspelt("http2") => Field::Faulty,
         None => Field::Absent,
     };
     let mut find = |key: &'static str| {
@@ -178,6 +201,7 @@ pub(in crate::config::raw) fn keys(
             None => Field::Absent,
         },
         compress,
+        http2,
     }
 }
 
@@ -296,6 +320,8 @@ fn spoken(text: &str) -> Result<Spoken, Wrong> {
     choose(text, Spoken::ALL).map_err(|wrong| match lower.as_str() {
         "tls" | "ssl" => wrong.note("TLS over TCP is `protocol: tcp` with `tls`; HTTP over TLS is `https`"),
         "ws" | "wss" | "websocket" => wrong.note("WebSockets are a part of `http` and `https`"),
+        "h2" | "h2c" | "http2" => Wrong { hint: None, fix: None, ..wrong }
+            .note("HTTP/2 is a part of `https`; on `http` it comes with `http2: on`"),
         _ => wrong,
     })
 }

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::cache::{CACHE_OF_TARGET, COMPRESS_OF_TARGET};
 use super::gate::TARGET_ACCESS;
+use super::http2::HTTP2_OF_TARGET;
 use super::resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
 use crate::config::model::route::{DotSegments, EncodedSlash};
-use crate::config::model::tls::{ClientAuth, TlsVersion};
+use crate::config::model::tls::{AlpnProtocol, ClientAuth, TlsVersion};
 use crate::config::model::{BackendState, Balance, Forwarded, HashKey, Portion};
 use crate::config::raw::bounds::{
     BOUND, CONNECTIONS_MAX, COUNT_MAX, DAY, HOUR, IN_FLIGHT_MAX, INTERVAL_MIN, MILLISECOND, MONTH,
@@ -35,6 +36,7 @@ pub(in crate::config::raw) const TARGET: Shape = Shape {
             "Where clients connect: a port, `\"address:port\"`, `\"*:port\"` or `unix:/path`, or a list of them.",
         ),
         key("tls", Group(&TLS), "TLS towards clients: with `https`, or on a `tcp` target."),
+        HTTP2_OF_TARGET,
         key("auth", OrOff(&Word(NAME)), "How clients show who they are: a rule of `auth`. For `http` only.")
             .or("off"),
         key("upstream_tls", Group(&UPSTREAM_TLS), "TLS towards all backends of the target."),
@@ -189,6 +191,12 @@ pub(in crate::config::raw) const TLS: Shape = Shape {
         key("client_ca", Word(FILE), "Who issues the certificates that clients are asked for: a PEM file."),
         key("client_auth", Choice(|| names(ClientAuth::ALL)), "Whether clients need one.").or("required"),
         key("min_version", Numeral(|| names(TlsVersion::ALL), VERSION), "The oldest to speak.").or("1.2"),
+        key(
+            "alpn",
+            OneOrItems(&Choice(|| names(AlpnProtocol::ALL))),
+            "What clients may choose from, the preferred one first; without `h2` where `http2` is off. With `https` only.",
+        )
+        .or("[h2, http/1.1]"),
     ],
 };
 

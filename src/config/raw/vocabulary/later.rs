@@ -17,9 +17,8 @@ const KEYS: &[(&str, &str)] = &[
     ("discovery", "this version reads backends from this file only"),
     ("overload", "this version has no overload control but `max_connections`"),
     ("udp", "this version does not balance UDP"),
-    ("http2", "this version speaks HTTP/1.1 only"),
-    ("http3", "this version speaks HTTP/1.1 only"),
-    ("grpc", "this version speaks HTTP/1.1 only"),
+    ("http3", "this version speaks HTTP/1.1 and HTTP/2"),
+    ("grpc", "this version speaks HTTP/1.1 with backends"),
 ];
 
 /// Those that come at the top level only, and are keys elsewhere.
@@ -28,11 +27,8 @@ const TOP_KEYS: &[(&str, &str)] = &[("memory", "this version has no memory limit
 /// Values of `protocol` that come later.
 const PROTOCOLS: &[(&str, &str)] = &[
     ("udp", "this version does not balance UDP"),
-    ("h2", "this version speaks HTTP/1.1 only"),
-    ("h2c", "this version speaks HTTP/1.1 only"),
-    ("http2", "this version speaks HTTP/1.1 only"),
-    ("http3", "this version speaks HTTP/1.1 only"),
-    ("grpc", "this version speaks HTTP/1.1 only"),
+    ("http3", "this version speaks HTTP/1.1 and HTTP/2"),
+    ("grpc", "this version speaks HTTP/1.1 with backends"),
 ];
 
 /// What this version does instead of the feature behind `key`, in the mapping at `path`.

@@ -130,7 +130,11 @@ impl Http1Call {
             }
         };
         let Poll::Ready(outcome) = polled else { return Some((written, Poll::Pending)) };
-        self.sending = Sending::Done;
+        match std::mem::replace(&mut self.sending, Sending::Done) {
+            // Most have no body: dropped here, and not by a function for all of them.
+            Sending::Head(head, _) => drop(head),
+            other => drop(other),
+        }
         let end = match outcome {
             Ok(()) => SendEnd::Whole,
             Err(failed) => {

@@ -245,8 +245,7 @@ fn skip_quoted(bytes: &[u8]) -> Option<&[u8]> {
     None
 }
 
-/// A trailer line is a header line, and none that changes framing, routing or what we say about the client
-/// (RFC 9110 §6.5.1).
+/// A trailer line is a header line, and none that is barred.
 fn check_trailer(line: &[u8]) -> Result<(), Malformed> {
     let colon = memchr::memchr(b':', line).ok_or(Malformed)?;
     let (name, value) = line.split_at(colon);
@@ -256,7 +255,14 @@ fn check_trailer(line: &[u8]) -> Result<(), Malformed> {
     {
         return Err(Malformed);
     }
-    let field = match HeaderField::classify(name) {
+    if is_barred_trailer(HeaderField::classify(name), name) { Err(Malformed) } else { Ok(()) }
+}
+
+/// Whether a field, of which `field` is known by its `name`, has no place behind a body: it would change framing, routing or what
+/// we say about the client (RFC 9110 §6.5.1).
+#[must_use]
+pub fn is_barred_trailer(field: HeaderField, name: &[u8]) -> bool {
+    let field = match field {
         HeaderField::Other => HeaderField::classify_alias(name),
         known => known,
     };
@@ -268,7 +274,7 @@ fn check_trailer(line: &[u8]) -> Result<(), Malformed> {
             | HeaderField::Trailer
             | HeaderField::Expect
     );
-    if framing || field.is_hop_by_hop() || field.is_about_client() { Err(Malformed) } else { Ok(()) }
+    framing || field.is_hop_by_hop() || field.is_about_client()
 }
 
 #[cfg(test)]

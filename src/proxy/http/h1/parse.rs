@@ -271,6 +271,12 @@ fn alias(name: &[u8]) -> Option<HeaderField> {
 
 type Range = std::ops::Range<usize>;
 
+/// Whether all of this may stand in a request line as its target, whatever its form.
+#[must_use]
+pub fn is_target(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && scan::target(bytes).is_empty()
+}
+
 /// Path and authority inside a target that is more than a path, by its form (RFC 9112 §3.2).
 #[inline(never)]
 fn target_parts(method: &[u8], bytes: &[u8]) -> Result<(Range, Option<Range>), Cause> {
@@ -299,8 +305,11 @@ fn target_parts(method: &[u8], bytes: &[u8]) -> Result<(Range, Option<Range>), C
 }
 
 /// RFC 9110 §7.2 and RFC 9112 §3.2: HTTP/1.1 needs exactly one valid Host.
+///
+/// # Errors
+/// [`Cause::BadHost`].
 #[inline(always)]
-fn host(head: &mut Head) -> Result<(), Cause> {
+pub fn host(head: &mut Head) -> Result<(), Cause> {
     match head.line(HeaderField::Host) {
         Some(line) if !head.repeats(HeaderField::Host) && is_authority(head.at(line.value())) => {
             head.set_authority(line.value());

@@ -7,27 +7,14 @@
 use std::net::IpAddr;
 
 use crate::config::model::Forwarded;
-use crate::message::{
-    Fields, Framing, Head, HeadLine, HeaderField, Span, TraceContext, Version, status, tokens,
-};
+use crate::message::{Fields, Framing, Head, HeaderField, Span, TraceContext, Version, status};
 
 use super::digits::{push_number, push_peer};
+use super::nominated::Nominated;
 use crate::telemetry::access_log::id_digits;
 
 /// Most bytes that a head grows by, but for a certificate and a long name of a host.
 const ADDED: usize = 400;
-
-/// Fields that frame or route a message, or that a proxy adds: no Connection line takes them away. Nor does one take
-/// away what is said about the client.
-const PROTECTED: Fields = Fields::of(&[
-    HeaderField::Host,
-    HeaderField::ContentLength,
-    HeaderField::TransferEncoding,
-    HeaderField::Via,
-    HeaderField::Trailer,
-    HeaderField::Date,
-    HeaderField::Ours,
-]);
 
 /// Fields that say which trace a request belongs to.
 const TRACE: Fields = Fields::of(&[HeaderField::TraceParent, HeaderField::TraceState]);
@@ -118,11 +105,11 @@ pub fn request(
         line(out, b"TE: ", b"trailers");
         line(out, b"Connection: ", b"TE");
     }
-    out.extend_from_slice(if head.version == Version::Http10 {
-        b"Via: 1.0 evenkeel\r\n"
+    if head.version == Version::Http11 {
+        out.extend_from_slice(b"Via: 1.1 evenkeel\r\n");
     } else {
-        b"Via: 1.1 evenkeel\r\n"
-    });
+        add_other_via(out, head.version);
+    }
     if about.trusted
         || about.real_ip.is_some()
         || about.kind != Forwarded::XForwarded
@@ -132,6 +119,12 @@ pub fn request(
     } else {
         add_common_about(out, head, about, span);
     }
+}
+
+#[inline(never)]
+fn add_other_via(out: &mut Vec<u8>, version: Version) {
+    let via = if version == Version::Http10 { b"Via: 1.0 evenkeel\r\n" } else { b"Via: 2.0 evenkeel\r\n" };
+    out.extend_from_slice(via);
 }
 
 /// A request's line and its fields, when they can't be copied in one piece. `host`: see [`request`]; `None`: Host goes on as
@@ -158,7 +151,7 @@ fn copy_changed(out: &mut Vec<u8>, head: &Head, about: &About<'_>, host: Option<
             left_out.and(if trace.parent == 0 { TRACE } else { Fields::of(&[HeaderField::TraceParent]) });
     }
     let mut run = Span::default();
-    if matches!(head.target().first(), Some(b'/' | b'*')) && head.version == Version::Http11 {
+    if matches!(head.target().first(), Some(b'/' | b'*')) && head.version != Version::Http10 {
         run = head.start_line();
     } else {
         request_line(out, head);
@@ -261,7 +254,7 @@ fn copy_runs(out: &mut Vec<u8>, head: &Head, mut run: Span, left_out: Fields) {
     }
     let nominated = Nominated::by(head);
     for item in head.lines() {
-        if left_out.contains(item.field) || nominated.lengths != 0 && nominated.holds(head, item) {
+        if left_out.contains(item.field) || nominated.holds(head, item) {
             out.extend_from_slice(head.at(std::mem::take(&mut run)));
         } else if run == Span::default() {
             run = item.whole();
@@ -270,57 +263,6 @@ fn copy_runs(out: &mut Vec<u8>, head: &Head, mut run: Span, left_out: Fields) {
         }
     }
     out.extend_from_slice(head.at(run));
-}
-
-/// The fields that Connection lines name beside those of one connection, each with its key. All Connection lines count
-/// together, and `parse` sees to it that they are not many.
-#[derive(Default)]
-struct Nominated<'a> {
-    few: [(u32, &'a [u8]); 4],
-    count: usize,
-    /// Those for which there are not enough places in `few`.
-    more: Vec<(u32, &'a [u8])>,
-    /// A bit for each length that one of them has, of long ones by its remainder: nearly all lines are told by it.
-    lengths: u64,
-}
-
-impl<'a> Nominated<'a> {
-    fn by(head: &'a Head) -> Nominated<'a> {
-        let mut nominated = Nominated::default();
-        let listed = head.values(HeaderField::Connection).flat_map(tokens);
-        for name in listed.filter(|name| !HeaderField::classify(name).is_hop_by_hop()) {
-            let one = (Nominated::key(name), name);
-            nominated.lengths |= 1 << (name.len() % 64);
-            match nominated.few.get_mut(nominated.count) {
-                Some(free) => {
-                    *free = one;
-                    nominated.count += 1;
-                }
-                None => nominated.more.push(one),
-            }
-        }
-        nominated
-    }
-
-    /// A number that is the same for equal names, in any case, and hardly for others: comparing names costs more.
-    fn key(name: &[u8]) -> u32 {
-        let (front, back) = name.split_at(name.len().min(8));
-        let ends = front.iter().chain(back.iter().rev().take(8));
-        ends.fold(name.len() as u32, |key, byte| key.wrapping_mul(31).wrapping_add(u32::from(byte | 0x20)))
-    }
-
-    fn holds(&self, head: &Head, item: &HeadLine) -> bool {
-        let name = head.at(item.name());
-        if self.lengths >> (name.len() % 64) & 1 == 0
-            || PROTECTED.contains(item.field)
-            || item.field.is_about_client()
-        {
-            return false;
-        }
-        let key = Nominated::key(name);
-        let same = |&(other, nominated): &(u32, &[u8])| other == key && nominated.eq_ignore_ascii_case(name);
-        self.few.get(..self.count).unwrap_or_default().iter().any(same) || self.more.iter().any(same)
-    }
 }
 
 /// Of a trusted peer's fields: those that stand as they are. The rest is merged with ours in `add_about`.

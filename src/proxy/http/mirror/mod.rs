@@ -88,9 +88,9 @@ pub fn copy(original: &Original<'_>) {
         return cells.end(id, Cause::MirrorFull);
     };
     match body {
-        RequestBody::Client(client) if !client.is_body_done() => {
+        RequestBody::Client(client) if !client.is_done() => {
             let (ctx, load) = (Rc::clone(ctx), copy.load());
-            client.tee_body(Tee::new(load, move |end, load| match end {
+            client.tee(Tee::new(load, move |end, load| match end {
                 Teed::Whole(body) => begin_with(&ctx, copy, &body, load),
                 Teed::TooLong => ctx.cells.copies.end(id, Cause::MirrorTooLong),
                 Teed::NoRoom => ctx.cells.copies.end(id, Cause::MirrorFull),

@@ -10,6 +10,7 @@
 mod codes;
 mod decode;
 pub mod encode;
+mod encoded_lines;
 mod huffman;
 mod integer;
 mod judge;
@@ -20,4 +21,5 @@ mod table;
 mod tests;
 
 pub use decode::HpackDecoder;
+pub use encoded_lines::EncodedLines;
 pub use line::{FieldLine, HpackError, LineKind, Pseudo};

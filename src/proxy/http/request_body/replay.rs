@@ -10,14 +10,14 @@ use std::task::{Context, Poll, ready};
 use crate::message::{Cause, Framing};
 use crate::net::Piece;
 
-use super::client::Client;
+use super::client_body::ClientBody;
 
 /// Bytes of a body that are kept at most, with their chunk lines.
 pub const MOST: usize = 64 * 1024;
 
 /// A request's body, and what was read of it so far.
 pub struct Replay {
-    client: Rc<Client>,
+    client: ClientBody,
     kept: RefCell<Vec<u8>>,
     /// It is longer than what may be kept.
     lost: Cell<bool>,
@@ -28,14 +28,14 @@ pub struct Replay {
 impl Replay {
     /// For a body of which nothing was read, if it may turn out short enough.
     #[must_use]
-    pub fn new(client: &Rc<Client>) -> Option<Rc<Replay>> {
+    pub fn new(client: &ClientBody) -> Option<Rc<Replay>> {
         let may_be_short = match client.framing() {
             Framing::Length(length) => length <= MOST as u64,
             Framing::Chunked => true,
             Framing::None | Framing::UntilClose => false,
         };
-        (may_be_short && !client.is_body_begun()).then(|| {
-            let client = Rc::clone(client);
+        (may_be_short && !client.is_begun()).then(|| {
+            let client = ClientBody::clone(client);
             Rc::new(Replay { client, kept: RefCell::default(), lost: Cell::new(false), raw: Cell::new(None) })
         })
     }
@@ -49,7 +49,7 @@ impl Replay {
     /// True when all of it is kept: readers do not wait for the client, nor for each other.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        !self.lost.get() && self.client.is_body_done()
+        !self.lost.get() && self.client.is_done()
     }
 
     fn keep(&self, bytes: &[u8]) {
@@ -73,14 +73,14 @@ pub struct Replayed {
 impl Replayed {
     /// Its source.
     #[must_use]
-    pub fn client(&self) -> &Client {
+    pub fn client(&self) -> &ClientBody {
         &self.replay.client
     }
 
     /// True when nothing is left.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.out >= self.replay.kept.borrow().len() && self.replay.client.is_body_done()
+        self.out >= self.replay.kept.borrow().len() && self.replay.client.is_done()
     }
 
     /// Asks for the chunks as they came. True when that is what comes: all readers get the same.
@@ -94,11 +94,11 @@ impl Replayed {
     /// The next piece.
     ///
     /// # Errors
-    /// See [`Client::poll_piece`].
+    /// See [`ClientBody::poll_piece`].
     pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Piece>, Cause>> {
         let Replay { client, kept, .. } = &*self.replay;
         if let Some(rest) = kept.borrow().get(self.out..).filter(|rest| !rest.is_empty()) {
-            let piece = client.ctx.buffers.filled(rest);
+            let piece = client.buffers().filled(rest);
             self.out += piece.len();
             return Poll::Ready(Ok(Some(Piece::Buffer(piece))));
         }

@@ -1,14 +1,17 @@
 //! The body of a request, on its way to a backend.
 
-use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use crate::message::{Cause, Framing};
 use crate::net::Piece;
 
-use super::body::{BodySource, Memory};
-use super::client::Client;
-use super::replay::Replayed;
+use crate::proxy::http::body::{BodySource, Memory};
+
+pub mod client_body;
+pub mod replay;
+
+use client_body::ClientBody;
+use replay::Replayed;
 
 /// The body of a request.
 pub enum RequestBody {
@@ -17,7 +20,7 @@ pub enum RequestBody {
     /// One in memory, on the edge that speaks no wire.
     Memory(Box<Memory>),
     /// What a client sends.
-    Client(Rc<Client>),
+    Client(ClientBody),
     /// The same, kept while it is read.
     Replayed(Replayed),
 }
@@ -36,7 +39,7 @@ impl RequestBody {
             RequestBody::Empty => Some(RequestBody::Empty),
             RequestBody::Memory(memory) => Some(RequestBody::Memory(memory.clone())),
             RequestBody::Client(client) => {
-                (!client.is_body_begun()).then(|| RequestBody::Client(Rc::clone(client)))
+                (!client.is_begun()).then(|| RequestBody::Client(ClientBody::clone(client)))
             }
             RequestBody::Replayed(_) => None,
         }
@@ -46,7 +49,7 @@ impl RequestBody {
     #[must_use]
     pub fn limit(&self, limit: Option<u64>) -> bool {
         if let RequestBody::Client(client) = self {
-            client.limit_body(limit);
+            client.limit(limit);
         }
         match self.framing() {
             Framing::Length(length) => limit.is_none_or(|limit| length <= limit),
@@ -91,7 +94,7 @@ impl BodySource for RequestBody {
         match self {
             RequestBody::Empty => true,
             RequestBody::Memory(memory) => memory.is_done(),
-            RequestBody::Client(client) => client.is_body_done(),
+            RequestBody::Client(client) => client.is_done(),
             RequestBody::Replayed(replayed) => replayed.is_done(),
         }
     }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::schema::schema_of;
+use super::schema_of;
 use super::validator::matches;
 use crate::config::units;
 

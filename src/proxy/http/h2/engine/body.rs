@@ -1,0 +1,200 @@
+//! Bodies that come in, and the windows that bound them.
+
+use std::task::{Context, Poll};
+
+use crate::message::Cause;
+use crate::net::{Buffer, FreeList};
+use crate::tick::Tick;
+
+use super::{Engine, Http2Fault, Outcome, Past, broken};
+use crate::proxy::http::h2::budget::Toll;
+use crate::proxy::http::h2::code::ErrorCode;
+use crate::proxy::http::h2::frame::{self, FrameHead, unpadded};
+
+/// DATA shorter than this is hardly worth its frame.
+const TINY: usize = 256;
+/// Bytes of a body that are read at once.
+const PIECE: usize = 64 * 1024;
+/// Memory that a stream which holds nothing may keep for what comes.
+const KEPT: usize = 16 * 1024;
+
+/// What comes next of a body.
+pub enum Inflow {
+    /// Bytes.
+    Piece(Buffer),
+    /// Its end.
+    End,
+}
+
+impl Engine {
+    pub(super) fn data(&mut self, head: FrameHead, payload: &[u8], now: Tick) -> Outcome {
+        let id = head.stream;
+        if id == 0 || self.is_idle(id) {
+            return Err(broken("DATA on a stream that is not open"));
+        }
+        // A payload has at most 16 KiB.
+        let whole = payload.len() as u32;
+        let overrun =
+            || Http2Fault { code: ErrorCode::FLOW_CONTROL_ERROR, why: "more DATA than the window allows" };
+        self.receive_window.take(whole).map_err(|_| overrun())?;
+        self.widen();
+        let content = unpadded(head, payload).ok_or(broken("more padding than payload"))?;
+        let ends = head.has(frame::END_STREAM);
+        if content.is_empty() && !ends {
+            self.charge(Toll::EmptyData, now)?;
+        }
+        let Some(stream) = self.streams.get_mut(&id) else {
+            self.give_connection(payload.len());
+            return match self.past(id) {
+                // What was on its way.
+                Some(Past::Ours) if content.len() >= TINY => Ok(()),
+                Some(Past::Ours) => self.charge(Toll::TinyData, now),
+                Some(Past::Whole | Past::Theirs) | None => {
+                    self.refuse(id, ErrorCode::STREAM_CLOSED, Cause::BadFrame, now)
+                }
+            };
+        };
+        if let Some(cut) = stream.cut {
+            self.give_connection(payload.len());
+            if cut.cause == Cause::ClientGone {
+                return Err(Http2Fault {
+                    code: ErrorCode::STREAM_CLOSED,
+                    why: "DATA on a stream that was reset",
+                });
+            }
+            return if content.len() >= TINY { Ok(()) } else { self.charge(Toll::TinyData, now) };
+        }
+        let verdict = if stream.ended {
+            Err((ErrorCode::STREAM_CLOSED, Cause::BadFrame))
+        } else if stream.receive.take(whole).is_err() {
+            Err((ErrorCode::FLOW_CONTROL_ERROR, Cause::BadFrame))
+        } else {
+            match stream.expected.map(|left| left.checked_sub(content.len() as u64)) {
+                None => Ok(None),
+                Some(Some(left)) if !ends || left == 0 => Ok(Some(left)),
+                // The body is not as long as its length says (RFC 9113 §8.1.1).
+                Some(_) => Err((ErrorCode::PROTOCOL_ERROR, Cause::BadLength)),
+            }
+        };
+        match verdict {
+            Ok(left) => stream.expected = left,
+            Err((code, cause)) => {
+                self.give_connection(payload.len());
+                return self.refuse(id, code, cause, now);
+            }
+        }
+        let is_tiny = content.len() < TINY && !ends && !stream.held.is_empty();
+        stream.held.extend(content);
+        stream.ended = ends;
+        stream.wake();
+        // Nobody reads padding.
+        self.give(id, payload.len() - content.len());
+        if !self.space.hold(content.len(), self.receive_window.held()) {
+            return self.refuse(id, ErrorCode::ENHANCE_YOUR_CALM, Cause::LocalShortage, now);
+        }
+        if is_tiny { self.charge(Toll::TinyData, now) } else { Ok(()) }
+    }
+
+    /// The trailer section has come, and with it the end of a body.
+    pub(super) fn end_body(&mut self, id: u32, trailers: Vec<u8>, now: Tick) -> Outcome {
+        let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
+        if stream.expected.is_some_and(|left| left > 0) {
+            return self.refuse(id, ErrorCode::PROTOCOL_ERROR, Cause::BadLength, now);
+        }
+        stream.trailers = trailers;
+        stream.ended = true;
+        stream.wake();
+        Ok(())
+    }
+
+    /// What comes next of the body of a stream.
+    ///
+    /// # Errors
+    /// Why nothing more comes of it.
+    pub fn poll_body(
+        &mut self,
+        id: u32,
+        cx: &Context<'_>,
+        buffers: &FreeList,
+    ) -> Poll<Result<Inflow, Cause>> {
+        let Some(stream) = self.streams.get_mut(&id) else { return Poll::Ready(Err(Cause::ClientGone)) };
+        if let Some(cut) = stream.cut {
+            return Poll::Ready(Err(cut.cause));
+        }
+        if stream.held.is_empty() {
+            if stream.ended {
+                return Poll::Ready(Ok(Inflow::End));
+            }
+            stream.wait(cx);
+            return Poll::Pending;
+        }
+        let (front, _) = stream.held.as_slices();
+        let piece = buffers.filled(&front[..front.len().min(PIECE)]);
+        let count = piece.len();
+        stream.held.drain(..count);
+        self.space.release(count);
+        if stream.held.is_empty() && stream.held.capacity() > KEPT {
+            stream.held = std::collections::VecDeque::new();
+        }
+        self.give(id, count);
+        self.budget.taken(count);
+        Poll::Ready(Ok(Inflow::Piece(piece)))
+    }
+
+    /// True when the body of a stream has come whole and nothing of it is left.
+    #[must_use]
+    pub fn is_body_done(&self, id: u32) -> bool {
+        self.streams.get(&id).is_none_or(|stream| stream.ended && stream.held.is_empty())
+    }
+
+    /// The trailer lines of a stream's body.
+    #[must_use]
+    pub fn trailers(&self, id: u32) -> Vec<u8> {
+        self.streams.get(&id).map_or_else(Vec::new, |stream| stream.trailers.clone())
+    }
+
+    /// So many bytes of a stream's body are no longer here.
+    fn give(&mut self, id: u32, count: usize) {
+        if let Some(stream) = self.streams.get_mut(&id)
+            && !stream.ended
+            && stream.cut.is_none()
+        {
+            let window = &mut stream.receive;
+            let size = window.size();
+            // It grows where it is what the client waits for: all of it was used, and the backend has taken all of that.
+            let larger = size.saturating_mul(2).min(self.limits.window_max);
+            let more = match window.give(count as u32) {
+                Some(more) if stream.held.is_empty() && self.space.grant(larger - size) => {
+                    Some(more + window.grow(larger))
+                }
+                more => more,
+            };
+            if let Some(more) = more {
+                frame::window_update(&mut self.out, id, more);
+            }
+        }
+        self.give_connection(count);
+    }
+
+    /// So many bytes that came on the connection are no longer here.
+    pub(super) fn give_connection(&mut self, count: usize) {
+        // Nothing that lies here has more bytes than a window.
+        if let Some(more) = self.receive_window.give(count as u32)
+            && self.over.is_none()
+        {
+            frame::window_update(&mut self.out, 0, more);
+        }
+    }
+
+    /// Opens the connection's window wider before it is used up, whoever uses it: it must not be one stream whose backend takes nothing
+    /// that keeps all others waiting. That stream's own window does not grow.
+    fn widen(&mut self) {
+        let window = &mut self.receive_window;
+        let size = window.size();
+        let larger = size.saturating_mul(2).min(self.limits.window_max.saturating_mul(2));
+        if window.left() < size / 2 && larger > size && self.space.grant(larger - size) {
+            let more = window.grow(larger);
+            frame::window_update(&mut self.out, 0, more);
+        }
+    }
+}

@@ -1,0 +1,491 @@
+//! THE ENGINE: one HTTP/2 connection without its socket (RFC 9113).
+//!
+//! Bytes go in, bytes come out, and `now` is given. Whoever owns the socket calls [`Engine::receive`] with what came, writes
+//! [`Engine::output`] once per turn, and serves the streams in [`Engine::take_opened`], each in a task of its own, through the calls in
+//! `send` and `body`. A task that can't go on is woken when it can.
+//!
+//! Invariants. The table holds the streams that have a task, and no other. Bytes in `out` before `sent` are on their way; what is behind is only
+//! appended to. After `over` is set nothing is read any more, and every stream is cut. Nothing is queued without bound: heads and answers stop at [`OUT`]
+//! bytes that the client has not taken, control frames with the reading at [`UNREAD`], bodies at their windows.
+
+pub mod body;
+mod frames;
+mod heads;
+mod send;
+mod settings;
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use hashbrown::HashMap;
+
+use crate::message::{Cause, Head};
+use crate::tick::Tick;
+
+use super::budget::{PeerBudget, Toll};
+use super::code::ErrorCode;
+use super::draft::HeadLimits;
+use super::flow::{ReceiveWindow, SendWindow};
+use super::frame;
+use super::hpack::HpackDecoder;
+use super::space::Http2Space;
+use super::stream::{ArrivedRequest, Cut, Http2Stream, PartialHead};
+
+/// Bytes of heads and answers that may wait for the client.
+pub const OUT: usize = 256 * 1024;
+/// Nothing is read from a client that leaves so many bytes unread.
+pub const UNREAD: usize = 512 * 1024;
+/// Bytes that one stream may add in one turn.
+pub const QUANTUM: usize = 64 * 1024;
+/// Streams that may have a task, whatever the protocol counts.
+pub const TASKS: usize = 256;
+/// Window of a connection, and of our streams towards the peer, until something else is said (RFC 9113 §6.9.2).
+const FIRST_WINDOW: u32 = 65_535;
+/// Table of the decoder, as the protocol has it from the beginning.
+const TABLE: usize = 4096;
+/// Streams that are remembered when they are over, so that what still comes for them is known for what it is.
+const REMEMBERED: usize = 256;
+/// What a PING carries that asks whether our first GOAWAY has arrived.
+const FAREWELL: [u8; 8] = *b"farewell";
+
+/// What a connection may do.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineLimits {
+    /// Streams at the same time, as it is told.
+    pub streams: u32,
+    /// Bytes that a stream's window begins with.
+    pub window: u32,
+    /// Bytes that it may grow to.
+    pub window_max: u32,
+    /// What a head may be.
+    pub head: HeadLimits,
+}
+
+/// How far the end of a connection has come (RFC 9113 §6.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// It serves.
+    Open,
+    /// It was said that it will end, and every stream that comes is served.
+    Warned,
+    /// Streams above this number are not served.
+    Leaving(u32),
+}
+
+/// How a stream that is over has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Past {
+    /// Both sides have said their last.
+    Whole,
+    /// The client has reset it.
+    Theirs,
+    /// We have: what is on its way for it means nothing.
+    Ours,
+}
+
+/// A request that nobody is to serve: its stream is reset already.
+pub struct Misshapen {
+    /// As much as there is of its head.
+    pub head: Head,
+    /// What is wrong with it.
+    pub cause: Cause,
+    /// When it came.
+    pub started: Tick,
+}
+
+/// Why a connection can't go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Http2Fault {
+    /// What the peer is told.
+    pub code: ErrorCode,
+    /// The same for a person.
+    pub why: &'static str,
+}
+
+type Outcome = Result<(), Http2Fault>;
+
+/// The hash of a stream's number: there are few streams, so nobody gains by numbers that collide.
+#[derive(Default)]
+struct StreamHasher(u64);
+
+impl Hasher for StreamHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u32(byte.into()));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+/// One connection.
+pub struct Engine {
+    limits: EngineLimits,
+    space: Rc<Http2Space>,
+    out: Vec<u8>,
+    sent: usize,
+    /// Bytes of bodies that were appended and not written yet; no more than the worker counts for this connection.
+    queued: usize,
+    /// Bytes of the preface that came.
+    preface: usize,
+    /// The peer's first SETTINGS came.
+    greeted: bool,
+    /// SETTINGS of ours that the peer has not answered.
+    unanswered: u32,
+    decoder: HpackDecoder,
+    /// The table of the peer's decoder was told to be empty.
+    is_encoder_begun: bool,
+    /// A head that comes in several frames.
+    block: Option<Box<PartialHead>>,
+    streams: HashMap<u32, Http2Stream, BuildHasherDefault<StreamHasher>>,
+    past: VecDeque<(u32, Past)>,
+    /// The largest number of a stream that the peer has opened.
+    last: u32,
+    opened: Vec<u32>,
+    misshapen: Vec<Misshapen>,
+    send_window: SendWindow,
+    receive_window: ReceiveWindow,
+    /// What the windows of new streams towards the peer begin with.
+    peer_window: u32,
+    /// Streams that wait for room in `out` or in the connection's window.
+    waiting: Vec<u32>,
+    turn: u32,
+    /// How many parts of bodies were sent.
+    shares: u32,
+    budget: PeerBudget,
+    phase: Phase,
+    /// It is over: this was said last.
+    over: Option<Http2Fault>,
+}
+
+impl Engine {
+    /// A server's, with SETTINGS in its output. `missing`: what its budget is short of from the beginning.
+    #[must_use]
+    pub fn server(limits: EngineLimits, space: &Rc<Http2Space>, now: Tick, missing: u32) -> Engine {
+        space.enter();
+        let mut out = space.take_output();
+        let head = u32::try_from(limits.head.size).unwrap_or(u32::MAX);
+        frame::settings(
+            &mut out,
+            &[
+                (frame::MAX_CONCURRENT_STREAMS, limits.streams),
+                (frame::INITIAL_WINDOW_SIZE, limits.window),
+                (frame::MAX_HEADER_LIST_SIZE, head),
+                (frame::NO_RFC7540_PRIORITIES, 1),
+            ],
+        );
+        Engine {
+            limits,
+            space: Rc::clone(space),
+            out,
+            sent: 0,
+            queued: 0,
+            preface: 0,
+            greeted: false,
+            unanswered: 1,
+            decoder: HpackDecoder::new(TABLE),
+            is_encoder_begun: false,
+            block: None,
+            streams: HashMap::default(),
+            past: VecDeque::new(),
+            last: 0,
+            opened: Vec::new(),
+            misshapen: Vec::new(),
+            send_window: SendWindow::new(FIRST_WINDOW),
+            receive_window: ReceiveWindow::new(FIRST_WINDOW),
+            peer_window: FIRST_WINDOW,
+            waiting: Vec::new(),
+            turn: 1,
+            shares: 0,
+            budget: PeerBudget::new(now, missing),
+            phase: Phase::Open,
+            over: None,
+        }
+    }
+
+    /// Streams that have come since the last call, to be served.
+    #[must_use]
+    pub fn take_opened(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.opened)
+    }
+
+    /// Gives the memory of what [`Engine::take_opened`] gave back.
+    pub fn return_opened(&mut self, mut opened: Vec<u32>) {
+        opened.clear();
+        if self.opened.is_empty() && opened.capacity() <= TASKS {
+            self.opened = opened;
+        }
+    }
+
+    /// Requests that were malformed since the last call.
+    #[must_use]
+    pub fn take_misshapen(&mut self) -> Vec<Misshapen> {
+        std::mem::take(&mut self.misshapen)
+    }
+
+    /// The request of a stream; once.
+    #[must_use]
+    pub fn take_request(&mut self, id: u32) -> Option<Box<ArrivedRequest>> {
+        self.streams.get_mut(&id)?.arrived.take()
+    }
+
+    /// Bytes for the socket. After a write that did not take all of them they begin with the rest.
+    #[must_use]
+    pub fn output(&self) -> &[u8] {
+        self.out.get(self.sent..).unwrap_or_default()
+    }
+
+    /// The socket has taken so many of them.
+    pub fn written(&mut self, count: usize) {
+        self.sent += count;
+        let queued = self.queued.min(count);
+        self.queued -= queued;
+        self.space.unqueue(queued);
+        if self.sent == self.out.len() {
+            self.sent = 0;
+            self.space.return_output(&mut self.out);
+        } else if self.sent >= OUT {
+            self.out.drain(..self.sent);
+            self.sent = 0;
+        }
+    }
+
+    /// Ends a turn: what was appended is with the socket as far as that goes. Wakes who waits for room, if there is some.
+    pub fn end_turn(&mut self) {
+        self.turn = self.turn.wrapping_add(1);
+        if !self.waiting.is_empty() && self.output().len() < self.space.room(OUT) {
+            self.wake_waiting();
+        }
+    }
+
+    fn wake_waiting(&mut self) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let streams = &mut self.streams;
+        waiting.sort_unstable_by_key(|id| {
+            streams.get(id).map(|stream| stream.priority.rank(stream.served, *id))
+        });
+        for id in waiting.drain(..) {
+            if let Some(stream) = streams.get_mut(&id) {
+                stream.wake();
+            }
+        }
+        if waiting.capacity() <= TASKS {
+            self.waiting = waiting;
+        }
+    }
+
+    /// True while more may be read.
+    #[must_use]
+    pub fn is_reading(&self) -> bool {
+        self.over.is_none() && self.output().len() < UNREAD
+    }
+
+    /// True while the beginning of something has come and not its end: the preface with SETTINGS, or a head in several frames.
+    #[must_use]
+    pub fn is_amidst(&self) -> bool {
+        !self.greeted || self.block.is_some()
+    }
+
+    /// True while the peer owes an answer to SETTINGS.
+    #[must_use]
+    pub fn is_owed_an_answer(&self) -> bool {
+        self.unanswered > 0
+    }
+
+    /// Streams that have a task.
+    #[must_use]
+    pub fn tasks(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Why it is over; `None`: it is not.
+    #[must_use]
+    pub fn fault(&self) -> Option<Http2Fault> {
+        self.over
+    }
+
+    /// How much its budget is short of a full one.
+    #[must_use]
+    pub fn owes(&self) -> u32 {
+        self.budget.missing()
+    }
+
+    /// True when it has said that it ends, and everything that it has to serve was served.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        matches!(self.phase, Phase::Leaving(_)) && self.streams.is_empty()
+    }
+
+    /// Says that it will end. Streams that are on their way are served: the first of the two steps (RFC 9113 §6.8).
+    pub fn warn(&mut self) {
+        if self.phase == Phase::Open && self.over.is_none() {
+            self.phase = Phase::Warned;
+            frame::goaway(&mut self.out, frame::LARGEST_WINDOW, ErrorCode::NO_ERROR, "");
+            // Its answer tells that whatever comes behind was sent in full knowledge.
+            frame::ping(&mut self.out, 0, FAREWELL);
+        }
+    }
+
+    /// True as long as it was not said that it will end.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.phase == Phase::Open && self.over.is_none()
+    }
+
+    /// True between the two steps.
+    #[must_use]
+    pub fn is_warned(&self) -> bool {
+        self.phase == Phase::Warned
+    }
+
+    /// Says which stream is the last that is served.
+    pub fn leave(&mut self) {
+        if !matches!(self.phase, Phase::Leaving(_)) && self.over.is_none() {
+            self.phase = Phase::Leaving(self.last);
+            frame::goaway(&mut self.out, self.last, ErrorCode::NO_ERROR, "");
+        }
+    }
+
+    /// Ends it for a fault of the peer. Every stream is cut.
+    pub fn fail(&mut self, fault: Http2Fault) {
+        if self.over.is_none() {
+            frame::goaway(&mut self.out, self.last, fault.code, fault.why);
+            self.close(fault);
+        }
+    }
+
+    /// Ends it without a word: the peer is gone.
+    pub fn close(&mut self, fault: Http2Fault) {
+        if self.over.is_some() {
+            return;
+        }
+        self.over = Some(fault);
+        for stream in self.streams.values_mut() {
+            stream.cut.get_or_insert(Cut { code: fault.code, cause: Cause::ClientGone });
+            stream.wake();
+        }
+    }
+
+    /// Cuts a stream for what the client has done wrong on it.
+    fn refuse(&mut self, id: u32, code: ErrorCode, cause: Cause, now: Tick) -> Outcome {
+        self.reset(id, code, cause);
+        self.charge(Toll::Reset, now)
+    }
+
+    /// Cuts a stream, and says so.
+    pub fn reset(&mut self, id: u32, code: ErrorCode, cause: Cause) {
+        if self.over.is_none() {
+            frame::reset(&mut self.out, id, code);
+        }
+        if !self.cut(id, Cut { code, cause }) {
+            self.remember(id, Past::Ours);
+        }
+    }
+
+    /// The same of one that is not cut and has not ended.
+    pub fn reset_unless_cut(&mut self, id: u32, code: ErrorCode, cause: Cause) {
+        if self.streams.get(&id).is_some_and(|stream| stream.cut.is_none() && !stream.finished) {
+            self.reset(id, code, cause);
+        }
+    }
+
+    /// Cuts a stream that has a task. False: there is none.
+    fn cut(&mut self, id: u32, cut: Cut) -> bool {
+        let Some(stream) = self.streams.get_mut(&id) else { return false };
+        stream.cut.get_or_insert(cut);
+        let held = std::mem::take(&mut stream.held).len();
+        stream.wake();
+        self.space.release(held);
+        self.give_connection(held);
+        true
+    }
+
+    /// Ready, with how, when a stream was cut.
+    #[inline]
+    pub fn poll_cut(&mut self, id: u32, cx: &Context<'_>) -> Poll<Cut> {
+        let over = self.over;
+        let gone =
+            || Cut { code: over.map_or(ErrorCode::CANCEL, |over| over.code), cause: Cause::ClientGone };
+        let Some(stream) = self.streams.get_mut(&id) else { return Poll::Ready(gone()) };
+        if let Some(cut) = stream.cut {
+            return Poll::Ready(cut);
+        }
+        stream.wait(cx);
+        Poll::Pending
+    }
+
+    /// The task of a stream has ended. What it has not finished is cut.
+    pub fn release(&mut self, id: u32) {
+        let Some(stream) = self.streams.get(&id) else { return };
+        let past = match stream.cut {
+            Some(_) => None,
+            // Its answer ends in the middle of nowhere.
+            None if !stream.finished => Some(ErrorCode::INTERNAL_ERROR),
+            // The rest of the request is of no use (RFC 9113 §8.1).
+            None if !stream.ended => Some(ErrorCode::NO_ERROR),
+            None => None,
+        };
+        let is_answered = stream.cut.is_none() && stream.finished;
+        if let Some(code) = past {
+            self.reset(id, code, Cause::Done);
+        }
+        let Some(stream) = self.streams.remove(&id) else { return };
+        self.space.return_grant(stream.receive.size().saturating_sub(self.limits.window));
+        let held = stream.held.len();
+        self.space.release(held);
+        let is_theirs = stream.cut.is_some_and(|cut| cut.cause == Cause::ClientGone);
+        let past = match stream.cut {
+            None => Past::Whole,
+            Some(_) if is_theirs => Past::Theirs,
+            Some(_) => Past::Ours,
+        };
+        self.give_connection(held);
+        self.remember(id, past);
+        if is_answered {
+            self.budget.answered();
+        }
+    }
+
+    fn remember(&mut self, id: u32, past: Past) {
+        if self.past.len() == REMEMBERED {
+            self.past.pop_front();
+        }
+        self.past.push_back((id, past));
+    }
+
+    /// How a stream that has no task has ended; `None`: it was never opened, or that is long ago.
+    fn past(&self, id: u32) -> Option<Past> {
+        self.past.iter().rev().find(|(other, _)| *other == id).map(|(_, past)| *past)
+    }
+
+    fn charge(&mut self, toll: Toll, now: Tick) -> Outcome {
+        let why = "too much work for too little";
+        self.budget.charge(toll, now).map_err(|_| Http2Fault { code: ErrorCode::ENHANCE_YOUR_CALM, why })
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        let grown =
+            self.streams.values().map(|stream| stream.receive.size().saturating_sub(self.limits.window));
+        let grown = grown.sum::<u32>() + self.receive_window.size().saturating_sub(FIRST_WINDOW);
+        self.space.return_grant(grown);
+        self.space.release(self.streams.values().map(|stream| stream.held.len()).sum());
+        self.space.unqueue(self.queued);
+        self.space.leave();
+    }
+}
+
+/// That a peer breaks the protocol.
+fn broken(why: &'static str) -> Http2Fault {
+    Http2Fault { code: ErrorCode::PROTOCOL_ERROR, why }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! The edge of the pipeline that speaks HTTP/2 to a client.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::answer;
+use crate::message::{Cause, Framing, Head};
+use crate::net::relay::{BytesMoved, RelayEnd};
+use crate::net::{Deadline, Piece};
+use crate::proxy::http::after::After;
+use crate::proxy::http::answer_body::AnswerBody;
+use crate::proxy::http::body::BodySource as _;
+use crate::proxy::http::call::tunnel_far::TunnelFar;
+use crate::proxy::http::client::Secured;
+use crate::proxy::http::edge::{Edge, Unsent};
+use crate::proxy::http::h1::transmit::SMALL;
+use crate::proxy::http::h2::code::ErrorCode;
+use crate::proxy::http::h2::session::Http2Session;
+use crate::proxy::http::h2::stream::Cut;
+use crate::proxy::http::h2::upload::StreamUpload;
+use crate::proxy::http::identity;
+use crate::proxy::pool::Owner;
+use crate::proxy::tunnels::{Tunnel, TunnelEnd};
+
+/// One request on a stream.
+pub(super) struct StreamEdge<'a> {
+    session: &'a Rc<Http2Session>,
+    id: u32,
+    upload: Option<Rc<StreamUpload>>,
+    /// Between bytes that the client takes.
+    idle: Cell<Option<Duration>>,
+    /// For what it takes.
+    writing: Deadline,
+    /// A part of the answer is with the engine.
+    started: bool,
+}
+
+impl<'a> StreamEdge<'a> {
+    /// The edge of a stream. `upload`: what it sends, if that is not nothing.
+    pub(super) fn new(
+        session: &'a Rc<Http2Session>,
+        id: u32,
+        upload: Option<Rc<StreamUpload>>,
+    ) -> StreamEdge<'a> {
+        let writing = session.client.ctx.ticker.deadline();
+        StreamEdge { session, id, upload, idle: Cell::new(None), writing, started: false }
+    }
+
+    /// Sends a head.
+    fn send_head(&mut self, head: &Head, framing: Framing, ends: bool) -> Result<(), Cut> {
+        let (session, ctx) = (self.session, &self.session.client.ctx);
+        let lines = &mut *ctx.http2.encoded.borrow_mut();
+        ctx.with_date(|date| {
+            session.engine().send_head(self.id, ends, |out| answer::write(out, head, framing, date, lines))
+        })?;
+        self.started = true;
+        session.stir();
+        Ok(())
+    }
+
+    fn unsent(&self, cause: Cause) -> Unsent {
+        Unsent { cause, started: self.started }
+    }
+
+    /// Sends as much of a body as goes.
+    fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        body: &mut AnswerBody,
+        part: &mut Part,
+    ) -> Poll<Result<(), Cause>> {
+        // It carries the rest of the request with it.
+        body.drive(cx);
+        loop {
+            if part.piece.is_none() && !part.ended {
+                match body.poll_piece(cx) {
+                    Poll::Ready(Ok(piece)) => {
+                        part.ended = piece.is_none() || body.is_done();
+                        part.piece = piece;
+                    }
+                    Poll::Ready(Err(cause)) => return Poll::Ready(Err(cause)),
+                    Poll::Pending => {
+                        self.writing.clear();
+                        return self.session.engine().poll_cut(self.id, cx).map(|cut| Err(cut.cause));
+                    }
+                }
+            }
+            let Some(piece) = &mut part.piece else {
+                self.send_end(&body.trailers());
+                return Poll::Ready(Ok(()));
+            };
+            let bytes = piece.data();
+            let Poll::Ready(room) = self.session.engine().poll_room(self.id, cx) else {
+                return self.poll_slow(cx).map(Err);
+            };
+            let count = room.map_err(|cut| cut.cause)?.min(bytes.len());
+            let is_last = part.ended && count == bytes.len() && body.trailers().is_empty();
+            self.session.engine().send_data(self.id, &bytes[..count], is_last);
+            self.writing.clear();
+            self.session.stir();
+            piece.consume(count);
+            if piece.is_empty() {
+                part.piece = None;
+            }
+            if is_last {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+
+    /// Ready when the client, and nobody else, has kept the stream waiting for too long.
+    fn poll_slow(&self, cx: &mut Context<'_>) -> Poll<Cause> {
+        if self.session.engine().is_client_slow(self.id) {
+            self.writing.set_if_clear(self.idle());
+        } else {
+            // It waits for its turn. Whether anything is taken at all, the connection's own deadline knows.
+            self.writing.clear();
+        }
+        self.writing.poll(cx).map(|()| Cause::ClientStalled)
+    }
+
+    /// Ends the answer behind its body.
+    fn send_end(&self, trailers: &[u8]) {
+        if trailers.is_empty() {
+            self.session.engine().send_data(self.id, &[], true);
+        } else {
+            // It was cut, and whoever asks next hears of it.
+            let _ =
+                self.session.engine().send_head(self.id, true, |out| answer::write_trailers(out, trailers));
+        }
+        self.session.stir();
+    }
+
+    fn idle(&self) -> Duration {
+        self.idle.get().unwrap_or_else(|| self.session.client.timeouts().idle)
+    }
+}
+
+/// A part of a body on its way.
+#[derive(Default)]
+struct Part {
+    piece: Option<Piece>,
+    /// It is the last one.
+    ended: bool,
+}
+
+impl Edge for StreamEdge<'_> {
+    fn secured(&self) -> Option<Rc<Secured>> {
+        self.session.client.secured.clone()
+    }
+
+    fn owner(&self) -> Option<&Cell<Option<Owner>>> {
+        // Many requests share the connection, so none of them may log it in.
+        None
+    }
+
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.session.engine().poll_cut(self.id, cx).map(|_| ())
+    }
+
+    fn set_idle(&self, idle: Duration) {
+        self.idle.set(Some(idle));
+        if let Some(upload) = &self.upload {
+            upload.set_idle(idle);
+        }
+    }
+
+    async fn interim(&mut self, head: &Head) -> Result<(), Cause> {
+        let lines = &mut *self.session.client.ctx.http2.encoded.borrow_mut();
+        let encode = |out: &mut Vec<u8>| answer::write(out, head, Framing::None, b"", lines);
+        let sent = self.session.engine().send_head(self.id, false, encode);
+        self.session.stir();
+        sent.map_err(|cut| cut.cause)
+    }
+
+    async fn answer(&mut self, head: &Head, body: &mut AnswerBody, _last: bool) -> Result<After, Unsent> {
+        if identity::is_offered(head) {
+            // Only a connection of HTTP/1.1 can be logged in.
+            let (code, cause) = (ErrorCode::HTTP_1_1_REQUIRED, Cause::NeedsHttp11);
+            self.session.engine().reset(self.id, code, cause);
+            self.session.stir();
+            return Err(Unsent { cause, started: true });
+        }
+        let framing = body.framing();
+        let ends = framing == Framing::None || framing == Framing::Length(0);
+        poll_fn(|cx| self.session.engine().poll_head_room(self.id, cx))
+            .await
+            .and_then(|()| self.send_head(head, framing, ends))
+            .map_err(|cut| self.unsent(cut.cause))?;
+        let outcome = if ends {
+            // It does at its end what ends with it.
+            if body.append_rest(&mut Vec::new(), 0) {
+                Ok(())
+            } else {
+                poll_fn(|cx| body.poll_piece(cx)).await.map(|_| ())
+            }
+        } else if self.session.engine().send_rest(self.id, SMALL, |out| body.append_rest(out, SMALL)) {
+            Ok(())
+        } else {
+            let mut part = Part::default();
+            poll_fn(|cx| self.poll_body(cx, body, &mut part)).await
+        };
+        outcome.map(|()| After::KeepOpen).map_err(|cause| self.unsent(cause))
+    }
+
+    async fn tunnel(
+        &mut self,
+        _: &Head,
+        _: &mut TunnelFar,
+        _: Duration,
+        _: &BytesMoved,
+        _: &Tunnel<'_>,
+    ) -> TunnelEnd {
+        // No request of HTTP/2 asks for another protocol, so no 101 comes this far.
+        TunnelEnd::Relayed(RelayEnd::Client(io::ErrorKind::Unsupported.into()))
+    }
+}

@@ -1,0 +1,110 @@
+//! One stream: a request through the pipeline, in a task of its own.
+
+use std::any::Any;
+use std::future::poll_fn;
+use std::rc::Rc;
+
+use super::edge::StreamEdge;
+use crate::message::{Cause, Framing, Head};
+use crate::proxy::head_buffers::MOST;
+use crate::proxy::http::after::After;
+use crate::proxy::http::exchange::{IncomingRequest, Space, exchange};
+use crate::proxy::http::h2::code::ErrorCode;
+use crate::proxy::http::h2::session::Http2Session;
+use crate::proxy::http::h2::stream::ArrivedRequest;
+use crate::proxy::http::h2::upload::StreamUpload;
+use crate::proxy::http::request_body::RequestBody;
+use crate::proxy::http::request_body::client_body::ClientBody;
+use crate::proxy::http::routing::answers::refuse;
+use crate::proxy::request_queue::RequestTicket;
+
+/// Lets go of a stream on every way out of its task.
+struct Release {
+    session: Rc<Http2Session>,
+    id: u32,
+}
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        self.session.engine().release(self.id);
+        self.session.stir();
+    }
+}
+
+/// Memory of one request that serves the next one.
+#[derive(Default)]
+struct StreamPapers {
+    head: Head,
+    space: Space,
+}
+
+/// Has a stream served.
+pub(super) fn begin(session: &Rc<Http2Session>, id: u32) {
+    let ctx = &session.client.ctx;
+    ctx.stream_tasks.begin((Rc::<Http2Session>::clone(session) as Rc<dyn Any>, id), serve);
+}
+
+/// Serves a stream to its end.
+async fn serve((session, id): (Rc<dyn Any>, u32), papers: &mut StreamPapers) {
+    // It always is one: see the only caller.
+    let Ok(session) = session.downcast::<Http2Session>() else { return };
+    let release = Release { session, id };
+    let session = &release.session;
+    let ctx = &session.client.ctx;
+    let mut ticket = RequestTicket::default();
+    poll_fn(|cx| {
+        // It is counted itself.
+        ctx.request_queue.poll_pass(cx, &mut ticket, ctx.requests_inside().saturating_sub(1))
+    })
+    .await;
+    exchange_one(session, id, papers).await;
+}
+
+async fn exchange_one(session: &Rc<Http2Session>, id: u32, papers: &mut StreamPapers) {
+    let Some(arrived) = session.engine().take_request(id) else { return };
+    let ArrivedRequest { head: arrived, framing, started, head_read } = *arrived;
+    let StreamPapers { head, space } = papers;
+    let client = &session.client;
+    let ctx = &client.ctx;
+    ctx.http2.return_head(std::mem::replace(head, arrived));
+    let here = client.take_here();
+    if !here.told.is_empty() && here.told.finds_lines(head) {
+        // Whoever sends them would be believed.
+        *head = head.without(|name| here.told.removes(name));
+    }
+    let incoming = IncomingRequest { ctx, listener: &here, head, peer: &client.peer, started, head_read };
+    let sni = client.secured.as_ref().map(|secured| secured.sni.as_deref());
+    let framing = match sni {
+        Some(sni) if here.is_misdirected(sni, head.authority()) => Err(Cause::MisdirectedRequest),
+        _ => framing,
+    };
+    let after = match framing {
+        Ok(Framing::None) => {
+            let mut edge = StreamEdge::new(session, id, None);
+            exchange(&incoming, &mut edge, &RequestBody::Empty, space).await
+        }
+        Ok(framing) => {
+            let upload = StreamUpload::new(session, id, framing);
+            let mut edge = StreamEdge::new(session, id, Some(Rc::clone(&upload)));
+            let body = RequestBody::Client(ClientBody::Stream(upload));
+            exchange(&incoming, &mut edge, &body, space).await
+        }
+        Err(cause) => {
+            let mut edge = StreamEdge::new(session, id, None);
+            let mut recording = incoming.recording(&mut space.record);
+            recording.record.id = ctx.request_id();
+            Box::pin(refuse(ctx, &mut edge, &mut recording, head, None, cause)).await
+        }
+    };
+    if after == After::Abort {
+        // An answer that was cut must not look complete.
+        session.engine().reset_unless_cut(id, ErrorCode::INTERNAL_ERROR, Cause::AnswerCut);
+    }
+    for head in [&mut *head, &mut space.answer] {
+        if head.capacity() > MOST {
+            *head = Head::default();
+        } else {
+            head.clear();
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The tasks in which streams are served.
+//!
+//! A stream has a task to itself, and to make one for each costs more than to look up its backend. So a task that has served a stream to its
+//! end waits for the next one of the same worker, of whichever connection, with the memory of the one before (as [`super::job_futures`]
+//! does for connections of HTTP/1).
+//!
+//! Invariants. A task is in `free` exactly while it waits, and then its seat holds no job and the waker that begins it. One that panics takes
+//! its job with it, and is in `free` no more.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use tokio::task::spawn_local;
+
+/// Tasks kept for the next stream; more than these end. As many as a few dozen busy connections have streams.
+const KEPT: usize = 1024;
+
+/// Where a task is given its job.
+struct TaskSeat<J> {
+    job: Cell<Option<J>>,
+    waker: RefCell<Option<Waker>>,
+}
+
+/// One worker's tasks.
+pub struct StreamTasks<J> {
+    inner: Rc<TaskPool<J>>,
+}
+
+struct TaskPool<J> {
+    free: RefCell<Vec<Rc<TaskSeat<J>>>>,
+    busy: Cell<usize>,
+}
+
+impl<J> Default for StreamTasks<J> {
+    fn default() -> StreamTasks<J> {
+        StreamTasks { inner: Rc::new(TaskPool { free: RefCell::default(), busy: Cell::new(0) }) }
+    }
+}
+
+/// Counts a job as long as it is done.
+struct Busy<'a>(&'a Cell<usize>);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+impl<J> StreamTasks<J> {
+    /// Jobs that are being done or are about to be.
+    #[must_use]
+    pub fn busy(&self) -> usize {
+        self.inner.busy.get()
+    }
+}
+
+impl<J: 'static> StreamTasks<J> {
+    /// Has `job` done as `serve` would, with the things that the job before left at its task. It begins when the tasks that are awake have had
+    /// their turn. All callers of one `StreamTasks` pass the same `serve`.
+    pub fn begin<S: Default + 'static>(&self, job: J, serve: impl AsyncFn(J, &mut S) + 'static) {
+        self.inner.busy.set(self.inner.busy.get() + 1);
+        if let Some(seat) = self.inner.free.borrow_mut().pop() {
+            seat.job.set(Some(job));
+            if let Some(waker) = &*seat.waker.borrow() {
+                waker.wake_by_ref();
+            }
+            return;
+        }
+        let seat = Rc::new(TaskSeat { job: Cell::new(Some(job)), waker: RefCell::default() });
+        let pool = Rc::clone(&self.inner);
+        // Boxed: it is large, and spawning moves it about.
+        spawn_local(Box::pin(async move {
+            let mut things = S::default();
+            loop {
+                let job = poll_fn(|cx| {
+                    if let Some(job) = seat.job.take() {
+                        return Poll::Ready(job);
+                    }
+                    let mut waker = seat.waker.borrow_mut();
+                    if !waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+                        *waker = Some(cx.waker().clone());
+                    }
+                    Poll::Pending
+                })
+                .await;
+                let busy = Busy(&pool.busy);
+                serve(job, &mut things).await;
+                drop(busy);
+                let mut free = pool.free.borrow_mut();
+                if free.len() >= KEPT {
+                    return;
+                }
+                free.push(Rc::clone(&seat));
+            }
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Things {
+        served: usize,
+    }
+
+    async fn serve((told, breaks): (Rc<RefCell<Vec<usize>>>, bool), things: &mut Things) {
+        tokio::task::yield_now().await;
+        things.served += 1;
+        assert!(!breaks, "this panic is wanted");
+        told.borrow_mut().push(things.served);
+    }
+
+    #[test]
+    fn a_task_serves_one_stream_after_the_other_and_one_that_panics_is_gone_alone() {
+        let options = tokio::runtime::LocalOptions::default();
+        let runtime = tokio::runtime::Builder::new_current_thread().build_local(options).expect("a runtime");
+        runtime.block_on(async {
+            let (tasks, told) = (StreamTasks::default(), Rc::new(RefCell::new(Vec::new())));
+            let settle = async || {
+                for _ in 0..8 {
+                    tokio::task::yield_now().await;
+                }
+            };
+            for _ in 0..3 {
+                tasks.begin((Rc::clone(&told), false), serve);
+                assert_eq!(tasks.busy(), 1);
+                settle().await;
+                assert_eq!(tasks.busy(), 0);
+            }
+            assert_eq!(*told.borrow(), [1, 2, 3], "things stay");
+            tasks.begin((Rc::clone(&told), true), serve);
+            settle().await;
+            assert_eq!((tasks.busy(), tasks.inner.free.borrow().len()), (0, 0));
+            (0..2).for_each(|_| tasks.begin((Rc::clone(&told), false), serve));
+            settle().await;
+            assert_eq!(*told.borrow(), [1, 2, 3, 1, 1], "two at once are two tasks");
+            assert_eq!((tasks.busy(), tasks.inner.free.borrow().len(), Rc::strong_count(&told)), (0, 2, 1));
+        });
+    }
+}

@@ -1,0 +1,121 @@
+//! Which certificate a client sees, by the name that it asks for, and for which other names it would have seen the same.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+use crate::config::model::tls::Identity;
+
+/// Which certificates the clients of a listener see.
+#[derive(Clone, Debug)]
+pub struct ServedNames(Arc<Chooser>);
+
+impl ServedNames {
+    /// Those of these certificates, of which the first is for everybody who asks for none of their names.
+    #[must_use]
+    pub fn new(identities: &[Arc<Identity>]) -> ServedNames {
+        ServedNames(Arc::new(Chooser::new(identities)))
+    }
+
+    /// Whether a client that has asked for `sni` (`None`: for no name) has seen the very same certificates as one that asks for `host`:
+    /// a name in any case, perhaps with a dot at its end, or an IP address, which nobody can ask for (RFC 6066 §3). Without a port.
+    #[must_use]
+    pub fn is_same(&self, sni: Option<&str>, host: &str) -> bool {
+        let inside = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let asked = Some(host).filter(|_| inside.parse::<IpAddr>().is_err());
+        let (shown, other) = (self.0.candidates(sni), self.0.candidates(asked));
+        std::ptr::eq(shown, other)
+            || shown.len() == other.len()
+                && shown.iter().zip(other).all(|(one, other)| Arc::ptr_eq(one, other))
+    }
+
+    pub(super) fn resolver(&self) -> Arc<dyn ResolvesServerCert> {
+        Arc::clone(&self.0) as Arc<dyn ResolvesServerCert>
+    }
+}
+
+/// The name of HTTP/2 in a handshake (RFC 9113 §3.1).
+const HTTP2: &[u8] = b"h2";
+
+thread_local! {
+    /// The name that the latest client of this thread has asked for, if it may get HTTP/2.
+    ///
+    /// A session without buffers of its own does not tell that name, but asks for a certificate by it, on the thread and in the call in
+    /// which it takes in the client's first message.
+    static ASKED: RefCell<Option<Box<str>>> = const { RefCell::new(None) };
+}
+
+/// Does one step of a handshake, and gives the name that a client has asked for in it (SNI), if it offers HTTP/2: others need none,
+/// since their connections are for one host.
+pub fn hearing<T>(step: impl FnOnce() -> T) -> (T, Option<Box<str>>) {
+    // Of a step that a panic has ended.
+    ASKED.take();
+    let done = step();
+    (done, ASKED.take())
+}
+
+/// Chooses a certificate by the name that the client asks for (SNI, RFC 6066 §3).
+#[derive(Debug)]
+struct Chooser {
+    /// By name.
+    exact: HashMap<String, Vec<Arc<CertifiedKey>>>,
+    /// By name without its star: `.example.com`.
+    wildcard: HashMap<String, Vec<Arc<CertifiedKey>>>,
+    /// For everybody else: the first, and those with the same names (another kind of key).
+    default: Vec<Arc<CertifiedKey>>,
+}
+
+impl Chooser {
+    fn new(identities: &[Arc<Identity>]) -> Chooser {
+        let mut chooser = Chooser { exact: HashMap::new(), wildcard: HashMap::new(), default: Vec::new() };
+        for identity in identities {
+            for name in &identity.names {
+                let (map, name) = match name.strip_prefix('*') {
+                    Some(rest) => (&mut chooser.wildcard, rest),
+                    None => (&mut chooser.exact, name.as_str()),
+                };
+                map.entry(name.to_owned()).or_default().push(Arc::clone(&identity.certified));
+            }
+            if identities.first().is_some_and(|first| first.names == identity.names) {
+                chooser.default.push(Arc::clone(&identity.certified));
+            }
+        }
+        chooser
+    }
+
+    fn candidates(&self, name: Option<&str>) -> &[Arc<CertifiedKey>] {
+        let Some(name) = name else { return &self.default };
+        let name = lower(name.trim_end_matches('.'));
+        // A star stands for one label, the leftmost (RFC 9525 §6.3).
+        let parent = || self.wildcard.get(&name[name.find('.')?..]);
+        self.exact.get(&*name).or_else(parent).unwrap_or(&self.default)
+    }
+}
+
+/// The same in lower case, which it mostly is already.
+fn lower(name: &str) -> Cow<'_, str> {
+    if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        Cow::Owned(name.to_ascii_lowercase())
+    } else {
+        Cow::Borrowed(name)
+    }
+}
+
+impl ResolvesServerCert for Chooser {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        if hello.alpn().is_some_and(|mut offered| offered.any(|name| name == HTTP2)) {
+            ASKED.set(hello.server_name().map(Into::into));
+        }
+        let candidates = self.candidates(hello.server_name());
+        let usable = |one: &&Arc<CertifiedKey>| one.key.choose_scheme(hello.signature_schemes()).is_some();
+        candidates.iter().find(usable).or(candidates.first()).map(Arc::clone)
+    }
+}
+
+#[cfg(test)]
+mod tests;
