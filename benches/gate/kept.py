@@ -16,6 +16,7 @@ HEADER = """\
 # epoll_wait    and futex, wake (a thread woken through an eventfd), accept_empty and ppoll (looks for further clients):
 #               shared by requests that come together, so they may vary by 0.1
 # epoll_ctl     a client whose bytes come after it is waited for: by 0.02
+#               h2: recv, send, what opens a connection to a backend, and madvise are shared as well, and vary by 0.05
 # all           the sum
 """
 

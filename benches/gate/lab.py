@@ -41,7 +41,7 @@ class Scenario:
         self.guarded = guarded
         self.cache = cache
         self.top = top
-        # Multiples of 16, the connections: the last wave is as full as the others.
+        # Multiples of a wave, 16 if `client` doesn't say otherwise: the last one is as full as the others.
         self.instructions = instructions
         self.calls = calls
 
@@ -64,6 +64,15 @@ SCENARIOS = [
     Scenario("hit", cache="{ttl_override: 1h}", backend=["--cacheable"]),
     Scenario("hit-routes", routes=100, cache="{ttl_override: 1h}", backend=["--cacheable"]),
     Scenario("64k", client=["--body", "65536"], backend=["--body", "65536"]),
+    # HTTP/2 over TLS: 32 requests at a time on each of 32 connections, and one on each of 64. Waves are of 1,024 and of 64.
+    Scenario(
+        "h2", tls=True, client=["--connections", "32", "--streams", "32", "--body", "13"], backend=["--body", "13"],
+        instructions=(4_096, 12_288), calls=(4_096, 20_480),
+    ),
+    Scenario(
+        "h2-1", tls=True, client=["--connections", "64", "--streams", "1", "--body", "13"], backend=["--body", "13"],
+        instructions=(1_920, 8_000), calls=(640, 10_240),
+    ),
 ]
 
 CONFIG = """\

@@ -67,6 +67,22 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(self.failed(epoll_wait=0.2, futex=0.05), set())
         self.assertEqual(self.failed(epoll_wait=0.23), {"epoll_wait"})
 
+    def test_what_streams_share_may_vary_where_there_are_streams(self):
+        budgets = BUDGETS.replace("[a.", "[h2.")
+        figures = kept.Figures(None, budgets.replace("recv = 2.0\n[", "recv = 2.1\n["), "x86_64")
+        for changed, failed in (
+            ({"recv": 2.05, "send": 1.99, "setsockopt": 0.05}, set()),
+            ({"recv": 2.06, "setsockopt": 0.06, "shutdown": 0.01}, {"recv", "setsockopt", "shutdown"}),
+        ):
+            rows = report.rows("h2", self.USUAL | changed, figures)
+            self.assertEqual({row.name for row in rows if row.failed}, failed)
+
+    def test_all_calls_together_have_a_budget_too(self):
+        figures = kept.Figures(None, "[a.budget]\nall = 2.3\n", "x86_64")
+        for recv, failed in ((1.0, set()), (1.01, {"all"})):
+            rows = report.rows("a", {"recv": recv, "send": 1.3}, figures)
+            self.assertEqual({row.name for row in rows if row.failed}, failed)
+
     def test_on_another_machine_only_budgets_count(self):
         self.assertEqual(self.failed("aarch64", instructions=9999, send=3.0), set())
         self.assertEqual(self.failed("aarch64", instructions=10_001, recv=3.0), {"instructions", "recv"})

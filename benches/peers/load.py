@@ -75,6 +75,25 @@ def upload(url, cores, seconds, connections, body):
     return Seen(good, micros(took) / 1e6, errors, parts[len(parts) // 2], parts[len(parts) * 99 // 100])
 
 
+def streams(url, cores, seconds, connections, streams):
+    """h2load over HTTP/2: so many streams at once on each connection."""
+    times = f"/tmp/h2load-{os.getpid()}.times"
+    if os.path.exists(times):
+        os.remove(times)
+    printed = run(["h2load", f"-c{connections}", f"-m{streams}", "-t1", f"-D{max(1, round(seconds))}", "--warm-up-time=0",
+                   "-w20", "-W24", f"--log-file={times}", url], cores)
+    if "Application protocol: h2" not in printed:
+        raise Failure(f"this is not HTTP/2: {printed[-500:]}")
+    found = re.search(r"requests: .* (\d+) succeeded, (\d+) failed, (\d+) errored, (\d+) timeout", printed)
+    good = int(re.search(r"status codes: (\d+) 2xx", printed).group(1))
+    took = re.search(r"finished in ([\d.]+\w+),", printed).group(1)
+    with open(times) as lines:
+        parts = sorted(int(line.split("\t")[2]) for line in lines)
+    os.remove(times)
+    errors = int(found.group(2)) + int(found.group(1)) - good
+    return Seen(good, micros(took) / 1e6, errors, parts[len(parts) // 2], parts[len(parts) * 99 // 100])
+
+
 def window(program, args, cores, log, seconds):
     """Runs one of rig's loads that says `start` and `stop`: what comes before and after, connects and closes of
     thousands of connections, is in nobody's bill. Gives what it printed last, and the proxy's CPU between the two."""

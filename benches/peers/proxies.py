@@ -77,7 +77,7 @@ def haproxy(program, folder, port, site):
     else:
         mode, more = "http", "    option forwardfor\n    http-reuse always\n"
     log = f"    log stdout format raw local0\n    option {mode}log\n" if site.logs else ""
-    crt = f" ssl crt {site.files[3]}" if site.tls else ""
+    crt = f" ssl crt {site.files[3]} alpn h2,http/1.1" if site.tls else ""
     text = f"""global
     nbthread {site.threads}
     maxconn {site.descriptors // 2 - 200}
@@ -118,13 +118,14 @@ def nginx(program, folder, port, site):
     {log};
 {temporary}    client_max_body_size 0;
     keepalive_requests 1000000000;
+    http2_max_concurrent_streams 256;
     keepalive_timeout 60s;
     upstream all {{
 {servers}        keepalive {kept};
         keepalive_requests 1000000000;
     }}
     server {{
-        listen 127.0.0.1:{port}{" ssl" if site.tls else ""} backlog=4096;
+        listen 127.0.0.1:{port}{" ssl http2" if site.tls else ""} backlog=4096;
         {tls}
         location / {{
             proxy_pass http://all;

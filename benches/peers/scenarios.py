@@ -92,6 +92,10 @@ def keep_alive(connections, scheme="http"):
     return lambda lab, side: load.wrk(url(side, scheme), lab.load_cores, lab.options.seconds, connections)
 
 
+def multiplexed(connections, streams):
+    return lambda lab, side: load.streams(url(side, "https"), lab.load_cores, lab.options.seconds, connections, streams)
+
+
 def close(lab, side):
     return load.bombard(url(side), lab.load_cores, 125, lab.options.seconds, headers=["Connection: close"])
 
@@ -132,6 +136,12 @@ SCENARIOS = [
     Scenario("tls-64k", "TLS, answers of 64 KiB, 64 connections", keep_alive(64, "https"), haproxy=1.6, mode="https", length=LARGE),
     Scenario("tls-full", "a full TLS handshake and a request", handshakes(), haproxy=1.5, mode="https", suite=FIXED),
     Scenario("tls-resumed", "a resumed TLS session and a request", handshakes("--resume"), mode="https", suite=FIXED),
+    Scenario("h2-32x32", "HTTP/2 over TLS, 13 bytes, 32 connections of 32 streams", multiplexed(32, 32), haproxy=1.5,
+             mode="https", length=SMALL),
+    Scenario("h2-64x1", "HTTP/2 over TLS, 13 bytes, 64 connections of 1 stream", multiplexed(64, 1), haproxy=1.15,
+             mode="https", length=SMALL),
+    Scenario("h2-64k", "HTTP/2 over TLS, answers of 64 KiB, 16 connections of 4 streams", multiplexed(16, 4), haproxy=1.8,
+             mode="https", length=LARGE),
     Scenario("tcp-pingpong", "TCP, 128 bytes back and forth, 64 connections", pingpong, haproxy=0.97, mode="tcp", server="pingpong"),
     Scenario("tcp-bulk", "TCP, as much as goes through, 2 connections each way", bulk, haproxy=2.5, mode="tcp", server="bulk",
              unit="GiB/CPU s", inverse=1e6),

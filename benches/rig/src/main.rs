@@ -37,7 +37,7 @@ enum Command {
     Clients(clients::Options),
     /// Do everything that users do at the same time, and tell what was lost
     Crowd(crowd::Options),
-    /// Send exactly so many HTTP/1 requests, always in the same order
+    /// Send exactly so many requests, over HTTP/1 or HTTP/2, always in the same order
     Drive(drive::Options),
     /// Hold connections that do nothing
     Idle(idle::Options),

@@ -1,23 +1,16 @@
-//! One connection of the client, in clear or with TLS. Everything blocks, for a bounded time.
+//! One connection of the client, with what is spoken on it.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::net::SocketAddr;
 
-use anyhow::{Context, Result, bail, ensure};
-use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
-use rustls::{ClientConnection, HandshakeKind, StreamOwned};
+use anyhow::{Result, ensure};
 
 use crate::message::{Body, Head};
 
+use super::request::Request;
+use super::streams::Streams;
 use super::tls::Sessions;
+use super::transport::Transport;
 
-/// Longest wait for anything: a proxy under an instruction counter is 50 times slower.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Room for answers that are not read yet, so that the proxy never waits for it. The kernel allows as much
-/// without being asked for more.
-const RECEIVE_BYTES: usize = 200 * 1024;
 /// Longest head of an answer.
 const MOST_HEAD: usize = 64 * 1024;
 
@@ -30,71 +23,56 @@ pub(super) struct Expected {
     pub(super) close: bool,
 }
 
-enum Transport {
-    Plain(TcpStream),
-    Secure(Box<StreamOwned<ClientConnection, TcpStream>>),
-}
-
-/// A connection on which requests are sent one after the other.
+/// A connection on which requests are sent one after the other, or several at a time.
 pub(super) struct Connection {
     transport: Transport,
-    shaken: bool,
     buffer: Vec<u8>,
+    /// What is under way, once HTTP/2 is spoken.
+    streams: Option<Streams>,
 }
 
 impl Connection {
     /// Connects; with TLS, also sends the first flight of the handshake.
     pub(super) fn open(to: SocketAddr, sessions: Option<&Sessions>) -> Result<Connection> {
-        let socket = connect(to).with_context(|| format!("cannot connect to {to}"))?;
-        let transport = match sessions {
-            None => Transport::Plain(socket),
-            Some(sessions) => {
-                let mut stream = StreamOwned::new(sessions.begin()?, socket);
-                flush(&mut stream)?;
-                Transport::Secure(Box::new(stream))
-            }
-        };
-        Ok(Connection { transport, shaken: false, buffer: vec![0; 64 * 1024] })
+        let transport = Transport::open(to, sessions)?;
+        Ok(Connection { transport, buffer: vec![0; 64 * 1024], streams: None })
     }
 
     /// Finishes the handshake if there is one to finish. Tells whether a session was resumed by it.
     pub(super) fn shake_hands(&mut self) -> Result<bool> {
-        let Transport::Secure(stream) = &mut self.transport else { return Ok(false) };
-        if std::mem::replace(&mut self.shaken, true) {
-            return Ok(false);
-        }
-        while stream.conn.is_handshaking() {
-            let count = stream.conn.read_tls(&mut stream.sock).context("handshake")?;
-            ensure!(count > 0, "closed during the handshake");
-            stream.conn.process_new_packets().context("handshake")?;
-            // The last flight waits for the request, to go out in one piece with it.
-            if stream.conn.is_handshaking() {
-                flush(stream)?;
-            }
-        }
-        Ok(stream.conn.handshake_kind() == Some(HandshakeKind::Resumed))
+        self.transport.shake_hands()
     }
 
-    pub(super) fn send(&mut self, mut request: &[u8]) -> Result<()> {
-        match &mut self.transport {
-            Transport::Plain(socket) => socket.write_all(request).context("cannot send"),
-            Transport::Secure(stream) => {
-                while !request.is_empty() {
-                    let count = stream.conn.writer().write(request)?;
-                    request = &request[count..];
-                    flush(stream).context("cannot send")?;
+    /// Sends the request, over HTTP/2 so many times in one piece.
+    pub(super) fn send(&mut self, request: &Request, count: u64) -> Result<()> {
+        match request {
+            Request::Lines(bytes) => self.transport.send(bytes),
+            Request::Fields(blocks) => {
+                if self.streams.is_none() {
+                    ensure!(self.transport.may_speak(b"h2"), "the server does not speak HTTP/2");
                 }
-                Ok(())
+                let streams = self.streams.get_or_insert_with(Streams::begin);
+                streams.send(&mut self.transport, blocks, count)
             }
         }
     }
 
-    /// Reads one answer. Tells whether the connection can be used again.
-    pub(super) fn receive(&mut self, expected: Expected) -> Result<bool> {
+    /// Reads the answers to what was sent, and calls `ended` at the end of each. Tells whether the connection can be used again.
+    pub(super) fn receive(&mut self, expected: Expected, mut ended: impl FnMut()) -> Result<bool> {
+        if let Some(streams) = &mut self.streams {
+            streams.receive(&mut self.transport, &mut self.buffer, expected.content, ended)?;
+            return Ok(true);
+        }
+        let goes_on = self.receive_one(expected)?;
+        ended();
+        Ok(goes_on)
+    }
+
+    fn receive_one(&mut self, expected: Expected) -> Result<bool> {
         let mut filled = 0;
         let head = loop {
             ensure!(filled < self.buffer.len() && filled < MOST_HEAD, "the head of the answer never ends");
-            let count = self.read(filled)?;
+            let count = self.transport.read(&mut self.buffer[filled..])?;
             ensure!(count > 0, "closed before an answer");
             filled += count;
             if let Some(head) = Head::read(&self.buffer[..filled]) {
@@ -108,7 +86,7 @@ impl Connection {
         ensure!(content == expected.content, "{content} bytes of content, not {}", expected.content);
         if expected.close {
             // The proxy is to close first: whoever does has the socket in TIME_WAIT.
-            ensure!(self.read(0)? == 0, "more than the answer");
+            ensure!(self.transport.read(&mut self.buffer)? == 0, "more than the answer");
         }
         Ok(!expected.close && !head.close)
     }
@@ -126,7 +104,7 @@ impl Connection {
                 ensure!(start + taken == end, "more than the answer");
                 break;
             }
-            (start, end) = (0, self.read(0)?);
+            (start, end) = (0, self.transport.read(&mut self.buffer)?);
             ensure!(end > 0, "closed in the middle of an answer");
         }
         Ok(match body {
@@ -134,42 +112,4 @@ impl Connection {
             Body::Chunks(chunks) => chunks.content,
         })
     }
-
-    /// Reads once, behind `filled`. 0 is the end, with or without close_notify: HTTP says where an answer ends.
-    fn read(&mut self, filled: usize) -> Result<usize> {
-        let room = &mut self.buffer[filled..];
-        let outcome = match &mut self.transport {
-            Transport::Plain(socket) => socket.read(room),
-            Transport::Secure(stream) => stream.read(room),
-        };
-        match outcome {
-            Ok(count) => Ok(count),
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(0),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                bail!("no answer within {} s", PATIENCE.as_secs())
-            }
-            Err(error) => Err(error).context("cannot receive"),
-        }
-    }
-}
-
-fn connect(to: SocketAddr) -> Result<TcpStream> {
-    let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket: OwnedFd = net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    // Before connecting: the window's scale is told with the first packet.
-    sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BYTES)?;
-    sockopt::set_tcp_nodelay(&socket, true)?;
-    net::connect(&socket, &to)?;
-    let socket = TcpStream::from(socket);
-    socket.set_read_timeout(Some(PATIENCE))?;
-    socket.set_write_timeout(Some(PATIENCE))?;
-    Ok(socket)
-}
-
-/// Sends the records that are made.
-fn flush(stream: &mut StreamOwned<ClientConnection, TcpStream>) -> Result<()> {
-    while stream.conn.wants_write() {
-        stream.conn.write_tls(&mut stream.sock)?;
-    }
-    Ok(())
 }

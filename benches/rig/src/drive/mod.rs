@@ -1,62 +1,33 @@
-//! A client that always does the same: it sends one request on each of its connections before it reads any
-//! answer, and sends exactly as many as it was told.
+//! A client that always does the same: it sends one request on each of its connections, over HTTP/2 as many as were asked for,
+//! before it reads any answer, and sends exactly as many as it was told.
 
 mod connection;
+mod options;
+mod request;
+mod streams;
 mod tls;
+mod transport;
 
 use std::io::Write;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use clap::Args;
 
 use crate::clock::now;
 
 use connection::{Connection, Expected};
+pub(crate) use options::Options;
+use request::Request;
 pub(crate) use tls::Sessions;
 
 /// Errors that are described; more are only counted.
 const MOST_TOLD: usize = 3;
 
-#[derive(Args)]
-pub(crate) struct Options {
-    /// Where to connect to
-    #[arg(value_name = "ADDRESS:PORT")]
-    to: SocketAddr,
-    /// Connections at a time; each has at most one request under way
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
-    connections: u32,
-    /// Requests in all
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    requests: u64,
-    /// A new connection for each request
-    #[arg(long)]
-    close: bool,
-    /// Speak TLS 1.3 and trust the certificates in this PEM file
-    #[arg(long, value_name = "FILE")]
-    tls: Option<PathBuf>,
-    /// With --close and --tls: resume the session of the connection before. Each connection's first is a full
-    /// handshake
-    #[arg(long, requires = "tls")]
-    resume: bool,
-    /// The host that is asked for, and named in the TLS handshake
-    #[arg(long, value_name = "NAME", default_value = "localhost")]
-    host: String,
-    /// Bytes of content that every answer must have
-    #[arg(long, value_name = "BYTES", default_value_t = 12)]
-    body: u64,
-    /// Send so much content with each request
-    #[arg(long, value_name = "BYTES")]
-    upload: Option<usize>,
-}
-
 /// Sends the requests and prints one line of JSON. Fails when any of them did.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let mut driver = Driver::new(options)?;
     let begun = now();
-    driver.waves()?;
+    driver.waves();
     let report = driver.report(now() - begun);
     writeln!(std::io::stdout().lock(), "{report}")?;
     if driver.errors > 0 {
@@ -71,17 +42,21 @@ struct Place {
     /// Each place has sessions of its own, so that no ticket is missing while another place uses it.
     sessions: Option<Sessions>,
     sent: Instant,
+    /// Requests of the wave that have no answer yet.
+    waiting: u64,
 }
 
 struct Driver<'a> {
     options: &'a Options,
-    request: Vec<u8>,
+    request: Request,
     expected: Expected,
     places: Vec<Place>,
     times: Vec<Duration>,
     connects: u64,
     resumed: u64,
     errors: u64,
+    /// Times that something failed, for one request or several.
+    failures: usize,
 }
 
 impl<'a> Driver<'a> {
@@ -89,32 +64,41 @@ impl<'a> Driver<'a> {
         let place = || -> Result<Place> {
             let sessions = options.tls.as_ref();
             let sessions = sessions.map(|file| Sessions::new(file, &options.host, options.resume));
-            Ok(Place { connection: None, sessions: sessions.transpose()?, sent: now() })
+            let mut sessions = sessions.transpose()?;
+            if options.streams.is_some() {
+                sessions = sessions.map(|sessions| sessions.speaking(b"h2"));
+            }
+            Ok(Place { connection: None, sessions, sent: now(), waiting: 0 })
         };
         Ok(Driver {
             options,
-            request: request(options),
+            request: Request::new(options),
             expected: Expected { content: options.body, close: options.close },
             places: (0..options.connections).map(|_| place()).collect::<Result<_>>()?,
             times: Vec::with_capacity(usize::try_from(options.requests)?),
             connects: 0,
             resumed: 0,
             errors: 0,
+            failures: 0,
         })
     }
 
     /// Everything that is to be sent.
-    fn waves(&mut self) -> Result<()> {
+    fn waves(&mut self) {
+        let each = self.options.streams.unwrap_or(1);
         let mut left = self.options.requests;
         while left > 0 {
-            let wave = left.min(u64::from(self.options.connections));
-            self.wave(usize::try_from(wave)?);
-            left -= wave;
+            let mut count = 0;
+            for place in &mut self.places {
+                place.waiting = left.min(each);
+                left -= place.waiting;
+                count += usize::from(place.waiting > 0);
+            }
+            self.wave(count);
         }
-        Ok(())
     }
 
-    /// One request on each of the first `count` places, and then all of their answers.
+    /// The requests of the first `count` places, and then all of their answers.
     fn wave(&mut self, count: usize) {
         let secure = self.options.tls.is_some();
         for key in 0..count {
@@ -133,12 +117,15 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Does one step for a place. A failure is counted once: the steps that follow find no connection.
+    /// Does one step for a place. A failure is one of each request that has no answer, and counted once: the steps that follow find
+    /// no connection.
     fn step(&mut self, key: usize, step: impl FnOnce(&mut Self, usize) -> Result<()>) {
         if let Err(error) = step(self, key) {
-            self.places[key].connection = None;
-            self.errors += 1;
-            if self.errors <= MOST_TOLD as u64 {
+            let place = &mut self.places[key];
+            place.connection = None;
+            self.errors += std::mem::take(&mut place.waiting);
+            self.failures += 1;
+            if self.failures <= MOST_TOLD {
                 // Nobody to tell when even that fails.
                 let _ = writeln!(std::io::stderr().lock(), "rig: request {}: {error:#}", self.times.len());
             }
@@ -155,16 +142,19 @@ impl<'a> Driver<'a> {
     }
 
     fn send(&mut self, key: usize) -> Result<()> {
-        let Some(connection) = &mut self.places[key].connection else { return Ok(()) };
+        let place = &mut self.places[key];
+        let Some(connection) = &mut place.connection else { return Ok(()) };
         self.resumed += u64::from(connection.shake_hands()?);
-        connection.send(&self.request)
+        connection.send(&self.request, place.waiting)
     }
 
     fn receive(&mut self, key: usize) -> Result<()> {
         let place = &mut self.places[key];
         let Some(connection) = &mut place.connection else { return Ok(()) };
-        let goes_on = connection.receive(self.expected)?;
-        self.times.push(now() - place.sent);
+        let goes_on = connection.receive(self.expected, || {
+            self.times.push(now() - place.sent);
+            place.waiting -= 1;
+        })?;
         if !goes_on {
             place.connection = None;
         }
@@ -188,24 +178,6 @@ impl<'a> Driver<'a> {
             self.resumed,
         )
     }
-}
-
-/// A request with the fields that a program sends which is neither a browser nor a benchmark.
-fn request(options: &Options) -> Vec<u8> {
-    let (method, length) = match options.upload {
-        Some(bytes) => ("POST", format!("Content-Length: {bytes}\r\n")),
-        None => ("GET", String::new()),
-    };
-    let close = if options.close { "Connection: close\r\n" } else { "" };
-    let head = format!(
-        "{method} /api/items?page=2 HTTP/1.1\r\nHost: {}\r\nUser-Agent: rig/1.0\r\nAccept: */*\r\n\
-         Accept-Encoding: gzip, deflate\r\nAuthorization: Bearer 0123456789abcdef0123456789abcdef\r\n\
-         X-Request-Source: measurement\r\n{length}{close}\r\n",
-        options.host
-    );
-    let mut request = head.into_bytes();
-    request.resize(request.len() + options.upload.unwrap_or_default(), b'u');
-    request
 }
 
 #[cfg(test)]

@@ -1,3 +1,8 @@
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
+use clap::Args;
+
 use super::*;
 use crate::{backend, secure};
 
@@ -12,7 +17,7 @@ fn drive_at(address: SocketAddr, client: &[&str]) -> String {
     arguments.extend(client.iter().map(|&argument| argument.to_owned()));
     let options = parse::<Options>(&arguments);
     let mut driver = Driver::new(&options).unwrap();
-    driver.waves().unwrap();
+    driver.waves();
     let report = driver.report(Duration::ZERO);
     report[..report.find(",\"seconds").unwrap()].to_owned() + &report[report.find(",\"connects").unwrap()..]
 }
@@ -74,4 +79,57 @@ fn sessions_are_resumed_when_asked_and_only_then() {
     assert_eq!(drive_at(address, &client), r#"{"requests":9,"errors":0,"connects":9,"resumed":0}"#);
     let client = [&client[..], &["--resume"]].concat();
     assert_eq!(drive_at(address, &client), r#"{"requests":9,"errors":0,"connects":9,"resumed":6}"#);
+}
+
+#[test]
+fn streams_share_connections_and_the_last_wave_is_what_is_left() {
+    let report =
+        drive_at(multiplexed(b"\x88"), &["--connections", "2", "--streams", "3", "--requests", "10"]);
+    assert_eq!(report, r#"{"requests":10,"errors":0,"connects":2,"resumed":0}"#);
+}
+
+#[test]
+fn what_fails_on_a_connection_fails_all_of_its_streams_that_have_no_answer() {
+    let report =
+        drive_at(multiplexed(b"\x8d"), &["--connections", "2", "--streams", "3", "--requests", "10"]);
+    assert_eq!(report, r#"{"requests":10,"errors":10,"connects":4,"resumed":0}"#);
+}
+
+#[test]
+fn a_server_that_does_not_agree_on_http2_is_not_sent_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = secure::serve(folder.path());
+    let file = folder.path().join("cert.pem");
+    let client = ["--tls", file.to_str().unwrap(), "--connections", "1", "--streams", "2", "--requests", "2"];
+    assert_eq!(drive_at(address, &client), r#"{"requests":2,"errors":2,"connects":1,"resumed":0}"#);
+}
+
+/// Answers every HEADERS frame with this block and twelve bytes, in threads of this process.
+fn multiplexed(block: &'static [u8]) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let socket = socket.unwrap();
+            std::thread::spawn(move || answer_frames(socket, block));
+        }
+    });
+    address
+}
+
+fn answer_frames(mut socket: TcpStream, block: &[u8]) -> std::io::Result<()> {
+    socket.read_exact(&mut [0; 24])?;
+    socket.write_all(b"\0\0\0\x04\0\0\0\0\0")?;
+    loop {
+        let mut frame = [0; 9];
+        socket.read_exact(&mut frame)?;
+        let [a, b, c, kind, _, stream @ ..] = frame;
+        let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
+        socket.read_exact(&mut payload)?;
+        if kind == 1 {
+            let head = [b"\0\0\x01\x01\x04", &stream[..], block].concat();
+            let content = [b"\0\0\x0c\0\x01", &stream[..], b"hello, world"].concat();
+            socket.write_all(&[head, content].concat())?;
+        }
+    }
 }

@@ -38,6 +38,12 @@ impl Sessions {
         Ok(Sessions { config: Arc::new(config), server: ServerName::try_from(server.to_owned())? })
     }
 
+    /// Asks for this protocol (ALPN, RFC 7301), and for none without this call.
+    pub(crate) fn speaking(mut self, protocol: &[u8]) -> Sessions {
+        Arc::make_mut(&mut self.config).alpn_protocols = vec![protocol.to_vec()];
+        self
+    }
+
     /// A connection that has not sent anything yet.
     pub(crate) fn begin(&self) -> Result<ClientConnection> {
         Ok(ClientConnection::new(Arc::clone(&self.config), self.server.clone())?)
