@@ -54,6 +54,11 @@ fn yaml_texts() {
 }
 
 #[test]
+fn connections_of_http_2() {
+    replay("http2");
+}
+
+#[test]
 fn words_of_agents() {
     replay("agent");
 }

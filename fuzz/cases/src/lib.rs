@@ -16,6 +16,7 @@ mod differential;
 pub mod fixture;
 mod heads;
 mod hpack;
+mod http2;
 mod jwt;
 pub mod naive;
 mod ours;
@@ -36,6 +37,7 @@ pub use chunk::chunk;
 pub use differential::differential;
 pub use heads::{request_head, response_head};
 pub use hpack::hpack;
+pub use http2::http2;
 pub use jwt::jwt;
 pub use path_form::path_form;
 pub use router::router;
@@ -66,4 +68,5 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("cache_range", cache_range),
     ("cache_key", cache_key),
     ("hpack", hpack),
+    ("http2", http2),
 ];
