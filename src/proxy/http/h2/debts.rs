@@ -1,7 +1,7 @@
 //! What clients still owe whose connection was ended or left: whoever comes again begins with that, so that reconnecting refills no
 //! budget.
 //!
-//! Invariants. There are at most [`MOST`] addresses; where there is no room the smallest debt goes. A debt falls by time as a budget
+//! Invariants. There are at most 512 addresses; where there is no room the smallest debt goes. A debt falls by time as a budget
 //! fills, so after ten seconds nothing is left of it.
 
 use std::net::{IpAddr, Ipv6Addr};
