@@ -42,6 +42,8 @@ targets:
     protocol: https
     listener: 127.0.0.1:0
     health_check: off
+    # What these rows hold clients to is HTTP/1.1; curl and Node would choose HTTP/2.
+    http2: off
     tls:
       cert_file: local.pem
       cert_key: local.key
