@@ -9,6 +9,7 @@ mod connection;
 mod connection_slot;
 mod handover;
 mod listen;
+mod spare_memory;
 
 use std::io;
 use std::rc::Rc;
@@ -34,6 +35,7 @@ use crate::telemetry::cells::Cells;
 
 use admission::Admitter;
 use change::Accepting;
+use spare_memory::SpareMemory;
 
 pub use change::{Before, BlockOrder, Change, ChangeSender, Changes, Turnover, WorkerNews, changes};
 pub use handover::{Ends, link};
@@ -186,7 +188,7 @@ async fn serve(
 }
 
 async fn housekeep(ctx: Rc<WorkerCtx>) {
-    let mut turn = 0u32;
+    let (mut turn, mut memory) = (0u32, SpareMemory::default());
     loop {
         let due = now().after(FLUSH);
         tokio::time::sleep(FLUSH).await;
@@ -194,6 +196,10 @@ async fn housekeep(ctx: Rc<WorkerCtx>) {
         renew_wall(now());
         if let Some(log) = ctx.log.borrow_mut().as_mut() {
             log.tick(now());
+        }
+        let open = usize::try_from(ctx.cells.connections.open.value()).unwrap_or(0);
+        if memory.look(open + ctx.requests_inside()) {
+            spare_memory::give_back();
         }
         turn = turn.wrapping_add(1);
         if u128::from(turn) % (SWEEP.as_millis() / FLUSH.as_millis()) == 0 {
