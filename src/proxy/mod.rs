@@ -56,7 +56,7 @@ use http::h2::space::Http2Space;
 use http::job_futures::JobFutures;
 use http::mirror::copy::Mirrors;
 use http::routing::recent::RecentRoutes;
-use http::stream_tasks::StreamTasks;
+use http::stream_tasks::{StreamJob, StreamTasks};
 use pool::Pool;
 use request_queue::RequestQueue;
 use tunnels::Tunnels;
@@ -75,8 +75,8 @@ pub struct WorkerCtx {
     pub outgoing: HeadBuffers,
     /// Where requests are served.
     pub job_futures: JobFutures<Rc<dyn Any>, Option<After>>,
-    /// Where streams are served: of each its connection, and its number.
-    pub stream_tasks: StreamTasks<(Rc<dyn Any>, u32)>,
+    /// Where streams are served.
+    pub stream_tasks: StreamTasks<StreamJob>,
     /// What its connections of HTTP/2 share.
     pub http2: Rc<Http2Space>,
     /// Connections whose bytes only pass through, and when those end whose backend leaves.

@@ -16,9 +16,17 @@ const FREE: usize = 128;
 /// Requests begun in one round.
 const LOT: usize = 64;
 
-/// A place among those who wait; `None`: does not wait.
-#[derive(Debug, Default)]
-pub struct RequestTicket(Option<u64>);
+/// A place among those who wait.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub enum RequestTicket {
+    /// Has not asked.
+    #[default]
+    New,
+    /// Has this number.
+    Waiting(u64),
+    /// May begin, and has not yet.
+    Passed,
+}
 
 /// One worker's queue of requests that are not begun.
 pub struct RequestQueue {
@@ -51,21 +59,32 @@ impl RequestQueue {
 
     /// Ready when the holder of `ticket` may begin while `inside` are being served. Who asked before goes first.
     pub fn poll_pass(&self, cx: &Context<'_>, ticket: &mut RequestTicket, inside: usize) -> Poll<()> {
-        match ticket.0 {
-            None if self.is_open(inside) => Poll::Ready(()),
-            None => self.poll_enter(cx, ticket),
-            Some(number) if number < self.first.get() => {
-                ticket.0 = None;
+        match *ticket {
+            RequestTicket::New if self.is_open(inside) => Poll::Ready(()),
+            RequestTicket::New => self.poll_enter(cx.waker(), ticket),
+            RequestTicket::Waiting(number) if number >= self.first.get() => Poll::Pending,
+            RequestTicket::Waiting(_) | RequestTicket::Passed => {
+                *ticket = RequestTicket::New;
                 Poll::Ready(())
             }
-            Some(_) => Poll::Pending,
         }
     }
 
+    /// Wakes `waker` when its holder may begin, which may be at once. For one that has nothing to do before: it is woken once, and then its ticket
+    /// passes.
+    pub fn enter(&self, waker: &Waker, inside: usize) -> RequestTicket {
+        let mut ticket = RequestTicket::New;
+        if self.is_open(inside) || self.poll_enter(waker, &mut ticket).is_ready() {
+            waker.wake_by_ref();
+            ticket = RequestTicket::Passed;
+        }
+        ticket
+    }
+
     #[cold]
-    fn poll_enter(&self, cx: &Context<'_>, ticket: &mut RequestTicket) -> Poll<()> {
-        if let Some(waker) = self.waker.take() {
-            waker.wake();
+    fn poll_enter(&self, waker: &Waker, ticket: &mut RequestTicket) -> Poll<()> {
+        if let Some(opener) = self.waker.take() {
+            opener.wake();
         }
         // While anybody waits there is no room: a round lets in who waits before it has any.
         if let Some(room) = self.room.get().checked_sub(1) {
@@ -73,8 +92,8 @@ impl RequestQueue {
             return Poll::Ready(());
         }
         let mut waiting = self.waiting.borrow_mut();
-        ticket.0 = Some(self.first.get() + waiting.len() as u64);
-        waiting.push_back(cx.waker().clone());
+        *ticket = RequestTicket::Waiting(self.first.get() + waiting.len() as u64);
+        waiting.push_back(waker.clone());
         Poll::Pending
     }
 

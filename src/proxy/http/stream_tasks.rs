@@ -7,6 +7,7 @@
 //! Invariants. A task is in `free` exactly while it waits, and then its seat holds no job and the waker that begins it. One that panics takes
 //! its job with it, and is in `free` no more.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -14,8 +15,20 @@ use std::task::{Poll, Waker};
 
 use tokio::task::spawn_local;
 
+use crate::proxy::request_queue::RequestTicket;
+
 /// Tasks kept for the next stream; more than these end. As many as a few dozen busy connections have streams.
 const KEPT: usize = 1024;
+
+/// A stream to be served.
+pub struct StreamJob {
+    /// Its connection.
+    pub session: Rc<dyn Any>,
+    /// Its number.
+    pub id: u32,
+    /// Its place among the requests that wait to be begun.
+    pub ticket: RequestTicket,
+}
 
 /// Where a task is given its job.
 struct TaskSeat<J> {
@@ -57,18 +70,22 @@ impl<J> StreamTasks<J> {
 }
 
 impl<J: 'static> StreamTasks<J> {
-    /// Has `job` done as `serve` would, with the things that the job before left at its task. It begins when the tasks that are awake have had
+    /// Has the job that `make` makes done as `serve` would, with the things that the job before left at its task. A task that waits is given to
+    /// `make`, which sees to it that it is woken when there is something to do; for `None` a new task begins when those that are awake have had
     /// their turn. All callers of one `StreamTasks` pass the same `serve`.
-    pub fn begin<S: Default + 'static>(&self, job: J, serve: impl AsyncFn(J, &mut S) + 'static) {
+    pub fn begin<S: Default + 'static>(
+        &self,
+        make: impl FnOnce(Option<&Waker>) -> J,
+        serve: impl AsyncFn(J, &mut S) + 'static,
+    ) {
         self.inner.busy.set(self.inner.busy.get() + 1);
-        if let Some(seat) = self.inner.free.borrow_mut().pop() {
-            seat.job.set(Some(job));
-            if let Some(waker) = &*seat.waker.borrow() {
-                waker.wake_by_ref();
-            }
+        let free = self.inner.free.borrow_mut().pop();
+        if let Some(seat) = free {
+            // To wake it is to put it into a queue: it does not look before it has its job.
+            seat.job.set(Some(make(seat.waker.borrow().as_ref())));
             return;
         }
-        let seat = Rc::new(TaskSeat { job: Cell::new(Some(job)), waker: RefCell::default() });
+        let seat = Rc::new(TaskSeat { job: Cell::new(Some(make(None))), waker: RefCell::default() });
         let pool = Rc::clone(&self.inner);
         // Boxed: it is large, and spawning moves it about.
         spawn_local(Box::pin(async move {
@@ -107,11 +124,21 @@ mod tests {
         served: usize,
     }
 
-    async fn serve((told, breaks): (Rc<RefCell<Vec<usize>>>, bool), things: &mut Things) {
+    async fn serve((told, breaks): (Told, bool), things: &mut Things) {
         tokio::task::yield_now().await;
         things.served += 1;
         assert!(!breaks, "this panic is wanted");
         told.borrow_mut().push(things.served);
+    }
+
+    type Told = Rc<RefCell<Vec<usize>>>;
+
+    fn begin(tasks: &StreamTasks<(Told, bool)>, told: &Told, breaks: bool) {
+        let make = |waiting: Option<&Waker>| {
+            waiting.inspect(|waker| waker.wake_by_ref());
+            (Rc::clone(told), breaks)
+        };
+        tasks.begin(make, serve);
     }
 
     #[test]
@@ -126,16 +153,16 @@ mod tests {
                 }
             };
             for _ in 0..3 {
-                tasks.begin((Rc::clone(&told), false), serve);
+                begin(&tasks, &told, false);
                 assert_eq!(tasks.busy(), 1);
                 settle().await;
                 assert_eq!(tasks.busy(), 0);
             }
             assert_eq!(*told.borrow(), [1, 2, 3], "things stay");
-            tasks.begin((Rc::clone(&told), true), serve);
+            begin(&tasks, &told, true);
             settle().await;
             assert_eq!((tasks.busy(), tasks.inner.free.borrow().len()), (0, 0));
-            (0..2).for_each(|_| tasks.begin((Rc::clone(&told), false), serve));
+            (0..2).for_each(|_| begin(&tasks, &told, false));
             settle().await;
             assert_eq!(*told.borrow(), [1, 2, 3, 1, 1], "two at once are two tasks");
             assert_eq!((tasks.busy(), tasks.inner.free.borrow().len(), Rc::strong_count(&told)), (0, 2, 1));

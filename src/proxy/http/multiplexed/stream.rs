@@ -1,11 +1,12 @@
 //! One stream: a request through the pipeline, in a task of its own.
 
-use std::any::Any;
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::task::Waker;
 
 use super::edge::StreamEdge;
 use crate::message::{Cause, Framing, Head};
+use crate::net::now;
 use crate::proxy::head_buffers::MOST;
 use crate::proxy::http::after::After;
 use crate::proxy::http::exchange::{IncomingRequest, Space, exchange};
@@ -16,6 +17,7 @@ use crate::proxy::http::h2::upload::StreamUpload;
 use crate::proxy::http::request_body::RequestBody;
 use crate::proxy::http::request_body::client_body::ClientBody;
 use crate::proxy::http::routing::answers::refuse;
+use crate::proxy::http::stream_tasks::StreamJob;
 use crate::proxy::request_queue::RequestTicket;
 
 /// Lets go of a stream on every way out of its task.
@@ -26,7 +28,7 @@ struct Release {
 
 impl Drop for Release {
     fn drop(&mut self) {
-        self.session.engine().release(self.id);
+        self.session.engine().release(self.id, now);
         self.session.stir();
     }
 }
@@ -41,17 +43,23 @@ struct StreamPapers {
 /// Has a stream served.
 pub(super) fn begin(session: &Rc<Http2Session>, id: u32) {
     let ctx = &session.client.ctx;
-    ctx.stream_tasks.begin((Rc::<Http2Session>::clone(session) as Rc<dyn Any>, id), serve);
+    let make = |waiting: Option<&Waker>| {
+        // It is counted itself.
+        let inside = ctx.requests_inside().saturating_sub(1);
+        // What it has to wait for is its turn: it need not run to find that out.
+        let ticket = waiting.map_or(RequestTicket::New, |waker| ctx.request_queue.enter(waker, inside));
+        StreamJob { session: Rc::<Http2Session>::clone(session), id, ticket }
+    };
+    ctx.stream_tasks.begin(make, serve);
 }
 
 /// Serves a stream to its end.
-async fn serve((session, id): (Rc<dyn Any>, u32), papers: &mut StreamPapers) {
+async fn serve(StreamJob { session, id, mut ticket }: StreamJob, papers: &mut StreamPapers) {
     // It always is one: see the only caller.
     let Ok(session) = session.downcast::<Http2Session>() else { return };
     let release = Release { session, id };
     let session = &release.session;
     let ctx = &session.client.ctx;
-    let mut ticket = RequestTicket::default();
     poll_fn(|cx| {
         // It is counted itself.
         ctx.request_queue.poll_pass(cx, &mut ticket, ctx.requests_inside().saturating_sub(1))
@@ -61,12 +69,13 @@ async fn serve((session, id): (Rc<dyn Any>, u32), papers: &mut StreamPapers) {
 }
 
 async fn exchange_one(session: &Rc<Http2Session>, id: u32, papers: &mut StreamPapers) {
-    let Some(arrived) = session.engine().take_request(id) else { return };
-    let ArrivedRequest { head: arrived, framing, started, head_read } = *arrived;
+    let Some(mut arrived) = session.engine().take_request(id) else { return };
     let StreamPapers { head, space } = papers;
     let client = &session.client;
     let ctx = &client.ctx;
-    ctx.http2.return_head(std::mem::replace(head, arrived));
+    std::mem::swap(head, &mut arrived.head);
+    let ArrivedRequest { framing, started, head_read, .. } = *arrived;
+    ctx.http2.return_request(arrived);
     let here = client.take_here();
     if !here.told.is_empty() && here.told.finds_lines(head) {
         // Whoever sends them would be believed.
@@ -103,8 +112,8 @@ async fn exchange_one(session: &Rc<Http2Session>, id: u32, papers: &mut StreamPa
     for head in [&mut *head, &mut space.answer] {
         if head.capacity() > MOST {
             *head = Head::default();
-        } else {
-            head.clear();
         }
     }
+    // The other one is cleared by whoever begins it next.
+    space.answer.clear();
 }
