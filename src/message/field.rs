@@ -106,6 +106,8 @@ fields! {
     IfUnmodifiedSince = "if-unmodified-since";
     /// RFC 9110 §13.1.5.
     IfRange = "if-range";
+    /// RFC 9218 §5.
+    Priority = "priority";
     /// W3C Trace Context §3.2.
     TraceParent = "traceparent";
     /// W3C Trace Context §3.3.

@@ -9,6 +9,8 @@ use super::{Fields, HeaderField};
 mod build;
 mod edit;
 
+pub use build::LineRun;
+
 /// A range of bytes inside a [`Head`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
@@ -404,9 +406,11 @@ impl Head {
     /// The value of the first line named `name`, in any case.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&[u8]> {
-        let line =
-            self.lines.iter().find(|line| self.at(line.name()).eq_ignore_ascii_case(name.as_bytes()))?;
-        Some(self.at(line.value()))
+        let is_named = |line: &&HeadLine| {
+            line.name_end - line.start == name.len() as u32
+                && self.at(line.name()).eq_ignore_ascii_case(name.as_bytes())
+        };
+        Some(self.at(self.lines.iter().find(is_named)?.value()))
     }
 
     /// True when a field of one connection only is present.

@@ -19,7 +19,7 @@ pub use cache_note::{CacheNote, WhyNot};
 pub use cause::{Blame, Cause};
 pub use client::ClientAddress;
 pub use field::{Fields, HeaderField};
-pub use head::{Head, HeadLine, Span, Version, tokens};
+pub use head::{Head, HeadLine, LineRun, Span, Version, tokens};
 pub use peer::Peer;
 pub use record::{
     ATTEMPTS, Attempt, BackendId, ListenerId, PickNote, Record, RecordKind, RouteId, TargetId, TlsSession,

@@ -100,7 +100,14 @@ impl FreeList {
     /// An empty buffer.
     #[must_use]
     pub fn take(&self) -> Buffer {
-        self.of(if self.free.out.get() < MANY { SIZE } else { SMALL })
+        self.of(self.size())
+    }
+
+    /// Bytes of a buffer that is taken now.
+    #[inline]
+    #[must_use]
+    pub fn size(&self) -> usize {
+        if self.free.out.get() < MANY { SIZE } else { SMALL }
     }
 
     /// An empty buffer of this size, one of the two.

@@ -173,7 +173,7 @@ fn is_for(name: &str, authority: &[u8]) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name).as_bytes();
     let Some((host, rest)) = authority.split_at_checked(name.len()) else { return false };
     let rest = rest.strip_prefix(b".").unwrap_or(rest);
-    matches!(rest, [] | [b':', ..]) && host.eq_ignore_ascii_case(name)
+    matches!(rest, [] | [b':', ..]) && (host == name || host.eq_ignore_ascii_case(name))
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use crate::writer::{ABOUT, sent_request, with_body};
 const LIMITS: EngineLimits = EngineLimits {
     streams: 8,
     window: 70_000,
+    memory: 100_000,
     window_max: 200_000,
     head: HeadLimits { size: 4096, lines: 32 },
 };
@@ -86,7 +87,6 @@ struct Play<'a> {
 /// Steps of a client, of the tasks of streams, and of the socket, each a byte and what follows it.
 pub fn http2(bytes: &[u8]) {
     let space = Rc::new(Http2Space::default());
-    space.set_most(100_000);
     let now = Tick(1);
     let engine = Engine::server(LIMITS, &space, now, 0);
     let mut play =
@@ -292,7 +292,7 @@ impl Play<'_> {
             } else if id.is_multiple_of(5) {
                 self.engine.reset(id, ErrorCode::CANCEL, evenkeel::message::Cause::AnswerCut);
             }
-            self.engine.release(id);
+            self.engine.release(id, || Tick(1));
         }
     }
 }

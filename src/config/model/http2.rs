@@ -10,7 +10,7 @@ pub struct Http2 {
     pub max_streams: u32,
     /// Bytes to which a receive window of a stream or a connection may grow, from [`Http2::WINDOW`] to 16 MiB. Default 4 MiB.
     pub window_max: u32,
-    /// Bytes that all connections of a worker on this listener may hold together, from `window_max` to 64 GiB. Default 64 MiB.
+    /// Bytes per worker that its connections stop at; what those of other listeners hold counts too. From `window_max` to 64 GiB. Default 64 MiB.
     pub memory: u64,
     /// After which time a connection is told to go elsewhere (GOAWAY, RFC 9113 §6.8), at least 1 s; `None` (`off`, the
     /// default): never.

@@ -55,7 +55,7 @@ impl Head {
                 self.bytes.copy_within(whole.clone(), end);
             }
             end += whole.len();
-            self.lines[kept] = line.moved(back);
+            self.lines[kept] = line.moved(back.wrapping_neg());
             kept += 1;
             let field = Fields::of(&[line.field]);
             self.repeated = self.repeated.and(self.present.both(field));
@@ -104,16 +104,12 @@ impl Head {
 }
 
 impl HeadLine {
-    /// The same line so many bytes further to the front.
-    fn moved(self, back: u32) -> HeadLine {
-        let value = Span { start: self.value.start - back, end: self.value.end - back };
-        HeadLine {
-            start: self.start - back,
-            name_end: self.name_end - back,
-            value,
-            end: self.end - back,
-            field: self.field,
-        }
+    /// The same line, `by` bytes further on; it wraps, so that it goes to the front too.
+    #[inline]
+    pub(super) fn moved(&self, by: u32) -> HeadLine {
+        let to = |place: u32| place.wrapping_add(by);
+        let value = Span { start: to(self.value.start), end: to(self.value.end) };
+        HeadLine { start: to(self.start), name_end: to(self.name_end), value, end: to(self.end), ..*self }
     }
 }
 

@@ -37,8 +37,9 @@ pub trait Edge {
     /// connection that lasts from one request to the next.
     fn owner(&self) -> Option<&Cell<Option<Owner>>>;
 
-    /// Ready when the client has left while nothing is read from or written to it.
-    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()>;
+    /// Ready when there is no use in an answer any more while nothing is read from or written to the client, with why: nearly always
+    /// [`Cause::ClientGone`].
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<Cause>;
 
     /// How long the client may be silent inside a body of the current request, if that is not what its listener says.
     fn set_idle(&self, idle: Duration);

@@ -47,8 +47,8 @@ impl Edge for MemoryEdge {
         None
     }
 
-    fn poll_gone(&mut self, _: &mut Context<'_>) -> Poll<()> {
-        if self.gone { Poll::Ready(()) } else { Poll::Pending }
+    fn poll_gone(&mut self, _: &mut Context<'_>) -> Poll<Cause> {
+        if self.gone { Poll::Ready(Cause::ClientGone) } else { Poll::Pending }
     }
 
     fn set_idle(&self, _: Duration) {}

@@ -116,8 +116,8 @@ impl Edge for Wire<'_> {
         Some(&self.client.owner)
     }
 
-    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.client.poll_gone(cx)
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<Cause> {
+        self.client.poll_gone(cx).map(|()| Cause::ClientGone)
     }
 
     fn set_idle(&self, idle: Duration) {

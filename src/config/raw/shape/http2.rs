@@ -35,7 +35,7 @@ pub(in crate::config::raw) const LISTENER_HTTP2: Shape = Shape {
         key(
             "memory",
             Size(HTTP2_MEMORY.0, HTTP2_MEMORY.1),
-            "Bytes per worker that HTTP/2 connections of this listener hold together.",
+            "Bytes per worker that HTTP/2 connections hold together, those of other listeners too.",
         )
         .or("64MiB"),
         key(

@@ -123,7 +123,7 @@ impl CacheAsking {
         &mut self,
         cacheable: &Cacheable<'_, '_>,
         answer: &mut Head,
-        gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
+        gone: impl FnMut(&mut Context<'_>) -> Poll<Cause>,
     ) -> Result<Option<AnswerBody>, Cause> {
         if self.past.is_none()
             && let Ok(request) = CacheRequest::read(cacheable.head(), cacheable.has_body)
@@ -166,7 +166,7 @@ impl CacheAsking {
         cacheable: &Cacheable<'_, '_>,
         request: &CacheRequest<'_>,
         answer: &mut Head,
-        mut gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
+        mut gone: impl FnMut(&mut Context<'_>) -> Poll<Cause>,
     ) -> Result<Option<AnswerBody>, Cause> {
         let store = &cacheable.request.ctx.store;
         let sent = cacheable.sent();
@@ -259,7 +259,7 @@ fn is_fresh(cacheable: &Cacheable<'_, '_>, request: &CacheRequest<'_>, object: &
 async fn follow(
     cacheable: &Cacheable<'_, '_>,
     follower: &mut FlightFollower,
-    gone: &mut impl FnMut(&mut Context<'_>) -> Poll<()>,
+    gone: &mut impl FnMut(&mut Context<'_>) -> Poll<Cause>,
 ) -> Result<Landed, Cause> {
     let Cacheable { request, destination, .. } = cacheable;
     // As long as it would wait for a backend.
@@ -269,8 +269,8 @@ async fn follow(
         if let Poll::Ready(landed) = follower.poll(cx) {
             return Poll::Ready(Ok(landed));
         }
-        if gone(cx).is_ready() {
-            return Poll::Ready(Err(Cause::ClientGone));
+        if let Poll::Ready(cause) = gone(cx) {
+            return Poll::Ready(Err(cause));
         }
         deadline.poll(cx).map(|()| Ok(Landed::Alone))
     })

@@ -150,7 +150,7 @@ impl<'a, E: Edge> Forwarding<'a, E> {
         {
             return Poll::Ready(cause);
         }
-        self.edge.poll_gone(cx).map(|()| Cause::ClientGone)
+        self.edge.poll_gone(cx)
     }
 
     /// What a pick at `now` goes by.

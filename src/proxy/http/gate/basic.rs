@@ -45,7 +45,7 @@ pub(super) async fn basic<E: Edge>(
     let mut told = pin!(told);
     let outcome = poll_fn(|cx| match told.as_mut().poll(cx) {
         Poll::Ready(outcome) => Poll::Ready(outcome.map_err(|_| Cause::Internal)),
-        Poll::Pending => edge.poll_gone(cx).map(|()| Err(Cause::ClientGone)),
+        Poll::Pending => edge.poll_gone(cx).map(Err),
     });
     match outcome.await {
         Ok(true) => Ok(known(name)),

@@ -202,7 +202,7 @@ async fn read<E: Edge>(
             if over.poll(cx).is_ready() {
                 return Poll::Ready(Err(Cause::TotalTimeout));
             }
-            edge.poll_gone(cx).map(|()| Err(Cause::ClientGone))
+            edge.poll_gone(cx).map(Err)
         });
         match piece.await? {
             None => return Ok(body),
@@ -241,7 +241,7 @@ impl<E: Edge> Edge for QuestionEdge<'_, E> {
         None
     }
 
-    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<Cause> {
         self.0.poll_gone(cx)
     }
 

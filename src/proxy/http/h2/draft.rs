@@ -3,7 +3,7 @@
 //! What comes out is written to backends as HTTP/1.1 by copying it, so whatever another reader could take for something else
 //! ends here: a blank in `:path`, a second authority, a length that is not that of the body.
 
-use crate::message::{Cause, Framing, Head, HeaderField};
+use crate::message::{Cause, Framing, Head, HeaderField, LineRun};
 use crate::proxy::http::h1::chunk::is_barred_trailer;
 use crate::proxy::http::h1::{classes, framing, parse};
 
@@ -30,33 +30,42 @@ pub struct HeadLimits {
 /// Memory for what must be known whole before a head is begun.
 #[derive(Debug, Default)]
 pub struct DraftSpace {
-    /// Values of pseudo-header fields, one behind the other.
-    pseudo: Vec<u8>,
+    /// Values of pseudo-header fields, of this request or, where it has none, of one before.
+    method: Vec<u8>,
+    path: Vec<u8>,
+    authority: Vec<u8>,
     /// The parts of the cookie line.
     cookie: Vec<u8>,
-    /// The last authority that was found to be one: nearly always the next one is the same.
-    authority: Vec<u8>,
+    /// The last authority that was found to be one, as the line of Host: nearly always the next one is the same.
+    host: Vec<u8>,
 }
 
-/// Where the value of a pseudo-header field stands.
-type Place = Option<(u32, u32)>;
+/// Pseudo-header fields that have come, as bits.
+const METHOD: u8 = 1;
+const SCHEME: u8 = 2;
+const AUTHORITY: u8 = 4;
+const PATH: u8 = 8;
 
 /// A request's head in the making.
 pub struct RequestDraft<'a> {
     head: &'a mut Head,
     space: &'a mut DraftSpace,
     limits: HeadLimits,
-    method: Place,
-    scheme: Place,
-    authority: Place,
-    path: Place,
+    /// Which pseudo-header fields have come.
+    seen: u8,
+    /// The scheme is one of the two.
+    is_web: bool,
     /// The request line is written: what follows are lines.
     begun: bool,
+    /// One of the lines was Host.
+    has_host: bool,
     crumbs: usize,
     lines: usize,
     fault: Option<HeadFault>,
 }
 
+/// What the line of Host begins with.
+const HOST: &[u8] = b"host: ";
 const BAD: HeadFault = HeadFault::Malformed(Cause::BadHead);
 
 impl<'a> RequestDraft<'a> {
@@ -64,17 +73,15 @@ impl<'a> RequestDraft<'a> {
     #[must_use]
     pub fn new(head: &'a mut Head, space: &'a mut DraftSpace, limits: HeadLimits) -> RequestDraft<'a> {
         head.clear();
-        space.pseudo.clear();
         space.cookie.clear();
         RequestDraft {
             head,
             space,
             limits,
-            method: None,
-            scheme: None,
-            authority: None,
-            path: None,
+            seen: 0,
+            is_web: false,
             begun: false,
+            has_host: false,
             crumbs: 0,
             lines: 0,
             fault: None,
@@ -82,7 +89,7 @@ impl<'a> RequestDraft<'a> {
     }
 
     /// Takes the next line.
-    #[inline]
+    #[inline(always)]
     pub fn line(&mut self, line: &FieldLine<'_>) {
         let taken = match line.kind {
             LineKind::Pseudo(pseudo) => self.pseudo(pseudo, line.value()),
@@ -92,6 +99,34 @@ impl<'a> RequestDraft<'a> {
         if let Err(fault) = taken {
             self.note(fault);
         }
+    }
+
+    /// True when a line has come that is no pseudo-header field.
+    #[inline]
+    #[must_use]
+    pub fn is_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// True when its lines would be the same behind another path and with another authority.
+    #[must_use]
+    pub fn is_repeatable(&self) -> bool {
+        self.begun && self.fault.is_none() && self.has(AUTHORITY) && !self.has_host
+    }
+
+    /// Takes all lines at once, which a repeatable request of the same limits has had. False: it takes them one by one.
+    pub fn lines(&mut self, lines: &LineRun) -> bool {
+        if self.begun || !self.has(AUTHORITY) {
+            return false;
+        }
+        if let Err(fault) = self.begin() {
+            self.note(fault);
+        }
+        let fits = self.fault.is_none() && self.head.len() + lines.len() <= self.limits.size;
+        if fits {
+            self.head.push_run(lines);
+        }
+        fits
     }
 
     /// What is malformed stays so; of other faults the first one counts.
@@ -104,27 +139,40 @@ impl<'a> RequestDraft<'a> {
         }
     }
 
+    #[inline]
     fn pseudo(&mut self, pseudo: Pseudo, value: &[u8]) -> Result<(), HeadFault> {
-        let place = match pseudo {
-            Pseudo::Method => &mut self.method,
-            Pseudo::Scheme => &mut self.scheme,
-            Pseudo::Authority => &mut self.authority,
-            Pseudo::Path => &mut self.path,
+        let (bit, place) = match pseudo {
+            Pseudo::Method => (METHOD, Some(&mut self.space.method)),
+            Pseudo::Scheme => (SCHEME, None),
+            Pseudo::Authority => (AUTHORITY, Some(&mut self.space.authority)),
+            Pseudo::Path => (PATH, Some(&mut self.space.path)),
             // Of answers, and of what we have not said that we take (RFC 8441 §3).
             Pseudo::Status | Pseudo::Protocol => return Err(BAD),
         };
         // They come first, and each of them once (RFC 9113 §8.3).
-        if self.begun || place.is_some() {
+        if self.begun || self.seen & bit != 0 {
             return Err(BAD);
         }
-        let start = self.space.pseudo.len();
-        if start + value.len() > self.limits.size {
+        if value.len() > self.limits.size {
             return Err(HeadFault::Refused(Cause::TargetTooLong));
         }
-        self.space.pseudo.extend_from_slice(value);
-        // Both are within the limit of a head.
-        *place = Some((start as u32, self.space.pseudo.len() as u32));
+        self.seen |= bit;
+        match place {
+            Some(place) => {
+                place.clear();
+                place.extend_from_slice(value);
+            }
+            None => {
+                let is_known = |known: &[u8]| value.eq_ignore_ascii_case(known);
+                self.is_web = value == b"https" || is_known(b"http") || is_known(b"https");
+            }
+        }
         Ok(())
+    }
+
+    #[inline]
+    fn has(&self, bit: u8) -> bool {
+        self.seen & bit != 0
     }
 
     fn field(&mut self, field: HeaderField, line: &FieldLine<'_>) -> Result<(), HeadFault> {
@@ -151,8 +199,9 @@ impl<'a> RequestDraft<'a> {
         }
         match field {
             // §8.3.1: the two say the same, and one of them goes on.
-            HeaderField::Host if self.authority.is_some() => {
-                let same = line.value().eq_ignore_ascii_case(at(self.space, self.authority));
+            HeaderField::Host if self.has(AUTHORITY) => {
+                self.has_host = true;
+                let same = line.value().eq_ignore_ascii_case(&self.space.authority);
                 return if same { Ok(()) } else { Err(HeadFault::Malformed(Cause::BadHost)) };
             }
             // §8.2.3: HTTP/1.1 knows one line of them.
@@ -176,19 +225,19 @@ impl<'a> RequestDraft<'a> {
         if self.fault.is_some() {
             return Ok(());
         }
-        let (method, path) = (at(self.space, self.method), at(self.space, self.path));
-        if method.is_empty() || !method.iter().all(|&byte| classes::is_token(byte)) {
+        let DraftSpace { method, path, authority, host, .. } = &mut *self.space;
+        let is_method = !method.is_empty() && method.iter().all(|&byte| classes::is_token(byte));
+        if self.seen & METHOD == 0 || !is_method {
             return Err(BAD);
         }
-        let is_connect = method == b"CONNECT";
-        if is_connect {
+        if method == b"CONNECT" {
             // §8.5. It is refused, but by its name.
-            if self.scheme.is_some() || self.path.is_some() || self.authority.is_none() {
+            if self.seen != METHOD | AUTHORITY {
                 return Err(BAD);
             }
+            path.clear();
         } else {
-            let scheme = at(self.space, self.scheme);
-            if !["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known.as_bytes())) {
+            if self.seen & PATH == 0 || !self.is_web {
                 return Err(BAD);
             }
             let is_form = matches!(path.first(), Some(b'/')) || path == b"*" && method == b"OPTIONS";
@@ -197,16 +246,15 @@ impl<'a> RequestDraft<'a> {
             }
         }
         self.head.begin_request(method, path);
-        if self.authority.is_some() {
-            let authority = at(self.space, self.authority);
-            if authority.is_empty() || self.space.authority != authority {
+        if self.seen & AUTHORITY != 0 {
+            let known = host.get(HOST.len()..).and_then(|rest| rest.strip_suffix(b"\r\n"));
+            if known != Some(&authority[..]) {
                 if !parse::is_authority(authority) {
                     return Err(HeadFault::Malformed(Cause::BadHost));
                 }
-                self.space.authority = authority.to_vec();
+                *host = [HOST, authority, b"\r\n"].concat();
             }
-            let authority = at(self.space, self.authority);
-            self.head.push_host(authority);
+            self.head.push_host(host);
         }
         if self.head.len() > self.limits.size {
             return Err(HeadFault::Refused(Cause::TargetTooLong));
@@ -231,7 +279,7 @@ impl<'a> RequestDraft<'a> {
             self.space.cookie.extend_from_slice(b"\r\n");
             self.head.push_line(HeaderField::Cookie, &self.space.cookie, b"cookie".len());
         }
-        if self.authority.is_none() {
+        if !self.has(AUTHORITY) {
             // Then Host says it (§8.3.1).
             parse::host(self.head).map_err(HeadFault::Malformed)?;
         }
@@ -244,11 +292,6 @@ impl<'a> RequestDraft<'a> {
             Err(cause) => Err(HeadFault::Malformed(cause)),
         }
     }
-}
-
-fn at(space: &DraftSpace, place: Place) -> &[u8] {
-    let (start, end) = place.unwrap_or_default();
-    space.pseudo.get(start as usize..end as usize).unwrap_or_default()
 }
 
 /// The trailer section of a request in the making: lines as HTTP/1.1 writes them.

@@ -13,6 +13,7 @@ pub mod flow;
 pub mod frame;
 pub mod hpack;
 pub mod priority;
+pub mod repeated;
 pub mod session;
 pub mod space;
 pub mod stream;

@@ -1,6 +1,6 @@
 //! Which stream goes first (RFC 9218).
 
-use crate::message::{Head, tokens};
+use crate::message::{Head, HeaderField, tokens};
 
 /// What a client says about the urgency of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl Priority {
     /// That of the `priority` fields of a head, or the usual one.
     #[must_use]
     pub fn of(head: &Head) -> Priority {
-        head.named("priority").map_or_else(Priority::default, Priority::parse)
+        head.value(HeaderField::Priority).map_or_else(Priority::default, Priority::parse)
     }
 
     /// That of a field's value; what is not understood counts as not said (RFC 9218 §4, RFC 9651).

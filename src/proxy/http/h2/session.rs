@@ -1,11 +1,15 @@
 //! What the tasks of one connection share: the task of the connection itself, and one for each stream.
 
 use std::cell::{Cell, RefCell, RefMut};
+use std::io;
 use std::rc::Rc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 
 use super::engine::Engine;
 use crate::proxy::http::client::Client;
+
+/// Bytes that are worth a write of their own.
+const MUCH: usize = 64 * 1024;
 
 /// A connection and its engine.
 ///
@@ -41,6 +45,34 @@ impl Http2Session {
         let mut writer = self.writer.borrow_mut();
         if !writer.as_ref().is_some_and(|writer| writer.will_wake(cx.waker())) {
             *writer = Some(cx.waker().clone());
+        }
+    }
+
+    /// Writes what the engine has to say, as far as it goes.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub fn write(&self, cx: &mut Context<'_>) -> io::Result<()> {
+        let (client, mut engine) = (&self.client, self.engine());
+        while !engine.output().is_empty() {
+            match client.stream().poll_write(cx, engine.output()) {
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(count)) => {
+                    engine.written(count);
+                    client.writing.clear();
+                }
+                Poll::Ready(Err(error)) => return Err(error),
+                Poll::Pending => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes at once if that is much: what lies until all streams have had their turn has left the caches by then. Whoever calls it has also called
+    /// [`Http2Session::stir`]: the connection's task waits for the socket, and sees its errors.
+    pub fn write_much(&self) {
+        if self.engine().output().len() >= MUCH {
+            let _ = self.write(&mut Context::from_waker(Waker::noop()));
         }
     }
 

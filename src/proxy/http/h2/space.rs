@@ -2,14 +2,13 @@
 
 use std::cell::{Cell, RefCell};
 
-use crate::message::Head;
-
 use super::debts::Debts;
 use super::draft::DraftSpace;
 use super::hpack::EncodedLines;
+use super::stream::ArrivedRequest;
 
-/// Heads kept for the next request.
-const HEADS: usize = 1024;
+/// Requests kept for the memory of the next ones.
+const REQUESTS: usize = 1024;
 /// Buffers of output kept for the next turn of some connection.
 const OUTPUTS: usize = 32;
 /// Bytes that a head or a buffer may keep.
@@ -17,9 +16,13 @@ const MOST_HEAD: usize = 8 * 1024;
 const MOST_OUTPUT: usize = 128 * 1024;
 
 /// The shared things of one worker.
+///
+/// What is counted is what all of its connections have together. How much that may be (`http2.memory`) each one knows from its own listener: where
+/// two say something else, the connections of the smaller one stop first.
 #[derive(Default)]
 pub struct Http2Space {
-    heads: RefCell<Vec<Head>>,
+    #[expect(clippy::vec_box, reason = "they go from here into a stream and back, and are large")]
+    requests: RefCell<Vec<Box<ArrivedRequest>>>,
     outputs: RefCell<Vec<Vec<u8>>>,
     /// Lines that were encoded lately.
     pub encoded: RefCell<EncodedLines>,
@@ -35,25 +38,23 @@ pub struct Http2Space {
     queued: Cell<u64>,
     /// Connections.
     connections: Cell<u64>,
-    /// Bytes that each of the first two may come to, and twice what the third may (`http2.memory`).
-    most: Cell<u64>,
 }
 
 /// Bytes that a connection may queue for its client where there is no more memory for that.
 const LEAST_OUT: usize = 4 * 1024;
 
 impl Http2Space {
-    /// An empty head.
+    /// A request to be filled in; its head may be anything.
     #[must_use]
-    pub fn take_head(&self) -> Head {
-        self.heads.borrow_mut().pop().unwrap_or_default()
+    pub fn take_request(&self) -> Box<ArrivedRequest> {
+        self.requests.borrow_mut().pop().unwrap_or_default()
     }
 
-    /// A head that nobody needs any more.
-    pub fn return_head(&self, head: Head) {
-        let mut heads = self.heads.borrow_mut();
-        if heads.len() < HEADS && head.capacity() <= MOST_HEAD {
-            heads.push(head);
+    /// One that nobody needs any more.
+    pub fn return_request(&self, request: Box<ArrivedRequest>) {
+        let mut requests = self.requests.borrow_mut();
+        if requests.len() < REQUESTS && request.head.capacity() <= MOST_HEAD {
+            requests.push(request);
         }
     }
 
@@ -73,11 +74,6 @@ impl Http2Space {
         }
     }
 
-    /// How much memory there is for what waits.
-    pub fn set_most(&self, most: u64) {
-        self.most.set(most);
-    }
-
     /// There is a connection more.
     pub fn enter(&self) {
         self.connections.set(self.connections.get() + 1);
@@ -88,13 +84,15 @@ impl Http2Space {
         self.connections.set(self.connections.get().saturating_sub(1));
     }
 
-    /// So many bytes more wait for backends. False: that is more than there is memory for, and the connection, of which `own` bytes wait, has
-    /// more than its share.
+    /// So many bytes more wait for backends. False: that is more than half of `most`, and the connection, of which `own` bytes wait, has more than its
+    /// share.
     #[must_use]
-    pub fn hold(&self, bytes: usize, own: u32) -> bool {
+    pub fn hold(&self, bytes: usize, own: u32, most: u64) -> bool {
         let held = self.held.get() + bytes as u64;
         self.held.set(held);
-        held <= self.most.get() || u64::from(own) <= self.most.get() / self.connections.get().max(1)
+        // Those that have less than their share may still come to it when the others have half.
+        let half = most / 2;
+        held <= half || u64::from(own) <= half / self.connections.get().max(1)
     }
 
     /// So many of them no longer wait.
@@ -114,11 +112,11 @@ impl Http2Space {
         self.queued.set(self.queued.get().saturating_sub(bytes as u64));
     }
 
-    /// How many bytes of bodies one connection may queue for its client, of `usual` ones.
+    /// How many bytes of bodies one connection may queue for its client: `usual` ones, while all have queued no more than half of `most`.
     #[inline]
     #[must_use]
-    pub fn room(&self, usual: usize) -> usize {
-        if self.queued.get() <= self.most.get() / 2 { usual } else { LEAST_OUT }
+    pub fn room(&self, usual: usize, most: u64) -> usize {
+        if self.queued.get() <= most / 2 { usual } else { LEAST_OUT }
     }
 
     /// True when nothing waits and nothing is promised.
@@ -127,11 +125,18 @@ impl Http2Space {
         [&self.granted, &self.held, &self.queued, &self.connections].iter().all(|count| count.get() == 0)
     }
 
-    /// Asks for a window to grow by so many bytes. False: there is no room for that.
+    /// True when so much waits for clients that buffers are not to be larger than what they hold.
+    #[inline]
     #[must_use]
-    pub fn grant(&self, bytes: u32) -> bool {
+    pub fn is_short(&self, most: u64) -> bool {
+        self.queued.get() > most / 4
+    }
+
+    /// Asks for a window to grow by so many bytes. False: all would have grown by more than half of `most` then.
+    #[must_use]
+    pub fn grant(&self, bytes: u32, most: u64) -> bool {
         let granted = self.granted.get() + u64::from(bytes);
-        let may = bytes > 0 && granted <= self.most.get();
+        let may = bytes > 0 && granted <= most / 2;
         if may {
             self.granted.set(granted);
         }
@@ -151,34 +156,36 @@ mod tests {
     #[test]
     fn whoever_has_more_than_its_share_is_told_when_memory_runs_out() {
         let space = Http2Space::default();
-        space.set_most(1000);
         space.enter();
         space.enter();
-        assert!(space.hold(900, 900), "there is room");
-        assert!(space.hold(200, 200), "a share is 500");
-        assert!(!space.hold(1, 901), "this one has more");
+        assert!(space.hold(900, 900, 2000), "there is room");
+        assert!(space.hold(200, 200, 2000), "a share is 500");
+        assert!(!space.hold(1, 901, 2000), "this one has more");
         space.release(101);
-        assert!(space.hold(0, 900));
+        assert!(space.hold(0, 900, 2000));
     }
 
     #[test]
     fn queues_are_short_while_many_bytes_wait() {
         let space = Http2Space::default();
-        space.set_most(1000);
         space.queue(500);
-        assert_eq!(space.room(9_000), 9_000);
+        assert_eq!(space.room(9_000, 1000), 9_000);
         space.queue(1);
-        assert_eq!(space.room(9_000), LEAST_OUT);
+        assert_eq!(space.room(9_000, 1000), LEAST_OUT);
         space.unqueue(1);
-        assert_eq!(space.room(9_000), 9_000);
+        assert_eq!(space.room(9_000, 1000), 9_000);
     }
 
     #[test]
     fn windows_grow_as_long_as_there_is_room() {
         let space = Http2Space::default();
-        space.set_most(1000);
-        assert!(space.grant(600) && !space.grant(401) && space.grant(400) && !space.grant(0));
+        assert!(
+            space.grant(600, 2000)
+                && !space.grant(401, 2000)
+                && space.grant(400, 2000)
+                && !space.grant(0, 2000)
+        );
         space.return_grant(600);
-        assert!(space.grant(600) && !space.is_at_rest());
+        assert!(space.grant(600, 2000) && !space.is_at_rest() && !space.grant(1, 1200));
     }
 }

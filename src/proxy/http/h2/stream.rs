@@ -35,6 +35,14 @@ pub struct ArrivedRequest {
     pub head_read: Tick,
 }
 
+impl Default for ArrivedRequest {
+    /// One to be filled in.
+    fn default() -> ArrivedRequest {
+        let head = Head::new();
+        ArrivedRequest { head, framing: Ok(Framing::None), started: Tick::ZERO, head_read: Tick::ZERO }
+    }
+}
+
 /// A head of which the end has not come.
 pub struct PartialHead {
     /// Its stream.
@@ -55,6 +63,8 @@ pub struct Http2Stream {
     pub arrived: Option<Box<ArrivedRequest>>,
     /// What came of the body and was not read.
     pub held: VecDeque<u8>,
+    /// All of that was read at some time since the client was last allowed more.
+    pub drained: bool,
     /// Trailer lines, each with its CRLF.
     pub trailers: Vec<u8>,
     /// When its head was complete.
@@ -90,6 +100,7 @@ impl Http2Stream {
         Http2Stream {
             arrived: None,
             held: VecDeque::new(),
+            drained: false,
             trailers: Vec::new(),
             opened,
             ended: false,

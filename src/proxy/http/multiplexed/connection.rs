@@ -18,7 +18,7 @@ use crate::proxy::http::client::Client;
 use crate::proxy::http::h2::code::ErrorCode;
 use crate::proxy::http::h2::debts;
 use crate::proxy::http::h2::draft::HeadLimits;
-use crate::proxy::http::h2::engine::{Engine, EngineLimits, Http2Fault};
+use crate::proxy::http::h2::engine::{Engine, EngineLimits, Http2Fault, Misshapen};
 use crate::proxy::http::h2::session::Http2Session;
 use crate::proxy::http::parting::discard_input;
 use crate::proxy::recording::Recording;
@@ -41,6 +41,9 @@ impl Drop for CutStreams<'_> {
 const GONE: Http2Fault = Http2Fault { code: ErrorCode::CANCEL, why: "the connection has ended" };
 /// It says nothing.
 const SILENT: Http2Fault = Http2Fault { code: ErrorCode::NO_ERROR, why: "nothing was asked for long" };
+/// It does not answer our SETTINGS.
+const DEAF: Http2Fault =
+    Http2Fault { code: ErrorCode::SETTINGS_TIMEOUT, why: "SETTINGS were not answered in time" };
 /// It has begun something and does not end it.
 const SLOW: Http2Fault =
     Http2Fault { code: ErrorCode::ENHANCE_YOUR_CALM, why: "a head was not complete in time" };
@@ -61,10 +64,10 @@ pub async fn serve(client: Rc<Client>) {
     let limits = {
         let limits = &here.config.limits;
         let head = HeadLimits { size: limits.head_size, lines: limits.headers };
-        EngineLimits { streams: http2.max_streams, window: Http2::WINDOW, window_max: http2.window_max, head }
+        let (streams, window, memory) = (http2.max_streams, Http2::WINDOW, http2.memory);
+        EngineLimits { streams, window, window_max: http2.window_max, memory, head }
     };
     let ctx = Rc::clone(&client.ctx);
-    ctx.http2.set_most(http2.memory);
     let address = client.peer.client.map(|client| client.ip);
     let owed = address.map_or(0, |address| ctx.http2.debts.borrow().of(address, now()));
     let began = now();
@@ -78,9 +81,9 @@ pub async fn serve(client: Rc<Client>) {
     }
     let end = {
         let _cut = CutStreams(&session);
-        let turn = ctx.turns();
+        let (turn, early) = (ctx.turns(), ctx.ticker.deadline());
         let mut waits =
-            Waits { wait: ClientWait::Nothing, has_ended: false, farewell: &farewell, here, turn };
+            Waits { wait: ClientWait::Nothing, has_ended: false, farewell: &farewell, early, here, turn };
         poll_fn(|cx| poll(&session, &mut waits, cx)).await
     };
     if let Some(address) = address {
@@ -100,7 +103,7 @@ fn record_fault(session: &Http2Session) {
     let Some(fault) = session.engine().fault() else { return };
     let cause = match fault.code {
         ErrorCode::NO_ERROR | ErrorCode::CANCEL => return,
-        ErrorCode::ENHANCE_YOUR_CALM if fault == SLOW => Cause::HeadTimeout,
+        _ if fault == SLOW || fault == DEAF => Cause::HeadTimeout,
         ErrorCode::ENHANCE_YOUR_CALM => Cause::Http2Flood,
         _ => Cause::BadFrame,
     };
@@ -117,6 +120,8 @@ struct Waits<'a> {
     has_ended: bool,
     /// When it is told to end, or the second time.
     farewell: &'a Deadline,
+    /// When a stream is reset that was answered early.
+    early: Deadline,
     /// The listener as it was when the connection began.
     here: Here,
     /// The worker's turn of configs in which that was compared with the one in force.
@@ -141,10 +146,11 @@ fn poll(session: &Rc<Http2Session>, waits: &mut Waits<'_>, cx: &mut Context<'_>)
     session.look(cx);
     read(session, waits, cx);
     serve_opened(session);
-    if write(session, cx).is_err() {
+    if session.write(cx).is_err() {
         return Poll::Ready(End::Gone);
     }
     let mut engine = session.engine();
+    engine.end_turn();
     let is_told = engine.output().is_empty();
     if engine.fault() == Some(GONE) {
         return Poll::Ready(End::Gone);
@@ -164,6 +170,9 @@ fn poll(session: &Rc<Http2Session>, waits: &mut Waits<'_>, cx: &mut Context<'_>)
     } else if engine.is_open() && (is_due || client.is_leaving() || waits.is_outdated(client)) {
         engine.warn();
         waits.farewell.set(FAREWELL);
+    }
+    if engine.is_early() {
+        poll_early(&mut engine, &waits.early, cx);
     }
     let is_late = poll_patience(client, &mut engine, waits, cx);
     let has_more = !engine.output().is_empty() && is_told;
@@ -218,32 +227,25 @@ fn serve_opened(session: &Rc<Http2Session>) {
     session.engine().return_opened(opened);
     let misshapen = session.engine().take_misshapen();
     let client = &session.client;
-    for request in misshapen {
+    for Misshapen { request, cause } in misshapen {
         let mut record = client.peer.record();
         record.id = client.ctx.request_id();
         record.started = request.started;
-        Recording::new(&client.ctx, Some(&request.head), &mut record).settle(request.cause);
-        client.ctx.http2.return_head(request.head);
+        Recording::new(&client.ctx, Some(&request.head), &mut record).settle(cause);
+        client.ctx.http2.return_request(request);
     }
 }
 
-/// Writes what there is.
-fn write(session: &Http2Session, cx: &mut Context<'_>) -> std::io::Result<()> {
-    let client = &session.client;
-    let mut engine = session.engine();
-    while !engine.output().is_empty() {
-        match client.stream().poll_write(cx, engine.output()) {
-            Poll::Ready(Ok(0)) => return Err(std::io::ErrorKind::WriteZero.into()),
-            Poll::Ready(Ok(count)) => {
-                engine.written(count);
-                client.writing.clear();
-            }
-            Poll::Ready(Err(error)) => return Err(error),
-            Poll::Pending => break,
+/// Resets streams that were answered early, when they are due.
+#[cold]
+fn poll_early(engine: &mut Engine, deadline: &Deadline, cx: &mut Context<'_>) {
+    while let Some(left) = engine.reset_early(now()) {
+        deadline.set(left);
+        if deadline.poll(cx).is_pending() {
+            return;
         }
     }
-    engine.end_turn();
-    Ok(())
+    deadline.clear();
 }
 
 /// Ready when the client has taken nothing of what waits for it for too long.
@@ -257,7 +259,8 @@ fn poll_patience(client: &Client, engine: &mut Engine, waits: &mut Waits<'_>, cx
     let (wait, patience, fault) = if waits.has_ended {
         (ClientWait::Presence, client.timeouts().half_closed.unwrap_or(Duration::MAX), GONE)
     } else if engine.is_amidst() {
-        (ClientWait::Head, client.timeouts().head, SLOW)
+        let fault = if engine.is_owed_an_answer() && engine.is_greeted() { DEAF } else { SLOW };
+        (ClientWait::Head, client.timeouts().head, fault)
     } else if engine.tasks() == 0 {
         (ClientWait::Request, client.timeouts().keep_alive, SILENT)
     } else {

@@ -50,16 +50,25 @@ impl<'a> StreamEdge<'a> {
         StreamEdge { session, id, upload, idle: Cell::new(None), writing, started: false }
     }
 
-    /// Sends a head.
-    fn send_head(&mut self, head: &Head, framing: Framing, ends: bool) -> Result<(), Cut> {
+    /// Sends the head of the answer.
+    fn poll_head(
+        &mut self,
+        cx: &Context<'_>,
+        head: &Head,
+        framing: Framing,
+        ends: bool,
+    ) -> Poll<Result<(), Cut>> {
         let (session, ctx) = (self.session, &self.session.client.ctx);
         let lines = &mut *ctx.http2.encoded.borrow_mut();
-        ctx.with_date(|date| {
-            session.engine().send_head(self.id, ends, |out| answer::write(out, head, framing, date, lines))
-        })?;
-        self.started = true;
-        session.stir();
-        Ok(())
+        let sent = ctx.with_date(|date| {
+            let encode = |out: &mut Vec<u8>| answer::write(out, head, framing, date, lines);
+            session.engine().poll_head(self.id, ends, cx, encode)
+        });
+        if let Poll::Ready(Ok(())) = sent {
+            self.started = true;
+            session.stir();
+        }
+        sent
     }
 
     fn unsent(&self, cause: Cause) -> Unsent {
@@ -102,6 +111,7 @@ impl<'a> StreamEdge<'a> {
             self.session.engine().send_data(self.id, &bytes[..count], is_last);
             self.writing.clear();
             self.session.stir();
+            self.session.write_much();
             piece.consume(count);
             if piece.is_empty() {
                 part.piece = None;
@@ -158,8 +168,8 @@ impl Edge for StreamEdge<'_> {
         None
     }
 
-    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.session.engine().poll_cut(self.id, cx).map(|_| ())
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<Cause> {
+        self.session.engine().poll_cut(self.id, cx).map(|cut| cut.cause)
     }
 
     fn set_idle(&self, idle: Duration) {
@@ -187,10 +197,8 @@ impl Edge for StreamEdge<'_> {
         }
         let framing = body.framing();
         let ends = framing == Framing::None || framing == Framing::Length(0);
-        poll_fn(|cx| self.session.engine().poll_head_room(self.id, cx))
-            .await
-            .and_then(|()| self.send_head(head, framing, ends))
-            .map_err(|cut| self.unsent(cut.cause))?;
+        let sent = poll_fn(|cx| self.poll_head(cx, head, framing, ends)).await;
+        sent.map_err(|cut| self.unsent(cut.cause))?;
         let outcome = if ends {
             // It does at its end what ends with it.
             if body.append_rest(&mut Vec::new(), 0) {

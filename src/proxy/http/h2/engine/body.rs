@@ -46,7 +46,13 @@ impl Engine {
         let Some(stream) = self.streams.get_mut(&id) else {
             self.give_connection(payload.len());
             return match self.past(id) {
+                Some(Past::Early) if ends => {
+                    self.end_early(id, Past::Whole);
+                    Ok(())
+                }
                 // What was on its way.
+                Some(Past::Early) if content.len() >= TINY => Ok(()),
+                Some(Past::Early) => self.charge(Toll::TinyData, now),
                 Some(Past::Ours) if content.len() >= TINY => Ok(()),
                 Some(Past::Ours) => self.charge(Toll::TinyData, now),
                 Some(Past::Whole | Past::Theirs) | None => {
@@ -89,7 +95,7 @@ impl Engine {
         stream.wake();
         // Nobody reads padding.
         self.give(id, payload.len() - content.len());
-        if !self.space.hold(content.len(), self.receive_window.held()) {
+        if !self.space.hold(content.len(), self.receive_window.held(), self.limits.memory) {
             return self.refuse(id, ErrorCode::ENHANCE_YOUR_CALM, Cause::LocalShortage, now);
         }
         if is_tiny { self.charge(Toll::TinyData, now) } else { Ok(()) }
@@ -129,10 +135,11 @@ impl Engine {
             return Poll::Pending;
         }
         let (front, _) = stream.held.as_slices();
-        let piece = buffers.filled(&front[..front.len().min(PIECE)]);
+        let piece = buffers.filled(&front[..front.len().min(buffers.size().min(PIECE))]);
         let count = piece.len();
         stream.held.drain(..count);
         self.space.release(count);
+        stream.drained |= stream.held.is_empty();
         if stream.held.is_empty() && stream.held.capacity() > KEPT {
             stream.held = std::collections::VecDeque::new();
         }
@@ -160,16 +167,12 @@ impl Engine {
             && stream.cut.is_none()
         {
             let window = &mut stream.receive;
-            let size = window.size();
-            // It grows where it is what the client waits for: all of it was used, and the backend has taken all of that.
-            let larger = size.saturating_mul(2).min(self.limits.window_max);
-            let more = match window.give(count as u32) {
-                Some(more) if stream.held.is_empty() && self.space.grant(larger - size) => {
-                    Some(more + window.grow(larger))
+            if let Some(mut more) = window.give(count as u32) {
+                // Half of it was used, and all that had come was taken at some time since the last announcement: it may be what the client waits
+                // for. What it allows is bounded by the connection's window, which is counted.
+                if std::mem::take(&mut stream.drained) {
+                    more += window.grow(window.size().saturating_mul(2).min(self.limits.window_max));
                 }
-                more => more,
-            };
-            if let Some(more) = more {
                 frame::window_update(&mut self.out, id, more);
             }
         }
@@ -182,18 +185,26 @@ impl Engine {
         if let Some(more) = self.receive_window.give(count as u32)
             && self.over.is_none()
         {
-            frame::window_update(&mut self.out, 0, more);
+            let grown = self.grow().unwrap_or_default();
+            frame::window_update(&mut self.out, 0, more + grown);
         }
+    }
+
+    /// Makes the connection's window larger: half of it was used. By how much it opens then.
+    fn grow(&mut self) -> Option<u32> {
+        let window = &mut self.receive_window;
+        let size = window.size();
+        let larger = size.saturating_mul(2).min(self.limits.window_max.saturating_mul(2));
+        (larger > size && self.space.grant(larger - size, self.limits.memory)).then(|| window.grow(larger))
     }
 
     /// Opens the connection's window wider before it is used up, whoever uses it: it must not be one stream whose backend takes nothing
     /// that keeps all others waiting. That stream's own window does not grow.
     fn widen(&mut self) {
-        let window = &mut self.receive_window;
-        let size = window.size();
-        let larger = size.saturating_mul(2).min(self.limits.window_max.saturating_mul(2));
-        if window.left() < size / 2 && larger > size && self.space.grant(larger - size) {
-            let more = window.grow(larger);
+        let window = &self.receive_window;
+        if window.left() < window.size() / 2
+            && let Some(more) = self.grow()
+        {
             frame::window_update(&mut self.out, 0, more);
         }
     }

@@ -126,11 +126,18 @@ impl Engine {
             Some(stream) if now.since(stream.opened) >= LATE => Toll::LateReset,
             Some(_) | None => Toll::Reset,
         };
-        if !self.cut(head.stream, cut) && self.past(head.stream) == Some(Past::Ours) {
-            // The two have met on their way, and ours was paid for.
-            return self.charge(Toll::Unknown, now);
+        if self.cut(head.stream, cut) {
+            return self.charge(toll, now);
         }
-        self.charge(toll, now)
+        match self.past(head.stream) {
+            // The two have met on their way, and ours was paid for.
+            Some(Past::Ours) => self.charge(Toll::Unknown, now),
+            Some(Past::Early) => {
+                self.end_early(head.stream, Past::Theirs);
+                self.charge(Toll::Cancel, now)
+            }
+            Some(Past::Whole | Past::Theirs) | None => self.charge(toll, now),
+        }
     }
 
     fn window_update(&mut self, head: FrameHead, payload: &[u8], now: Tick) -> Outcome {

@@ -1,6 +1,6 @@
 //! Heads that come in: of requests, and behind their bodies.
 
-use crate::message::{Cause, Framing, HeaderField};
+use crate::message::{Cause, Framing, Head};
 use crate::tick::Tick;
 
 use super::frames::{missized, old_dependency};
@@ -12,7 +12,7 @@ use crate::proxy::http::h2::flow::{ReceiveWindow, SendWindow};
 use crate::proxy::http::h2::frame::{self, FrameHead, unpadded};
 use crate::proxy::http::h2::hpack::{FieldLine, HpackError};
 use crate::proxy::http::h2::priority::Priority;
-use crate::proxy::http::h2::stream::{ArrivedRequest, Http2Stream, PartialHead};
+use crate::proxy::http::h2::stream::{Http2Stream, PartialHead};
 
 /// Frames of one head at most, empty ones included (CVE-2024-27316 and its like).
 const FRAMES: usize = 16;
@@ -61,6 +61,13 @@ impl Engine {
         }
         let Some(stream) = self.streams.get(&id) else {
             return match self.past(id) {
+                Some(Past::Early) => {
+                    self.decode(block, |_| {})?;
+                    if ends {
+                        self.end_early(id, Past::Whole);
+                    }
+                    self.charge(Toll::Unknown, now)
+                }
                 // Trailers that were on their way when we reset it.
                 Some(Past::Ours) => self.decode(block, |_| {}).and_then(|()| self.charge(Toll::Unknown, now)),
                 Some(Past::Whole | Past::Theirs) => Err(Http2Fault {
@@ -97,46 +104,74 @@ impl Engine {
     /// A request.
     fn request(&mut self, id: u32, ends: bool, block: &[u8], (started, now): (Tick, Tick)) -> Outcome {
         self.last = id;
-        let mut head = self.space.take_head();
-        let mut scratch = self.space.draft.borrow_mut();
-        let mut draft = RequestDraft::new(&mut head, &mut scratch, self.limits.head);
-        self.decoder.decode(block, BYTES, |line| draft.line(line)).map_err(fault_of)?;
-        let framing = draft.finish(ends);
-        drop(scratch);
+        let mut request = self.space.take_request();
+        let framing = self.read(&mut request.head, ends, block).map_err(fault_of)?;
         if matches!(self.phase, Phase::Leaving(last) if id > last) {
             // It was told that this one is not served (RFC 9113 §6.8).
-            self.space.return_head(head);
+            self.space.return_request(request);
             return self.charge(Toll::Unknown, now);
         }
-        let framing = match framing {
+        (request.started, request.head_read) = (started, now);
+        request.framing = match framing {
             Ok(framing) => Ok(framing),
             Err(HeadFault::Refused(cause)) => Err(cause),
             Err(HeadFault::Malformed(cause)) => {
-                self.misshapen.push(Misshapen { head, cause, started });
+                self.misshapen.push(Misshapen { request, cause });
                 return self.refuse(id, ErrorCode::PROTOCOL_ERROR, cause, now);
             }
         };
         if self.is_full() {
-            self.space.return_head(head);
+            self.space.return_request(request);
             self.reset(id, ErrorCode::REFUSED_STREAM, Cause::Done);
             return self.charge(if self.unanswered > 0 { Toll::Early } else { Toll::Reset }, now);
         }
-        let priority = if head.fields().contains(HeaderField::Other) {
-            Priority::of(&head)
-        } else {
-            Priority::default()
-        };
+        let priority = Priority::of(&request.head);
         let receive = ReceiveWindow::new(self.limits.window);
         let mut stream = Http2Stream::new(receive, SendWindow::new(self.peer_window), priority, now);
         stream.ended = ends;
-        if let Ok(Framing::Length(length)) = framing {
+        if let Ok(Framing::Length(length)) = request.framing {
             stream.expected = Some(length);
         }
-        let request = ArrivedRequest { head, framing, started, head_read: now };
-        stream.arrived = Some(Box::new(request));
+        stream.arrived = Some(request);
         self.streams.insert(id, stream);
         self.opened.push(id);
         Ok(())
+    }
+
+    /// Reads the block of a request into its head.
+    fn read(
+        &mut self,
+        head: &mut Head,
+        ends: bool,
+        block: &[u8],
+    ) -> Result<Result<Framing, HeadFault>, HpackError> {
+        let mut scratch = self.space.draft.borrow_mut();
+        let mut draft = RequestDraft::new(head, &mut scratch, self.limits.head);
+        let mut reading = self.decoder.begin(block, BYTES)?;
+        // Where its first line stands that is no pseudo-header field, and the table by which that is read.
+        let (mut first, mut changes) = (reading, self.decoder.changes());
+        while !draft.is_begun() {
+            (first, changes) = (reading, self.decoder.changes());
+            if let Some(lines) = self.repeated.find(&reading, changes)
+                && draft.lines(lines)
+            {
+                self.repeated.found();
+                self.decoder.end();
+                return Ok(draft.finish(ends));
+            }
+            if !self.decoder.next(&mut reading, |line| draft.line(line))? {
+                return Ok(draft.finish(ends));
+            }
+        }
+        while self.decoder.next(&mut reading, |line| draft.line(line))? {}
+        let is_repeatable = draft.is_repeatable() && changes == self.decoder.changes();
+        let framing = draft.finish(ends);
+        if is_repeatable && framing.is_ok() && self.repeated.is_wanted(first.rest()) {
+            let counts = first.left() - reading.left();
+            // The first line is the Host that its authority has become.
+            self.repeated.keep(&first, (changes, counts), |lines| head.copy_run(1, lines));
+        }
+        Ok(framing)
     }
 
     /// True when no further stream may be opened: by the protocol's count, or because what was reset has not stopped yet.

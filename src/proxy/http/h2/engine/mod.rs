@@ -9,6 +9,7 @@
 //! bytes that the client has not taken, control frames with the reading at [`UNREAD`], bodies at their windows.
 
 pub mod body;
+mod ends;
 mod frames;
 mod heads;
 mod send;
@@ -17,11 +18,11 @@ mod settings;
 use std::collections::VecDeque;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::time::Duration;
 
 use hashbrown::HashMap;
 
-use crate::message::{Cause, Head};
+use crate::message::Cause;
 use crate::tick::Tick;
 
 use super::budget::{PeerBudget, Toll};
@@ -30,8 +31,9 @@ use super::draft::HeadLimits;
 use super::flow::{ReceiveWindow, SendWindow};
 use super::frame;
 use super::hpack::HpackDecoder;
+use super::repeated::RepeatedLines;
 use super::space::Http2Space;
-use super::stream::{ArrivedRequest, Cut, Http2Stream, PartialHead};
+use super::stream::{ArrivedRequest, Http2Stream, PartialHead};
 
 /// Bytes of heads and answers that may wait for the client.
 pub const OUT: usize = 256 * 1024;
@@ -45,6 +47,10 @@ pub const TASKS: usize = 256;
 const FIRST_WINDOW: u32 = 65_535;
 /// Table of the decoder, as the protocol has it from the beginning.
 const TABLE: usize = 4096;
+/// Streams that were answered early and may still send; where there are more the oldest are reset.
+const EARLY: usize = 64;
+/// How long they may: as long as a client of HTTP/1.1 that is told to go.
+const EARLY_FOR: Duration = Duration::from_secs(2);
 /// Streams that are remembered when they are over, so that what still comes for them is known for what it is.
 const REMEMBERED: usize = 256;
 /// What a PING carries that asks whether our first GOAWAY has arrived.
@@ -59,6 +65,8 @@ pub struct EngineLimits {
     pub window: u32,
     /// Bytes that it may grow to.
     pub window_max: u32,
+    /// Twice the bytes that all connections of the worker together may grow their windows by, hold for backends, and queue for clients.
+    pub memory: u64,
     /// What a head may be.
     pub head: HeadLimits,
 }
@@ -83,16 +91,16 @@ enum Past {
     Theirs,
     /// We have: what is on its way for it means nothing.
     Ours,
+    /// We have said our last before the client has, and bear with what it still says.
+    Early,
 }
 
 /// A request that nobody is to serve: its stream is reset already.
 pub struct Misshapen {
-    /// As much as there is of its head.
-    pub head: Head,
+    /// As much as there is of it.
+    pub request: Box<ArrivedRequest>,
     /// What is wrong with it.
     pub cause: Cause,
-    /// When it came.
-    pub started: Tick,
 }
 
 /// Why a connection can't go on.
@@ -139,12 +147,16 @@ pub struct Engine {
     /// SETTINGS of ours that the peer has not answered.
     unanswered: u32,
     decoder: HpackDecoder,
+    /// What its last requests had in common.
+    repeated: RepeatedLines,
     /// The table of the peer's decoder was told to be empty.
     is_encoder_begun: bool,
     /// A head that comes in several frames.
     block: Option<Box<PartialHead>>,
     streams: HashMap<u32, Http2Stream, BuildHasherDefault<StreamHasher>>,
     past: VecDeque<(u32, Past)>,
+    /// Streams that are [`Past::Early`], and since when; they are not in `streams`, and not in `past` before they end.
+    early: VecDeque<(u32, Tick)>,
     /// The largest number of a stream that the peer has opened.
     last: u32,
     opened: Vec<u32>,
@@ -190,10 +202,12 @@ impl Engine {
             greeted: false,
             unanswered: 1,
             decoder: HpackDecoder::new(TABLE),
+            repeated: RepeatedLines::default(),
             is_encoder_begun: false,
             block: None,
             streams: HashMap::default(),
             past: VecDeque::new(),
+            early: VecDeque::new(),
             last: 0,
             opened: Vec::new(),
             misshapen: Vec::new(),
@@ -259,7 +273,13 @@ impl Engine {
     /// Ends a turn: what was appended is with the socket as far as that goes. Wakes who waits for room, if there is some.
     pub fn end_turn(&mut self) {
         self.turn = self.turn.wrapping_add(1);
-        if !self.waiting.is_empty() && self.output().len() < self.space.room(OUT) {
+        if self.queued > 0 && self.space.is_short(self.limits.memory) {
+            // What is counted is bytes: they must not lie in twice the memory.
+            self.out.drain(..self.sent);
+            self.sent = 0;
+            self.out.shrink_to_fit();
+        }
+        if !self.waiting.is_empty() && self.output().len() < self.space.room(OUT, self.limits.memory) {
             self.wake_waiting();
         }
     }
@@ -286,10 +306,17 @@ impl Engine {
         self.over.is_none() && self.output().len() < UNREAD
     }
 
-    /// True while the beginning of something has come and not its end: the preface with SETTINGS, or a head in several frames.
+    /// True while the beginning of something has come and not its end: the preface with SETTINGS and the answer to ours, or a head in several
+    /// frames.
     #[must_use]
     pub fn is_amidst(&self) -> bool {
-        !self.greeted || self.block.is_some()
+        !self.greeted || self.block.is_some() || self.is_owed_an_answer()
+    }
+
+    /// True when the peer has said its preface and SETTINGS.
+    #[must_use]
+    pub fn is_greeted(&self) -> bool {
+        self.greeted
     }
 
     /// True while the peer owes an answer to SETTINGS.
@@ -322,148 +349,6 @@ impl Engine {
         matches!(self.phase, Phase::Leaving(_)) && self.streams.is_empty()
     }
 
-    /// Says that it will end. Streams that are on their way are served: the first of the two steps (RFC 9113 §6.8).
-    pub fn warn(&mut self) {
-        if self.phase == Phase::Open && self.over.is_none() {
-            self.phase = Phase::Warned;
-            frame::goaway(&mut self.out, frame::LARGEST_WINDOW, ErrorCode::NO_ERROR, "");
-            // Its answer tells that whatever comes behind was sent in full knowledge.
-            frame::ping(&mut self.out, 0, FAREWELL);
-        }
-    }
-
-    /// True as long as it was not said that it will end.
-    #[must_use]
-    pub fn is_open(&self) -> bool {
-        self.phase == Phase::Open && self.over.is_none()
-    }
-
-    /// True between the two steps.
-    #[must_use]
-    pub fn is_warned(&self) -> bool {
-        self.phase == Phase::Warned
-    }
-
-    /// Says which stream is the last that is served.
-    pub fn leave(&mut self) {
-        if !matches!(self.phase, Phase::Leaving(_)) && self.over.is_none() {
-            self.phase = Phase::Leaving(self.last);
-            frame::goaway(&mut self.out, self.last, ErrorCode::NO_ERROR, "");
-        }
-    }
-
-    /// Ends it for a fault of the peer. Every stream is cut.
-    pub fn fail(&mut self, fault: Http2Fault) {
-        if self.over.is_none() {
-            frame::goaway(&mut self.out, self.last, fault.code, fault.why);
-            self.close(fault);
-        }
-    }
-
-    /// Ends it without a word: the peer is gone.
-    pub fn close(&mut self, fault: Http2Fault) {
-        if self.over.is_some() {
-            return;
-        }
-        self.over = Some(fault);
-        for stream in self.streams.values_mut() {
-            stream.cut.get_or_insert(Cut { code: fault.code, cause: Cause::ClientGone });
-            stream.wake();
-        }
-    }
-
-    /// Cuts a stream for what the client has done wrong on it.
-    fn refuse(&mut self, id: u32, code: ErrorCode, cause: Cause, now: Tick) -> Outcome {
-        self.reset(id, code, cause);
-        self.charge(Toll::Reset, now)
-    }
-
-    /// Cuts a stream, and says so.
-    pub fn reset(&mut self, id: u32, code: ErrorCode, cause: Cause) {
-        if self.over.is_none() {
-            frame::reset(&mut self.out, id, code);
-        }
-        if !self.cut(id, Cut { code, cause }) {
-            self.remember(id, Past::Ours);
-        }
-    }
-
-    /// The same of one that is not cut and has not ended.
-    pub fn reset_unless_cut(&mut self, id: u32, code: ErrorCode, cause: Cause) {
-        if self.streams.get(&id).is_some_and(|stream| stream.cut.is_none() && !stream.finished) {
-            self.reset(id, code, cause);
-        }
-    }
-
-    /// Cuts a stream that has a task. False: there is none.
-    fn cut(&mut self, id: u32, cut: Cut) -> bool {
-        let Some(stream) = self.streams.get_mut(&id) else { return false };
-        stream.cut.get_or_insert(cut);
-        let held = std::mem::take(&mut stream.held).len();
-        stream.wake();
-        self.space.release(held);
-        self.give_connection(held);
-        true
-    }
-
-    /// Ready, with how, when a stream was cut.
-    #[inline]
-    pub fn poll_cut(&mut self, id: u32, cx: &Context<'_>) -> Poll<Cut> {
-        let over = self.over;
-        let gone =
-            || Cut { code: over.map_or(ErrorCode::CANCEL, |over| over.code), cause: Cause::ClientGone };
-        let Some(stream) = self.streams.get_mut(&id) else { return Poll::Ready(gone()) };
-        if let Some(cut) = stream.cut {
-            return Poll::Ready(cut);
-        }
-        stream.wait(cx);
-        Poll::Pending
-    }
-
-    /// The task of a stream has ended. What it has not finished is cut.
-    pub fn release(&mut self, id: u32) {
-        let Some(stream) = self.streams.get(&id) else { return };
-        let past = match stream.cut {
-            Some(_) => None,
-            // Its answer ends in the middle of nowhere.
-            None if !stream.finished => Some(ErrorCode::INTERNAL_ERROR),
-            // The rest of the request is of no use (RFC 9113 §8.1).
-            None if !stream.ended => Some(ErrorCode::NO_ERROR),
-            None => None,
-        };
-        let is_answered = stream.cut.is_none() && stream.finished;
-        if let Some(code) = past {
-            self.reset(id, code, Cause::Done);
-        }
-        let Some(stream) = self.streams.remove(&id) else { return };
-        self.space.return_grant(stream.receive.size().saturating_sub(self.limits.window));
-        let held = stream.held.len();
-        self.space.release(held);
-        let is_theirs = stream.cut.is_some_and(|cut| cut.cause == Cause::ClientGone);
-        let past = match stream.cut {
-            None => Past::Whole,
-            Some(_) if is_theirs => Past::Theirs,
-            Some(_) => Past::Ours,
-        };
-        self.give_connection(held);
-        self.remember(id, past);
-        if is_answered {
-            self.budget.answered();
-        }
-    }
-
-    fn remember(&mut self, id: u32, past: Past) {
-        if self.past.len() == REMEMBERED {
-            self.past.pop_front();
-        }
-        self.past.push_back((id, past));
-    }
-
-    /// How a stream that has no task has ended; `None`: it was never opened, or that is long ago.
-    fn past(&self, id: u32) -> Option<Past> {
-        self.past.iter().rev().find(|(other, _)| *other == id).map(|(_, past)| *past)
-    }
-
     fn charge(&mut self, toll: Toll, now: Tick) -> Outcome {
         let why = "too much work for too little";
         self.budget.charge(toll, now).map_err(|_| Http2Fault { code: ErrorCode::ENHANCE_YOUR_CALM, why })
@@ -472,10 +357,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        let grown =
-            self.streams.values().map(|stream| stream.receive.size().saturating_sub(self.limits.window));
-        let grown = grown.sum::<u32>() + self.receive_window.size().saturating_sub(FIRST_WINDOW);
-        self.space.return_grant(grown);
+        self.space.return_grant(self.receive_window.size().saturating_sub(FIRST_WINDOW));
         self.space.release(self.streams.values().map(|stream| stream.held.len()).sum());
         self.space.unqueue(self.queued);
         self.space.leave();

@@ -19,6 +19,40 @@ impl Engine {
         }
         stream.finished = ends;
         stream.has_begun = true;
+        self.append_head(id, ends, encode);
+        Ok(())
+    }
+
+    /// The same of the head of an answer, which waits while much is unread.
+    ///
+    /// # Errors
+    /// The stream was cut.
+    pub fn poll_head(
+        &mut self,
+        id: u32,
+        ends: bool,
+        cx: &Context<'_>,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> Poll<Result<(), Cut>> {
+        let has_room = self.output().len() < self.space.room(OUT, self.limits.memory);
+        let Some(stream) = self.streams.get_mut(&id) else { return Poll::Ready(Ok(())) };
+        if let Some(cut) = stream.cut {
+            return Poll::Ready(Err(cut));
+        }
+        if !has_room {
+            stream.wait(cx);
+            if !self.waiting.contains(&id) {
+                self.waiting.push(id);
+            }
+            return Poll::Pending;
+        }
+        stream.finished = ends;
+        stream.has_begun = true;
+        self.append_head(id, ends, encode);
+        Poll::Ready(Ok(()))
+    }
+
+    fn append_head(&mut self, id: u32, ends: bool, encode: impl FnOnce(&mut Vec<u8>)) {
         let start = self.out.len();
         self.out.extend_from_slice(&[0; FRAME_HEAD]);
         if !std::mem::replace(&mut self.is_encoder_begun, true) {
@@ -30,19 +64,20 @@ impl Engine {
         self.space.queue(length);
         let flags = if ends { frame::END_STREAM } else { 0 };
         if length > FRAME_SIZE {
-            self.split(start, id, flags);
-        } else {
-            let head =
-                FrameHead { length, kind: frame::HEADERS, flags: flags | frame::END_HEADERS, stream: id };
-            self.out[start..start + FRAME_HEAD].copy_from_slice(&head.bytes());
+            return self.split(start, id, flags);
         }
-        Ok(())
+        let flags = flags | frame::END_HEADERS;
+        let head = FrameHead { length, kind: frame::HEADERS, flags, stream: id };
+        self.out[start..start + FRAME_HEAD].copy_from_slice(&head.bytes());
     }
 
     /// Appends the whole of a body that `append` appends, at most `most` bytes, and ends the stream. False: there is no room for that many,
     /// or `append` has appended nothing and said so.
     pub fn send_rest(&mut self, id: u32, most: usize, append: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
-        let shared = self.send_window.room().min(self.space.room(OUT).saturating_sub(self.output().len()));
+        let shared = self
+            .send_window
+            .room()
+            .min(self.space.room(OUT, self.limits.memory).saturating_sub(self.output().len()));
         let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.cut.is_none()) else {
             return false;
         };
@@ -95,7 +130,7 @@ impl Engine {
     /// The stream was cut.
     pub fn poll_room(&mut self, id: u32, cx: &Context<'_>) -> Poll<Result<usize, Cut>> {
         let backlog = self.output().len();
-        let most = self.space.room(OUT);
+        let most = self.space.room(OUT, self.limits.memory);
         let Some(stream) = self.streams.get_mut(&id) else { return Poll::Pending };
         if let Some(cut) = stream.cut {
             return Poll::Ready(Err(cut));
@@ -120,26 +155,6 @@ impl Engine {
     #[must_use]
     pub fn is_client_slow(&self, id: u32) -> bool {
         self.send_window.room() == 0 || self.streams.get(&id).is_some_and(|stream| stream.send.room() == 0)
-    }
-
-    /// Ready when a head may be appended: heads too wait while much is unread.
-    ///
-    /// # Errors
-    /// The stream was cut.
-    pub fn poll_head_room(&mut self, id: u32, cx: &Context<'_>) -> Poll<Result<(), Cut>> {
-        let has_room = self.output().len() < self.space.room(OUT);
-        let Some(stream) = self.streams.get_mut(&id) else { return Poll::Ready(Ok(())) };
-        if let Some(cut) = stream.cut {
-            return Poll::Ready(Err(cut));
-        }
-        if has_room {
-            return Poll::Ready(Ok(()));
-        }
-        stream.wait(cx);
-        if !self.waiting.contains(&id) {
-            self.waiting.push(id);
-        }
-        Poll::Pending
     }
 
     /// Appends a part of a body, of which [`Engine::poll_room`] has said that it may be sent. `ends`: it is the last one.

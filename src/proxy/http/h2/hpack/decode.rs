@@ -10,6 +10,35 @@ const UPDATES: usize = 2;
 /// Most memory that is kept from one block to the next for building lines, in bytes.
 const KEPT: usize = 2048;
 
+/// How far a block is read.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockReading<'b> {
+    rest: &'b [u8],
+    /// What its lines may still count.
+    left: usize,
+}
+
+impl<'b> BlockReading<'b> {
+    /// What was not read yet: it begins with a line.
+    #[inline]
+    #[must_use]
+    pub fn rest(&self) -> &'b [u8] {
+        self.rest
+    }
+
+    /// What its lines may still count, in bytes.
+    #[must_use]
+    pub fn left(&self) -> usize {
+        self.left
+    }
+
+    #[inline(always)]
+    fn count(&mut self, line: &FieldLine<'_>) -> Result<(), HpackError> {
+        self.left = self.left.checked_sub(line.size()).ok_or(HpackError::TooLarge)?;
+        Ok(())
+    }
+}
+
 /// One direction of a connection: what its peer's encoder says is read here.
 #[derive(Debug)]
 pub struct HpackDecoder {
@@ -40,12 +69,77 @@ impl HpackDecoder {
         most: usize,
         mut sink: impl FnMut(&FieldLine<'_>),
     ) -> Result<(), HpackError> {
-        let mut rest = block;
-        let decoded = self.change_size(&mut rest).and_then(|()| self.lines(rest, most, &mut sink));
+        let decoded = self.lines(block, most, &mut sink);
+        self.end();
+        decoded
+    }
+
+    fn lines(
+        &mut self,
+        block: &[u8],
+        most: usize,
+        sink: &mut impl FnMut(&FieldLine<'_>),
+    ) -> Result<(), HpackError> {
+        let mut reading = self.begin(block, most)?;
+        while self.next(&mut reading, &mut *sink)? {}
+        Ok(())
+    }
+
+    /// Begins to decode a whole field block, line by line: [`HpackDecoder::next`] is to be called to its end, or
+    /// [`HpackDecoder::end`].
+    ///
+    /// # Errors
+    /// As of [`HpackDecoder::decode`].
+    pub fn begin<'b>(&mut self, block: &'b [u8], most: usize) -> Result<BlockReading<'b>, HpackError> {
+        let mut reading = BlockReading { rest: block, left: most };
+        self.change_size(&mut reading.rest)?;
+        Ok(reading)
+    }
+
+    /// Hands out the next line. False: there is none.
+    ///
+    /// # Errors
+    /// As of [`HpackDecoder::decode`].
+    #[inline(always)]
+    pub fn next(
+        &mut self,
+        reading: &mut BlockReading<'_>,
+        sink: impl FnOnce(&FieldLine<'_>),
+    ) -> Result<bool, HpackError> {
+        let [first, ..] = *reading.rest else {
+            self.end();
+            return Ok(false);
+        };
+        if first < 0x80 {
+            sink(&self.literal(first, reading)?);
+            return Ok(true);
+        }
+        let index = integer::read(&mut reading.rest, 7)?;
+        // Those of the static table are not even copied.
+        if let Some(line) = statics::get(index) {
+            reading.count(line)?;
+            sink(line);
+        } else {
+            let line = find(&self.table, index)?;
+            reading.count(&line)?;
+            sink(&line);
+        }
+        Ok(true)
+    }
+
+    /// Gives memory back: the rest of a block is not read, because it is known what it says.
+    #[inline]
+    pub fn end(&mut self) {
         if self.scratch.capacity() > KEPT {
             self.scratch = Vec::new();
         }
-        decoded
+    }
+
+    /// How often its table was changed: what a piece of a block says stays the same as long as this does, if that piece changes nothing.
+    #[inline]
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.table.changes()
     }
 
     /// Bytes that it holds, itself among them: its own few, those of the table (at most twice what that may count, and 64), and 2 KiB
@@ -68,31 +162,20 @@ impl HpackDecoder {
         Ok(())
     }
 
-    fn lines(
-        &mut self,
-        mut rest: &[u8],
-        most: usize,
-        sink: &mut impl FnMut(&FieldLine<'_>),
-    ) -> Result<(), HpackError> {
-        let mut left = most;
-        while let [first, ..] = *rest {
-            match first {
-                0x80.. => {
-                    let line = find(&self.table, integer::read(&mut rest, 7)?)?;
-                    left = left.checked_sub(line.size()).ok_or(HpackError::TooLarge)?;
-                    sink(&line);
-                }
-                0x40..=0x7f => {
-                    let line = literal(&self.table, &mut self.scratch, &mut rest, 6, &mut left)?;
-                    sink(&line);
-                    self.table.insert(&line);
-                }
-                0..=0x1f => sink(&literal(&self.table, &mut self.scratch, &mut rest, 4, &mut left)?),
-                // A change of the size behind a line, or one too many.
-                0x20..=0x3f => return Err(HpackError::Malformed),
+    /// A line that is written out.
+    #[inline(never)]
+    fn literal(&mut self, first: u8, reading: &mut BlockReading<'_>) -> Result<FieldLine<'_>, HpackError> {
+        let BlockReading { rest, left } = reading;
+        match first {
+            0x40.. => {
+                let line = literal(&self.table, &mut self.scratch, rest, 6, left)?;
+                self.table.insert(&line);
+                Ok(line)
             }
+            // A change of the size behind a line, or one too many.
+            0x20.. => Err(HpackError::Malformed),
+            _ => literal(&self.table, &mut self.scratch, rest, 4, left),
         }
-        Ok(())
     }
 
     /// Its table, to be looked at.
@@ -116,6 +199,7 @@ fn find(table: &LineTable, index: usize) -> Result<FieldLine<'_>, HpackError> {
 
 /// Builds the literal that `rest` begins with in `scratch`, and steps over it. Its name, or the index of that in `prefix` bits,
 /// comes first. What the line counts is taken from `left`.
+#[inline(always)]
 fn literal<'a>(
     table: &LineTable,
     scratch: &'a mut Vec<u8>,
@@ -129,15 +213,16 @@ fn literal<'a>(
     let mut verdict = None;
     if index == 0 {
         string(rest, *left, scratch)?;
+        scratch.extend_from_slice(b": ");
     } else {
         let line = find(table, index)?;
-        scratch.extend_from_slice(line.name());
+        // With what stands between name and value.
+        scratch.extend_from_slice(line.bytes.get(..line.name + 2).unwrap_or_default());
         // It may be malformed for its value alone.
         verdict = Some((line.kind, line.known)).filter(|(kind, _)| *kind != LineKind::Malformed);
     }
-    let name = scratch.len();
+    let name = scratch.len() - 2;
     *left = left.checked_sub(name).ok_or(HpackError::TooLarge)?;
-    scratch.extend_from_slice(b": ");
     string(rest, *left, scratch)?;
     *left -= scratch.len() - (name + 2);
     let (kind, known) = verdict.unwrap_or_else(|| judge::name(&scratch[..name]));
@@ -147,6 +232,7 @@ fn literal<'a>(
 }
 
 /// Appends the string that `rest` begins with to `out`, and steps over it (RFC 7541 §5.2). It may have `most` bytes.
+#[inline]
 fn string(rest: &mut &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), HpackError> {
     let is_coded = rest.first().is_some_and(|first| first & 0x80 != 0);
     let length = integer::read(rest, 7)?;

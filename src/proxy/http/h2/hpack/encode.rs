@@ -28,7 +28,23 @@ pub fn table_size_zero(out: &mut Vec<u8>) {
 }
 
 /// Appends `:status`. `status`: 100 to 999.
+#[inline]
 pub fn status(out: &mut Vec<u8>, status: u16) {
+    // Those that the static table has.
+    let index = match status {
+        200 => 8,
+        204 => 9,
+        206 => 10,
+        304 => 11,
+        400 => 12,
+        404 => 13,
+        500 => 14,
+        _ => return rare_status(out, status),
+    };
+    indexed(out, index);
+}
+
+fn rare_status(out: &mut Vec<u8>, status: u16) {
     let digit = |unit: u16| b'0' + (status / unit % 10) as u8;
     pseudo(out, Pseudo::Status, &[digit(100), digit(10), digit(1)]);
 }
@@ -82,6 +98,7 @@ fn has_value(index: u8, value: &[u8]) -> bool {
 }
 
 /// RFC 7541 §6.1. All indices of the static table fit.
+#[inline]
 fn indexed(out: &mut Vec<u8>, index: u8) {
     out.push(0x80 | index);
 }

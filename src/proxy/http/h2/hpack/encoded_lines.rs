@@ -12,6 +12,8 @@ const PLACES: usize = 128;
 const MOST: usize = 128;
 /// Bytes of one that is worth it, and long enough to be told by its ends.
 const LEAST: usize = 12;
+/// Bytes of a block that is kept. It is copied whole, whatever its length: that is a few instructions where another length is a call.
+const BLOCK: usize = 96;
 
 /// One worker's encoded lines.
 #[derive(Debug, Default)]
@@ -19,12 +21,13 @@ pub struct EncodedLines {
     places: Vec<EncodedLine>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct EncodedLine {
     /// As it stands in a head.
     line: Vec<u8>,
-    /// The same in a block.
-    block: Vec<u8>,
+    /// The same in a block, and how many bytes of that it is.
+    block: [u8; BLOCK],
+    length: usize,
 }
 
 impl EncodedLines {
@@ -36,7 +39,9 @@ impl EncodedLines {
             return self.encode(out, head, line);
         };
         if known.line == bytes {
+            let end = out.len() + known.length;
             out.extend_from_slice(&known.block);
+            out.truncate(end);
         } else {
             self.encode(out, head, line);
         }
@@ -49,13 +54,16 @@ impl EncodedLines {
         let bytes = head.at(line.whole());
         let Some(place) = place(bytes) else { return };
         if self.places.is_empty() {
-            self.places.resize(PLACES, EncodedLine::default());
+            let none = EncodedLine { line: Vec::new(), block: [0; BLOCK], length: 0 };
+            self.places.resize(PLACES, none);
         }
-        let known = &mut self.places[place];
-        known.line.clear();
-        known.line.extend_from_slice(bytes);
-        known.block.clear();
-        known.block.extend_from_slice(&out[start..]);
+        let (known, block) = (&mut self.places[place], &out[start..]);
+        if let Some(kept) = known.block.get_mut(..block.len()) {
+            kept.copy_from_slice(block);
+            known.length = block.len();
+            known.line.clear();
+            known.line.extend_from_slice(bytes);
+        }
     }
 }
 

@@ -20,6 +20,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use decode::HpackDecoder;
+pub use decode::{BlockReading, HpackDecoder};
 pub use encoded_lines::EncodedLines;
 pub use line::{FieldLine, HpackError, LineKind, Pseudo};

@@ -40,12 +40,14 @@ pub(super) struct LineTable {
     size: usize,
     /// What they may count, in bytes.
     most: usize,
+    /// How often it was changed.
+    changes: u64,
 }
 
 impl LineTable {
     /// An empty table, which holds no memory.
     pub(super) fn new(most: usize) -> LineTable {
-        LineTable { bytes: Vec::new(), places: VecDeque::new(), gone: 0, size: 0, most }
+        LineTable { bytes: Vec::new(), places: VecDeque::new(), gone: 0, size: 0, most, changes: 0 }
     }
 
     /// The line at `age`: the latest one has 0.
@@ -59,6 +61,7 @@ impl LineTable {
 
     /// Adds a line and evicts those for which there is no longer room. One that is larger than the table empties it.
     pub(super) fn insert(&mut self, line: &FieldLine<'_>) {
+        self.changes += 1;
         let size = line.size();
         self.evict(self.most.saturating_sub(size));
         if size > self.most {
@@ -79,6 +82,7 @@ impl LineTable {
 
     /// Changes what the lines may count. Memory for more than that is given back.
     pub(super) fn resize(&mut self, most: usize) {
+        self.changes += 1;
         self.evict(most);
         self.most = most;
         if self.bytes.capacity() > most {
@@ -120,6 +124,12 @@ impl LineTable {
         let dead = first.unwrap_or(self.bytes.len());
         self.bytes.drain(..dead);
         self.gone = self.gone.wrapping_add(dead as u32);
+    }
+
+    /// How often lines were added, or the size was changed: what an index means changes with nothing else.
+    #[inline]
+    pub(super) fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Bytes of memory that it holds beside itself, used or not. At most twice what it may count, and 64.

@@ -170,7 +170,7 @@ fn short_pieces_that_a_backend_takes_pay_for_no_reset() {
         }
         pair.ask(id, true, &[]);
         pair.frame(frame::RST_STREAM, 0, id, &8u32.to_be_bytes());
-        pair.engine.release(id);
+        pair.engine.release(id, || Tick(1));
         pair.read();
         pair.engine.fault().is_some()
     });

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use super::*;
@@ -9,13 +9,16 @@ use crate::net::FreeList;
 use crate::proxy::http::h2::engine::body::Inflow;
 use crate::proxy::http::h2::frame::{FRAME_HEAD, FrameHead, PREFACE};
 use crate::proxy::http::h2::hpack::{HpackDecoder, Pseudo, encode};
+use crate::proxy::http::h2::stream::Cut;
 
 mod abuse;
 mod random;
+mod repeated;
 mod rules;
 
 const HEAD: HeadLimits = HeadLimits { size: 8192, lines: 64 };
-const LIMITS: EngineLimits = EngineLimits { streams: 4, window: 100_000, window_max: 400_000, head: HEAD };
+const LIMITS: EngineLimits =
+    EngineLimits { streams: 4, window: 100_000, window_max: 400_000, memory: 2_000_000, head: HEAD };
 
 /// A frame that came out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +52,6 @@ impl Pair {
     /// One of which nothing was said.
     fn fresh(limits: EngineLimits) -> Pair {
         let space = Rc::new(Http2Space::default());
-        space.set_most(1_000_000);
         let now = Tick(1);
         let engine = Engine::server(limits, &space, now, 0);
         Pair { engine, space, buffers: FreeList::new(), now, decoder: HpackDecoder::new(4096) }
@@ -120,7 +122,8 @@ impl Pair {
     fn answer(&mut self, stream: u32) {
         let sent = self.engine.send_head(stream, true, |out| encode::status(out, 204));
         assert_eq!(sent, Ok(()));
-        self.engine.release(stream);
+        let now = self.now;
+        self.engine.release(stream, || now);
     }
 
     /// All that lies here of a body.
@@ -181,7 +184,7 @@ fn a_request_comes_in_and_its_answer_goes_out() {
 
     pair.engine.send_head(1, false, |out| encode::status(out, 200)).expect("it is open");
     pair.engine.send_data(1, b"hello", true);
-    pair.engine.release(1);
+    pair.engine.release(1, || Tick(1));
     let frames = pair.read();
     assert_eq!((frames[0].kind, frames[0].flags), (frame::HEADERS, frame::END_HEADERS));
     let mut lines = Vec::new();
@@ -247,25 +250,40 @@ fn windows_grow_while_everything_is_taken_and_are_given_back() {
         pair.read();
     }
     let stream = &pair.engine.streams[&1];
-    assert_eq!((stream.receive.size(), pair.engine.receive_window.size()), (400_000, 524_280));
+    assert_eq!((stream.receive.size(), pair.engine.receive_window.size()), (400_000, 800_000));
     pair.frame(frame::RST_STREAM, 0, 1, &8u32.to_be_bytes());
-    pair.engine.release(1);
+    pair.engine.release(1, || Tick(1));
     drop(pair.engine);
-    assert!(pair.space.grant(1_000_000), "all of it is there again");
+    assert!(pair.space.grant(1_000_000, 2_000_000), "all of it is there again");
+}
+
+#[test]
+fn windows_grow_too_where_bytes_come_in_bursts_and_are_taken_before_they_are_used_up() {
+    let mut pair = Pair::greeted();
+    pair.ask(1, false, &[]);
+    for _ in 0..100 {
+        // What is announced is announced while more lies here; the connection's window is never less than half open.
+        (0..2).for_each(|_| pair.data(1, false, &[7; 15_000]));
+        let first = pair.engine.poll_body(1, &Context::from_waker(Waker::noop()), &pair.buffers);
+        assert!(matches!(first, Poll::Ready(Ok(Inflow::Piece(_)))));
+        pair.data(1, false, &[7; 1_000]);
+        pair.body(1);
+        pair.read();
+    }
+    let stream = &pair.engine.streams[&1];
+    assert_eq!((stream.receive.size(), pair.engine.receive_window.size()), (400_000, 800_000));
 }
 
 #[test]
 fn windows_do_not_grow_beyond_what_the_worker_has() {
-    let mut pair = Pair::greeted();
-    pair.space.set_most(16_000);
+    let mut pair = Pair::greeted_by(EngineLimits { memory: 64_000, ..LIMITS });
     pair.ask(1, false, &[]);
     for _ in 0..200 {
         pair.data(1, false, &[7; 16_000]);
         assert_eq!(pair.body(1).len(), 16_000);
         pair.read();
     }
-    let stream = &pair.engine.streams[&1];
-    assert_eq!((stream.receive.size(), pair.engine.receive_window.size()), (100_000, 65_535));
+    assert_eq!(pair.engine.receive_window.size(), 65_535, "and that bounds all of its streams");
 }
 
 #[test]
@@ -360,13 +378,49 @@ fn what_a_task_has_not_finished_is_cut_when_it_lets_go() {
     let mut pair = Pair::greeted();
     pair.ask(1, true, &[]);
     pair.engine.send_head(1, false, |out| encode::status(out, 200)).expect("it is open");
-    pair.engine.release(1);
+    pair.engine.release(1, || Tick(1));
     assert_eq!(pair.resets(), [(1, ErrorCode::INTERNAL_ERROR)]);
     pair.ask(3, false, &[]);
     pair.answer(3);
-    assert_eq!(pair.resets(), [(3, ErrorCode::NO_ERROR)], "the rest of the request is of no use");
-    pair.data(3, true, b"on its way");
+    assert!(pair.resets().is_empty(), "it may end by itself");
+}
+
+#[test]
+fn who_was_answered_early_may_end_by_itself_and_is_reset_where_it_does_not() {
+    let mut pair = Pair::greeted();
+    for id in [1, 3, 5, 7] {
+        pair.ask(id, false, &[]);
+        pair.answer(id);
+    }
+    pair.data(1, false, &[0; 500]);
+    pair.data(1, true, b"on its way");
+    pair.frame(frame::RST_STREAM, 0, 3, &8u32.to_be_bytes());
+    pair.frame(frame::HEADERS, frame::END_HEADERS | frame::END_STREAM, 5, &[]);
     assert!(pair.engine.fault().is_none() && pair.resets().is_empty());
+    assert_eq!(pair.engine.reset_early(pair.now), Some(EARLY_FOR), "one is left");
+    let later = pair.now.after(EARLY_FOR - Duration::from_millis(1));
+    assert_eq!(pair.engine.reset_early(later), Some(Duration::from_millis(1)));
+    assert!(pair.resets().is_empty() && pair.engine.is_early());
+    assert_eq!(pair.engine.reset_early(pair.now.after(EARLY_FOR)), None);
+    assert_eq!(pair.resets(), [(7, ErrorCode::NO_ERROR)], "the rest of the request is of no use");
+    pair.data(7, true, b"on its way");
+    assert!(pair.engine.fault().is_none() && pair.resets().is_empty() && !pair.engine.is_early());
+    // What was over stays over.
+    pair.data(1, true, b"more");
+    assert_eq!(pair.resets(), [(1, ErrorCode::STREAM_CLOSED)]);
+}
+
+#[test]
+fn no_more_than_a_few_streams_are_borne_with() {
+    let mut pair = Pair::greeted_by(EngineLimits { streams: 128, ..LIMITS });
+    let count = EARLY + 10;
+    for id in (1..).step_by(2).take(count) {
+        pair.ask(id, false, &[]);
+        pair.answer(id);
+    }
+    let reset: Vec<u32> = pair.resets().into_iter().map(|(id, _)| id).collect();
+    assert_eq!(reset, (1..).step_by(2).take(10).collect::<Vec<u32>>(), "the oldest");
+    assert_eq!(pair.engine.early.len(), EARLY);
 }
 
 #[test]
@@ -380,7 +434,7 @@ fn the_end_of_the_connection_cuts_every_stream_and_wakes_its_task() {
     assert_eq!(bell.0.load(Ordering::Acquire), 1);
     assert!(matches!(pair.engine.poll_cut(1, &Context::from_waker(&waker)), Poll::Ready(_)));
     assert_eq!(pair.ended_with(), Some(ErrorCode::PROTOCOL_ERROR));
-    pair.engine.release(1);
+    pair.engine.release(1, || Tick(1));
     assert!(pair.read().is_empty(), "nothing follows the last word");
 }
 
@@ -432,15 +486,11 @@ fn heads_wait_too_while_much_is_unread() {
     let long = vec![b'\\'; 10_000];
     let heads = (1..).step_by(2).take(100).take_while(|id| {
         pair.ask(*id, true, &[]);
-        if pair.engine.poll_head_room(*id, &cx).is_pending() {
-            return false;
-        }
-        pair.engine
-            .send_head(*id, false, |out| {
-                encode::status(out, 200);
-                encode::field(out, b"x", &long);
-            })
-            .is_ok()
+        let encode = |out: &mut Vec<u8>| {
+            encode::status(out, 200);
+            encode::field(out, b"x", &long);
+        };
+        pair.engine.poll_head(*id, false, &cx, encode) == Poll::Ready(Ok(()))
     });
     assert_eq!(heads.count(), OUT / 10_000 + 1);
 }

@@ -221,7 +221,7 @@ impl Play {
             Step::Release { stream } => {
                 if usize::from(stream) < self.tasks.len() {
                     let task = self.tasks.remove(stream.into());
-                    self.pair.engine.release(task.id);
+                    self.pair.engine.release(task.id, || Tick(1));
                 }
             }
             Step::Cut { stream } => {
@@ -244,10 +244,14 @@ impl Play {
         }
         for id in self.pair.engine.take_opened() {
             let request = self.pair.engine.take_request(id).expect("it was opened");
-            self.pair.space.return_head(request.head);
+            self.pair.space.return_request(request);
             self.tasks.push(Task { id, bell: Arc::default(), waits: None, finished: false });
         }
-        self.pair.engine.take_misshapen().into_iter().for_each(|one| self.pair.space.return_head(one.head));
+        self.pair
+            .engine
+            .take_misshapen()
+            .into_iter()
+            .for_each(|one| self.pair.space.return_request(one.request));
         self.check();
     }
 
@@ -303,7 +307,7 @@ proptest! {
         let over = said.iter().position(|frame| frame.kind == frame::GOAWAY && code_at(&frame.payload[4..]) != ErrorCode::NO_ERROR);
         prop_assert!(over.is_none_or(|place| place + 1 == said.len()), "nothing follows the last word");
         for task in std::mem::take(&mut play.tasks) {
-            play.pair.engine.release(task.id);
+            play.pair.engine.release(task.id, || Tick(1));
         }
         let space = Rc::clone(&play.pair.space);
         drop(play);

@@ -120,9 +120,8 @@ fn nobody_sends_more_than_the_windows_allow() {
     pair.data(1, false, &[0; 16_000]);
     pair.data(1, false, &[0; 4_001]);
     assert_eq!(pair.resets(), [(1, ErrorCode::FLOW_CONTROL_ERROR)], "of the stream");
-    let mut pair = Pair::greeted();
     // No more than what everybody begins with.
-    pair.space.set_most(65_000);
+    let mut pair = Pair::greeted_by(EngineLimits { window_max: 32_767, ..LIMITS });
     pair.ask(1, false, &[]);
     for _ in 0..4 {
         pair.data(1, false, &[0; 16_000]);
@@ -165,7 +164,7 @@ fn a_malformed_request_is_reset_and_told_to_whoever_writes_records() {
     assert!(pair.engine.take_opened().is_empty());
     let told = pair.engine.take_misshapen();
     assert_eq!(told.iter().map(|one| one.cause).collect::<Vec<_>>(), [Cause::BadHead]);
-    assert_eq!(told[0].head.method(), b"POST");
+    assert_eq!(told[0].request.head.method(), b"POST");
 }
 
 #[test]
