@@ -108,7 +108,8 @@ class Connection:
         return not self.goaways and not self.closed and len(self.streams) < self.most
 
     def pump(self, most=1 << 20):
-        """Puts what uploads may send into the output, as long as that is short."""
+        """Puts what uploads may send into the output, as long as that is short. True: there was something."""
+        before = len(self.out)
         for stream in list(self.streams.values()):
             while stream.left and len(self.out) < most:
                 count = min(FRAME, stream.left, stream.credit, self.credit)
@@ -118,9 +119,7 @@ class Connection:
                 stream.credit -= count
                 self.credit -= count
                 self.out += h2.frame(h2.DATA, 0 if stream.left else h2.END_STREAM, stream.number, bytes(count))
-
-    def wants_to_write(self):
-        return bool(self.out)
+        return len(self.out) > before and not self.closed
 
     def write(self):
         try:
@@ -240,6 +239,8 @@ class Loop:
         number = connection.fileno()
         connection.pump()
         connection.write()
+        while not connection.out and connection.pump():
+            connection.write()
         if connection.closed:
             self.known.pop(number, None)
         else:
