@@ -88,7 +88,7 @@ class Connection:
         self.most, self.initial, self.credit, self.eaten = 100, FIRST, FIRST, 0
         # Last numbers of the GOAWAYs that came, and their codes; whether the connection was ended.
         self.goaways, self.codes, self.closed = [], [], False
-        self.greeted, self.ask_again = False, False
+        self.greeted = False
 
     def fileno(self):
         return self.socket.fileno()
@@ -100,9 +100,6 @@ class Connection:
         self.streams[number] = stream
         self.out += h2.frame(h2.HEADERS, h2.END_HEADERS | (0 if upload else h2.END_STREAM), number, block)
         return stream
-
-    def leaving(self):
-        return bool(self.goaways)
 
     def may_ask(self):
         return not self.goaways and not self.closed and len(self.streams) < self.most
