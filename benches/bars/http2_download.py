@@ -90,8 +90,9 @@ def main():
             busy.run(0)
             got, p99 = busy.large.content, percentile(busy.times, 0.99)
             verdict(name, got == options.bytes and busy.right and not busy.failed and p99 <= 20,
-                    f"{got} of {options.bytes} bytes, each as it should be: {busy.right}, {got / busy.took / 1e6:.0f} MB/s; small ones: {len(busy.times)} "
-                    f"of {busy.begun}, p50 {percentile(busy.times, 0.5):.1f} ms, p99 {p99:.1f} ms (bar: 20), most {percentile(busy.times, 1):.1f} ms; "
+                    f"{got} of {options.bytes} bytes, each as it should be: {busy.right}, {got / busy.took / 1e6:.0f} MB/s; "
+                    f"small ones: {len(busy.times)} of {busy.begun}, p50 {percentile(busy.times, 0.5):.1f} ms, p99 {p99:.1f} ms (bar: 20), "
+                    f"most {percentile(busy.times, 1):.1f} ms; "
                     f"p99 without the download {percentile(calm.times, 0.99):.1f} ms; RSS {keel.rss_kib() // 1024} MiB")
     finally:
         Process.end_all()

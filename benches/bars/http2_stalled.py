@@ -148,7 +148,8 @@ def run(kind, options, verdict):
         deaf = [Deaf(False), Deaf(True)]
         places = {"good": Fakes(1).ports[0], "large": Fakes(1).ports[0], "unread": deaf[0].port, "head": deaf[1].port}
         text = "log_format: json\nworkers: 1\ntargets:\n" + "".join(
-            f"  {name}:\n    protocol: http\n    listener: 0\n    http2: {{memory: {options.memory}MiB}}\n    health_check: off\n    limits: {{connections_per_client: off}}\n"
+            f"  {name}:\n    protocol: http\n    listener: 0\n    http2: {{memory: {options.memory}MiB}}\n    health_check: off\n"
+            "    limits: {connections_per_client: off}\n"
             f"    backends: [{{host: 127.0.0.1, port: {port}}}]\n" for name, port in places.items())
         keel = Running(text, folder)
         good = Good(keel.port("good"))

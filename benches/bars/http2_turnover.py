@@ -151,8 +151,8 @@ def tell(verdict, name, seen, faults, more, holds=True):
     """`holds`: what else has to be so."""
     verdict(name, not faults and seen["served"] > 0 and holds,
             f"{seen['served']} streams served, {sum(faults.values())} faults {dict(faults.most_common(4)) or ''}, "
-            f"{seen['not accepted']} not accepted and told so; "
-            f"{seen['connections']} connections made, {seen['ended']} ended with GOAWAY, {seen['ended after two GOAWAYs']} of them in two steps; {more}")
+            f"{seen['not accepted']} not accepted and told so; {seen['connections']} connections made,"
+            f" {seen['ended']} ended with GOAWAY, {seen['ended after two GOAWAYs']} of them in two steps; {more}")
 
 
 def reloads(folder, ports, tls, trusted, options, verdict):

@@ -173,8 +173,8 @@ def main():
                     pair[which] = options.bytes / took / 1e6
                 pairs.append(pair)
             median = statistics.median(pair["2"] / pair["1"] for pair in pairs)
-            text = (f"{options.pairs} pairs of {options.bytes / 1e6:.0f} MB: HTTP/2 at {median:.0%} of HTTP/1.1 (median; bar: {SHARE:.0%}); MB/s of HTTP/2 and "
-                    f"HTTP/1.1: {', '.join('{:.1f}/{:.1f}'.format(pair['2'], pair['1']) for pair in pairs)}")
+            text = (f"{options.pairs} pairs of {options.bytes / 1e6:.0f} MB: HTTP/2 at {median:.0%} of HTTP/1.1 (median; bar: {SHARE:.0%}); "
+                    f"MB/s of HTTP/2 and HTTP/1.1: {', '.join('{:.1f}/{:.1f}'.format(pair['2'], pair['1']) for pair in pairs)}")
             if link:
                 verdict(f"50 ms, {link:g} MB/s", median >= SHARE, text)
             else:
