@@ -80,7 +80,7 @@ def main():
         backends = f"    health_check: off\n    backends: [{{host: 127.0.0.1, port: {Fakes(1).ports[0]}}}]\n"
         keel = Running(f"log_format: json\ntargets:\n  plain:\n    protocol: http\n    listener: 0\n    http2: on\n{backends}"
                        f"  secure:\n    protocol: https\n    listener: 0\n    tls: {tls}\n{backends}", folder)
-        for name in [options.only] if options.only else [name for name in RUNS for _ in range(options.rounds)]:
+        for name in [name for name in RUNS if options.only in (None, name) for _ in range(options.rounds)]:
             listener, window, whole = RUNS[name]
             context = trust(trusted) if listener == "secure" else None
             port = keel.port(listener)
