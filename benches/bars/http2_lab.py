@@ -53,11 +53,12 @@ class Frames:
         self.held = b""
 
     def feed(self, piece):
-        self.held += piece
-        while len(self.held) >= 9:
-            length = int.from_bytes(self.held[:3], "big")
-            if len(self.held) < 9 + length:
-                return
-            kind, flags, stream = struct.unpack(">BBI", self.held[3:9])
-            payload, self.held = self.held[9:9 + length], self.held[9 + length:]
+        held, at = self.held + piece if self.held else piece, 0
+        while len(held) - at >= 9:
+            end = at + 9 + int.from_bytes(held[at:at + 3], "big")
+            if len(held) < end:
+                break
+            kind, flags, stream = struct.unpack_from(">BBI", held, at + 3)
+            payload, at = held[at + 9:end], end
             yield kind, flags, stream & 0x7FFFFFFF, payload
+        self.held = held[at:]
