@@ -24,8 +24,10 @@ use fake_backend::Running;
 use super::support::tls::Secure;
 use super::support::{Keel, fakes};
 use case::{H2Case, failures};
-use frames::kind;
-use peer::{Came, Door, Peer};
+
+pub use fields::integer;
+pub use frames::{Frame, flag, kind};
+pub use peer::{Came, Door, Peer};
 
 /// Nothing is to end because of a deadline instead of what was sent.
 const HOUR: Duration = Duration::from_secs(3600);
