@@ -53,6 +53,7 @@ mod goloadbalance;
 mod h2_lab;
 mod hedges;
 mod http2;
+mod http2_fixtures;
 mod http_aborts;
 mod http_answers;
 mod http_bodies;

@@ -6,19 +6,7 @@
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-use fuzz_cases::TARGETS;
-
-/// A stream of numbers (xorshift64*).
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self, below: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % below
-    }
-}
+use fuzz_cases::{Numbers, TARGETS};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -29,7 +17,7 @@ fn main() {
         std::fs::read_dir(format!("{}/../corpus/{name}", env!("CARGO_MANIFEST_DIR"))).expect("its corpus");
     let kept: Vec<Vec<u8>> =
         kept.map(|entry| std::fs::read(entry.expect("an entry").path()).expect("a file")).collect();
-    let mut numbers = Numbers(number(2, 1).max(1));
+    let mut numbers = Numbers::new(number(2, 1));
     let end = Instant::now() + Duration::from_secs(number(1, 10));
     let mut cases = 0_u64;
     while Instant::now() < end {

@@ -72,8 +72,8 @@ pub(super) const ELSEWHERE: &[(Cause, &str, &str)] = &[
     ),
     (
         Cause::MisdirectedRequest,
-        "src/snapshot/hosts/tests.rs",
-        "a_host_that_another_listener_names_more_closely_belongs_there",
+        "tests/e2e/h2_lab/names.rs",
+        "a_host_with_another_certificate_is_misdirected_and_the_connection_goes_on",
     ),
     (Cause::OnlyIfCached, "tests/e2e/cache.rs", "nothing_but_what_is_stored"),
     (

@@ -7,7 +7,7 @@ use fake_backend::{Behaviour, Ending, Fault, pattern};
 
 use super::program::{Ended, Program, version};
 use super::scene::{Scene, Scheme};
-use super::{curl_tls, judge, tell};
+use super::{curl_http2, curl_tls, judge, tell};
 use crate::support::eventually;
 
 /// A case with its name.
@@ -48,8 +48,11 @@ impl Scene {
         // First `-q`: what a developer has in ~/.curlrc must not count.
         command.args(["-q", "-sSv", "--max-time", "60", "-D"]).arg(self.folder().join("heads"));
         command.args(["-w", "%{stderr}\nTRANSFER %{http_code} %{num_connects} %{http_version}\n"]);
-        if self.scheme == Scheme::Https {
+        if self.scheme != Scheme::Http {
             command.arg("--cacert").arg(self.ca());
+        }
+        if self.scheme == Scheme::Http2 {
+            command.arg("--http2");
         }
         command.args(arguments);
         command
@@ -64,12 +67,16 @@ impl Scene {
             let mut words = line.strip_prefix("TRANSFER ")?.split(' ');
             Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?, words.next()?.to_owned()))
         });
+        let transfers: Vec<(u16, u32, String)> = transfers.collect();
+        // Whoever was answered was answered in the version that the row is about.
+        let mut answered = transfers.iter().filter(|transfer| transfer.0 != 0);
+        assert!(answered.all(|transfer| transfer.2 == self.version()), "{transfers:?} {stderr}");
         let heads = std::fs::read(self.folder().join("heads")).unwrap_or_default();
         Got {
             exit: status.code(),
             body: stdout,
             heads: String::from_utf8_lossy(&heads).into_owned(),
-            transfers: transfers.collect(),
+            transfers,
             trace: stderr,
         }
     }
@@ -82,13 +89,36 @@ impl Scene {
         got
     }
 
+    /// The version that answers come in, as curl says it.
+    fn version(&self) -> &'static str {
+        match self.scheme {
+            Scheme::Http | Scheme::Https => "1.1",
+            Scheme::Http2 => "2",
+        }
+    }
+
+    /// A line of a client or of an answer, as it is in this version: in HTTP/2 names are in lower case.
+    fn line(&self, line: &str) -> String {
+        match (self.scheme, line.split_once(':')) {
+            (Scheme::Http2, Some((name, value))) => format!("{}:{value}\r\n", name.to_ascii_lowercase()),
+            (Scheme::Http | Scheme::Https | Scheme::Http2, _) => format!("{line}\r\n"),
+        }
+    }
+
+    /// The first line of an answer as curl shows it: there are no words behind the status in HTTP/2.
+    fn status_line(&self, status: u16, reason: &str) -> String {
+        let reason = if self.scheme == Scheme::Http2 { "" } else { reason };
+        format!("HTTP/{} {status} {reason}\r\n", self.version())
+    }
+
     /// The head of the last request as the backend received it.
     pub fn received(&self) -> String {
         self.backend.last_requests().pop().unwrap().head_text()
     }
 
+    /// The next answer, byte by byte. The connection stays: the next request, which may be sent over it, would race with its end.
     fn raw(&self, bytes: impl Into<Vec<u8>>) {
-        let fault = Fault::Raw { bytes: bytes.into(), ending: Ending::Close };
+        let fault = Fault::Raw { bytes: bytes.into(), ending: Ending::Serve };
         self.backend.behave(Behaviour::fault(fault).times(1));
     }
 }
@@ -97,10 +127,18 @@ impl Scene {
 pub fn all(scheme: Scheme, at_least: usize) {
     let Some(version) = version("curl", &["--version"]) else { return };
     let scene = Scene::new(scheme);
-    let tls = curl_tls::ROWS.iter().filter(|_| scheme == Scheme::Https);
-    let rows: Vec<_> = ROWS
-        .iter()
-        .chain(tls)
+    let rows: Vec<&Row> = match scheme {
+        Scheme::Http => ROWS.iter().collect(),
+        Scheme::Https => ROWS.iter().chain(curl_tls::ROWS).collect(),
+        Scheme::Http2 => {
+            if !scene.curl(&["--version"]).text().contains("HTTP2") {
+                return tell("SKIPPED curl over http2: this curl knows no HTTP/2");
+            }
+            curl_http2::rows(ROWS.iter().chain(curl_tls::ROWS))
+        }
+    };
+    let rows: Vec<_> = rows
+        .into_iter()
         .map(|(name, row)| {
             scene.reset();
             let made = catch_unwind(AssertUnwindSafe(|| {
@@ -121,11 +159,10 @@ const ROWS: &[Row] = &[
     ("get", |scene| {
         let got = scene.fetch(&[], "/");
         assert_eq!((got.status(), got.text().as_str()), (200, "Hello from fake-1"));
-        assert_eq!(got.transfers[0].2, "1.1");
     }),
     ("head", |scene| {
         let got = scene.fetch(&["-I"], "/bytes/1000");
-        assert!(got.heads.contains("Content-Length: 1000\r\n"), "{}", got.heads);
+        assert!(got.heads.contains(&scene.line("Content-Length: 1000")), "{}", got.heads);
         assert!(scene.received().starts_with("HEAD /bytes/1000 HTTP/1.1\r\n"));
     }),
     ("post-with-length", |scene| {
@@ -144,7 +181,7 @@ const ROWS: &[Row] = &[
     }),
     ("put-of-nothing", |scene| {
         scene.fetch(&["-X", "PUT", "-d", ""], "/");
-        assert!(scene.received().contains("\r\nContent-Length: 0\r\n"), "{}", scene.received());
+        assert!(scene.received().contains(&scene.line("Content-Length: 0")), "{}", scene.received());
     }),
     ("put-of-unknown-length", |scene| {
         let url = scene.url("/echo");
@@ -166,23 +203,26 @@ const ROWS: &[Row] = &[
     }),
     ("expect-continue", |scene| {
         let got = scene.fetch(&["-H", "Expect: 100-continue", "-d", "hello"], "/echo");
-        assert_eq!((got.text().as_str(), got.heads.contains("HTTP/1.1 100 Continue\r\n")), ("hello", true));
+        assert_eq!(
+            (got.text().as_str(), got.heads.contains(&scene.status_line(100, "Continue"))),
+            ("hello", true)
+        );
     }),
     ("expect-refused", |scene| {
         scene.backend.behave(Behaviour::status(413).answering_early());
         let body = scene.file("body", &pattern(5_000_000));
         let got = scene.curl(&["-H", "Expect: 100-continue", "-T", &body, &scene.url("/")]);
         assert_eq!(got.status(), 413, "{}", got.trace);
-        assert!(!got.heads.contains("100 Continue"), "{}", got.heads);
+        assert!(!got.heads.contains(&scene.status_line(100, "Continue")), "{}", got.heads);
     }),
     ("early-hints", |scene| {
         let got = scene.fetch(&[], "/early-hints");
-        assert!(got.heads.starts_with("HTTP/1.1 103 Early Hints\r\n"), "{}", got.heads);
+        assert!(got.heads.starts_with(&scene.status_line(103, "Early Hints")), "{}", got.heads);
         assert_eq!((got.status(), got.text().as_str()), (200, "Hello from fake-1"));
     }),
     ("trailers", |scene| {
         let got = scene.fetch(&[], "/chunked/1000?trailer=1");
-        assert!(got.heads.contains("X-Trailer: fake-1\r\n"), "{}", got.heads);
+        assert!(got.heads.contains(&scene.line("X-Trailer: fake-1")), "{}", got.heads);
         assert_eq!(got.body, pattern(1000));
     }),
     ("answers-without-a-body", |scene| {
@@ -235,7 +275,7 @@ const ROWS: &[Row] = &[
         let value = "y".repeat(20_000);
         scene.raw(format!("HTTP/1.1 200 OK\r\nX-Large: {value}\r\nContent-Length: 2\r\n\r\nhi"));
         let got = scene.fetch(&[], "/");
-        assert!(got.heads.contains(&format!("X-Large: {value}\r\n")) && got.text() == "hi");
+        assert!(got.heads.contains(&scene.line(&format!("X-Large: {value}"))) && got.text() == "hi");
         scene.raw(format!("HTTP/1.1 200 OK\r\nX-Large: {}\r\n\r\n", value.repeat(20)));
         assert_eq!(scene.fetch(&[], "/").status(), 502);
     }),
@@ -264,9 +304,9 @@ const ROWS: &[Row] = &[
         scene.fetch(&[&arguments[..], &["-H", "X-Forwarded-For: 1.2.3.4"]].concat(), "/");
         let received = scene.received();
         for line in ["Authorization: Basic YTpi", "User-Agent: agent/1", "Cookie: c=d", "Range: bytes=0-9"] {
-            assert!(received.contains(&format!("\r\n{line}\r\n")), "{line} in {received}");
+            assert!(received.contains(&scene.line(line)), "{line} in {received}");
         }
-        let proto = format!("\r\nX-Forwarded-Proto: {}\r\n", scene.scheme.name());
+        let proto = format!("\r\nX-Forwarded-Proto: {}\r\n", scene.scheme.in_urls());
         assert!(received.contains(&proto) && !received.contains("1.2.3.4"), "{received}");
     }),
     ("ten-megabytes-up", |scene| {
@@ -311,7 +351,7 @@ const ROWS: &[Row] = &[
         }
     }),
     ("cut-answers", |scene| {
-        // 18: a transfer was shorter than promised; 56: it was reset.
+        // 18: a transfer was shorter than promised; 56: it was reset; 92: its stream was.
         for (path, fault) in [
             ("/bytes/1000", Fault::CloseMidBody),
             ("/bytes/1000", Fault::ResetMidBody),
@@ -321,7 +361,7 @@ const ROWS: &[Row] = &[
         ] {
             scene.backend.behave(Behaviour::fault(fault.clone()).times(1));
             let got = scene.curl(&[&scene.url(path)]);
-            assert!(matches!(got.exit, Some(18 | 56)), "{path} {fault:?}: {:?} {}", got.exit, got.trace);
+            assert!(matches!(got.exit, Some(18 | 56 | 92)), "{path} {fault:?}: {:?} {}", got.exit, got.trace);
         }
     }),
     ("bad-backends", |scene| {
@@ -329,7 +369,7 @@ const ROWS: &[Row] = &[
             scene.backend.behave(Behaviour::fault(fault.clone()));
             let got = scene.fetch(&["-d", "x"], "/");
             assert_eq!(got.status(), 502, "{fault:?}");
-            assert!(got.heads.contains("Proxy-Status: "), "{}", got.heads);
+            assert!(got.heads.contains(scene.line("Proxy-Status: evenkeel").trim_end()), "{}", got.heads);
         }
     }),
 ];

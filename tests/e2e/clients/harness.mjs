@@ -13,10 +13,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 const [scheme, port, fakePort, caFile] = process.argv.slice(2);
 const PATIENCE = 20_000; // milliseconds; nothing on loopback takes longer
 
-export const isHttps = scheme === 'https';
+export const isHttps = scheme !== 'http';
 export const ca = isHttps ? readFileSync(caFile) : undefined;
 export const target = { host: 'localhost', servername: 'localhost', family: 4, port: Number(port), ca };
-export const origin = `${scheme}://localhost:${port}`;
+export const origin = `http${isHttps ? 's' : ''}://localhost:${port}`;
 const client = isHttps ? https : http;
 
 const checks = [];
@@ -113,8 +113,13 @@ export const fake = {
   },
 };
 
-/** Runs every check and writes a line of JSON for each. */
-export async function main() {
+async function greeted(path) {
+  const { status, text } = await ask(path);
+  assert.deepEqual([status, text], [200, 'Hello from fake-1']);
+}
+
+/** Runs every check and writes a line of JSON for each; `hello` asks for a path and expects what is always answered. */
+export async function main(hello = greeted) {
   const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
   for (const [name, action] of checks) {
     try {
@@ -122,8 +127,7 @@ export async function main() {
       await action();
       // Whatever happened, the next one must not feel it.
       await fake.behave('reset=1');
-      const { status, text } = await ask('/next');
-      assert.deepEqual([status, text], [200, 'Hello from fake-1']);
+      await hello('/next');
       say({ check: name, ok: true });
     } catch (error) {
       say({ check: name, ok: false, why: String(error?.stack ?? error) });

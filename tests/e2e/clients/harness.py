@@ -130,6 +130,11 @@ class Keel:
         expect(answer.status, 200)
         return body.decode("latin-1").split("\r\n")
 
+    def hello(self, path="/"):
+        """An ordinary request must be answered."""
+        answer, body = self.get(path)
+        expect((answer.status, body), (200, b"Hello from fake-1"))
+
     def tcp(self):
         connected = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -254,9 +259,9 @@ class Raw:
         expect(self.rest(), b"")
 
 
-def main():
+def main(kind=Keel):
     scheme, port, fake_port, ca_file = sys.argv[1:5]
-    keel = Keel(scheme, int(port), int(fake_port), ca_file)
+    keel = kind(scheme, int(port), int(fake_port), ca_file)
     for name, only, function in CHECKS:
         if only not in (None, scheme):
             continue
@@ -265,8 +270,7 @@ def main():
             function(keel)
             # Whatever happened, the next one must not feel it.
             keel.fake.behave("reset=1")
-            answer, body = keel.get("/next")
-            expect((answer.status, body), (200, b"Hello from fake-1"))
+            keel.hello("/next")
             print(json.dumps({"check": name, "ok": True}), flush=True)
         except Exception:
             print(json.dumps({"check": name, "ok": False, "why": traceback.format_exc()}), flush=True)

@@ -1,7 +1,7 @@
 //! Running programs, each with a deadline, and reading what those of Python and Node say.
 
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -84,32 +84,55 @@ fn collect(mut from: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     receiver
 }
 
+/// The first line of what it says when it goes well; `None`: it does not, or is not there.
+pub fn said(name: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(name).args(arguments).output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
+}
+
 /// The first line of what it says about its version; when it is not installed that is told.
 pub fn version(name: &str, arguments: &[&str]) -> Option<String> {
-    match Command::new(name).args(arguments).output() {
-        Ok(output) if output.status.success() => {
-            Some(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
-        }
-        Ok(_) | Err(_) => {
-            tell(&format!("SKIPPED {name}: it is not installed"));
-            None
-        }
+    let version = said(name, arguments);
+    if version.is_none() {
+        tell(&format!("SKIPPED {name}: it is not installed"));
     }
+    version
+}
+
+/// What Go makes of the program beside this file. Built and not just run: a program that `go run` has started outlives it.
+pub fn built_by_go(scene: &Scene) -> Command {
+    let client = scene.folder().join("client");
+    let mut go = Command::new("go");
+    // Nothing of what a developer has set, no module, and no other version of Go, which would be fetched.
+    go.env_remove("GOFLAGS").env("GO111MODULE", "off").env("GOTOOLCHAIN", "local").env("GOPROXY", "off");
+    go.args(["build", "-o"]).arg(&client).args(["harness.go", "rows.go"].map(|name| beside("go").join(name)));
+    let Ended { status, stderr, .. } = Program::start(&mut go).end(Vec::new());
+    assert!(status.success(), "{stderr}");
+    Command::new(client)
+}
+
+/// The path of a file beside this one.
+pub fn beside(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/clients").join(name)
 }
 
 /// Runs one of the programs beside this file and judges its rows.
 pub fn matrix(version: &str, runtime: &str, program: &str, scene: &Scene, at_least: usize) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/clients").join(program);
-    let ports = [scene.port(), scene.backend.port()].map(|port| port.to_string());
     let mut command = Command::new(runtime);
     // The second is where fetch finds whom to trust; the first keeps Python from writing beside its sources.
-    command.env("PYTHONDONTWRITEBYTECODE", "1").env("NODE_EXTRA_CA_CERTS", scene.ca());
-    command.arg(path).arg(scene.scheme.name()).args(ports).arg(scene.ca());
+    command.env("PYTHONDONTWRITEBYTECODE", "1").env("NODE_EXTRA_CA_CERTS", scene.ca()).arg(beside(program));
+    run(version, command, scene, at_least);
+}
+
+/// Runs a program that writes a line for each row, and judges them.
+pub fn run(version: &str, mut command: Command, scene: &Scene, at_least: usize) {
+    let ports = [scene.port(), scene.backend.port()].map(|port| port.to_string());
+    command.arg(scene.scheme.name()).args(ports).arg(scene.ca());
     let ended = Program::start(&mut command).end(Vec::new());
     let text = String::from_utf8(ended.stdout).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let done = lines.last().is_some_and(|line| line["done"] == true);
-    assert!(done && ended.status.success(), "{program} did not get to its end: {text}\n{}", ended.stderr);
+    assert!(done && ended.status.success(), "{version} did not get to its end: {text}\n{}", ended.stderr);
     let rows: Vec<_> = lines
         .iter()
         .filter_map(|line| {

@@ -15,6 +15,8 @@ use crate::support::Keel;
 pub enum Scheme {
     Http,
     Https,
+    /// HTTP/2 over TLS.
+    Http2,
 }
 
 impl Scheme {
@@ -22,6 +24,15 @@ impl Scheme {
         match self {
             Self::Http => "http",
             Self::Https => "https",
+            Self::Http2 => "http2",
+        }
+    }
+
+    /// As URLs say it, and `X-Forwarded-Proto`.
+    pub fn in_urls(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https | Self::Http2 => "https",
         }
     }
 }
@@ -34,7 +45,8 @@ pub struct Scene {
     folder: TempDir,
 }
 
-/// Two targets: `web`, and with TLS `members`, which wants a certificate of its clients.
+/// Two listeners with TLS: `web`, and `members`, which wants a certificate of its clients. What these rows hold clients to is HTTP/1.1, and
+/// they would choose HTTP/2.
 const WITH_TLS: &str = "
 workers: 2
 targets:
@@ -42,7 +54,6 @@ targets:
     protocol: https
     listener: 127.0.0.1:0
     health_check: off
-    # What these rows hold clients to is HTTP/1.1; curl and Node would choose HTTP/2.
     http2: off
     tls:
       cert_file: local.pem
@@ -53,7 +64,44 @@ targets:
     protocol: https
     listener: 127.0.0.1:0
     health_check: off
+    http2: off
     tls: {cert_file: local.pem, cert_key: local.key, client_ca: ca.pem}
+    backends: [{host: 127.0.0.1, port: PORT}]
+";
+
+/// The same with HTTP/2, as it is if nothing is said, and with answers that the backend does not give: a redirect, one that is packed, and
+/// one with several cookies.
+const WITH_HTTP2: &str = "
+workers: 2
+listeners:
+  web:
+    bind: 127.0.0.1:0
+    protocol: https
+    tls:
+      cert_file: local.pem
+      cert_key: local.key
+      certificates: [{cert_file: shop.pem, cert_key: shop.key}]
+    routes:
+      - match: {path: /moved}
+        redirect: {to: /bytes/5, status: 302}
+      - match: {path: /moved-for-good}
+        redirect: {to: /echo}
+      - match: {path_prefix: /packed}
+        rewrite: {strip_prefix: /packed}
+        target: all
+        compress: on
+      - match: {path: /cookies}
+        target: all
+        headers: {response: {add: {Set-Cookie: [a=1, b=2]}}}
+      - target: all
+  members:
+    bind: 127.0.0.1:0
+    protocol: https
+    tls: {cert_file: local.pem, cert_key: local.key, client_ca: ca.pem}
+    routes: [{target: all}]
+targets:
+  all:
+    health_check: off
     backends: [{host: 127.0.0.1, port: PORT}]
 ";
 
@@ -63,7 +111,8 @@ impl Scene {
         let folder = tempfile::tempdir().unwrap();
         let keel = match scheme {
             Scheme::Http => Keel::http(&[&backend]),
-            Scheme::Https => Keel::start(&with_tls(folder.path(), &backend)),
+            Scheme::Https => Keel::start(&with_tls(folder.path(), &backend, WITH_TLS)),
+            Scheme::Http2 => Keel::start(&with_tls(folder.path(), &backend, WITH_HTTP2)),
         };
         Scene { scheme, keel, backend, folder }
     }
@@ -83,7 +132,7 @@ impl Scene {
 
     /// The URL of a path, by a name that is in the certificate.
     pub fn url(&self, path: &str) -> String {
-        format!("{}://localhost:{}{path}", self.scheme.name(), self.port())
+        format!("{}://localhost:{}{path}", self.scheme.in_urls(), self.port())
     }
 
     /// The certificate to trust.
@@ -109,8 +158,8 @@ impl Scene {
     }
 }
 
-/// Writes certificates and the config that uses them.
-fn with_tls(folder: &Path, backend: &Running) -> Config {
+/// Writes certificates and the config that uses them, with the backend's port where it says `PORT`.
+fn with_tls(folder: &Path, backend: &Running, config: &str) -> Config {
     let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
     let authority = Authority::new("the tests' authority");
     write("ca.pem", authority.ca_pem());
@@ -123,6 +172,6 @@ fn with_tls(folder: &Path, backend: &Running) -> Config {
         write(&format!("{name}.pem"), &issued.cert_pem);
         write(&format!("{name}.key"), &issued.key_pem);
     }
-    write("evenkeel.yaml", &WITH_TLS.replace("PORT", &backend.port().to_string()));
+    write("evenkeel.yaml", &config.replace("PORT", &backend.port().to_string()));
     evenkeel::config::load(Some(&folder.join("evenkeel.yaml")), &Flags::default(), &|_| None).unwrap().config
 }

@@ -1,5 +1,5 @@
 //! HTTP/2 as RFC 9113 has it: a raw client, and the cases of h2spec (each named as there: what it sends and what it
-//! accepts), over prior knowledge and over TLS.
+//! accepts), over prior knowledge and over TLS; and connections that were made for another host.
 
 mod case;
 mod expect;
@@ -12,6 +12,7 @@ mod h2spec_kinds;
 mod h2spec_messages;
 mod h2spec_settings;
 mod h2spec_streams;
+mod names;
 mod peer;
 
 use std::collections::BTreeSet;
@@ -24,8 +25,10 @@ use fake_backend::Running;
 use super::support::tls::Secure;
 use super::support::{Keel, fakes};
 use case::{H2Case, failures};
-use frames::kind;
-use peer::{Came, Door, Peer};
+
+pub use fields::integer;
+pub use frames::{Frame, flag, kind};
+pub use peer::{Came, Door, Peer};
 
 /// Nothing is to end because of a deadline instead of what was sent.
 const HOUR: Duration = Duration::from_secs(3600);

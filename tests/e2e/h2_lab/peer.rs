@@ -29,15 +29,15 @@ pub struct Door {
 }
 
 impl Door {
-    /// Connects. Over TLS the server has to agree to `h2`.
+    /// Connects, over TLS for this host. Then the server has to agree to `h2`.
     ///
     /// # Errors
     /// There is no session, or one for another protocol.
-    pub fn open(&self) -> io::Result<Box<dyn Wire>> {
+    pub fn open(&self, host: &str) -> io::Result<Box<dyn Wire>> {
         let Some(config) = &self.tls else {
             return Ok(Box::new(Client::connect(self.address).socket));
         };
-        let socket = TlsSocket::open(self.address, config, HOST)?;
+        let socket = TlsSocket::open(self.address, config, host)?;
         match socket.session.alpn_protocol() {
             Some(b"h2") => Ok(Box::new(socket)),
             other => Err(io::Error::other(format!("ALPN gave {other:?}"))),
@@ -95,9 +95,17 @@ impl Peer {
     /// # Errors
     /// See [`Door::open`].
     pub fn connect(door: &Door) -> io::Result<Peer> {
+        Peer::connect_for(door, HOST)
+    }
+
+    /// The same for this host.
+    ///
+    /// # Errors
+    /// See [`Door::open`].
+    pub fn connect_for(door: &Door, host: &str) -> io::Result<Peer> {
         Ok(Peer {
             door: door.clone(),
-            wire: door.open()?,
+            wire: door.open(host)?,
             said: Vec::new(),
             held: Vec::new(),
             coder: Coder::new(),

@@ -27,6 +27,8 @@ pub enum Toll {
     LateReset,
     /// A stream whose client no longer wants the rest of an answer that had begun: as often as not it has been served.
     Cancel,
+    /// RST_STREAM for a stream that was reset before: some libraries answer with one each frame of DATA that was on its way.
+    ResetAgain,
     /// SETTINGS: each shifts the windows of all streams and is answered (CVE-2019-9515).
     Settings,
     /// PING, which is answered (CVE-2019-9512).
@@ -54,14 +56,16 @@ impl Toll {
             Toll::EmptyData => 5 * PARTS,
             Toll::LateReset => 3 * PARTS,
             Toll::Ping => 2 * PARTS,
-            Toll::Cancel | Toll::Priority | Toll::Window | Toll::Early | Toll::Unknown => PARTS,
+            Toll::Cancel | Toll::ResetAgain | Toll::Priority | Toll::Window | Toll::Early | Toll::Unknown => {
+                PARTS
+            }
             Toll::TinyData => 1,
         }
     }
 
     /// Whether clients send such frames because of what they get: for as long as that comes, they are free.
     const fn follows(self) -> bool {
-        matches!(self, Toll::Ping | Toll::Window)
+        matches!(self, Toll::Ping | Toll::Window | Toll::ResetAgain)
     }
 }
 

@@ -122,8 +122,10 @@ impl Engine {
         }
         let cut = Cut { code: ErrorCode(u32::from_be_bytes(code)), cause: Cause::ClientGone };
         let toll = match self.streams.get(&head.stream) {
-            Some(stream) if stream.has_begun && stream.cut.is_none() => Toll::Cancel,
+            Some(stream) if stream.cut.is_some() => Toll::ResetAgain,
+            Some(stream) if stream.has_begun => Toll::Cancel,
             Some(stream) if now.since(stream.opened) >= LATE => Toll::LateReset,
+            None if self.past(head.stream) == Some(Past::Theirs) => Toll::ResetAgain,
             Some(_) | None => Toll::Reset,
         };
         if self.cut(head.stream, cut) {

@@ -46,7 +46,8 @@ fn a_flood_of_anything_that_costs_us_ends_the_connection() {
         "streams that nobody may open"
     );
     let costs = [
-        (Toll::Settings, frame::SETTINGS, 0, 0, &[][..]),
+        (Toll::ResetAgain, frame::RST_STREAM, 0, 1, &[0, 0, 0, 8][..]),
+        (Toll::Settings, frame::SETTINGS, 0, 0, b""),
         (Toll::Ping, frame::PING, 0, 0, b"12345678"),
         (Toll::Unknown, frame::PING, frame::ACK, 0, b"12345678"),
         (Toll::Unknown, frame::SETTINGS, frame::ACK, 0, b""),
@@ -175,4 +176,31 @@ fn short_pieces_that_a_backend_takes_pay_for_no_reset() {
         pair.engine.fault().is_some()
     });
     assert!(endured.is_some_and(|count| count <= 110), "{endured:?}");
+}
+
+#[test]
+fn a_reset_for_each_frame_of_an_answer_that_was_on_its_way_is_no_abuse() {
+    for is_released in [false, true] {
+        let mut pair = Pair::greeted();
+        let bell = Arc::new(Bell::default());
+        pair.ask(1, true, &[]);
+        pair.frame(frame::WINDOW_UPDATE, 0, 1, &100_000_000u32.to_be_bytes());
+        pair.frame(frame::WINDOW_UPDATE, 0, 0, &1_000_000_000u32.to_be_bytes());
+        pair.engine.send_head(1, false, |out| encode::status(out, 200)).expect("it is open");
+        let mut frames = 0;
+        while frames < 2000 {
+            while let Some(Ok(room)) = pair.room(1, &bell) {
+                pair.engine.send_data(1, &vec![0; room], false);
+            }
+            frames += pair.read().iter().filter(|frame| frame.kind == frame::DATA).count();
+        }
+        // Python's h2 does so.
+        for count in 0..frames {
+            pair.frame(frame::RST_STREAM, 0, 1, &8u32.to_be_bytes());
+            if is_released && count == 0 {
+                pair.engine.release(1);
+            }
+        }
+        assert!(pair.engine.fault().is_none(), "{frames} frames, released: {is_released}");
+    }
 }

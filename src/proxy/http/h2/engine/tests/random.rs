@@ -292,8 +292,14 @@ impl Play {
     }
 }
 
+/// So many cases, or as many as `PROPTEST_CASES` asks for if those are more.
+fn config() -> ProptestConfig {
+    let usual = ProptestConfig::default();
+    ProptestConfig { cases: usual.cases.max(400), ..usual }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
     #[test]
     fn whatever_comes_the_engine_stays_within_its_bounds(steps in proptest::collection::vec(step(), 1..120)) {
         let mut play = Play { pair: Pair::greeted(), tasks: Vec::new(), next: 1, sent: Vec::new() };
