@@ -50,9 +50,11 @@ impl Engine {
                     self.end_early(id, Past::Whole);
                     Ok(())
                 }
+                Some(Past::Early) => {
+                    self.drop_early(id, whole);
+                    if content.len() >= TINY { Ok(()) } else { self.charge(Toll::TinyData, now) }
+                }
                 // What was on its way.
-                Some(Past::Early) if content.len() >= TINY => Ok(()),
-                Some(Past::Early) => self.charge(Toll::TinyData, now),
                 Some(Past::Ours) if content.len() >= TINY => Ok(()),
                 Some(Past::Ours) => self.charge(Toll::TinyData, now),
                 Some(Past::Whole | Past::Theirs) | None => {

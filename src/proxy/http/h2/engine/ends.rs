@@ -6,7 +6,9 @@ use std::time::Duration;
 use crate::message::Cause;
 use crate::tick::Tick;
 
-use super::{EARLY, EARLY_FOR, Engine, FAREWELL, Http2Fault, Outcome, Past, Phase, REMEMBERED};
+use super::{
+    DROPPED, EARLY, EARLY_FOR, EarlyStream, Engine, FAREWELL, Http2Fault, Outcome, Past, Phase, REMEMBERED,
+};
 use crate::proxy::http::h2::budget::Toll;
 use crate::proxy::http::h2::code::ErrorCode;
 use crate::proxy::http::h2::frame;
@@ -140,15 +142,15 @@ impl Engine {
         if self.early.len() >= EARLY {
             self.reset_oldest();
         }
-        self.early.push_back((id, now()));
+        self.early.push_back(EarlyStream { id, since: now(), dropped: 0 });
     }
 
     /// Resets the streams that were answered early and have had the time to end by themselves: the rest of their requests is of no use
     /// (RFC 9113 §8.1). Until then what they send is dropped, as clients may throw an answer away that is followed by a reset. When the next one is
     /// due, if there is one.
     pub fn reset_early(&mut self, now: Tick) -> Option<Duration> {
-        while let Some(&(_, since)) = self.early.front() {
-            match EARLY_FOR.checked_sub(now.since(since)) {
+        while let Some(stream) = self.early.front() {
+            match EARLY_FOR.checked_sub(now.since(stream.since)) {
                 Some(left) if !left.is_zero() => return Some(left),
                 _ => self.reset_oldest(),
             }
@@ -157,14 +159,24 @@ impl Engine {
     }
 
     fn reset_oldest(&mut self) {
-        if let Some((id, _)) = self.early.pop_front() {
-            self.reset(id, ErrorCode::NO_ERROR, Cause::Done);
+        if let Some(stream) = self.early.pop_front() {
+            self.reset(stream.id, ErrorCode::NO_ERROR, Cause::Done);
+        }
+    }
+
+    /// So many bytes of a stream that was answered early are dropped. Its client may send as many more: some of them read no answer before all is
+    /// sent.
+    pub(super) fn drop_early(&mut self, id: u32, bytes: u32) {
+        let Some(stream) = self.early.iter_mut().find(|stream| stream.id == id) else { return };
+        stream.dropped += bytes;
+        if stream.dropped >= DROPPED {
+            frame::window_update(&mut self.out, id, std::mem::take(&mut stream.dropped));
         }
     }
 
     /// A stream that was answered early has ended by itself, like this.
     pub(super) fn end_early(&mut self, id: u32, past: Past) {
-        self.early.retain(|(other, _)| *other != id);
+        self.early.retain(|stream| stream.id != id);
         self.remember(id, past);
     }
 
@@ -183,7 +195,7 @@ impl Engine {
 
     /// How a stream that has no task has ended; `None`: it was never opened, or that is long ago.
     pub(super) fn past(&self, id: u32) -> Option<Past> {
-        if self.early.iter().any(|(other, _)| *other == id) {
+        if self.early.iter().any(|stream| stream.id == id) {
             return Some(Past::Early);
         }
         self.past.iter().rev().find(|(other, _)| *other == id).map(|(_, past)| *past)

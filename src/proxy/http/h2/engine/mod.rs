@@ -49,6 +49,8 @@ const FIRST_WINDOW: u32 = 65_535;
 const TABLE: usize = 4096;
 /// Streams that were answered early and may still send; where there are more the oldest are reset.
 const EARLY: usize = 64;
+/// Bytes of theirs that are dropped before the client hears that it may send more.
+const DROPPED: u32 = 32 * 1024;
 /// How long they may: as long as a client of HTTP/1.1 that is told to go.
 const EARLY_FOR: Duration = Duration::from_secs(2);
 /// Streams that are remembered when they are over, so that what still comes for them is known for what it is.
@@ -93,6 +95,14 @@ enum Past {
     Ours,
     /// We have said our last before the client has, and bear with what it still says.
     Early,
+}
+
+/// A stream that was answered before its request was complete.
+struct EarlyStream {
+    id: u32,
+    since: Tick,
+    /// Bytes that were dropped and that the client does not know of yet.
+    dropped: u32,
 }
 
 /// A request that nobody is to serve: its stream is reset already.
@@ -155,8 +165,8 @@ pub struct Engine {
     block: Option<Box<PartialHead>>,
     streams: HashMap<u32, Http2Stream, BuildHasherDefault<StreamHasher>>,
     past: VecDeque<(u32, Past)>,
-    /// Streams that are [`Past::Early`], and since when; they are not in `streams`, and not in `past` before they end.
-    early: VecDeque<(u32, Tick)>,
+    /// Streams that are [`Past::Early`]; they are not in `streams`, and not in `past` before they end.
+    early: VecDeque<EarlyStream>,
     /// The largest number of a stream that the peer has opened.
     last: u32,
     opened: Vec<u32>,

@@ -198,7 +198,7 @@ fn a_reset_for_each_frame_of_an_answer_that_was_on_its_way_is_no_abuse() {
         for count in 0..frames {
             pair.frame(frame::RST_STREAM, 0, 1, &8u32.to_be_bytes());
             if is_released && count == 0 {
-                pair.engine.release(1);
+                pair.engine.release(1, || Tick(1));
             }
         }
         assert!(pair.engine.fault().is_none(), "{frames} frames, released: {is_released}");
