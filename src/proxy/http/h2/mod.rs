@@ -12,6 +12,7 @@ pub mod engine;
 pub mod flow;
 pub mod frame;
 pub mod hpack;
+pub mod output;
 pub mod priority;
 pub mod repeated;
 pub mod session;

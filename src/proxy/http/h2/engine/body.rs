@@ -175,7 +175,7 @@ impl Engine {
                 if std::mem::take(&mut stream.drained) {
                     more += window.grow(window.size().saturating_mul(2).min(self.limits.window_max));
                 }
-                frame::window_update(&mut self.out, id, more);
+                frame::window_update(self.out.end(&self.space), id, more);
             }
         }
         self.give_connection(count);
@@ -188,7 +188,7 @@ impl Engine {
             && self.over.is_none()
         {
             let grown = self.grow().unwrap_or_default();
-            frame::window_update(&mut self.out, 0, more + grown);
+            frame::window_update(self.out.end(&self.space), 0, more + grown);
         }
     }
 
@@ -207,7 +207,7 @@ impl Engine {
         if window.left() < window.size() / 2
             && let Some(more) = self.grow()
         {
-            frame::window_update(&mut self.out, 0, more);
+            frame::window_update(self.out.end(&self.space), 0, more);
         }
     }
 }

@@ -19,9 +19,9 @@ impl Engine {
     pub fn warn(&mut self) {
         if self.phase == Phase::Open && self.over.is_none() {
             self.phase = Phase::Warned;
-            frame::goaway(&mut self.out, frame::LARGEST_WINDOW, ErrorCode::NO_ERROR, "");
+            frame::goaway(self.out.end(&self.space), frame::LARGEST_WINDOW, ErrorCode::NO_ERROR, "");
             // Its answer tells that whatever comes behind was sent in full knowledge.
-            frame::ping(&mut self.out, 0, FAREWELL);
+            frame::ping(self.out.end(&self.space), 0, FAREWELL);
         }
     }
 
@@ -41,14 +41,14 @@ impl Engine {
     pub fn leave(&mut self) {
         if !matches!(self.phase, Phase::Leaving(_)) && self.over.is_none() {
             self.phase = Phase::Leaving(self.last);
-            frame::goaway(&mut self.out, self.last, ErrorCode::NO_ERROR, "");
+            frame::goaway(self.out.end(&self.space), self.last, ErrorCode::NO_ERROR, "");
         }
     }
 
     /// Ends it for a fault of the peer. Every stream is cut.
     pub fn fail(&mut self, fault: Http2Fault) {
         if self.over.is_none() {
-            frame::goaway(&mut self.out, self.last, fault.code, fault.why);
+            frame::goaway(self.out.end(&self.space), self.last, fault.code, fault.why);
             self.close(fault);
         }
     }
@@ -74,7 +74,7 @@ impl Engine {
     /// Cuts a stream, and says so.
     pub fn reset(&mut self, id: u32, code: ErrorCode, cause: Cause) {
         if self.over.is_none() {
-            frame::reset(&mut self.out, id, code);
+            frame::reset(self.out.end(&self.space), id, code);
         }
         if !self.cut(id, Cut { code, cause }) {
             self.remember(id, Past::Ours);
@@ -120,7 +120,7 @@ impl Engine {
             // Its answer ends in the middle of nowhere.
             let code = ErrorCode::INTERNAL_ERROR;
             if self.over.is_none() {
-                frame::reset(&mut self.out, id, code);
+                frame::reset(self.out.end(&self.space), id, code);
             }
             stream.cut = Some(Cut { code, cause: Cause::Done });
         }
@@ -170,7 +170,7 @@ impl Engine {
         let Some(stream) = self.early.iter_mut().find(|stream| stream.id == id) else { return };
         stream.dropped += bytes;
         if stream.dropped >= DROPPED {
-            frame::window_update(&mut self.out, id, std::mem::take(&mut stream.dropped));
+            frame::window_update(self.out.end(&self.space), id, std::mem::take(&mut stream.dropped));
         }
     }
 

@@ -105,7 +105,7 @@ impl Engine {
         }
         let payload: [u8; 8] = payload.try_into().map_err(|_| missized("PING has eight bytes"))?;
         if !head.has(frame::ACK) {
-            frame::ping(&mut self.out, frame::ACK, payload);
+            frame::ping(self.out.end(&self.space), frame::ACK, payload);
             return self.charge(Toll::Ping, now);
         }
         if payload == FAREWELL && self.phase == Phase::Warned {
@@ -155,7 +155,7 @@ impl Engine {
                 why: "the window is too large",
             };
             self.send_window.change(more.into()).map_err(overrun)?;
-            if was_closed && self.output().len() < super::OUT {
+            if was_closed && self.out.len() < super::OUT {
                 self.wake_waiting();
             }
             return self.charge(Toll::Window, now);

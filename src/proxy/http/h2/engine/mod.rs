@@ -4,8 +4,7 @@
 //! [`Engine::output`] once per turn, and serves the streams in [`Engine::take_opened`], each in a task of its own, through the calls in
 //! `send` and `body`. A task that can't go on is woken when it can.
 //!
-//! Invariants. The table holds the streams that have a task, and no other. Bytes in `out` before `sent` are on their way; what is behind is only
-//! appended to. After `over` is set nothing is read any more, and every stream is cut. Nothing is queued without bound: heads and answers stop at [`OUT`]
+//! Invariants. The table holds the streams that have a task, and no other. After `over` is set nothing is read any more, and every stream is cut. Nothing is queued without bound: heads and answers stop at [`OUT`]
 //! bytes that the client has not taken, control frames with the reading at [`UNREAD`], bodies at their windows.
 
 pub mod body;
@@ -31,6 +30,7 @@ use super::draft::HeadLimits;
 use super::flow::{ReceiveWindow, SendWindow};
 use super::frame;
 use super::hpack::HpackDecoder;
+use super::output::Output;
 use super::repeated::RepeatedLines;
 use super::space::Http2Space;
 use super::stream::{ArrivedRequest, Http2Stream, PartialHead};
@@ -146,8 +146,7 @@ impl Hasher for StreamHasher {
 pub struct Engine {
     limits: EngineLimits,
     space: Rc<Http2Space>,
-    out: Vec<u8>,
-    sent: usize,
+    out: Output,
     /// Bytes of bodies that were appended and not written yet; no more than the worker counts for this connection.
     queued: usize,
     /// Bytes of the preface that came.
@@ -191,10 +190,10 @@ impl Engine {
     #[must_use]
     pub fn server(limits: EngineLimits, space: &Rc<Http2Space>, now: Tick, missing: u32) -> Engine {
         space.enter();
-        let mut out = space.take_output();
+        let mut out = Output::default();
         let head = u32::try_from(limits.head.size).unwrap_or(u32::MAX);
         frame::settings(
-            &mut out,
+            out.end(space),
             &[
                 (frame::MAX_CONCURRENT_STREAMS, limits.streams),
                 (frame::INITIAL_WINDOW_SIZE, limits.window),
@@ -206,7 +205,6 @@ impl Engine {
             limits,
             space: Rc::clone(space),
             out,
-            sent: 0,
             queued: 0,
             preface: 0,
             greeted: false,
@@ -262,22 +260,15 @@ impl Engine {
     /// Bytes for the socket. After a write that did not take all of them they begin with the rest.
     #[must_use]
     pub fn output(&self) -> &[u8] {
-        self.out.get(self.sent..).unwrap_or_default()
+        self.out.data()
     }
 
     /// The socket has taken so many of them.
     pub fn written(&mut self, count: usize) {
-        self.sent += count;
         let queued = self.queued.min(count);
         self.queued -= queued;
         self.space.unqueue(queued);
-        if self.sent == self.out.len() {
-            self.sent = 0;
-            self.space.return_output(&mut self.out);
-        } else if self.sent >= OUT {
-            self.out.drain(..self.sent);
-            self.sent = 0;
-        }
+        self.out.written(count, &self.space);
     }
 
     /// Ends a turn: what was appended is with the socket as far as that goes. Wakes who waits for room, if there is some.
@@ -285,11 +276,9 @@ impl Engine {
         self.turn = self.turn.wrapping_add(1);
         if self.queued > 0 && self.space.is_short(self.limits.memory) {
             // What is counted is bytes: they must not lie in twice the memory.
-            self.out.drain(..self.sent);
-            self.sent = 0;
-            self.out.shrink_to_fit();
+            self.out.shrink();
         }
-        if !self.waiting.is_empty() && self.output().len() < self.space.room(OUT, self.limits.memory) {
+        if !self.waiting.is_empty() && self.out.len() < self.space.room(OUT, self.limits.memory) {
             self.wake_waiting();
         }
     }
@@ -313,7 +302,7 @@ impl Engine {
     /// True while more may be read.
     #[must_use]
     pub fn is_reading(&self) -> bool {
-        self.over.is_none() && self.output().len() < UNREAD
+        self.over.is_none() && self.out.len() < UNREAD
     }
 
     /// True while the beginning of something has come and not its end: the preface with SETTINGS and the answer to ours, or a head in several

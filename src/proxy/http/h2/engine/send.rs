@@ -34,7 +34,7 @@ impl Engine {
         cx: &Context<'_>,
         encode: impl FnOnce(&mut Vec<u8>),
     ) -> Poll<Result<(), Cut>> {
-        let has_room = self.output().len() < self.space.room(OUT, self.limits.memory);
+        let has_room = self.out.len() < self.space.room(OUT, self.limits.memory);
         let Some(stream) = self.streams.get_mut(&id) else { return Poll::Ready(Ok(())) };
         if let Some(cut) = stream.cut {
             return Poll::Ready(Err(cut));
@@ -53,22 +53,23 @@ impl Engine {
     }
 
     fn append_head(&mut self, id: u32, ends: bool, encode: impl FnOnce(&mut Vec<u8>)) {
-        let start = self.out.len();
-        self.out.extend_from_slice(&[0; FRAME_HEAD]);
+        let out = self.out.end(&self.space);
+        let start = out.len();
+        out.extend_from_slice(&[0; FRAME_HEAD]);
         if !std::mem::replace(&mut self.is_encoder_begun, true) {
-            encode::table_size_zero(&mut self.out);
+            encode::table_size_zero(out);
         }
-        encode(&mut self.out);
-        let length = self.out.len() - start - FRAME_HEAD;
+        encode(out);
+        let length = out.len() - start - FRAME_HEAD;
         self.queued += length;
         self.space.queue(length);
         let flags = if ends { frame::END_STREAM } else { 0 };
         if length > FRAME_SIZE {
-            return self.split(start, id, flags);
+            return split(out, start, id, flags);
         }
         let flags = flags | frame::END_HEADERS;
         let head = FrameHead { length, kind: frame::HEADERS, flags, stream: id };
-        self.out[start..start + FRAME_HEAD].copy_from_slice(&head.bytes());
+        out[start..start + FRAME_HEAD].copy_from_slice(&head.bytes());
     }
 
     /// Appends the whole of a body that `append` appends, at most `most` bytes, and ends the stream. False: there is no room for that many,
@@ -77,22 +78,23 @@ impl Engine {
         let shared = self
             .send_window
             .room()
-            .min(self.space.room(OUT, self.limits.memory).saturating_sub(self.output().len()));
+            .min(self.space.room(OUT, self.limits.memory).saturating_sub(self.out.len()));
         let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.cut.is_none()) else {
             return false;
         };
         if shared.min(stream.send.room()) < most {
             return false;
         }
-        let start = self.out.len();
-        self.out.extend_from_slice(&[0; FRAME_HEAD]);
-        if !append(&mut self.out) {
-            self.out.truncate(start);
+        let out = self.out.end(&self.space);
+        let start = out.len();
+        out.extend_from_slice(&[0; FRAME_HEAD]);
+        if !append(out) {
+            out.truncate(start);
             return false;
         }
-        let length = self.out.len() - start - FRAME_HEAD;
+        let length = out.len() - start - FRAME_HEAD;
         let head = FrameHead { length, kind: frame::DATA, flags: frame::END_STREAM, stream: id };
-        self.out[start..start + FRAME_HEAD].copy_from_slice(&head.bytes());
+        out[start..start + FRAME_HEAD].copy_from_slice(&head.bytes());
         stream.finished = true;
         stream.send.take(length);
         self.note_data(length);
@@ -107,29 +109,12 @@ impl Engine {
         self.budget.given(length / FRAME_SIZE + 1);
     }
 
-    /// Makes several frames of the head that stands behind `start`.
-    #[cold]
-    fn split(&mut self, start: usize, id: u32, flags: u8) {
-        let block = self.out.split_off(start + FRAME_HEAD);
-        self.out.truncate(start);
-        let last = block.len().div_ceil(FRAME_SIZE) - 1;
-        for (place, part) in block.chunks(FRAME_SIZE).enumerate() {
-            let (kind, mut flags) =
-                if place == 0 { (frame::HEADERS, flags) } else { (frame::CONTINUATION, 0) };
-            if place == last {
-                flags |= frame::END_HEADERS;
-            }
-            FrameHead { length: part.len(), kind, flags, stream: id }.write(&mut self.out);
-            self.out.extend_from_slice(part);
-        }
-    }
-
     /// How many bytes of a body may be sent now, at least one.
     ///
     /// # Errors
     /// The stream was cut.
     pub fn poll_room(&mut self, id: u32, cx: &Context<'_>) -> Poll<Result<usize, Cut>> {
-        let backlog = self.output().len();
+        let backlog = self.out.len();
         let most = self.space.room(OUT, self.limits.memory);
         let Some(stream) = self.streams.get_mut(&id) else { return Poll::Pending };
         if let Some(cut) = stream.cut {
@@ -166,16 +151,33 @@ impl Engine {
         self.shares = self.shares.wrapping_add(1);
         stream.served = self.shares;
         self.note_data(bytes.len());
-        self.out.reserve(bytes.len() + FRAME_HEAD * (bytes.len() / FRAME_SIZE + 1));
+        let out = self.out.end(&self.space);
+        out.reserve(bytes.len() + FRAME_HEAD * (bytes.len() / FRAME_SIZE + 1));
         loop {
             let (part, rest) = bytes.split_at(bytes.len().min(FRAME_SIZE));
             let flags = if ends && rest.is_empty() { frame::END_STREAM } else { 0 };
-            FrameHead { length: part.len(), kind: frame::DATA, flags, stream: id }.write(&mut self.out);
-            self.out.extend_from_slice(part);
+            FrameHead { length: part.len(), kind: frame::DATA, flags, stream: id }.write(out);
+            out.extend_from_slice(part);
             if rest.is_empty() {
                 return;
             }
             bytes = rest;
         }
+    }
+}
+
+/// Makes several frames of the head that stands behind `start`.
+#[cold]
+fn split(out: &mut Vec<u8>, start: usize, id: u32, flags: u8) {
+    let block = out.split_off(start + FRAME_HEAD);
+    out.truncate(start);
+    let last = block.len().div_ceil(FRAME_SIZE) - 1;
+    for (place, part) in block.chunks(FRAME_SIZE).enumerate() {
+        let (kind, mut flags) = if place == 0 { (frame::HEADERS, flags) } else { (frame::CONTINUATION, 0) };
+        if place == last {
+            flags |= frame::END_HEADERS;
+        }
+        FrameHead { length: part.len(), kind, flags, stream: id }.write(out);
+        out.extend_from_slice(part);
     }
 }

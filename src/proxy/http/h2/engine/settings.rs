@@ -30,7 +30,7 @@ impl Engine {
         for &[a, b, c, d, e, f] in values {
             self.setting(u16::from_be_bytes([a, b]), u32::from_be_bytes([c, d, e, f]))?;
         }
-        frame::settings_ack(&mut self.out);
+        frame::settings_ack(self.out.end(&self.space));
         let is_first = !std::mem::replace(&mut self.greeted, true);
         if is_first {
             return Ok(());
