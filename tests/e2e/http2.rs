@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use evenkeel::config::model::Http2;
 use evenkeel::message::Cause;
+use evenkeel::proxy::http::h2::frame::{self, FRAME_HEAD, FrameHead, PREFACE};
+use evenkeel::proxy::http::h2::hpack::{Pseudo, encode};
 use fake_backend::{Behaviour, Ending, Fault, Running, pattern};
 use h2::Reason;
 use http::HeaderMap;
@@ -276,8 +278,6 @@ fn connections_are_drained_in_two_steps_and_no_stream_is_lost() {
 
 /// What a client says first, and a request for `path`.
 fn hello(path: &str) -> Vec<u8> {
-    use evenkeel::proxy::http::h2::frame::{self, FrameHead, PREFACE};
-    use evenkeel::proxy::http::h2::hpack::{Pseudo, encode};
     let mut said = PREFACE.to_vec();
     frame::settings(&mut said, &[(frame::INITIAL_WINDOW_SIZE, 0x7fff_ffff)]);
     frame::window_update(&mut said, 0, 0x7000_0000);
@@ -328,4 +328,28 @@ fn a_client_that_has_finished_sending_gets_its_answer() {
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket.read_to_end(&mut came).unwrap();
     assert!(came.windows(17).any(|part| part == b"Hello from fake-1"), "{}", came.escape_ascii());
+}
+
+#[test]
+fn a_client_that_does_not_answer_settings_is_served_until_its_time_is_up() {
+    let backends = fakes(1);
+    let keel = Keel::with(&[&backends[0]], |config| {
+        config.listeners[0].http2 = Some(Http2::default());
+        config.listeners[0].client_timeouts.head = Duration::from_millis(300);
+    });
+    let mut socket = std::net::TcpStream::connect(keel.address()).unwrap();
+    socket.write_all(&hello("/")).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut came = Vec::new();
+    socket.read_to_end(&mut came).unwrap();
+    let (mut rest, mut kinds, mut code) = (&came[..], Vec::new(), None);
+    while let Some(head) = FrameHead::parse(rest) {
+        kinds.push(head.kind);
+        if head.kind == frame::GOAWAY {
+            code = rest.get(13..17).map(<[u8]>::to_vec);
+        }
+        rest = &rest[FRAME_HEAD + head.length..];
+    }
+    assert!(kinds.contains(&frame::DATA), "{kinds:?}");
+    assert_eq!((kinds.last(), code), (Some(&frame::GOAWAY), Some(vec![0, 0, 0, 4])), "SETTINGS_TIMEOUT");
 }
