@@ -16,6 +16,7 @@ pub mod socket_file;
 pub mod splice;
 pub mod stream;
 pub mod tls;
+mod unsent;
 pub mod wall;
 
 pub use buffer::{Buffer, FreeList};

@@ -18,6 +18,7 @@ use super::fresh::Fresh;
 use super::plain::{Plain, Progress};
 use super::tls::rest::Rest;
 use super::tls::session::Session;
+use super::unsent::limit_unsent;
 
 /// What [`Stream::dismiss`] reads at most, in bytes: no peer may hold up the accept loop.
 const DISMISSED: usize = 256 * 1024;
@@ -332,6 +333,18 @@ impl Stream {
             sent == Ok(bytes.len())
         };
         each!(self, inner => leave(inner.as_fd()), fresh => fresh.socket().is_some_and(|socket| leave(socket.as_fd())), _tls => false)
+    }
+
+    /// Has little wait in the kernel, for a connection on which something more urgent may have to be said next.
+    pub fn limit_unsent(&self) {
+        match self {
+            Stream::Tcp(tcp) => limit_unsent(tcp.as_fd()),
+            Stream::Fresh(fresh) => {
+                let _ = fresh.socket().map(|socket| limit_unsent(socket.as_fd()));
+            }
+            Stream::Unix(_) => {}
+            Stream::Tls(tls) => tls.stream.limit_unsent(),
+        }
     }
 
     /// Makes closing reset the connection, so that the peer sees an abort and not an end.

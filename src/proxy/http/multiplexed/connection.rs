@@ -73,6 +73,7 @@ pub async fn serve(client: Rc<Client>) {
     let began = now();
     let engine = Engine::server(limits, &ctx.http2, began, owed);
     let session = Http2Session::new(client, engine);
+    session.client.stream().limit_unsent();
     let farewell = ctx.ticker.deadline();
     if let Some(age) = http2.max_age {
         // Up to a tenth earlier, so that those that came together don't come back together.

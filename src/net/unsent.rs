@@ -1,0 +1,65 @@
+//! How much of what is said may wait in the kernel before it is on its way.
+
+#![expect(unsafe_code, reason = "an option of sockets that no library offers")]
+
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+
+/// Bytes that are written ahead of what the network takes, for a connection on which something more urgent may come next.
+const UNSENT: libc::c_int = 128 * 1024;
+
+/// Has the kernel take no more than that (TCP_NOTSENT_LOWAT): it would take megabytes, and what is written behind them waits for all of them. A
+/// kernel that does not know the option goes on as before.
+pub(super) fn limit_unsent(socket: BorrowedFd<'_>) {
+    let bytes = UNSENT;
+    // SAFETY: the kernel reads the bytes of `bytes`, as many as it is told, while they are borrowed.
+    let _ = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_NOTSENT_LOWAT,
+            (&raw const bytes).cast(),
+            size_of_val(&bytes) as libc::socklen_t,
+        )
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{ErrorKind, Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    /// How many bytes a socket takes for a peer that reads nothing.
+    fn taken(limited: bool) -> usize {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut ours = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("connects");
+        let (mut theirs, _) = listener.accept().expect("accepts");
+        socket2::SockRef::from(&ours).set_send_buffer_size(4 << 20).expect("it is allowed");
+        if limited {
+            limit_unsent(ours.as_fd());
+        }
+        ours.set_nonblocking(true).expect("a socket");
+        let mut count = 0;
+        loop {
+            match ours.write(&[7; 64 * 1024]) {
+                Ok(written) => count += written,
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                    break;
+                }
+            }
+        }
+        ours.shutdown(std::net::Shutdown::Write).expect("it is open");
+        let mut received = Vec::new();
+        assert_eq!(theirs.read_to_end(&mut received).expect("reads"), count, "all of it arrives");
+        count
+    }
+
+    #[test]
+    fn less_waits_in_the_kernel_where_that_is_limited() {
+        let (limited, usual) = (taken(true), taken(false));
+        assert!(limited > 128 * 1024 && limited + (64 << 10) < usual, "{limited} {usual}");
+    }
+}
