@@ -112,11 +112,11 @@ impl Http2Space {
         self.queued.set(self.queued.get().saturating_sub(bytes as u64));
     }
 
-    /// How many bytes of bodies one connection may queue for its client: `usual` ones, while all have queued no more than a third of `most`.
+    /// How many bytes of bodies one connection may queue for its client: `usual` ones, while all have queued no more than a quarter of `most`.
     #[inline]
     #[must_use]
     pub fn room(&self, usual: usize, most: u64) -> usize {
-        if self.queued.get() <= most / 3 { usual } else { LEAST_OUT }
+        if self.queued.get() <= most / 4 { usual } else { LEAST_OUT }
     }
 
     /// True when nothing waits and nothing is promised.
@@ -129,7 +129,7 @@ impl Http2Space {
     #[inline]
     #[must_use]
     pub fn is_short(&self, most: u64) -> bool {
-        self.queued.get() > most / 4
+        self.queued.get() > most / 8
     }
 
     /// Asks for a window to grow by so many bytes. False: all would have grown by more than half of `most` then.
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn queues_are_short_while_many_bytes_wait() {
         let space = Http2Space::default();
-        space.queue(333);
+        space.queue(250);
         assert_eq!(space.room(9_000, 1000), 9_000);
         space.queue(1);
         assert_eq!(space.room(9_000, 1000), LEAST_OUT);

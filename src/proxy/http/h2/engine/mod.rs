@@ -67,7 +67,7 @@ pub struct EngineLimits {
     pub window: u32,
     /// Bytes that it may grow to.
     pub window_max: u32,
-    /// Twice the bytes that all connections of the worker together may grow their windows by and hold for backends, and three times what they may
+    /// Twice the bytes that all connections of the worker together may grow their windows by and hold for backends, and four times what they may
     /// queue for clients.
     pub memory: u64,
     /// What a head may be.
